@@ -1,0 +1,157 @@
+# make help lists the targets. Everything that is built lies in build/ (or BUILD=...), nothing elsewhere.
+BUILD   ?= build
+PREFIX  ?= /usr/local
+CC      ?= cc
+CLANG   ?= clang
+V       ?=
+Q       := $(if $(V),,@)
+say      = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2))
+
+VERSION  := 0.1.0
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Werror
+# -ffp-contract=off: the same bits from every compiler's choice of fused operations; results must repeat.
+CFLAGS   ?= -O2 -g
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
+             -I. -DPSGD_VERSION='"$(VERSION)"' $(CFLAGS) $(SANITIZE)
+# Loops over vectors live here: worth the compiler's full effort.
+FAST     := -O3 -funroll-loops
+LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
+
+# A library's sources: the folder's, less its main().
+SHARED := $(wildcard shared/*.c)
+AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c))
+RUNNER := $(filter-out agent/runner/runner.c,$(wildcard agent/runner/*.c))
+SUBMIT := $(filter-out submit/job_submit.c,$(wildcard submit/*.c))
+NN     := $(wildcard nn/*.c)
+TESTLIB := $(wildcard tests/lib/*.c)
+CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
+MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
+TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/suite/test_*.c))
+TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+LIBSHARED := $(BUILD)/libshared.a
+LIBNN     := $(BUILD)/libnn.a
+LIBAGENT  := $(BUILD)/libagent.a
+LIBRUNNER := $(BUILD)/librunner.a
+LIBSUBMIT := $(BUILD)/libsubmit.a
+LIBTEST   := $(BUILD)/libtest.a
+
+# Who links what; `make check-layers` holds the includes against the same plan.
+LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm
+LIBS_RUNNER := -lopenblas -ljansson -lgnutls -ldl -lm
+LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
+
+PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner
+
+.PHONY: all test sanitize tsan valgrind fuzz bench tidy format format-check check-layers install clean help demo
+all: $(PROGRAMS) $(CODECS) $(MODELS)
+
+$(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LIBS_AGENT)
+
+$(BUILD)/job_runner: $(call objects,agent/runner/runner.c) $(LIBRUNNER) $(LIBNN) $(LIBSHARED)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
+
+$(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBSHARED)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LIBS_SUBMIT)
+
+$(LIBSHARED): $(call objects,$(SHARED))
+$(LIBNN): $(call objects,$(NN))
+$(LIBAGENT): $(call objects,$(AGENT))
+$(LIBRUNNER): $(call objects,$(RUNNER))
+$(LIBSUBMIT): $(call objects,$(SUBMIT))
+$(LIBTEST): $(call objects,$(TESTLIB))
+$(BUILD)/%.a:
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
+$(BUILD)/obj/%.o: %.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# A codec sees codec.h and wire.h and nothing else of the project.
+$(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h
+	$(call say,CODEC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(CFLAGS) $(FAST) $(SANITIZE) -o $@ $<
+
+$(BUILD)/tests/codecs/%.so: tests/codecs/%.c codecs/codec.h codecs/wire.h
+	$(call say,CODEC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $<
+
+$(BUILD)/models/%.json: nn/models/%.json
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBSHARED)
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
+
+tests: $(TESTS) $(TEST_CODECS)
+
+test: all tests check-layers ## every test: unit, suites, end to end
+	$(Q)BUILD=$(BUILD) tests/run
+
+sanitize: ## the whole test suite under AddressSanitizer and UBSan
+	$(Q)$(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' test
+
+tsan: ## the whole test suite under ThreadSanitizer
+	$(Q)$(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' test
+
+valgrind: all ## one complete job under valgrind
+	$(Q)BUILD=$(BUILD) tests/valgrind.sh
+
+FUZZ_RUNS ?= 100000
+fuzz: ## each fuzz target for FUZZ_RUNS executions
+	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' fuzzers
+	$(Q)BUILD=$(BUILD)/fuzz RUNS=$(FUZZ_RUNS) tests/fuzz/run
+
+.PHONY: tests fuzzers
+fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS))
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBSHARED)
+	$(call say,FUZZ,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
+
+bench: all ## figures, the peer beside them where it is installed
+	$(Q)BUILD=$(BUILD) tests/bench/run
+
+demo: all ## two agents train on the built-in digits; shows where the results are
+	$(Q)BUILD=$(BUILD) submit/demo.sh
+
+C_FILES = $(shell git ls-files '*.c' '*.h')
+tidy: ## clang-tidy over everything
+	$(Q)clang-tidy --quiet $(filter %.c,$(C_FILES)) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""'
+
+format: ## clang-format in place
+	$(Q)clang-format -i $(C_FILES)
+
+format-check:
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+
+check-layers: ## nobody includes what docs/architecture.md forbids
+	$(Q)tests/check-layers
+
+install: all ## into $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/psgd/codecs $(DESTDIR)$(PREFIX)/lib/psgd/models $(DESTDIR)$(PREFIX)/include/psgd
+	install $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(DESTDIR)$(PREFIX)/lib/psgd/
+	ln -sf ../lib/psgd/agent ../lib/psgd/job_submit $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(CODECS) $(DESTDIR)$(PREFIX)/lib/psgd/codecs/
+	install -m 644 $(MODELS) $(DESTDIR)$(PREFIX)/lib/psgd/models/
+	install -m 644 codecs/codec.h codecs/wire.h $(DESTDIR)$(PREFIX)/include/psgd/
+
+clean: ## removes build/
+	$(Q)rm -rf $(BUILD)
+
+help: ## this list
+	$(Q)sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
+
+-include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/fuzz -maxdepth 4 -name '*.d' 2>/dev/null)

@@ -1,0 +1,89 @@
+#include "shared/blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* C(n, r), or BLOCKS_MAX + 1 when it is larger. Each product is a binomial, so the division is exact. */
+static int choose(int n, int r)
+{
+    long long c = 1;
+
+    for (int i = 1; i <= r; i++) {
+        c = c * (n - r + i) / i;
+        if (c > BLOCKS_MAX)
+            return BLOCKS_MAX + 1;
+    }
+    return (int)c;
+}
+
+static void fill_subsets(struct blocks *b)
+{
+    int n = b->n_nodes;
+    int r = b->redundancy;
+    int *row = b->holders;
+
+    for (int i = 0; i < r; i++)
+        row[i] = i;
+    for (int k = 1; k < b->n_blocks; k++, row += r) {
+        int i = r - 1;
+
+        memcpy(row + r, row, (size_t)r * sizeof *row);
+        while (row[i] == n - r + i)
+            i--;
+        row[r + i]++;
+        for (int j = i + 1; j < r; j++)
+            row[r + j] = row[r + j - 1] + 1;
+    }
+}
+
+int blocks_init(struct blocks *b, const char *assignment, int n_nodes, int redundancy, struct err *e)
+{
+    bool dup = strcmp(assignment, "dup") == 0;
+    int n = n_nodes;
+    int r = redundancy;
+
+    if (n < 1 || r < 1 || r > n)
+        return err_set(e, ERR_CONFIG, "redundancy %d does not fit %d worker%s: each block needs %d different holders",
+                       r, n, n == 1 ? "" : "s", r);
+    if (dup && n % r != 0)
+        return err_set(e, ERR_CONFIG, "dup needs a number of workers that redundancy divides, not %d and %d", n, r);
+    *b = (struct blocks){.n_nodes = n, .n_blocks = dup ? n / r : choose(n, r), .redundancy = r};
+    if (b->n_blocks > BLOCKS_MAX)
+        return err_set(e, ERR_CONFIG, "iid with %d workers and redundancy %d makes more than %d blocks; use dup", n, r,
+                       BLOCKS_MAX);
+    b->holders = malloc((size_t)b->n_blocks * (size_t)r * sizeof *b->holders);
+    if (!b->holders)
+        return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
+    if (dup)
+        for (int i = 0; i < n; i++)
+            b->holders[i] = i;
+    else
+        fill_subsets(b);
+    return 0;
+}
+
+void blocks_clear(struct blocks *b)
+{
+    free(b->holders);
+    *b = (struct blocks){0};
+}
+
+bool blocks_holds(const struct blocks *b, int block, int node)
+{
+    const int *row = b->holders + (size_t)block * (size_t)b->redundancy;
+
+    for (int i = 0; i < b->redundancy; i++)
+        if (row[i] == node)
+            return true;
+    return false;
+}
+
+int blocks_of(const struct blocks *b, int node, int *out)
+{
+    int n = 0;
+
+    for (int k = 0; k < b->n_blocks; k++)
+        if (blocks_holds(b, k, node))
+            out[n++] = k;
+    return n;
+}

@@ -1,0 +1,27 @@
+/* blocks -- which worker holds which block of the global batch.
+ * A global batch is n_blocks blocks of batch_size samples; each block is held by `redundancy` workers.
+ *   iid  all redundancy-subsets of the workers, in lexicographic order: C(n, r) blocks
+ *   dup  n / r blocks, block k held by workers k r .. k r + r - 1 (n must be a multiple of r) */
+#ifndef PSGD_BLOCKS_H
+#define PSGD_BLOCKS_H
+
+#include <stdbool.h>
+
+#include "shared/err.h"
+
+enum { BLOCKS_MAX = 65536 };
+
+struct blocks {
+    int n_nodes, n_blocks, redundancy;
+    int *holders; /* (n_blocks, redundancy), ascending in each row */
+};
+
+/* ERR_CONFIG: n and r do not fit the assignment, or there would be more than BLOCKS_MAX blocks. */
+int blocks_init(struct blocks *b, const char *assignment, int n_nodes, int redundancy, struct err *e);
+void blocks_clear(struct blocks *b);
+
+bool blocks_holds(const struct blocks *b, int block, int node);
+/* Writes the blocks of one node, ascending, to `out` (n_blocks wide) and returns how many they are. */
+int blocks_of(const struct blocks *b, int node, int *out);
+
+#endif

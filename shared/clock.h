@@ -1,0 +1,13 @@
+/* clock -- deadlines use clock_now (monotonic); the wall clock is only ever displayed. */
+#ifndef PSGD_CLOCK_H
+#define PSGD_CLOCK_H
+
+#include <stddef.h>
+
+enum { CLOCK_TEXT = 32 };
+
+double clock_now(void);                                 /* seconds, monotonic, from an arbitrary start */
+double clock_wall(void);                                /* seconds since 1970 */
+const char *clock_text(char out[CLOCK_TEXT], double t); /* 2026-11-21T10:28:00.123Z of a clock_wall time */
+
+#endif

@@ -1,0 +1,64 @@
+#include "shared/codec_load.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+
+static int check(const struct codec_plugin *p, const char *path, struct err *e)
+{
+    const struct codec_round *r = p->round;
+
+    if (p->abi != CODEC_ABI || p->plugin_size != sizeof *p || p->codec_size != sizeof(struct codec) ||
+        p->host_size != sizeof(struct codec_host)) {
+        err_set(e, ERR_CODEC,
+                "%s: built against codec.h with ABI %u (sizes %u, %u, %u); this psgd has ABI %d (sizes %zu, %zu, %zu)", path,
+                p->abi, p->plugin_size, p->codec_size, p->host_size, CODEC_ABI, sizeof *p, sizeof(struct codec),
+                sizeof(struct codec_host));
+        return err_hint(e, "Compile the codec again with this psgd's codec.h.");
+    }
+    if (!p->name || !p->name[0])
+        return err_set(e, ERR_CODEC, "%s: the plug-in has no name", path);
+    if (!r == !p->events)
+        return err_set(e, ERR_CODEC, "%s: codec %s needs a round or events, exactly one", path, p->name);
+    if (r && (!r->encode || !r->merge))
+        return err_set(e, ERR_CODEC, "%s: the round of codec %s has no encode or no merge", path, p->name);
+    if (r && !r->reply != !r->adopt)
+        return err_set(e, ERR_CODEC, "%s: the round of codec %s has reply without adopt, or adopt without reply", path,
+                       p->name);
+    if (r && r->per_block && !r->before_update)
+        return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block without before_update", path, p->name);
+    if (r && r->per_block && r->reply)
+        return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block and has a server side", path, p->name);
+    return 0;
+}
+
+int codec_library_open(struct codec_library *l, const char *path, struct err *e)
+{
+    char real[PATH_MAX]; /* dlopen searches elsewhere for a name without a slash */
+    struct codec_library t;
+
+    if (!realpath(path, real))
+        return err_errno(e, ERR_CODEC, "%s", path);
+    t.handle = dlopen(real, RTLD_NOW | RTLD_LOCAL);
+    if (!t.handle)
+        return err_set(e, ERR_CODEC, "%s", dlerror());
+    t.plugin = dlsym(t.handle, CODEC_SYMBOL);
+    if (!t.plugin) {
+        err_set(e, ERR_CODEC, "%s: not a codec: it has no symbol " CODEC_SYMBOL " (see CODEC_PLUGIN in codec.h)", path);
+        goto fail;
+    }
+    if (check(t.plugin, path, e) < 0)
+        goto fail;
+    *l = t;
+    return 0;
+fail:
+    dlclose(t.handle);
+    return e->code;
+}
+
+void codec_library_close(struct codec_library *l)
+{
+    if (l->handle)
+        dlclose(l->handle);
+    *l = (struct codec_library){0};
+}

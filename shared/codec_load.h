@@ -1,0 +1,18 @@
+/* codec_load -- opens a codec's shared object and holds it against codecs/codec.h. */
+#ifndef PSGD_CODEC_LOAD_H
+#define PSGD_CODEC_LOAD_H
+
+#include "codecs/codec.h"
+#include "shared/err.h"
+
+struct codec_library {
+    void *handle;
+    const struct codec_plugin *plugin;
+};
+
+/* ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or a
+ * plug-in that contradicts itself. Runs the object's constructors: only a process that may run its code calls this. */
+int codec_library_open(struct codec_library *l, const char *path, struct err *e);
+void codec_library_close(struct codec_library *l);
+
+#endif

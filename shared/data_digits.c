@@ -1,0 +1,252 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/data_sets.h"
+#include "shared/dataset.h"
+#include "shared/rng.h"
+
+/* Only + - * / and square roots: the same bits with every compiler and C library. */
+
+enum { SIDE = 28, N_TRAIN = 24000, N_TEST = 4000, POINTS = 16, SPAN_STEPS = 4 };
+enum { DRAW_SHAPE, DRAW_NOISE }; /* streams of one sample */
+
+/* A digit is drawn through these points of a unit box, x to the right and y down. */
+enum pen {
+    PEN_END,    /* behind the last point */
+    PEN_DOWN,   /* a stroke begins */
+    PEN_CURVE,  /* the stroke passes smoothly */
+    PEN_CORNER, /* the stroke turns */
+};
+
+struct point {
+    enum pen pen;
+    float x, y;
+};
+
+static const struct point glyphs[10][POINTS] = {
+    {{PEN_DOWN, .5f, 0},
+     {PEN_CURVE, .1f, .18f},
+     {PEN_CURVE, 0, .5f},
+     {PEN_CURVE, .1f, .82f},
+     {PEN_CURVE, .5f, 1},
+     {PEN_CURVE, .9f, .82f},
+     {PEN_CURVE, 1, .5f},
+     {PEN_CURVE, .9f, .18f},
+     {PEN_CURVE, .5f, 0}},
+    {{PEN_DOWN, .2f, .25f}, {PEN_CORNER, .55f, 0}, {PEN_CURVE, .55f, 1}},
+    {{PEN_DOWN, .05f, .25f},
+     {PEN_CURVE, .3f, .02f},
+     {PEN_CURVE, .7f, .02f},
+     {PEN_CURVE, .9f, .25f},
+     {PEN_CURVE, .65f, .6f},
+     {PEN_CORNER, 0, 1},
+     {PEN_CURVE, 1, 1}},
+    {{PEN_DOWN, .05f, .1f},
+     {PEN_CURVE, .5f, 0},
+     {PEN_CURVE, .88f, .22f},
+     {PEN_CORNER, .4f, .46f},
+     {PEN_CURVE, .95f, .72f},
+     {PEN_CURVE, .5f, 1},
+     {PEN_CURVE, .02f, .88f}},
+    {{PEN_DOWN, .6f, 0},
+     {PEN_CORNER, 0, .65f},
+     {PEN_CURVE, 1, .65f},
+     {PEN_DOWN, .72f, .3f},
+     {PEN_CURVE, .7f, 1}},
+    {{PEN_DOWN, .9f, 0},
+     {PEN_CORNER, .15f, 0},
+     {PEN_CORNER, .1f, .45f},
+     {PEN_CURVE, .55f, .38f},
+     {PEN_CURVE, .95f, .68f},
+     {PEN_CURVE, .55f, 1},
+     {PEN_CURVE, .03f, .9f}},
+    {{PEN_DOWN, .8f, .02f},
+     {PEN_CURVE, .3f, .25f},
+     {PEN_CURVE, .03f, .68f},
+     {PEN_CURVE, .45f, 1},
+     {PEN_CURVE, .92f, .76f},
+     {PEN_CURVE, .55f, .5f},
+     {PEN_CURVE, .08f, .68f}},
+    {{PEN_DOWN, 0, 0}, {PEN_CORNER, .98f, 0}, {PEN_CURVE, .6f, .45f}, {PEN_CURVE, .4f, 1}},
+    {{PEN_DOWN, .5f, .47f},
+     {PEN_CURVE, .1f, .25f},
+     {PEN_CURVE, .5f, 0},
+     {PEN_CURVE, .9f, .25f},
+     {PEN_CURVE, .5f, .47f},
+     {PEN_CURVE, .04f, .76f},
+     {PEN_CURVE, .5f, 1},
+     {PEN_CURVE, .96f, .76f},
+     {PEN_CURVE, .5f, .47f}},
+    {{PEN_DOWN, .92f, .32f},
+     {PEN_CURVE, .45f, .5f},
+     {PEN_CURVE, .08f, .24f},
+     {PEN_CURVE, .55f, 0},
+     {PEN_CURVE, .95f, .3f},
+     {PEN_CURVE, .85f, .65f},
+     {PEN_CURVE, .6f, 1}},
+};
+
+/* How much the hand varies, so that a linear model stays clearly behind a small MLP: after 5 epochs of Adam
+ * they know 87 % and 98 % of the test samples. */
+static const float jitter = .08f; /* of each point, in boxes */
+static const float turn = .25f;   /* radians */
+static const float slope = .35f;
+static const float shift = 2.5f;                  /* pixels */
+static const float pen_min = .7f, pen_max = 1.7f; /* radius in pixels */
+static const float ink_min = .6f;
+static const float grain = .2f; /* noise on every pixel, of full ink */
+
+/* Uniform in [-1, 1). */
+static float sway(struct rng *r)
+{
+    return 2 * rng_uniform(r) - 1;
+}
+
+/* The glyph as this hand would place it: pixel coordinates. Returns the number of points. */
+static int place(struct point out[POINTS], const struct point *glyph, struct rng *r)
+{
+    float a = turn * sway(r);
+    float sin_a = a * (1 - a * a / 6); /* to 1e-5 here, and without libm */
+    float cos_a = 1 - a * a / 2 * (1 - a * a / 12);
+    float slant = slope * sway(r);
+    float width = 11 + 3 * sway(r);
+    float height = 17 + 3 * sway(r);
+    float x_mid = 13.5f + shift * sway(r);
+    float y_mid = 13.5f + shift * sway(r);
+    int n = 0;
+
+    for (; glyph[n].pen != PEN_END; n++) {
+        float v = height * (glyph[n].y - .5f + jitter * sway(r));
+        float u = width * (glyph[n].x - .5f + jitter * sway(r)) - slant * v;
+
+        out[n].pen = glyph[n].pen;
+        out[n].x = x_mid + u * cos_a - v * sin_a;
+        out[n].y = y_mid + u * sin_a + v * cos_a;
+    }
+    return n;
+}
+
+static int clamp_pixel(float v)
+{
+    return v < 0 ? 0 : v > SIDE - 1 ? SIDE - 1 : (int)v;
+}
+
+/* Lowers near[], the squared distance of each pixel's middle to the ink, around the segment from a to b. */
+static void draw_segment(float near[SIDE * SIDE], float ax, float ay, float bx, float by, float reach)
+{
+    float dx = bx - ax;
+    float dy = by - ay;
+    float length2 = dx * dx + dy * dy;
+    float scale = length2 > 1e-6f ? 1 / length2 : 0;
+    int x0 = clamp_pixel((ax < bx ? ax : bx) - reach);
+    int x1 = clamp_pixel((ax < bx ? bx : ax) + reach + 1);
+    int y0 = clamp_pixel((ay < by ? ay : by) - reach);
+    int y1 = clamp_pixel((ay < by ? by : ay) + reach + 1);
+
+    for (int y = y0; y <= y1; y++) {
+        float py = (float)y - ay;
+        float *row = near + y * SIDE;
+
+        for (int x = x0; x <= x1; x++) {
+            float px = (float)x - ax;
+            float t = (px * dx + py * dy) * scale;
+            float ex, ey, d;
+
+            t = t < 0 ? 0 : t > 1 ? 1 : t;
+            ex = px - t * dx;
+            ey = py - t * dy;
+            d = ex * ex + ey * ey;
+            row[x] = d < row[x] ? d : row[x];
+        }
+    }
+}
+
+/* Catmull and Rom's spline through b and c, with a before and d behind. */
+static float spline(float a, float b, float c, float d, float t)
+{
+    return b + .5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
+}
+
+static void draw_strokes(float near[SIDE * SIDE], const struct point *p, int n, float reach)
+{
+    for (int i = 0; i + 1 < n; i++) {
+        const struct point *b = &p[i];
+        const struct point *c = &p[i + 1];
+        const struct point *a = b->pen == PEN_CURVE ? b - 1 : b;
+        const struct point *d = c->pen == PEN_CURVE && i + 2 < n && p[i + 2].pen != PEN_DOWN ? c + 1 : c;
+        int steps = a == b && c == d ? 1 : SPAN_STEPS;
+        float x = b->x;
+        float y = b->y;
+
+        if (c->pen == PEN_DOWN)
+            continue;
+        for (int k = 1; k <= steps; k++) {
+            float t = (float)k / (float)steps;
+            float x_next = spline(a->x, b->x, c->x, d->x, t);
+            float y_next = spline(a->y, b->y, c->y, d->y, t);
+
+            draw_segment(near, x, y, x_next, y_next, reach);
+            x = x_next;
+            y = y_next;
+        }
+    }
+}
+
+void digits_draw(uint8_t pixels[28 * 28], uint8_t *label, uint64_t seed, uint64_t index)
+{
+    struct point p[POINTS];
+    float near[SIDE * SIDE];
+    struct rng shape, noise;
+    float radius, edge, ink;
+    uint64_t bits = 0;
+    int n;
+
+    rng_init(&shape, seed, index, DRAW_SHAPE);
+    rng_init(&noise, seed, index, DRAW_NOISE);
+    *label = (uint8_t)(index % 10);
+    n = place(p, glyphs[*label], &shape);
+    radius = pen_min + (pen_max - pen_min) * rng_uniform(&shape);
+    ink = 255 * (1 - (1 - ink_min) * rng_uniform(&shape));
+    edge = radius + .5f; /* half a pixel of edge on each side of the radius */
+    for (int i = 0; i < SIDE * SIDE; i++)
+        near[i] = edge * edge;
+    draw_strokes(near, p, n, edge);
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        float cover = edge - sqrtf(near[i]);
+        float v;
+
+        if (i % 8 == 0)
+            bits = rng_u64(&noise);
+        v = ink * (cover < 1 ? cover : 1) + grain * (2 * (float)(bits & 255) - 255);
+        bits >>= 8;
+        pixels[i] = v < 0 ? 0 : v > 255 ? 255 : (uint8_t)v;
+    }
+}
+
+int digits_open(struct dataset *d, const char *seed, const char *dir, struct err *e)
+{
+    unsigned long long s = 1;
+    char *end;
+
+    (void)dir;
+    if (seed) {
+        s = strtoull(seed, &end, 10);
+        if (strspn(seed, "0123456789") != strlen(seed) || !seed[0] || strlen(seed) > 19)
+            return err_set(e, ERR_CONFIG, "\"%s\" is not a seed: at most 19 digits", seed);
+    }
+    *d = (struct dataset){.n_train = N_TRAIN, .n_test = N_TEST, .rows = SIDE, .cols = SIDE, .n_classes = 10};
+    d->train_x = malloc((size_t)N_TRAIN * SIDE * SIDE);
+    d->train_y = malloc(N_TRAIN);
+    d->test_x = malloc((size_t)N_TEST * SIDE * SIDE);
+    d->test_y = malloc(N_TEST);
+    if (!d->train_x || !d->train_y || !d->test_x || !d->test_y) {
+        dataset_clear(d);
+        return err_set(e, ERR_NOMEM, "no memory for %d images", N_TRAIN + N_TEST);
+    }
+    for (size_t i = 0; i < N_TRAIN; i++)
+        digits_draw(d->train_x + i * SIDE * SIDE, &d->train_y[i], s, i);
+    for (size_t i = 0; i < N_TEST; i++)
+        digits_draw(d->test_x + i * SIDE * SIDE, &d->test_y[i], s, N_TRAIN + i);
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* dataset -- images and labels as bytes: `digits` (made here) or IDX files such as MNIST. job_submit opens
+ * the whole set, cuts it into shares (partition.h) and ships each node its own. */
+#ifndef PSGD_DATASET_H
+#define PSGD_DATASET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+struct dataset {
+    size_t n_train, n_test;
+    int rows, cols, n_classes; /* an image is rows x cols bytes, 0 is background */
+    uint8_t *train_x, *test_x; /* (n, rows * cols) */
+    uint8_t *train_y, *test_y; /* (n), each < n_classes */
+};
+
+/* `name`: "digits" or "digits:SEED" (drawn here; 24,000 + 4,000 samples), or "mnist": the four IDX files of
+ * MNIST's names in folder `dir`, each plain or .gz. ERR_CONFIG: no such set. ERR_NOT_FOUND: a file is not
+ * there (the sentence names it and how to get it). ERR_CONFIG: a file is not what it must be (expected and
+ * found bytes). */
+int dataset_open(struct dataset *d, const char *name, const char *dir, struct err *e);
+void dataset_clear(struct dataset *d);
+
+/* Parts of it. `rows`, `cols`, `n` as the file's header says. Buffers are the caller's to free. */
+int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const char *path, struct err *e);
+int idx_read_labels(uint8_t **labels, size_t *n, const char *path, struct err *e);
+/* The check behind them, on a whole file in memory: `magic` 0x803 (images, 3 dims) or 0x801 (labels, 1).
+ * Returns the offset of the data. ERR_CONFIG: not IDX, or `len` is not what the dimensions need. */
+int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3], struct err *e);
+
+/* One drawn digit: sample `index` of stream `seed`, its label and 28 x 28 bytes. Any sample can be drawn by
+ * itself. */
+void digits_draw(uint8_t pixels[28 * 28], uint8_t *label, uint64_t seed, uint64_t index);
+
+#endif

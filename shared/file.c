@@ -1,0 +1,247 @@
+#include "shared/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int file_read(char **out, size_t *len, const char *path, size_t max, struct err *e)
+{
+    int fd = open(path,
+                  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up before it is refused */
+    struct stat st;
+    char *buf = NULL;
+    size_t n = 0;
+
+    if (fd < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fstat(fd, &st) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        goto fail;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        err_set(e, ERR_IO, "%s: not a regular file", path);
+        goto fail;
+    }
+    if ((unsigned long long)st.st_size > max) {
+        err_set(e, ERR_CONFIG, "%s: %lld bytes, at most %zu are read", path, (long long)st.st_size, max);
+        goto fail;
+    }
+    buf = malloc((size_t)st.st_size + 1);
+    if (!buf) {
+        err_set(e, ERR_NOMEM, "%s: no memory for %lld bytes", path, (long long)st.st_size);
+        goto fail;
+    }
+    while (n < (size_t)st.st_size) {
+        ssize_t k = read(fd, buf + n, (size_t)st.st_size - n);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0) {
+            err_errno(e, ERR_IO, "%s", path);
+            goto fail;
+        }
+        if (k == 0)
+            break;
+        n += (size_t)k;
+    }
+    close(fd);
+    buf[n] = '\0';
+    *out = buf;
+    *len = n;
+    return 0;
+fail:
+    free(buf);
+    close(fd);
+    return e->code;
+}
+
+int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e)
+{
+    const char *p = bytes;
+
+    while (len > 0) {
+        ssize_t k = write(fd, p, len);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return err_errno(e, ERR_IO, "%s", what);
+        p += k;
+        len -= (size_t)k;
+    }
+    return 0;
+}
+
+/* A rename is on the disk once its folder is. */
+static int sync_folder_of(const char *path, struct err *e)
+{
+    char dir[PATH_MAX];
+    char *slash;
+    int fd;
+
+    snprintf(dir, sizeof dir, "%s", path);
+    slash = strrchr(dir, '/');
+    if (slash == dir)
+        slash[1] = '\0';
+    else if (slash)
+        *slash = '\0';
+    else
+        strcpy(dir, ".");
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", dir);
+    if (fsync(fd) < 0 && errno != EINVAL) {
+        err_errno(e, ERR_IO, "%s", dir);
+        close(fd);
+        return e->code;
+    }
+    close(fd);
+    return 0;
+}
+
+int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
+{
+    char tmp[PATH_MAX];
+    int fd;
+
+    if (snprintf(tmp, sizeof tmp, "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof tmp)
+        return err_set(e, ERR_CONFIG, "%s: path too long", path);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", tmp);
+    /* The mode is set before the rename, so that a umask or an older file never widens it. */
+    if (fchmod(fd, mode) < 0) {
+        err_errno(e, ERR_IO, "%s", tmp);
+        goto fail;
+    }
+    if (file_write_all(fd, bytes, len, tmp, e) < 0)
+        goto fail;
+    if (fsync(fd) < 0) {
+        err_errno(e, ERR_IO, "%s", tmp);
+        goto fail;
+    }
+    close(fd);
+    if (rename(tmp, path) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        unlink(tmp);
+        return e->code;
+    }
+    return sync_folder_of(path, e);
+fail:
+    close(fd);
+    unlink(tmp);
+    return e->code;
+}
+
+int file_mkdirs(const char *path, mode_t mode, struct err *e)
+{
+    char part[PATH_MAX];
+    struct stat st;
+
+    if (!path[0])
+        return err_set(e, ERR_CONFIG, "a folder's path is empty");
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
+        return err_set(e, ERR_CONFIG, "%s: path too long", path);
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return err_errno(e, ERR_IO, "%s", part);
+        *p = '/';
+    }
+    if (mkdir(part, mode) < 0 && errno != EEXIST)
+        return err_errno(e, ERR_IO, "%s", part);
+    if (stat(part, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(e, ERR_IO, "%s: not a folder", path);
+    return 0;
+}
+
+static int remove_tree_at(int parent, const char *name, const char *path, struct err *e)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct dirent *d;
+    DIR *dir;
+
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+        if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)
+            return err_errno(e, ERR_IO, "%s", path);
+        return 0;
+    }
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_errno(e, ERR_IO, "%s", path);
+    dir = fdopendir(fd);
+    if (!dir) {
+        err_errno(e, ERR_IO, "%s", path);
+        close(fd);
+        return e->code;
+    }
+    while ((d = readdir(dir)) != NULL) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+            continue;
+        if (remove_tree_at(dirfd(dir), d->d_name, path, e) < 0) {
+            closedir(dir);
+            return e->code;
+        }
+    }
+    closedir(dir);
+    if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", path);
+    return 0;
+}
+
+int file_remove_tree(const char *path, struct err *e)
+{
+    return remove_tree_at(AT_FDCWD, path, path, e);
+}
+
+int file_join(char *out, size_t size, const char *dir, const char *name, struct err *e)
+{
+    if (snprintf(out, size, "%s/%s", dir, name) >= (int)size)
+        return err_set(e, ERR_CONFIG, "%s/%s: path too long", dir, name);
+    return 0;
+}
+
+int file_exe_dir(char *out, size_t size, struct err *e)
+{
+    ssize_t n = readlink("/proc/self/exe", out, size);
+    char *slash;
+
+    if (n < 0)
+        return err_errno(e, ERR_IO, "/proc/self/exe");
+    if ((size_t)n >= size)
+        return err_set(e, ERR_CONFIG, "the path of this program is too long");
+    out[n] = '\0';
+    slash = strrchr(out, '/');
+    if (!slash)
+        return err_set(e, ERR_INTERNAL, "/proc/self/exe: no folder in \"%s\"", out);
+    *slash = '\0';
+    return 0;
+}
+
+int file_state_dir(char *out, size_t size, struct err *e)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    const struct passwd *pw;
+    int n;
+
+    if (state && state[0] == '/')
+        n = snprintf(out, size, "%s/psgd", state);
+    else if (home && home[0] == '/')
+        n = snprintf(out, size, "%s/.local/state/psgd", home);
+    else if ((pw = getpwuid(getuid())) != NULL)
+        n = snprintf(out, size, "%s/.local/state/psgd", pw->pw_dir);
+    else
+        return err_set(e, ERR_CONFIG, "no home folder: set XDG_STATE_HOME");
+    if (n >= (int)size)
+        return err_set(e, ERR_CONFIG, "the state folder's path is too long");
+    return 0;
+}

@@ -1,0 +1,234 @@
+#include "shared/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/file.h"
+#include "shared/suggest.h"
+
+enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
+
+static int too_deep(const json_t *v, int left)
+{
+    const char *key;
+    json_t *child;
+    size_t i;
+
+    if (left == 0)
+        return 1;
+    json_array_foreach(v, i, child) if (too_deep(child, left - 1)) return 1;
+    json_object_foreach((json_t *)(uintptr_t)v, key, child) if (too_deep(child, left - 1)) return 1;
+    return 0;
+}
+
+int json_parse(json_t **out, const char *text, size_t len, const char *what, struct err *e)
+{
+    json_error_t je;
+    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+
+    if (!v)
+        return err_set(e, ERR_CONFIG, "%s:%d:%d: %s", what, je.line, je.column, je.text);
+    if (too_deep(v, MAX_DEPTH)) {
+        json_decref(v);
+        return err_set(e, ERR_CONFIG, "%s: more than %d levels deep", what, MAX_DEPTH);
+    }
+    *out = v;
+    return 0;
+}
+
+int json_read(json_t **out, const char *path, size_t max, struct err *e)
+{
+    char *text;
+    size_t len;
+    int rc;
+
+    if (file_read(&text, &len, path, max, e) < 0)
+        return e->code;
+    rc = json_parse(out, text, len, path, e);
+    free(text);
+    return rc;
+}
+
+static int check_key(const char *key, const char *const *known, const char *at, struct err *e)
+{
+    const char *near;
+
+    for (const char *const *k = known; *k; k++)
+        if (strcmp(*k, key) == 0)
+            return 0;
+    if (strncmp(key, "x-", 2) == 0 || strcmp(key, "$schema") == 0)
+        return 0;
+    near = suggest(key, known);
+    if (near)
+        return err_set(e, ERR_CONFIG, "%s/%s: unknown key; did you mean \"%s\"?", at, key, near);
+    return err_set(e, ERR_CONFIG, "%s/%s: unknown key", at, key);
+}
+
+int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e)
+{
+    const char *key;
+    json_t *v;
+
+    if (!json_is_object(object))
+        return err_set(e, ERR_CONFIG, "%s: not an object", at[0] ? at : "/");
+    json_object_foreach((json_t *)(uintptr_t)object, key,
+                        v) if (check_key(key, keys, at, e) < 0) return e->code;
+    return 0;
+}
+
+static bool is_word(const char *words, const char *value)
+{
+    size_t n = strlen(value);
+
+    if (strchr(value, '|')) /* "iid|dup" stands in the list, too */
+        return false;
+    for (const char *w = words; w; w = strchr(w, '|')) {
+        w += *w == '|';
+        if (strncmp(w, value, n) == 0 && (w[n] == '|' || w[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static int fill_text(char *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
+{
+    const char *s = json_string_value(v);
+
+    if (!s)
+        return err_set(e, ERR_CONFIG, "%s/%s: not a string", at, f->key);
+    if (json_string_length(v) >= f->size || strlen(s) != json_string_length(v))
+        return err_set(e, ERR_CONFIG, "%s/%s: longer than %zu characters", at, f->key, f->size - 1);
+    if (f->words && !is_word(f->words, s))
+        return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, f->key, s, f->words);
+    memcpy(out, s, strlen(s) + 1);
+    return 0;
+}
+
+static int fill_number(void *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
+{
+    double d = json_number_value(v);
+    bool whole = f->kind != JSON_FIELD_DOUBLE;
+    double max = f->kind == JSON_FIELD_INT ? 2147483647.0 : f->kind == JSON_FIELD_U64 ? 0x1p53 : HUGE_VAL;
+    double min = f->kind == JSON_FIELD_U64 ? 0 : f->kind == JSON_FIELD_INT ? -2147483648.0 : -HUGE_VAL;
+
+    if (whole ? !json_is_integer(v) : !json_is_number(v))
+        return err_set(e, ERR_CONFIG, "%s/%s: not %s", at, f->key, whole ? "an integer" : "a number");
+    if (f->min != 0 || f->max != 0) {
+        min = f->min;
+        max = f->max;
+    }
+    /* As a double, 2^53 + 1 would look like 2^53. */
+    if (!(d >= min && d <= max) || (f->kind == JSON_FIELD_U64 && json_integer_value(v) > (json_int_t)1 << 53))
+        return err_set(e, ERR_CONFIG, "%s/%s: %.15g is not between %.15g and %.15g", at, f->key, d, min, max);
+    if (f->kind == JSON_FIELD_INT)
+        *(int *)out = (int)json_integer_value(v);
+    else if (f->kind == JSON_FIELD_U64)
+        *(uint64_t *)out = (uint64_t)json_integer_value(v);
+    else
+        *(double *)out = d;
+    return 0;
+}
+
+static int fill(void *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
+{
+    switch (f->kind) {
+    case JSON_FIELD_TEXT:
+        return fill_text(out, v, f, at, e);
+    case JSON_FIELD_BOOL:
+        if (!json_is_boolean(v))
+            return err_set(e, ERR_CONFIG, "%s/%s: neither true nor false", at, f->key);
+        *(bool *)out = json_is_true(v);
+        return 0;
+    case JSON_FIELD_ANY:
+        return 0;
+    default:
+        return fill_number(out, v, f, at, e);
+    }
+}
+
+int json_to_struct(void *out, const json_t *object, const struct json_field *fields, const char *at,
+                   struct err *e)
+{
+    const char *known[MAX_KEYS] = {0};
+    size_t n = 0;
+
+    for (const struct json_field *f = fields; f->key && n + 1 < MAX_KEYS; f++)
+        known[n++] = f->key;
+    if (json_only_keys(object, known, at, e) < 0)
+        return e->code;
+    for (const struct json_field *f = fields; f->key; f++) {
+        const json_t *v = json_object_get(object, f->key);
+
+        if (!v && f->required)
+            return err_set(e, ERR_CONFIG, "%s/%s: missing", at, f->key);
+        if (v && fill((char *)out + f->offset, v, f, at, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+static json_t *value_of(const void *in, const struct json_field *f)
+{
+    switch (f->kind) {
+    case JSON_FIELD_TEXT:
+        return json_string(in);
+    case JSON_FIELD_INT:
+        return json_integer(*(const int *)in);
+    case JSON_FIELD_U64:
+        return json_integer((json_int_t) * (const uint64_t *)in);
+    case JSON_FIELD_BOOL:
+        return json_boolean(*(const bool *)in);
+    case JSON_FIELD_DOUBLE:
+        return json_real(
+            *(const double *)in); /* jansson has no number for nan: then NULL, and the key stays away */
+    case JSON_FIELD_ANY:
+        break;
+    }
+    return NULL;
+}
+
+json_t *json_from_struct(const void *in, const struct json_field *fields)
+{
+    json_t *o = json_object();
+
+    for (const struct json_field *f = fields; f->key; f++) {
+        json_t *v = value_of((const char *)in + f->offset, f);
+
+        if (v)
+            json_object_set_new(o, f->key, v);
+    }
+    return o;
+}
+
+int json_get_text(char *out, size_t size, const json_t *object, const char *key, const char *at,
+                  struct err *e)
+{
+    const struct json_field f = {.key = key, .kind = JSON_FIELD_TEXT, .size = size};
+    const json_t *v = json_object_get(object, key);
+
+    return v ? fill_text(out, v, &f, at, e) : err_set(e, ERR_CONFIG, "%s/%s: missing", at, key);
+}
+
+int json_get_int(int *out, const json_t *object, const char *key, int min, int max, const char *at,
+                 struct err *e)
+{
+    const struct json_field f = {.key = key, .kind = JSON_FIELD_INT, .min = min, .max = max};
+    const json_t *v = json_object_get(object, key);
+
+    return v ? fill_number(out, v, &f, at, e) : err_set(e, ERR_CONFIG, "%s/%s: missing", at, key);
+}
+
+char *json_line(const json_t *value)
+{
+    size_t n = json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *s = n ? malloc(n + 2) : NULL;
+
+    if (!s)
+        return NULL;
+    json_dumpb(value, s, n, JSON_COMPACT | JSON_ENCODE_ANY);
+    s[n] = '\n';
+    s[n + 1] = '\0';
+    return s;
+}

@@ -1,0 +1,51 @@
+/* json -- strict reading of JSON documents into structs, and writing back, by one table per struct.
+ * Strict: no duplicate keys, no unknown keys (with "did you mean"), types and ranges checked, at most 32 levels.
+ * Every sentence begins with the path inside the document: "/peers/1/node: 3.5 is not an integer". */
+#ifndef PSGD_JSON_H
+#define PSGD_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+enum json_kind {
+    JSON_FIELD_TEXT,   /* char[size]; `words` may list the only ones allowed, parted by '|' */
+    JSON_FIELD_INT,    /* int */
+    JSON_FIELD_U64,    /* uint64_t, at most 2^53 so that every JSON reader keeps it */
+    JSON_FIELD_DOUBLE, /* double */
+    JSON_FIELD_BOOL,   /* bool */
+    JSON_FIELD_ANY     /* some other reader takes the value: known, not read here */
+};
+
+struct json_field {
+    const char *key;
+    enum json_kind kind;
+    size_t offset, size; /* in the struct */
+    bool required;
+    double min, max;   /* both 0: any */
+    const char *words; /* JSON_FIELD_TEXT: "ssgd|asgd" */
+};
+
+/* A table ends with {0}. JSON_AT(struct settings, seed) gives .offset and .size. */
+#define JSON_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+
+/* Parses text; `what` names it in the sentence, with line and column. ERR_CONFIG. */
+int json_parse(json_t **out, const char *text, size_t len, const char *what, struct err *e);
+int json_read(json_t **out, const char *path, size_t max, struct err *e);
+
+/* Fills the fields that stand in the object; the others keep their values. `at` is the object's path ("" at the top). */
+int json_to_struct(void *out, const json_t *object, const struct json_field *fields, const char *at, struct err *e);
+json_t *json_from_struct(const void *in, const struct json_field *fields);
+
+/* Single values, for documents that are not one flat struct. `at` is the path of `object`. */
+int json_get_text(char *out, size_t size, const json_t *object, const char *key, const char *at, struct err *e);
+int json_get_int(int *out, const json_t *object, const char *key, int min, int max, const char *at, struct err *e);
+int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e);
+
+/* One line without spaces and a line feed behind it, or NULL without memory; the caller frees. */
+char *json_line(const json_t *value);
+
+#endif

@@ -1,0 +1,174 @@
+#include "shared/record.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+
+enum { CELL_MAX = 64 }; /* the longest number has 25 characters; texts are ours and short */
+
+#define TRAIN(n, t, h) {#n, t, offsetof(struct record_train, n), h}
+const struct record_column record_train_columns[] = {
+    TRAIN(time_s, RECORD_SECONDS, "since training began on this node"),
+    TRAIN(node, RECORD_INT, "0, 1, ... a worker; -2, -3, ... a server"),
+    TRAIN(role, RECORD_TEXT, "worker or server"),
+    TRAIN(epoch, RECORD_INT, "from 1"),
+    TRAIN(batch, RECORD_U64, "from 1 in the epoch"),
+    TRAIN(batches, RECORD_U64, "in an epoch"),
+    TRAIN(step, RECORD_U64, "from 1 in the job"),
+    TRAIN(samples, RECORD_U64, "seen by this node so far"),
+    TRAIN(loss, RECORD_FLOAT, "mean over the batch, before the update"),
+    TRAIN(accuracy, RECORD_FLOAT, "over the batch, before the update, 0 to 1"),
+    TRAIN(lr, RECORD_FLOAT, "learning rate"),
+    TRAIN(grad_norm, RECORD_FLOAT, "Euclidean norm of the gradient that the update used"),
+    TRAIN(staleness, RECORD_FLOAT, "rounds behind of what was merged; empty where it is always 0"),
+    TRAIN(compute_s, RECORD_SECONDS, "batch, forward, backward, update"),
+    TRAIN(encode_s, RECORD_SECONDS, "the codec writing its messages"),
+    TRAIN(send_s, RECORD_SECONDS, "handing them to the network"),
+    TRAIN(wait_s, RECORD_SECONDS, "waiting for other nodes"),
+    TRAIN(decode_s, RECORD_SECONDS, "the codec merging what came"),
+    TRAIN(raw_bytes, RECORD_U64, "said in this step, before headers"),
+    TRAIN(sent_bytes, RECORD_U64, "on the wire"),
+    TRAIN(recv_bytes, RECORD_U64, "on the wire, of the messages used in this step"),
+    {0},
+};
+
+#define EVAL(n, t, h) {#n, t, offsetof(struct record_eval, n), h}
+const struct record_column record_eval_columns[] = {
+    EVAL(time_s, RECORD_SECONDS, "since training began on this node"),
+    EVAL(node, RECORD_INT, "which one evaluated"),
+    EVAL(epoch, RECORD_INT, "after it, from 1"),
+    EVAL(step, RECORD_U64, "after it"),
+    EVAL(samples, RECORD_U64, "of training, seen by this node so far"),
+    EVAL(loss, RECORD_FLOAT, "mean over the test set"),
+    EVAL(accuracy, RECORD_FLOAT, "over the test set, 0 to 1"),
+    EVAL(sent_bytes_total, RECORD_U64, "on the wire so far"),
+    EVAL(recv_bytes_total, RECORD_U64, "on the wire so far"),
+    {0},
+};
+
+#define COMM(n, t, h) {#n, t, offsetof(struct record_comm, n), h}
+const struct record_column record_comm_columns[] = {
+    COMM(time_s, RECORD_SECONDS, "since training began on this node, at the end of the round"),
+    COMM(round, RECORD_U64, "from 1"),
+    COMM(node, RECORD_INT, "whose record it is"),
+    COMM(peer, RECORD_INT, "the other end"),
+    COMM(direction, RECORD_TEXT, "sent or received"),
+    COMM(messages, RECORD_U64, ""),
+    COMM(raw_bytes, RECORD_U64, "before headers"),
+    COMM(wire_bytes, RECORD_U64, "with them"),
+    COMM(encode_s, RECORD_SECONDS, "sent: the codec writing them"),
+    COMM(transfer_s, RECORD_SECONDS, "sent: handing them over; received: waiting for them"),
+    {0},
+};
+
+static size_t n_columns(const struct record_column *c)
+{
+    size_t n = 0;
+
+    while (c[n].name)
+        n++;
+    return n;
+}
+
+static int print_float(char *out, double v, const char *format)
+{
+    if (v == RECORD_MISSING)
+        return 0;
+    if (!isfinite(v))
+        return snprintf(out, CELL_MAX, "%s", isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
+    return snprintf(out, CELL_MAX, format, v);
+}
+
+static int print_cell(char *out, const void *at, enum record_type type)
+{
+    switch (type) {
+    case RECORD_TEXT:
+        return snprintf(out, CELL_MAX, "%s", *(const char *const *)at);
+    case RECORD_INT:
+        return snprintf(out, CELL_MAX, "%d", *(const int *)at);
+    case RECORD_U64:
+        return snprintf(out, CELL_MAX, "%" PRIu64, *(const uint64_t *)at);
+    case RECORD_FLOAT:
+        return print_float(out, *(const double *)at, "%.9g");
+    case RECORD_SECONDS:
+        return print_float(out, *(const double *)at, "%.6f");
+    }
+    return 0;
+}
+
+static char *print_row(char *out, const struct record_column *columns, const void *row)
+{
+    for (const struct record_column *c = columns; c->name; c++) {
+        out += print_cell(out, (const char *)row + c->offset, c->type);
+        *out++ = c[1].name ? ',' : '\n';
+    }
+    return out;
+}
+
+static int write_rows(struct record_file *f, const char *bytes, size_t len, struct err *e)
+{
+    off_t end = lseek(f->fd, 0, SEEK_END);
+
+    if (file_write_all(f->fd, bytes, len, f->path, e) == 0)
+        return 0;
+    /* A full disk takes part of a row: take it back, so that the file holds whole rows only. */
+    if (end >= 0 && ftruncate(f->fd, end) < 0)
+        err_at(e, "cut back");
+    return e->code;
+}
+
+int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e)
+{
+    char header[1024];
+    size_t n = 0;
+
+    *f = (struct record_file){.columns = columns, .path = path};
+    f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (f->fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    for (const struct record_column *c = columns; c->name; c++)
+        n += (size_t)snprintf(header + n, sizeof header - n, "%s%c", c->name, c[1].name ? ',' : '\n');
+    if (write_rows(f, header, n, e) < 0) {
+        record_close(f);
+        return e->code;
+    }
+    return 0;
+}
+
+int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e)
+{
+    size_t need = n * n_columns(f->columns) * CELL_MAX;
+    char *at;
+
+    if (need > f->text_size) {
+        char *text = realloc(f->text, need);
+
+        if (!text)
+            return err_set(e, ERR_NOMEM, "%s: no memory for %zu rows", f->path, n);
+        f->text = text;
+        f->text_size = need;
+    }
+    at = f->text;
+    for (size_t i = 0; i < n; i++)
+        at = print_row(at, f->columns, (const char *)rows + i * size);
+    return write_rows(f, f->text, (size_t)(at - f->text), e);
+}
+
+int record_sync(struct record_file *f, struct err *e)
+{
+    return fsync(f->fd) < 0 ? err_errno(e, ERR_IO, "%s", f->path) : 0;
+}
+
+void record_close(struct record_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->text);
+    *f = (struct record_file){.fd = -1};
+}

@@ -1,0 +1,72 @@
+/* record -- the CSV files of a job. One table per file says each column's name, unit, type and place in the row's
+ * struct; header, writer and docs come from it. Later versions only append columns.
+ *
+ * A row is one write(2) to a file opened O_APPEND: what was written survives the death of the process. RFC 4180,
+ * LF, '.' in numbers, floats as %.9g (they read back to the same float32), a missing value is empty, a number that
+ * is none is `nan` or `inf`. */
+#ifndef PSGD_RECORD_H
+#define PSGD_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+enum record_type { RECORD_TEXT, RECORD_INT, RECORD_U64, RECORD_FLOAT, RECORD_SECONDS };
+
+struct record_column {
+    const char *name;
+    enum record_type type; /* const char *, int, uint64_t, double, double (6 decimals) */
+    size_t offset;
+    const char *help; /* what it is, in which unit */
+};
+
+struct record_train { /* one row a recorded step */
+    double time_s;
+    int node;
+    const char *role;
+    int epoch;
+    uint64_t batch, batches, step, samples;
+    double loss, accuracy, lr, grad_norm, staleness;
+    double compute_s, encode_s, send_s, wait_s, decode_s;
+    uint64_t raw_bytes, sent_bytes, recv_bytes;
+};
+
+struct record_eval { /* one row an evaluation on the test set */
+    double time_s;
+    int node, epoch;
+    uint64_t step, samples;
+    double loss, accuracy;
+    uint64_t sent_bytes_total, recv_bytes_total;
+};
+
+struct record_comm { /* one row a round, peer and direction */
+    double time_s;
+    uint64_t round;
+    int node, peer;
+    const char *direction; /* "sent", "received" */
+    uint64_t messages, raw_bytes, wire_bytes;
+    double encode_s, transfer_s;
+};
+
+#define RECORD_MISSING (-1e300) /* a float or seconds cell that stays empty */
+
+/* Each ends with {0}. */
+extern const struct record_column record_train_columns[], record_eval_columns[], record_comm_columns[];
+
+struct record_file {
+    const struct record_column *columns;
+    const char *path;
+    int fd;
+    char *text; /* rows being written; kept, so that a steady run allocates nothing */
+    size_t text_size;
+};
+
+/* Makes the file, which must not exist, and writes the header. `path` must outlive it. */
+int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e);
+/* Writes n rows of `size` bytes each with one write: whole rows or an error (ERR_NOSPACE: the disk is full). */
+int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e);
+int record_sync(struct record_file *f, struct err *e);
+void record_close(struct record_file *f);
+
+#endif

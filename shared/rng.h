@@ -1,0 +1,21 @@
+/* rng -- a small seeded generator: xoshiro256** by Blackman and Vigna (2018), seeded by splitmix64.
+ * Streams: rng_init(seed, a, b) gives an independent generator for each (a, b), so that any node can
+ * make any other node's numbers without making those before them. */
+#ifndef PSGD_RNG_H
+#define PSGD_RNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rng {
+    uint64_t s[4];
+};
+
+void rng_init(struct rng *r, uint64_t seed, uint64_t a, uint64_t b);
+uint64_t rng_u64(struct rng *r);
+uint32_t rng_below(struct rng *r, uint32_t n);             /* uniform in [0, n), unbiased (Lemire 2019); n > 0 */
+float rng_uniform(struct rng *r);                          /* uniform in [0, 1), 24 bits */
+float rng_normal(struct rng *r);                           /* N(0, 1) */
+void rng_shuffle(struct rng *r, uint32_t *items, size_t n); /* Fisher and Yates */
+
+#endif

@@ -1,0 +1,86 @@
+#include "shared/settings.h"
+
+#include <string.h>
+
+#include "shared/blocks.h"
+#include "shared/json.h"
+
+#define F(name, json_type, ...) {.key = #name, .kind = json_type, JSON_AT(struct settings, name), __VA_ARGS__}
+
+static const struct json_field fields[] = {
+    F(version, JSON_FIELD_INT, .required = true, .min = 1, .max = 1),
+    F(name, JSON_FIELD_TEXT, .required = true),
+    F(seed, JSON_FIELD_U64, .required = true),
+    F(node_count, JSON_FIELD_INT, .required = true, .min = 1, .max = NODES_MAX),
+    F(server_count, JSON_FIELD_INT, .min = 0, .max = NODES_MAX),
+    F(codec, JSON_FIELD_TEXT, .required = true),
+    F(server_codec, JSON_FIELD_TEXT, .required = false),
+    F(sync, JSON_FIELD_TEXT, .words = "ssgd|asgd"),
+    F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
+    F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
+    F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
+    F(redundancy, JSON_FIELD_INT, .min = 1, .max = NODES_MAX),
+    F(block_assignment, JSON_FIELD_TEXT, .words = "iid|dup"),
+    F(gradient_descent, JSON_FIELD_TEXT, .words = "sgd|adam"),
+    F(learn_rate, JSON_FIELD_DOUBLE, .min = 1e-30, .max = 1e6),
+    F(non_iid, JSON_FIELD_BOOL, .required = false),
+    F(dataset, JSON_FIELD_TEXT, .required = true),
+    F(model, JSON_FIELD_TEXT, .required = true),
+    F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9),
+    F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6),
+    F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = 1e8),
+    {0},
+};
+
+void settings_default(struct settings *s)
+{
+    *s = (struct settings){
+        .version = 1,
+        .name = "psgd",
+        .seed = 1,
+        .node_count = 1,
+        .codec = "plain",
+        .sync = "ssgd",
+        .epochs = 2,
+        .batch_size = 64,
+        .redundancy = 1,
+        .block_assignment = "iid",
+        .gradient_descent = "sgd",
+        .learn_rate = 0.05,
+        .dataset = "digits",
+        .model = "mlp-tutorial",
+        .record_every = 1,
+        .round_timeout_s = 60,
+        .time_limit_s = 86400,
+    };
+}
+
+int settings_check(const struct settings *s, struct err *e)
+{
+    struct blocks b;
+
+    if (!s->name[0] || strspn(s->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != strlen(s->name))
+        return err_set(e, ERR_CONFIG, "/name: \"%s\" has characters other than letters, digits, '-', '_' and '.'", s->name);
+    if (blocks_init(&b, s->block_assignment, s->node_count, s->redundancy, e) < 0)
+        return err_at(e, "/block_assignment");
+    blocks_clear(&b);
+    return 0;
+}
+
+int settings_parse(struct settings *s, const json_t *doc, struct err *e)
+{
+    struct settings t;
+
+    settings_default(&t);
+    if (json_to_struct(&t, doc, fields, "", e) < 0 || settings_check(&t, e) < 0)
+        return e->code;
+    if (!t.server_codec[0])
+        memcpy(t.server_codec, t.codec, sizeof t.codec);
+    *s = t;
+    return 0;
+}
+
+json_t *settings_json(const struct settings *s)
+{
+    return json_from_struct(s, fields);
+}

@@ -1,0 +1,45 @@
+/* settings -- what a job is: one document, made by job_submit, kept by the agent, read by the runner.
+ * One table (settings.c) gives reading, writing, limits and the list in run.json. All nodes of a job read the
+ * same bytes, so that they agree on seed, blocks and rounds without another word. */
+#ifndef PSGD_SETTINGS_H
+#define PSGD_SETTINGS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+enum { NODES_MAX = 4096, NAME_MAX_CHARS = 63 };
+
+struct settings {
+    int version;             /* of this document: 1 */
+    char name[64];           /* for people: letters, digits, '-', '_', '.' */
+    uint64_t seed;           /* decides initial weights, partition and order of samples, the same on all nodes */
+    int node_count;          /* workers, nodes 0 .. node_count-1 */
+    int server_count;        /* parameter servers in use, nodes -2, -3, ...; 0: serverless */
+    char codec[64];          /* the workers' codec */
+    char server_codec[64];   /* the servers' codec; the same one unless it was chosen apart */
+    char sync[8];            /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
+    int local_steps;         /* steps between exchanges, for rules that exchange every so often; 0: once per epoch */
+    int epochs;
+    int batch_size;            /* of one block; the global batch is batch_size x number of blocks */
+    int redundancy;            /* how many workers hold each block */
+    char block_assignment[8];  /* "iid": all r-subsets of the workers, "dup": n/r blocks of r holders each */
+    char gradient_descent[16]; /* "sgd", "adam" */
+    double learn_rate;
+    bool non_iid; /* blocks see label-sorted samples */
+    char dataset[64];
+    char model[64];
+    int record_every;       /* a row of train.csv each so many steps */
+    double round_timeout_s; /* how long a node waits for one word of a round before the job fails */
+    double time_limit_s;    /* how long the job may run */
+};
+
+void settings_default(struct settings *s);
+/* ERR_CONFIG with the path of what is wrong, also where fields do not fit each other. */
+int settings_parse(struct settings *s, const json_t *doc, struct err *e);
+json_t *settings_json(const struct settings *s); /* NULL: no memory */
+int settings_check(const struct settings *s, struct err *e);
+
+#endif

@@ -1,0 +1,50 @@
+#include "shared/suggest.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { WORD_MAX = 63 };
+
+/* Levenshtein's distance, one row at a time. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[WORD_MAX + 1];
+    size_t n_b = strlen(b);
+
+    for (size_t j = 0; j <= n_b; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= n_b; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[n_b];
+}
+
+const char *suggest(const char *word, const char *const *words)
+{
+    const char *nearest = NULL;
+    size_t best = strlen(word) / 3 + 2; /* a third of the letters may be wrong, and one more */
+
+    if (strlen(word) > WORD_MAX)
+        return NULL;
+    for (; *words; words++) {
+        size_t d = strlen(*words) > WORD_MAX ? best : distance(word, *words);
+
+        if (d < best) {
+            best = d;
+            nearest = *words;
+        }
+    }
+    return nearest;
+}

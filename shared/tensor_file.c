@@ -1,0 +1,396 @@
+#include "shared/tensor_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/json.h"
+
+enum { PREFIX = 8, ALIGN = 8, HEADER_MAX = 16 << 20 };
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers lie in the file as they lie in memory");
+
+static const char meta_key[] = "__metadata__";
+
+static const struct {
+    const char *name;
+    size_t size;
+} types[N_TENSOR_TYPES] = {
+    [TENSOR_F32] = {"F32", 4},
+    [TENSOR_U8] = {"U8", 1},
+    [TENSOR_I32] = {"I32", 4},
+    [TENSOR_I64] = {"I64", 8},
+};
+
+size_t tensor_count(const struct tensor_view *t)
+{
+    size_t n = 1;
+
+    for (int i = 0; i < t->n_dims; i++)
+        n *= t->shape[i];
+    return n;
+}
+
+static size_t tensor_bytes(const struct tensor_view *t)
+{
+    return tensor_count(t) * types[t->type].size;
+}
+
+static int parse_dtype(struct tensor_view *t, const json_t *v, struct err *e)
+{
+    const char *s = json_string_value(v);
+
+    for (int i = 0; s && i < N_TENSOR_TYPES; i++)
+        if (strcmp(types[i].name, s) == 0) {
+            t->type = (enum tensor_type)i;
+            return 0;
+        }
+    return err_set(e, ERR_CONFIG, "/%s/dtype: expected F32, U8, I32 or I64, found %s", t->name,
+                   s ? s : "no text");
+}
+
+/* Sets *out to a whole number that fits size_t. */
+static int get_size(size_t *out, const json_t *v)
+{
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return -1;
+    *out = (size_t)json_integer_value(v);
+    return 0;
+}
+
+/* Afterwards the number of bytes is known not to overflow. */
+static int parse_shape(struct tensor_view *t, const json_t *v, struct err *e)
+{
+    size_t bytes = types[t->type].size;
+
+    if (!json_is_array(v) || json_array_size(v) > TENSOR_DIMS)
+        return err_set(e, ERR_CONFIG, "/%s/shape: not an array of at most %d dimensions", t->name,
+                       TENSOR_DIMS);
+    t->n_dims = (int)json_array_size(v);
+    for (int i = 0; i < t->n_dims; i++) {
+        if (get_size(&t->shape[i], json_array_get(v, (size_t)i)) < 0)
+            return err_set(e, ERR_CONFIG, "/%s/shape/%d: not a size", t->name, i);
+        if (__builtin_mul_overflow(bytes, t->shape[i], &bytes))
+            return err_set(e, ERR_CONFIG, "/%s/shape: more bytes than memory can have", t->name);
+    }
+    return 0;
+}
+
+/* Bytes in memory: a header, then the tensors. */
+struct source {
+    const unsigned char *bytes;
+    size_t data_at, data_len;
+};
+
+static int parse_offsets(struct tensor_view *t, const json_t *v, const struct source *src, struct err *e)
+{
+    size_t begin, end;
+
+    if (json_array_size(v) != 2 || get_size(&begin, json_array_get(v, 0)) < 0 ||
+        get_size(&end, json_array_get(v, 1)) < 0)
+        return err_set(e, ERR_CONFIG, "/%s/data_offsets: not two offsets", t->name);
+    if (begin > end || end > src->data_len)
+        return err_set(e, ERR_CONFIG,
+                       "/%s/data_offsets: %zu to %zu do not lie in the file's %zu bytes of data", t->name,
+                       begin, end, src->data_len);
+    if (end - begin != tensor_bytes(t))
+        return err_set(e, ERR_CONFIG, "/%s: its shape needs %zu bytes, its offsets hold %zu", t->name,
+                       tensor_bytes(t), end - begin);
+    if ((src->data_at + begin) % types[t->type].size != 0)
+        return err_set(e, ERR_CONFIG, "/%s: begins at byte %zu of the file, which does not suit %s", t->name,
+                       src->data_at + begin, types[t->type].name);
+    t->data = src->bytes + src->data_at + begin;
+    return 0;
+}
+
+static int parse_tensor(struct tensor_view *t, const char *name, const json_t *entry,
+                        const struct source *src, struct err *e)
+{
+    static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
+    char at[TENSOR_NAME + 1];
+
+    if (!name[0] || strlen(name) >= sizeof t->name)
+        return err_set(e, ERR_CONFIG, "a tensor's name has %zu bytes, expected 1 to %zu", strlen(name),
+                       sizeof t->name - 1);
+    memcpy(t->name, name, strlen(name) + 1);
+    at[0] = '/';
+    memcpy(at + 1, name, strlen(name) + 1);
+    if (json_only_keys(entry, keys, at, e) < 0 || parse_dtype(t, json_object_get(entry, "dtype"), e) < 0 ||
+        parse_shape(t, json_object_get(entry, "shape"), e) < 0)
+        return e->code;
+    return parse_offsets(t, json_object_get(entry, "data_offsets"), src, e);
+}
+
+static int check_meta(const json_t *meta, struct err *e)
+{
+    const char *key;
+    json_t *v;
+
+    if (meta && !json_is_object(meta))
+        return err_set(e, ERR_CONFIG, "/%s: not an object", meta_key);
+    json_object_foreach((json_t *)(uintptr_t)meta, key, v) if (!json_is_string(v)) return err_set(
+        e, ERR_CONFIG, "/%s/%s: not a string", meta_key, key);
+    return 0;
+}
+
+/* By place; empty tensors before what begins where they lie, and among themselves by name. */
+static int by_place(const void *a, const void *b)
+{
+    const struct tensor_view *s = a;
+    const struct tensor_view *t = b;
+
+    if (s->data != t->data)
+        return (uintptr_t)s->data < (uintptr_t)t->data ? -1 : 1;
+    if (tensor_bytes(s) != tensor_bytes(t))
+        return tensor_bytes(s) < tensor_bytes(t) ? -1 : 1;
+    return strcmp(s->name, t->name);
+}
+
+/* Tensors, sorted by place, must follow each other from the first byte of the data to the last. */
+static int check_places(const struct tensor_file *f, const struct source *src, struct err *e)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < f->n; i++) {
+        const struct tensor_view *t = &f->tensors[i];
+        size_t begin = (size_t)((const unsigned char *)t->data - src->bytes) - src->data_at;
+
+        if (begin != at)
+            return err_set(e, ERR_CONFIG,
+                           "/%s/data_offsets: begins at %zu, but the tensor before it ends at %zu: %s",
+                           t->name, begin, at, begin > at ? "a hole" : "an overlap");
+        at += tensor_bytes(t);
+    }
+    if (at != src->data_len)
+        return err_set(e, ERR_CONFIG, "%zu bytes of data expected, %zu found", at, src->data_len);
+    return 0;
+}
+
+static int parse_tensors(struct tensor_file *f, const struct source *src, struct err *e)
+{
+    size_t n = json_object_size(f->header);
+    const char *key;
+    json_t *v;
+
+    if (n > TENSOR_FILE_MAX_TENSORS + 1)
+        return err_set(e, ERR_CONFIG, "%zu tensors, at most %d", n, TENSOR_FILE_MAX_TENSORS);
+    f->tensors = calloc(n + 1, sizeof *f->tensors);
+    if (!f->tensors)
+        return err_set(e, ERR_NOMEM, "no memory for %zu tensors", n);
+    json_object_foreach((json_t *)f->header, key, v)
+    {
+        if (strcmp(key, meta_key) == 0)
+            continue;
+        if (parse_tensor(&f->tensors[f->n], key, v, src, e) < 0)
+            return e->code;
+        f->n++;
+    }
+    qsort(f->tensors, f->n, sizeof *f->tensors, by_place);
+    return check_places(f, src, e);
+}
+
+static uint64_t le64(const unsigned char *p)
+{
+    uint64_t v = 0;
+
+    for (int i = 0; i < PREFIX; i++)
+        v |= (uint64_t)p[i] << (8 * i);
+    return v;
+}
+
+/* Splits off the header and finds the data. */
+static int parse_header(json_t **out, struct source *src, const unsigned char *p, size_t len, struct err *e)
+{
+    uint64_t n = len >= PREFIX ? le64(p) : 0;
+
+    if (len < PREFIX)
+        return err_set(e, ERR_CONFIG, "not a safetensors file: at least %d bytes expected, %zu found", PREFIX,
+                       len);
+    if (n > HEADER_MAX || n > len - PREFIX)
+        return err_set(e, ERR_CONFIG,
+                       "not a safetensors file, or one cut short: a header of %llu bytes expected, %zu found",
+                       (unsigned long long)n, len - PREFIX);
+    if (n == 0 || p[PREFIX] != '{')
+        return err_set(e, ERR_CONFIG, "not a safetensors file: its header does not begin with '{'");
+    *src = (struct source){.bytes = p, .data_at = PREFIX + (size_t)n, .data_len = len - PREFIX - (size_t)n};
+    return json_parse(out, (const char *)p + PREFIX, (size_t)n, "header", e);
+}
+
+int tensor_file_parse(struct tensor_file *f, const void *bytes, size_t len, const char *what, struct err *e)
+{
+    struct tensor_file t = {0};
+    json_t *header;
+    struct source src = {0};
+
+    assert((uintptr_t)bytes % ALIGN == 0);
+    if (parse_header(&header, &src, bytes, len, e) < 0)
+        return err_at(e, "%s", what);
+    t.header = header;
+    if (check_meta(json_object_get(header, meta_key), e) < 0 || parse_tensors(&t, &src, e) < 0) {
+        tensor_file_close(&t);
+        return err_at(e, "%s", what);
+    }
+    *f = t;
+    return 0;
+}
+
+int tensor_file_open(struct tensor_file *f, const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    size_t len;
+    void *map;
+
+    if (fd < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return err_set(e, ERR_IO, "%s: not a regular file", path);
+    }
+    len = (size_t)st.st_size;
+    /* One byte more than an empty file has: mmap takes no length of 0, and the parser refuses what is too
+     * short. */
+    map = mmap(NULL, len ? len : 1, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (tensor_file_parse(f, map, len, path, e) < 0) {
+        munmap(map, len ? len : 1);
+        return e->code;
+    }
+    f->map = map;
+    f->map_len = len;
+    return 0;
+}
+
+void tensor_file_close(struct tensor_file *f)
+{
+    json_decref(f->header);
+    free(f->tensors);
+    if (f->map)
+        munmap(f->map, f->map_len);
+    *f = (struct tensor_file){0};
+}
+
+const struct tensor_view *tensor_file_find(const struct tensor_file *f, const char *name)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->tensors[i].name, name) == 0)
+            return &f->tensors[i];
+    return NULL;
+}
+
+const char *tensor_file_meta(const struct tensor_file *f, const char *key)
+{
+    return json_string_value(json_object_get(json_object_get(f->header, meta_key), key));
+}
+
+static json_t *describe(const struct tensor_view *t, size_t begin)
+{
+    json_t *shape = json_array();
+
+    for (int i = 0; i < t->n_dims; i++)
+        json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[t->type].name, "shape", shape, "data_offsets",
+                     (json_int_t)begin, (json_int_t)(begin + tensor_bytes(t)));
+}
+
+static json_t *describe_meta(const struct tensor_meta *meta)
+{
+    json_t *o = json_object();
+
+    for (; meta->key; meta++)
+        json_object_set_new(o, meta->key, json_string(meta->value));
+    return o;
+}
+
+static int check_name(const json_t *header, const char *name, struct err *e)
+{
+    if (!name[0] || strnlen(name, TENSOR_NAME) == TENSOR_NAME || json_object_get(header, name) ||
+        strcmp(name, meta_key) == 0)
+        return err_set(e, ERR_INTERNAL, "\"%.*s\" cannot be a tensor's name here", TENSOR_NAME, name);
+    return 0;
+}
+
+/* The header and the order in which the tensors lie: wider types first, as the format's own library writes
+ * them, so that each is aligned without a hole. Within a width the caller's order stands. */
+static int describe_all(json_t *header, const struct tensor_view **order, size_t *data_len,
+                        const struct tensor_view *t, size_t n, struct err *e)
+{
+    size_t n_placed = 0;
+
+    *data_len = 0;
+    for (size_t width = 8; width > 0; width /= 2)
+        for (size_t i = 0; i < n; i++) {
+            if (types[t[i].type].size != width)
+                continue;
+            if (check_name(header, t[i].name, e) < 0)
+                return e->code;
+            if (json_object_set_new(header, t[i].name, describe(&t[i], *data_len)) < 0)
+                return err_set(e, ERR_NOMEM, "cannot describe tensor \"%s\"", t[i].name);
+            order[n_placed++] = &t[i];
+            *data_len += tensor_bytes(&t[i]);
+        }
+    return 0;
+}
+
+/* The whole file in memory: models and shares are tens of megabytes, and one write keeps file_write() simple.
+ */
+static int assemble(unsigned char **out, size_t *len, const json_t *header, const struct tensor_view **order,
+                    size_t n, size_t data_len, struct err *e)
+{
+    char *text = json_dumps(header, JSON_COMPACT);
+    size_t text_len = text ? strlen(text) : 0;
+    size_t header_len = (text_len + ALIGN - 1) / ALIGN * ALIGN;
+    unsigned char *p = text ? malloc(PREFIX + header_len + data_len) : NULL;
+    unsigned char *at = p;
+
+    if (!p) {
+        free(text);
+        return err_set(e, ERR_NOMEM, "no memory for %zu bytes", header_len + data_len);
+    }
+    for (int i = 0; i < PREFIX; i++)
+        *at++ = (unsigned char)((uint64_t)header_len >> (8 * i));
+    memset(at, ' ', header_len);
+    memcpy(at, text, text_len);
+    at += header_len;
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = tensor_bytes(order[i]);
+
+        if (bytes > 0)
+            memcpy(at, order[i]->data, bytes);
+        at += bytes;
+    }
+    free(text);
+    *out = p;
+    *len = PREFIX + header_len + data_len;
+    return 0;
+}
+
+int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
+                      struct err *e)
+{
+    const struct tensor_view **order = calloc(n + 1, sizeof *order);
+    json_t *header = json_object();
+    unsigned char *bytes = NULL;
+    size_t len = 0, data_len = 0;
+    int rc;
+
+    assert(n <= TENSOR_FILE_MAX_TENSORS);
+    if (!order || !header || (meta && json_object_set_new(header, meta_key, describe_meta(meta)) < 0))
+        rc = err_set(e, ERR_NOMEM, "no memory for the header of %zu tensors", n);
+    else if ((rc = describe_all(header, order, &data_len, t, n, e)) == 0 &&
+             (rc = assemble(&bytes, &len, header, order, n, data_len, e)) == 0)
+        rc = file_write(path, bytes, len, 0644, e);
+    free(bytes);
+    free(order);
+    json_decref(header);
+    return rc < 0 ? err_at(e, "%s", path) : 0;
+}

@@ -1,0 +1,57 @@
+/* tensor_file -- safetensors files: models, checkpoints, and the shares of a data set.
+ * Format: u64 length of a JSON header, the header {"name": {"dtype", "shape", "data_offsets"},
+ * "__metadata__": {text: text}}, padded with spaces to 8 bytes, then the tensors one behind the other.
+ * Little-endian, row-major, no holes. */
+#ifndef PSGD_TENSOR_FILE_H
+#define PSGD_TENSOR_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+enum { TENSOR_DIMS = 8, TENSOR_NAME = 128, TENSOR_FILE_MAX_TENSORS = 4096 };
+
+enum tensor_type { TENSOR_F32, TENSOR_U8, TENSOR_I32, TENSOR_I64, N_TENSOR_TYPES };
+
+struct tensor_view {
+    char name[TENSOR_NAME];
+    enum tensor_type type;
+    int n_dims;
+    size_t shape[TENSOR_DIMS];
+    const void *data; /* not copied */
+};
+
+struct tensor_meta {
+    const char *key, *value;
+};
+
+/* Writes under a temporary name and renames. `meta` ends with {0} and may be NULL. Wider types come to lie
+ * first, so that every tensor is aligned. ERR_INTERNAL: a name is empty or there twice. ERR_IO, ERR_NOSPACE,
+ * ERR_NOMEM. */
+int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
+                      struct err *e);
+
+/* An open file is mapped; the views and metadata point into it. Nobody may cut the file short meanwhile: psgd
+ * itself only ever replaces files as a whole. `tensors` are in the order of the file. */
+struct tensor_file {
+    void *map;
+    size_t map_len;
+    struct tensor_view *tensors;
+    size_t n;
+    void *header; /* the parsed header, for tensor_file_meta */
+};
+
+/* ERR_CONFIG: not a safetensors file, or one that contradicts itself (offsets, sizes, holes, names), or has a
+ * tensor that is not aligned to its type. */
+int tensor_file_open(struct tensor_file *f, const char *path, struct err *e);
+/* The same on bytes in memory, which must outlive `f` and begin at a multiple of 8. */
+int tensor_file_parse(struct tensor_file *f, const void *bytes, size_t len, const char *what, struct err *e);
+void tensor_file_close(struct tensor_file *f);
+
+const struct tensor_view *tensor_file_find(const struct tensor_file *f,
+                                           const char *name);               /* NULL: not there */
+const char *tensor_file_meta(const struct tensor_file *f, const char *key); /* NULL: not there */
+size_t tensor_count(const struct tensor_view *t);                           /* product of the shape */
+
+#endif

@@ -1,0 +1,288 @@
+#include "shared/worker.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/json.h"
+#include "shared/settings.h"
+
+enum { WORKER_FILE_MAX = 4 << 20 };
+
+static int parse_port(int *port, const char *text, const char *whole, struct err *e)
+{
+    size_t n = strlen(text);
+
+    if (n == 0 || n > 5 || strspn(text, "0123456789") != n || atoi(text) < 1 || atoi(text) > 65535)
+        return err_set(e, ERR_CONFIG, "\"%s\": the port is not a number from 1 to 65535", whole);
+    *port = atoi(text);
+    return 0;
+}
+
+static int check_host(const char *host, bool bracketed, const char *whole, struct err *e)
+{
+    const char *known = "abcdefghijklmnopqrstuvwxyz0123456789-._";
+    struct in6_addr v6;
+
+    if (bracketed && inet_pton(AF_INET6, host, &v6) != 1)
+        return err_set(e, ERR_CONFIG, "\"%s\": not an IPv6 address between the brackets", whole);
+    if (!bracketed && (!host[0] || strspn(host, known) != strlen(host)))
+        return err_set(e, ERR_CONFIG, "\"%s\" is not an address; write host, host:port or [v6]:port", whole);
+    return 0;
+}
+
+int address_parse(char *host, size_t size, int *port, const char *text, struct err *e)
+{
+    bool bracketed = text[0] == '[';
+    const char *start = text + bracketed;
+    const char *end = bracketed ? strchr(start, ']') : start + strcspn(start, ":");
+    const char *rest = end ? end + bracketed : NULL;
+    size_t n = end ? (size_t)(end - start) : 0;
+
+    if (!bracketed && rest && rest[0] && strchr(rest + 1, ':'))
+        return err_set(e, ERR_CONFIG, "\"%s\": an IPv6 address stands in brackets: [v6] or [v6]:port", text);
+    if (!rest || n >= size || (rest[0] && rest[0] != ':'))
+        return err_set(e, ERR_CONFIG, "\"%s\" is not an address; write host, host:port or [v6]:port", text);
+    for (size_t i = 0; i < n; i++)
+        host[i] = (char)tolower((unsigned char)start[i]);
+    host[n] = '\0';
+    if (check_host(host, bracketed, text, e) < 0)
+        return e->code;
+    *port = AGENT_PORT;
+    return rest[0] ? parse_port(port, rest + 1, text, e) : 0;
+}
+
+static int fill_address(struct worker *w, const json_t *v, struct err *e)
+{
+    const char *text = json_string_value(v);
+
+    if (!text)
+        return err_set(e, ERR_CONFIG, "not a string with an address");
+    if (address_parse(w->host, sizeof w->host, &w->port, text, e) < 0)
+        return e->code;
+    snprintf(w->address, sizeof w->address, strchr(w->host, ':') ? "[%s]:%d" : "%s:%d", w->host, w->port);
+    return 0;
+}
+
+static const struct worker *find_address(const struct worker *nodes, size_t n, const char *address)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(nodes[i].address, address) == 0)
+            return &nodes[i];
+    return NULL;
+}
+
+/* Appends one address; workers and servers are counted as they come and sorted afterwards. */
+static int add(struct worker_list *w, bool is_server, const json_t *v, const char *at, struct err *e)
+{
+    size_t n = w->n_workers + w->n_servers;
+    struct worker *new = &w->nodes[n];
+    const struct worker *same;
+
+    *new = (struct worker){0};
+    if (fill_address(new, v, e) < 0)
+        return err_at(e, "%s", at);
+    same = find_address(w->nodes, n, new->address);
+    if (same)
+        return err_set(e, ERR_CONFIG, "%s: %s is there already, as node %d", at, new->address, same->node);
+    if (is_server)
+        new->node = -2 - (int)w->n_servers++;
+    else
+        new->node = (int)w->n_workers++;
+    return 0;
+}
+
+/* {"PS": "host" | [...], "Worker": [...]}: one key's addresses. */
+static int add_all(struct worker_list *w, bool is_server, const json_t *v, const char *key, struct err *e)
+{
+    char at[64];
+    json_t *one;
+    size_t i;
+
+    if (json_is_string(v)) {
+        snprintf(at, sizeof at, "/%s", key);
+        return add(w, is_server, v, at, e);
+    }
+    if (!json_is_array(v))
+        return err_set(e, ERR_CONFIG, "/%s: neither an address nor a list of addresses", key);
+    json_array_foreach(v, i, one)
+    {
+        snprintf(at, sizeof at, "/%s/%zu", key, i);
+        if (add(w, is_server, one, at, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* [["PS", "host"], ["Worker", "host"], ...] */
+static int add_pairs(struct worker_list *w, const json_t *doc, struct err *e)
+{
+    json_t *pair;
+    size_t i;
+
+    json_array_foreach(doc, i, pair)
+    {
+        const char *rule = json_string_value(json_array_get(pair, 0));
+        char at[64];
+
+        snprintf(at, sizeof at, "/%zu", i);
+        if (!rule || json_array_size(pair) != 2 || (strcmp(rule, "PS") != 0 && strcmp(rule, "Worker") != 0))
+            return err_set(e, ERR_CONFIG, "%s: not [\"PS\", address] or [\"Worker\", address]", at);
+        if (add(w, strcmp(rule, "PS") == 0, json_array_get(pair, 1), at, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* {"nodes": {"host:port": {"token_file": "..."}}} */
+static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
+{
+    static const char *const known[] = {"token_file", NULL};
+    const char *key;
+    json_t *v;
+
+    if (nodes && !json_is_object(nodes))
+        return err_set(e, ERR_CONFIG, "/nodes: not an object");
+    json_object_foreach((json_t *)(uintptr_t)nodes, key, v)
+    {
+        struct worker named = {0};
+        char at[ADDRESS_MAX + 32];
+        json_t *text = json_string(key);
+        int rc = fill_address(&named, text, e);
+        struct worker *found;
+
+        snprintf(at, sizeof at, "/nodes/%s", key);
+        json_decref(text);
+        if (rc < 0)
+            return err_at(e, "%s", at);
+        found = (struct worker *)(uintptr_t)find_address(w->nodes, w->n_workers + w->n_servers,
+                                                         named.address);
+        if (!found)
+            return err_set(e, ERR_CONFIG, "%s: neither a Worker nor a PS has this address", at);
+        if (json_only_keys(v, known, at, e) < 0)
+            return e->code;
+        if (json_object_get(v, "token_file") &&
+            json_get_text(found->token_file, sizeof found->token_file, v, "token_file", at, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+static int by_role_and_node(const void *a, const void *b)
+{
+    const struct worker *x = a;
+    const struct worker *y = b;
+
+    if ((x->node < 0) != (y->node < 0))
+        return x->node < 0 ? 1 : -1;
+    return abs(x->node) - abs(y->node);
+}
+
+static size_t count_addresses(const json_t *doc)
+{
+    const json_t *ps = json_object_get(doc, "PS");
+    const json_t *workers = json_object_get(doc, "Worker");
+
+    if (json_is_array(doc))
+        return json_array_size(doc);
+    return (json_is_array(ps) ? json_array_size(ps) : 1) +
+           (json_is_array(workers) ? json_array_size(workers) : 1);
+}
+
+static int parse(struct worker_list *w, const json_t *doc, struct err *e)
+{
+    static const char *const known[] = {"PS", "Worker", "nodes", "version", NULL};
+    const json_t *ps = json_object_get(doc, "PS");
+    const json_t *workers = json_object_get(doc, "Worker");
+    int version;
+
+    if (json_is_array(doc))
+        return add_pairs(w, doc, e);
+    if (json_only_keys(doc, known, "", e) < 0)
+        return e->code;
+    if (json_object_get(doc, "version") && json_get_int(&version, doc, "version", 1, 2, "", e) < 0)
+        return e->code;
+    if (!workers)
+        return err_set(e, ERR_CONFIG, "/Worker: missing");
+    if (add_all(w, false, workers, "Worker", e) < 0)
+        return e->code;
+    if (ps && !json_is_null(ps) && add_all(w, true, ps, "PS", e) < 0)
+        return e->code;
+    return read_nodes(w, json_object_get(doc, "nodes"), e);
+}
+
+int worker_list_parse(struct worker_list *out, const json_t *doc, const char *what, struct err *e)
+{
+    struct worker_list w = {0};
+    size_t n = count_addresses(doc);
+
+    if (n > NODES_MAX)
+        return err_set(e, ERR_CONFIG, "%s: more than %d addresses", what, NODES_MAX);
+    w.nodes = calloc(n + 1, sizeof *w.nodes);
+    if (!w.nodes)
+        return err_set(e, ERR_NOMEM, "%s: no memory for %zu nodes", what, n);
+    if (parse(&w, doc, e) < 0)
+        goto fail;
+    if (w.n_workers == 0) {
+        err_set(e, ERR_CONFIG, "/Worker: no worker is listed");
+        goto fail;
+    }
+    qsort(w.nodes, w.n_workers + w.n_servers, sizeof *w.nodes, by_role_and_node);
+    *out = w;
+    return 0;
+fail:
+    worker_list_clear(&w);
+    return err_at(e, "%s", what);
+}
+
+/* A token file that is named without a leading slash lies beside the list that names it. */
+static int place_token_files(struct worker_list *w, const char *path, struct err *e)
+{
+    char copy[PATH_MAX];
+    const char *dir;
+
+    snprintf(copy, sizeof copy, "%s", path);
+    dir = dirname(copy);
+    for (size_t i = 0; i < w->n_workers + w->n_servers; i++) {
+        char name[sizeof w->nodes->token_file];
+        char *file = w->nodes[i].token_file;
+
+        if (!file[0] || file[0] == '/')
+            continue;
+        memcpy(name, file, sizeof name);
+        if (snprintf(file, sizeof name, "%s/%s", dir, name) >= (int)sizeof name)
+            return err_set(e, ERR_CONFIG, "%s: /nodes/%s/token_file: path too long", path,
+                           w->nodes[i].address);
+    }
+    return 0;
+}
+
+int worker_list_read(struct worker_list *out, const char *path, struct err *e)
+{
+    struct worker_list w = {0};
+    json_t *doc;
+    int rc;
+
+    if (json_read(&doc, path, WORKER_FILE_MAX, e) < 0)
+        return e->code;
+    rc = worker_list_parse(&w, doc, path, e);
+    json_decref(doc);
+    if (rc < 0)
+        return rc;
+    if (place_token_files(&w, path, e) < 0) {
+        worker_list_clear(&w);
+        return e->code;
+    }
+    *out = w;
+    return 0;
+}
+
+void worker_list_clear(struct worker_list *w)
+{
+    free(w->nodes);
+    *w = (struct worker_list){0};
+}

@@ -1,0 +1,37 @@
+/* worker -- worker.json: the machines a job may use.
+ *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...], "nodes": {"host:port": {"token_file": "..."}}}
+ *   [["PS", "host"], ["Worker", "host"], ...]                 the older form
+ * An address is host, host:port or [v6]:port; the default port is 15387. Workers are nodes 0, 1, ...; servers
+ * -2, -3, ... in the order of the file. */
+#ifndef PSGD_WORKER_H
+#define PSGD_WORKER_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "shared/err.h"
+
+enum { AGENT_PORT = 15387, ADDRESS_MAX = 272 };
+
+struct worker {
+    int node;                  /* worker 0, 1, ...; server -2, -3, ... */
+    char address[ADDRESS_MAX]; /* "host:port" or "[v6]:port", normalised */
+    char host[256];            /* without brackets */
+    int port;
+    char token_file[1024]; /* "" : none named */
+};
+
+struct worker_list {
+    size_t n_workers, n_servers;
+    struct worker *nodes; /* workers first, then servers */
+};
+
+/* Untouched on failure. ERR_CONFIG: not JSON (line and column), a bad address, the same address twice. */
+int worker_list_read(struct worker_list *out, const char *path, struct err *e);
+int worker_list_parse(struct worker_list *out, const json_t *doc, const char *what, struct err *e);
+void worker_list_clear(struct worker_list *w);
+
+/* "host", "host:port", "[v6]:port" -> host and port. ERR_CONFIG. */
+int address_parse(char *host, size_t size, int *port, const char *text, struct err *e);
+
+#endif

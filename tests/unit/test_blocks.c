@@ -1,0 +1,77 @@
+#include "shared/blocks.h"
+
+#include "tests/unit/unit.h"
+
+TEST(iid_lists_all_subsets_in_lexicographic_order)
+{
+    static const int expected[] = {0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3};
+    struct blocks b;
+    struct err e;
+
+    assert_ok(blocks_init(&b, "iid", 4, 2, &e));
+    assert_int_equal(b.n_blocks, 6);
+    assert_memory_equal(b.holders, expected, sizeof expected);
+    blocks_clear(&b);
+}
+
+TEST(dup_gives_each_group_of_workers_one_block)
+{
+    static const int expected[] = {0, 1, 2, 3, 4, 5};
+    struct blocks b;
+    struct err e;
+
+    assert_ok(blocks_init(&b, "dup", 6, 2, &e));
+    assert_int_equal(b.n_blocks, 3);
+    assert_memory_equal(b.holders, expected, sizeof expected);
+    blocks_clear(&b);
+}
+
+TEST(every_worker_holds_equally_many_blocks)
+{
+    for (int n = 1; n <= 9; n++)
+        for (int r = 1; r <= n; r++) {
+            struct blocks b;
+            struct err e;
+            int out[126];
+
+            assert_ok(blocks_init(&b, "iid", n, r, &e));
+            for (int node = 0; node < n; node++) {
+                int k = blocks_of(&b, node, out);
+
+                assert_int_equal(k, b.n_blocks * r / n);
+                for (int i = 0; i < k; i++) {
+                    assert_true(blocks_holds(&b, out[i], node));
+                    assert_true(i == 0 || out[i] > out[i - 1]);
+                }
+            }
+            blocks_clear(&b);
+        }
+}
+
+TEST(what_does_not_fit_is_refused)
+{
+    static const struct {
+        const char *assignment;
+        int n, r;
+    } cases[] = {{"iid", 3, 4}, {"iid", 3, 0},   {"iid", 0, 1},
+                 {"dup", 5, 2}, {"iid", 64, 32}, {"iid", 4096, 2}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct blocks b;
+        struct err e;
+
+        assert_int_equal(blocks_init(&b, cases[i].assignment, cases[i].n, cases[i].r, &e), ERR_CONFIG);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(iid_lists_all_subsets_in_lexicographic_order),
+        cmocka_unit_test(dup_gives_each_group_of_workers_one_block),
+        cmocka_unit_test(every_worker_holds_equally_many_blocks),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

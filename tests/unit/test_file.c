@@ -1,0 +1,186 @@
+#include "shared/file.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+static int n_entries(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int n = -2; /* "." and ".." */
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+TEST(what_is_written_is_read_with_a_zero_byte_behind_it)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    char *text;
+    size_t len;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_ok(file_write(path, "a\0b", 3, 0600, &e));
+    assert_ok(file_read(&text, &len, path, 3, &e));
+    assert_int_equal(len, 3);
+    assert_memory_equal(text, "a\0b", 4);
+    free(text);
+    unit_remove(dir);
+}
+
+TEST(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    char *text;
+    struct stat st;
+    size_t len;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_ok(file_write(path, "a longer one", 12, 0644, &e));
+    assert_ok(file_write(path, "short", 5, 0600, &e));
+    assert_ok(file_read(&text, &len, path, 100, &e));
+    assert_string_equal(text, "short");
+    free(text);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(n_entries(dir), 1);
+    unit_remove(dir);
+}
+
+TEST(reading_refuses_what_is_missing_too_long_or_no_file)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    char *text;
+    size_t len;
+    struct err e;
+
+    assert_int_equal(file_read(&text, &len, dir, 100, &e), ERR_IO);
+    assert_ok(file_join(path, sizeof path, dir, "none", &e));
+    assert_int_equal(file_read(&text, &len, path, 100, &e), ERR_NOT_FOUND);
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_ok(file_write(path, "four", 4, 0600, &e));
+    assert_int_equal(file_read(&text, &len, path, 3, &e), ERR_CONFIG);
+    assert_says("4 bytes, at most 3 are read");
+    assert_ok(file_join(path, sizeof path, dir, "pipe", &e));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(file_read(&text, &len, path, 100, &e), ERR_IO);
+    unit_remove(dir);
+}
+
+TEST(writing_into_a_missing_folder_fails_with_the_path)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "no/f", &e));
+    assert_int_equal(file_write(path, "a", 1, 0600, &e), ERR_IO);
+    assert_says(path);
+    unit_remove(dir);
+}
+
+TEST(folders_are_made_with_their_parents_and_again)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    struct stat st;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "a/b/c/", &e));
+    assert_ok(file_mkdirs(path, 0700, &e));
+    assert_ok(file_mkdirs(path, 0700, &e));
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(file_mkdirs("", 0700, &e), ERR_CONFIG);
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_ok(file_write(path, "", 0, 0600, &e));
+    assert_int_equal(file_mkdirs(path, 0700, &e), ERR_IO);
+    unit_remove(dir);
+}
+
+TEST(removing_a_tree_does_not_follow_links_out_of_it)
+{
+    char outside[64], path[256], inside[256], link[256];
+    const char *dir;
+    struct err e;
+
+    snprintf(outside, sizeof outside, "%s", unit_folder());
+    assert_ok(file_join(path, sizeof path, outside, "kept", &e));
+    assert_ok(file_write(path, "", 0, 0600, &e));
+    dir = unit_folder();
+    assert_ok(file_join(inside, sizeof inside, dir, "x/y", &e));
+    assert_ok(file_mkdirs(inside, 0700, &e));
+    assert_ok(file_join(link, sizeof link, inside, "link", &e));
+    assert_int_equal(symlink(outside, link), 0);
+    assert_ok(file_remove_tree(dir, &e));
+    assert_int_equal(access(dir, F_OK), -1);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_ok(file_remove_tree(dir, &e));
+    unit_remove(outside);
+}
+
+TEST(a_path_that_does_not_fit_is_refused)
+{
+    char out[8];
+    struct err e;
+
+    assert_ok(file_join(out, sizeof out, "abc", "def", &e));
+    assert_string_equal(out, "abc/def");
+    assert_int_equal(file_join(out, sizeof out, "abcd", "def", &e), ERR_CONFIG);
+}
+
+TEST(the_folder_of_this_program_holds_this_program)
+{
+    char dir[4096], path[4200], self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    struct err e;
+
+    assert_true(n > 0);
+    self[n] = '\0';
+    assert_ok(file_exe_dir(dir, sizeof dir, &e));
+    assert_ok(file_join(path, sizeof path, dir, strrchr(self, '/') + 1, &e));
+    assert_string_equal(path, self);
+    assert_int_equal(file_exe_dir(dir, 2, &e), ERR_CONFIG);
+}
+
+TEST(state_lies_where_xdg_says_else_at_home)
+{
+    char out[256];
+    struct err e;
+
+    setenv("XDG_STATE_HOME", "/somewhere", 1);
+    assert_ok(file_state_dir(out, sizeof out, &e));
+    assert_string_equal(out, "/somewhere/psgd");
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", "/home/anna", 1);
+    assert_ok(file_state_dir(out, sizeof out, &e));
+    assert_string_equal(out, "/home/anna/.local/state/psgd");
+    assert_int_equal(file_state_dir(out, 8, &e), ERR_CONFIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read_with_a_zero_byte_behind_it),
+        cmocka_unit_test(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it),
+        cmocka_unit_test(reading_refuses_what_is_missing_too_long_or_no_file),
+        cmocka_unit_test(writing_into_a_missing_folder_fails_with_the_path),
+        cmocka_unit_test(folders_are_made_with_their_parents_and_again),
+        cmocka_unit_test(removing_a_tree_does_not_follow_links_out_of_it),
+        cmocka_unit_test(a_path_that_does_not_fit_is_refused),
+        cmocka_unit_test(the_folder_of_this_program_holds_this_program),
+        cmocka_unit_test(state_lies_where_xdg_says_else_at_home),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+#include "shared/json.h"
+
+#include "tests/unit/unit.h"
+
+struct pet {
+    char name[8];
+    char kind[16];
+    int legs;
+    uint64_t chip;
+    double weight;
+    bool tame;
+};
+
+static const struct json_field fields[] = {
+    {.key = "name", .kind = JSON_FIELD_TEXT, JSON_AT(struct pet, name), .required = true},
+    {.key = "kind", .kind = JSON_FIELD_TEXT, JSON_AT(struct pet, kind), .words = "cat|dog"},
+    {.key = "legs", .kind = JSON_FIELD_INT, JSON_AT(struct pet, legs), .min = 0, .max = 8},
+    {.key = "chip", .kind = JSON_FIELD_U64, JSON_AT(struct pet, chip)},
+    {.key = "weight", .kind = JSON_FIELD_DOUBLE, JSON_AT(struct pet, weight)},
+    {.key = "tame", .kind = JSON_FIELD_BOOL, JSON_AT(struct pet, tame)},
+    {.key = "owner", .kind = JSON_FIELD_ANY},
+    {0},
+};
+
+static int parse(struct pet *p, const char *text, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (json_parse(&doc, text, strlen(text), "pet.json", e) < 0)
+        return e->code;
+    rc = json_to_struct(p, doc, fields, "/pets/0", e);
+    json_decref(doc);
+    return rc;
+}
+
+TEST(fields_that_stand_are_filled_and_the_others_keep_their_values)
+{
+    struct pet p = {.legs = 4, .weight = 2.5};
+    struct err e;
+
+    assert_ok(
+        parse(&p, "{\"name\": \"Mia\", \"kind\": \"cat\", \"tame\": true, \"owner\": {\"any\": []}}", &e));
+    assert_string_equal(p.name, "Mia");
+    assert_string_equal(p.kind, "cat");
+    assert_int_equal(p.legs, 4);
+    assert_true(p.weight == 2.5);
+    assert_true(p.tame);
+}
+
+TEST(what_is_wrong_is_said_with_its_path)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{\"kind\": \"cat\"}", "/pets/0/name: missing"},
+        {"{\"name\": 3}", "/pets/0/name: not a string"},
+        {"{\"name\": \"Leonardo\"}", "/pets/0/name: longer than 7 characters"},
+        {"{\"name\": \"a\", \"kind\": \"cow\"}", "/pets/0/kind: \"cow\" is not one of cat|dog"},
+        {"{\"name\": \"a\", \"kind\": \"cat|dog\"}", "/pets/0/kind: \"cat|dog\" is not one of cat|dog"},
+        {"{\"name\": \"a\", \"kind\": \"\"}", "/pets/0/kind: \"\" is not one of"},
+        {"{\"name\": \"a\", \"kind\": \"ca\"}", "/pets/0/kind"},
+        {"{\"name\": \"a\", \"legs\": 9}", "/pets/0/legs: 9 is not between 0 and 8"},
+        {"{\"name\": \"a\", \"legs\": 3.5}", "/pets/0/legs: not an integer"},
+        {"{\"name\": \"a\", \"legs\": true}", "/pets/0/legs: not an integer"},
+        {"{\"name\": \"a\", \"weight\": \"2\"}", "/pets/0/weight: not a number"},
+        {"{\"name\": \"a\", \"tame\": 1}", "/pets/0/tame: neither true nor false"},
+        {"{\"name\": \"a\", \"wieght\": 1}", "/pets/0/wieght: unknown key; did you mean \"weight\"?"},
+        {"[]", "/pets/0: not an object"},
+        {"{\"name\": \"a\",\n \"name\": \"b\"}", "pet.json:2:"},
+        {"{\"name\": ", "pet.json:1:"},
+        {"", "pet.json:1:"},
+        {"{\"name\": \"a\"} x", "pet.json:1:"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct pet p = {0};
+        struct err e;
+
+        assert_int_equal(parse(&p, cases[i].text, &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+    }
+}
+
+TEST(keys_for_other_readers_pass)
+{
+    struct pet p = {0};
+    struct err e;
+
+    assert_ok(parse(&p, "{\"name\": \"a\", \"x-colour\": \"red\", \"$schema\": \"s\"}", &e));
+}
+
+TEST(integers_are_exact_up_to_two_to_the_53rd)
+{
+    struct pet p = {0};
+    struct err e;
+
+    assert_ok(parse(&p, "{\"name\": \"a\", \"chip\": 9007199254740992}", &e));
+    assert_true(p.chip == (uint64_t)1 << 53);
+    assert_int_equal(parse(&p, "{\"name\": \"a\", \"chip\": 9007199254740993}", &e), ERR_CONFIG);
+    assert_int_equal(parse(&p, "{\"name\": \"a\", \"chip\": -1}", &e), ERR_CONFIG);
+}
+
+TEST(a_document_may_be_32_levels_deep_and_no_deeper)
+{
+    char text[129];
+    json_t *doc;
+    struct err e;
+
+    for (size_t depth = 32; depth <= 64; depth += 32) {
+        memset(text, '[', depth);
+        memset(text + depth, ']', depth);
+        if (depth == 32) {
+            assert_ok(json_parse(&doc, text, 2 * depth, "deep", &e));
+            json_decref(doc);
+        } else {
+            assert_int_equal(json_parse(&doc, text, 2 * depth, "deep", &e), ERR_CONFIG);
+        }
+    }
+}
+
+TEST(what_is_written_reads_back_the_same)
+{
+    struct pet p = {"Mia", "dog", 3, 77, 0.1, true};
+    struct pet q = {0};
+    json_t *doc = json_from_struct(&p, fields);
+    char *line = json_line(doc);
+    struct err e;
+
+    assert_int_equal(line[strlen(line) - 1], '\n');
+    assert_ok(parse(&q, line, &e));
+    assert_string_equal(q.name, p.name);
+    assert_string_equal(q.kind, p.kind);
+    assert_int_equal(q.legs, p.legs);
+    assert_true(q.chip == p.chip && q.weight == p.weight && q.tame == p.tame);
+    free(line);
+    json_decref(doc);
+}
+
+TEST(there_is_no_line_of_nothing)
+{
+    assert_null(json_line(NULL));
+}
+
+TEST(single_values_are_held_to_their_limits)
+{
+    json_t *doc = json_pack("{s:i, s:s}", "port", 70000, "host", "localhost");
+    char host[4];
+    int port;
+    struct err e;
+
+    assert_int_equal(json_get_int(&port, doc, "port", 1, 65535, "", &e), ERR_CONFIG);
+    assert_says("/port: 70000 is not between 1 and 65535");
+    assert_int_equal(json_get_int(&port, doc, "prot", 1, 65535, "", &e), ERR_CONFIG);
+    assert_says("/prot: missing");
+    assert_int_equal(json_get_text(host, sizeof host, doc, "host", "", &e), ERR_CONFIG);
+    json_decref(doc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_that_stand_are_filled_and_the_others_keep_their_values),
+        cmocka_unit_test(what_is_wrong_is_said_with_its_path),
+        cmocka_unit_test(keys_for_other_readers_pass),
+        cmocka_unit_test(integers_are_exact_up_to_two_to_the_53rd),
+        cmocka_unit_test(a_document_may_be_32_levels_deep_and_no_deeper),
+        cmocka_unit_test(what_is_written_reads_back_the_same),
+        cmocka_unit_test(there_is_no_line_of_nothing),
+        cmocka_unit_test(single_values_are_held_to_their_limits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

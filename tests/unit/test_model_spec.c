@@ -1,0 +1,164 @@
+#include "shared/model_spec.h"
+
+#include "shared/json.h"
+#include "tests/unit/unit.h"
+
+#define MODEL(input, layers)                                                                                 \
+    "{\"version\": 1, \"name\": \"m\", \"input\": " input ", \"layers\": " layers                            \
+    ", \"loss\": \"softmax_cross_entropy\"}"
+#define DENSE(n) "{\"kind\": \"dense\", \"units\": " #n "}"
+
+static int parse(struct model_spec *m, const char *text, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (json_parse(&doc, text, strlen(text), "model", e) < 0)
+        return e->code;
+    rc = model_spec_parse(m, doc, e);
+    json_decref(doc);
+    return rc;
+}
+
+TEST(layers_hand_their_widths_on_and_parameters_are_counted)
+{
+    struct model_spec m;
+    struct err e;
+
+    assert_ok(parse(&m, MODEL("[28, 28]", "[" DENSE(128) ", {\"kind\": \"tanh\"}, " DENSE(10) "]"), &e));
+    assert_int_equal(m.n_in, 784);
+    assert_int_equal(m.n_out, 10);
+    assert_int_equal(m.n_layers, 3);
+    assert_int_equal(m.layers[1].kind, LAYER_TANH);
+    assert_int_equal(m.layers[1].n_in, 128);
+    assert_int_equal(m.layers[1].n_out, 128);
+    assert_int_equal(m.layers[2].n_in, 128);
+    assert_int_equal(m.n_params, 784 * 128 + 128 + 128 * 10 + 10);
+}
+
+TEST(weights_begin_as_glorot_says_unless_told)
+{
+    struct model_spec m;
+    struct err e;
+
+    assert_ok(parse(
+        &m, MODEL("[2]", "[" DENSE(3) ", {\"kind\": \"dense\", \"units\": 2, \"init\": \"zeros\"}]"), &e));
+    assert_int_equal(m.layers[0].init, INIT_GLOROT_UNIFORM);
+    assert_int_equal(m.layers[1].init, INIT_ZEROS);
+}
+
+TEST(what_is_wrong_is_said_with_its_path)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{}", "/version: missing"},
+        {"[]", "not an object"},
+        {"{\"version\": 2}", "/version: 2 is not between 1 and 1"},
+        {MODEL("[784]", "[]"), "/layers: 0 layers"},
+        {MODEL("[784]", "{}"), "/layers: not an array"},
+        {MODEL("784", "[" DENSE(1) "]"), "/input: not an array"},
+        {MODEL("[]", "[" DENSE(1) "]"), "/input: 0 dimensions"},
+        {MODEL("[0]", "[" DENSE(1) "]"), "/input/0: not an integer from 1 to"},
+        {MODEL("[2, 2.5]", "[" DENSE(1) "]"), "/input/1: not an integer from 1 to"},
+        {MODEL("[1000000, 1000000]", "[" DENSE(1) "]"), "/input: 1000000000000 values"},
+        {MODEL("[784]", "[3]"), "/layers/0: not an object"},
+        {MODEL("[784]", "[{\"units\": 3}]"), "/layers/0/kind: missing"},
+        {MODEL("[784]", "[{\"kind\": \"dens\"}]"),
+         "/layers/0/kind: \"dens\" is unknown; did you mean \"dense\"?"},
+        {MODEL("[784]", "[{\"kind\": \"conv3d\"}]"), "not one of dense, tanh, relu, sigmoid"},
+        {MODEL("[784]", "[" DENSE(3) ", {\"kind\": \"dense\"}]"), "/layers/1/units: missing"},
+        {MODEL("[784]", "[" DENSE(0) "]"), "/layers/0/units: 0 is not between 1 and"},
+        {MODEL("[784]", "[{\"kind\": \"dense\", \"unit\": 3}]"),
+         "/layers/0/unit: unknown key; did you mean \"units\"?"},
+        {MODEL("[784]", "[{\"kind\": \"tanh\", \"units\": 3}]"), "/layers/0/units: unknown key"},
+        {MODEL("[784]", "[{\"kind\": \"dense\", \"units\": 3, \"init\": \"zero\"}]"),
+         "did you mean \"zeros\"?"},
+        {MODEL("[784]", "[{\"kind\": \"tanh\"}]"), "no layer has parameters"},
+        {MODEL("[1048576]", "[" DENSE(1048576) "]"),
+         "/layers/0: 1099512676352 parameters up to here, at most"},
+        {"{\"version\": 1, \"name\": \"m\", \"input\": [1], \"layers\": [" DENSE(
+             1) "], \"loss\": \"softmax\"}",
+         "/loss: \"softmax\""},
+        {"{\"version\": 1, \"name\": \"m\", \"input\": [1], \"layers\": [" DENSE(1) "]}", "/loss: missing"},
+        {"{\"version\": 1, \"name\": \"m\", \"input\": [1], \"layer\": []}", "did you mean \"layers\"?"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct model_spec m;
+        struct err e;
+
+        assert_int_equal(parse(&m, cases[i].text, &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+    }
+}
+
+TEST(more_layers_than_there_is_room_for_are_refused)
+{
+    json_t *doc = json_pack("{s:i, s:s, s:[i], s:[], s:s}", "version", 1, "name", "m", "input", 1, "layers",
+                            "loss", "softmax_cross_entropy");
+    struct model_spec m;
+    struct err e;
+
+    for (int i = 0; i <= MODEL_LAYERS_MAX; i++)
+        json_array_append_new(json_object_get(doc, "layers"),
+                              json_pack("{s:s, s:i}", "kind", "dense", "units", 1));
+    assert_int_equal(model_spec_parse(&m, doc, &e), ERR_CONFIG);
+    assert_says("/layers: 257 layers, expected 1 to 256");
+    json_decref(doc);
+}
+
+TEST(a_model_must_fit_the_data)
+{
+    struct model_spec m;
+    struct err e;
+
+    assert_ok(parse(&m, MODEL("[784]", "[" DENSE(10) "]"), &e));
+    assert_ok(model_spec_fits(&m, 784, 10, &e));
+    assert_int_equal(model_spec_fits(&m, 3072, 10, &e), ERR_CONFIG);
+    assert_says("takes 784 values per sample, the data set has 3072");
+    assert_int_equal(model_spec_fits(&m, 784, 100, &e), ERR_CONFIG);
+    assert_says("ends with 10 outputs, the data set has 100 classes");
+}
+
+TEST(the_models_that_come_along_are_what_their_names_say)
+{
+    static const struct {
+        const char *name;
+        size_t n_params;
+    } models[] = {
+        {"softmax", 7850},
+        {"mlp-tutorial", 784 * 128 + 128 + 128 * 128 + 128 + 1290},
+        {"mlp-relu", 784 * 512 + 512 + 512 * 512 + 512 + 5130},
+        {"mlp-default", 2 * (784 * 784 + 784) + 784 * 392 + 392 + 392 * 196 + 196 + 196 * 128 + 128 + 1290},
+    };
+
+    for (size_t i = 0; i < N_OF(models); i++) {
+        struct model_spec m;
+        char path[256];
+        json_t *doc;
+        struct err e;
+
+        snprintf(path, sizeof path, "nn/models/%s.json", models[i].name);
+        assert_ok(json_read(&doc, path, 1 << 16, &e));
+        assert_ok(model_spec_parse(&m, doc, &e));
+        assert_string_equal(m.name, models[i].name);
+        assert_int_equal(m.n_params, models[i].n_params);
+        assert_ok(model_spec_fits(&m, 784, 10, &e));
+        json_decref(doc);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_hand_their_widths_on_and_parameters_are_counted),
+        cmocka_unit_test(weights_begin_as_glorot_says_unless_told),
+        cmocka_unit_test(what_is_wrong_is_said_with_its_path),
+        cmocka_unit_test(more_layers_than_there_is_room_for_are_refused),
+        cmocka_unit_test(a_model_must_fit_the_data),
+        cmocka_unit_test(the_models_that_come_along_are_what_their_names_say),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,376 @@
+#include "nn/net.h"
+
+#include <math.h>
+
+#include "nn/vecmath.h"
+#include "shared/json.h"
+#include "shared/rng.h"
+#include "tests/unit/unit.h"
+
+#define DENSE(n) "{\"kind\": \"dense\", \"units\": " #n "}"
+#define F(kind)  "{\"kind\": \"" kind "\"}"
+
+enum { N_IN = 7, MAX_BATCH = 8 };
+
+/* A net on N_IN inputs with the layers written here as JSON. */
+static struct net *make(const char *layers)
+{
+    struct model_spec spec;
+    char text[512];
+    struct net *net;
+    json_t *doc;
+    struct err e;
+
+    snprintf(text, sizeof text,
+             "{\"version\": 1, \"name\": \"m\", \"input\": [%d], \"layers\": [%s], \"loss\": "
+             "\"softmax_cross_entropy\"}",
+             N_IN, layers);
+    assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
+    assert_ok(model_spec_parse(&spec, doc, &e));
+    assert_ok(net_new(&net, &spec, MAX_BATCH, &e));
+    json_decref(doc);
+    return net;
+}
+
+/* Inputs, labels below n_classes, and parameters that are nowhere zero. */
+static void fill(struct net *net, float x[MAX_BATCH * N_IN], uint8_t labels[MAX_BATCH], uint32_t n_classes)
+{
+    struct rng r;
+
+    rng_init(&r, 3, 0, 0);
+    for (int i = 0; i < MAX_BATCH * N_IN; i++)
+        x[i] = rng_normal(&r);
+    for (int i = 0; i < MAX_BATCH; i++)
+        labels[i] = (uint8_t)rng_below(&r, n_classes);
+    for (size_t i = 0; i < net_n_params(net); i++)
+        net_params(net)[i] = 0.5f * rng_normal(&r);
+}
+
+static double mean_loss(struct net *net, const float *x, const uint8_t *labels, int n)
+{
+    struct net_score s = {0};
+
+    net_evaluate(net, x, labels, n, &s);
+    return s.loss / n;
+}
+
+/* Central differences against net_train: |numeric - exact| over |exact|, as vectors. */
+static double gradient_error(struct net *net, const float *x, const uint8_t *labels, int n)
+{
+    const float h = 0x1p-7f;
+    struct net_score s = {0};
+    double off = 0, size = 0;
+
+    net_train(net, x, labels, n, &s);
+    for (size_t i = 0; i < net_n_params(net); i++) {
+        float *w = &net_params(net)[i];
+        float old = *w;
+        double exact = (double)net_grads(net)[i];
+        double up, down, numeric;
+
+        *w = old + h;
+        up = mean_loss(net, x, labels, n);
+        *w = old - h;
+        down = mean_loss(net, x, labels, n);
+        *w = old;
+        numeric = (up - down) / (2 * (double)h);
+        off += (numeric - exact) * (numeric - exact);
+        size += exact * exact;
+    }
+    assert_true(size > 1e-4);
+    return sqrt(off / size);
+}
+
+TEST(gradients_agree_with_central_differences)
+{
+    static const char *const nets[] = {
+        DENSE(4),
+        DENSE(5) ", " DENSE(4),
+        DENSE(5) ", " F("tanh") ", " DENSE(4),
+        DENSE(5) ", " F("sigmoid") ", " DENSE(4),
+        DENSE(9) ", " F("tanh") ", " DENSE(6) ", " F("sigmoid") ", " DENSE(4),
+        F("tanh") ", " DENSE(4),                                 /* an activation on the input itself */
+        DENSE(5) ", " F("tanh") ", " F("sigmoid") ", " DENSE(4), /* and one behind another */
+        DENSE(5) ", " F("tanh") ", " DENSE(4) ", " F("tanh"),    /* and one before the loss */
+    };
+
+    for (size_t i = 0; i < N_OF(nets); i++)
+        for (int n = 1; n <= MAX_BATCH; n += 7) {
+            struct net *net = make(nets[i]);
+            float x[MAX_BATCH * N_IN];
+            uint8_t labels[MAX_BATCH];
+            double off;
+
+            fill(net, x, labels, 4);
+            off = gradient_error(net, x, labels, n);
+            if (!(off < 1e-3))
+                fail_msg("%s, batch of %d: off by %g", nets[i], n, off);
+            net_free(net);
+        }
+}
+
+/* Biases of +-4 keep each unit away from the kink at 0, where differences mean nothing. */
+TEST(the_gradient_of_relu_agrees_on_both_sides_of_its_kink)
+{
+    struct net *net = make(DENSE(6) ", " F("relu") ", " DENSE(4));
+    float x[MAX_BATCH * N_IN];
+    uint8_t labels[MAX_BATCH];
+
+    fill(net, x, labels, 4);
+    for (int j = 0; j < 6; j++)
+        net_params(net)[N_IN * 6 + j] = j % 2 ? 4 : -4;
+    assert_true(gradient_error(net, x, labels, MAX_BATCH) < 1e-3);
+    net_free(net);
+}
+
+TEST(the_input_is_not_written_to)
+{
+    struct net *net = make(F("tanh") ", " DENSE(4));
+    float x[MAX_BATCH * N_IN], before[MAX_BATCH * N_IN];
+    struct net_score s = {0};
+    uint8_t labels[MAX_BATCH];
+
+    fill(net, x, labels, 4);
+    memcpy(before, x, sizeof x);
+    net_train(net, x, labels, MAX_BATCH, &s);
+    assert_memory_equal(x, before, sizeof x);
+    net_free(net);
+}
+
+/* z = x W + b, and the loss, in double and as the book has it. */
+static double naive_loss(const float *w, const float *x, uint8_t label, size_t k)
+{
+    const float *b = w + N_IN * k;
+    double z[8], sum = 0;
+
+    for (size_t j = 0; j < k; j++) {
+        z[j] = (double)b[j];
+        for (size_t i = 0; i < N_IN; i++)
+            z[j] += (double)x[i] * (double)w[i * k + j];
+        sum += exp(z[j]);
+    }
+    return log(sum) - z[label];
+}
+
+TEST(a_dense_layer_does_what_the_naive_loop_does)
+{
+    struct net *net = make(DENSE(4));
+    float x[MAX_BATCH * N_IN];
+    uint8_t labels[MAX_BATCH];
+    double expected = 0;
+
+    fill(net, x, labels, 4);
+    for (int i = 0; i < MAX_BATCH; i++)
+        expected += naive_loss(net_params(net), x + i * N_IN, labels[i], 4) / MAX_BATCH;
+    assert_true(fabs(mean_loss(net, x, labels, MAX_BATCH) - expected) < 1e-6);
+    net_free(net);
+}
+
+TEST(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same)
+{
+    struct net *net = make(DENSE(5) ", " F("tanh") ", " DENSE(4));
+    float x[MAX_BATCH * N_IN], once[128];
+    struct net_score s = {0};
+    uint8_t labels[MAX_BATCH];
+    size_t n = net_n_params(net);
+
+    assert_true(n <= N_OF(once));
+    fill(net, x, labels, 4);
+    memcpy(x + 4 * N_IN, x, 4 * N_IN * sizeof *x);
+    memcpy(labels + 4, labels, 4);
+    net_train(net, x, labels, 4, &s);
+    memcpy(once, net_grads(net), n * sizeof *once);
+    net_train(net, x, labels, 8, &s);
+    for (size_t i = 0; i < n; i++)
+        assert_true(fabsf(net_grads(net)[i] - once[i]) < 1e-6f);
+    assert_int_equal(s.n, 12);
+    net_free(net);
+}
+
+TEST(training_and_evaluation_give_the_same_score_and_it_adds_up)
+{
+    struct net *net = make(DENSE(5) ", " F("relu") ", " DENSE(4));
+    struct net_score a = {0}, b = {0};
+    float x[MAX_BATCH * N_IN];
+    uint8_t labels[MAX_BATCH];
+
+    fill(net, x, labels, 4);
+    net_train(net, x, labels, MAX_BATCH, &a);
+    net_evaluate(net, x, labels, 3, &b);
+    net_evaluate(net, x + 3 * N_IN, labels + 3, MAX_BATCH - 3, &b);
+    assert_true(fabs(a.loss - b.loss) < 1e-5);
+    assert_int_equal(a.n, b.n);
+    assert_int_equal(a.n_right, b.n_right);
+    net_free(net);
+}
+
+TEST(a_net_of_zeros_knows_nothing)
+{
+    struct net *net = make("{\"kind\": \"dense\", \"units\": 4, \"init\": \"zeros\"}");
+    float x[MAX_BATCH * N_IN];
+    uint8_t labels[MAX_BATCH];
+
+    fill(net, x, labels, 4);
+    net_init(net, 1);
+    assert_true(fabs(mean_loss(net, x, labels, MAX_BATCH) - log(4)) < 1e-6);
+    net_free(net);
+}
+
+TEST(huge_logits_neither_overflow_nor_count_as_right_by_accident)
+{
+    struct net *net = make(DENSE(4));
+    struct net_score s = {0};
+    float x[N_IN] = {0};
+    const uint8_t right = 2, wrong = 0;
+    float *b = net_params(net) + N_IN * 4;
+
+    b[2] = 30000;
+    net_train(net, x, &right, 1, &s);
+    assert_true(s.loss == 0 && s.n_right == 1);
+    net_train(net, x, &wrong, 1, &s);
+    assert_true(fabs(s.loss - 30000) < 0.01 && s.n_right == 1);
+    for (int j = 0; j < 4; j++)
+        assert_true(isfinite(net_grads(net)[N_IN * 4 + j]));
+    net_free(net);
+}
+
+TEST(a_value_that_is_no_number_shows_in_the_loss)
+{
+    static const char *const kinds[] = {"tanh", "relu", "sigmoid"};
+
+    for (size_t k = 0; k < N_OF(kinds); k++) {
+        float x[MAX_BATCH * N_IN];
+        uint8_t labels[MAX_BATCH];
+        char layers[128];
+        struct net *net;
+
+        snprintf(layers, sizeof layers, DENSE(5) ", {\"kind\": \"%s\"}, " DENSE(4), kinds[k]);
+        net = make(layers);
+        fill(net, x, labels, 4);
+        x[3] = NAN;
+        assert_true(isnan(mean_loss(net, x, labels, MAX_BATCH)));
+        net_free(net);
+    }
+}
+
+TEST(tensors_have_names_shapes_and_cover_the_parameters)
+{
+    struct net *net = make(DENSE(5) ", " F("tanh") ", " DENSE(4));
+    const struct tensor_view *t;
+    const float *at = net_params(net);
+
+    assert_int_equal(net_tensors(net, &t), 4);
+    assert_string_equal(t[0].name, "layer0.dense.weight");
+    assert_string_equal(t[1].name, "layer0.dense.bias");
+    assert_string_equal(t[2].name, "layer2.dense.weight");
+    assert_string_equal(t[3].name, "layer2.dense.bias");
+    assert_int_equal(t[2].shape[0], 5);
+    assert_int_equal(t[2].shape[1], 4);
+    for (int i = 0; i < 4; i++) {
+        assert_ptr_equal(t[i].data, at);
+        at += tensor_count(&t[i]);
+    }
+    assert_int_equal(at - net_params(net), net_n_params(net));
+    net_free(net);
+}
+
+TEST(initial_weights_are_glorots_and_the_seeds_alone)
+{
+    struct net *a = make(DENSE(50) ", " F("tanh") ", " DENSE(4));
+    struct net *b = make(DENSE(50) ", " F("tanh") ", " DENSE(4));
+    size_t bytes = net_n_params(a) * sizeof(float);
+    const float limit = sqrtf(6.f / (N_IN + 50));
+    float largest = 0;
+
+    net_init(a, 5);
+    memset(net_params(b), 0xff, bytes);
+    net_init(b, 5);
+    assert_memory_equal(net_params(a), net_params(b), bytes);
+    net_init(b, 6);
+    assert_memory_not_equal(net_params(a), net_params(b), bytes);
+    for (int i = 0; i < N_IN * 50; i++) {
+        assert_true(fabsf(net_params(a)[i]) <= limit);
+        largest = fmaxf(largest, fabsf(net_params(a)[i]));
+    }
+    assert_true(largest > 0.95f * limit);
+    for (int i = 0; i < 50; i++)
+        assert_true(net_params(a)[N_IN * 50 + i] == 0);
+    net_free(a);
+    net_free(b);
+}
+
+TEST(the_same_batch_gives_the_same_bits)
+{
+    struct net *net = make(DENSE(50) ", " F("tanh") ", " DENSE(4));
+    size_t bytes = net_n_params(net) * sizeof(float);
+    struct net_score first = {0};
+    float x[MAX_BATCH * N_IN];
+    uint8_t labels[MAX_BATCH];
+    float *grads = malloc(bytes);
+
+    fill(net, x, labels, 4);
+    net_train(net, x, labels, MAX_BATCH, &first);
+    memcpy(grads, net_grads(net), bytes);
+    for (int i = 0; i < 20; i++) {
+        struct net_score s = {0};
+
+        net_train(net, x, labels, MAX_BATCH, &s);
+        assert_true(s.loss == first.loss);
+        assert_memory_equal(grads, net_grads(net), bytes);
+    }
+    free(grads);
+    net_free(net);
+}
+
+static double logistic(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+TEST(our_exp_tanh_and_logistic_are_as_exact_as_they_say)
+{
+    static const struct {
+        float (*f)(float);
+        double (*exact)(double);
+        double bound;
+    } cases[] = {{exp_f32, exp, 1.0e-7}, {tanh_f32, tanh, 1.6e-7}, {logistic_f32, logistic, 1.6e-7}};
+
+    for (size_t k = 0; k < N_OF(cases); k++)
+        for (int i = -86000; i <= 86000; i++) {
+            float x = (float)i * (i % 2 ? 1e-3f : 1e-6f);
+            double exact = cases[k].exact((double)x);
+
+            assert_true(fabs((double)cases[k].f(x) - exact) <= cases[k].bound * fabs(exact));
+        }
+}
+
+TEST(their_ends_are_as_they_should_be)
+{
+    assert_true(tanh_f32(INFINITY) == 1 && tanh_f32(-INFINITY) == -1);
+    assert_true(tanh_f32(0) == 0 && tanh_f32(1e-30f) == 1e-30f);
+    assert_true(logistic_f32(INFINITY) == 1 && logistic_f32(-INFINITY) < 1e-37f);
+    assert_true(isfinite(exp_f32(INFINITY)) && exp_f32(-INFINITY) > 0);
+    assert_true(isnan(exp_f32(NAN)) && isnan(tanh_f32(NAN)) && isnan(logistic_f32(NAN)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_agree_with_central_differences),
+        cmocka_unit_test(the_gradient_of_relu_agrees_on_both_sides_of_its_kink),
+        cmocka_unit_test(the_input_is_not_written_to),
+        cmocka_unit_test(a_dense_layer_does_what_the_naive_loop_does),
+        cmocka_unit_test(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same),
+        cmocka_unit_test(training_and_evaluation_give_the_same_score_and_it_adds_up),
+        cmocka_unit_test(a_net_of_zeros_knows_nothing),
+        cmocka_unit_test(huge_logits_neither_overflow_nor_count_as_right_by_accident),
+        cmocka_unit_test(a_value_that_is_no_number_shows_in_the_loss),
+        cmocka_unit_test(tensors_have_names_shapes_and_cover_the_parameters),
+        cmocka_unit_test(initial_weights_are_glorots_and_the_seeds_alone),
+        cmocka_unit_test(the_same_batch_gives_the_same_bits),
+        cmocka_unit_test(our_exp_tanh_and_logistic_are_as_exact_as_they_say),
+        cmocka_unit_test(their_ends_are_as_they_should_be),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

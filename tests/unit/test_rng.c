@@ -1,0 +1,109 @@
+#include "shared/rng.h"
+
+#include "tests/unit/unit.h"
+
+TEST(numbers_are_those_of_the_reference_implementation)
+{
+    static const uint64_t expected[] = {11520, 0, 1509978240, 1215971899390074240, 1216172134540287360};
+    struct rng r = {{1, 2, 3, 4}};
+
+    for (size_t i = 0; i < N_OF(expected); i++)
+        assert_true(rng_u64(&r) == expected[i]);
+}
+
+TEST(each_seed_and_stream_gives_other_numbers_and_the_same_again)
+{
+    static const uint64_t who[][3] = {{1, 0, 0}, {2, 0, 0}, {1, 1, 0}, {1, 0, 1}, {1, 1, 1}, {0, 1, 1}};
+    uint64_t first[N_OF(who)];
+
+    for (size_t i = 0; i < N_OF(who); i++) {
+        struct rng a, b;
+
+        rng_init(&a, who[i][0], who[i][1], who[i][2]);
+        rng_init(&b, who[i][0], who[i][1], who[i][2]);
+        first[i] = rng_u64(&a);
+        assert_true(first[i] == rng_u64(&b));
+        for (size_t k = 0; k < i; k++)
+            assert_true(first[k] != first[i]);
+    }
+}
+
+TEST(below_hits_each_number_about_equally_often)
+{
+    int hits[7] = {0};
+    struct rng r;
+
+    rng_init(&r, 1, 2, 3);
+    for (int i = 0; i < 70000; i++)
+        hits[rng_below(&r, 7)]++;
+    for (int k = 0; k < 7; k++)
+        assert_in_range(hits[k], 9600, 10400); /* more than four standard deviations */
+    assert_int_equal(rng_below(&r, 1), 0);
+    for (int i = 0; i < 100; i++)
+        assert_true(rng_below(&r, UINT32_MAX) < UINT32_MAX);
+}
+
+TEST(uniform_lies_in_the_half_open_unit_interval)
+{
+    double sum = 0;
+    struct rng r;
+
+    rng_init(&r, 1, 2, 3);
+    for (int i = 0; i < 100000; i++) {
+        float u = rng_uniform(&r);
+
+        assert_true(u >= 0 && u < 1);
+        sum += (double)u;
+    }
+    assert_true(sum > 49500 && sum < 50500);
+}
+
+TEST(normal_has_mean_0_and_variance_1)
+{
+    double sum = 0, squares = 0;
+    struct rng r;
+
+    rng_init(&r, 1, 2, 3);
+    for (int i = 0; i < 100000; i++) {
+        double x = (double)rng_normal(&r);
+
+        sum += x;
+        squares += x * x;
+    }
+    assert_true(sum > -1500 && sum < 1500);
+    assert_true(squares > 98000 && squares < 102000);
+}
+
+TEST(shuffle_keeps_every_item_and_moves_most)
+{
+    uint32_t items[1000];
+    bool seen[1000] = {false};
+    int moved = 0;
+    struct rng r;
+
+    for (uint32_t i = 0; i < 1000; i++)
+        items[i] = i;
+    rng_init(&r, 1, 2, 3);
+    rng_shuffle(&r, items, 1000);
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_false(seen[items[i]]);
+        seen[items[i]] = true;
+        moved += items[i] != i;
+    }
+    assert_true(moved > 980);
+    rng_shuffle(&r, items, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_those_of_the_reference_implementation),
+        cmocka_unit_test(each_seed_and_stream_gives_other_numbers_and_the_same_again),
+        cmocka_unit_test(below_hits_each_number_about_equally_often),
+        cmocka_unit_test(uniform_lies_in_the_half_open_unit_interval),
+        cmocka_unit_test(normal_has_mean_0_and_variance_1),
+        cmocka_unit_test(shuffle_keeps_every_item_and_moves_most),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+#include "shared/settings.h"
+
+#include "shared/json.h"
+#include "tests/unit/unit.h"
+
+#define REQUIRED                                                                                             \
+    "\"version\": 1, \"name\": \"run-1\", \"seed\": 7, \"node_count\": 4, \"codec\": \"ring\", \"epochs\": " \
+    "3, "                                                                                                    \
+    "\"batch_size\": 32, \"dataset\": \"digits\", \"model\": \"softmax\""
+
+static int parse(struct settings *s, const char *text, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (json_parse(&doc, text, strlen(text), "settings", e) < 0)
+        return e->code;
+    rc = settings_parse(s, doc, e);
+    json_decref(doc);
+    return rc;
+}
+
+TEST(what_is_not_said_has_its_default)
+{
+    struct settings s, d;
+    struct err e;
+
+    settings_default(&d);
+    assert_ok(parse(&s, "{" REQUIRED "}", &e));
+    assert_int_equal(s.node_count, 4);
+    assert_int_equal(s.redundancy, d.redundancy);
+    assert_string_equal(s.sync, d.sync);
+    assert_true(s.learn_rate == d.learn_rate);
+}
+
+TEST(servers_use_the_workers_codec_unless_told)
+{
+    struct settings s;
+    struct err e;
+
+    assert_ok(parse(&s, "{" REQUIRED "}", &e));
+    assert_string_equal(s.server_codec, "ring");
+    assert_ok(parse(&s, "{" REQUIRED ", \"server_codec\": \"ps\"}", &e));
+    assert_string_equal(s.server_codec, "ps");
+}
+
+TEST(the_document_written_is_the_document_read)
+{
+    struct settings s, t;
+    json_t *doc, *again;
+    struct err e;
+
+    assert_ok(parse(&s, "{" REQUIRED ", \"non_iid\": true, \"learn_rate\": 0.001, \"redundancy\": 2}", &e));
+    doc = settings_json(&s);
+    assert_ok(settings_parse(&t, doc, &e));
+    again = settings_json(&t);
+    assert_true(json_equal(doc, again));
+    json_decref(doc);
+    json_decref(again);
+}
+
+TEST(what_is_wrong_is_said_with_its_path)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{}", "/version: missing"},
+        {"[]", "not an object"},
+        {"{" REQUIRED ", \"batchsize\": 3}", "/batchsize: unknown key; did you mean \"batch_size\"?"},
+        {"{" REQUIRED ", \"learn_rate\": 0}", "/learn_rate"},
+        {"{" REQUIRED ", \"sync\": \"sgd\"}", "/sync: \"sgd\" is not one of ssgd|asgd"},
+        {"{" REQUIRED ", \"block_assignment\": \"iid|dup\"}", "/block_assignment"},
+        {"{" REQUIRED ", \"redundancy\": 5}", "/block_assignment: redundancy 5 does not fit 4 workers"},
+        {"{" REQUIRED ", \"redundancy\": 3, \"block_assignment\": \"dup\"}", "/block_assignment: dup needs"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct settings s;
+        struct err e;
+
+        assert_int_equal(parse(&s, cases[i].text, &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+    }
+}
+
+TEST(a_name_is_fit_for_a_file)
+{
+    static const char *const bad[] = {"", "a/b", "a b", "a\nb", "\xc3\xa4"};
+
+    for (size_t i = 0; i < N_OF(bad); i++) {
+        struct settings s;
+        struct err e;
+
+        settings_default(&s);
+        snprintf(s.name, sizeof s.name, "%s", bad[i]);
+        assert_int_equal(settings_check(&s, &e), ERR_CONFIG);
+        assert_says("/name");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_said_has_its_default),
+        cmocka_unit_test(servers_use_the_workers_codec_unless_told),
+        cmocka_unit_test(the_document_written_is_the_document_read),
+        cmocka_unit_test(what_is_wrong_is_said_with_its_path),
+        cmocka_unit_test(a_name_is_fit_for_a_file),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

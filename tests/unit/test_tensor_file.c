@@ -1,0 +1,308 @@
+#include "shared/tensor_file.h"
+
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+/* A file in memory: the header's text, then zero bytes of data. The caller frees. */
+static unsigned char *make(size_t *len, const char *header, size_t data_len)
+{
+    size_t n = strlen(header);
+    unsigned char *p = calloc(1, 8 + n + data_len);
+
+    assert_non_null(p);
+    p[0] = (unsigned char)n;
+    p[1] = (unsigned char)(n >> 8);
+    memcpy(p + 8, header, n);
+    *len = 8 + n + data_len;
+    return p;
+}
+
+static void write_example(const char *path)
+{
+    static const uint8_t labels[3] = {1, 2, 3};
+    static const float weights[6] = {1, -2, 3.5f, 4, 5, 6};
+    static const int64_t steps[1] = {-9000000000};
+    static const int32_t ints[2] = {-7, 8};
+    const struct tensor_view t[] = {
+        {"labels", TENSOR_U8, 1, {3}, labels},  {"layer0.dense.weight", TENSOR_F32, 2, {2, 3}, weights},
+        {"empty", TENSOR_F32, 2, {0, 5}, NULL}, {"step", TENSOR_I64, 0, {0}, steps},
+        {"indices", TENSOR_I32, 1, {2}, ints},
+    };
+    const struct tensor_meta meta[] = {{"model", "m\"1\""}, {"seed", "7"}, {0}};
+    struct err e;
+
+    assert_ok(tensor_file_write(path, t, N_OF(t), meta, &e));
+}
+
+TEST(tensors_and_metadata_read_back_as_written)
+{
+    const char *dir = unit_folder();
+    const struct tensor_view *t;
+    struct tensor_file f;
+    char path[256];
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f.safetensors", &e));
+    write_example(path);
+    assert_ok(tensor_file_open(&f, path, &e));
+    assert_int_equal(f.n, 5);
+    t = tensor_file_find(&f, "layer0.dense.weight");
+    assert_non_null(t);
+    assert_int_equal(t->type, TENSOR_F32);
+    assert_int_equal(t->n_dims, 2);
+    assert_int_equal(t->shape[0], 2);
+    assert_int_equal(t->shape[1], 3);
+    assert_true(((const float *)t->data)[2] == 3.5f);
+    assert_memory_equal(tensor_file_find(&f, "labels")->data, "\1\2\3", 3);
+    assert_true(*(const int64_t *)tensor_file_find(&f, "step")->data == -9000000000);
+    assert_int_equal(tensor_count(tensor_file_find(&f, "step")), 1);
+    assert_int_equal(tensor_count(tensor_file_find(&f, "empty")), 0);
+    assert_int_equal(*(const int32_t *)tensor_file_find(&f, "indices")->data, -7);
+    assert_null(tensor_file_find(&f, "layer0"));
+    assert_string_equal(tensor_file_meta(&f, "model"), "m\"1\"");
+    assert_null(tensor_file_meta(&f, "none"));
+    tensor_file_close(&f);
+    tensor_file_close(&f);
+    unit_remove(dir);
+}
+
+TEST(every_tensor_lies_aligned_whatever_the_order_of_writing)
+{
+    const char *dir = unit_folder();
+    struct tensor_file f;
+    char path[256];
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    write_example(path);
+    assert_ok(tensor_file_open(&f, path, &e));
+    assert_int_equal((uintptr_t)tensor_file_find(&f, "step")->data % 8, 0);
+    assert_int_equal((uintptr_t)tensor_file_find(&f, "layer0.dense.weight")->data % 4, 0);
+    assert_int_equal((uintptr_t)tensor_file_find(&f, "indices")->data % 4, 0);
+    tensor_file_close(&f);
+    unit_remove(dir);
+}
+
+TEST(the_bytes_are_those_of_the_format)
+{
+    const float one = 1;
+    const struct tensor_view t = {"w", TENSOR_F32, 1, {1}, &one};
+    const char *header = "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+    const char *dir = unit_folder();
+    char path[256];
+    size_t len, header_len = (strlen(header) + 7) / 8 * 8;
+    char *bytes;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_ok(tensor_file_write(path, &t, 1, NULL, &e));
+    assert_ok(file_read(&bytes, &len, path, 1000, &e));
+    assert_int_equal(len, 8 + header_len + 4);
+    assert_int_equal(bytes[0], header_len);
+    assert_memory_equal(bytes + 1, "\0\0\0\0\0\0\0", 7);
+    assert_memory_equal(bytes + 8, header, strlen(header));
+    assert_memory_equal(bytes + 8 + header_len, "\0\0\x80\x3f", 4);
+    free(bytes);
+    unit_remove(dir);
+}
+
+TEST(every_truncation_and_any_byte_more_is_refused)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    char *bytes;
+    size_t len;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    write_example(path);
+    assert_ok(file_read(&bytes, &len, path, 10000, &e));
+    for (size_t n = 0; n <= len + 1; n++) {
+        char *part = unit_copy(bytes, n < len ? n : len);
+        struct tensor_file f;
+
+        if (n > len)
+            part = realloc(part, n);
+        if (n > len)
+            part[len] = 0;
+        if (n == len) {
+            assert_ok(tensor_file_parse(&f, part, n, "part", &e));
+            tensor_file_close(&f);
+        } else {
+            assert_int_equal(tensor_file_parse(&f, part, n, "part", &e), ERR_CONFIG);
+            assert_says("part: ");
+        }
+        free(part);
+    }
+    free(bytes);
+    unit_remove(dir);
+}
+
+TEST(a_damaged_byte_of_the_header_never_leads_outside_the_file)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    char *bytes;
+    size_t len;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    write_example(path);
+    assert_ok(file_read(&bytes, &len, path, 10000, &e));
+    for (size_t i = 0; i < len * 8; i++) {
+        char *copy = unit_copy(bytes, len);
+        struct tensor_file f;
+
+        copy[i / 8] = (char)(copy[i / 8] ^ (1 << i % 8));
+        if (tensor_file_parse(&f, copy, len, "copy", &e) == 0) {
+            for (size_t k = 0; k < f.n; k++)
+                assert_true((const char *)f.tensors[k].data >= copy &&
+                            (const char *)f.tensors[k].data <= copy + len);
+            tensor_file_close(&f);
+        }
+        free(copy);
+    }
+    free(bytes);
+    unit_remove(dir);
+}
+
+#define T(name, dtype, shape, offsets)                                                                       \
+    "\"" name "\": {\"dtype\": \"" dtype "\", \"shape\": " shape ", \"data_offsets\": " offsets "}"
+
+TEST(a_header_that_contradicts_itself_or_the_file_is_refused)
+{
+    static const struct {
+        const char *header;
+        size_t data_len;
+        const char *words;
+    } cases[] = {
+        {"", 0, "does not begin with '{'"},
+        {"[]", 0, "does not begin with '{'"},
+        {" {}", 0, "does not begin with '{'"},
+        {"{", 0, "header:1:"},
+        {"{} x", 0, "header:1:"},
+        {"{}", 1, "0 bytes of data expected, 1 found"},
+        {"{" T("a", "F32", "[1]", "[0, 4]") ", " T("a", "F32", "[1]", "[4, 8]") "}", 8, "duplicate"},
+        {"{" T("", "U8", "[1]", "[0, 1]") "}", 1, "name has 0 bytes"},
+        {"{" T("a", "F64", "[1]", "[0, 8]") "}", 8, "/a/dtype: expected F32, U8, I32 or I64, found F64"},
+        {"{" T("a", "F32", "1", "[0, 4]") "}", 4, "/a/shape"},
+        {"{" T("a", "F32", "[1.0]", "[0, 4]") "}", 4, "/a/shape/0: not a size"},
+        {"{" T("a", "F32", "[-1]", "[0, 4]") "}", 4, "/a/shape/0: not a size"},
+        {"{" T("a", "U8", "[1,1,1,1,1,1,1,1,1]", "[0, 1]") "}", 1, "/a/shape: not an array of at most 8"},
+        {"{" T("a", "F32", "[4294967296, 4294967296]", "[0, 0]") "}", 0, "more bytes than memory can have"},
+        {"{" T("a", "F32", "[4611686018427387904]", "[0, 0]") "}", 0, "more bytes than memory can have"},
+        {"{" T("a", "F32", "[1]", "[0, 8]") "}", 8, "its shape needs 4 bytes, its offsets hold 8"},
+        {"{" T("a", "F32", "[1]", "[0, 4]") "}", 3, "do not lie in the file's 3 bytes"},
+        {"{" T("a", "F32", "[1]", "[4, 0]") "}", 8, "do not lie"},
+        {"{" T("a", "F32", "[1]", "[0]") "}", 4, "not two offsets"},
+        {"{" T("a", "F32", "[1]", "[-4, 0]") "}", 4, "not two offsets"},
+        {"{" T("a", "U8", "[1]", "[1, 2]") "}", 2, "a hole"},
+        {"{" T("a", "U8", "[2]", "[0, 2]") ", " T("b", "U8", "[2]", "[1, 3]") "}", 3, "an overlap"},
+        {"{" T("a", "U8", "[1]", "[0, 1]") ", " T("b", "U8", "[1]", "[0, 1]") "}", 1, "an overlap"},
+        {"{" T("a", "U8", "[1]", "[0, 1]") ", " T("b", "U8", "[1]", "[2, 3]") "}", 3, "a hole"},
+        {"{" T("a", "U8", "[1]", "[0, 1]") "}", 2, "1 bytes of data expected, 2 found"},
+        {"{" T("abc", "F32", "[1]", "[0, 4]") "}", 4, "does not suit F32"},
+        {"{\"a\": 3}", 0, "/a: not an object"},
+        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [], \"offsets\": [0, 1]}}", 1, "/a/offsets: unknown key"},
+        {"{\"a\": {\"dtype\": \"U8\", \"shape\": []}}", 0, "/a/data_offsets"},
+        {"{\"__metadata__\": {\"a\": 1}}", 0, "/__metadata__/a: not a string"},
+        {"{\"__metadata__\": []}", 0, "/__metadata__: not an object"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        size_t len;
+        unsigned char *bytes = make(&len, cases[i].header, cases[i].data_len);
+        struct tensor_file f;
+        struct err e;
+
+        assert_int_equal(tensor_file_parse(&f, bytes, len, "f", &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+        free(bytes);
+    }
+}
+
+TEST(an_absurd_length_of_the_header_is_refused)
+{
+    static const unsigned char top[] = {0, 0, 0, 0x80, 0xff};
+
+    for (size_t i = 0; i < N_OF(top); i++) {
+        unsigned char *bytes = calloc(1, 64);
+        struct tensor_file f;
+        struct err e;
+
+        bytes[7] = top[i];
+        bytes[3] = (unsigned char)(i + 1);
+        assert_int_equal(tensor_file_parse(&f, bytes, 64, "f", &e), ERR_CONFIG);
+        free(bytes);
+    }
+}
+
+TEST(a_file_that_is_missing_empty_or_no_file_is_refused)
+{
+    const char *dir = unit_folder();
+    struct tensor_file f;
+    char path[256];
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_int_equal(tensor_file_open(&f, path, &e), ERR_NOT_FOUND);
+    assert_int_equal(tensor_file_open(&f, dir, &e), ERR_IO);
+    assert_ok(file_write(path, "", 0, 0600, &e));
+    assert_int_equal(tensor_file_open(&f, path, &e), ERR_CONFIG);
+    assert_says("at least 8 bytes expected, 0 found");
+    unit_remove(dir);
+}
+
+TEST(names_that_could_not_be_read_back_are_not_written)
+{
+    static const char *const bad[] = {"", "__metadata__", "twice"};
+    const uint8_t byte = 1;
+    const char *dir = unit_folder();
+    char path[256];
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    for (size_t i = 0; i < N_OF(bad); i++) {
+        struct tensor_view t[2] = {{"twice", TENSOR_U8, 0, {0}, &byte}, {"", TENSOR_U8, 0, {0}, &byte}};
+
+        snprintf(t[1].name, sizeof t[1].name, "%s", bad[i]);
+        assert_int_equal(tensor_file_write(path, t, 2, NULL, &e), ERR_INTERNAL);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+    unit_remove(dir);
+}
+
+TEST(a_file_of_no_tensors_is_fine)
+{
+    const char *dir = unit_folder();
+    struct tensor_file f;
+    char path[256];
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_ok(tensor_file_write(path, NULL, 0, NULL, &e));
+    assert_ok(tensor_file_open(&f, path, &e));
+    assert_int_equal(f.n, 0);
+    assert_null(tensor_file_meta(&f, "a"));
+    tensor_file_close(&f);
+    unit_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_and_metadata_read_back_as_written),
+        cmocka_unit_test(every_tensor_lies_aligned_whatever_the_order_of_writing),
+        cmocka_unit_test(the_bytes_are_those_of_the_format),
+        cmocka_unit_test(every_truncation_and_any_byte_more_is_refused),
+        cmocka_unit_test(a_damaged_byte_of_the_header_never_leads_outside_the_file),
+        cmocka_unit_test(a_header_that_contradicts_itself_or_the_file_is_refused),
+        cmocka_unit_test(an_absurd_length_of_the_header_is_refused),
+        cmocka_unit_test(a_file_that_is_missing_empty_or_no_file_is_refused),
+        cmocka_unit_test(names_that_could_not_be_read_back_are_not_written),
+        cmocka_unit_test(a_file_of_no_tensors_is_fine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* unit -- what every unit test includes: cmocka and a few words. */
+#ifndef PSGD_UNIT_H
+#define PSGD_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/err.h"
+#include "shared/file.h"
+
+#define TEST(name)         static void name(void **state __attribute__((unused)))
+#define N_OF(array)        (sizeof(array) / sizeof((array)[0]))
+#define assert_ok(call)    assert_true((call) >= 0 || (print_error("%s\n", e.text), false))
+#define assert_says(words) assert_true(strstr(e.text, words) || (print_error("\"%s\"\n", e.text), false))
+
+/* An empty folder for one test; unit_remove() takes it away again. */
+static inline const char *unit_folder(void)
+{
+    static char path[] = "/tmp/psgd-unit-XXXXXX";
+
+    memcpy(path + sizeof path - 7, "XXXXXX", 6);
+    assert_non_null(mkdtemp(path));
+    return path;
+}
+
+static inline void unit_remove(const char *folder)
+{
+    struct err e;
+
+    assert_ok(file_remove_tree(folder, &e));
+}
+
+/* A copy of exactly `len` bytes, so that AddressSanitizer sees the first byte read behind them. */
+static inline void *unit_copy(const void *bytes, size_t len)
+{
+    void *p = malloc(len ? len : 1);
+
+    assert_non_null(p);
+    memcpy(p, bytes, len);
+    return p;
+}
+
+#endif
