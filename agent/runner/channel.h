@@ -1,0 +1,75 @@
+/* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared between
+ * exchange.c (the host) and round.c (how a round rule runs on it). */
+#ifndef PSGD_CHANNEL_H
+#define PSGD_CHANNEL_H
+
+#include "agent/runner/exchange.h"
+#include "shared/rng.h"
+
+struct letter { /* a word that has come */
+    struct mesh_buf *buf;
+    uint64_t round;
+    int from; /* the node that sent it */
+};
+
+/* Words of one worker (or about one block) that have come and are not merged: a ring. */
+struct inbox {
+    struct letter *letters; /* (round.depth) */
+    int first, n;
+};
+
+struct round {
+    int n_words;             /* a full round */
+    int depth;               /* of an inbox */
+    struct inbox *inbox;     /* (n_words) */
+    struct letter *letters;  /* (n_words, depth) */
+    bool has_said;        /* my words of this round are out */
+    bool awaits_reply;    /* a worker's, from its server */
+    int next;             /* ssgd: the first word not merged yet */
+    uint64_t n_dropped;   /* asgd: words that were overtaken before they were merged */
+    double said_at;       /* clock_now */
+};
+
+struct channel {
+    struct codec codec; /* first: a codec's callbacks find their channel by it */
+    struct exchange *x;
+    const struct codec_round *rule;
+    uint16_t id;
+    int server; /* the node that serves this range; 0 between workers */
+    size_t limit;
+    bool is_waiting;
+    struct round round;
+    struct rng rng;
+    struct wire_out out;
+    struct mesh_buf *draft; /* an event rule's message being written */
+    void **zeros;           /* blocks handed out by zeros(), freed with the channel */
+    size_t n_zeros;
+};
+
+/* Sends `b` to one node as this channel's message and accounts for it. */
+int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
+/* Accounts for a message in the round that uses it, not the one it happened to come in: figures must repeat. */
+void channel_received(struct channel *ch, int from, const struct mesh_buf *b);
+/* Has `encode` write a message into a fresh buffer. NULL: it failed, and the error stands in the exchange. */
+struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *), double *seconds);
+/* Hands a message to `read`, timed as decoding. */
+int channel_decode(struct channel *ch, int (*read)(struct codec *, int from, struct wire_in *), int from,
+                   const struct mesh_buf *b);
+int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void channel_waited(struct channel *ch, int peer); /* a word came that had been waited for since round.said_at */
+const struct exchange_config *channel_config(const struct channel *ch);
+void channel_round_done(struct channel *ch);
+void channel_pause(struct channel *ch, int node, bool on);
+bool channel_has_left(const struct channel *ch, int node);
+void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
+
+int round_open(struct channel *ch); /* CODEC_GO or a code */
+void round_clear(struct channel *ch);
+int round_on_block(struct channel *ch, int block);
+int round_on_grad(struct channel *ch);
+int round_on_step(struct channel *ch);
+int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
+bool round_is_hopeless(const struct channel *ch); /* waits for a word that can no longer come */
+void round_waits_for(const struct channel *ch, char *out, size_t size);
+
+#endif

@@ -1,0 +1,73 @@
+/* exchange -- the codec's host on one node: makes the codecs at work (one, or one per parameter server), calls them
+ * as codecs/codec.h promises, carries their messages over the mesh, and counts and times all of it.
+ *
+ * It never waits: a call returns CODEC_WAIT, and the caller feeds it mesh events until it says CODEC_GO. So the
+ * runner, a test and a fuzzer can each bring their own idea of time. */
+#ifndef PSGD_EXCHANGE_H
+#define PSGD_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/runner/mesh.h"
+#include "codecs/codec.h"
+#include "shared/blocks.h"
+#include "shared/err.h"
+
+struct exchange;
+
+struct exchange_config {
+    const struct codec_plugin *plugin;
+    int node, n_workers, n_servers;
+    const struct blocks *blocks; /* borrowed for the exchange's life */
+    bool is_sync;
+    uint64_t local_steps, n_steps, seed;
+    size_t n_params; /* of the whole model */
+    float *params;   /* (n_params); on a server too, which works on its range of it */
+    float *grads;    /* (n_params); NULL on a server */
+};
+
+/* What went between this node and one peer since exchange_round_done() was last true. */
+struct exchange_traffic {
+    uint64_t messages, raw_bytes, wire_bytes;
+    double encode_s, transfer_s;
+};
+
+/* Sums since the beginning. wait_s is the caller's to add: only it knows how long it waited. */
+struct exchange_totals {
+    double encode_s, send_s, decode_s;
+    uint64_t raw_bytes, sent_bytes, recv_bytes;
+};
+
+/* Opens the codecs. ERR_CODEC: the rule cannot do what the job asks, or its open() failed. */
+int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e);
+void exchange_free(struct exchange *x);
+
+size_t exchange_limit(const struct exchange *x);                 /* bytes of the longest message: the mesh's limit */
+bool exchange_talks_to(const struct exchange *x, int node);      /* does the rule need a link to that node? */
+void exchange_attach(struct exchange *x, struct mesh *m);        /* borrowed */
+
+/* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
+ *   on_block  the gradient of one of my blocks is in grads (only asked for where wants_blocks says so)
+ *   on_grad   the mean gradient over my blocks is in grads
+ *   on_step   the optimizer has updated params */
+bool exchange_wants_blocks(const struct exchange *x);
+int exchange_on_block(struct exchange *x, int block, struct err *e);
+int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
+int exchange_on_step(struct exchange *x, struct err *e);
+
+/* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more). ERR_LOST: a node
+ * that the rule cannot do without has gone. */
+int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
+/* What is waited for, for people: "the word of node 1 for round 12". */
+void exchange_waits_for(const struct exchange *x, char *out, size_t size);
+bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
+
+const struct exchange_totals *exchange_totals(const struct exchange *x);
+/* True once after each round: then traffic of that round, by peer, is there until the next call. */
+bool exchange_round_done(struct exchange *x, uint64_t *round);
+const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
+const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);
+
+#endif

@@ -1,0 +1,78 @@
+#include "agent/runner/frame.h"
+
+#include <string.h>
+
+#include "shared/crc32c.h"
+#include "shared/crypto.h"
+
+uint64_t frame_job(const char *job_id)
+{
+    uint8_t digest[SHA256_BYTES];
+    uint64_t job;
+
+    sha256(digest, job_id, strlen(job_id));
+    memcpy(&job, digest, sizeof job);
+    return job;
+}
+
+static void put(uint8_t *at, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint64_t get(const uint8_t *at, int bytes)
+{
+    uint64_t v = 0;
+
+    for (int i = 0; i < bytes; i++)
+        v |= (uint64_t)at[i] << 8 * i;
+    return v;
+}
+
+void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
+{
+    memset(out, 0, FRAME_BYTES);
+    memcpy(out, "PSGD", 4);
+    put(out + 4, FRAME_VERSION, 2);
+    put(out + 6, (uint64_t)f->kind, 1);
+    put(out + 8, f->job, 8);
+    put(out + 16, f->attempt, 4);
+    put(out + 20, (uint32_t)f->from, 4);
+    put(out + 24, (uint32_t)f->to, 4);
+    put(out + 28, f->channel, 2);
+    put(out + 32, f->word, 4);
+    put(out + 36, f->round, 8);
+    put(out + 44, f->len, 8);
+    put(out + 52, f->crc, 4);
+    put(out + 60, crc32c(out, 60), 4);
+}
+
+int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e)
+{
+    uint64_t version = get(in + 4, 2);
+    uint64_t kind = get(in + 6, 1);
+
+    if (memcmp(in, "PSGD", 4) != 0)
+        return err_set(e, ERR_PROTOCOL, "not a psgd frame");
+    if (version != FRAME_VERSION)
+        return err_set(e, ERR_PROTOCOL, "the peer speaks version %u of the data plane, this node version %d", (unsigned)version,
+                       FRAME_VERSION);
+    if (get(in + 60, 4) != crc32c(in, 60))
+        return err_set(e, ERR_PROTOCOL, "a frame's header does not match its checksum");
+    if (kind < FRAME_HELLO || kind > FRAME_BYE || in[7] != 0 || get(in + 30, 2) != 0 || get(in + 56, 4) != 0)
+        return err_set(e, ERR_PROTOCOL, "a frame of kind %u that version %d does not know", (unsigned)kind, FRAME_VERSION);
+    *out = (struct frame){
+        .kind = (enum frame_kind)kind,
+        .job = get(in + 8, 8),
+        .attempt = (uint32_t)get(in + 16, 4),
+        .from = (int32_t)get(in + 20, 4),
+        .to = (int32_t)get(in + 24, 4),
+        .channel = (uint16_t)get(in + 28, 2),
+        .word = (uint32_t)get(in + 32, 4),
+        .round = get(in + 36, 8),
+        .len = get(in + 44, 8),
+        .crc = (uint32_t)get(in + 52, 4),
+    };
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* frame -- the 64 bytes before every message between nodes (docs/protocol.md §3), to and from a struct.
+ * No sockets, no memory: bytes in, a checked struct out. */
+#ifndef PSGD_FRAME_H
+#define PSGD_FRAME_H
+
+#include <stdint.h>
+
+#include "shared/err.h"
+
+enum { FRAME_BYTES = 64, FRAME_VERSION = 1 };
+
+enum frame_kind {
+    FRAME_HELLO = 1,
+    FRAME_CHALLENGE,
+    FRAME_PROOF,
+    FRAME_WORD,  /* what a worker says in a round */
+    FRAME_REPLY, /* what a server answers */
+    FRAME_EVENT, /* a message of an event rule */
+    FRAME_BYE
+};
+
+struct frame {
+    enum frame_kind kind;
+    uint64_t job; /* frame_job() of its id */
+    uint32_t attempt;
+    int32_t from, to; /* nodes */
+    uint16_t channel;
+    uint32_t word;
+    uint64_t round;
+    uint64_t len; /* of the payload */
+    uint32_t crc; /* of the payload */
+};
+
+uint64_t frame_job(const char *job_id);
+void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f);
+/* ERR_PROTOCOL: not our magic, another version (both named), a wrong checksum, or a field that must be zero. */
+int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e);
+
+#endif

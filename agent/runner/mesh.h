@@ -1,0 +1,100 @@
+/* mesh -- the data plane: one node's links to the other nodes of its job. Implementations: mesh_tcp (between
+ * processes and machines), mesh_mem (nodes in one process: tests).
+ *
+ * Contract, for every implementation:
+ *   - messages of one sender to one receiver arrive whole, once, in the order sent, or the peer is lost;
+ *   - mesh_send never blocks; it refuses beyond MESH_QUEUE_MAX messages waiting for one peer (ERR_REFUSED);
+ *   - waiting happens in mesh_poll and nowhere else, and only until its deadline;
+ *   - a peer that goes without a word is reported once, as MESH_LOST with the reason; one that says good-bye, as
+ *     MESH_LEFT. Nothing comes from it afterwards, and messages to it are dropped;
+ *   - no length, index or address from a peer is believed before it is compared with what this node knows.
+ *
+ * One thread. A message's payload is a mesh_buf: counted references, taken from a pool, so that one encoded word
+ * goes to many peers without copies and rounds allocate nothing once the pool has grown. */
+#ifndef PSGD_MESH_H
+#define PSGD_MESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/runner/frame.h"
+#include "shared/err.h"
+
+enum { MESH_QUEUE_MAX = 256, MESH_WHY = 256 };
+
+struct mesh_buf {
+    int refs;
+    size_t len;
+    struct mesh_buf *next; /* in the pool */
+    unsigned char *bytes;  /* mesh->limit of them, 64-byte aligned */
+};
+
+struct mesh_head {
+    enum frame_kind kind; /* FRAME_WORD, FRAME_REPLY or FRAME_EVENT */
+    int peer;             /* node it goes to, or comes from */
+    uint16_t channel;
+    uint32_t word;
+    uint64_t round;
+};
+
+struct mesh_event {
+    enum { MESH_NOTHING, MESH_MESSAGE, MESH_LOST, MESH_LEFT } kind;
+    struct mesh_head head; /* MESH_LOST, MESH_LEFT: only peer */
+    struct mesh_buf *buf;  /* MESH_MESSAGE: the receiver puts it back */
+    char why[MESH_WHY];    /* MESH_LOST: for people */
+};
+
+struct mesh;
+struct mesh_ops {
+    int (*send)(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e);
+    int (*poll)(struct mesh *m, struct mesh_event *out, double deadline, struct err *e);
+    size_t (*queued)(const struct mesh *m);
+    void (*pause)(struct mesh *m, int node, bool on);
+    void (*close)(struct mesh *m, double deadline);
+};
+
+struct mesh { /* the common part; implementations put theirs behind it */
+    const struct mesh_ops *ops;
+    size_t limit; /* bytes of the longest payload; a longer one is a broken peer */
+    struct mesh_buf *pool;
+};
+
+/* An empty buffer with one reference, or NULL without memory. */
+struct mesh_buf *mesh_buf_take(struct mesh *m);
+void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* gives one reference back; NULL is fine */
+
+/* Queues `b` for h->peer and takes a reference of its own. ERR_REFUSED: too much is waiting for that peer. */
+static inline int mesh_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)
+{
+    return m->ops->send(m, h, b, e);
+}
+
+/* Sends what waits and returns the next event, or MESH_NOTHING at the deadline (clock_now; 0: do not wait) or
+ * after a signal. ERR_IO: the mesh itself failed. */
+static inline int mesh_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
+{
+    return m->ops->poll(m, out, deadline, e);
+}
+
+/* Messages that wait to be sent to the peer for which most are waiting. */
+static inline size_t mesh_queued(const struct mesh *m)
+{
+    return m->ops->queued(m);
+}
+
+/* While on, nothing is taken from that node: what it sends waits, and soon it does. */
+static inline void mesh_pause(struct mesh *m, int node, bool on)
+{
+    m->ops->pause(m, node, on);
+}
+
+/* Sends what is queued, says good-bye, and frees the mesh; what is unsent at the deadline is lost. */
+static inline void mesh_close(struct mesh *m, double deadline)
+{
+    m->ops->close(m, deadline);
+}
+
+void mesh_pool_clear(struct mesh *m); /* for implementations: frees the buffers that are back */
+
+#endif

@@ -1,0 +1,203 @@
+#include "agent/runner/mesh_mem.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/rng.h"
+
+struct letter {
+    struct mesh_head head; /* peer: the sender */
+    struct mesh_buf *buf;
+    struct letter *next;
+};
+
+struct box { /* what one sender has under way to one receiver */
+    struct letter *first, **last;
+    size_t n;
+    bool is_paused;
+    enum { BOX_OPEN, BOX_LEFT, BOX_LOST, BOX_TOLD } end;
+};
+
+struct node {
+    struct mesh mesh;
+    struct mesh_mem *net;
+    int slot;
+};
+
+struct mesh_mem {
+    int n, n_workers;
+    size_t limit;
+    struct rng rng;
+    struct node *nodes; /* (n) */
+    struct box *boxes;  /* (n receivers, n senders) */
+};
+
+static int slot_of(const struct mesh_mem *net, int node)
+{
+    return node >= 0 ? node : net->n_workers - 2 - node;
+}
+
+static int node_of(const struct mesh_mem *net, int slot)
+{
+    return slot < net->n_workers ? slot : net->n_workers - 2 - slot;
+}
+
+static struct box *box_of(struct mesh_mem *net, int to, int from)
+{
+    return &net->boxes[to * net->n + from];
+}
+
+static int mem_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)
+{
+    struct node *self = (struct node *)m;
+    struct mesh_mem *net = self->net;
+    struct box *box = box_of(net, slot_of(net, h->peer), self->slot);
+    struct mesh *receiver = &net->nodes[slot_of(net, h->peer)].mesh;
+    struct letter *l;
+
+    if (box_of(net, self->slot, slot_of(net, h->peer))->end != BOX_OPEN)
+        return 0;
+    if (box->n == MESH_QUEUE_MAX)
+        return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
+    l = malloc(sizeof *l);
+    if (!l)
+        return err_set(e, ERR_NOMEM, "no memory for a message");
+    *l = (struct letter){.head = *h, .buf = mesh_buf_take(receiver)};
+    if (!l->buf) {
+        free(l);
+        return err_set(e, ERR_NOMEM, "no memory for a message");
+    }
+    l->head.peer = node_of(net, self->slot);
+    l->buf->len = b->len;
+    memcpy(l->buf->bytes, b->bytes, b->len);
+    if (!box->first)
+        box->last = &box->first;
+    *box->last = l;
+    box->last = &l->next;
+    box->n++;
+    return 0;
+}
+
+static bool has_news(const struct box *b)
+{
+    return (b->first && !b->is_paused) || (!b->first && b->end != BOX_OPEN && b->end != BOX_TOLD);
+}
+
+static void mem_pause(struct mesh *m, int node, bool on)
+{
+    struct node *self = (struct node *)m;
+
+    box_of(self->net, self->slot, slot_of(self->net, node))->is_paused = on;
+}
+
+static int mem_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
+{
+    struct node *self = (struct node *)m;
+    struct mesh_mem *net = self->net;
+    uint32_t n = 0;
+    int chosen = 0;
+
+    (void)deadline;
+    (void)e;
+    *out = (struct mesh_event){.kind = MESH_NOTHING};
+    for (int s = 0; s < net->n; s++)
+        if (has_news(box_of(net, self->slot, s)) && rng_below(&net->rng, ++n) == 0)
+            chosen = s;
+    if (n > 0) {
+        struct box *box = box_of(net, self->slot, chosen);
+        struct letter *l = box->first;
+
+        out->head.peer = node_of(net, chosen);
+        if (l) {
+            box->first = l->next;
+            box->n--;
+            out->kind = MESH_MESSAGE;
+            out->head = l->head;
+            out->buf = l->buf;
+            free(l);
+        } else {
+            out->kind = box->end == BOX_LEFT ? MESH_LEFT : MESH_LOST;
+            snprintf(out->why, sizeof out->why, "killed");
+            box->end = BOX_TOLD;
+        }
+    }
+    return 0;
+}
+
+static size_t mem_queued(const struct mesh *m)
+{
+    const struct node *self = (const struct node *)m;
+    size_t most = 0;
+
+    for (int to = 0; to < self->net->n; to++)
+        if (box_of(self->net, to, self->slot)->n > most)
+            most = box_of(self->net, to, self->slot)->n;
+    return most;
+}
+
+static void end_links(struct mesh_mem *net, int slot, int how)
+{
+    for (int to = 0; to < net->n; to++)
+        if (to != slot && box_of(net, to, slot)->end == BOX_OPEN)
+            box_of(net, to, slot)->end = how == BOX_LEFT ? BOX_LEFT : BOX_LOST;
+}
+
+static void mem_close(struct mesh *m, double deadline)
+{
+    struct node *self = (struct node *)m;
+
+    (void)deadline;
+    end_links(self->net, self->slot, BOX_LEFT);
+}
+
+void mesh_mem_kill(struct mesh_mem *net, int node)
+{
+    end_links(net, slot_of(net, node), BOX_LOST);
+}
+
+static const struct mesh_ops ops = {mem_send, mem_poll, mem_queued, mem_pause, mem_close};
+
+struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed)
+{
+    struct mesh_mem *net = calloc(1, sizeof *net);
+    size_t n = (size_t)(n_workers + n_servers);
+
+    if (!net)
+        return NULL;
+    net->n = (int)n;
+    net->n_workers = n_workers;
+    net->limit = limit;
+    rng_init(&net->rng, seed, 0, 0);
+    net->nodes = calloc(n, sizeof *net->nodes);
+    net->boxes = calloc(n * n, sizeof *net->boxes);
+    if (!net->nodes || !net->boxes) {
+        mesh_mem_free(net);
+        return NULL;
+    }
+    for (int i = 0; i < net->n; i++)
+        net->nodes[i] = (struct node){.mesh = {.ops = &ops, .limit = limit}, .net = net, .slot = i};
+    return net;
+}
+
+struct mesh *mesh_mem_node(struct mesh_mem *net, int node)
+{
+    return &net->nodes[slot_of(net, node)].mesh;
+}
+
+void mesh_mem_free(struct mesh_mem *net)
+{
+    for (int to = 0; net->nodes && net->boxes && to < net->n; to++) {
+        for (int from = 0; from < net->n; from++)
+            for (struct letter *l = box_of(net, to, from)->first, *next; l; l = next) {
+                next = l->next;
+                mesh_buf_put(&net->nodes[to].mesh, l->buf);
+                free(l);
+            }
+        mesh_pool_clear(&net->nodes[to].mesh);
+    }
+    free(net->nodes);
+    free(net->boxes);
+    free(net);
+}

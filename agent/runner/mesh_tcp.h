@@ -1,0 +1,36 @@
+/* mesh_tcp -- nodes in different processes, one TCP connection per pair (docs/protocol.md §3). */
+#ifndef PSGD_MESH_TCP_H
+#define PSGD_MESH_TCP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/runner/mesh.h"
+
+enum { MESH_KEY_BYTES = 32 };
+
+struct mesh_peer {
+    int node;
+    char host[256];
+    int port;
+};
+
+struct mesh_tcp_config {
+    const char *job;
+    uint32_t attempt;
+    int node;
+    int listen_fd; /* bound and listening; mesh_tcp_open takes it, also on failure */
+    uint8_t key[MESH_KEY_BYTES];
+    const struct mesh_peer *peers; /* every node this one talks to, itself left out */
+    size_t n_peers;
+    size_t limit;                    /* bytes of the longest payload */
+    double deadline;                 /* until when every link must stand */
+    const volatile int *interrupted; /* set by a signal handler: give up with ERR_CANCELLED */
+};
+
+/* Connects to the peers that come earlier in the order 0, 1, ..., -2, -3, ..., and accepts the later ones. Returns when every link stands and
+ * both ends have shown that they hold the key. ERR_LOST, ERR_AUTH, ERR_PROTOCOL, ERR_TIMEOUT name the peer. */
+int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e);
+
+#endif

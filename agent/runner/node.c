@@ -1,0 +1,273 @@
+#include "agent/runner/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/mesh_tcp.h"
+#include "shared/clock.h"
+#include "shared/crypto.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/model_spec.h"
+
+enum {
+    DOCUMENT_MAX = 1 << 18,
+    CONNECT_S = 30,  /* all nodes are ready before any connects: only a dead one takes this long */
+    FAREWELL_S = 10, /* a peer that computes hears the good-bye at its next step */
+    EVAL_BATCH = 256 /* samples a forward pass over the test set takes at once */
+};
+
+volatile int node_interrupted;
+
+static bool is_worker(const struct node *n)
+{
+    return n->job.node >= 0;
+}
+
+static int load_settings(struct node *n, struct err *e)
+{
+    const char *path = "../packages/settings.json";
+    json_t *doc;
+    int rc;
+
+    if (json_read(&doc, path, DOCUMENT_MAX, e) < 0)
+        return e->code;
+    rc = settings_parse(&n->set, doc, e);
+    json_decref(doc);
+    if (rc < 0)
+        return err_at(e, "settings");
+    if (n->job.node >= n->set.node_count || n->job.node < -1 - n->set.server_count || n->job.node == -1)
+        return err_set(e, ERR_CONFIG, "settings: no node %d among %d workers and %d servers", n->job.node,
+                       n->set.node_count, n->set.server_count);
+    return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);
+}
+
+static int load_codec(struct node *n, struct err *e)
+{
+    const char *path = "../packages/codec.so";
+    uint8_t digest[SHA256_BYTES];
+    uint64_t bytes;
+
+    if (sha256_file(digest, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(n->codec_sha256, digest, sizeof digest);
+    return codec_library_open(&n->codec, path, e);
+}
+
+static int load_model(struct node *n, struct err *e)
+{
+    struct model_spec *spec = malloc(sizeof *spec);
+    json_t *doc = NULL;
+    size_t len;
+    int max_batch = n->set.batch_size > EVAL_BATCH ? n->set.batch_size : EVAL_BATCH;
+    int rc = spec ? 0 : err_set(e, ERR_NOMEM, "no memory for the model");
+
+    if (rc == 0)
+        rc = file_read(&n->arch, &len, "../packages/model.json", DOCUMENT_MAX, e);
+    if (rc == 0)
+        rc = json_parse(&doc, n->arch, len, "model", e);
+    if (rc == 0 && model_spec_parse(spec, doc, e) < 0)
+        rc = err_at(e, "model");
+    if (rc == 0)
+        rc = net_new(&n->net, spec, is_worker(n) ? max_batch : 1, e);
+    if (rc == 0) {
+        net_init(n->net, n->set.seed);
+        rc = optimizer_new(&n->optimizer, n->set.gradient_descent, net_n_params(n->net), (float)n->set.learn_rate, e);
+    }
+    if (rc == 0 && is_worker(n) &&
+        feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks, n->job.node,
+                  (size_t)n->set.batch_size, spec->n_in, spec->n_out, n->set.seed, e) < 0)
+        rc = err_at(e, "data");
+    json_decref(doc);
+    free(spec);
+    return rc;
+}
+
+static int open_exchange(struct node *n, struct err *e)
+{
+    uint64_t rows = n->feed.n_rows;
+
+    return exchange_new(&n->exchange,
+                        &(struct exchange_config){
+                            .plugin = n->codec.plugin,
+                            .node = n->job.node,
+                            .n_workers = n->set.node_count,
+                            .n_servers = n->set.server_count,
+                            .blocks = &n->blocks,
+                            .is_sync = strcmp(n->set.sync, "ssgd") == 0,
+                            .local_steps = n->set.local_steps > 0 ? (uint64_t)n->set.local_steps : rows,
+                            .n_steps = rows * (uint64_t)n->set.epochs,
+                            .seed = n->set.seed,
+                            .n_params = net_n_params(n->net),
+                            .params = net_params(n->net),
+                            .grads = is_worker(n) ? net_grads(n->net) : NULL,
+                        },
+                        e);
+}
+
+static int open_records(struct node *n, struct err *e)
+{
+    if (record_open(&n->train, "train.csv", record_train_columns, e) < 0 ||
+        record_open(&n->eval, "eval.csv", record_eval_columns, e) < 0 ||
+        record_open(&n->comm, "comm.csv", record_comm_columns, e) < 0)
+        return e->code;
+    return 0;
+}
+
+int node_prepare(struct node *n, const char **reason, struct err *e)
+{
+    static const struct {
+        int (*load)(struct node *, struct err *);
+        const char *reason;
+    } steps[] = {
+        {load_settings, "SettingsInvalid"}, {load_codec, "CodecLoadFailed"}, {load_model, "ModelInvalid"},
+        {open_exchange, "CodecFailed"},     {open_records, "Internal"},
+    };
+
+    n->train.fd = n->eval.fd = n->comm.fd = -1;
+    n->best_accuracy = -1;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (steps[i].load(n, e) < 0) {
+            *reason = e->code == ERR_NOMEM     ? "OutOfMemory"
+                      : e->code == ERR_NOSPACE ? "DiskFull"
+                      : strncmp(e->text, "data", 4) == 0 ? "DataInvalid"
+                                                         : steps[i].reason;
+            return e->code;
+        }
+    return 0;
+}
+
+int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
+{
+    struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
+    struct mesh_tcp_config cfg = {.job = n->job.job,
+                                  .attempt = (uint32_t)start->attempt,
+                                  .node = n->job.node,
+                                  .listen_fd = listen_fd,
+                                  .peers = wanted,
+                                  .limit = exchange_limit(n->exchange),
+                                  .deadline = clock_now() + CONNECT_S,
+                                  .interrupted = &node_interrupted};
+    int rc;
+
+    n->peers = malloc((start->n_peers + 1) * sizeof *n->peers);
+    if (!wanted || !n->peers) {
+        free(wanted);
+        return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
+    }
+    for (size_t i = 0; i < start->n_peers; i++)
+        if (exchange_talks_to(n->exchange, start->peers[i].node)) {
+            n->peers[n->n_peers++] = start->peers[i].node;
+            wanted[cfg.n_peers++] = start->peers[i];
+        }
+    memcpy(cfg.key, start->key, sizeof cfg.key);
+    rc = mesh_tcp_open(&n->mesh, &cfg, e);
+    explicit_bzero(cfg.key, sizeof cfg.key);
+    free(wanted);
+    if (rc < 0)
+        return rc;
+    exchange_attach(n->exchange, n->mesh);
+    n->started = clock_now();
+    return 0;
+}
+
+int node_pump(struct node *n, double deadline, bool *came, struct err *e)
+{
+    struct mesh_event ev;
+
+    if (mesh_poll(n->mesh, &ev, deadline, e) < 0)
+        return e->code;
+    *came = ev.kind != MESH_NOTHING;
+    if (node_interrupted)
+        return err_set(e, ERR_CANCELLED, "asked to stop");
+    return exchange_on_event(n->exchange, &ev, e);
+}
+
+static size_t comm_row(struct record_comm *row, const struct node *n, int peer, bool sent, uint64_t round, double time_s)
+{
+    const struct exchange_traffic *t = sent ? exchange_sent(n->exchange, peer) : exchange_received(n->exchange, peer);
+
+    if (t->messages == 0)
+        return 0;
+    *row = (struct record_comm){.time_s = time_s,
+                                .round = round,
+                                .node = n->job.node,
+                                .peer = peer,
+                                .direction = sent ? "sent" : "received",
+                                .messages = t->messages,
+                                .raw_bytes = t->raw_bytes,
+                                .wire_bytes = t->wire_bytes,
+                                .encode_s = sent ? t->encode_s : RECORD_MISSING,
+                                .transfer_s = t->transfer_s};
+    return 1;
+}
+
+int node_record_comm(struct node *n, struct err *e)
+{
+    struct record_comm rows[64];
+    size_t n_rows = 0;
+    uint64_t round;
+    double time_s;
+
+    if (!exchange_round_done(n->exchange, &round))
+        return 0;
+    time_s = clock_now() - n->started;
+    for (size_t i = 0; i < n->n_peers; i++) {
+        n_rows += comm_row(&rows[n_rows], n, n->peers[i], true, round, time_s);
+        n_rows += comm_row(&rows[n_rows], n, n->peers[i], false, round, time_s);
+        if (n_rows + 2 > sizeof rows / sizeof *rows || i + 1 == n->n_peers) {
+            if (n_rows > 0 && record_write(&n->comm, rows, sizeof *rows, n_rows, e) < 0)
+                return e->code;
+            n_rows = 0;
+        }
+    }
+    return 0;
+}
+
+int node_write_model(struct node *n, const char *name, struct err *e)
+{
+    const struct tensor_view *tensors;
+    size_t n_tensors = net_tensors(n->net, &tensors);
+    char epoch[16], step[32], loss[32], seed[32];
+    const struct tensor_meta meta[] = {
+        {"format", "psgd"}, {"arch", n->arch}, {"job_id", n->job.job}, {"codec", n->set.codec}, {"epoch", epoch},
+        {"step", step},     {"test_loss", loss},    {"seed", seed},         {0},
+    };
+
+    snprintf(epoch, sizeof epoch, "%d", n->progress.epoch);
+    snprintf(step, sizeof step, "%llu", (unsigned long long)n->progress.step);
+    snprintf(loss, sizeof loss, "%.9g", n->test_loss);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
+    return tensor_file_write(name, tensors, n_tensors, meta, e);
+}
+
+int node_finish(struct node *n, struct err *e)
+{
+    if (is_worker(n) && node_write_model(n, "final.safetensors", e) < 0)
+        return e->code;
+    if (record_sync(&n->train, e) < 0 || record_sync(&n->eval, e) < 0 || record_sync(&n->comm, e) < 0)
+        return e->code;
+    exchange_free(n->exchange);
+    n->exchange = NULL;
+    mesh_close(n->mesh, clock_now() + FAREWELL_S);
+    n->mesh = NULL;
+    return 0;
+}
+
+/* The mesh and what the exchange holds of it are left to the end of the process: closing them properly would tell the peers that all
+ * is well. */
+void node_clear(struct node *n)
+{
+    record_close(&n->train);
+    record_close(&n->eval);
+    record_close(&n->comm);
+    if (!n->mesh)
+        exchange_free(n->exchange);
+    feed_close(&n->feed);
+    optimizer_free(n->optimizer);
+    net_free(n->net);
+    free(n->arch);
+    free(n->peers);
+    blocks_clear(&n->blocks);
+}

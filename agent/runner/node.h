@@ -1,0 +1,59 @@
+/* node -- one node of a job: everything it works with, from its packages to its records, in the order of its life:
+ * node_prepare (packages are loaded: ready), node_connect (doCommit), node_train or node_serve, node_finish. */
+#ifndef PSGD_NODE_H
+#define PSGD_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/runner/exchange.h"
+#include "agent/runner/feed.h"
+#include "agent/runner/orders.h"
+#include "agent/runner/report.h"
+#include "nn/net.h"
+#include "nn/optimizer.h"
+#include "shared/codec_load.h"
+#include "shared/record.h"
+#include "shared/settings.h"
+
+struct node {
+    struct orders_job job;
+    struct settings set;
+    struct blocks blocks;
+    struct codec_library codec;
+    char codec_sha256[65];
+    char *arch; /* the model's document, kept for the model file */
+    struct net *net;
+    struct optimizer *optimizer;
+    struct feed feed; /* workers only */
+    struct exchange *exchange;
+    struct mesh *mesh;
+    int *peers; /* (n_peers): the nodes this one is linked to */
+    size_t n_peers;
+    struct record_file train, eval, comm;
+    struct report *report;
+    double started; /* clock_now when training began */
+    struct report_progress progress;
+    double best_accuracy, test_loss; /* of the evaluations so far: the best, the last */
+};
+
+/* Set by SIGTERM: stop after the present step. */
+extern volatile int node_interrupted;
+
+/* Loads what lies in ../packages. On failure *reason says which package it was about. */
+int node_prepare(struct node *n, const char **reason, struct err *e);
+/* Links up with the peers; takes the listening socket. */
+int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
+int node_train(struct node *n, struct err *e); /* a worker's part */
+int node_serve(struct node *n, struct err *e); /* a server's */
+/* All is done: the model is written, the peers are told good-bye. */
+int node_finish(struct node *n, struct err *e);
+void node_clear(struct node *n); /* at any point; peers are not told */
+
+/* For train.c and serve.c: feeds one mesh event to the exchange, waiting for it until `deadline`; false in
+ * *came when none came. Returns what exchange_on_event does. */
+int node_pump(struct node *n, double deadline, bool *came, struct err *e);
+int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
+int node_write_model(struct node *n, const char *name, struct err *e);
+
+#endif

@@ -1,0 +1,144 @@
+#include "agent/runner/orders.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/crypto.h"
+#include "shared/json.h"
+#include "shared/settings.h"
+
+enum { LINE_MAX_BYTES = 1 << 22, POLL_MS = 500 };
+
+void orders_open(struct orders *o, int fd)
+{
+    *o = (struct orders){.fd = fd};
+}
+
+void orders_close(struct orders *o)
+{
+    close(o->fd);
+    free(o->line);
+    *o = (struct orders){.fd = -1};
+}
+
+static int grow(struct orders *o, struct err *e)
+{
+    size_t cap = o->cap ? 2 * o->cap : 4096;
+    char *line;
+
+    if (o->len < o->cap)
+        return 0;
+    if (cap > LINE_MAX_BYTES)
+        return err_set(e, ERR_PROTOCOL, "an order of more than %d bytes", LINE_MAX_BYTES);
+    line = realloc(o->line, cap);
+    if (!line)
+        return err_set(e, ERR_NOMEM, "no memory for an order");
+    o->line = line;
+    o->cap = cap;
+    return 0;
+}
+
+/* Reads up to a line feed, byte by byte off the pipe: two lines in a runner's life, and none may be read ahead. */
+static int read_line(struct orders *o, const volatile int *interrupted, json_t **out, struct err *e)
+{
+    o->len = 0;
+    for (;;) {
+        struct pollfd p = {.fd = o->fd, .events = POLLIN};
+        ssize_t n;
+
+        if (*interrupted)
+            return err_set(e, ERR_CANCELLED, "asked to stop before the start");
+        if (grow(o, e) < 0)
+            return e->code;
+        if (poll(&p, 1, POLL_MS) <= 0)
+            continue;
+        n = read(o->fd, o->line + o->len, 1);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n <= 0)
+            return err_set(e, ERR_LOST, "the agent is gone");
+        if (o->line[o->len] == '\n')
+            return json_parse(out, o->line, o->len, "order", e);
+        o->len++;
+    }
+}
+
+int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
+{
+    static const volatile int never = 0;
+    static const struct json_field fields[] = {
+        {.key = "job", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, job), .required = true},
+        {.key = "attempt", .kind = JSON_FIELD_INT, JSON_AT(struct orders_job, attempt), .required = true, .min = 1, .max = 1e9},
+        {.key = "node", .kind = JSON_FIELD_INT, JSON_AT(struct orders_job, node), .required = true, .min = -NODES_MAX - 1, .max = NODES_MAX},
+        {.key = "role", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, role), .required = true, .words = "worker|server"},
+        {0},
+    };
+    json_t *doc;
+    int rc;
+
+    if (read_line(o, &never, &doc, e) < 0)
+        return e->code;
+    rc = json_to_struct(out, doc, fields, "", e);
+    json_decref(doc);
+    return rc;
+}
+
+static int parse_peers(struct orders_start *s, const json_t *peers, struct err *e)
+{
+    char at[32];
+    size_t i;
+    json_t *p;
+
+    if (!json_is_array(peers) || json_array_size(peers) > 2 * NODES_MAX)
+        return err_set(e, ERR_CONFIG, "/peers: not a list of nodes");
+    s->peers = calloc(json_array_size(peers) + 1, sizeof *s->peers);
+    if (!s->peers)
+        return err_set(e, ERR_NOMEM, "no memory for %zu peers", json_array_size(peers));
+    json_array_foreach(peers, i, p)
+    {
+        struct mesh_peer *m = &s->peers[s->n_peers++];
+
+        snprintf(at, sizeof at, "/peers/%zu", i);
+        if (json_get_int(&m->node, p, "node", -NODES_MAX - 1, NODES_MAX, at, e) < 0 ||
+            json_get_text(m->host, sizeof m->host, p, "host", at, e) < 0 ||
+            json_get_int(&m->port, p, "data_port", 1, 65535, at, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted, struct err *e)
+{
+    struct orders_start s = {0};
+    char key[2 * MESH_KEY_BYTES + 1];
+    json_t *doc;
+    int rc;
+
+    if (read_line(o, interrupted, &doc, e) < 0)
+        return e->code;
+    rc = json_get_int(&s.attempt, doc, "attempt", 1, 1000000000, "", e);
+    if (rc == 0)
+        rc = json_get_text(key, sizeof key, doc, "key", "", e);
+    if (rc == 0 && !hex_decode(s.key, sizeof s.key, key))
+        rc = err_set(e, ERR_CONFIG, "/key: not %d hex digits", 2 * MESH_KEY_BYTES);
+    if (rc == 0)
+        rc = parse_peers(&s, json_object_get(doc, "peers"), e);
+    json_decref(doc);
+    if (rc < 0) {
+        orders_start_clear(&s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+void orders_start_clear(struct orders_start *s)
+{
+    free(s->peers);
+    explicit_bzero(s->key, sizeof s->key);
+    *s = (struct orders_start){0};
+}

@@ -1,0 +1,40 @@
+/* orders -- what the agent tells its runner over the control pipe (docs/protocol.md §2): first the job, then start. */
+#ifndef PSGD_ORDERS_H
+#define PSGD_ORDERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/runner/mesh_tcp.h"
+#include "shared/err.h"
+
+enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
+
+struct orders_job {
+    char job[64];
+    int attempt, node;
+    char role[8];
+};
+
+struct orders_start {
+    int attempt;
+    uint8_t key[MESH_KEY_BYTES];
+    struct mesh_peer *peers; /* every node of the job, this one too */
+    size_t n_peers;
+};
+
+struct orders {
+    int fd;
+    char *line;
+    size_t len, cap;
+};
+
+void orders_open(struct orders *o, int fd);
+void orders_close(struct orders *o);
+
+/* Each waits for its line. ERR_LOST: the agent closed the pipe. ERR_CANCELLED: a signal asked to stop. ERR_PROTOCOL. */
+int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
+int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted, struct err *e);
+void orders_start_clear(struct orders_start *s);
+
+#endif

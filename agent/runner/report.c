@@ -1,0 +1,76 @@
+#include "agent/runner/report.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/json.h"
+
+static const double EVERY_S = 0.2;
+
+int report_open(struct report *r, struct err *e)
+{
+    *r = (struct report){.fd = open("events.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
+    return r->fd < 0 ? err_errno(e, ERR_IO, "events.jsonl") : 0;
+}
+
+void report_close(struct report *r)
+{
+    close(r->fd);
+    r->fd = -1;
+}
+
+static void write_line(struct report *r, json_t *line)
+{
+    char *text = line ? json_line(line) : NULL;
+    struct err e = {0};
+
+    if (text)
+        file_write_all(r->fd, text, strlen(text), "events.jsonl", &e);
+    free(text);
+    json_decref(line);
+}
+
+void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
+{
+    write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params", (json_int_t)n_params));
+}
+
+bool report_is_due(struct report *r)
+{
+    double now = clock_now();
+
+    if (now - r->last_progress < EVERY_S)
+        return false;
+    r->last_progress = now;
+    return true;
+}
+
+static json_t *number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+void report_progress(struct report *r, const struct report_progress *p)
+{
+    write_line(r, json_pack("{ss si si sI sI so so sI sI}", "event", "progress", "epoch", p->epoch, "epochs", p->epochs, "step",
+                            (json_int_t)p->step, "steps", (json_int_t)p->steps, "loss", number(p->loss), "accuracy",
+                            number(p->accuracy), "sent_bytes", (json_int_t)p->sent_bytes, "recv_bytes",
+                            (json_int_t)p->recv_bytes));
+}
+
+void report_eval(struct report *r, const struct report_progress *p)
+{
+    write_line(r, json_pack("{ss si sI so so}", "event", "eval", "epoch", p->epoch, "step", (json_int_t)p->step, "loss",
+                            number(p->loss), "accuracy", number(p->accuracy)));
+}
+
+void report_end(struct report *r, const char *state, const char *reason, const char *message)
+{
+    write_line(r, json_pack("{ss ss ss? ss}", "event", "end", "state", state, "reason", reason, "message", message));
+}

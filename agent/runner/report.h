@@ -1,0 +1,32 @@
+/* report -- the runner's lines to its agent: events.jsonl in the working folder, one write a line
+ * (docs/protocol.md §2). A line that cannot be written is lost without harm: records are the results. */
+#ifndef PSGD_REPORT_H
+#define PSGD_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+struct report {
+    int fd;
+    double last_progress; /* clock_now */
+};
+
+struct report_progress {
+    int epoch, epochs;
+    uint64_t step, steps, sent_bytes, recv_bytes;
+    double loss, accuracy; /* nan: none yet */
+};
+
+int report_open(struct report *r, struct err *e);
+void report_close(struct report *r);
+
+void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params);
+bool report_is_due(struct report *r); /* at most five progress lines a second */
+void report_progress(struct report *r, const struct report_progress *p);
+void report_eval(struct report *r, const struct report_progress *p);
+/* The last line. `state` is succeeded, failed or cancelled. */
+void report_end(struct report *r, const char *state, const char *reason, const char *message);
+
+#endif

@@ -1,0 +1,105 @@
+/* job_runner -- one node of one job. The agent starts it with the control pipe on fd 3 and the listening data socket on
+ * fd 4 in the job's working folder (docs/protocol.md §2); nobody types it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/runner/node.h"
+
+/* What the error of a node's work is called in its `end` line. */
+static const struct {
+    int code;
+    const char *state, *reason;
+} endings[] = {
+    {ERR_CODEC, "failed", "CodecFailed"},
+    {ERR_LOST, "failed", "NodeLost"},
+    {ERR_AUTH, "failed", "NodeLost"},
+    {ERR_PROTOCOL, "failed", "NodeLost"},
+    {ERR_TIMEOUT, "failed", "RoundTimeout"},
+    {ERR_NUMERIC, "failed", "NumericDivergence"},
+    {ERR_NOSPACE, "failed", "DiskFull"},
+    {ERR_NOMEM, "failed", "OutOfMemory"},
+    {ERR_CANCELLED, "cancelled", "UserCancelled"},
+};
+
+static void on_sigterm(int sig)
+{
+    (void)sig;
+    node_interrupted = 1;
+}
+
+static int end(struct report *r, const char *reason, const struct err *e)
+{
+    const char *state = "failed";
+    const char *why = reason ? reason : "Internal";
+
+    for (size_t i = 0; !reason && i < sizeof endings / sizeof *endings; i++)
+        if (endings[i].code == e->code) {
+            state = endings[i].state;
+            why = endings[i].reason;
+        }
+    fprintf(stderr, "%s: %s\n", why, e->text);
+    if (e->hint[0])
+        fprintf(stderr, "hint: %s\n", e->hint);
+    report_end(r, state, why, e->text);
+    return 1;
+}
+
+static int work(struct node *n, struct orders *orders, struct err *e)
+{
+    struct orders_start start;
+
+    if (orders_read_start(orders, &start, &node_interrupted, e) < 0)
+        return e->code;
+    if (node_connect(n, &start, ORDERS_LISTEN_FD, e) < 0) {
+        orders_start_clear(&start);
+        return e->code;
+    }
+    orders_start_clear(&start);
+    fprintf(stderr, "linked with %zu nodes\n", n->n_peers);
+    if ((n->job.node >= 0 ? node_train(n, e) : node_serve(n, e)) < 0)
+        return e->code;
+    return node_finish(n, e);
+}
+
+int main(int argc, char **argv)
+{
+    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it wakes a wait */
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    const char *reason = NULL;
+    static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
+    struct report report;
+    struct orders orders;
+    struct err e = {0};
+    int status = 0;
+
+    if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0) {
+        fprintf(stderr, "%s is started by the agent, not by hand; see docs/protocol.md\n", argv[0]);
+        return 2;
+    }
+    n.report = &report;
+    sigaction(SIGTERM, &term, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+    orders_open(&orders, ORDERS_FD);
+    if (orders_read_job(&orders, &n.job, &e) < 0 || report_open(&report, &e) < 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    fprintf(stderr, "job %s, attempt %d, node %d (%s), pid %ld\n", n.job.job, n.job.attempt, n.job.node, n.job.role, (long)getpid());
+    if (node_prepare(&n, &reason, &e) < 0) {
+        status = end(&report, reason, &e);
+    } else {
+        report_ready(&report, n.codec_sha256, net_n_params(n.net));
+        fprintf(stderr, "ready: codec %s, %zu parameters\n", n.codec.plugin->name, net_n_params(n.net));
+        if (work(&n, &orders, &e) < 0)
+            status = end(&report, NULL, &e);
+        else
+            report_end(&report, "succeeded", NULL, "all steps are done");
+    }
+    node_clear(&n);
+    orders_close(&orders);
+    report_close(&report);
+    return status;
+}

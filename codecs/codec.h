@@ -1,0 +1,113 @@
+/* codec -- the contract of a plug-in that decides what a node sends to whom and what it does with what it hears.
+ *
+ * A codec is arithmetic and state. The host owns time, sockets, threads, files and memory, and runs the same .so
+ * in the runner, in tests and in fuzzers. All calls to one codec come from one thread, one at a time, never from
+ * inside another. A callback must not block, do I/O or keep globals.
+ *
+ * There are two ways to say a rule, and a plug-in takes exactly one:
+ *   round   the rule is "everybody says a word, then everybody merges all words in the same order": the host
+ *           carries, waits, orders. FedAvg is forty lines of it.
+ *   events  anything else: the host says what happened, the codec sends messages and says when to go on.
+ *
+ * With parameter servers in the job, a vector is split over them in contiguous ranges. A worker then has one
+ * codec at work per server, each seeing only its range as params, grads and n_params; a server's codec sees the
+ * range it serves. Rules need not know.
+ *
+ * A callback returns CODEC_GO (0) or CODEC_WAIT where that is said, or what codec_fail() returned: that ends the
+ * node's part in the job with the sentence given. */
+#ifndef PSGD_CODEC_H
+#define PSGD_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+#define CODEC_ABI 1 /* raised when this file changes what a compiled codec relies on */
+
+enum { CODEC_GO = 0, CODEC_WAIT = 1 };
+
+struct codec_host;
+
+/* One codec at work on one node, or on one server's range of it. The host's: a codec writes only to params,
+ * grads and state, and only where a callback says so. */
+struct codec {
+    int node;                 /* worker 0 .. n_workers-1; parameter server -2, -3, ... */
+    int n_workers, n_servers; /* n_servers 0: nodes talk to each other */
+    int n_blocks;             /* the global batch is n_blocks blocks (shared/blocks.h) */
+    bool is_sync;             /* ssgd: a round has every word. asgd: it has those that have come */
+    uint64_t step, n_steps;   /* steps done by this node, and in the whole job */
+    uint64_t round;           /* rounds closed so far */
+    float samples;            /* samples behind my word: seen since the last exchange */
+    int n_words, n_merged;    /* words in the round being merged (ssgd: all; asgd: at least one), and how many of
+                                 them are merged already */
+    size_t n_params;          /* of the range this codec works on */
+    float *params, *grads;    /* (n_params); grads is the mean over the samples it comes from */
+    void *state;              /* state_size bytes, zeroed before open() */
+    const struct codec_host *host;
+};
+
+/* What a codec may ask of its host. Fields are only ever appended. */
+struct codec_host {
+    /* n zeros that live as long as the codec, or NULL. Only in open(): a round allocates nothing. */
+    float *(*zeros)(struct codec *c, size_t n);
+    /* Uniform in [0, 1), seeded by the job and the node. */
+    float (*uniform)(struct codec *c);
+    /* Ends this node's part in the job with a sentence for people. Returns a code to return at once. */
+    int (*fail)(struct codec *c, const char *fmt, ...);
+    /* A line in the node's log. */
+    void (*log)(struct codec *c, const char *fmt, ...);
+    /* Events only: an empty message to write into, and queueing it for one node. It may be sent to several. */
+    struct wire_out *(*message)(struct codec *c);
+    int (*send)(struct codec *c, int to);
+};
+
+#define codec_fail(c, ...) ((c)->host->fail((c), __VA_ARGS__))
+
+/* A word is what one worker says in one round -- or, with per_block, what is said about one block by whoever
+ * holds it; words of one block are equal, so the first that comes counts. Words are merged in ascending order of
+ * `from` (the worker, or the block), mine among them.
+ *
+ * Between workers: encode -> every other worker (a block's word: those who do not hold it) -> merge ... -> apply.
+ * With servers:    encode -> server: merge ... -> apply -> reply -> every worker whose word was in: adopt. */
+struct codec_round {
+    bool before_update; /* exchange grads before the optimizer's update, each step; else params after it, each
+                           `local_steps` steps of the job and after the last one */
+    bool per_block;     /* needs before_update; c->grads is then the gradient of the one block */
+    int (*encode)(struct codec *c, struct wire_out *out);
+    int (*merge)(struct codec *c, int from, struct wire_in *in);
+    int (*apply)(struct codec *c);                      /* all words are merged; NULL: nothing left to do */
+    int (*reply)(struct codec *c, struct wire_out *out); /* on the server; NULL: this rule has no server side */
+    int (*adopt)(struct codec *c, struct wire_in *in);   /* on the worker: the server's reply */
+};
+
+/* on_grad: the gradient of a step is there, the update is not done. on_step: it is done. Each may return
+ * CODEC_WAIT: the node then waits until an on_message returns CODEC_GO. On a server only on_message is called.
+ * Any may be NULL. */
+struct codec_events {
+    int (*on_grad)(struct codec *c);
+    int (*on_step)(struct codec *c);
+    int (*on_message)(struct codec *c, int from, struct wire_in *in);
+};
+
+struct codec_plugin {
+    uint32_t abi, plugin_size, codec_size, host_size; /* filled by CODEC_PLUGIN, compared when it is loaded */
+    const char *name, *source;                        /* the paper, for people */
+    size_t state_size;
+    size_t (*message_bytes)(const struct codec *c); /* the longest message; NULL: 64 + 4 n_params */
+    int (*open)(struct codec *c);                   /* NULL: nothing to prepare */
+    const struct codec_round *round;
+    const struct codec_events *events;
+};
+
+#define CODEC_SYMBOL "codec_plugin"
+#define CODEC_PLUGIN(...)                                                                                    \
+    extern const struct codec_plugin codec_plugin;                                                           \
+    const struct codec_plugin codec_plugin = {.abi = CODEC_ABI,                                              \
+                                              .plugin_size = sizeof(struct codec_plugin),                    \
+                                              .codec_size = sizeof(struct codec),                            \
+                                              .host_size = sizeof(struct codec_host),                        \
+                                              __VA_ARGS__};
+
+#endif

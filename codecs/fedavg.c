@@ -1,0 +1,65 @@
+/* fedavg -- after a round of local steps, everybody takes the sample-weighted average of all weights:
+ *     w <- sum_k (n_k / n) w_k
+ *
+ * McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017,
+ * Algorithm 1, with every client in every round (C = 1). With parameter servers the average is taken there, each
+ * server for its range; without, by every worker for itself.
+ *
+ * In asgd a worker that has not been heard counts as agreeing with what is here already: a server moves its
+ * weights by 1 / n_workers towards each word as it comes. The paper knows only synchronous rounds.
+ *
+ * Cost per round: a worker sends 4 + 4 n_params bytes to each other worker, or once to the servers together, which
+ * send 4 n_params bytes back. */
+#include "codec.h"
+
+struct fedavg {
+    float n; /* samples behind the mean that params hold so far */
+};
+
+static int fedavg_encode(struct codec *c, struct wire_out *out)
+{
+    wire_put_f32(out, c->samples);
+    wire_put_f32s(out, c->params, c->n_params);
+    return CODEC_GO;
+}
+
+/* A running mean: params move by n_k / n towards each word; the first one of a full round replaces them. */
+static int fedavg_merge(struct codec *c, int from, struct wire_in *in)
+{
+    struct fedavg *f = c->state;
+    float n_k = wire_get_f32(in);
+    const float *w_k = wire_get_f32s(in, c->n_params);
+    float part;
+
+    if (!wire_ok(in) || !(n_k > 0))
+        return codec_fail(c, "node %d sent a malformed average", from);
+    if (c->n_merged == 0)
+        f->n = c->n_words < c->n_workers ? n_k * (float)(c->n_workers - c->n_words) : 0;
+    f->n += n_k;
+    part = n_k / f->n;
+    for (size_t i = 0; i < c->n_params; i++)
+        c->params[i] = (1 - part) * c->params[i] + part * w_k[i];
+    return CODEC_GO;
+}
+
+static int fedavg_reply(struct codec *c, struct wire_out *out)
+{
+    wire_put_f32s(out, c->params, c->n_params);
+    return CODEC_GO;
+}
+
+static int fedavg_adopt(struct codec *c, struct wire_in *in)
+{
+    const float *w = wire_get_f32s(in, c->n_params);
+
+    if (!wire_ok(in))
+        return codec_fail(c, "the server sent a malformed average");
+    memcpy(c->params, w, c->n_params * sizeof *w);
+    return CODEC_GO;
+}
+
+static const struct codec_round fedavg = {
+    .encode = fedavg_encode, .merge = fedavg_merge, .reply = fedavg_reply, .adopt = fedavg_adopt};
+
+CODEC_PLUGIN(.name = "fedavg", .source = "McMahan et al., AISTATS 2017, Algorithm 1", .state_size = sizeof(struct fedavg),
+             .round = &fedavg)

@@ -1,0 +1,35 @@
+/* plain -- everybody tells everybody else the gradient of its blocks, and takes the mean over all blocks:
+ *     g <- (1 / n_blocks) sum_b g_b
+ *
+ * Synchronous data-parallel SGD without a server (Chen et al., "Revisiting Distributed Synchronous SGD", 2016,
+ * Algorithm 1 with no backup workers; the mean is taken at every worker). With redundancy r a block comes from r
+ * holders and the first word on it counts, so that up to r - 1 slow holders delay nobody.
+ *
+ * In asgd the mean is over the words that have come, mine among them, however old.
+ *
+ * Cost per step: 4 n_params bytes for each own block to each worker that does not hold it. */
+#include "codec.h"
+
+static int plain_encode(struct codec *c, struct wire_out *out)
+{
+    wire_put_f32s(out, c->grads, c->n_params);
+    return CODEC_GO;
+}
+
+/* My own gradient is among the words, so that grads are free to take the mean. */
+static int plain_merge(struct codec *c, int block, struct wire_in *in)
+{
+    const float *g = wire_get_f32s(in, c->n_params);
+    float part = 1.0f / (float)c->n_words;
+
+    if (!wire_ok(in))
+        return codec_fail(c, "a malformed gradient of block %d", block);
+    for (size_t i = 0; i < c->n_params; i++)
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + part * g[i];
+    return CODEC_GO;
+}
+
+static const struct codec_round plain = {
+    .before_update = true, .per_block = true, .encode = plain_encode, .merge = plain_merge};
+
+CODEC_PLUGIN(.name = "plain", .source = "Chen et al. 2016, Algorithm 1, without servers", .round = &plain)

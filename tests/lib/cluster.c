@@ -1,0 +1,213 @@
+#include "tests/lib/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/rng.h"
+
+enum { BACKLOG_MAX = 8 }; /* as the runner's */
+static const float LR = 0.125f;
+
+const char *test_build_dir(void)
+{
+    const char *b = getenv("BUILD");
+
+    return b && b[0] ? b : "build";
+}
+
+static void must(int rc, const struct err *e)
+{
+    if (rc == 0)
+        return;
+    fprintf(stderr, "cluster: %s\n", e->text);
+    abort();
+}
+
+float cluster_gradient(uint64_t step, int block, size_t i)
+{
+    struct rng r;
+
+    rng_init(&r, step, (uint64_t)block, i);
+    return rng_uniform(&r) - 0.5f;
+}
+
+static void node_open(struct cluster *c, int slot)
+{
+    const struct cluster_config *cfg = &c->cfg;
+    struct cluster_node *n = &c->nodes[slot];
+
+    n->node = slot < cfg->n_workers ? slot : cfg->n_workers - 2 - slot;
+    n->params = calloc(cfg->n_params, sizeof *n->params);
+    n->grads = calloc(cfg->n_params, sizeof *n->grads);
+    for (size_t i = 0; i < cfg->n_params; i++)
+        n->params[i] = (float)i / (float)cfg->n_params;
+    must(exchange_new(&n->x,
+                      &(struct exchange_config){.plugin = c->lib.plugin,
+                                                .node = n->node,
+                                                .n_workers = cfg->n_workers,
+                                                .n_servers = cfg->n_servers,
+                                                .blocks = &c->blocks,
+                                                .is_sync = !cfg->is_asgd,
+                                                .local_steps = cfg->local_steps,
+                                                .n_steps = cfg->n_steps,
+                                                .seed = cfg->seed,
+                                                .n_params = cfg->n_params,
+                                                .params = n->params,
+                                                .grads = n->node >= 0 ? n->grads : NULL},
+                      &n->e),
+         &n->e);
+}
+
+void cluster_open(struct cluster *c, const struct cluster_config *cfg)
+{
+    struct err e = {0};
+    char path[512];
+
+    *c = (struct cluster){.cfg = *cfg, .n_nodes = cfg->n_workers + cfg->n_servers};
+    if (!c->cfg.redundancy)
+        c->cfg.redundancy = 1;
+    if (!c->cfg.local_steps)
+        c->cfg.local_steps = 1;
+    if (strncmp(cfg->codec, "tests/", 6) == 0)
+        snprintf(path, sizeof path, "%s/tests/codecs/%s.so", test_build_dir(), cfg->codec + 6);
+    else
+        snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), cfg->codec);
+    must(codec_library_open(&c->lib, path, &e), &e);
+    must(blocks_init(&c->blocks, cfg->assignment ? cfg->assignment : "iid", cfg->n_workers, c->cfg.redundancy, &e), &e);
+    c->nodes = calloc((size_t)c->n_nodes, sizeof *c->nodes);
+    for (int i = 0; i < c->n_nodes; i++)
+        node_open(c, i);
+    c->net = mesh_mem_new(cfg->n_workers, cfg->n_servers, exchange_limit(c->nodes[0].x), cfg->seed);
+    for (int i = 0; i < c->n_nodes; i++) {
+        struct cluster_node *n = &c->nodes[i];
+
+        n->mesh = mesh_mem_node(c->net, n->node);
+        exchange_attach(n->x, n->mesh);
+    }
+}
+
+static void end_node(struct cluster *c, struct cluster_node *n, bool well)
+{
+    n->phase = well ? NODE_DONE : NODE_FAILED;
+    if (well)
+        mesh_close(n->mesh, 0);
+    else
+        mesh_mem_kill(c->net, n->node);
+}
+
+static int begin_step(struct cluster *c, struct cluster_node *n)
+{
+    int n_own = 0;
+
+    for (int b = 0; b < c->blocks.n_blocks; b++)
+        n_own += blocks_holds(&c->blocks, b, n->node);
+    float *sum = calloc(c->cfg.n_params, sizeof *sum);
+
+    for (int b = 0; b < c->blocks.n_blocks; b++) {
+        if (!blocks_holds(&c->blocks, b, n->node))
+            continue;
+        for (size_t i = 0; i < c->cfg.n_params; i++) {
+            n->grads[i] = cluster_gradient(n->step, b, i);
+            sum[i] += n->grads[i] / (float)n_own;
+        }
+        if (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b, &n->e) < 0) {
+            free(sum);
+            return -1;
+        }
+    }
+    memcpy(n->grads, sum, c->cfg.n_params * sizeof *sum);
+    free(sum);
+    n->phase = NODE_IN_GRAD;
+    return exchange_on_grad(n->x, 10, &n->e);
+}
+
+/* The codec said GO: on with the step. */
+static int go_on(struct cluster *c, struct cluster_node *n)
+{
+    int rc = CODEC_GO;
+
+    while (rc == CODEC_GO && n->phase != NODE_DONE) {
+        if (n->phase == NODE_IN_GRAD) {
+            for (size_t i = 0; i < c->cfg.n_params; i++)
+                n->params[i] -= LR * n->grads[i];
+            n->step++;
+            n->phase = NODE_IN_STEP;
+            rc = exchange_on_step(n->x, &n->e);
+        } else {
+            n->phase = NODE_BEGINS;
+            if (n->step == c->cfg.n_steps)
+                end_node(c, n, true);
+            return CODEC_GO;
+        }
+    }
+    return rc;
+}
+
+/* One turn of one node; false: nothing happened. */
+static bool turn(struct cluster *c, struct cluster_node *n)
+{
+    struct mesh_event ev;
+    bool is_waiting = n->node < 0 || n->phase != NODE_BEGINS;
+    int rc;
+
+    mesh_poll(n->mesh, &ev, 0, &n->e);
+    if (ev.kind == MESH_NOTHING && (is_waiting || mesh_queued(n->mesh) > BACKLOG_MAX))
+        return false;
+    if (ev.kind != MESH_NOTHING)
+        rc = exchange_on_event(n->x, &ev, &n->e);
+    else
+        rc = begin_step(c, n);
+    if (n->node < 0 && rc >= 0) {
+        if (exchange_is_over(n->x))
+            end_node(c, n, true);
+        return true;
+    }
+    if (rc == CODEC_GO && n->phase != NODE_BEGINS)
+        rc = go_on(c, n);
+    if (rc < 0)
+        end_node(c, n, false);
+    return true;
+}
+
+bool cluster_run(struct cluster *c)
+{
+    struct rng rng;
+    uint64_t n_turns = 0;
+
+    rng_init(&rng, c->cfg.seed, 7, 7);
+    for (;;) {
+        bool happened = false, unfinished = false;
+        int first = (int)rng_below(&rng, (uint32_t)c->n_nodes);
+
+        for (int k = 0; k < c->n_nodes && !happened; k++) {
+            struct cluster_node *n = &c->nodes[(first + k) % c->n_nodes];
+
+            if (c->cfg.kill_at && n_turns == c->cfg.kill_at && n->node == c->cfg.kill_node && n->phase < NODE_DONE) {
+                n->phase = NODE_KILLED;
+                mesh_mem_kill(c->net, n->node);
+                happened = true;
+            }
+            if (n->phase >= NODE_DONE)
+                continue;
+            unfinished = true;
+            happened = happened || turn(c, n);
+        }
+        n_turns++;
+        if (!happened)
+            return !unfinished;
+    }
+}
+
+void cluster_close(struct cluster *c)
+{
+    for (int i = 0; i < c->n_nodes; i++) {
+        exchange_free(c->nodes[i].x);
+        free(c->nodes[i].params);
+        free(c->nodes[i].grads);
+    }
+    free(c->nodes);
+    mesh_mem_free(c->net);
+    blocks_clear(&c->blocks);
+    codec_library_close(&c->lib);
+}

@@ -1,0 +1,50 @@
+/* cluster -- all nodes of a job in one thread, over mesh_mem, with made-up gradients: every exchange is the real one, the order in
+ * which nodes run and messages arrive is chosen by seed. */
+#ifndef PSGD_TEST_CLUSTER_H
+#define PSGD_TEST_CLUSTER_H
+
+#include "agent/runner/exchange.h"
+#include "agent/runner/mesh_mem.h"
+#include "shared/codec_load.h"
+
+struct cluster_config {
+    const char *codec; /* name in build/codecs, or in build/tests/codecs as "tests/NAME" */
+    int n_workers, n_servers, redundancy;
+    const char *assignment;
+    bool is_asgd;
+    uint64_t local_steps, n_steps;
+    size_t n_params;
+    uint64_t seed;
+    int kill_node;      /* with kill_at > 0: the node that is killed ... */
+    uint64_t kill_at;   /* ... after so many turns of the cluster */
+};
+
+struct cluster_node {
+    int node;
+    float *params, *grads;
+    uint64_t step;
+    enum { NODE_BEGINS, NODE_IN_GRAD, NODE_IN_STEP, NODE_DONE, NODE_FAILED, NODE_KILLED } phase;
+    struct exchange *x;
+    struct mesh *mesh;
+    struct err e;
+};
+
+struct cluster {
+    struct cluster_config cfg;
+    struct codec_library lib;
+    struct blocks blocks;
+    struct mesh_mem *net;
+    int n_nodes;
+    struct cluster_node *nodes; /* workers, then servers */
+};
+
+void cluster_open(struct cluster *c, const struct cluster_config *cfg);
+/* Runs until every node is done or has failed; false: they hang (nothing can happen any more). */
+bool cluster_run(struct cluster *c);
+void cluster_close(struct cluster *c);
+
+/* The made-up gradient of a block in a step. */
+float cluster_gradient(uint64_t step, int block, size_t i);
+const char *test_build_dir(void); /* $BUILD, as tests/run sets it */
+
+#endif

@@ -1,0 +1,329 @@
+/* What a codec's host promises, on every built-in rule, over many orders of events. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/cluster.h"
+
+enum { N_PARAMS = 37, SEEDS = 100 };
+
+static const struct cluster_config plain4 = {
+    .codec = "plain", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+
+static void run_well(struct cluster *c, const struct cluster_config *cfg)
+{
+    cluster_open(c, cfg);
+    if (!cluster_run(c))
+        fail_msg("%s hangs with seed %llu", cfg->codec, (unsigned long long)cfg->seed);
+    for (int i = 0; i < c->n_nodes; i++)
+        if (c->nodes[i].phase != NODE_DONE)
+            fail_msg("node %d: %s", c->nodes[i].node, c->nodes[i].e.text);
+}
+
+static void assert_equal_params(const float *a, const float *b)
+{
+    assert_memory_equal(a, b, N_PARAMS * sizeof *a);
+}
+
+/* Runs the job under SEEDS orders of events; workers must end with the same bits in all of them. */
+static void assert_independent_of_timing(struct cluster_config cfg)
+{
+    float first[N_PARAMS];
+
+    for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+        struct cluster c;
+
+        run_well(&c, &cfg);
+        if (cfg.seed == 1)
+            memcpy(first, c.nodes[0].params, sizeof first);
+        for (int i = 0; i < cfg.n_workers; i++)
+            assert_equal_params(first, c.nodes[i].params);
+        cluster_close(&c);
+    }
+}
+
+/* params after n_steps of p <- p - lr mean_b(g_b), as plain promises */
+static void reference(float *params, const struct blocks *b, uint64_t n_steps)
+{
+    for (size_t i = 0; i < N_PARAMS; i++) {
+        params[i] = (float)i / N_PARAMS;
+        for (uint64_t s = 0; s < n_steps; s++) {
+            double sum = 0;
+
+            for (int k = 0; k < b->n_blocks; k++)
+                sum += cluster_gradient(s, k, i);
+            params[i] -= 0.125f * (float)(sum / b->n_blocks);
+        }
+    }
+}
+
+static void plain_is_the_mean_over_all_blocks(void **state)
+{
+    static const struct {
+        int n, r;
+        const char *assignment;
+    } cases[] = {{1, 1, "iid"}, {2, 1, "iid"}, {4, 1, "iid"}, {4, 2, "iid"}, {4, 2, "dup"}, {5, 3, "iid"}, {6, 3, "dup"}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct cluster_config cfg = plain4;
+        float expected[N_PARAMS];
+        struct cluster c;
+
+        cfg.n_workers = cases[k].n;
+        cfg.redundancy = cases[k].r;
+        cfg.assignment = cases[k].assignment;
+        run_well(&c, &cfg);
+        reference(expected, &c.blocks, cfg.n_steps);
+        for (int i = 0; i < cases[k].n; i++)
+            for (size_t p = 0; p < N_PARAMS; p++)
+                assert_true(fabsf(expected[p] - c.nodes[i].params[p]) < 1e-6f);
+        cluster_close(&c);
+    }
+}
+
+static void synchronous_rules_do_not_depend_on_timing(void **state)
+{
+    struct cluster_config cfg = plain4;
+
+    (void)state;
+    assert_independent_of_timing(cfg);
+    cfg.redundancy = 2;
+    assert_independent_of_timing(cfg);
+    cfg = (struct cluster_config){.codec = "fedavg", .n_workers = 5, .local_steps = 3, .n_steps = 8, .n_params = N_PARAMS};
+    assert_independent_of_timing(cfg);
+    cfg.n_servers = 1;
+    assert_independent_of_timing(cfg);
+    cfg.n_servers = 3;
+    assert_independent_of_timing(cfg);
+}
+
+static void fedavg_with_one_step_a_round_equals_plain(void **state)
+{
+    struct cluster_config cfg = {.codec = "fedavg", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    struct cluster c, p;
+
+    (void)state;
+    run_well(&p, &plain4);
+    for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++) {
+        run_well(&c, &cfg);
+        for (size_t i = 0; i < N_PARAMS; i++)
+            assert_true(fabsf(p.nodes[0].params[i] - c.nodes[0].params[i]) < 1e-6f);
+        cluster_close(&c);
+    }
+    cluster_close(&p);
+}
+
+static void fedavg_closes_with_a_round_where_steps_do_not_divide(void **state)
+{
+    struct cluster_config cfg = {.codec = "fedavg", .n_workers = 3, .local_steps = 4, .n_steps = 10, .n_params = N_PARAMS};
+    struct cluster c;
+    uint64_t rounds = 0;
+
+    (void)state;
+    run_well(&c, &cfg);
+    assert_true(exchange_round_done(c.nodes[0].x, &rounds));
+    assert_int_equal(rounds, 3); /* after steps 4, 8 and 10 */
+    assert_equal_params(c.nodes[0].params, c.nodes[2].params);
+    cluster_close(&c);
+}
+
+static void servers_end_with_what_workers_end_with(void **state)
+{
+    struct cluster_config cfg = {.codec = "fedavg", .n_workers = 3, .n_servers = 1, .n_steps = 4, .n_params = N_PARAMS};
+    struct cluster c;
+
+    (void)state;
+    run_well(&c, &cfg);
+    assert_equal_params(c.nodes[0].params, c.nodes[3].params);
+    cluster_close(&c);
+}
+
+static void dummy_says_nothing_and_changes_nothing(void **state)
+{
+    struct cluster_config cfg = {.codec = "dummy", .n_workers = 2, .n_steps = 3, .n_params = N_PARAMS};
+    struct cluster c;
+    float expected[N_PARAMS];
+
+    (void)state;
+    run_well(&c, &cfg);
+    for (size_t i = 0; i < N_PARAMS; i++) {
+        expected[i] = (float)i / N_PARAMS;
+        for (uint64_t s = 0; s < 3; s++)
+            expected[i] -= 0.125f * cluster_gradient(s, 1, i);
+    }
+    assert_equal_params(expected, c.nodes[1].params);
+    assert_int_equal(exchange_totals(c.nodes[0].x)->sent_bytes, 0);
+    cluster_close(&c);
+}
+
+static void asynchronous_runs_end_for_every_rule(void **state)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "plain", .n_workers = 4, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
+        {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
+        {.codec = "fedavg", .n_workers = 4, .local_steps = 3, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
+        {.codec = "fedavg", .n_workers = 4, .n_servers = 2, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            struct cluster_config cfg = cases[k];
+            struct cluster c;
+
+            cfg.seed = seed;
+            run_well(&c, &cfg);
+            for (size_t i = 0; i < N_PARAMS; i++)
+                assert_true(isfinite(c.nodes[0].params[i]));
+            cluster_close(&c);
+        }
+}
+
+static void bytes_are_the_declared_cost(void **state)
+{
+    struct cluster_config cfg = plain4;
+    struct cluster c;
+
+    (void)state;
+    run_well(&c, &cfg);
+    for (int i = 0; i < 4; i++) { /* one block each, to three others, in 6 steps */
+        assert_int_equal(exchange_totals(c.nodes[i].x)->raw_bytes, 6 * 3 * 4 * N_PARAMS);
+        assert_int_equal(exchange_totals(c.nodes[i].x)->sent_bytes, 6 * 3 * (4 * N_PARAMS + FRAME_BYTES));
+        assert_int_equal(exchange_totals(c.nodes[i].x)->recv_bytes, 6 * 3 * (4 * N_PARAMS + FRAME_BYTES));
+    }
+    cluster_close(&c);
+    cfg = (struct cluster_config){.codec = "fedavg", .n_workers = 4, .n_servers = 2, .n_steps = 6, .n_params = N_PARAMS};
+    run_well(&c, &cfg);
+    assert_int_equal(exchange_totals(c.nodes[1].x)->raw_bytes, 6 * (2 * 4 + 4 * N_PARAMS));
+    assert_int_equal(exchange_totals(c.nodes[4].x)->raw_bytes + exchange_totals(c.nodes[5].x)->raw_bytes,
+                     6 * 4 * 4 * N_PARAMS);
+    cluster_close(&c);
+}
+
+static void a_killed_node_ends_the_others_at_every_point(void **state)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "plain", .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
+        {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 3, .n_params = N_PARAMS},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (uint64_t at = 1; at < 60; at++)
+            for (int who = -1 - cases[k].n_servers; who < 3; who++) {
+                struct cluster_config cfg = cases[k];
+                struct cluster c;
+
+                cfg.kill_node = who;
+                cfg.kill_at = at;
+                cfg.seed = at;
+                cluster_open(&c, &cfg);
+                assert_true(cluster_run(&c));
+                for (int i = 0; i < c.n_nodes; i++)
+                    if (c.nodes[i].phase == NODE_FAILED)
+                        assert_int_equal(c.nodes[i].e.code, ERR_LOST);
+                cluster_close(&c);
+            }
+}
+
+static void a_rule_without_a_server_side_refuses_servers(void **state)
+{
+    struct cluster c;
+    struct exchange *x;
+    struct err e = {0};
+
+    (void)state;
+    cluster_open(&c, &plain4);
+    assert_int_equal(exchange_new(&x,
+                                  &(struct exchange_config){.plugin = c.lib.plugin,
+                                                            .n_workers = 4,
+                                                            .n_servers = 1,
+                                                            .blocks = &c.blocks,
+                                                            .n_params = 1,
+                                                            .params = c.nodes[0].params},
+                                  &e),
+                     ERR_CODEC);
+    assert_non_null(strstr(e.text, "no server side"));
+    cluster_close(&c);
+}
+
+/* Hostile words: each is refused in words and none is read beyond its end. */
+static void malformed_words_are_refused(void **state)
+{
+    static const char *const codecs[] = {"plain", "fedavg"};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++)
+        for (size_t len = 0; len < 4 * N_PARAMS + 4; len++) {
+            struct cluster_config cfg = {.codec = codecs[k], .n_workers = 2, .n_steps = 1, .n_params = N_PARAMS};
+            struct cluster c;
+            struct cluster_node *n;
+            struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_WORD, .peer = 1, .word = 1}};
+            int rc;
+
+            cluster_open(&c, &cfg);
+            n = &c.nodes[0];
+            if (len == (k == 0 ? 4 * N_PARAMS : 4 * N_PARAMS + 4)) {
+                cluster_close(&c);
+                continue;
+            }
+            ev.buf = mesh_buf_take(n->mesh);
+            ev.buf->len = len;
+            memset(ev.buf->bytes, 0x3f, len);
+            assert_true(exchange_on_event(n->x, &ev, &n->e) >= 0); /* kept until my own word is out */
+            if (exchange_wants_blocks(n->x))
+                assert_int_equal(exchange_on_block(n->x, 0, &n->e), 0);
+            rc = exchange_on_grad(n->x, 1, &n->e);
+            if (rc == CODEC_GO)
+                rc = exchange_on_step(n->x, &n->e);
+            assert_int_equal(rc, ERR_CODEC);
+            cluster_close(&c);
+        }
+}
+
+static void words_out_of_turn_are_refused(void **state)
+{
+    static const struct mesh_head bad[] = {
+        {.kind = FRAME_WORD, .peer = 1, .word = 2},                /* in another's name */
+        {.kind = FRAME_WORD, .peer = 1, .word = 99},               /* no such worker */
+        {.kind = FRAME_WORD, .peer = 1, .word = 1, .round = 2},    /* two rounds ahead */
+        {.kind = FRAME_REPLY, .peer = 1, .word = 1},               /* nobody asked */
+        {.kind = FRAME_EVENT, .peer = 1, .word = 1},               /* of an event rule */
+        {.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 7},  /* no such range */
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        struct cluster c;
+        struct mesh_event ev = {.kind = MESH_MESSAGE, .head = bad[k]};
+
+        cluster_open(&c, &plain4);
+        ev.buf = mesh_buf_take(c.nodes[0].mesh);
+        assert_int_equal(exchange_on_event(c.nodes[0].x, &ev, &c.nodes[0].e), ERR_CODEC);
+        cluster_close(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_is_the_mean_over_all_blocks),
+        cmocka_unit_test(synchronous_rules_do_not_depend_on_timing),
+        cmocka_unit_test(fedavg_with_one_step_a_round_equals_plain),
+        cmocka_unit_test(fedavg_closes_with_a_round_where_steps_do_not_divide),
+        cmocka_unit_test(servers_end_with_what_workers_end_with),
+        cmocka_unit_test(dummy_says_nothing_and_changes_nothing),
+        cmocka_unit_test(asynchronous_runs_end_for_every_rule),
+        cmocka_unit_test(bytes_are_the_declared_cost),
+        cmocka_unit_test(a_killed_node_ends_the_others_at_every_point),
+        cmocka_unit_test(a_rule_without_a_server_side_refuses_servers),
+        cmocka_unit_test(malformed_words_are_refused),
+        cmocka_unit_test(words_out_of_turn_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

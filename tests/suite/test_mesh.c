@@ -1,0 +1,410 @@
+/* Every mesh keeps the contract of mesh.h: the same cases over mesh_mem and mesh_tcp. */
+#include "tests/unit/unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/runner/mesh_mem.h"
+#include "agent/runner/mesh_tcp.h"
+#include "shared/clock.h"
+
+enum { LIMIT = 1 << 20, NODES = 3 };
+
+struct net {
+    struct mesh *node[NODES]; /* workers 0, 1 and server -2 */
+    struct mesh_mem *mem;
+};
+
+static const int ids[NODES] = {0, 1, -2};
+static const volatile int never = 0;
+
+static void open_mem(struct net *n)
+{
+    n->mem = mesh_mem_new(2, 1, LIMIT, 1);
+    for (int i = 0; i < NODES; i++)
+        n->node[i] = mesh_mem_node(n->mem, ids[i]);
+}
+
+struct opening {
+    struct mesh_tcp_config cfg;
+    struct mesh_peer peers[NODES];
+    struct mesh *mesh;
+    struct err e;
+};
+
+static int listen_anywhere(int *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(fd, 128), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    *port = ntohs(a.sin_port);
+    return fd;
+}
+
+/* What each node is told; `o` may be changed before opening_run. */
+static void opening_prepare(struct opening o[NODES], double timeout)
+{
+    int ports[NODES];
+
+    for (int i = 0; i < NODES; i++) {
+        o[i] = (struct opening){.cfg = {.job = "j-test01", .attempt = 1, .node = ids[i], .limit = LIMIT}};
+        o[i].cfg.listen_fd = listen_anywhere(&ports[i]);
+        o[i].cfg.deadline = clock_now() + timeout;
+        o[i].cfg.interrupted = &never;
+        memset(o[i].cfg.key, 7, sizeof o[i].cfg.key);
+    }
+    for (int i = 0; i < NODES; i++) {
+        o[i].cfg.peers = o[i].peers;
+        for (int k = 0; k < NODES; k++)
+            if (k != i)
+                o[i].peers[o[i].cfg.n_peers++] = (struct mesh_peer){ids[k], "127.0.0.1", ports[k]};
+    }
+}
+
+static void *open_one(void *arg)
+{
+    struct opening *o = arg;
+
+    mesh_tcp_open(&o->mesh, &o->cfg, &o->e);
+    return NULL;
+}
+
+static void opening_run(struct opening o[NODES])
+{
+    pthread_t t[NODES];
+
+    for (int i = 0; i < NODES; i++)
+        pthread_create(&t[i], NULL, open_one, &o[i]);
+    for (int i = 0; i < NODES; i++)
+        pthread_join(t[i], NULL);
+}
+
+static void open_tcp(struct net *n)
+{
+    struct opening o[NODES];
+
+    opening_prepare(o, 10);
+    opening_run(o);
+    for (int i = 0; i < NODES; i++) {
+        assert_non_null(o[i].mesh);
+        n->node[i] = o[i].mesh;
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*open)(struct net *);
+} meshes[] = {{"mesh_mem", open_mem}, {"mesh_tcp", open_tcp}};
+
+static void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill)
+{
+    struct mesh_head h = {.kind = FRAME_WORD, .peer = to, .word = 3, .round = round, .channel = 2};
+    struct mesh_buf *b = mesh_buf_take(m);
+    struct err e = {0};
+
+    b->len = len;
+    memset(b->bytes, fill, len);
+    assert_ok(mesh_send(m, &h, b, &e));
+    mesh_buf_put(m, b);
+}
+
+/* The next event at `to`, while the other nodes get their turns to send what waits. */
+static struct mesh_event next_event(struct net *n, int to)
+{
+    struct mesh_event ev, other;
+    struct err e = {0};
+    double deadline = clock_now() + 10;
+
+    do {
+        assert_ok(mesh_poll(n->node[to], &ev, clock_now() + 0.001, &e));
+        for (int i = 0; i < NODES && ev.kind == MESH_NOTHING; i++)
+            if (i != to && n->node[i]) {
+                assert_ok(mesh_poll(n->node[i], &other, 0, &e));
+                assert_int_equal(other.kind, MESH_NOTHING);
+            }
+    } while (ev.kind == MESH_NOTHING && clock_now() < deadline);
+    return ev;
+}
+
+static void finish(struct net *n)
+{
+    /* Nodes of one thread cannot wait for each other's good-bye: a short time must do. */
+    for (int i = NODES - 1; i >= 0; i--)
+        if (n->node[i])
+            mesh_close(n->node[i], clock_now() + 0.02);
+    if (n->mem)
+        mesh_mem_free(n->mem);
+}
+
+static void messages_arrive_whole_and_in_order(struct net *n)
+{
+    static const size_t sizes[] = {1, 0, 64, 4096, LIMIT, 3, 100000};
+
+    for (size_t k = 0; k < N_OF(sizes); k++)
+        send_bytes(n->node[0], 1, k, sizes[k], (int)k + 1);
+    for (size_t k = 0; k < N_OF(sizes); k++) {
+        struct mesh_event ev = next_event(n, 1);
+
+        assert_int_equal(ev.kind, MESH_MESSAGE);
+        assert_int_equal(ev.head.peer, 0);
+        assert_int_equal(ev.head.round, k);
+        assert_int_equal(ev.head.word, 3);
+        assert_int_equal(ev.head.channel, 2);
+        assert_int_equal(ev.buf->len, sizes[k]);
+        for (size_t i = 0; i < sizes[k]; i++)
+            assert_int_equal(ev.buf->bytes[i], (int)k + 1);
+        mesh_buf_put(n->node[1], ev.buf);
+    }
+}
+
+static void everybody_reaches_everybody(struct net *n)
+{
+    for (int from = 0; from < NODES; from++)
+        for (int to = 0; to < NODES; to++) {
+            struct mesh_event ev;
+
+            if (from == to)
+                continue;
+            send_bytes(n->node[from], ids[to], 9, 10, from);
+            ev = next_event(n, to);
+            assert_int_equal(ev.kind, MESH_MESSAGE);
+            assert_int_equal(ev.head.peer, ids[from]);
+            mesh_buf_put(n->node[to], ev.buf);
+        }
+}
+
+static void one_buffer_goes_to_many(struct net *n)
+{
+    struct mesh_head h = {.kind = FRAME_REPLY};
+    struct mesh_buf *b = mesh_buf_take(n->node[2]);
+    struct err e = {0};
+
+    b->len = 5;
+    memcpy(b->bytes, "hello", 5);
+    for (h.peer = 0; h.peer < 2; h.peer++)
+        assert_ok(mesh_send(n->node[2], &h, b, &e));
+    mesh_buf_put(n->node[2], b);
+    for (int to = 0; to < 2; to++) {
+        struct mesh_event ev = next_event(n, to);
+
+        assert_int_equal(ev.head.kind, FRAME_REPLY);
+        assert_memory_equal(ev.buf->bytes, "hello", 5);
+        mesh_buf_put(n->node[to], ev.buf);
+    }
+}
+
+static void a_peer_that_takes_nothing_is_refused_more(struct net *n)
+{
+    struct mesh_head h = {.kind = FRAME_WORD, .peer = 1};
+    struct mesh_buf *b = mesh_buf_take(n->node[0]);
+    struct err e = {0};
+    int sent = 0;
+
+    b->len = LIMIT;
+    memset(b->bytes, 1, LIMIT);
+    while (sent < 10 * MESH_QUEUE_MAX && mesh_send(n->node[0], &h, b, &e) == 0)
+        sent++;
+    mesh_buf_put(n->node[0], b);
+    assert_int_equal(e.code, ERR_REFUSED);
+    assert_in_range(sent, MESH_QUEUE_MAX, 2 * MESH_QUEUE_MAX);
+    assert_int_equal(mesh_queued(n->node[0]), MESH_QUEUE_MAX);
+    for (int k = 0; k < sent; k++) {
+        struct mesh_event ev = next_event(n, 1);
+
+        assert_int_equal(ev.kind, MESH_MESSAGE);
+        mesh_buf_put(n->node[1], ev.buf);
+    }
+    assert_int_equal(mesh_queued(n->node[0]), 0);
+}
+
+static void a_paused_peer_keeps_its_words(struct net *n)
+{
+    struct mesh_event ev;
+    struct err e = {0};
+
+    mesh_pause(n->node[1], 0, true);
+    send_bytes(n->node[0], 1, 1, 10, 1);
+    send_bytes(n->node[2], 1, 2, 10, 1);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.head.peer, -2);
+    mesh_buf_put(n->node[1], ev.buf);
+    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    mesh_pause(n->node[1], 0, false);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.head.peer, 0);
+    mesh_buf_put(n->node[1], ev.buf);
+}
+
+static void what_was_said_before_a_good_bye_arrives(struct net *n)
+{
+    struct mesh_event ev;
+
+    send_bytes(n->node[2], 1, 5, 1000, 1);
+    mesh_close(n->node[2], clock_now() + 0.02);
+    n->node[2] = NULL;
+    ev = next_event(n, 1);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    mesh_buf_put(n->node[1], ev.buf);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.kind, MESH_LEFT);
+    assert_int_equal(ev.head.peer, -2);
+    send_bytes(n->node[1], -2, 1, 10, 1); /* dropped in silence */
+}
+
+static void every_mesh_keeps_the_contract(void **state)
+{
+    static void (*const cases[])(struct net *) = {
+        messages_arrive_whole_and_in_order, everybody_reaches_everybody,
+        one_buffer_goes_to_many,            a_peer_that_takes_nothing_is_refused_more,
+        a_paused_peer_keeps_its_words,      what_was_said_before_a_good_bye_arrives,
+    };
+
+    (void)state;
+    for (size_t m = 0; m < N_OF(meshes); m++)
+        for (size_t k = 0; k < N_OF(cases); k++) {
+            struct net n = {0};
+
+            meshes[m].open(&n);
+            cases[k](&n);
+            finish(&n);
+        }
+}
+
+/* A raw connection to a node, to say what no mesh would. */
+static int connect_raw(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static void strangers_do_not_keep_nodes_from_meeting(void **state)
+{
+    struct opening o[NODES];
+    int fds[80];
+
+    (void)state;
+    opening_prepare(o, 20);
+    for (int i = 0; i < 80; i++) {
+        fds[i] = connect_raw(o[1].peers[0].port); /* node 0's */
+        assert_true(write(fds[i], "GET / HTTP/1.1\r\n", i % 3 ? 16 : 1) > 0);
+    }
+    opening_run(o);
+    for (int i = 0; i < NODES; i++) {
+        assert_int_equal(o[i].e.code, 0);
+        mesh_close(o[i].mesh, clock_now() + 0.02);
+    }
+    for (int i = 0; i < 80; i++)
+        close(fds[i]);
+}
+
+static void another_key_is_refused(void **state)
+{
+    struct opening o[NODES];
+
+    (void)state;
+    opening_prepare(o, 1);
+    o[1].cfg.key[5] ^= 1;
+    opening_run(o);
+    for (int i = 0; i < NODES; i++)
+        assert_null(o[i].mesh);
+    assert_int_equal(o[1].e.code, ERR_AUTH);
+}
+
+static void another_attempt_is_refused(void **state)
+{
+    struct opening o[NODES];
+
+    (void)state;
+    opening_prepare(o, 1);
+    o[1].cfg.attempt = 2;
+    opening_run(o);
+    for (int i = 0; i < NODES; i++)
+        assert_null(o[i].mesh);
+}
+
+static void a_node_that_nobody_is_at_is_named(void **state)
+{
+    struct opening o[NODES];
+
+    (void)state;
+    opening_prepare(o, 5);
+    close(o[0].cfg.listen_fd);
+    o[0].cfg.listen_fd = -1;
+    open_one(&o[2]); /* the server connects to both workers */
+    assert_null(o[2].mesh);
+    assert_true(strstr(o[2].e.text, "node 0 at 127.0.0.1:") != NULL);
+    close(o[1].cfg.listen_fd);
+}
+
+static void a_frame_survives_packing(void **state)
+{
+    struct frame f = {.kind = FRAME_REPLY, .job = 0x1122334455667788u, .attempt = 7, .from = -3, .to = 4, .channel = 9, .word = 11, .round = 1ull << 40, .len = 123456789, .crc = 0xdeadbeef};
+    struct frame g;
+    uint8_t bytes[FRAME_BYTES], again[FRAME_BYTES];
+    struct err e = {0};
+
+    (void)state;
+    frame_pack(bytes, &f);
+    assert_ok(frame_unpack(&g, bytes, &e));
+    assert_int_equal(g.from, -3);
+    assert_int_equal(g.len, 123456789);
+    frame_pack(again, &g);
+    assert_memory_equal(bytes, again, sizeof bytes);
+}
+
+static void every_flipped_bit_of_a_header_is_noticed(void **state)
+{
+    struct frame f = {.kind = FRAME_WORD, .job = 5, .attempt = 1, .to = 1, .len = 8};
+    uint8_t bytes[FRAME_BYTES];
+    struct err e = {0};
+
+    (void)state;
+    for (int bit = 0; bit < 8 * FRAME_BYTES; bit++) {
+        struct frame g;
+
+        frame_pack(bytes, &f);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
+    }
+}
+
+static void another_version_is_refused_naming_both(void **state)
+{
+    struct frame f = {.kind = FRAME_WORD}, g;
+    uint8_t bytes[FRAME_BYTES];
+    struct err e = {0};
+
+    (void)state;
+    frame_pack(bytes, &f);
+    bytes[4] = 9;
+    assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
+    assert_says("version 9");
+    assert_says("version 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_mesh_keeps_the_contract),
+        cmocka_unit_test(strangers_do_not_keep_nodes_from_meeting),
+        cmocka_unit_test(another_key_is_refused),
+        cmocka_unit_test(another_attempt_is_refused),
+        cmocka_unit_test(a_node_that_nobody_is_at_is_named),
+        cmocka_unit_test(a_frame_survives_packing),
+        cmocka_unit_test(every_flipped_bit_of_a_header_is_noticed),
+        cmocka_unit_test(another_version_is_refused_naming_both),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
