@@ -43,13 +43,16 @@ int blocks_init(struct blocks *b, const char *assignment, int n_nodes, int redun
     int r = redundancy;
 
     if (n < 1 || r < 1 || r > n)
-        return err_set(e, ERR_CONFIG, "redundancy %d does not fit %d worker%s: each block needs %d different holders",
-                       r, n, n == 1 ? "" : "s", r);
+        return err_set(e, ERR_CONFIG,
+                       "redundancy %d does not fit %d worker%s: each block needs %d different holders", r, n,
+                       n == 1 ? "" : "s", r);
     if (dup && n % r != 0)
-        return err_set(e, ERR_CONFIG, "dup needs a number of workers that redundancy divides, not %d and %d", n, r);
+        return err_set(e, ERR_CONFIG, "dup needs a number of workers that redundancy divides, not %d and %d",
+                       n, r);
     *b = (struct blocks){.n_nodes = n, .n_blocks = dup ? n / r : choose(n, r), .redundancy = r};
     if (b->n_blocks > BLOCKS_MAX)
-        return err_set(e, ERR_CONFIG, "iid with %d workers and redundancy %d makes more than %d blocks; use dup", n, r,
+        return err_set(e, ERR_CONFIG,
+                       "iid with %d workers and redundancy %d makes more than %d blocks; use dup", n, r,
                        BLOCKS_MAX);
     b->holders = malloc((size_t)b->n_blocks * (size_t)r * sizeof *b->holders);
     if (!b->holders)

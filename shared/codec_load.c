@@ -11,9 +11,10 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     if (p->abi != CODEC_ABI || p->plugin_size != sizeof *p || p->codec_size != sizeof(struct codec) ||
         p->host_size != sizeof(struct codec_host)) {
         err_set(e, ERR_CODEC,
-                "%s: built against codec.h with ABI %u (sizes %u, %u, %u); this psgd has ABI %d (sizes %zu, %zu, %zu)", path,
-                p->abi, p->plugin_size, p->codec_size, p->host_size, CODEC_ABI, sizeof *p, sizeof(struct codec),
-                sizeof(struct codec_host));
+                "%s: built against codec.h with ABI %u (sizes %u, %u, %u); this psgd has ABI %d (sizes %zu, "
+                "%zu, %zu)",
+                path, p->abi, p->plugin_size, p->codec_size, p->host_size, CODEC_ABI, sizeof *p,
+                sizeof(struct codec), sizeof(struct codec_host));
         return err_hint(e, "Compile the codec again with this psgd's codec.h.");
     }
     if (!p->name || !p->name[0])
@@ -23,12 +24,15 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     if (r && (!r->encode || !r->merge))
         return err_set(e, ERR_CODEC, "%s: the round of codec %s has no encode or no merge", path, p->name);
     if (r && !r->reply != !r->adopt)
-        return err_set(e, ERR_CODEC, "%s: the round of codec %s has reply without adopt, or adopt without reply", path,
+        return err_set(e, ERR_CODEC,
+                       "%s: the round of codec %s has reply without adopt, or adopt without reply", path,
                        p->name);
     if (r && r->per_block && !r->before_update)
-        return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block without before_update", path, p->name);
+        return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block without before_update", path,
+                       p->name);
     if (r && r->per_block && r->reply)
-        return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block and has a server side", path, p->name);
+        return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block and has a server side", path,
+                       p->name);
     return 0;
 }
 
@@ -44,7 +48,8 @@ int codec_library_open(struct codec_library *l, const char *path, struct err *e)
         return err_set(e, ERR_CODEC, "%s", dlerror());
     t.plugin = dlsym(t.handle, CODEC_SYMBOL);
     if (!t.plugin) {
-        err_set(e, ERR_CODEC, "%s: not a codec: it has no symbol " CODEC_SYMBOL " (see CODEC_PLUGIN in codec.h)", path);
+        err_set(e, ERR_CODEC,
+                "%s: not a codec: it has no symbol " CODEC_SYMBOL " (see CODEC_PLUGIN in codec.h)", path);
         goto fail;
     }
     if (check(t.plugin, path, e) < 0)

@@ -11,7 +11,8 @@
 enum { SHA256_BYTES = 32, SHA256_HEX = 65 }; /* the hex form with its closing zero byte */
 
 void sha256(uint8_t out[SHA256_BYTES], const void *bytes, size_t len);
-void hmac_sha256(uint8_t out[SHA256_BYTES], const uint8_t *key, size_t key_len, const void *bytes, size_t len);
+void hmac_sha256(uint8_t out[SHA256_BYTES], const uint8_t *key, size_t key_len, const void *bytes,
+                 size_t len);
 
 /* A sum over pieces: start, add, end (which frees). sha256_end(NULL out) only frees. */
 struct sha256_sum;
@@ -21,9 +22,9 @@ void sha256_end(struct sha256_sum *s, uint8_t *out);
 
 int sha256_file(uint8_t out[SHA256_BYTES], uint64_t *bytes, const char *path, struct err *e);
 
-void hex_encode(char *out, const uint8_t *bytes, size_t len);           /* writes 2 len characters and a zero */
-bool hex_decode(uint8_t *out, size_t len, const char *hex);             /* exactly 2 len lower-case digits, else false */
-void random_bytes(void *out, size_t len);                               /* for keys and tokens */
+void hex_encode(char *out, const uint8_t *bytes, size_t len); /* writes 2 len characters and a zero */
+bool hex_decode(uint8_t *out, size_t len, const char *hex); /* exactly 2 len lower-case digits, else false */
+void random_bytes(void *out, size_t len);                   /* for keys and tokens */
 bool equal_in_constant_time(const void *a, const void *b, size_t len);
 
 #endif

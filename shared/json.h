@@ -37,12 +37,15 @@ int json_parse(json_t **out, const char *text, size_t len, const char *what, str
 int json_read(json_t **out, const char *path, size_t max, struct err *e);
 
 /* Fills the fields that stand in the object; the others keep their values. `at` is the object's path ("" at the top). */
-int json_to_struct(void *out, const json_t *object, const struct json_field *fields, const char *at, struct err *e);
+int json_to_struct(void *out, const json_t *object, const struct json_field *fields, const char *at,
+                   struct err *e);
 json_t *json_from_struct(const void *in, const struct json_field *fields);
 
 /* Single values, for documents that are not one flat struct. `at` is the path of `object`. */
-int json_get_text(char *out, size_t size, const json_t *object, const char *key, const char *at, struct err *e);
-int json_get_int(int *out, const json_t *object, const char *key, int min, int max, const char *at, struct err *e);
+int json_get_text(char *out, size_t size, const json_t *object, const char *key, const char *at,
+                  struct err *e);
+int json_get_int(int *out, const json_t *object, const char *key, int min, int max, const char *at,
+                 struct err *e);
 int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e);
 
 /* One line without spaces and a line feed behind it, or NULL without memory; the caller frees. */

@@ -12,7 +12,10 @@
 
 enum { CELL_MAX = 64 }; /* the longest number has 25 characters; texts are ours and short */
 
-#define TRAIN(n, t, h) {#n, t, offsetof(struct record_train, n), h}
+#define TRAIN(n, t, h)                                                                                       \
+    {                                                                                                        \
+#n, t, offsetof(struct record_train, n), h                                                           \
+    }
 const struct record_column record_train_columns[] = {
     TRAIN(time_s, RECORD_SECONDS, "since training began on this node"),
     TRAIN(node, RECORD_INT, "0, 1, ... a worker; -2, -3, ... a server"),
@@ -38,7 +41,10 @@ const struct record_column record_train_columns[] = {
     {0},
 };
 
-#define EVAL(n, t, h) {#n, t, offsetof(struct record_eval, n), h}
+#define EVAL(n, t, h)                                                                                        \
+    {                                                                                                        \
+#n, t, offsetof(struct record_eval, n), h                                                            \
+    }
 const struct record_column record_eval_columns[] = {
     EVAL(time_s, RECORD_SECONDS, "since training began on this node"),
     EVAL(node, RECORD_INT, "which one evaluated"),
@@ -52,7 +58,10 @@ const struct record_column record_eval_columns[] = {
     {0},
 };
 
-#define COMM(n, t, h) {#n, t, offsetof(struct record_comm, n), h}
+#define COMM(n, t, h)                                                                                        \
+    {                                                                                                        \
+#n, t, offsetof(struct record_comm, n), h                                                            \
+    }
 const struct record_column record_comm_columns[] = {
     COMM(time_s, RECORD_SECONDS, "since training began on this node, at the end of the round"),
     COMM(round, RECORD_U64, "from 1"),

@@ -5,7 +5,10 @@
 #include "shared/blocks.h"
 #include "shared/json.h"
 
-#define F(name, json_type, ...) {.key = #name, .kind = json_type, JSON_AT(struct settings, name), __VA_ARGS__}
+#define F(name, json_type, ...)                                                                              \
+    {                                                                                                        \
+        .key = #name, .kind = json_type, JSON_AT(struct settings, name), __VA_ARGS__                         \
+    }
 
 static const struct json_field fields[] = {
     F(version, JSON_FIELD_INT, .required = true, .min = 1, .max = 1),
@@ -59,8 +62,10 @@ int settings_check(const struct settings *s, struct err *e)
 {
     struct blocks b;
 
-    if (!s->name[0] || strspn(s->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != strlen(s->name))
-        return err_set(e, ERR_CONFIG, "/name: \"%s\" has characters other than letters, digits, '-', '_' and '.'", s->name);
+    if (!s->name[0] || strspn(s->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+                           strlen(s->name))
+        return err_set(e, ERR_CONFIG,
+                       "/name: \"%s\" has characters other than letters, digits, '-', '_' and '.'", s->name);
     if (blocks_init(&b, s->block_assignment, s->node_count, s->redundancy, e) < 0)
         return err_at(e, "/block_assignment");
     blocks_clear(&b);

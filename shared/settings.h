@@ -13,15 +13,15 @@
 enum { NODES_MAX = 4096, NAME_MAX_CHARS = 63 };
 
 struct settings {
-    int version;             /* of this document: 1 */
-    char name[64];           /* for people: letters, digits, '-', '_', '.' */
-    uint64_t seed;           /* decides initial weights, partition and order of samples, the same on all nodes */
-    int node_count;          /* workers, nodes 0 .. node_count-1 */
-    int server_count;        /* parameter servers in use, nodes -2, -3, ...; 0: serverless */
-    char codec[64];          /* the workers' codec */
-    char server_codec[64];   /* the servers' codec; the same one unless it was chosen apart */
-    char sync[8];            /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
-    int local_steps;         /* steps between exchanges, for rules that exchange every so often; 0: once per epoch */
+    int version;      /* of this document: 1 */
+    char name[64];    /* for people: letters, digits, '-', '_', '.' */
+    uint64_t seed;    /* decides initial weights, partition and order of samples, the same on all nodes */
+    int node_count;   /* workers, nodes 0 .. node_count-1 */
+    int server_count; /* parameter servers in use, nodes -2, -3, ...; 0: serverless */
+    char codec[64];   /* the workers' codec */
+    char server_codec[64]; /* the servers' codec; the same one unless it was chosen apart */
+    char sync[8];          /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
+    int local_steps; /* steps between exchanges, for rules that exchange every so often; 0: once per epoch */
     int epochs;
     int batch_size;            /* of one block; the global batch is batch_size x number of blocks */
     int redundancy;            /* how many workers hold each block */

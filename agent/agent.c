@@ -1,0 +1,206 @@
+/* agent -- the daemon: one thread, one loop. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/http.h"
+#include "agent/job_action.h"
+#include "agent/listen.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/log.h"
+
+enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
+
+#define FLUSH_S 0.5 /* for the last events to reach their readers */
+
+/* SIGTERM and SIGINT, as events of the loop. */
+struct stop_signal {
+    struct watch watch;
+    sigset_t set;
+    bool came;
+};
+
+static void on_signal(void *arg, uint32_t events)
+{
+    struct stop_signal *s = arg;
+    struct signalfd_siginfo info;
+
+    (void)events;
+    if (read(s->watch.fd, &info, sizeof info) == sizeof info)
+        s->came = true;
+}
+
+static int stop_signal_open(struct stop_signal *s, struct loop *l, struct err *e)
+{
+    sigemptyset(&s->set);
+    sigaddset(&s->set, SIGTERM);
+    sigaddset(&s->set, SIGINT);
+    sigprocmask(SIG_BLOCK, &s->set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    s->watch = (struct watch){
+        .fd = signalfd(-1, &s->set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_signal, .arg = s};
+    if (s->watch.fd < 0)
+        return err_errno(e, ERR_IO, "signalfd");
+    return loop_watch(l, &s->watch, EPOLLIN, e);
+}
+
+static void turn(struct agent *a, struct http_server *h, double wait_s)
+{
+    double patience = http_server_patience(h);
+
+    loop_turn(&a->loop, patience < wait_s ? patience : wait_s);
+    http_server_turn(h);
+    task_trim(a);
+}
+
+static bool job_is_alive(const struct job *j)
+{
+    return !job_state_is_terminal(j->state);
+}
+
+static bool may_go_on(const struct agent *a, const struct task *t)
+{
+    return a->opt.leave_running && (t->job.state == JOB_RUNNING || t->job.state == JOB_STOPPING);
+}
+
+static size_t n_to_stop(const struct agent *a)
+{
+    size_t n = 0;
+
+    for (const struct task *t = a->first; t; t = t->next)
+        n += job_is_alive(&t->job) && !may_go_on(a, t);
+    return n;
+}
+
+/* A clean stop: no new requests, no process left, the readers of events told why. */
+static void wind_up(struct agent *a, struct http_server *h)
+{
+    double until;
+
+    log_line(LOG_LEVEL_INFO, "agent", NULL, "stopping");
+    a->is_draining = true;
+    http_server_quiesce(h);
+    for (struct task *t = a->first; t; t = t->next)
+        if (!may_go_on(a, t))
+            job_stop(t, "AgentStopped", "the agent was stopped", END_GRACE_S);
+    while (n_to_stop(a) > 0)
+        turn(a, h, 1);
+    for (until = clock_now() + FLUSH_S; http_server_is_busy(h) && clock_now() < until;)
+        turn(a, h, 0.05);
+}
+
+static void say_hello(const struct agent *a)
+{
+    log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s, dir %s, token %s",
+             a->address, a->opt.dir, a->opt.no_token ? "(none is asked for)" : a->opt.token_file);
+    if (a->opt.no_token)
+        log_line(LOG_LEVEL_WARN, "agent", NULL,
+                 "--no-token: every user of this machine may run code through me");
+    if (a->is_insecure)
+        log_line(LOG_LEVEL_WARN, "agent", NULL,
+                 "--insecure-no-tls: %s is reachable from other machines, and the token travels in the clear",
+                 a->address);
+}
+
+static int run(struct agent *a, int listen_fd, struct err *e)
+{
+    struct stop_signal stop = {.watch.fd = -1};
+    struct http_server *h;
+    struct err link;
+
+    if (http_server_open(&h, a, listen_fd, e) < 0)
+        return e->code;
+    if (stop_signal_open(&stop, &a->loop, e) < 0 || task_restore_all(a, e) < 0) {
+        http_server_close(h);
+        return e->code;
+    }
+    if (!a->opt.no_token && token_link(a->opt.token_file, a->opt.port, &link) < 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
+    say_hello(a);
+    while (!stop.came)
+        turn(a, h, 3600);
+    wind_up(a, h);
+    if (!a->opt.no_token)
+        token_unlink(a->opt.token_file, a->opt.port);
+    http_server_close(h);
+    close(stop.watch.fd);
+    log_line(LOG_LEVEL_INFO, "agent", NULL, "stopped");
+    return 0;
+}
+
+/* The folder's name has the port in it, which with --port 0 is known only now. */
+static int default_folder(struct agent_options *o, struct err *e)
+{
+    char state[DIR_MAX - 32];
+
+    if (o->dir[0])
+        return 0;
+    if (file_state_dir(state, sizeof state, e) < 0)
+        return e->code;
+    snprintf(o->dir, sizeof o->dir, "%s/agent-%d", state, o->port);
+    return 0;
+}
+
+static int start(struct agent_options *o, struct err *e)
+{
+    char exe_dir[PATH_MAX - 16];
+    struct listener l;
+    struct agent a;
+    int rc;
+
+    if (listener_open(&l, o, e) < 0)
+        return e->code;
+    o->port = l.port;
+    if (default_folder(o, e) < 0 || file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
+        agent_open(&a, o, e) < 0) {
+        close(l.fd);
+        return e->code;
+    }
+    a.bound = l.at;
+    a.bound_len = l.len;
+    a.is_insecure = !address_is_loopback((const struct sockaddr *)&l.at);
+    memcpy(a.host, l.host, sizeof a.host);
+    memcpy(a.address, l.address, sizeof a.address);
+    snprintf(a.runner_exe, sizeof a.runner_exe, "%s/job_runner", exe_dir);
+    rc = run(&a, l.fd, e);
+    agent_close(&a);
+    return rc;
+}
+
+static enum exit_status status_of(int code)
+{
+    return code == 0           ? EXIT_CLEAN
+           : code == ERR_USAGE ? EXIT_USAGE
+           : code == ERR_AUTH  ? EXIT_INSECURE
+                               : EXIT_SYSTEM;
+}
+
+int main(int argc, char **argv)
+{
+    struct rlimit no_core = {0, 0};
+    struct agent_options o;
+    struct err e = {0};
+    int rc;
+
+    /* Its memory holds jobs' keys for a moment: no core file, no debugger of the same user. */
+    setrlimit(RLIMIT_CORE, &no_core);
+    prctl(PR_SET_DUMPABLE, 0);
+    umask(077);
+    rc = agent_options_parse(&o, argc, argv, &e);
+    if (rc == 0 && o.wants_help)
+        return fputs(agent_usage, stdout) < 0 ? EXIT_SYSTEM : EXIT_CLEAN;
+    if (rc == 0 && o.wants_version)
+        return puts("agent (psgd) " PSGD_VERSION) < 0 ? EXIT_SYSTEM : EXIT_CLEAN;
+    if (rc == 0)
+        rc = start(&o, &e);
+    if (rc < 0)
+        fprintf(stderr, "agent: %s\n%s%s", e.text, e.hint, e.hint[0] ? "\n" : "");
+    return (int)status_of(rc);
+}

@@ -1,0 +1,17 @@
+/* api -- the handlers of the route table; docs/protocol.md 1.3 says what each takes and answers. */
+#ifndef PSGD_API_H
+#define PSGD_API_H
+
+#include "agent/routes.h"
+
+route_handler api_healthz, api_readyz, api_status, api_agent;
+route_handler api_jobs, api_reserve, api_job, api_forget, api_package, api_start, api_cancel;
+route_handler api_wait, api_events, api_logs, api_records, api_artefacts, api_artefact;
+route_handler api_blob_head, api_blob_put;
+
+struct task;
+
+/* The job that the first argument names, and a sign of life of its submitter; NULL: answered 404. */
+struct task *api_task(struct agent *a, const struct request *rq, struct response *rs);
+
+#endif

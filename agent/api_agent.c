@@ -1,0 +1,132 @@
+/* Handlers about the agent itself. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/api.h"
+#include "shared/clock.h"
+
+enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
+
+static json_t *time_json(double t)
+{
+    char text[CLOCK_TEXT];
+
+    return json_string(clock_text(text, t));
+}
+
+static json_t *uptime_json(const struct agent *a)
+{
+    return json_real(round((clock_now() - a->since) * 1e3) / 1e3);
+}
+
+void api_healthz(struct agent *a, const struct request *rq, struct response *rs)
+{
+    (void)a;
+    (void)rq;
+    rs->type = "text/plain; charset=utf-8";
+    rs->body = strdup("ok\n");
+    rs->len = rs->body ? 3 : 0;
+}
+
+void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
+{
+    json_t *reasons = json_array();
+    bool ready;
+
+    (void)rq;
+    if (a->is_draining)
+        json_array_append_new(reasons, json_string("draining"));
+    if (agent_disk_free(a) < DISK_LOW)
+        json_array_append_new(reasons, json_string("disk_low"));
+    if (access(a->runner_exe, X_OK) < 0)
+        json_array_append_new(reasons, json_string("no_job_runner"));
+    ready = json_array_size(reasons) == 0;
+    respond_json(rs, ready ? 200 : 503, json_pack("{s:b,s:o}", "ready", (int)ready, "reasons", reasons));
+}
+
+void api_agent(struct agent *a, const struct request *rq, struct response *rs)
+{
+    size_t n_active = task_count(a, job_is_active);
+    long long mem = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o}", "id", a->id, "version", PSGD_VERSION, "api", 1,
+                          "address", a->address, "pid", (int)getpid(), "started_at", time_json(a->since_wall),
+                          "uptime_s", uptime_json(a));
+
+    (void)rq;
+    json_object_set_new(o, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+    json_object_set_new(o, "mem_bytes", json_integer(mem));
+    json_object_set_new(o, "disk_free_bytes", json_integer((json_int_t)agent_disk_free(a)));
+    json_object_set_new(o, "slots", json_integer(N_SLOTS));
+    json_object_set_new(o, "slots_free",
+                        json_integer(n_active < N_SLOTS ? (json_int_t)(N_SLOTS - n_active) : 0));
+    json_object_set_new(o, "limits",
+                        json_pack("{s:i,s:i,s:i,s:i}", "queue", a->opt.queue, "keep", a->opt.keep, "lease_s",
+                                  LEASE_S, "event_line_bytes", RUNNER_LINE_MAX));
+    respond_json(rs, 200, o);
+}
+
+static json_t *jobs_json(const struct agent *a, bool (*is_it)(const struct job *))
+{
+    json_t *list = json_array();
+
+    for (const struct task *t = a->first; t; t = t->next)
+        if (is_it(&t->job))
+            json_array_append_new(list, job_json(&t->job, clock_wall()));
+    return list;
+}
+
+static int ended_later_first(const void *x, const void *y)
+{
+    double a = (*(const struct task *const *)x)->job.finished_at;
+    double b = (*(const struct task *const *)y)->job.finished_at;
+
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static json_t *recent_json(const struct agent *a)
+{
+    const struct task **ended;
+    json_t *list = json_array();
+    size_t n = 0, n_all = 0;
+
+    for (const struct task *t = a->first; t; t = t->next)
+        n_all++;
+    ended = calloc(n_all + 1, sizeof *ended);
+    for (const struct task *t = a->first; t && ended; t = t->next)
+        if (job_state_is_terminal(t->job.state))
+            ended[n++] = t;
+    if (n > 1)
+        qsort(ended, n, sizeof *ended, ended_later_first);
+    for (size_t i = 0; i < n && i < N_RECENT; i++)
+        json_array_append_new(list, job_json(&ended[i]->job, clock_wall()));
+    free(ended);
+    return list;
+}
+
+void api_status(struct agent *a, const struct request *rq, struct response *rs)
+{
+    bool is_busy = task_count(a, job_is_active) > 0;
+    json_t *about = json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:s}", "id", a->id, "version", PSGD_VERSION,
+                              "address", a->address, "pid", (int)getpid(), "since", time_json(a->since_wall),
+                              "uptime_s", uptime_json(a), "state", is_busy ? "busy" : "idle");
+    json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, job_is_active),
+                          "queued", jobs_json(a, job_is_pending), "recent", recent_json(a), "disk_free_bytes",
+                          (json_int_t)agent_disk_free(a));
+    size_t n;
+
+    (void)rq;
+    if (a->is_insecure)
+        json_object_set_new(about, "insecure", json_true());
+    rs->type = "application/json";
+    n = json_dumpb(o, NULL, 0, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    rs->body = malloc(n + 1);
+    if (rs->body) {
+        json_dumpb(o, rs->body, n, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        rs->body[n] = '\n';
+        rs->len = n + 1;
+    }
+    json_decref(o);
+}

@@ -1,0 +1,145 @@
+/* Handlers that give out what a job leaves, and blobs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/api.h"
+#include "agent/artefact.h"
+#include "agent/job_action.h"
+
+/* A digest takes a second for each 1.5 GB, and nobody else is served meanwhile. */
+#define DIGEST_MAX_BYTES (256ull << 20)
+
+void api_events(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    const char *after = query_get(rq, "after");
+
+    if (!t)
+        return;
+    if (after && (strspn(after, "0123456789") != strlen(after) || strlen(after) > 15)) {
+        respond_problem(rs, BAD_REQUEST, NULL, "after=%s: not an event's number", after);
+        return;
+    }
+    rs->is_ndjson = rq->wants_ndjson;
+    rs->type = rs->is_ndjson ? "application/x-ndjson" : "text/event-stream";
+    if (rq->method == METHOD_HEAD)
+        return;
+    rs->kind = RESPONSE_STREAM;
+    rs->after = after ? strtoull(after, NULL, 10) : 0;
+    memcpy(rs->id, t->job.spec.id, sizeof rs->id);
+}
+
+/* A file as it is now; one that is not there yet is empty when `or_empty`. */
+static void respond_file(struct agent *a, const char *id, const char *name, bool whole_lines, bool or_empty,
+                         struct response *rs)
+{
+    struct err e;
+    int fd;
+    uint64_t bytes;
+
+    rs->type = artefact_type(name);
+    if (artefact_open(&fd, &bytes, a->dir_fd, id, name, &e) < 0) {
+        if (e.code != ERR_NOT_FOUND || !or_empty)
+            respond_error(rs, &e);
+        return;
+    }
+    rs->kind = RESPONSE_FILE;
+    rs->fd = fd;
+    rs->bytes = whole_lines ? artefact_whole_lines(fd, bytes) : bytes;
+}
+
+void api_logs(struct agent *a, const struct request *rq, struct response *rs)
+{
+    if (api_task(a, rq, rs))
+        respond_file(a, rq->arg[0], "node.log", false, true, rs);
+}
+
+void api_records(struct agent *a, const struct request *rq, struct response *rs)
+{
+    static const char *const kinds[] = {"train", "eval", "comm"};
+    const char *kind = query_get(rq, "kind");
+    size_t i = 0;
+
+    if (!api_task(a, rq, rs))
+        return;
+    while (kind && i < 3 && strcmp(kinds[i], kind) != 0)
+        i++;
+    if (i == 3)
+        respond_problem(rs, BAD_REQUEST, NULL, "kind=%s: not one of train, eval, comm", kind);
+    else
+        respond_file(a, rq->arg[0], artefact_names[i], true, true, rs);
+}
+
+static json_t *digest_json(int fd, uint64_t bytes)
+{
+    uint8_t digest[SHA256_BYTES];
+    char path[64], hex[SHA256_HEX];
+    struct err e = {0};
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (bytes > DIGEST_MAX_BYTES || sha256_file(digest, &bytes, path, &e) < 0)
+        return json_null();
+    hex_encode(hex, digest, sizeof digest);
+    return json_string(hex);
+}
+
+void api_artefacts(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    json_t *list;
+    bool complete;
+
+    if (!t)
+        return;
+    list = json_array();
+    complete = job_state_is_terminal(t->job.state);
+    for (int i = 0; i < N_ARTEFACTS; i++) {
+        uint64_t bytes;
+        struct err e;
+        int fd;
+
+        if (artefact_open(&fd, &bytes, a->dir_fd, t->job.spec.id, artefact_names[i], &e) < 0)
+            continue;
+        json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artefact_names[i], "bytes",
+                                              (json_int_t)bytes, "sha256",
+                                              complete ? digest_json(fd, bytes) : json_null(), "complete",
+                                              (int)complete));
+        close(fd);
+    }
+    respond_json(rs, 200, json_pack("{s:o}", "artifacts", list));
+}
+
+void api_artefact(struct agent *a, const struct request *rq, struct response *rs)
+{
+    const char *name = artefact_find(rq->arg[1]);
+
+    if (!api_task(a, rq, rs))
+        return;
+    if (!name)
+        respond_problem(rs, NOT_FOUND, NULL, "a job has no artefact of this name");
+    else
+        respond_file(a, rq->arg[0], name, false, false, rs);
+}
+
+/* The length stands for the bytes, which nobody may ask for: a HEAD never sends them. */
+void api_blob_head(struct agent *a, const struct request *rq, struct response *rs)
+{
+    int64_t size = blob_size(&a->blobs, rq->arg[0]);
+
+    rs->type = "application/octet-stream";
+    if (size < 0) {
+        respond_problem(rs, NOT_FOUND, NULL, "no blob %s here", rq->arg[0]);
+        return;
+    }
+    rs->kind = RESPONSE_FILE;
+    rs->fd = -1;
+    rs->bytes = (uint64_t)size;
+}
+
+/* Called before the body: a blob that is here need not be sent. The rest is http.c's and blob.c's. */
+void api_blob_put(struct agent *a, const struct request *rq, struct response *rs)
+{
+    rs->status = blob_size(&a->blobs, rq->arg[0]) >= 0 ? 200 : 0;
+}

@@ -1,0 +1,363 @@
+/* Handlers that reserve, prepare, start and end a job. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/api.h"
+#include "agent/job_action.h"
+#include "agent/peers.h"
+#include "shared/clock.h"
+#include "shared/json.h"
+
+enum { MAX_WAIT_S = 3600, DEFAULT_WAIT_S = 60, MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
+
+static json_t *body_json(const struct request *rq, struct response *rs)
+{
+    struct err e;
+    json_t *doc;
+
+    if (json_parse(&doc, rq->body ? rq->body : "", rq->body_len, "body", &e) == 0)
+        return doc;
+    respond_problem(rs, BAD_REQUEST, NULL, "%s", e.text);
+    return NULL;
+}
+
+struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = task_find(a, rq->arg[0]);
+
+    if (!t)
+        respond_problem(rs, NOT_FOUND, NULL, "%s is not known here", rq->arg[0]);
+    else if (rq->is_authorised)
+        job_touch(t);
+    return t;
+}
+
+static void respond_job(struct response *rs, int status, const struct task *t)
+{
+    respond_json(rs, status, job_json(&t->job, clock_wall()));
+}
+
+static bool same_request(const struct job_spec *a, const struct job_spec *b)
+{
+    json_t *x = job_spec_json(a), *y = job_spec_json(b);
+    bool same = json_equal(x, y);
+
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
+static void respond_busy(struct agent *a, struct response *rs)
+{
+    const struct task *t = a->first;
+    const struct job *j;
+
+    while (t && !job_is_active(&t->job))
+        t = t->next;
+    if (!t) {
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s: other jobs wait already",
+                        a->address);
+        return;
+    }
+    j = &t->job;
+    if (j->steps > 0)
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s runs %s (node %d, %.0f %%).",
+                        a->address, j->spec.id, j->spec.node,
+                        100.0 * fmin(1, (double)j->step / (double)j->steps));
+    else
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s runs %s (node %d, %s).", a->address,
+                        j->spec.id, j->spec.node, job_state_name(j->state));
+}
+
+static bool may_reserve(struct agent *a, const struct job_spec *spec, struct response *rs)
+{
+    size_t n_pending = task_count(a, job_is_pending);
+    bool is_busy = n_pending > 0 || task_count(a, job_is_active) >= N_SLOTS;
+
+    if (a->is_draining)
+        respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
+    else if (is_busy && spec->no_queue)
+        respond_busy(a, rs);
+    else if (is_busy && n_pending >= (size_t)a->opt.queue)
+        respond_problem(rs, TOO_MANY_REQUESTS, "Use other agents, or start this one with a larger --queue.",
+                        "%zu jobs wait at %s already", n_pending, a->address);
+    else
+        return true;
+    return false;
+}
+
+void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
+{
+    json_t *doc = body_json(rq, rs);
+    struct job_spec spec;
+    struct task *t;
+    struct err e;
+    int rc;
+
+    if (!doc)
+        return;
+    rc = job_spec_parse(&spec, doc, &e);
+    json_decref(doc);
+    if (rc < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    t = task_find(a, spec.id);
+    if (t && !same_request(&t->job.spec, &spec)) {
+        respond_problem(rs, JOB_EXISTS, NULL, "%s exists here already, as node %d, attempt %d", spec.id,
+                        t->job.spec.node, t->job.spec.attempt);
+        return;
+    }
+    if (t) {
+        job_touch(t);
+        respond_job(rs, 200, t);
+        return;
+    }
+    if (!may_reserve(a, &spec, rs))
+        return;
+    if (task_add(a, &spec, &t, &e) < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    job_touch(t);
+    job_schedule(a);
+    respond_job(rs, 201, t);
+    snprintf(rs->location, sizeof rs->location, "/v1/jobs/%s", spec.id);
+}
+
+void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
+{
+    const char *state = query_get(rq, "state"), *limit = query_get(rq, "limit");
+    long left = limit ? strtol(limit, NULL, 10) : LONG_MAX;
+    enum job_state only = JOB_PENDING;
+    json_t *list;
+
+    if (state && !job_state_parse(&only, state)) {
+        respond_problem(rs, BAD_REQUEST, NULL, "\"%s\" is not a state", state);
+        return;
+    }
+    if (limit && (strspn(limit, "0123456789") != strlen(limit) || left < 1)) {
+        respond_problem(rs, BAD_REQUEST, NULL, "limit=%s: not a number from 1", limit);
+        return;
+    }
+    list = json_array();
+    for (const struct task *t = a->last; t && left > 0; t = t->prev)
+        if (!state || t->job.state == only) {
+            json_array_append_new(list, job_json(&t->job, clock_wall()));
+            left--;
+        }
+    respond_json(rs, 200, json_pack("{s:o}", "jobs", list));
+}
+
+void api_job(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+
+    if (t)
+        respond_job(rs, 200, t);
+}
+
+void api_forget(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+
+    if (!t)
+        return;
+    if (!job_state_is_terminal(t->job.state)) {
+        respond_problem(rs, WRONG_STATE, "Cancel it first.", "%s is %s", t->job.spec.id,
+                        job_state_name(t->job.state));
+        return;
+    }
+    task_forget(t);
+    rs->status = 204;
+}
+
+/* {"files":{"codec.so":"HEX"}} -> the digests in the order of package_files; an optional file may lack. */
+static int package_parse_body(struct event *note, const json_t *doc, enum package p, struct err *e)
+{
+    static const char *const keys[] = {"files", NULL};
+    const char *const *names = package_files(p);
+    const json_t *files = json_object_get(doc, "files");
+
+    if (json_only_keys(doc, keys, "", e) < 0)
+        return e->code;
+    if (!files)
+        return err_set(e, ERR_CONFIG, "/files: missing");
+    if (json_only_keys(files, names, "/files", e) < 0)
+        return e->code;
+    for (size_t i = 0; names[i]; i++) {
+        uint8_t unused[SHA256_BYTES];
+
+        if (i > 0 && !json_object_get(files, names[i]))
+            continue;
+        if (json_get_text(note->hex[i], SHA256_HEX, files, names[i], "/files", e) < 0)
+            return e->code;
+        if (!hex_decode(unused, sizeof unused, note->hex[i]))
+            return err_set(e, ERR_CONFIG, "/files/%s: not a SHA-256 in 64 lower-case hex digits", names[i]);
+    }
+    return 0;
+}
+
+/* All or nothing: what lacks is found out before the first link. */
+static int link_package(struct agent *a, const struct task *t, const struct event *note, enum package p,
+                        struct err *e)
+{
+    const char *const *names = package_files(p);
+    char path[PATH_MAX];
+
+    for (size_t i = 0; names[i]; i++)
+        if (note->hex[i][0] && blob_size(&a->blobs, note->hex[i]) < 0)
+            return err_set(e, ERR_NOT_FOUND, "no blob %s here", note->hex[i]);
+    for (size_t i = 0; names[i]; i++) {
+        snprintf(path, sizeof path, "%s/packages/%s", t->dir, names[i]);
+        if (note->hex[i][0] ? blob_link(&a->blobs, note->hex[i], AT_FDCWD, path, e) < 0
+                            : unlink(path) < 0 && errno != ENOENT)
+            return note->hex[i][0] ? e->code : err_errno(e, ERR_IO, "%s", path);
+    }
+    return 0;
+}
+
+void api_package(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    enum package p;
+    struct event note;
+    struct err e;
+    json_t *doc;
+    int rc;
+
+    if (!t)
+        return;
+    if (!package_parse(&p, rq->arg[1])) {
+        respond_problem(rs, NOT_FOUND, NULL, "\"%s\" is not one of settings, codec, model, data", rq->arg[1]);
+        return;
+    }
+    doc = body_json(rq, rs);
+    if (!doc)
+        return;
+    event_init(&note, NOTE_PACKAGE);
+    snprintf(note.package, sizeof note.package, "%s", package_name(p));
+    rc = package_parse_body(&note, doc, p, &e);
+    json_decref(doc);
+    if (rc < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    rs->status = 204;
+    if (t->job.packages[p].here && memcmp(t->job.packages[p].hex, note.hex, sizeof note.hex) == 0)
+        return;
+    if (t->job.pid || (t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING))
+        respond_problem(rs, WRONG_STATE, NULL, "%s is %s and takes no package any more", t->job.spec.id,
+                        job_state_name(t->job.state));
+    else if (link_package(a, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
+        respond_error(rs, &e);
+    else
+        job_advance(t);
+}
+
+static void start(struct task *t, const struct start_document *d, struct response *rs)
+{
+    struct err e;
+
+    if (d->attempt != t->job.spec.attempt)
+        respond_problem(rs, CONFLICT, NULL, "attempt %d, but %s is reserved for attempt %d", d->attempt,
+                        t->job.spec.id, t->job.spec.attempt);
+    else if (t->job.digest[0] && strcmp(t->job.digest, d->digest) == 0)
+        respond_job(rs, 202, t);
+    else if (job_start(t, d->line, d->digest, d->nodes, &e) < 0)
+        respond_error(rs, &e);
+    else
+        respond_job(rs, 202, t);
+}
+
+void api_start(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    struct start_document d;
+    struct err e;
+    json_t *doc = t ? body_json(rq, rs) : NULL;
+
+    if (!doc)
+        return;
+    if (start_document_parse(&d, doc, &t->job.spec, &e) < 0) {
+        respond_error(rs, &e);
+    } else {
+        start(t, &d, rs);
+        start_document_clear(&d);
+    }
+    json_decref(doc);
+}
+
+struct cancel {
+    char reason[MAX_CANCEL_TEXT + 1];
+    double grace_s;
+};
+
+static const struct json_field cancel_fields[] = {
+    {.key = "reason", .kind = JSON_FIELD_TEXT, JSON_AT(struct cancel, reason)},
+    {.key = "grace_s",
+     .kind = JSON_FIELD_DOUBLE,
+     JSON_AT(struct cancel, grace_s),
+     .min = 0,
+     .max = MAX_GRACE_S},
+    {0},
+};
+
+void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    struct cancel c = {.grace_s = STOP_GRACE_S};
+    struct err e;
+
+    if (!t)
+        return;
+    if (rq->body_len > 0) {
+        json_t *doc = body_json(rq, rs);
+        int rc = doc ? json_to_struct(&c, doc, cancel_fields, "", &e) : 0;
+
+        if (!doc)
+            return;
+        json_decref(doc);
+        if (rc < 0) {
+            respond_error(rs, &e);
+            return;
+        }
+    }
+    if (job_state_is_terminal(t->job.state)) {
+        respond_job(rs, 200, t);
+        return;
+    }
+    job_stop(t, "UserCancelled", c.reason[0] ? c.reason : "cancelled", c.grace_s);
+    respond_job(rs, 202, t);
+}
+
+void api_wait(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    const char *text = query_get(rq, "timeout_s");
+    double timeout_s = DEFAULT_WAIT_S;
+    char *end;
+
+    if (!t)
+        return;
+    if (text) {
+        timeout_s = strtod(text, &end);
+        if (*end || strspn(text, "0123456789.") != strlen(text) || !(timeout_s <= MAX_WAIT_S)) {
+            respond_problem(rs, BAD_REQUEST, NULL, "timeout_s=%s: not a number from 0 to %d", text,
+                            MAX_WAIT_S);
+            return;
+        }
+    }
+    if (job_state_is_terminal(t->job.state) || rq->method == METHOD_HEAD) {
+        respond_job(rs, 200, t);
+        return;
+    }
+    rs->kind = RESPONSE_WAIT;
+    rs->deadline = clock_now() + timeout_s;
+    memcpy(rs->id, t->job.spec.id, sizeof rs->id);
+}

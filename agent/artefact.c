@@ -1,0 +1,68 @@
+#include "agent/artefact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const char *const artefact_names[N_ARTEFACTS] = {
+    "train.csv", "eval.csv", "comm.csv", "node.log", "events.jsonl", "final.safetensors", "best.safetensors"};
+
+const char *artefact_find(const char *name)
+{
+    for (int i = 0; i < N_ARTEFACTS; i++)
+        if (strcmp(artefact_names[i], name) == 0)
+            return artefact_names[i];
+    return NULL;
+}
+
+const char *artefact_type(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    if (strcmp(dot, ".csv") == 0)
+        return "text/csv; charset=utf-8";
+    if (strcmp(dot, ".log") == 0)
+        return "text/plain; charset=utf-8";
+    return strcmp(dot, ".jsonl") == 0 ? "application/x-ndjson" : "application/octet-stream";
+}
+
+int artefact_open(int *out, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, /* a pipe must not hold us up */
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+    };
+    char path[128];
+    struct stat st;
+    long fd;
+
+    snprintf(path, sizeof path, "jobs/%s/run/%s", id, name);
+    fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
+    if (fd < 0)
+        return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%s has no %s", id, name)
+                               : err_errno(e, ERR_REFUSED, "%s of %s", name, id);
+    if (fstat((int)fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1) {
+        close((int)fd);
+        return err_set(e, ERR_REFUSED, "%s of %s is not a plain file", name, id);
+    }
+    *out = (int)fd;
+    *bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+uint64_t artefact_whole_lines(int fd, uint64_t bytes)
+{
+    char buf[ARTEFACT_LINE_MAX];
+    size_t n = bytes < sizeof buf ? (size_t)bytes : sizeof buf;
+    const char *lf;
+
+    if (pread(fd, buf, n, (off_t)(bytes - n)) != (ssize_t)n)
+        return 0;
+    lf = memrchr(buf, '\n', n);
+    return lf ? bytes - n + (size_t)(lf - buf) + 1 : 0;
+}

@@ -1,0 +1,219 @@
+#include "agent/blob.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+
+enum { SYNC_EVERY_BYTES = 8 << 20 };
+
+static const char temporary[] = "tmp-";
+
+static bool is_hex(const char *hex)
+{
+    uint8_t unused[SHA256_BYTES];
+
+    return hex_decode(unused, sizeof unused, hex);
+}
+
+static DIR *open_listing(const struct blob_store *s)
+{
+    int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
+int blob_store_open(struct blob_store *s, const char *path, uint64_t limit, struct err *e)
+{
+    struct dirent *d;
+    DIR *list;
+
+    if (file_mkdirs(path, 0700, e) < 0)
+        return e->code;
+    *s = (struct blob_store){.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), .limit = limit};
+    if (s->dir_fd < 0 || !(list = open_listing(s)))
+        return err_errno(e, ERR_IO, "%s", path);
+    while ((d = readdir(list)) != NULL)
+        if (strncmp(d->d_name, temporary, sizeof temporary - 1) == 0)
+            unlinkat(s->dir_fd, d->d_name, 0);
+    closedir(list);
+    return 0;
+}
+
+void blob_store_close(struct blob_store *s)
+{
+    if (s->dir_fd > 0)
+        close(s->dir_fd);
+    *s = (struct blob_store){0};
+}
+
+int64_t blob_size(struct blob_store *s, const char *hex)
+{
+    struct stat st;
+
+    if (!is_hex(hex) || fstatat(s->dir_fd, hex, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+        return -1;
+    utimensat(s->dir_fd, hex, NULL, AT_SYMLINK_NOFOLLOW); /* the time of the last use orders blob_trim */
+    return st.st_size;
+}
+
+int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, struct err *e)
+{
+    *u = (struct blob_upload){.fd = -1};
+    if (!is_hex(hex))
+        return err_set(e, ERR_CONFIG, "\"%s\" is no SHA-256 in 64 lower-case hex digits", hex);
+    memcpy(u->hex, hex, sizeof u->hex);
+    snprintf(u->name, sizeof u->name, "%s%llu", temporary, (unsigned long long)++s->n_begun);
+    u->sum = sha256_start();
+    if (!u->sum)
+        return err_set(e, ERR_NOMEM, "no memory for an upload");
+    u->fd = openat(s->dir_fd, u->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400);
+    if (u->fd < 0) {
+        err_errno(e, ERR_IO, "blob store");
+        sha256_end(u->sum, NULL);
+        return e->code;
+    }
+    u->is_open = true;
+    return 0;
+}
+
+int blob_add(struct blob_upload *u, const void *bytes, size_t len)
+{
+    if (u->err.code < 0)
+        return u->err.code;
+    if (file_write_all(u->fd, bytes, len, "blob store", &u->err) < 0)
+        return u->err.code;
+    sha256_add(u->sum, bytes, len);
+    u->bytes += len;
+    /* Starts the disk early, so that the sync at the end, which everybody waits for, has little left to do.
+     */
+    if (u->bytes - u->synced >= SYNC_EVERY_BYTES) {
+        sync_file_range(u->fd, (off_t)u->synced, (off_t)(u->bytes - u->synced), SYNC_FILE_RANGE_WRITE);
+        u->synced = u->bytes;
+    }
+    return 0;
+}
+
+int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e)
+{
+    uint8_t digest[SHA256_BYTES];
+    char hex[SHA256_HEX];
+
+    if (u->err.code < 0) {
+        *e = u->err;
+        goto fail;
+    }
+    sha256_end(u->sum, digest);
+    u->sum = NULL;
+    hex_encode(hex, digest, sizeof digest);
+    if (strcmp(hex, u->hex) != 0) {
+        err_set(e, ERR_CONFIG, "the %llu bytes that came have the SHA-256 %s", (unsigned long long)u->bytes,
+                hex);
+        goto fail;
+    }
+    if (fsync(u->fd) < 0 || renameat(s->dir_fd, u->name, s->dir_fd, u->hex) < 0 || fsync(s->dir_fd) < 0) {
+        err_errno(e, ERR_IO, "blob store");
+        goto fail;
+    }
+    close(u->fd);
+    u->is_open = false;
+    return 0;
+fail:
+    blob_drop(u, s);
+    return e->code;
+}
+
+void blob_drop(struct blob_upload *u, struct blob_store *s)
+{
+    if (!u->is_open)
+        return;
+    sha256_end(u->sum, NULL);
+    u->sum = NULL;
+    close(u->fd);
+    unlinkat(s->dir_fd, u->name, 0);
+    u->is_open = false;
+}
+
+int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e)
+{
+    if (blob_size(s, hex) < 0)
+        return err_set(e, ERR_NOT_FOUND, "no blob %s here", hex);
+    if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", name);
+    if (linkat(s->dir_fd, hex, dir_fd, name, 0) < 0)
+        return err_errno(e, ERR_IO, "%s", name);
+    return 0;
+}
+
+struct old_blob {
+    char hex[SHA256_HEX];
+    struct timespec used;
+    uint64_t bytes;
+};
+
+static int by_age(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct old_blob *)a)->used, *y = &((const struct old_blob *)b)->used;
+
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+/* The blobs that only the store holds: removing another frees nothing. */
+static size_t list_unheld(const struct blob_store *s, struct old_blob **out, uint64_t *total)
+{
+    struct old_blob *list = NULL;
+    size_t n = 0, size = 0;
+    struct dirent *d;
+    DIR *dir = open_listing(s);
+
+    *total = 0;
+    while (dir && (d = readdir(dir)) != NULL) {
+        struct stat st;
+
+        if (!is_hex(d->d_name) || fstatat(s->dir_fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            st.st_nlink > 1)
+            continue;
+        if (n == size) {
+            struct old_blob *more = realloc(list, (size = size ? 2 * size : 64) * sizeof *list);
+
+            if (!more)
+                break;
+            list = more;
+        }
+        memcpy(list[n].hex, d->d_name, SHA256_HEX);
+        list[n].used = st.st_mtim;
+        list[n].bytes = (uint64_t)st.st_size;
+        *total += list[n++].bytes;
+    }
+    if (dir)
+        closedir(dir);
+    *out = list;
+    return n;
+}
+
+void blob_trim(struct blob_store *s)
+{
+    struct old_blob *list;
+    uint64_t total;
+    size_t n = list_unheld(s, &list, &total);
+
+    if (total > s->limit) {
+        qsort(list, n, sizeof *list, by_age);
+        /* The newest stays: it may be the one that was just sent and is not linked yet. */
+        for (size_t i = 0; i + 1 < n && total > s->limit; i++)
+            if (unlinkat(s->dir_fd, list[i].hex, 0) == 0)
+                total -= list[i].bytes;
+    }
+    free(list);
+}

@@ -1,0 +1,387 @@
+#include "agent/event.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shared/clock.h"
+#include "shared/json.h"
+
+#define EVENT_AT(member) JSON_AT(struct event, member)
+#define SPEC_AT(member)  JSON_AT(struct job_spec, member)
+
+static const struct json_field state_fields[] = {
+    {.key = "state", .kind = JSON_FIELD_ANY, .required = true},
+    {.key = "reason", .kind = JSON_FIELD_TEXT, EVENT_AT(reason)},
+    {.key = "message", .kind = JSON_FIELD_TEXT, EVENT_AT(message)},
+    {0},
+};
+
+static const struct json_field progress_fields[] = {
+    {.key = "epoch", .kind = JSON_FIELD_INT, EVENT_AT(epoch), .required = true, .max = 1e9},
+    {.key = "epochs", .kind = JSON_FIELD_INT, EVENT_AT(epochs), .max = 1e9},
+    {.key = "step", .kind = JSON_FIELD_U64, EVENT_AT(step), .required = true},
+    {.key = "steps", .kind = JSON_FIELD_U64, EVENT_AT(steps)},
+    {.key = "loss", .kind = JSON_FIELD_DOUBLE, EVENT_AT(loss)},
+    {.key = "accuracy", .kind = JSON_FIELD_DOUBLE, EVENT_AT(accuracy)},
+    {.key = "sent_bytes", .kind = JSON_FIELD_U64, EVENT_AT(sent_bytes)},
+    {.key = "recv_bytes", .kind = JSON_FIELD_U64, EVENT_AT(recv_bytes)},
+    {0},
+};
+
+static const struct json_field eval_fields[] = {
+    {.key = "epoch", .kind = JSON_FIELD_INT, EVENT_AT(epoch), .required = true, .max = 1e9},
+    {.key = "step", .kind = JSON_FIELD_U64, EVENT_AT(step), .required = true},
+    {.key = "loss", .kind = JSON_FIELD_DOUBLE, EVENT_AT(loss)},
+    {.key = "accuracy", .kind = JSON_FIELD_DOUBLE, EVENT_AT(accuracy)},
+    {0},
+};
+
+static const struct json_field log_fields[] = {
+    {.key = "level", .kind = JSON_FIELD_TEXT, EVENT_AT(level), .required = true, .words = "info|warn|error"},
+    {.key = "text", .kind = JSON_FIELD_TEXT, EVENT_AT(text), .required = true},
+    {0},
+};
+
+/* What a runner says of itself here is for its log; the agent only needs the word. */
+static const struct json_field ready_fields[] = {
+    {.key = "codec_sha256", .kind = JSON_FIELD_ANY},
+    {.key = "n_params", .kind = JSON_FIELD_ANY},
+    {0},
+};
+
+static const struct json_field reserve_fields[] = {
+    {.key = "request", .kind = JSON_FIELD_ANY, .required = true},
+    {0},
+};
+
+static const struct json_field socket_fields[] = {
+    {.key = "data_port",
+     .kind = JSON_FIELD_INT,
+     EVENT_AT(data_port),
+     .required = true,
+     .min = 1,
+     .max = 65535},
+    {0},
+};
+
+static const struct json_field package_fields[] = {
+    {.key = "package",
+     .kind = JSON_FIELD_TEXT,
+     EVENT_AT(package),
+     .required = true,
+     .words = "settings|codec|model|data"},
+    {.key = "first", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[0]), .required = true},
+    {.key = "second", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[1])},
+    {0},
+};
+
+static const struct json_field runner_fields[] = {
+    {.key = "pid", .kind = JSON_FIELD_INT, EVENT_AT(pid), .required = true, .min = 2, .max = 0x1p30},
+    {.key = "start_ticks", .kind = JSON_FIELD_U64, EVENT_AT(start_ticks), .required = true},
+    {0},
+};
+
+static const struct json_field start_fields[] = {
+    {.key = "digest", .kind = JSON_FIELD_TEXT, EVENT_AT(digest), .required = true},
+    {.key = "nodes", .kind = JSON_FIELD_ANY, .required = true},
+    {0},
+};
+
+static const struct {
+    const char *name;
+    const struct json_field *fields;
+    bool is_note, from_runner;
+} kinds[N_EVENT_KINDS] = {
+    [EVENT_STATE] = {"state", state_fields, false, false},
+    [EVENT_PROGRESS] = {"progress", progress_fields, false, true},
+    [EVENT_EVAL] = {"eval", eval_fields, false, true},
+    [EVENT_LOG] = {"log", log_fields, false, true},
+    [EVENT_END] = {"end", state_fields, false, true},
+    [EVENT_READY] = {"ready", ready_fields, false, true},
+    [NOTE_RESERVE] = {"reserve", reserve_fields, true, false},
+    [NOTE_SOCKET] = {"socket", socket_fields, true, false},
+    [NOTE_PACKAGE] = {"package", package_fields, true, false},
+    [NOTE_RUNNER] = {"runner", runner_fields, true, false},
+    [NOTE_START] = {"start", start_fields, true, false},
+};
+
+static const struct json_field spec_fields[] = {
+    {.key = "id", .kind = JSON_FIELD_TEXT, SPEC_AT(id), .required = true},
+    {.key = "attempt", .kind = JSON_FIELD_INT, SPEC_AT(attempt), .required = true, .min = 1, .max = 1e6},
+    {.key = "node", .kind = JSON_FIELD_INT, SPEC_AT(node), .required = true, .min = -4097, .max = 4095},
+    {.key = "role", .kind = JSON_FIELD_TEXT, SPEC_AT(role), .required = true, .words = "worker|server"},
+    {.key = "name", .kind = JSON_FIELD_TEXT, SPEC_AT(name)},
+    {.key = "codec", .kind = JSON_FIELD_TEXT, SPEC_AT(codec)},
+    {.key = "node_count",
+     .kind = JSON_FIELD_INT,
+     SPEC_AT(node_count),
+     .required = true,
+     .min = 1,
+     .max = 4096},
+    {.key = "server_count", .kind = JSON_FIELD_INT, SPEC_AT(server_count), .min = 0, .max = 4096},
+    {.key = "submitter", .kind = JSON_FIELD_TEXT, SPEC_AT(submitter)},
+    {.key = "no_queue", .kind = JSON_FIELD_BOOL, SPEC_AT(no_queue)},
+    {.key = "time_limit_s", .kind = JSON_FIELD_DOUBLE, SPEC_AT(time_limit_s), .min = 1, .max = 31 * 86400},
+    {0},
+};
+
+static const struct {
+    const char *name;
+    const char *files[PACKAGE_FILES_MAX + 1];
+} packages[N_PACKAGES] = {
+    [PACKAGE_SETTINGS] = {"settings", {"settings.json"}},
+    [PACKAGE_CODEC] = {"codec", {"codec.so"}},
+    [PACKAGE_MODEL] = {"model", {"model.json"}},
+    [PACKAGE_DATA] = {"data", {"train.safetensors", "test.safetensors"}},
+};
+
+const char *package_name(enum package p)
+{
+    return packages[p].name;
+}
+
+bool package_parse(enum package *out, const char *name)
+{
+    for (int p = 0; p < N_PACKAGES; p++)
+        if (strcmp(packages[p].name, name) == 0) {
+            *out = (enum package)p;
+            return true;
+        }
+    return false;
+}
+
+const char *const *package_files(enum package p)
+{
+    return packages[p].files;
+}
+
+void event_init(struct event *ev, enum event_kind kind)
+{
+    *ev = (struct event){.kind = kind, .at = clock_wall(), .loss = NAN, .accuracy = NAN};
+}
+
+void event_state(struct event *ev, enum event_kind kind, enum job_state s, const char *reason,
+                 const char *message)
+{
+    event_init(ev, kind);
+    ev->state = s;
+    snprintf(ev->reason, sizeof ev->reason, "%s", reason ? reason : "");
+    snprintf(ev->message, sizeof ev->message, "%s", message ? message : "");
+}
+
+void event_clear(struct event *ev)
+{
+    json_decref(ev->nodes);
+    ev->nodes = NULL;
+}
+
+static bool has_state(enum event_kind k)
+{
+    return k == EVENT_STATE || k == EVENT_END;
+}
+
+/* Fifteen digits: every number reads as it was written, 0.4 and not 0.40000000000000002. */
+static char *dump_line(const json_t *o)
+{
+    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
+    size_t n = json_dumpb(o, NULL, 0, flags);
+    char *line = n ? malloc(n + 2) : NULL;
+
+    if (!line)
+        return NULL;
+    json_dumpb(o, line, n, flags);
+    memcpy(line + n, "\n", 2);
+    return line;
+}
+
+char *event_line(const struct event *ev)
+{
+    char at[CLOCK_TEXT];
+    json_t *o = json_object();
+    json_t *rest = json_from_struct(ev, kinds[ev->kind].fields);
+    char *line;
+
+    if (kinds[ev->kind].is_note) {
+        json_object_set_new(o, "note", json_string(kinds[ev->kind].name));
+        json_object_set_new(o, "at", json_string(clock_text(at, ev->at)));
+    } else {
+        json_object_set_new(o, "seq", json_integer((json_int_t)ev->seq));
+        json_object_set_new(o, "at", json_string(clock_text(at, ev->at)));
+        json_object_set_new(o, "event", json_string(kinds[ev->kind].name));
+    }
+    if (has_state(ev->kind))
+        json_object_set_new(o, "state", json_string(job_state_name(ev->state)));
+    json_object_update(o, rest);
+    if (has_state(ev->kind) && !ev->reason[0])
+        json_object_set_new(o, "reason", json_null());
+    if (ev->kind == NOTE_RESERVE)
+        json_object_set_new(o, "request", job_spec_json(&ev->spec));
+    if (ev->kind == NOTE_START)
+        json_object_set(o, "nodes", ev->nodes);
+    line = dump_line(o);
+    json_decref(rest);
+    json_decref(o);
+    return line;
+}
+
+/* null is the same as a key that is not there. */
+static void drop_nulls(json_t *o)
+{
+    const char *key;
+    json_t *v;
+    void *next;
+
+    json_object_foreach_safe(o, next, key, v) if (json_is_null(v)) json_object_del(o, key);
+}
+
+static int time_parse(double *out, const char *text, struct err *e)
+{
+    struct tm tm = {0};
+    int ms, used = 0;
+
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+               &tm.tm_min, &tm.tm_sec, &ms, &used) != 7 ||
+        used != 24 || text[used] != '\0')
+        return err_set(e, ERR_CONFIG, "/at: not a time");
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    *out = (double)timegm(&tm) + 1e-3 * ms;
+    return 0;
+}
+
+/* Takes the kind's name and, in a journal, number and time out of the object. */
+static int head_parse(struct event *ev, json_t *o, bool from_runner, struct err *e)
+{
+    bool is_note = !from_runner && json_object_get(o, "note");
+    char name[16], at[CLOCK_TEXT];
+    int k = 0;
+
+    if (json_get_text(name, sizeof name, o, is_note ? "note" : "event", "", e) < 0)
+        return e->code;
+    while (k < N_EVENT_KINDS && !(strcmp(kinds[k].name, name) == 0 && kinds[k].is_note == is_note))
+        k++;
+    if (k == N_EVENT_KINDS || (from_runner && !kinds[k].from_runner) || (!from_runner && k == EVENT_READY))
+        return err_set(e, ERR_CONFIG, "/event: \"%s\" is unknown here", name);
+    event_init(ev, (enum event_kind)k);
+    json_object_del(o, is_note ? "note" : "event");
+    if (from_runner)
+        return 0;
+    if (!is_note) {
+        const struct json_field seq = {.key = "seq", .kind = JSON_FIELD_U64, EVENT_AT(seq), .required = true};
+        const struct json_field table[] = {seq, {0}};
+        json_t *one = json_pack("{s:O?}", "seq", json_object_get(o, "seq"));
+        int rc = json_to_struct(ev, one, table, "", e);
+
+        json_decref(one);
+        if (rc < 0)
+            return rc;
+        json_object_del(o, "seq");
+    }
+    if (json_get_text(at, sizeof at, o, "at", "", e) < 0 || time_parse(&ev->at, at, e) < 0)
+        return e->code;
+    json_object_del(o, "at");
+    return 0;
+}
+
+static bool is_hex_or_empty(const char *text)
+{
+    uint8_t unused[SHA256_BYTES];
+
+    return !text[0] || hex_decode(unused, sizeof unused, text);
+}
+
+static int body_parse(struct event *ev, const json_t *o, bool from_runner, struct err *e)
+{
+    char name[16];
+
+    if (json_to_struct(ev, o, kinds[ev->kind].fields, "", e) < 0)
+        return e->code;
+    if (has_state(ev->kind)) {
+        if (json_get_text(name, sizeof name, o, "state", "", e) < 0)
+            return e->code;
+        if (!job_state_parse(&ev->state, name))
+            return err_set(e, ERR_CONFIG, "/state: \"%s\" is no state", name);
+        if ((ev->kind == EVENT_END) != job_state_is_terminal(ev->state))
+            return err_set(e, ERR_CONFIG, "/state: \"%s\" does not go with this event", name);
+        for (const char *p = ev->reason; *p; p++)
+            if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z')))
+                return err_set(e, ERR_CONFIG, "/reason: not a word");
+    }
+    if (from_runner)
+        return 0;
+    if (ev->kind == NOTE_RESERVE)
+        return job_spec_parse(&ev->spec, json_object_get(o, "request"), e);
+    if (ev->kind == NOTE_PACKAGE && !(is_hex_or_empty(ev->hex[0]) && is_hex_or_empty(ev->hex[1])))
+        return err_set(e, ERR_CONFIG, "/first: not a SHA-256");
+    if (ev->kind == NOTE_START) {
+        ev->nodes = json_incref(json_object_get(o, "nodes"));
+        if (!json_is_array(ev->nodes)) {
+            event_clear(ev);
+            return err_set(e, ERR_CONFIG, "/nodes: not an array");
+        }
+    }
+    return 0;
+}
+
+int event_parse_line(struct event *out, const char *line, size_t len, bool from_runner, struct err *e)
+{
+    json_t *o;
+    int rc;
+
+    if (json_parse(&o, line, len, "line", e) < 0)
+        return e->code;
+    if (json_is_object(o)) {
+        drop_nulls(o);
+        rc = head_parse(out, o, from_runner, e);
+        if (rc == 0)
+            rc = body_parse(out, o, from_runner, e);
+    } else {
+        rc = err_set(e, ERR_CONFIG, "/: not an object");
+    }
+    json_decref(o);
+    return rc;
+}
+
+bool is_job_id(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n >= 8 && n <= JOB_ID_MAX && text[0] == 'j' && text[1] == '-' &&
+           strspn(text + 2, "abcdefghijklmnopqrstuvwxyz0123456789") == n - 2;
+}
+
+/* Shown to people later: nothing that could steer a terminal, neither as a byte nor as U+0080 to U+009F. */
+static bool is_printable(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (*p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
+            return false;
+    return true;
+}
+
+int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
+{
+    struct job_spec s = {.time_limit_s = 86400};
+    bool is_server;
+
+    if (json_to_struct(&s, doc, spec_fields, "", e) < 0)
+        return e->code;
+    if (!is_job_id(s.id))
+        return err_set(e, ERR_CONFIG, "/id: \"%s\" is not j- and 6 to 40 of a-z0-9", s.id);
+    if (!is_printable(s.name) || !is_printable(s.codec) || !is_printable(s.submitter))
+        return err_set(e, ERR_CONFIG, "/name: control characters in name, codec or submitter");
+    is_server = strcmp(s.role, "server") == 0;
+    if (is_server ? !(s.node <= -2 && -2 - s.node < s.server_count) : !(s.node >= 0 && s.node < s.node_count))
+        return err_set(e, ERR_CONFIG, "/node: %d is no %s of %d workers and %d servers", s.node, s.role,
+                       s.node_count, s.server_count);
+    *out = s;
+    return 0;
+}
+
+json_t *job_spec_json(const struct job_spec *s)
+{
+    return json_from_struct(s, spec_fields);
+}

@@ -1,0 +1,101 @@
+/* event -- what happens to a job: the lines of its journal, of its runner and of the streams people read.
+ *
+ * An event has a number and is shown to everybody. A note is the agent's own: what it must know again after
+ * a restart. Both are one JSON object a line; an event begins {"seq":, a note {"note":. */
+#ifndef PSGD_EVENT_H
+#define PSGD_EVENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/crypto.h"
+#include "shared/err.h"
+#include "shared/job_state.h"
+
+enum {
+    JOB_ID_MAX = 42,        /* "j-" and at most 40 */
+    RUNNER_LINE_MAX = 4096, /* without the line feed; longer ones are dropped */
+    EVENT_LINE_MAX = 8192,  /* a runner's line grows by seq and at, and never doubles */
+    REASON_MAX = 32,
+    MESSAGE_MAX = 1024
+};
+
+enum event_kind {
+    EVENT_STATE,
+    EVENT_PROGRESS,
+    EVENT_EVAL,
+    EVENT_LOG,
+    EVENT_END,
+    EVENT_READY,  /* a runner's word only: becomes the state `ready` */
+    NOTE_RESERVE, /* the reservation as asked for */
+    NOTE_SOCKET,  /* the data socket is bound */
+    NOTE_PACKAGE, /* a package is complete */
+    NOTE_RUNNER,  /* a runner was forked */
+    NOTE_START,   /* doCommit was passed on */
+    N_EVENT_KINDS
+};
+
+enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_DATA, N_PACKAGES };
+enum { PACKAGE_FILES_MAX = 2 };
+
+/* What a submitter asks for: the body of POST /v1/jobs. */
+struct job_spec {
+    char id[JOB_ID_MAX + 1];
+    int attempt, node;
+    char role[8];
+    char name[129], codec[129], submitter[129]; /* shown, never interpreted */
+    int node_count, server_count;
+    bool no_queue;
+    double time_limit_s;
+};
+
+struct event {
+    enum event_kind kind;
+    uint64_t seq; /* 0: a note, or not numbered yet */
+    double at;    /* clock_wall() */
+
+    enum job_state state; /* STATE, END */
+    char reason[REASON_MAX], message[MESSAGE_MAX];
+
+    int epoch, epochs; /* PROGRESS, EVAL */
+    uint64_t step, steps, sent_bytes, recv_bytes;
+    double loss, accuracy; /* NAN: not told */
+
+    char level[8], text[RUNNER_LINE_MAX]; /* LOG */
+
+    struct job_spec spec; /* RESERVE */
+    int data_port;        /* SOCKET */
+    char package[16];     /* PACKAGE, and the SHA-256 of its files in the order of package_files() */
+    char hex[PACKAGE_FILES_MAX][SHA256_HEX];
+    int pid; /* RUNNER: and its start time in clock ticks since boot, which makes the pid unmistakable */
+    uint64_t start_ticks;
+    char digest[SHA256_HEX]; /* START: of the document with the key, so that the same again is known */
+    json_t *nodes;           /* START: [{"node","role","address"}], owned */
+};
+
+/* An event of `kind` now; reason and message may be NULL. */
+void event_init(struct event *ev, enum event_kind kind);
+void event_state(struct event *ev, enum event_kind kind, enum job_state s, const char *reason,
+                 const char *message);
+void event_clear(struct event *ev);
+
+/* The line with its line feed, which the caller frees; NULL without memory. */
+char *event_line(const struct event *ev);
+
+/* Reads a line of the journal, or of a runner (which writes neither seq nor at, and no notes). The line has
+ * no line feed. ERR_CONFIG: not of the form; *out needs no event_clear then. */
+int event_parse_line(struct event *out, const char *line, size_t len, bool from_runner, struct err *e);
+
+/* Checks what the table of fields cannot say: the form of the id, node against role. ERR_CONFIG. */
+int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e);
+json_t *job_spec_json(const struct job_spec *s);
+
+bool is_job_id(const char *text);
+
+const char *package_name(enum package p);
+bool package_parse(enum package *out, const char *name);
+const char *const *package_files(enum package p); /* ends with NULL; the first must be there */
+
+#endif

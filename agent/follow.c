@@ -1,0 +1,184 @@
+#include "agent/follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/artefact.h"
+#include "agent/job_action.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+
+enum { LOG_TAIL_BYTES = 16384, WARNED_LINES = 5, DRAIN_TURNS = JOURNAL_MAX_BYTES / TAIL_TURN_BYTES };
+
+static void bad_line(struct task *t, const char *why)
+{
+    if (t->n_bad_lines++ < WARNED_LINES)
+        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "runner: a line was dropped: %s", why);
+}
+
+static void on_runner_line(void *arg, const char *text, size_t len)
+{
+    struct task *t = arg;
+    struct event *ev = malloc(sizeof *ev);
+    struct err e;
+
+    if (!ev)
+        return;
+    if (event_parse_line(ev, text, len, true, &e) < 0) {
+        bad_line(t, e.text);
+    } else if (ev->kind == EVENT_READY) {
+        if (t->job.state == JOB_PREPARING && t->runner.pid) /* the word of a dead one makes nothing ready */
+            job_enter(t, JOB_READY, "WaitingForNodes", "ready, waits for the other nodes");
+    } else if (ev->kind == EVENT_END) {
+        if (!t->end) {
+            t->end = ev;
+            ev = NULL;
+            if (t->kill_at == 0)
+                t->kill_at = clock_now() + END_GRACE_S;
+        }
+    } else if (t->n_skip > 0) {
+        t->n_skip--;
+    } else if (t->journal.end > JOURNAL_MAX_BYTES) {
+        bad_line(t, "the journal is full");
+    } else if (task_record(t, ev, &e) < 0) {
+        bad_line(t, e.text);
+    }
+    free(ev);
+}
+
+/* Returns whether there may be more. */
+static bool read_lines(struct task *t)
+{
+    size_t n_dropped = t->tail.n_dropped;
+    bool more = t->tail.is_open && tail_read(&t->tail, on_runner_line, t);
+
+    if (t->tail.n_dropped > n_dropped)
+        bad_line(t, "longer than 4 KiB");
+    return more;
+}
+
+void follow_read(struct task *t)
+{
+    if (read_lines(t) && t->tick.on)
+        timer_set(&t->agent->loop, &t->tick, clock_now());
+}
+
+static void on_tail(void *arg, uint32_t events)
+{
+    (void)events;
+    follow_read(arg);
+}
+
+static void drain(struct task *t)
+{
+    for (int turn = 0; turn < DRAIN_TURNS && read_lines(t); turn++)
+        continue;
+}
+
+/* What a dead runner wrote last, as log events. Its bytes are anything: only text is passed on. */
+static void record_last_log_lines(struct task *t)
+{
+    char buf[LOG_TAIL_BYTES + 1];
+    const char *lines[LAST_LOG_LINES + 1];
+    size_t n_lines = 0, n;
+    uint64_t bytes;
+    struct err e;
+    ssize_t got;
+    int fd;
+
+    if (artefact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "node.log", &e) < 0)
+        return;
+    n = bytes < LOG_TAIL_BYTES ? (size_t)bytes : LOG_TAIL_BYTES;
+    got = pread(fd, buf, n, (off_t)(bytes - n));
+    close(fd);
+    if (got <= 0)
+        return;
+    n = (size_t)got;
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if (buf[i] != '\n' && (buf[i] < ' ' || buf[i] > '~'))
+            buf[i] = '?';
+    for (char *p = buf + n; p > buf && n_lines < LAST_LOG_LINES; p--)
+        if (p[-1] == '\n') {
+            p[-1] = '\0';
+            lines[n_lines++] = p;
+        }
+    if (n_lines < LAST_LOG_LINES && n > 0)
+        lines[n_lines++] = buf;
+    while (n_lines > 0) {
+        struct event ev;
+
+        event_init(&ev, EVENT_LOG);
+        snprintf(ev.level, sizeof ev.level, "info");
+        snprintf(ev.text, 1024, "%s", lines[--n_lines]);
+        if (task_record(t, &ev, &e) < 0)
+            return;
+    }
+}
+
+/* The runner is gone and has said what it had to say. */
+void follow_conclude(struct task *t, const char *how)
+{
+    const struct event *end = t->end;
+    bool was_stopped = t->job.state == JOB_STOPPING && (!end || end->state == JOB_CANCELLED);
+    char reason[REASON_MAX], message[MESSAGE_MAX];
+
+    if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {
+        memcpy(reason, was_stopped ? t->job.reason : end->reason, sizeof reason);
+        memcpy(message, was_stopped ? t->job.message : end->message, sizeof message);
+        job_finish(t, was_stopped ? job_end_for(reason) : end->state, reason, message);
+    } else if (end) {
+        job_finish(t, JOB_FAILED, "RunnerDied", "job_runner reported success before it was started");
+    } else {
+        record_last_log_lines(t);
+        job_finish(t, JOB_FAILED, "RunnerDied", how);
+    }
+}
+
+static void on_runner_gone(void *arg, uint32_t events)
+{
+    struct task *t = arg;
+    char how[MESSAGE_MAX];
+
+    (void)events;
+    loop_unwatch(&t->agent->loop, &t->runner_watch);
+    loop_unwatch(&t->agent->loop, &t->tail_watch);
+    runner_reap(&t->runner, how, sizeof how);
+    drain(t);
+    if (!job_state_is_terminal(t->job.state))
+        follow_conclude(t, how);
+}
+
+static int open_events(struct task *t, struct err *e)
+{
+    uint64_t bytes;
+    int fd;
+
+    if (artefact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "events.jsonl", e) < 0)
+        return e->code;
+    return tail_open(&t->tail, fd, e);
+}
+
+/* The end first: it must be noticed even of a runner that has spoilt its file. */
+int follow_start(struct task *t, struct err *e)
+{
+    struct loop *l = &t->agent->loop;
+
+    t->runner_watch = (struct watch){.fd = t->runner.pidfd, .ready = on_runner_gone, .arg = t};
+    if (loop_watch(l, &t->runner_watch, EPOLLIN, e) < 0 || open_events(t, e) < 0)
+        return e->code;
+    t->tail_watch = (struct watch){.fd = t->tail.inotify_fd, .ready = on_tail, .arg = t};
+    return loop_watch(l, &t->tail_watch, EPOLLIN, e);
+}
+
+void follow_past(struct task *t)
+{
+    struct err e;
+
+    if (open_events(t, &e) == 0)
+        drain(t);
+}

@@ -1,0 +1,267 @@
+#include "agent/gate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "shared/suggest.h"
+
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
+
+static const char *const method_names[N_METHODS] = {
+    [METHOD_GET] = "GET", [METHOD_HEAD] = "HEAD",     [METHOD_POST] = "POST",
+    [METHOD_PUT] = "PUT", [METHOD_DELETE] = "DELETE",
+};
+
+static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
+{
+    va_list ap;
+
+    v->problem = p;
+    va_start(ap, fmt);
+    vsnprintf(v->detail, sizeof v->detail, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+/* How often a header is there; *value is the first one's. */
+static size_t header_count(const struct gate_input *in, const char *name, const char **value)
+{
+    size_t n = 0;
+
+    *value = NULL;
+    for (size_t i = 0; i < in->n_headers; i++)
+        if (strcasecmp(in->headers[i].name, name) == 0 && n++ == 0)
+            *value = in->headers[i].value ? in->headers[i].value : "";
+    return n;
+}
+
+static bool target_is_plain(const char *target, const char **query)
+{
+    size_t path;
+
+    *query = NULL;
+    if (!target || strnlen(target, TARGET_MAX + 1) > TARGET_MAX || target[0] != '/' || strstr(target, ".."))
+        return false;
+    path = strspn(target, PLAIN);
+    if (target[path] == '?')
+        *query = target + path + 1;
+    return !target[path] || *query;
+}
+
+static bool query_pair(struct request *rq, const char *pair, size_t len, struct verdict *v)
+{
+    const char *eq = memchr(pair, '=', len);
+    size_t n_key = eq ? (size_t)(eq - pair) : 0, n_value = eq ? len - n_key - 1 : 0;
+    const char *const *keys = rq->route->keys;
+    char key[32];
+    const char *near;
+
+    if (!eq || n_key == 0 || n_key >= sizeof key || n_value == 0 || n_value > QUERY_VALUE_MAX)
+        return refuse(v, BAD_REQUEST, "the query is not key=value");
+    snprintf(key, sizeof key, "%.*s", (int)n_key, pair);
+    for (; *keys; keys++)
+        if (strcmp(*keys, key) == 0)
+            break;
+    if (!*keys) {
+        near = suggest(key, rq->route->keys);
+        return refuse(v, BAD_REQUEST,
+                      near ? "the query's key \"%s\" is unknown; did you mean \"%s\"?"
+                           : "the query's key \"%s\" is unknown here",
+                      key, near);
+    }
+    if (query_get(rq, key))
+        return refuse(v, BAD_REQUEST, "the query has \"%s\" twice", key);
+    rq->query[rq->n_query].key = *keys;
+    memcpy(rq->query[rq->n_query].value, eq + 1, n_value);
+    rq->query[rq->n_query++].value[n_value] = '\0';
+    return true;
+}
+
+static bool query_parse(struct request *rq, const char *query, struct verdict *v)
+{
+    if (strspn(query, PLAIN "&=") != strlen(query))
+        return refuse(v, BAD_REQUEST, "the query holds other characters than A-Z a-z 0-9 / _ . - & =");
+    for (;;) {
+        size_t n = strcspn(query, "&");
+
+        if (!query_pair(rq, query, n, v))
+            return false;
+        if (!query[n])
+            return true;
+        query += n + 1;
+    }
+}
+
+/* GET stands for HEAD too. */
+static bool serves(const struct route *r, enum method m)
+{
+    return r->method == m || (r->method == METHOD_GET && m == METHOD_HEAD);
+}
+
+static bool find_route(struct request *rq, const struct gate_input *in, size_t path_len, struct verdict *v)
+{
+    size_t n_allow;
+    int m = 0;
+
+    while (m < N_METHODS && strcmp(method_names[m], in->method) != 0)
+        m++;
+    for (size_t i = 0; i < n_routes; i++) {
+        if (!route_matches(&routes[i], in->target, path_len, rq))
+            continue;
+        if (m < N_METHODS && serves(&routes[i], (enum method)m)) {
+            rq->route = &routes[i];
+            rq->method = (enum method)m;
+            return true;
+        }
+        n_allow = strlen(v->allow);
+        snprintf(v->allow + n_allow, sizeof v->allow - n_allow, "%s%s%s", n_allow ? ", " : "",
+                 method_names[routes[i].method], routes[i].method == METHOD_GET ? ", HEAD" : "");
+    }
+    if (v->allow[0])
+        return refuse(v, METHOD_NOT_ALLOWED, "this path takes %s", v->allow);
+    return refuse(v, NOT_FOUND, "there is nothing at this path");
+}
+
+/* host, host:port, [v6]:port. *has_port tells whether one is given; false when it is not the agent's. */
+static bool authority_is_ours(const struct gate_rules *rules, const struct gate_input *in, const char *text,
+                              bool *has_port)
+{
+    const char *const *allow = rules->allow_hosts;
+    char host[256], port[8];
+    size_t n = 0;
+
+    if (text[0] == '[') {
+        n = strcspn(++text, "]");
+        if (!text[n] || n >= sizeof host)
+            return false;
+        memcpy(host, text, n);
+        host[n] = '\0';
+        text += n + 1;
+    } else {
+        n = strcspn(text, ":");
+        if (n >= sizeof host)
+            return false;
+        memcpy(host, text, n);
+        host[n] = '\0';
+        text += n;
+    }
+    snprintf(port, sizeof port, "%d", rules->port);
+    *has_port = text[0] == ':';
+    if (*has_port ? strcmp(text + 1, port) != 0 : text[0] != '\0')
+        return false;
+    if (strcasecmp(host, "localhost") == 0 || strcasecmp(host, rules->bound_host) == 0)
+        return true;
+    /* A literal address that this very connection reached cannot be a name that somebody points here. */
+    if (in->local_host && strcasecmp(host, in->local_host) == 0)
+        return true;
+    for (; *allow; allow++)
+        if (strcasecmp(*allow, host) == 0)
+            return true;
+    return false;
+}
+
+static bool check_host(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
+{
+    const char *host;
+    bool has_port;
+
+    if (header_count(in, "Host", &host) != 1)
+        return refuse(v, BAD_REQUEST, "exactly one Host header is needed");
+    if (authority_is_ours(rules, in, host, &has_port))
+        return true;
+    snprintf(v->hint, sizeof v->hint, "Start the agent with --allow-host NAME if it is known by that name.");
+    return refuse(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
+}
+
+static bool check_origin(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
+{
+    static const char http[] = "http://";
+    const char *origin, *site;
+    bool has_port;
+    size_t n = header_count(in, "Origin", &origin);
+
+    if (n > 0 && (n != 1 || strncmp(origin, http, sizeof http - 1) != 0 ||
+                  !authority_is_ours(rules, in, origin + sizeof http - 1, &has_port) || !has_port))
+        return refuse(v, FORBIDDEN, "requests of other web pages are refused (Origin)");
+    n = header_count(in, "Sec-Fetch-Site", &site);
+    if (n > 0 && (n != 1 || (strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)))
+        return refuse(v, FORBIDDEN, "requests of other web pages are refused (Sec-Fetch-Site)");
+    return true;
+}
+
+static bool check_token(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                        struct verdict *v)
+{
+    static const char bearer[] = "Bearer ";
+    const char *value;
+    size_t n = header_count(in, "Authorization", &value);
+
+    rq->is_authorised = !rules->token || (n == 1 && strncasecmp(value, bearer, sizeof bearer - 1) == 0 &&
+                                          token_is(rules->token, value + sizeof bearer - 1));
+    if (rq->is_authorised || (rq->route->flags & ROUTE_PUBLIC) ||
+        ((rq->route->flags & ROUTE_LOCAL_PUBLIC) && in->is_loopback))
+        return true;
+    snprintf(v->hint, sizeof v->hint,
+             "Send the token of the agent's token file: Authorization: Bearer TOKEN");
+    return refuse(v, UNAUTHORIZED, n ? "the token is not this agent's" : "a token is needed");
+}
+
+static bool media_type_is_ours(const char *type)
+{
+    size_t n = strcspn(type, "; \t");
+
+    return (n == 16 && strncasecmp(type, "application/json", n) == 0) ||
+           (n == 24 && strncasecmp(type, "application/octet-stream", n) == 0);
+}
+
+static bool check_body(const struct gate_input *in, const struct request *rq, struct verdict *v)
+{
+    const struct route *r = rq->route;
+    const char *length, *type, *unused;
+    size_t n = header_count(in, "Content-Length", &length);
+
+    if (header_count(in, "Transfer-Encoding", &unused) > 0)
+        return refuse(v, BAD_REQUEST, "Transfer-Encoding is not taken: send a Content-Length");
+    if (n == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
+        return true;
+    if (n == 0)
+        return refuse(v, LENGTH_REQUIRED, "a Content-Length is needed");
+    if (n > 1 || !length[0] || strlen(length) > 18 || strspn(length, "0123456789") != strlen(length))
+        return refuse(v, BAD_REQUEST, "exactly one Content-Length in decimal digits is needed");
+    v->body_bytes = strtoull(length, NULL, 10);
+    if (v->body_bytes == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
+        return true;
+    if (r->max_body > 0 && (header_count(in, "Content-Type", &type) != 1 || !media_type_is_ours(type)))
+        return refuse(v, UNSUPPORTED_MEDIA_TYPE,
+                      "a Content-Type of application/json or application/octet-stream is needed");
+    if (v->body_bytes > r->max_body)
+        return refuse(v, TOO_LARGE, "%llu bytes, at most %llu are taken here",
+                      (unsigned long long)v->body_bytes, (unsigned long long)r->max_body);
+    if (v->body_bytes > in->disk_free)
+        return refuse(v, DISK_FULL, "%llu bytes, and %llu are free on the agent's disk",
+                      (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free);
+    return true;
+}
+
+bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                struct verdict *v)
+{
+    const char *query, *accept;
+
+    *rq = (struct request){0};
+    *v = (struct verdict){0};
+    if (!target_is_plain(in->target, &query))
+        return refuse(v, NOT_FOUND, "there is nothing at this path");
+    if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
+        (query && !query_parse(rq, query, v)) || !check_host(rules, in, v) || !check_origin(rules, in, v) ||
+        !check_token(rules, in, rq, v) || !check_body(in, rq, v))
+        return false;
+    header_count(in, "Accept", &accept);
+    rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");
+    return true;
+}

@@ -1,0 +1,41 @@
+/* gate -- the checks every request passes before a byte of its body is read: docs/protocol.md 1.1, in its
+ * order. A pure function of the head of the request. The server library is lenient with heads (two lengths,
+ * two hosts, none); what is let through here is what the handlers may rely on. */
+#ifndef PSGD_GATE_H
+#define PSGD_GATE_H
+
+#include "agent/routes.h"
+#include "agent/token.h"
+
+struct header {
+    const char *name, *value;
+};
+
+struct gate_rules {
+    const char *bound_host; /* "127.0.0.1", "::1" */
+    int port;
+    const char *const *allow_hosts; /* ends with NULL */
+    const struct token *token;      /* NULL: none is asked for */
+};
+
+struct gate_input {
+    const char *method, *target; /* as they came; a target may be NULL when it could not be read */
+    const struct header *headers;
+    size_t n_headers;
+    const char *local_host; /* the address the connection came in at; NULL: not known */
+    bool is_loopback;       /* the other end is a loopback address */
+    uint64_t disk_free;     /* bytes that uploads may use */
+};
+
+struct verdict {
+    enum problem problem; /* PROBLEM_NONE: let in, and `rq` is filled */
+    char detail[320], hint[128];
+    char allow[40];      /* METHOD_NOT_ALLOWED */
+    uint64_t body_bytes; /* Content-Length */
+};
+
+/* True: let in. */
+bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                struct verdict *v);
+
+#endif

@@ -1,0 +1,127 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+
+enum { DISK_RESERVE = 64 << 20 };
+
+/* One agent to a folder: two would number the same journal. */
+static int lock_folder(struct agent *a, struct err *e)
+{
+    char path[PATH_MAX], pid[16] = "";
+    ssize_t n;
+
+    if (file_join(path, sizeof path, a->opt.dir, "lock", e) < 0)
+        return e->code;
+    a->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (a->lock_fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (flock(a->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+        n = errno == EWOULDBLOCK ? pread(a->lock_fd, pid, sizeof pid - 1, 0) : -1;
+        if (n < 0)
+            return err_errno(e, ERR_IO, "%s", path);
+        err_set(e, ERR_CONFLICT, "another agent (process %.*s) works in %s", (int)strcspn(pid, "\n"), pid,
+                a->opt.dir);
+        return err_hint(e, "Stop it, or choose another folder with --dir.");
+    }
+    snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(a->lock_fd, 0) < 0 || pwrite(a->lock_fd, pid, strlen(pid), 0) < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    return 0;
+}
+
+static int load_id(struct agent *a, struct err *e)
+{
+    char path[PATH_MAX], *text;
+    uint8_t raw[6];
+    size_t len;
+    int rc;
+
+    if (file_join(path, sizeof path, a->opt.dir, "id", e) < 0)
+        return e->code;
+    rc = file_read(&text, &len, path, 64, e);
+    if (rc == ERR_NOT_FOUND) {
+        memcpy(a->id, "a-", 2);
+        random_bytes(raw, sizeof raw);
+        hex_encode(a->id + 2, raw, sizeof raw);
+        return file_write(path, a->id, strlen(a->id), 0600, e);
+    }
+    if (rc < 0)
+        return rc;
+    snprintf(a->id, sizeof a->id, "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
+    return 0;
+}
+
+/* Runners are started in folders of their own, where a relative path would mean another place. */
+static int make_absolute(struct agent *a, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (!realpath(a->opt.dir, path))
+        return err_errno(e, ERR_IO, "%s", a->opt.dir);
+    if (strlen(path) >= sizeof a->opt.dir)
+        return err_set(e, ERR_CONFIG, "%s: path too long", path);
+    memcpy(a->opt.dir, path, strlen(path) + 1);
+    return 0;
+}
+
+int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
+{
+    char path[PATH_MAX];
+
+    *a = (struct agent){.opt = *opt, .dir_fd = -1, .lock_fd = -1};
+    a->since_wall = clock_wall();
+    a->since = clock_now();
+    if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || lock_folder(a, e) < 0 ||
+        load_id(a, e) < 0 || loop_open(&a->loop, e) < 0)
+        goto fail;
+    a->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (a->dir_fd < 0) {
+        err_errno(e, ERR_IO, "%s", opt->dir);
+        goto fail;
+    }
+    if (!a->opt.token_file[0] &&
+        file_join(a->opt.token_file, sizeof a->opt.token_file, a->opt.dir, "token", e) < 0)
+        goto fail;
+    if (!opt->no_token && token_load(&a->token, a->opt.token_file, !opt->token_file[0], e) < 0)
+        goto fail;
+    if (file_join(path, sizeof path, a->opt.dir, "blobs", e) < 0 ||
+        blob_store_open(&a->blobs, path, (uint64_t)opt->blob_limit_gib << 30, e) < 0)
+        goto fail;
+    return 0;
+fail:
+    agent_close(a);
+    return e->code;
+}
+
+void agent_close(struct agent *a)
+{
+    task_close_all(a);
+    blob_store_close(&a->blobs);
+    loop_close(&a->loop);
+    if (a->dir_fd >= 0)
+        close(a->dir_fd);
+    if (a->lock_fd >= 0)
+        close(a->lock_fd);
+    *a = (struct agent){.dir_fd = -1, .lock_fd = -1};
+}
+
+uint64_t agent_disk_free(const struct agent *a)
+{
+    struct statvfs v;
+    uint64_t free_bytes;
+
+    if (fstatvfs(a->dir_fd, &v) < 0)
+        return 0;
+    free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
+    return free_bytes > DISK_RESERVE ? free_bytes - DISK_RESERVE : 0;
+}

@@ -1,0 +1,168 @@
+#include "agent/job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void job_init(struct job *j)
+{
+    *j = (struct job){.loss = NAN, .accuracy = NAN, .eval_loss = NAN, .eval_accuracy = NAN};
+}
+
+void job_clear(struct job *j)
+{
+    json_decref(j->nodes);
+    job_init(j);
+}
+
+/* A state may repeat with another reason; a terminal one is final. */
+static int apply_state(struct job *j, const struct event *ev, struct err *e)
+{
+    bool repeats = ev->state == j->state && !job_state_is_terminal(j->state);
+
+    if (!repeats && !job_state_may_follow(j->state, ev->state))
+        return err_set(e, ERR_CONFLICT, "%s is %s, %s cannot follow", j->spec.id, job_state_name(j->state),
+                       job_state_name(ev->state));
+    if (ev->state == JOB_RUNNING && j->started_at == 0)
+        j->started_at = ev->at;
+    if (job_state_is_terminal(ev->state))
+        j->finished_at = ev->at;
+    j->state = ev->state;
+    memcpy(j->reason, ev->reason, sizeof j->reason);
+    memcpy(j->message, ev->message, sizeof j->message);
+    return 0;
+}
+
+static int apply_progress(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)e;
+    j->epoch = ev->epoch;
+    j->epochs = ev->epochs;
+    j->step = ev->step;
+    j->steps = ev->steps;
+    j->loss = ev->loss;
+    j->accuracy = ev->accuracy;
+    j->sent_bytes = ev->sent_bytes;
+    j->recv_bytes = ev->recv_bytes;
+    j->n_copied++;
+    return 0;
+}
+
+static int apply_eval(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)e;
+    j->eval_loss = ev->loss;
+    j->eval_accuracy = ev->accuracy;
+    j->n_copied++;
+    return 0;
+}
+
+static int apply_log(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)ev;
+    (void)e;
+    j->n_copied++;
+    return 0;
+}
+
+static int apply_ready(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)ev;
+    return err_set(e, ERR_CONFLICT, "%s: \"ready\" is the runner's word, not an event", j->spec.id);
+}
+
+static int apply_reserve(struct job *j, const struct event *ev, struct err *e)
+{
+    if (j->spec.id[0])
+        return err_set(e, ERR_CONFLICT, "%s is reserved twice", j->spec.id);
+    j->spec = ev->spec;
+    j->created_at = ev->at;
+    return 0;
+}
+
+static int apply_socket(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)e;
+    j->data_port = ev->data_port;
+    return 0;
+}
+
+static int apply_package(struct job *j, const struct event *ev, struct err *e)
+{
+    enum package p;
+
+    if (!package_parse(&p, ev->package))
+        return err_set(e, ERR_CONFLICT, "%s: no package \"%s\"", j->spec.id, ev->package);
+    if (j->state != JOB_PENDING && j->state != JOB_PREPARING)
+        return err_set(e, ERR_CONFLICT, "%s is %s and takes no package", j->spec.id,
+                       job_state_name(j->state));
+    j->packages[p].here = true;
+    memcpy(j->packages[p].hex, ev->hex, sizeof ev->hex);
+    return 0;
+}
+
+static int apply_runner(struct job *j, const struct event *ev, struct err *e)
+{
+    if (j->pid || j->state != JOB_PREPARING)
+        return err_set(e, ERR_CONFLICT, "%s is %s and takes no runner", j->spec.id, job_state_name(j->state));
+    j->pid = ev->pid;
+    j->start_ticks = ev->start_ticks;
+    return 0;
+}
+
+static int apply_start(struct job *j, const struct event *ev, struct err *e)
+{
+    if (j->state != JOB_READY)
+        return err_set(e, ERR_CONFLICT, "%s is %s, not ready", j->spec.id, job_state_name(j->state));
+    memcpy(j->digest, ev->digest, sizeof j->digest);
+    json_decref(j->nodes);
+    j->nodes = json_incref(ev->nodes);
+    return 0;
+}
+
+typedef int apply_fn(struct job *, const struct event *, struct err *);
+
+static apply_fn *const apply[N_EVENT_KINDS] = {
+    [EVENT_STATE] = apply_state,    [EVENT_PROGRESS] = apply_progress, [EVENT_EVAL] = apply_eval,
+    [EVENT_LOG] = apply_log,        [EVENT_END] = apply_state,         [EVENT_READY] = apply_ready,
+    [NOTE_RESERVE] = apply_reserve, [NOTE_SOCKET] = apply_socket,      [NOTE_PACKAGE] = apply_package,
+    [NOTE_RUNNER] = apply_runner,   [NOTE_START] = apply_start,
+};
+
+int job_apply(struct job *j, const struct event *ev, struct err *e)
+{
+    bool is_note = ev->kind >= NOTE_RESERVE;
+
+    if (!is_note && ev->seq != j->last_seq + 1)
+        return err_set(e, ERR_CONFLICT, "%s: event %llu after %llu", j->spec.id, (unsigned long long)ev->seq,
+                       (unsigned long long)j->last_seq);
+    if (!j->spec.id[0] && ev->kind != NOTE_RESERVE)
+        return err_set(e, ERR_CONFLICT, "an event before the reservation");
+    if (job_state_is_terminal(j->state))
+        return err_set(e, ERR_CONFLICT, "%s is %s: nothing can follow", j->spec.id, job_state_name(j->state));
+    if (apply[ev->kind](j, ev, e) < 0)
+        return e->code;
+    if (!is_note)
+        j->last_seq = ev->seq;
+    return 0;
+}
+
+bool job_lacks(const struct job *j, enum package p)
+{
+    if (p == PACKAGE_DATA && strcmp(j->spec.role, "server") == 0)
+        return false;
+    return !j->packages[p].here;
+}
+
+bool job_is_complete(const struct job *j)
+{
+    for (int p = 0; p < N_PACKAGES; p++)
+        if (job_lacks(j, (enum package)p))
+            return false;
+    return true;
+}
+
+bool job_is_active(const struct job *j)
+{
+    return j->state != JOB_PENDING && !job_state_is_terminal(j->state);
+}

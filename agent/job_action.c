@@ -1,0 +1,326 @@
+#include "agent/job_action.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/follow.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+
+enum { TICK_S = 1 };
+
+/* Somebody wanted these jobs to end; for any other reason a job that is stopped has failed. */
+static const char *const reasons_to_cancel[] = {"UserCancelled", "LeaseExpired", "AgentStopped"};
+
+enum job_state job_end_for(const char *reason)
+{
+    for (size_t i = 0; i < sizeof reasons_to_cancel / sizeof reasons_to_cancel[0]; i++)
+        if (strcmp(reasons_to_cancel[i], reason) == 0)
+            return JOB_CANCELLED;
+    return JOB_FAILED;
+}
+
+static void warn(const struct task *t, const char *area, const struct err *e)
+{
+    log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "%s: %s", area, e->text);
+}
+
+void job_release(struct task *t)
+{
+    struct loop *l = &t->agent->loop;
+
+    timer_cancel(l, &t->tick);
+    loop_unwatch(l, &t->runner_watch);
+    loop_unwatch(l, &t->tail_watch);
+    tail_close(&t->tail);
+    runner_clear(&t->runner);
+    if (t->data_fd >= 0)
+        close(t->data_fd);
+    t->data_fd = -1;
+    free(t->end);
+    t->end = NULL;
+}
+
+void job_finish(struct task *t, enum job_state s, const char *reason, const char *message)
+{
+    struct event ev;
+    struct err e;
+
+    event_state(&ev, EVENT_END, s, reason, message);
+    if (task_record(t, &ev, &e) < 0)
+        warn(t, "end", &e);
+    job_release(t);
+    job_schedule(t->agent);
+}
+
+static int enter(struct task *t, enum job_state s, const char *reason, const char *message, struct err *e)
+{
+    struct event ev;
+
+    event_state(&ev, EVENT_STATE, s, reason, message);
+    return task_record(t, &ev, e);
+}
+
+/* What does not fit its state any more, or a disk that takes nothing, ends the job. */
+void job_enter(struct task *t, enum job_state s, const char *reason, const char *message)
+{
+    struct err e;
+
+    if (enter(t, s, reason, message, &e) < 0)
+        job_stop(t, e.code == ERR_NOSPACE ? "DiskFull" : "Internal", e.text, 0);
+}
+
+static void check_limits(struct task *t, double now)
+{
+    bool is_started = t->job.digest[0];
+
+    if (t->job.state == JOB_STOPPING)
+        return;
+    if (!is_started && t->n_streams == 0 && now > t->lease_at)
+        job_stop(t, "LeaseExpired", "no sign of the submitter for 120 s", STOP_GRACE_S);
+    else if (is_started && now > t->limit_at)
+        job_stop(t, "TimeLimit", "the job's time limit is over", STOP_GRACE_S);
+}
+
+static void on_tick(void *arg)
+{
+    struct task *t = arg;
+    double now = clock_now();
+
+    timer_set(&t->agent->loop, &t->tick, now + TICK_S);
+    follow_read(t); /* for file systems that do not tell of changes */
+    if (!job_state_is_terminal(t->job.state))
+        check_limits(t, now);
+    if (!job_state_is_terminal(t->job.state) && t->kill_at > 0 && now > t->kill_at)
+        runner_signal(&t->runner, SIGKILL);
+}
+
+/* An empty file, so that it can be followed from the first byte. */
+static int make_events_file(const struct task *t, struct err *e)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/run/events.jsonl", t->dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    close(fd);
+    return 0;
+}
+
+static int tell_job(struct task *t, struct err *e)
+{
+    const struct job_spec *s = &t->job.spec;
+    char line[256];
+    int n = snprintf(line, sizeof line, "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\"}\n",
+                     s->id, s->attempt, s->node, s->role);
+
+    return runner_tell(&t->runner, line, (size_t)n, e);
+}
+
+static int spawn(struct task *t, struct err *e)
+{
+    char run_dir[PATH_MAX];
+    struct runner_plan plan = {.exe = t->agent->runner_exe, .run_dir = run_dir, .data_fd = t->data_fd};
+    struct event note;
+
+    snprintf(run_dir, sizeof run_dir, "%s/run", t->dir);
+    if (make_events_file(t, e) < 0 || runner_fork(&t->runner, &plan, e) < 0)
+        return e->code;
+    event_init(&note, NOTE_RUNNER);
+    note.pid = t->runner.pid;
+    note.start_ticks = t->runner.start_ticks;
+    if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0 || tell_job(t, e) < 0 ||
+        runner_go(&t->runner, plan.exe, e) < 0)
+        return e->code;
+    /* From here on only the runner listens: when it dies, its peers are refused and know. */
+    close(t->data_fd);
+    t->data_fd = -1;
+    return 0;
+}
+
+void job_advance(struct task *t)
+{
+    struct err e;
+
+    if (t->job.state != JOB_PREPARING || t->runner.pid || !job_is_complete(&t->job))
+        return;
+    job_enter(t, JOB_PREPARING, "LoadingPackages", "job_runner loads the packages");
+    if (t->job.state == JOB_PREPARING && spawn(t, &e) < 0) {
+        loop_unwatch(&t->agent->loop, &t->runner_watch);
+        if (t->runner.pid) {
+            char how[MESSAGE_MAX];
+
+            runner_reap(&t->runner, how, sizeof how);
+        }
+        err_at(&e, "job_runner cannot be started");
+        job_finish(t, JOB_FAILED, "Internal", e.text);
+    }
+}
+
+static int bind_data_socket(struct task *t, struct err *e)
+{
+    struct sockaddr_storage at = t->agent->bound;
+    socklen_t len = t->agent->bound_len;
+    struct event note;
+
+    if (at.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&at)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)&at)->sin_port = 0;
+    t->data_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (t->data_fd < 0 || bind(t->data_fd, (struct sockaddr *)&at, len) < 0 ||
+        listen(t->data_fd, SOMAXCONN) < 0 || getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)
+        return err_errno(e, ERR_IO, "data socket on %s", t->agent->host);
+    event_init(&note, NOTE_SOCKET);
+    note.data_port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                                    : ((struct sockaddr_in *)&at)->sin_port);
+    return task_record(t, &note, e);
+}
+
+/* A slot is free and is this job's. */
+static void promote(struct task *t)
+{
+    struct err e;
+
+    job_touch(t);
+    if (bind_data_socket(t, &e) < 0 ||
+        enter(t, JOB_PREPARING, "WaitingForPackages", "waits for its packages", &e) < 0)
+        job_finish(t, JOB_FAILED, e.code == ERR_NOSPACE ? "DiskFull" : "Internal", e.text);
+    else
+        job_advance(t);
+}
+
+void job_schedule(struct agent *a)
+{
+    struct task *t = a->first;
+
+    if (a->is_draining)
+        return;
+    /* From the top again after each: a promotion may end at once, and then the slot is free again. */
+    while (t && task_count(a, job_is_active) < N_SLOTS) {
+        if (job_is_pending(&t->job)) {
+            if (!t->tick.on) {
+                t->tick = (struct timer){.due = on_tick, .arg = t};
+                timer_set(&a->loop, &t->tick, clock_now() + TICK_S);
+            }
+            promote(t);
+            t = a->first;
+        } else {
+            t = t->next;
+        }
+    }
+    for (t = a->first; t; t = t->next)
+        if (job_is_pending(&t->job) && !t->tick.on) {
+            job_touch(t);
+            t->tick = (struct timer){.due = on_tick, .arg = t};
+            timer_set(&a->loop, &t->tick, clock_now() + TICK_S);
+            job_enter(t, JOB_PENDING, "AgentBusy", "waits in the queue for the agent's slot");
+        }
+}
+
+int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e)
+{
+    struct event ev;
+
+    if (t->job.state != JOB_READY)
+        return err_set(e, ERR_CONFLICT, "%s is %s, not ready", t->job.spec.id, job_state_name(t->job.state));
+    if (runner_tell(&t->runner, line, strlen(line), e) < 0)
+        return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
+    event_init(&ev, NOTE_START);
+    snprintf(ev.digest, sizeof ev.digest, "%s", digest);
+    ev.nodes = nodes;
+    if (task_record(t, &ev, e) < 0 || enter(t, JOB_RUNNING, "", "started", e) < 0) {
+        job_stop(t, e->code == ERR_NOSPACE ? "DiskFull" : "Internal", e->text, STOP_GRACE_S);
+        return e->code;
+    }
+    t->limit_at = clock_now() + t->job.spec.time_limit_s;
+    return 0;
+}
+
+void job_stop(struct task *t, const char *reason, const char *message, double grace_s)
+{
+    double kill_at = clock_now() + grace_s;
+    struct err e;
+
+    if (job_state_is_terminal(t->job.state))
+        return;
+    if (!t->runner.pid) {
+        job_finish(t, job_end_for(reason), reason, message);
+        return;
+    }
+    if (t->job.state != JOB_STOPPING && enter(t, JOB_STOPPING, reason, message, &e) < 0)
+        warn(t, "stop", &e);
+    runner_signal(&t->runner, SIGTERM);
+    if (t->kill_at == 0 || kill_at < t->kill_at)
+        t->kill_at = kill_at;
+    timer_set(&t->agent->loop, &t->tick, grace_s < TICK_S ? kill_at + 1e-3 : clock_now() + TICK_S);
+}
+
+void job_touch(struct task *t)
+{
+    t->lease_at = clock_now() + LEASE_S;
+}
+
+void job_stream_opened(struct task *t)
+{
+    t->n_streams++;
+}
+
+void job_stream_closed(struct task *t)
+{
+    if (t->n_streams > 0)
+        t->n_streams--;
+    if (t->n_streams > 0 || t->job.digest[0])
+        return;
+    job_stop(t, "LeaseExpired", "the submitter went away before the start", STOP_GRACE_S);
+}
+
+/* Takes up a runner that went on while there was no agent. */
+static void adopt(struct task *t)
+{
+    struct job *j = &t->job;
+    double left = j->spec.time_limit_s - (clock_wall() - j->started_at);
+    struct err e;
+
+    t->n_skip = j->n_copied;
+    if (runner_adopt(&t->runner, j->pid, j->start_ticks, &e) < 0) {
+        follow_past(t);
+        follow_conclude(t, "job_runner ended while the agent was away; how is not known");
+        return;
+    }
+    log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d goes on, adopted", j->pid);
+    t->limit_at = clock_now() + left;
+    t->tick = (struct timer){.due = on_tick, .arg = t};
+    timer_set(&t->agent->loop, &t->tick, clock_now());
+    if (follow_start(t, &e) < 0)
+        job_stop(t, "Internal", e.text, STOP_GRACE_S);
+    else if (j->state == JOB_STOPPING)
+        job_stop(t, j->reason, j->message, STOP_GRACE_S);
+}
+
+void job_restore(struct task *t)
+{
+    struct err e;
+
+    if (t->job.state == JOB_RUNNING || t->job.state == JOB_STOPPING) {
+        adopt(t);
+        return;
+    }
+    /* Before the start a runner ends with its agent; this one may be on its way. */
+    if (t->job.pid && runner_adopt(&t->runner, t->job.pid, t->job.start_ticks, &e) == 0) {
+        struct pollfd gone = {.fd = t->runner.pidfd, .events = POLLIN};
+
+        runner_signal(&t->runner, SIGKILL);
+        poll(&gone, 1, 2000);
+    }
+    job_finish(t, JOB_FAILED, "AgentRestarted", "the agent was restarted before the job was");
+}

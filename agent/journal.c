@@ -1,0 +1,196 @@
+#include "agent/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+
+static const char event_head[] = "{\"seq\":";
+
+static int count_event(struct journal *j, off_t at, struct err *e)
+{
+    if (j->n_events % JOURNAL_MARK_EVERY == 0) {
+        if (j->n_marks == j->marks_size) {
+            size_t size = j->marks_size ? 2 * j->marks_size : 16;
+            off_t *more = realloc(j->marks, size * sizeof *more);
+
+            if (!more)
+                return err_set(e, ERR_NOMEM, "no memory for the journal's marks");
+            j->marks = more;
+            j->marks_size = size;
+        }
+        j->marks[j->n_marks++] = at;
+    }
+    j->n_events++;
+    return 0;
+}
+
+/* Hands every good line over; returns where the last one ends, or less than 0 without memory. */
+static off_t replay_lines(struct journal *j, const char *text, size_t len, journal_replay *replay, void *arg,
+                          struct err *e)
+{
+    struct event *ev = malloc(sizeof *ev);
+    size_t at = 0;
+
+    if (!ev)
+        return err_set(e, ERR_NOMEM, "no memory to read a journal");
+    while (at < len) {
+        const char *line = text + at;
+        const char *lf = memchr(line, '\n', len - at);
+        bool is_event;
+        struct err why;
+
+        if (!lf || event_parse_line(ev, line, (size_t)(lf - line), false, &why) < 0)
+            break;
+        is_event = ev->kind < NOTE_RESERVE;
+        if ((is_event && ev->seq != j->n_events + 1) || replay(arg, ev, &why) < 0) {
+            event_clear(ev);
+            break;
+        }
+        event_clear(ev);
+        if (is_event && count_event(j, (off_t)at, e) < 0) {
+            free(ev);
+            return e->code;
+        }
+        at += (size_t)(lf - line) + 1;
+    }
+    free(ev);
+    return (off_t)at;
+}
+
+int journal_open(struct journal *j, const char *path, journal_replay *replay, void *arg, off_t *cut,
+                 struct err *e)
+{
+    struct stat st;
+    char *text = NULL;
+
+    *j = (struct journal){.fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600)};
+    if (j->fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    j->is_open = true;
+    *cut = 0;
+    if (fstat(j->fd, &st) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        goto fail;
+    }
+    if (st.st_size > 0) {
+        text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, j->fd, 0);
+        if (text == MAP_FAILED) {
+            err_errno(e, ERR_IO, "%s", path);
+            goto fail;
+        }
+        j->end = replay_lines(j, text, (size_t)st.st_size, replay, arg, e);
+        munmap(text, (size_t)st.st_size);
+        if (j->end < 0)
+            goto fail;
+    }
+    *cut = st.st_size - j->end;
+    if (*cut > 0 && (ftruncate(j->fd, j->end) < 0 || fdatasync(j->fd) < 0)) {
+        err_errno(e, ERR_IO, "%s", path);
+        goto fail;
+    }
+    return 0;
+fail:
+    journal_close(j);
+    return e->code;
+}
+
+void journal_close(struct journal *j)
+{
+    if (j->is_open)
+        close(j->fd);
+    free(j->marks);
+    *j = (struct journal){0};
+}
+
+int journal_append(struct journal *j, const struct event *ev, bool sync, struct err *e)
+{
+    char *line = event_line(ev);
+    size_t len;
+
+    if (!line)
+        return err_set(e, ERR_NOMEM, "no memory for an event");
+    len = strlen(line);
+    if (file_write_all(j->fd, line, len, "journal", e) < 0)
+        goto fail;
+    if (sync && fdatasync(j->fd) < 0) {
+        err_errno(e, ERR_IO, "journal");
+        goto fail;
+    }
+    if (ev->kind < NOTE_RESERVE && count_event(j, j->end, e) < 0)
+        goto fail;
+    free(line);
+    j->end += (off_t)len;
+    return 0;
+fail:
+    free(line);
+    /* Half a line would make the next one unreadable. */
+    if (ftruncate(j->fd, j->end) < 0)
+        return err_errno(e, ERR_IO, "journal");
+    return e->code;
+}
+
+static size_t read_at(const struct journal *j, off_t at, char *buf, size_t size)
+{
+    off_t left = j->end - at;
+    ssize_t n;
+
+    if (left <= 0)
+        return 0;
+    if ((off_t)size > left)
+        size = (size_t)left;
+    do
+        n = pread(j->fd, buf, size, at);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? 0 : (size_t)n;
+}
+
+bool journal_next(const struct journal *j, off_t *at, char line[EVENT_LINE_MAX + 1], size_t *len)
+{
+    bool in_note = false;
+    size_t n;
+
+    while ((n = read_at(j, *at, line, EVENT_LINE_MAX)) > 0) {
+        const char *lf = memchr(line, '\n', n);
+
+        if (!in_note &&
+            strncmp(line, event_head, n < sizeof event_head - 1 ? n : sizeof event_head - 1) == 0) {
+            if (!lf)
+                return false; /* no event is that long: a line still being written by nobody */
+            *len = (size_t)(lf - line);
+            line[*len] = '\0';
+            *at += (off_t)*len + 1;
+            return true;
+        }
+        in_note = !lf;
+        *at += lf ? lf - line + 1 : (off_t)n;
+    }
+    return false;
+}
+
+off_t journal_seek(const struct journal *j, uint64_t after)
+{
+    char line[EVENT_LINE_MAX + 1];
+    size_t mark, len;
+    off_t at, next;
+    uint64_t seq;
+
+    if (after >= j->n_events)
+        return j->end;
+    mark = (size_t)(after / JOURNAL_MARK_EVERY);
+    seq = (uint64_t)mark * JOURNAL_MARK_EVERY + 1;
+    at = j->marks[mark];
+    for (; seq <= after; seq++) {
+        next = at;
+        if (!journal_next(j, &next, line, &len))
+            break;
+        at = next;
+    }
+    return at;
+}

@@ -1,0 +1,99 @@
+#include "agent/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool address_is_loopback(const struct sockaddr *a)
+{
+    if (a->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+    if (a->sa_family == AF_INET6) {
+        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+
+        return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+    }
+    return false;
+}
+
+void address_host(char *out, size_t size, const struct sockaddr *a)
+{
+    const void *bytes = a->sa_family == AF_INET
+                            ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
+                            : (const void *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+
+    if ((a->sa_family != AF_INET && a->sa_family != AF_INET6) ||
+        !inet_ntop(a->sa_family, bytes, out, (socklen_t)size))
+        out[0] = '\0';
+}
+
+static int may_listen(const struct listener *l, const struct agent_options *opt, struct err *e)
+{
+    if (address_is_loopback((const struct sockaddr *)&l->at) || (opt->insecure_no_tls && !opt->no_token))
+        return 0;
+    if (opt->no_token) {
+        err_set(e, ERR_AUTH,
+                "--no-token goes with loopback addresses only: on %s anybody could run code here", l->host);
+        return err_hint(e, "Leave --no-token out.");
+    }
+    err_set(e, ERR_AUTH,
+            "%s is not a loopback address, and the agent does not speak TLS: its token could be read "
+            "on the way",
+            l->host);
+    return err_hint(
+        e, "Reach it through ssh -L or a VPN on 127.0.0.1, or say --insecure-no-tls in a network where "
+           "nobody listens.");
+}
+
+static int bind_and_listen(struct listener *l, struct err *e)
+{
+    int on = 1;
+
+    l->fd = socket(l->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0)
+        return err_errno(e, ERR_IO, "socket");
+    setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(l->fd, (struct sockaddr *)&l->at, l->len) < 0 || listen(l->fd, SOMAXCONN) < 0) {
+        bool in_use = errno == EADDRINUSE;
+
+        err_errno(e, ERR_IO, "cannot listen on %s port %d", l->host, l->port);
+        if (in_use)
+            err_hint(e,
+                     "Another program, perhaps another agent, has port %d: stop it, or choose another with "
+                     "--port.",
+                     l->port);
+        close(l->fd);
+        return e->code;
+    }
+    return 0;
+}
+
+int listener_open(struct listener *out, const struct agent_options *opt, struct err *e)
+{
+    struct addrinfo want = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct listener l = {.port = opt->port};
+    struct addrinfo *found = NULL;
+    char port[8];
+    int rc;
+
+    snprintf(port, sizeof port, "%d", opt->port);
+    rc = getaddrinfo(opt->bind, port, &want, &found);
+    if (rc != 0)
+        return err_set(e, ERR_USAGE, "--bind %s: %s", opt->bind, gai_strerror(rc));
+    memcpy(&l.at, found->ai_addr, found->ai_addrlen);
+    l.len = found->ai_addrlen;
+    freeaddrinfo(found);
+    address_host(l.host, sizeof l.host, (struct sockaddr *)&l.at);
+    if (may_listen(&l, opt, e) < 0 || bind_and_listen(&l, e) < 0)
+        return e->code;
+    getsockname(l.fd, (struct sockaddr *)&l.at, &l.len);
+    l.port = ntohs(l.at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&l.at)->sin6_port
+                                              : ((struct sockaddr_in *)&l.at)->sin_port);
+    snprintf(l.address, sizeof l.address, l.at.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", l.host, l.port);
+    *out = l;
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* listen -- where the agent listens, and whether it may. */
+#ifndef PSGD_LISTEN_H
+#define PSGD_LISTEN_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "agent/options.h"
+
+struct listener {
+    int fd;
+    struct sockaddr_storage at;
+    socklen_t len;
+    int port;
+    char host[64];    /* "127.0.0.1", "::1" */
+    char address[80]; /* "127.0.0.1:15387", "[::1]:15387" */
+};
+
+/* Whether only this machine can be, or be reached through, this address. */
+bool address_is_loopback(const struct sockaddr *a);
+
+/* The address's number without port; "" when it is neither IPv4 nor IPv6. */
+void address_host(char *out, size_t size, const struct sockaddr *a);
+
+/* ERR_AUTH: not a loopback address, and not both a token and --insecure-no-tls. ERR_USAGE: no such address.
+ * ERR_IO: the port is in use. */
+int listener_open(struct listener *out, const struct agent_options *opt, struct err *e);
+
+#endif

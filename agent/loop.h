@@ -1,0 +1,49 @@
+/* loop -- one epoll, one list of timers. Everything in the agent happens in a callback from here. */
+#ifndef PSGD_LOOP_H
+#define PSGD_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "shared/err.h"
+
+/* A descriptor that is waited for; the holder's, and it must live until loop_unwatch. */
+struct watch {
+    int fd;
+    bool on;
+    void (*ready)(void *arg, uint32_t events);
+    void *arg;
+};
+
+/* {0} is a timer that is not set. The callback may set it again. */
+struct timer {
+    double at; /* clock_now() time */
+    bool on;
+    void (*due)(void *arg);
+    void *arg;
+    struct timer *next, *prev;
+};
+
+enum { LOOP_BATCH = 64 };
+
+struct loop {
+    int epoll_fd;
+    struct timer *timers;
+    struct epoll_event batch[LOOP_BATCH]; /* of this turn; a watch that ends is taken out of it */
+    int n_batch;
+};
+
+int loop_open(struct loop *l, struct err *e);
+void loop_close(struct loop *l);
+
+int loop_watch(struct loop *l, struct watch *w, uint32_t events, struct err *e);
+void loop_unwatch(struct loop *l, struct watch *w); /* fine when it is not watched */
+
+void timer_set(struct loop *l, struct timer *t, double at);
+void timer_cancel(struct loop *l, struct timer *t);
+
+/* Waits at most `wait_s` for something to happen and runs the callbacks of all that did. */
+void loop_turn(struct loop *l, double wait_s);
+
+#endif

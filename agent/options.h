@@ -1,0 +1,29 @@
+/* options -- the agent's command line. */
+#ifndef PSGD_AGENT_OPTIONS_H
+#define PSGD_AGENT_OPTIONS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "shared/err.h"
+
+enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the folder fit PATH_MAX */
+
+struct agent_options {
+    int port;
+    char bind[256];
+    char dir[DIR_MAX];                            /* "": by the port, in the user's state folder */
+    const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
+    char token_file[PATH_MAX];                    /* "": DIR/token */
+    bool no_token, insecure_no_tls, leave_running;
+    int queue, keep, blob_limit_gib;
+    bool wants_help, wants_version;
+};
+
+/* Long options take `_` for `-` and are never abbreviated. ERR_USAGE, with the nearest option in the
+ * sentence. */
+int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e);
+
+extern const char agent_usage[];
+
+#endif

@@ -1,0 +1,83 @@
+#include "agent/problem.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+static const struct {
+    int status;
+    const char *code, *title;
+} table[N_PROBLEMS] = {
+    [PROBLEM_NONE] = {200, "NONE", "No problem"},
+    [BAD_REQUEST] = {400, "BAD_REQUEST", "Bad request"},
+    [UNAUTHORIZED] = {401, "UNAUTHORIZED", "Token missing or wrong"},
+    [FORBIDDEN] = {403, "FORBIDDEN", "Not from there"},
+    [NOT_FOUND] = {404, "NOT_FOUND", "Not found"},
+    [METHOD_NOT_ALLOWED] = {405, "METHOD_NOT_ALLOWED", "Method not allowed"},
+    [CONFLICT] = {409, "CONFLICT", "Conflict"},
+    [AGENT_BUSY] = {409, "AGENT_BUSY", "Agent is busy"},
+    [JOB_EXISTS] = {409, "JOB_EXISTS", "Job exists"},
+    [WRONG_STATE] = {409, "WRONG_STATE", "Not in this state"},
+    [GONE] = {410, "GONE", "Gone"},
+    [LENGTH_REQUIRED] = {411, "LENGTH_REQUIRED", "Length required"},
+    [TOO_LARGE] = {413, "TOO_LARGE", "Too large"},
+    [UNSUPPORTED_MEDIA_TYPE] = {415, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type"},
+    [INVALID_DOCUMENT] = {422, "INVALID_DOCUMENT", "Invalid document"},
+    [DIGEST_MISMATCH] = {422, "DIGEST_MISMATCH", "Digest mismatch"},
+    [TOO_MANY_REQUESTS] = {429, "TOO_MANY_REQUESTS", "Queue is full"},
+    [INTERNAL] = {500, "INTERNAL", "Internal error"},
+    [DRAINING] = {503, "DRAINING", "Agent is stopping"},
+    [DISK_FULL] = {507, "DISK_FULL", "Disk is full"},
+};
+
+int problem_status(enum problem p)
+{
+    return table[p].status;
+}
+
+const char *problem_code(enum problem p)
+{
+    return table[p].code;
+}
+
+enum problem problem_of(const struct err *e)
+{
+    static const struct {
+        int err;
+        enum problem problem;
+    } map[] = {
+        {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL}, {ERR_NOT_FOUND, NOT_FOUND},
+        {ERR_CONFLICT, WRONG_STATE},    {ERR_REFUSED, FORBIDDEN},
+    };
+
+    for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)
+        if (map[i].err == e->code)
+            return map[i].problem;
+    return INTERNAL;
+}
+
+/* A detail may quote bytes of a request that are no UTF-8. */
+static json_t *text_json(const char *text)
+{
+    json_t *s = json_string(text);
+
+    return s ? s : json_string("(not printable)");
+}
+
+char *problem_document(enum problem p, const char *detail, const char *hint, const char *error_id)
+{
+    json_t *o = json_object();
+    char *text;
+
+    json_object_set_new(o, "type", json_sprintf("/problems/%s", table[p].code));
+    json_object_set_new(o, "title", json_string(table[p].title));
+    json_object_set_new(o, "status", json_integer(table[p].status));
+    json_object_set_new(o, "code", json_string(table[p].code));
+    json_object_set_new(o, "detail", text_json(detail));
+    if (hint && hint[0])
+        json_object_set_new(o, "hint", text_json(hint));
+    json_object_set_new(o, "error_id", json_string(error_id));
+    text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    return text;
+}

@@ -1,0 +1,40 @@
+/* problem -- what the agent answers when it says no: RFC 9457, application/problem+json. */
+#ifndef PSGD_PROBLEM_H
+#define PSGD_PROBLEM_H
+
+#include "shared/err.h"
+
+enum problem {
+    PROBLEM_NONE,
+    BAD_REQUEST,
+    UNAUTHORIZED,
+    FORBIDDEN,
+    NOT_FOUND,
+    METHOD_NOT_ALLOWED,
+    CONFLICT,
+    AGENT_BUSY,
+    JOB_EXISTS,
+    WRONG_STATE,
+    GONE,
+    LENGTH_REQUIRED,
+    TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
+    INVALID_DOCUMENT,
+    DIGEST_MISMATCH,
+    TOO_MANY_REQUESTS,
+    INTERNAL,
+    DRAINING,
+    DISK_FULL,
+    N_PROBLEMS
+};
+
+int problem_status(enum problem p);
+const char *problem_code(enum problem p);
+
+/* What an error of one of our functions is to the one who asked. */
+enum problem problem_of(const struct err *e);
+
+/* The document, which the caller frees; "hint" is left out when NULL or "". NULL without memory. */
+char *problem_document(enum problem p, const char *detail, const char *hint, const char *error_id);
+
+#endif

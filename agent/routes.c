@@ -1,0 +1,144 @@
+#include "agent/routes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/api.h"
+#include "shared/log.h"
+
+enum { JSON_BODY = 64 << 10, PEERS_BODY = 768 << 10 };
+#define BLOB_BODY (64ull << 30)
+
+const struct route routes[] = {
+    {METHOD_GET, "/healthz", api_healthz, 0, ROUTE_PUBLIC, {0}},
+    {METHOD_GET, "/readyz", api_readyz, 0, ROUTE_PUBLIC, {0}},
+    {METHOD_GET, "/v1/status", api_status, 0, ROUTE_LOCAL_PUBLIC, {0}},
+    {METHOD_GET, "/v1/agent", api_agent, 0, 0, {0}},
+    {METHOD_GET, "/v1/jobs", api_jobs, 0, 0, {"state", "limit"}},
+    {METHOD_POST, "/v1/jobs", api_reserve, JSON_BODY, 0, {0}},
+    {METHOD_GET, "/v1/jobs/{id}", api_job, 0, ROUTE_JOB, {0}},
+    {METHOD_DELETE, "/v1/jobs/{id}", api_forget, 0, ROUTE_JOB, {0}},
+    {METHOD_PUT, "/v1/jobs/{id}/packages/{name}", api_package, JSON_BODY, ROUTE_JOB, {0}},
+    {METHOD_POST, "/v1/jobs/{id}/start", api_start, PEERS_BODY, ROUTE_JOB, {0}},
+    {METHOD_POST, "/v1/jobs/{id}/cancel", api_cancel, JSON_BODY, ROUTE_JOB | ROUTE_BODY_OPTIONAL, {0}},
+    {METHOD_GET, "/v1/jobs/{id}/wait", api_wait, 0, ROUTE_JOB, {"timeout_s"}},
+    {METHOD_GET, "/v1/jobs/{id}/events", api_events, 0, ROUTE_JOB, {"after"}},
+    {METHOD_GET, "/v1/jobs/{id}/logs", api_logs, 0, ROUTE_JOB, {0}},
+    {METHOD_GET, "/v1/jobs/{id}/records.csv", api_records, 0, ROUTE_JOB, {"kind"}},
+    {METHOD_GET, "/v1/jobs/{id}/artifacts", api_artefacts, 0, ROUTE_JOB, {0}},
+    {METHOD_GET, "/v1/jobs/{id}/artifacts/{name}", api_artefact, 0, ROUTE_JOB, {0}},
+    {METHOD_HEAD, "/v1/blobs/sha256/{hex}", api_blob_head, 0, 0, {0}},
+    {METHOD_PUT, "/v1/blobs/sha256/{hex}", api_blob_put, BLOB_BODY, ROUTE_UPLOAD, {0}},
+};
+const size_t n_routes = sizeof routes / sizeof routes[0];
+
+static bool argument_fits(const char *kind, size_t kind_len, const char *value)
+{
+    uint8_t unused[SHA256_BYTES];
+
+    if (strncmp(kind, "{id}", kind_len) == 0)
+        return is_job_id(value);
+    if (strncmp(kind, "{hex}", kind_len) == 0)
+        return hex_decode(unused, sizeof unused, value);
+    return value[0] && !strstr(value, "..");
+}
+
+/* Segment by segment; `path` holds only characters that need no decoding. */
+bool route_matches(const struct route *r, const char *path, size_t len, struct request *rq)
+{
+    const char *p = r->pattern, *end = path + len;
+    size_t n_args = 0;
+
+    memset(rq->arg, 0, sizeof rq->arg);
+    while (*p && path < end) {
+        size_t n_p = strcspn(p + 1, "/") + 1;
+        size_t n = 1;
+
+        if (*path != '/')
+            return false;
+        while (path + n < end && path[n] != '/')
+            n++;
+        if (p[1] == '{') {
+            char *arg = rq->arg[n_args++];
+
+            if (n - 1 > ARG_MAX)
+                return false;
+            memcpy(arg, path + 1, n - 1);
+            arg[n - 1] = '\0';
+            if (!argument_fits(p + 1, n_p - 1, arg))
+                return false;
+        } else if (n != n_p || memcmp(p, path, n) != 0) {
+            return false;
+        }
+        p += n_p;
+        path += n;
+    }
+    return !*p && path == end;
+}
+
+const char *query_get(const struct request *rq, const char *key)
+{
+    for (size_t i = 0; i < rq->n_query; i++)
+        if (strcmp(rq->query[i].key, key) == 0)
+            return rq->query[i].value;
+    return NULL;
+}
+
+void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)
+{
+    char detail[1024], error_id[16];
+    uint8_t id[4];
+    va_list ap;
+
+    random_bytes(id, sizeof id);
+    memcpy(error_id, "e-", 2);
+    hex_encode(error_id + 2, id, sizeof id);
+    va_start(ap, fmt);
+    vsnprintf(detail, sizeof detail, fmt, ap);
+    va_end(ap);
+    response_clear(rs);
+    rs->status = problem_status(p);
+    rs->type = "application/problem+json";
+    rs->body = problem_document(p, detail, hint, error_id);
+    rs->len = rs->body ? strlen(rs->body) : 0;
+    if (p == TOO_MANY_REQUESTS || p == DRAINING)
+        rs->retry_after_s = 5;
+    if (rs->status >= 500)
+        log_line(LOG_LEVEL_ERROR, "agent", NULL, "http: %s %s: %s", error_id, problem_code(p), detail);
+}
+
+void respond_error(struct response *rs, const struct err *e)
+{
+    respond_problem(rs, problem_of(e), e->hint, "%s", e->text);
+}
+
+void respond_json(struct response *rs, int status, json_t *take)
+{
+    char *text = json_dumps(take, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    size_t n = text ? strlen(text) : 0;
+    char *line = text ? realloc(text, n + 2) : NULL;
+
+    json_decref(take);
+    if (!line) {
+        free(text);
+        respond_problem(rs, INTERNAL, NULL, "no memory for the answer");
+        return;
+    }
+    memcpy(line + n, "\n", 2);
+    response_clear(rs);
+    rs->status = status;
+    rs->type = "application/json";
+    rs->body = line;
+    rs->len = n + 1;
+}
+
+void response_clear(struct response *rs)
+{
+    if (rs->kind == RESPONSE_FILE && rs->fd >= 0)
+        close(rs->fd);
+    free(rs->body);
+    *rs = (struct response){0};
+}

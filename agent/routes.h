@@ -1,0 +1,93 @@
+/* routes -- the table of everything that can be asked for, and the request and the response as plain structs:
+ * a handler is a function from one to the other and knows no socket. */
+#ifndef PSGD_ROUTES_H
+#define PSGD_ROUTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/event.h"
+#include "agent/problem.h"
+
+enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, N_METHODS };
+enum { TARGET_MAX = 512, N_ARGS_MAX = 2, ARG_MAX = 64, N_QUERY_MAX = 4, QUERY_VALUE_MAX = 64 };
+
+struct agent;
+struct route;
+
+struct request {
+    enum method method;
+    const struct route *route;
+    char arg[N_ARGS_MAX][ARG_MAX + 1]; /* what stood where the pattern has {…}, checked */
+    struct {
+        const char *key; /* the route's own string */
+        char value[QUERY_VALUE_MAX + 1];
+    } query[N_QUERY_MAX];
+    size_t n_query;
+    bool is_authorised; /* showed the token, or none is asked for */
+    bool wants_ndjson;
+    const char *body; /* with a zero behind it */
+    size_t body_len;
+};
+
+enum response_kind {
+    RESPONSE_BYTES,
+    RESPONSE_FILE,   /* `fd`, `bytes` from its start */
+    RESPONSE_STREAM, /* events of job `id` after `after` */
+    RESPONSE_WAIT    /* the job, once terminal or at `deadline` */
+};
+
+/* {0} is 200 without a body. */
+struct response {
+    enum response_kind kind;
+    int status; /* 0: 200 */
+    const char *type;
+    char *body; /* owned */
+    size_t len;
+    int fd; /* RESPONSE_FILE: owned until http.c has taken it */
+    uint64_t bytes;
+    char id[JOB_ID_MAX + 1];
+    uint64_t after;
+    bool is_ndjson;
+    double deadline; /* clock_now() */
+    char location[80];
+    char allow[40]; /* 405 */
+    int retry_after_s;
+};
+
+typedef void route_handler(struct agent *a, const struct request *rq, struct response *rs);
+
+enum route_flags {
+    ROUTE_PUBLIC = 1,        /* needs no token */
+    ROUTE_LOCAL_PUBLIC = 2,  /* needs none from a loopback address */
+    ROUTE_UPLOAD = 4,        /* the body is a blob named {hex}: streamed to the store, not to the handler */
+    ROUTE_BODY_OPTIONAL = 8, /* no Content-Length means an empty body */
+    ROUTE_JOB = 16           /* the first argument is a job: the request keeps its reservation alive */
+};
+
+struct route {
+    enum method method;
+    const char *pattern; /* /v1/jobs/{id}: {id} a job's id, {hex} a SHA-256, {name} one plain segment */
+    route_handler *handler;
+    uint64_t max_body; /* 0: takes none */
+    unsigned flags;
+    const char *keys[N_QUERY_MAX + 1]; /* of the query */
+};
+
+extern const struct route routes[];
+extern const size_t n_routes;
+
+/* Whether `path` fits the pattern; fills rq->arg. */
+bool route_matches(const struct route *r, const char *path, size_t len, struct request *rq);
+
+const char *query_get(const struct request *rq, const char *key); /* NULL: not given */
+
+/* Fills a response. The detail is a printf format; the hint may be NULL. */
+void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void respond_error(struct response *rs, const struct err *e);
+void respond_json(struct response *rs, int status, json_t *take); /* takes the value */
+void response_clear(struct response *rs);
+
+#endif

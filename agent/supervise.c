@@ -1,0 +1,275 @@
+#include "agent/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+
+enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, RUNNER_MAX_FILES = 1024, CONTROL_PIPE_BYTES = 1 << 20 };
+
+extern char **environ;
+
+bool process_start_ticks(uint64_t *out, pid_t pid)
+{
+    char path[64], *p;
+    unsigned long long ticks;
+    char buf[1024];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, buf, sizeof buf - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    buf[n] = '\0';
+    /* The second field is the program's name and may hold anything, a ')' too: count from the last one. */
+    p = strrchr(buf, ')');
+    if (!p ||
+        sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ticks) != 1)
+        return false;
+    *out = ticks;
+    return true;
+}
+
+/* PATH and LANG for the dynamic loader and messages, OPENBLAS_*; one thread unless told otherwise, for
+ * several runners share a machine. Nothing else of ours is its business. */
+static char **runner_environment(void)
+{
+    static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
+    static const char *const keep[] = {"PATH=", "LANG=", "OPENBLAS_"};
+    size_t n = 0, n_out = 0;
+    bool has_threads = false;
+    char **out;
+
+    while (environ[n])
+        n++;
+    out = calloc(n + 2, sizeof *out);
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sizeof keep / sizeof keep[0]; k++)
+            if (strncmp(environ[i], keep[k], strlen(keep[k])) == 0) {
+                has_threads = has_threads ||
+                              strncmp(environ[i], one_thread, strlen("OPENBLAS_NUM_THREADS=")) == 0;
+                out[n_out++] = environ[i];
+            }
+    if (!has_threads)
+        out[n_out++] = one_thread;
+    return out;
+}
+
+/* Puts a descriptor at its number for good; the numbers from 10 up were made free of clashes before. */
+static bool place(int fd, int at)
+{
+    return dup2(fd, at) == at;
+}
+
+static bool open_standard_files(const char *run_dir)
+{
+    int in = open("/dev/null", O_RDONLY);
+    int log;
+
+    if (chdir(run_dir) < 0 || in < 0)
+        return false;
+    log = open("node.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+    return log >= 0 && place(in, STDIN_FILENO) && place(log, STDOUT_FILENO) && place(log, STDERR_FILENO);
+}
+
+/* In the child, between fork and exec: only ends by exec or _exit. */
+static void become_runner(const struct runner_plan *plan, int control, int gate, char **env)
+{
+    struct rlimit no_core = {0, 0}, files = {RUNNER_MAX_FILES, RUNNER_MAX_FILES};
+    int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
+    int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);
+    char *argv[] = {(char *)(uintptr_t) "job_runner", NULL};
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    char go;
+    int why;
+
+    for (int s = 1; s < NSIG; s++)
+        sigaction(s, &plain, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (setsid() < 0 || !open_standard_files(plan->run_dir))
+        goto fail;
+    if (!place(safe_control, CONTROL_FD) || !place(safe_data, DATA_FD) || !place(safe_gate, GATE_FD))
+        goto fail;
+    safe_gate = GATE_FD;
+    fcntl(GATE_FD, F_SETFD, FD_CLOEXEC);
+    if (close_range(GATE_FD + 1, ~0u, 0) < 0)
+        goto fail;
+    if (setrlimit(RLIMIT_CORE, &no_core) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        goto fail;
+    /* No word from the agent: it is gone, and nobody knows this process. */
+    if (read(GATE_FD, &go, 1) != 1)
+        _exit(0);
+    execve(plan->exe, argv, env);
+fail:
+    why = errno;
+    if (write(safe_gate, &why, sizeof why) < 0)
+        _exit(127);
+    _exit(127);
+}
+
+int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e)
+{
+    int control[2] = {-1, -1}, gate[2] = {-1, -1};
+    char **env = runner_environment();
+    pid_t pid = -1;
+
+    if (!env)
+        return err_set(e, ERR_NOMEM, "no memory for job_runner's environment");
+    if (pipe2(control, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) < 0) {
+        err_errno(e, ERR_IO, "pipe");
+        goto fail;
+    }
+    /* A start document of 4,096 nodes must fit, for the agent never waits for a runner to read. */
+    fcntl(control[1], F_SETPIPE_SZ, CONTROL_PIPE_BYTES);
+    fcntl(control[1], F_SETFL, O_NONBLOCK);
+    pid = fork();
+    if (pid < 0) {
+        err_errno(e, ERR_IO, "fork");
+        goto fail;
+    }
+    if (pid == 0)
+        become_runner(plan, control[0], gate[1], env);
+    close(control[0]);
+    close(gate[1]);
+    free(env);
+    *r = (struct runner){.pid = pid,
+                         .pidfd = pidfd_open(pid, 0),
+                         .control_fd = control[1],
+                         .gate_fd = gate[0],
+                         .is_child = true};
+    if (r->pidfd < 0 || !process_start_ticks(&r->start_ticks, pid)) {
+        err_errno(e, ERR_IO, "pidfd_open");
+        runner_clear(r); /* closes the gate: the child ends */
+        waitpid(pid, NULL, 0);
+        return e->code;
+    }
+    return 0;
+fail:
+    for (int i = 0; i < 2; i++) {
+        if (control[i] >= 0)
+            close(control[i]);
+        if (gate[i] >= 0)
+            close(gate[i]);
+    }
+    free(env);
+    return e->code;
+}
+
+int runner_go(struct runner *r, const char *exe, struct err *e)
+{
+    int why = 0;
+    ssize_t n;
+
+    n = send(r->gate_fd, "g", 1, MSG_NOSIGNAL);
+    /* End of file is good news: the exec closed the other end. */
+    if (n == 1)
+        do
+            n = recv(r->gate_fd, &why, sizeof why, MSG_WAITALL);
+        while (n < 0 && errno == EINTR);
+    close(r->gate_fd);
+    r->gate_fd = -1;
+    if (n == 0)
+        return 0;
+    errno = n == (ssize_t)sizeof why ? why : errno;
+    err_errno(e, ERR_IO, "%s", exe);
+    waitpid(r->pid, NULL, 0);
+    runner_clear(r);
+    return e->code;
+}
+
+int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *e)
+{
+    int fd = pidfd_open(pid, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    uint64_t ticks;
+
+    /* The time is looked up after the descriptor is held: what it names can no longer become another. */
+    if (fd < 0 || !process_start_ticks(&ticks, pid) || ticks != start_ticks || poll(&ended, 1, 0) > 0) {
+        if (fd >= 0)
+            close(fd);
+        return err_set(e, ERR_NOT_FOUND, "process %d is gone", (int)pid);
+    }
+    *r = (struct runner){.pid = pid, .start_ticks = ticks, .pidfd = fd, .control_fd = -1, .gate_fd = -1};
+    return 0;
+}
+
+int runner_tell(struct runner *r, const char *line, size_t len, struct err *e)
+{
+    ssize_t n;
+
+    if (r->control_fd < 0)
+        return err_set(e, ERR_INTERNAL, "the pipe to job_runner is closed");
+    n = write(r->control_fd, line, len);
+    if (n < 0)
+        return err_errno(e, ERR_IO, "the pipe to job_runner");
+    if ((size_t)n != len)
+        return err_set(e, ERR_IO, "the pipe to job_runner took %zd of %zu bytes", n, len);
+    return 0;
+}
+
+void runner_signal(const struct runner *r, int signal)
+{
+    uint64_t ticks;
+
+    if (r->pid <= 1)
+        return;
+    /* A dead leader of an adopted group may have been reaped by init and its pid given away since. */
+    if (!r->is_child && process_start_ticks(&ticks, r->pid) && ticks != r->start_ticks)
+        return;
+    kill(-r->pid, signal);
+}
+
+void runner_reap(struct runner *r, char *how, size_t size)
+{
+    siginfo_t info = {0};
+
+    if (r->gate_fd >= 0) { /* it never got to exec: this lets it end */
+        close(r->gate_fd);
+        r->gate_fd = -1;
+    }
+    runner_signal(r, SIGKILL); /* before the leader is reaped, for until then its pid cannot be another's */
+    if (!r->is_child)
+        snprintf(how, size, "job_runner ended; how is not known, for the agent was restarted meanwhile");
+    else if (waitid(P_PIDFD, (id_t)r->pidfd, &info, WEXITED) < 0)
+        snprintf(how, size, "job_runner ended in an unknown way: %s", strerror(errno));
+    else if (info.si_code == CLD_EXITED)
+        snprintf(how, size, "job_runner exited with status %d", info.si_status);
+    else
+        snprintf(how, size, "job_runner was killed by signal %d (%s)", info.si_status,
+                 strsignal(info.si_status));
+    runner_clear(r);
+}
+
+void runner_clear(struct runner *r)
+{
+    if (r->pid) {
+        int fds[] = {r->pidfd, r->control_fd, r->gate_fd};
+
+        for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+            if (fds[i] >= 0)
+                close(fds[i]);
+    }
+    *r = (struct runner){0};
+}

@@ -1,0 +1,53 @@
+/* supervise -- runner processes: fork and exec, watch by pidfd, signal as a group, say how they ended.
+ * docs/protocol.md section 2 says what a runner is born with. */
+#ifndef PSGD_SUPERVISE_H
+#define PSGD_SUPERVISE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shared/err.h"
+
+/* {0} is no runner. */
+struct runner {
+    pid_t pid;
+    uint64_t start_ticks; /* field 22 of /proc/PID/stat: with the pid it names one process for ever */
+    int pidfd;
+    int control_fd; /* the pipe down to it, -1: closed */
+    int gate_fd;    /* before runner_go: the forked child waits at its other end */
+    bool is_child;  /* false: adopted after a restart of the agent */
+};
+
+struct runner_plan {
+    const char *exe;     /* job_runner */
+    const char *run_dir; /* its working folder */
+    int data_fd;         /* the listening data socket, becomes 4 */
+};
+
+/* Forks, with everything prepared but the exec: the child waits for runner_go, and ends by itself when this
+ * process does. So its pid can be written down before it can do anything. */
+int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e);
+
+/* Lets it exec. ERR_IO: it could not, and is gone. */
+int runner_go(struct runner *r, const char *exe, struct err *e);
+
+/* Takes up a process of an earlier agent. ERR_NOT_FOUND: it is gone, or the pid is another's now. */
+int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *e);
+
+/* Writes one line down the pipe, which takes up to 1 MiB without waiting. */
+int runner_tell(struct runner *r, const char *line, size_t len, struct err *e);
+
+/* To the whole process group. Nothing happens when the group is gone. */
+void runner_signal(const struct runner *r, int signal);
+
+/* After the pidfd became readable: kills what is left of its group, reaps, and says in words how it ended. */
+void runner_reap(struct runner *r, char *how, size_t size);
+
+/* Closes what is held; does not touch the process. */
+void runner_clear(struct runner *r);
+
+/* Start time of a process; false: no such process. */
+bool process_start_ticks(uint64_t *out, pid_t pid);
+
+#endif

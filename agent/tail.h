@@ -1,0 +1,32 @@
+/* tail -- follows the file a runner appends to and gives out its lines. The runner is not trusted: lines over
+ * 4 KiB are thrown away up to their end, and so much is read at a time that nobody else has to wait. */
+#ifndef PSGD_TAIL_H
+#define PSGD_TAIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "agent/event.h"
+#include "shared/err.h"
+
+enum { TAIL_TURN_BYTES = 256 << 10 }; /* of one tail_read */
+
+struct tail {
+    bool is_open;
+    int fd;
+    int inotify_fd; /* readable when the file has grown */
+    char line[RUNNER_LINE_MAX];
+    size_t n;         /* of the line that is not complete yet */
+    bool is_too_long; /* what comes up to the next line feed belongs to a line that was dropped */
+    size_t n_dropped;
+};
+
+/* Takes the descriptor, failure or not. */
+int tail_open(struct tail *t, int fd, struct err *e);
+void tail_close(struct tail *t);
+
+/* Gives `line` each complete line without its line feed. Returns whether there may be more to read now. */
+bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t len), void *arg);
+
+#endif

@@ -1,0 +1,124 @@
+#include "agent/token.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+
+enum { TOKEN_BYTES = 32, TOKEN_MIN = 16, TOKEN_MAX = 255 };
+
+static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* 32 bytes -> 43 characters, a line feed and a zero; no padding. */
+static void token_make(char out[45])
+{
+    uint8_t raw[TOKEN_BYTES + 1];
+    char *p = out;
+
+    random_bytes(raw, TOKEN_BYTES);
+    raw[TOKEN_BYTES] = 0;
+    for (int i = 0; i < TOKEN_BYTES; i += 3) {
+        unsigned v = (unsigned)raw[i] << 16 | (unsigned)raw[i + 1] << 8 |
+                     (i + 2 < TOKEN_BYTES ? raw[i + 2] : 0u);
+
+        for (int k = 18; k >= 0 && p < out + 43; k -= 6)
+            *p++ = base64url[v >> k & 63];
+    }
+    memcpy(p, "\n", 2);
+    explicit_bzero(raw, sizeof raw);
+}
+
+int token_load(struct token *t, const char *path, bool may_make, struct err *e)
+{
+    char *text = NULL;
+    struct stat st;
+    size_t len, n;
+
+    if (may_make && access(path, F_OK) < 0) {
+        char fresh[45];
+        int rc;
+
+        token_make(fresh);
+        rc = file_write(path, fresh, strlen(fresh), 0600, e);
+        explicit_bzero(fresh, sizeof fresh);
+        if (rc < 0)
+            return rc;
+    }
+    if (stat(path, &st) == 0 && (st.st_mode & 077)) {
+        err_set(e, ERR_CONFIG, "%s can be read by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
+        return err_hint(e, "chmod 600 %s, and change the token: somebody may know it.", path);
+    }
+    if (file_read(&text, &len, path, 4096, e) < 0)
+        return err_at(e, "token file");
+    n = strspn(text, base64url);
+    if (n < TOKEN_MIN || n > TOKEN_MAX || strcspn(text + n, "\r\n") != 0) {
+        err_set(e, ERR_CONFIG, "%s holds no token: %d to %d of A-Z a-z 0-9 - _ on one line", path, TOKEN_MIN,
+                TOKEN_MAX);
+        err_hint(e, "Remove the file, and the agent makes a new one.");
+    } else {
+        sha256(t->digest, text, n);
+        e->code = 0;
+    }
+    explicit_bzero(text, len);
+    free(text);
+    return e->code;
+}
+
+bool token_is(const struct token *t, const char *presented)
+{
+    uint8_t digest[SHA256_BYTES];
+
+    sha256(digest, presented, strlen(presented));
+    return equal_in_constant_time(digest, t->digest, sizeof digest);
+}
+
+static int link_path(char *out, size_t size, int port, bool make, struct err *e)
+{
+    char state[PATH_MAX], agents[PATH_MAX], name[32];
+
+    if (file_state_dir(state, sizeof state, e) < 0 ||
+        file_join(agents, sizeof agents, state, "agents", e) < 0 ||
+        (make && file_mkdirs(agents, 0700, e) < 0))
+        return e->code;
+    snprintf(name, sizeof name, "%d.token", port);
+    return file_join(out, size, agents, name, e);
+}
+
+int token_link(const char *token_path, int port, struct err *e)
+{
+    char link[PATH_MAX], absolute[PATH_MAX], tmp[PATH_MAX];
+
+    if (link_path(link, sizeof link, port, true, e) < 0)
+        return e->code;
+    if (!realpath(token_path, absolute))
+        return err_errno(e, ERR_IO, "%s", token_path);
+    if (snprintf(tmp, sizeof tmp, "%s.%ld", link, (long)getpid()) >= (int)sizeof tmp)
+        return err_set(e, ERR_CONFIG, "%s: path too long", link);
+    unlink(tmp);
+    if (symlink(absolute, tmp) < 0 || rename(tmp, link) < 0) {
+        err_errno(e, ERR_IO, "%s", link);
+        unlink(tmp);
+        return e->code;
+    }
+    return 0;
+}
+
+void token_unlink(const char *token_path, int port)
+{
+    char link[PATH_MAX], target[PATH_MAX], absolute[PATH_MAX];
+    struct err e;
+    ssize_t n;
+
+    if (link_path(link, sizeof link, port, false, &e) < 0 || !realpath(token_path, absolute))
+        return;
+    n = readlink(link, target, sizeof target - 1);
+    if (n <= 0)
+        return;
+    target[n] = '\0';
+    if (strcmp(target, absolute) == 0)
+        unlink(link);
+}

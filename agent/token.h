@@ -1,0 +1,25 @@
+/* token -- the agent's bearer token. Of it only the SHA-256 stays in memory. */
+#ifndef PSGD_AGENT_TOKEN_H
+#define PSGD_AGENT_TOKEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/crypto.h"
+#include "shared/err.h"
+
+struct token {
+    uint8_t digest[SHA256_BYTES];
+};
+
+/* Reads the token file, and with `may_make` makes it (0600, 43 characters of base64url) where there is none.
+ * Missing, empty, too short or readable by others: an error, never "no token". ERR_CONFIG, ERR_IO. */
+int token_load(struct token *t, const char *path, bool may_make, struct err *e);
+
+bool token_is(const struct token *t, const char *presented);
+
+/* $XDG_STATE_HOME/psgd/agents/PORT.token -> the token file: where job_submit of the same user looks. */
+int token_link(const char *token_path, int port, struct err *e);
+void token_unlink(const char *token_path, int port); /* only when the link is ours */
+
+#endif
