@@ -40,11 +40,11 @@ struct codec {
     uint64_t step, n_steps;   /* steps done by this node, and in the whole job */
     uint64_t round;           /* rounds closed so far */
     float samples;            /* samples behind my word: seen since the last exchange */
-    int n_words, n_merged;    /* words in the round being merged (ssgd: all; asgd: at least one), and how many of
+    int n_words, n_merged; /* words in the round being merged (ssgd: all; asgd: at least one), and how many of
                                  them are merged already */
-    size_t n_params;          /* of the range this codec works on */
-    float *params, *grads;    /* (n_params); grads is the mean over the samples it comes from */
-    void *state;              /* state_size bytes, zeroed before open() */
+    size_t n_params;       /* of the range this codec works on */
+    float *params, *grads; /* (n_params); grads is the mean over the samples it comes from */
+    void *state;           /* state_size bytes, zeroed before open() */
     const struct codec_host *host;
 };
 
@@ -77,9 +77,10 @@ struct codec_round {
     bool per_block;     /* needs before_update; c->grads is then the gradient of the one block */
     int (*encode)(struct codec *c, struct wire_out *out);
     int (*merge)(struct codec *c, int from, struct wire_in *in);
-    int (*apply)(struct codec *c);                      /* all words are merged; NULL: nothing left to do */
-    int (*reply)(struct codec *c, struct wire_out *out); /* on the server; NULL: this rule has no server side */
-    int (*adopt)(struct codec *c, struct wire_in *in);   /* on the worker: the server's reply */
+    int (*apply)(struct codec *c); /* all words are merged; NULL: nothing left to do */
+    int (*reply)(struct codec *c,
+                 struct wire_out *out);                /* on the server; NULL: this rule has no server side */
+    int (*adopt)(struct codec *c, struct wire_in *in); /* on the worker: the server's reply */
 };
 
 /* on_grad: the gradient of a step is there, the update is not done. on_step: it is done. Each may return

@@ -61,5 +61,5 @@ static int fedavg_adopt(struct codec *c, struct wire_in *in)
 static const struct codec_round fedavg = {
     .encode = fedavg_encode, .merge = fedavg_merge, .reply = fedavg_reply, .adopt = fedavg_adopt};
 
-CODEC_PLUGIN(.name = "fedavg", .source = "McMahan et al., AISTATS 2017, Algorithm 1", .state_size = sizeof(struct fedavg),
-             .round = &fedavg)
+CODEC_PLUGIN(.name = "fedavg", .source = "McMahan et al., AISTATS 2017, Algorithm 1",
+             .state_size = sizeof(struct fedavg), .round = &fedavg)

@@ -19,15 +19,15 @@ struct inbox {
 };
 
 struct round {
-    int n_words;             /* a full round */
-    int depth;               /* of an inbox */
-    struct inbox *inbox;     /* (n_words) */
-    struct letter *letters;  /* (n_words, depth) */
-    bool has_said;        /* my words of this round are out */
-    bool awaits_reply;    /* a worker's, from its server */
-    int next;             /* ssgd: the first word not merged yet */
-    uint64_t n_dropped;   /* asgd: words that were overtaken before they were merged */
-    double said_at;       /* clock_now */
+    int n_words;            /* a full round */
+    int depth;              /* of an inbox */
+    struct inbox *inbox;    /* (n_words) */
+    struct letter *letters; /* (n_words, depth) */
+    bool has_said;          /* my words of this round are out */
+    bool awaits_reply;      /* a worker's, from its server */
+    int next;               /* ssgd: the first word not merged yet */
+    uint64_t n_dropped;     /* asgd: words that were overtaken before they were merged */
+    double said_at;         /* clock_now */
 };
 
 struct channel {
@@ -51,12 +51,14 @@ int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf 
 /* Accounts for a message in the round that uses it, not the one it happened to come in: figures must repeat. */
 void channel_received(struct channel *ch, int from, const struct mesh_buf *b);
 /* Has `encode` write a message into a fresh buffer. NULL: it failed, and the error stands in the exchange. */
-struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *), double *seconds);
+struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
+                                double *seconds);
 /* Hands a message to `read`, timed as decoding. */
 int channel_decode(struct channel *ch, int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void channel_waited(struct channel *ch, int peer); /* a word came that had been waited for since round.said_at */
+void channel_waited(struct channel *ch,
+                    int peer); /* a word came that had been waited for since round.said_at */
 const struct exchange_config *channel_config(const struct channel *ch);
 void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);

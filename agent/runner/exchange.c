@@ -68,7 +68,8 @@ int channel_fail(struct channel *ch, const char *fmt, ...)
     return err_set(ch->x->e, ERR_CODEC, "codec %s: %s", ch->x->cfg.plugin->name, text);
 }
 
-struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *), double *seconds)
+struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
+                                double *seconds)
 {
     struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
     double start = clock_now();
@@ -203,7 +204,8 @@ static struct wire_out *host_message(struct codec *c)
 
     channel_drop_buf(ch, ch->draft);
     ch->draft = mesh_buf_take(ch->x->mesh);
-    ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL, .limit = ch->draft ? ch->limit : 0};
+    ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
+                                .limit = ch->draft ? ch->limit : 0};
     return &ch->out;
 }
 
@@ -215,14 +217,16 @@ static int host_send(struct codec *c, int to)
     if (!ch->draft)
         return channel_fail(ch, "send() without a message()");
     if (ch->out.bad)
-        return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)", ch->limit);
+        return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)",
+                            ch->limit);
     if (to == c->node || !exchange_talks_to(ch->x, to))
         return channel_fail(ch, "node %d has no link to node %d", c->node, to);
     ch->draft->len = ch->out.len;
     return channel_send(ch, &h, ch->draft, 0);
 }
 
-static const struct codec_host host = {host_zeros, host_uniform, host_fail, host_log, host_message, host_send};
+static const struct codec_host host = {host_zeros, host_uniform, host_fail,
+                                       host_log,   host_message, host_send};
 
 static int channel_open(struct exchange *x, int id)
 {
@@ -263,9 +267,11 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
     const struct codec_round *r = cfg->plugin->round;
 
     if (r && cfg->n_servers > 0 && !r->reply)
-        return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out", cfg->plugin->name);
+        return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
+                       cfg->plugin->name);
     if (r && !r->per_block && cfg->blocks->n_blocks != cfg->n_workers && r->before_update)
-        return err_set(e, ERR_CODEC, "codec %s exchanges one gradient per worker; it cannot use redundant blocks",
+        return err_set(e, ERR_CODEC,
+                       "codec %s exchanges one gradient per worker; it cannot use redundant blocks",
                        cfg->plugin->name);
     return 0;
 }
@@ -373,7 +379,8 @@ static int outcome(struct exchange *x)
 }
 
 /* Calls `of_round` or the event rule's callback on each channel. */
-static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*of_events)(struct codec *), struct err *e)
+static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*of_events)(struct codec *),
+                   struct err *e)
 {
     x->e = e;
     for (int i = 0; i < x->n_channels; i++) {

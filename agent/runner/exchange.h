@@ -44,9 +44,9 @@ struct exchange_totals {
 int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e);
 void exchange_free(struct exchange *x);
 
-size_t exchange_limit(const struct exchange *x);                 /* bytes of the longest message: the mesh's limit */
-bool exchange_talks_to(const struct exchange *x, int node);      /* does the rule need a link to that node? */
-void exchange_attach(struct exchange *x, struct mesh *m);        /* borrowed */
+size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
+bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
+void exchange_attach(struct exchange *x, struct mesh *m);   /* borrowed */
 
 /* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
  *   on_block  the gradient of one of my blocks is in grads (only asked for where wants_blocks says so)

@@ -21,20 +21,21 @@ static int open_pair(struct tensor_file *f, const char *path, int n_in, int n_cl
     if (memcmp(x->shape, y->shape, (size_t)y->n_dims * sizeof *y->shape) != 0)
         return err_set(e, ERR_CONFIG, "%s: images and labels are not equally many", path);
     if (x->shape[x->n_dims - 1] != (size_t)n_in)
-        return err_set(e, ERR_CONFIG, "%s: %zu values a sample, the model takes %d", path, x->shape[x->n_dims - 1], n_in);
+        return err_set(e, ERR_CONFIG, "%s: %zu values a sample, the model takes %d", path,
+                       x->shape[x->n_dims - 1], n_in);
     *images = x->data;
     *labels = y->data;
     *shape = y;
     n = tensor_count(y);
     for (size_t i = 0; i < n; i++)
         if ((*labels)[i] >= n_classes)
-            return err_set(e, ERR_CONFIG, "%s: label %u of sample %zu, the model knows 0 to %d", path, (*labels)[i], i,
-                           n_classes - 1);
+            return err_set(e, ERR_CONFIG, "%s: label %u of sample %zu, the model knows 0 to %d", path,
+                           (*labels)[i], i, n_classes - 1);
     return 0;
 }
 
-int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node, size_t batch,
-              int n_in, int n_classes, uint64_t seed, struct err *e)
+int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node,
+              size_t batch, int n_in, int n_classes, uint64_t seed, struct err *e)
 {
     const struct tensor_view *shape;
 

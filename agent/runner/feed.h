@@ -23,8 +23,8 @@ struct feed {
 };
 
 /* ERR_CONFIG: the files are not shares of this job (expected and found), or labels are outside the model's classes. */
-int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node, size_t batch,
-              int n_in, int n_classes, uint64_t seed, struct err *e);
+int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node,
+              size_t batch, int n_in, int n_classes, uint64_t seed, struct err *e);
 void feed_close(struct feed *f);
 
 void feed_epoch(struct feed *f, uint64_t epoch); /* from 0 */

@@ -125,7 +125,8 @@ static int enqueue(struct tcp *t, struct peer *p, const struct frame *f, struct 
     struct letter *l = &p->queue[(p->first + p->n_queued) % MESH_QUEUE_MAX];
 
     if (p->n_queued == MESH_QUEUE_MAX)
-        return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them", MESH_QUEUE_MAX, p->node);
+        return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them",
+                       MESH_QUEUE_MAX, p->node);
     frame_pack(l->header, f);
     l->buf = b;
     if (b)
@@ -163,7 +164,8 @@ static int check_frame(struct tcp *t, struct peer *p, struct err *e)
 {
     if (frame_unpack(&p->frame, p->header, e) < 0)
         return e->code;
-    if (p->frame.job != t->job || p->frame.attempt != t->attempt || p->frame.from != p->node || p->frame.to != t->node)
+    if (p->frame.job != t->job || p->frame.attempt != t->attempt || p->frame.from != p->node ||
+        p->frame.to != t->node)
         return err_set(e, ERR_PROTOCOL, "it sent a frame of another job, attempt or node");
     if (p->frame.kind < FRAME_WORD)
         return err_set(e, ERR_PROTOCOL, "it sent a handshake in the middle");
@@ -413,7 +415,8 @@ static int wait_for_links(struct opening *o, struct err *e)
                 close(l->fd);
                 l->fd = -1;
             }
-            o->fds[i] = (struct pollfd){.fd = l->fd, .events = l->state == LINK_CONNECTING ? POLLOUT : POLLIN};
+            o->fds[i] = (struct pollfd){.fd = l->fd,
+                                        .events = l->state == LINK_CONNECTING ? POLLOUT : POLLIN};
         }
         o->fds[o->n_links] = (struct pollfd){.fd = cfg->listen_fd, .events = POLLIN};
         n = poll(o->fds, o->n_links + 1, 500);

@@ -73,11 +73,12 @@ static int load_model(struct node *n, struct err *e)
         rc = net_new(&n->net, spec, is_worker(n) ? max_batch : 1, e);
     if (rc == 0) {
         net_init(n->net, n->set.seed);
-        rc = optimizer_new(&n->optimizer, n->set.gradient_descent, net_n_params(n->net), (float)n->set.learn_rate, e);
+        rc = optimizer_new(&n->optimizer, n->set.gradient_descent, net_n_params(n->net),
+                           (float)n->set.learn_rate, e);
     }
     if (rc == 0 && is_worker(n) &&
-        feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks, n->job.node,
-                  (size_t)n->set.batch_size, spec->n_in, spec->n_out, n->set.seed, e) < 0)
+        feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
+                  n->job.node, (size_t)n->set.batch_size, spec->n_in, spec->n_out, n->set.seed, e) < 0)
         rc = err_at(e, "data");
     json_decref(doc);
     free(spec);
@@ -129,8 +130,8 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     n->best_accuracy = -1;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i].load(n, e) < 0) {
-            *reason = e->code == ERR_NOMEM     ? "OutOfMemory"
-                      : e->code == ERR_NOSPACE ? "DiskFull"
+            *reason = e->code == ERR_NOMEM               ? "OutOfMemory"
+                      : e->code == ERR_NOSPACE           ? "DiskFull"
                       : strncmp(e->text, "data", 4) == 0 ? "DataInvalid"
                                                          : steps[i].reason;
             return e->code;
@@ -184,9 +185,11 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     return exchange_on_event(n->exchange, &ev, e);
 }
 
-static size_t comm_row(struct record_comm *row, const struct node *n, int peer, bool sent, uint64_t round, double time_s)
+static size_t comm_row(struct record_comm *row, const struct node *n, int peer, bool sent, uint64_t round,
+                       double time_s)
 {
-    const struct exchange_traffic *t = sent ? exchange_sent(n->exchange, peer) : exchange_received(n->exchange, peer);
+    const struct exchange_traffic *t = sent ? exchange_sent(n->exchange, peer)
+                                            : exchange_received(n->exchange, peer);
 
     if (t->messages == 0)
         return 0;
@@ -231,8 +234,9 @@ int node_write_model(struct node *n, const char *name, struct err *e)
     size_t n_tensors = net_tensors(n->net, &tensors);
     char epoch[16], step[32], loss[32], seed[32];
     const struct tensor_meta meta[] = {
-        {"format", "psgd"}, {"arch", n->arch}, {"job_id", n->job.job}, {"codec", n->set.codec}, {"epoch", epoch},
-        {"step", step},     {"test_loss", loss},    {"seed", seed},         {0},
+        {"format", "psgd"},      {"arch", n->arch}, {"job_id", n->job.job},
+        {"codec", n->set.codec}, {"epoch", epoch},  {"step", step},
+        {"test_loss", loss},     {"seed", seed},    {0},
     };
 
     snprintf(epoch, sizeof epoch, "%d", n->progress.epoch);

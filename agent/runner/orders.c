@@ -72,9 +72,23 @@ int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
     static const volatile int never = 0;
     static const struct json_field fields[] = {
         {.key = "job", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, job), .required = true},
-        {.key = "attempt", .kind = JSON_FIELD_INT, JSON_AT(struct orders_job, attempt), .required = true, .min = 1, .max = 1e9},
-        {.key = "node", .kind = JSON_FIELD_INT, JSON_AT(struct orders_job, node), .required = true, .min = -NODES_MAX - 1, .max = NODES_MAX},
-        {.key = "role", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, role), .required = true, .words = "worker|server"},
+        {.key = "attempt",
+         .kind = JSON_FIELD_INT,
+         JSON_AT(struct orders_job, attempt),
+         .required = true,
+         .min = 1,
+         .max = 1e9},
+        {.key = "node",
+         .kind = JSON_FIELD_INT,
+         JSON_AT(struct orders_job, node),
+         .required = true,
+         .min = -NODES_MAX - 1,
+         .max = NODES_MAX},
+        {.key = "role",
+         .kind = JSON_FIELD_TEXT,
+         JSON_AT(struct orders_job, role),
+         .required = true,
+         .words = "worker|server"},
         {0},
     };
     json_t *doc;
@@ -111,7 +125,8 @@ static int parse_peers(struct orders_start *s, const json_t *peers, struct err *
     return 0;
 }
 
-int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted, struct err *e)
+int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted,
+                      struct err *e)
 {
     struct orders_start s = {0};
     char key[2 * MESH_KEY_BYTES + 1];

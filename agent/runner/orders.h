@@ -34,7 +34,8 @@ void orders_close(struct orders *o);
 
 /* Each waits for its line. ERR_LOST: the agent closed the pipe. ERR_CANCELLED: a signal asked to stop. ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
-int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted, struct err *e);
+int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted,
+                      struct err *e);
 void orders_start_clear(struct orders_start *s);
 
 #endif

@@ -38,7 +38,8 @@ static void write_line(struct report *r, json_t *line)
 
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
 {
-    write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params", (json_int_t)n_params));
+    write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
+                            (json_int_t)n_params));
 }
 
 bool report_is_due(struct report *r)
@@ -58,19 +59,20 @@ static json_t *number(double v)
 
 void report_progress(struct report *r, const struct report_progress *p)
 {
-    write_line(r, json_pack("{ss si si sI sI so so sI sI}", "event", "progress", "epoch", p->epoch, "epochs", p->epochs, "step",
-                            (json_int_t)p->step, "steps", (json_int_t)p->steps, "loss", number(p->loss), "accuracy",
-                            number(p->accuracy), "sent_bytes", (json_int_t)p->sent_bytes, "recv_bytes",
-                            (json_int_t)p->recv_bytes));
+    write_line(r, json_pack("{ss si si sI sI so so sI sI}", "event", "progress", "epoch", p->epoch, "epochs",
+                            p->epochs, "step", (json_int_t)p->step, "steps", (json_int_t)p->steps, "loss",
+                            number(p->loss), "accuracy", number(p->accuracy), "sent_bytes",
+                            (json_int_t)p->sent_bytes, "recv_bytes", (json_int_t)p->recv_bytes));
 }
 
 void report_eval(struct report *r, const struct report_progress *p)
 {
-    write_line(r, json_pack("{ss si sI so so}", "event", "eval", "epoch", p->epoch, "step", (json_int_t)p->step, "loss",
-                            number(p->loss), "accuracy", number(p->accuracy)));
+    write_line(r, json_pack("{ss si sI so so}", "event", "eval", "epoch", p->epoch, "step",
+                            (json_int_t)p->step, "loss", number(p->loss), "accuracy", number(p->accuracy)));
 }
 
 void report_end(struct report *r, const char *state, const char *reason, const char *message)
 {
-    write_line(r, json_pack("{ss ss ss? ss}", "event", "end", "state", state, "reason", reason, "message", message));
+    write_line(
+        r, json_pack("{ss ss ss? ss}", "event", "end", "state", state, "reason", reason, "message", message));
 }

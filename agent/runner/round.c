@@ -178,8 +178,11 @@ static int merge_and_answer(struct channel *ch, int worker)
 /* Encodes one word, keeps it, and sends it to those who lack it. */
 static int say(struct channel *ch, int word)
 {
-    struct mesh_head h = {
-        .kind = FRAME_WORD, .peer = ch->server, .channel = ch->id, .word = (uint32_t)word, .round = ch->codec.round};
+    struct mesh_head h = {.kind = FRAME_WORD,
+                          .peer = ch->server,
+                          .channel = ch->id,
+                          .word = (uint32_t)word,
+                          .round = ch->codec.round};
     double seconds;
     struct mesh_buf *b = channel_encode(ch, ch->rule->encode, &seconds);
     int rc = b ? CODEC_GO : -1;
@@ -291,8 +294,8 @@ static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_bu
     }
     if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->codec.round + 1)) {
         channel_drop_buf(ch, b);
-        return channel_fail(ch, "node %d sent its word for round %llu in round %llu", h->peer, (unsigned long long)h->round,
-                            (unsigned long long)ch->codec.round);
+        return channel_fail(ch, "node %d sent its word for round %llu in round %llu", h->peer,
+                            (unsigned long long)h->round, (unsigned long long)ch->codec.round);
     }
     if (r->has_said && h->round == ch->codec.round)
         channel_waited(ch, h->peer);

@@ -87,7 +87,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }
-    fprintf(stderr, "job %s, attempt %d, node %d (%s), pid %ld\n", n.job.job, n.job.attempt, n.job.node, n.job.role, (long)getpid());
+    fprintf(stderr, "job %s, attempt %d, node %d (%s), pid %ld\n", n.job.job, n.job.attempt, n.job.node,
+            n.job.role, (long)getpid());
     if (node_prepare(&n, &reason, &e) < 0) {
         status = end(&report, reason, &e);
     } else {

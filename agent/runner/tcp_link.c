@@ -43,8 +43,8 @@ static void tune(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof user_timeout);
 }
 
-static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind, const uint8_t *payload,
-                      size_t len, struct err *e)
+static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
+                      const uint8_t *payload, size_t len, struct err *e)
 {
     uint8_t out[FRAME_BYTES + 64];
 
@@ -63,8 +63,8 @@ static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enu
     return 0;
 }
 
-static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct mesh_tcp_config *cfg, const char *who,
-                  const uint8_t *first, const uint8_t *second)
+static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct mesh_tcp_config *cfg,
+                  const char *who, const uint8_t *first, const uint8_t *second)
 {
     uint8_t text[16 + 2 * HELLO_NONCE + sizeof l->pair] = {0};
     size_t n = strlen(who);
@@ -76,7 +76,8 @@ static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const str
     hmac_sha256(out, cfg->key, sizeof cfg->key, text, n + 2 * HELLO_NONCE + sizeof l->pair);
 }
 
-int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, const struct mesh_peer *peer, struct err *e)
+int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, const struct mesh_peer *peer,
+                     struct err *e)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *a;
@@ -103,7 +104,8 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, cons
 
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, int fd)
 {
-    *l = (struct tcp_link){.fd = fd, .state = LINK_HELLO, .node = cfg->node, .deadline = clock_now() + HANDSHAKE_S};
+    *l = (struct tcp_link){
+        .fd = fd, .state = LINK_HELLO, .node = cfg->node, .deadline = clock_now() + HANDSHAKE_S};
     tune(fd);
 }
 
@@ -125,8 +127,8 @@ static int connected(struct tcp_link *l, const struct mesh_tcp_config *cfg, stru
 }
 
 /* Reads at most what the handshake still has to say, so that messages behind it stay in the kernel. */
-static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind, size_t payload,
-                   bool *complete, struct err *e)
+static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
+                   size_t payload, bool *complete, struct err *e)
 {
     size_t want = FRAME_BYTES + payload;
     struct frame f;
@@ -138,13 +140,15 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
     if (n < 0)
         return err_errno(e, ERR_LOST, "handshake with node %d", l->node);
     if (n == 0)
-        return err_set(e, ERR_LOST, "node %d ended the handshake: another key, another job, or it is gone", l->node);
+        return err_set(e, ERR_LOST, "node %d ended the handshake: another key, another job, or it is gone",
+                       l->node);
     l->n_in += (size_t)n;
     if (l->n_in < FRAME_BYTES)
         return 0;
     if (frame_unpack(&f, l->in, e) < 0)
         return e->code;
-    if (f.kind != kind || f.len != payload || f.job != frame_job(cfg->job) || f.attempt != cfg->attempt || f.to != cfg->node)
+    if (f.kind != kind || f.len != payload || f.job != frame_job(cfg->job) || f.attempt != cfg->attempt ||
+        f.to != cfg->node)
         return err_set(e, ERR_PROTOCOL, "a handshake that is not for attempt %u of this node", cfg->attempt);
     if (kind == FRAME_HELLO)
         l->node = f.from;

@@ -26,13 +26,15 @@ struct tcp_link {
 };
 
 /* Starts to connect. ERR_LOST: refused or no route, with the peer's address. */
-int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, const struct mesh_peer *peer, struct err *e);
+int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, const struct mesh_peer *peer,
+                     struct err *e);
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, int fd);
 
 /* Goes on as far as it can without waiting; call when the socket is ready. Returns 0, also while unfinished: look
  * at state. For an accepted link, `node` is the peer once the hello is in. */
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e);
 
-const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg, int node); /* NULL: not one of ours */
+const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg,
+                                      int node); /* NULL: not one of ours */
 
 #endif

@@ -15,7 +15,7 @@ struct worker_loop {
     struct node *n;
     float *x, *sum; /* one batch; the gradient over several blocks, where there are several */
     uint8_t *labels;
-    double waited, compute;       /* seconds of this step */
+    double waited, compute;        /* seconds of this step */
     struct exchange_totals before; /* at the step's begin */
     uint64_t samples;
     struct net_score score;
@@ -64,7 +64,8 @@ static int catch_up(struct worker_loop *w, struct err *e)
         if (node_pump(n, came ? 0 : deadline, &came, e) < 0)
             return e->code;
         if (!came && clock_now() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s", n->set.round_timeout_s);
+            return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
+                           n->set.round_timeout_s);
     }
     w->waited += clock_now() - start;
     return 0;

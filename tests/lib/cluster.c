@@ -74,7 +74,9 @@ void cluster_open(struct cluster *c, const struct cluster_config *cfg)
     else
         snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), cfg->codec);
     must(codec_library_open(&c->lib, path, &e), &e);
-    must(blocks_init(&c->blocks, cfg->assignment ? cfg->assignment : "iid", cfg->n_workers, c->cfg.redundancy, &e), &e);
+    must(blocks_init(&c->blocks, cfg->assignment ? cfg->assignment : "iid", cfg->n_workers, c->cfg.redundancy,
+                     &e),
+         &e);
     c->nodes = calloc((size_t)c->n_nodes, sizeof *c->nodes);
     for (int i = 0; i < c->n_nodes; i++)
         node_open(c, i);
@@ -183,7 +185,8 @@ bool cluster_run(struct cluster *c)
         for (int k = 0; k < c->n_nodes && !happened; k++) {
             struct cluster_node *n = &c->nodes[(first + k) % c->n_nodes];
 
-            if (c->cfg.kill_at && n_turns == c->cfg.kill_at && n->node == c->cfg.kill_node && n->phase < NODE_DONE) {
+            if (c->cfg.kill_at && n_turns == c->cfg.kill_at && n->node == c->cfg.kill_node &&
+                n->phase < NODE_DONE) {
                 n->phase = NODE_KILLED;
                 mesh_mem_kill(c->net, n->node);
                 happened = true;

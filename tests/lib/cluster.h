@@ -1,5 +1,5 @@
-/* cluster -- all nodes of a job in one thread, over mesh_mem, with made-up gradients: every exchange is the real one, the order in
- * which nodes run and messages arrive is chosen by seed. */
+/* cluster -- all nodes of a job in one thread, over mesh_mem, with made-up gradients: every exchange is the
+ * real one, the order in which nodes run and messages arrive is chosen by seed. */
 #ifndef PSGD_TEST_CLUSTER_H
 #define PSGD_TEST_CLUSTER_H
 
@@ -15,8 +15,8 @@ struct cluster_config {
     uint64_t local_steps, n_steps;
     size_t n_params;
     uint64_t seed;
-    int kill_node;      /* with kill_at > 0: the node that is killed ... */
-    uint64_t kill_at;   /* ... after so many turns of the cluster */
+    int kill_node;    /* with kill_at > 0: the node that is killed ... */
+    uint64_t kill_at; /* ... after so many turns of the cluster */
 };
 
 struct cluster_node {

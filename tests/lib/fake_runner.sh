@@ -20,6 +20,15 @@ if ! read -r start <&3; then
 fi
 printf '%s' "$start" >start.json
 case $behave in
+birth)
+    {
+        printf 'fds: '; (cd /proc/$$/fd && for f in *; do [ "$f" -lt 10 ] && printf '%s ' "$f"; done); echo
+        echo "stdin: $(readlink /proc/$$/fd/0)"
+        echo "files: $(ulimit -n)"; echo "core: $(ulimit -c)"
+        set -- $(cat /proc/$$/stat); [ "$5" = $$ ] && [ "$6" = $$ ] && echo 'leader: yes'
+        grep NoNewPrivs /proc/$$/status
+        tr '\0' '\n' </proc/$$/environ
+    } >birth.txt ;;
 crash) i=0; while [ $i -lt 30 ]; do echo "log line $i"; i=$((i + 1)); done; kill -SEGV $$ ;;
 noise) printf 'not json\n{"event":"progress"}\n{"event":"state","state":"running"}\n' >>events.jsonl
        head -c 5000 /dev/zero | tr '\0' x >>events.jsonl; say '' ;;

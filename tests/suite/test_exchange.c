@@ -65,7 +65,8 @@ static void plain_is_the_mean_over_all_blocks(void **state)
     static const struct {
         int n, r;
         const char *assignment;
-    } cases[] = {{1, 1, "iid"}, {2, 1, "iid"}, {4, 1, "iid"}, {4, 2, "iid"}, {4, 2, "dup"}, {5, 3, "iid"}, {6, 3, "dup"}};
+    } cases[] = {{1, 1, "iid"}, {2, 1, "iid"}, {4, 1, "iid"}, {4, 2, "iid"},
+                 {4, 2, "dup"}, {5, 3, "iid"}, {6, 3, "dup"}};
 
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -93,7 +94,8 @@ static void synchronous_rules_do_not_depend_on_timing(void **state)
     assert_independent_of_timing(cfg);
     cfg.redundancy = 2;
     assert_independent_of_timing(cfg);
-    cfg = (struct cluster_config){.codec = "fedavg", .n_workers = 5, .local_steps = 3, .n_steps = 8, .n_params = N_PARAMS};
+    cfg = (struct cluster_config){
+        .codec = "fedavg", .n_workers = 5, .local_steps = 3, .n_steps = 8, .n_params = N_PARAMS};
     assert_independent_of_timing(cfg);
     cfg.n_servers = 1;
     assert_independent_of_timing(cfg);
@@ -119,7 +121,8 @@ static void fedavg_with_one_step_a_round_equals_plain(void **state)
 
 static void fedavg_closes_with_a_round_where_steps_do_not_divide(void **state)
 {
-    struct cluster_config cfg = {.codec = "fedavg", .n_workers = 3, .local_steps = 4, .n_steps = 10, .n_params = N_PARAMS};
+    struct cluster_config cfg = {
+        .codec = "fedavg", .n_workers = 3, .local_steps = 4, .n_steps = 10, .n_params = N_PARAMS};
     struct cluster c;
     uint64_t rounds = 0;
 
@@ -133,7 +136,8 @@ static void fedavg_closes_with_a_round_where_steps_do_not_divide(void **state)
 
 static void servers_end_with_what_workers_end_with(void **state)
 {
-    struct cluster_config cfg = {.codec = "fedavg", .n_workers = 3, .n_servers = 1, .n_steps = 4, .n_params = N_PARAMS};
+    struct cluster_config cfg = {
+        .codec = "fedavg", .n_workers = 3, .n_servers = 1, .n_steps = 4, .n_params = N_PARAMS};
     struct cluster c;
 
     (void)state;
@@ -164,9 +168,24 @@ static void asynchronous_runs_end_for_every_rule(void **state)
 {
     static const struct cluster_config cases[] = {
         {.codec = "plain", .n_workers = 4, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
-        {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
-        {.codec = "fedavg", .n_workers = 4, .local_steps = 3, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
-        {.codec = "fedavg", .n_workers = 4, .n_servers = 2, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
+        {.codec = "plain",
+         .n_workers = 4,
+         .redundancy = 2,
+         .n_steps = 20,
+         .n_params = N_PARAMS,
+         .is_asgd = true},
+        {.codec = "fedavg",
+         .n_workers = 4,
+         .local_steps = 3,
+         .n_steps = 20,
+         .n_params = N_PARAMS,
+         .is_asgd = true},
+        {.codec = "fedavg",
+         .n_workers = 4,
+         .n_servers = 2,
+         .n_steps = 20,
+         .n_params = N_PARAMS,
+         .is_asgd = true},
     };
 
     (void)state;
@@ -196,7 +215,8 @@ static void bytes_are_the_declared_cost(void **state)
         assert_int_equal(exchange_totals(c.nodes[i].x)->recv_bytes, 6 * 3 * (4 * N_PARAMS + FRAME_BYTES));
     }
     cluster_close(&c);
-    cfg = (struct cluster_config){.codec = "fedavg", .n_workers = 4, .n_servers = 2, .n_steps = 6, .n_params = N_PARAMS};
+    cfg = (struct cluster_config){
+        .codec = "fedavg", .n_workers = 4, .n_servers = 2, .n_steps = 6, .n_params = N_PARAMS};
     run_well(&c, &cfg);
     assert_int_equal(exchange_totals(c.nodes[1].x)->raw_bytes, 6 * (2 * 4 + 4 * N_PARAMS));
     assert_int_equal(exchange_totals(c.nodes[4].x)->raw_bytes + exchange_totals(c.nodes[5].x)->raw_bytes,
@@ -259,7 +279,8 @@ static void malformed_words_are_refused(void **state)
     (void)state;
     for (size_t k = 0; k < 2; k++)
         for (size_t len = 0; len < 4 * N_PARAMS + 4; len++) {
-            struct cluster_config cfg = {.codec = codecs[k], .n_workers = 2, .n_steps = 1, .n_params = N_PARAMS};
+            struct cluster_config cfg = {
+                .codec = codecs[k], .n_workers = 2, .n_steps = 1, .n_params = N_PARAMS};
             struct cluster c;
             struct cluster_node *n;
             struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_WORD, .peer = 1, .word = 1}};
@@ -288,12 +309,12 @@ static void malformed_words_are_refused(void **state)
 static void words_out_of_turn_are_refused(void **state)
 {
     static const struct mesh_head bad[] = {
-        {.kind = FRAME_WORD, .peer = 1, .word = 2},                /* in another's name */
-        {.kind = FRAME_WORD, .peer = 1, .word = 99},               /* no such worker */
-        {.kind = FRAME_WORD, .peer = 1, .word = 1, .round = 2},    /* two rounds ahead */
-        {.kind = FRAME_REPLY, .peer = 1, .word = 1},               /* nobody asked */
-        {.kind = FRAME_EVENT, .peer = 1, .word = 1},               /* of an event rule */
-        {.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 7},  /* no such range */
+        {.kind = FRAME_WORD, .peer = 1, .word = 2},               /* in another's name */
+        {.kind = FRAME_WORD, .peer = 1, .word = 99},              /* no such worker */
+        {.kind = FRAME_WORD, .peer = 1, .word = 1, .round = 2},   /* two rounds ahead */
+        {.kind = FRAME_REPLY, .peer = 1, .word = 1},              /* nobody asked */
+        {.kind = FRAME_EVENT, .peer = 1, .word = 1},              /* of an event rule */
+        {.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 7}, /* no such range */
     };
 
     (void)state;

@@ -262,9 +262,12 @@ static void what_was_said_before_a_good_bye_arrives(struct net *n)
 static void every_mesh_keeps_the_contract(void **state)
 {
     static void (*const cases[])(struct net *) = {
-        messages_arrive_whole_and_in_order, everybody_reaches_everybody,
-        one_buffer_goes_to_many,            a_peer_that_takes_nothing_is_refused_more,
-        a_paused_peer_keeps_its_words,      what_was_said_before_a_good_bye_arrives,
+        messages_arrive_whole_and_in_order,
+        everybody_reaches_everybody,
+        one_buffer_goes_to_many,
+        a_peer_that_takes_nothing_is_refused_more,
+        a_paused_peer_keeps_its_words,
+        what_was_said_before_a_good_bye_arrives,
     };
 
     (void)state;
@@ -281,7 +284,8 @@ static void every_mesh_keeps_the_contract(void **state)
 /* A raw connection to a node, to say what no mesh would. */
 static int connect_raw(int port)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
@@ -349,7 +353,16 @@ static void a_node_that_nobody_is_at_is_named(void **state)
 
 static void a_frame_survives_packing(void **state)
 {
-    struct frame f = {.kind = FRAME_REPLY, .job = 0x1122334455667788u, .attempt = 7, .from = -3, .to = 4, .channel = 9, .word = 11, .round = 1ull << 40, .len = 123456789, .crc = 0xdeadbeef};
+    struct frame f = {.kind = FRAME_REPLY,
+                      .job = 0x1122334455667788u,
+                      .attempt = 7,
+                      .from = -3,
+                      .to = 4,
+                      .channel = 9,
+                      .word = 11,
+                      .round = 1ull << 40,
+                      .len = 123456789,
+                      .crc = 0xdeadbeef};
     struct frame g;
     uint8_t bytes[FRAME_BYTES], again[FRAME_BYTES];
     struct err e = {0};

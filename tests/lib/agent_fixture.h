@@ -1,0 +1,65 @@
+/* agent_fixture -- a whole agent with its HTTP server inside the test's own process, on a free loopback port
+ * and with tests/lib/fake_runner.sh for a runner. Time passes only in fixture_turn and what calls it. */
+#ifndef PSGD_TEST_AGENT_FIXTURE_H
+#define PSGD_TEST_AGENT_FIXTURE_H
+
+#include "agent/agent.h"
+#include "agent/http.h"
+
+struct fixture {
+    struct agent agent;
+    struct http_server *server;
+    struct agent_options opt;
+    char folder[64], token[64];
+};
+
+/* opt.queue and so on may be set before; {0} has the defaults. Fails the test on any error. */
+void fixture_open(struct fixture *f);
+/* Ends the agent as a kill does: nothing is told to anybody. Its folder and its runners stay. */
+void fixture_crash(struct fixture *f);
+/* On the folder of before. */
+void fixture_reopen(struct fixture *f);
+void fixture_close(struct fixture *f); /* kills the runners and removes the folder */
+
+void fixture_turn(struct fixture *f);
+
+/* One TCP connection. */
+struct client {
+    int fd;
+    size_t n;
+    char text[1 << 18]; /* what came, with a zero behind it */
+    bool is_closed;
+};
+
+void client_open(struct client *c, struct fixture *f);
+void client_close(struct client *c);
+void client_send(struct client *c, const char *bytes, size_t len);
+void client_get(struct client *c, struct fixture *f, const char *path, const char *more_headers);
+/* Turns until `words` came; fails the test after 10 s. */
+void client_expect(struct client *c, struct fixture *f, const char *words);
+void client_expect_close(struct client *c, struct fixture *f);
+
+/* One request and its answer on a connection of its own, with the token. */
+struct reply {
+    int status;
+    char text[1 << 18]; /* head and body */
+    const char *body;
+};
+int ask(struct fixture *f, struct reply *r, const char *method, const char *path, const char *body);
+int ask_bytes(struct fixture *f, struct reply *r, const char *method, const char *path, const char *headers,
+              const void *body, size_t len);
+
+/* Whether the answer's JSON has this text or number at key. */
+bool reply_has(const struct reply *r, const char *key, const char *value);
+
+/* The steps of a job with one worker, whose runner behaves as the word says. */
+int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queue);
+void job_send_packages(struct fixture *f, const char *id, const char *behave);
+int job_send_start(struct fixture *f, struct reply *r, const char *id);
+void job_until(struct fixture *f, const char *id, const char *state); /* fails the test after 10 s */
+void job_run(struct fixture *f, const char *id, const char *behave);  /* up to `running` */
+
+/* Neither gone nor waiting to be reaped by somebody else. */
+bool process_is_running(int pid);
+
+#endif
