@@ -1,0 +1,19 @@
+#include "submit/data_folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int data_folder(char *out, size_t size, const char *chosen, struct err *e)
+{
+    const char *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n;
+
+    if (chosen[0])
+        n = snprintf(out, size, "%s", chosen);
+    else if (cache && cache[0] == '/')
+        n = snprintf(out, size, "%s/psgd/mnist", cache);
+    else
+        n = snprintf(out, size, "%s/.cache/psgd/mnist", home && home[0] == '/' ? home : ".");
+    return n < (int)size ? 0 : err_set(e, ERR_CONFIG, "the data folder's path is too long");
+}

@@ -1,0 +1,19 @@
+/* event_log -- the events of all nodes as one file, each line with its node, in the order of their times. */
+#ifndef PSGD_SUBMIT_EVENT_LOG_H
+#define PSGD_SUBMIT_EVENT_LOG_H
+
+#include <stddef.h>
+
+#include "shared/err.h"
+
+struct event_log {
+    struct event_line *lines;
+    size_t n, room;
+};
+
+/* Takes the lines of one node's events. What is no JSON object is left out, and without memory so is the rest. */
+void event_log_add(struct event_log *l, int node, const char *text, size_t len);
+int event_log_write(struct event_log *l, int fd, struct err *e);
+void event_log_clear(struct event_log *l);
+
+#endif

@@ -1,0 +1,173 @@
+#include "submit/find.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/suggest.h"
+
+enum { FOLDERS_MAX = 16, NAMES_MAX = 256, NAME_LEN = 64 };
+
+/* Where names are looked for, and what ends a codec's file there. */
+struct places {
+    struct {
+        char dir[PATH_MAX];
+        const char *endings[3];
+    } items[FOLDERS_MAX];
+    int n;
+};
+
+static void add_place(struct places *p, const char *dir, size_t len, const char *first, const char *second)
+{
+    if (p->n == FOLDERS_MAX || len == 0 || len >= PATH_MAX - NAME_LEN)
+        return;
+    memcpy(p->items[p->n].dir, dir, len);
+    p->items[p->n].dir[len] = '\0';
+    p->items[p->n].endings[0] = first;
+    p->items[p->n].endings[1] = second;
+    p->items[p->n].endings[2] = NULL;
+    p->n++;
+}
+
+static void add_beside(struct places *p, const char *exe_dir, const char *folder, const char *ending)
+{
+    char beside[PATH_MAX];
+    int n = snprintf(beside, sizeof beside, "%s/%s", exe_dir, folder);
+
+    if (n > 0 && n < (int)sizeof beside)
+        add_place(p, beside, (size_t)n, ending, NULL);
+}
+
+static void add_codec_places(struct places *p, const char *exe_dir)
+{
+    const char *path = getenv("PSGD_CODEC_PATH");
+
+    add_beside(p, exe_dir, "codecs", ".so");
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+
+        add_place(p, path, n, ".so", ".c");
+        path += n + (path[n] == ':');
+    }
+    add_place(p, "./codecs", 8, ".c", NULL);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    return strlen(s) > strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
+}
+
+static bool is_listed(char (*names)[NAME_LEN], int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int list_folder(char (*names)[NAME_LEN], int n, const char *dir, const char *const *endings)
+{
+    DIR *d = opendir(dir);
+    struct dirent *f;
+
+    while (d && (f = readdir(d)) != NULL)
+        for (const char *const *end = endings; *end; end++) {
+            char name[NAME_LEN];
+            size_t len = strlen(f->d_name);
+
+            if (!ends_with(f->d_name, *end) || len - strlen(*end) >= NAME_LEN || n == NAMES_MAX)
+                continue;
+            snprintf(name, sizeof name, "%.*s", (int)(len - strlen(*end)), f->d_name);
+            if (!is_listed(names, n, name))
+                strcpy(names[n++], name);
+        }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int unknown(const char *kind, const char *word, const struct places *p, int code, struct err *e)
+{
+    char names[NAMES_MAX][NAME_LEN];
+    const char *words[NAMES_MAX + 1];
+    char list[256] = "";
+    const char *near;
+    int n = 0;
+
+    for (int i = 0; i < p->n; i++)
+        n = list_folder(names, n, p->items[i].dir, p->items[i].endings);
+    qsort(names, (size_t)n, sizeof *names, by_text);
+    for (int i = 0; i < n; i++) {
+        size_t k = strlen(list);
+
+        words[i] = names[i];
+        snprintf(list + k, sizeof list - k, "%s%s", i ? " " : "", names[i]);
+    }
+    words[n] = NULL;
+    near = suggest(word, words);
+    if (near)
+        err_set(e, code, "unknown %s \"%s\"; did you mean \"%s\"?", kind, word, near);
+    else
+        err_set(e, code, "unknown %s \"%s\"", kind, word);
+    return err_hint(e, "Known here: %s. A file of your own is named with its path: --%s ./FILE",
+                    n ? list : "none", kind);
+}
+
+/* Tries dir/word+ending in order; returns the ending of the file that is there, or NULL. */
+static const char *look(char out[PATH_MAX], const struct places *p, const char *word)
+{
+    for (int i = 0; i < p->n; i++)
+        for (const char *const *end = p->items[i].endings; *end; end++) {
+            int n = snprintf(out, PATH_MAX, "%s/%s%s", p->items[i].dir, word, *end);
+
+            if (n < PATH_MAX && access(out, R_OK) == 0)
+                return *end;
+        }
+    return NULL;
+}
+
+static int take_path(char out[PATH_MAX], const char *word, int code, struct err *e)
+{
+    if (snprintf(out, PATH_MAX, "%s", word) >= PATH_MAX)
+        return err_set(e, code, "%s: path too long", word);
+    if (access(word, R_OK) < 0)
+        return err_errno(e, code, "%s", word);
+    return 0;
+}
+
+int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e)
+{
+    struct places p = {0};
+    const char *ending;
+
+    if (strchr(word, ','))
+        return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
+                       word);
+    if (strchr(word, '/') || ends_with(word, ".c") || ends_with(word, ".so")) {
+        out->is_source = ends_with(word, ".c");
+        return take_path(out->path, word, ERR_CODEC, e);
+    }
+    add_codec_places(&p, exe_dir);
+    ending = look(out->path, &p, word);
+    if (!ending)
+        return unknown("codec", word, &p, ERR_CODEC, e);
+    out->is_source = strcmp(ending, ".c") == 0;
+    return 0;
+}
+
+int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e)
+{
+    struct places p = {0};
+
+    if (strchr(word, '/') || ends_with(word, ".json"))
+        return take_path(out, word, ERR_CONFIG, e);
+    add_beside(&p, exe_dir, "models", ".json");
+    return look(out, &p, word) ? 0 : unknown("model", word, &p, ERR_CONFIG, e);
+}

@@ -1,0 +1,365 @@
+#include "submit/http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "submit/interrupt.h"
+
+enum { HEADER_MAX = 1 << 16, PROBLEM_MAX = 1 << 16, CONNECT_MS = 5000 };
+
+struct http {
+    CURLM *multi;
+};
+
+struct http_private {
+    struct http *http;
+    CURL *easy;
+    struct curl_slist *headers;
+    size_t header_bytes, sent, capacity;
+    char why[CURL_ERROR_SIZE];
+    char line[HTTP_LINE];
+    size_t line_len;
+    bool line_too_long;
+};
+
+struct http *http_new(struct err *e)
+{
+    struct http *h = calloc(1, sizeof *h);
+
+    if (!h || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(h->multi = curl_multi_init())) {
+        free(h);
+        err_set(e, ERR_NOMEM, "no memory for the HTTP client");
+        return NULL;
+    }
+    return h;
+}
+
+void http_free(struct http *h)
+{
+    if (!h)
+        return;
+    curl_multi_cleanup(h->multi);
+    curl_global_cleanup();
+    free(h);
+}
+
+static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct http_request *r = arg;
+    long status = 0;
+
+    r->heard_at = clock_now();
+    r->private->header_bytes += size * n;
+    if (r->private->header_bytes > HEADER_MAX) {
+        err_set(&r->err, ERR_PROTOCOL, "%s answered with more than %d bytes of header", r->who, HEADER_MAX);
+        return 0;
+    }
+    if (n == 2 && memcmp(bytes, "\r\n", 2) == 0) {
+        curl_easy_getinfo(r->private->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (status >= 200)
+            r->status = (int)status;
+    }
+    return size * n;
+}
+
+static void feed_lines(struct http_request *r, const char *bytes, size_t n)
+{
+    struct http_private *p = r->private;
+
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != '\n') {
+            if (p->line_len < sizeof p->line - 1)
+                p->line[p->line_len++] = bytes[i];
+            else
+                p->line_too_long = true;
+            continue;
+        }
+        p->line[p->line_len] = '\0';
+        if (p->line_len > 0 && !p->line_too_long)
+            r->on_line(r->arg, p->line, p->line_len);
+        p->line_len = 0;
+        p->line_too_long = false;
+    }
+}
+
+static bool append(struct http_request *r, const char *bytes, size_t n)
+{
+    struct http_private *p = r->private;
+
+    if (r->reply_len + n + 1 > p->capacity) {
+        size_t capacity = 2 * (r->reply_len + n) + 1024;
+        char *bigger = realloc(r->reply, capacity);
+
+        if (!bigger) {
+            err_set(&r->err, ERR_NOMEM, "no memory for the answer of %s", r->who);
+            return false;
+        }
+        r->reply = bigger;
+        p->capacity = capacity;
+    }
+    memcpy(r->reply + r->reply_len, bytes, n);
+    r->reply_len += n;
+    r->reply[r->reply_len] = '\0';
+    return true;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct http_request *r = arg;
+    bool good = r->status >= 200 && r->status < 300;
+    uint64_t max = good ? r->max_reply : PROBLEM_MAX;
+
+    n *= size;
+    r->received += n;
+    r->heard_at = clock_now();
+    if (good && r->on_line) {
+        feed_lines(r, bytes, n);
+        return n;
+    }
+    if (r->received > max) {
+        err_set(&r->err, ERR_PROTOCOL, "%s answered with more than the %llu bytes that are allowed here",
+                r->who, (unsigned long long)max);
+        return 0;
+    }
+    if (good && r->reply_fd > 0)
+        return file_write_all(r->reply_fd, bytes, n, "a temporary file", &r->err) < 0 ? 0 : n;
+    return append(r, bytes, n) ? n : 0;
+}
+
+static size_t on_read(char *out, size_t size, size_t n, void *arg)
+{
+    struct http_request *r = arg;
+    size_t left = r->body_len - r->private->sent;
+
+    n = size * n < left ? size * n : left;
+    if (r->body_fd > 0) {
+        ssize_t k = pread(r->body_fd, out, n, (off_t)r->private->sent);
+
+        if (k < 0 || (k == 0 && n > 0))
+            return CURL_READFUNC_ABORT;
+        n = (size_t)k;
+    } else if (n > 0) {
+        memcpy(out, (const char *)r->body + r->private->sent, n);
+    }
+    r->private->sent += n;
+    return n;
+}
+
+/* curl sends a body again when a kept connection turned out to be closed. */
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct http_request *r = arg;
+
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > r->body_len)
+        return CURL_SEEKFUNC_FAIL;
+    r->private->sent = (size_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+/* On one machine the kernel's default, where it is BBR, costs a factor of three. */
+static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+    (void)arg;
+    if (purpose == CURLSOCKTYPE_IPCXN && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0)
+        errno = 0; /* a kernel without it: slower, not wrong */
+    return CURL_SOCKOPT_OK;
+}
+
+static int add_header(struct http_private *p, const char *name, const char *value)
+{
+    char line[512];
+    struct curl_slist *more;
+
+    if (snprintf(line, sizeof line, "%s: %s", name, value) >= (int)sizeof line)
+        return -1;
+    more = curl_slist_append(p->headers, line);
+    explicit_bzero(line, sizeof line); /* one of them is the token */
+    if (!more)
+        return -1;
+    p->headers = more;
+    return 0;
+}
+
+static int set_headers(struct http_request *r)
+{
+    struct http_private *p = r->private;
+    char bearer[400];
+    int rc = 0;
+
+    if (r->accept)
+        rc |= add_header(p, "Accept", r->accept);
+    if (r->body_type)
+        rc |= add_header(p, "Content-Type", r->body_type);
+    if (r->token) {
+        snprintf(bearer, sizeof bearer, "Bearer %s", r->token);
+        rc |= add_header(p, "Authorization", bearer);
+        explicit_bzero(bearer, sizeof bearer);
+    }
+    return rc;
+}
+
+static void set_body(struct http_request *r)
+{
+    CURL *c = r->private->easy;
+
+    if (strcmp(r->method, "HEAD") == 0) {
+        curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+    } else if (strcmp(r->method, "GET") != 0) {
+        curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method);
+        curl_easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_len);
+        curl_easy_setopt(c, CURLOPT_READFUNCTION, on_read);
+        curl_easy_setopt(c, CURLOPT_READDATA, r);
+        curl_easy_setopt(c, CURLOPT_SEEKFUNCTION, on_seek);
+        curl_easy_setopt(c, CURLOPT_SEEKDATA, r);
+        curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
+    }
+}
+
+static void set_rules(struct http_request *r)
+{
+    CURL *c = r->private->easy;
+
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, r->is_public ? "http,https" : "http");
+    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout_s * 1e3));
+    curl_easy_setopt(c, CURLOPT_BUFFERSIZE, r->reply_fd > 0 ? 1L << 18 : 1L << 14);
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPIDLE, 3L);
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPINTVL, 2L);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->private->why);
+    curl_easy_setopt(c, CURLOPT_USERAGENT, "job_submit/" PSGD_VERSION);
+    if (!r->is_public)
+        curl_easy_setopt(c, CURLOPT_PROXY, "");
+    if (r->is_local)
+        curl_easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_socket);
+}
+
+int http_start(struct http *h, struct http_request *r, struct err *e)
+{
+    struct http_private *p = calloc(1, sizeof *p);
+
+    r->private = p;
+    if (!p || !(p->easy = curl_easy_init()) || set_headers(r) < 0) {
+        http_clear(h, r);
+        return err_set(e, ERR_NOMEM, "no memory for a request to %s", r->who);
+    }
+    p->http = h;
+    r->err = (struct err){0};
+    r->status = 0;
+    r->received = 0;
+    r->reply_len = 0;
+    r->heard_at = clock_now();
+    set_rules(r);
+    set_body(r);
+    curl_easy_setopt(p->easy, CURLOPT_URL, r->url);
+    curl_easy_setopt(p->easy, CURLOPT_HTTPHEADER, p->headers);
+    curl_easy_setopt(p->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(p->easy, CURLOPT_HEADERDATA, r);
+    curl_easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(p->easy, CURLOPT_WRITEDATA, r);
+    curl_easy_setopt(p->easy, CURLOPT_PRIVATE, r);
+    if (curl_multi_add_handle(h->multi, p->easy) != CURLM_OK) {
+        http_clear(h, r);
+        return err_set(e, ERR_INTERNAL, "libcurl took no request to %s", r->who);
+    }
+    r->busy = true;
+    return 0;
+}
+
+/* Takes the machinery away and leaves the answer. */
+static void drop(struct http *h, struct http_request *r)
+{
+    struct http_private *p = r->private;
+
+    r->busy = false;
+    r->private = NULL;
+    if (!p)
+        return;
+    if (p->easy) {
+        curl_multi_remove_handle(h->multi, p->easy);
+        curl_easy_cleanup(p->easy);
+    }
+    curl_slist_free_all(p->headers);
+    free(p);
+}
+
+void http_clear(struct http *h, struct http_request *r)
+{
+    drop(h, r);
+    free(r->reply);
+    r->reply = NULL;
+    r->reply_len = 0;
+}
+
+static void explain(struct http_request *r, CURLcode rc)
+{
+    const char *why = r->private->why[0] ? r->private->why : curl_easy_strerror(rc);
+    long os_errno = 0;
+
+    if (rc == CURLE_OK && r->status == 0)
+        err_set(&r->err, ERR_PROTOCOL, "%s closed the connection without an answer", r->who);
+    if (rc == CURLE_OK || r->err.code)
+        return;
+    curl_easy_getinfo(r->private->easy, CURLINFO_OS_ERRNO, &os_errno);
+    if (rc == CURLE_COULDNT_CONNECT && os_errno)
+        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->who, strerror((int)os_errno));
+    else if (rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_UNSUPPORTED_PROTOCOL)
+        err_set(&r->err, ERR_PROTOCOL, "%s does not speak HTTP (%s)", r->who, why);
+    else
+        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->who, why);
+}
+
+/* Ends what is over; returns whether anything was. */
+static bool take_done(struct http *h)
+{
+    bool any = false;
+    CURLMsg *m;
+    int left;
+
+    while ((m = curl_multi_info_read(h->multi, &left)) != NULL) {
+        struct http_request *r = NULL;
+
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
+        explain(r, m->data.result);
+        drop(h, r);
+        any = true;
+    }
+    return any;
+}
+
+void http_poll(struct http *h, double timeout_s)
+{
+    struct curl_waitfd wake = {.fd = interrupt_fd(), .events = CURL_WAIT_POLLIN};
+    int running;
+
+    curl_multi_perform(h->multi, &running);
+    if (take_done(h))
+        return;
+    curl_multi_poll(h->multi, &wake, wake.fd >= 0, (int)(timeout_s * 1e3), NULL);
+    interrupt_drain();
+    curl_multi_perform(h->multi, &running);
+    take_done(h);
+}
+
+void http_run(struct http *h, struct http_request *r)
+{
+    if (http_start(h, r, &r->err) < 0)
+        return;
+    while (r->busy)
+        http_poll(h, 1);
+}

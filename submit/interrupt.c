@@ -1,0 +1,63 @@
+#include "submit/interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t came;
+static int pipe_fd[2] = {-1, -1};
+
+static void on_signal(int sig)
+{
+    int saved = errno;
+
+    if (came)
+        _exit(128 + sig);
+    came = sig;
+    if (write(pipe_fd[1], "", 1) < 0) {
+        /* the pipe is full: then the poll wakes anyway */
+    }
+    errno = saved;
+}
+
+int interrupt_init(struct err *e)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    if (pipe2(pipe_fd, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_errno(e, ERR_INTERNAL, "pipe");
+    sigfillset(&a.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &a, NULL);
+    a.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &a, NULL);
+    return 0;
+}
+
+int interrupt_signal(void)
+{
+    return came;
+}
+
+int interrupt_fd(void)
+{
+    return pipe_fd[0];
+}
+
+void interrupt_drain(void)
+{
+    char bytes[8];
+
+    while (pipe_fd[0] >= 0 && read(pipe_fd[0], bytes, sizeof bytes) > 0)
+        ;
+}
+
+int interrupt_check(struct err *e)
+{
+    if (!came)
+        return 0;
+    return err_set(e, ERR_CANCELLED, "%s",
+                   came == SIGINT ? "interrupted (Ctrl-C)" : "asked to end by a signal");
+}

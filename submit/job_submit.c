@@ -1,0 +1,230 @@
+/* job_submit -- the only thing a user types. This file: verbs, help, and what the shell gets to see. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "shared/suggest.h"
+#include "submit/interrupt.h"
+#include "submit/options.h"
+#include "submit/say.h"
+#include "submit/verbs.h"
+
+static int verb_help(const struct options *o, struct err *e);
+static int verb_version(const struct options *o, struct err *e);
+
+static const struct verb {
+    const char *name;
+    int (*run)(const struct options *o, struct err *e);
+    unsigned options;
+    const char *words, *help;
+} verbs[] = {
+    {"submit", verb_submit, FOR_SUBMIT, "",
+     "train: check, place, ship, start, watch and collect (the word may be left out)"},
+    {"list", verb_list, FOR_LIST, "", "jobs that were submitted from here"},
+    {"status", verb_status, FOR_STATUS, "[JOB]", "how each node of a job is"},
+    {"wait", verb_wait, FOR_WAIT, "[JOB...]", "watch a job until its end and bring its results"},
+    {"logs", verb_logs, FOR_LOGS, "[JOB]", "what its nodes wrote"},
+    {"cancel", verb_cancel, FOR_CANCEL, "JOB...", "end a job"},
+    {"fetch", verb_fetch, FOR_FETCH, "[JOB]", "bring records, logs and model, or what there is of them"},
+    {"data", verb_data, FOR_DATA, "fetch mnist", "download a data set and verify it"},
+    {"help", verb_help, FOR_ALL, "[VERB]", "this text, or the options of a verb"},
+    {"version", verb_version, FOR_ALL, "", "version"},
+};
+enum { N_VERBS = sizeof verbs / sizeof *verbs };
+
+/* Every kind of failure: what the shell sees, and its name for people and programs. */
+static const struct {
+    int code, status;
+    const char *name;
+} failures[] = {
+    {ERR_INTERNAL, EXIT_INTERNAL, "INTERNAL"},
+    {ERR_NOMEM, EXIT_INTERNAL, "OUT_OF_MEMORY"},
+    {ERR_USAGE, EXIT_USAGE, "USAGE"},
+    {ERR_CONFIG, EXIT_INVALID, "INVALID"},
+    {ERR_CODEC, EXIT_INVALID, "CODEC"},
+    {ERR_IO, EXIT_INVALID, "IO"},
+    {ERR_NOSPACE, EXIT_INVALID, "DISK_FULL"},
+    {ERR_UNREACHABLE, EXIT_UNREACHABLE, "UNREACHABLE"},
+    {ERR_REFUSED, EXIT_REFUSED, "REFUSED"},
+    {ERR_AUTH, EXIT_AUTH, "UNAUTHORIZED"},
+    {ERR_PROTOCOL, EXIT_UNREACHABLE, "PROTOCOL"},
+    {ERR_TIMEOUT, EXIT_TIMEOUT, "TIMEOUT"},
+    {ERR_LOST, EXIT_JOB_FAILED, "NODE_LOST"},
+    {ERR_NUMERIC, EXIT_JOB_FAILED, "NUMERIC"},
+    {ERR_CANCELLED, EXIT_CANCELLED, "CANCELLED"},
+    {ERR_NOT_FOUND, EXIT_INVALID, "NOT_FOUND"},
+    {ERR_CONFLICT, EXIT_INVALID, "CONFLICT"},
+};
+enum { N_FAILURES = sizeof failures / sizeof *failures };
+
+static const char exit_help[] =
+    "\nExit status: 0 succeeded, 1 job failed, 2 usage, 3 an agent cannot be reached, 4 an agent refused,\n"
+    "5 --timeout elapsed (the job goes on), 6 invalid input, 7 not authorised, 8 job cancelled,\n"
+    "9 results incomplete, 70 internal error, 130 interrupted (a running job goes on).\n";
+
+static const struct verb *find_verb(const char *name)
+{
+    for (int i = 0; i < N_VERBS; i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static void print_short_help(FILE *f)
+{
+    fprintf(f, "job_submit " PSGD_VERSION " -- trains a network on the agents of worker.json\n\n"
+               "  job_submit --codec fedavg --node_count 2      submit a job and bring its results\n\n");
+    for (int i = 0; i < N_VERBS; i++)
+        fprintf(f, "  job_submit %-8s %-12s %s\n", verbs[i].name, verbs[i].words, verbs[i].help);
+    fprintf(f, "\njob_submit help VERB lists the options of a verb.\n");
+}
+
+static void print_verb_help(FILE *f, const struct verb *v)
+{
+    fprintf(f, "job_submit %s%s%s%s\n%s.\n", v->name, v->words[0] ? " " : "", v->words,
+            v->options ? " [OPTIONS]" : "", v->help);
+    fprintf(f, "In options '_' and '-' are the same; their names are not abbreviated.\n");
+    options_help(f, v->options);
+    fputs(exit_help, f);
+}
+
+static int unknown_verb(const char *name, struct err *e)
+{
+    const char *names[N_VERBS + 1];
+    const char *near;
+
+    for (int i = 0; i < N_VERBS; i++)
+        names[i] = verbs[i].name;
+    names[N_VERBS] = NULL;
+    near = suggest(name, names);
+    err_set(e, ERR_USAGE, "unknown verb \"%s\"", name);
+    return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "job_submit help lists them.");
+}
+
+static int verb_help(const struct options *o, struct err *e)
+{
+    const struct verb *v = o->n_operands ? find_verb(o->operands[0]) : NULL;
+
+    if (o->n_operands && !v)
+        return unknown_verb(o->operands[0], e);
+    if (v)
+        print_verb_help(stdout, v);
+    else
+        print_short_help(stdout);
+    return 0;
+}
+
+static int verb_version(const struct options *o, struct err *e)
+{
+    (void)o;
+    (void)e;
+    printf("job_submit " PSGD_VERSION "\n");
+    return 0;
+}
+
+static const char *failure_name(int code)
+{
+    for (int i = 0; i < N_FAILURES; i++)
+        if (failures[i].code == code)
+            return failures[i].name;
+    return "INTERNAL";
+}
+
+static int failure_status(int code)
+{
+    for (int i = 0; i < N_FAILURES; i++)
+        if (failures[i].code == code)
+            return failures[i].status;
+    return EXIT_INTERNAL;
+}
+
+void verb_print_json(bool ok, json_t *data, const struct err *e, const char *code)
+{
+    json_t *o = json_pack("{s:s, s:b}", "schema_version", "1", "ok", (int)ok);
+    char *text;
+
+    if (e)
+        json_object_set_new(o, "error",
+                            json_pack("{s:s+, s:s, s:s, s:s?, s:i}", "type", "/problems/", code, "code", code,
+                                      "detail", e->text, "hint", e->hint[0] ? e->hint : NULL, "exit_status",
+                                      failure_status(e->code)));
+    if (data)
+        json_object_set_new(o, "data", data);
+    text = json_dumps(o, JSON_COMPACT);
+    printf("%s\n", text ? text : "{\"schema_version\":\"1\",\"ok\":false}");
+    free(text);
+    json_decref(o);
+}
+
+/* As many connections as there may be nodes. */
+static void raise_limits(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+        r.rlim_cur = r.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+/* The verb may be left out before an option, and only there: so no word a user types is ever taken for
+ * another. */
+static const struct verb *choose_verb(int *argc, char ***argv, struct err *e)
+{
+    const struct verb *v = &verbs[0];
+
+    ++*argv;
+    --*argc;
+    if ((*argv)[0][0] == '-')
+        return v;
+    v = find_verb((*argv)[0]);
+    if (!v) {
+        unknown_verb((*argv)[0], e);
+        return NULL;
+    }
+    ++*argv;
+    --*argc;
+    return v;
+}
+
+static int run(const struct verb *v, const struct options *o, struct err *e)
+{
+    if (o->help) {
+        print_verb_help(stdout, v);
+        return 0;
+    }
+    if (o->version)
+        return verb_version(o, e);
+    raise_limits();
+    if (interrupt_init(e) < 0)
+        return e->code;
+    return v->run(o, e);
+}
+
+int main(int argc, char **argv)
+{
+    static struct options o;
+    struct err e = {0};
+    const struct verb *v;
+    int rc;
+
+    say_init(0, false);
+    if (argc < 2) {
+        print_short_help(stdout);
+        return 0;
+    }
+    v = choose_verb(&argc, &argv, &e);
+    rc = v ? options_parse(&o, v->options, argc, argv, &e) : e.code;
+    if (rc == 0) {
+        say_init(o.quiet ? -1 : o.verbose > 0, o.no_color);
+        rc = run(v, &o, &e);
+    }
+    if (rc < 0) {
+        say_failure(&e, failure_name(e.code));
+        if (o.json)
+            verb_print_json(false, NULL, &e, failure_name(e.code));
+        rc = failure_status(e.code);
+    }
+    say_end();
+    return fflush(stdout) == 0 ? rc : EXIT_INTERNAL;
+}

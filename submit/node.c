@@ -1,0 +1,296 @@
+#include "submit/node.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "submit/say.h"
+
+enum { DOWNLOAD_S = 3600 };
+
+bool node_is_server(const struct node *n)
+{
+    return n->at.node < 0;
+}
+
+const char *node_role(const struct node *n)
+{
+    return node_is_server(n) ? "server" : "worker";
+}
+
+static bool is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
+}
+
+static void tell(struct node *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void tell(struct node *n, const char *fmt, ...)
+{
+    size_t k = strlen(n->token_story);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(n->token_story + k, sizeof n->token_story - k, fmt, ap);
+    va_end(ap);
+}
+
+/* ERR_NOT_FOUND: no such file; ERR_AUTH: there is one, and no token in it. */
+static int read_token(struct node *n, const char *path, struct err *e)
+{
+    const char *known = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    char *text;
+    size_t len;
+    size_t k;
+
+    if (file_read(&text, &len, path, 4096, e) < 0)
+        return e->code == ERR_NOT_FOUND ? e->code : (e->code = ERR_AUTH);
+    k = strspn(text, known);
+    if (k < 16 || k >= TOKEN_MAX || strspn(text + k, " \r\n") != len - k) {
+        err_set(e, ERR_AUTH, "%s: holds no token (one line of at least 16 letters, digits, '-' and '_')",
+                path);
+    } else {
+        memcpy(n->token, text, k);
+        n->token[k] = '\0';
+        e->code = 0;
+    }
+    explicit_bzero(text, len);
+    free(text);
+    tell(n, "%s%s", n->token_story[0] ? ", " : "", path);
+    return e->code;
+}
+
+/* What a person named goes before what lies around: the option, the list's own entry, the agent's link, the
+ * environment. */
+int node_find_token(struct node *n, const char *token_file, bool in_clear, struct err *e)
+{
+    const char *environment = getenv("PSGD_TOKEN_FILE");
+    char state[PATH_MAX];
+    char link[PATH_MAX];
+
+    n->token[0] = n->token_story[0] = '\0';
+    if (!is_loopback(n->at.host) && !in_clear) {
+        tell(n, "none goes unencrypted to another machine without --insecure-no-tls");
+        return 0;
+    }
+    if (token_file[0] || n->at.token_file[0]) {
+        if (read_token(n, token_file[0] ? token_file : n->at.token_file, e) < 0) {
+            e->code = ERR_AUTH;
+            return err_at(e, "node(%d): token", n->at.node);
+        }
+        return 0;
+    }
+    if (is_loopback(n->at.host) && file_state_dir(state, sizeof state, e) == 0 &&
+        snprintf(link, sizeof link, "%s/agents/%d.token", state, n->at.port) < (int)sizeof link) {
+        if (read_token(n, link, e) == 0)
+            return 0;
+        if (e->code == ERR_NOT_FOUND)
+            tell(n, "no %s", link);
+    }
+    if (environment && environment[0]) {
+        if (read_token(n, environment, e) < 0)
+            return err_at(e, "PSGD_TOKEN_FILE");
+        return 0;
+    }
+    tell(n, ", no --token-file, no PSGD_TOKEN_FILE, no token_file of %s in the list of workers",
+         n->at.address);
+    return 0;
+}
+
+static void prepare(struct node *n, struct http_request *r, const char *method)
+{
+    *r = (struct http_request){.method = method,
+                               .who = n->label,
+                               .token = n->token[0] ? n->token : NULL,
+                               .is_local = is_loopback(n->at.host),
+                               .max_reply = REPLY_MAX,
+                               .timeout_s = CALL_S};
+}
+
+static int start(struct http *h, struct node *n, struct http_request *r, const char *path, struct err *e)
+{
+    n->contact_at = clock_now();
+    if (snprintf(r->url, sizeof r->url, "http://%s%s", n->at.address, path) >= (int)sizeof r->url)
+        return err_set(e, ERR_INTERNAL, "a URL for %s is too long", n->label);
+    return http_start(h, r, e);
+}
+
+static int ask(struct http *h, struct node *n, const char *method, const void *body, size_t len,
+               struct err *e, uint64_t max, const char *fmt, va_list ap)
+{
+    struct http_request *r = &n->call;
+    char path[HTTP_URL];
+
+    http_clear(h, r);
+    prepare(n, r, method);
+    r->max_reply = max;
+    r->body = body;
+    r->body_len = len;
+    r->body_type = body ? "application/json" : NULL;
+    vsnprintf(path, sizeof path, fmt, ap);
+    return start(h, n, r, path, e);
+}
+
+int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,
+             const char *fmt, ...)
+{
+    va_list ap;
+    int rc;
+
+    va_start(ap, fmt);
+    rc = ask(h, n, method, body, len, e, REPLY_MAX, fmt, ap);
+    va_end(ap);
+    return rc;
+}
+
+int node_put_blob(struct http *h, struct node *n, const char *hex, const void *bytes, int fd, size_t len,
+                  double timeout_s, struct err *e)
+{
+    struct http_request *r = &n->call;
+    char path[HTTP_URL];
+
+    http_clear(h, r);
+    prepare(n, r, "PUT");
+    r->body = bytes;
+    r->body_fd = fd;
+    r->body_len = len;
+    r->body_type = "application/octet-stream";
+    r->timeout_s = timeout_s;
+    snprintf(path, sizeof path, "/v1/blobs/sha256/%s", hex);
+    return start(h, n, r, path, e);
+}
+
+int node_download(struct http *h, struct node *n, int fd, uint64_t max, const char *path, struct err *e)
+{
+    struct http_request *r = &n->call;
+
+    http_clear(h, r);
+    prepare(n, r, "GET");
+    r->reply_fd = fd;
+    r->max_reply = max;
+    r->timeout_s = DOWNLOAD_S;
+    r->accept = "application/x-ndjson, */*"; /* events as lines; anything else as it is */
+    return start(h, n, r, path, e);
+}
+
+int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const char *fmt, ...)
+{
+    va_list ap;
+    int rc;
+
+    va_start(ap, fmt);
+    rc = ask(h, n, "GET", NULL, 0, e, max, fmt, ap);
+    va_end(ap);
+    if (rc < 0)
+        return rc;
+    while (n->call.busy)
+        http_poll(h, 1);
+    return node_answer(n, e);
+}
+
+int node_answer(const struct node *n, struct err *e)
+{
+    const struct http_request *r = &n->call;
+
+    if (r->err.code)
+        *e = r->err;
+    else if (r->status >= 200 && r->status < 300)
+        return 0;
+    else
+        reply_problem(e, r->status, r->reply, r->reply_len);
+    if (!r->err.code) {
+        err_at(e, "%s", n->label);
+        if (r->status == 401)
+            err_hint(e, "%s %s.",
+                     n->token[0] ? "The token came from" : "Looked for a token:", n->token_story);
+    }
+    return err_at(e, "node(%d)", n->at.node);
+}
+
+void node_end(struct node *n, enum job_state state, const char *reason, const char *message)
+{
+    if (n->is_ended)
+        return;
+    n->view.state = state;
+    snprintf(n->view.reason, sizeof n->view.reason, "%s", reason);
+    snprintf(n->view.message, sizeof n->view.message, "%s", message);
+    n->is_ended = true;
+    n->is_announced = true;
+    n->ended_at = clock_now();
+}
+
+static void take_state(struct node *n, const struct event *ev)
+{
+    if (ev->state == JOB_READY || ev->state == JOB_RUNNING)
+        n->is_ready = true;
+    if (ev->state != n->view.state)
+        n->is_announced = true;
+    n->view.state = ev->state;
+    snprintf(n->view.reason, sizeof n->view.reason, "%s", ev->reason);
+    snprintf(n->view.message, sizeof n->view.message, "%s", ev->message);
+}
+
+static void on_event(void *arg, const char *line, size_t len)
+{
+    struct node *n = arg;
+    struct event ev;
+    struct err e;
+
+    if (reply_event(&ev, &n->view.progress, line, len, &e) < 0) {
+        if (!n->has_bad_event)
+            say_error("node(%d): %s sent an event that is none, left out: %s", n->at.node, n->label, e.text);
+        n->has_bad_event = true;
+        return;
+    }
+    if (ev.seq <= n->last_seq)
+        return;
+    n->last_seq = ev.seq;
+    if (ev.kind == EVENT_END)
+        node_end(n, ev.state, ev.reason, ev.message);
+    else if (ev.kind == EVENT_STATE && !n->is_ended)
+        take_state(n, &ev);
+    else if (ev.kind == EVENT_LOG && (strcmp(ev.reason, "warn") == 0 || strcmp(ev.reason, "error") == 0))
+        say_info("node(%d): %s", n->at.node, ev.message);
+    else if (ev.kind == EVENT_LOG)
+        say_more("node(%d): %s", n->at.node, ev.message);
+}
+
+int node_open_stream(struct http *h, struct node *n, struct err *e)
+{
+    char path[HTTP_URL];
+
+    http_clear(h, &n->stream);
+    prepare(n, &n->stream, "GET");
+    n->stream.timeout_s = 0;
+    n->stream.accept = "application/x-ndjson";
+    n->stream.on_line = on_event;
+    n->stream.arg = n;
+    snprintf(path, sizeof path, "/v1/jobs/%s/events?after=%llu", n->job, (unsigned long long)n->last_seq);
+    n->is_streaming = true;
+    return start(h, n, &n->stream, path, e);
+}
+
+int node_take_view(struct node *n, struct err *e)
+{
+    struct job_view v;
+
+    if (reply_job(&v, n->call.reply, n->call.reply_len, e) < 0)
+        return err_at(e, "node(%d): %s", n->at.node, n->label);
+    if (n->is_ended)
+        return 0;
+    n->view = v;
+    n->is_ready = v.state == JOB_READY || v.state == JOB_RUNNING;
+    if (job_state_is_terminal(v.state))
+        node_end(n, v.state, v.reason, v.message);
+    return 0;
+}
+
+void node_forget(struct http *h, struct node *n)
+{
+    http_clear(h, &n->call);
+    http_clear(h, &n->stream);
+    explicit_bzero(n->token, sizeof n->token);
+}

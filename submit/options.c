@@ -1,0 +1,426 @@
+#include "submit/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/suggest.h"
+#include "submit/say.h"
+
+enum kind { TEXT, WORD, INT, U64, NUMBER, FLAG, COUNT };
+enum group { JOB, WHERE, RESULTS, OUTPUT, N_GROUPS };
+enum { NAMES_MAX = 128, NAME_LEN = 48 };
+
+struct option {
+    const char *names;  /* '|' between them; the first one is shown */
+    const char *shorts; /* each character is a short form */
+    enum kind kind;
+    size_t offset, size;
+    unsigned verbs;
+    enum group group;
+    const char *value; /* how --help calls it; WORD: the words */
+    const char *help;
+    const char *hint; /* after a wrong word */
+    double min, max;  /* INT, U64, NUMBER; both 0: any */
+    ptrdiff_t given;  /* offset of a bool that says it was given; 0: nobody asks */
+};
+
+#define AT(m)    .offset = offsetof(struct options, m), .size = sizeof(((struct options *)0)->m)
+#define GIVEN(m) .given = offsetof(struct options, m)
+#define SET(m)   AT(settings.m)
+
+/* The ancestor's names stay valid; what is new is spelt with '-', which makes no difference when it is typed.
+ */
+static const struct option table[] = {
+    {"node_count", "n", INT, SET(node_count), FOR_SUBMIT, JOB, "N", "workers of the job", .min = 1,
+     .max = NODES_MAX},
+    {"batch_size", "b", INT, SET(batch_size), FOR_SUBMIT, JOB, "N", "samples of one block", .min = 1,
+     .max = 1e6},
+    {"redundancy", "r", INT, SET(redundancy), FOR_SUBMIT, JOB, "N", "workers that hold each block", .min = 1,
+     .max = NODES_MAX},
+    {"codec", "Cc", TEXT, AT(codec), FOR_SUBMIT, JOB, "NAME|FILE",
+     "what nodes say to each other; a name, a .c or a .so file"},
+    {"server_codec", "", TEXT, AT(server_codec), FOR_SUBMIT, JOB, "NAME|FILE",
+     "codec of the servers; null: no servers"},
+    {"optimizer", "O", WORD, AT(optimizer), FOR_SUBMIT, JOB,
+     "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
+     "what is exchanged, gradients or parameters",
+     .hint = "sgd and adam are ways of gradient descent: --gradient-descent adam"},
+    {"parallel_sgd|psgd", "", WORD, SET(sync), FOR_SUBMIT, JOB, "ssgd|asgd",
+     "parallel stochastic gradient descent, synchronous or not"},
+    {"learn_rate", "", NUMBER, SET(learn_rate), FOR_SUBMIT, JOB, "X", "learning rate", .min = 1e-30,
+     .max = 1e6, GIVEN(has_learn_rate)},
+    {"epochs", "E", INT, SET(epochs), FOR_SUBMIT, JOB, "N", "passes over the training set", .min = 1,
+     .max = 1e6},
+    {"block_assignment", "", WORD, AT(block_assignment), FOR_SUBMIT, JOB, "iid|dup|dpa",
+     "which worker holds which block"},
+    {"gradient-descent", "", WORD, SET(gradient_descent), FOR_SUBMIT, JOB, "sgd|adam",
+     "how a gradient moves the parameters"},
+    {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME", "data set; digits, digits:SEED or mnist"},
+    {"data", "", TEXT, AT(data), FOR_SUBMIT, JOB, "DIR", "folder with the data set's files"},
+    {"model", "m", TEXT, AT(model), FOR_SUBMIT, JOB, "NAME|FILE", "network; a name or a .json file"},
+    {"non-iid", "", FLAG, SET(non_iid), FOR_SUBMIT, JOB, NULL, "blocks see samples sorted by label"},
+    {"local-steps", "", INT, SET(local_steps), FOR_SUBMIT, JOB, "N",
+     "steps between exchanges of parameters; 0: once per epoch", .min = 0, .max = 1e9},
+    {"seed", "", U64, SET(seed), FOR_SUBMIT, JOB, "N", "decides weights, partition and order", .min = 0,
+     .max = 0x1p53},
+    {"name", "", TEXT, SET(name), FOR_SUBMIT, JOB, "NAME", "name of the job, for people"},
+    {"record-every", "", INT, SET(record_every), FOR_SUBMIT, JOB, "N",
+     "a row of train.csv each so many steps", .min = 1, .max = 1e9},
+    {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",
+     "seconds a node waits for a word of a round", .min = 0.1, .max = 1e6},
+    {"time-limit", "", NUMBER, SET(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run", .min = 1,
+     .max = 1e8},
+    {"image-classification", "", FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
+     "accepted; all data sets here are images with classes"},
+    {"input", "I", INT, AT(input), FOR_SUBMIT, JOB, "N", "accepted; the model's file says its input",
+     .min = 0, .max = 1e9},
+    {"workers|worker", "", TEXT, AT(workers), FOR_SUBMIT, WHERE, "FILE", "list of the agents' addresses"},
+    {"token-file", "", TEXT, AT(token_file), FOR_ALL & ~(unsigned)FOR_DATA, WHERE, "FILE",
+     "the agents' token"},
+    {"insecure-no-tls", "", FLAG, AT(insecure_no_tls), FOR_ALL & ~(unsigned)FOR_DATA, WHERE, NULL,
+     "send the token unencrypted to other machines too"},
+    {"no-queue", "", FLAG, AT(no_queue), FOR_SUBMIT, WHERE, NULL,
+     "end with status 4 instead of waiting for a busy agent"},
+    {"agent-timeout", "", NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_WAIT, WHERE, "S",
+     "seconds an agent may be silent before its node is lost", .min = 0.1, .max = 1e6},
+    {"network-bandwidth", "", NUMBER, AT(bandwidth_mbps), FOR_SUBMIT, WHERE, "MBIT",
+     "of the network in Mbit/s, for the estimate of shipping", .min = 1e-3, .max = 1e9},
+    {"timeout", "", NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_WAIT, WHERE, "S",
+     "stop waiting after so many seconds (status 5); 0: never", .min = 0, .max = 1e9},
+    {"detach", "", FLAG, AT(detach), FOR_SUBMIT, WHERE, NULL, "do not wait for the end"},
+    {"retrieve|retrieve_data", "", FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
+     "fetch the results of the latest job, or the job named"},
+    {"reason", "", TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "why"},
+    {"follow", "f", FLAG, AT(follow), FOR_LOGS, WHERE, NULL, "go on as the logs grow"},
+    {"node", "", INT, AT(node), FOR_LOGS, WHERE, "N", "of this node only", .min = -NODES_MAX - 1,
+     .max = NODES_MAX, GIVEN(has_node)},
+    {"to", "", TEXT, AT(to), FOR_DATA, WHERE, "DIR", "where the files go"},
+    {"mirror", "", TEXT, AT(mirror), FOR_DATA, WHERE, "URL", "folder to download from"},
+    {"output", "o", TEXT, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "DIR",
+     "folder for the results, else logs/ID-NAME"},
+    {"csv-style", "", WORD, AT(csv_style), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "tidy|classic",
+     "classic: the ancestor's files as well"},
+    {"json", "", FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
+    {"quiet", "q", FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL, "errors and results only"},
+    {"verbose", "v", COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "say more"},
+    {"no-color", "", FLAG, AT(no_color), FOR_ALL, OUTPUT, NULL, "no colours"},
+    {"help", "h", FLAG, AT(help), FOR_ALL, OUTPUT, NULL, "this text"},
+    {"version", "V", FLAG, AT(version), FOR_ALL, OUTPUT, NULL, "version"},
+};
+enum { N_OPTIONS = sizeof table / sizeof *table };
+
+static const char *const group_names[N_GROUPS] = {"The job", "Where and how long", "Results", "Messages"};
+
+static void set_defaults(struct options *o)
+{
+    const char *workers = getenv("PSGD_WORKERS");
+
+    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10};
+    settings_default(&o->settings);
+    o->settings.name[0] = '\0';
+    snprintf(o->codec, sizeof o->codec, "%s", o->settings.codec);
+    snprintf(o->model, sizeof o->model, "%s", o->settings.model);
+    snprintf(o->block_assignment, sizeof o->block_assignment, "%s", o->settings.block_assignment);
+    snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : "worker.json");
+    strcpy(o->optimizer, "auto");
+    strcpy(o->csv_style, "tidy");
+    strcpy(o->reason, "cancelled by its submitter");
+}
+
+/* Is `name` (n characters) one of the names, with '_' and '-' alike? */
+static bool has_name(const char *names, const char *name, size_t n)
+{
+    for (const char *p = names; p; p = strchr(p, '|')) {
+        size_t i = 0;
+
+        p += *p == '|';
+        while (i < n &&
+               (p[i] == name[i] || (p[i] == '_' && name[i] == '-') || (p[i] == '-' && name[i] == '_')))
+            i++;
+        if (i == n && (p[n] == '|' || p[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static const struct option *find_long(unsigned verb, const char *name, size_t n)
+{
+    for (int i = 0; i < N_OPTIONS; i++)
+        if ((table[i].verbs & verb) && has_name(table[i].names, name, n))
+            return &table[i];
+    return NULL;
+}
+
+static const struct option *find_short(unsigned verb, char c)
+{
+    for (int i = 0; i < N_OPTIONS; i++)
+        if ((table[i].verbs & verb) && c && strchr(table[i].shorts, c))
+            return &table[i];
+    return NULL;
+}
+
+static void first_name(char out[NAME_LEN], const struct option *t)
+{
+    snprintf(out, NAME_LEN, "%.*s", (int)strcspn(t->names, "|"), t->names);
+}
+
+static int unknown(const char *word, size_t n, unsigned verb, struct err *e)
+{
+    static char names[NAMES_MAX][NAME_LEN];
+    const char *words[NAMES_MAX + 1];
+    char asked[NAME_LEN];
+    const char *near;
+    int k = 0;
+
+    for (int i = 0; i < N_OPTIONS; i++)
+        for (const char *p = table[i].names; p && (table[i].verbs & verb) && k < NAMES_MAX;
+             p = strchr(p, '|')) {
+            p += *p == '|';
+            snprintf(names[k], NAME_LEN, "%.*s", (int)strcspn(p, "|"), p);
+            words[k] = names[k];
+            k++;
+        }
+    words[k] = NULL;
+    snprintf(asked, sizeof asked, "%.*s", n < sizeof asked ? (int)n : (int)sizeof asked - 1, word);
+    /* Whoever abbreviates means the whole word. */
+    near = NULL;
+    for (int i = 0; i < k && !near && n >= 2; i++)
+        if (strncmp(words[i], asked, strlen(asked)) == 0)
+            near = words[i];
+    if (!near)
+        near = suggest(asked, words);
+    err_set(e, ERR_USAGE, "unknown option --%.*s", (int)n, word);
+    return near ? err_hint(e, "Did you mean --%s?", near)
+                : err_hint(e, "job_submit --help lists the options.");
+}
+
+static int set_number(void *out, const struct option *t, const char *name, const char *text, struct err *e)
+{
+    char *end;
+    double d;
+
+    errno = 0;
+    d = strtod(text, &end);
+    if (end == text || *end || isspace((unsigned char)text[0]) || !(d - d == 0))
+        return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a number", name, text);
+    if (t->kind != NUMBER &&
+        (d < -0x1p53 || d > 0x1p53 || d != (double)(long long)d || strpbrk(text, ".eExX")))
+        return err_set(e, ERR_USAGE, "--%s: \"%s\" is not an integer", name, text);
+    if ((t->min != 0 || t->max != 0) && !(d >= t->min && d <= t->max))
+        return err_set(e, ERR_USAGE, "--%s: %s is not between %.15g and %.15g", name, text, t->min, t->max);
+    if (t->kind == INT)
+        *(int *)out = (int)d;
+    else if (t->kind == U64)
+        *(uint64_t *)out = (uint64_t)strtoull(text, NULL, 10);
+    else
+        *(double *)out = d;
+    return 0;
+}
+
+static bool is_word(const char *words, const char *value)
+{
+    size_t n = strlen(value);
+
+    for (const char *p = words; p; p = strchr(p, '|')) {
+        p += *p == '|';
+        if (n > 0 && strncmp(p, value, n) == 0 && (p[n] == '|' || p[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static int set_text(char *out, const struct option *t, const char *name, const char *text, struct err *e)
+{
+    if (t->kind == WORD && !is_word(t->value, text)) {
+        err_set(e, ERR_USAGE, "--%s: \"%s\" is not one of %s", name, text, t->value);
+        return t->hint ? err_hint(e, "%s", t->hint) : e->code;
+    }
+    if (!text[0] || strlen(text) >= t->size)
+        return err_set(e, ERR_USAGE, text[0] ? "--%s: longer than %zu characters" : "--%s: empty", name,
+                       t->size - 1);
+    strcpy(out, text);
+    return 0;
+}
+
+static int set(struct options *o, const struct option *t, const char *value, struct err *e)
+{
+    char *out = (char *)o + t->offset;
+    char name[NAME_LEN];
+
+    first_name(name, t);
+    if (t->given)
+        *((bool *)o + t->given) = true;
+    if (t->kind == FLAG)
+        *(bool *)out = true;
+    else if (t->kind == COUNT)
+        ++*(int *)out;
+    else if (t->kind == TEXT || t->kind == WORD)
+        return set_text(out, t, name, value, e);
+    else
+        return set_number(out, t, name, value, e);
+    return 0;
+}
+
+static bool takes_value(const struct option *t)
+{
+    return t->kind != FLAG && t->kind != COUNT;
+}
+
+/* --name, --name=value, --name value. Returns how many words of argv it took. */
+static int take_long(struct options *o, unsigned verb, int left, char **argv, struct err *e)
+{
+    const char *word = argv[0] + 2;
+    size_t n = strcspn(word, "=");
+    const struct option *t = find_long(verb, word, n);
+    const char *value = word[n] ? word + n + 1 : NULL;
+
+    if (!t)
+        return unknown(word, n, verb, e);
+    if (!takes_value(t) && value)
+        return err_set(e, ERR_USAGE, "--%.*s takes no value", (int)n, word);
+    if (takes_value(t) && !value && left < 2)
+        return err_set(e, ERR_USAGE, "--%.*s needs a value: %s", (int)n, word, t->value);
+    if (set(o, t, value ? value : argv[1], e) < 0)
+        return e->code;
+    return takes_value(t) && !value ? 2 : 1;
+}
+
+/* -q, -qv, -n 2, -n2 */
+static int take_short(struct options *o, unsigned verb, int left, char **argv, struct err *e)
+{
+    for (const char *p = argv[0] + 1; *p; p++) {
+        const struct option *t = find_short(verb, *p);
+
+        if (!t)
+            return err_set(e, ERR_USAGE, "unknown option -%c", *p);
+        if (!takes_value(t)) {
+            if (set(o, t, NULL, e) < 0)
+                return e->code;
+            continue;
+        }
+        if (!p[1] && left < 2)
+            return err_set(e, ERR_USAGE, "-%c needs a value: %s", *p, t->value);
+        if (set(o, t, p[1] ? p + 1 : argv[1], e) < 0)
+            return e->code;
+        return p[1] ? 1 : 2;
+    }
+    return 1;
+}
+
+static void finish(struct options *o)
+{
+    snprintf(o->settings.block_assignment, sizeof o->settings.block_assignment, "%s",
+             strcmp(o->block_assignment, "dpa") == 0 ? "dup" : o->block_assignment);
+    if (!o->has_learn_rate && strcmp(o->settings.gradient_descent, "adam") == 0)
+        o->settings.learn_rate = 0.001;
+}
+
+int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+{
+    bool only_operands = false;
+
+    set_defaults(o);
+    for (int i = 0; i < argc;) {
+        const char *word = argv[i];
+        int n = 1;
+
+        if (!only_operands && strcmp(word, "--") == 0)
+            only_operands = true;
+        else if (!only_operands && strncmp(word, "--", 2) == 0)
+            n = take_long(o, verb, argc - i, argv + i, e);
+        else if (!only_operands && word[0] == '-' && word[1])
+            n = take_short(o, verb, argc - i, argv + i, e);
+        else if (o->n_operands < OPERANDS_MAX)
+            o->operands[o->n_operands++] = word;
+        else
+            return err_set(e, ERR_USAGE, "more than %d words", OPERANDS_MAX);
+        if (n < 0)
+            return n;
+        i += n;
+    }
+    finish(o);
+    return 0;
+}
+
+void options_help(FILE *f, unsigned verb)
+{
+    for (int g = 0; g < N_GROUPS; g++) {
+        bool named = false;
+
+        for (int i = 0; i < N_OPTIONS; i++) {
+            const struct option *t = &table[i];
+            char name[NAME_LEN], left[128];
+
+            if (!(t->verbs & verb) || t->group != (enum group)g)
+                continue;
+            if (!named)
+                fprintf(f, "\n%s:\n", group_names[g]);
+            named = true;
+            first_name(name, t);
+            snprintf(left, sizeof left, "%s%c%s--%s%s%s", t->shorts[0] ? "-" : " ",
+                     t->shorts[0] ? t->shorts[0] : ' ', t->shorts[0] ? ", " : "  ", name,
+                     takes_value(t) ? " " : "",
+                     !takes_value(t)         ? ""
+                     : strlen(t->value) > 20 ? "WORD"
+                                             : t->value);
+            fprintf(f, "  %-34s %s\n", left, t->help);
+        }
+    }
+}
+
+static void value_text(char *out, size_t size, const struct options *o, const struct option *t)
+{
+    const void *at = (const char *)o + t->offset;
+
+    switch (t->kind) {
+    case TEXT:
+    case WORD:
+        snprintf(out, size, "%s", (const char *)at);
+        break;
+    case INT:
+    case COUNT:
+        snprintf(out, size, "%d", *(const int *)at);
+        break;
+    case U64:
+        snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)at);
+        break;
+    case NUMBER:
+        snprintf(out, size, "%.15g", *(const double *)at);
+        break;
+    case FLAG:
+        snprintf(out, size, "%s", *(const bool *)at ? "yes" : "no");
+        break;
+    }
+}
+
+json_t *options_json(const struct options *o)
+{
+    json_t *all = json_object();
+
+    for (int i = 0; i < N_OPTIONS; i++) {
+        char name[NAME_LEN], value[PATH_MAX];
+
+        if (!(table[i].verbs & FOR_SUBMIT) || table[i].group == OUTPUT)
+            continue;
+        first_name(name, &table[i]);
+        value_text(value, sizeof value, o, &table[i]);
+        json_object_set_new(all, name, json_string(value));
+    }
+    return all;
+}
+
+void options_echo(const struct options *o)
+{
+    for (int i = 0; i < N_OPTIONS; i++) {
+        char name[NAME_LEN], value[PATH_MAX];
+
+        if (!(table[i].verbs & FOR_SUBMIT) || table[i].group == OUTPUT)
+            continue;
+        first_name(name, &table[i]);
+        value_text(value, sizeof value, o, &table[i]);
+        say_info("\t --%s <%s%s%s>", name, table[i].help, value[0] ? ": " : "", value);
+    }
+}

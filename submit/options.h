@@ -1,0 +1,66 @@
+/* options -- the command line. One table (options.c) gives parsing, --help and the echo at the start.
+ * '_' and '-' are the same in long options; a long option is never abbreviated; unknown ones get the nearest
+ * match. */
+#ifndef PSGD_SUBMIT_OPTIONS_H
+#define PSGD_SUBMIT_OPTIONS_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shared/err.h"
+#include "shared/settings.h"
+
+/* The verbs that take an option, as bits. */
+enum {
+    FOR_SUBMIT = 1,
+    FOR_LIST = 2,
+    FOR_STATUS = 4,
+    FOR_WAIT = 8,
+    FOR_LOGS = 16,
+    FOR_CANCEL = 32,
+    FOR_FETCH = 64,
+    FOR_DATA = 128,
+    FOR_ALL = 255
+};
+
+enum { OPERANDS_MAX = 64 };
+
+struct options {
+    struct settings settings; /* what of it stands on the command line; the rest are defaults */
+    char codec[PATH_MAX], server_codec[PATH_MAX];
+    char optimizer[24];
+    char model[PATH_MAX];
+    char data[PATH_MAX];
+    char block_assignment[8];
+    char workers[PATH_MAX], token_file[PATH_MAX];
+    bool no_queue, insecure_no_tls, detach, retrieve, image_classification;
+    int input;
+    double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
+    char output[PATH_MAX], csv_style[8];
+    bool json, quiet, no_color, help, version;
+    int verbose;
+    bool follow;
+    int node;
+    bool has_node, has_learn_rate;
+    char reason[128];
+    char to[PATH_MAX], mirror[512];
+    const char *operands[OPERANDS_MAX];
+    int n_operands;
+};
+
+/* argv: what follows the verb. The strings stay argv's. ERR_USAGE. */
+int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
+
+/* The part of --help that lists the options of a verb. */
+void options_help(FILE *f, unsigned verb);
+
+/* The same as an object of texts, for run.json. */
+json_t *options_json(const struct options *o);
+
+/* --name <description value>, one say_info a line, for everything a job takes. */
+void options_echo(const struct options *o);
+
+#endif

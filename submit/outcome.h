@@ -1,0 +1,14 @@
+/* outcome -- what became of the job, from what became of its nodes. */
+#ifndef PSGD_SUBMIT_OUTCOME_H
+#define PSGD_SUBMIT_OUTCOME_H
+
+#include "submit/submission.h"
+
+/* The node whose end explains the others', as its index; -1 while all that ended did so with success. */
+int outcome_cause(const struct submission *s);
+
+/* The state of the whole job: the cause's when there is one, else that of the node that is least far. Nodes
+ * whose agents do not answer count with `unheard`. */
+enum job_state outcome_state(const struct submission *s, enum job_state unheard);
+
+#endif

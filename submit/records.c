@@ -1,0 +1,141 @@
+#include "submit/records.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "shared/record.h"
+
+const char *const record_names[N_RECORD_KINDS] = {"train", "eval", "comm"};
+
+static const struct record_column *const columns_of[N_RECORD_KINDS] = {
+    record_train_columns, record_eval_columns, record_comm_columns};
+
+enum { CELLS_MAX = 32 };
+
+struct cell {
+    const char *text;
+    size_t len;
+};
+
+/* Cells of one row; 0 when it holds what no row of ours does. */
+static size_t split(struct cell cells[CELLS_MAX], const char *row, size_t len)
+{
+    size_t n = 0;
+    size_t start = 0;
+
+    for (size_t i = 0; i <= len; i++) {
+        if (i < len && (row[i] < 0x20 || row[i] > 0x7e || row[i] == '"'))
+            return 0;
+        if (i < len && row[i] != ',')
+            continue;
+        if (n == CELLS_MAX)
+            return 0;
+        cells[n++] = (struct cell){row + start, i - start};
+        start = i + 1;
+    }
+    return n;
+}
+
+static size_t row_length(const char *text, size_t len)
+{
+    const char *end = memchr(text, '\n', len);
+
+    return end ? (size_t)(end - text) : len;
+}
+
+static size_t count_columns(enum record_kind kind)
+{
+    size_t n = 0;
+
+    while (columns_of[kind][n].name)
+        n++;
+    return n;
+}
+
+static bool is_header(enum record_kind kind, const char *row, size_t len)
+{
+    struct cell cells[CELLS_MAX];
+    size_t n = split(cells, row, len);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *name = i < count_columns(kind) ? columns_of[kind][i].name : "";
+
+        if (cells[i].len != strlen(name) || memcmp(cells[i].text, name, cells[i].len) != 0)
+            return false;
+    }
+    return n == count_columns(kind);
+}
+
+static size_t find_column(enum record_kind kind, const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(columns_of[kind][i].name, name) != 0)
+        i++;
+    return i;
+}
+
+void records_header(FILE *out, enum record_kind kind)
+{
+    for (const struct record_column *c = columns_of[kind]; c->name; c++)
+        fprintf(out, "%s%s", c == columns_of[kind] ? "" : ",", c->name);
+    fputc('\n', out);
+}
+
+int records_append(FILE *out, enum record_kind kind, const char *text, size_t len, size_t *bad, struct err *e)
+{
+    struct cell cells[CELLS_MAX];
+    size_t n = row_length(text, len);
+
+    *bad = 0;
+    if (len == 0)
+        return 0;
+    if (!is_header(kind, text, n))
+        return err_set(e, ERR_PROTOCOL, "%s.csv: other columns than this job_submit knows",
+                       record_names[kind]);
+    /* A node that died may have left half a row behind; rows end with a line feed. */
+    for (size_t at = n + 1; at < len; at += n + 1) {
+        n = row_length(text + at, len - at);
+        if (at + n == len)
+            break;
+        if (split(cells, text + at, n) == count_columns(kind))
+            fwrite(text + at, 1, n + 1, out);
+        else
+            ++*bad;
+    }
+    return ferror(out) ? err_errno(e, ERR_IO, "%s.csv", record_names[kind]) : 0;
+}
+
+int records_classic(FILE *out, enum record_kind kind, const char *text, size_t len)
+{
+    static const char *const train[] = {"time_s", "epoch", "batch", "step", "loss", "accuracy", NULL};
+    static const char *const eval[] = {"loss", "accuracy", NULL};
+    const char *const *names = kind == RECORD_TRAIN ? train : eval;
+    struct cell cells[CELLS_MAX];
+    size_t n = row_length(text, len);
+
+    fputs(kind == RECORD_TRAIN ? "Time,Epoch,Batch,Total Batch,loss,accuracy\n" : "loss,accuracy\n", out);
+    for (size_t at = n + 1; at < len; at += n + 1) {
+        n = row_length(text + at, len - at);
+        if (at + n == len || split(cells, text + at, n) != count_columns(kind))
+            continue;
+        for (int k = 0; names[k]; k++) {
+            const struct cell *c = &cells[find_column(kind, names[k])];
+
+            fprintf(out, "%s%.*s", k ? "," : "", (int)c->len, c->text);
+        }
+        fputc('\n', out);
+    }
+    return ferror(out) ? -1 : 0;
+}
+
+void records_classic_name(char *out, size_t size, enum record_kind kind, int node_count, int redundancy,
+                          int node, const char *codec, int n_dense)
+{
+    char letters[64];
+
+    memset(letters, codec[0], sizeof letters);
+    letters[n_dense < (int)sizeof letters ? n_dense : (int)sizeof letters - 1] = '\0';
+    snprintf(out, size, "%c-N(%d)-R(%d)-ID(%d)-CODEC(%s).csv", kind == RECORD_TRAIN ? 'T' : 'E', node_count,
+             redundancy, node, letters);
+}

@@ -1,0 +1,77 @@
+/* reply -- what agents answer, bytes to structs. Whatever they send: every text is bounded and cleaned for a
+ * terminal, every number is finite or NAN, and keys that are not known are passed over, for a newer agent may
+ * say more. */
+#ifndef PSGD_SUBMIT_REPLY_H
+#define PSGD_SUBMIT_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+#include "shared/job_state.h"
+
+enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_DATA, N_PACKAGES };
+extern const char *const package_names[N_PACKAGES];
+
+struct agent_view {
+    char id[64], version[32];
+    int api;
+};
+
+struct progress_view {
+    int64_t epoch, epochs, step, steps;              /* 0: not known */
+    double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not known */
+    uint64_t sent_bytes, recv_bytes;
+};
+
+struct job_view {
+    enum job_state state;
+    char reason[40], message[1024];
+    bool lacks[N_PACKAGES];
+    int data_port; /* 0: none yet */
+    double elapsed_s;
+    char started_at[32], finished_at[32]; /* "" : not yet */
+    struct progress_view progress;
+    uint64_t last_seq;
+};
+
+enum event_kind { EVENT_OTHER, EVENT_STATE, EVENT_PROGRESS, EVENT_EVAL, EVENT_LOG, EVENT_END };
+
+struct event {
+    enum event_kind kind;
+    uint64_t seq;
+    enum job_state state;           /* EVENT_STATE, EVENT_END */
+    char reason[40], message[1024]; /* the same; EVENT_LOG: message is the text, reason the level */
+};
+
+enum { ARTIFACTS_MAX = 16 };
+struct artifact_view {
+    char name[64], sha256[65];
+    uint64_t bytes;
+    bool complete;
+};
+struct artifact_list {
+    size_t n;
+    struct artifact_view items[ARTIFACTS_MAX];
+};
+
+/* Each: ERR_PROTOCOL when it is not what docs/protocol.md says; *out is then not to be used. */
+int reply_agent(struct agent_view *out, const char *text, size_t len, struct err *e);
+int reply_job(struct job_view *out, const char *text, size_t len, struct err *e);
+int reply_artifacts(struct artifact_list *out, const char *text, size_t len, struct err *e);
+
+/* Out of GET /v1/jobs, the job that has the agent's slot: "j-1kq8 of ann@laptop (running, 63 %)"; "" when
+ * none has. */
+int reply_holder(char *out, size_t size, const char *text, size_t len, struct err *e);
+
+/* Reads one line of a job's events; progress and eval update `progress`, of which the rest is kept. */
+int reply_event(struct event *out, struct progress_view *progress, const char *line, size_t len,
+                struct err *e);
+
+/* The sentence and code of an answer that is not 2xx, problem+json or anything else. Returns the code. */
+int reply_problem(struct err *out, int status, const char *text, size_t len);
+
+void progress_view_init(struct progress_view *p);
+
+#endif

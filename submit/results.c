@@ -1,0 +1,179 @@
+#include "submit/results.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/say.h"
+
+static const char *const parts[] = {"records", "logs", "model"};
+enum { N_PARTS = sizeof parts / sizeof *parts, RUN_JSON_MAX = 64 << 20 };
+
+static bool is_empty(const char *path)
+{
+    DIR *d = opendir(path);
+    struct dirent *f;
+    bool empty = true;
+
+    while (d && (f = readdir(d)) != NULL)
+        empty &= strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0;
+    if (d)
+        closedir(d);
+    return empty;
+}
+
+/* Does the folder hold results of this very job? */
+static bool is_mine(const struct submission *s)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+    const char *id;
+    json_t *doc;
+    bool mine;
+
+    if (file_join(path, sizeof path, s->folder, "run.json", &ignored) < 0 ||
+        json_read(&doc, path, RUN_JSON_MAX, &ignored) < 0)
+        return false;
+    id = json_string_value(json_object_get(doc, "id"));
+    mine = id && strcmp(id, s->id) == 0;
+    json_decref(doc);
+    return mine;
+}
+
+static int choose(struct submission *s, struct err *e)
+{
+    const char *o = s->opt->output;
+    char cwd[PATH_MAX];
+    char name[160];
+
+    if (s->folder[0] && !o[0])
+        return 0; /* the job index knows it */
+    if (!getcwd(cwd, sizeof cwd))
+        return err_errno(e, ERR_IO, "the present folder");
+    s->has_default_folder = !o[0];
+    snprintf(name, sizeof name, "logs/%s-%s", s->id, s->settings.name);
+    return file_join(s->folder, sizeof s->folder, o[0] == '/' ? "" : cwd,
+                     o[0] == '/' ? o + 1
+                     : o[0]      ? o
+                                 : name,
+                     e);
+}
+
+static int make_parts(struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+
+    for (int i = 0; i < N_PARTS; i++)
+        if (file_join(path, sizeof path, s->folder, parts[i], e) < 0 || file_mkdirs(path, 0777, e) < 0)
+            return e->code;
+    return 0;
+}
+
+int results_prepare(struct submission *s, struct err *e)
+{
+    if (choose(s, e) < 0)
+        return e->code;
+    s->made_folder = access(s->folder, F_OK) < 0;
+    if (file_mkdirs(s->folder, 0777, e) < 0)
+        goto fail;
+    if (!is_empty(s->folder) && !is_mine(s)) {
+        err_set(e, ERR_CONFLICT, "%s is not empty and holds no results of %s", s->folder, s->id);
+        return err_hint(e, "Name another folder: -o DIR");
+    }
+    s->made_parts = true;
+    if (make_parts(s, e) < 0)
+        goto fail;
+    return 0;
+fail:
+    results_abandon(s);
+    return err_at(e, "the folder for the results cannot be written to");
+}
+
+void results_abandon(struct submission *s)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    for (int i = 0; s->made_parts && i < N_PARTS; i++)
+        if (file_join(path, sizeof path, s->folder, parts[i], &ignored) == 0)
+            rmdir(path);
+    if (s->made_folder)
+        rmdir(s->folder);
+    s->made_folder = s->made_parts = false;
+}
+
+static void point_latest(const struct submission *s)
+{
+    const char *name = strrchr(s->folder, '/') + 1;
+    char link[PATH_MAX];
+    char tmp[PATH_MAX];
+    int n = (int)(name - s->folder);
+
+    if (snprintf(link, sizeof link, "%.*slatest", n, s->folder) >= (int)sizeof link ||
+        snprintf(tmp, sizeof tmp, "%.*s.latest.%ld", n, s->folder, (long)getpid()) >= (int)sizeof tmp)
+        return;
+    unlink(tmp);
+    if (symlink(name, tmp) < 0 || rename(tmp, link) < 0) {
+        say_more("%s does not point at the new folder (%s).", link, strerror(errno));
+        unlink(tmp);
+    }
+}
+
+int results_begin(struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+
+    s->made_folder = s->made_parts = false;
+    if (s->has_default_folder)
+        point_latest(s);
+    if (file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
+        return e->code;
+    return say_keep(path, e);
+}
+
+int results_create(const struct submission *s, const char *name, int *fd, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, s->folder, name, e) < 0)
+        return e->code;
+    unlink(path);
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    return 0;
+}
+
+int results_seal(struct submission *s, const char *name, int fd, struct err *e)
+{
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    char path[PATH_MAX];
+    uint64_t bytes;
+
+    close(fd);
+    if (file_join(path, sizeof path, s->folder, name, e) < 0 || sha256_file(sum, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(hex, sum, sizeof sum);
+    json_array_append_new(
+        s->files, json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)bytes, "sha256", hex));
+    return 0;
+}
+
+int results_write(struct submission *s, const char *name, const char *text, size_t len, struct err *e)
+{
+    int fd;
+
+    if (results_create(s, name, &fd, e) < 0)
+        return e->code;
+    if (file_write_all(fd, text, len, name, e) < 0) {
+        close(fd);
+        return e->code;
+    }
+    return results_seal(s, name, fd, e);
+}

@@ -1,0 +1,17 @@
+/* share -- the data package: each worker's share of the training set, and the test set, as files that lose
+ * their names at once. A share holds "images" U8 (n_rows, own columns, pixels) and "labels" U8 (n_rows, own
+ * columns) of shared/partition.h's matrix; metadata "columns" says which columns they are: "0-63,128-191". */
+#ifndef PSGD_SUBMIT_SHARE_H
+#define PSGD_SUBMIT_SHARE_H
+
+#include "shared/dataset.h"
+#include "submit/submission.h"
+
+/* Fills s->shares, s->test and facts "data". ERR_CONFIG: fewer samples than one global batch, ... */
+int share_make(struct submission *s, const struct dataset *d, struct err *e);
+
+/* "0-63,128-191" for ascending block numbers; neighbours become one range. The caller frees; NULL: no memory.
+ */
+char *share_columns(const int *blocks, int n, int batch_size);
+
+#endif

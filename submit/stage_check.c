@@ -1,0 +1,79 @@
+/* check: whether what was read fits together, before the first agent hears of it. Settings, data and model,
+ * shares, the folder for the results. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/dataset.h"
+#include "shared/json.h"
+#include "submit/data_folder.h"
+#include "submit/results.h"
+#include "submit/say.h"
+#include "submit/share.h"
+#include "submit/submission.h"
+#include "submit/text.h"
+
+static void choose_name(struct settings *s)
+{
+    char *colon;
+
+    if (s->name[0])
+        return;
+    snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
+    while ((colon = strchr(s->name, ':')) != NULL)
+        *colon = '-';
+}
+
+/* What goes to the agents is read back as they will read it, which checks every limit once more. */
+static int check_settings(struct submission *s, struct err *e)
+{
+    json_t *doc;
+    char *line;
+    int rc;
+
+    choose_name(&s->settings);
+    if (!s->settings.server_codec[0])
+        memcpy(s->settings.server_codec, s->settings.codec, sizeof s->settings.codec);
+    doc = settings_json(&s->settings);
+    line = doc ? json_line(doc) : NULL;
+    if (!line) {
+        json_decref(doc);
+        return err_set(e, ERR_NOMEM, "no memory");
+    }
+    rc = settings_parse(&s->settings, doc, e);
+    json_decref(doc);
+    blob_set(&s->settings_blob, line, strlen(line));
+    return rc < 0 ? err_at(e, "settings") : 0;
+}
+
+static int check_data(struct submission *s, struct err *e)
+{
+    char folder[PATH_MAX];
+    struct dataset d = {0};
+    int rc;
+
+    if (data_folder(folder, sizeof folder, s->opt->data, e) < 0)
+        return e->code;
+    if (dataset_open(&d, s->settings.dataset, folder, e) < 0) {
+        if (e->code == ERR_NOT_FOUND && !s->opt->data[0])
+            err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
+        return e->code;
+    }
+    rc = model_spec_fits(&s->model_spec, d.rows * d.cols, d.n_classes, e);
+    if (rc < 0)
+        err_at(e, "model %s and data set %s", s->settings.model, s->settings.dataset);
+    else
+        rc = share_make(s, &d, e);
+    dataset_clear(&d);
+    return rc;
+}
+
+int stage_check(struct submission *s, struct err *e)
+{
+    memcpy(s->csv_style, s->opt->csv_style, sizeof s->csv_style);
+    if (check_settings(s, e) < 0 || results_prepare(s, e) < 0)
+        return e->code;
+    if (check_data(s, e) < 0)
+        return e->code;
+    return submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e);
+}

@@ -1,0 +1,432 @@
+/* collect: brings back what the nodes left behind and writes the result folder. Every node is asked, also
+ * those that failed: what there is, is kept. What should be there and is not makes the job's results
+ * incomplete. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/tensor_file.h"
+#include "submit/event_log.h"
+#include "submit/records.h"
+#include "submit/results.h"
+#include "submit/run_json.h"
+#include "submit/say.h"
+#include "submit/submission.h"
+#include "submit/temp.h"
+
+enum { GIB = 1 << 30 };
+
+/* What a node may leave behind. `live`: where it is read while the job still runs; `from`: where it is read
+ * instead of among the artefacts (the agent's journal has the times, the runner's file has not). */
+static const struct artifact {
+    const char *name, *live, *from;
+    uint64_t max;
+    bool for_server; /* a server has it too */
+    bool needed;     /* its lack after a success is a fault */
+} artifacts[] = {
+    {"train.csv", "records.csv?kind=train", NULL, 2 * (uint64_t)GIB, false, true},
+    {"eval.csv", "records.csv?kind=eval", NULL, GIB, false, true},
+    {"comm.csv", "records.csv?kind=comm", NULL, 2 * (uint64_t)GIB, true, true},
+    {"node.log", "logs", NULL, GIB / 4, true, true},
+    {"events.jsonl", NULL, "events?after=0", GIB / 4, true, false},
+    {"final.safetensors", NULL, NULL, 0, false, true},
+    {"best.safetensors", NULL, NULL, 0, false, false},
+};
+enum { TRAIN_CSV, EVAL_CSV, COMM_CSV, NODE_LOG, EVENTS, FINAL_MODEL, BEST_MODEL, N_ARTIFACTS };
+
+/* One node's part of the collection. */
+struct yield {
+    struct node *node;
+    struct artifact_list list;
+    bool is_heard;
+    int fd; /* the artefact on its way; 0: none */
+};
+
+struct collection {
+    struct submission *s;
+    struct yield *yields;
+    bool is_missing;
+};
+
+static const struct artifact_view *find_listed(const struct yield *y, const char *name)
+{
+    for (size_t i = 0; i < y->list.n; i++)
+        if (strcmp(y->list.items[i].name, name) == 0)
+            return &y->list.items[i];
+    return NULL;
+}
+
+static void miss(struct collection *c, const struct node *n, const char *what, const char *why)
+{
+    c->is_missing = true;
+    say_info("node(%d): %s is missing%s%s.", n->at.node, what, why[0] ? ": " : "", why);
+}
+
+/* The jobs' last words and the lists of what is there, of all nodes at once. */
+static void ask_all(struct collection *c, const char *path)
+{
+    struct err e;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (!c->yields[i].node->is_lost &&
+            node_ask(c->s->http, c->yields[i].node, "GET", NULL, 0, &e, "/v1/jobs/%s%s", c->s->id, path) < 0)
+            say_error("%s", e.text);
+    submission_finish_calls(c->s);
+}
+
+static void take_job(struct collection *c, struct yield *y)
+{
+    struct node *n = y->node;
+    struct job_view v;
+    struct err e;
+
+    if (n->is_lost) {
+        miss(c, n, "everything", "its agent is lost");
+        return;
+    }
+    if (node_answer(n, &e) < 0 || reply_job(&v, n->call.reply, n->call.reply_len, &e) < 0) {
+        miss(c, n, "everything", e.text);
+        return;
+    }
+    y->is_heard = true;
+    n->view = v;
+    n->is_ended |= job_state_is_terminal(v.state);
+}
+
+static void take_list(struct collection *c, struct yield *y)
+{
+    struct err e;
+
+    if (y->is_heard && (node_answer(y->node, &e) < 0 ||
+                        reply_artifacts(&y->list, y->node->call.reply, y->node->call.reply_len, &e) < 0))
+        miss(c, y->node, "the list of its files", e.text);
+}
+
+static uint64_t limit(const struct submission *s, const struct artifact *a)
+{
+    return a->max ? a->max : s->model_bytes ? s->model_bytes : 4 * (uint64_t)GIB;
+}
+
+/* Starts the download of one artefact from one node, where there is something to download. */
+static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
+{
+    const struct artifact_view *listed = find_listed(y, a->name);
+    bool live = !y->node->is_ended && a->live;
+    bool expected = a->needed && y->node->view.state == JOB_SUCCEEDED &&
+                    (a->for_server || !node_is_server(y->node));
+    char path[160];
+    struct err e;
+
+    if (!y->is_heard || (!listed && !live) || (a->from && !y->node->is_ended)) {
+        if (expected)
+            miss(c, y->node, a->name, "");
+        return;
+    }
+    if (live || a->from)
+        snprintf(path, sizeof path, "/v1/jobs/%s/%s", c->s->id, live ? a->live : a->from);
+    else
+        snprintf(path, sizeof path, "/v1/jobs/%s/artifacts/%s", c->s->id, a->name);
+    if (temp_file(&y->fd, c->s->folder, &e) < 0 ||
+        node_download(c->s->http, y->node, y->fd, limit(c->s, a), path, &e) < 0)
+        miss(c, y->node, a->name, e.text);
+}
+
+static int check_sum(const struct yield *y, const struct artifact *a, struct err *e)
+{
+    const struct artifact_view *listed = find_listed(y, a->name);
+    char path[64];
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    uint64_t bytes;
+
+    if (!y->node->is_ended || a->from || !listed || !listed->complete || !listed->sha256[0])
+        return 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
+    if (sha256_file(sum, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(hex, sum, sizeof sum);
+    if (strcmp(hex, listed->sha256) != 0)
+        return err_set(e, ERR_PROTOCOL, "its sum is not the one its agent names");
+    return 0;
+}
+
+/* Ends the download; what did not come whole is dropped. */
+static void take_download(struct collection *c, struct yield *y, const struct artifact *a)
+{
+    struct err e;
+
+    if (y->fd <= 0)
+        return;
+    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0)
+        return;
+    miss(c, y->node, a->name, e.text);
+    close(y->fd);
+    y->fd = 0;
+}
+
+/* The bytes of a download, mapped. NULL: empty. */
+static const char *map(const struct yield *y, size_t *len)
+{
+    struct stat st;
+    void *p;
+
+    *len = 0;
+    if (y->fd <= 0 || fstat(y->fd, &st) < 0 || st.st_size == 0)
+        return NULL;
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    *len = (size_t)st.st_size;
+    return p;
+}
+
+static void unmap(const char *p, size_t len)
+{
+    if (p)
+        munmap((void *)(uintptr_t)p, len);
+}
+
+static int copy_file(struct collection *c, const char *name, const struct yield *y, struct err *e)
+{
+    size_t len;
+    const char *p = map(y, &len);
+    int rc = results_write(c->s, name, p ? p : "", len, e);
+
+    unmap(p, len);
+    return rc;
+}
+
+static int write_classic(struct collection *c, enum record_kind kind, const struct yield *y, const char *p,
+                         size_t len, struct err *e)
+{
+    const struct settings *set = &c->s->settings;
+    char name[160];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f;
+    int rc;
+
+    if (strcmp(c->s->csv_style, "classic") != 0 || kind == RECORD_COMM || node_is_server(y->node))
+        return 0;
+    f = open_memstream(&text, &size);
+    if (!f)
+        return err_set(e, ERR_NOMEM, "no memory");
+    rc = records_classic(f, kind, p ? p : "", len);
+    if (fclose(f) != 0 || rc < 0) {
+        free(text);
+        return err_set(e, ERR_NOMEM, "no memory");
+    }
+    records_classic_name(name, sizeof name, kind, set->node_count, set->redundancy, y->node->at.node,
+                         set->codec, c->s->n_dense);
+    say_info("Restoring data (%s) from %d.", name, y->node->at.node);
+    rc = results_write(c->s, name, text, size, e);
+    free(text);
+    return rc;
+}
+
+static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, struct err *e)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+        size_t len, bad;
+        const char *p = map(y, &len);
+        struct err why;
+        int rc = 0;
+
+        if (y->fd <= 0)
+            continue;
+        say_info("Restoring data (%s.csv) from %d.", record_names[kind], y->node->at.node);
+        if (records_append(out, kind, p ? p : "", len, &bad, &why) < 0)
+            miss(c, y->node, "its part of the records", why.text);
+        else
+            rc = write_classic(c, kind, y, p, len, e);
+        if (bad > 0)
+            say_info("node(%d): %zu rows of %s.csv are no rows and were left out.", y->node->at.node, bad,
+                     record_names[kind]);
+        unmap(p, len);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int merge_records(struct collection *c, enum record_kind kind, struct err *e)
+{
+    char name[32];
+    FILE *out;
+    int fd, copy;
+
+    snprintf(name, sizeof name, "records/%s.csv", record_names[kind]);
+    if (results_create(c->s, name, &fd, e) < 0)
+        return e->code;
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    out = copy < 0 ? NULL : fdopen(copy, "w");
+    if (!out) {
+        close(fd);
+        return err_errno(e, ERR_IO, "%s", name);
+    }
+    records_header(out, kind);
+    if (merge_rows(c, kind, out, e) < 0) {
+        fclose(out);
+        close(fd);
+        return e->code;
+    }
+    if (fclose(out) != 0) {
+        close(fd);
+        return err_errno(e, ERR_IO, "%s", name);
+    }
+    return results_seal(c->s, name, fd, e);
+}
+
+static int merge_events(struct collection *c, struct err *e)
+{
+    struct event_log all = {0};
+    int rc = 0;
+    int fd;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        size_t len;
+        const char *p = map(&c->yields[i], &len);
+
+        event_log_add(&all, c->yields[i].node->at.node, p ? p : "", len);
+        unmap(p, len);
+    }
+    rc = results_create(c->s, "events.jsonl", &fd, e);
+    if (rc == 0 && (rc = event_log_write(&all, fd, e)) < 0)
+        close(fd);
+    event_log_clear(&all);
+    return rc == 0 ? results_seal(c->s, "events.jsonl", fd, e) : rc;
+}
+
+static int write_logs(struct collection *c, struct err *e)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+        int node = y->node->at.node;
+        char name[64];
+
+        if (y->fd <= 0)
+            continue;
+        if (node < 0)
+            snprintf(name, sizeof name, "logs/ps-%d.log", -2 - node);
+        else
+            snprintf(name, sizeof name, "logs/worker-%d.log", node);
+        say_info("Restoring data (%s) from %d.", name + strlen("logs/"), node);
+        if (copy_file(c, name, y, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* The first worker's model; the others' sums are in run.json and are compared there. */
+static int write_model(struct collection *c, const char *name, struct err *e)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+        struct tensor_file f;
+        struct err why;
+        char path[64];
+
+        if (y->fd <= 0 || node_is_server(y->node))
+            continue;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
+        if (tensor_file_open(&f, path, &why) < 0) {
+            miss(c, y->node, name, why.text);
+            continue;
+        }
+        tensor_file_close(&f);
+        say_info("Restoring data (%s) from %d.", strrchr(name, '/') + 1, y->node->at.node);
+        return copy_file(c, name, y, e);
+    }
+    return 0;
+}
+
+static int keep(struct collection *c, int which, struct err *e)
+{
+    switch (which) {
+    case TRAIN_CSV:
+        return merge_records(c, RECORD_TRAIN, e);
+    case EVAL_CSV:
+        return merge_records(c, RECORD_EVAL, e);
+    case COMM_CSV:
+        return merge_records(c, RECORD_COMM, e);
+    case NODE_LOG:
+        return write_logs(c, e);
+    case EVENTS:
+        return merge_events(c, e);
+    case FINAL_MODEL:
+        return write_model(c, "model/final.safetensors", e);
+    default:
+        return write_model(c, "model/best.safetensors", e);
+    }
+}
+
+/* One kind of file of all nodes: download side by side, then write what they make together. */
+static int collect(struct collection *c, int which, struct err *e)
+{
+    const struct artifact *a = &artifacts[which];
+    bool is_model = which == FINAL_MODEL || which == BEST_MODEL;
+    bool has_model = false;
+    int rc;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+
+        y->fd = 0;
+        if (is_model && (has_model || node_is_server(y->node)))
+            continue; /* all workers' sums are in their lists; one file is enough */
+        fetch(c, y, a);
+        has_model |= is_model && y->fd > 0;
+    }
+    submission_finish_calls(c->s);
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        take_download(c, &c->yields[i], a);
+    rc = keep(c, which, e);
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (c->yields[i].fd > 0)
+            close(c->yields[i].fd);
+    return rc;
+}
+
+static void note_sums(struct collection *c)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        const struct artifact_view *m = find_listed(&c->yields[i], artifacts[FINAL_MODEL].name);
+
+        snprintf(c->yields[i].node->model_sha256, sizeof c->yields[i].node->model_sha256, "%s",
+                 m ? m->sha256 : "");
+    }
+}
+
+int stage_collect(struct submission *s, struct err *e)
+{
+    struct collection c = {.s = s, .yields = calloc(s->n_nodes, sizeof *c.yields)};
+    int rc = 0;
+
+    if (!c.yields)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
+    json_array_clear(s->files);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        c.yields[i].node = &s->nodes[i];
+    ask_all(&c, "");
+    for (size_t i = 0; i < s->n_nodes; i++)
+        take_job(&c, &c.yields[i]);
+    ask_all(&c, "/artifacts");
+    for (size_t i = 0; i < s->n_nodes; i++)
+        take_list(&c, &c.yields[i]);
+    note_sums(&c);
+    for (int k = 0; k < N_ARTIFACTS && rc == 0; k++)
+        rc = collect(&c, k, e);
+    s->is_complete = rc == 0 && !c.is_missing;
+    if (rc == 0)
+        rc = run_json_write(s, e);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        http_clear(s->http, &s->nodes[i].call);
+    free(c.yields);
+    return rc;
+}

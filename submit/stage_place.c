@@ -1,0 +1,182 @@
+/* place: canCommit. Every agent is asked for a slot, one after the other in the order of the agents' ids, so
+ * that two submitters who want the same agents never each hold what the other waits for. The stream of events
+ * of each node is opened with its reservation: when this process dies, the stream closes and the agent is
+ * free again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/json.h"
+#include "submit/say.h"
+#include "submit/submission.h"
+#include "submit/text.h"
+
+enum { WAIT_SAY_S = 30 };
+
+static void add_workers(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        say_info("Add worker (Rule: %s, Id: %d, Address: %s).",
+                 node_is_server(&s->nodes[i]) ? "PS" : "Worker", s->nodes[i].at.node, s->nodes[i].at.address);
+}
+
+/* All agents at once; the first failure in node order is told, and how many more there are. */
+static int meet(struct submission *s, struct err *e)
+{
+    size_t n_failed = 0;
+    struct err other;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
+            return e->code;
+    submission_finish_calls(s);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct node *n = &s->nodes[i];
+        struct err *at = n_failed ? &other : e;
+
+        if (node_answer(n, at) < 0)
+            n_failed++;
+        else if (reply_agent(&n->agent, n->call.reply, n->call.reply_len, at) < 0 && ++n_failed)
+            err_at(at, "node(%d): %s", n->at.node, n->label);
+    }
+    if (n_failed > 1)
+        say_info("%zu of %zu agents cannot be used; this is the first of them.", n_failed, s->n_nodes);
+    if (n_failed > 0 && e->code == ERR_UNREACHABLE)
+        err_hint(e, "Is it running there? agent --port N --dir DIR starts one.");
+    return n_failed ? e->code : 0;
+}
+
+static int by_agent(const void *a, const void *b)
+{
+    return strcmp((*(struct node *const *)a)->agent.id, (*(struct node *const *)b)->agent.id);
+}
+
+static int sort_by_agent(struct node **order, struct submission *s, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        order[i] = &s->nodes[i];
+    qsort(order, s->n_nodes, sizeof *order, by_agent);
+    for (size_t i = 1; i < s->n_nodes; i++)
+        if (strcmp(order[i - 1]->agent.id, order[i]->agent.id) == 0)
+            return err_set(e, ERR_CONFIG, "%s: %s and %s are one and the same agent", s->opt->workers,
+                           order[i - 1]->at.address, order[i]->at.address);
+    return 0;
+}
+
+static char *reservation(const struct submission *s, const struct node *n)
+{
+    const char *user = getenv("USER");
+    char host[65] = "";
+    char submitter[128];
+    json_t *o;
+    char *line;
+
+    gethostname(host, sizeof host - 1);
+    snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "somebody", host);
+    o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:s, s:b, s:f}", "id", s->id, "attempt", ATTEMPT,
+                  "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
+                  node_is_server(n) ? s->settings.server_codec : s->settings.codec, "node_count",
+                  s->settings.node_count, "server_count", s->settings.server_count, "submitter", submitter,
+                  "no_queue", (int)s->opt->no_queue, "time_limit_s", s->settings.time_limit_s);
+    line = o ? json_line(o) : NULL;
+    json_decref(o);
+    return line;
+}
+
+/* A node that ended before the start did so for a reason worth more than "the stream closed". */
+static int check_alive(const struct submission *s, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+
+        if (n->is_reserved && n->is_ended)
+            return err_set(e, n->view.state == JOB_CANCELLED ? ERR_CANCELLED : ERR_REFUSED,
+                           "node(%d): %s ended the reservation: %s%s%s", n->at.node, n->label, n->view.reason,
+                           n->view.message[0] ? ": " : "", n->view.message);
+        if (n->is_reserved && !n->stream.busy && n->stream.err.code) {
+            *e = n->stream.err;
+            return err_at(e, "node(%d): lost before the start", n->at.node);
+        }
+        if (n->is_reserved && !n->stream.busy)
+            return err_set(e, ERR_UNREACHABLE,
+                           "node(%d): %s closed the stream of events before the start (status %d)",
+                           n->at.node, n->label, n->stream.status);
+    }
+    return 0;
+}
+
+/* Behind whom, and until when. */
+static void say_queue(struct submission *s, struct node *n)
+{
+    char holder[256] = "";
+    char until[TEXT_AMOUNT];
+    struct err ignored;
+
+    if (node_get(s->http, n, REPLY_MAX, &ignored, "/v1/jobs") == 0)
+        reply_holder(holder, sizeof holder, n->call.reply, n->call.reply_len, &ignored);
+    text_hour(until, clock_wall() + s->deadline - clock_now());
+    say_info("node(%d): %s has %s; waiting in its queue %s%s (Ctrl-C gives up).", n->at.node, n->label,
+             holder[0] ? holder : "another job", s->deadline > 0 ? "until " : "for as long as it takes",
+             s->deadline > 0 ? until : "");
+}
+
+static int wait_for_slot(struct submission *s, struct node *n, struct err *e)
+{
+    double said = 0;
+
+    while (n->view.state == JOB_PENDING && !n->is_ended) {
+        if (said == 0 || clock_now() - said > WAIT_SAY_S) {
+            say_queue(s, n);
+            said = clock_now();
+        }
+        http_poll(s->http, 1);
+        submission_keep_lease(s);
+        if (submission_check_time(s, e) < 0 || check_alive(s, e) < 0)
+            return e->code;
+    }
+    return check_alive(s, e);
+}
+
+static int reserve(struct submission *s, struct node *n, struct err *e)
+{
+    char *body = reservation(s, n);
+    int rc;
+
+    if (!body)
+        return err_set(e, ERR_NOMEM, "no memory");
+    n->is_reserved = true; /* from here on the agent may hold it, whatever becomes of the answer */
+    rc = node_ask(s->http, n, "POST", body, strlen(body), e, "/v1/jobs");
+    while (rc == 0 && n->call.busy)
+        http_poll(s->http, 1);
+    free(body);
+    if (rc < 0 || node_answer(n, e) < 0)
+        return e->code;
+    if (node_take_view(n, e) < 0 || node_open_stream(s->http, n, e) < 0)
+        return e->code;
+    return wait_for_slot(s, n, e);
+}
+
+int stage_place(struct submission *s, struct err *e)
+{
+    struct node **order = calloc(s->n_nodes, sizeof *order);
+    int rc;
+
+    if (!order)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
+    add_workers(s);
+    say_info("Try connecting to the cluster.");
+    rc = meet(s, e);
+    if (rc == 0)
+        rc = sort_by_agent(order, s, e);
+    for (size_t i = 0; i < s->n_nodes && rc == 0; i++) {
+        rc = submission_check_time(s, e);
+        if (rc == 0)
+            rc = reserve(s, order[i], e);
+    }
+    free(order);
+    if (rc == 0)
+        say_info("Connection with cluster established.");
+    return rc;
+}

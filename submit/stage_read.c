@@ -1,0 +1,201 @@
+/* read: the files that say what the job is. Worker list, codecs, model; each is checked by itself. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/codec_load.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/compile.h"
+#include "submit/find.h"
+#include "submit/say.h"
+#include "submit/submission.h"
+#include "submit/temp.h"
+
+enum { CODEC_MAX = 64 << 20, MODEL_FILE_MAX = 4 << 20 };
+
+/* What matters here of a codec that was loaded for a look. */
+struct codec_facts {
+    char name[64];
+    bool has_events, has_reply, has_adopt;
+    bool sends_grads, sends_params;
+};
+
+static int read_workers(struct submission *s, struct err *e)
+{
+    const char *path = s->opt->workers;
+
+    if (worker_list_read(&s->workers, path, e) < 0) {
+        if (e->code == ERR_NOT_FOUND)
+            err_hint(e, "Write {\"Worker\": [\"host:port\", ...]} there (worker.json.example shows one), or "
+                        "name another "
+                        "list: --workers FILE");
+        return e->code;
+    }
+    if ((size_t)s->settings.node_count > s->workers.n_workers) {
+        err_set(e, ERR_CONFIG, "--node_count %d: %s lists %zu worker%s", s->settings.node_count, path,
+                s->workers.n_workers, s->workers.n_workers == 1 ? "" : "s");
+        return err_hint(e, "Add workers to the list, or ask for %zu.", s->workers.n_workers);
+    }
+    return 0;
+}
+
+static int look_at(struct codec_facts *f, json_t *doc, const char *path, struct err *e)
+{
+    struct codec_library l;
+    const struct codec_plugin *p;
+
+    if (codec_library_open(&l, path, e) < 0)
+        return e->code;
+    p = l.plugin;
+    *f = (struct codec_facts){.has_events = p->events != NULL};
+    snprintf(f->name, sizeof f->name, "%s", p->name);
+    json_object_set_new(doc, "name", json_string(f->name));
+    json_object_set_new(doc, "source", p->source ? json_string(p->source) : json_null());
+    if (p->round) {
+        f->has_reply = p->round->reply != NULL;
+        f->has_adopt = p->round->adopt != NULL;
+        f->sends_grads = p->round->before_update;
+        f->sends_params = !p->round->before_update;
+    } else {
+        f->sends_grads = p->events->on_grad != NULL;
+        f->sends_params = p->events->on_step != NULL;
+    }
+    codec_library_close(&l);
+    return 0;
+}
+
+static int compile(const struct codec_file *file, char object[PATH_MAX], const struct temp *t,
+                   const char *exe_dir, json_t *doc, struct err *e)
+{
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    uint64_t bytes;
+
+    if (file_join(object, PATH_MAX, t->path, "codec.so", e) < 0 ||
+        sha256_file(sum, &bytes, file->path, e) < 0)
+        return e->code;
+    hex_encode(hex, sum, sizeof sum);
+    json_object_set_new(doc, "compiled_sha256", json_string(hex));
+    return compile_codec(file->path, object, exe_dir, e);
+}
+
+/* Finds, compiles if it must, loads for a look, and takes the bytes that will be shipped. */
+static int read_codec(struct blob *b, struct codec_facts *f, json_t **doc, const char *word, struct err *e)
+{
+    char exe_dir[PATH_MAX];
+    char object[PATH_MAX];
+    struct codec_file file;
+    struct temp t;
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&file, word, exe_dir, e) < 0 ||
+        temp_open(&t, e) < 0)
+        return e->code;
+    *doc = json_pack("{s:s?}", "file", file.path);
+    if (!*doc)
+        *doc = json_object();
+    memcpy(object, file.path, sizeof object);
+    if ((file.is_source && compile(&file, object, &t, exe_dir, *doc, e) < 0) ||
+        look_at(f, *doc, object, e) < 0 || blob_read(b, object, CODEC_MAX, e) < 0) {
+        temp_close(&t);
+        e->code = e->code == ERR_NOMEM ? ERR_NOMEM : ERR_CODEC;
+        return err_at(e, "codec %s", word);
+    }
+    temp_close(&t);
+    json_object_set_new(*doc, "sha256", json_string(b->hex));
+    return 0;
+}
+
+static int check_optimizer(const char *optimizer, const struct codec_facts *f, struct err *e)
+{
+    bool wants_grads = strcmp(optimizer, "psgd") == 0 || strcmp(optimizer, "parallel_sgd") == 0 ||
+                       strcmp(optimizer, "gradient_averaging") == 0;
+
+    if (strcmp(optimizer, "auto") == 0 || (wants_grads ? f->sends_grads : f->sends_params))
+        return 0;
+    err_set(e, ERR_CONFIG, "--optimizer %s exchanges %s, but codec %s exchanges %s", optimizer,
+            wants_grads ? "gradients" : "parameters", f->name, wants_grads ? "parameters" : "gradients");
+    return err_hint(e, "Leave --optimizer out, or take another codec.");
+}
+
+/* How many of the listed servers take part, and why not where they do not. */
+static int read_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    const char *word = s->opt->server_codec;
+    size_t n = s->workers.n_servers;
+    const char *plural = n == 1 ? "" : "s";
+    struct codec_facts server = *worker;
+    json_t *doc;
+
+    s->settings.server_count = 0;
+    if (n == 0) {
+        if (word[0] && strcmp(word, "null") != 0)
+            say_info("%s lists no PS: --server_codec %s is not used.", s->opt->workers, word);
+        return 0;
+    }
+    if (strcmp(word, "null") == 0) {
+        say_info("--server_codec null: the parameter server%s of %s stay%s out of this job.", plural,
+                 s->opt->workers, n == 1 ? "s" : "");
+        return 0;
+    }
+    if (!worker->has_events && !worker->has_adopt) {
+        say_info("Codec %s has no server side: the parameter server%s of %s stay%s out of this job.",
+                 worker->name, plural, s->opt->workers, n == 1 ? "s" : "");
+        return 0;
+    }
+    s->settings.server_count = (int)n;
+    if (word[0]) {
+        if (read_codec(&s->server_codec, &server, &doc, word, e) < 0)
+            return e->code;
+        json_object_set_new(s->facts, "server_codec", doc);
+    }
+    if (!server.has_events && !server.has_reply)
+        return err_set(e, ERR_CODEC,
+                       "codec %s has no server side (no reply): it cannot be the servers' codec",
+                       server.name);
+    snprintf(s->settings.server_codec, sizeof s->settings.server_codec, "%s", server.name);
+    return 0;
+}
+
+static int read_model(struct submission *s, struct err *e)
+{
+    char exe_dir[PATH_MAX];
+    char path[PATH_MAX];
+    json_t *doc;
+    int rc;
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, s->opt->model, exe_dir, e) < 0 ||
+        blob_read(&s->model, path, MODEL_FILE_MAX, e) < 0)
+        return e->code;
+    if (json_parse(&doc, s->model.bytes, s->model.len, path, e) < 0)
+        return e->code;
+    rc = model_spec_parse(&s->model_spec, doc, e);
+    json_object_set_new(s->facts, "model",
+                        json_pack("{s:s, s:s, s:s, s:I, s:O}", "name", s->model_spec.name, "file", path,
+                                  "sha256", s->model.hex, "n_params", (json_int_t)s->model_spec.n_params,
+                                  "description", doc));
+    json_decref(doc);
+    if (rc < 0)
+        return err_at(e, "%s", path);
+    snprintf(s->settings.model, sizeof s->settings.model, "%s", s->model_spec.name);
+    for (int i = 0; i < s->model_spec.n_layers; i++)
+        s->n_dense += s->model_spec.layers[i].kind == LAYER_DENSE;
+    s->model_bytes = 4 * (uint64_t)s->model_spec.n_params + (1 << 20);
+    return 0;
+}
+
+int stage_read(struct submission *s, struct err *e)
+{
+    struct codec_facts worker;
+    json_t *doc;
+
+    if (read_workers(s, e) < 0 || read_model(s, e) < 0 ||
+        read_codec(&s->codec, &worker, &doc, s->opt->codec, e) < 0)
+        return e->code;
+    json_object_set_new(s->facts, "codec", doc);
+    json_object_set_new(s->facts, "options", options_json(s->opt));
+    snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker.name);
+    if (check_optimizer(s->opt->optimizer, &worker, e) < 0)
+        return e->code;
+    return read_servers(s, &worker, e);
+}

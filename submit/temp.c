@@ -1,0 +1,44 @@
+#include "submit/temp.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+
+int temp_open(struct temp *t, struct err *e)
+{
+    const char *dir = getenv("TMPDIR");
+
+    if (snprintf(t->path, sizeof t->path, "%s/psgd-XXXXXX", dir && dir[0] ? dir : "/tmp") >=
+        (int)sizeof t->path)
+        return err_set(e, ERR_IO, "TMPDIR: path too long");
+    if (!mkdtemp(t->path))
+        return err_errno(e, ERR_IO, "%s", t->path);
+    return 0;
+}
+
+void temp_close(struct temp *t)
+{
+    struct err ignored;
+
+    file_remove_tree(t->path, &ignored);
+}
+
+int temp_file(int *fd, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    *fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (*fd >= 0)
+        return 0;
+    /* Not every file system has O_TMPFILE. */
+    if (snprintf(path, sizeof path, "%s/.psgd-XXXXXX", dir) >= (int)sizeof path)
+        return err_set(e, ERR_IO, "%s: path too long", dir);
+    *fd = mkostemp(path, O_CLOEXEC);
+    if (*fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    unlink(path);
+    return 0;
+}

@@ -1,0 +1,83 @@
+#include "submit/text.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* Length of the UTF-8 character at s, 0 when there is none: RFC 3629, no overlong forms, no surrogates. */
+static size_t character(const unsigned char *s, size_t len)
+{
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
+
+    if (n == 0 || n > len)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+static bool is_control(const unsigned char *s, size_t n)
+{
+    return (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+}
+
+void text_clean(char *s, size_t len, bool keep_lines)
+{
+    for (size_t i = 0; i < len;) {
+        unsigned char *at = (unsigned char *)s + i;
+        size_t n = character(at, len - i);
+
+        if (n == 0 || (is_control(at, n) && !(keep_lines && (*at == '\n' || *at == '\t')))) {
+            for (size_t k = 0; k < (n ? n : 1); k++)
+                at[k] = '?';
+        }
+        i += n ? n : 1;
+    }
+}
+
+const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes)
+{
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double v = (double)bytes;
+    int u = 0;
+
+    for (; v >= 999.5; u++)
+        v /= 1000;
+    snprintf(out, TEXT_AMOUNT,
+             u == 0      ? "%.0f %s"
+             : v < 9.995 ? "%.2f %s"
+             : v < 99.95 ? "%.1f %s"
+                         : "%.0f %s",
+             v, unit[u]);
+    return out;
+}
+
+const char *text_seconds(char out[TEXT_AMOUNT], double s)
+{
+    if (s < 0)
+        s = 0;
+    if (s < 119.5)
+        snprintf(out, TEXT_AMOUNT, s < 9.995 ? "%.2f s" : "%.1f s", s);
+    else if (s < 7200)
+        snprintf(out, TEXT_AMOUNT, "%d min %02d s", (int)s / 60, (int)s % 60);
+    else
+        snprintf(out, TEXT_AMOUNT, "%.1f h", s / 3600 < 1e6 ? s / 3600 : 1e6);
+    return out;
+}
+
+const char *text_hour(char out[TEXT_AMOUNT], double wall)
+{
+    time_t t = (time_t)wall;
+    struct tm tm;
+
+    localtime_r(&t, &tm);
+    strftime(out, TEXT_AMOUNT, "%H:%M:%S", &tm);
+    return out;
+}

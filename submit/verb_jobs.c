@@ -1,0 +1,275 @@
+/* list, status, wait, cancel, fetch: of jobs that were submitted before. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "submit/interrupt.h"
+#include "submit/job_index.h"
+#include "submit/outcome.h"
+#include "submit/progress.h"
+#include "submit/results.h"
+#include "submit/run_json.h"
+#include "submit/say.h"
+#include "submit/verbs.h"
+
+static const double ask_s = 3, stop_s = 30;
+
+static int load(struct submission *s, const struct options *o, const char *id, struct err *e)
+{
+    if (submission_init(s, o, e) < 0)
+        return e->code;
+    return job_index_load(s, id, e);
+}
+
+static const char *operand(const struct options *o)
+{
+    return o->n_operands > 0 ? o->operands[0] : NULL;
+}
+
+size_t verb_ask_nodes(struct submission *s, double timeout_s)
+{
+    double until = clock_now() + timeout_s;
+    size_t n_answers = 0;
+    bool busy = true;
+    struct err e;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        node_ask(s->http, &s->nodes[i], "GET", NULL, 0, &e, "/v1/jobs/%s", s->id);
+    while (busy && clock_now() < until && !interrupt_signal()) {
+        http_poll(s->http, 0.1);
+        busy = false;
+        for (size_t i = 0; i < s->n_nodes; i++)
+            busy |= s->nodes[i].call.busy;
+    }
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct node *n = &s->nodes[i];
+
+        if (n->call.busy)
+            err_set(&n->silence, ERR_UNREACHABLE, "%s does not answer (for %g s)", n->label, timeout_s);
+        else if (node_answer(n, &n->silence) == 0 && node_take_view(n, &n->silence) == 0) {
+            n->last_seq = n->view.last_seq;
+            n->is_announced = false;
+            n_answers++;
+            continue;
+        }
+        n->silent_since = clock_now();
+    }
+    return n_answers;
+}
+
+/* What was found when the job was watched is better than what can be told from its nodes afterwards. */
+static void judge(struct submission *s)
+{
+    if (job_state_is_terminal(s->state))
+        return;
+    s->cause = outcome_cause(s);
+    s->state = outcome_state(s, s->state);
+}
+
+static void say_silent(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].silent_since > 0)
+            say_error("%s", s->nodes[i].silence.text);
+}
+
+static int no_answer(const struct submission *s, struct err *e)
+{
+    *e = s->nodes[0].silence;
+    return e->code;
+}
+
+int verb_status(const struct options *o, struct err *e)
+{
+    struct submission s;
+    int rc = load(&s, o, operand(o), e);
+
+    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
+        rc = no_answer(&s, e);
+    if (rc == 0) {
+        say_silent(&s);
+        judge(&s);
+        if (o->json)
+            verb_print_json(true, run_json(&s), NULL, NULL);
+        else
+            run_table(stdout, &s);
+        for (size_t i = 0; i < s.n_nodes && !o->json; i++) {
+            char text[256];
+
+            if (s.nodes[i].silent_since == 0 && !s.nodes[i].is_ended)
+                printf("node(%d): %s\n", s.nodes[i].at.node, progress_text(text, sizeof text, &s.nodes[i]));
+            else if (s.nodes[i].view.reason[0])
+                printf("node(%d): %s: %s\n", s.nodes[i].at.node, s.nodes[i].view.reason,
+                       s.nodes[i].view.message);
+        }
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+static int list_one(const struct options *o, const char *id, json_t *list, struct err *e)
+{
+    const char *state;
+    struct submission s;
+    int rc = load(&s, o, id, e);
+
+    if (rc == 0) {
+        bool known = job_state_is_terminal(s.state) || verb_ask_nodes(&s, ask_s) > 0;
+        char at[CLOCK_TEXT];
+
+        judge(&s);
+        state = known ? job_state_name(s.state) : "unknown";
+        clock_text(at, s.submitted_at);
+        if (o->json)
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "id", s.id, "name",
+                                                  s.settings.name, "codec", s.settings.codec, "state", state,
+                                                  "submitted_at", at, "folder", s.folder));
+        else
+            printf("%-16s %-10s %.19s  %-10s %-24s %s\n", s.id, state, at, s.settings.codec, s.settings.name,
+                   s.folder);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+int verb_list(const struct options *o, struct err *e)
+{
+    json_t *list = json_array();
+    char **ids;
+    size_t n;
+
+    if (job_index_list(&ids, &n, e) < 0) {
+        json_decref(list);
+        return e->code;
+    }
+    if (!o->json && n > 0)
+        printf("%-16s %-10s %-19s  %-10s %-24s %s\n", "job", "state", "submitted (UTC)", "codec", "name",
+               "results");
+    for (size_t i = n; i-- > 0 && !interrupt_signal();)
+        if (ids[i] && list_one(o, ids[i], list, e) < 0)
+            say_error("%s: %s", ids[i], e->text);
+    for (size_t i = 0; i < n; i++)
+        free(ids[i]);
+    free(ids);
+    if (o->json)
+        verb_print_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
+    else if (n == 0)
+        say_plain("No job has been submitted from here yet.");
+    json_decref(list);
+    return 0;
+}
+
+static int wait_one(const struct options *o, const char *id, struct err *e)
+{
+    struct submission s;
+    int rc = load(&s, o, id, e);
+
+    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
+        rc = no_answer(&s, e);
+    if (rc == 0)
+        rc = results_prepare(&s, e);
+    if (rc == 0) {
+        for (size_t i = 0; i < s.n_nodes; i++) {
+            s.nodes[i].is_reserved = true;
+            s.nodes[i].silent_since = 0;
+        }
+        if (results_begin(&s, e) < 0 || run_json_save(&s, e) < 0)
+            say_error("%s", e->text);
+        say_info("Waiting for %s (%s).", s.id, s.settings.name);
+        rc = verb_finish(&s, e);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+int verb_wait(const struct options *o, struct err *e)
+{
+    int worst = 0;
+
+    for (int i = 0; i < (o->n_operands ? o->n_operands : 1); i++) {
+        int rc = wait_one(o, o->n_operands ? o->operands[i] : NULL, e);
+
+        if (rc < 0 || interrupt_signal())
+            return rc;
+        if (rc > worst)
+            worst = rc;
+    }
+    return worst;
+}
+
+/* 202 means that it will end: this waits until it has. */
+static int cancel_one(const struct options *o, const char *id, struct err *e)
+{
+    double until = clock_now() + stop_s;
+    struct submission s;
+    int rc = load(&s, o, id, e);
+
+    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
+        rc = no_answer(&s, e);
+    if (rc == 0) {
+        for (size_t i = 0; i < s.n_nodes; i++)
+            s.nodes[i].is_reserved = true;
+        submission_cancel(&s, o->reason);
+        do {
+            http_poll(s.http, 0.1);
+            verb_ask_nodes(&s, ask_s);
+            judge(&s);
+        } while (!job_state_is_terminal(s.state) && clock_now() < until && !interrupt_signal());
+        say_silent(&s);
+        if (!job_state_is_terminal(s.state))
+            rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, stop_s);
+        else if (o->json)
+            verb_print_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
+                            NULL);
+        else
+            printf("%s: %s\n", s.id, job_state_name(s.state));
+    }
+    if (rc == 0) {
+        struct err ignored;
+
+        job_index_save(&s, &ignored);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+int verb_cancel(const struct options *o, struct err *e)
+{
+    if (o->n_operands == 0)
+        return err_set(e, ERR_USAGE, "cancel which job? job_submit list shows them");
+    for (int i = 0; i < o->n_operands; i++)
+        if (cancel_one(o, o->operands[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+int verb_fetch(const struct options *o, struct err *e)
+{
+    struct submission s;
+    int rc = load(&s, o, operand(o), e);
+
+    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
+        rc = no_answer(&s, e);
+    if (rc == 0) {
+        say_silent(&s);
+        judge(&s);
+        for (size_t i = 0; i < s.n_nodes; i++)
+            s.nodes[i].is_lost = s.nodes[i].silent_since > 0;
+        rc = results_prepare(&s, e);
+    }
+    if (rc == 0)
+        rc = stage_collect(&s, e);
+    if (rc == 0) {
+        s.made_folder = s.made_parts = false;
+        if (o->json)
+            verb_print_json(true, run_json(&s), NULL, NULL);
+        else
+            run_table(stdout, &s);
+        if (!job_state_is_terminal(s.state))
+            say_info("The job is %s: these are its records so far.", job_state_name(s.state));
+        rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;
+    }
+    submission_clear(&s);
+    return rc;
+}

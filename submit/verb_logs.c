@@ -1,0 +1,104 @@
+/* logs: what the nodes wrote, cleaned for a terminal, each line with its node in front. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "submit/interrupt.h"
+#include "submit/job_index.h"
+#include "submit/outcome.h"
+#include "submit/say.h"
+#include "submit/text.h"
+#include "submit/verbs.h"
+
+enum { LOG_MAX = 256 << 20 };
+static const double follow_s = 1, ask_s = 3;
+
+static void print_lines(const struct node *n, char *text, size_t len)
+{
+    char label[32];
+
+    snprintf(label, sizeof label, node_is_server(n) ? "ps-%d" : "worker-%d",
+             node_is_server(n) ? -2 - n->at.node : n->at.node);
+    text_clean(text, len, true);
+    for (size_t at = 0; at < len;) {
+        const char *end = memchr(text + at, '\n', len - at);
+        size_t k = end ? (size_t)(end - text) - at : len - at;
+
+        printf("%s | %.*s\n", label, (int)k, text + at);
+        at += k + 1;
+    }
+    fflush(stdout);
+}
+
+/* Prints what is behind *seen. Whole lines only while more may come. */
+static int print_log(struct submission *s, struct node *n, size_t *seen, bool more_may_come, struct err *e)
+{
+    struct http_request *r = &n->call;
+    size_t len;
+
+    if (node_get(s->http, n, LOG_MAX, e, "/v1/jobs/%s/logs", s->id) < 0)
+        return e->code;
+    len = r->reply_len;
+    while (more_may_come && len > 0 && r->reply[len - 1] != '\n')
+        len--;
+    if (len > *seen)
+        print_lines(n, r->reply + *seen, len - *seen);
+    if (len > *seen)
+        *seen = len;
+    return 0;
+}
+
+static int print_all(struct submission *s, const struct options *o, size_t *seen, bool more_may_come,
+                     struct err *e)
+{
+    int rc = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct err one;
+
+        if (o->has_node && s->nodes[i].at.node != o->node)
+            continue;
+        n++;
+        if (print_log(s, &s->nodes[i], &seen[i], more_may_come, &one) < 0) {
+            *e = one;
+            rc = one.code;
+            say_error("%s", one.text);
+        }
+    }
+    if (n == 0)
+        return err_set(e, ERR_USAGE, "job %s has no node %d", s->id, o->node);
+    return rc;
+}
+
+int verb_logs(const struct options *o, struct err *e)
+{
+    struct submission s;
+    size_t *seen = NULL;
+    int rc = submission_init(&s, o, e);
+
+    if (rc == 0)
+        rc = job_index_load(&s, o->n_operands ? o->operands[0] : NULL, e);
+    if (rc == 0 && !(seen = calloc(s.n_nodes, sizeof *seen)))
+        rc = err_set(e, ERR_NOMEM, "no memory");
+    while (rc == 0) {
+        double until = clock_now() + follow_s;
+        bool more = false;
+
+        if (o->follow) {
+            verb_ask_nodes(&s, ask_s);
+            more = !job_state_is_terminal(outcome_state(&s, JOB_RUNNING));
+        }
+        rc = print_all(&s, o, seen, more, e);
+        if (!more)
+            break;
+        while (clock_now() < until && !interrupt_signal())
+            http_poll(s.http, 0.2);
+        if (interrupt_signal())
+            rc = 128 + interrupt_signal();
+    }
+    free(seen);
+    submission_clear(&s);
+    return rc;
+}
