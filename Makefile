@@ -26,6 +26,7 @@ NN     := $(wildcard nn/*.c)
 TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
+HEADERS := $(BUILD)/include/codec.h $(BUILD)/include/wire.h
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -46,7 +47,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner
 
 .PHONY: all test sanitize tsan valgrind fuzz bench tidy format format-check check-layers install clean help demo
-all: $(PROGRAMS) $(CODECS) $(MODELS)
+all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
 	$(call say,LINK,$@)
@@ -87,6 +88,10 @@ $(BUILD)/tests/codecs/%.so: tests/codecs/%.c codecs/codec.h codecs/wire.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $<
 
+# What job_submit compiles a user's codec against.
+$(BUILD)/include/%.h: codecs/%.h
+	$(Q)mkdir -p $(@D) && cp $< $@
+
 $(BUILD)/models/%.json: nn/models/%.json
 	$(Q)mkdir -p $(@D) && cp $< $@
 
@@ -115,8 +120,8 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions
 	$(Q)BUILD=$(BUILD)/fuzz RUNS=$(FUZZ_RUNS) tests/fuzz/run
 
 .PHONY: tests fuzzers
-fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS))
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBSHARED)
+fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBSHARED)
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
@@ -152,6 +157,7 @@ clean: ## removes build/
 	$(Q)rm -rf $(BUILD)
 
 help: ## this list
+	$(Q)echo 'make: the programs, codecs and models'
 	$(Q)sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/fuzz -maxdepth 4 -name '*.d' 2>/dev/null)

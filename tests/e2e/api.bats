@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# What curl sees of an agent.
+load lib
+
+@test "status needs no token on this machine and says what runs" {
+    start_agents 2
+    long_job --codec plain --name watched --detach -o out
+    within 5 is_at_step 0 5
+    run curl -s "http://127.0.0.1:${PORTS[0]}/v1/status"
+    job=$(echo "$output" | jq '.running[0]')
+    [ "$(echo "$job" | jq -r .name)" = watched ]
+    [ "$(echo "$job" | jq -r .codec)" = plain ]
+    [ "$(echo "$job" | jq '.progress.epoch >= 1')" = true ]
+    [ "$(echo "$job" | jq '.metrics.loss > 0')" = true ]
+    within 5 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '.running[0].comm.sent_bytes > 1000000') = true ]"
+    [ "$(echo "$job" | jq -r .started_at)" != null ]
+    [ "$(echo "$job" | jq '.nodes | length')" -eq 2 ]
+    [[ "$output" != *"$(cat agent0/token)"* ]]
+    "$SUBMIT" cancel -q "$(only_job 0)"
+}
+
+@test "the rest needs the token, a right Host and no foreign Origin" {
+    start_agents 1
+    u=http://127.0.0.1:${PORTS[0]}
+    [ "$(curl -s -o /dev/null -w '%{http_code}' "$u/v1/jobs")" -eq 401 ]
+    [ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Authorization: Bearer nonsense' "$u/v1/jobs")" -eq 401 ]
+    [ "$(status_of 0 GET /v1/jobs)" -eq 200 ]
+    [ "$(status_of 0 GET /v1/jobs -H 'Host: evil.example')" -eq 403 ]
+    [ "$(status_of 0 GET /v1/status -H 'Host: evil.example')" -eq 403 ]
+    [ "$(status_of 0 GET /v1/jobs -H 'Origin: http://evil.example')" -eq 403 ]
+    [ "$(status_of 0 DELETE /v1/jobs/j-abcdefgh -H 'Origin: http://evil.example')" -eq 403 ]
+    [ "$(status_of 0 GET /v1/jobs -H 'Sec-Fetch-Site: cross-site')" -eq 403 ]
+    [ "$(status_of 0 GET /healthz)" -eq 200 ]
+    [ "$(status_of 0 GET /nothing)" -eq 404 ]
+    [ "$(status_of 0 PUT /v1/jobs)" -eq 405 ]
+    [ "$(status_of 0 GET '/v1/../../etc/passwd' --path-as-is)" -eq 404 ]
+    [ "$(stat -c %a agent0/token)" = 600 ]
+}
+
+@test "errors are problem+json" {
+    start_agents 1
+    run api 0 GET /v1/jobs/j-nothere -D headers
+    grep -qi 'content-type: application/problem+json' headers
+    [ "$(echo "$output" | jq -r .code)" = NOT_FOUND ]
+    [ "$(echo "$output" | jq -r .status)" -eq 404 ]
+}
+
+@test "a job's records, logs, artefacts and events are there for curl" {
+    start_agents 2
+    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 -o out
+    id=$(only_job 0)
+    [ "$(api 0 GET "/v1/jobs/$id" | jq -r .state)" = succeeded ]
+    [ "$(api 0 GET "/v1/jobs/$id/records.csv?kind=train" | wc -l)" -eq 188 ]
+    [ "$(api 0 GET "/v1/jobs/$id/records.csv?kind=eval" | wc -l)" -eq 2 ]
+    [[ "$(api 0 GET "/v1/jobs/$id/logs")" == *"ready: codec plain"* ]]
+    [ "$(api 0 GET "/v1/jobs/$id/artifacts" | jq '.artifacts | length')" -ge 6 ]
+    api 0 GET "/v1/jobs/$id/artifacts/final.safetensors" -o m
+    cmp m out/model/final.safetensors
+    [ "$(api 0 GET "/v1/jobs/$id/events" -H 'Accept: application/x-ndjson' | grep -c . )" -ge 5 ]
+    [ "$(api 0 GET "/v1/jobs/$id/events" -H 'Accept: application/x-ndjson' | grep . | tail -1 | jq -r .event)" = end ]
+    [ "$(api 0 GET "/v1/jobs/$id/wait?timeout_s=1" | jq -r .state)" = succeeded ]
+    [ "$(status_of 0 DELETE "/v1/jobs/$id")" -eq 204 ]
+    [ "$(status_of 0 GET "/v1/jobs/$id")" -eq 404 ]
+}
+
+@test "blobs are kept by their SHA-256, and by nothing else" {
+    start_agents 1
+    echo hello >b
+    sum=$(sha256sum b | cut -d' ' -f1)
+    [ "$(status_of 0 HEAD "/v1/blobs/sha256/$sum" -I)" -eq 404 ]
+    [ "$(status_of 0 PUT "/v1/blobs/sha256/$sum" -H 'Content-Type: application/octet-stream' --data-binary @b)" -eq 201 ]
+    [ "$(status_of 0 PUT "/v1/blobs/sha256/$sum" -H 'Content-Type: application/octet-stream' --data-binary @b)" -eq 200 ]
+    [ "$(status_of 0 HEAD "/v1/blobs/sha256/$sum" -I)" -eq 200 ]
+    wrong=$(echo "$sum" | tr 0-9a-f 1-9a-f0)
+    [ "$(status_of 0 PUT "/v1/blobs/sha256/$wrong" -H 'Content-Type: application/octet-stream' --data-binary @b)" -eq 422 ]
+    [ "$(status_of 0 HEAD "/v1/blobs/sha256/$wrong" -I)" -eq 404 ]
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env bats
+# Faults: who is left says so at once, names node and cause, keeps what there is, and serves the next job.
+load lib
+
+ends_failed() { # of the job whose job_submit is $1: within 5 s, status 1
+    local s=0
+    wait "$1" || s=$?
+    [ $s -eq 1 ]
+}
+
+serves_the_next_job() {
+    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --model softmax -o next
+}
+
+runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
+
+@test "a codec that crashes is a failure of that node, named with its signal" {
+    CRASHES=1
+    start_agents 2
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/crash.so" --node_count 2 -o out
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"RunnerDied"* ]]
+    [[ "$output" == *"signal"* || "$output" == *"SIG"* || "$output" == *"status"* ]]
+    [ "$(jq -r .state out/run.json)" = failed ]
+    [ -s out/records/train.csv ]
+    serves_the_next_job
+}
+
+@test "a codec that calls exit(0) has not succeeded" {
+    start_agents 2
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 -o out
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"RunnerDied"* ]]
+    serves_the_next_job
+}
+
+@test "a codec that never comes back ends with the job's time limit" {
+    start_agents 2
+    start=$SECONDS
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --time-limit 3 -o out
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"TimeLimit"* ]]
+    [ $((SECONDS - start)) -le 15 ]
+    serves_the_next_job
+}
+
+@test "an event rule runs on agents as on the mesh" {
+    start_agents 3
+    "$SUBMIT" --codec "$BUILD/tests/codecs/ping.so" --node_count 3 --epochs 1 --model softmax -o out
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+}
+
+@test "kill -9 of a runner while it trains" {
+    start_agents 2
+    long_job --codec plain -o out 2>log 3>&- &
+    local pid=$!
+    within 10 is_at_step 0 50
+    kill -9 "$(runner_of 1)"
+    start=$SECONDS
+    ends_failed $pid
+    [ $((SECONDS - start)) -le 4 ]
+    grep -q 'node(1)' log
+    grep -q 'RunnerDied' log
+    [ "$(jq -r .state out/run.json)" = failed ]
+    serves_the_next_job
+}
+
+# ready_by_hand ID: a job of one node on agent 0 that is ready and will not be started; its packages are those of the job before.
+ready_by_hand() {
+    local id=$1 p f old
+    old=$(only_job 0)
+    api 0 POST /v1/jobs -H 'Content-Type: application/json' -d "{\"id\":\"$id\",\"attempt\":1,\"node\":0,\"role\":\"worker\",
+        \"name\":\"hand\",\"codec\":\"plain\",\"node_count\":2,\"server_count\":0,\"submitter\":\"test\"}" >/dev/null
+    for p in settings:settings.json codec:codec.so model:model.json data:train.safetensors,test.safetensors; do
+        f=$(for n in $(echo "${p#*:}" | tr , ' '); do
+            echo "\"$n\":\"$(sha256sum "agent0/jobs/$old/packages/$n" | cut -d' ' -f1)\""
+        done | paste -sd,)
+        api 0 PUT "/v1/jobs/$id/packages/${p%%:*}" -H 'Content-Type: application/json' -d "{\"files\":{$f}}"
+    done
+    within 5 is_in_state 0 ready
+}
+
+@test "kill -9 of a runner that is ready, before the start" {
+    start_agents 2
+    serves_the_next_job
+    ready_by_hand j-byhand01
+    kill -9 "$(runner_of 0)"
+    within 1 is_in_state 0 failed
+    [ "$(api 0 GET /v1/jobs/j-byhand01 | jq -r .reason)" = RunnerDied ]
+    rm -r next && serves_the_next_job
+}
+
+@test "kill -9 of an agent whose node is ready: its runner ends, and the job has failed when it is back" {
+    start_agents 2
+    serves_the_next_job
+    ready_by_hand j-byhand02
+    local runner
+    runner=$(runner_of 0)
+    kill_agent 0
+    within 2 bash -c "! kill -0 $runner 2>/dev/null"
+    start_agent 0
+    [ "$(api 0 GET /v1/jobs/j-byhand02 | jq -r '.state + " " + .reason')" = "failed AgentRestarted" ]
+    rm -r next && serves_the_next_job
+}
+
+@test "a reservation ends when its submitter's stream of events closes" {
+    start_agents 2
+    serves_the_next_job
+    ready_by_hand j-byhand03
+    api 0 GET /v1/jobs/j-byhand03/events -N >/dev/null 3>&- &
+    sleep 0.5
+    is_in_state 0 ready
+    pkill -P $! curl || kill $!
+    within 1 is_in_state 0 cancelled
+    [ "$(api 0 GET /v1/jobs/j-byhand03 | jq -r .reason)" = LeaseExpired ]
+}
+
+@test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it serves again" {
+    start_agents 2
+    long_job --codec plain --agent-timeout 2 -o out 2>log 3>&- &
+    local pid=$!
+    within 10 is_at_step 0 50
+    kill_agent 1
+    within 2 grep -q 'node(1): .*agent 127' log
+    ends_failed $pid
+    grep -q 'NodeLost' log
+    [ -s out/records/train.csv ]
+    # Its runner was left alone; without its peer it ends by itself.
+    within 5 bash -c "! pgrep -f '^$BUILD/job_runner' | xargs -r -I{} readlink /proc/{}/cwd | grep -q '$T/'"
+    start_agent 1
+    serves_the_next_job
+}
+
+@test "an agent that is killed and restarted finds its running job again" {
+    start_agents 2
+    long_job --codec plain --agent-timeout 20 -o out 2>log 3>&- &
+    local pid=$!
+    within 10 is_at_step 0 50
+    kill_agent 1
+    start_agent 1
+    within 5 is_in_state 1 running
+    "$SUBMIT" cancel "$(only_job 0)"
+    wait $pid || [ $? -eq 8 ]
+    [ "$(jq -r .state out/run.json)" = cancelled ]
+    serves_the_next_job
+}
+
+@test "kill -9 of an agent before the start: the others are released" {
+    start_agents 2
+    kill -STOP "${AGENTS[1]}"
+    "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
+    local pid=$!
+    sleep 0.5
+    kill_agent 1
+    local s=0
+    wait $pid || s=$?
+    [ $s -eq 3 ]
+    within 2 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '.running | length') -eq 0 ]"
+    start_agent 1
+    serves_the_next_job
+}
+
+@test "kill -9 of the submitter in the queue or before the start frees the agents at once" {
+    start_agents 2
+    echo "{\"Worker\":[\"127.0.0.1:${PORTS[1]}\"]}" >second.json
+    "$SUBMIT" -q --workers second.json --codec dummy --node_count 1 --epochs 100000 --record-every 1000 --detach -o other
+    "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
+    local pid=$!
+    sleep 0.7
+    kill -9 $pid
+    "$SUBMIT" cancel -q "$(api 1 GET '/v1/jobs?state=running' | jq -r '.jobs[0].id')"
+    within 2 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
+    within 2 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[1]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
+    serves_the_next_job
+}
+
+@test "kill -9 of the submitter while nodes train: the job goes on, and its results are fetched later" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --epochs 20 -o out 2>/dev/null 3>&- &
+    local pid=$!
+    within 10 is_at_step 0 20
+    kill -9 $pid
+    id=$(only_job 0)
+    run "$SUBMIT" wait "$id" -o later
+    [ "$status" -eq 0 ]
+    [ -s later/model/final.safetensors ]
+}
+
+@test "cancel in every phase leaves no runner" {
+    start_agents 2
+    long_job --codec plain -o out 2>/dev/null 3>&- &
+    local pid=$!
+    within 10 is_at_step 0 5
+    "$SUBMIT" cancel "$(only_job 0)"
+    wait $pid || [ $? -eq 8 ]
+    [ "$(jq -r .state out/run.json)" = cancelled ]
+    serves_the_next_job
+}
+
+@test "an agent that is stopped ends its runner and leaves nothing" {
+    start_agents 2
+    long_job --codec plain --agent-timeout 1 -o out 2>/dev/null 3>&- &
+    local pid=$!
+    within 10 is_at_step 0 5
+    kill "${AGENTS[0]}"
+    wait "${AGENTS[0]}"
+    [ ! -e "$XDG_STATE_HOME/psgd/agents/${PORTS[0]}.token" ]
+    wait $pid || true
+    unset 'AGENTS[0]'
+}
+
+@test "a full disk fails the node in words" {
+    mount -t tmpfs -o size=3m tmpfs "$(mkdir -p agent1 && echo agent1)" 2>/dev/null || skip "mounting a small disk is not allowed here"
+    start_agents 2 || { umount agent1; return 1; }
+    run "$SUBMIT" --codec plain --node_count 2 --dataset digits -o out
+    kill "${AGENTS[1]}" && wait "${AGENTS[1]}" || true
+    umount agent1
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"disk"* || "$output" == *"space"* ]]
+}

@@ -1,0 +1,243 @@
+#!/usr/bin/env bats
+# The main job: agents, one submission, results.
+load lib
+
+@test "two agents train, and records, logs and model come back" {
+    start_agents 2
+    run "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 -o out
+    [ "$status" -eq 0 ]
+    for f in run.json README.txt events.jsonl records/train.csv records/eval.csv records/comm.csv logs/worker-0.log \
+        logs/worker-1.log logs/submit.log model/final.safetensors model/best.safetensors; do
+        [ -s "out/$f" ]
+    done
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+    [ "$(tail -n +2 out/records/eval.csv | wc -l)" -eq 4 ]
+    # 24,000 samples in rows of 2 x 64: 187 steps an epoch on each node, and a header
+    [ "$(wc -l <out/records/train.csv)" -eq $((2 * 2 * 187 + 1)) ]
+}
+
+@test "the ancestor's lines are said" {
+    start_agents 2
+    run "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o out
+    [ "$status" -eq 0 ]
+    for line in 'Reply requirements to node(0), type(settings).' 'Reply requirements to node(1), type(data).' \
+        'is ready, 2 nodes total' 'Restoring data (train.csv) from 0.'; do
+        [[ "$output" == *"$line"* ]]
+    done
+    [[ "$output" == *"{0,1} is ready."* || "$output" == *"{0, 1} is ready."* ]]
+}
+
+@test "the ancestor's spelling of every option is taken" {
+    start_agents 2
+    run "$SUBMIT" --node_count 2 --batch_size 64 --redundancy 1 --codec plain --optimizer parallel_sgd --parallel_sgd ssgd \
+        --learn_rate 0.05 --epochs 1 --block_assignment iid --server_codec null --workers worker.json --dataset digits \
+        --model softmax --non-iid --gradient-descent sgd -o a
+    [ "$status" -eq 0 ]
+    run "$SUBMIT" --node-count=2 -b 64 -r 1 -C plain -O psgd --psgd ssgd --learn-rate 0.05 -E 1 --block-assignment dpa \
+        --server-codec null --worker worker.json -D digits -m softmax --gradient_descent sgd -o b
+    [ "$status" -eq 0 ]
+}
+
+@test "run.json has every setting and the SHA-256 of every file" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --seed 5 --model softmax -o out
+    [ "$(jq .settings.seed out/run.json)" -eq 5 ]
+    [ "$(jq -r .settings.codec out/run.json)" = plain ]
+    jq -r '.files[] | "\(.sha256)  out/\(.name)"' out/run.json >sums
+    [ "$(wc -l <sums)" -ge 9 ]
+    sha256sum -c --quiet sums
+}
+
+@test "a model loads in numpy by the words of README.txt" {
+    python=$(python_with_numpy) || skip "python3-numpy is not installed"
+    start_agents 2
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o out
+    sed -n '/^import/,$p' out/README.txt >load.py
+    [ "$(wc -l <load.py)" -le 12 ]
+    cd out
+    run "$python" ../load.py
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"layer0.dense.weight"* ]]
+    [[ "$output" == *"(784, 128)"* ]]
+}
+
+@test "the same seed gives the same bits, another seed other ones" {
+    start_agents 2
+    for codec in plain fedavg; do
+        "$SUBMIT" --codec $codec --node_count 2 --epochs 1 --seed 3 -o $codec.a
+        "$SUBMIT" --codec $codec --node_count 2 --epochs 1 --seed 3 -o $codec.b
+        for f in train eval comm; do
+            cmp <(without_times $codec.a/records/$f.csv) <(without_times $codec.b/records/$f.csv)
+        done
+        python3 - $codec.a $codec.b <<'PY'
+import json, struct, sys
+def weights(path):
+    b = open(path + "/model/final.safetensors", "rb").read()
+    return b[8 + struct.unpack("<Q", b[:8])[0]:]
+assert weights(sys.argv[1]) == weights(sys.argv[2])
+PY
+    done
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --seed 4 -o other
+    run cmp -s <(without_times plain.a/records/eval.csv) <(without_times other/records/eval.csv)
+    [ "$status" -eq 1 ]
+}
+
+@test "synchronous nodes evaluate to the same numbers" {
+    start_agents 4
+    "$SUBMIT" --codec plain --node_count 4 --redundancy 2 --epochs 1 -o out
+    [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
+}
+
+# Adding two half gradients rounds otherwise than one whole one: after 187 steps of SGD no weight may be further off than
+# 2e-5, a few hundred units in the last place of weights around 0.1.
+@test "plain on 2 nodes of 64 is 1 node of 128, up to rounding" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --batch_size 64 --epochs 1 -o two
+    "$SUBMIT" --codec plain --node_count 1 --batch_size 128 --epochs 1 -o one
+    python3 - <<'PY'
+import array, struct
+def weights(path):
+    b = open(path + "/model/final.safetensors", "rb").read()
+    return array.array("f", b[8 + struct.unpack("<Q", b[:8])[0]:])
+a, b = weights("one"), weights("two")
+worst = max(abs(x - y) for x, y in zip(a, b))
+print("largest difference", worst)
+assert len(a) == len(b) == 118282 and worst < 2e-5
+PY
+}
+
+@test "with one parameter server, and with three, fedavg gives what it gives without" {
+    start_agents 5
+    write_workers 2
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o none
+    write_workers 2 1
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o one
+    write_workers 2 3
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o three
+    for d in one three; do
+        cmp <(cut -d, -f2-7 none/records/eval.csv) <(cut -d, -f2-7 $d/records/eval.csv)
+        [ -s $d/logs/ps-0.log ]
+    done
+    grep -q ',-2,' one/records/comm.csv
+    grep -q ',-4,' three/records/comm.csv
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --server_codec null -o null
+    run grep -q ',-2,' null/records/comm.csv
+    [ "$status" -eq 1 ]
+}
+
+@test "asynchronous jobs end well" {
+    start_agents 3
+    "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 1 -o a
+    write_workers 2 1
+    "$SUBMIT" --codec fedavg --psgd asgd --local-steps 10 --node_count 2 --epochs 1 -o b
+    "$SUBMIT" --codec dummy --node_count 2 --epochs 1 -o c
+}
+
+@test "many nodes on one machine" {
+    start_agents 16
+    for n in 4 8 16; do
+        "$SUBMIT" --codec fedavg --node_count $n --batch_size 32 --epochs 1 --model softmax -o out$n
+        [ "$(tail -n +2 out$n/records/eval.csv | wc -l)" -eq $n ]
+    done
+}
+
+@test "agents serve one job after another, and know what blobs they have" {
+    start_agents 2
+    for i in 1 2 3; do "$SUBMIT" -v --codec plain --node_count 2 --epochs 1 --model softmax -o out$i 2>log$i; done
+    [ "$(find agent0/blobs -type f | wc -l)" -eq 5 ]
+    [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 3 ]
+}
+
+@test "a second submitter waits in the queue, or is refused and told who holds the agent" {
+    start_agents 2
+    long_job --codec plain --name holder --detach -o out1
+    run "$SUBMIT" --codec plain --node_count 2 --no-queue -o out2
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"$(only_job 0)"* ]]
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o out3 2>queued 3>&- &
+    within 5 grep -qi 'behind\|wait' queued
+    "$SUBMIT" cancel "$(api 0 GET '/v1/jobs?state=running' | jq -r '.jobs[0].id')"
+    wait $!
+    [ "$(jq -r .state out3/run.json)" = succeeded ]
+}
+
+@test "two submitters at once both get through" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o a 2>/dev/null 3>&- &
+    local a=$!
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --model softmax -o b
+    wait $a
+    [ "$(jq -r .state a/run.json)" = succeeded ]
+}
+
+@test "a detached job is waited for and fetched later" {
+    start_agents 2
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 3 --detach -o out
+    id=$(only_job 0)
+    run "$SUBMIT" wait "$id"
+    [ "$status" -eq 0 ]
+    run "$SUBMIT" status "$id"
+    [[ "$output" == *succeeded* ]]
+    run "$SUBMIT" list
+    [[ "$output" == *"$id"* ]]
+    [[ "$("$SUBMIT" logs "$id")" == *"ready: codec fedavg"* ]]
+    [ -s out/model/final.safetensors ] || "$SUBMIT" fetch "$id" -o out
+    [ -s out/model/final.safetensors ]
+}
+
+@test "Ctrl-C detaches and says how to come back; cancel ends the job" {
+    start_agents 2
+    # Behind setsid, as a terminal would have it: the signal goes to job_submit alone.
+    long_job --codec plain -o out 2>log 3>&- &
+    local pid=$!
+    within 10 is_at_step 0 10
+    kill -INT $pid
+    run wait $pid
+    wait $pid || [ $? -eq 130 ]
+    id=$(only_job 0)
+    grep -q "job_submit wait $id" log
+    is_in_state 0 running
+    "$SUBMIT" cancel "$id"
+    within 5 is_in_state 0 cancelled
+    run "$SUBMIT" wait "$id"
+    [ "$status" -eq 8 ]
+}
+
+@test "the classic CSV files have the ancestor's names and columns" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --csv-style=classic -o out
+    t=$(find out -name 'T-N(2)-R(1)-ID(0)-CODEC(ppp).csv')
+    e=$(find out -name 'E-N(2)-R(1)-ID(1)-CODEC(ppp).csv')
+    [ "$(head -1 "$t")" = "Time,Epoch,Batch,Total Batch,loss,accuracy" ]
+    [ "$(head -1 "$e")" = "loss,accuracy" ]
+    [ "$(wc -l <"$t")" -eq 188 ]
+}
+
+@test "--json prints one object and nothing else on stdout" {
+    start_agents 2
+    "$SUBMIT" --json --codec plain --node_count 2 --epochs 1 --model softmax -o out >result.json 2>/dev/null
+    [ "$(jq -r .ok result.json)" = true ]
+    [ "$(jq -s length result.json)" -eq 1 ]
+}
+
+@test "the default folder is logs/ID-NAME, and logs/latest points there" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax --name first
+    [ -s logs/latest/run.json ]
+    [[ "$(readlink -f logs/latest)" == *-first ]]
+}
+
+@test "the older form of worker.json is taken" {
+    start_agents 3
+    echo "[[\"PS\",\"127.0.0.1:${PORTS[2]}\"],[\"Worker\",\"127.0.0.1:${PORTS[0]}\"],[\"Worker\",\"127.0.0.1:${PORTS[1]}\"]]" >worker.json
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
+    grep -q ',-2,' out/records/comm.csv
+}
+
+@test "a user's own codec in C is compiled, shipped and run" {
+    start_agents 2
+    sed 's/"plain"/"mine"/' "$ROOT/codecs/plain.c" >mine.c
+    "$SUBMIT" --codec mine.c --node_count 2 --epochs 1 -o mine
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 -o plain
+    cmp <(without_times mine/records/eval.csv) <(without_times plain/records/eval.csv)
+}

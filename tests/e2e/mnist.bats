@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# Real MNIST, when it lies beside the checkout or in PSGD_DATA.
+load lib
+
+needs_mnist() {
+    [ -f "$DATA/mnist/train-images-idx3-ubyte.gz" ] || skip "MNIST is not at $DATA/mnist (set PSGD_DATA)"
+}
+
+accuracy() { tail -1 "$1/records/eval.csv" | cut -d, -f7; }
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+tutorial() {
+    "$SUBMIT" --workers worker.json --node_count 2 --model mlp-tutorial --dataset mnist --data "$DATA/mnist" --batch_size 64 \
+        --gradient-descent adam --learn_rate 0.001 --epochs 2 "$@"
+}
+
+@test "MNIST: plain reaches 0.955 in two epochs, the same on both nodes" {
+    needs_mnist
+    start_agents 2
+    tutorial --codec plain -o out
+    echo "accuracy $(accuracy out)"
+    at_least "$(accuracy out)" 0.955
+    [ "$(tail -2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
+}
+
+@test "MNIST: fedavg reaches 0.945 in two epochs, serverless and with a server" {
+    needs_mnist
+    start_agents 3
+    write_workers 2
+    tutorial --codec fedavg -o serverless
+    write_workers 2 1
+    tutorial --codec fedavg -o server
+    echo "accuracy $(accuracy serverless) $(accuracy server)"
+    at_least "$(accuracy serverless)" 0.945
+    at_least "$(accuracy server)" 0.945
+}
+
+@test "MNIST: the ancestor's default network, one epoch, in a runner of less than 150 MB" {
+    needs_mnist
+    case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --model mlp-default --dataset mnist --data "$DATA/mnist" --epochs 1 -o out 3>&- &
+    local peak=0 now
+    until [ -s out/run.json ]; do
+        for pid in $(pgrep -f "^$BUILD/job_runner"); do
+            now=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status" 2>/dev/null)
+            [ "${now:-0}" -gt "$peak" ] && peak=$now
+        done
+        sleep 0.1
+    done
+    wait $!
+    echo "peak $peak kB"
+    [ "$peak" -gt 10000 ] && [ "$peak" -lt 150000 ]
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# No document lies: README's commands run, in README's order, and its codec is the one it says.
+load lib
+
+# The sh blocks of README, in order; its C block is mean.c.
+blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/README.md"; }
+
+@test "README's session works as it is written" {
+    ln -s "$BUILD" build
+    blocks c >mean.c
+    [ "$(wc -l <mean.c)" -lt 40 ]
+    PORTS=("$(free_port)" "$(free_port)")
+    {
+        echo 'set -em'
+        blocks sh | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g; s/^\(build\/agent .*\) &\$/\1 2>>agents.log \& sleep 0.5/"
+    } >session.sh
+    grep -q -- '--codec mean.c' session.sh
+    run timeout 120 bash session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ -s result/run.json ]
+    [ "$(jq -r .state mean/run.json)" = succeeded ]
+    [ "$(tail -1 mean/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ]
+    within 5 bash -c "! pgrep -f '^build/agent --port (${PORTS[0]}|${PORTS[1]})'"
+}
+
+@test "README's first command shows results and leaves nothing running" {
+    run env BUILD="$BUILD" "$ROOT/submit/demo.sh"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"accuracy"* ]]
+    [[ "$output" == *"model/final.safetensors"* ]]
+    [ -z "$(pgrep -f "^$BUILD/agent" | while read -r p; do readlink "/proc/$p/cwd"; done | grep "$T" || true)" ]
+}
+
+@test "files that README and the docs point at exist" {
+    for doc in README.md docs/architecture.md CONTRIBUTING.md; do
+        for link in $(grep -o '](\([^)#]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
+            [ -e "$ROOT/$(dirname "$doc")/$link" ]
+        done
+        # shellcheck disable=SC2013 # words, not lines
+        for f in $(grep -o '`[a-z]*/[a-z_/]*\.[a-z]*`' "$ROOT/$doc" | tr -d '\140'); do
+            case $f in records/* | model/* | mean/*) continue ;; esac
+            [ -e "$ROOT/$f" ]
+        done
+    done
+}
+
+@test "make install lays out a tree that works" {
+    make -s -C "$ROOT" BUILD="$BUILD" install DESTDIR="$T/root" PREFIX=/usr >/dev/null
+    BUILD=$T/root/usr/lib/psgd
+    start_agents 2
+    "$T/root/usr/bin/job_submit" -q --codec plain --node_count 2 --epochs 1 --model softmax -o out
+    sed 's/"plain"/"mine"/' "$ROOT/codecs/plain.c" >mine.c
+    "$T/root/usr/bin/job_submit" -q --codec mine.c --node_count 2 --epochs 1 --model softmax -o out2
+}

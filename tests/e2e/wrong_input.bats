@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# Wrong input: one sentence that says what, where and what to do, and the exit status for it. Nothing is started.
+load lib
+
+# refused STATUS WORDS ARGS...: job_submit ends with the status and says the words.
+refused() {
+    local wanted=$1 words=$2
+    shift 2
+    run "$SUBMIT" "$@"
+    echo "status $status"
+    [ "$status" -eq "$wanted" ] && [[ "$output" == *"$words"* ]]
+}
+
+listed() { # a worker.json that is right, though nobody is there
+    echo '{"Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
+}
+
+@test "no worker.json" {
+    refused 6 "worker.json" --codec plain --node_count 2
+}
+
+@test "broken JSON, with line and column" {
+    printf '{\n  "Worker": [1\n' >worker.json
+    refused 6 "worker.json:3:" --codec plain --node_count 2
+    printf '{"Wroker": ["a"]}' >worker.json
+    refused 6 'did you mean "Worker"' --codec plain --node_count 2
+    printf '{"Worker": ["127.0.0.1:1","127.0.0.1:1"]}' >worker.json
+    refused 6 "127.0.0.1:1" --codec plain --node_count 2
+}
+
+@test "an agent that nobody is at" {
+    listed
+    refused 3 "127.0.0.1:1" --codec plain --node_count 2
+}
+
+@test "a wrong token" {
+    start_agents 2
+    head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >wrong
+    chmod 600 wrong
+    rm "$XDG_STATE_HOME"/psgd/agents/*
+    refused 7 "token" --codec plain --node_count 2 --token-file wrong
+    refused 7 "token" --codec plain --node_count 2
+    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model softmax --token-file agent0/token -o out
+    [ "$status" -eq 0 ]
+}
+
+@test "an unknown codec, with the nearest one" {
+    listed
+    refused 6 "fedavg" --codec fedavgg --node_count 2
+}
+
+@test "a codec that does not compile, in the compiler's own words" {
+    listed
+    printf '#include "codec.h"\nint x = "y"\n' >bad.c
+    refused 6 "bad.c:2:" --codec bad.c --node_count 2
+}
+
+@test "a codec of another ABI, naming both" {
+    listed
+    refused 6 "ABI 0" --codec "$BUILD/tests/codecs/old_abi.so" --node_count 2
+    [[ "$output" == *"ABI 1"* ]]
+}
+
+@test "a shared object that is no codec" {
+    listed
+    printf 'int x;\n' >none.c
+    refused 6 "codec_plugin" --codec none.c --node_count 2
+}
+
+@test "more nodes than the list has" {
+    listed
+    refused 6 "3" --codec plain --node_count 3
+    [[ "$output" == *"2"* ]]
+}
+
+@test "a missing and a truncated IDX file, with expected and found bytes" {
+    listed
+    mkdir d
+    refused 6 "train-images-idx3-ubyte" --codec plain --node_count 2 --dataset mnist --data d
+    python3 - <<'PY'
+import struct
+def put(name, magic, dims, n):
+    open("d/" + name, "wb").write(struct.pack(">I%dI" % len(dims), magic, *dims) + bytes(n))
+put("train-images-idx3-ubyte", 0x803, (300, 28, 28), 300 * 784 - 5)
+put("train-labels-idx1-ubyte", 0x801, (300,), 300)
+put("t10k-images-idx3-ubyte", 0x803, (10, 28, 28), 7840)
+put("t10k-labels-idx1-ubyte", 0x801, (10,), 10)
+PY
+    refused 6 "235216" --codec plain --node_count 2 --dataset mnist --data d
+    [[ "$output" == *"235211"* ]]
+}
+
+@test "unknown options, verbs and words, with the nearest one" {
+    listed
+    refused 2 "node_count" --codec plain --node_cuont 2
+    refused 2 "cancel" cancle
+    refused 2 "adam" --codec plain --gradient-descent addam
+    refused 2 "epochs" --codec plain --epochs 0
+    refused 2 "epochs" --codec plain --epochs many
+    refused 2 "--node" --codec plain --node 2
+    refused 2 "gradient-descent" --codec plain --optimizer adam
+}
+
+@test "a model that does not fit the data, or is none" {
+    listed
+    echo '{"version":1,"name":"m","input":[100],"layers":[{"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >m.json
+    refused 6 "784" --codec plain --node_count 2 --model m.json
+    echo '{"version":1,"name":"m","input":[784],"layers":[{"kind":"dance","units":10}],"loss":"softmax_cross_entropy"}' >m.json
+    refused 6 'dense' --codec plain --node_count 2 --model m.json
+    refused 6 "mlp-tutorial" --codec plain --node_count 2 --model mlp-tutorail
+}
+
+@test "settings that contradict each other" {
+    listed
+    refused 6 "redundancy" --codec plain --node_count 2 --redundancy 3
+    refused 6 "parameters" --codec plain --node_count 2 --optimizer pa
+    refused 6 "samples" --codec plain --node_count 2 --batch_size 20000
+}
+
+@test "a result folder that cannot be written, or is not empty" {
+    listed
+    refused 6 "/proc/nowhere" --codec plain --node_count 2 -o /proc/nowhere
+    mkdir full && touch full/x
+    refused 6 "full" --codec plain --node_count 2 -o full
+}
+
+@test "an agent's port in use" {
+    start_agent 0
+    run "$BUILD/agent" --port "${PORTS[0]}" --dir other
+    [ "$status" -eq 71 ]
+    [[ "$output" == *"${PORTS[0]}"* ]]
+}
+
+@test "an agent's folder in use, wrong options, and the open world" {
+    start_agent 0
+    run "$BUILD/agent" --port "$(free_port)" --dir agent0
+    [ "$status" -ne 0 ]
+    run "$BUILD/agent" --prot 1
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--port"* ]]
+    run timeout 5 "$BUILD/agent" --bind 0.0.0.0 --port "$(free_port)" --dir open
+    [ "$status" -eq 7 ]
+}
+
+@test "a job that nobody knows" {
+    start_agents 2
+    refused 6 "j-nothere" status j-nothere
+}

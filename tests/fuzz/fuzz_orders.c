@@ -1,0 +1,31 @@
+/* Any line as an agent's order: refused, or peers with ports that exist. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/runner/orders.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const volatile int never = 0;
+    struct orders_start start;
+    struct orders o;
+    struct err e = {0};
+    int fds[2];
+
+    if (size > 4000 || pipe(fds) < 0)
+        return 0;
+    if (write(fds[1], data, size) < 0 || write(fds[1], "\n", 1) < 0)
+        abort();
+    close(fds[1]);
+    orders_open(&o, fds[0]);
+    if (orders_read_start(&o, &start, &never, &e) == 0) {
+        for (size_t i = 0; i < start.n_peers; i++)
+            if (start.peers[i].port < 1 || start.peers[i].port > 65535)
+                abort();
+        orders_start_clear(&start);
+    }
+    orders_close(&o);
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* Any bytes as the messages a node hears: its codec refuses them in words or ends with a finite state, and
+ * nothing is read beyond a message. The first byte chooses the rule; then come messages: kind, peer, word,
+ * round, length, bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/cluster.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { N_PARAMS = 5 };
+
+static size_t hear(struct cluster_node *n, const uint8_t *data, size_t size)
+{
+    struct mesh_event ev = {.kind = MESH_MESSAGE};
+    size_t len;
+
+    if (size < 5)
+        return 0;
+    ev.head = (struct mesh_head){.kind = (enum frame_kind)(FRAME_WORD + data[0] % 3),
+                                 .peer = data[1] % 3 == 2 ? -2 : data[1] % 3,
+                                 .word = data[2],
+                                 .round = data[3] % 4,
+                                 .channel = data[0] / 64};
+    if (ev.head.peer == n->node)
+        ev.head.peer = 1;
+    len = data[4] < size - 5 ? data[4] : size - 5;
+    ev.buf = mesh_buf_take(n->mesh);
+    if (len > n->mesh->limit)
+        len = n->mesh->limit;
+    ev.buf->len = len;
+    memcpy(ev.buf->bytes, data + 5, len);
+    return exchange_on_event(n->x, &ev, &n->e) < 0 ? 0 : 5 + len;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct cluster_config rules[] = {
+        {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+        {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
+        {.codec = "fedavg", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+        {.codec = "fedavg", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
+    };
+    struct cluster c;
+    struct cluster_node *n;
+    size_t used = 1;
+
+    if (size < 1)
+        return 0;
+    cluster_open(&c, &rules[data[0] % 4]);
+    n = &c.nodes[data[0] / 4 % 2 && c.n_nodes == 3 ? 2 : 0]; /* the worker, or the server */
+    if (n->node >= 0) {
+        if (exchange_wants_blocks(n->x))
+            exchange_on_block(n->x, 0, &n->e);
+        if (exchange_on_grad(n->x, 1, &n->e) >= 0)
+            exchange_on_step(n->x, &n->e);
+    }
+    while (used < size) {
+        size_t k = hear(n, data + used, size - used);
+
+        if (k == 0)
+            break;
+        used += k;
+    }
+    cluster_close(&c);
+    return 0;
+}

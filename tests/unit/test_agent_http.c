@@ -1,0 +1,597 @@
+/* The agent as programs see it: every route, over real connections, with a runner that only pretends. */
+#include "shared/clock.h"
+#include <unistd.h>
+
+#include "tests/lib/agent_fixture.h"
+#include "tests/unit/unit.h"
+
+static struct reply r;
+
+TEST(a_job_goes_from_reservation_to_its_results)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 201);
+    assert_non_null(strstr(r.text, "Location: /v1/jobs/j-abcdef"));
+    assert_non_null(strstr(r.text, "X-Request-Id: r-"));
+    assert_true(reply_has(&r, "state", "preparing"));
+    assert_non_null(strstr(r.body, "\"requirements\":[\"settings\",\"codec\",\"model\",\"data\"]"));
+    job_send_packages(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "ready");
+    assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202);
+    assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202); /* the same again */
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/wait", NULL), 200);
+    assert_true(reply_has(&r, "state", "succeeded"));
+    assert_non_null(strstr(r.body, "\"eval_accuracy\":0.94"));
+    assert_non_null(
+        strstr(r.body, "\"nodes\":[{\"node\":0,\"role\":\"worker\",\"address\":\"127.0.0.1:15387\"}]"));
+
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts", NULL), 200);
+    assert_non_null(
+        strstr(r.body, "\"name\":\"final.safetensors\",\"bytes\":7,\"sha256\":\"9a129038d9a00aed"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/final.safetensors", NULL), 200);
+    assert_string_equal(r.body, "weights");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=train", NULL), 200);
+    assert_string_equal(r.body, "epoch,loss\n1,0.5\n"); /* half a row stays away */
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=comm", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
+    assert_non_null(strstr(r.body, "fake runner"));
+    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 204);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 404);
+    fixture_close(&f);
+}
+
+TEST(the_runner_is_born_as_the_protocol_says)
+{
+    struct fixture f = {0};
+    static char text[4096];
+    struct err e;
+    char path[256], *p;
+    size_t len;
+
+    setenv("SECRET_OF_THE_AGENT", "x", 1);
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "birth");
+    job_until(&f, "j-abcdef", "succeeded");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/birth.txt", f.folder);
+    assert_ok(file_read(&p, &len, path, sizeof text, &e));
+    snprintf(text, sizeof text, "%s", p);
+    free(p);
+    assert_non_null(strstr(text, "fds: 0 1 2 3 4 \n"));
+    assert_non_null(strstr(text, "stdin: /dev/null\n"));
+    assert_non_null(strstr(text, "files: 1024\n"));
+    assert_non_null(strstr(text, "core: 0\n"));
+    assert_non_null(strstr(text, "leader: yes\n"));
+    assert_non_null(strstr(text, "NoNewPrivs:\t1\n"));
+    assert_non_null(strstr(text, "OPENBLAS_NUM_THREADS=1\n"));
+    assert_null(strstr(text, "SECRET_OF_THE_AGENT"));
+    fixture_close(&f);
+}
+
+TEST(events_stream_as_they_come_and_end_with_the_end)
+{
+    static struct client c, again;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 201);
+    client_open(&c, &f);
+    client_get(&c, &f, "/v1/jobs/j-abcdef/events", "Accept: application/x-ndjson\r\n");
+    client_expect(&c, &f, "\"seq\":1,");
+    job_send_packages(&f, "j-abcdef", "ok");
+    client_expect(&c, &f, "\"state\":\"ready\"");
+    assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202);
+    client_expect(&c, &f, "\"event\":\"progress\"");
+    client_expect(&c, &f, "\"event\":\"end\",\"state\":\"succeeded\"");
+    client_expect(&c, &f, "\r\n0\r\n\r\n");
+    client_close(&c);
+
+    client_open(&again, &f);
+    client_get(&again, &f, "/v1/jobs/j-abcdef/events?after=9", "");
+    client_expect(&again, &f, "id: 10\nevent: log\ndata: {\"seq\":10,");
+    client_expect(&again, &f, "\r\n0\r\n\r\n");
+    assert_null(strstr(again.text, "\"seq\":9,"));
+    client_close(&again);
+    fixture_close(&f);
+}
+
+TEST(a_reservation_ends_at_once_when_its_stream_closes)
+{
+    static struct client c;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    job_reserve(&f, &r, "j-second", false);
+    assert_true(reply_has(&r, "state", "pending"));
+    assert_true(reply_has(&r, "reason", "AgentBusy"));
+    client_open(&c, &f);
+    client_get(&c, &f, "/v1/jobs/j-first1/events", "");
+    client_expect(&c, &f, "\"seq\":1,");
+    client_close(&c);
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(task_find(&f.agent, "j-first1")->job.reason, "LeaseExpired");
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-second")->job.state), "preparing");
+    fixture_close(&f);
+}
+
+TEST(a_ready_job_is_released_with_its_runner)
+{
+    static struct client c;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    client_open(&c, &f);
+    client_get(&c, &f, "/v1/jobs/j-first1/events", "");
+    client_expect(&c, &f, "\"seq\":1,");
+    job_send_packages(&f, "j-first1", "ok");
+    job_until(&f, "j-first1", "ready");
+    client_close(&c);
+    job_until(&f, "j-first1", "cancelled");
+    fixture_close(&f);
+}
+
+TEST(a_started_job_does_not_need_its_submitter)
+{
+    static struct client c;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    client_open(&c, &f);
+    client_get(&c, &f, "/v1/jobs/j-first1/events", "");
+    client_expect(&c, &f, "\"seq\":1,");
+    job_send_packages(&f, "j-first1", "ok");
+    job_until(&f, "j-first1", "ready");
+    job_send_start(&f, &r, "j-first1");
+    client_close(&c);
+    job_until(&f, "j-first1", "succeeded");
+    fixture_close(&f);
+}
+
+TEST(a_reservation_without_a_sign_of_life_expires)
+{
+    struct fixture f = {0};
+    struct task *t;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    t = task_find(&f.agent, "j-first1");
+    t->lease_at = clock_now() - 1;
+    timer_set(&f.agent.loop, &t->tick, clock_now());
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(t->job.reason, "LeaseExpired");
+    fixture_close(&f);
+}
+
+TEST(the_time_limit_ends_a_job_as_failed)
+{
+    struct fixture f = {0};
+    struct task *t;
+
+    fixture_open(&f);
+    job_run(&f, "j-first1", "forever");
+    t = task_find(&f.agent, "j-first1");
+    t->limit_at = clock_now() - 1;
+    timer_set(&f.agent.loop, &t->tick, clock_now());
+    job_until(&f, "j-first1", "failed");
+    assert_string_equal(t->job.reason, "TimeLimit");
+    fixture_close(&f);
+}
+
+TEST(a_busy_agent_queues_or_refuses)
+{
+    struct fixture f = {.opt.queue = 1};
+
+    fixture_open(&f);
+    job_run(&f, "j-first1", "forever");
+    assert_int_equal(job_reserve(&f, &r, "j-second", true), 409);
+    assert_true(reply_has(&r, "code", "AGENT_BUSY"));
+    assert_non_null(strstr(r.body, "runs j-first1 (node 0"));
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 201);
+    assert_int_equal(job_reserve(&f, &r, "j-third1", false), 429);
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 200); /* the same again */
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL), 202);
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-second")->job.state), "preparing");
+    fixture_close(&f);
+}
+
+TEST(cancel_works_from_every_state)
+{
+    static const char *const states[] = {"pending", "preparing", "ready", "running", "stopping"};
+
+    for (size_t i = 0; i < N_OF(states); i++) {
+        struct fixture f = {0};
+
+        fixture_open(&f);
+        if (i == 0)
+            job_reserve(&f, &r, "j-before", false);
+        job_reserve(&f, &r, "j-abcdef", false);
+        if (i >= 2) {
+            job_send_packages(&f, "j-abcdef", i == 4 ? "deaf" : "forever");
+            job_until(&f, "j-abcdef", "ready");
+        }
+        if (i >= 3)
+            job_send_start(&f, &r, "j-abcdef");
+        if (i == 4)
+            assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":60}"), 202);
+        job_until(&f, "j-abcdef", states[i]);
+        assert_int_equal(
+            ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"reason\":\"enough\",\"grace_s\":0.2}"), 202);
+        job_until(&f, "j-abcdef", "cancelled");
+        assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "UserCancelled");
+        assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL), 200);
+        fixture_close(&f);
+    }
+}
+
+TEST(a_runner_that_dies_is_an_event_with_its_last_words)
+{
+    static const struct {
+        const char *behave, *reason, *message;
+        bool starts;
+    } cases[] = {
+        {"crash", "RunnerDied", "job_runner was killed by signal 11 (Segmentation fault)", true},
+        {"crash_early", "RunnerDied", "job_runner was killed by signal 11 (Segmentation fault)", false},
+        {"exit_early", "RunnerDied", "job_runner exited with status 0", false},
+        {"too_eager", "RunnerDied", "job_runner reported success before it was started", false},
+        {"fail_load", "CodecLoadFailed", "no such symbol", false},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct fixture f = {0};
+        struct task *t;
+
+        fixture_open(&f);
+        job_reserve(&f, &r, "j-abcdef", false);
+        job_send_packages(&f, "j-abcdef", cases[i].behave);
+        t = task_find(&f.agent, "j-abcdef");
+        if (cases[i].starts) {
+            job_until(&f, "j-abcdef", "ready");
+            job_send_start(&f, &r, "j-abcdef");
+        }
+        job_until(&f, "j-abcdef", "failed");
+        assert_string_equal(t->job.reason, cases[i].reason);
+        assert_string_equal(t->job.message, cases[i].message);
+        if (cases[i].starts) {
+            ask_bytes(&f, &r, "GET", "/v1/jobs/j-abcdef/events", "", NULL, 0);
+            assert_int_equal(r.status, 401);
+            ask(&f, &r, "GET", "/v1/jobs/j-abcdef/events", NULL);
+            assert_non_null(strstr(r.body, "\"text\":\"log line 10\""));
+            assert_non_null(strstr(r.body, "\"text\":\"log line 29\""));
+            assert_null(strstr(r.body, "\"text\":\"log line 9\""));
+        }
+        fixture_close(&f);
+    }
+}
+
+TEST(nothing_of_a_runner_survives_its_end)
+{
+    struct fixture f = {0};
+    char path[256], *text;
+    struct err e;
+    size_t len;
+    int child;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "family");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/child.pid", f.folder);
+    while (file_read(&text, &len, path, 64, &e) < 0 || len < 2)
+        fixture_turn(&f);
+    child = atoi(text);
+    free(text);
+    assert_true(process_is_running(child));
+    ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":0.1}");
+    job_until(&f, "j-abcdef", "cancelled");
+    for (int i = 0; i < 500 && process_is_running(child);
+         i++) /* a killed process may still be on its way out */
+        fixture_turn(&f);
+    assert_false(process_is_running(child));
+    fixture_close(&f);
+}
+
+TEST(what_a_runner_plants_is_not_given_out)
+{
+    static const char *const names[] = {"eval.csv", "comm.csv", "best.safetensors"};
+    struct fixture f = {0};
+    char path[128];
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "links");
+    job_until(&f, "j-abcdef", "succeeded");
+    for (size_t i = 0; i < N_OF(names); i++) {
+        snprintf(path, sizeof path, "/v1/jobs/j-abcdef/artifacts/%s", names[i]);
+        assert_int_equal(ask(&f, &r, "GET", path, NULL), 403);
+        assert_null(strstr(r.text, "root:"));
+    }
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=eval", NULL), 403);
+    ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts", NULL);
+    assert_null(strstr(r.body, "eval.csv"));
+    fixture_close(&f);
+}
+
+TEST(lines_that_are_not_of_the_form_are_dropped)
+{
+    struct fixture f = {0};
+    const struct task *t;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "noise");
+    job_until(&f, "j-abcdef", "succeeded");
+    t = task_find(&f.agent, "j-abcdef");
+    assert_int_equal(t->n_bad_lines, 4);
+    assert_int_equal(t->job.last_seq, 4 + 4 + 2 + 1);
+    fixture_close(&f);
+}
+
+TEST(requests_that_make_no_sense_are_refused_with_the_reason)
+{
+#define HEX64 "0000000000000000000000000000000000000000000000000000000000000000"
+#define PEER  "{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\",\"host\":\"a\",\"data_port\":1}"
+    static const struct {
+        const char *method, *path, *body;
+        int status;
+        const char *words;
+    } cases[] = {
+        {"POST", "/v1/jobs", "{", 400, "body:1"},
+        {"POST", "/v1/jobs", "[]", 422, "not an object"},
+        {"POST", "/v1/jobs", "{\"id\":\"j-x\"}", 422, "/attempt: missing"},
+        {"POST", "/v1/jobs", "{\"idd\":\"j-x\"}", 422, "did you mean \\\"id\\\"?"},
+        {"POST", "/v1/jobs",
+         "{\"id\":\"j-abcdef\",\"attempt\":2,\"node\":0,\"role\":\"worker\",\"node_count\":1}", 409,
+         "JOB_EXISTS"},
+        {"POST", "/v1/jobs",
+         "{\"id\":\"j-zzzzzz\",\"attempt\":1,\"node\":1,\"role\":\"worker\",\"node_count\":1}", 422,
+         "/node: 1 is no worker of 1"},
+        {"POST", "/v1/jobs",
+         "{\"id\":\"j-zzzzzz\",\"attempt\":1,\"node\":-2,\"role\":\"worker\",\"node_count\":1}", 422,
+         "/node"},
+        {"POST", "/v1/jobs",
+         "{\"id\":\"../../x\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":1}", 422, "/id"},
+        {"PUT", "/v1/jobs/j-abcdef/packages/codec", "{\"files\":{\"codec.so\":\"" HEX64 "\"}}", 404,
+         "no blob"},
+        {"PUT", "/v1/jobs/j-abcdef/packages/codec", "{\"files\":{\"code.so\":\"" HEX64 "\"}}", 422,
+         "did you mean"},
+        {"PUT", "/v1/jobs/j-abcdef/packages/codec", "{\"files\":{}}", 422, "/files/codec.so: missing"},
+        {"PUT", "/v1/jobs/j-abcdef/packages/codec", "{\"files\":{\"codec.so\":\"../x\"}}", 422,
+         "not a SHA-256"},
+        {"PUT", "/v1/jobs/j-abcdef/packages/misc", "{}", 404, "settings, codec"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"key\":\"" HEX64 "\",\"peers\":[" PEER "]}", 409,
+         "WRONG_STATE"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":2,\"key\":\"" HEX64 "\",\"peers\":[" PEER "]}", 409,
+         "attempt 2"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"key\":\"00\",\"peers\":[" PEER "]}", 422,
+         "/key"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"key\":\"" HEX64 "\",\"peers\":[]}", 422,
+         "/peers"},
+        {"POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":-1}", 422, "/grace_s"},
+        {"DELETE", "/v1/jobs/j-abcdef", NULL, 409, "Cancel it first"},
+        {"DELETE", "/v1/jobs", NULL, 405, "Allow: GET, HEAD, POST"},
+        {"GET", "/v1/jobs/j-zzzzzz", NULL, 404, "not known here"},
+        {"GET", "/v1/jobs?state=nonsense", NULL, 400, "not a state"},
+        {"GET", "/v1/jobs?stat=ready", NULL, 400, "did you mean"},
+        {"GET", "/v1/jobs?limit=0", NULL, 400, "limit=0"},
+        {"GET", "/v1/jobs/j-abcdef/wait?timeout_s=9999", NULL, 400, "timeout_s"},
+        {"GET", "/v1/jobs/j-abcdef/artifacts/passwd", NULL, 404, "no artefact"},
+        {"GET", "/v1/jobs/j-abcdef/artifacts/train.csv", NULL, 404, "has no train.csv"},
+        {"GET", "/v1/jobs/j-abcdef/artifacts/../../token", NULL, 404, "nothing at this path"},
+        {"GET", "/v1/blobs/sha256/" HEX64, NULL, 405, "Allow: HEAD, PUT"},
+    };
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        int status = ask(&f, &r, cases[i].method, cases[i].path, cases[i].body);
+
+        if (status != cases[i].status || !strstr(r.text, cases[i].words))
+            fail_msg("%s %s %s: %s", cases[i].method, cases[i].path, cases[i].body ? cases[i].body : "",
+                     r.text);
+        if (status != 405)
+            assert_non_null(strstr(r.text, "Content-Type: application/problem+json"));
+    }
+    fixture_close(&f);
+}
+
+TEST(blobs_are_checked_and_not_sent_twice)
+{
+    struct fixture f = {0};
+    char headers[256];
+    const char *path = "/v1/blobs/sha256/2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+
+    fixture_open(&f);
+    snprintf(headers, sizeof headers,
+             "Authorization: Bearer %s\r\nContent-Type: application/octet-stream\r\nContent-Length: 3\r\n",
+             f.token);
+    assert_int_equal(ask(&f, &r, "HEAD", path, NULL), 404);
+    assert_int_equal(ask_bytes(&f, &r, "PUT", path, headers, "bar", 3), 422);
+    assert_true(reply_has(&r, "code", "DIGEST_MISMATCH"));
+    assert_int_equal(ask_bytes(&f, &r, "PUT", path, headers, "foo", 3), 201);
+    assert_int_equal(ask_bytes(&f, &r, "PUT", path, headers, "foo", 3), 200);
+    assert_int_equal(ask(&f, &r, "HEAD", path, NULL), 200);
+    assert_non_null(strstr(r.text, "Content-Length: 3\r\n"));
+    fixture_close(&f);
+}
+
+TEST(a_wait_lasts_until_its_time_or_the_end_whichever_is_first)
+{
+    static struct client c;
+    struct fixture f = {0};
+    double begun;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "forever");
+    begun = clock_now();
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/wait?timeout_s=0.2", NULL), 200);
+    assert_true(reply_has(&r, "state", "running"));
+    assert_true(clock_now() - begun < 0.9);
+    client_open(&c, &f);
+    client_get(&c, &f, "/v1/jobs/j-abcdef/wait", "Connection: close\r\n");
+    for (int i = 0; i < 5; i++)
+        fixture_turn(&f);
+    ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL);
+    client_expect(&c, &f, "\"state\":\"cancelled\"");
+    client_close(&c);
+    fixture_close(&f);
+}
+
+TEST(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody)
+{
+    enum { N = 20 };
+    static struct client c[N];
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "forever");
+    for (int i = 0; i < N; i++) {
+        client_open(&c[i], &f);
+        client_get(&c[i], &f, "/v1/jobs/j-abcdef/events", "");
+    }
+    for (int i = 0; i < N; i++)
+        client_expect(&c[i], &f, "event: progress");
+    for (int i = 0; i < N; i += 2)
+        client_close(&c[i]);
+    ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL);
+    for (int i = 1; i < N; i += 2) {
+        client_expect(&c[i], &f, "event: end");
+        client_expect(&c[i], &f, "\r\n0\r\n\r\n");
+        client_close(&c[i]);
+    }
+    for (int i = 0; i < 10; i++)
+        fixture_turn(&f);
+    assert_false(http_server_is_busy(f.server));
+    fixture_close(&f);
+}
+
+TEST(the_status_is_for_everybody_here_and_tells_no_secret)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "forever");
+    job_reserve(&f, &r, "j-waiting", false);
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/v1/status", "", NULL, 0), 200);
+    assert_non_null(strstr(r.body, "\"state\": \"busy\""));
+    assert_non_null(strstr(r.body, "j-abcdef"));
+    assert_null(strstr(r.body, f.token));
+    assert_null(strstr(r.body, "000000007")); /* the job's key */
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/healthz", "", NULL, 0), 200);
+    assert_string_equal(r.body, "ok\n");
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/readyz", "", NULL, 0), 200);
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/v1/agent", "", NULL, 0), 401);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/agent", NULL), 200);
+    assert_true(reply_has(&r, "slots_free", "0"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs?state=pending", NULL), 200);
+    assert_null(strstr(r.body, "j-abcdef"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs?limit=1", NULL), 200);
+    assert_non_null(strstr(r.body, "j-waiting"));
+    assert_int_equal(ask(&f, &r, "HEAD", "/v1/jobs/j-abcdef/events", NULL), 200);
+    fixture_close(&f);
+}
+
+TEST(ended_jobs_beyond_keep_are_forgotten)
+{
+    struct fixture f = {.opt.keep = 2};
+    char id[32], path[128];
+
+    fixture_open(&f);
+    for (int i = 0; i < 4; i++) {
+        snprintf(id, sizeof id, "j-job00%d", i);
+        snprintf(path, sizeof path, "/v1/jobs/%s/cancel", id);
+        job_reserve(&f, &r, id, false);
+        ask(&f, &r, "POST", path, NULL);
+    }
+    assert_null(task_find(&f.agent, "j-job001"));
+    assert_non_null(task_find(&f.agent, "j-job002"));
+    snprintf(path, sizeof path, "%s/agent/jobs/j-job001", f.folder);
+    assert_int_not_equal(access(path, F_OK), 0);
+    fixture_close(&f);
+}
+
+TEST(heads_the_server_library_would_take_are_refused)
+{
+    static const struct {
+        const char *head;
+        const char *status;
+    } cases[] = {
+        {"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403"},
+        {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", "400"},
+        {"GET /healthz HTTP/1.1\r\n\r\n", "400"},
+        {"GET /%68ealthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
+        {"GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
+        {"FOO /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"},
+        {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", "403"},
+        {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+         "400"},
+        {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"},
+    };
+    static struct client c;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        char want[32];
+
+        snprintf(want, sizeof want, "HTTP/1.1 %s ", cases[i].status);
+        client_open(&c, &f);
+        client_send(&c, cases[i].head, strlen(cases[i].head));
+        client_expect(&c, &f, want);
+        client_close(&c);
+    }
+    fixture_close(&f);
+}
+
+TEST(bytes_that_are_no_request_leave_the_agent_well)
+{
+    static struct client c;
+    struct fixture f = {0};
+    unsigned seed = 1;
+    char junk[64];
+
+    fixture_open(&f);
+    for (int i = 0; i < 200; i++) {
+        for (size_t k = 0; k < sizeof junk; k++)
+            junk[k] = (char)(rand_r(&seed) >> 8);
+        client_open(&c, &f);
+        client_send(&c, junk, sizeof junk);
+        for (int k = 0; k < 3; k++)
+            fixture_turn(&f);
+        client_close(&c);
+    }
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/healthz", "", NULL, 0), 200);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_goes_from_reservation_to_its_results),
+        cmocka_unit_test(the_runner_is_born_as_the_protocol_says),
+        cmocka_unit_test(events_stream_as_they_come_and_end_with_the_end),
+        cmocka_unit_test(a_reservation_ends_at_once_when_its_stream_closes),
+        cmocka_unit_test(a_ready_job_is_released_with_its_runner),
+        cmocka_unit_test(a_started_job_does_not_need_its_submitter),
+        cmocka_unit_test(a_reservation_without_a_sign_of_life_expires),
+        cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
+        cmocka_unit_test(a_busy_agent_queues_or_refuses),
+        cmocka_unit_test(cancel_works_from_every_state),
+        cmocka_unit_test(a_runner_that_dies_is_an_event_with_its_last_words),
+        cmocka_unit_test(nothing_of_a_runner_survives_its_end),
+        cmocka_unit_test(what_a_runner_plants_is_not_given_out),
+        cmocka_unit_test(lines_that_are_not_of_the_form_are_dropped),
+        cmocka_unit_test(requests_that_make_no_sense_are_refused_with_the_reason),
+        cmocka_unit_test(blobs_are_checked_and_not_sent_twice),
+        cmocka_unit_test(a_wait_lasts_until_its_time_or_the_end_whichever_is_first),
+        cmocka_unit_test(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody),
+        cmocka_unit_test(the_status_is_for_everybody_here_and_tells_no_secret),
+        cmocka_unit_test(ended_jobs_beyond_keep_are_forgotten),
+        cmocka_unit_test(heads_the_server_library_would_take_are_refused),
+        cmocka_unit_test(bytes_that_are_no_request_leave_the_agent_well),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+#include "agent/options.h"
+
+#include "tests/unit/unit.h"
+
+static int parse(struct agent_options *o, struct err *e, const char *const *words)
+{
+    char *argv[16] = {(char *)(uintptr_t) "agent"};
+    int n = 1;
+
+    for (; *words; words++)
+        argv[n++] = (char *)(uintptr_t)*words;
+    return agent_options_parse(o, n, argv, e);
+}
+
+#define PARSE(...) parse(&o, &e, (const char *const[]){__VA_ARGS__, NULL})
+
+TEST(without_words_the_defaults_hold)
+{
+    struct agent_options o;
+    struct err e;
+    const char *none[] = {NULL};
+
+    assert_ok(parse(&o, &e, none));
+    assert_int_equal(o.port, 15387);
+    assert_string_equal(o.bind, "127.0.0.1");
+    assert_int_equal(o.queue, 16);
+    assert_int_equal(o.keep, 64);
+    assert_false(o.no_token);
+}
+
+TEST(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes)
+{
+    struct agent_options o;
+    struct err e;
+
+    assert_ok(
+        PARSE("--port", "7", "--dir=/x", "--allow_host", "a", "--allow-host=b", "--no_token", "--keep=3"));
+    assert_int_equal(o.port, 7);
+    assert_string_equal(o.dir, "/x");
+    assert_string_equal(o.allow_hosts[0], "a");
+    assert_string_equal(o.allow_hosts[1], "b");
+    assert_null(o.allow_hosts[2]);
+    assert_true(o.no_token);
+    assert_int_equal(o.keep, 3);
+    assert_ok(PARSE("-h", "-V"));
+    assert_true(o.wants_help && o.wants_version);
+}
+
+TEST(what_is_wrong_is_said)
+{
+    struct agent_options o;
+    struct err e;
+
+    assert_int_equal(PARSE("--prot", "7"), ERR_USAGE);
+    assert_says("unknown option --prot; did you mean --port?");
+    assert_int_equal(PARSE("--por", "7"), ERR_USAGE); /* no abbreviations */
+    assert_says("did you mean --port?");
+    assert_int_equal(PARSE("--frobnicate"), ERR_USAGE);
+    assert_int_equal(PARSE("--port"), ERR_USAGE);
+    assert_says("needs a value");
+    assert_int_equal(PARSE("--port", "65536"), ERR_USAGE);
+    assert_int_equal(PARSE("--port", "7x"), ERR_USAGE);
+    assert_int_equal(PARSE("--port="), ERR_USAGE);
+    assert_int_equal(PARSE("--no-token=yes"), ERR_USAGE);
+    assert_int_equal(PARSE("--dir", ""), ERR_USAGE);
+    assert_int_equal(PARSE("start"), ERR_USAGE);
+    assert_int_equal(PARSE("--"), ERR_USAGE);
+    assert_int_equal(PARSE("-p"), ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_words_the_defaults_hold),
+        cmocka_unit_test(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes),
+        cmocka_unit_test(what_is_wrong_is_said),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

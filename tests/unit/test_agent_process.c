@@ -1,0 +1,382 @@
+/* The agent as a process: its words, its exit statuses, what it leaves. Uses BUILD's agent beside a fake
+ * runner. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/crypto.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/unit/unit.h"
+
+struct scene {
+    char folder[64], exe[96], log[96], dir[96], token[64];
+    pid_t pid;
+    int port;
+};
+
+static void copy_file(const char *to, const char *from)
+{
+    struct err e;
+    size_t len;
+    char *bytes;
+
+    assert_ok(file_read(&bytes, &len, from, 64 << 20, &e));
+    assert_ok(file_write(to, bytes, len, 0700, &e));
+    free(bytes);
+}
+
+static void scene_open(struct scene *s)
+{
+    char path[PATH_MAX], build[PATH_MAX - 64], *tests;
+    struct err e;
+
+    *s = (struct scene){.pid = -1};
+    assert_ok(file_exe_dir(build, sizeof build, &e)); /* BUILD/tests/unit */
+    tests = strstr(build, "/tests/unit");
+    assert_non_null(tests);
+    *tests = '\0';
+    snprintf(s->folder, sizeof s->folder, "%s", unit_folder());
+    snprintf(s->exe, sizeof s->exe, "%s/agent", s->folder);
+    snprintf(s->log, sizeof s->log, "%s/log", s->folder);
+    snprintf(s->dir, sizeof s->dir, "%s/dir", s->folder);
+    snprintf(path, sizeof path, "%s/agent", build);
+    if (access(path, X_OK) < 0)
+        skip();
+    copy_file(s->exe, path);
+    snprintf(path, sizeof path, "%s/job_runner", s->folder);
+    copy_file(path, "tests/lib/fake_runner.sh");
+    setenv("XDG_STATE_HOME", s->folder, 1);
+}
+
+static void start(struct scene *s, const char *const *words)
+{
+    char *argv[16] = {s->exe};
+    int n = 1, log;
+
+    for (; *words; words++)
+        argv[n++] = (char *)(uintptr_t)*words;
+    unlink(s->log);
+    s->pid = fork();
+    assert_true(s->pid >= 0);
+    if (s->pid > 0)
+        return;
+    log = open(s->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (log < 0 || dup2(log, 2) < 0 || dup2(log, 1) < 0)
+        _exit(99);
+    execv(s->exe, argv);
+    _exit(98);
+}
+
+#define START(s, ...) start(s, (const char *const[]){__VA_ARGS__, NULL})
+
+static int end_status(struct scene *s)
+{
+    int status;
+
+    assert_int_equal(waitpid(s->pid, &status, 0), s->pid);
+    s->pid = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static bool log_says(const struct scene *s, const char *words)
+{
+    struct err e;
+    char *text;
+    size_t len;
+    bool found;
+
+    if (file_read(&text, &len, s->log, 1 << 20, &e) < 0)
+        return false;
+    found = strstr(text, words) != NULL;
+    free(text);
+    return found;
+}
+
+/* Waits for the hello and reads port and token from where they are told. */
+static void wait_for_hello(struct scene *s)
+{
+    double until = clock_now() + 10;
+    struct err e;
+    char *text, *at, path[128];
+    size_t len;
+
+    while (!log_says(s, "listens on ") && clock_now() < until)
+        usleep(5000);
+    assert_true(log_says(s, "listens on "));
+    assert_ok(file_read(&text, &len, s->log, 1 << 20, &e));
+    at = strstr(text, "listens on 127.0.0.1:");
+    assert_non_null(at);
+    s->port = atoi(at + strlen("listens on 127.0.0.1:"));
+    free(text);
+    snprintf(path, sizeof path, "%s/token", s->dir);
+    if (file_read(&text, &len, path, 64, &e) < 0)
+        return;
+    snprintf(s->token, sizeof s->token, "%.43s", text);
+    free(text);
+}
+
+static void scene_close(struct scene *s)
+{
+    if (s->pid > 0) {
+        kill(s->pid, SIGKILL);
+        end_status(s);
+    }
+    unit_remove(s->folder);
+}
+
+static int ask_agent(struct scene *s, const char *method, const char *path, const char *body, char *answer,
+                     size_t size)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = 0;
+    char text[2048];
+    size_t n = 0;
+    ssize_t k;
+    int len = snprintf(
+        text, sizeof text,
+        "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
+        "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+        method, path, s->token, strlen(body), body);
+
+    answer[0] = '\0';
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && write(fd, text, (size_t)len) == len) {
+        while (n < size - 1 && (k = read(fd, answer + n, size - 1 - n)) > 0)
+            n += (size_t)k;
+        answer[n] = '\0';
+        if (n > 12)
+            status = atoi(answer + 9);
+    }
+    close(fd);
+    return status;
+}
+
+static void put_package(struct scene *s, const char *id, const char *package, const char *file,
+                        const char *text)
+{
+    char path[160], body[160], hex[SHA256_HEX], answer[4096];
+    uint8_t digest[SHA256_BYTES];
+
+    sha256(digest, text, strlen(text));
+    hex_encode(hex, digest, sizeof digest);
+    snprintf(path, sizeof path, "/v1/blobs/sha256/%s", hex);
+    assert_in_range(ask_agent(s, "PUT", path, text, answer, sizeof answer), 200, 201);
+    snprintf(path, sizeof path, "/v1/jobs/%s/packages/%s", id, package);
+    snprintf(body, sizeof body, "{\"files\":{\"%s\":\"%s\"}}", file, hex);
+    assert_int_equal(ask_agent(s, "PUT", path, body, answer, sizeof answer), 204);
+}
+
+static void wait_for(struct scene *s, const char *id, const char *words)
+{
+    double until = clock_now() + 10;
+    char path[64], answer[8192];
+
+    snprintf(path, sizeof path, "/v1/jobs/%s", id);
+    do {
+        usleep(5000);
+        ask_agent(s, "GET", path, "", answer, sizeof answer);
+    } while (!strstr(answer, words) && clock_now() < until);
+    if (!strstr(answer, words))
+        fail_msg("no %s: %s", words, answer);
+}
+
+static int runner_pid(struct scene *s, const char *id)
+{
+    char path[64], answer[8192], *at;
+
+    snprintf(path, sizeof path, "/v1/jobs/%s", id);
+    ask_agent(s, "GET", path, "", answer, sizeof answer);
+    at = strstr(answer, "\"pid\":");
+    assert_non_null(at);
+    return atoi(at + 6);
+}
+
+static void run_job(struct scene *s, const char *behave)
+{
+    char answer[8192], settings[64];
+
+    assert_int_equal(
+        ask_agent(s, "POST", "/v1/jobs",
+                  "{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":1}",
+                  answer, sizeof answer),
+        201);
+    snprintf(settings, sizeof settings, "{\"behave\":\"%s\"}", behave);
+    put_package(s, "j-abcdef", "settings", "settings.json", settings);
+    put_package(s, "j-abcdef", "codec", "codec.so", "elf");
+    put_package(s, "j-abcdef", "model", "model.json", "{}");
+    put_package(s, "j-abcdef", "data", "train.safetensors", "t");
+    wait_for(s, "j-abcdef", "\"state\":\"ready\"");
+    assert_int_equal(
+        ask_agent(
+            s, "POST", "/v1/jobs/j-abcdef/start",
+            "{\"attempt\":1,\"key\":\"0000000000000000000000000000000000000000000000000000000000000000\","
+            "\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\",\"host\":\"a\",\"data_port\":1}]"
+            "}",
+            answer, sizeof answer),
+        202);
+    wait_for(s, "j-abcdef", "\"step\":3");
+}
+
+TEST(words_that_are_not_options_are_usage_errors)
+{
+    struct scene s;
+
+    scene_open(&s);
+    START(&s, "--prot", "1");
+    assert_int_equal(end_status(&s), 2);
+    assert_true(log_says(&s, "did you mean --port?"));
+    START(&s, "--help");
+    assert_int_equal(end_status(&s), 0);
+    assert_true(log_says(&s, "usage: agent"));
+    START(&s, "-V");
+    assert_int_equal(end_status(&s), 0);
+    scene_close(&s);
+}
+
+TEST(an_insecure_address_is_refused)
+{
+    struct scene s;
+
+    scene_open(&s);
+    START(&s, "--bind", "0.0.0.0", "--port", "0", "--dir", s.dir);
+    assert_int_equal(end_status(&s), 7);
+    assert_true(log_says(&s, "0.0.0.0 is not a loopback address"));
+    START(&s, "--bind", "0.0.0.0", "--port", "0", "--dir", s.dir, "--no-token");
+    assert_int_equal(end_status(&s), 7);
+    START(&s, "--bind", "0.0.0.0", "--port", "0", "--dir", s.dir, "--no-token", "--insecure-no-tls");
+    assert_int_equal(end_status(&s), 7);
+    scene_close(&s);
+}
+
+TEST(a_port_or_folder_in_use_is_said_with_what_to_do)
+{
+    struct scene s, second;
+    char port[16];
+
+    scene_open(&s);
+    START(&s, "--port", "0", "--dir", s.dir);
+    wait_for_hello(&s);
+    second = s;
+    snprintf(second.log, sizeof second.log, "%s/log2", s.folder);
+    snprintf(port, sizeof port, "%d", s.port);
+    START(&second, "--port", port, "--dir", "/tmp/never-made");
+    assert_int_equal(end_status(&second), 71);
+    assert_true(log_says(&second, port));
+    assert_true(log_says(&second, "--port"));
+    START(&second, "--port", "0", "--dir", s.dir);
+    assert_int_equal(end_status(&second), 71);
+    assert_true(log_says(&second, "another agent"));
+    assert_true(log_says(&second, "--dir"));
+    scene_close(&s);
+}
+
+TEST(a_clean_stop_leaves_no_process_and_no_link)
+{
+    static const int signals[] = {SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < N_OF(signals); i++) {
+        struct scene s;
+        char link[PATH_MAX];
+        struct stat st;
+        double begun;
+        int pid;
+
+        scene_open(&s);
+        START(&s, "--port", "0", "--dir", s.dir);
+        wait_for_hello(&s);
+        snprintf(link, sizeof link, "%s/psgd/agents/%d.token", s.folder, s.port);
+        assert_int_equal(lstat(link, &st), 0);
+        run_job(&s, i ? "deaf" : "forever");
+        pid = runner_pid(&s, "j-abcdef");
+        begun = clock_now();
+        kill(s.pid, signals[i]);
+        assert_int_equal(end_status(&s), 0);
+        assert_true(clock_now() - begun < 8);
+        assert_false(process_is_running(pid));
+        assert_int_equal(lstat(link, &st), -1);
+        assert_true(log_says(&s, "cancelled AgentStopped"));
+        scene_close(&s);
+    }
+}
+
+TEST(running_jobs_survive_a_stop_that_leaves_them_and_a_kill)
+{
+    static const int signals[] = {SIGTERM, SIGKILL};
+
+    for (size_t i = 0; i < N_OF(signals); i++) {
+        struct scene s;
+        char answer[8192];
+        int pid;
+
+        scene_open(&s);
+        START(&s, "--port", "0", "--dir", s.dir, "--leave-running");
+        wait_for_hello(&s);
+        run_job(&s, "forever");
+        pid = runner_pid(&s, "j-abcdef");
+        kill(s.pid, signals[i]);
+        assert_int_equal(end_status(&s), signals[i] == SIGKILL ? -SIGKILL : 0);
+        assert_int_equal(kill(pid, 0), 0);
+        START(&s, "--port", "0", "--dir", s.dir);
+        wait_for_hello(&s);
+        assert_int_equal(runner_pid(&s, "j-abcdef"), pid);
+        wait_for(&s, "j-abcdef", "\"state\":\"running\"");
+        assert_int_equal(ask_agent(&s, "POST", "/v1/jobs/j-abcdef/cancel", "", answer, sizeof answer), 202);
+        wait_for(&s, "j-abcdef", "\"state\":\"cancelled\"");
+        kill(s.pid, SIGTERM);
+        assert_int_equal(end_status(&s), 0);
+        scene_close(&s);
+    }
+}
+
+TEST(without_a_token_the_log_is_loud)
+{
+    struct scene s;
+    char answer[4096];
+
+    scene_open(&s);
+    START(&s, "--port", "0", "--dir", s.dir, "--no-token");
+    wait_for_hello(&s);
+    assert_true(log_says(&s, "WARN  agent --no-token"));
+    assert_int_equal(ask_agent(&s, "GET", "/v1/jobs", "", answer, sizeof answer), 200);
+    kill(s.pid, SIGTERM);
+    assert_int_equal(end_status(&s), 0);
+    scene_close(&s);
+}
+
+TEST(the_default_folder_is_named_by_the_port)
+{
+    struct scene s;
+    char path[PATH_MAX];
+    struct stat st;
+
+    scene_open(&s);
+    START(&s, "--port", "0");
+    wait_for_hello(&s);
+    snprintf(path, sizeof path, "%s/psgd/agent-%d/token", s.folder, s.port);
+    assert_int_equal(stat(path, &st), 0);
+    kill(s.pid, SIGTERM);
+    assert_int_equal(end_status(&s), 0);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_that_are_not_options_are_usage_errors),
+        cmocka_unit_test(an_insecure_address_is_refused),
+        cmocka_unit_test(a_port_or_folder_in_use_is_said_with_what_to_do),
+        cmocka_unit_test(a_clean_stop_leaves_no_process_and_no_link),
+        cmocka_unit_test(running_jobs_survive_a_stop_that_leaves_them_and_a_kill),
+        cmocka_unit_test(without_a_token_the_log_is_loud),
+        cmocka_unit_test(the_default_folder_is_named_by_the_port),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

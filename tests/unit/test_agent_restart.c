@@ -1,0 +1,245 @@
+/* What an agent finds of an earlier one: jobs that ended, jobs that did not, and runners that went on. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/job_action.h"
+#include "shared/clock.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/unit/unit.h"
+
+static struct reply r;
+
+/* Every event once, in order; progress lines 1, 2, 3, ... as the runner wrote them. */
+static void check_events(struct fixture *f, const char *id)
+{
+    struct task *t = task_find(&f->agent, id);
+    char line[EVENT_LINE_MAX + 1];
+    uint64_t seq = 0, step = 0;
+    size_t len;
+    off_t at = 0;
+
+    while (journal_next(&t->journal, &at, line, &len)) {
+        struct event ev;
+        struct err e;
+
+        assert_ok(event_parse_line(&ev, line, len, false, &e));
+        assert_int_equal(ev.seq, ++seq);
+        if (ev.kind == EVENT_PROGRESS)
+            assert_int_equal(ev.step, ++step);
+    }
+    assert_true(step > 0);
+}
+
+static void wait_for_progress(struct fixture *f, const char *id, uint64_t step)
+{
+    const struct task *t = task_find(&f->agent, id);
+    double until = clock_now() + 10;
+
+    while (t->job.step < step && clock_now() < until)
+        fixture_turn(f);
+    assert_true(t->job.step >= step);
+}
+
+TEST(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "forever");
+    for (int round = 0; round < 3; round++) {
+        wait_for_progress(&f, "j-abcdef", 4 + (uint64_t)round * 4);
+        fixture_crash(&f);
+        usleep(200000); /* the runner goes on meanwhile */
+        fixture_reopen(&f);
+        job_until(&f, "j-abcdef", "running");
+    }
+    wait_for_progress(&f, "j-abcdef", 20);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL), 202);
+    job_until(&f, "j-abcdef", "cancelled");
+    check_events(&f, "j-abcdef");
+    fixture_close(&f);
+}
+
+TEST(a_runner_that_finished_meanwhile_has_its_word)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    wait_for_progress(&f, "j-abcdef", 1);
+    fixture_crash(&f);
+    usleep(800000);
+    fixture_reopen(&f);
+    job_until(&f, "j-abcdef", "succeeded");
+    check_events(&f, "j-abcdef");
+    fixture_close(&f);
+}
+
+TEST(a_runner_that_died_meanwhile_is_told_of)
+{
+    struct fixture f = {0};
+    int pid;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "deaf");
+    wait_for_progress(&f, "j-abcdef", 1);
+    pid = task_find(&f.agent, "j-abcdef")->job.pid;
+    fixture_crash(&f);
+    kill(-pid, SIGKILL);
+    usleep(100000);
+    fixture_reopen(&f);
+    job_until(&f, "j-abcdef", "failed");
+    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "RunnerDied");
+    fixture_close(&f);
+}
+
+TEST(the_pid_of_another_process_is_not_adopted)
+{
+    struct fixture f = {0};
+    char path[256], *text, *found;
+    struct err e;
+    size_t len;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "forever");
+    wait_for_progress(&f, "j-abcdef", 1);
+    kill(-task_find(&f.agent, "j-abcdef")->job.pid, SIGKILL);
+    fixture_crash(&f);
+    /* The journal names a process that is alive, this one, with the start time of the dead. */
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
+    assert_ok(file_read(&text, &len, path, 1 << 20, &e));
+    found = strstr(text, "\"pid\":");
+    assert_non_null(found);
+    {
+        char *rest = strchr(found, ','), *all;
+
+        assert_true(asprintf(&all, "%.*s\"pid\":%d%s", (int)(found - text), text, (int)getpid(), rest) > 0);
+        assert_ok(file_write(path, all, strlen(all), 0600, &e));
+        free(all);
+    }
+    free(text);
+    fixture_reopen(&f);
+    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "RunnerDied");
+    fixture_close(&f); /* and this process is still there */
+}
+
+TEST(a_runner_that_spoilt_its_file_is_stopped)
+{
+    struct fixture f = {0};
+    char path[256];
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "forever");
+    wait_for_progress(&f, "j-abcdef", 1);
+    fixture_crash(&f);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/events.jsonl", f.folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/dev/zero", path), 0);
+    fixture_reopen(&f);
+    job_until(&f, "j-abcdef", "failed");
+    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "Internal");
+    fixture_close(&f);
+}
+
+TEST(what_had_not_started_is_ended_and_its_runner_too)
+{
+    static const char *const states[] = {"pending", "preparing", "ready"};
+
+    for (size_t i = 0; i < N_OF(states); i++) {
+        struct fixture f = {0};
+        int pid = 0;
+
+        fixture_open(&f);
+        if (i == 0)
+            job_reserve(&f, &r, "j-before", false);
+        job_reserve(&f, &r, "j-abcdef", false);
+        if (i == 2)
+            job_send_packages(&f, "j-abcdef", "deaf"); /* does not end by itself */
+        job_until(&f, "j-abcdef", states[i]);
+        pid = task_find(&f.agent, "j-abcdef")->job.pid;
+        fixture_crash(&f);
+        fixture_reopen(&f);
+        assert_string_equal(job_state_name(task_find(&f.agent, "j-abcdef")->job.state), "failed");
+        assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "AgentRestarted");
+        assert_int_equal(pid > 0, i == 2);
+        if (i == 2) /* our child, for the agent before was this process: dead, and waiting to be reaped */
+            assert_int_equal(waitpid(pid, NULL, WNOHANG), pid);
+        assert_int_equal(job_reserve(&f, &r, "j-after1", true), 201); /* the slot is free */
+        fixture_close(&f);
+    }
+}
+
+TEST(a_job_that_was_being_stopped_is_stopped)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "deaf");
+    wait_for_progress(&f, "j-abcdef", 1);
+    ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"reason\":\"enough\",\"grace_s\":60}");
+    job_until(&f, "j-abcdef", "stopping");
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    job_until(&f, "j-abcdef", "stopping");
+    ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":0}");
+    job_until(&f, "j-abcdef", "cancelled");
+    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.message, "enough");
+    fixture_close(&f);
+}
+
+TEST(ended_jobs_are_as_they_were)
+{
+    struct fixture f = {0};
+    json_t *before, *after;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    before = job_json(&task_find(&f.agent, "j-abcdef")->job, 0);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    after = job_json(&task_find(&f.agent, "j-abcdef")->job, 0);
+    /* The journal keeps milliseconds. */
+    json_object_del(before, "elapsed_s");
+    json_object_del(after, "elapsed_s");
+    assert_true(json_equal(before, after));
+    json_decref(before);
+    json_decref(after);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/final.safetensors", NULL), 200);
+    fixture_close(&f);
+}
+
+TEST(a_reservation_that_was_not_written_whole_never_was)
+{
+    struct fixture f = {0};
+    char path[256];
+    struct err e;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    fixture_crash(&f);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
+    assert_ok(file_write(path, "{\"note\":\"res", 12, 0600, &e));
+    fixture_reopen(&f);
+    assert_null(task_find(&f.agent, "j-abcdef"));
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 201);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled),
+        cmocka_unit_test(a_runner_that_finished_meanwhile_has_its_word),
+        cmocka_unit_test(a_runner_that_died_meanwhile_is_told_of),
+        cmocka_unit_test(the_pid_of_another_process_is_not_adopted),
+        cmocka_unit_test(a_runner_that_spoilt_its_file_is_stopped),
+        cmocka_unit_test(what_had_not_started_is_ended_and_its_runner_too),
+        cmocka_unit_test(a_job_that_was_being_stopped_is_stopped),
+        cmocka_unit_test(ended_jobs_are_as_they_were),
+        cmocka_unit_test(a_reservation_that_was_not_written_whole_never_was),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+#include "agent/token.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+TEST(the_first_start_makes_a_token_that_only_its_user_reads)
+{
+    const char *folder = unit_folder();
+    char path[128], *text, text_again[64];
+    struct token t, again;
+    struct stat st;
+    struct err e;
+    size_t len;
+
+    umask(0);
+    snprintf(path, sizeof path, "%s/token", folder);
+    assert_int_equal(token_load(&t, path, false, &e), ERR_NOT_FOUND);
+    assert_ok(token_load(&t, path, true, &e));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_ok(file_read(&text, &len, path, 64, &e));
+    assert_int_equal(strcspn(text, "\n"), 43);
+    assert_int_equal(strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"), 43);
+    snprintf(text_again, sizeof text_again, "%.43s", text);
+    free(text);
+    assert_ok(token_load(&again, path, true, &e));
+    assert_memory_equal(&t, &again, sizeof t);
+    assert_true(token_is(&t, text_again));
+    text_again[42] ^= 1;
+    assert_false(token_is(&t, text_again));
+    assert_false(token_is(&t, ""));
+    unit_remove(folder);
+}
+
+TEST(a_file_that_holds_no_token_is_an_error_and_not_no_token)
+{
+    static const char *const texts[] = {"", "\n", "short", "spaces in it are no token at all", "\xff\xff"};
+    const char *folder = unit_folder();
+    char path[128];
+    struct token t;
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/token", folder);
+    for (size_t i = 0; i < N_OF(texts); i++) {
+        assert_ok(file_write(path, texts[i], strlen(texts[i]), 0600, &e));
+        assert_int_equal(token_load(&t, path, true, &e), ERR_CONFIG);
+        assert_says("holds no token");
+    }
+    assert_ok(file_write(path, "abcdefghijklmnopqrstuvwxyz", 26, 0644, &e));
+    assert_int_equal(token_load(&t, path, true, &e), ERR_CONFIG);
+    assert_says("can be read by others");
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_ok(token_load(&t, path, true, &e));
+    assert_true(token_is(&t, "abcdefghijklmnopqrstuvwxyz"));
+    unit_remove(folder);
+}
+
+TEST(the_link_leads_to_the_token_and_goes_only_with_its_owner)
+{
+    const char *folder = unit_folder();
+    char mine[128], other[128], link[PATH_MAX], target[128] = "";
+    struct err e;
+
+    snprintf(mine, sizeof mine, "%s/mine", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    snprintf(link, sizeof link, "%s/psgd/agents/15387.token", folder);
+    setenv("XDG_STATE_HOME", folder, 1);
+    assert_ok(file_write(mine, "x", 1, 0600, &e));
+    assert_ok(file_write(other, "x", 1, 0600, &e));
+    assert_ok(token_link(mine, 15387, &e));
+    assert_ok(token_link(other, 15387, &e)); /* the later agent on the port has it */
+    token_unlink(mine, 15387);
+    assert_true(readlink(link, target, sizeof target - 1) > 0);
+    assert_string_equal(target, other);
+    token_unlink(other, 15387);
+    assert_int_not_equal(access(link, F_OK), 0);
+    token_unlink(other, 15387);
+    unit_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_start_makes_a_token_that_only_its_user_reads),
+        cmocka_unit_test(a_file_that_holds_no_token_is_an_error_and_not_no_token),
+        cmocka_unit_test(the_link_leads_to_the_token_and_goes_only_with_its_owner),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+#include "agent/artefact.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "tests/unit/unit.h"
+
+struct scene {
+    const char *folder;
+    int dir_fd;
+    char run[128];
+};
+
+static void scene_open(struct scene *s)
+{
+    struct err e;
+
+    s->folder = unit_folder();
+    snprintf(s->run, sizeof s->run, "%s/jobs/j-abcdef/run", s->folder);
+    assert_ok(file_mkdirs(s->run, 0700, &e));
+    s->dir_fd = open(s->folder, O_RDONLY | O_DIRECTORY);
+}
+
+static void scene_close(struct scene *s)
+{
+    close(s->dir_fd);
+    unit_remove(s->folder);
+}
+
+static void path_in(char out[256], const struct scene *s, const char *name)
+{
+    snprintf(out, 256, "%s/%s", s->run, name);
+}
+
+TEST(only_names_of_the_list_are_known)
+{
+    assert_string_equal(artefact_find("train.csv"), "train.csv");
+    assert_null(artefact_find("../../token"));
+    assert_null(artefact_find("train.csv.tmp"));
+    assert_null(artefact_find(""));
+    for (int i = 0; i < N_ARTEFACTS; i++)
+        assert_non_null(artefact_type(artefact_names[i]));
+}
+
+TEST(a_plain_file_is_opened_with_its_size)
+{
+    struct scene s;
+    char path[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e), ERR_NOT_FOUND);
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "a\nb\nc", 5, 0600, &e));
+    assert_ok(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e));
+    assert_int_equal(bytes, 5);
+    assert_int_equal(artefact_whole_lines(fd, bytes), 4);
+    assert_int_equal(artefact_whole_lines(fd, 1), 0);
+    assert_int_equal(artefact_whole_lines(fd, 0), 0);
+    close(fd);
+    scene_close(&s);
+}
+
+TEST(whatever_else_lies_there_is_refused_at_once)
+{
+    struct scene s;
+    char path[256], other[256];
+    uint64_t bytes;
+    struct err e;
+    double begun = clock_now();
+    int fd;
+
+    scene_open(&s);
+    path_in(path, &s, "train.csv");
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e), ERR_REFUSED);
+    path_in(other, &s, "other");
+    assert_ok(file_write(other, "x", 1, 0600, &e));
+    path_in(path, &s, "eval.csv");
+    assert_int_equal(symlink("other", path), 0); /* inside, and a link all the same */
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "eval.csv", &e), ERR_REFUSED);
+    path_in(path, &s, "comm.csv");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "comm.csv", &e), ERR_REFUSED);
+    path_in(path, &s, "node.log");
+    assert_int_equal(link(other, path), 0);
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "node.log", &e), ERR_REFUSED);
+    path_in(path, &s, "best.safetensors");
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "best.safetensors", &e), ERR_REFUSED);
+    assert_true(clock_now() - begun < 1);
+    scene_close(&s);
+}
+
+TEST(a_run_folder_that_became_a_link_leads_nowhere)
+{
+    struct scene s;
+    char elsewhere[256], run[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", s.folder);
+    snprintf(run, sizeof run, "%s/jobs/j-abcdef/run", s.folder);
+    assert_int_equal(mkdir(elsewhere, 0700), 0);
+    assert_int_equal(rmdir(run), 0);
+    assert_int_equal(symlink(elsewhere, run), 0);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere/train.csv", s.folder);
+    assert_ok(file_write(elsewhere, "x", 1, 0600, &e));
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e), ERR_REFUSED);
+    scene_close(&s);
+}
+
+TEST(a_huge_hole_takes_no_time)
+{
+    struct scene s;
+    char path[256];
+    uint64_t bytes;
+    struct err e;
+    double begun = clock_now();
+    int fd;
+
+    scene_open(&s);
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "a\n", 2, 0600, &e));
+    assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+    assert_ok(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e));
+    assert_int_equal(artefact_whole_lines(fd, bytes), 0);
+    close(fd);
+    assert_true(clock_now() - begun < 1);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_names_of_the_list_are_known),
+        cmocka_unit_test(a_plain_file_is_opened_with_its_size),
+        cmocka_unit_test(whatever_else_lies_there_is_refused_at_once),
+        cmocka_unit_test(a_run_folder_that_became_a_link_leads_nowhere),
+        cmocka_unit_test(a_huge_hole_takes_no_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+#include "agent/blob.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+static const char foo[] = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+
+static void hex_of(char hex[SHA256_HEX], const void *bytes, size_t len)
+{
+    uint8_t digest[SHA256_BYTES];
+
+    sha256(digest, bytes, len);
+    hex_encode(hex, digest, sizeof digest);
+}
+
+static void put(struct blob_store *s, char hex[SHA256_HEX], const void *bytes, size_t len)
+{
+    struct blob_upload u;
+    struct err e;
+
+    hex_of(hex, bytes, len);
+    assert_ok(blob_begin(&u, s, hex, &e));
+    assert_ok(blob_add(&u, bytes, len / 2));
+    assert_ok(blob_add(&u, (const char *)bytes + len / 2, len - len / 2));
+    assert_ok(blob_end(&u, s, &e));
+}
+
+static size_t count_files(const char *folder)
+{
+    char command[256];
+    FILE *p;
+    int n = -1;
+
+    snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
+    p = popen(command, "r");
+    assert_non_null(p);
+    assert_int_equal(fscanf(p, "%d", &n), 1);
+    pclose(p);
+    return (size_t)n;
+}
+
+TEST(a_blob_is_there_under_its_digest_and_only_readable)
+{
+    const char *folder = unit_folder();
+    struct blob_store s;
+    struct stat st;
+    struct err e;
+    char hex[SHA256_HEX], path[256];
+
+    assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
+    assert_int_equal(blob_size(&s, foo), -1);
+    put(&s, hex, "foo", 3);
+    assert_string_equal(hex, foo);
+    assert_int_equal(blob_size(&s, foo), 3);
+    snprintf(path, sizeof path, "%s/%s", folder, foo);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0400);
+    put(&s, hex, "foo", 3); /* once more is no harm */
+    assert_int_equal(count_files(folder), 1);
+    put(&s, hex, "", 0);
+    assert_int_equal(blob_size(&s, hex), 0);
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
+TEST(other_bytes_than_the_name_says_leave_nothing)
+{
+    const char *folder = unit_folder();
+    struct blob_store s;
+    struct blob_upload u;
+    struct err e;
+
+    assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
+    assert_ok(blob_begin(&u, &s, foo, &e));
+    assert_ok(blob_add(&u, "fop", 3));
+    assert_int_equal(blob_end(&u, &s, &e), ERR_CONFIG);
+    assert_ok(blob_begin(&u, &s, foo, &e));
+    blob_drop(&u, &s); /* the sender went away */
+    blob_drop(&u, &s);
+    assert_int_equal(count_files(folder), 0);
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
+TEST(nothing_but_a_digest_becomes_a_name)
+{
+    static const char *const names[] = {
+        "",
+        "..",
+        "../../etc/passwd",
+        "2C26B46B68FFC68FF99B453C1D30413413422D706483BFA0F98A5E886266E7AE",
+        "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7a",
+        "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7aee",
+        "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e88626/e7ae",
+    };
+    const char *folder = unit_folder();
+    struct blob_store s;
+    struct blob_upload u;
+    struct err e;
+
+    assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
+    for (size_t i = 0; i < N_OF(names); i++) {
+        assert_int_equal(blob_size(&s, names[i]), -1);
+        assert_int_equal(blob_begin(&u, &s, names[i], &e), ERR_CONFIG);
+        assert_int_equal(blob_link(&s, names[i], AT_FDCWD, "/tmp/never", &e), ERR_NOT_FOUND);
+    }
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
+TEST(what_a_crash_left_half_is_removed)
+{
+    const char *folder = unit_folder();
+    struct blob_store s;
+    struct blob_upload u;
+    struct err e;
+
+    assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
+    assert_ok(blob_begin(&u, &s, foo, &e));
+    assert_ok(blob_add(&u, "fo", 2));
+    sha256_end(u.sum, NULL);
+    close(u.fd);
+    blob_store_close(&s);
+    assert_int_equal(count_files(folder), 1);
+    assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
+    assert_int_equal(count_files(folder), 0);
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
+TEST(room_is_made_by_what_was_not_used_longest_and_no_job_holds)
+{
+    const char *folder = unit_folder();
+    struct blob_store s;
+    struct err e;
+    char hex[4][SHA256_HEX], path[256], text[100] = "";
+
+    assert_ok(blob_store_open(&s, folder, 150, &e));
+    for (int i = 0; i < 4; i++) {
+        const struct timespec used[2] = {{100 + i, 0}, {100 + i, 0}};
+
+        text[0] = (char)('a' + i);
+        put(&s, hex[i], text, sizeof text);
+        assert_int_equal(utimensat(s.dir_fd, hex[i], used, 0), 0);
+    }
+    snprintf(path, sizeof path, "%s/held", folder);
+    assert_ok(blob_link(&s, hex[1], AT_FDCWD, path, &e));
+    blob_size(&s, hex[0]); /* the oldest was just used */
+    blob_trim(&s);
+    assert_int_equal(blob_size(&s, hex[0]), 100);
+    assert_int_equal(blob_size(&s, hex[1]), 100);
+    assert_int_equal(blob_size(&s, hex[2]), -1);
+    assert_int_equal(blob_size(&s, hex[3]), -1);
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_blob_is_there_under_its_digest_and_only_readable),
+        cmocka_unit_test(other_bytes_than_the_name_says_leave_nothing),
+        cmocka_unit_test(nothing_but_a_digest_becomes_a_name),
+        cmocka_unit_test(what_a_crash_left_half_is_removed),
+        cmocka_unit_test(room_is_made_by_what_was_not_used_longest_and_no_job_holds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

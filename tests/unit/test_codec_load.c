@@ -1,0 +1,60 @@
+#include "shared/codec_load.h"
+
+#include "tests/lib/cluster.h"
+#include "tests/unit/unit.h"
+
+static const char *path_of(const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/%s.so", test_build_dir(), name);
+    return path;
+}
+
+TEST(every_built_in_codec_opens_and_names_its_source)
+{
+    static const char *const names[] = {"plain", "fedavg", "dummy"};
+
+    for (size_t i = 0; i < N_OF(names); i++) {
+        struct codec_library l;
+        struct err e = {0};
+        char name[64];
+
+        snprintf(name, sizeof name, "codecs/%s", names[i]);
+        assert_ok(codec_library_open(&l, path_of(name), &e));
+        assert_string_equal(l.plugin->name, names[i]);
+        assert_true(l.plugin->source && l.plugin->source[0]);
+        codec_library_close(&l);
+    }
+}
+
+TEST(another_abi_is_refused_naming_both)
+{
+    struct codec_library l;
+    struct err e = {0};
+
+    assert_int_equal(codec_library_open(&l, path_of("tests/codecs/old_abi"), &e), ERR_CODEC);
+    assert_says("ABI 0");
+    assert_says("ABI 1");
+}
+
+TEST(what_is_no_codec_is_refused)
+{
+    struct codec_library l;
+    struct err e = {0};
+
+    assert_int_equal(codec_library_open(&l, "Makefile", &e), ERR_CODEC);
+    assert_int_equal(codec_library_open(&l, "/nowhere.so", &e), ERR_CODEC);
+    assert_says("/nowhere.so");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_built_in_codec_opens_and_names_its_source),
+        cmocka_unit_test(another_abi_is_refused_naming_both),
+        cmocka_unit_test(what_is_no_codec_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+#include "agent/event.h"
+
+#include <math.h>
+
+#include "tests/unit/unit.h"
+
+static int read_line(struct event *ev, const char *line, bool from_runner, struct err *e)
+{
+    char *copy = unit_copy(line, strlen(line));
+    int rc = event_parse_line(ev, copy, strlen(line), from_runner, e);
+
+    free(copy);
+    return rc;
+}
+
+TEST(lines_of_a_runner_are_read)
+{
+    struct event ev;
+    struct err e;
+
+    assert_ok(
+        read_line(&ev,
+                  "{\"event\":\"progress\",\"epoch\":1,\"epochs\":2,\"step\":40,\"steps\":936,\"loss\":0.4,"
+                  "\"accuracy\":null,\"sent_bytes\":1,\"recv_bytes\":2}",
+                  true, &e));
+    assert_int_equal(ev.kind, EVENT_PROGRESS);
+    assert_int_equal(ev.steps, 936);
+    assert_true(ev.loss == 0.4);
+    assert_true(isnan(ev.accuracy));
+    assert_ok(read_line(&ev, "{\"event\":\"ready\",\"codec_sha256\":\"x\",\"n_params\":3}", true, &e));
+    assert_int_equal(ev.kind, EVENT_READY);
+    assert_ok(read_line(&ev, "{\"event\":\"end\",\"state\":\"succeeded\",\"reason\":null,\"message\":\"\"}",
+                        true, &e));
+    assert_int_equal(ev.state, JOB_SUCCEEDED);
+    assert_ok(read_line(&ev, "{\"event\":\"log\",\"level\":\"warn\",\"text\":\"\\u001b[2J\"}", true, &e));
+    assert_string_equal(ev.text, "\033[2J");
+}
+
+TEST(what_a_runner_may_not_say_is_refused)
+{
+    static const char *const lines[] = {
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{\"event\":\"state\",\"state\":\"running\"}",
+        "{\"event\":\"end\"}",
+        "{\"event\":\"end\",\"state\":\"running\"}",
+        "{\"event\":\"end\",\"state\":\"gone\"}",
+        "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"two words\"}",
+        "{\"event\":\"end\",\"state\":\"failed\",\"reason\":7}",
+        "{\"event\":\"progress\"}",
+        "{\"event\":\"progress\",\"epoch\":-1,\"step\":1}",
+        "{\"event\":\"progress\",\"epoch\":1,\"step\":1.5}",
+        "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"seq\":1}",
+        "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"at\":\"2026-11-21T07:31:22.123Z\"}",
+        "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"step\":2}",
+        "{\"event\":\"eval\",\"epoch\":1,\"step\":1,\"extra\":0}",
+        "{\"event\":\"log\",\"level\":\"shout\",\"text\":\"\"}",
+        "{\"event\":\"log\",\"level\":\"info\",\"text\":\"a\\u0000b\"}",
+        "{\"event\":\"reserve\"}",
+        "{\"note\":\"runner\",\"pid\":1,\"start_ticks\":1}",
+        "{\"note\":\"start\",\"event\":\"log\",\"level\":\"info\",\"text\":\"\"}",
+    };
+    struct event ev;
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(lines); i++)
+        if (read_line(&ev, lines[i], true, &e) == 0)
+            fail_msg("taken: %s", lines[i]);
+}
+
+static void fill(struct event *ev, enum event_kind kind)
+{
+    event_init(ev, kind);
+    ev->seq = kind < NOTE_RESERVE ? 7 : 0;
+    ev->at = 1795246282.123;
+    ev->state = kind == EVENT_END ? JOB_FAILED : JOB_READY;
+    memcpy(ev->reason, "NodeLost", 9);
+    memcpy(ev->message, "node 1 \"went\"\n away", 20);
+    memcpy(ev->level, "info", 5);
+    memcpy(ev->text, "text", 5);
+    memcpy(ev->package, "codec", 6);
+    ev->spec = (struct job_spec){
+        .id = "j-abcdef", .attempt = 1, .role = "worker", .node_count = 1, .time_limit_s = 9};
+    ev->data_port = 40123;
+    ev->pid = 4711;
+    ev->epoch = 3;
+    ev->step = 4;
+    ev->loss = 0.1;
+    ev->accuracy = 1e-9;
+    if (kind == NOTE_START)
+        ev->nodes = json_pack("[{s:i}]", "node", 0);
+}
+
+TEST(every_line_of_the_journal_reads_back_as_the_same_line)
+{
+    for (int kind = 0; kind < N_EVENT_KINDS; kind++) {
+        struct event ev, back;
+        struct err e;
+        char *line, *again;
+
+        if (kind == EVENT_READY)
+            continue;
+        fill(&ev, (enum event_kind)kind);
+        line = event_line(&ev);
+        assert_non_null(line);
+        assert_int_equal(strncmp(line, kind < NOTE_RESERVE ? "{\"seq\":" : "{\"note\":", 7), 0);
+        assert_int_equal(line[strlen(line) - 1], '\n');
+        if (event_parse_line(&back, line, strlen(line) - 1, false, &e) < 0)
+            fail_msg("%s: %s", e.text, line);
+        again = event_line(&back);
+        assert_string_equal(line, again);
+        free(line);
+        free(again);
+        event_clear(&ev);
+        event_clear(&back);
+    }
+}
+
+TEST(a_reservation_says_what_it_must)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"server_"
+         "count\":0}",
+         ""},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":-2,\"role\":\"server\",\"node_count\":2,\"server_"
+         "count\":1}",
+         ""},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":-3,\"role\":\"server\",\"node_count\":2,\"server_"
+         "count\":1}",
+         "/node: -3 is no server"},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":-1,\"role\":\"server\",\"node_count\":2,\"server_"
+         "count\":1}",
+         "/node: -1"},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":2,\"role\":\"worker\",\"node_count\":2}", "/node: 2"},
+        {"{\"id\":\"j-abcdef\",\"attempt\":0,\"node\":0,\"role\":\"worker\",\"node_count\":2}",
+         "/attempt: 0"},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"boss\",\"node_count\":2}", "/role"},
+        {"{\"id\":\"j-abcd\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2}", ""},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"name\":"
+         "\"a\\u001b\"}",
+         "/name"},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"time_limit_"
+         "s\":0}",
+         "/time_limit_s"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        json_t *doc = json_loads(cases[i].text, 0, NULL);
+        struct err e = {0};
+        struct job_spec s;
+        int rc = job_spec_parse(&s, doc, &e);
+
+        json_decref(doc);
+        if (i == 7)
+            assert_int_equal(rc, ERR_CONFIG);
+        else if ((rc < 0) != (cases[i].words[0] != '\0') || !strstr(e.text, cases[i].words))
+            fail_msg("%s: %s", cases[i].text, e.text);
+    }
+}
+
+TEST(only_ids_of_the_right_form_name_a_job)
+{
+    assert_true(is_job_id("j-1kq8x7m3qfab"));
+    assert_true(is_job_id("j-abcdef"));
+    assert_true(is_job_id("j-0123456789012345678901234567890123456789"));
+    assert_false(is_job_id("j-01234567890123456789012345678901234567890"));
+    assert_false(is_job_id("j-abcde"));
+    assert_false(is_job_id("x-abcdef"));
+    assert_false(is_job_id("j-abc/ef"));
+    assert_false(is_job_id("j-abc.ef"));
+    assert_false(is_job_id(""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_of_a_runner_are_read),
+        cmocka_unit_test(what_a_runner_may_not_say_is_refused),
+        cmocka_unit_test(every_line_of_the_journal_reads_back_as_the_same_line),
+        cmocka_unit_test(a_reservation_says_what_it_must),
+        cmocka_unit_test(only_ids_of_the_right_form_name_a_job),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

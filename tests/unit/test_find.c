@@ -1,0 +1,110 @@
+#include "submit/find.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+static void touch(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    *strrchr(path, '/') = '\0';
+    assert_ok(file_mkdirs(path, 0700, &e));
+    path[strlen(path)] = '/';
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+}
+
+/* A folder that looks like a build's, with a folder of the user's own beside it. */
+static const char *begin(void)
+{
+    const char *folder = unit_folder();
+    static char path[PATH_MAX];
+
+    touch(folder, "codecs/fedavg.so");
+    touch(folder, "codecs/plain.so");
+    touch(folder, "models/softmax.json");
+    touch(folder, "mine/ring.c");
+    touch(folder, "mine/plain.so");
+    snprintf(path, sizeof path, "/nowhere:%s/mine", folder);
+    setenv("PSGD_CODEC_PATH", path, 1);
+    return folder;
+}
+
+static void end(const char *folder)
+{
+    unsetenv("PSGD_CODEC_PATH");
+    unit_remove(folder);
+}
+
+TEST(a_name_is_looked_for_beside_the_program_first)
+{
+    const char *folder = begin();
+    struct codec_file f;
+
+    assert_ok(find_codec(&f, "plain", folder, &e));
+    assert_non_null(strstr(f.path, "/codecs/plain.so"));
+    assert_false(f.is_source);
+    assert_ok(find_codec(&f, "ring", folder, &e));
+    assert_non_null(strstr(f.path, "/mine/ring.c"));
+    assert_true(f.is_source);
+    end(folder);
+}
+
+TEST(an_unknown_codec_gets_the_nearest_and_the_list)
+{
+    const char *folder = begin();
+    struct codec_file f;
+
+    assert_int_equal(find_codec(&f, "fedvg", folder, &e), ERR_CODEC);
+    assert_says("did you mean \"fedavg\"?");
+    assert_non_null(strstr(e.hint, "fedavg plain ring"));
+    assert_int_equal(find_codec(&f, "something_else", folder, &e), ERR_CODEC);
+    assert_null(strstr(e.text, "did you mean"));
+    end(folder);
+}
+
+TEST(a_path_is_taken_as_it_is)
+{
+    const char *folder = begin();
+    struct codec_file f;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/mine/ring.c", folder);
+    assert_ok(find_codec(&f, path, "/nowhere", &e));
+    assert_string_equal(f.path, path);
+    assert_true(f.is_source);
+    assert_int_equal(find_codec(&f, "nothere.so", folder, &e), ERR_CODEC);
+    assert_says("nothere.so: No such file");
+    assert_int_equal(find_codec(&f, "plain,fedavg", folder, &e), ERR_CODEC);
+    assert_says("one codec serves all layers");
+    end(folder);
+}
+
+TEST(a_model_is_a_name_or_a_path)
+{
+    const char *folder = begin();
+    char path[PATH_MAX];
+
+    assert_ok(find_model(path, "softmax", folder, &e));
+    assert_non_null(strstr(path, "/models/softmax.json"));
+    assert_int_equal(find_model(path, "sofmax", folder, &e), ERR_CONFIG);
+    assert_says("did you mean \"softmax\"?");
+    assert_int_equal(find_model(path, "other.json", folder, &e), ERR_CONFIG);
+    end(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_is_looked_for_beside_the_program_first),
+        cmocka_unit_test(an_unknown_codec_gets_the_nearest_and_the_list),
+        cmocka_unit_test(a_path_is_taken_as_it_is),
+        cmocka_unit_test(a_model_is_a_name_or_a_path),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

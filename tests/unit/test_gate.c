@@ -1,0 +1,226 @@
+#include "agent/gate.h"
+
+#include "tests/unit/unit.h"
+
+static struct token token;
+static const char *const allowed[] = {"gpu-box", NULL};
+static const struct gate_rules rules = {
+    .bound_host = "127.0.0.1", .port = 15387, .allow_hosts = allowed, .token = &token};
+
+#define AUTH                                                                                                 \
+    {                                                                                                        \
+        "Authorization", "Bearer right-token"                                                                \
+    }
+#define HOST                                                                                                 \
+    {                                                                                                        \
+        "Host", "127.0.0.1:15387"                                                                            \
+    }
+#define JSON                                                                                                 \
+    {                                                                                                        \
+        "Content-Type", "application/json"                                                                   \
+    }
+#define LENGTH                                                                                               \
+    {                                                                                                        \
+        "Content-Length", "10"                                                                               \
+    }
+#define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+struct gate_case {
+    const char *method, *target;
+    struct header headers[8];
+    enum problem want;
+};
+
+static bool check(const struct gate_case *c, const struct gate_rules *by, bool is_loopback,
+                  struct request *rq, struct verdict *v)
+{
+    struct gate_input in = {.method = c->method,
+                            .target = c->target,
+                            .headers = c->headers,
+                            .is_loopback = is_loopback,
+                            .local_host = "10.0.0.7",
+                            .disk_free = 1 << 20};
+
+    sha256(token.digest, "right-token", 11);
+    while (in.n_headers < 8 && c->headers[in.n_headers].name)
+        in.n_headers++;
+    return gate_check(by, &in, rq, v);
+}
+
+TEST(each_rule_of_the_gate_has_its_answer)
+{
+    static const struct gate_case cases[] = {
+        {"GET", "/healthz", {HOST}, PROBLEM_NONE},
+        {"HEAD", "/healthz", {HOST}, PROBLEM_NONE},
+        {"GET", "/v1/status", {HOST}, PROBLEM_NONE},
+        {"GET", "/v1/jobs", {HOST, AUTH}, PROBLEM_NONE},
+        {"GET", "/v1/jobs?state=ready&limit=3", {HOST, AUTH}, PROBLEM_NONE},
+        {"GET", "/v1/jobs/j-abcdef/events?after=7", {HOST, AUTH}, PROBLEM_NONE},
+        /* the target */
+        {"GET", NULL, {HOST, AUTH}, NOT_FOUND},
+        {"GET", "", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "healthz", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "*", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "/healthz/", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "//healthz", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "/v1/jobs/../agent", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "/v1/jobs/j-abc%64ef", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "/v1/jobs/j-abcde", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "/v1/jobs/j-ABCDEF", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "/v1/jobs/j-abcdef/nothing", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "/v1/jobs?", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "/v1/jobs?limit", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "/v1/jobs?limit=", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "/v1/jobs?limit=1&limit=2", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "/v1/jobs?limit=1&", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "/v1/jobs?nosuch=1", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "/v1/jobs?limit=%31", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "/healthz?a=b", {HOST, AUTH}, BAD_REQUEST},
+        /* the method, whatever the token */
+        {"POST", "/healthz", {HOST}, METHOD_NOT_ALLOWED},
+        {"OPTIONS", "/v1/jobs", {HOST, AUTH}, METHOD_NOT_ALLOWED},
+        {"get", "/v1/jobs", {HOST, AUTH}, METHOD_NOT_ALLOWED},
+        {"GET", "/v1/jobs/j-abcdef/start", {HOST, AUTH}, METHOD_NOT_ALLOWED},
+        /* Host */
+        {"GET", "/healthz", {{0}}, BAD_REQUEST},
+        {"GET", "/healthz", {HOST, HOST}, BAD_REQUEST},
+        {"GET", "/healthz", {{"Host", "127.0.0.1"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {{"host", "LOCALHOST:15387"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {{"Host", "gpu-box:15387"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {{"Host", "10.0.0.7"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {{"Host", "127.0.0.1:80"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "127.0.0.1:"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "evil.example"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "127.0.0.1.evil.example"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "0.0.0.0:15387"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "[::1]:15387"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "[127.0.0.1"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", ""}}, FORBIDDEN},
+        /* other web pages */
+        {"GET", "/healthz", {HOST, {"Origin", "http://127.0.0.1:15387"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {HOST, {"Origin", "http://127.0.0.1"}}, FORBIDDEN},
+        {"GET", "/healthz", {HOST, {"Origin", "https://127.0.0.1:15387"}}, FORBIDDEN},
+        {"GET", "/healthz", {HOST, {"Origin", "null"}}, FORBIDDEN},
+        {"DELETE", "/v1/jobs/j-abcdef", {HOST, AUTH, {"Origin", "http://evil.example"}}, FORBIDDEN},
+        {"GET", "/healthz", {HOST, {"Sec-Fetch-Site", "same-origin"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {HOST, {"Sec-Fetch-Site", "cross-site"}}, FORBIDDEN},
+        {"GET", "/healthz", {HOST, {"Sec-Fetch-Site", "none"}, {"Sec-Fetch-Site", "none"}}, FORBIDDEN},
+        /* the token */
+        {"GET", "/v1/jobs", {HOST}, UNAUTHORIZED},
+        {"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer wrong"}}, UNAUTHORIZED},
+        {"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer "}}, UNAUTHORIZED},
+        {"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer right-token "}}, UNAUTHORIZED},
+        {"GET", "/v1/jobs", {HOST, {"Authorization", "Basic right-token"}}, UNAUTHORIZED},
+        {"GET", "/v1/jobs", {HOST, AUTH, AUTH}, UNAUTHORIZED},
+        {"GET", "/v1/jobs", {HOST, {"authorization", "bearer right-token"}}, PROBLEM_NONE},
+        /* the body */
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, LENGTH}, PROBLEM_NONE},
+        {"POST",
+         "/v1/jobs",
+         {HOST, AUTH, {"Content-Type", "application/json; charset=utf-8"}, LENGTH},
+         PROBLEM_NONE},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON}, LENGTH_REQUIRED},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, LENGTH, LENGTH}, BAD_REQUEST},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, {"Content-Length", "10, 10"}}, BAD_REQUEST},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, {"Content-Length", "-1"}}, BAD_REQUEST},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, {"Content-Length", "+1"}}, BAD_REQUEST},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, {"Content-Length", ""}}, BAD_REQUEST},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, {"Content-Length", "99999999999999999999"}}, BAD_REQUEST},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, LENGTH, {"Transfer-Encoding", "chunked"}}, BAD_REQUEST},
+        {"POST", "/v1/jobs", {HOST, AUTH, LENGTH}, UNSUPPORTED_MEDIA_TYPE},
+        {"POST", "/v1/jobs", {HOST, AUTH, {"Content-Type", "text/plain"}, LENGTH}, UNSUPPORTED_MEDIA_TYPE},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, {"Content-Length", "65536"}}, PROBLEM_NONE},
+        {"POST", "/v1/jobs", {HOST, AUTH, JSON, {"Content-Length", "65537"}}, TOO_LARGE},
+        {"GET", "/v1/jobs", {HOST, AUTH, LENGTH}, TOO_LARGE},
+        {"GET", "/v1/jobs", {HOST, AUTH, {"Content-Length", "0"}}, PROBLEM_NONE},
+        {"POST", "/v1/jobs/j-abcdef/cancel", {HOST, AUTH}, PROBLEM_NONE},
+        {"POST", "/v1/jobs/j-abcdef/cancel", {HOST, AUTH, LENGTH}, UNSUPPORTED_MEDIA_TYPE},
+        {"PUT", "/v1/blobs/sha256/" HEX64, {HOST, AUTH, JSON, {"Content-Length", "1048576"}}, PROBLEM_NONE},
+        {"PUT", "/v1/blobs/sha256/" HEX64, {HOST, AUTH, JSON, {"Content-Length", "1048577"}}, DISK_FULL},
+        {"PUT", "/v1/blobs/sha256/" HEX64 "0", {HOST, AUTH, JSON, LENGTH}, NOT_FOUND},
+        {"PUT", "/v1/blobs/sha256/x", {HOST, AUTH, JSON, LENGTH}, NOT_FOUND},
+    };
+    struct request rq;
+    struct verdict v;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        bool ok = check(&cases[i], &rules, true, &rq, &v);
+
+        if (v.problem != cases[i].want || ok != (v.problem == PROBLEM_NONE))
+            fail_msg("case %zu, %s %s: %s (%s), not %s", i, cases[i].method,
+                     cases[i].target ? cases[i].target : "NULL", problem_code(v.problem), v.detail,
+                     problem_code(cases[i].want));
+        assert_true(ok || v.detail[0]);
+    }
+}
+
+TEST(the_status_is_open_on_loopback_only)
+{
+    static const struct gate_case status = {"GET", "/v1/status", {HOST}, PROBLEM_NONE};
+    struct request rq;
+    struct verdict v;
+
+    assert_true(check(&status, &rules, true, &rq, &v));
+    assert_false(rq.is_authorised);
+    assert_false(check(&status, &rules, false, &rq, &v));
+    assert_int_equal(v.problem, UNAUTHORIZED);
+}
+
+TEST(without_a_token_everybody_is_authorised_and_the_other_rules_stay)
+{
+    static const struct gate_rules open_rules = {
+        .bound_host = "127.0.0.1", .port = 15387, .allow_hosts = allowed};
+    static const struct gate_case jobs = {"GET", "/v1/jobs", {HOST}, PROBLEM_NONE};
+    static const struct gate_case evil = {"GET", "/v1/jobs", {{"Host", "evil.example"}}, FORBIDDEN};
+    struct request rq;
+    struct verdict v;
+
+    assert_true(check(&jobs, &open_rules, true, &rq, &v));
+    assert_true(rq.is_authorised);
+    assert_false(check(&evil, &open_rules, true, &rq, &v));
+}
+
+TEST(a_target_may_have_512_bytes)
+{
+    char target[TARGET_MAX + 2];
+    struct gate_case c = {"GET", target, {HOST, AUTH}, NOT_FOUND};
+    struct request rq;
+    struct verdict v;
+    int n = snprintf(target, sizeof target, "/v1/jobs?state=");
+
+    memset(target + n, 'a', sizeof target - (size_t)n);
+    target[TARGET_MAX + 1] = '\0';
+    assert_false(check(&c, &rules, true, &rq, &v));
+    assert_int_equal(v.problem, NOT_FOUND);
+    target[TARGET_MAX] = '\0';
+    assert_false(check(&c, &rules, true, &rq, &v));
+    assert_int_equal(v.problem, BAD_REQUEST); /* its value is too long for a query, but it was read */
+}
+
+TEST(what_stood_in_the_target_is_handed_on)
+{
+    static const struct gate_case c = {"GET",
+                                       "/v1/jobs/j-abcdef/artifacts/train.csv",
+                                       {HOST, AUTH, {"Accept", "text/html, application/x-ndjson"}},
+                                       PROBLEM_NONE};
+    struct request rq;
+    struct verdict v;
+
+    assert_true(check(&c, &rules, true, &rq, &v));
+    assert_string_equal(rq.arg[0], "j-abcdef");
+    assert_string_equal(rq.arg[1], "train.csv");
+    assert_true(rq.wants_ndjson);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_rule_of_the_gate_has_its_answer),
+        cmocka_unit_test(the_status_is_open_on_loopback_only),
+        cmocka_unit_test(without_a_token_everybody_is_authorised_and_the_other_rules_stay),
+        cmocka_unit_test(a_target_may_have_512_bytes),
+        cmocka_unit_test(what_stood_in_the_target_is_handed_on),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

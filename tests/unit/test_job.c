@@ -1,0 +1,206 @@
+#include "agent/job.h"
+
+#include <math.h>
+
+#include "tests/unit/unit.h"
+
+static void reserve(struct job *j)
+{
+    struct event ev;
+    struct err e;
+
+    job_init(j);
+    event_init(&ev, NOTE_RESERVE);
+    ev.spec = (struct job_spec){
+        .id = "j-abcdef", .attempt = 1, .role = "worker", .node_count = 1, .time_limit_s = 60};
+    assert_ok(job_apply(j, &ev, &e));
+}
+
+static int enter(struct job *j, enum job_state s, struct err *e)
+{
+    struct event ev;
+
+    event_state(&ev, job_state_is_terminal(s) ? EVENT_END : EVENT_STATE, s, "Internal", "why");
+    ev.seq = j->last_seq + 1;
+    return job_apply(j, &ev, e);
+}
+
+static void put_into(struct job *j, enum job_state s)
+{
+    static const enum job_state way[] = {JOB_PREPARING, JOB_READY, JOB_RUNNING, JOB_STOPPING};
+    struct err e;
+
+    reserve(j);
+    for (size_t i = 0; i < N_OF(way) && j->state != s && way[i] <= s; i++)
+        assert_ok(enter(j, way[i], &e));
+    if (job_state_is_terminal(s))
+        assert_ok(enter(j, s, &e));
+    assert_int_equal(j->state, s);
+}
+
+TEST(only_what_the_table_allows_can_follow)
+{
+    for (int from = 0; from < N_JOB_STATES; from++)
+        for (int to = 0; to < N_JOB_STATES; to++) {
+            bool repeats = from == to && !job_state_is_terminal((enum job_state)from);
+            bool may = repeats || job_state_may_follow((enum job_state)from, (enum job_state)to);
+            struct job j, before;
+            struct err e;
+            int rc;
+
+            put_into(&j, (enum job_state)from);
+            before = j;
+            rc = enter(&j, (enum job_state)to, &e);
+            assert_int_equal(rc, may ? 0 : ERR_CONFLICT);
+            if (!may)
+                assert_memory_equal(&j, &before, sizeof j);
+            job_clear(&j);
+        }
+}
+
+TEST(every_state_that_is_not_terminal_can_be_cancelled)
+{
+    for (int s = 0; s < N_JOB_STATES; s++) {
+        struct job j;
+        struct err e;
+
+        put_into(&j, (enum job_state)s);
+        assert_int_equal(enter(&j, JOB_CANCELLED, &e) == 0, !job_state_is_terminal((enum job_state)s));
+        assert_true(j.finished_at > 0);
+        job_clear(&j);
+    }
+}
+
+TEST(no_event_of_any_kind_follows_the_end)
+{
+    for (int kind = 0; kind < N_EVENT_KINDS; kind++) {
+        struct event ev;
+        struct job j;
+        struct err e;
+
+        put_into(&j, JOB_FAILED);
+        event_init(&ev, (enum event_kind)kind);
+        ev.seq = j.last_seq + 1;
+        assert_int_equal(job_apply(&j, &ev, &e), ERR_CONFLICT);
+        job_clear(&j);
+    }
+}
+
+TEST(numbers_have_no_gaps_and_do_not_repeat)
+{
+    struct event ev;
+    struct job j;
+    struct err e;
+
+    put_into(&j, JOB_RUNNING);
+    event_init(&ev, EVENT_LOG);
+    ev.seq = j.last_seq;
+    assert_int_equal(job_apply(&j, &ev, &e), ERR_CONFLICT);
+    ev.seq = j.last_seq + 2;
+    assert_int_equal(job_apply(&j, &ev, &e), ERR_CONFLICT);
+    ev.seq = j.last_seq + 1;
+    assert_ok(job_apply(&j, &ev, &e));
+    assert_int_equal(j.n_copied, 1);
+    job_clear(&j);
+}
+
+TEST(nothing_happens_before_the_reservation_nor_twice)
+{
+    struct event ev;
+    struct job j;
+    struct err e;
+
+    job_init(&j);
+    event_state(&ev, EVENT_STATE, JOB_PREPARING, "", "");
+    ev.seq = 1;
+    assert_int_equal(job_apply(&j, &ev, &e), ERR_CONFLICT);
+    reserve(&j);
+    event_init(&ev, NOTE_RESERVE);
+    assert_int_equal(job_apply(&j, &ev, &e), ERR_CONFLICT);
+    job_clear(&j);
+}
+
+TEST(a_start_needs_a_ready_job)
+{
+    for (int s = 0; s < N_JOB_STATES; s++) {
+        struct event ev;
+        struct job j;
+        struct err e;
+
+        put_into(&j, (enum job_state)s);
+        event_init(&ev, NOTE_START);
+        ev.nodes = json_array();
+        assert_int_equal(job_apply(&j, &ev, &e) == 0, s == JOB_READY);
+        event_clear(&ev);
+        job_clear(&j);
+    }
+}
+
+TEST(requirements_shrink_in_their_order_and_servers_need_no_data)
+{
+    struct event ev;
+    struct job j;
+    struct err e;
+    json_t *o;
+    char *text;
+
+    put_into(&j, JOB_PREPARING);
+    event_init(&ev, NOTE_PACKAGE);
+    memcpy(ev.package, "codec", 6);
+    assert_ok(job_apply(&j, &ev, &e));
+    o = job_json(&j, 0);
+    text = json_dumps(json_object_get(o, "requirements"), JSON_COMPACT);
+    assert_string_equal(text, "[\"settings\",\"model\",\"data\"]");
+    free(text);
+    json_decref(o);
+    assert_true(job_lacks(&j, PACKAGE_DATA));
+    memcpy(j.spec.role, "server", 7);
+    assert_false(job_lacks(&j, PACKAGE_DATA));
+    assert_false(job_is_complete(&j));
+    job_clear(&j);
+}
+
+TEST(the_resource_shows_what_is_known_and_null_for_the_rest)
+{
+    struct event ev;
+    struct job j;
+    struct err e;
+    json_t *o, *metrics;
+
+    put_into(&j, JOB_RUNNING);
+    event_init(&ev, EVENT_PROGRESS);
+    ev.seq = j.last_seq + 1;
+    ev.epoch = 2;
+    ev.epochs = 10;
+    ev.step = 25;
+    ev.steps = 100;
+    ev.loss = 0.5;
+    assert_ok(job_apply(&j, &ev, &e));
+    o = job_json(&j, j.started_at + 12.5);
+    metrics = json_object_get(o, "metrics");
+    assert_string_equal(json_string_value(json_object_get(o, "state")), "running");
+    assert_string_equal(json_string_value(json_object_get(o, "message")), "epoch 2 of 10");
+    assert_true(fabs(json_real_value(json_object_get(o, "elapsed_s")) - 12.5) < 0.01);
+    assert_true(json_real_value(json_object_get(json_object_get(o, "progress"), "ratio")) == 0.25);
+    assert_true(json_real_value(json_object_get(metrics, "loss")) == 0.5);
+    assert_true(json_is_null(json_object_get(metrics, "accuracy")));
+    assert_true(json_is_null(json_object_get(o, "finished_at")));
+    json_decref(o);
+    job_clear(&j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_the_table_allows_can_follow),
+        cmocka_unit_test(every_state_that_is_not_terminal_can_be_cancelled),
+        cmocka_unit_test(no_event_of_any_kind_follows_the_end),
+        cmocka_unit_test(numbers_have_no_gaps_and_do_not_repeat),
+        cmocka_unit_test(nothing_happens_before_the_reservation_nor_twice),
+        cmocka_unit_test(a_start_needs_a_ready_job),
+        cmocka_unit_test(requirements_shrink_in_their_order_and_servers_need_no_data),
+        cmocka_unit_test(the_resource_shows_what_is_known_and_null_for_the_rest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+#include "submit/job_index.h"
+
+#include <sys/stat.h>
+
+#include "tests/unit/unit.h"
+
+static struct err e;
+static struct options o;
+
+static void begin(struct submission *s, const char *id)
+{
+    assert_ok(submission_init(s, &o, &e));
+    if (id)
+        snprintf(s->id, sizeof s->id, "%s", id);
+    settings_default(&s->settings);
+    s->settings.node_count = 2;
+    s->settings.server_count = 1;
+    strcpy(s->settings.name, "first");
+    strcpy(s->csv_style, "tidy");
+    strcpy(s->folder, "/somewhere/out");
+    s->n_dense = 3;
+    s->workers.nodes = calloc(3, sizeof *s->workers.nodes);
+    s->workers.n_workers = 2;
+    s->workers.n_servers = 1;
+    for (int i = 0; i < 3; i++) {
+        struct worker *w = &s->workers.nodes[i];
+
+        w->node = i < 2 ? i : -2;
+        w->port = 15387 + i;
+        strcpy(w->host, "127.0.0.1");
+        snprintf(w->address, sizeof w->address, "127.0.0.1:%d", w->port);
+    }
+    assert_ok(submission_set_nodes(s, 2, 1, &e));
+    json_object_set_new(s->facts, "codec", json_pack("{s:s}", "name", "plain"));
+}
+
+static void save(const char *id)
+{
+    struct submission s;
+
+    begin(&s, id);
+    assert_ok(job_index_save(&s, &e));
+    submission_clear(&s);
+}
+
+static int load(struct submission *s, const char *id)
+{
+    assert_ok(submission_init(s, &o, &e));
+    return job_index_load(s, id, &e);
+}
+
+static const char *home(void)
+{
+    const char *folder = unit_folder();
+
+    setenv("XDG_STATE_HOME", folder, 1);
+    memset(&o, 0, sizeof o);
+    settings_default(&o.settings);
+    return folder;
+}
+
+TEST(a_job_is_found_again_with_its_agents_and_folder)
+{
+    const char *folder = home();
+    struct submission s;
+
+    save("j-1aaaaa");
+    assert_ok(load(&s, "j-1aaaaa"));
+    assert_string_equal(s.settings.name, "first");
+    assert_string_equal(s.folder, "/somewhere/out");
+    assert_int_equal(s.n_nodes, 3);
+    assert_string_equal(s.nodes[1].at.address, "127.0.0.1:15388");
+    assert_int_equal(s.nodes[2].at.node, -2);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(s.facts, "codec"), "name")),
+                        "plain");
+    submission_clear(&s);
+    unit_remove(folder);
+}
+
+TEST(the_beginning_of_an_id_is_enough_and_none_is_the_latest)
+{
+    const char *folder = home();
+    struct submission s;
+
+    save("j-1aaaaa");
+    save("j-1abbbb");
+    save("j-2ccccc");
+    assert_ok(load(&s, "j-1ab"));
+    assert_string_equal(s.id, "j-1abbbb");
+    submission_clear(&s);
+    assert_ok(load(&s, NULL));
+    assert_string_equal(s.id, "j-2ccccc");
+    submission_clear(&s);
+    assert_int_equal(load(&s, "j-1a"), ERR_USAGE);
+    assert_says("beginning of 2 jobs");
+    submission_clear(&s);
+    assert_int_equal(load(&s, "j-9"), ERR_NOT_FOUND);
+    submission_clear(&s);
+    job_index_forget("j-2ccccc");
+    assert_ok(load(&s, NULL));
+    assert_string_equal(s.id, "j-1abbbb");
+    submission_clear(&s);
+    unit_remove(folder);
+}
+
+TEST(the_record_is_the_users_alone_and_holds_no_token)
+{
+    const char *folder = home();
+    char path[PATH_MAX];
+    struct submission s;
+    struct stat st;
+    size_t len;
+    char *text;
+
+    begin(&s, "j-1aaaaa");
+    strcpy(s.nodes[0].token, "0123456789-SECRET-0123456789");
+    assert_ok(job_index_save(&s, &e));
+    submission_clear(&s);
+    snprintf(path, sizeof path, "%s/psgd/jobs/j-1aaaaa.json", folder);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_ok(file_read(&text, &len, path, 1 << 20, &e));
+    assert_null(strstr(text, "SECRET"));
+    free(text);
+    unit_remove(folder);
+}
+
+TEST(new_ids_differ_and_sort_by_time)
+{
+    char a[JOB_ID_MAX], b[JOB_ID_MAX];
+
+    submission_new_id(a);
+    submission_new_id(b);
+    assert_string_not_equal(a, b);
+    assert_int_equal(strlen(a), 15);
+    assert_int_equal(strspn(a + 2, "abcdefghijklmnopqrstuvwxyz0123456789"), 13);
+    assert_true(strncmp(a, b, 10) <= 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_found_again_with_its_agents_and_folder),
+        cmocka_unit_test(the_beginning_of_an_id_is_enough_and_none_is_the_latest),
+        cmocka_unit_test(the_record_is_the_users_alone_and_holds_no_token),
+        cmocka_unit_test(new_ids_differ_and_sort_by_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

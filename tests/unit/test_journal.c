@@ -1,0 +1,305 @@
+#include "agent/journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "agent/job.h"
+#include "tests/unit/unit.h"
+
+static char path[128];
+
+static int replay(void *arg, const struct event *ev, struct err *e)
+{
+    return job_apply(arg, ev, e);
+}
+
+static void open_journal(struct journal *j, struct job *job, off_t *cut)
+{
+    struct err e;
+
+    job_init(job);
+    assert_ok(journal_open(j, path, replay, job, cut, &e));
+}
+
+static void append(struct journal *j, struct job *job, struct event *ev)
+{
+    struct err e;
+
+    ev->seq = ev->kind < NOTE_RESERVE ? job->last_seq + 1 : 0;
+    assert_ok(job_apply(job, ev, &e));
+    assert_ok(journal_append(j, ev, false, &e));
+}
+
+/* A life: reservation, socket, states, package, start, n progress lines, end. */
+static void write_life(int n_progress)
+{
+    struct journal j;
+    struct event ev;
+    struct job job;
+    off_t cut;
+
+    open_journal(&j, &job, &cut);
+    event_init(&ev, NOTE_RESERVE);
+    ev.spec = (struct job_spec){
+        .id = "j-abcdef", .attempt = 1, .role = "worker", .node_count = 1, .time_limit_s = 9};
+    append(&j, &job, &ev);
+    event_init(&ev, NOTE_SOCKET);
+    ev.data_port = 4000;
+    append(&j, &job, &ev);
+    event_state(&ev, EVENT_STATE, JOB_PREPARING, "WaitingForPackages", "x");
+    append(&j, &job, &ev);
+    event_init(&ev, NOTE_PACKAGE);
+    memcpy(ev.package, "model", 6);
+    append(&j, &job, &ev);
+    event_state(&ev, EVENT_STATE, JOB_READY, "", "");
+    append(&j, &job, &ev);
+    event_init(&ev, NOTE_START);
+    ev.nodes = json_array();
+    append(&j, &job, &ev);
+    event_clear(&ev);
+    event_state(&ev, EVENT_STATE, JOB_RUNNING, "", "");
+    append(&j, &job, &ev);
+    for (int i = 0; i < n_progress; i++) {
+        event_init(&ev, EVENT_PROGRESS);
+        ev.step = (uint64_t)i;
+        append(&j, &job, &ev);
+    }
+    event_state(&ev, EVENT_END, JOB_SUCCEEDED, "", "done");
+    append(&j, &job, &ev);
+    journal_close(&j);
+    job_clear(&job);
+}
+
+static void in_folder(void (*test)(void))
+{
+    const char *folder = unit_folder();
+
+    snprintf(path, sizeof path, "%s/journal.jsonl", folder);
+    test();
+    unit_remove(folder);
+}
+
+static void every_truncation(void)
+{
+    char *text;
+    struct err e;
+    size_t len;
+
+    write_life(3);
+    assert_ok(file_read(&text, &len, path, 1 << 20, &e));
+    for (size_t n = 0; n <= len; n++) {
+        struct journal j;
+        struct job job;
+        off_t cut, at = 0;
+        char line[EVENT_LINE_MAX + 1];
+        uint64_t n_lines = 0;
+        size_t whole = n, line_len;
+
+        assert_ok(file_write(path, text, n, 0600, &e));
+        while (whole > 0 && text[whole - 1] != '\n')
+            whole--;
+        open_journal(&j, &job, &cut);
+        assert_int_equal(j.end, whole);
+        assert_int_equal(cut, n - whole);
+        assert_int_equal(job.last_seq, j.n_events);
+        while (journal_next(&j, &at, line, &line_len))
+            n_lines++;
+        assert_int_equal(n_lines, j.n_events);
+        assert_int_equal(at, j.end);
+        if (n == len)
+            assert_int_equal(job.state, JOB_SUCCEEDED);
+        journal_close(&j);
+        job_clear(&job);
+    }
+    free(text);
+}
+
+TEST(every_truncation_is_recovered_as_a_prefix)
+{
+    in_folder(every_truncation);
+}
+
+static void goes_on_after_a_torn_end(void)
+{
+    struct journal j;
+    struct event ev;
+    struct job job;
+    off_t cut;
+    struct err e;
+    size_t len;
+    char *text;
+
+    write_life(1);
+    assert_ok(file_read(&text, &len, path, 1 << 20, &e));
+    assert_ok(file_write(path, text, len - 3, 0600, &e)); /* the end is torn */
+    free(text);
+    open_journal(&j, &job, &cut);
+    assert_true(cut > 0);
+    assert_int_equal(job.state, JOB_RUNNING);
+    event_state(&ev, EVENT_END, JOB_FAILED, "AgentRestarted", "");
+    append(&j, &job, &ev);
+    journal_close(&j);
+    job_clear(&job);
+    open_journal(&j, &job, &cut);
+    assert_int_equal(cut, 0);
+    assert_int_equal(job.state, JOB_FAILED);
+    journal_close(&j);
+    job_clear(&job);
+}
+
+TEST(a_journal_goes_on_after_a_torn_end)
+{
+    in_folder(goes_on_after_a_torn_end);
+}
+
+static void garbage_inside(void)
+{
+    static const char *const garbage[] = {
+        "\n",
+        "nonsense\n",
+        "{\"seq\":99,\"at\":\"2026-11-21T07:31:22.123Z\",\"event\":\"log\",\"level\":\"info\",\"text\":\"\"}"
+        "\n",
+        "{\"seq\":1,\"at\":\"2026-11-21T07:31:22.123Z\",\"event\":\"log\",\"level\":\"info\",\"text\":\"\"}"
+        "\n",
+        "{\"seq\":3,\"at\":\"yesterday\",\"event\":\"log\",\"level\":\"info\",\"text\":\"\"}\n",
+        "{\"note\":\"start\",\"at\":\"2026-11-21T07:31:22.123Z\",\"digest\":\"\",\"nodes\":7}\n",
+    };
+    char *text, *all;
+    struct err e;
+    size_t len, first = 0;
+
+    write_life(2);
+    assert_ok(file_read(&text, &len, path, 1 << 20, &e));
+    for (int lines = 0; lines < 5; first++)
+        lines += text[first] == '\n';
+    for (size_t i = 0; i < N_OF(garbage); i++) {
+        struct journal j;
+        struct job job;
+        off_t cut;
+
+        assert_true(asprintf(&all, "%.*s%s%s", (int)first, text, garbage[i], text + first) > 0);
+        assert_ok(file_write(path, all, strlen(all), 0600, &e));
+        free(all);
+        open_journal(&j, &job, &cut);
+        assert_int_equal(j.end, first);
+        assert_int_equal(job.state, JOB_READY);
+        journal_close(&j);
+        job_clear(&job);
+    }
+    free(text);
+}
+
+TEST(what_follows_a_bad_line_is_not_believed)
+{
+    in_folder(garbage_inside);
+}
+
+static void seek_everywhere(void)
+{
+    enum { N = 700 };
+    struct journal j;
+    struct job job;
+    off_t cut;
+
+    write_life(N);
+    open_journal(&j, &job, &cut);
+    assert_int_equal(j.n_events, N + 4);
+    for (uint64_t after = 0; after <= j.n_events + 1; after++) {
+        off_t at = journal_seek(&j, after);
+        char line[EVENT_LINE_MAX + 1], want[32];
+        size_t len;
+
+        snprintf(want, sizeof want, "{\"seq\":%llu,", (unsigned long long)after + 1);
+        assert_int_equal(journal_next(&j, &at, line, &len), after < j.n_events);
+        if (after < j.n_events)
+            assert_int_equal(strncmp(line, want, strlen(want)), 0);
+    }
+    journal_close(&j);
+    job_clear(&job);
+}
+
+TEST(a_reader_can_begin_after_any_event)
+{
+    in_folder(seek_everywhere);
+}
+
+static void long_notes(void)
+{
+    struct journal j;
+    struct event ev;
+    struct job job;
+    off_t cut, at = 0;
+    char line[EVENT_LINE_MAX + 1];
+    size_t len, n = 0;
+
+    open_journal(&j, &job, &cut);
+    event_init(&ev, NOTE_RESERVE);
+    ev.spec = (struct job_spec){
+        .id = "j-abcdef", .attempt = 1, .role = "worker", .node_count = 1, .time_limit_s = 9};
+    append(&j, &job, &ev);
+    event_state(&ev, EVENT_STATE, JOB_PREPARING, "", "");
+    append(&j, &job, &ev);
+    event_state(&ev, EVENT_STATE, JOB_READY, "", "");
+    append(&j, &job, &ev);
+    event_init(&ev, NOTE_START);
+    ev.nodes = json_array();
+    for (int i = 0; i < 4096; i++) /* a node may be called anything: even like the head of an event */
+        json_array_append_new(ev.nodes, json_pack("{s:i,s:s}", "node", i, "address", "{\"seq\":12345678901"));
+    append(&j, &job, &ev);
+    event_clear(&ev);
+    event_state(&ev, EVENT_STATE, JOB_RUNNING, "", "");
+    append(&j, &job, &ev);
+    while (journal_next(&j, &at, line, &len))
+        n++;
+    assert_int_equal(n, 3);
+    journal_close(&j);
+    job_clear(&job);
+}
+
+TEST(notes_of_any_length_are_passed_over)
+{
+    in_folder(long_notes);
+}
+
+static void full_disk(void)
+{
+    struct journal j;
+    struct event ev;
+    struct job job;
+    off_t cut;
+    struct err e;
+    int full;
+
+    write_life(0);
+    open_journal(&j, &job, &cut);
+    full = open("/dev/full", O_RDWR);
+    assert_true(full >= 0);
+    close(j.fd);
+    j.fd = full;
+    event_init(&ev, EVENT_LOG);
+    ev.seq = j.n_events + 1;
+    memcpy(ev.level, "info", 5);
+    assert_int_not_equal(journal_append(&j, &ev, false, &e), 0);
+    assert_int_equal(j.n_events, 4);
+    journal_close(&j);
+    job_clear(&job);
+}
+
+TEST(what_was_not_written_is_not_counted)
+{
+    in_folder(full_disk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_truncation_is_recovered_as_a_prefix),
+        cmocka_unit_test(a_journal_goes_on_after_a_torn_end),
+        cmocka_unit_test(what_follows_a_bad_line_is_not_believed),
+        cmocka_unit_test(a_reader_can_begin_after_any_event),
+        cmocka_unit_test(notes_of_any_length_are_passed_over),
+        cmocka_unit_test(what_was_not_written_is_not_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

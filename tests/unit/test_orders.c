@@ -1,0 +1,104 @@
+#include "agent/runner/orders.h"
+
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+static const volatile int never = 0;
+
+#define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+/* Orders that the agent has written and then closed its end. */
+static void open_with(struct orders *o, const char *text)
+{
+    int fds[2];
+
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(write(fds[1], text, strlen(text)), strlen(text));
+    close(fds[1]);
+    orders_open(o, fds[0]);
+}
+
+TEST(a_job_and_its_start_are_read_one_after_the_other)
+{
+    struct orders_start start;
+    struct orders_job job;
+    struct orders o;
+    struct err e = {0};
+
+    open_with(&o, "{\"job\":\"j-abc123\",\"attempt\":2,\"node\":-2,\"role\":\"server\"}\n"
+                  "{\"attempt\":2,\"key\":\"" KEY
+                  "\",\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\","
+                  "\"host\":\"10.0.0.1\",\"data_port\":4000}]}\n");
+    assert_ok(orders_read_job(&o, &job, &e));
+    assert_string_equal(job.job, "j-abc123");
+    assert_int_equal(job.node, -2);
+    assert_ok(orders_read_start(&o, &start, &never, &e));
+    assert_int_equal(start.n_peers, 1);
+    assert_string_equal(start.peers[0].host, "10.0.0.1");
+    assert_int_equal(start.peers[0].port, 4000);
+    assert_int_equal(start.key[31], 31);
+    orders_start_clear(&start);
+    orders_close(&o);
+}
+
+TEST(an_agent_that_is_gone_ends_the_wait)
+{
+    struct orders_start start;
+    struct orders o;
+    struct err e = {0};
+
+    open_with(&o, "{\"attempt\":1");
+    assert_int_equal(orders_read_start(&o, &start, &never, &e), ERR_LOST);
+    orders_close(&o);
+}
+
+TEST(a_signal_ends_the_wait)
+{
+    static const volatile int now = 1;
+    struct orders_start start;
+    struct orders o;
+    struct err e = {0};
+
+    open_with(&o, "");
+    assert_int_equal(orders_read_start(&o, &start, &now, &e), ERR_CANCELLED);
+    orders_close(&o);
+}
+
+TEST(orders_that_are_wrong_are_refused_with_their_path)
+{
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"{\"key\":\"" KEY "\",\"peers\":[]}\n", "/attempt"},
+        {"{\"attempt\":1,\"key\":\"xyz\",\"peers\":[]}\n", "/key"},
+        {"{\"attempt\":1,\"key\":\"" KEY "\"}\n", "/peers"},
+        {"{\"attempt\":1,\"key\":\"" KEY "\",\"peers\":[{\"node\":0,\"host\":\"h\",\"data_port\":70000}]}\n",
+         "/peers/0/data_port"},
+        {"{\"attempt\":1,\"key\":\"" KEY "\",\"peers\":[7]}\n", "/peers/0"},
+        {"nonsense\n", "order:1:"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct orders_start start;
+        struct orders o;
+        struct err e = {0};
+
+        open_with(&o, cases[i].line);
+        assert_true(orders_read_start(&o, &start, &never, &e) < 0);
+        assert_says(cases[i].says);
+        orders_close(&o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_and_its_start_are_read_one_after_the_other),
+        cmocka_unit_test(an_agent_that_is_gone_ends_the_wait),
+        cmocka_unit_test(a_signal_ends_the_wait),
+        cmocka_unit_test(orders_that_are_wrong_are_refused_with_their_path),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+#include "agent/problem.h"
+
+#include <jansson.h>
+
+#include "tests/unit/unit.h"
+
+TEST(every_problem_is_a_complete_document)
+{
+    for (int p = PROBLEM_NONE + 1; p < N_PROBLEMS; p++) {
+        char *text = problem_document((enum problem)p, "what \"went\" wrong\n", p % 2 ? "do this" : "",
+                                      "e-00112233");
+        json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        char type[64];
+
+        assert_non_null(o);
+        snprintf(type, sizeof type, "/problems/%s", problem_code((enum problem)p));
+        assert_string_equal(json_string_value(json_object_get(o, "type")), type);
+        assert_string_equal(json_string_value(json_object_get(o, "code")), problem_code((enum problem)p));
+        assert_int_equal(json_integer_value(json_object_get(o, "status")), problem_status((enum problem)p));
+        assert_in_range(problem_status((enum problem)p), 400, 507);
+        assert_non_null(json_string_value(json_object_get(o, "title")));
+        assert_string_equal(json_string_value(json_object_get(o, "detail")), "what \"went\" wrong\n");
+        assert_int_equal(json_object_get(o, "hint") != NULL, p % 2);
+        json_decref(o);
+        free(text);
+    }
+}
+
+TEST(bytes_that_are_no_text_do_not_break_the_document)
+{
+    char *text = problem_document(BAD_REQUEST, "\xff\xfe", "\xff", "e-1");
+
+    assert_non_null(strstr(text, "(not printable)"));
+    free(text);
+}
+
+TEST(errors_of_ours_are_problems_of_the_right_kind)
+{
+    static const struct {
+        int err;
+        enum problem problem;
+    } cases[] = {
+        {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL}, {ERR_NOT_FOUND, NOT_FOUND},
+        {ERR_CONFLICT, WRONG_STATE},    {ERR_NOMEM, INTERNAL},    {ERR_IO, INTERNAL},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct err e = {.code = cases[i].err};
+
+        assert_int_equal(problem_of(&e), cases[i].problem);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_problem_is_a_complete_document),
+        cmocka_unit_test(bytes_that_are_no_text_do_not_break_the_document),
+        cmocka_unit_test(errors_of_ours_are_problems_of_the_right_kind),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

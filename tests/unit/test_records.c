@@ -1,0 +1,101 @@
+#include "submit/records.h"
+
+#include "tests/unit/unit.h"
+
+#define EVAL "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n"
+
+static struct err e;
+
+/* What records_append makes of one node's text; the caller frees. */
+static char *append(const char *text, size_t *bad, int *rc)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream(&out, &size);
+
+    assert_non_null(f);
+    *rc = records_append(f, RECORD_EVAL, text, strlen(text), bad, &e);
+    fclose(f);
+    return out;
+}
+
+TEST(whole_rows_are_kept_and_half_ones_are_not)
+{
+    size_t bad;
+    int rc;
+    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,0,2,4,6,nan,,7,8\n3,0,3", &bad, &rc);
+
+    assert_int_equal(rc, 0);
+    assert_int_equal(bad, 0);
+    assert_string_equal(out, "1,0,1,2,3,0.5,0.25,7,8\n2,0,2,4,6,nan,,7,8\n");
+    free(out);
+}
+
+TEST(rows_that_are_none_are_left_out_and_counted)
+{
+    size_t bad;
+    int rc;
+    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7\n\033[2J,0,1,2,3,0.5,0.25,7,8\n\"=x\",0,1,2,3,4,5,6,7\n\n"
+                            "9,0,1,2,3,0.5,0.25,7,8\n",
+                       &bad, &rc);
+
+    assert_int_equal(rc, 0);
+    assert_int_equal(bad, 4);
+    assert_string_equal(out, "9,0,1,2,3,0.5,0.25,7,8\n");
+    free(out);
+}
+
+TEST(other_columns_are_refused)
+{
+    size_t bad;
+    int rc;
+
+    free(append("time_s,node\n1,2\n", &bad, &rc));
+    assert_int_equal(rc, ERR_PROTOCOL);
+    assert_says("other columns");
+    free(append("", &bad, &rc));
+    assert_int_equal(rc, 0);
+}
+
+TEST(the_header_is_the_record_tables_one)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream(&out, &size);
+
+    records_header(f, RECORD_EVAL);
+    fclose(f);
+    assert_string_equal(out, EVAL);
+    free(out);
+}
+
+TEST(classic_files_have_the_ancestors_columns_and_names)
+{
+    const char *text = EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,0,2,4,6,0.125,0.75,7,8\n";
+    char *out = NULL;
+    char name[128];
+    size_t size;
+    FILE *f = open_memstream(&out, &size);
+
+    assert_int_equal(records_classic(f, RECORD_EVAL, text, strlen(text)), 0);
+    fclose(f);
+    assert_string_equal(out, "loss,accuracy\n0.5,0.25\n0.125,0.75\n");
+    free(out);
+    records_classic_name(name, sizeof name, RECORD_TRAIN, 2, 1, 0, "myComCtrl", 6);
+    assert_string_equal(name, "T-N(2)-R(1)-ID(0)-CODEC(mmmmmm).csv");
+    records_classic_name(name, sizeof name, RECORD_EVAL, 4, 2, 3, "plain", 1);
+    assert_string_equal(name, "E-N(4)-R(2)-ID(3)-CODEC(p).csv");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_rows_are_kept_and_half_ones_are_not),
+        cmocka_unit_test(rows_that_are_none_are_left_out_and_counted),
+        cmocka_unit_test(other_columns_are_refused),
+        cmocka_unit_test(the_header_is_the_record_tables_one),
+        cmocka_unit_test(classic_files_have_the_ancestors_columns_and_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+#include "submit/reply.h"
+
+#include <math.h>
+
+#include "submit/text.h"
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+TEST(a_job_is_read_and_what_is_missing_is_unknown)
+{
+    const char *text =
+        "{\"state\":\"running\",\"reason\":null,\"message\":\"epoch "
+        "2\",\"requirements\":[\"codec\",\"data\"],"
+        "\"data_port\":40123,\"elapsed_s\":1.5,\"progress\":{\"epoch\":2,\"epochs\":10,\"step\":5,\"steps\":"
+        "50},"
+        "\"metrics\":{\"loss\":0.5,\"accuracy\":null},\"comm\":{\"sent_bytes\":7},\"last_seq\":9,\"new\":1}";
+    struct job_view v;
+
+    assert_ok(reply_job(&v, text, strlen(text), &e));
+    assert_int_equal(v.state, JOB_RUNNING);
+    assert_string_equal(v.reason, "");
+    assert_false(v.lacks[PACKAGE_SETTINGS]);
+    assert_true(v.lacks[PACKAGE_CODEC] && v.lacks[PACKAGE_DATA]);
+    assert_int_equal(v.data_port, 40123);
+    assert_int_equal(v.progress.step, 5);
+    assert_true(v.progress.loss == 0.5 && isnan(v.progress.accuracy) && isnan(v.progress.eval_loss));
+    assert_int_equal(v.progress.sent_bytes, 7);
+    assert_int_equal(v.last_seq, 9);
+}
+
+TEST(what_is_no_job_is_refused)
+{
+    static const char *const wrong[] = {"",
+                                        "[]",
+                                        "{}",
+                                        "{\"state\":\"dancing\"}",
+                                        "{\"state\":7}",
+                                        "{\"state\":\"ready\",\"data_port\":70000}",
+                                        "{\"state\":\"ready\""};
+    struct job_view v;
+
+    for (size_t i = 0; i < N_OF(wrong); i++)
+        assert_int_equal(reply_job(&v, wrong[i], strlen(wrong[i]), &e), ERR_PROTOCOL);
+}
+
+TEST(an_agents_words_cannot_move_the_cursor)
+{
+    const char *text =
+        "{\"seq\":1,\"event\":\"log\",\"level\":\"info\",\"text\":\"\\u001b[2J\\u009b31m\\u0007ok\"}";
+    struct progress_view p;
+    struct event ev;
+
+    progress_view_init(&p);
+    assert_ok(reply_event(&ev, &p, text, strlen(text), &e));
+    assert_int_equal(ev.kind, EVENT_LOG);
+    assert_string_equal(ev.message, "?[2J??31m?ok");
+}
+
+TEST(progress_keeps_what_an_event_does_not_say)
+{
+    const char *progress = "{\"seq\":2,\"event\":\"progress\",\"epoch\":1,\"step\":3,\"loss\":0.25}";
+    const char *eval = "{\"seq\":3,\"event\":\"eval\",\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75}";
+    struct progress_view p;
+    struct event ev;
+
+    progress_view_init(&p);
+    assert_ok(reply_event(&ev, &p, progress, strlen(progress), &e));
+    assert_ok(reply_event(&ev, &p, eval, strlen(eval), &e));
+    assert_int_equal(ev.seq, 3);
+    assert_int_equal(p.step, 3);
+    assert_true(p.loss == 0.25 && p.eval_loss == 0.5 && p.eval_accuracy == 0.75);
+}
+
+TEST(an_end_must_be_an_end)
+{
+    const char *text = "{\"seq\":4,\"event\":\"end\",\"state\":\"running\"}";
+    struct progress_view p;
+    struct event ev;
+
+    progress_view_init(&p);
+    assert_int_equal(reply_event(&ev, &p, text, strlen(text), &e), ERR_PROTOCOL);
+}
+
+TEST(artefacts_are_counted_and_their_sums_checked)
+{
+    char text[8192] = "{\"artifacts\":[";
+    struct artifact_list list;
+
+    for (int i = 0; i < 40; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s{\"name\":\"f%d\",\"sha256\":\"../%d\"}",
+                 i ? "," : "", i, i);
+    strcat(text, "]}");
+    assert_ok(reply_artifacts(&list, text, strlen(text), &e));
+    assert_int_equal(list.n, ARTIFACTS_MAX);
+    assert_string_equal(list.items[0].sha256, "");
+    assert_false(list.items[0].complete);
+}
+
+TEST(a_problem_becomes_a_sentence_and_a_code)
+{
+    const char *busy = "{\"code\":\"AGENT_BUSY\",\"detail\":\"runs j-abc.\",\"hint\":\"Wait.\"}";
+
+    assert_int_equal(reply_problem(&e, 409, busy, strlen(busy)), ERR_REFUSED);
+    assert_says("runs j-abc (status 409, AGENT_BUSY)");
+    assert_string_equal(e.hint, "Wait.");
+    assert_int_equal(reply_problem(&e, 401, NULL, 0), ERR_AUTH);
+    assert_int_equal(reply_problem(&e, 404, "<html>", 6), ERR_NOT_FOUND);
+    assert_int_equal(reply_problem(&e, 302, busy, strlen(busy)), ERR_PROTOCOL);
+    assert_says("redirection");
+}
+
+TEST(another_api_version_is_named)
+{
+    const char *text = "{\"id\":\"a-1\",\"version\":\"9.0\",\"api\":2}";
+    struct agent_view v;
+
+    assert_int_equal(reply_agent(&v, text, strlen(text), &e), ERR_PROTOCOL);
+    assert_says("9.0 speaks API 2");
+}
+
+TEST(the_holder_of_a_slot_is_named)
+{
+    const char *text =
+        "{\"jobs\":[{\"id\":\"j-q\",\"state\":\"pending\"},{\"id\":\"j-old\",\"state\":\"failed\"},"
+        "{\"id\":\"j-now\",\"state\":\"running\",\"submitter\":\"ann@x\",\"progress\":{\"ratio\":0.63}}]}";
+    char holder[128];
+
+    assert_ok(reply_holder(holder, sizeof holder, text, strlen(text), &e));
+    assert_string_equal(holder, "j-now of ann@x (running, 63 %)");
+    assert_ok(reply_holder(holder, sizeof holder, "{}", 2, &e));
+    assert_string_equal(holder, "");
+}
+
+TEST(only_text_reaches_the_terminal)
+{
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        {"plain", "plain"},
+        {"tab\there\n", "tab\there\n"},
+        {"\033]0;x\007", "?]0;x?"},
+        {"\302\233m", "??m"},
+        {"caf\303\251 \342\202\254 \360\237\230\200", "caf\303\251 \342\202\254 \360\237\230\200"},
+        {"\300\200\355\240\200\377", "??????"},
+        {"cut \342\202", "cut ??"},
+        {"\r\b\177", "???"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        size_t len = strlen(cases[i].in);
+        char *s = unit_copy(cases[i].in, len);
+
+        text_clean(s, len, true);
+        assert_memory_equal(s, cases[i].out, len);
+        free(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_read_and_what_is_missing_is_unknown),
+        cmocka_unit_test(what_is_no_job_is_refused),
+        cmocka_unit_test(an_agents_words_cannot_move_the_cursor),
+        cmocka_unit_test(progress_keeps_what_an_event_does_not_say),
+        cmocka_unit_test(an_end_must_be_an_end),
+        cmocka_unit_test(artefacts_are_counted_and_their_sums_checked),
+        cmocka_unit_test(a_problem_becomes_a_sentence_and_a_code),
+        cmocka_unit_test(another_api_version_is_named),
+        cmocka_unit_test(the_holder_of_a_slot_is_named),
+        cmocka_unit_test(only_text_reaches_the_terminal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+#include "submit/share.h"
+
+#include <unistd.h>
+
+#include "shared/partition.h"
+#include "shared/tensor_file.h"
+#include "tests/unit/unit.h"
+
+enum { N = 100, PIXELS = 6, BATCH = 4 };
+
+static struct err e;
+
+/* 100 samples of 2 x 3 pixels; each pixel says which sample it is of. */
+static void fill(struct dataset *d, uint8_t *x, uint8_t *y)
+{
+    for (size_t i = 0; i < N; i++) {
+        memset(x + i * PIXELS, (int)i, PIXELS);
+        y[i] = (uint8_t)(i % 10);
+    }
+    *d = (struct dataset){.n_train = N,
+                          .n_test = 5,
+                          .rows = 2,
+                          .cols = 3,
+                          .n_classes = 10,
+                          .train_x = x,
+                          .train_y = y,
+                          .test_x = x,
+                          .test_y = y};
+}
+
+static void open_share(struct tensor_file *f, const struct blob *b)
+{
+    char path[64];
+
+    assert_null(b->bytes);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
+    assert_ok(tensor_file_open(f, path, &e));
+}
+
+static void begin(struct submission *s, struct options *o, int nodes, int redundancy, const char *assignment)
+{
+    memset(s, 0, sizeof *s);
+    s->opt = o;
+    settings_default(&s->settings);
+    s->settings.node_count = nodes;
+    s->settings.redundancy = redundancy;
+    s->settings.batch_size = BATCH;
+    strcpy(s->settings.block_assignment, assignment);
+    s->facts = json_object();
+}
+
+static void end(struct submission *s)
+{
+    for (int i = 0; i < s->settings.node_count; i++)
+        blob_clear(&s->shares[i]);
+    free(s->shares);
+    blob_clear(&s->test);
+    json_decref(s->facts);
+}
+
+TEST(columns_are_ranges_and_neighbours_one_range)
+{
+    const int blocks[] = {0, 2, 3, 7};
+    char *text = share_columns(blocks, 4, 64);
+
+    assert_string_equal(text, "0-63,128-255,448-511");
+    free(text);
+    text = share_columns(blocks, 1, 1);
+    assert_string_equal(text, "0-0");
+    free(text);
+}
+
+TEST(a_share_is_the_workers_own_columns_of_the_partition)
+{
+    static uint8_t x[N * PIXELS], y[N];
+    struct partition p;
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 3, 2, "iid"); /* blocks {0,1} {0,2} {1,2}: worker 1 holds blocks 0 and 2 */
+    assert_ok(share_make(&s, &d, &e));
+    assert_ok(partition_init(&p, y, N, (size_t)3 * BATCH, s.settings.seed, false, &e));
+    {
+        struct tensor_file f;
+        const struct tensor_view *images, *labels;
+
+        open_share(&f, &s.shares[1]);
+        images = tensor_file_find(&f, "images");
+        labels = tensor_file_find(&f, "labels");
+        assert_int_equal(images->shape[0], p.n_rows);
+        assert_int_equal(images->shape[1], 2 * BATCH);
+        assert_int_equal(images->shape[2], PIXELS);
+        assert_string_equal(tensor_file_meta(&f, "columns"), "0-3,8-11");
+        assert_string_equal(tensor_file_meta(&f, "n_cols"), "12");
+        for (size_t row = 0; row < p.n_rows; row++)
+            for (size_t k = 0; k < 2 * BATCH; k++) {
+                size_t col = k < BATCH ? k : k + BATCH;
+                size_t sample = p.sample[row * p.n_cols + col];
+                size_t at = row * 2 * BATCH + k;
+
+                assert_int_equal(((const uint8_t *)images->data)[at * PIXELS + PIXELS - 1], sample);
+                assert_int_equal(((const uint8_t *)labels->data)[at], y[sample]);
+            }
+        tensor_file_close(&f);
+    }
+    partition_clear(&p);
+    end(&s);
+}
+
+TEST(holders_of_the_same_blocks_get_the_same_blob)
+{
+    static uint8_t x[N * PIXELS], y[N];
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 4, 2, "dup");
+    assert_ok(share_make(&s, &d, &e));
+    assert_string_equal(s.shares[0].hex, s.shares[1].hex);
+    assert_string_not_equal(s.shares[1].hex, s.shares[2].hex);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(s.facts, "data"), "n_blocks")), 2);
+    end(&s);
+}
+
+TEST(too_few_samples_are_refused)
+{
+    static uint8_t x[N * PIXELS], y[N];
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 30, 1, "iid");
+    assert_true(share_make(&s, &d, &e) < 0);
+    json_decref(s.facts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_ranges_and_neighbours_one_range),
+        cmocka_unit_test(a_share_is_the_workers_own_columns_of_the_partition),
+        cmocka_unit_test(holders_of_the_same_blocks_get_the_same_blob),
+        cmocka_unit_test(too_few_samples_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

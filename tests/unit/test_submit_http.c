@@ -1,0 +1,301 @@
+/* The HTTP client against servers that mean no good: each is a child process that answers one connection. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "submit/http.h"
+#include "tests/unit/unit.h"
+
+struct server {
+    pid_t pid;
+    int port;
+};
+
+static struct err e;
+
+static void put(int fd, const char *text)
+{
+    if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
+        _exit(0);
+}
+
+static void read_request(int fd)
+{
+    char text[4096];
+    size_t n = 0;
+    ssize_t k;
+
+    while (n < sizeof text - 1 && (k = read(fd, text + n, sizeof text - 1 - n)) > 0) {
+        n += (size_t)k;
+        text[n] = '\0';
+        if (strstr(text, "\r\n\r\n"))
+            return;
+    }
+}
+
+static struct server serve(void (*answer)(int fd))
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    struct server server;
+
+    assert_int_equal(bind(s, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(s, 4), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
+    server.port = ntohs(a.sin_port);
+    server.pid = fork();
+    if (server.pid == 0) {
+        int fd = accept(s, NULL, NULL);
+
+        alarm(20);
+        read_request(fd);
+        answer(fd);
+        _exit(0);
+    }
+    close(s);
+    return server;
+}
+
+static void stop(const struct server *s)
+{
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+}
+
+static struct http_request ask(int port, double timeout_s)
+{
+    struct http_request r = {
+        .method = "GET", .who = "agent x", .max_reply = 1000, .timeout_s = timeout_s, .is_local = true};
+
+    snprintf(r.url, sizeof r.url, "http://127.0.0.1:%d/v1/agent", port);
+    return r;
+}
+
+/* One GET; the answer stays in *r until http_clear. */
+static void get(struct http **h, struct http_request *r, void (*answer)(int fd), double timeout_s)
+{
+    struct server s = serve(answer);
+
+    *h = http_new(&e);
+    *r = ask(s.port, timeout_s);
+    http_run(*h, r);
+    stop(&s);
+}
+
+static void end(struct http *h, struct http_request *r)
+{
+    http_clear(h, r);
+    http_free(h);
+}
+
+static void say_ok(int fd)
+{
+    put(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+}
+
+static void say_without_end(int fd)
+{
+    put(fd, "HTTP/1.1 200 OK\r\n\r\n");
+    for (;;)
+        put(fd, "0123456789012345678901234567890123456789");
+}
+
+static void head_without_end(int fd)
+{
+    put(fd, "HTTP/1.1 200 OK\r\n");
+    for (;;)
+        put(fd, "X-More: 0123456789012345678901234567890123456789\r\n");
+}
+
+static void continue_without_end(int fd)
+{
+    for (;;)
+        put(fd, "HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n");
+}
+
+static void redirect(int fd)
+{
+    put(fd, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/elsewhere\r\nContent-Length: 0\r\n\r\n");
+}
+
+static void say_nothing(int fd)
+{
+    (void)fd;
+    pause();
+}
+
+static void drip(int fd)
+{
+    put(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n");
+    for (;;) {
+        put(fd, "x");
+        usleep(50000);
+    }
+}
+
+static void speak_something_else(int fd)
+{
+    put(fd, "SSH-2.0-OpenSSH_9.2\r\n");
+}
+
+static void close_at_once(int fd)
+{
+    close(fd);
+}
+
+static void say_packed(int fd)
+{
+    put(fd, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8bxx");
+}
+
+TEST(an_answer_is_read)
+{
+    struct http_request r;
+    struct http *h;
+
+    get(&h, &r, say_ok, 5);
+    assert_int_equal(r.err.code, 0);
+    assert_int_equal(r.status, 200);
+    assert_string_equal(r.reply, "ok");
+    end(h, &r);
+}
+
+TEST(an_answer_without_end_is_cut_at_its_limit)
+{
+    struct http_request r;
+    struct http *h;
+
+    get(&h, &r, say_without_end, 5);
+    assert_int_equal(r.err.code, ERR_PROTOCOL);
+    assert_true(r.reply_len <= 1000);
+    end(h, &r);
+}
+
+TEST(headers_and_hints_without_end_are_cut)
+{
+    struct http_request r;
+    struct http *h;
+
+    get(&h, &r, head_without_end, 5);
+    assert_true(r.err.code < 0);
+    end(h, &r);
+    get(&h, &r, continue_without_end, 5);
+    assert_true(r.err.code < 0);
+    end(h, &r);
+}
+
+TEST(a_redirection_is_not_followed)
+{
+    struct http_request r;
+    struct http *h;
+
+    get(&h, &r, redirect, 5);
+    assert_int_equal(r.err.code, 0);
+    assert_int_equal(r.status, 302);
+    end(h, &r);
+}
+
+TEST(silence_and_dripping_end_with_the_time_limit)
+{
+    double start = clock_now();
+    struct http_request r;
+    struct http *h;
+
+    get(&h, &r, say_nothing, 0.3);
+    assert_int_equal(r.err.code, ERR_UNREACHABLE);
+    end(h, &r);
+    get(&h, &r, drip, 0.3);
+    assert_int_equal(r.err.code, ERR_UNREACHABLE);
+    assert_int_equal(strncmp(r.err.text, "agent x does not answer (", 25), 0);
+    end(h, &r);
+    assert_true(clock_now() - start < 5);
+}
+
+TEST(what_is_no_http_is_said_to_be_none)
+{
+    struct http_request r;
+    struct http *h;
+
+    get(&h, &r, speak_something_else, 5);
+    assert_true(r.err.code == ERR_PROTOCOL || r.err.code == ERR_UNREACHABLE);
+    end(h, &r);
+    get(&h, &r, close_at_once, 5);
+    assert_int_equal(r.err.code, ERR_UNREACHABLE);
+    end(h, &r);
+}
+
+TEST(nothing_is_unpacked)
+{
+    struct http_request r;
+    struct http *h;
+
+    get(&h, &r, say_packed, 5);
+    assert_int_equal(r.reply_len, 4);
+    assert_memory_equal(r.reply, "\x1f\x8bxx", 4);
+    end(h, &r);
+}
+
+TEST(nobody_there_is_said_with_the_systems_words)
+{
+    struct server s = serve(say_ok);
+    struct http_request r = ask(s.port, 5);
+    struct http *h = http_new(&e);
+
+    stop(&s);
+    http_run(h, &r);
+    assert_int_equal(r.err.code, ERR_UNREACHABLE);
+    assert_string_equal(r.err.text, "agent x does not answer (Connection refused)");
+    end(h, &r);
+}
+
+static void say_lines(int fd)
+{
+    put(fd, "HTTP/1.1 200 OK\r\n\r\none\n\ntw");
+    put(fd, "o\n");
+    for (int i = 0; i < HTTP_LINE / 64 + 2; i++)
+        put(fd, "0123456789012345678901234567890123456789012345678901234567890123");
+    put(fd, "\nthree\nhalf");
+}
+
+static void collect_line(void *arg, const char *line, size_t len)
+{
+    assert_int_equal(strlen(line), len);
+    strcat(arg, line);
+    strcat(arg, "|");
+}
+
+TEST(lines_come_whole_and_too_long_ones_not_at_all)
+{
+    struct server s = serve(say_lines);
+    char lines[256] = "";
+    struct http_request r = ask(s.port, 0);
+    struct http *h = http_new(&e);
+
+    r.on_line = collect_line;
+    r.arg = lines;
+    http_run(h, &r);
+    stop(&s);
+    assert_string_equal(lines, "one|two|three|");
+    end(h, &r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_is_read),
+        cmocka_unit_test(an_answer_without_end_is_cut_at_its_limit),
+        cmocka_unit_test(headers_and_hints_without_end_are_cut),
+        cmocka_unit_test(a_redirection_is_not_followed),
+        cmocka_unit_test(silence_and_dripping_end_with_the_time_limit),
+        cmocka_unit_test(what_is_no_http_is_said_to_be_none),
+        cmocka_unit_test(nothing_is_unpacked),
+        cmocka_unit_test(nobody_there_is_said_with_the_systems_words),
+        cmocka_unit_test(lines_come_whole_and_too_long_ones_not_at_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+#include "submit/options.h"
+
+#include "tests/unit/unit.h"
+
+static int parse(struct options *o, unsigned verb, struct err *e, const char *const *words)
+{
+    char *argv[16];
+    int argc = 0;
+
+    for (; words[argc]; argc++)
+        argv[argc] = (char *)(uintptr_t)words[argc];
+    return options_parse(o, verb, argc, argv, e);
+}
+
+#define PARSE(...) parse(&o, FOR_SUBMIT, &e, (const char *const[]){__VA_ARGS__, NULL})
+
+static struct options o;
+static struct err e;
+
+TEST(underscore_and_hyphen_are_the_same)
+{
+    assert_ok(PARSE("--node_count", "2", "--batch-size=32", "--learn_rate", "0.5", "--non_iid"));
+    assert_int_equal(o.settings.node_count, 2);
+    assert_int_equal(o.settings.batch_size, 32);
+    assert_true(o.settings.learn_rate == 0.5);
+    assert_true(o.settings.non_iid);
+    assert_ok(PARSE("--node-count", "3", "--local_steps", "7"));
+    assert_int_equal(o.settings.node_count, 3);
+    assert_int_equal(o.settings.local_steps, 7);
+}
+
+TEST(short_options_take_their_value_attached_or_apart)
+{
+    assert_ok(PARSE("-n2", "-b", "16", "-qvv", "-C", "fedavg", "-c", "plain", "-I", "784"));
+    assert_int_equal(o.settings.node_count, 2);
+    assert_int_equal(o.settings.batch_size, 16);
+    assert_string_equal(o.codec, "plain");
+    assert_true(o.quiet);
+    assert_int_equal(o.verbose, 2);
+}
+
+TEST(the_ancestors_spellings_mean_ours)
+{
+    assert_ok(PARSE("--psgd", "asgd", "--block_assignment", "dpa", "--retrieve_data", "--optimizer",
+                    "parallel_sgd"));
+    assert_string_equal(o.settings.sync, "asgd");
+    assert_string_equal(o.settings.block_assignment, "dup");
+    assert_true(o.retrieve);
+    assert_ok(PARSE("--parallel_sgd", "ssgd"));
+    assert_string_equal(o.settings.sync, "ssgd");
+}
+
+TEST(adam_has_its_own_default_learning_rate)
+{
+    assert_ok(PARSE("--gradient-descent", "adam"));
+    assert_true(o.settings.learn_rate == 0.001);
+    assert_ok(PARSE("--learn_rate", "0.05", "--gradient-descent", "adam"));
+    assert_true(o.settings.learn_rate == 0.05);
+    assert_ok(PARSE("--epochs", "1"));
+    assert_true(o.settings.learn_rate == 0.05);
+}
+
+TEST(long_options_are_not_abbreviated)
+{
+    assert_int_equal(PARSE("--node", "2"), ERR_USAGE);
+    assert_non_null(strstr(e.hint, "--node_count"));
+    assert_int_equal(PARSE("--epoch", "2"), ERR_USAGE);
+    assert_non_null(strstr(e.hint, "--epochs"));
+}
+
+TEST(a_wrong_word_is_refused_with_the_nearest_one)
+{
+    assert_int_equal(PARSE("--node_cuont", "2"), ERR_USAGE);
+    assert_non_null(strstr(e.hint, "--node_count"));
+    assert_int_equal(PARSE("--optimizer", "adam"), ERR_USAGE);
+    assert_non_null(strstr(e.hint, "--gradient-descent adam"));
+    assert_int_equal(PARSE("--psgd", "bsgd"), ERR_USAGE);
+    assert_says("ssgd|asgd");
+}
+
+TEST(numbers_are_whole_and_in_range)
+{
+    static const char *const wrong[] = {"",     "x",   "2x", "1.5", "0",   "-1",
+                                        "4097", "1e2", " 2", "nan", "inf", "0x2"};
+
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        assert_int_equal(PARSE("--node_count", wrong[i]), ERR_USAGE);
+        assert_says("--node_count");
+    }
+    assert_int_equal(PARSE("--learn_rate", "0"), ERR_USAGE);
+    assert_int_equal(PARSE("--learn_rate", "nan"), ERR_USAGE);
+    assert_ok(PARSE("--seed", "9007199254740992"));
+    assert_true(o.settings.seed == UINT64_C(1) << 53);
+}
+
+TEST(a_value_is_there_when_one_is_needed_and_only_then)
+{
+    assert_int_equal(PARSE("--epochs"), ERR_USAGE);
+    assert_says("needs a value");
+    assert_int_equal(PARSE("-E"), ERR_USAGE);
+    assert_int_equal(PARSE("--json=1"), ERR_USAGE);
+    assert_says("takes no value");
+    assert_int_equal(PARSE("--codec", ""), ERR_USAGE);
+}
+
+TEST(a_verb_takes_its_own_options_only)
+{
+    static const char *const follow[] = {"-f", "--node", "-2", "j-abcdef", NULL};
+
+    assert_int_equal(PARSE("--follow"), ERR_USAGE);
+    assert_ok(parse(&o, FOR_LOGS, &e, follow));
+    assert_true(o.follow && o.has_node);
+    assert_int_equal(o.node, -2);
+    assert_int_equal(o.n_operands, 1);
+    assert_string_equal(o.operands[0], "j-abcdef");
+    assert_ok(PARSE("--", "--codec"));
+    assert_string_equal(o.operands[0], "--codec");
+}
+
+TEST(run_json_gets_every_option_of_a_job)
+{
+    json_t *all;
+
+    assert_ok(PARSE("--seed", "5"));
+    all = options_json(&o);
+    assert_string_equal(json_string_value(json_object_get(all, "seed")), "5");
+    assert_string_equal(json_string_value(json_object_get(all, "codec")), "plain");
+    assert_true(json_object_size(all) > 30);
+    json_decref(all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(underscore_and_hyphen_are_the_same),
+        cmocka_unit_test(short_options_take_their_value_attached_or_apart),
+        cmocka_unit_test(the_ancestors_spellings_mean_ours),
+        cmocka_unit_test(adam_has_its_own_default_learning_rate),
+        cmocka_unit_test(long_options_are_not_abbreviated),
+        cmocka_unit_test(a_wrong_word_is_refused_with_the_nearest_one),
+        cmocka_unit_test(numbers_are_whole_and_in_range),
+        cmocka_unit_test(a_value_is_there_when_one_is_needed_and_only_then),
+        cmocka_unit_test(a_verb_takes_its_own_options_only),
+        cmocka_unit_test(run_json_gets_every_option_of_a_job),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

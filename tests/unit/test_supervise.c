@@ -1,0 +1,204 @@
+#include "agent/supervise.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/agent_fixture.h"
+#include "tests/unit/unit.h"
+
+struct scene {
+    const char *folder;
+    char exe[128];
+    struct runner_plan plan;
+    struct runner runner;
+};
+
+/* A runner that is this shell script. */
+static void scene_open(struct scene *s, const char *script)
+{
+    struct err e;
+    char text[512];
+
+    *s = (struct scene){.folder = unit_folder()};
+    snprintf(s->exe, sizeof s->exe, "%s/job_runner", s->folder);
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
+    assert_ok(file_write(s->exe, text, strlen(text), 0700, &e));
+    s->plan = (struct runner_plan){
+        .exe = s->exe, .run_dir = s->folder, .data_fd = socket(AF_INET, SOCK_STREAM, 0)};
+    assert_ok(runner_fork(&s->runner, &s->plan, &e));
+}
+
+static void wait_for_end(const struct runner *r)
+{
+    struct pollfd p = {.fd = r->pidfd, .events = POLLIN};
+
+    assert_int_equal(poll(&p, 1, 10000), 1);
+}
+
+static void scene_close(struct scene *s)
+{
+    runner_clear(&s->runner);
+    close(s->plan.data_fd);
+    unit_remove(s->folder);
+}
+
+TEST(how_a_runner_ended_is_said_in_words)
+{
+    static const struct {
+        const char *script, *words;
+    } cases[] = {
+        {"exit 0", "job_runner exited with status 0"},
+        {"exit 7", "job_runner exited with status 7"},
+        {"kill -SEGV $$", "job_runner was killed by signal 11 (Segmentation fault)"},
+        {"kill -KILL $$", "job_runner was killed by signal 9 (Killed)"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct scene s;
+        struct err e;
+        char how[128];
+
+        scene_open(&s, cases[i].script);
+        assert_ok(runner_go(&s.runner, s.exe, &e));
+        wait_for_end(&s.runner);
+        runner_reap(&s.runner, how, sizeof how);
+        assert_string_equal(how, cases[i].words);
+        assert_int_equal(s.runner.pid, 0);
+        scene_close(&s);
+    }
+}
+
+TEST(a_runner_that_cannot_be_executed_is_an_error_with_the_reason)
+{
+    struct scene s;
+    struct err e;
+
+    scene_open(&s, "exit 0");
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, (char[64]){0}, 64);
+    assert_int_equal(unlink(s.exe), 0);
+    assert_ok(runner_fork(&s.runner, &s.plan, &e));
+    assert_int_equal(runner_go(&s.runner, s.exe, &e), ERR_IO);
+    assert_says("No such file or directory");
+    s.plan.run_dir = "/nowhere";
+    assert_ok(runner_fork(&s.runner, &s.plan, &e));
+    assert_int_equal(runner_go(&s.runner, s.exe, &e), ERR_IO);
+    scene_close(&s);
+}
+
+TEST(before_the_word_go_a_runner_does_nothing_and_ends_with_its_agent)
+{
+    struct scene s;
+    char how[128], path[128];
+
+    scene_open(&s, "touch started");
+    assert_int_equal(kill(s.runner.pid, 0), 0);
+    runner_reap(&s.runner, how, sizeof how); /* closes the gate, as the end of the agent does */
+    assert_true(strstr(how, "exited with status 0") || strstr(how, "killed by signal 9"));
+    snprintf(path, sizeof path, "%s/started", s.folder);
+    assert_int_not_equal(access(path, F_OK), 0);
+    scene_close(&s);
+}
+
+TEST(the_whole_group_is_signalled_and_what_is_left_of_it_killed)
+{
+    struct scene s;
+    struct err e;
+    char how[128], path[128], *text;
+    size_t len;
+    int child;
+
+    scene_open(&s, "(trap '' TERM; echo $$ >x; sleep 100) & echo $! >child; wait");
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    snprintf(path, sizeof path, "%s/child", s.folder);
+    while (file_read(&text, &len, path, 64, &e) < 0)
+        usleep(1000);
+    while (len < 2) {
+        free(text);
+        usleep(1000);
+        assert_ok(file_read(&text, &len, path, 64, &e));
+    }
+    child = atoi(text);
+    free(text);
+    assert_true(process_is_running(child));
+    runner_signal(&s.runner, SIGTERM);
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, how, sizeof how);
+    for (int i = 0; i < 500 && process_is_running(child); i++)
+        usleep(10000);
+    assert_false(process_is_running(child));
+    scene_close(&s);
+}
+
+TEST(lines_reach_the_runner_up_to_a_mebibyte_without_waiting)
+{
+    static char line[700 << 10];
+    struct scene s;
+    struct err e;
+    char how[128];
+
+    memset(line, 'x', sizeof line);
+    line[sizeof line - 1] = '\n';
+    scene_open(&s, "read -r first <&3; [ ${#first} -gt 600000 ] && exit 5");
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    assert_ok(runner_tell(&s.runner, line, sizeof line, &e));
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, how, sizeof how);
+    assert_string_equal(how, "job_runner exited with status 5");
+    scene_close(&s);
+}
+
+TEST(a_process_is_adopted_by_pid_and_start_time_together)
+{
+    struct scene s;
+    struct runner other;
+    struct err e;
+    char how[128];
+
+    scene_open(&s, "sleep 100");
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    assert_int_equal(runner_adopt(&other, s.runner.pid, s.runner.start_ticks + 1, &e), ERR_NOT_FOUND);
+    assert_ok(runner_adopt(&other, s.runner.pid, s.runner.start_ticks, &e));
+    runner_signal(&other, SIGKILL);
+    wait_for_end(&other);
+    runner_reap(&other, how, sizeof how);
+    assert_non_null(strstr(how, "how is not known"));
+    assert_int_equal(runner_adopt(&other, s.runner.pid, s.runner.start_ticks, &e),
+                     ERR_NOT_FOUND); /* a zombie */
+    runner_reap(&s.runner, how, sizeof how);
+    scene_close(&s);
+}
+
+TEST(a_name_with_parentheses_does_not_hide_the_start_time)
+{
+    uint64_t before, after;
+    FILE *comm = fopen("/proc/self/comm", "r+");
+
+    assert_true(process_start_ticks(&before, getpid()));
+    assert_non_null(comm);
+    fputs(") S 1 (", comm);
+    fclose(comm);
+    assert_true(process_start_ticks(&after, getpid()));
+    assert_true(before == after);
+    assert_false(process_start_ticks(&after, 1 << 29));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(how_a_runner_ended_is_said_in_words),
+        cmocka_unit_test(a_runner_that_cannot_be_executed_is_an_error_with_the_reason),
+        cmocka_unit_test(before_the_word_go_a_runner_does_nothing_and_ends_with_its_agent),
+        cmocka_unit_test(the_whole_group_is_signalled_and_what_is_left_of_it_killed),
+        cmocka_unit_test(lines_reach_the_runner_up_to_a_mebibyte_without_waiting),
+        cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time_together),
+        cmocka_unit_test(a_name_with_parentheses_does_not_hide_the_start_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+#include "agent/tail.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+struct heard {
+    size_t n, n_last;
+    char last[RUNNER_LINE_MAX + 1];
+    uint64_t sum; /* over all bytes and lengths, in order */
+};
+
+static void hear(void *arg, const char *text, size_t len)
+{
+    struct heard *h = arg;
+
+    h->n++;
+    h->n_last = len;
+    memcpy(h->last, text, len);
+    h->last[len] = '\0';
+    for (size_t i = 0; i < len; i++)
+        h->sum = h->sum * 31 + (unsigned char)text[i];
+    h->sum = h->sum * 31 + len;
+}
+
+struct scene {
+    const char *folder;
+    int writer;
+    struct tail tail;
+    struct heard heard;
+};
+
+static void scene_open(struct scene *s)
+{
+    char path[128];
+    struct err e;
+
+    *s = (struct scene){.folder = unit_folder()};
+    snprintf(path, sizeof path, "%s/events.jsonl", s->folder);
+    s->writer = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    assert_ok(tail_open(&s->tail, open(path, O_RDONLY), &e));
+}
+
+static void scene_close(struct scene *s)
+{
+    tail_close(&s->tail);
+    tail_close(&s->tail);
+    close(s->writer);
+    unit_remove(s->folder);
+}
+
+static void say(struct scene *s, const char *bytes, size_t len)
+{
+    assert_int_equal(write(s->writer, bytes, len), len);
+}
+
+TEST(a_line_is_given_out_when_it_is_complete_however_it_comes)
+{
+    static const char text[] = "one\n\ntwo {\"x\":1}\nthree\n";
+    uint64_t want = 0;
+
+    for (size_t step = 1; step < sizeof text; step++) {
+        struct scene s;
+
+        scene_open(&s);
+        for (size_t at = 0; at < sizeof text - 1; at += step) {
+            say(&s, text + at, at + step < sizeof text - 1 ? step : sizeof text - 1 - at);
+            assert_false(tail_read(&s.tail, hear, &s.heard));
+        }
+        assert_int_equal(s.heard.n, 4);
+        assert_string_equal(s.heard.last, "three");
+        if (step == 1)
+            want = s.heard.sum;
+        assert_true(s.heard.sum == want);
+        scene_close(&s);
+    }
+}
+
+TEST(lines_up_to_4_kib_are_taken_and_longer_ones_dropped_whole)
+{
+    static char line[3 * RUNNER_LINE_MAX];
+
+    memset(line, 'x', sizeof line);
+    for (size_t len = RUNNER_LINE_MAX - 1; len <= RUNNER_LINE_MAX + 1; len++) {
+        struct scene s;
+
+        scene_open(&s);
+        say(&s, line, len);
+        tail_read(&s.tail, hear, &s.heard);
+        say(&s, "\nshort\n", 7);
+        tail_read(&s.tail, hear, &s.heard);
+        assert_int_equal(s.heard.n, len <= RUNNER_LINE_MAX ? 2 : 1);
+        assert_int_equal(s.tail.n_dropped, len <= RUNNER_LINE_MAX ? 0 : 1);
+        assert_string_equal(s.heard.last, "short");
+        say(&s, line, sizeof line);
+        tail_read(&s.tail, hear, &s.heard);
+        say(&s, line, sizeof line);
+        say(&s, "\nend\n", 5);
+        tail_read(&s.tail, hear, &s.heard);
+        assert_string_equal(s.heard.last, "end");
+        scene_close(&s);
+    }
+}
+
+TEST(one_turn_reads_a_bounded_piece_and_says_that_there_is_more)
+{
+    static char block[64 << 10];
+    struct scene s;
+    int turns = 1;
+
+    scene_open(&s);
+    memset(block, '\n', sizeof block);
+    for (int i = 0; i < 16; i++)
+        say(&s, block, sizeof block);
+    while (tail_read(&s.tail, hear, &s.heard))
+        turns++;
+    assert_int_equal(s.heard.n, 16 * sizeof block);
+    assert_int_equal(turns, 1 + 16 * sizeof block / TAIL_TURN_BYTES);
+    scene_close(&s);
+}
+
+TEST(growth_wakes_the_loop_and_reading_puts_it_to_sleep)
+{
+    struct scene s;
+    struct pollfd p;
+
+    scene_open(&s);
+    p = (struct pollfd){.fd = s.tail.inotify_fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 0), 0);
+    say(&s, "x\n", 2);
+    assert_int_equal(poll(&p, 1, 1000), 1);
+    tail_read(&s.tail, hear, &s.heard);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_given_out_when_it_is_complete_however_it_comes),
+        cmocka_unit_test(lines_up_to_4_kib_are_taken_and_longer_ones_dropped_whole),
+        cmocka_unit_test(one_turn_reads_a_bounded_piece_and_says_that_there_is_more),
+        cmocka_unit_test(growth_wakes_the_loop_and_reading_puts_it_to_sleep),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

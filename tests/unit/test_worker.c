@@ -1,0 +1,133 @@
+#include "shared/worker.h"
+
+#include "shared/json.h"
+#include "tests/unit/unit.h"
+
+static int parse(struct worker_list *w, const char *text, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (json_parse(&doc, text, strlen(text), "worker.json", e) < 0)
+        return e->code;
+    rc = worker_list_parse(w, doc, "worker.json", e);
+    json_decref(doc);
+    return rc;
+}
+
+TEST(workers_are_numbered_up_and_servers_down)
+{
+    struct worker_list w;
+    struct err e;
+
+    assert_ok(parse(&w, "{\"PS\": [\"p:1\", \"q\"], \"Worker\": [\"a\", \"B:7\"]}", &e));
+    assert_int_equal(w.n_workers, 2);
+    assert_int_equal(w.n_servers, 2);
+    assert_string_equal(w.nodes[0].address, "a:15387");
+    assert_string_equal(w.nodes[1].address, "b:7");
+    assert_int_equal(w.nodes[1].node, 1);
+    assert_int_equal(w.nodes[2].node, -2);
+    assert_string_equal(w.nodes[2].address, "p:1");
+    assert_int_equal(w.nodes[3].node, -3);
+    worker_list_clear(&w);
+}
+
+TEST(the_older_form_gives_the_same_list)
+{
+    struct worker_list w;
+    struct err e;
+
+    assert_ok(parse(&w, "[[\"PS\", \"p\"], [\"Worker\", \"a\"], [\"Worker\", \"b\"]]", &e));
+    assert_int_equal(w.n_workers, 2);
+    assert_string_equal(w.nodes[1].address, "b:15387");
+    assert_int_equal(w.nodes[2].node, -2);
+    assert_string_equal(w.nodes[2].address, "p:15387");
+    worker_list_clear(&w);
+}
+
+TEST(addresses_are_read_in_all_their_forms)
+{
+    static const struct {
+        const char *text, *host;
+        int port;
+    } good[] = {{"localhost", "localhost", 15387},
+                {"10.0.0.1:1", "10.0.0.1", 1},
+                {"[::1]", "::1", 15387},
+                {"[fe80::2]:65535", "fe80::2", 65535},
+                {"GPU1.lab:15400", "gpu1.lab", 15400}};
+    static const char *const bad[] = {"",    ":1",  "a:",  "a:0",      "a:65536", "a:1x", "::1",  "[::1",
+                                      "[x]", "a b", "a/b", "http://a", "[::1]x",  "a:-1", "a: 1", "\xff"};
+    char host[64];
+    struct err e;
+    int port;
+
+    for (size_t i = 0; i < N_OF(good); i++) {
+        assert_ok(address_parse(host, sizeof host, &port, good[i].text, &e));
+        assert_string_equal(host, good[i].host);
+        assert_int_equal(port, good[i].port);
+    }
+    for (size_t i = 0; i < N_OF(bad); i++)
+        assert_int_equal(address_parse(host, sizeof host, &port, bad[i], &e), ERR_CONFIG);
+    assert_int_equal(address_parse(host, 4, &port, "toolong", &e), ERR_CONFIG);
+}
+
+TEST(a_wrong_list_is_refused_with_the_place)
+{
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"{", "worker.json:1:"},
+        {"{\"Worker\": []}", "no worker"},
+        {"{\"PS\": \"a\"}", "/Worker: missing"},
+        {"{\"Wroker\": [\"a\"]}", "did you mean \"Worker\"?"},
+        {"{\"Worker\": [1]}", "/Worker/0: not a string"},
+        {"{\"Worker\": [\"a\", \"A:15387\"]}", "/Worker/1: a:15387 is there already, as node 0"},
+        {"{\"Worker\": [\"a\"], \"PS\": \"a\"}", "/PS: a:15387 is there already"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"b\": {}}}", "/nodes/b: neither a Worker nor a PS"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"tokenfile\": \"x\"}}}", "did you mean \"token_file\"?"},
+        {"[[\"Work\", \"a\"]]", "/0: not [\"PS\""},
+        {"[\"a\"]", "/0: not [\"PS\""},
+        {"[[]]", "/0: not ["},
+    };
+    struct worker_list w = {0};
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        assert_int_equal(parse(&w, wrong[i].text, &e), ERR_CONFIG);
+        assert_says(wrong[i].says);
+        assert_null(w.nodes);
+    }
+}
+
+TEST(a_token_file_lies_beside_the_list_that_names_it)
+{
+    const char *text = "{\"Worker\": [\"a\", \"b\"], \"nodes\": {\"a\": {\"token_file\": \"t\"}, "
+                       "\"b:15387\": {\"token_file\": \"/etc/t\"}}}";
+    const char *folder = unit_folder();
+    char path[128], token[128];
+    struct worker_list w;
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/worker.json", folder);
+    snprintf(token, sizeof token, "%s/t", folder);
+    assert_ok(file_write(path, text, strlen(text), 0600, &e));
+    assert_ok(worker_list_read(&w, path, &e));
+    assert_string_equal(w.nodes[0].token_file, token);
+    assert_string_equal(w.nodes[1].token_file, "/etc/t");
+    worker_list_clear(&w);
+    unit_remove(folder);
+    assert_int_equal(worker_list_read(&w, path, &e), ERR_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(workers_are_numbered_up_and_servers_down),
+        cmocka_unit_test(the_older_form_gives_the_same_list),
+        cmocka_unit_test(addresses_are_read_in_all_their_forms),
+        cmocka_unit_test(a_wrong_list_is_refused_with_the_place),
+        cmocka_unit_test(a_token_file_lies_beside_the_list_that_names_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
