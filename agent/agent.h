@@ -1,5 +1,5 @@
-/* agent -- what the daemon holds: its options, its folder, and the jobs with everything that belongs to them.
- */
+/* agent -- what the daemon holds: its options, its folder, and the jobs with everything that belongs to
+ them. */
 #ifndef PSGD_AGENT_H
 #define PSGD_AGENT_H
 

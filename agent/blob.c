@@ -94,8 +94,8 @@ int blob_add(struct blob_upload *u, const void *bytes, size_t len)
         return u->err.code;
     sha256_add(u->sum, bytes, len);
     u->bytes += len;
-    /* Starts the disk early, so that the sync at the end, which everybody waits for, has little left to do.
-     */
+    /* Starts the disk early, so that the sync at the end, which everybody waits for, has little left to
+     do. */
     if (u->bytes - u->synced >= SYNC_EVERY_BYTES) {
         sync_file_range(u->fd, (off_t)u->synced, (off_t)(u->bytes - u->synced), SYNC_FILE_RANGE_WRITE);
         u->synced = u->bytes;

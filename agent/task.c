@@ -185,8 +185,8 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     }
     if (journal_append(&t->journal, ev, !is_mass, e) < 0) {
         log_line(LOG_LEVEL_ERROR, "agent", before.spec.id, "journal: %s", e->text);
-        /* An end is an end, on a full disk too; after a restart the job is found without one and ended again.
-         */
+        /* An end is an end, on a full disk too; after a restart the job is found without one and ended
+         again. */
         if (ev->kind != EVENT_END) {
             json_decref(t->job.nodes);
             t->job = before;

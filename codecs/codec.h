@@ -1,8 +1,9 @@
-/* codec -- the contract of a plug-in that decides what a node sends to whom and what it does with what it hears.
+/* codec -- the contract of a plug-in that decides what a node sends to whom and what it does with what it
+ * hears.
  *
- * A codec is arithmetic and state. The host owns time, sockets, threads, files and memory, and runs the same .so
- * in the runner, in tests and in fuzzers. All calls to one codec come from one thread, one at a time, never from
- * inside another. A callback must not block, do I/O or keep globals.
+ * A codec is arithmetic and state. The host owns time, sockets, threads, files and memory, and runs the same
+ * .so in the runner, in tests and in fuzzers. All calls to one codec come from one thread, one at a time,
+ * never from inside another. A callback must not block, do I/O or keep globals.
  *
  * There are two ways to say a rule, and a plug-in takes exactly one:
  *   round   the rule is "everybody says a word, then everybody merges all words in the same order": the host
@@ -10,11 +11,11 @@
  *   events  anything else: the host says what happened, the codec sends messages and says when to go on.
  *
  * With parameter servers in the job, a vector is split over them in contiguous ranges. A worker then has one
- * codec at work per server, each seeing only its range as params, grads and n_params; a server's codec sees the
- * range it serves. Rules need not know.
+ * codec at work per server, each seeing only its range as params, grads and n_params; a server's codec sees
+ * the range it serves. Rules need not know.
  *
- * A callback returns CODEC_GO (0) or CODEC_WAIT where that is said, or what codec_fail() returned: that ends the
- * node's part in the job with the sentence given. */
+ * A callback returns CODEC_GO (0) or CODEC_WAIT where that is said, or what codec_fail() returned: that ends
+ * the node's part in the job with the sentence given. */
 #ifndef PSGD_CODEC_H
 #define PSGD_CODEC_H
 
@@ -58,7 +59,8 @@ struct codec_host {
     int (*fail)(struct codec *c, const char *fmt, ...);
     /* A line in the node's log. */
     void (*log)(struct codec *c, const char *fmt, ...);
-    /* Events only: an empty message to write into, and queueing it for one node. It may be sent to several. */
+    /* Events only: an empty message to write into, and queueing it for one node. It may be sent to
+       several. */
     struct wire_out *(*message)(struct codec *c);
     int (*send)(struct codec *c, int to);
 };
@@ -66,11 +68,14 @@ struct codec_host {
 #define codec_fail(c, ...) ((c)->host->fail((c), __VA_ARGS__))
 
 /* A word is what one worker says in one round -- or, with per_block, what is said about one block by whoever
- * holds it; words of one block are equal, so the first that comes counts. Words are merged in ascending order of
- * `from` (the worker, or the block), mine among them.
+ * holds it; words of one block are equal, so the first that comes counts. Words are merged in ascending order
+ * of `from` (the worker, or the block), mine among them.
  *
- * Between workers: encode -> every other worker (a block's word: those who do not hold it) -> merge ... -> apply.
- * With servers:    encode -> server: merge ... -> apply -> reply -> every worker whose word was in: adopt. */
+ * Between workers:  encode -> every other worker (a block's word: those who do not hold it)
+ *                   merge, for each word; apply
+ * With servers:     encode -> server
+ *                   merge, for each word; apply; reply -> every worker whose word was in
+ *                   adopt */
 struct codec_round {
     bool before_update; /* exchange grads before the optimizer's update, each step; else params after it, each
                            `local_steps` steps of the job and after the last one */
@@ -84,8 +89,8 @@ struct codec_round {
 };
 
 /* on_grad: the gradient of a step is there, the update is not done. on_step: it is done. Each may return
- * CODEC_WAIT: the node then waits until an on_message returns CODEC_GO. On a server only on_message is called.
- * Any may be NULL. */
+ * CODEC_WAIT: the node then waits until an on_message returns CODEC_GO. On a server only on_message is
+ * called. Any may be NULL. */
 struct codec_events {
     int (*on_grad)(struct codec *c);
     int (*on_step)(struct codec *c);

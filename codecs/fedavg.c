@@ -2,14 +2,14 @@
  *     w <- sum_k (n_k / n) w_k
  *
  * McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017,
- * Algorithm 1, with every client in every round (C = 1). With parameter servers the average is taken there, each
- * server for its range; without, by every worker for itself.
+ * Algorithm 1, with every client in every round (C = 1). With parameter servers the average is taken there,
+ * each server for its range; without, by every worker for itself.
  *
  * In asgd a worker that has not been heard counts as agreeing with what is here already: a server moves its
  * weights by 1 / n_workers towards each word as it comes. The paper knows only synchronous rounds.
  *
- * Cost per round: a worker sends 4 + 4 n_params bytes to each other worker, or once to the servers together, which
- * send 4 n_params bytes back. */
+ * Cost per round: a worker sends 4 + 4 n_params bytes to each other worker, or once to the servers together,
+ * which send 4 n_params bytes back. */
 #include "codec.h"
 
 struct fedavg {

@@ -1,9 +1,9 @@
 /* plain -- everybody tells everybody else the gradient of its blocks, and takes the mean over all blocks:
  *     g <- (1 / n_blocks) sum_b g_b
  *
- * Synchronous data-parallel SGD without a server (Chen et al., "Revisiting Distributed Synchronous SGD", 2016,
- * Algorithm 1 with no backup workers; the mean is taken at every worker). With redundancy r a block comes from r
- * holders and the first word on it counts, so that up to r - 1 slow holders delay nobody.
+ * Synchronous data-parallel SGD without a server (Chen et al., "Revisiting Distributed Synchronous SGD",
+ * 2016, Algorithm 1 with no backup workers; the mean is taken at every worker). With redundancy r a block
+ * comes from r holders and the first word on it counts, so that up to r - 1 slow holders delay nobody.
  *
  * In asgd the mean is over the words that have come, mine among them, however old.
  *

@@ -1,5 +1,6 @@
-/* wire -- how a codec writes and reads its messages. Numbers are little-endian; each lies at a multiple of its
- * own size from the message's start, with zero bytes between where needed, so that a receiver uses them in place.
+/* wire -- how a codec writes and reads its messages. Numbers are little-endian; each lies at a multiple of
+ * its own size from the message's start, with zero bytes between where needed, so that a receiver uses them
+ * in place.
  *
  * Writing past the message's limit and reading past its end change nothing but a flag: write or read all of a
  * message, then ask wire_ok() once. A read that failed gives 0, or NULL for a vector: ask before using it. */

@@ -10,8 +10,9 @@ struct codec_library {
     const struct codec_plugin *plugin;
 };
 
-/* ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or a
- * plug-in that contradicts itself. Runs the object's constructors: only a process that may run its code calls this. */
+/* ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or
+ * a plug-in that contradicts itself. Runs the object's constructors: only a process that may run its code
+ * calls this. */
 int codec_library_open(struct codec_library *l, const char *path, struct err *e);
 void codec_library_close(struct codec_library *l);
 

@@ -35,7 +35,8 @@ struct err {
     char hint[384];
 };
 
-/* Each returns `code` (err_at, err_hint: the code already there), so that `return err_set(...)` reads well. */
+/* Each returns `code` (err_at, err_hint: the code already there), so that `return err_set(...)` reads
+ * well. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* As err_set, and ": " with the words for errno behind it. ENOSPC and ENOMEM choose their own code. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

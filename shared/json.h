@@ -1,6 +1,6 @@
 /* json -- strict reading of JSON documents into structs, and writing back, by one table per struct.
- * Strict: no duplicate keys, no unknown keys (with "did you mean"), types and ranges checked, at most 32 levels.
- * Every sentence begins with the path inside the document: "/peers/1/node: 3.5 is not an integer". */
+ * Strict: no duplicate keys, no unknown keys (with "did you mean"), types and ranges checked, at most 32
+ * levels. Every sentence begins with the path inside the document: "/peers/1/node: 3.5 is not an integer". */
 #ifndef PSGD_JSON_H
 #define PSGD_JSON_H
 
@@ -36,7 +36,8 @@ struct json_field {
 int json_parse(json_t **out, const char *text, size_t len, const char *what, struct err *e);
 int json_read(json_t **out, const char *path, size_t max, struct err *e);
 
-/* Fills the fields that stand in the object; the others keep their values. `at` is the object's path ("" at the top). */
+/* Fills the fields that stand in the object; the others keep their values. `at` is the object's path ("" at
+ * the top). */
 int json_to_struct(void *out, const json_t *object, const struct json_field *fields, const char *at,
                    struct err *e);
 json_t *json_from_struct(const void *in, const struct json_field *fields);

@@ -1,9 +1,9 @@
-/* record -- the CSV files of a job. One table per file says each column's name, unit, type and place in the row's
- * struct; header, writer and docs come from it. Later versions only append columns.
+/* record -- the CSV files of a job. One table per file says each column's name, unit, type and place in the
+ * row's struct; header, writer and docs come from it. Later versions only append columns.
  *
- * A row is one write(2) to a file opened O_APPEND: what was written survives the death of the process. RFC 4180,
- * LF, '.' in numbers, floats as %.9g (they read back to the same float32), a missing value is empty, a number that
- * is none is `nan` or `inf`. */
+ * A row is one write(2) to a file opened O_APPEND: what was written survives the death of the process. RFC
+ * 4180, LF, '.' in numbers, floats as %.9g (they read back to the same float32), a missing value is empty, a
+ * number that is none is `nan` or `inf`. */
 #ifndef PSGD_RECORD_H
 #define PSGD_RECORD_H
 
@@ -64,7 +64,8 @@ struct record_file {
 
 /* Makes the file, which must not exist, and writes the header. `path` must outlive it. */
 int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e);
-/* Writes n rows of `size` bytes each with one write: whole rows or an error (ERR_NOSPACE: the disk is full). */
+/* Writes n rows of `size` bytes each with one write: whole rows or an error (ERR_NOSPACE: the disk is
+ * full). */
 int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e);
 int record_sync(struct record_file *f, struct err *e);
 void record_close(struct record_file *f);

@@ -341,8 +341,8 @@ static int describe_all(json_t *header, const struct tensor_view **order, size_t
     return 0;
 }
 
-/* The whole file in memory: models and shares are tens of megabytes, and one write keeps file_write() simple.
- */
+/* The whole file in memory: models and shares are tens of megabytes, and one write keeps file_write()
+ simple. */
 static int assemble(unsigned char **out, size_t *len, const json_t *header, const struct tensor_view **order,
                     size_t n, size_t data_len, struct err *e)
 {

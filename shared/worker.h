@@ -1,6 +1,6 @@
 /* worker -- worker.json: the machines a job may use.
- *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...], "nodes": {"host:port": {"token_file": "..."}}}
- *   [["PS", "host"], ["Worker", "host"], ...]                 the older form
+ *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...], "nodes": {"host:port": {"token_file":
+ *   "..."}}} [["PS", "host"], ["Worker", "host"], ...]                 the older form
  * An address is host, host:port or [v6]:port; the default port is 15387. Workers are nodes 0, 1, ...; servers
  * -2, -3, ... in the order of the file. */
 #ifndef PSGD_WORKER_H

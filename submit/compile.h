@@ -4,8 +4,8 @@
 
 #include "shared/err.h"
 
-/* Compiles `source` into `object` with $CC or cc; the compiler's words go to stderr as they are. ERR_CODEC.
- */
+/* Compiles `source` into `object` with $CC or cc; the compiler's words go to stderr as they are.
+ ERR_CODEC. */
 int compile_codec(const char *source, const char *object, const char *exe_dir, struct err *e);
 
 #endif

@@ -11,7 +11,8 @@ struct event_log {
     size_t n, room;
 };
 
-/* Takes the lines of one node's events. What is no JSON object is left out, and without memory so is the rest. */
+/* Takes the lines of one node's events. What is no JSON object is left out, and without memory so is the
+ * rest. */
 void event_log_add(struct event_log *l, int node, const char *text, size_t len);
 int event_log_write(struct event_log *l, int fd, struct err *e);
 void event_log_clear(struct event_log *l);

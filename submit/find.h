@@ -17,8 +17,8 @@ struct codec_file {
  * nearest match. */
 int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e);
 
-/* A word with a slash or ending in .json is a path; another one is NAME.json beside this program. ERR_CONFIG.
- */
+/* A word with a slash or ending in .json is a path; another one is NAME.json beside this program.
+ ERR_CONFIG. */
 int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e);
 
 #endif

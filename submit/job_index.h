@@ -10,8 +10,8 @@
 json_t *job_index_json(const struct submission *s);
 
 int job_index_save(const struct submission *s, struct err *e);
-/* Fills an initialised submission. `id` may be the beginning of one, or NULL for the latest. ERR_NOT_FOUND.
- */
+/* Fills an initialised submission. `id` may be the beginning of one, or NULL for the latest.
+ ERR_NOT_FOUND. */
 int job_index_load(struct submission *s, const char *id, struct err *e);
 void job_index_forget(const char *id);
 

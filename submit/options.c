@@ -31,8 +31,8 @@ struct option {
 #define GIVEN(m) .given = offsetof(struct options, m)
 #define SET(m)   AT(settings.m)
 
-/* The ancestor's names stay valid; what is new is spelt with '-', which makes no difference when it is typed.
- */
+/* The ancestor's names stay valid; what is new is spelt with '-', which makes no difference when it is
+ typed. */
 static const struct option table[] = {
     {"node_count", "n", INT, SET(node_count), FOR_SUBMIT, JOB, "N", "workers of the job", .min = 1,
      .max = NODES_MAX},

@@ -72,8 +72,8 @@ static int by_ratio(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All nodes, least advanced first; servers, which make no steps, behind. Returns how many workers there are.
- */
+/* All nodes, least advanced first; servers, which make no steps, behind. Returns how many workers there
+ are. */
 static size_t sort_nodes(const struct node **order, const struct submission *s)
 {
     size_t n = 0;

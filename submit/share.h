@@ -10,8 +10,8 @@
 /* Fills s->shares, s->test and facts "data". ERR_CONFIG: fewer samples than one global batch, ... */
 int share_make(struct submission *s, const struct dataset *d, struct err *e);
 
-/* "0-63,128-191" for ascending block numbers; neighbours become one range. The caller frees; NULL: no memory.
- */
+/* "0-63,128-191" for ascending block numbers; neighbours become one range. The caller frees; NULL: no
+ memory. */
 char *share_columns(const int *blocks, int n, int batch_size);
 
 #endif

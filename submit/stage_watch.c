@@ -24,8 +24,8 @@ struct watch {
 };
 
 /* Its agent does not answer: from now on it is called again and again, for a while. A stream that merely
- * broke is first opened again without a word; the sentence for people is that of the call which fails then.
- */
+ * broke is first opened again without a word; the sentence for people is that of the call which fails
+ then. */
 static void fall_silent(struct submission *s, struct node *n, const struct err *why, bool is_told)
 {
     char until[TEXT_AMOUNT];

@@ -1,5 +1,5 @@
-/* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared between
- * exchange.c (the host) and round.c (how a round rule runs on it). */
+/* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
+ * between exchange.c (the host) and round.c (how a round rule runs on it). */
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H
 
@@ -48,7 +48,8 @@ struct channel {
 
 /* Sends `b` to one node as this channel's message and accounts for it. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
-/* Accounts for a message in the round that uses it, not the one it happened to come in: figures must repeat. */
+/* Accounts for a message in the round that uses it, not the one it happened to come in: figures must
+ * repeat. */
 void channel_received(struct channel *ch, int from, const struct mesh_buf *b);
 /* Has `encode` write a message into a fresh buffer. NULL: it failed, and the error stands in the exchange. */
 struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),

@@ -1,8 +1,9 @@
-/* exchange -- the codec's host on one node: makes the codecs at work (one, or one per parameter server), calls them
- * as codecs/codec.h promises, carries their messages over the mesh, and counts and times all of it.
+/* exchange -- the codec's host on one node: makes the codecs at work (one, or one per parameter server),
+ * calls them as codecs/codec.h promises, carries their messages over the mesh, and counts and times all of
+ * it.
  *
- * It never waits: a call returns CODEC_WAIT, and the caller feeds it mesh events until it says CODEC_GO. So the
- * runner, a test and a fuzzer can each bring their own idea of time. */
+ * It never waits: a call returns CODEC_WAIT, and the caller feeds it mesh events until it says CODEC_GO. So
+ * the runner, a test and a fuzzer can each bring their own idea of time. */
 #ifndef PSGD_EXCHANGE_H
 #define PSGD_EXCHANGE_H
 
@@ -57,8 +58,8 @@ int exchange_on_block(struct exchange *x, int block, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
 int exchange_on_step(struct exchange *x, struct err *e);
 
-/* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more). ERR_LOST: a node
- * that the rule cannot do without has gone. */
+/* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more).
+ * ERR_LOST: a node that the rule cannot do without has gone. */
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
 /* What is waited for, for people: "the word of node 1 for round 12". */
 void exchange_waits_for(const struct exchange *x, char *out, size_t size);

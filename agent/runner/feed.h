@@ -1,5 +1,6 @@
-/* feed -- a worker's share of the data set, cut into the batches of its blocks in the order that the job's seed
- * gives (shared/partition.h). Samples stay bytes in the mapped file; a batch becomes floats as it is gathered. */
+/* feed -- a worker's share of the data set, cut into the batches of its blocks in the order that the job's
+ * seed gives (shared/partition.h). Samples stay bytes in the mapped file; a batch becomes floats as it is
+ * gathered. */
 #ifndef PSGD_FEED_H
 #define PSGD_FEED_H
 
@@ -22,7 +23,8 @@ struct feed {
     uint32_t *order; /* (n_cols, n_rows): from which row a column takes its sample in a step of this epoch */
 };
 
-/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels are outside the model's classes. */
+/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels are outside the model's
+ * classes. */
 int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node,
               size_t batch, int n_in, int n_classes, uint64_t seed, struct err *e);
 void feed_close(struct feed *f);

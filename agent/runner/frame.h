@@ -33,7 +33,8 @@ struct frame {
 
 uint64_t frame_job(const char *job_id);
 void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f);
-/* ERR_PROTOCOL: not our magic, another version (both named), a wrong checksum, or a field that must be zero. */
+/* ERR_PROTOCOL: not our magic, another version (both named), a wrong checksum, or a field that must be
+ * zero. */
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e);
 
 #endif

@@ -5,12 +5,12 @@
  *   - messages of one sender to one receiver arrive whole, once, in the order sent, or the peer is lost;
  *   - mesh_send never blocks; it refuses beyond MESH_QUEUE_MAX messages waiting for one peer (ERR_REFUSED);
  *   - waiting happens in mesh_poll and nowhere else, and only until its deadline;
- *   - a peer that goes without a word is reported once, as MESH_LOST with the reason; one that says good-bye, as
- *     MESH_LEFT. Nothing comes from it afterwards, and messages to it are dropped;
+ *   - a peer that goes without a word is reported once, as MESH_LOST with the reason; one that says good-bye,
+ *   as MESH_LEFT. Nothing comes from it afterwards, and messages to it are dropped;
  *   - no length, index or address from a peer is believed before it is compared with what this node knows.
  *
- * One thread. A message's payload is a mesh_buf: counted references, taken from a pool, so that one encoded word
- * goes to many peers without copies and rounds allocate nothing once the pool has grown. */
+ * One thread. A message's payload is a mesh_buf: counted references, taken from a pool, so that one encoded
+ * word goes to many peers without copies and rounds allocate nothing once the pool has grown. */
 #ifndef PSGD_MESH_H
 #define PSGD_MESH_H
 

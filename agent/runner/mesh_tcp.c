@@ -309,8 +309,9 @@ static void tcp_free(struct tcp *t)
     free(t);
 }
 
-/* A socket closed with unread bytes resets the connection, and the reset can overtake what is under way to the
- * peer. So after the good-bye this end reads on until each peer has closed, which it does on hearing it. */
+/* A socket closed with unread bytes resets the connection, and the reset can overtake what is under way to
+ * the peer. So after the good-bye this end reads on until each peer has closed, which it does on hearing
+ * it. */
 static void tcp_close(struct mesh *m, double deadline)
 {
     struct tcp *t = (struct tcp *)m;
@@ -365,7 +366,8 @@ static int finish_link(struct opening *o, struct tcp_link *l, struct err *e)
     return 0;
 }
 
-/* With all places taken the oldest stranger goes: a peer needs its place for a moment only, a scanner holds on. */
+/* With all places taken the oldest stranger goes: a peer needs its place for a moment only, a scanner holds
+ * on. */
 static void accept_stranger(struct opening *o)
 {
     int fd = accept4(o->cfg->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -381,8 +383,8 @@ static void accept_stranger(struct opening *o)
     tcp_link_accepted(place, o->cfg, fd);
 }
 
-/* One link's socket is ready. A stranger that does not know the handshake is dropped and forgotten; a peer that
- * this node connected to and that fails ends the opening. */
+/* One link's socket is ready. A stranger that does not know the handshake is dropped and forgotten; a peer
+ * that this node connected to and that fails ends the opening. */
 static int advance(struct opening *o, size_t i, struct err *e)
 {
     struct tcp_link *l = &o->links[i];

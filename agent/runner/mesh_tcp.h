@@ -29,8 +29,9 @@ struct mesh_tcp_config {
     const volatile int *interrupted; /* set by a signal handler: give up with ERR_CANCELLED */
 };
 
-/* Connects to the peers that come earlier in the order 0, 1, ..., -2, -3, ..., and accepts the later ones. Returns when every link stands and
- * both ends have shown that they hold the key. ERR_LOST, ERR_AUTH, ERR_PROTOCOL, ERR_TIMEOUT name the peer. */
+/* Connects to the peers that come earlier in the order 0, 1, ..., -2, -3, ..., and accepts the later ones.
+ * Returns when every link stands and both ends have shown that they hold the key. ERR_LOST, ERR_AUTH,
+ * ERR_PROTOCOL, ERR_TIMEOUT name the peer. */
 int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e);
 
 #endif

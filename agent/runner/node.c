@@ -259,8 +259,8 @@ int node_finish(struct node *n, struct err *e)
     return 0;
 }
 
-/* The mesh and what the exchange holds of it are left to the end of the process: closing them properly would tell the peers that all
- * is well. */
+/* The mesh and what the exchange holds of it are left to the end of the process: closing them properly would
+ * tell the peers that all is well. */
 void node_clear(struct node *n)
 {
     record_close(&n->train);

@@ -1,5 +1,6 @@
-/* node -- one node of a job: everything it works with, from its packages to its records, in the order of its life:
- * node_prepare (packages are loaded: ready), node_connect (doCommit), node_train or node_serve, node_finish. */
+/* node -- one node of a job: everything it works with, from its packages to its records, in the order of its
+ * life: node_prepare (packages are loaded: ready), node_connect (doCommit), node_train or node_serve,
+ * node_finish. */
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
 

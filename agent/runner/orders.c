@@ -42,7 +42,8 @@ static int grow(struct orders *o, struct err *e)
     return 0;
 }
 
-/* Reads up to a line feed, byte by byte off the pipe: two lines in a runner's life, and none may be read ahead. */
+/* Reads up to a line feed, byte by byte off the pipe: two lines in a runner's life, and none may be read
+ * ahead. */
 static int read_line(struct orders *o, const volatile int *interrupted, json_t **out, struct err *e)
 {
     o->len = 0;

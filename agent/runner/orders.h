@@ -1,4 +1,5 @@
-/* orders -- what the agent tells its runner over the control pipe (docs/protocol.md §2): first the job, then start. */
+/* orders -- what the agent tells its runner over the control pipe (docs/protocol.md §2): first the job, then
+ * start. */
 #ifndef PSGD_ORDERS_H
 #define PSGD_ORDERS_H
 
@@ -32,7 +33,8 @@ struct orders {
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
 
-/* Each waits for its line. ERR_LOST: the agent closed the pipe. ERR_CANCELLED: a signal asked to stop. ERR_PROTOCOL. */
+/* Each waits for its line. ERR_LOST: the agent closed the pipe. ERR_CANCELLED: a signal asked to stop.
+ * ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
 int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted,
                       struct err *e);

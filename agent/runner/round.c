@@ -6,9 +6,9 @@
  *   server, ssgd            merge every worker's word in order, apply, reply to all
  *   server, asgd            merge one word as it comes, apply, reply to its sender
  *
- * In ssgd a node can be one round ahead of another, never two: its next round needs my word of this one. Redundant
- * blocks loosen that: those who need nothing from a slow node run ahead of it until its inboxes are nearly full; it
- * then takes nothing more from them, and they wait. */
+ * In ssgd a node can be one round ahead of another, never two: its next round needs my word of this one.
+ * Redundant blocks loosen that: those who need nothing from a slow node run ahead of it until its inboxes are
+ * nearly full; it then takes nothing more from them, and they wait. */
 #include <stdio.h>
 #include <stdlib.h>
 

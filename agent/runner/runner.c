@@ -1,5 +1,5 @@
-/* job_runner -- one node of one job. The agent starts it with the control pipe on fd 3 and the listening data socket on
- * fd 4 in the job's working folder (docs/protocol.md §2); nobody types it. */
+/* job_runner -- one node of one job. The agent starts it with the control pipe on fd 3 and the listening data
+ * socket on fd 4 in the job's working folder (docs/protocol.md §2); nobody types it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

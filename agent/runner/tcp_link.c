@@ -29,7 +29,8 @@ const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg, int nod
     return NULL;
 }
 
-/* A peer that vanishes without a word is to be noticed within 10 s, busy or idle. No message waits for another. */
+/* A peer that vanishes without a word is to be noticed within 10 s, busy or idle. No message waits for
+ * another. */
 static void tune(int fd)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;

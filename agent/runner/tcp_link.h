@@ -1,4 +1,5 @@
-/* tcp_link -- one pair's connection before it carries messages: made, tuned, and each end sure of the other. */
+/* tcp_link -- one pair's connection before it carries messages: made, tuned, and each end sure of the
+ * other. */
 #ifndef PSGD_TCP_LINK_H
 #define PSGD_TCP_LINK_H
 
@@ -30,8 +31,8 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, cons
                      struct err *e);
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, int fd);
 
-/* Goes on as far as it can without waiting; call when the socket is ready. Returns 0, also while unfinished: look
- * at state. For an accepted link, `node` is the peer once the hello is in. */
+/* Goes on as far as it can without waiting; call when the socket is ready. Returns 0, also while unfinished:
+ * look at state. For an accepted link, `node` is the peer once the hello is in. */
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e);
 
 const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg,

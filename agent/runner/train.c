@@ -1,5 +1,5 @@
-/* train -- a worker's part: step by step, a batch of each of its blocks, forward, backward, what the codec does
- * with the gradient, the update, what the codec does with the weights; after each epoch the test set. */
+/* train -- a worker's part: step by step, a batch of each of its blocks, forward, backward, what the codec
+ * does with the gradient, the update, what the codec does with the weights; after each epoch the test set. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -166,7 +166,8 @@ ready_by_hand() {
     "$SUBMIT" -q --workers second.json --codec dummy --node_count 1 --epochs 100000 --record-every 1000 --detach -o other
     "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
     local pid=$!
-    sleep 0.7
+    within 5 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[1]}/v1/status | jq '.queued | length') -eq 1 ]"
+    sleep 0.3 # its streams of events are open
     kill -9 $pid
     "$SUBMIT" cancel -q "$(api 1 GET '/v1/jobs?state=running' | jq -r '.jobs[0].id')"
     within 2 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"

@@ -1,4 +1,5 @@
-/* Any text as worker.json. What is taken has normalised addresses, each once, and nodes numbered without gaps. */
+/* Any text as worker.json. What is taken has normalised addresses, each once, and nodes numbered without
+ * gaps. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,8 +26,8 @@ TEST(sgd_goes_against_the_gradient)
 }
 
 /* Worked out from Algorithm 1 in double precision, lr = 0.1. First step: m^ = g, v^ = g^2, so w falls by
- * 0.1 * 0.1 / (0.1 + 1e-8). Second: m = -0.011, m^ = -0.011 / 0.19, v = 4.999e-5, v^ = 4.999e-5 / 0.001999.
- */
+ * 0.1 * 0.1 / (0.1 + 1e-8). Second: m = -0.011, m^ = -0.011 / 0.19, v = 4.999e-5, v^ = 4.999e-5 /
+ 0.001999. */
 TEST(adam_goes_through_the_papers_iterates)
 {
     static const float grads[] = {0.1f, -0.2f, 0, 3};
