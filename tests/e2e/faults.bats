@@ -126,7 +126,7 @@ ready_by_hand() {
     grep -q 'NodeLost' log
     [ -s out/records/train.csv ]
     # Its runner was left alone; without its peer it ends by itself.
-    within 5 bash -c "! pgrep -f '^$BUILD/job_runner' | xargs -r -I{} readlink /proc/{}/cwd | grep -q '$T/'"
+    within 5 bash -c "! pgrep -x job_runner | xargs -r -I{} readlink /proc/{}/cwd | grep -q '$T/'"
     start_agent 1
     serves_the_next_job
 }

@@ -20,7 +20,7 @@ teardown() {
     stop_agents
     # What a test started must be gone with its agents.
     local left
-    left=$(pgrep -f "^$BUILD/job_runner" -a | while read -r pid _; do
+    left=$(pgrep -x job_runner | while read -r pid; do
         case $(readlink "/proc/$pid/cwd") in "$T"/*) echo "$pid" ;; esac
     done)
     if [ -n "$left" ]; then

@@ -34,6 +34,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 }
 
 @test "files that README and the docs point at exist" {
+    # shellcheck disable=SC2016
     for doc in README.md docs/architecture.md CONTRIBUTING.md; do
         for link in $(grep -o '](\([^)#]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
             [ -e "$ROOT/$(dirname "$doc")/$link" ]

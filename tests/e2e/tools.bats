@@ -1,0 +1,43 @@
+#!/usr/bin/env bats
+# The short versions of the long runs, and the tools that watch over the source.
+load lib
+
+plain_build_only() {
+    case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
+}
+
+@test "every fuzz target runs its corpus and 10,000 mutations without a finding" {
+    plain_build_only
+    command -v clang >/dev/null || skip "clang is not installed"
+    run make -s -C "$ROOT" fuzz FUZZ_RUNS=10000
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^ok ' <<<"$output")" -eq "$(find "$ROOT/tests/fuzz" -name 'fuzz_*.c' | wc -l)" ]
+}
+
+@test "a complete job under valgrind: no error and no leak" {
+    plain_build_only
+    command -v valgrind >/dev/null || skip "valgrind is not installed"
+    run env BUILD="$BUILD" "$ROOT/tests/valgrind.sh"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"are clean"* ]]
+}
+
+@test "the whole source compiles with clang, too" {
+    plain_build_only
+    command -v clang >/dev/null || skip "clang is not installed"
+    run make -s -C "$ROOT" CC=clang BUILD="$T/clang" all tests
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "the source is formatted, and every script is clean" {
+    cd "$ROOT"
+    [ -d .git ] || skip "not a git checkout"
+    if command -v clang-format >/dev/null; then make -s format-check; fi
+    if command -v shellcheck >/dev/null; then
+        shellcheck setup.sh .ci/run submit/demo.sh tests/run tests/check-layers tests/valgrind.sh tests/fuzz/run
+        shellcheck -s bash -e SC2034 tests/e2e/*.bats tests/e2e/lib.bash
+    fi
+}
