@@ -1,0 +1,65 @@
+#!/usr/bin/env bats
+# Agents on different machines: network namespaces, a bridge between them, and a cable that can be pulled.
+load lib
+
+# Two namespaces behind one bridge; this one reaches both. Names carry the test's pid, so that two runs do not meet.
+make_network() {
+    NS=psgd$$
+    if ! ip netns add "${NS}x" 2>/dev/null; then skip "network namespaces need root and iproute2"; fi
+    ip netns del "${NS}x"
+    NET=10.$((RANDOM % 100 + 100)).$((RANDOM % 250)) # a network of the test's own
+    BRIDGE=pb$$
+    ip link add "$BRIDGE" type bridge
+    ip addr add "$NET.1/24" dev "$BRIDGE"
+    ip link set "$BRIDGE" up
+    local n
+    for n in 0 1; do
+        ip netns add "$NS$n"
+        ip link add "pv$n-$$" type veth peer name cable netns "$NS$n"
+        ip link set "pv$n-$$" master "$BRIDGE" up
+        ip -n "$NS$n" addr add "$NET.$((n + 2))/24" dev cable
+        ip -n "$NS$n" link set cable up
+        ip -n "$NS$n" link set lo up
+    done
+}
+
+drop_network() {
+    [ -n "${BRIDGE:-}" ] || return 0
+    local n
+    for n in 0 1; do ip netns del "$NS$n" 2>/dev/null; done
+    ip link del "$BRIDGE" 2>/dev/null
+    return 0
+}
+
+teardown() {
+    stop_agents
+    drop_network
+    cd / && rm -rf "$T"
+}
+
+@test "agents on two machines train, and one that falls silent is noticed within 10 s" {
+    make_network
+    head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >token
+    chmod 600 token
+    for n in 0 1; do
+        ip netns exec "$NS$n" "$BUILD/agent" --bind "$NET.$((n + 2))" --port 15387 --dir "$T/agent$n" --token-file token \
+            --insecure-no-tls 2>"agent$n.log" 3>&- &
+        AGENTS[n]=$!
+    done
+    for n in 2 3; do within 5 curl -sf -o /dev/null "http://$NET.$n:15387/healthz"; done
+    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
+    # No token goes over an open network unasked.
+    run "$SUBMIT" --token-file token --codec plain --node_count 2 -o no
+    [ "$status" -eq 7 ]
+    "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 1 -o one
+    "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 100000 --record-every 1000 -o two 2>log 3>&- &
+    local pid=$! s=0
+    within 10 bash -c "[ \$(curl -s -H 'Authorization: Bearer $(cat token)' http://$NET.2:15387/v1/status |
+        jq '.running[0].progress.step // 0') -ge 50 ]"
+    ip -n "${NS}1" link set cable down
+    within 10 grep -q 'node(0): failed, NodeLost: node 1 is lost' log
+    wait $pid || s=$? # its agent has a while to come back and tell how the node ended
+    [ $s -eq 1 ]
+    grep -q 'node 1 is lost: Connection timed out' agent0.log
+    grep -q 'node 0 is lost: Connection timed out' agent1.log
+}
