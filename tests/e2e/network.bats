@@ -5,7 +5,10 @@ load lib
 # Two namespaces behind one bridge; this one reaches both. Names carry the test's pid, so that two runs do not meet.
 make_network() {
     NS=psgd$$
-    if ! ip netns add "${NS}x" 2>/dev/null; then skip "network namespaces need root and iproute2"; fi
+    if ! { ip netns add "${NS}x" && ip netns exec "${NS}x" true; } 2>/dev/null; then
+        ip netns del "${NS}x" 2>/dev/null
+        skip "network namespaces need root, iproute2 and the right to mount"
+    fi
     ip netns del "${NS}x"
     NET=10.$((RANDOM % 100 + 100)).$((RANDOM % 250)) # a network of the test's own
     BRIDGE=pb$$
