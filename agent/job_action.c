@@ -233,8 +233,13 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
 
     if (t->job.state != JOB_READY)
         return err_set(e, ERR_CONFLICT, "%s is %s, not ready", t->job.spec.id, job_state_name(t->job.state));
-    if (runner_tell(&t->runner, line, strlen(line), e) < 0)
+    if (runner_tell(&t->runner, line, strlen(line), e) == ERR_NOT_FOUND)
         return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
+    if (e->code < 0) { /* maybe half of it was taken: no runner may go on with that */
+        err_at(e, "start");
+        job_stop(t, "Internal", e->text, 0);
+        return e->code;
+    }
     event_init(&ev, NOTE_START);
     snprintf(ev.digest, sizeof ev.digest, "%s", digest);
     ev.nodes = nodes;

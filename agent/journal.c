@@ -31,34 +31,45 @@ static int count_event(struct journal *j, off_t at, struct err *e)
     return 0;
 }
 
-/* Hands every good line over; returns where the last one ends, or less than 0 without memory. */
+static int replay_line(struct journal *j, struct event *ev, const char *line, size_t len, off_t at,
+                       journal_replay *replay, void *arg, struct err *e)
+{
+    bool is_event;
+    int rc = 0;
+
+    if (event_parse_line(ev, line, len, false, e) < 0)
+        return e->code;
+    is_event = ev->kind < NOTE_RESERVE;
+    if (is_event && ev->seq != j->n_events + 1)
+        rc = err_set(e, ERR_CONFIG, "event %llu after %llu", (unsigned long long)ev->seq,
+                     (unsigned long long)j->n_events);
+    else
+        rc = replay(arg, ev, e);
+    event_clear(ev);
+    return rc < 0 ? rc : is_event ? count_event(j, at, e) : 0;
+}
+
+/* Hands every whole line over; returns where the last one ends. ERR_CONFIG: one is bad, ERR_NOMEM. */
 static off_t replay_lines(struct journal *j, const char *text, size_t len, journal_replay *replay, void *arg,
                           struct err *e)
 {
     struct event *ev = malloc(sizeof *ev);
+    const char *lf;
     size_t at = 0;
+    size_t n_lines = 0;
 
     if (!ev)
         return err_set(e, ERR_NOMEM, "no memory to read a journal");
-    while (at < len) {
-        const char *line = text + at;
-        const char *lf = memchr(line, '\n', len - at);
-        bool is_event;
-        struct err why;
+    while (at < len && (lf = memchr(text + at, '\n', len - at)) != NULL) {
+        size_t n = (size_t)(lf - text) - at;
 
-        if (!lf || event_parse_line(ev, line, (size_t)(lf - line), false, &why) < 0)
-            break;
-        is_event = ev->kind < NOTE_RESERVE;
-        if ((is_event && ev->seq != j->n_events + 1) || replay(arg, ev, &why) < 0) {
-            event_clear(ev);
-            break;
-        }
-        event_clear(ev);
-        if (is_event && count_event(j, (off_t)at, e) < 0) {
+        n_lines++;
+        if (replay_line(j, ev, text + at, n, (off_t)at, replay, arg, e) < 0) {
+            e->code = e->code == ERR_NOMEM ? ERR_NOMEM : ERR_CONFIG;
             free(ev);
-            return e->code;
+            return err_at(e, "line %zu", n_lines);
         }
-        at += (size_t)(lf - line) + 1;
+        at += n + 1;
     }
     free(ev);
     return (off_t)at;

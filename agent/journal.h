@@ -1,5 +1,6 @@
 /* journal -- the append-only log of one job, one JSON object a line: events that everybody may read, and the
- * agent's own notes between them. What a crash leaves of it is a prefix: journal_open cuts off a torn end. */
+ * agent's own notes between them. What a crash leaves of it is a prefix: journal_open cuts off a torn end, which
+ * is what follows the last line feed, and nothing else. */
 #ifndef PSGD_JOURNAL_H
 #define PSGD_JOURNAL_H
 
@@ -22,11 +23,11 @@ struct journal {
     size_t n_marks, marks_size;
 };
 
-/* Called for each line at journal_open; less than 0 refuses it, and the journal ends before it. */
+/* Called for each line at journal_open; less than 0 refuses it, and with it the journal. */
 typedef int journal_replay(void *arg, const struct event *ev, struct err *e);
 
-/* Opens (makes) the file. ERR_IO, ERR_NOMEM; a torn or refused end is no error, it is cut off and *cut says
- * how many bytes that were. */
+/* Opens (makes) the file. A torn end is no error, it is cut off and *cut says how many bytes that were.
+ * ERR_CONFIG: a whole line is bad or refused, and the file is left as it is; ERR_IO, ERR_NOMEM. */
 int journal_open(struct journal *j, const char *path, journal_replay *replay, void *arg, off_t *cut,
                  struct err *e);
 void journal_close(struct journal *j);

@@ -18,6 +18,9 @@
 
 enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, RUNNER_MAX_FILES = 1024, CONTROL_PIPE_BYTES = 1 << 20 };
 
+/* What a codec that logs in a loop can fill of the disk with one file. */
+static const rlim_t runner_max_file_bytes = (rlim_t)4 << 30;
+
 extern char **environ;
 
 bool process_start_ticks(uint64_t *out, pid_t pid)
@@ -95,6 +98,7 @@ static bool open_standard_files(const char *run_dir)
 static void become_runner(const struct runner_plan *plan, int control, int gate, char **env)
 {
     struct rlimit no_core = {0, 0}, files = {RUNNER_MAX_FILES, RUNNER_MAX_FILES};
+    struct rlimit file_size = {runner_max_file_bytes, runner_max_file_bytes};
     int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
     int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);
     char *argv[] = {(char *)(uintptr_t) "job_runner", NULL};
@@ -116,7 +120,7 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
     if (close_range(GATE_FD + 1, ~0u, 0) < 0)
         goto fail;
     if (setrlimit(RLIMIT_CORE, &no_core) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        setrlimit(RLIMIT_FSIZE, &file_size) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         goto fail;
     /* No word from the agent: it is gone, and nobody knows this process. */
     if (read(GATE_FD, &go, 1) != 1)
@@ -222,6 +226,8 @@ int runner_tell(struct runner *r, const char *line, size_t len, struct err *e)
     if (r->control_fd < 0)
         return err_set(e, ERR_INTERNAL, "the pipe to job_runner is closed");
     n = write(r->control_fd, line, len);
+    if (n < 0 && errno == EPIPE)
+        return err_set(e, ERR_NOT_FOUND, "job_runner has just ended");
     if (n < 0)
         return err_errno(e, ERR_IO, "the pipe to job_runner");
     if ((size_t)n != len)

@@ -96,6 +96,19 @@ static int journal_path(char *out, size_t size, const struct task *t, struct err
     return file_join(out, size, t->dir, "journal.jsonl", e);
 }
 
+/* The history of a job whose journal cannot be read: kept for people, and its folder with it. */
+static int bad_journal_path(char *out, size_t size, const struct task *t, struct err *e)
+{
+    return file_join(out, size, t->dir, "journal.bad", e);
+}
+
+static bool is_set_aside(const struct task *t)
+{
+    char path[PATH_MAX];
+
+    return bad_journal_path(path, sizeof path, t, &(struct err){0}) == 0 && access(path, F_OK) == 0;
+}
+
 static int replay(void *arg, const struct event *ev, struct err *e)
 {
     struct job *j = arg;
@@ -112,6 +125,10 @@ int task_add(struct agent *a, const struct job_spec *spec, struct task **out, st
 
     if (!t)
         return e->code;
+    if (is_set_aside(t)) {
+        task_free(t);
+        return err_set(e, ERR_CONFLICT, "%s: its folder keeps a journal that cannot be read", spec->id);
+    }
     for (size_t i = 0; i < sizeof job_folders / sizeof job_folders[0]; i++) {
         snprintf(path, sizeof path, "%s%s", t->dir, job_folders[i]);
         if (file_mkdirs(path, 0700, e) < 0)
@@ -202,6 +219,18 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     return 0;
 }
 
+/* `e` says what is wrong with it, and after this also where it is now. */
+static void set_aside(const struct task *t, struct err *e)
+{
+    char path[PATH_MAX], bad[PATH_MAX];
+    struct err why;
+
+    if (journal_path(path, sizeof path, t, &why) < 0 || bad_journal_path(bad, sizeof bad, t, &why) < 0)
+        return;
+    if (rename(path, bad) == 0 && sync_folder(t->dir, &why) == 0)
+        err_at(e, "the job is not restored, its history is kept in %s", bad);
+}
+
 static int restore(struct agent *a, const char *id, struct err *e)
 {
     struct task *t = task_new(a, id, e);
@@ -210,9 +239,17 @@ static int restore(struct agent *a, const char *id, struct err *e)
 
     if (!t)
         return e->code;
-    if (journal_path(path, sizeof path, t, e) < 0 ||
-        journal_open(&t->journal, path, replay, &t->job, &cut, e) < 0)
+    if (is_set_aside(t)) {
+        err_set(e, ERR_CONFIG, "journal.bad is there, the job is not restored");
         goto fail;
+    }
+    if (journal_path(path, sizeof path, t, e) < 0)
+        goto fail;
+    if (journal_open(&t->journal, path, replay, &t->job, &cut, e) < 0) {
+        if (e->code == ERR_CONFIG)
+            set_aside(t, e);
+        goto fail;
+    }
     if (cut > 0)
         log_line(LOG_LEVEL_WARN, "agent", id, "journal: %lld bytes of a torn end were cut off",
                  (long long)cut);

@@ -36,6 +36,7 @@ struct codec_host;
 struct codec {
     int node;                 /* worker 0 .. n_workers-1; parameter server -2, -3, ... */
     int n_workers, n_servers; /* n_servers 0: nodes talk to each other */
+    int server;               /* the node that serves this codec's range; 0: nobody does */
     int n_blocks;             /* the global batch is n_blocks blocks (shared/blocks.h) */
     bool is_sync;             /* ssgd: a round has every word. asgd: it has those that have come */
     uint64_t step, n_steps;   /* steps done by this node, and in the whole job */
@@ -62,7 +63,7 @@ struct codec_host {
     /* Events only: an empty message to write into, and queueing it for one node. It may be sent to
        several. */
     struct wire_out *(*message)(struct codec *c);
-    int (*send)(struct codec *c, int to);
+    int (*send)(struct codec *c, int to); /* a worker: to workers, and to the server of this codec's range */
 };
 
 #define codec_fail(c, ...) ((c)->host->fail((c), __VA_ARGS__))

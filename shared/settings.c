@@ -21,6 +21,7 @@ static const struct json_field fields[] = {
     F(sync, JSON_FIELD_TEXT, .words = "ssgd|asgd"),
     F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
+    F(steps_per_epoch, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = NODES_MAX),
     F(block_assignment, JSON_FIELD_TEXT, .words = "iid|dup"),

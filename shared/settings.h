@@ -23,6 +23,7 @@ struct settings {
     char sync[8];          /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
     int local_steps; /* steps between exchanges, for rules that exchange every so often; 0: once per epoch */
     int epochs;
+    int steps_per_epoch;       /* rows of the partition (partition.h); the same for all nodes, servers too */
     int batch_size;            /* of one block; the global batch is batch_size x number of blocks */
     int redundancy;            /* how many workers hold each block */
     char block_assignment[8];  /* "iid": all r-subsets of the workers, "dup": n/r blocks of r holders each */

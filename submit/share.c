@@ -142,7 +142,7 @@ static int make_all(struct submission *s, const struct blocks *b, struct cut *c,
 
 int share_make(struct submission *s, const struct dataset *d, struct err *e)
 {
-    const struct settings *set = &s->settings;
+    struct settings *set = &s->settings;
     struct partition p = {0};
     struct blocks b = {0};
     struct cut c = {
@@ -152,6 +152,7 @@ int share_make(struct submission *s, const struct dataset *d, struct err *e)
     if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
         return e->code;
     rc = partition_init(&p, d->train_y, d->n_train, (size_t)b.n_blocks * c.batch, set->seed, set->non_iid, e);
+    set->steps_per_epoch = (int)p.n_rows;
     if (rc == 0)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)

@@ -31,7 +31,6 @@ static int check_settings(struct submission *s, struct err *e)
     char *line;
     int rc;
 
-    choose_name(&s->settings);
     if (!s->settings.server_codec[0])
         memcpy(s->settings.server_codec, s->settings.codec, sizeof s->settings.codec);
     doc = settings_json(&s->settings);
@@ -71,9 +70,10 @@ static int check_data(struct submission *s, struct err *e)
 int stage_check(struct submission *s, struct err *e)
 {
     memcpy(s->csv_style, s->opt->csv_style, sizeof s->csv_style);
-    if (check_settings(s, e) < 0 || results_prepare(s, e) < 0)
-        return e->code;
-    if (check_data(s, e) < 0)
+    choose_name(&s->settings);
+    if (settings_check(&s->settings, e) < 0)
+        return err_at(e, "settings");
+    if (results_prepare(s, e) < 0 || check_data(s, e) < 0 || check_settings(s, e) < 0)
         return e->code;
     return submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e);
 }

@@ -98,6 +98,8 @@ static int read_codec(struct blob *b, struct codec_facts *f, json_t **doc, const
     if ((file.is_source && compile(&file, object, &t, exe_dir, *doc, e) < 0) ||
         look_at(f, *doc, object, e) < 0 || blob_read(b, object, CODEC_MAX, e) < 0) {
         temp_close(&t);
+        json_decref(*doc);
+        *doc = NULL;
         e->code = e->code == ERR_NOMEM ? ERR_NOMEM : ERR_CODEC;
         return err_at(e, "codec %s", word);
     }

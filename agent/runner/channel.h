@@ -26,7 +26,6 @@ struct round {
     bool has_said;          /* my words of this round are out */
     bool awaits_reply;      /* a worker's, from its server */
     int next;               /* ssgd: the first word not merged yet */
-    uint64_t n_dropped;     /* asgd: words that were overtaken before they were merged */
     double said_at;         /* clock_now */
 };
 
@@ -65,6 +64,7 @@ void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);
 bool channel_has_left(const struct channel *ch, int node);
 void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
+void channel_overtaken(struct channel *ch); /* a word was dropped for a newer one */
 
 int round_open(struct channel *ch); /* CODEC_GO or a code */
 void round_clear(struct channel *ch);

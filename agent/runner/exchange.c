@@ -41,6 +41,11 @@ const struct exchange_config *channel_config(const struct channel *ch)
     return &ch->x->cfg;
 }
 
+void channel_overtaken(struct channel *ch)
+{
+    ch->x->totals.n_overtaken++;
+}
+
 bool channel_has_left(const struct channel *ch, int node)
 {
     return ch->x->has_left[slot_of(ch->x, node)];
@@ -212,7 +217,9 @@ static struct wire_out *host_message(struct codec *c)
 static int host_send(struct codec *c, int to)
 {
     struct channel *ch = (struct channel *)c;
-    struct mesh_head h = {.kind = FRAME_EVENT, .peer = to, .channel = ch->id, .round = c->step};
+    /* A server works on one range: what goes to it is of that range, whoever sends it. */
+    struct mesh_head h = {
+        .kind = FRAME_EVENT, .peer = to, .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id, .round = c->step};
 
     if (!ch->draft)
         return channel_fail(ch, "send() without a message()");
@@ -221,6 +228,8 @@ static int host_send(struct codec *c, int to)
                             ch->limit);
     if (to == c->node || !exchange_talks_to(ch->x, to))
         return channel_fail(ch, "node %d has no link to node %d", c->node, to);
+    if (ch->server && to < 0 && to != ch->server)
+        return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
     ch->draft->len = ch->out.len;
     return channel_send(ch, &h, ch->draft, 0);
 }
@@ -244,12 +253,13 @@ static int channel_open(struct exchange *x, int id)
     ch->codec = (struct codec){.node = cfg->node,
                                .n_workers = cfg->n_workers,
                                .n_servers = cfg->n_servers,
+                               .server = cfg->n_servers > 0 ? -2 - range : 0,
                                .n_blocks = cfg->blocks->n_blocks,
                                .is_sync = cfg->is_sync,
                                .n_steps = cfg->n_steps,
                                .n_params = hi - lo,
                                .params = cfg->params + lo,
-                               .grads = cfg->grads ? cfg->grads + lo : NULL,
+                               .grads = cfg->grads + lo,
                                .host = &host};
     ch->limit = p->message_bytes ? p->message_bytes(&ch->codec) : 64 + 4 * ch->codec.n_params;
     rng_init(&ch->rng, cfg->seed, (uint64_t)(cfg->node + 65536), (uint64_t)range);

@@ -26,7 +26,7 @@ struct exchange_config {
     uint64_t local_steps, n_steps, seed;
     size_t n_params; /* of the whole model */
     float *params;   /* (n_params); on a server too, which works on its range of it */
-    float *grads;    /* (n_params); NULL on a server */
+    float *grads;    /* (n_params); on a server too: a place to merge gradients in */
 };
 
 /* What went between this node and one peer since exchange_round_done() was last true. */
@@ -39,6 +39,8 @@ struct exchange_traffic {
 struct exchange_totals {
     double encode_s, send_s, decode_s;
     uint64_t raw_bytes, sent_bytes, recv_bytes;
+    uint64_t
+        n_overtaken; /* asgd: words that newer ones of the same sender replaced before they were merged */
 };
 
 /* Opens the codecs. ERR_CODEC: the rule cannot do what the job asks, or its open() failed. */

@@ -70,8 +70,8 @@ static inline int mesh_send(struct mesh *m, const struct mesh_head *h, struct me
     return m->ops->send(m, h, b, e);
 }
 
-/* Sends what waits and returns the next event, or MESH_NOTHING at the deadline (clock_now; 0: do not wait) or
- * after a signal. ERR_IO: the mesh itself failed. */
+/* Sends what waits and returns the next event, or MESH_NOTHING at the deadline (clock_now; 0: do not wait),
+ * after a signal, or when a queue has become shorter. ERR_IO: the mesh itself failed. */
 static inline int mesh_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
 {
     return m->ops->poll(m, out, deadline, e);
@@ -89,7 +89,8 @@ static inline void mesh_pause(struct mesh *m, int node, bool on)
     m->ops->pause(m, node, on);
 }
 
-/* Sends what is queued, says good-bye, and frees the mesh; what is unsent at the deadline is lost. */
+/* Sends what is queued, says good-bye, waits until every peer has heard it, and frees the mesh. What is unsent
+ * at the deadline is lost, and a peer that still had words to hear may lose them with it. */
 static inline void mesh_close(struct mesh *m, double deadline)
 {
     m->ops->close(m, deadline);

@@ -16,6 +16,7 @@
 #include "shared/crc32c.h"
 
 enum {
+    LISTEN_EVERY_S = 1,
     STRANGERS_MAX = 64,    /* accepted connections that have not shown the key */
     SEND_AT_ONCE = 1 << 18 /* bytes per call, so that a long message does not keep the other links waiting */
 };
@@ -46,6 +47,8 @@ struct tcp {
     struct peer *peers;
     size_t n_news; /* peers whose end is to be told */
     struct mesh_event *news;
+    double listened_at; /* clock_now when silence was last looked for */
+    const volatile int *interrupted;
 };
 
 static struct peer *peer_find(const struct tcp *t, int node)
@@ -238,37 +241,6 @@ static bool receive(struct tcp *t, struct peer *p, struct mesh_event *out)
     }
 }
 
-static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
-{
-    struct tcp *t = (struct tcp *)m;
-
-    *out = (struct mesh_event){.kind = MESH_NOTHING};
-    for (;;) {
-        double left = deadline - clock_now();
-        struct epoll_event ev;
-        struct peer *p;
-        int n;
-
-        if (t->n_news > 0) {
-            *out = t->news[--t->n_news];
-            return 0;
-        }
-        /* One event a time: the kernel keeps the rest, and hands links out in turn. */
-        n = epoll_wait(t->epoll, &ev, 1, left <= 0 ? 0 : left > 3600 ? 3600000 : (int)(left * 1e3) + 1);
-        if (n < 0 && errno != EINTR)
-            return err_errno(e, ERR_IO, "epoll_wait");
-        if (n < 0 || (n == 0 && left <= 0))
-            return 0;
-        if (n == 0)
-            continue;
-        p = ev.data.ptr;
-        if (ev.events & EPOLLOUT)
-            flush(t, p);
-        if (p->fd >= 0 && ev.events & (EPOLLIN | EPOLLHUP | EPOLLERR) && receive(t, p, out))
-            return 0;
-    }
-}
-
 static size_t tcp_queued(const struct mesh *m)
 {
     const struct tcp *t = (const struct tcp *)m;
@@ -278,6 +250,64 @@ static size_t tcp_queued(const struct mesh *m)
         if (t->peers[i].n_queued > most)
             most = t->peers[i].n_queued;
     return most;
+}
+
+static void drop_silent(struct tcp *t)
+{
+    double now = clock_now();
+
+    if (now - t->listened_at < LISTEN_EVERY_S)
+        return;
+    t->listened_at = now;
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].fd >= 0 && tcp_link_is_silent(t->peers[i].fd))
+            drop(t, &t->peers[i], "Connection timed out");
+}
+
+/* Something can be done about this peer's socket; true: a message is complete. */
+static bool serve(struct tcp *t, struct peer *p, uint32_t events, struct mesh_event *out)
+{
+    if (events & EPOLLOUT)
+        flush(t, p);
+    if (p->fd < 0)
+        return false;
+    if (!p->is_paused)
+        return events & (EPOLLIN | EPOLLHUP | EPOLLERR) && receive(t, p, out);
+    /* Reported though nobody asks: a peer that says good-bye does not close before it is heard. */
+    if (events & (EPOLLHUP | EPOLLERR))
+        drop(t, p, "the connection ended: the process is gone");
+    return false;
+}
+
+static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
+{
+    struct tcp *t = (struct tcp *)m;
+    size_t backlog = tcp_queued(m);
+
+    *out = (struct mesh_event){.kind = MESH_NOTHING};
+    for (;;) {
+        double left = deadline - clock_now();
+        struct epoll_event ev;
+        int n;
+
+        drop_silent(t);
+        if (t->n_news > 0) {
+            *out = t->news[--t->n_news];
+            return 0;
+        }
+        if (tcp_queued(m) < backlog && t->n_news == 0)
+            return 0; /* who waits for room wants to know */
+        /* One event a time: the kernel keeps the rest, and hands links out in turn. */
+        n = epoll_wait(t->epoll, &ev, 1, left <= 0 ? 0 : left > 1 ? 1000 : (int)(left * 1e3) + 1);
+        if (n < 0 && errno != EINTR)
+            return err_errno(e, ERR_IO, "epoll_wait");
+        if (n < 0 || (n == 0 && left <= 0))
+            return 0;
+        if (n == 0)
+            continue;
+        if (serve(t, ev.data.ptr, ev.events, out))
+            return 0;
+    }
 }
 
 static void tcp_pause(struct mesh *m, int node, bool on)
@@ -329,7 +359,7 @@ static void tcp_close(struct mesh *m, double deadline)
                                     .from = t->node,
                                     .to = t->peers[i].node},
                     NULL, &e);
-    while (any_link(t) && clock_now() < deadline && tcp_poll(m, &ev, deadline, &e) == 0)
+    while (any_link(t) && !*t->interrupted && clock_now() < deadline && tcp_poll(m, &ev, deadline, &e) == 0)
         mesh_buf_put(m, ev.buf);
     tcp_free(t);
 }
@@ -413,9 +443,11 @@ static int wait_for_links(struct opening *o, struct err *e)
         for (size_t i = 0; i < o->n_links; i++) {
             struct tcp_link *l = &o->links[i];
 
-            if (i >= cfg->n_peers && l->fd >= 0 && now > l->deadline) {
+            if (l->fd >= 0 && now > l->deadline) {
                 close(l->fd);
                 l->fd = -1;
+                if (i < cfg->n_peers)
+                    return err_set(e, ERR_TIMEOUT, "node %d did not finish the handshake in time", l->node);
             }
             o->fds[i] = (struct pollfd){.fd = l->fd,
                                         .events = l->state == LINK_CONNECTING ? POLLOUT : POLLIN};
@@ -447,6 +479,7 @@ static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
     t->mesh = (struct mesh){.ops = &ops, .limit = cfg->limit};
     t->job = frame_job(cfg->job);
     t->attempt = cfg->attempt;
+    t->interrupted = cfg->interrupted;
     t->node = cfg->node;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     t->n_peers = cfg->n_peers;

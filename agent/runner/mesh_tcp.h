@@ -26,7 +26,8 @@ struct mesh_tcp_config {
     size_t n_peers;
     size_t limit;                    /* bytes of the longest payload */
     double deadline;                 /* until when every link must stand */
-    const volatile int *interrupted; /* set by a signal handler: give up with ERR_CANCELLED */
+    const volatile int *interrupted; /* set by a signal handler: opening gives up with ERR_CANCELLED, closing
+                                        waits for nobody; must outlive the mesh */
 };
 
 /* Connects to the peers that come earlier in the order 0, 1, ..., -2, -3, ..., and accepts the later ones.

@@ -1,5 +1,6 @@
 #include "agent/runner/node.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,6 @@
 enum {
     DOCUMENT_MAX = 1 << 18,
     CONNECT_S = 30,  /* all nodes are ready before any connects: only a dead one takes this long */
-    FAREWELL_S = 10, /* a peer that computes hears the good-bye at its next step */
     EVAL_BATCH = 256 /* samples a forward pass over the test set takes at once */
 };
 
@@ -71,15 +71,18 @@ static int load_model(struct node *n, struct err *e)
         rc = err_at(e, "model");
     if (rc == 0)
         rc = net_new(&n->net, spec, is_worker(n) ? max_batch : 1, e);
-    if (rc == 0) {
+    if (rc == 0)
         net_init(n->net, n->set.seed);
+    if (rc == 0 && is_worker(n))
         rc = optimizer_new(&n->optimizer, n->set.gradient_descent, net_n_params(n->net),
                            (float)n->set.learn_rate, e);
-    }
     if (rc == 0 && is_worker(n) &&
         feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
                   n->job.node, (size_t)n->set.batch_size, spec->n_in, spec->n_out, n->set.seed, e) < 0)
         rc = err_at(e, "data");
+    if (rc == 0 && is_worker(n) && n->feed.n_rows != (size_t)n->set.steps_per_epoch)
+        rc = err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->feed.n_rows,
+                     n->set.steps_per_epoch);
     json_decref(doc);
     free(spec);
     return rc;
@@ -87,7 +90,7 @@ static int load_model(struct node *n, struct err *e)
 
 static int open_exchange(struct node *n, struct err *e)
 {
-    uint64_t rows = n->feed.n_rows;
+    uint64_t rows = (uint64_t)n->set.steps_per_epoch;
 
     return exchange_new(&n->exchange,
                         &(struct exchange_config){
@@ -102,7 +105,7 @@ static int open_exchange(struct node *n, struct err *e)
                             .seed = n->set.seed,
                             .n_params = net_n_params(n->net),
                             .params = net_params(n->net),
-                            .grads = is_worker(n) ? net_grads(n->net) : NULL,
+                            .grads = net_grads(n->net),
                         },
                         e);
 }
@@ -177,7 +180,9 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 {
     struct mesh_event ev;
 
-    if (mesh_poll(n->mesh, &ev, deadline, e) < 0)
+    double slice = clock_now() + 1; /* a signal just before the wait is seen a second later */
+
+    if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
         return e->code;
     *came = ev.kind != MESH_NOTHING;
     if (node_interrupted)
@@ -254,7 +259,8 @@ int node_finish(struct node *n, struct err *e)
         return e->code;
     exchange_free(n->exchange);
     n->exchange = NULL;
-    mesh_close(n->mesh, clock_now() + FAREWELL_S);
+    mesh_close(n->mesh,
+               INFINITY); /* a slow peer hears the good-bye when it is as far; a signal ends the wait */
     n->mesh = NULL;
     return 0;
 }

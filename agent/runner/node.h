@@ -51,8 +51,8 @@ int node_serve(struct node *n, struct err *e); /* a server's */
 int node_finish(struct node *n, struct err *e);
 void node_clear(struct node *n); /* at any point; peers are not told */
 
-/* For train.c and serve.c: feeds one mesh event to the exchange, waiting for it until `deadline`; false in
- * *came when none came. Returns what exchange_on_event does. */
+/* For train.c and serve.c: feeds one mesh event to the exchange, waiting for it until `deadline` or a second;
+ * false in *came when none came. Returns what exchange_on_event does. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
 int node_write_model(struct node *n, const char *name, struct err *e);

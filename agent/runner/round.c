@@ -60,7 +60,7 @@ static void inbox_push(struct channel *ch, int word, struct mesh_buf *b, uint64_
 
     if (in->n == ch->round.depth) { /* only in asgd: the oldest word gives way */
         channel_drop_buf(ch, inbox_pop(ch, in).buf);
-        ch->round.n_dropped++;
+        channel_overtaken(ch);
     }
     in->letters[(in->first + in->n++) % ch->round.depth] = (struct letter){b, round, from};
 }

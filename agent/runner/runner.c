@@ -82,6 +82,7 @@ int main(int argc, char **argv)
     n.report = &report;
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file at its limit is a write that fails, like a full disk */
     orders_open(&orders, ORDERS_FD);
     if (orders_read_job(&orders, &n.job, &e) < 0 || report_open(&report, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);

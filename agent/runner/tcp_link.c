@@ -18,7 +18,7 @@ enum {
     KEEPALIVE_IDLE_S = 3,
     KEEPALIVE_EVERY_S = 2,
     KEEPALIVE_PROBES = 2,
-    USER_TIMEOUT_MS = 8000,
+    SILENCE_MS = 8000,
 };
 
 const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg, int node)
@@ -29,19 +29,31 @@ const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg, int nod
     return NULL;
 }
 
-/* A peer that vanishes without a word is to be noticed within 10 s, busy or idle. No message waits for
- * another. */
+/* A machine that vanishes without a word is to be noticed within 10 s. On an idle connection keep-alive does
+ * it; on a busy one tcp_link_is_silent. No message waits for another. */
 static void tune(int fd)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
-    const unsigned user_timeout = USER_TIMEOUT_MS;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof user_timeout);
+}
+
+/* TCP_USER_TIMEOUT would do the same, but it also ends a connection whose other end is alive and merely does not
+ * read for a while. So this asks the kernel: are bytes on the way that nobody has acknowledged, and has nothing
+ * at all been heard for SILENCE_MS? A peer that does not read still acknowledges what it was sent, and has a
+ * window of zero: then nothing is on the way. */
+bool tcp_link_is_silent(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+
+    memset(&info, 0, sizeof info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked > 0 &&
+           info.tcpi_last_ack_recv > SILENCE_MS && info.tcpi_last_data_recv > SILENCE_MS;
 }
 
 static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,

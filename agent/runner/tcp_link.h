@@ -35,6 +35,9 @@ void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, in
  * look at state. For an accepted link, `node` is the peer once the hello is in. */
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e);
 
+/* Has the machine at the other end of an open link stopped to answer? Ask once a second or so. */
+bool tcp_link_is_silent(int fd);
+
 const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg,
                                       int node); /* NULL: not one of ours */
 

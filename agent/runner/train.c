@@ -1,7 +1,9 @@
 /* train -- a worker's part: step by step, a batch of each of its blocks, forward, backward, what the codec
  * does with the gradient, the update, what the codec does with the weights; after each epoch the test set. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/runner/node.h"
 #include "shared/clock.h"
@@ -31,28 +33,35 @@ static int timed_out(struct node *n, struct err *e)
     return err_hint(e, "Is that node slow or stuck? --round-timeout allows more.");
 }
 
-/* Feeds the exchange until it has what it waits for. Each message renews the time allowed. */
+/* Feeds the exchange until it has what it waits for. A round has its time for each word; an event rule, of which
+ * the host does not know what it waits for, for each message. */
 static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
 {
     struct node *n = w->n;
     double start = clock_now();
     double decoding = exchange_totals(n->exchange)->decode_s;
     double deadline = start + n->set.round_timeout_s;
+    char waiting[128] = "", now[128];
 
     while (rc == CODEC_WAIT) {
         bool came;
 
         rc = node_pump(n, deadline, &came, e);
-        if (rc == CODEC_WAIT && !came && clock_now() >= deadline)
+        if (rc == CODEC_WAIT && came) {
+            exchange_waits_for(n->exchange, now, sizeof now);
+            if (n->codec.plugin->events || strcmp(now, waiting) != 0)
+                deadline = clock_now() + n->set.round_timeout_s;
+            memcpy(waiting, now, sizeof now);
+        }
+        if (rc == CODEC_WAIT && clock_now() >= deadline)
             return timed_out(n, e);
-        if (came)
-            deadline = clock_now() + n->set.round_timeout_s;
     }
     w->waited += clock_now() - start - (exchange_totals(n->exchange)->decode_s - decoding);
     return rc;
 }
 
-/* Between steps: hears what has come, and waits while some peer does not take what it is sent. */
+/* Between blocks, steps and test batches: hears what has come, so that no peer waits for this node to read, and
+ * waits itself while some peer does not take what it is sent. */
 static int catch_up(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
@@ -63,7 +72,7 @@ static int catch_up(struct worker_loop *w, struct err *e)
     while (came || mesh_queued(n->mesh) > BACKLOG_MAX) {
         if (node_pump(n, came ? 0 : deadline, &came, e) < 0)
             return e->code;
-        if (!came && clock_now() >= deadline)
+        if (!came && mesh_queued(n->mesh) > BACKLOG_MAX && clock_now() >= deadline)
             return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
                            n->set.round_timeout_s);
     }
@@ -80,8 +89,11 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
     float part = 1.0f / (float)n->feed.n_blocks;
 
     for (int b = 0; b < n->feed.n_blocks; b++) {
-        double start = clock_now();
+        double start;
 
+        if (catch_up(w, e) < 0)
+            return e->code;
+        start = clock_now();
         feed_block(&n->feed, row, b, w->x, w->labels);
         net_train(n->net, w->x, w->labels, n->set.batch_size, &w->score);
         w->compute += clock_now() - start;
@@ -155,7 +167,7 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     w->waited = w->compute = 0;
     w->score = (struct net_score){0};
     w->before = *exchange_totals(n->exchange);
-    if (catch_up(w, e) < 0 || gradient(w, row, e) < 0)
+    if (gradient(w, row, e) < 0)
         return e->code;
     if (wait_for_go(w, exchange_on_grad(n->exchange, n_samples, e), e) < 0)
         return e->code;
@@ -189,6 +201,8 @@ static int evaluate(struct worker_loop *w, struct err *e)
     for (size_t i = 0; i < n->feed.n_test; i += EVAL_BATCH) {
         size_t k = n->feed.n_test - i < EVAL_BATCH ? n->feed.n_test - i : EVAL_BATCH;
 
+        if (catch_up(w, e) < 0)
+            return e->code;
         feed_test(&n->feed, i, k, w->x, w->labels);
         net_evaluate(n->net, w->x, w->labels, (int)k, &s);
     }
@@ -229,6 +243,9 @@ static int loop(struct worker_loop *w, struct err *e)
         if (evaluate(w, e) < 0)
             return e->code;
     }
+    if (exchange_totals(n->exchange)->n_overtaken > 0)
+        fprintf(stderr, "%llu words came too late to count\n",
+                (unsigned long long)exchange_totals(n->exchange)->n_overtaken);
     return 0;
 }
 

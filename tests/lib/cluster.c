@@ -54,7 +54,7 @@ static void node_open(struct cluster *c, int slot)
                                                 .seed = cfg->seed,
                                                 .n_params = cfg->n_params,
                                                 .params = n->params,
-                                                .grads = n->node >= 0 ? n->grads : NULL},
+                                                .grads = n->grads},
                       &n->e),
          &n->e);
 }

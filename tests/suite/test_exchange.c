@@ -146,6 +146,43 @@ static void servers_end_with_what_workers_end_with(void **state)
     cluster_close(&c);
 }
 
+static void gradients_can_go_by_servers_too(void **state)
+{
+    struct cluster_config cfg = {
+        .codec = "tests/mean_ps", .n_workers = 4, .n_servers = 2, .n_steps = 6, .n_params = N_PARAMS};
+    struct cluster c, p;
+
+    (void)state;
+    run_well(&p, &plain4);
+    run_well(&c, &cfg);
+    for (size_t i = 0; i < N_PARAMS; i++)
+        assert_true(fabsf(p.nodes[0].params[i] - c.nodes[0].params[i]) < 1e-6f);
+    cluster_close(&c);
+    cluster_close(&p);
+    assert_independent_of_timing(cfg);
+}
+
+static void event_rules_reach_workers_and_servers(void **state)
+{
+    struct cluster_config cfg = {.codec = "tests/gift", .n_workers = 3, .n_steps = 5, .n_params = N_PARAMS};
+
+    (void)state;
+    for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++)
+        for (cfg.seed = 1; cfg.seed <= 20; cfg.seed++) {
+            struct cluster c;
+
+            run_well(&c, &cfg);
+            cluster_close(&c);
+        }
+    cfg = (struct cluster_config){.codec = "tests/ping", .n_workers = 5, .n_steps = 5, .n_params = N_PARAMS};
+    for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+        struct cluster c;
+
+        run_well(&c, &cfg);
+        cluster_close(&c);
+    }
+}
+
 static void dummy_says_nothing_and_changes_nothing(void **state)
 {
     struct cluster_config cfg = {.codec = "dummy", .n_workers = 2, .n_steps = 3, .n_params = N_PARAMS};
@@ -337,6 +374,8 @@ int main(void)
         cmocka_unit_test(fedavg_with_one_step_a_round_equals_plain),
         cmocka_unit_test(fedavg_closes_with_a_round_where_steps_do_not_divide),
         cmocka_unit_test(servers_end_with_what_workers_end_with),
+        cmocka_unit_test(gradients_can_go_by_servers_too),
+        cmocka_unit_test(event_rules_reach_workers_and_servers),
         cmocka_unit_test(dummy_says_nothing_and_changes_nothing),
         cmocka_unit_test(asynchronous_runs_end_for_every_rule),
         cmocka_unit_test(bytes_are_the_declared_cost),

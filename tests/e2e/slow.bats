@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# Nodes that are slow, or silent for a while, and yet alive.
+load lib
+
+T_CODECS=$BUILD/tests/codecs
+
+@test "a slow holder of redundant blocks is waited for, and loses nothing" {
+    start_agents 3
+    # 24,000 samples in rows of 3 x 400: 20 steps, two blocks each, 0.1 s a block on node 2
+    "$SUBMIT" --codec "$T_CODECS/slow.so" --node_count 3 --redundancy 2 --batch_size 400 --epochs 1 --model softmax -o out
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+    [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
+    # Node 0 did not wait: its own steps were over long before node 2's.
+    end_of() { awk -F, -v n="$1" '$2 == n {t = $1} END {print t}' out/records/train.csv; }
+    awk -v a="$(end_of 0)" -v b="$(end_of 2)" 'BEGIN { exit !(a + 1 < b) }'
+}
+
+@test "a node that does not read for 11 s is no dead node" {
+    start_agents 3
+    "$SUBMIT" --codec plain --node_count 3 --redundancy 2 --epochs 200 --record-every 100 -o out 2>log 3>&- &
+    local pid=$! runner
+    within 10 is_at_step 0 20
+    runner=$(api 2 GET /v1/jobs | jq '.jobs[0].pid')
+    kill -STOP "$runner"
+    sleep 11
+    kill -CONT "$runner"
+    is_in_state 0 running
+    is_in_state 1 running
+    is_in_state 2 running
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    wait $pid || [ $? -eq 8 ]
+}
+
+@test "a node that is sent more than it takes slows its sender and breaks nothing" {
+    start_agents 2
+    "$SUBMIT" --codec "$T_CODECS/gift.so" --node_count 2 --epochs 2 --round-timeout 5 -o out
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+}
+
+@test "many small blocks, and no time to read between them" {
+    start_agents 8
+    "$SUBMIT" --codec plain --node_count 8 --redundancy 4 --batch_size 16 --epochs 1 --model softmax -o out
+    [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
+}
+
+@test "gradients go by parameter servers, too" {
+    start_agents 4
+    write_workers 2 2
+    "$SUBMIT" --codec "$T_CODECS/mean_ps.so" --node_count 2 --epochs 1 -o servers
+    write_workers 2
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 -o plain
+    cmp <(cut -d, -f2-7 servers/records/eval.csv) <(cut -d, -f2-7 plain/records/eval.csv)
+}
