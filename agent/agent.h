@@ -18,6 +18,7 @@
 enum {
     LEASE_S = 120,      /* a reservation without a sign of its submitter */
     STOP_GRACE_S = 10,  /* between SIGTERM and SIGKILL, unless the cancel says otherwise */
+    LIMIT_GRACE_S = 2,  /* the same, at the job's time limit: it was known */
     END_GRACE_S = 5,    /* between a runner's last word and its exit */
     N_SLOTS = 1,        /* a runner uses the machine as if it were its own */
     LAST_LOG_LINES = 20 /* of a runner that died */
@@ -38,6 +39,7 @@ struct task {
     uint64_t n_skip;   /* lines of the runner that the journal has already */
     struct event *end; /* the runner's last word, kept until it is gone; owned */
     unsigned n_bad_lines;
+    bool is_cut; /* a line did not reach the journal: none does after it, so that n_skip counts a beginning */
 
     struct timer tick;                  /* once a second while the job lives */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */

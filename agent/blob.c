@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/clock.h"
 #include "shared/file.h"
 
 enum { SYNC_EVERY_BYTES = 8 << 20 };
@@ -202,16 +203,16 @@ static size_t list_unheld(const struct blob_store *s, struct old_blob **out, uin
     return n;
 }
 
-void blob_trim(struct blob_store *s)
+void blob_trim(struct blob_store *s, double keep_s)
 {
+    time_t until = (time_t)(clock_wall() - keep_s);
     struct old_blob *list;
     uint64_t total;
     size_t n = list_unheld(s, &list, &total);
 
     if (total > s->limit) {
         qsort(list, n, sizeof *list, by_age);
-        /* The newest stays: it may be the one that was just sent and is not linked yet. */
-        for (size_t i = 0; i + 1 < n && total > s->limit; i++)
+        for (size_t i = 0; i < n && total > s->limit && list[i].used.tv_sec < until; i++)
             if (unlinkat(s->dir_fd, list[i].hex, 0) == 0)
                 total -= list[i].bytes;
     }

@@ -8,6 +8,7 @@
 
 #include "shared/clock.h"
 #include "shared/json.h"
+#include "shared/settings.h"
 
 #define EVENT_AT(member) JSON_AT(struct event, member)
 #define SPEC_AT(member)  JSON_AT(struct job_spec, member)
@@ -124,7 +125,11 @@ static const struct json_field spec_fields[] = {
     {.key = "server_count", .kind = JSON_FIELD_INT, SPEC_AT(server_count), .min = 0, .max = 4096},
     {.key = "submitter", .kind = JSON_FIELD_TEXT, SPEC_AT(submitter)},
     {.key = "no_queue", .kind = JSON_FIELD_BOOL, SPEC_AT(no_queue)},
-    {.key = "time_limit_s", .kind = JSON_FIELD_DOUBLE, SPEC_AT(time_limit_s), .min = 1, .max = 31 * 86400},
+    {.key = "time_limit_s",
+     .kind = JSON_FIELD_DOUBLE,
+     SPEC_AT(time_limit_s),
+     .min = 1,
+     .max = TIME_LIMIT_MAX_S},
     {0},
 };
 

@@ -40,9 +40,12 @@ static void on_runner_line(void *arg, const char *text, size_t len)
         }
     } else if (t->n_skip > 0) {
         t->n_skip--;
+    } else if (t->is_cut) {
+        bad_line(t, "a line before it could not be written");
     } else if (t->journal.end > JOURNAL_MAX_BYTES) {
         bad_line(t, "the journal is full");
     } else if (task_record(t, ev, &e) < 0) {
+        t->is_cut = !job_state_is_terminal(t->job.state);
         bad_line(t, e.text);
     }
     free(ev);

@@ -86,7 +86,7 @@ static void check_limits(struct task *t, double now)
     if (!is_started && t->n_streams == 0 && now > t->lease_at)
         job_stop(t, "LeaseExpired", "no sign of the submitter for 120 s", STOP_GRACE_S);
     else if (is_started && now > t->limit_at)
-        job_stop(t, "TimeLimit", "the job's time limit is over", STOP_GRACE_S);
+        job_stop(t, "TimeLimit", "the job's time limit is over", LIMIT_GRACE_S);
 }
 
 static void on_tick(void *arg)
@@ -230,12 +230,14 @@ void job_schedule(struct agent *a)
 int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e)
 {
     struct event ev;
+    int rc;
 
     if (t->job.state != JOB_READY)
         return err_set(e, ERR_CONFLICT, "%s is %s, not ready", t->job.spec.id, job_state_name(t->job.state));
-    if (runner_tell(&t->runner, line, strlen(line), e) == ERR_NOT_FOUND)
+    rc = runner_tell(&t->runner, line, strlen(line), e);
+    if (rc == ERR_NOT_FOUND)
         return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
-    if (e->code < 0) { /* maybe half of it was taken: no runner may go on with that */
+    if (rc < 0) { /* maybe half of it was taken: no runner may go on with that */
         err_at(e, "start");
         job_stop(t, "Internal", e->text, 0);
         return e->code;

@@ -35,7 +35,8 @@ int runner_go(struct runner *r, const char *exe, struct err *e);
 /* Takes up a process of an earlier agent. ERR_NOT_FOUND: it is gone, or the pid is another's now. */
 int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *e);
 
-/* Writes one line down the pipe, which takes up to 1 MiB without waiting. */
+/* Writes one line down the pipe, which takes up to 1 MiB without waiting. ERR_NOT_FOUND: the runner has ended;
+ * ERR_IO: not all of it went, and what did cannot be taken back. */
 int runner_tell(struct runner *r, const char *line, size_t len, struct err *e);
 
 /* To the whole process group. Nothing happens when the group is gone. */

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int check(const struct codec_plugin *p, const char *path, struct err *e)
 {
@@ -17,8 +18,9 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
                 sizeof(struct codec), sizeof(struct codec_host));
         return err_hint(e, "Compile the codec again with this psgd's codec.h.");
     }
-    if (!p->name || !p->name[0])
-        return err_set(e, ERR_CODEC, "%s: the plug-in has no name", path);
+    if (!p->name || !p->name[0] || strlen(p->name) > 32 ||
+        strspn(p->name, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(p->name))
+        return err_set(e, ERR_CODEC, "%s: the codec's name is not 1 to 32 of a-z, 0-9 and _", path);
     if (!r == !p->events)
         return err_set(e, ERR_CODEC, "%s: codec %s needs a round or events, exactly one", path, p->name);
     if (r && (!r->encode || !r->merge))

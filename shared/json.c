@@ -23,13 +23,27 @@ static int too_deep(const json_t *v, int left)
     return 0;
 }
 
+/* Jansson quotes what it stumbles over as it is, and that may be anybody's. */
+static const char *printable(char *s)
+{
+    for (char *c = s; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    return s;
+}
+
 int json_parse(json_t **out, const char *text, size_t len, const char *what, struct err *e)
 {
     json_error_t je;
-    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+    json_t *v;
+
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        return err_set(e, ERR_CONFIG, "%s:1:1: begins with a byte order mark; save it as UTF-8 without one",
+                       what);
+    v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
 
     if (!v)
-        return err_set(e, ERR_CONFIG, "%s:%d:%d: %s", what, je.line, je.column, je.text);
+        return err_set(e, ERR_CONFIG, "%s:%d:%d: %s", what, je.line, je.column, printable(je.text));
     if (too_deep(v, MAX_DEPTH)) {
         json_decref(v);
         return err_set(e, ERR_CONFIG, "%s: more than %d levels deep", what, MAX_DEPTH);

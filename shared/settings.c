@@ -32,7 +32,7 @@ static const struct json_field fields[] = {
     F(model, JSON_FIELD_TEXT, .required = true),
     F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9),
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6),
-    F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = 1e8),
+    F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S),
     {0},
 };
 

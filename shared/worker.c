@@ -35,14 +35,19 @@ static int check_host(const char *host, bool bracketed, const char *whole, struc
     return 0;
 }
 
-int address_parse(char *host, size_t size, int *port, const char *text, struct err *e)
+static const char scheme[] = "http://";
+
+int address_parse(char *host, size_t size, int *port, const char *whole, struct err *e)
 {
+    const char *text = whole + (strncmp(whole, scheme, sizeof scheme - 1) == 0 ? sizeof scheme - 1 : 0);
     bool bracketed = text[0] == '[';
     const char *start = text + bracketed;
     const char *end = bracketed ? strchr(start, ']') : start + strcspn(start, ":");
     const char *rest = end ? end + bracketed : NULL;
     size_t n = end ? (size_t)(end - start) : 0;
 
+    if (strstr(text, "://"))
+        return err_set(e, ERR_CONFIG, "\"%s\": agents speak http:// only; leave the scheme out", whole);
     if (!bracketed && rest && rest[0] && strchr(rest + 1, ':'))
         return err_set(e, ERR_CONFIG, "\"%s\": an IPv6 address stands in brackets: [v6] or [v6]:port", text);
     if (!rest || n >= size || (rest[0] && rest[0] != ':'))

@@ -1,7 +1,7 @@
 /* worker -- worker.json: the machines a job may use.
  *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...], "nodes": {"host:port": {"token_file":
  *   "..."}}} [["PS", "host"], ["Worker", "host"], ...]                 the older form
- * An address is host, host:port or [v6]:port; the default port is 15387. Workers are nodes 0, 1, ...; servers
+ * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387. Workers are nodes 0, 1, ...; servers
  * -2, -3, ... in the order of the file. */
 #ifndef PSGD_WORKER_H
 #define PSGD_WORKER_H

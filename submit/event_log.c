@@ -1,6 +1,5 @@
 #include "submit/event_log.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,8 @@ static bool make_room(struct event_log *l)
     size_t room = 2 * l->room + 256;
     struct event_line *bigger;
 
+    if (l->bytes > (l->max ? l->max : EVENT_LOG_MAX))
+        return false;
     if (l->n < l->room)
         return true;
     bigger = realloc(l->lines, room * sizeof *bigger);
@@ -39,19 +40,24 @@ static void add_line(struct event_log *l, int node, const json_t *event)
         snprintf(line->at, sizeof line->at, "%s", at ? at : "");
         line->order = l->n;
         line->text = json_line(all);
-        l->n += line->text != NULL;
+        if (line->text) {
+            l->bytes += sizeof *line + strlen(line->text);
+            l->n++;
+        }
     }
     json_decref(all);
 }
 
-void event_log_add(struct event_log *l, int node, const char *text, size_t len)
+bool event_log_add(struct event_log *l, int node, const char *text, size_t len)
 {
-    for (size_t at = 0; at < len && make_room(l);) {
+    for (size_t at = 0; at < len;) {
         const char *end = memchr(text + at, '\n', len - at);
         size_t n = end ? (size_t)(end - text) - at : len - at;
         struct err ignored;
         json_t *event;
 
+        if (!make_room(l))
+            return false;
         if (json_parse(&event, text + at, n, "event", &ignored) == 0) {
             if (json_is_object(event))
                 add_line(l, node, event);
@@ -59,6 +65,7 @@ void event_log_add(struct event_log *l, int node, const char *text, size_t len)
         }
         at += n + 1;
     }
+    return true;
 }
 
 static int by_time(const void *a, const void *b)

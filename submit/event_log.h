@@ -2,18 +2,22 @@
 #ifndef PSGD_SUBMIT_EVENT_LOG_H
 #define PSGD_SUBMIT_EVENT_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "shared/err.h"
 
+enum { EVENT_LOG_MAX = 256 << 20 }; /* bytes kept in memory, of all nodes together */
+
 struct event_log {
     struct event_line *lines;
-    size_t n, room;
+    size_t n, room, bytes;
+    size_t max; /* 0: EVENT_LOG_MAX */
 };
 
-/* Takes the lines of one node's events. What is no JSON object is left out, and without memory so is the
- * rest. */
-void event_log_add(struct event_log *l, int node, const char *text, size_t len);
+/* Takes the lines of one node's events. What is no JSON object is left out. False: there was no
+ * room for the rest. */
+bool event_log_add(struct event_log *l, int node, const char *text, size_t len);
 int event_log_write(struct event_log *l, int fd, struct err *e);
 void event_log_clear(struct event_log *l);
 

@@ -72,7 +72,7 @@ static const struct option table[] = {
     {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",
      "seconds a node waits for a word of a round", .min = 0.1, .max = 1e6},
     {"time-limit", "", NUMBER, SET(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run", .min = 1,
-     .max = 1e8},
+     .max = TIME_LIMIT_MAX_S},
     {"image-classification", "", FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
      "accepted; all data sets here are images with classes"},
     {"input", "I", INT, AT(input), FOR_SUBMIT, JOB, "N", "accepted; the model's file says its input",
@@ -210,7 +210,7 @@ static int set_number(void *out, const struct option *t, const char *name, const
         (d < -0x1p53 || d > 0x1p53 || d != (double)(long long)d || strpbrk(text, ".eExX")))
         return err_set(e, ERR_USAGE, "--%s: \"%s\" is not an integer", name, text);
     if ((t->min != 0 || t->max != 0) && !(d >= t->min && d <= t->max))
-        return err_set(e, ERR_USAGE, "--%s: %s is not between %.15g and %.15g", name, text, t->min, t->max);
+        return err_set(e, ERR_USAGE, "--%s: %s is not between %.16g and %.16g", name, text, t->min, t->max);
     if (t->kind == INT)
         *(int *)out = (int)d;
     else if (t->kind == U64)

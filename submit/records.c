@@ -82,7 +82,28 @@ void records_header(FILE *out, enum record_kind kind)
     fputc('\n', out);
 }
 
-int records_append(FILE *out, enum record_kind kind, const char *text, size_t len, size_t *bad, struct err *e)
+/* No node speaks for another. */
+static int check_node(enum record_kind kind, int node, const char *text, size_t len, struct err *e)
+{
+    struct cell cells[CELLS_MAX];
+    const struct cell *c = &cells[find_column(kind, "node")];
+    char own[16];
+    size_t n;
+
+    snprintf(own, sizeof own, "%d", node);
+    for (size_t at = row_length(text, len) + 1; at < len; at += n + 1) {
+        n = row_length(text + at, len - at);
+        if (at + n == len || split(cells, text + at, n) != count_columns(kind))
+            continue;
+        if (c->len != strlen(own) || memcmp(c->text, own, c->len) != 0)
+            return err_set(e, ERR_PROTOCOL, "%s.csv: a row says it is of node %.*s", record_names[kind],
+                           c->len < 16 ? (int)c->len : 16, c->text);
+    }
+    return 0;
+}
+
+int records_append(FILE *out, enum record_kind kind, int node, const char *text, size_t len, size_t *bad,
+                   struct err *e)
 {
     struct cell cells[CELLS_MAX];
     size_t n = row_length(text, len);
@@ -93,6 +114,8 @@ int records_append(FILE *out, enum record_kind kind, const char *text, size_t le
     if (!is_header(kind, text, n))
         return err_set(e, ERR_PROTOCOL, "%s.csv: other columns than this job_submit knows",
                        record_names[kind]);
+    if (check_node(kind, node, text, len, e) < 0)
+        return e->code;
     /* A node that died may have left half a row behind; rows end with a line feed. */
     for (size_t at = n + 1; at < len; at += n + 1) {
         n = row_length(text + at, len - at);

@@ -15,8 +15,9 @@ extern const char *const record_names[N_RECORD_KINDS]; /* "train", ... */
 void records_header(FILE *out, enum record_kind kind);
 
 /* Copies the whole rows of one node's file behind the header. Rows with another number of cells or with
- * anything but printable ASCII are left out and counted in *bad. ERR_PROTOCOL: another header. */
-int records_append(FILE *out, enum record_kind kind, const char *text, size_t len, size_t *bad,
+ * anything but printable ASCII are left out and counted in *bad. ERR_PROTOCOL: another header, or a row of
+ * another node; nothing is written then. */
+int records_append(FILE *out, enum record_kind kind, int node, const char *text, size_t len, size_t *bad,
                    struct err *e);
 
 /* The ancestor's files of one node: "Time,Epoch,Batch,Total Batch,loss,accuracy" out of train.csv,

@@ -241,7 +241,7 @@ static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, st
         if (y->fd <= 0)
             continue;
         say_info("Restoring data (%s.csv) from %d.", record_names[kind], y->node->at.node);
-        if (records_append(out, kind, p ? p : "", len, &bad, &why) < 0)
+        if (records_append(out, kind, y->node->at.node, p ? p : "", len, &bad, &why) < 0)
             miss(c, y->node, "its part of the records", why.text);
         else
             rc = write_classic(c, kind, y, p, len, e);
@@ -293,7 +293,9 @@ static int merge_events(struct collection *c, struct err *e)
         size_t len;
         const char *p = map(&c->yields[i], &len);
 
-        event_log_add(&all, c->yields[i].node->at.node, p ? p : "", len);
+        if (!event_log_add(&all, c->yields[i].node->at.node, p ? p : "", len))
+            say_info("node(%d): its events are not all in events.jsonl: those of all nodes are more than %d MiB.",
+                     c->yields[i].node->at.node, EVENT_LOG_MAX >> 20);
         unmap(p, len);
     }
     rc = results_create(c->s, "events.jsonl", &fd, e);

@@ -3,23 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/codec_load.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/compile.h"
 #include "submit/find.h"
+#include "submit/probe.h"
 #include "submit/say.h"
 #include "submit/submission.h"
 #include "submit/temp.h"
 
 enum { CODEC_MAX = 64 << 20, MODEL_FILE_MAX = 4 << 20 };
-
-/* What matters here of a codec that was loaded for a look. */
-struct codec_facts {
-    char name[64];
-    bool has_events, has_reply, has_adopt;
-    bool sends_grads, sends_params;
-};
 
 static int read_workers(struct submission *s, struct err *e)
 {
@@ -42,26 +35,10 @@ static int read_workers(struct submission *s, struct err *e)
 
 static int look_at(struct codec_facts *f, json_t *doc, const char *path, struct err *e)
 {
-    struct codec_library l;
-    const struct codec_plugin *p;
-
-    if (codec_library_open(&l, path, e) < 0)
+    if (codec_probe(f, path, e) < 0)
         return e->code;
-    p = l.plugin;
-    *f = (struct codec_facts){.has_events = p->events != NULL};
-    snprintf(f->name, sizeof f->name, "%s", p->name);
     json_object_set_new(doc, "name", json_string(f->name));
-    json_object_set_new(doc, "source", p->source ? json_string(p->source) : json_null());
-    if (p->round) {
-        f->has_reply = p->round->reply != NULL;
-        f->has_adopt = p->round->adopt != NULL;
-        f->sends_grads = p->round->before_update;
-        f->sends_params = !p->round->before_update;
-    } else {
-        f->sends_grads = p->events->on_grad != NULL;
-        f->sends_params = p->events->on_step != NULL;
-    }
-    codec_library_close(&l);
+    json_object_set_new(doc, "source", f->source[0] ? json_string(f->source) : json_null());
     return 0;
 }
 
@@ -113,7 +90,8 @@ static int check_optimizer(const char *optimizer, const struct codec_facts *f, s
     bool wants_grads = strcmp(optimizer, "psgd") == 0 || strcmp(optimizer, "parallel_sgd") == 0 ||
                        strcmp(optimizer, "gradient_averaging") == 0;
 
-    if (strcmp(optimizer, "auto") == 0 || (wants_grads ? f->sends_grads : f->sends_params))
+    if (strcmp(optimizer, "auto") == 0 || (!f->sends_grads && !f->sends_params) ||
+        (wants_grads ? f->sends_grads : f->sends_params))
         return 0;
     err_set(e, ERR_CONFIG, "--optimizer %s exchanges %s, but codec %s exchanges %s", optimizer,
             wants_grads ? "gradients" : "parameters", f->name, wants_grads ? "parameters" : "gradients");
@@ -151,6 +129,11 @@ static int read_servers(struct submission *s, const struct codec_facts *worker, 
             return e->code;
         json_object_set_new(s->facts, "server_codec", doc);
     }
+    if (server.has_events != worker->has_events)
+        return err_set(e, ERR_CODEC,
+                       "codec %s runs by %s and codec %s by %s: they do not understand each other",
+                       worker->name, worker->has_events ? "events" : "rounds", server.name,
+                       server.has_events ? "events" : "rounds");
     if (!server.has_events && !server.has_reply)
         return err_set(e, ERR_CODEC,
                        "codec %s has no server side (no reply): it cannot be the servers' codec",

@@ -67,6 +67,35 @@ listed() { # a worker.json that is right, though nobody is there
     refused 6 "codec_plugin" --codec none.c --node_count 2
 }
 
+@test "a codec that ends, kills or blocks the process that loads it" {
+    listed
+    for act in 'exit(0);' 'raise(SIGSEGV);' 'abort();'; do
+        {
+            printf '#include <signal.h>\n#include <stdlib.h>\n'
+            cat "$ROOT/codecs/dummy.c"
+            printf '__attribute__((constructor)) static void act(void) { %s }\n' "$act"
+        } >act.c
+        refused 6 "loading it" --codec act.c --node_count 2
+    done
+    head -c 3000 "$BUILD/codecs/dummy.so" >torn.so
+    refused 6 "torn.so" --codec torn.so --node_count 2
+}
+
+@test "a server codec that does not understand the workers'" {
+    echo '{"PS":"127.0.0.1:3","Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
+    refused 6 "rounds" --codec fedavg --server_codec dummy --node_count 2
+    refused 6 "no server side" --codec fedavg --server_codec plain --node_count 2
+}
+
+@test "addresses and files in unusual clothes" {
+    printf '\357\273\277{"Worker":["127.0.0.1:1"]}' >worker.json
+    refused 6 "byte order mark" --codec plain
+    echo '{"Worker":["https://127.0.0.1:1"]}' >worker.json
+    refused 6 "scheme" --codec plain
+    echo '{"Worker":["http://127.0.0.1:1"]}' >worker.json
+    refused 3 "127.0.0.1:1" --codec plain
+}
+
 @test "more nodes than the list has" {
     listed
     refused 6 "3" --codec plain --node_count 3

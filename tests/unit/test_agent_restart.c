@@ -227,6 +227,35 @@ TEST(a_reservation_that_was_not_written_whole_never_was)
     fixture_close(&f);
 }
 
+TEST(a_journal_with_a_bad_line_is_set_aside_and_the_job_kept_on_the_disk)
+{
+    struct fixture f = {0};
+    char path[256], bad[256], *text;
+    struct err e;
+    size_t len;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    fixture_crash(&f);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
+    snprintf(bad, sizeof bad, "%s/agent/jobs/j-abcdef/journal.bad", f.folder);
+    assert_ok(file_read(&text, &len, path, 1 << 20, &e));
+    *strchr(text, '\n') = ' ';
+    assert_ok(file_write(path, text, len, 0600, &e));
+    for (int round = 0; round < 2; round++) {
+        fixture_reopen(&f);
+        assert_null(task_find(&f.agent, "j-abcdef"));
+        assert_int_equal(access(path, F_OK), -1);
+        assert_int_equal(access(bad, F_OK), 0);
+        assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 409);
+        fixture_crash(&f);
+    }
+    fixture_reopen(&f);
+    free(text);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_job_that_was_being_stopped_is_stopped),
         cmocka_unit_test(ended_jobs_are_as_they_were),
         cmocka_unit_test(a_reservation_that_was_not_written_whole_never_was),
+        cmocka_unit_test(a_journal_with_a_bad_line_is_set_aside_and_the_job_kept_on_the_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,7 +149,9 @@ TEST(room_is_made_by_what_was_not_used_longest_and_no_job_holds)
     snprintf(path, sizeof path, "%s/held", folder);
     assert_ok(blob_link(&s, hex[1], AT_FDCWD, path, &e));
     blob_size(&s, hex[0]); /* the oldest was just used */
-    blob_trim(&s);
+    blob_trim(&s, 1e9 + 1e9); /* all were used since */
+    assert_int_equal(count_files(folder), 5);
+    blob_trim(&s, 60);
     assert_int_equal(blob_size(&s, hex[0]), 100);
     assert_int_equal(blob_size(&s, hex[1]), 100);
     assert_int_equal(blob_size(&s, hex[2]), -1);

@@ -164,9 +164,9 @@ static void garbage_inside(void)
         "{\"seq\":3,\"at\":\"yesterday\",\"event\":\"log\",\"level\":\"info\",\"text\":\"\"}\n",
         "{\"note\":\"start\",\"at\":\"2026-11-21T07:31:22.123Z\",\"digest\":\"\",\"nodes\":7}\n",
     };
-    char *text, *all;
+    char *text, *all, *now;
     struct err e;
-    size_t len, first = 0;
+    size_t len, now_len, first = 0;
 
     write_life(2);
     assert_ok(file_read(&text, &len, path, 1 << 20, &e));
@@ -180,16 +180,18 @@ static void garbage_inside(void)
         assert_true(asprintf(&all, "%.*s%s%s", (int)first, text, garbage[i], text + first) > 0);
         assert_ok(file_write(path, all, strlen(all), 0600, &e));
         free(all);
-        open_journal(&j, &job, &cut);
-        assert_int_equal(j.end, first);
-        assert_int_equal(job.state, JOB_READY);
-        journal_close(&j);
+        job_init(&job);
+        assert_int_equal(journal_open(&j, path, replay, &job, &cut, &e), ERR_CONFIG);
+        assert_says("line 6: ");
         job_clear(&job);
+        assert_ok(file_read(&now, &now_len, path, 1 << 20, &e));
+        assert_int_equal(now_len, len + strlen(garbage[i]));
+        free(now);
     }
     free(text);
 }
 
-TEST(what_follows_a_bad_line_is_not_believed)
+TEST(a_bad_line_refuses_the_journal_and_leaves_it_as_it_is)
 {
     in_folder(garbage_inside);
 }
@@ -295,7 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_truncation_is_recovered_as_a_prefix),
         cmocka_unit_test(a_journal_goes_on_after_a_torn_end),
-        cmocka_unit_test(what_follows_a_bad_line_is_not_believed),
+        cmocka_unit_test(a_bad_line_refuses_the_journal_and_leaves_it_as_it_is),
         cmocka_unit_test(a_reader_can_begin_after_any_event),
         cmocka_unit_test(notes_of_any_length_are_passed_over),
         cmocka_unit_test(what_was_not_written_is_not_counted),

@@ -14,7 +14,7 @@ static char *append(const char *text, size_t *bad, int *rc)
     FILE *f = open_memstream(&out, &size);
 
     assert_non_null(f);
-    *rc = records_append(f, RECORD_EVAL, text, strlen(text), bad, &e);
+    *rc = records_append(f, RECORD_EVAL, 0, text, strlen(text), bad, &e);
     fclose(f);
     return out;
 }
@@ -42,6 +42,18 @@ TEST(rows_that_are_none_are_left_out_and_counted)
     assert_int_equal(rc, 0);
     assert_int_equal(bad, 4);
     assert_string_equal(out, "9,0,1,2,3,0.5,0.25,7,8\n");
+    free(out);
+}
+
+TEST(a_row_of_another_node_refuses_the_file)
+{
+    size_t bad;
+    int rc;
+    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,1,2,4,6,0.5,0.25,7,8\n", &bad, &rc);
+
+    assert_int_equal(rc, ERR_PROTOCOL);
+    assert_says("node 1");
+    assert_string_equal(out, "");
     free(out);
 }
 
@@ -92,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_rows_are_kept_and_half_ones_are_not),
         cmocka_unit_test(rows_that_are_none_are_left_out_and_counted),
+        cmocka_unit_test(a_row_of_another_node_refuses_the_file),
         cmocka_unit_test(other_columns_are_refused),
         cmocka_unit_test(the_header_is_the_record_tables_one),
         cmocka_unit_test(classic_files_have_the_ancestors_columns_and_names),

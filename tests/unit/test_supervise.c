@@ -153,6 +153,41 @@ TEST(lines_reach_the_runner_up_to_a_mebibyte_without_waiting)
     scene_close(&s);
 }
 
+TEST(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own)
+{
+    static char line[64 << 10];
+    struct scene s;
+    struct err e;
+
+    memset(line, 'x', sizeof line);
+    scene_open(&s, "exec sleep 100");
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    assert_true(fcntl(s.runner.control_fd, F_SETPIPE_SZ, 4096) >= 4096);
+    assert_int_equal(runner_tell(&s.runner, line, sizeof line, &e), ERR_IO);
+    assert_says(" of 65536 bytes");
+    assert_int_equal(runner_tell(&s.runner, line, sizeof line, &e), ERR_IO);
+    signal(SIGPIPE, SIG_IGN);
+    runner_signal(&s.runner, SIGKILL);
+    wait_for_end(&s.runner);
+    assert_int_equal(runner_tell(&s.runner, line, sizeof line, &e), ERR_NOT_FOUND);
+    runner_reap(&s.runner, (char[64]){0}, 64);
+    scene_close(&s);
+}
+
+TEST(no_file_of_a_runner_grows_beyond_its_limit)
+{
+    struct scene s;
+    struct err e;
+    char how[128];
+
+    scene_open(&s, "trap '' XFSZ; truncate -s 4G a && ! truncate -s 4294967297 b 2>/dev/null && exit 3");
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, how, sizeof how);
+    assert_string_equal(how, "job_runner exited with status 3");
+    scene_close(&s);
+}
+
 TEST(a_process_is_adopted_by_pid_and_start_time_together)
 {
     struct scene s;
@@ -196,6 +231,8 @@ int main(void)
         cmocka_unit_test(before_the_word_go_a_runner_does_nothing_and_ends_with_its_agent),
         cmocka_unit_test(the_whole_group_is_signalled_and_what_is_left_of_it_killed),
         cmocka_unit_test(lines_reach_the_runner_up_to_a_mebibyte_without_waiting),
+        cmocka_unit_test(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own),
+        cmocka_unit_test(no_file_of_a_runner_grows_beyond_its_limit),
         cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time_together),
         cmocka_unit_test(a_name_with_parentheses_does_not_hide_the_start_time),
     };
