@@ -118,7 +118,9 @@ static void line(int least, const char *level, const char *color, const char *fm
     n += vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
     if (n > LINE - 2)
         n = LINE - 2;
-    text_clean(text, (size_t)n, false); /* one call is one line, whoever's words are in it */
+    text_clean(text, (size_t)n, true);
+    for (char *lf = text; (lf = memchr(lf, '\n', (size_t)(text + n - lf))) != NULL;)
+        *lf = '?'; /* one call is one line, whoever's words are in it */
     text[n++] = '\n';
     text[n] = '\0';
     keep(text, (size_t)n);

@@ -107,11 +107,11 @@ status_of() { # status_of N METHOD PATH [curl options]: the HTTP status alone
 
 # within SECONDS COMMAND...: until it succeeds.
 within() {
-    local end=$((SECONDS + $1 + 1))
+    local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
     shift
     until "$@"; do
-        [ $SECONDS -lt $end ] || return 1
-        sleep 0.1
+        [ "${EPOCHREALTIME/[.,]/}" -lt $end ] || return 1
+        sleep 0.05
     done
 }
 

@@ -87,7 +87,7 @@ static void as_records(const char *text, size_t len)
 
         if (!f)
             abort();
-        records_append(f, k, text, len, &bad, &e);
+        records_append(f, k, 0, text, len, &bad, &e);
         if (k != RECORD_COMM)
             records_classic(f, k, text, len);
         fclose(f);

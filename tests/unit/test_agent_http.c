@@ -134,6 +134,27 @@ TEST(a_ready_job_is_released_with_its_runner)
     fixture_close(&f);
 }
 
+TEST(a_start_that_does_not_fit_the_pipe_ends_the_job_with_the_reason)
+{
+    static char fill[4096];
+    struct fixture f = {0};
+    struct task *t;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    job_send_packages(&f, "j-first1", "ok");
+    job_until(&f, "j-first1", "ready");
+    t = task_find(&f.agent, "j-first1");
+    kill(-t->runner.pid, SIGSTOP);
+    while (write(t->runner.control_fd, fill, sizeof fill) > 0)
+        continue;
+    assert_int_equal(job_send_start(&f, &r, "j-first1"), 500);
+    job_until(&f, "j-first1", "failed");
+    assert_string_equal(t->job.reason, "Internal");
+    assert_non_null(strstr(t->job.message, "the pipe to job_runner"));
+    fixture_close(&f);
+}
+
 TEST(a_started_job_does_not_need_its_submitter)
 {
     static struct client c;
@@ -574,6 +595,7 @@ int main(void)
         cmocka_unit_test(events_stream_as_they_come_and_end_with_the_end),
         cmocka_unit_test(a_reservation_ends_at_once_when_its_stream_closes),
         cmocka_unit_test(a_ready_job_is_released_with_its_runner),
+        cmocka_unit_test(a_start_that_does_not_fit_the_pipe_ends_the_job_with_the_reason),
         cmocka_unit_test(a_started_job_does_not_need_its_submitter),
         cmocka_unit_test(a_reservation_without_a_sign_of_life_expires),
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),

@@ -48,6 +48,19 @@ TEST(fields_that_stand_are_filled_and_the_others_keep_their_values)
     assert_true(p.tame);
 }
 
+TEST(what_cannot_be_parsed_is_quoted_without_its_control_characters)
+{
+    static const char *const texts[] = {"{\"name\": x\033[2J\nERROR}", "\033\nfalse", "[\"a\nb\"]", "{\"a\177\": 1, \"a\177\": 2}"};
+    struct pet p;
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(texts); i++) {
+        assert_int_equal(parse(&p, texts[i], &e), ERR_CONFIG);
+        for (const char *c = e.text; *c; c++)
+            assert_true((unsigned char)*c >= ' ' && *c != 0x7f);
+    }
+}
+
 TEST(what_is_wrong_is_said_with_its_path)
 {
     static const struct {
@@ -161,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_that_stand_are_filled_and_the_others_keep_their_values),
+        cmocka_unit_test(what_cannot_be_parsed_is_quoted_without_its_control_characters),
         cmocka_unit_test(what_is_wrong_is_said_with_its_path),
         cmocka_unit_test(keys_for_other_readers_pass),
         cmocka_unit_test(integers_are_exact_up_to_two_to_the_53rd),

@@ -54,9 +54,10 @@ TEST(addresses_are_read_in_all_their_forms)
                 {"10.0.0.1:1", "10.0.0.1", 1},
                 {"[::1]", "::1", 15387},
                 {"[fe80::2]:65535", "fe80::2", 65535},
+                {"http://a:2", "a", 2},
                 {"GPU1.lab:15400", "gpu1.lab", 15400}};
-    static const char *const bad[] = {"",    ":1",  "a:",  "a:0",      "a:65536", "a:1x", "::1",  "[::1",
-                                      "[x]", "a b", "a/b", "http://a", "[::1]x",  "a:-1", "a: 1", "\xff"};
+    static const char *const bad[] = {"",    ":1",  "a:",  "a:0",       "a:65536", "a:1x", "::1",  "[::1",
+                                      "[x]", "a b", "a/b", "https://a", "[::1]x",  "a:-1", "a: 1", "\xff"};
     char host[64];
     struct err e;
     int port;
