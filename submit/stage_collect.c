@@ -294,8 +294,9 @@ static int merge_events(struct collection *c, struct err *e)
         const char *p = map(&c->yields[i], &len);
 
         if (!event_log_add(&all, c->yields[i].node->at.node, p ? p : "", len))
-            say_info("node(%d): its events are not all in events.jsonl: those of all nodes are more than %d MiB.",
-                     c->yields[i].node->at.node, EVENT_LOG_MAX >> 20);
+            say_info(
+                "node(%d): its events are not all in events.jsonl: those of all nodes are more than %d MiB.",
+                c->yields[i].node->at.node, EVENT_LOG_MAX >> 20);
         unmap(p, len);
     }
     rc = results_create(c->s, "events.jsonl", &fd, e);

@@ -69,12 +69,16 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     serves_the_next_job
 }
 
+reserve_by_hand() { # reserve_by_hand ID: on agent 0, without packages
+    api 0 POST /v1/jobs -H 'Content-Type: application/json' -d "{\"id\":\"$1\",\"attempt\":1,\"node\":0,\"role\":\"worker\",
+        \"name\":\"hand\",\"codec\":\"plain\",\"node_count\":2,\"server_count\":0,\"submitter\":\"test\"}" >/dev/null
+}
+
 # ready_by_hand ID: a job of one node on agent 0 that is ready and will not be started; its packages are those of the job before.
 ready_by_hand() {
     local id=$1 p f old
     old=$(only_job 0)
-    api 0 POST /v1/jobs -H 'Content-Type: application/json' -d "{\"id\":\"$id\",\"attempt\":1,\"node\":0,\"role\":\"worker\",
-        \"name\":\"hand\",\"codec\":\"plain\",\"node_count\":2,\"server_count\":0,\"submitter\":\"test\"}" >/dev/null
+    reserve_by_hand "$id"
     for p in settings:settings.json codec:codec.so model:model.json data:train.safetensors,test.safetensors; do
         f=$(for n in $(echo "${p#*:}" | tr , ' '); do
             echo "\"$n\":\"$(sha256sum "agent0/jobs/$old/packages/$n" | cut -d' ' -f1)\""
@@ -196,11 +200,6 @@ no_runner() { # of this test's agents
     for pid in $(pgrep -x job_runner); do
         case $(readlink "/proc/$pid/cwd") in "$T"/*) return 1 ;; esac
     done
-}
-
-reserve_by_hand() { # reserve_by_hand ID: on agent 0, without packages
-    api 0 POST /v1/jobs -H 'Content-Type: application/json' -d "{\"id\":\"$1\",\"attempt\":1,\"node\":0,\"role\":\"worker\",
-        \"name\":\"hand\",\"codec\":\"plain\",\"node_count\":2,\"server_count\":0,\"submitter\":\"test\"}" >/dev/null
 }
 
 is_job_in_state() { [ "$(api 0 GET "/v1/jobs/$1" | jq -r .state)" = "$2" ]; }

@@ -1,5 +1,6 @@
 /* The agent as programs see it: every route, over real connections, with a runner that only pretends. */
 #include "shared/clock.h"
+#include <signal.h>
 #include <unistd.h>
 
 #include "tests/lib/agent_fixture.h"

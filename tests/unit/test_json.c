@@ -50,7 +50,8 @@ TEST(fields_that_stand_are_filled_and_the_others_keep_their_values)
 
 TEST(what_cannot_be_parsed_is_quoted_without_its_control_characters)
 {
-    static const char *const texts[] = {"{\"name\": x\033[2J\nERROR}", "\033\nfalse", "[\"a\nb\"]", "{\"a\177\": 1, \"a\177\": 2}"};
+    static const char *const texts[] = {"{\"name\": x\033[2J\nERROR}", "\033\nfalse", "[\"a\nb\"]",
+                                        "{\"a\177\": 1, \"a\177\": 2}"};
     struct pet p;
     struct err e;
 
