@@ -148,7 +148,7 @@ TEST(room_is_made_by_what_was_not_used_longest_and_no_job_holds)
     }
     snprintf(path, sizeof path, "%s/held", folder);
     assert_ok(blob_link(&s, hex[1], AT_FDCWD, path, &e));
-    blob_size(&s, hex[0]); /* the oldest was just used */
+    blob_size(&s, hex[0]);    /* the oldest was just used */
     blob_trim(&s, 1e9 + 1e9); /* all were used since */
     assert_int_equal(count_files(folder), 5);
     blob_trim(&s, 60);
