@@ -2,9 +2,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -43,16 +43,20 @@ static void tune(int fd)
 }
 
 /* TCP_USER_TIMEOUT would do the same, but it also ends a connection whose other end is alive and merely does not
- * read for a while. So this asks the kernel: are bytes on the way that nobody has acknowledged, and has nothing
- * at all been heard for SILENCE_MS? A peer that does not read still acknowledges what it was sent, and has a
- * window of zero: then nothing is on the way. */
+ * read for a while. So this asks the kernel: are bytes on the way that nobody has acknowledged, or ready to go
+ * into an open window, and has nothing at all been heard for SILENCE_MS? A peer that does not read still
+ * acknowledges what it was sent, and its window is closed. */
 bool tcp_link_is_silent(int fd)
 {
     struct tcp_info info;
     socklen_t size = sizeof info;
+    bool is_open;
 
     memset(&info, 0, sizeof info);
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked > 0 &&
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+        return false;
+    is_open = info.tcpi_snd_wnd >= info.tcpi_snd_mss;
+    return (info.tcpi_unacked > 0 || (info.tcpi_notsent_bytes > 0 && is_open)) &&
            info.tcpi_last_ack_recv > SILENCE_MS && info.tcpi_last_data_recv > SILENCE_MS;
 }
 

@@ -40,16 +40,14 @@ tutorial() {
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --model mlp-default --dataset mnist --data "$DATA/mnist" --epochs 1 -o out 3>&- &
-    local peak=0 now
-    until [ -s out/run.json ]; do
-        for pid in $(pgrep -x job_runner); do
-            case $(readlink "/proc/$pid/cwd") in "$T"/*) ;; *) continue ;; esac
-            now=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status" 2>/dev/null)
-            if [ "${now:-0}" -gt "$peak" ]; then peak=$now; fi
-        done
-        sleep 0.1
+    local job=$! peak=0 now runner
+    within 10 is_in_state 0 running
+    runner=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
+    while now=$(awk '/VmHWM/ {print $2}' "/proc/$runner/status" 2>/dev/null) && [ -n "$now" ]; do
+        peak=$now
+        sleep 0.05
     done
-    wait $!
+    wait $job
     echo "# peak of a runner: $peak kB" >&3
     [ "$peak" -gt 10000 ] && [ "$peak" -lt 150000 ]
 }

@@ -64,5 +64,5 @@ teardown() {
     wait $pid || s=$? # its agent has a while to come back and tell how the node ended
     [ $s -eq 1 ]
     grep -q 'node 1 is lost' agent0.log
-    grep -q 'node 0 is lost' agent1.log
+    grep -q 'node 0 is lost' agent1.log || { cat agent1.log agent1/jobs/*/run/node.log; false; }
 }
