@@ -197,7 +197,8 @@ PY
     grep -q "job_submit wait $id" log
     is_in_state 0 running
     "$SUBMIT" cancel "$id"
-    within 5 is_in_state 0 cancelled
+    # One node may have noticed that the other was gone before it was told to stop; the job is cancelled all the same.
+    [[ "$("$SUBMIT" status "$id")" == *cancelled* ]]
     run "$SUBMIT" wait "$id"
     [ "$status" -eq 8 ]
 }
