@@ -48,10 +48,10 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 }
 
 @test "make install lays out a tree that works" {
-    make -s -C "$ROOT" BUILD="$BUILD" install DESTDIR="$T/root" PREFIX=/usr >/dev/null
-    BUILD=$T/root/usr/lib/psgd
+    make -s -C "$ROOT" BUILD="$BUILD" install DESTDIR="$T/tree" PREFIX=/usr >/dev/null
+    BUILD=$T/tree/usr/lib/psgd
     start_agents 2
-    "$T/root/usr/bin/job_submit" -q --codec plain --node_count 2 --epochs 1 --model softmax -o out
+    "$T/tree/usr/bin/job_submit" -q --codec plain --node_count 2 --epochs 1 --model softmax -o out
     sed 's/"plain"/"mine"/' "$ROOT/codecs/plain.c" >mine.c
-    "$T/root/usr/bin/job_submit" -q --codec mine.c --node_count 2 --epochs 1 --model softmax -o out2
+    "$T/tree/usr/bin/job_submit" -q --codec mine.c --node_count 2 --epochs 1 --model softmax -o out2
 }
