@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -67,6 +68,7 @@ static void start(struct scene *s, const char *const *words)
     assert_true(s->pid >= 0);
     if (s->pid > 0)
         return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no agent */
     log = open(s->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (log < 0 || dup2(log, 2) < 0 || dup2(log, 1) < 0)
         _exit(99);
