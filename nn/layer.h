@@ -1,40 +1,55 @@
-/* layer -- what the engine asks of a kind of layer. A new kind is one file with a struct layer_ops, a line
- * below and one in net.c's table, and its words in shared/model_spec.c. */
+/* layer -- what the engine asks of a kind of layer: forward and backward beside each other in layer_KIND.c. A
+ * new kind is such a file, a line below, one in net.c's table, and its words and shapes in shared/layer_spec.c.
+ *
+ * Images lie channels last: (n, rows, columns, channels). */
 #ifndef PSGD_LAYER_H
 #define PSGD_LAYER_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "shared/model_spec.h"
-#include "shared/rng.h"
-#include "shared/tensor_file.h"
+#include "shared/err.h"
+#include "shared/layer_spec.h"
 
-enum { LAYER_TENSORS_MAX = 4 };
+struct pass {              /* one forward pass and the backward pass that may follow it */
+    int n;                 /* samples, <= max_batch */
+    bool is_training;      /* else: running statistics are used, dropout does nothing, no backward follows */
+    uint64_t seed, stream; /* of random numbers: rng_init(seed, stream, l->index) */
+    const int *lengths;    /* (n) tokens before the padding, at least 1; NULL: the model reads no tokens */
+};
 
 struct layer {
     const struct layer_ops *ops;
-    struct layer_spec spec;
-    float *params, *grads; /* this layer's part of the flat vectors */
-    float *y;              /* (max_batch, n_out): what it made in the last forward pass */
+    const struct layer_spec *spec;
+    int index;                    /* in the document */
+    float *params[LAYER_TENSORS]; /* by number of the tensor in spec->tensors */
+    float *grads[LAYER_TENSORS];
+    float *y;    /* (max_batch, n_out): what it made in the last forward pass */
+    float *work; /* ops->work floats, kept from forward to backward */
+    void *own;   /* whatever ops->open made */
 };
 
 struct layer_ops {
+    bool is_view;  /* y is x, dx is dy: nothing to compute */
     bool in_place; /* y may be x, and dx may be dy */
     bool reads_y;  /* backward needs its own y: the next layer must not overwrite it */
 
-    /* Names ("weight") and shapes of its parameters, in the order in which they lie. NULL: it has none. */
-    int (*tensors)(struct tensor_view out[LAYER_TENSORS_MAX], const struct layer_spec *s);
-    /* First values of tensor number `i`, from a generator of its own. */
-    void (*init)(const struct layer_spec *s, int i, float *w, size_t n, struct rng *r);
+    /* Floats of `work`. NULL: none. */
+    size_t (*work)(const struct layer_spec *s, int max_batch);
+    /* What a library needs; NULL: nothing. */
+    int (*open)(struct layer *l, int max_batch, struct err *e);
+    void (*close)(struct layer *l);
 
     /* l->y (n, n_out) from x (n, n_in). */
-    void (*forward)(const struct layer *l, const float *x, int n);
-    /* From dy (n, n_out): overwrites l->grads and dx (n, n_in). dx NULL: nobody below wants it. x is the
-     * input of the last forward pass; a layer that works in place finds x == l->y. */
-    void (*backward)(const struct layer *l, const float *x, const float *dy, float *dx, int n);
+    void (*forward)(const struct layer *l, const float *x, const struct pass *p);
+    /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in). dx NULL: nobody
+     * below wants it. x is the input of the last forward pass; a layer that works in place finds x == l->y.
+     * The "gradient" of a running statistic is what to take away from it (net.h). */
+    void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
 };
 
-extern const struct layer_ops layer_dense, layer_tanh, layer_relu, layer_sigmoid;
+extern const struct layer_ops layer_dense, layer_linear, layer_relu, layer_leaky_relu, layer_tanh,
+    layer_sigmoid, layer_gelu, layer_softmax;
 
 #endif

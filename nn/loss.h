@@ -1,14 +1,23 @@
-/* loss -- softmax and cross-entropy in one. */
+/* loss -- on the outputs z (n, k) of the last layer; shared/model_spec.h has the formulas.
+ *
+ * A batch's truth is labels (n), each < k (of two classes where k = 1), or targets (n, k): one of them is NULL. */
 #ifndef PSGD_LOSS_H
 #define PSGD_LOSS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* logits z (n, k), labels (n) each < k. Returns the sum over the samples of -log softmax(z)[label] and adds
- * to *n_right those whose largest logit, the first of equal ones, is their label. */
-double loss_forward(const float *z, const uint8_t *labels, int n, int k, size_t *n_right);
-/* The same, and dz (n, k) = (softmax(z) - one-hot(label)) / n: the gradient of the mean. */
-double loss_backward(float *dz, const float *z, const uint8_t *labels, int n, int k, size_t *n_right);
+#include "shared/model_spec.h"
+
+struct truth {
+    const int32_t *labels;
+    const float *targets;
+};
+
+/* Returns the sum over the samples of the loss and adds to *n_right those whose class was found: the largest
+ * output, the first of equal ones; for k = 1 an output above 0 says class 1. Targets: nothing is right or wrong.
+ * dz (n, k), where it is not NULL: the gradient of the mean over the samples. */
+double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n, int k, float *dz,
+               size_t *n_right);
 
 #endif

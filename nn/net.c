@@ -1,12 +1,15 @@
 #include "nn/net.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/fast.h"
+#include "nn/init.h"
 #include "nn/layer.h"
-#include "nn/loss.h"
+#include "shared/rng.h"
 
 enum { ALIGN = 64 };
 
@@ -15,10 +18,11 @@ enum { ALIGN = 64 };
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
-    [LAYER_DENSE] = &layer_dense,
-    [LAYER_TANH] = &layer_tanh,
-    [LAYER_RELU] = &layer_relu,
-    [LAYER_SIGMOID] = &layer_sigmoid,
+    [LAYER_DENSE] = &layer_dense,    [LAYER_FLATTEN] = &layer_linear,
+    [LAYER_RESHAPE] = &layer_linear, [LAYER_LINEAR] = &layer_linear,
+    [LAYER_RELU] = &layer_relu,      [LAYER_LEAKY_RELU] = &layer_leaky_relu,
+    [LAYER_TANH] = &layer_tanh,      [LAYER_SIGMOID] = &layer_sigmoid,
+    [LAYER_GELU] = &layer_gelu,      [LAYER_SOFTMAX] = &layer_softmax,
 };
 
 static const uint64_t stream_init =
@@ -27,10 +31,13 @@ static const uint64_t stream_init =
 struct net {
     struct model_spec spec;
     int max_batch;
+    int n_layers;      /* those that compute: views are left out */
     int first_trained; /* below this layer nothing has parameters, so no gradient is sent there */
     float *params, *grads;
     float *activations; /* every layer's y that is not in place */
+    float *work;        /* every layer's */
     float *d[2];        /* (max_batch, widest layer): gradients on their way down, taking turns */
+    int *lengths;       /* (max_batch) of the samples at work; NULL: the model reads no tokens */
     struct layer layers[MODEL_LAYERS_MAX];
     struct tensor_view *tensors;
     size_t n_tensors;
@@ -47,67 +54,106 @@ static float *floats(size_t n, size_t width)
     return p;
 }
 
+/* The layer below keeps its output to itself, and nobody needs it as it was. */
 static bool works_in_place(const struct net *net, int i)
 {
     return i > 0 && net->layers[i].ops->in_place && !net->layers[i - 1].ops->reads_y;
 }
 
+/* Trained parameters from the front, running statistics behind all of them. */
 static int new_tensors(struct net *net)
 {
     float *at = net->params;
+    float *state = net->params + net->spec.n_trained;
 
-    net->first_trained = net->spec.n_layers;
-    net->tensors = calloc((size_t)net->spec.n_layers * LAYER_TENSORS_MAX, sizeof *net->tensors);
+    net->tensors = calloc((size_t)net->spec.n_layers * LAYER_TENSORS, sizeof *net->tensors);
     if (!net->tensors)
         return -1;
-    for (int i = 0; i < net->spec.n_layers; i++) {
+    for (int i = 0; i < net->n_layers; i++) {
         struct layer *l = &net->layers[i];
-        struct tensor_view own[LAYER_TENSORS_MAX];
-        int n = l->ops->tensors ? l->ops->tensors(own, &l->spec) : 0;
 
-        l->params = at;
-        l->grads = net->grads + (at - net->params);
-        if (n > 0 && i < net->first_trained)
-            net->first_trained = i;
-        for (int k = 0; k < n; k++) {
-            struct tensor_view *t = &net->tensors[net->n_tensors++];
+        for (int k = 0; k < l->spec->n_tensors; k++) {
+            const struct tensor_spec *t = &l->spec->tensors[k];
+            struct tensor_view *v = &net->tensors[net->n_tensors++];
+            float **next = t->is_state ? &state : &at;
 
-            *t = own[k];
-            snprintf(t->name, sizeof t->name, "layer%d.%s.%.32s", i, layer_kind_name(l->spec.kind),
-                     own[k].name);
-            t->type = TENSOR_F32;
-            t->data = at;
-            at += tensor_count(t);
+            snprintf(v->name, sizeof v->name, "layer%d.%s.%s", l->index, layer_kind_name(l->spec->kind),
+                     t->name);
+            v->type = TENSOR_F32;
+            v->n_dims = t->n_dims;
+            memcpy(v->shape, t->shape, sizeof t->shape);
+            v->data = l->params[k] = *next;
+            l->grads[k] = net->grads + (*next - net->params);
+            *next += tensor_spec_count(t);
         }
     }
-    assert((size_t)(at - net->params) == net->spec.n_params);
+    assert((size_t)(at - net->params) == net->spec.n_trained);
     return 0;
+}
+
+static size_t work_of(const struct net *net, int i)
+{
+    const struct layer *l = &net->layers[i];
+    size_t n = l->ops->work ? l->ops->work(l->spec, net->max_batch) : 0;
+
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static int new_activations(struct net *net)
 {
     size_t n = (size_t)net->max_batch;
-    size_t widest = 0;
-    size_t total = 0;
-    float *at;
+    size_t widest = 0, total = 0, work = 0;
+    float *at, *own;
 
-    for (int i = 0; i < net->spec.n_layers; i++) {
-        size_t width = (size_t)net->layers[i].spec.n_out;
+    for (int i = 0; i < net->n_layers; i++) {
+        size_t width = (size_t)net->layers[i].spec->n_out;
 
         widest = width > widest ? width : widest;
         total += works_in_place(net, i) ? 0 : width;
+        work += work_of(net, i);
     }
     net->activations = floats(n, total);
+    net->work = floats(1, work);
     net->d[0] = floats(n, widest);
     net->d[1] = floats(n, widest);
-    if (!net->activations || !net->d[0] || !net->d[1])
+    if (model_spec_vocab(&net->spec) > 0 && !(net->lengths = calloc(n, sizeof *net->lengths)))
+        return -1;
+    if (!net->activations || !net->work || !net->d[0] || !net->d[1])
         return -1;
     at = net->activations;
-    for (int i = 0; i < net->spec.n_layers; i++) {
+    own = net->work;
+    for (int i = 0; i < net->n_layers; i++) {
         struct layer *l = &net->layers[i];
 
         l->y = works_in_place(net, i) ? l[-1].y : at;
-        at += works_in_place(net, i) ? 0 : n * (size_t)l->spec.n_out;
+        at += works_in_place(net, i) ? 0 : n * (size_t)l->spec->n_out;
+        l->work = own;
+        own += work_of(net, i);
+    }
+    return 0;
+}
+
+static void choose_layers(struct net *net)
+{
+    net->first_trained = net->spec.n_layers;
+    for (int i = 0; i < net->spec.n_layers; i++) {
+        const struct layer_spec *s = &net->spec.layers[i];
+
+        if (kinds[s->kind]->is_view)
+            continue;
+        if (s->n_tensors > 0 && net->n_layers < net->first_trained)
+            net->first_trained = net->n_layers;
+        net->layers[net->n_layers++] = (struct layer){.ops = kinds[s->kind], .spec = s, .index = i};
+    }
+}
+
+static int open_layers(struct net *net, struct err *e)
+{
+    for (int i = 0; i < net->n_layers; i++) {
+        struct layer *l = &net->layers[i];
+
+        if (l->ops->open && l->ops->open(l, net->max_batch, e) < 0)
+            return err_at(e, "layer %d, %s", l->index, layer_kind_name(l->spec->kind));
     }
     return 0;
 }
@@ -118,22 +164,23 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
 
     assert(max_batch > 0 && spec->n_layers > 0);
     if (!net)
-        goto fail;
+        goto no_memory;
     if (openblas_set_num_threads)
         openblas_set_num_threads(1);
     net->spec = *spec;
     net->max_batch = max_batch;
-    for (int i = 0; i < spec->n_layers; i++) {
-        net->layers[i].spec = spec->layers[i];
-        net->layers[i].ops = kinds[spec->layers[i].kind];
-    }
+    choose_layers(net);
     net->params = floats(1, spec->n_params);
     net->grads = floats(1, spec->n_params);
     if (!net->params || !net->grads || new_tensors(net) < 0 || new_activations(net) < 0)
-        goto fail;
+        goto no_memory;
+    if (open_layers(net, e) < 0) {
+        net_free(net);
+        return e->code;
+    }
     *out = net;
     return 0;
-fail:
+no_memory:
     net_free(net);
     return err_set(e, ERR_NOMEM, "no memory for model \"%s\": %zu parameters, batches of %d", spec->name,
                    spec->n_params, max_batch);
@@ -143,11 +190,16 @@ void net_free(struct net *net)
 {
     if (!net)
         return;
+    for (int i = 0; i < net->n_layers; i++)
+        if (net->layers[i].ops->close)
+            net->layers[i].ops->close(&net->layers[i]);
     free(net->params);
     free(net->grads);
     free(net->activations);
+    free(net->work);
     free(net->d[0]);
     free(net->d[1]);
+    free(net->lengths);
     free(net->tensors);
     free(net);
 }
@@ -155,6 +207,11 @@ void net_free(struct net *net)
 size_t net_n_params(const struct net *net)
 {
     return net->spec.n_params;
+}
+
+size_t net_n_trained(const struct net *net)
+{
+    return net->spec.n_trained;
 }
 
 float *net_params(struct net *net)
@@ -175,48 +232,61 @@ size_t net_tensors(struct net *net, const struct tensor_view **out)
 
 void net_init(struct net *net, uint64_t seed)
 {
-    const struct tensor_view *t = net->tensors;
-    float *at = net->params;
+    uint64_t number = 0;
 
-    for (int i = 0; i < net->spec.n_layers; i++) {
+    for (int i = 0; i < net->n_layers; i++) {
         struct layer *l = &net->layers[i];
-        struct tensor_view own[LAYER_TENSORS_MAX];
-        int n = l->ops->tensors ? l->ops->tensors(own, &l->spec) : 0;
 
-        for (int k = 0; k < n; k++, t++) {
+        for (int k = 0; k < l->spec->n_tensors; k++) {
             struct rng r;
 
-            rng_init(&r, seed, stream_init, (uint64_t)(t - net->tensors));
-            l->ops->init(&l->spec, k, at, tensor_count(t), &r);
-            at += tensor_count(t);
+            rng_init(&r, seed, stream_init, number++);
+            init_tensor(l->params[k], &l->spec->tensors[k], &r);
         }
     }
 }
 
-/* Returns the logits (n, n_out). */
-static const float *forward(struct net *net, const float *x, int n)
+/* Tokens are followed by zeros where the text is shorter. */
+static void find_lengths(struct net *net, const float *x, int n)
 {
-    assert(n > 0 && n <= net->max_batch);
-    for (int i = 0; i < net->spec.n_layers; i++) {
-        net->layers[i].ops->forward(&net->layers[i], x, n);
+    int width = net->spec.n_in;
+
+    for (int i = 0; net->lengths && i < n; i++, x += width) {
+        int len = width;
+
+        while (len > 1 && x[len - 1] == 0)
+            len--;
+        net->lengths[i] = len;
+    }
+}
+
+/* Returns the outputs (n, n_out). */
+static const float *forward(struct net *net, const float *x, const struct pass *p)
+{
+    assert(p->n > 0 && p->n <= net->max_batch);
+    find_lengths(net, x, p->n);
+    for (int i = 0; i < net->n_layers; i++) {
+        net->layers[i].ops->forward(&net->layers[i], x, p);
         x = net->layers[i].y;
     }
     return x;
 }
 
-void net_train(struct net *net, const float *x, const uint8_t *labels, int n, struct net_score *score)
+void net_train(struct net *net, const struct net_batch *b, struct net_score *score)
 {
-    const float *z = forward(net, x, n);
+    struct pass p = {
+        .n = b->n, .is_training = true, .seed = b->seed, .stream = b->stream, .lengths = net->lengths};
+    const float *z = forward(net, b->x, &p);
     float *dy = net->d[0];
     float *spare = net->d[1];
 
-    score->loss += loss_backward(dy, z, labels, n, net->spec.n_out, &score->n_right);
-    score->n += (size_t)n;
-    for (int i = net->spec.n_layers - 1; i >= net->first_trained; i--) {
+    score->loss += loss_of(net->spec.loss, z, &b->truth, b->n, net->spec.n_out, dy, &score->n_right);
+    score->n += (size_t)b->n;
+    for (int i = net->n_layers - 1; i >= net->first_trained; i--) {
         const struct layer *l = &net->layers[i];
         float *dx = i == net->first_trained ? NULL : l->ops->in_place ? dy : spare;
 
-        l->ops->backward(l, i > 0 ? l[-1].y : x, dy, dx, n);
+        l->ops->backward(l, i > 0 ? l[-1].y : b->x, dy, dx, &p);
         if (dx == spare) {
             spare = dy;
             dy = dx;
@@ -224,10 +294,51 @@ void net_train(struct net *net, const float *x, const uint8_t *labels, int n, st
     }
 }
 
-void net_evaluate(struct net *net, const float *x, const uint8_t *labels, int n, struct net_score *score)
+void net_step_state(struct net *net)
 {
-    const float *z = forward(net, x, n);
+    for (size_t i = net->spec.n_trained; i < net->spec.n_params; i++)
+        net->params[i] -= net->grads[i];
+}
 
-    score->loss += loss_forward(z, labels, n, net->spec.n_out, &score->n_right);
-    score->n += (size_t)n;
+const float *net_forward(struct net *net, const float *x, int n)
+{
+    return forward(net, x, &(struct pass){.n = n, .lengths = net->lengths});
+}
+
+void net_evaluate(struct net *net, const struct net_batch *b, struct net_score *score)
+{
+    const float *z = net_forward(net, b->x, b->n);
+
+    score->loss += loss_of(net->spec.loss, z, &b->truth, b->n, net->spec.n_out, NULL, &score->n_right);
+    score->n += (size_t)b->n;
+}
+
+/* x * 0 is 0 for a finite x and no number for any other. */
+FAST static bool are_finite(const float *v, size_t n)
+{
+    float lane[16] = {0};
+    float sum = 0;
+    size_t i = 0;
+
+    for (; i + 16 <= n; i += 16)
+        for (size_t k = 0; k < 16; k++)
+            lane[k] += v[i + k] * 0;
+    for (; i < n; i++)
+        sum += v[i] * 0;
+    for (size_t k = 0; k < 16; k++)
+        sum += lane[k];
+    return sum == 0;
+}
+
+const char *net_nonfinite(const struct net *net)
+{
+    if (are_finite(net->grads, net->spec.n_params))
+        return NULL;
+    for (size_t i = net->n_tensors; i-- > 0;) {
+        const struct tensor_view *t = &net->tensors[i];
+
+        if (!are_finite(net->grads + ((const float *)t->data - net->params), tensor_count(t)))
+            return t->name;
+    }
+    return NULL;
 }

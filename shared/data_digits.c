@@ -193,7 +193,7 @@ static void draw_strokes(float near[SIDE * SIDE], const struct point *p, int n, 
     }
 }
 
-void digits_draw(uint8_t pixels[28 * 28], uint8_t *label, uint64_t seed, uint64_t index)
+void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index)
 {
     struct point p[POINTS];
     float near[SIDE * SIDE];
@@ -204,7 +204,7 @@ void digits_draw(uint8_t pixels[28 * 28], uint8_t *label, uint64_t seed, uint64_
 
     rng_init(&shape, seed, index, DRAW_SHAPE);
     rng_init(&noise, seed, index, DRAW_NOISE);
-    *label = (uint8_t)(index % 10);
+    *label = (int32_t)(index % 10);
     n = place(p, glyphs[*label], &shape);
     radius = pen_min + (pen_max - pen_min) * rng_uniform(&shape);
     ink = 255 * (1 - (1 - ink_min) * rng_uniform(&shape));
@@ -235,18 +235,22 @@ int digits_open(struct dataset *d, const char *seed, const char *dir, struct err
         if (strspn(seed, "0123456789") != strlen(seed) || !seed[0] || strlen(seed) > 19)
             return err_set(e, ERR_CONFIG, "\"%s\" is not a seed: at most 19 digits", seed);
     }
-    *d = (struct dataset){.n_train = N_TRAIN, .n_test = N_TEST, .rows = SIDE, .cols = SIDE, .n_classes = 10};
+    *d = (struct dataset){.n_train = N_TRAIN,
+                          .n_test = N_TEST,
+                          .shape = {.n_dims = 3, .dim = {SIDE, SIDE, 1}},
+                          .x_type = TENSOR_U8,
+                          .n_classes = 10};
     d->train_x = malloc((size_t)N_TRAIN * SIDE * SIDE);
-    d->train_y = malloc(N_TRAIN);
+    d->train_y = malloc(N_TRAIN * sizeof *d->train_y);
     d->test_x = malloc((size_t)N_TEST * SIDE * SIDE);
-    d->test_y = malloc(N_TEST);
+    d->test_y = malloc(N_TEST * sizeof *d->test_y);
     if (!d->train_x || !d->train_y || !d->test_x || !d->test_y) {
         dataset_clear(d);
         return err_set(e, ERR_NOMEM, "no memory for %d images", N_TRAIN + N_TEST);
     }
     for (size_t i = 0; i < N_TRAIN; i++)
-        digits_draw(d->train_x + i * SIDE * SIDE, &d->train_y[i], s, i);
+        digits_draw((uint8_t *)d->train_x + i * SIDE * SIDE, &d->train_y[i], s, i);
     for (size_t i = 0; i < N_TEST; i++)
-        digits_draw(d->test_x + i * SIDE * SIDE, &d->test_y[i], s, N_TRAIN + i);
+        digits_draw((uint8_t *)d->test_x + i * SIDE * SIDE, &d->test_y[i], s, N_TRAIN + i);
     return 0;
 }

@@ -133,12 +133,17 @@ int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const cha
     return 0;
 }
 
-int idx_read_labels(uint8_t **labels, size_t *n, const char *path, struct err *e)
+int idx_read_labels(int32_t **labels, size_t *n, const char *path, struct err *e)
 {
+    uint8_t *bytes;
     uint32_t dims[3];
 
-    if (read_idx(labels, dims, MAGIC_LABELS, path, e) < 0)
+    if (read_idx(&bytes, dims, MAGIC_LABELS, path, e) < 0)
         return e->code;
+    *labels = malloc(dims[0] * sizeof **labels);
+    for (uint32_t i = 0; *labels && i < dims[0]; i++)
+        (*labels)[i] = bytes[i];
+    free(bytes);
     *n = dims[0];
-    return 0;
+    return *labels ? 0 : err_set(e, ERR_NOMEM, "no memory for %u labels", dims[0]);
 }

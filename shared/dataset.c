@@ -52,5 +52,7 @@ void dataset_clear(struct dataset *d)
     free(d->train_y);
     free(d->test_x);
     free(d->test_y);
+    free(d->train_t);
+    free(d->test_t);
     *d = (struct dataset){0};
 }

@@ -1,5 +1,4 @@
-/* dataset -- images and labels as bytes: `digits` (made here) or IDX files such as MNIST. job_submit opens
- * the whole set, cuts it into shares (partition.h) and ships each node its own. */
+/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, cuts it into shares (partition.h) and ships each node its own. */
 #ifndef PSGD_DATASET_H
 #define PSGD_DATASET_H
 
@@ -7,12 +6,21 @@
 #include <stdint.h>
 
 #include "shared/err.h"
+#include "shared/layer_spec.h"
+#include "shared/tensor_file.h"
+
+enum { CLASSES_MAX = 65536 };
 
 struct dataset {
     size_t n_train, n_test;
-    int rows, cols, n_classes; /* an image is rows x cols bytes, 0 is background */
-    uint8_t *train_x, *test_x; /* (n, rows * cols) */
-    uint8_t *train_y, *test_y; /* (n), each < n_classes */
+    struct shape shape;        /* of a sample: (rows, columns, channels), (values) or (time) tokens */
+    enum tensor_type x_type;   /* TENSOR_U8: bytes of an image, TENSOR_F32, TENSOR_I32: tokens */
+    void *train_x, *test_x;    /* (n, values of a sample) of that type */
+    int n_classes;             /* 0: there are targets instead of labels */
+    int32_t *train_y, *test_y; /* (n) labels, each 0 .. n_classes - 1; NULL: targets */
+    int n_targets;
+    float *train_t, *test_t; /* (n, n_targets); NULL: labels */
+    int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
 };
 
 /* `name`: "digits" or "digits:SEED" (drawn here; 24,000 + 4,000 samples), or "mnist": the four IDX files of
@@ -24,13 +32,13 @@ void dataset_clear(struct dataset *d);
 
 /* Parts of it. `rows`, `cols`, `n` as the file's header says. Buffers are the caller's to free. */
 int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const char *path, struct err *e);
-int idx_read_labels(uint8_t **labels, size_t *n, const char *path, struct err *e);
+int idx_read_labels(int32_t **labels, size_t *n, const char *path, struct err *e);
 /* The check behind them, on a whole file in memory: `magic` 0x803 (images, 3 dims) or 0x801 (labels, 1).
  * Returns the offset of the data. ERR_CONFIG: not IDX, or `len` is not what the dimensions need. */
 int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3], struct err *e);
 
 /* One drawn digit: sample `index` of stream `seed`, its label and 28 x 28 bytes. Any sample can be drawn by
  * itself. */
-void digits_draw(uint8_t pixels[28 * 28], uint8_t *label, uint64_t seed, uint64_t index);
+void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index);
 
 #endif

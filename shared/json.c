@@ -234,6 +234,30 @@ int json_get_int(int *out, const json_t *object, const char *key, int min, int m
     return v ? fill_number(out, v, &f, at, e) : err_set(e, ERR_CONFIG, "%s/%s: missing", at, key);
 }
 
+int json_get_word(int *out, const json_t *object, const char *key, const char *const *words, const char *at,
+                  struct err *e)
+{
+    char word[64];
+    char list[512] = "";
+    const char *near;
+
+    if (json_get_text(word, sizeof word, object, key, at, e) < 0)
+        return e->code;
+    for (int i = 0; words[i]; i++) {
+        size_t n = strlen(list);
+
+        if (strcmp(words[i], word) == 0) {
+            *out = i;
+            return 0;
+        }
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
+    }
+    near = suggest(word, words);
+    if (near)
+        return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown; did you mean \"%s\"?", at, key, word, near);
+    return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, key, word, list);
+}
+
 char *json_line(const json_t *value)
 {
     size_t n = json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);

@@ -47,6 +47,9 @@ int json_get_text(char *out, size_t size, const json_t *object, const char *key,
                   struct err *e);
 int json_get_int(int *out, const json_t *object, const char *key, int min, int max, const char *at,
                  struct err *e);
+/* *out: the index of the word at `key` in `words`, which ends with NULL. */
+int json_get_word(int *out, const json_t *object, const char *key, const char *const *words, const char *at,
+                  struct err *e);
 int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e);
 
 /* One line without spaces and a line feed behind it, or NULL without memory; the caller frees. */

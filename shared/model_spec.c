@@ -4,108 +4,34 @@
 #include <string.h>
 
 #include "shared/json.h"
-#include "shared/suggest.h"
 
-enum { PATH_LEN = 64, INPUT_DIMS_MAX = 8, WORD_LEN = 64 };
+enum { PATH_LEN = 64 };
 
-static const char *const init_names[N_INIT_KINDS + 1] = {
-    [INIT_GLOROT_UNIFORM] = "glorot_uniform",
-    [INIT_ZEROS] = "zeros",
+static const char *const loss_names[N_LOSS_KINDS + 1] = {
+    [LOSS_SOFTMAX_CROSS_ENTROPY] = "softmax_cross_entropy",
+    [LOSS_SIGMOID_CROSS_ENTROPY] = "sigmoid_cross_entropy",
+    [LOSS_MSE] = "mse",
 };
 
-/* Sets *out to the index of the word at `key`. ERR_CONFIG: not one of `words` (ends with NULL). */
-static int get_word(int *out, const json_t *object, const char *key, const char *const *words, const char *at,
-                    struct err *e)
-{
-    char word[WORD_LEN];
-    char list[512] = "";
-    const char *near;
-
-    if (json_get_text(word, sizeof word, object, key, at, e) < 0)
-        return e->code;
-    for (int i = 0; words[i]; i++) {
-        size_t n = strlen(list);
-
-        if (strcmp(words[i], word) == 0) {
-            *out = i;
-            return 0;
-        }
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
-    }
-    near = suggest(word, words);
-    if (near)
-        return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown; did you mean \"%s\"?", at, key, word, near);
-    return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, key, word, list);
-}
-
-static int parse_dense(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
-{
-    int init = INIT_GLOROT_UNIFORM;
-
-    if (json_get_int(&l->n_out, doc, "units", 1, MODEL_WIDTH_MAX, at, e) < 0)
-        return e->code;
-    if (json_object_get(doc, "init") && get_word(&init, doc, "init", init_names, at, e) < 0)
-        return e->code;
-    l->init = (enum init_kind)init;
-    return 0;
-}
-
-/* An activation takes no settings and keeps the shape. */
-static int parse_activation(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
-{
-    (void)doc, (void)at, (void)e;
-    l->n_out = l->n_in;
-    return 0;
-}
-
-static size_t dense_params(const struct layer_spec *l)
-{
-    return (size_t)l->n_in * (size_t)l->n_out + (size_t)l->n_out;
-}
-
-static const struct {
-    const char *name;
-    const char *keys[4]; /* ends with NULL */
-    int (*parse)(struct layer_spec *l, const json_t *doc, const char *at, struct err *e);
-    size_t (*n_params)(const struct layer_spec *l); /* NULL: none */
-} kinds[N_LAYER_KINDS] = {
-    [LAYER_DENSE] = {"dense", {"kind", "units", "init"}, parse_dense, dense_params},
-    [LAYER_TANH] = {"tanh", {"kind"}, parse_activation, NULL},
-    [LAYER_RELU] = {"relu", {"kind"}, parse_activation, NULL},
-    [LAYER_SIGMOID] = {"sigmoid", {"kind"}, parse_activation, NULL},
+static const char *const metric_names[N_METRIC_KINDS + 1] = {
+    [METRIC_ACCURACY] = "accuracy",   [METRIC_TOP5] = "top5", [METRIC_MSE] = "mse",
+    [METRIC_RMSE] = "rmse",           [METRIC_AUC] = "auc",   [METRIC_EER] = "eer",
+    [METRIC_CONFUSION] = "confusion",
 };
 
-const char *layer_kind_name(enum layer_kind kind)
+const char *loss_kind_name(enum loss_kind kind)
 {
-    return kinds[kind].name;
+    return loss_names[kind];
 }
 
-static int parse_layer(struct layer_spec *l, size_t *n_params, const json_t *doc, const char *at,
-                       struct err *e)
+const char *metric_kind_name(enum metric_kind kind)
 {
-    const char *names[N_LAYER_KINDS + 1] = {0};
-    int kind = 0;
-
-    if (!json_is_object(doc))
-        return err_set(e, ERR_CONFIG, "%s: not an object", at);
-    for (int i = 0; i < N_LAYER_KINDS; i++)
-        names[i] = kinds[i].name;
-    if (get_word(&kind, doc, "kind", names, at, e) < 0 || json_only_keys(doc, kinds[kind].keys, at, e) < 0)
-        return e->code;
-    l->kind = (enum layer_kind)kind;
-    if (kinds[kind].parse(l, doc, at, e) < 0)
-        return e->code;
-    if (kinds[kind].n_params)
-        *n_params += kinds[kind].n_params(l); /* widths are at most 2^20 each: 256 layers cannot overflow */
-    if (*n_params > MODEL_PARAMS_MAX)
-        return err_set(e, ERR_CONFIG, "%s: %zu parameters up to here, at most %d", at, *n_params,
-                       MODEL_PARAMS_MAX);
-    return 0;
+    return metric_names[kind];
 }
 
 static int parse_layers(struct model_spec *m, const json_t *layers, struct err *e)
 {
-    int width = m->n_in;
+    struct shape width = m->in;
 
     if (!json_is_array(layers))
         return err_set(e, ERR_CONFIG, "/layers: %s", layers ? "not an array" : "missing");
@@ -114,69 +40,112 @@ static int parse_layers(struct model_spec *m, const json_t *layers, struct err *
                        MODEL_LAYERS_MAX);
     m->n_layers = (int)json_array_size(layers);
     for (int i = 0; i < m->n_layers; i++) {
+        struct layer_spec *l = &m->layers[i];
         char at[PATH_LEN];
 
         snprintf(at, sizeof at, "/layers/%d", i);
-        m->layers[i].n_in = width;
-        if (parse_layer(&m->layers[i], &m->n_params, json_array_get(layers, (size_t)i), at, e) < 0)
+        l->in = width;
+        if (layer_spec_parse(l, json_array_get(layers, (size_t)i), at, e) < 0)
             return e->code;
-        width = m->layers[i].n_out;
+        if (l->kind == LAYER_EMBEDDING && i > 0)
+            return err_set(e, ERR_CONFIG, "%s: an embedding reads tokens: it can only be the first layer",
+                           at);
+        for (int k = 0; k < l->n_tensors; k++)
+            *(l->tensors[k].is_state ? &m->n_state : &m->n_trained) += tensor_spec_count(&l->tensors[k]);
+        m->n_params = m->n_trained + m->n_state;
+        if (m->n_params > MODEL_PARAMS_MAX)
+            return err_set(e, ERR_CONFIG, "%s: %zu parameters up to here, at most %d", at, m->n_params,
+                           MODEL_PARAMS_MAX);
+        width = l->out;
     }
-    m->n_out = width;
-    if (m->n_params == 0)
+    m->n_out = shape_count(&width);
+    if (m->n_trained == 0)
         return err_set(e, ERR_CONFIG, "/layers: no layer has parameters, so there is nothing to train");
     return 0;
 }
 
-static int parse_input(struct model_spec *m, const json_t *input, struct err *e)
+static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err *e)
 {
-    json_int_t n = 1;
     const json_t *v;
     size_t i;
 
-    if (!json_is_array(input))
-        return err_set(e, ERR_CONFIG, "/input: %s", input ? "not an array" : "missing");
-    if (json_array_size(input) == 0 || json_array_size(input) > INPUT_DIMS_MAX)
-        return err_set(e, ERR_CONFIG, "/input: %zu dimensions, expected 1 to %d", json_array_size(input),
-                       INPUT_DIMS_MAX);
-    json_array_foreach(input, i, v)
+    if (metrics && !json_is_array(metrics))
+        return err_set(e, ERR_CONFIG, "/metrics: not an array");
+    json_array_foreach(metrics, i, v)
     {
-        json_int_t k = json_integer_value(v);
+        int kind = 0;
+        json_t *one = json_pack("{s:O}", "metric", v);
+        char at[PATH_LEN];
+        int rc;
 
-        if (!json_is_integer(v) || k < 1 || k > MODEL_WIDTH_MAX)
-            return err_set(e, ERR_CONFIG, "/input/%zu: not an integer from 1 to %d", i, MODEL_WIDTH_MAX);
-        n *= k;
-        if (n > MODEL_WIDTH_MAX)
-            return err_set(e, ERR_CONFIG, "/input: %lld values, at most %d", (long long)n, MODEL_WIDTH_MAX);
+        snprintf(at, sizeof at, "/metrics/%zu", i);
+        rc = one ? json_get_word(&kind, one, "metric", metric_names, at, e)
+                 : err_set(e, ERR_NOMEM, "no memory");
+        json_decref(one);
+        if (rc < 0)
+            return rc;
+        if ((kind == METRIC_AUC || kind == METRIC_EER) && m->n_out > 2)
+            return err_set(e, ERR_CONFIG, "%s: %s is about two classes, the model has %d outputs", at,
+                           metric_names[kind], m->n_out);
+        m->metrics[kind] = true;
     }
-    m->n_in = (int)n;
     return 0;
 }
 
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
 {
-    static const char *const keys[] = {"version", "name", "input", "layers", "loss", NULL};
-    static const char *const losses[] = {"softmax_cross_entropy", NULL};
-    struct model_spec t = {0};
+    static const char *const keys[] = {"version", "name", "input", "layers", "loss", "metrics", NULL};
+    struct model_spec *t = m;
     int version, loss;
 
+    *t = (struct model_spec){0};
     if (json_only_keys(doc, keys, "", e) < 0 || json_get_int(&version, doc, "version", 1, 1, "", e) < 0 ||
-        json_get_text(t.name, sizeof t.name, doc, "name", "", e) < 0 ||
-        parse_input(&t, json_object_get(doc, "input"), e) < 0 ||
-        parse_layers(&t, json_object_get(doc, "layers"), e) < 0 ||
-        get_word(&loss, doc, "loss", losses, "", e) < 0)
+        json_get_text(t->name, sizeof t->name, doc, "name", "", e) < 0 ||
+        shape_parse(&t->in, json_object_get(doc, "input"), "/input", e) < 0)
         return e->code;
-    *m = t;
+    t->n_in = shape_count(&t->in);
+    if (parse_layers(t, json_object_get(doc, "layers"), e) < 0 ||
+        json_get_word(&loss, doc, "loss", loss_names, "", e) < 0)
+        return e->code;
+    t->loss = (enum loss_kind)loss;
+    return parse_metrics(t, json_object_get(doc, "metrics"), e);
+}
+
+int model_spec_vocab(const struct model_spec *m)
+{
+    return m->layers[0].kind == LAYER_EMBEDDING ? m->layers[0].embedding.vocab : 0;
+}
+
+static int tokens_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
+{
+    int vocab = model_spec_vocab(m);
+
+    if ((vocab > 0) != (d->x_type == TENSOR_I32))
+        return err_set(e, ERR_CONFIG,
+                       vocab > 0 ? "model \"%s\" reads tokens, the data set has none"
+                                 : "the data set has tokens, model \"%s\" has no embedding",
+                       m->name);
+    if (d->vocab > vocab)
+        return err_set(e, ERR_CONFIG, "model \"%s\" knows %d tokens, the data set has %d", m->name, vocab,
+                       d->vocab);
     return 0;
 }
 
-int model_spec_fits(const struct model_spec *m, int n_in, int n_classes, struct err *e)
+int model_spec_fits(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
+    int n_in = shape_count(&d->shape);
+    int n_out = d->train_y ? d->n_classes : d->n_targets;
+    const char *what = d->train_y ? "classes" : "targets";
+
     if (m->n_in != n_in)
         return err_set(e, ERR_CONFIG, "model \"%s\" takes %d values per sample, the data set has %d", m->name,
                        m->n_in, n_in);
-    if (m->n_out != n_classes)
-        return err_set(e, ERR_CONFIG, "model \"%s\" ends with %d outputs, the data set has %d classes",
-                       m->name, m->n_out, n_classes);
-    return 0;
+    if (!d->train_y && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY)
+        return err_set(e, ERR_CONFIG,
+                       "model \"%s\" tells classes apart, the data set has targets: \"mse\" fits", m->name);
+    if (m->n_out != n_out &&
+        !(d->train_y && n_out == 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY))
+        return err_set(e, ERR_CONFIG, "model \"%s\" ends with %d outputs, the data set has %d %s", m->name,
+                       m->n_out, n_out, what);
+    return tokens_fit(m, d, e);
 }

@@ -3,41 +3,58 @@
  *     {"version": 1, "name": "mlp-tutorial", "input": [784],
  *      "layers": [{"kind": "dense", "units": 128, "init": "glorot_uniform"}, {"kind": "tanh"},
  *                 {"kind": "dense", "units": 10}],
- *      "loss": "softmax_cross_entropy"}
+ *      "loss": "softmax_cross_entropy", "metrics": ["top5"]}
  *
- * Kinds: dense (units; init glorot_uniform, the default, or zeros), tanh, relu, sigmoid. The shape of "input"
- * counts only through its product. A model must have parameters: at least one dense layer. */
+ * Input: [values], [time, values], [time] tokens where an embedding is the first layer, or
+ * [rows, columns, channels]. Layers: shared/layer_spec.h. Losses, on the last layer's outputs z (n, k):
+ *   softmax_cross_entropy   -log softmax(z)[label]
+ *   sigmoid_cross_entropy   of each output by itself; k = 1: the label is 0 or 1, else one-hot of the label
+ *   mse                     mean over the k outputs of (z - target)^2; a label's target is its one-hot
+ * Metrics, beside loss and accuracy, which are always there: top5, mse, rmse, confusion; auc and eer for two
+ * classes. A model must have parameters. */
 #ifndef PSGD_MODEL_SPEC_H
 #define PSGD_MODEL_SPEC_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "shared/dataset.h"
 #include "shared/err.h"
+#include "shared/layer_spec.h"
 
-enum { MODEL_LAYERS_MAX = 256, MODEL_WIDTH_MAX = 1 << 20, MODEL_PARAMS_MAX = 1 << 30 };
-enum layer_kind { LAYER_DENSE, LAYER_TANH, LAYER_RELU, LAYER_SIGMOID, N_LAYER_KINDS };
-enum init_kind { INIT_GLOROT_UNIFORM, INIT_ZEROS, N_INIT_KINDS };
-
-struct layer_spec {
-    enum layer_kind kind;
-    enum init_kind init;
-    int n_in, n_out; /* values per sample */
+enum { MODEL_LAYERS_MAX = 256, MODEL_PARAMS_MAX = 1 << 30 };
+enum loss_kind { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_SIGMOID_CROSS_ENTROPY, LOSS_MSE, N_LOSS_KINDS };
+enum metric_kind {
+    METRIC_ACCURACY,
+    METRIC_TOP5,
+    METRIC_MSE,
+    METRIC_RMSE,
+    METRIC_AUC,
+    METRIC_EER,
+    METRIC_CONFUSION,
+    N_METRIC_KINDS
 };
 
 struct model_spec {
     char name[64];
-    int n_in, n_out; /* values per sample; n_out = number of classes */
+    struct shape in;
+    int n_in, n_out; /* values per sample; n_out = number of classes, or of values to regress */
     int n_layers;
     struct layer_spec layers[MODEL_LAYERS_MAX];
-    size_t n_params;
+    enum loss_kind loss;
+    bool metrics[N_METRIC_KINDS];        /* asked for */
+    size_t n_trained, n_state, n_params; /* the optimizer's, the running statistics, both */
 };
 
-const char *layer_kind_name(enum layer_kind kind); /* as in the document */
+const char *loss_kind_name(enum loss_kind kind);
+const char *metric_kind_name(enum metric_kind kind);
 
-/* ERR_CONFIG, with the path: "/layers/2/units: missing". */
+/* ERR_CONFIG, with the path: "/layers/2/units: missing"; *m is not to be used then. */
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);
-/* ERR_CONFIG: the model does not fit samples of n_in values and n_classes labels. */
-int model_spec_fits(const struct model_spec *m, int n_in, int n_classes, struct err *e);
+/* Tokens that the model knows, 0 .. vocab - 1; 0: it does not read tokens. */
+int model_spec_vocab(const struct model_spec *m);
+/* ERR_CONFIG: the model does not fit the samples, their labels or targets. */
+int model_spec_fits(const struct model_spec *m, const struct dataset *d, struct err *e);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/dataset.h"
 #include "shared/rng.h"
 
 /* Keep these streams apart from each other and from all others that the job's seed feeds. */
@@ -10,13 +11,13 @@ static const uint64_t stream_shuffle = 0x656c6666756873; /* "shuffle" */
 static const uint64_t stream_order = 0x726564726f;       /* "order" */
 
 /* Stable counting sort by label. */
-static void sort_by_label(uint32_t *sorted, const uint32_t *items, size_t n, const uint8_t *labels)
+static void sort_by_label(uint32_t *sorted, const uint32_t *items, size_t n, const int32_t *labels)
 {
-    size_t at[UINT8_MAX + 2] = {0};
+    size_t at[CLASSES_MAX + 2] = {0};
 
     for (size_t i = 0; i < n; i++)
         at[labels[items[i]] + 1]++;
-    for (size_t k = 1; k <= UINT8_MAX; k++)
+    for (size_t k = 1; k <= CLASSES_MAX; k++)
         at[k] += at[k - 1];
     for (size_t i = 0; i < n; i++)
         sorted[at[labels[items[i]]]++] = items[i];
@@ -30,7 +31,7 @@ static void fill_by_column(struct partition *p, const uint32_t *items)
             p->sample[r * p->n_cols + c] = items[c * p->n_rows + r];
 }
 
-int partition_init(struct partition *p, const uint8_t *labels, size_t n, size_t n_cols, uint64_t seed,
+int partition_init(struct partition *p, const int32_t *labels, size_t n, size_t n_cols, uint64_t seed,
                    bool non_iid, struct err *e)
 {
     uint32_t *items = NULL;

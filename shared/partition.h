@@ -24,7 +24,7 @@ struct partition {
 };
 
 /* ERR_CONFIG: fewer samples than one global batch. */
-int partition_init(struct partition *p, const uint8_t *labels, size_t n, size_t n_cols, uint64_t seed,
+int partition_init(struct partition *p, const int32_t *labels, size_t n, size_t n_cols, uint64_t seed,
                    bool non_iid, struct err *e);
 void partition_clear(struct partition *p);
 

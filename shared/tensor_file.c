@@ -29,6 +29,11 @@ static const struct {
     [TENSOR_I64] = {"I64", 8},
 };
 
+size_t tensor_type_size(enum tensor_type type)
+{
+    return types[type].size;
+}
+
 size_t tensor_count(const struct tensor_view *t)
 {
     size_t n = 1;

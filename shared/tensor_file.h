@@ -52,6 +52,7 @@ void tensor_file_close(struct tensor_file *f);
 const struct tensor_view *tensor_file_find(const struct tensor_file *f,
                                            const char *name);               /* NULL: not there */
 const char *tensor_file_meta(const struct tensor_file *f, const char *key); /* NULL: not there */
+size_t tensor_type_size(enum tensor_type type);                             /* bytes of one value */
 size_t tensor_count(const struct tensor_view *t);                           /* product of the shape */
 
 #endif

@@ -31,54 +31,78 @@ char *share_columns(const int *blocks, int n, int batch_size)
 struct cut {
     const struct dataset *data;
     const struct partition *part;
-    size_t pixels, batch;
+    size_t sample_bytes, batch;
     const int *blocks;
     size_t n_own; /* columns */
 };
 
-/* images (n_rows, n_own, pixels) and labels (n_rows, n_own) */
-static void copy_samples(uint8_t *images, uint8_t *labels, const struct cut *c)
+/* Bytes of what a sample must give: its label, or its targets. */
+static size_t truth_bytes(const struct dataset *d)
 {
+    return d->train_y ? sizeof *d->train_y : (size_t)d->n_targets * sizeof *d->train_t;
+}
+
+/* x (n_rows, n_own, sample) and y (n_rows, n_own), or (n_rows, n_own, targets) */
+static void copy_samples(unsigned char *x, unsigned char *y, const struct cut *c)
+{
+    const unsigned char *from_x = c->data->train_x;
+    const unsigned char *from_y = c->data->train_y ? (const unsigned char *)c->data->train_y
+                                                   : (const unsigned char *)c->data->train_t;
+    size_t y_bytes = truth_bytes(c->data);
+
     for (size_t row = 0; row < c->part->n_rows; row++)
         for (size_t k = 0; k < c->n_own; k++) {
             size_t col = (size_t)c->blocks[k / c->batch] * c->batch + k % c->batch;
             size_t sample = c->part->sample[row * c->part->n_cols + col];
 
-            memcpy(images, c->data->train_x + sample * c->pixels, c->pixels);
-            *labels++ = c->data->train_y[sample];
-            images += c->pixels;
+            memcpy(x, from_x + sample * c->sample_bytes, c->sample_bytes);
+            memcpy(y, from_y + sample * y_bytes, y_bytes);
+            x += c->sample_bytes;
+            y += y_bytes;
         }
+}
+
+/* The two tensors of n_dims leading dimensions `shape`: samples, and labels or targets. */
+static void describe(struct tensor_view out[2], const struct dataset *d, const size_t *shape, int n_dims,
+                     const void *x, const void *y)
+{
+    struct tensor_view sample = {.name = "x", .type = d->x_type, .n_dims = n_dims, .data = x};
+    struct tensor_view truth = {
+        .name = "y", .type = d->train_y ? TENSOR_I32 : TENSOR_F32, .n_dims = n_dims, .data = y};
+
+    memcpy(sample.shape, shape, (size_t)n_dims * sizeof *shape);
+    memcpy(truth.shape, shape, (size_t)n_dims * sizeof *shape);
+    sample.shape[sample.n_dims++] = (size_t)shape_count(&d->shape);
+    if (!d->train_y)
+        truth.shape[truth.n_dims++] = (size_t)d->n_targets;
+    out[0] = sample;
+    out[1] = truth;
 }
 
 static int write_share(const char *path, const struct cut *c, const struct settings *s, const char *columns,
                        struct err *e)
 {
-    size_t n_rows = c->part->n_rows;
-    uint8_t *images = malloc(n_rows * c->n_own * c->pixels);
-    uint8_t *labels = malloc(n_rows * c->n_own);
-    struct tensor_view tensors[2] = {
-        {.name = "images",
-         .type = TENSOR_U8,
-         .n_dims = 3,
-         .shape = {n_rows, c->n_own, c->pixels},
-         .data = images},
-        {.name = "labels", .type = TENSOR_U8, .n_dims = 2, .shape = {n_rows, c->n_own}, .data = labels}};
+    size_t shape[2] = {c->part->n_rows, c->n_own};
+    void *x = malloc(shape[0] * shape[1] * c->sample_bytes);
+    void *y = malloc(shape[0] * shape[1] * truth_bytes(c->data));
+    struct tensor_view tensors[2];
     char seed[24], rows[24], cols[24];
     const struct tensor_meta meta[] = {{"dataset", s->dataset}, {"seed", seed},       {"n_rows", rows},
                                        {"n_cols", cols},        {"columns", columns}, {0}};
     int rc;
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
-    snprintf(rows, sizeof rows, "%zu", n_rows);
+    snprintf(rows, sizeof rows, "%zu", shape[0]);
     snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
-    if (images && labels) {
-        copy_samples(images, labels, c);
+    if (x && y) {
+        copy_samples(x, y, c);
+        describe(tensors, c->data, shape, 2, x, y);
         rc = tensor_file_write(path, tensors, 2, meta, e);
     } else {
-        rc = err_set(e, ERR_NOMEM, "no memory for a share of %zu samples", n_rows * c->n_own);
+        rc = err_set(e, ERR_NOMEM, "no memory for a share of %zu samples", shape[0] * shape[1]);
     }
-    free(images);
-    free(labels);
+    free(x);
+    free(y);
     return rc;
 }
 
@@ -108,13 +132,11 @@ static int make_share(struct submission *s, int worker, const struct blocks *b, 
 
 static int make_test(struct submission *s, const struct dataset *d, const struct temp *t, struct err *e)
 {
-    size_t pixels = (size_t)d->rows * (size_t)d->cols;
-    struct tensor_view tensors[2] = {
-        {.name = "images", .type = TENSOR_U8, .n_dims = 2, .shape = {d->n_test, pixels}, .data = d->test_x},
-        {.name = "labels", .type = TENSOR_U8, .n_dims = 1, .shape = {d->n_test}, .data = d->test_y}};
+    struct tensor_view tensors[2];
     const struct tensor_meta meta[] = {{"dataset", s->settings.dataset}, {0}};
     char path[PATH_MAX];
 
+    describe(tensors, d, &d->n_test, 1, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
         tensor_file_write(path, tensors, 2, meta, e) < 0)
         return e->code;
@@ -140,13 +162,24 @@ static int make_all(struct submission *s, const struct blocks *b, struct cut *c,
     return rc;
 }
 
+static json_t *shape_json(const struct shape *s)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < s->n_dims; i++)
+        json_array_append_new(a, json_integer(s->dim[i]));
+    return a;
+}
+
 int share_make(struct submission *s, const struct dataset *d, struct err *e)
 {
     struct settings *set = &s->settings;
     struct partition p = {0};
     struct blocks b = {0};
-    struct cut c = {
-        .data = d, .part = &p, .pixels = (size_t)d->rows * (size_t)d->cols, .batch = (size_t)set->batch_size};
+    struct cut c = {.data = d,
+                    .part = &p,
+                    .sample_bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type),
+                    .batch = (size_t)set->batch_size};
     int rc;
 
     if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
@@ -156,13 +189,12 @@ int share_make(struct submission *s, const struct dataset *d, struct err *e)
     if (rc == 0)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)
-        json_object_set_new(s->facts, "data",
-                            json_pack("{s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:i, s:s}", "name",
-                                      set->dataset, "n_train", (json_int_t)d->n_train, "n_test",
-                                      (json_int_t)d->n_test, "rows", d->rows, "cols", d->cols, "n_classes",
-                                      d->n_classes, "steps_per_epoch", (json_int_t)p.n_rows, "global_batch",
-                                      (json_int_t)p.n_cols, "n_blocks", b.n_blocks, "test_sha256",
-                                      s->test.hex));
+        json_object_set_new(
+            s->facts, "data",
+            json_pack("{s:s, s:I, s:I, s:o, s:i, s:I, s:I, s:i, s:s}", "name", set->dataset, "n_train",
+                      (json_int_t)d->n_train, "n_test", (json_int_t)d->n_test, "shape", shape_json(&d->shape),
+                      "n_classes", d->n_classes, "steps_per_epoch", (json_int_t)p.n_rows, "global_batch",
+                      (json_int_t)p.n_cols, "n_blocks", b.n_blocks, "test_sha256", s->test.hex));
     partition_clear(&p);
     blocks_clear(&b);
     return rc;

@@ -58,7 +58,7 @@ static int check_data(struct submission *s, struct err *e)
             err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
         return e->code;
     }
-    rc = model_spec_fits(&s->model_spec, d.rows * d.cols, d.n_classes, e);
+    rc = model_spec_fits(&s->model_spec, &d, e);
     if (rc < 0)
         err_at(e, "model %s and data set %s", s->settings.model, s->settings.dataset);
     else

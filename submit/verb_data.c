@@ -56,8 +56,13 @@ static int unpacked_sum(char hex[SHA256_HEX], const struct data_file *f, const c
         put_be32(header + 12, (size_t)cols);
         bytes = n * (size_t)rows * (size_t)cols;
     } else {
-        if (idx_read_labels(&data, &n, path, e) < 0)
+        int32_t *labels;
+
+        if (idx_read_labels(&labels, &n, path, e) < 0)
             return e->code;
+        data = (uint8_t *)labels;
+        for (size_t i = 0; i < n; i++)
+            data[i] = (uint8_t)labels[i]; /* byte i is behind nothing that is still to be read */
         header[3] = 1;
         bytes = n;
     }

@@ -1,5 +1,5 @@
 /* feed -- a worker's share of the data set, cut into the batches of its blocks in the order that the job's
- * seed gives (shared/partition.h). Samples stay bytes in the mapped file; a batch becomes floats as it is
+ * seed gives (shared/partition.h). Samples stay as they are in the mapped file; a batch becomes floats as it is
  * gathered. */
 #ifndef PSGD_FEED_H
 #define PSGD_FEED_H
@@ -7,32 +7,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nn/loss.h"
 #include "shared/blocks.h"
 #include "shared/err.h"
 #include "shared/tensor_file.h"
 
+struct feed_part { /* the train or the test half; views into its file */
+    struct tensor_file file;
+    struct tensor_view x;  /* (..., n_in) U8, F32 or I32 */
+    const int32_t *labels; /* (...); NULL: targets */
+    const float *targets;  /* (..., n_targets); NULL: labels */
+};
+
 struct feed {
-    struct tensor_file train_file, test_file;
-    const uint8_t *images, *labels; /* (n_rows, n_cols, n_in), (n_rows, n_cols) */
-    const uint8_t *test_images, *test_labels;
-    size_t n_rows, n_cols, n_in, n_test; /* n_cols: of my blocks together */
-    size_t batch;                        /* columns of one block */
-    int n_blocks;                        /* mine */
-    int *blocks;                         /* (n_blocks): which they are */
+    struct feed_part train, test;  /* (n_rows, n_cols), (n_test) */
+    size_t n_rows, n_cols, n_test; /* n_cols: of my blocks together */
+    size_t n_in, n_targets;
+    size_t batch; /* columns of one block */
+    int n_blocks; /* mine */
+    int *blocks;  /* (n_blocks): which they are */
     uint64_t seed;
     uint32_t *order; /* (n_cols, n_rows): from which row a column takes its sample in a step of this epoch */
 };
 
-/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels are outside the model's
- * classes. */
+/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels, targets or tokens do not
+ * suit the model. */
 int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node,
-              size_t batch, int n_in, int n_classes, uint64_t seed, struct err *e);
+              size_t batch, const struct model_spec *m, uint64_t seed, struct err *e);
 void feed_close(struct feed *f);
 
 void feed_epoch(struct feed *f, uint64_t epoch); /* from 0 */
-/* Batch `row` (the step in the epoch) of my i-th block: x (batch, n_in) in 0 .. 1, labels (batch). */
-void feed_block(const struct feed *f, size_t row, int i, float *x, uint8_t *labels);
+/* Room for a batch of up to n samples; its truth points at what the files hold of it. */
+struct feed_batch {
+    float *x; /* (n, n_in), bytes as 0 .. 1 */
+    int32_t *labels;
+    float *targets; /* (n, n_targets) */
+};
+int feed_batch_init(struct feed_batch *b, const struct feed *f, size_t n, struct err *e);
+void feed_batch_clear(struct feed_batch *b);
+struct truth feed_truth(const struct feed_batch *b);
+
+/* Batch `row` (the step in the epoch) of my i-th block. */
+void feed_block(const struct feed *f, size_t row, int i, struct feed_batch *b);
 /* Test samples start .. start + n - 1. */
-void feed_test(const struct feed *f, size_t start, size_t n, float *x, uint8_t *labels);
+void feed_test(const struct feed *f, size_t start, size_t n, struct feed_batch *b);
 
 #endif

@@ -74,11 +74,11 @@ static int load_model(struct node *n, struct err *e)
     if (rc == 0)
         net_init(n->net, n->set.seed);
     if (rc == 0 && is_worker(n))
-        rc = optimizer_new(&n->optimizer, n->set.gradient_descent, net_n_params(n->net),
+        rc = optimizer_new(&n->optimizer, n->set.gradient_descent, net_n_trained(n->net),
                            (float)n->set.learn_rate, e);
     if (rc == 0 && is_worker(n) &&
         feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
-                  n->job.node, (size_t)n->set.batch_size, spec->n_in, spec->n_out, n->set.seed, e) < 0)
+                  n->job.node, (size_t)n->set.batch_size, spec, n->set.seed, e) < 0)
         rc = err_at(e, "data");
     if (rc == 0 && is_worker(n) && n->feed.n_rows != (size_t)n->set.steps_per_epoch)
         rc = err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->feed.n_rows,

@@ -15,8 +15,8 @@ enum {
 
 struct worker_loop {
     struct node *n;
-    float *x, *sum; /* one batch; the gradient over several blocks, where there are several */
-    uint8_t *labels;
+    struct feed_batch batch;
+    float *sum;                    /* the gradient over several blocks, where there are several */
     double waited, compute;        /* seconds of this step */
     struct exchange_totals before; /* at the step's begin */
     uint64_t samples;
@@ -80,6 +80,12 @@ static int catch_up(struct worker_loop *w, struct err *e)
     return 0;
 }
 
+/* All who hold a block drop the same of it in a step: so they have the same gradient. */
+static uint64_t block_stream(const struct node *n, int i)
+{
+    return n->progress.step * (uint64_t)n->blocks.n_blocks + (uint64_t)n->feed.blocks[i];
+}
+
 /* Gradient over my blocks: their mean, as all have equally many samples. */
 static int gradient(struct worker_loop *w, size_t row, struct err *e)
 {
@@ -89,13 +95,18 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
     float part = 1.0f / (float)n->feed.n_blocks;
 
     for (int b = 0; b < n->feed.n_blocks; b++) {
+        struct net_batch batch = {.x = w->batch.x,
+                                  .truth = feed_truth(&w->batch),
+                                  .n = n->set.batch_size,
+                                  .seed = n->set.seed,
+                                  .stream = block_stream(n, b)};
         double start;
 
         if (catch_up(w, e) < 0)
             return e->code;
         start = clock_now();
-        feed_block(&n->feed, row, b, w->x, w->labels);
-        net_train(n->net, w->x, w->labels, n->set.batch_size, &w->score);
+        feed_block(&n->feed, row, b, &w->batch);
+        net_train(n->net, &batch, &w->score);
         w->compute += clock_now() - start;
         if (!isfinite(w->score.loss))
             return err_set(e, ERR_NUMERIC, "the loss is not finite in epoch %d, step %llu", n->progress.epoch,
@@ -174,8 +185,9 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     n->progress.step++;
     start = clock_now();
     if (is_recorded(w))
-        w->grad_norm = norm(net_grads(n->net), net_n_params(n->net));
+        w->grad_norm = norm(net_grads(n->net), net_n_trained(n->net));
     optimizer_step(n->optimizer, net_params(n->net), net_grads(n->net));
+    net_step_state(n->net);
     w->compute += clock_now() - start;
     if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
         return e->code;
@@ -203,8 +215,9 @@ static int evaluate(struct worker_loop *w, struct err *e)
 
         if (catch_up(w, e) < 0)
             return e->code;
-        feed_test(&n->feed, i, k, w->x, w->labels);
-        net_evaluate(n->net, w->x, w->labels, (int)k, &s);
+        feed_test(&n->feed, i, k, &w->batch);
+        net_evaluate(n->net,
+                     &(struct net_batch){.x = w->batch.x, .truth = feed_truth(&w->batch), .n = (int)k}, &s);
     }
     p.loss = s.loss / (double)s.n;
     p.accuracy = (double)s.n_right / (double)s.n;
@@ -255,16 +268,12 @@ int node_train(struct node *n, struct err *e)
     struct worker_loop w = {.n = n};
     int rc;
 
-    w.x = malloc(rows * n->feed.n_in * sizeof *w.x);
-    w.labels = malloc(rows);
-    if (n->feed.n_blocks > 1)
-        w.sum = malloc(net_n_params(n->net) * sizeof *w.sum);
-    if (!w.x || !w.labels || (n->feed.n_blocks > 1 && !w.sum))
-        rc = err_set(e, ERR_NOMEM, "no memory for a batch of %zu", rows);
-    else
+    if (n->feed.n_blocks > 1 && !(w.sum = malloc(net_n_params(n->net) * sizeof *w.sum)))
+        return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
+    rc = feed_batch_init(&w.batch, &n->feed, rows, e);
+    if (rc == 0)
         rc = loop(&w, e);
-    free(w.x);
-    free(w.labels);
+    feed_batch_clear(&w.batch);
     free(w.sum);
     return rc;
 }

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 static void try_net(const struct model_spec *m)
 {
     static const float x[SMALL];
-    const uint8_t label = 0;
+    const int32_t label = 0;
     const struct tensor_view *t;
     struct net_score s = {0};
     size_t n, total = 0;
@@ -23,7 +23,7 @@ static void try_net(const struct model_spec *m)
     if (net_new(&net, m, 1, &e) < 0)
         abort();
     net_init(net, 1);
-    net_train(net, x, &label, 1, &s);
+    net_train(net, &(struct net_batch){.x = x, .truth = {.labels = &label}, .n = 1}, &s);
     n = net_tensors(net, &t);
     for (size_t i = 0; i < n; i++)
         total += tensor_count(&t[i]);

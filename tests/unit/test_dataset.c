@@ -57,13 +57,13 @@ TEST(idx_files_are_read_plain_and_packed)
     assert_ok(dataset_open(&d, "mnist", dir, &e));
     assert_int_equal(d.n_train, 2);
     assert_int_equal(d.n_test, 2);
-    assert_int_equal(d.rows, 2);
-    assert_int_equal(d.cols, 3);
+    assert_int_equal(d.shape.dim[0], 2);
+    assert_int_equal(d.shape.dim[1], 3);
     assert_int_equal(d.n_classes, 10);
     assert_memory_equal(d.train_x, images + 16, 12);
     assert_memory_equal(d.test_x, images + 16, 12);
-    assert_memory_equal(d.train_y, labels + 8, 2);
-    assert_memory_equal(d.test_y, labels + 8, 2);
+    for (int i = 0; i < 2; i++)
+        assert_true(d.train_y[i] == labels[8 + i] && d.test_y[i] == labels[8 + i]);
     dataset_clear(&d);
     unit_remove(dir);
 }
@@ -191,18 +191,19 @@ TEST(an_unknown_data_set_is_answered_with_the_known_ones)
 
 TEST(any_digit_can_be_drawn_by_itself_and_again)
 {
-    uint8_t a[IMAGE], b[IMAGE], label;
+    uint8_t a[IMAGE], b[IMAGE];
+    int32_t label;
     struct dataset d;
     struct err e;
 
     assert_ok(dataset_open(&d, "digits:5", NULL, &e));
     for (size_t i = 0; i < d.n_train; i += 997) {
         digits_draw(a, &label, 5, i);
-        assert_memory_equal(a, d.train_x + i * IMAGE, IMAGE);
+        assert_memory_equal(a, (uint8_t *)d.train_x + i * IMAGE, IMAGE);
         assert_int_equal(label, d.train_y[i]);
     }
     digits_draw(a, &label, 5, d.n_train + 3);
-    assert_memory_equal(a, d.test_x + 3 * IMAGE, IMAGE);
+    assert_memory_equal(a, (uint8_t *)d.test_x + 3 * IMAGE, IMAGE);
     digits_draw(b, &label, 6, d.n_train + 3);
     assert_memory_not_equal(a, b, IMAGE);
     dataset_clear(&d);
@@ -212,7 +213,8 @@ TEST(any_digit_can_be_drawn_by_itself_and_again)
 TEST(the_same_bytes_are_drawn_everywhere)
 {
     uint64_t sum = 14695981039346656037u; /* FNV-1a */
-    uint8_t pixels[IMAGE], label;
+    uint8_t pixels[IMAGE];
+    int32_t label;
 
     for (uint64_t i = 0; i < 200; i++) {
         digits_draw(pixels, &label, 1, i);
@@ -269,20 +271,21 @@ static double train(const struct dataset *d, const char *path, int epochs)
     net_init(net, 1);
     for (int epoch = 0; epoch < epochs; epoch++)
         for (size_t row = 0; row < p.n_rows; row++) {
-            uint8_t y[BATCH];
+            int32_t y[BATCH];
 
             for (size_t k = 0; k < BATCH; k++) {
                 size_t i = p.sample[row * BATCH + k];
 
-                load(x + k * IMAGE, d->train_x + i * IMAGE);
+                load(x + k * IMAGE, (uint8_t *)d->train_x + i * IMAGE);
                 y[k] = d->train_y[i];
             }
-            net_train(net, x, y, BATCH, &train_score);
+            net_train(net, &(struct net_batch){.x = x, .truth = {.labels = y}, .n = BATCH}, &train_score);
             optimizer_step(o, net_params(net), net_grads(net));
         }
     for (size_t i = 0; i < d->n_test; i++) {
-        load(x, d->test_x + i * IMAGE);
-        net_evaluate(net, x, &d->test_y[i], 1, &test_score);
+        load(x, (uint8_t *)d->test_x + i * IMAGE);
+        net_evaluate(net, &(struct net_batch){.x = x, .truth = {.labels = &d->test_y[i]}, .n = 1},
+                     &test_score);
     }
     partition_clear(&p);
     optimizer_free(o);

@@ -20,6 +20,18 @@ static int parse(struct model_spec *m, const char *text, struct err *e)
     return rc;
 }
 
+/* A data set of bytes with labels. */
+static int fits(const struct model_spec *m, int n_in, int n_classes, struct err *e)
+{
+    static int32_t label;
+    struct dataset d = {.shape = {.n_dims = 1, .dim = {n_in}},
+                        .x_type = TENSOR_U8,
+                        .n_classes = n_classes,
+                        .train_y = &label};
+
+    return model_spec_fits(m, &d, e);
+}
+
 TEST(layers_hand_their_widths_on_and_parameters_are_counted)
 {
     struct model_spec m;
@@ -43,8 +55,8 @@ TEST(weights_begin_as_glorot_says_unless_told)
 
     assert_ok(parse(
         &m, MODEL("[2]", "[" DENSE(3) ", {\"kind\": \"dense\", \"units\": 2, \"init\": \"zeros\"}]"), &e));
-    assert_int_equal(m.layers[0].init, INIT_GLOROT_UNIFORM);
-    assert_int_equal(m.layers[1].init, INIT_ZEROS);
+    assert_int_equal(m.layers[0].tensors[0].init, INIT_GLOROT_UNIFORM);
+    assert_int_equal(m.layers[1].tensors[0].init, INIT_ZEROS);
 }
 
 TEST(what_is_wrong_is_said_with_its_path)
@@ -66,7 +78,7 @@ TEST(what_is_wrong_is_said_with_its_path)
         {MODEL("[784]", "[{\"units\": 3}]"), "/layers/0/kind: missing"},
         {MODEL("[784]", "[{\"kind\": \"dens\"}]"),
          "/layers/0/kind: \"dens\" is unknown; did you mean \"dense\"?"},
-        {MODEL("[784]", "[{\"kind\": \"conv3d\"}]"), "not one of dense, tanh, relu, sigmoid"},
+        {MODEL("[784]", "[{\"kind\": \"xyzzy\"}]"), "is not one of dense, conv2d, max_pool"},
         {MODEL("[784]", "[" DENSE(3) ", {\"kind\": \"dense\"}]"), "/layers/1/units: missing"},
         {MODEL("[784]", "[" DENSE(0) "]"), "/layers/0/units: 0 is not between 1 and"},
         {MODEL("[784]", "[{\"kind\": \"dense\", \"unit\": 3}]"),
@@ -76,7 +88,7 @@ TEST(what_is_wrong_is_said_with_its_path)
          "did you mean \"zeros\"?"},
         {MODEL("[784]", "[{\"kind\": \"tanh\"}]"), "no layer has parameters"},
         {MODEL("[1048576]", "[" DENSE(1048576) "]"),
-         "/layers/0: 1099512676352 parameters up to here, at most"},
+         "/layers/0: \"weight\" has more than 1073741824 values"},
         {"{\"version\": 1, \"name\": \"m\", \"input\": [1], \"layers\": [" DENSE(
              1) "], \"loss\": \"softmax\"}",
          "/loss: \"softmax\""},
@@ -114,10 +126,10 @@ TEST(a_model_must_fit_the_data)
     struct err e;
 
     assert_ok(parse(&m, MODEL("[784]", "[" DENSE(10) "]"), &e));
-    assert_ok(model_spec_fits(&m, 784, 10, &e));
-    assert_int_equal(model_spec_fits(&m, 3072, 10, &e), ERR_CONFIG);
+    assert_ok(fits(&m, 784, 10, &e));
+    assert_int_equal(fits(&m, 3072, 10, &e), ERR_CONFIG);
     assert_says("takes 784 values per sample, the data set has 3072");
-    assert_int_equal(model_spec_fits(&m, 784, 100, &e), ERR_CONFIG);
+    assert_int_equal(fits(&m, 784, 100, &e), ERR_CONFIG);
     assert_says("ends with 10 outputs, the data set has 100 classes");
 }
 
@@ -144,7 +156,7 @@ TEST(the_models_that_come_along_are_what_their_names_say)
         assert_ok(model_spec_parse(&m, doc, &e));
         assert_string_equal(m.name, models[i].name);
         assert_int_equal(m.n_params, models[i].n_params);
-        assert_ok(model_spec_fits(&m, 784, 10, &e));
+        assert_ok(fits(&m, 784, 10, &e));
         json_decref(doc);
     }
 }

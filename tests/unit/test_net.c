@@ -33,7 +33,7 @@ static struct net *make(const char *layers)
 }
 
 /* Inputs, labels below n_classes, and parameters that are nowhere zero. */
-static void fill(struct net *net, float x[MAX_BATCH * N_IN], uint8_t labels[MAX_BATCH], uint32_t n_classes)
+static void fill(struct net *net, float x[MAX_BATCH * N_IN], int32_t labels[MAX_BATCH], uint32_t n_classes)
 {
     struct rng r;
 
@@ -41,27 +41,46 @@ static void fill(struct net *net, float x[MAX_BATCH * N_IN], uint8_t labels[MAX_
     for (int i = 0; i < MAX_BATCH * N_IN; i++)
         x[i] = rng_normal(&r);
     for (int i = 0; i < MAX_BATCH; i++)
-        labels[i] = (uint8_t)rng_below(&r, n_classes);
+        labels[i] = (int32_t)rng_below(&r, n_classes);
     for (size_t i = 0; i < net_n_params(net); i++)
         net_params(net)[i] = 0.5f * rng_normal(&r);
 }
 
-static double mean_loss(struct net *net, const float *x, const uint8_t *labels, int n)
+static struct net_batch batch_of(const float *x, const int32_t *labels, int n)
+{
+    return (struct net_batch){.x = x, .truth = {.labels = labels}, .n = n};
+}
+
+static void train(struct net *net, const float *x, const int32_t *labels, int n, struct net_score *s)
+{
+    struct net_batch b = batch_of(x, labels, n);
+
+    net_train(net, &b, s);
+}
+
+static void evaluate(struct net *net, const float *x, const int32_t *labels, int n, struct net_score *s)
+{
+    struct net_batch b = batch_of(x, labels, n);
+
+    net_evaluate(net, &b, s);
+}
+
+static double mean_loss(struct net *net, const float *x, const int32_t *labels, int n)
 {
     struct net_score s = {0};
 
-    net_evaluate(net, x, labels, n, &s);
+    evaluate(net, x, labels, n, &s);
     return s.loss / n;
 }
 
 /* Central differences against net_train: |numeric - exact| over |exact|, as vectors. */
-static double gradient_error(struct net *net, const float *x, const uint8_t *labels, int n)
+static double gradient_error(struct net *net, const float *x, const int32_t *labels, int n)
 {
     const float h = 0x1p-7f;
     struct net_score s = {0};
     double off = 0, size = 0;
 
-    net_train(net, x, labels, n, &s);
+    train(net, x, labels, n, &s);
     for (size_t i = 0; i < net_n_params(net); i++) {
         float *w = &net_params(net)[i];
         float old = *w;
@@ -98,7 +117,7 @@ TEST(gradients_agree_with_central_differences)
         for (int n = 1; n <= MAX_BATCH; n += 7) {
             struct net *net = make(nets[i]);
             float x[MAX_BATCH * N_IN];
-            uint8_t labels[MAX_BATCH];
+            int32_t labels[MAX_BATCH];
             double off;
 
             fill(net, x, labels, 4);
@@ -114,7 +133,7 @@ TEST(the_gradient_of_relu_agrees_on_both_sides_of_its_kink)
 {
     struct net *net = make(DENSE(6) ", " F("relu") ", " DENSE(4));
     float x[MAX_BATCH * N_IN];
-    uint8_t labels[MAX_BATCH];
+    int32_t labels[MAX_BATCH];
 
     fill(net, x, labels, 4);
     for (int j = 0; j < 6; j++)
@@ -128,17 +147,17 @@ TEST(the_input_is_not_written_to)
     struct net *net = make(F("tanh") ", " DENSE(4));
     float x[MAX_BATCH * N_IN], before[MAX_BATCH * N_IN];
     struct net_score s = {0};
-    uint8_t labels[MAX_BATCH];
+    int32_t labels[MAX_BATCH];
 
     fill(net, x, labels, 4);
     memcpy(before, x, sizeof x);
-    net_train(net, x, labels, MAX_BATCH, &s);
+    train(net, x, labels, MAX_BATCH, &s);
     assert_memory_equal(x, before, sizeof x);
     net_free(net);
 }
 
 /* z = x W + b, and the loss, in double and as the book has it. */
-static double naive_loss(const float *w, const float *x, uint8_t label, size_t k)
+static double naive_loss(const float *w, const float *x, int32_t label, size_t k)
 {
     const float *b = w + N_IN * k;
     double z[8], sum = 0;
@@ -156,7 +175,7 @@ TEST(a_dense_layer_does_what_the_naive_loop_does)
 {
     struct net *net = make(DENSE(4));
     float x[MAX_BATCH * N_IN];
-    uint8_t labels[MAX_BATCH];
+    int32_t labels[MAX_BATCH];
     double expected = 0;
 
     fill(net, x, labels, 4);
@@ -171,16 +190,16 @@ TEST(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same)
     struct net *net = make(DENSE(5) ", " F("tanh") ", " DENSE(4));
     float x[MAX_BATCH * N_IN], once[128];
     struct net_score s = {0};
-    uint8_t labels[MAX_BATCH];
+    int32_t labels[MAX_BATCH];
     size_t n = net_n_params(net);
 
     assert_true(n <= N_OF(once));
     fill(net, x, labels, 4);
     memcpy(x + 4 * N_IN, x, 4 * N_IN * sizeof *x);
-    memcpy(labels + 4, labels, 4);
-    net_train(net, x, labels, 4, &s);
+    memcpy(labels + 4, labels, 4 * sizeof *labels);
+    train(net, x, labels, 4, &s);
     memcpy(once, net_grads(net), n * sizeof *once);
-    net_train(net, x, labels, 8, &s);
+    train(net, x, labels, 8, &s);
     for (size_t i = 0; i < n; i++)
         assert_true(fabsf(net_grads(net)[i] - once[i]) < 1e-6f);
     assert_int_equal(s.n, 12);
@@ -192,12 +211,12 @@ TEST(training_and_evaluation_give_the_same_score_and_it_adds_up)
     struct net *net = make(DENSE(5) ", " F("relu") ", " DENSE(4));
     struct net_score a = {0}, b = {0};
     float x[MAX_BATCH * N_IN];
-    uint8_t labels[MAX_BATCH];
+    int32_t labels[MAX_BATCH];
 
     fill(net, x, labels, 4);
-    net_train(net, x, labels, MAX_BATCH, &a);
-    net_evaluate(net, x, labels, 3, &b);
-    net_evaluate(net, x + 3 * N_IN, labels + 3, MAX_BATCH - 3, &b);
+    train(net, x, labels, MAX_BATCH, &a);
+    evaluate(net, x, labels, 3, &b);
+    evaluate(net, x + 3 * N_IN, labels + 3, MAX_BATCH - 3, &b);
     assert_true(fabs(a.loss - b.loss) < 1e-5);
     assert_int_equal(a.n, b.n);
     assert_int_equal(a.n_right, b.n_right);
@@ -208,7 +227,7 @@ TEST(a_net_of_zeros_knows_nothing)
 {
     struct net *net = make("{\"kind\": \"dense\", \"units\": 4, \"init\": \"zeros\"}");
     float x[MAX_BATCH * N_IN];
-    uint8_t labels[MAX_BATCH];
+    int32_t labels[MAX_BATCH];
 
     fill(net, x, labels, 4);
     net_init(net, 1);
@@ -221,13 +240,13 @@ TEST(huge_logits_neither_overflow_nor_count_as_right_by_accident)
     struct net *net = make(DENSE(4));
     struct net_score s = {0};
     float x[N_IN] = {0};
-    const uint8_t right = 2, wrong = 0;
+    const int32_t right = 2, wrong = 0;
     float *b = net_params(net) + N_IN * 4;
 
     b[2] = 30000;
-    net_train(net, x, &right, 1, &s);
+    train(net, x, &right, 1, &s);
     assert_true(s.loss == 0 && s.n_right == 1);
-    net_train(net, x, &wrong, 1, &s);
+    train(net, x, &wrong, 1, &s);
     assert_true(fabs(s.loss - 30000) < 0.01 && s.n_right == 1);
     for (int j = 0; j < 4; j++)
         assert_true(isfinite(net_grads(net)[N_IN * 4 + j]));
@@ -240,7 +259,7 @@ TEST(a_value_that_is_no_number_shows_in_the_loss)
 
     for (size_t k = 0; k < N_OF(kinds); k++) {
         float x[MAX_BATCH * N_IN];
-        uint8_t labels[MAX_BATCH];
+        int32_t labels[MAX_BATCH];
         char layers[128];
         struct net *net;
 
@@ -305,16 +324,16 @@ TEST(the_same_batch_gives_the_same_bits)
     size_t bytes = net_n_params(net) * sizeof(float);
     struct net_score first = {0};
     float x[MAX_BATCH * N_IN];
-    uint8_t labels[MAX_BATCH];
+    int32_t labels[MAX_BATCH];
     float *grads = malloc(bytes);
 
     fill(net, x, labels, 4);
-    net_train(net, x, labels, MAX_BATCH, &first);
+    train(net, x, labels, MAX_BATCH, &first);
     memcpy(grads, net_grads(net), bytes);
     for (int i = 0; i < 20; i++) {
         struct net_score s = {0};
 
-        net_train(net, x, labels, MAX_BATCH, &s);
+        train(net, x, labels, MAX_BATCH, &s);
         assert_true(s.loss == first.loss);
         assert_memory_equal(grads, net_grads(net), bytes);
     }

@@ -4,10 +4,10 @@
 
 enum { N = 1000, N_CLASSES = 10 };
 
-static void make_labels(uint8_t labels[N])
+static void make_labels(int32_t labels[N])
 {
     for (int i = 0; i < N; i++)
-        labels[i] = (uint8_t)(i % N_CLASSES);
+        labels[i] = (int32_t)(i % N_CLASSES);
 }
 
 /* Marks what the matrix holds; returns false if anything stands in it twice. */
@@ -25,7 +25,7 @@ static bool all_different(const struct partition *p, bool seen[N])
 
 TEST(each_sample_stands_once_and_what_fills_no_row_is_left_out)
 {
-    uint8_t labels[N];
+    int32_t labels[N];
     bool seen[N];
 
     make_labels(labels);
@@ -95,7 +95,7 @@ TEST(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes)
         int nodes;
         size_t batch;
     } jobs[] = {{1, 128}, {2, 64}, {4, 32}};
-    uint8_t labels[N];
+    int32_t labels[N];
     uint32_t batches[N_OF(jobs)][128];
 
     make_labels(labels);
@@ -115,7 +115,7 @@ TEST(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes)
             }
 }
 
-static int labels_in_block(const struct partition *p, const uint8_t *labels, size_t block, size_t batch)
+static int labels_in_block(const struct partition *p, const int32_t *labels, size_t block, size_t batch)
 {
     bool has[N_CLASSES] = {false};
     int n = 0;
@@ -130,7 +130,7 @@ static int labels_in_block(const struct partition *p, const uint8_t *labels, siz
 
 TEST(non_iid_blocks_see_few_labels_and_iid_blocks_all)
 {
-    uint8_t labels[N];
+    int32_t labels[N];
     struct partition p;
     struct err e;
 
@@ -148,7 +148,7 @@ TEST(non_iid_blocks_see_few_labels_and_iid_blocks_all)
 TEST(non_iid_leaves_out_samples_of_any_label)
 {
     int left_out[N_CLASSES] = {0};
-    uint8_t labels[N];
+    int32_t labels[N];
     struct partition p;
     bool seen[N];
     int n_labels = 0;

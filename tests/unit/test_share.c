@@ -11,16 +11,16 @@ enum { N = 100, PIXELS = 6, BATCH = 4 };
 static struct err e;
 
 /* 100 samples of 2 x 3 pixels; each pixel says which sample it is of. */
-static void fill(struct dataset *d, uint8_t *x, uint8_t *y)
+static void fill(struct dataset *d, uint8_t *x, int32_t *y)
 {
     for (size_t i = 0; i < N; i++) {
         memset(x + i * PIXELS, (int)i, PIXELS);
-        y[i] = (uint8_t)(i % 10);
+        y[i] = (int32_t)(i % 10);
     }
     *d = (struct dataset){.n_train = N,
                           .n_test = 5,
-                          .rows = 2,
-                          .cols = 3,
+                          .shape = {.n_dims = 3, .dim = {2, 3, 1}},
+                          .x_type = TENSOR_U8,
                           .n_classes = 10,
                           .train_x = x,
                           .train_y = y,
@@ -72,7 +72,8 @@ TEST(columns_are_ranges_and_neighbours_one_range)
 
 TEST(a_share_is_the_workers_own_columns_of_the_partition)
 {
-    static uint8_t x[N * PIXELS], y[N];
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
     struct partition p;
     struct submission s;
     struct options o;
@@ -87,8 +88,8 @@ TEST(a_share_is_the_workers_own_columns_of_the_partition)
         const struct tensor_view *images, *labels;
 
         open_share(&f, &s.shares[1]);
-        images = tensor_file_find(&f, "images");
-        labels = tensor_file_find(&f, "labels");
+        images = tensor_file_find(&f, "x");
+        labels = tensor_file_find(&f, "y");
         assert_int_equal(images->shape[0], p.n_rows);
         assert_int_equal(images->shape[1], 2 * BATCH);
         assert_int_equal(images->shape[2], PIXELS);
@@ -101,7 +102,7 @@ TEST(a_share_is_the_workers_own_columns_of_the_partition)
                 size_t at = row * 2 * BATCH + k;
 
                 assert_int_equal(((const uint8_t *)images->data)[at * PIXELS + PIXELS - 1], sample);
-                assert_int_equal(((const uint8_t *)labels->data)[at], y[sample]);
+                assert_int_equal(((const int32_t *)labels->data)[at], y[sample]);
             }
         tensor_file_close(&f);
     }
@@ -111,7 +112,8 @@ TEST(a_share_is_the_workers_own_columns_of_the_partition)
 
 TEST(holders_of_the_same_blocks_get_the_same_blob)
 {
-    static uint8_t x[N * PIXELS], y[N];
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
     struct submission s;
     struct options o;
     struct dataset d;
@@ -127,7 +129,8 @@ TEST(holders_of_the_same_blocks_get_the_same_blob)
 
 TEST(too_few_samples_are_refused)
 {
-    static uint8_t x[N * PIXELS], y[N];
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
     struct submission s;
     struct options o;
     struct dataset d;

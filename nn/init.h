@@ -1,0 +1,18 @@
+/* init -- first values of a tensor, by the words of shared/layer_spec.h, from a generator of its own.
+ *
+ *   glorot_uniform  U(-a, a), a = sqrt(6 / (fan_in + fan_out))     Glorot and Bengio 2010, eq. 16
+ *   glorot_normal   N(0, 2 / (fan_in + fan_out))                    ibid., section 4.2.1
+ *   he_uniform      U(-a, a), a = sqrt(6 / fan_in)                  He et al. 2015, eq. 10
+ *   he_normal       N(0, 2 / fan_in)                                ibid.
+ *   fan_in_uniform  U(-a, a), a = 1 / sqrt(fan_in)                  LeCun et al. 1998; PyTorch's default
+ *   normal          N(0, scale^2)          uniform  U(-scale, scale)
+ *   orthogonal      each square block (m, m) of an (m, k m) matrix: Q of a Gaussian matrix  Saxe et al. 2014 */
+#ifndef PSGD_INIT_H
+#define PSGD_INIT_H
+
+#include "shared/layer_spec.h"
+#include "shared/rng.h"
+
+void init_tensor(float *w, const struct tensor_spec *t, struct rng *r);
+
+#endif

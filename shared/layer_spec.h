@@ -1,0 +1,133 @@
+/* layer_spec -- one layer as the model's document says it: its words, its shapes, its tensors. Whoever runs,
+ * lists or converts a model reads this table; the arithmetic of a kind lives in nn/layer_KIND.c.
+ *
+ *   kind          keys (default)                                      in -> out
+ *   dense         units, init (glorot_uniform)                        any -> (units)
+ *   conv2d        filters, kernel, stride (1), padding (valid), init  (h, w, c) -> (h', w', filters)
+ *   max_pool      size, stride (size), padding (valid)                (h, w, c) -> (h', w', c)
+ *   avg_pool      the same; what lies outside does not count          (h, w, c) -> (h', w', c)
+ *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last dimension
+ *   layer_norm    epsilon (1e-5)                                      the same; over the last dimension
+ *   dropout       rate (0.5)                                          the same
+ *   flatten       -                                                   any -> (n)
+ *   reshape       shape                                               any -> shape
+ *   embedding     vocab, units, init (normal, 0.01)                   (time) tokens -> (time, units)
+ *   lstm, gru     units, sequences (false), init (glorot_uniform)     (time, n) -> (units) or (time, units)
+ *   mean_over_time  -                                                 (time, n) -> (n)
+ *   linear, relu, leaky_relu (slope 0.01), tanh, sigmoid, gelu, softmax   the same
+ *
+ * kernel, size and stride are a number or [rows, columns]. "valid": windows lie inside the image. "same": one
+ * output for each stride, ceil(h / stride); what is missing is added as zeros, half before, the odd one behind.
+ * momentum is the new batch's share in the running statistics.
+ * init: zeros, ones, glorot_uniform, glorot_normal, he_uniform, he_normal, fan_in_uniform (PyTorch's default),
+ * normal, uniform (these two with init_scale: standard deviation, bound), orthogonal. It is about the weights
+ * that meet the input; recurrent weights begin orthogonal, biases as zeros, gains as ones. */
+#ifndef PSGD_LAYER_SPEC_H
+#define PSGD_LAYER_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/err.h"
+
+enum layer_kind {
+    LAYER_DENSE,
+    LAYER_CONV2D,
+    LAYER_MAX_POOL,
+    LAYER_AVG_POOL,
+    LAYER_BATCH_NORM,
+    LAYER_LAYER_NORM,
+    LAYER_DROPOUT,
+    LAYER_FLATTEN,
+    LAYER_RESHAPE,
+    LAYER_EMBEDDING,
+    LAYER_LSTM,
+    LAYER_GRU,
+    LAYER_MEAN_OVER_TIME,
+    LAYER_LINEAR,
+    LAYER_RELU,
+    LAYER_LEAKY_RELU,
+    LAYER_TANH,
+    LAYER_SIGMOID,
+    LAYER_GELU,
+    LAYER_SOFTMAX,
+    N_LAYER_KINDS
+};
+
+enum init_kind {
+    INIT_ZEROS,
+    INIT_ONES,
+    INIT_GLOROT_UNIFORM,
+    INIT_GLOROT_NORMAL,
+    INIT_HE_UNIFORM,
+    INIT_HE_NORMAL,
+    INIT_FAN_IN_UNIFORM,
+    INIT_NORMAL,
+    INIT_UNIFORM,
+    INIT_ORTHOGONAL,
+    N_INIT_KINDS
+};
+
+enum { SHAPE_DIMS = 3, LAYER_TENSORS = 4, LAYER_VALUES_MAX = 1 << 24 };
+
+struct shape { /* of one sample: (n), (time, n) or (rows, columns, channels) */
+    int n_dims, dim[SHAPE_DIMS];
+};
+
+struct tensor_spec {
+    const char *name; /* "weight" */
+    int n_dims;
+    size_t shape[4];
+    enum init_kind init;
+    float scale;            /* of INIT_NORMAL, INIT_UNIFORM */
+    size_t fan_in, fan_out; /* inputs of one output, outputs of one input: for INIT_GLOROT_* and their like */
+    bool is_state;          /* running statistics: moved by the layer, not by the optimizer */
+};
+
+/* A window that slides over an image: conv2d and the pools. */
+struct window_spec {
+    int rows, cols, row_stride, col_stride;
+    int top, left; /* of the padding; what is missing at the bottom and right follows from the shapes */
+};
+
+struct layer_spec {
+    enum layer_kind kind;
+    struct shape in, out;
+    int n_in, n_out; /* values per sample: products of the shapes */
+    union {
+        struct window_spec window; /* conv2d, max_pool, avg_pool */
+        struct {
+            float momentum, epsilon;
+        } norm; /* batch_norm, layer_norm */
+        struct {
+            float rate;
+        } dropout;
+        struct {
+            int vocab;
+        } embedding;
+        struct {
+            bool sequences;
+        } recurrent; /* lstm, gru */
+        struct {
+            float slope;
+        } leaky_relu;
+    };
+    struct tensor_spec tensors[LAYER_TENSORS];
+    int n_tensors;
+};
+
+const char *layer_kind_name(enum layer_kind kind);
+const char *init_kind_name(enum init_kind kind);
+
+/* `l->in` is set; fills the rest. `at` is the object's path. ERR_CONFIG with the path inside the document. */
+int layer_spec_parse(struct layer_spec *l, const json_t *doc, const char *at, struct err *e);
+
+int shape_count(const struct shape *s);
+/* "(28, 28, 1)" */
+const char *shape_text(char out[48], const struct shape *s);
+/* An array of 1 to 3 positive integers, at most LAYER_VALUES_MAX values together. */
+int shape_parse(struct shape *s, const json_t *doc, const char *at, struct err *e);
+size_t tensor_spec_count(const struct tensor_spec *t);
+
+#endif
