@@ -12,7 +12,9 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -
 # -ffp-contract=off: the same bits from every compiler's choice of fused operations; results must repeat.
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
-             -I. -DPSGD_VERSION='"$(VERSION)"' $(CFLAGS) $(SANITIZE)
+             -I. -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
+# oneDNN is a second home for products and convolutions, where its headers are (ONEDNN= builds without it).
+ONEDNN  ?= $(shell echo '\#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 # Loops over vectors live here: worth the compiler's full effort.
 FAST     := -O3 -funroll-loops
 LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
@@ -41,7 +43,7 @@ LIBTEST   := $(BUILD)/libtest.a
 
 # Who links what; `make check-layers` holds the includes against the same plan.
 LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm
-LIBS_RUNNER := -lopenblas -ljansson -lgnutls -ldl -lm
+LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -ljansson -lgnutls -ldl -lm
 LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner
