@@ -14,7 +14,9 @@ CFLAGS   ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
              -I. -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
 # oneDNN is a second home for products and convolutions, where its headers are (ONEDNN= builds without it).
-ONEDNN  ?= $(shell echo '\#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)
+ifeq ($(origin ONEDNN),undefined)
+ONEDNN  := $(shell echo '\#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)
+endif
 # Loops over vectors live here: worth the compiler's full effort.
 FAST     := -O3 -funroll-loops
 LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
@@ -128,8 +130,9 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
 
-bench: all ## figures, the peer beside them where it is installed
-	$(Q)BUILD=$(BUILD) tests/bench/run
+bench: all $(BUILD)/tests/bench/limit ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
+	$(Q)$(MAKE) BUILD=$(BUILD)/openblas ONEDNN= all
+	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh

@@ -46,6 +46,15 @@ static const struct json_field log_fields[] = {
     {0},
 };
 
+static const struct json_field engine_fields[] = {
+    {.key = "text",
+     .kind = JSON_FIELD_TEXT,
+     .offset = offsetof(struct event, text),
+     .size = ENGINE_MAX,
+     .required = true},
+    {0},
+};
+
 /* What a runner says of itself here is for its log; the agent only needs the word. */
 static const struct json_field ready_fields[] = {
     {.key = "codec_sha256", .kind = JSON_FIELD_ANY},
@@ -100,6 +109,7 @@ static const struct {
     [EVENT_PROGRESS] = {"progress", progress_fields, false, true},
     [EVENT_EVAL] = {"eval", eval_fields, false, true},
     [EVENT_LOG] = {"log", log_fields, false, true},
+    [EVENT_ENGINE] = {"engine", engine_fields, false, true},
     [EVENT_END] = {"end", state_fields, false, true},
     [EVENT_READY] = {"ready", ready_fields, false, true},
     [NOTE_RESERVE] = {"reserve", reserve_fields, true, false},

@@ -19,7 +19,8 @@ enum {
     RUNNER_LINE_MAX = 4096, /* without the line feed; longer ones are dropped */
     EVENT_LINE_MAX = 8192,  /* a runner's line grows by seq and at, and never doubles */
     REASON_MAX = 32,
-    MESSAGE_MAX = 1024
+    MESSAGE_MAX = 1024,
+    ENGINE_MAX = 256
 };
 
 enum event_kind {
@@ -27,6 +28,7 @@ enum event_kind {
     EVENT_PROGRESS,
     EVENT_EVAL,
     EVENT_LOG,
+    EVENT_ENGINE, /* with what a runner computes */
     EVENT_END,
     EVENT_READY,  /* a runner's word only: becomes the state `ready` */
     NOTE_RESERVE, /* the reservation as asked for */
@@ -63,7 +65,7 @@ struct event {
     uint64_t step, steps, sent_bytes, recv_bytes;
     double loss, accuracy; /* NAN: not told */
 
-    char level[8], text[RUNNER_LINE_MAX]; /* LOG */
+    char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
 
     struct job_spec spec; /* RESERVE */
     int data_port;        /* SOCKET */

@@ -65,6 +65,14 @@ static int apply_log(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
+static int apply_engine(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)e;
+    memcpy(j->engine, ev->text, sizeof j->engine);
+    j->n_copied++;
+    return 0;
+}
+
 static int apply_ready(struct job *j, const struct event *ev, struct err *e)
 {
     (void)ev;
@@ -124,9 +132,9 @@ typedef int apply_fn(struct job *, const struct event *, struct err *);
 
 static apply_fn *const apply[N_EVENT_KINDS] = {
     [EVENT_STATE] = apply_state,    [EVENT_PROGRESS] = apply_progress, [EVENT_EVAL] = apply_eval,
-    [EVENT_LOG] = apply_log,        [EVENT_END] = apply_state,         [EVENT_READY] = apply_ready,
-    [NOTE_RESERVE] = apply_reserve, [NOTE_SOCKET] = apply_socket,      [NOTE_PACKAGE] = apply_package,
-    [NOTE_RUNNER] = apply_runner,   [NOTE_START] = apply_start,
+    [EVENT_LOG] = apply_log,        [EVENT_ENGINE] = apply_engine,     [EVENT_END] = apply_state,
+    [EVENT_READY] = apply_ready,    [NOTE_RESERVE] = apply_reserve,    [NOTE_SOCKET] = apply_socket,
+    [NOTE_PACKAGE] = apply_package, [NOTE_RUNNER] = apply_runner,      [NOTE_START] = apply_start,
 };
 
 int job_apply(struct job *j, const struct event *ev, struct err *e)

@@ -27,8 +27,10 @@ struct job {
     uint64_t step, steps, sent_bytes, recv_bytes;
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not told yet */
 
+    char engine[ENGINE_MAX]; /* as the runner says; "": not told yet */
     uint64_t last_seq;
-    uint64_t n_copied; /* progress, eval and log lines taken over from the runner: where to go on after a
+    uint64_t
+        n_copied; /* progress, eval, log and engine lines taken over from the runner: where to go on after a
                           restart */
 };
 

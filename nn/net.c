@@ -13,10 +13,6 @@
 
 enum { ALIGN = 64 };
 
-/* OpenBLAS splits products by its number of threads, and other sums round to other bits. Weak: another BLAS
- * links too. */
-extern void openblas_set_num_threads(int n) __attribute__((weak));
-
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_DENSE] = &layer_dense,    [LAYER_FLATTEN] = &layer_linear,
     [LAYER_RESHAPE] = &layer_linear, [LAYER_LINEAR] = &layer_linear,
@@ -165,8 +161,6 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     assert(max_batch > 0 && spec->n_layers > 0);
     if (!net)
         goto no_memory;
-    if (openblas_set_num_threads)
-        openblas_set_num_threads(1);
     net->spec = *spec;
     net->max_batch = max_batch;
     choose_layers(net);

@@ -32,6 +32,7 @@ struct settings {
     bool non_iid; /* blocks see label-sorted samples */
     char dataset[64];
     char model[64];
+    int threads;            /* inside a product; the node takes no more than it has processors */
     int record_every;       /* a row of train.csv each so many steps */
     double round_timeout_s; /* how long a node waits for one word of a round before the job fails */
     double time_limit_s;    /* how long the job may run */

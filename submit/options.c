@@ -67,6 +67,8 @@ static const struct option table[] = {
     {"seed", "", U64, SET(seed), FOR_SUBMIT, JOB, "N", "decides weights, partition and order", .min = 0,
      .max = 0x1p53},
     {"name", "", TEXT, SET(name), FOR_SUBMIT, JOB, "NAME", "name of the job, for people"},
+    {"threads", "", INT, SET(threads), FOR_SUBMIT, JOB, "N", "threads of a node inside a matrix product",
+     .min = 1, .max = 1024},
     {"record-every", "", INT, SET(record_every), FOR_SUBMIT, JOB, "N",
      "a row of train.csv each so many steps", .min = 1, .max = 1e9},
     {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",

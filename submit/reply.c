@@ -104,6 +104,7 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
     }
     get_text(out->reason, sizeof out->reason, o, "reason");
     get_text(out->message, sizeof out->message, o, "message");
+    get_text(out->engine, sizeof out->engine, o, "engine");
     get_text(out->started_at, sizeof out->started_at, o, "started_at");
     get_text(out->finished_at, sizeof out->finished_at, o, "finished_at");
     json_array_foreach(json_object_get(o, "requirements"), i, item) for (int k = 0; k < N_PACKAGES; k++)

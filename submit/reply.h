@@ -31,6 +31,7 @@ struct job_view {
     bool lacks[N_PACKAGES];
     int data_port; /* 0: none yet */
     double elapsed_s;
+    char engine[256];                     /* with what it computes; "": not told */
     char started_at[32], finished_at[32]; /* "" : not yet */
     struct progress_view progress;
     uint64_t last_seq;

@@ -50,6 +50,7 @@ static json_t *node_json(const struct node *n)
     if (!o)
         return NULL;
     json_object_set_new(o, "reason", n->view.reason[0] ? json_string(n->view.reason) : json_null());
+    json_object_set_new(o, "engine", n->view.engine[0] ? json_string(n->view.engine) : json_null());
     json_object_set_new(o, "steps", json_integer(p->step));
     json_object_set_new(o, "loss", real(p->loss));
     json_object_set_new(o, "accuracy", real(p->accuracy));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/runner/mesh_tcp.h"
+#include "nn/blas.h"
 #include "shared/clock.h"
 #include "shared/crypto.h"
 #include "shared/file.h"
@@ -40,6 +41,9 @@ static int load_settings(struct node *n, struct err *e)
     if (n->job.node >= n->set.node_count || n->job.node < -1 - n->set.server_count || n->job.node == -1)
         return err_set(e, ERR_CONFIG, "settings: no node %d among %d workers and %d servers", n->job.node,
                        n->set.node_count, n->set.server_count);
+    if (blas_set_threads(n->set.threads) < n->set.threads)
+        fprintf(stderr, "fewer threads than the %d asked for: this node has no more processors\n",
+                n->set.threads);
     return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);
 }
 

@@ -36,6 +36,16 @@ static void write_line(struct report *r, json_t *line)
     json_decref(line);
 }
 
+void report_engine(struct report *r, const char *text)
+{
+    write_line(r, json_pack("{ss ss}", "event", "engine", "text", text));
+}
+
+void report_log(struct report *r, const char *level, const char *text)
+{
+    write_line(r, json_pack("{ss ss ss}", "event", "log", "level", level, "text", text));
+}
+
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
 {
     write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",

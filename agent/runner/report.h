@@ -22,6 +22,10 @@ struct report_progress {
 int report_open(struct report *r, struct err *e);
 void report_close(struct report *r);
 
+/* With what this node computes. */
+void report_engine(struct report *r, const char *text);
+/* Lines that the submitter sees; `level`: info, warn, error. */
+void report_log(struct report *r, const char *level, const char *text);
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params);
 bool report_is_due(struct report *r); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/runner/node.h"
+#include "nn/blas.h"
 
 /* What the error of a node's work is called in its `end` line. */
 static const struct {
@@ -47,6 +48,19 @@ static int end(struct report *r, const char *reason, const struct err *e)
     return 1;
 }
 
+static void tell_engine(struct report *r, const char *warning)
+{
+    char engine[200];
+
+    blas_describe(engine, sizeof engine);
+    report_engine(r, engine);
+    fprintf(stderr, "computes with %s\n", engine);
+    if (warning) {
+        report_log(r, "warn", warning);
+        fprintf(stderr, "%s\n", warning);
+    }
+}
+
 static int work(struct node *n, struct orders *orders, struct err *e)
 {
     struct orders_start start;
@@ -70,6 +84,7 @@ int main(int argc, char **argv)
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const char *reason = NULL;
     static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
+    const char *warning = blas_choose_core(argv);
     struct report report;
     struct orders orders;
     struct err e = {0};
@@ -93,6 +108,7 @@ int main(int argc, char **argv)
     if (node_prepare(&n, &reason, &e) < 0) {
         status = end(&report, reason, &e);
     } else {
+        tell_engine(&report, warning);
         report_ready(&report, n.codec_sha256, net_n_params(n.net));
         fprintf(stderr, "ready: codec %s, %zu parameters\n", n.codec.plugin->name, net_n_params(n.net));
         if (work(&n, &orders, &e) < 0)

@@ -1,0 +1,106 @@
+#include "nn/blas.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nn/onednn.h"
+
+/* OpenBLAS' own, beside CBLAS. Weak: another BLAS links too. */
+extern void openblas_set_num_threads(int n) __attribute__((weak));
+extern char *openblas_get_corename(void) __attribute__((weak));
+extern char *openblas_get_config(void) __attribute__((weak));
+/* OpenMP's, where oneDNN brought it. */
+extern void omp_set_num_threads(int n) __attribute__((weak));
+
+static int n_threads = 1;
+
+#ifdef __x86_64__
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#else
+static bool has_avx2(void)
+{
+    return false;
+}
+
+static bool has_avx512(void)
+{
+    return false;
+}
+#endif
+
+const char *blas_better_core(const char *core, bool avx2, bool avx512)
+{
+    /* Kernels for processors without AVX2. */
+    static const char *const old[] = {"Prescott",  "Katmai",     "Coppermine", "Northwood", "Banias",
+                                      "Core2",     "Penryn",     "Dunnington", "Nehalem",   "Atom",
+                                      "Athlon",    "Opteron",    "Barcelona",  "Bobcat",    "Sandybridge",
+                                      "Bulldozer", "Piledriver", "Steamroller"};
+
+    for (size_t i = 0; avx2 && i < sizeof old / sizeof *old; i++)
+        if (strncasecmp(core, old[i], strlen(old[i])) == 0)
+            return avx512 ? "SkylakeX" : "Haswell";
+    return NULL;
+}
+
+const char *blas_choose_core(char **argv)
+{
+    static char said[160];
+    const char *core = openblas_get_corename ? openblas_get_corename() : NULL;
+    const char *better = core ? blas_better_core(core, has_avx2(), has_avx512()) : NULL;
+    const char *chosen = getenv("OPENBLAS_CORETYPE");
+
+    if (!better)
+        return NULL;
+    if (!chosen && setenv("OPENBLAS_CORETYPE", better, 1) == 0)
+        execv("/proc/self/exe", argv);
+    snprintf(said, sizeof said,
+             "OpenBLAS computes with its %s kernels, a poor choice for this processor; %s %s", core,
+             chosen ? "OPENBLAS_CORETYPE asks for it, which suits" : "OPENBLAS_CORETYPE would suit as",
+             better);
+    return said;
+}
+
+static int n_processors(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int blas_set_threads(int n)
+{
+    n_threads = n < n_processors() ? n : n_processors();
+    if (openblas_set_num_threads)
+        openblas_set_num_threads(n_threads);
+    if (omp_set_num_threads)
+        omp_set_num_threads(n_threads);
+    return n_threads;
+}
+
+void blas_describe(char *out, size_t size)
+{
+    const char *version = openblas_get_config ? openblas_get_config() : "BLAS";
+    const char *core = openblas_get_corename ? openblas_get_corename() : "unknown";
+    int words = (int)strcspn(version, " ");
+
+    if (version[words] && strncmp(version, "OpenBLAS ", 9) == 0)
+        words += 1 + (int)strcspn(version + words + 1, " ");
+    snprintf(out, size, "%.*s (%s kernels)%s, loops for %s, %d thread%s", words, version, core,
+             onednn_version(),
+             has_avx512() ? "AVX-512"
+             : has_avx2() ? "AVX2"
+                          : "any processor",
+             n_threads, n_threads == 1 ? "" : "s");
+}

@@ -1,0 +1,13 @@
+/* onednn -- oneDNN's matrix product, where psgd was built with it. */
+#ifndef PSGD_ONEDNN_H
+#define PSGD_ONEDNN_H
+
+#include <stdbool.h>
+
+/* Of matmul.h's contract. False: not built in, nothing was done. */
+bool onednn_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
+                   float *c);
+/* ", oneDNN 2.6.3", or "" without it. */
+const char *onednn_version(void);
+
+#endif

@@ -1,0 +1,130 @@
+/* limit MODEL.json BATCH -- microseconds that the matrix products of one training step take by themselves, on one
+ * thread, with the libraries that nn/matmul chooses: what no engine on these libraries can beat. A convolution
+ * counts as the products of its unfolded images, one image at a time. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "nn/blas.h"
+#include "nn/matmul.h"
+#include "shared/json.h"
+#include "shared/model_spec.h"
+
+enum { PRODUCTS_MAX = 1024, ROUNDS = 9 };
+
+struct product {
+    bool a_t, b_t;
+    int m, n, k, times;
+    float *a, *b, *c;
+};
+
+static struct product products[PRODUCTS_MAX];
+static int n_products;
+
+static float *matrix(int rows, int cols)
+{
+    size_t n = (size_t)rows * (size_t)cols;
+    float *p = malloc(n * sizeof *p);
+
+    if (!p)
+        exit(1);
+    for (size_t i = 0; i < n; i++)
+        p[i] = (float)(i * 2654435761u >> 8 & 1023) / 1024 - 0.5f;
+    return p;
+}
+
+static void add(bool a_t, bool b_t, int m, int n, int k, int times)
+{
+    products[n_products++] = (struct product){a_t,          b_t,          m,           n, k, times,
+                                              matrix(m, k), matrix(k, n), matrix(m, n)};
+}
+
+/* y = x w for `rows` rows, `times` times: forward, dw, and dx where someone wants it. */
+static void add_layer(int rows, int in, int out, int times, bool wants_dx)
+{
+    add(false, false, rows, out, in, times);
+    add(true, false, in, out, rows, times);
+    if (wants_dx)
+        add(false, true, rows, in, out, times);
+}
+
+static void add_recurrent(const struct layer_spec *l, int batch, int n_gates, bool wants_dx)
+{
+    int units = (int)l->tensors[1].shape[0];
+    int steps = l->in.dim[0];
+
+    add_layer(batch * steps, l->in.dim[1], n_gates * units, 1, wants_dx);
+    add(false, false, batch, n_gates * units, units, steps);
+    add(false, true, batch, units, n_gates * units, steps);
+    add(true, false, units, n_gates * units, batch * steps, 1);
+}
+
+static void add_model(const struct model_spec *m, int batch)
+{
+    bool wants_dx = false;
+
+    for (int i = 0; i < m->n_layers && n_products + 4 < PRODUCTS_MAX; i++) {
+        const struct layer_spec *l = &m->layers[i];
+        const size_t *w = l->tensors[0].shape;
+
+        if (l->kind == LAYER_DENSE)
+            add_layer(batch, l->n_in, l->n_out, 1, wants_dx);
+        else if (l->kind == LAYER_CONV2D)
+            add_layer(l->out.dim[0] * l->out.dim[1], (int)(w[0] * w[1] * w[2]), (int)w[3], batch, wants_dx);
+        else if (l->kind == LAYER_LSTM || l->kind == LAYER_GRU)
+            add_recurrent(l, batch, l->kind == LAYER_LSTM ? 4 : 3, wants_dx);
+        wants_dx |= l->n_tensors > 0;
+    }
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void step(void)
+{
+    for (int i = 0; i < n_products; i++)
+        for (int k = 0; k < products[i].times; k++)
+            matmul(products[i].a_t, products[i].b_t, products[i].m, products[i].n, products[i].k,
+                   products[i].a, products[i].b, 0, products[i].c);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    return *(const double *)a < *(const double *)b ? -1 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static struct model_spec spec;
+    double seconds[ROUNDS];
+    json_t *doc;
+    struct err e;
+
+    if (argc != 3 || json_read(&doc, argv[1], 1 << 20, &e) < 0 || model_spec_parse(&spec, doc, &e) < 0) {
+        fprintf(stderr, "usage: limit MODEL.json BATCH\n");
+        return 2;
+    }
+    blas_choose_core(argv);
+    blas_set_threads(1);
+    add_model(&spec, atoi(argv[2]));
+    step();
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = now();
+        int n = 0;
+
+        do {
+            step();
+            n++;
+        } while (now() - start < 0.05);
+        seconds[i] = (now() - start) / n;
+    }
+    qsort(seconds, ROUNDS, sizeof *seconds, by_size);
+    printf("%.1f\n", seconds[ROUNDS / 2] * 1e6);
+    json_decref(doc);
+    return 0;
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# With what a node computes: kernels, threads, and what run.json says of it.
+load lib
+
+# A library in front of OpenBLAS that takes the processor for an old one, as 0.3.21 does with those it does not know,
+# unless it is told a core type; it writes down what it answered.
+poor_openblas() {
+    cat >poor.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+const char *openblas_get_corename(void);
+const char *openblas_get_corename(void)
+{
+    const char *core = getenv("OPENBLAS_CORETYPE") ? getenv("OPENBLAS_CORETYPE") : "Prescott";
+    FILE *f = fopen(getenv("ANSWERS"), "a");
+
+    fprintf(f, "%s\n", core);
+    fclose(f);
+    return core;
+}
+C
+    cc -shared -fPIC -o poor.so poor.c
+}
+
+@test "a poor choice of kernels is made good before anything is computed" {
+    grep -q ' avx2 ' /proc/cpuinfo || skip 'this processor has no AVX2, so no kernels are too old for it'
+    case $(readelf -Ws "$BUILD/job_runner") in *__asan_init* | *__tsan_init*) skip 'a sanitizer must be loaded first' ;; esac
+    poor_openblas
+    # By hand: it looks at its kernels, starts anew, looks again, and ends because nobody gives it orders.
+    run env -u OPENBLAS_CORETYPE ANSWERS="$T/answers" LD_PRELOAD="$T/poor.so" "$BUILD/job_runner" 3</dev/null 4</dev/null
+    [ "$(sed -n 1p answers)" = Prescott ]
+    grep -qE '^(Haswell|SkylakeX)$' answers
+    [ "$(grep -c Prescott answers)" = 1 ]
+}
+
+@test "run.json tells kernels, libraries and threads of every node" {
+    start_agents 2
+    write_workers 2
+    "$SUBMIT" -q --node_count 2 --epochs 1 --codec plain -o out
+    [ "$(jq '[.nodes[] | select(.engine | test("kernels.*1 thread$"))] | length' out/run.json)" = 2 ]
+}
+
+@test "what the user says of the kernels stays" {
+    grep -q ' avx2 ' /proc/cpuinfo || skip 'this processor has no AVX2'
+    export OPENBLAS_CORETYPE=Prescott
+    start_agents 1
+    write_workers 1
+    run "$SUBMIT" --node_count 1 --epochs 1 --codec dummy -o out
+    [ "$status" = 0 ]
+    jq -e '.nodes[0].engine | test("Prescott kernels")' out/run.json
+    [[ $output == *"a poor choice for this processor"* ]]
+}
+
+@test "a node takes the threads it is given, but no more than it has processors" {
+    start_agents 1
+    write_workers 1
+    "$SUBMIT" -q --node_count 1 --epochs 1 --codec dummy --threads 1000 -o out
+    jq -e --arg n "$(nproc)" '.nodes[0].engine | test(", " + $n + " threads?$")' out/run.json
+}
