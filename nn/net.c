@@ -14,11 +14,19 @@
 enum { ALIGN = 64 };
 
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
-    [LAYER_DENSE] = &layer_dense,    [LAYER_FLATTEN] = &layer_linear,
-    [LAYER_RESHAPE] = &layer_linear, [LAYER_LINEAR] = &layer_linear,
-    [LAYER_RELU] = &layer_relu,      [LAYER_LEAKY_RELU] = &layer_leaky_relu,
-    [LAYER_TANH] = &layer_tanh,      [LAYER_SIGMOID] = &layer_sigmoid,
-    [LAYER_GELU] = &layer_gelu,      [LAYER_SOFTMAX] = &layer_softmax,
+    [LAYER_DENSE] = &layer_dense,
+    [LAYER_FLATTEN] = &layer_linear,
+    [LAYER_RESHAPE] = &layer_linear,
+    [LAYER_LINEAR] = &layer_linear,
+    [LAYER_RELU] = &layer_relu,
+    [LAYER_LEAKY_RELU] = &layer_leaky_relu,
+    [LAYER_TANH] = &layer_tanh,
+    [LAYER_SIGMOID] = &layer_sigmoid,
+    [LAYER_GELU] = &layer_gelu,
+    [LAYER_SOFTMAX] = &layer_softmax,
+    [LAYER_BATCH_NORM] = &layer_batch_norm,
+    [LAYER_LAYER_NORM] = &layer_layer_norm,
+    [LAYER_DROPOUT] = &layer_dropout,
 };
 
 static const uint64_t stream_init =
