@@ -51,6 +51,7 @@ struct layer_ops {
 
 extern const struct layer_ops layer_dense, layer_linear, layer_relu, layer_leaky_relu, layer_tanh,
     layer_sigmoid, layer_gelu, layer_softmax;
-extern const struct layer_ops layer_batch_norm, layer_layer_norm, layer_dropout;
+extern const struct layer_ops layer_batch_norm, layer_layer_norm, layer_dropout, layer_embedding, layer_lstm,
+    layer_gru, layer_mean_over_time;
 
 #endif

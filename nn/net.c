@@ -27,6 +27,10 @@ static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_BATCH_NORM] = &layer_batch_norm,
     [LAYER_LAYER_NORM] = &layer_layer_norm,
     [LAYER_DROPOUT] = &layer_dropout,
+    [LAYER_EMBEDDING] = &layer_embedding,
+    [LAYER_LSTM] = &layer_lstm,
+    [LAYER_GRU] = &layer_gru,
+    [LAYER_MEAN_OVER_TIME] = &layer_mean_over_time,
 };
 
 static const uint64_t stream_init =

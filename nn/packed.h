@@ -1,0 +1,51 @@
+/* packed -- a batch of sequences laid out step by step, the longest sample first and without the padding:
+ *
+ *     step 0: a row for each sample    step 1: for each sample of 2 steps and more    ...
+ *
+ * so that what a recurrent layer needs at a step is one block without gaps, the samples that go on stand
+ * first in it, and the blocks of all steps together are one matrix (PyTorch's PackedSequence). Without
+ * lengths every sample has every step. */
+#ifndef PSGD_PACKED_H
+#define PSGD_PACKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/err.h"
+
+struct packed {
+    int n, time;   /* samples at work; steps of the longest possible one */
+    int n_steps;   /* of the longest one at work */
+    int *n_at;     /* (time + 1) rows of each step; 0 from n_steps on */
+    size_t *first; /* (time + 1) row where a step begins; first[n_steps] = rows of all steps */
+    int *order;    /* (max_batch) which sample row k of a step belongs to */
+};
+
+/* Rows of all steps at most. More than INT_MAX count as INT_MAX: packed_new() refuses them, so what is
+ * computed from this before cannot overflow. */
+size_t packed_rows(int max_batch, int time);
+
+/* ERR_CONFIG: more rows than a matrix may have. ERR_NOMEM. */
+int packed_new(struct packed **out, int max_batch, int time, struct err *e);
+void packed_free(struct packed *p);
+
+/* `lengths` (n), cut to 1 .. time: a reshape below may have left fewer steps than there were tokens. */
+void packed_arrange(struct packed *p, int n, const int *lengths);
+
+/* rows (all, width) from x (n, time, width), and back; the padding of x becomes 0. */
+void packed_gather(const struct packed *p, float *rows, const float *x, size_t width);
+void packed_scatter(const struct packed *p, float *x, const float *rows, size_t width);
+
+/* Where the layer's output has row k of step t: y is (n, time, width), or (n, width) for the last step of
+ * each sample; NULL: nowhere. */
+float *packed_output(const struct packed *p, float *y, int t, int k, size_t width, bool sequences);
+/* dh (width) of that row += what comes from above, out of dy, which is shaped as y. */
+void packed_add_above(const struct packed *p, float *dh, float *dy, int t, int k, size_t width,
+                      bool sequences);
+
+/* out (rows, width): `row` in each. */
+void packed_repeat(float *out, const float *row, size_t rows, size_t width);
+/* out (width) = sum over the rows of a (rows, width). */
+void packed_sum(float *out, const float *a, size_t rows, size_t width);
+
+#endif
