@@ -3,16 +3,92 @@
 #include <assert.h>
 #include <math.h>
 
+#include "nn/fast.h"
 #include "nn/vecmath.h"
 
-static int largest(const float *z, int k)
+enum {
+    PIECE =
+        1024, /* outputs whose exponentials are taken in one loop: rows alone are often shorter than a vector */
+    LANES = 8,
+    PRODUCT = 32 /* logarithms that are taken as one, of a product */
+};
+
+static inline float largest(const float *z, int k)
 {
-    int best = 0;
+    float top = z[0];
 
     for (int j = 1; j < k; j++)
-        if (z[j] > z[best])
-            best = j;
-    return best;
+        top = z[j] > top ? z[j] : top;
+    return top;
+}
+
+static inline float sum_of(const float *e, int k)
+{
+    float lane[LANES] = {0};
+    float sum = 0;
+    int j = 0;
+
+    for (; j + LANES <= k; j += LANES)
+        for (int q = 0; q < LANES; q++)
+            lane[q] += e[j + q];
+    for (; j < k; j++)
+        sum += e[j];
+    for (int q = 0; q < LANES; q++)
+        sum += lane[q];
+    return sum;
+}
+
+/* e = e^(z - top of the row) for n rows of k, and the rows' sums. e may not be z. */
+FAST static void exp_rows(float *restrict e, const float *restrict z, int n, int k, float *restrict top,
+                          float *restrict sum)
+{
+    for (int i = 0; i < n; i++) {
+        top[i] = largest(z + i * k, k);
+        for (int j = 0; j < k; j++)
+            e[i * k + j] = z[i * k + j] - top[i];
+    }
+    for (int q = 0; q < n * k; q++)
+        e[q] = exp_f32(e[q]);
+    for (int i = 0; i < n; i++)
+        sum[i] = sum_of(e + i * k, k);
+}
+
+/* The same of one row, piece by piece: nobody wants the exponentials themselves. */
+FAST static void exp_wide_row(const float *restrict z, int k, float *restrict top, float *restrict sum)
+{
+    float e[PIECE];
+
+    *top = largest(z, k);
+    *sum = 0;
+    for (int start = 0; start < k; start += PIECE) {
+        int n = k - start < PIECE ? k - start : PIECE;
+
+        for (int j = 0; j < n; j++)
+            e[j] = exp_f32(z[start + j] - *top);
+        *sum += sum_of(e, n);
+    }
+}
+
+FAST static void scale(float *restrict v, float by, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] *= by;
+}
+
+/* Sum of the logarithms of n numbers, each of 1 to 2^24 (the width of a layer): so many of them multiply to
+ * less than 2^768. */
+static double sum_of_logs(const float *v, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i += PRODUCT) {
+        double product = 1;
+
+        for (int j = i; j < n && j < i + PRODUCT; j++)
+            product *= (double)v[j];
+        sum += log(product);
+    }
+    return sum;
 }
 
 /* log sum e^(z - max) + max - z_label: with the largest output taken away no exponential overflows, and the sum
@@ -20,62 +96,132 @@ static int largest(const float *z, int k)
 static double softmax_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
 {
     const float share = 1 / (float)n;
+    const int at_once = k < PIECE ? PIECE / k : 1;
+    float piece[PIECE], top[PIECE], sum[PIECE];
     double loss = 0;
 
-    for (int i = 0; i < n; i++, z += k) {
-        float top = z[largest(z, k)];
-        float sum = 0;
+    for (int i = 0; i < n; i += at_once) {
+        int rows = n - i < at_once ? n - i : at_once;
+        const float *z_i = z + (size_t)i * (size_t)k;
+        float *e = dz ? dz + (size_t)i * (size_t)k : piece;
 
-        for (int j = 0; j < k; j++)
-            sum += exp_f32(z[j] - top);
-        loss += log((double)sum) + (double)top - (double)z[t->labels[i]];
-        for (int j = 0; dz && j < k; j++)
-            dz[j] = exp_f32(z[j] - top) * (share / sum);
-        if (dz) {
-            dz[t->labels[i]] -= share;
-            dz += k;
+        if (!dz && k > PIECE)
+            exp_wide_row(z_i, k, top, sum);
+        else
+            exp_rows(e, z_i, rows, k, top, sum);
+        loss += sum_of_logs(sum, rows);
+        for (int r = 0; r < rows; r++) {
+            size_t at = (size_t)r * (size_t)k;
+            size_t label = at + (size_t)t->labels[i + r];
+
+            loss += (double)top[r] - (double)z_i[label];
+            if (dz) {
+                scale(e + at, share / sum[r], (size_t)k);
+                e[label] -= share;
+            }
         }
     }
     return loss;
 }
 
-static float wanted(const struct truth *t, int i, int j, int k)
+/* The target of output j of sample i. */
+static inline float wanted(const struct truth *t, size_t i, int j, int k)
 {
-    if (t->targets)
-        return t->targets[(size_t)i * (size_t)k + (size_t)j];
     return k == 1 ? (float)t->labels[i] : (float)(t->labels[i] == j);
 }
 
-/* -t log s(z) - (1 - t) log(1 - s(z)) = max(z, 0) - t z + log(1 + e^-|z|).  dz = (s(z) - t) / n */
-static double sigmoid_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
+/* What a loss of single outputs makes of up to PIECE of them: z and their targets y in, dz out, times `share`. */
+typedef double (*piece_fn)(const float *z, const float *y, int n, float *dz, float share);
+
+static double in_pieces(piece_fn piece, const float *z, const struct truth *t, size_t n, int k, float *dz,
+                        float share)
 {
+    float y[PIECE], spare[PIECE];
     double loss = 0;
+    size_t sample = 0;
+    int j = 0;
 
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < k; j++, z++) {
-            float y = wanted(t, i, j, k);
+    for (size_t at = 0; at < n; at += PIECE) {
+        int m = n - at < PIECE ? (int)(n - at) : PIECE;
 
-            loss += (double)(*z > 0 ? *z : 0) - (double)(*z * y) + log1p((double)exp_f32(-fabsf(*z)));
-            if (dz)
-                *dz++ = (logistic_f32(*z) - y) / (float)n;
+        for (int q = 0; t->labels && q < m; q++) {
+            y[q] = wanted(t, sample, j, k);
+            if (++j == k) {
+                j = 0;
+                sample++;
+            }
         }
+        loss += piece(z + at, t->labels ? y : t->targets + at, m, dz ? dz + at : spare, share);
+    }
     return loss;
 }
 
-/* 1/k sum_j (z_j - t_j)^2.  dz = 2 (z - t) / (k n) */
+/* So that sums run over whole lanes. */
+static inline int padded(float *v, int n)
+{
+    for (; n % LANES != 0; n++)
+        v[n] = 0;
+    return n;
+}
+
+/* -y log s(z) - (1 - y) log(1 - s(z)) = max(z, 0) - y z + log(1 + e^-|z|).  dz = (s(z) - y) / n
+ * The logarithms are taken of products, of PIECE / LANES factors that are at most 2. */
+FAST static double sigmoid_piece(const float *restrict z, const float *restrict y, int n, float *restrict dz,
+                                 float share)
+{
+    double linear[LANES] = {0}, product[LANES];
+    float e[PIECE], rest[PIECE];
+    double sum = 0;
+
+    for (int q = 0; q < n; q++)
+        e[q] = exp_f32(z[q] < 0 ? z[q] : -z[q]);
+    for (int q = 0; q < n; q++) {
+        rest[q] = (z[q] < 0 ? 0 : z[q]) - y[q] * z[q];
+        dz[q] = ((z[q] < 0 ? e[q] : 1) / (1 + e[q]) - y[q]) * share;
+    }
+    for (int q = 0; q < LANES; q++)
+        product[q] = 1;
+    padded(e, n);
+    n = padded(rest, n);
+    for (int at = 0; at < n; at += LANES)
+        for (int q = 0; q < LANES; q++) {
+            product[q] *= 1 + (double)e[at + q];
+            linear[q] += (double)rest[at + q];
+        }
+    for (int q = 0; q < LANES; q++)
+        sum += linear[q] + log(product[q]);
+    return sum;
+}
+
+static double sigmoid_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
+{
+    return in_pieces(sigmoid_piece, z, t, (size_t)n * (size_t)k, k, dz, 1 / (float)n);
+}
+
+FAST static double square_piece(const float *restrict z, const float *restrict y, int n, float *restrict dz,
+                                float share)
+{
+    double lane[LANES] = {0};
+    float off[PIECE];
+    double sum = 0;
+
+    for (int q = 0; q < n; q++) {
+        off[q] = z[q] - y[q];
+        dz[q] = 2 * off[q] * share;
+    }
+    n = padded(off, n);
+    for (int at = 0; at < n; at += LANES)
+        for (int q = 0; q < LANES; q++)
+            lane[q] += (double)off[at + q] * (double)off[at + q];
+    for (int q = 0; q < LANES; q++)
+        sum += lane[q];
+    return sum;
+}
+
+/* 1/k sum_j (z_j - y_j)^2.  dz = 2 (z - y) / (k n) */
 static double mse(const float *z, const struct truth *t, int n, int k, float *dz)
 {
-    double loss = 0;
-
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < k; j++, z++) {
-            float off = *z - wanted(t, i, j, k);
-
-            loss += (double)off * (double)off / k;
-            if (dz)
-                *dz++ = 2 * off / ((float)k * (float)n);
-        }
-    return loss;
+    return in_pieces(square_piece, z, t, (size_t)n * (size_t)k, k, dz, 1 / ((float)k * (float)n)) / k;
 }
 
 static double (*const losses[N_LOSS_KINDS])(const float *z, const struct truth *t, int n, int k,
@@ -85,6 +231,32 @@ static double (*const losses[N_LOSS_KINDS])(const float *z, const struct truth *
     [LOSS_MSE] = mse,
 };
 
+/* How many outputs come before the label's: larger ones, equal ones of smaller number, and where one of the two
+ * is not a number. Without branches, as nobody can foresee them. */
+FAST int loss_rank(const float *z, int k, int label)
+{
+    const float own = z[label];
+    int rank = 0;
+
+    for (int j = 0; j < label; j++)
+        rank += !(z[j] < own);
+    for (int j = label + 1; j < k; j++)
+        rank += !(z[j] <= own);
+    return rank;
+}
+
+int loss_class(enum loss_kind kind, const float *z, int k)
+{
+    int best = 0;
+
+    if (k == 1)
+        return z[0] > (kind == LOSS_MSE ? 0.5f : 0);
+    for (int j = 1; j < k; j++)
+        if (z[j] > z[best])
+            best = j;
+    return best;
+}
+
 double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n, int k, float *dz,
                size_t *n_right)
 {
@@ -92,7 +264,7 @@ double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n
         const float *row = z + (size_t)i * (size_t)k;
 
         assert(t->labels[i] >= 0 && t->labels[i] < (k == 1 ? 2 : k));
-        *n_right += (k == 1 ? row[0] > 0 : largest(row, k)) == t->labels[i];
+        *n_right += k == 1 ? loss_class(kind, row, k) == t->labels[i] : loss_rank(row, k, t->labels[i]) == 0;
     }
     return losses[kind](z, t, n, k, dz);
 }
