@@ -131,6 +131,23 @@ static int tokens_fit(const struct model_spec *m, const struct dataset *d, struc
     return 0;
 }
 
+int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e)
+{
+    static const enum metric_kind of_labels[] = {METRIC_ACCURACY, METRIC_TOP5, METRIC_AUC, METRIC_EER,
+                                                 METRIC_CONFUSION};
+
+    for (size_t i = 0; !has_labels && i < sizeof of_labels / sizeof *of_labels; i++)
+        if (m->metrics[of_labels[i]])
+            return err_set(e, ERR_CONFIG,
+                           "model \"%s\" asks for %s, which is about labels; the data set has targets",
+                           m->name, metric_names[of_labels[i]]);
+    if (m->metrics[METRIC_CONFUSION] && m->n_out > MODEL_CONFUSION_MAX)
+        return err_set(e, ERR_CONFIG,
+                       "model \"%s\" asks for the confusion of %d classes; at most %d can be told", m->name,
+                       m->n_out, MODEL_CONFUSION_MAX);
+    return 0;
+}
+
 int model_spec_fits(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
     int n_in = shape_count(&d->shape);
@@ -147,5 +164,7 @@ int model_spec_fits(const struct model_spec *m, const struct dataset *d, struct 
         !(d->train_y && n_out == 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY))
         return err_set(e, ERR_CONFIG, "model \"%s\" ends with %d outputs, the data set has %d %s", m->name,
                        m->n_out, n_out, what);
+    if (model_spec_measures(m, d->train_y != NULL, e) < 0)
+        return e->code;
     return tokens_fit(m, d, e);
 }

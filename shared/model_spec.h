@@ -23,7 +23,7 @@
 #include "shared/err.h"
 #include "shared/layer_spec.h"
 
-enum { MODEL_LAYERS_MAX = 256, MODEL_PARAMS_MAX = 1 << 30 };
+enum { MODEL_LAYERS_MAX = 256, MODEL_PARAMS_MAX = 1 << 30, MODEL_CONFUSION_MAX = 1024 };
 enum loss_kind { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_SIGMOID_CROSS_ENTROPY, LOSS_MSE, N_LOSS_KINDS };
 enum metric_kind {
     METRIC_ACCURACY,
@@ -54,6 +54,9 @@ const char *metric_kind_name(enum metric_kind kind);
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);
 /* Tokens that the model knows, 0 .. vocab - 1; 0: it does not read tokens. */
 int model_spec_vocab(const struct model_spec *m);
+/* ERR_CONFIG: a metric about labels where there are targets, or a confusion matrix of more than
+ * MODEL_CONFUSION_MAX classes. */
+int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e);
 /* ERR_CONFIG: the model does not fit the samples, their labels or targets. */
 int model_spec_fits(const struct model_spec *m, const struct dataset *d, struct err *e);
 

@@ -1,0 +1,265 @@
+#include "nn/metrics.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/vecmath.h"
+
+struct scored {
+    float score;
+    bool is_positive;
+};
+
+struct metrics {
+    bool asked[N_METRIC_KINDS];
+    bool has_labels;
+    enum loss_kind loss_kind;
+    int k, n_classes;
+    double loss, squares; /* sums */
+    size_t n, n_right, n_top5;
+    struct scored *scored; /* (n_max), for auc and eer; else NULL */
+    size_t n_max, n_positive;
+    bool is_sorted, has_nan;
+    uint64_t *confusion; /* (n_classes, n_classes); NULL: not asked for */
+    float *p;            /* (k) of one sample, for mse */
+};
+
+static bool wants_scores(const struct metrics *m)
+{
+    return m->asked[METRIC_AUC] || m->asked[METRIC_EER];
+}
+
+int metrics_new(struct metrics **out, const struct model_spec *spec, bool has_labels, size_t n_max,
+                struct err *e)
+{
+    struct metrics *m = NULL;
+
+    if (model_spec_measures(spec, has_labels, e) < 0)
+        return e->code;
+    m = calloc(1, sizeof *m);
+    if (!m)
+        goto no_memory;
+    memcpy(m->asked, spec->metrics, sizeof m->asked);
+    m->has_labels = has_labels;
+    m->loss_kind = spec->loss;
+    m->k = spec->n_out;
+    m->n_classes = m->k == 1 ? 2 : m->k;
+    m->n_max = n_max;
+    m->p = calloc((size_t)m->k, sizeof *m->p);
+    if (!m->p)
+        goto no_memory;
+    if (wants_scores(m) && !(m->scored = calloc(n_max ? n_max : 1, sizeof *m->scored)))
+        goto no_memory;
+    if (m->asked[METRIC_CONFUSION] &&
+        !(m->confusion = calloc((size_t)m->n_classes * (size_t)m->n_classes, sizeof *m->confusion)))
+        goto no_memory;
+    *out = m;
+    return 0;
+no_memory:
+    metrics_free(m);
+    return err_set(e, ERR_NOMEM, "no memory for the metrics of %zu samples", n_max);
+}
+
+void metrics_free(struct metrics *m)
+{
+    if (!m)
+        return;
+    free(m->scored);
+    free(m->confusion);
+    free(m->p);
+    free(m);
+}
+
+void metrics_begin(struct metrics *m)
+{
+    size_t cells = (size_t)m->n_classes * (size_t)m->n_classes;
+
+    m->loss = m->squares = 0;
+    m->n = m->n_right = m->n_top5 = m->n_positive = 0;
+    m->is_sorted = m->has_nan = false;
+    if (m->confusion)
+        memset(m->confusion, 0, cells * sizeof *m->confusion);
+}
+
+static void softmax(float *p, const float *z, int k)
+{
+    float top = z[0];
+    float sum = 0;
+
+    for (int j = 1; j < k; j++)
+        top = z[j] > top ? z[j] : top;
+    for (int j = 0; j < k; j++)
+        sum += p[j] = exp_f32(z[j] - top);
+    for (int j = 0; j < k; j++)
+        p[j] /= sum;
+}
+
+static void logistic(float *p, const float *z, int k)
+{
+    for (int j = 0; j < k; j++)
+        p[j] = logistic_f32(z[j]);
+}
+
+static void identity(float *p, const float *z, int k)
+{
+    memcpy(p, z, (size_t)k * sizeof *p);
+}
+
+static void (*const predictions[N_LOSS_KINDS])(float *p, const float *z, int k) = {
+    [LOSS_SOFTMAX_CROSS_ENTROPY] = softmax,
+    [LOSS_SIGMOID_CROSS_ENTROPY] = logistic,
+    [LOSS_MSE] = identity,
+};
+
+static double squares(struct metrics *m, const float *z, const struct truth *t, int i)
+{
+    double sum = 0;
+
+    predictions[m->loss_kind](m->p, z, m->k);
+    for (int j = 0; j < m->k; j++) {
+        double target = t->targets  ? (double)t->targets[(size_t)i * (size_t)m->k + (size_t)j]
+                        : m->k == 1 ? t->labels[i]
+                                    : t->labels[i] == j;
+
+        sum += ((double)m->p[j] - target) * ((double)m->p[j] - target);
+    }
+    return sum;
+}
+
+static void add_label(struct metrics *m, const float *z, int label)
+{
+    m->n_top5 += loss_rank(z, m->k, m->k == 1 ? 0 : label) < 5;
+    if (m->confusion)
+        m->confusion[label * m->n_classes + loss_class(m->loss_kind, z, m->k)]++;
+    if (m->scored) {
+        float score = m->k == 1 ? z[0] : z[1] - z[0];
+
+        m->scored[m->n] = (struct scored){score, label == 1};
+        m->n_positive += label == 1;
+        m->has_nan |= isnan(score);
+        m->is_sorted = false;
+    }
+}
+
+void metrics_add(struct metrics *m, const float *z, const struct truth *t, int n)
+{
+    assert((size_t)n <= m->n_max - m->n);
+    m->loss += loss_of(m->loss_kind, z, t, n, m->k, NULL, &m->n_right);
+    for (int i = 0; i < n; i++, z += m->k, m->n++) {
+        if (m->asked[METRIC_MSE] || m->asked[METRIC_RMSE])
+            m->squares += squares(m, z, t, i);
+        if (t->labels)
+            add_label(m, z, t->labels[i]);
+    }
+}
+
+static int by_score(const void *a, const void *b)
+{
+    float x = ((const struct scored *)a)->score, y = ((const struct scored *)b)->score;
+
+    return (x > y) - (x < y);
+}
+
+/* The samples from `at` on that share a score: how many of class 1 and 0. Returns the first of the next score. */
+static size_t same_score(const struct metrics *m, size_t at, double *positive, double *negative)
+{
+    size_t i = at;
+
+    *positive = *negative = 0;
+    for (; i < m->n && m->scored[i].score == m->scored[at].score; i++)
+        *(m->scored[i].is_positive ? positive : negative) += 1;
+    return i;
+}
+
+/* Pairs won by class 1: against all of class 0 below, and half of those beside it. */
+static double auc(const struct metrics *m)
+{
+    double won = 0, below = 0, positive, negative;
+
+    for (size_t i = 0; i < m->n;) {
+        i = same_score(m, i, &positive, &negative);
+        won += positive * (below + negative / 2);
+        below += negative;
+    }
+    return won / ((double)m->n_positive * (double)(m->n - m->n_positive));
+}
+
+/* The threshold rises from below all scores (all are accepted: accepts 1, rejects 0) past one score after the
+ * other; a line between two of its places is cut where both errors are equal. */
+static double eer(const struct metrics *m)
+{
+    double n_positive = (double)m->n_positive, n_negative = (double)(m->n - m->n_positive);
+    double accepts = 1, rejects = 0, positive, negative;
+
+    for (size_t i = 0; i < m->n;) {
+        double gap = accepts - rejects; /* > 0 */
+        double down, up;
+
+        i = same_score(m, i, &positive, &negative);
+        down = negative / n_negative;
+        up = positive / n_positive;
+        if (gap <= down + up)
+            return accepts - down * gap / (down + up);
+        accepts -= down;
+        rejects += up;
+    }
+    return accepts; /* the last line ends at accepts 0, rejects 1; roundings alone lead here */
+}
+
+static bool of_two_classes(struct metrics *m, enum metric_kind kind, double *value)
+{
+    if (!m->scored || m->n_positive == 0 || m->n_positive == m->n)
+        return false;
+    if (!m->is_sorted && !m->has_nan)
+        qsort(m->scored, m->n, sizeof *m->scored, by_score);
+    m->is_sorted = true;
+    *value = m->has_nan ? (double)NAN : kind == METRIC_AUC ? auc(m) : eer(m);
+    return true;
+}
+
+double metrics_loss(const struct metrics *m)
+{
+    return m->loss / (double)m->n;
+}
+
+bool metrics_asked(const struct metrics *m, enum metric_kind kind)
+{
+    return m->asked[kind];
+}
+
+bool metrics_value(struct metrics *m, enum metric_kind kind, double *value)
+{
+    double n = (double)m->n;
+
+    if (m->n == 0 || (kind != METRIC_ACCURACY && !m->asked[kind]))
+        return false;
+    switch (kind) {
+    case METRIC_ACCURACY:
+        *value = (double)m->n_right / n;
+        return m->has_labels;
+    case METRIC_TOP5:
+        *value = (double)m->n_top5 / n;
+        return m->has_labels;
+    case METRIC_MSE:
+        *value = m->squares / n / m->k;
+        return true;
+    case METRIC_RMSE:
+        *value = sqrt(m->squares / n / m->k);
+        return true;
+    case METRIC_AUC:
+    case METRIC_EER:
+        return of_two_classes(m, kind, value);
+    case METRIC_CONFUSION:
+    case N_METRIC_KINDS:
+        break;
+    }
+    return false;
+}
+
+const uint64_t *metrics_confusion(const struct metrics *m, int *n_classes)
+{
+    *n_classes = m->n_classes;
+    return m->confusion;
+}
