@@ -1,0 +1,129 @@
+#include "shared/schedule.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[N_SCHEDULE_KINDS] = {
+    [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_STEP] = "step", [SCHEDULE_COSINE] = "cosine",
+    [SCHEDULE_LINEAR] = "linear",     [SCHEDULE_SQRT] = "sqrt",
+};
+
+static int parse_every(struct schedule *s, const char *value, bool in_epochs, struct err *e)
+{
+    char *end;
+    unsigned long long n;
+
+    if (s->every > 0)
+        return err_set(e, ERR_CONFIG, "step: every and every_steps are said once, and one of them only");
+    errno = 0;
+    n = strtoull(value, &end, 10);
+    if (!isdigit((unsigned char)value[0]) || *end || errno || n == 0 || n > 1000000000)
+        return err_set(e, ERR_CONFIG, "step: every \"%s\" is not a number of %s, 1 to 1000000000", value,
+                       in_epochs ? "epochs" : "steps");
+    s->every = n;
+    s->in_epochs = in_epochs;
+    return 0;
+}
+
+static int parse_factor(struct schedule *s, const char *value, struct err *e)
+{
+    char *end;
+    double factor = strtod(value, &end);
+
+    if (value[strspn(value, "0123456789.e-")] || end == value || *end || !(factor > 0 && factor <= 1))
+        return err_set(e, ERR_CONFIG, "step: factor \"%s\" is not a number above 0 and up to 1", value);
+    s->factor = factor;
+    return 0;
+}
+
+static int parse_word(struct schedule *s, const char *word, struct err *e)
+{
+    if (strncmp(word, "every=", 6) == 0)
+        return parse_every(s, word + 6, true, e);
+    if (strncmp(word, "every_steps=", 12) == 0)
+        return parse_every(s, word + 12, false, e);
+    if (strncmp(word, "factor=", 7) == 0)
+        return parse_factor(s, word + 7, e);
+    return err_set(e, ERR_CONFIG, "step: \"%s\" is none of every=EPOCHS, every_steps=STEPS, factor=X", word);
+}
+
+static int parse_words(struct schedule *s, const char *words, struct err *e)
+{
+    char word[64];
+
+    for (const char *p = words; p; p = strchr(p, ',')) {
+        size_t n;
+
+        p += *p == ',';
+        n = strcspn(p, ",");
+        if (n >= sizeof word)
+            return err_set(e, ERR_CONFIG, "step: \"%.60s...\" is too long", p);
+        memcpy(word, p, n);
+        word[n] = '\0';
+        if (parse_word(s, word, e) < 0)
+            return e->code;
+    }
+    if (s->every == 0)
+        return err_set(e, ERR_CONFIG, "step: every how many? every=EPOCHS or every_steps=STEPS");
+    return 0;
+}
+
+int schedule_parse(struct schedule *s, const char *text, struct err *e)
+{
+    size_t n = strcspn(text, ":");
+    struct schedule t = {.factor = 0.1};
+
+    while (t.kind < N_SCHEDULE_KINDS && (strncmp(names[t.kind], text, n) != 0 || names[t.kind][n]))
+        t.kind++;
+    if (t.kind == N_SCHEDULE_KINDS)
+        return err_set(e, ERR_CONFIG,
+                       "no schedule is called \"%.*s\"; there are: constant, step:every=EPOCHS,factor=X, "
+                       "cosine, linear, sqrt",
+                       (int)(n < 60 ? n : 60), text);
+    if (t.kind != SCHEDULE_STEP && text[n])
+        return err_set(e, ERR_CONFIG, "schedule %s takes nothing behind its name", names[t.kind]);
+    if (t.kind == SCHEDULE_STEP && parse_words(&t, text[n] ? text + n + 1 : NULL, e) < 0)
+        return e->code;
+    *s = t;
+    return 0;
+}
+
+static double step_share(const struct schedule *s, const struct schedule_job *job, double t)
+{
+    double every = (double)s->every * (s->in_epochs ? (double)job->steps_per_epoch : 1);
+
+    return pow(s->factor, floor(t / every));
+}
+
+double schedule_rate(const struct schedule *s, const struct schedule_job *job, uint64_t done)
+{
+    const double pi = 3.14159265358979323846;
+    double w = (double)job->warmup_steps;
+    double t = (double)done - w;
+    double n = (double)job->n_steps - w;
+    double share = 1;
+
+    if (t < 0)
+        return job->learn_rate * ((double)done + 1) / (w + 1);
+    switch (s->kind) {
+    case SCHEDULE_STEP:
+        share = step_share(s, job, t);
+        break;
+    case SCHEDULE_COSINE:
+        share = (1 + cos(pi * t / n)) / 2;
+        break;
+    case SCHEDULE_LINEAR:
+        share = 1 - t / n;
+        break;
+    case SCHEDULE_SQRT:
+        share = 1 / sqrt(t + 1);
+        break;
+    case SCHEDULE_CONSTANT:
+    case N_SCHEDULE_KINDS:
+        break;
+    }
+    return job->learn_rate * share;
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Writes optimizers.safetensors and schedules.safetensors beside itself: what PyTorch's optimizers and schedulers do.
+
+Needs torch and numpy (made with Debian 12's python3-torch 1.13.0 and python3-numpy 1.24.2). `make test` reads the files and never
+runs this. 100 steps; 7 parameters whose gradients have scales from 1e-3 to 10 and are zero now and then; all float32.
+
+optimizers.safetensors: "grads" (100, 7), "start" (7), and for each variant in VARIANTS the weights after each step (100, 7).
+schedules.safetensors: for each schedule, without warm-up and behind one of 10 steps, the rate of each of 100 steps (100).
+"""
+import json, pathlib, struct
+import numpy as np
+import torch
+from torch.optim import lr_scheduler as sched
+
+STEPS, PARAMS, LR = 100, 7, 0.01
+FOLDER = pathlib.Path(__file__).parent
+
+
+def write(path, tensors):
+    header, at = {}, 0
+    for name, t in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(t.shape), "data_offsets": [at, at + t.nbytes]}
+        at += t.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t.astype("<f4").tobytes() for t in tensors.values()))
+
+
+def rms(params, **kw):
+    return torch.optim.RMSprop(params, lr=LR, alpha=0.9, eps=1e-7, **kw)
+
+
+def adagrad(params, **kw):
+    return torch.optim.Adagrad(params, lr=LR, eps=1e-7, **kw)
+
+
+def adadelta(params, **kw):
+    return torch.optim.Adadelta(params, lr=1.0, rho=0.95, eps=1e-6, **kw)
+
+
+def sgd(params, **kw):
+    return torch.optim.SGD(params, lr=LR, **kw)
+
+
+def adam(params, **kw):
+    return torch.optim.Adam(params, lr=LR, **kw)
+
+
+def adamw(params, **kw):
+    return torch.optim.AdamW(params, lr=LR, **kw)
+
+
+def decay(opt):
+    return sched.LambdaLR(opt, lambda t: (t + 1) ** -0.5)
+
+
+# name: optimizer, its arguments, weight decay, norm to clip to, scheduler
+VARIANTS = {
+    "sgd": (sgd, {}, 0, 0, None),
+    "sgd, decay": (sgd, {}, 0.1, 0, None),
+    "sgd, clip": (sgd, {}, 0, 1.5, None),
+    "momentum": (sgd, {"momentum": 0.9}, 0, 0, None),
+    "momentum 0.5, decay": (sgd, {"momentum": 0.5}, 0.1, 0, None),
+    "nesterov": (sgd, {"momentum": 0.9, "nesterov": True}, 0, 0, None),
+    "nesterov, decay, clip": (sgd, {"momentum": 0.9, "nesterov": True}, 0.1, 1.5, None),
+    "adam": (adam, {}, 0, 0, None),
+    "adam, decay, clip": (adam, {}, 0.1, 1.5, None),
+    "adamw, decay": (adamw, {}, 0.1, 0, None),
+    "adagrad": (adagrad, {}, 0, 0, None),
+    "adagrad, decay": (adagrad, {}, 0.1, 0, None),
+    "adadelta": (adadelta, {}, 0, 0, None),
+    "adadelta, decay": (adadelta, {}, 0.1, 0, None),
+    "rmsprop": (rms, {}, 0, 0, None),
+    "rmsprop, decay": (rms, {}, 0.1, 0, None),
+    "gradient_decay": (sgd, {}, 0, 0, decay),
+}
+
+SCHEDULES = {
+    "constant": lambda o, n: sched.ConstantLR(o, factor=1.0),
+    "step:every_steps=30,factor=0.5": lambda o, n: sched.StepLR(o, step_size=30, gamma=0.5),
+    "step:every=3": lambda o, n: sched.StepLR(o, step_size=30, gamma=0.1),  # epochs of 10 steps
+    "cosine": lambda o, n: sched.CosineAnnealingLR(o, T_max=n),
+    "linear": lambda o, n: sched.LinearLR(o, start_factor=1.0, end_factor=0.0, total_iters=n),
+    "sqrt": lambda o, n: sched.LambdaLR(o, lambda t: (t + 1) ** -0.5),
+}
+
+
+def iterates(start, grads, make, args, weight_decay, clip, scheduler):
+    w = torch.nn.Parameter(start.clone())
+    opt = make([w], weight_decay=weight_decay, **args)
+    rates = scheduler(opt) if scheduler else None
+    out = np.empty((STEPS, PARAMS), "f4")
+    for t in range(STEPS):
+        w.grad = grads[t].clone()
+        if clip:
+            torch.nn.utils.clip_grad_norm_([w], clip)
+        opt.step()
+        if rates:
+            rates.step()
+        out[t] = w.detach().numpy()
+    return out
+
+
+def rates(make, warmup):
+    opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
+    s = make(opt, STEPS - warmup)
+    if warmup:
+        up = sched.LinearLR(opt, start_factor=1 / (warmup + 1), end_factor=1.0, total_iters=warmup)
+        s = sched.SequentialLR(opt, [up, s], milestones=[warmup])
+    out = np.empty(STEPS, "f4")
+    for t in range(STEPS):
+        out[t] = opt.param_groups[0]["lr"]
+        opt.step()
+        s.step()
+    return out
+
+
+def main():
+    torch.manual_seed(1)
+    grads = torch.randn(STEPS, PARAMS) * torch.logspace(-3, 1, PARAMS)
+    grads[torch.rand(STEPS, PARAMS) < 0.1] = 0
+    start = torch.randn(PARAMS)
+    tensors = {"grads": grads.numpy(), "start": start.numpy()}
+    tensors.update({name: iterates(start, grads, *v) for name, v in VARIANTS.items()})
+    write(FOLDER / "optimizers.safetensors", tensors)
+    write(FOLDER / "schedules.safetensors",
+          {f"{name} after {w}": rates(make, w) for name, make in SCHEDULES.items() for w in (0, 10)})
+
+
+main()

@@ -1,0 +1,133 @@
+#include "shared/schedule.h"
+
+#include <math.h>
+
+#include "shared/tensor_file.h"
+#include "tests/unit/unit.h"
+
+static struct schedule parse(const char *text)
+{
+    struct schedule s = {0};
+    struct err e;
+
+    assert_ok(schedule_parse(&s, text, &e));
+    return s;
+}
+
+/* The reference's rates are float32, PyTorch's chained form adds a rounding of double a step: 3e-7 of 0.5. */
+TEST(every_schedule_gives_pytorchs_rates_with_and_without_warm_up)
+{
+    enum { STEPS = 100 };
+    struct tensor_file f;
+    struct err e;
+
+    assert_ok(tensor_file_open(&f, "tests/reference/schedules.safetensors", &e));
+    assert_int_equal(f.n, 12);
+    for (size_t k = 0; k < f.n; k++) {
+        const struct tensor_view *v = &f.tensors[k];
+        const char *after = strstr(v->name, " after ");
+        const float *expected = v->data;
+        struct schedule_job job = {.learn_rate = 0.5, .steps_per_epoch = 10, .n_steps = STEPS};
+        struct schedule s;
+        char text[64];
+
+        assert_non_null(after);
+        assert_int_equal(tensor_count(v), STEPS);
+        snprintf(text, sizeof text, "%.*s", (int)(after - v->name), v->name);
+        s = parse(text);
+        job.warmup_steps = strtoull(after + 7, NULL, 10);
+        for (uint64_t t = 0; t < STEPS; t++) {
+            double rate = schedule_rate(&s, &job, t);
+
+            if (!(fabs(rate - (double)expected[t]) <= 1.5e-7))
+                fail_msg("%s: step %d: %.9g, PyTorch has %.9g", v->name, (int)t + 1, rate,
+                         (double)expected[t]);
+        }
+    }
+    tensor_file_close(&f);
+}
+
+TEST(rates_worked_out_by_hand)
+{
+    static const struct {
+        const char *text;
+        uint64_t warmup, done;
+        double share;
+    } cases[] = {
+        {"constant", 0, 99, 1},
+        {"constant", 3, 0, 0.25},
+        {"constant", 3, 2, 0.75},
+        {"constant", 3, 3, 1},
+        {"cosine", 0, 50, 0.5},
+        {"cosine", 20, 60, 0.5},
+        {"linear", 0, 99, 0.01},
+        {"sqrt", 0, 3, 0.5},
+        {"sqrt", 10, 13, 0.5},
+        {"step:every=2", 0, 19, 1},
+        {"step:every=2", 0, 20, 0.1},
+        {"step:every=2,factor=0.5", 0, 45, 0.25},
+        {"step:every_steps=7", 0, 7, 0.1},
+        {"cosine", 100, 99, 100.0 / 101},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        const struct schedule_job job = {
+            .learn_rate = 2, .warmup_steps = cases[i].warmup, .steps_per_epoch = 10, .n_steps = 100};
+        struct schedule s = parse(cases[i].text);
+        double rate = schedule_rate(&s, &job, cases[i].done);
+
+        if (!(fabs(rate - 2 * cases[i].share) <= 1e-12))
+            fail_msg("%s: %.17g, expected %.17g", cases[i].text, rate, 2 * cases[i].share);
+    }
+}
+
+TEST(what_is_no_schedule_is_refused_with_a_reason)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"", "no schedule is called \"\""},
+        {"cosin", "no schedule is called \"cosin\"; there are: constant, step:every=EPOCHS"},
+        {"cosine ", "no schedule is called"},
+        {"Cosine", "no schedule is called"},
+        {"cosine:", "schedule cosine takes nothing behind its name"},
+        {"linear:every=2", "schedule linear takes nothing"},
+        {"step", "every how many?"},
+        {"step:", "\"\" is none of every=EPOCHS"},
+        {"step:factor=0.5", "every how many?"},
+        {"step:every=0", "every \"0\" is not a number of epochs"},
+        {"step:every=-1", "is not a number of epochs"},
+        {"step:every=1.5", "is not a number of epochs"},
+        {"step:every=99999999999999999999", "is not a number of epochs"},
+        {"step:every_steps=x", "every \"x\" is not a number of steps"},
+        {"step:every=2,every_steps=3", "one of them only"},
+        {"step:every=2,factor=0", "factor \"0\" is not a number above 0"},
+        {"step:every=2,factor=1.01", "factor \"1.01\""},
+        {"step:every=2,factor=nan", "factor \"nan\""},
+        {"step:every=2,factor=0x1", "factor \"0x1\""},
+        {"step:every=2,factor=", "factor \"\""},
+        {"step:every=2,", "\"\" is none of"},
+        {"step:every=2,size=3", "\"size=3\" is none of"},
+        {"step:every=00000000000000000000000000000000000000000000000000000000000002", "is too long"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct schedule s = {.every = 77};
+        struct err e;
+
+        assert_int_equal(schedule_parse(&s, cases[i].text, &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+        assert_int_equal(s.every, 77);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_schedule_gives_pytorchs_rates_with_and_without_warm_up),
+        cmocka_unit_test(rates_worked_out_by_hand),
+        cmocka_unit_test(what_is_no_schedule_is_refused_with_a_reason),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
