@@ -58,16 +58,18 @@ void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 
 void api_records(struct agent *a, const struct request *rq, struct response *rs)
 {
-    static const char *const kinds[] = {"train", "eval", "comm"};
+    static const char *const kinds[] = {"train", "eval", "comm", "metrics", "confusion"};
+    const size_t n = sizeof kinds / sizeof *kinds;
     const char *kind = query_get(rq, "kind");
     size_t i = 0;
 
     if (!api_task(a, rq, rs))
         return;
-    while (kind && i < 3 && strcmp(kinds[i], kind) != 0)
+    while (kind && i < n && strcmp(kinds[i], kind) != 0)
         i++;
-    if (i == 3)
-        respond_problem(rs, BAD_REQUEST, NULL, "kind=%s: not one of train, eval, comm", kind);
+    if (i == n)
+        respond_problem(rs, BAD_REQUEST, NULL, "kind=%s: not one of train, eval, comm, metrics, confusion",
+                        kind);
     else
         respond_file(a, rq->arg[0], artefact_names[i], true, true, rs);
 }

@@ -26,9 +26,9 @@ const struct record_column record_train_columns[] = {
     TRAIN(step, RECORD_U64, "from 1 in the job"),
     TRAIN(samples, RECORD_U64, "seen by this node so far"),
     TRAIN(loss, RECORD_FLOAT, "mean over the batch, before the update"),
-    TRAIN(accuracy, RECORD_FLOAT, "over the batch, before the update, 0 to 1"),
-    TRAIN(lr, RECORD_FLOAT, "learning rate"),
-    TRAIN(grad_norm, RECORD_FLOAT, "Euclidean norm of the gradient that the update used"),
+    TRAIN(accuracy, RECORD_FLOAT, "over the batch, before the update, 0 to 1; empty as in eval.csv"),
+    TRAIN(lr, RECORD_FLOAT, "learning rate of this step"),
+    TRAIN(grad_norm, RECORD_FLOAT, "Euclidean norm of the gradient for the update, before it was clipped"),
     TRAIN(staleness, RECORD_FLOAT, "rounds behind of what was merged; empty where it is always 0"),
     TRAIN(compute_s, RECORD_SECONDS, "batch, forward, backward, update"),
     TRAIN(encode_s, RECORD_SECONDS, "the codec writing its messages"),
@@ -52,7 +52,7 @@ const struct record_column record_eval_columns[] = {
     EVAL(step, RECORD_U64, "after it"),
     EVAL(samples, RECORD_U64, "of training, seen by this node so far"),
     EVAL(loss, RECORD_FLOAT, "mean over the test set"),
-    EVAL(accuracy, RECORD_FLOAT, "over the test set, 0 to 1"),
+    EVAL(accuracy, RECORD_FLOAT, "over the test set, 0 to 1; empty where there are targets, not labels"),
     EVAL(sent_bytes_total, RECORD_U64, "on the wire so far"),
     EVAL(recv_bytes_total, RECORD_U64, "on the wire so far"),
     {0},
@@ -73,6 +73,34 @@ const struct record_column record_comm_columns[] = {
     COMM(wire_bytes, RECORD_U64, "with them"),
     COMM(encode_s, RECORD_SECONDS, "sent: the codec writing them"),
     COMM(transfer_s, RECORD_SECONDS, "sent: handing them over; received: waiting for them"),
+    {0},
+};
+
+#define METRIC(n, t, h)                                                                                      \
+    {                                                                                                        \
+#n, t, offsetof(struct record_metric, n), h                                                          \
+    }
+const struct record_column record_metric_columns[] = {
+    METRIC(time_s, RECORD_SECONDS, "since training began on this node"),
+    METRIC(node, RECORD_INT, "which one evaluated"),
+    METRIC(epoch, RECORD_INT, "after it, from 1"),
+    METRIC(step, RECORD_U64, "after it"),
+    METRIC(metric, RECORD_TEXT, "as the model's document names it"),
+    METRIC(value, RECORD_FLOAT, "over the test set; empty where the test set does not say it"),
+    {0},
+};
+
+#define CONFUSION(n, t, h)                                                                                   \
+    {                                                                                                        \
+#n, t, offsetof(struct record_confusion, n), h                                                       \
+    }
+const struct record_column record_confusion_columns[] = {
+    CONFUSION(node, RECORD_INT, "which one evaluated"),
+    CONFUSION(epoch, RECORD_INT, "after it, from 1"),
+    CONFUSION(step, RECORD_U64, "after it"),
+    CONFUSION(label, RECORD_INT, "of the test samples counted"),
+    CONFUSION(predicted, RECORD_INT, "the class they were taken for"),
+    CONFUSION(count, RECORD_U64, "of such samples; pairs without any have no row"),
     {0},
 };
 
@@ -122,12 +150,12 @@ static char *print_row(char *out, const struct record_column *columns, const voi
 
 static int write_rows(struct record_file *f, const char *bytes, size_t len, struct err *e)
 {
-    off_t end = lseek(f->fd, 0, SEEK_END);
-
-    if (file_write_all(f->fd, bytes, len, f->path, e) == 0)
+    if (file_write_all(f->fd, bytes, len, f->path, e) == 0) {
+        f->bytes += len;
         return 0;
+    }
     /* A full disk takes part of a row: take it back, so that the file holds whole rows only. */
-    if (end >= 0 && ftruncate(f->fd, end) < 0)
+    if (ftruncate(f->fd, (off_t)f->bytes) < 0)
         err_at(e, "cut back");
     return e->code;
 }

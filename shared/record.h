@@ -49,16 +49,33 @@ struct record_comm { /* one row a round, peer and direction */
     double encode_s, transfer_s;
 };
 
+struct record_metric { /* one row an evaluation and metric the model asks for */
+    double time_s;
+    int node, epoch;
+    uint64_t step;
+    const char *metric;
+    double value;
+};
+
+struct record_confusion { /* one row an evaluation and pair of label and class found that occurred */
+    int node, epoch;
+    uint64_t step;
+    int label, predicted;
+    uint64_t count;
+};
+
 #define RECORD_MISSING (-1e300) /* a float or seconds cell that stays empty */
 
 /* Each ends with {0}. */
-extern const struct record_column record_train_columns[], record_eval_columns[], record_comm_columns[];
+extern const struct record_column record_train_columns[], record_eval_columns[], record_comm_columns[],
+    record_metric_columns[], record_confusion_columns[];
 
 struct record_file {
     const struct record_column *columns;
     const char *path;
     int fd;
-    char *text; /* rows being written; kept, so that a steady run allocates nothing */
+    uint64_t bytes; /* written so far */
+    char *text;     /* rows being written; kept, so that a steady run allocates nothing */
     size_t text_size;
 };
 

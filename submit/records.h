@@ -7,7 +7,7 @@
 
 #include "shared/err.h"
 
-enum record_kind { RECORD_TRAIN, RECORD_EVAL, RECORD_COMM, N_RECORD_KINDS };
+enum record_kind { RECORD_TRAIN, RECORD_EVAL, RECORD_COMM, RECORD_METRICS, RECORD_CONFUSION, N_RECORD_KINDS };
 
 extern const char *const record_names[N_RECORD_KINDS]; /* "train", ... */
 

@@ -18,6 +18,7 @@ static const char read_me[] =
     "\n"
     "records/train.csv  one row per recorded step and worker     records/eval.csv  one row per test\n"
     "records/comm.csv   what went between nodes                  events.jsonl      what happened when\n"
+    "records/metrics.csv, records/confusion.csv: what the model asks to be measured on the test set\n"
     "logs/              the nodes' own words, and job_submit's   model/            weights (safetensors)\n"
     "\n"
     "A few lines of Python with numpy read the records and the weights:\n"

@@ -32,12 +32,25 @@ static const struct artifact {
     {"train.csv", "records.csv?kind=train", NULL, 2 * (uint64_t)GIB, false, true},
     {"eval.csv", "records.csv?kind=eval", NULL, GIB, false, true},
     {"comm.csv", "records.csv?kind=comm", NULL, 2 * (uint64_t)GIB, true, true},
+    {"metrics.csv", "records.csv?kind=metrics", NULL, GIB, false, false},
+    {"confusion.csv", "records.csv?kind=confusion", NULL, GIB, false, false},
     {"node.log", "logs", NULL, GIB / 4, true, true},
     {"events.jsonl", NULL, "events?after=0", GIB / 4, true, false},
     {"final.safetensors", NULL, NULL, 0, false, true},
     {"best.safetensors", NULL, NULL, 0, false, false},
 };
-enum { TRAIN_CSV, EVAL_CSV, COMM_CSV, NODE_LOG, EVENTS, FINAL_MODEL, BEST_MODEL, N_ARTIFACTS };
+enum {
+    TRAIN_CSV,
+    EVAL_CSV,
+    COMM_CSV,
+    METRICS_CSV,
+    CONFUSION_CSV,
+    NODE_LOG,
+    EVENTS,
+    FINAL_MODEL,
+    BEST_MODEL,
+    N_ARTIFACTS
+};
 
 /* One node's part of the collection. */
 struct yield {
@@ -211,7 +224,7 @@ static int write_classic(struct collection *c, enum record_kind kind, const stru
     FILE *f;
     int rc;
 
-    if (strcmp(c->s->csv_style, "classic") != 0 || kind == RECORD_COMM || node_is_server(y->node))
+    if (strcmp(c->s->csv_style, "classic") != 0 || kind > RECORD_EVAL || node_is_server(y->node))
         return 0;
     f = open_memstream(&text, &size);
     if (!f)
@@ -255,12 +268,24 @@ static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, st
     return 0;
 }
 
+static bool some_node_has_it(const struct collection *c)
+{
+    struct stat st;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (c->yields[i].fd > 0 && fstat(c->yields[i].fd, &st) == 0 && st.st_size > 0)
+            return true;
+    return false;
+}
+
 static int merge_records(struct collection *c, enum record_kind kind, struct err *e)
 {
     char name[32];
     FILE *out;
     int fd, copy;
 
+    if (kind > RECORD_COMM && !some_node_has_it(c))
+        return 0; /* written only where the model asks for it */
     snprintf(name, sizeof name, "records/%s.csv", record_names[kind]);
     if (results_create(c->s, name, &fd, e) < 0)
         return e->code;
@@ -358,6 +383,10 @@ static int keep(struct collection *c, int which, struct err *e)
         return merge_records(c, RECORD_EVAL, e);
     case COMM_CSV:
         return merge_records(c, RECORD_COMM, e);
+    case METRICS_CSV:
+        return merge_records(c, RECORD_METRICS, e);
+    case CONFUSION_CSV:
+        return merge_records(c, RECORD_CONFUSION, e);
     case NODE_LOG:
         return write_logs(c, e);
     case EVENTS:

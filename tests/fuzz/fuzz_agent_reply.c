@@ -88,7 +88,7 @@ static void as_records(const char *text, size_t len)
         if (!f)
             abort();
         records_append(f, k, 0, text, len, &bad, &e);
-        if (k != RECORD_COMM)
+        if (k <= RECORD_EVAL)
             records_classic(f, k, text, len);
         fclose(f);
         if (memchr(out, '\033', size))

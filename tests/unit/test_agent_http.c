@@ -37,6 +37,9 @@ TEST(a_job_goes_from_reservation_to_its_results)
     assert_string_equal(r.body, "epoch,loss\n1,0.5\n"); /* half a row stays away */
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=comm", NULL), 200);
     assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=confusion", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=node", NULL), 400);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
     assert_non_null(strstr(r.body, "fake runner"));
     assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 204);
