@@ -1,101 +1,297 @@
-/* One deviation from the paper: a moment below the least normal float becomes 0. Adam's first moment would
- * otherwise stay denormal for ever where gradients have died away, and arithmetic on denormal numbers is
- * slow. */
 #include "nn/optimizer.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct optimizer {
-    void (*step)(struct optimizer *o, float *params, const float *grads);
-    size_t n_params;
-    float lr;
-    uint64_t t;   /* steps taken */
-    float *m, *v; /* Adam's first and second moment (n_params) */
+#include "nn/fast.h"
+
+struct step { /* what is the same for all parameters */
+    size_t n;
+    float lr, scale, mu, decay;
+    uint64_t t;
 };
 
-static void sgd_step(struct optimizer *o, float *restrict params, const float *restrict grads)
-{
-    const float lr = o->lr;
+struct kind {
+    const char *name;
+    const char *vectors[OPTIMIZER_TENSORS];
+    void (*step)(const struct step *s, float *params, const float *grads, float *a, float *b);
+};
 
-    for (size_t i = 0; i < o->n_params; i++)
-        params[i] -= lr * grads[i];
+struct optimizer {
+    const struct kind *kind;
+    size_t n_params;
+    float momentum, weight_decay;
+    uint64_t t; /* steps taken */
+    float *vectors[OPTIMIZER_TENSORS];
+};
+
+static inline float not_denormal(float x)
+{
+    return fabsf(x) < FLT_MIN ? 0 : x;
 }
 
-/* Kingma and Ba 2015, Algorithm 1: m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g^2,
- * w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) */
-static void adam_step(struct optimizer *o, float *restrict params, const float *restrict grads)
+FAST static void sgd(const struct step *s, float *restrict w, const float *restrict grads, float *a, float *b)
 {
-    const float b1 = 0.9f, b2 = 0.999f, eps = 1e-8f;
-    const float rest1 = 0.1f, rest2 = 0.001f;
-    const double t = (double)o->t;
-    const float rate = (float)((double)o->lr / (1 - pow(0.9, t)));
-    const float unbias = (float)(1 / sqrt(1 - pow(0.999, t)));
-    float *restrict m = o->m;
-    float *restrict v = o->v;
+    const float lr = s->lr, scale = s->scale, decay = s->decay;
 
-    for (size_t i = 0; i < o->n_params; i++) {
-        float g = grads[i];
-        float m_i = b1 * m[i] + rest1 * g;
-        float v_i = b2 * v[i] + rest2 * g * g;
+    (void)a;
+    (void)b;
+    for (size_t i = 0; i < s->n; i++)
+        w[i] -= lr * (scale * grads[i] + decay * w[i]);
+}
 
-        m_i = fabsf(m_i) < FLT_MIN ? 0 : m_i;
-        v_i = v_i < FLT_MIN ? 0 : v_i;
-        m[i] = m_i;
-        v[i] = v_i;
-        params[i] -= rate * m_i / (sqrtf(v_i) * unbias + eps);
+static void gradient_decay(const struct step *s, float *w, const float *grads, float *a, float *b)
+{
+    struct step slower = *s;
+
+    slower.lr = (float)((double)s->lr / sqrt((double)s->t));
+    sgd(&slower, w, grads, a, b);
+}
+
+FAST static void momentum(const struct step *s, float *restrict w, const float *restrict grads,
+                          float *restrict m, float *b)
+{
+    const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
+
+    (void)b;
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i] + decay * w[i];
+
+        m[i] = not_denormal(mu * m[i] + g);
+        w[i] -= lr * m[i];
     }
 }
 
-static const struct {
-    const char *name;
-    void (*step)(struct optimizer *o, float *params, const float *grads);
-    int n_moments;
-} kinds[] = {
-    {"sgd", sgd_step, 0},
-    {"adam", adam_step, 2},
-};
+FAST static void nesterov(const struct step *s, float *restrict w, const float *restrict grads,
+                          float *restrict m, float *b)
+{
+    const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
 
-int optimizer_new(struct optimizer **out, const char *name, size_t n_params, float lr, struct err *e)
+    (void)b;
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i] + decay * w[i];
+
+        m[i] = not_denormal(mu * m[i] + g);
+        w[i] -= lr * (g + mu * m[i]);
+    }
+}
+
+/* Adam's step, in which the weights first shrink to `keep` of themselves. */
+FAST static void adam_pass(const struct step *s, float keep, float *restrict w, const float *restrict grads,
+                           float *restrict m, float *restrict v)
+{
+    const float b1 = 0.9f, b2 = 0.999f, eps = 1e-8f;
+    const float rest1 = 0.1f, rest2 = 0.001f;
+    const double t = (double)s->t;
+    const float rate = (float)((double)s->lr / (1 - pow(0.9, t)));
+    const float unbias = (float)(1 / sqrt(1 - pow(0.999, t)));
+    const float scale = s->scale, decay = s->decay;
+
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i] + decay * w[i];
+        float m_i = not_denormal(b1 * m[i] + rest1 * g);
+        float v_i = not_denormal(b2 * v[i] + rest2 * g * g);
+
+        m[i] = m_i;
+        v[i] = v_i;
+        w[i] = keep * w[i] - rate * m_i / (sqrtf(v_i) * unbias + eps);
+    }
+}
+
+static void adam(const struct step *s, float *w, const float *grads, float *m, float *v)
+{
+    adam_pass(s, 1, w, grads, m, v);
+}
+
+static void adamw(const struct step *s, float *w, const float *grads, float *m, float *v)
+{
+    struct step decoupled = *s;
+
+    decoupled.decay = 0;
+    adam_pass(&decoupled, (float)(1 - (double)s->lr * (double)s->decay), w, grads, m, v);
+}
+
+FAST static void adagrad(const struct step *s, float *restrict w, const float *restrict grads,
+                         float *restrict v, float *b)
+{
+    const float lr = s->lr, scale = s->scale, decay = s->decay, eps = 1e-7f;
+
+    (void)b;
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i] + decay * w[i];
+
+        v[i] = not_denormal(v[i] + g * g);
+        w[i] -= lr * g / (sqrtf(v[i]) + eps);
+    }
+}
+
+FAST static void rmsprop(const struct step *s, float *restrict w, const float *restrict grads,
+                         float *restrict v, float *b)
+{
+    const float lr = s->lr, scale = s->scale, decay = s->decay, rho = 0.9f, rest = 0.1f, eps = 1e-7f;
+
+    (void)b;
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i] + decay * w[i];
+
+        v[i] = not_denormal(rho * v[i] + rest * g * g);
+        w[i] -= lr * g / (sqrtf(v[i]) + eps);
+    }
+}
+
+FAST static void adadelta(const struct step *s, float *restrict w, const float *restrict grads,
+                          float *restrict v, float *restrict u)
+{
+    const float lr = s->lr, scale = s->scale, decay = s->decay, rho = 0.95f, rest = 0.05f, eps = 1e-6f;
+
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i] + decay * w[i];
+        float v_i = not_denormal(rho * v[i] + rest * g * g);
+        float move = sqrtf((u[i] + eps) / (v_i + eps)) * g;
+
+        v[i] = v_i;
+        u[i] = not_denormal(rho * u[i] + rest * move * move);
+        w[i] -= lr * move;
+    }
+}
+
+static const struct kind kinds[] = {
+    {"sgd", {NULL}, sgd},
+    {"momentum", {"m"}, momentum},
+    {"nesterov", {"m"}, nesterov},
+    {"adam", {"m", "v"}, adam},
+    {"adamw", {"m", "v"}, adamw},
+    {"adagrad", {"v"}, adagrad},
+    {"adadelta", {"v", "u"}, adadelta},
+    {"rmsprop", {"v"}, rmsprop},
+    {"gradient_decay", {NULL}, gradient_decay},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static int no_such_kind(const char *name, struct err *e)
+{
+    char list[128];
+    size_t n = 0;
+
+    for (int k = 0; k < N_KINDS; k++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", k > 0 ? ", " : "", kinds[k].name);
+    return err_set(e, ERR_CONFIG, "no optimizer is called \"%s\"; there are: %s", name, list);
+}
+
+int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e)
 {
     struct optimizer *o;
-    size_t k = 0;
+    int k = 0;
 
-    while (k < sizeof kinds / sizeof kinds[0] && strcmp(kinds[k].name, name) != 0)
+    while (k < N_KINDS && strcmp(kinds[k].name, cfg->kind) != 0)
         k++;
-    if (k == sizeof kinds / sizeof kinds[0])
-        return err_set(e, ERR_CONFIG, "no optimizer is called \"%s\"; there are: sgd, adam", name);
+    if (k == N_KINDS)
+        return no_such_kind(cfg->kind, e);
     o = calloc(1, sizeof *o);
     if (!o)
         goto no_memory;
-    *o = (struct optimizer){.step = kinds[k].step, .n_params = n_params, .lr = lr};
-    if (kinds[k].n_moments == 2) {
-        o->m = calloc(n_params, sizeof *o->m);
-        o->v = calloc(n_params, sizeof *o->v);
-        if (!o->m || !o->v)
+    *o = (struct optimizer){.kind = &kinds[k],
+                            .n_params = n_params,
+                            .momentum = cfg->momentum,
+                            .weight_decay = cfg->weight_decay};
+    for (int i = 0; i < OPTIMIZER_TENSORS && o->kind->vectors[i]; i++) {
+        o->vectors[i] = calloc(n_params ? n_params : 1, sizeof *o->vectors[i]);
+        if (!o->vectors[i])
             goto no_memory;
     }
     *out = o;
     return 0;
 no_memory:
     optimizer_free(o);
-    return err_set(e, ERR_NOMEM, "no memory for %s's state of %zu parameters", name, n_params);
+    return err_set(e, ERR_NOMEM, "no memory for %s's state of %zu parameters", cfg->kind, n_params);
 }
 
 void optimizer_free(struct optimizer *o)
 {
     if (!o)
         return;
-    free(o->m);
-    free(o->v);
+    for (int i = 0; i < OPTIMIZER_TENSORS; i++)
+        free(o->vectors[i]);
     free(o);
 }
 
-void optimizer_step(struct optimizer *o, float *params, const float *grads)
+void optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
 {
-    o->t++;
-    o->step(o, params, grads);
+    struct step s = {
+        .n = o->n_params, .lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};
+
+    o->kind->step(&s, params, grads, o->vectors[0], o->vectors[1]);
+}
+
+size_t optimizer_tensors(const struct optimizer *o, struct tensor_view out[OPTIMIZER_TENSORS])
+{
+    size_t n = 0;
+
+    for (; n < OPTIMIZER_TENSORS && o->vectors[n]; n++) {
+        out[n] = (struct tensor_view){
+            .type = TENSOR_F32, .n_dims = 1, .shape = {o->n_params}, .data = o->vectors[n]};
+        snprintf(out[n].name, sizeof out[n].name, "%s.%s", o->kind->name, o->kind->vectors[n]);
+    }
+    return n;
+}
+
+float *optimizer_vector(struct optimizer *o, size_t i)
+{
+    return o->vectors[i];
+}
+
+uint64_t optimizer_steps(const struct optimizer *o)
+{
+    return o->t;
+}
+
+void optimizer_set_steps(struct optimizer *o, uint64_t steps)
+{
+    o->t = steps;
+}
+
+/* Lanes of float within a piece, double across pieces: as fast as float, and no sum is long enough to lose
+ * digits. */
+FAST static double sum_of_squares(const float *v, size_t n)
+{
+    enum { LANES = 32, PIECE = 4096 };
+    double sum = 0;
+
+    for (size_t start = 0; start < n; start += PIECE) {
+        size_t end = n - start < PIECE ? n : start + PIECE;
+        float lane[LANES] = {0};
+        size_t i = start;
+
+        for (; i + LANES <= end; i += LANES)
+            for (size_t k = 0; k < LANES; k++)
+                lane[k] += v[i + k] * v[i + k];
+        for (; i < end; i++)
+            lane[0] += v[i] * v[i];
+        for (size_t k = 0; k < LANES; k++)
+            sum += (double)lane[k];
+    }
+    return sum;
+}
+
+double gradient_norm(const float *grads, size_t n)
+{
+    double sum = sum_of_squares(grads, n);
+
+    if (isfinite(sum) && sum > 1e-30)
+        return sqrt(sum);
+    /* Squares beyond float, one way or the other: rare enough to be slow. */
+    sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)grads[i] * (double)grads[i];
+    return sqrt(sum);
+}
+
+float gradient_clip(double norm, double limit)
+{
+    double scale = limit / (norm + 1e-6);
+
+    return limit > 0 && scale < 1 ? (float)scale : 1;
 }

@@ -4,6 +4,7 @@
 
 #include "shared/blocks.h"
 #include "shared/json.h"
+#include "shared/schedule.h"
 
 #define F(name, json_type, ...)                                                                              \
     {                                                                                                        \
@@ -25,8 +26,15 @@ static const struct json_field fields[] = {
     F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = NODES_MAX),
     F(block_assignment, JSON_FIELD_TEXT, .words = "iid|dup"),
-    F(gradient_descent, JSON_FIELD_TEXT, .words = "sgd|adam"),
-    F(learn_rate, JSON_FIELD_DOUBLE, .min = 1e-30, .max = 1e6),
+    F(gradient_descent, JSON_FIELD_TEXT,
+      .words = "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"),
+    F(learn_rate, JSON_FIELD_DOUBLE, .min = 1e-30, .max = 1e30),
+    F(schedule, JSON_FIELD_TEXT, .required = false),
+    F(warmup_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
+    F(momentum, JSON_FIELD_DOUBLE, .min = 0, .max = 0.9999),
+    F(weight_decay, JSON_FIELD_DOUBLE, .min = 0, .max = 1e3),
+    F(clip_norm, JSON_FIELD_DOUBLE, .min = 0, .max = 1e30),
+    F(on_nonfinite, JSON_FIELD_TEXT, .words = "stop|skip"),
     F(non_iid, JSON_FIELD_BOOL, .required = false),
     F(dataset, JSON_FIELD_TEXT, .required = true),
     F(model, JSON_FIELD_TEXT, .required = true),
@@ -52,6 +60,9 @@ void settings_default(struct settings *s)
         .block_assignment = "iid",
         .gradient_descent = "sgd",
         .learn_rate = 0.05,
+        .schedule = "constant",
+        .momentum = 0.9,
+        .on_nonfinite = "stop",
         .dataset = "digits",
         .model = "mlp-tutorial",
         .threads = 1,
@@ -63,6 +74,7 @@ void settings_default(struct settings *s)
 
 int settings_check(const struct settings *s, struct err *e)
 {
+    struct schedule schedule;
     struct blocks b;
 
     if (!s->name[0] || strspn(s->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
@@ -72,6 +84,8 @@ int settings_check(const struct settings *s, struct err *e)
     if (blocks_init(&b, s->block_assignment, s->node_count, s->redundancy, e) < 0)
         return err_at(e, "/block_assignment");
     blocks_clear(&b);
+    if (schedule_parse(&schedule, s->schedule, e) < 0)
+        return err_at(e, "/schedule");
     return 0;
 }
 

@@ -27,8 +27,14 @@ struct settings {
     int batch_size;            /* of one block; the global batch is batch_size x number of blocks */
     int redundancy;            /* how many workers hold each block */
     char block_assignment[8];  /* "iid": all r-subsets of the workers, "dup": n/r blocks of r holders each */
-    char gradient_descent[16]; /* "sgd", "adam" */
+    char gradient_descent[16]; /* "sgd", "adam", ...: nn/optimizer.h */
     double learn_rate;
+    char schedule[64]; /* of the learning rate: shared/schedule.h */
+    int warmup_steps;
+    double momentum, weight_decay;
+    double clip_norm; /* the gradient that the update uses is at most so long; 0: as long as it is */
+    char on_nonfinite
+        [8];      /* "stop": a loss or gradient that is not finite ends the job; "skip": it is left out */
     bool non_iid; /* blocks see label-sorted samples */
     char dataset[64];
     char model[64];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/schedule.h"
 #include "shared/suggest.h"
 #include "submit/say.h"
 
@@ -51,13 +52,27 @@ static const struct option table[] = {
     {"parallel_sgd|psgd", "", WORD, SET(sync), FOR_SUBMIT, JOB, "ssgd|asgd",
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", NUMBER, SET(learn_rate), FOR_SUBMIT, JOB, "X", "learning rate", .min = 1e-30,
-     .max = 1e6, GIVEN(has_learn_rate)},
+     .max = 1e30, GIVEN(has_learn_rate)},
     {"epochs", "E", INT, SET(epochs), FOR_SUBMIT, JOB, "N", "passes over the training set", .min = 1,
      .max = 1e6},
     {"block_assignment", "", WORD, AT(block_assignment), FOR_SUBMIT, JOB, "iid|dup|dpa",
      "which worker holds which block"},
-    {"gradient-descent", "", WORD, SET(gradient_descent), FOR_SUBMIT, JOB, "sgd|adam",
-     "how a gradient moves the parameters"},
+    {"gradient-descent", "", WORD, SET(gradient_descent), FOR_SUBMIT, JOB,
+     "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay",
+     "how a gradient moves the parameters: sgd, momentum, nesterov, adam, adamw, ..."},
+    {"schedule", "", TEXT, SET(schedule), FOR_SUBMIT, JOB, "TEXT",
+     "of the learning rate; constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
+    {"warmup-steps", "", INT, SET(warmup_steps), FOR_SUBMIT, JOB, "N",
+     "steps in which the learning rate rises to its start", .min = 0, .max = 1e9},
+    {"momentum", "", NUMBER, SET(momentum), FOR_SUBMIT, JOB, "X", "of momentum and nesterov", .min = 0,
+     .max = 0.9999, GIVEN(has_momentum)},
+    {"weight-decay", "", NUMBER, SET(weight_decay), FOR_SUBMIT, JOB, "X",
+     "share of the weights added to the gradient; adamw: taken from the weights", .min = 0, .max = 1e3,
+     GIVEN(has_weight_decay)},
+    {"clip-norm", "", NUMBER, SET(clip_norm), FOR_SUBMIT, JOB, "X",
+     "longest gradient that an update uses; 0: any", .min = 0, .max = 1e30},
+    {"on-nonfinite", "", WORD, SET(on_nonfinite), FOR_SUBMIT, JOB, "stop|skip",
+     "a loss or gradient that is not finite ends the job or is left out"},
     {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME", "data set; digits, digits:SEED or mnist"},
     {"data", "", TEXT, AT(data), FOR_SUBMIT, JOB, "DIR", "folder with the data set's files"},
     {"model", "m", TEXT, AT(model), FOR_SUBMIT, JOB, "NAME|FILE", "network; a name or a .json file"},
@@ -312,12 +327,47 @@ static int take_short(struct options *o, unsigned verb, int left, char **argv, s
     return 1;
 }
 
-static void finish(struct options *o)
+/* What an optimizer begins with where the command line does not say: rates of the ancestor's (adadelta: its
+ * paper's, sgd: the option's own), adamw's decay as in PyTorch. */
+static const struct {
+    const char *kind;
+    double learn_rate, weight_decay;
+    bool has_momentum;
+} descents[] = {
+    {"momentum", 0.01, 0, true},   {"nesterov", 0.01, 0, true},        {"adam", 0.001, 0, false},
+    {"adamw", 0.001, 0.01, false}, {"adagrad", 0.01, 0, false},        {"adadelta", 1, 0, false},
+    {"rmsprop", 0.01, 0, false},   {"gradient_decay", 0.03, 0, false},
+};
+
+static int finish_descent(struct options *o, struct err *e)
 {
+    struct settings *s = &o->settings;
+    bool has_momentum = false;
+
+    for (size_t i = 0; i < sizeof descents / sizeof *descents; i++)
+        if (strcmp(s->gradient_descent, descents[i].kind) == 0) {
+            has_momentum = descents[i].has_momentum;
+            s->learn_rate = o->has_learn_rate ? s->learn_rate : descents[i].learn_rate;
+            s->weight_decay = o->has_weight_decay ? s->weight_decay : descents[i].weight_decay;
+        }
+    if (o->has_momentum && s->momentum > 0 && !has_momentum)
+        return err_set(e, ERR_USAGE, "--momentum: %s has none; --gradient-descent momentum or nesterov does",
+                       s->gradient_descent);
+    s->momentum = has_momentum ? s->momentum : 0;
+    return 0;
+}
+
+static int finish(struct options *o, struct err *e)
+{
+    struct schedule schedule;
+
     snprintf(o->settings.block_assignment, sizeof o->settings.block_assignment, "%s",
              strcmp(o->block_assignment, "dpa") == 0 ? "dup" : o->block_assignment);
-    if (!o->has_learn_rate && strcmp(o->settings.gradient_descent, "adam") == 0)
-        o->settings.learn_rate = 0.001;
+    if (schedule_parse(&schedule, o->settings.schedule, e) < 0) {
+        err_at(e, "--schedule");
+        return e->code = ERR_USAGE;
+    }
+    return finish_descent(o, e);
 }
 
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
@@ -343,8 +393,7 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
             return n;
         i += n;
     }
-    finish(o);
-    return 0;
+    return finish(o, e);
 }
 
 void options_help(FILE *f, unsigned verb)

@@ -44,6 +44,8 @@ static int load_settings(struct node *n, struct err *e)
     if (blas_set_threads(n->set.threads) < n->set.threads)
         fprintf(stderr, "fewer threads than the %d asked for: this node has no more processors\n",
                 n->set.threads);
+    if (schedule_parse(&n->schedule, n->set.schedule, e) < 0)
+        return err_at(e, "settings");
     return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);
 }
 
@@ -78,8 +80,11 @@ static int load_model(struct node *n, struct err *e)
     if (rc == 0)
         net_init(n->net, n->set.seed);
     if (rc == 0 && is_worker(n))
-        rc = optimizer_new(&n->optimizer, n->set.gradient_descent, net_n_trained(n->net),
-                           (float)n->set.learn_rate, e);
+        rc = optimizer_new(&n->optimizer,
+                           &(struct optimizer_config){.kind = n->set.gradient_descent,
+                                                      .momentum = (float)n->set.momentum,
+                                                      .weight_decay = (float)n->set.weight_decay},
+                           net_n_trained(n->net), e);
     if (rc == 0 && is_worker(n) &&
         feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
                   n->job.node, (size_t)n->set.batch_size, spec, n->set.seed, e) < 0)
@@ -87,6 +92,8 @@ static int load_model(struct node *n, struct err *e)
     if (rc == 0 && is_worker(n) && n->feed.n_rows != (size_t)n->set.steps_per_epoch)
         rc = err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->feed.n_rows,
                      n->set.steps_per_epoch);
+    if (rc == 0 && is_worker(n))
+        rc = metrics_new(&n->metrics, spec, n->feed.test.labels != NULL, n->feed.n_test, e);
     json_decref(doc);
     free(spec);
     return rc;
@@ -114,11 +121,25 @@ static int open_exchange(struct node *n, struct err *e)
                         e);
 }
 
+static bool asks_for_rows(const struct metrics *m)
+{
+    for (int k = 0; m && k < N_METRIC_KINDS; k++)
+        if (k != METRIC_CONFUSION && metrics_asked(m, (enum metric_kind)k))
+            return true;
+    return false;
+}
+
 static int open_records(struct node *n, struct err *e)
 {
+    bool confusion = n->metrics && metrics_asked(n->metrics, METRIC_CONFUSION);
+
     if (record_open(&n->train, "train.csv", record_train_columns, e) < 0 ||
         record_open(&n->eval, "eval.csv", record_eval_columns, e) < 0 ||
         record_open(&n->comm, "comm.csv", record_comm_columns, e) < 0)
+        return e->code;
+    if (asks_for_rows(n->metrics) && record_open(&n->metric, "metrics.csv", record_metric_columns, e) < 0)
+        return e->code;
+    if (confusion && record_open(&n->confusion, "confusion.csv", record_confusion_columns, e) < 0)
         return e->code;
     return 0;
 }
@@ -133,8 +154,8 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         {open_exchange, "CodecFailed"},     {open_records, "Internal"},
     };
 
-    n->train.fd = n->eval.fd = n->comm.fd = -1;
-    n->best_accuracy = -1;
+    n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
+    n->best = -INFINITY;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i].load(n, e) < 0) {
             *reason = e->code == ERR_NOMEM               ? "OutOfMemory"
@@ -255,11 +276,21 @@ int node_write_model(struct node *n, const char *name, struct err *e)
     return tensor_file_write(name, tensors, n_tensors, meta, e);
 }
 
+static int sync_records(struct node *n, struct err *e)
+{
+    struct record_file *const files[] = {&n->train, &n->eval, &n->comm, &n->metric, &n->confusion};
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i]->fd >= 0 && record_sync(files[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
 int node_finish(struct node *n, struct err *e)
 {
     if (is_worker(n) && node_write_model(n, "final.safetensors", e) < 0)
         return e->code;
-    if (record_sync(&n->train, e) < 0 || record_sync(&n->eval, e) < 0 || record_sync(&n->comm, e) < 0)
+    if (sync_records(n, e) < 0)
         return e->code;
     exchange_free(n->exchange);
     n->exchange = NULL;
@@ -276,10 +307,13 @@ void node_clear(struct node *n)
     record_close(&n->train);
     record_close(&n->eval);
     record_close(&n->comm);
+    record_close(&n->metric);
+    record_close(&n->confusion);
     if (!n->mesh)
         exchange_free(n->exchange);
     feed_close(&n->feed);
     optimizer_free(n->optimizer);
+    metrics_free(n->metrics);
     net_free(n->net);
     free(n->arch);
     free(n->peers);

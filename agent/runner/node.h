@@ -11,10 +11,12 @@
 #include "agent/runner/feed.h"
 #include "agent/runner/orders.h"
 #include "agent/runner/report.h"
+#include "nn/metrics.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"
 #include "shared/codec_load.h"
 #include "shared/record.h"
+#include "shared/schedule.h"
 #include "shared/settings.h"
 
 struct node {
@@ -25,17 +27,21 @@ struct node {
     char codec_sha256[65];
     char *arch; /* the model's document, kept for the model file */
     struct net *net;
-    struct optimizer *optimizer;
-    struct feed feed; /* workers only */
+    struct optimizer *optimizer; /* workers only, as the next three */
+    struct schedule schedule;
+    struct metrics *metrics;
+    struct feed feed;
     struct exchange *exchange;
     struct mesh *mesh;
     int *peers; /* (n_peers): the nodes this one is linked to */
     size_t n_peers;
-    struct record_file train, eval, comm;
+    struct record_file train, eval, comm, metric, confusion; /* the last two: where the model asks for them */
     struct report *report;
     double started; /* clock_now when training began */
     struct report_progress progress;
-    double best_accuracy, test_loss; /* of the evaluations so far: the best, the last */
+    uint64_t samples; /* seen so far */
+    double best;      /* of the evaluations so far: accuracy, or with targets minus the loss */
+    double test_loss; /* of the last one */
 };
 
 /* Set by SIGTERM: stop after the present step. */
@@ -55,6 +61,8 @@ void node_clear(struct node *n); /* at any point; peers are not told */
  * false in *came when none came. Returns what exchange_on_event does. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
+/* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is none. */
+int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
 int node_write_model(struct node *n, const char *name, struct err *e);
 
 #endif

@@ -81,6 +81,11 @@ void report_eval(struct report *r, const struct report_progress *p)
                             (json_int_t)p->step, "loss", number(p->loss), "accuracy", number(p->accuracy)));
 }
 
+void report_warn(struct report *r, const char *text)
+{
+    write_line(r, json_pack("{ss ss ss}", "event", "log", "level", "warn", "text", text));
+}
+
 void report_end(struct report *r, const char *state, const char *reason, const char *message)
 {
     write_line(

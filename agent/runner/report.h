@@ -30,6 +30,8 @@ void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
 bool report_is_due(struct report *r); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
+/* A sentence for people, which job_submit passes on: "this step was left out". */
+void report_warn(struct report *r, const char *text);
 /* The last line. `state` is succeeded, failed or cancelled. */
 void report_end(struct report *r, const char *state, const char *reason, const char *message);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/runner/node.h"
+#include "nn/fast.h"
 #include "shared/clock.h"
 
 enum {
@@ -19,9 +20,10 @@ struct worker_loop {
     float *sum;                    /* the gradient over several blocks, where there are several */
     double waited, compute;        /* seconds of this step */
     struct exchange_totals before; /* at the step's begin */
-    uint64_t samples;
     struct net_score score;
-    double grad_norm;
+    double lr, grad_norm;
+    bool may_skip;       /* a step that is not finite is left out, else it ends the job */
+    uint64_t n_left_out; /* gradients and updates of this node */
 };
 
 static int timed_out(struct node *n, struct err *e)
@@ -86,6 +88,65 @@ static uint64_t block_stream(const struct node *n, int i)
     return n->progress.step * (uint64_t)n->blocks.n_blocks + (uint64_t)n->feed.blocks[i];
 }
 
+FAST static void copy_share(float *restrict sum, const float *restrict grads, float part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] = part * grads[i];
+}
+
+FAST static void add_share(float *restrict sum, const float *restrict grads, float part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += part * grads[i];
+}
+
+/* Steps can be left out only while the weights themselves are sound. */
+static bool can_skip(const struct worker_loop *w)
+{
+    return w->may_skip && isfinite(gradient_norm(net_params(w->n->net), net_n_params(w->n->net)));
+}
+
+/* Something is not finite in the step under way: the policy's answer. */
+static int left_out(struct worker_loop *w, const char *what, const char *then, struct err *e)
+{
+    struct node *n = w->n;
+    char text[512];
+
+    err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: %s", n->job.node, n->progress.epoch,
+            (unsigned long long)n->progress.step + 1, what);
+    if (!can_skip(w))
+        return err_hint(e, w->may_skip
+                               ? "No step can be left out any more: the weights are not finite either."
+                               : "A smaller --learn_rate, --warmup-steps or --clip-norm may help; "
+                                 "--on-nonfinite skip leaves such steps out.");
+    if (w->n_left_out++ == 0) {
+        snprintf(text, sizeof text, "%.400s; %s (the first time)", e->text, then);
+        fprintf(stderr, "WARN: %s\n", text);
+        report_warn(n->report, text);
+    }
+    return 0;
+}
+
+/* Looks at one block's loss and gradient before anybody else does. A node that leaves its gradient out says 0
+ * instead: so every rule goes on, nobody waits, and all nodes still work with the same gradient. */
+static int check_gradient(struct worker_loop *w, double loss, struct err *e)
+{
+    struct node *n = w->n;
+    const char *tensor = net_nonfinite(n->net);
+    char what[256];
+
+    if (isfinite(loss) && !tensor)
+        return 0;
+    if (tensor)
+        snprintf(what, sizeof what, "the loss is %g, and the gradient of %s is not finite", loss, tensor);
+    else
+        snprintf(what, sizeof what, "the loss is %g", loss);
+    if (left_out(w, what, "its gradient is left out", e) < 0)
+        return e->code;
+    memset(net_grads(n->net), 0, net_n_params(n->net) * sizeof(float));
+    return 0;
+}
+
 /* Gradient over my blocks: their mean, as all have equally many samples. */
 static int gradient(struct worker_loop *w, size_t row, struct err *e)
 {
@@ -100,37 +161,58 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
                                   .n = n->set.batch_size,
                                   .seed = n->set.seed,
                                   .stream = block_stream(n, b)};
+        struct net_score score = {0};
         double start;
 
         if (catch_up(w, e) < 0)
             return e->code;
         start = clock_now();
         feed_block(&n->feed, row, b, &w->batch);
-        net_train(n->net, &batch, &w->score);
+        net_train(n->net, &batch, &score);
+        w->score.loss += score.loss;
+        w->score.n += score.n;
+        w->score.n_right += score.n_right;
+        if (check_gradient(w, score.loss, e) < 0)
+            return e->code;
         w->compute += clock_now() - start;
-        if (!isfinite(w->score.loss))
-            return err_set(e, ERR_NUMERIC, "the loss is not finite in epoch %d, step %llu", n->progress.epoch,
-                           (unsigned long long)n->progress.step + 1);
         if (exchange_wants_blocks(n->exchange) && exchange_on_block(n->exchange, n->feed.blocks[b], e) < 0)
             return e->code;
-        for (size_t i = 0; w->sum && i < n_params; i++)
-            w->sum[i] = (b > 0 ? w->sum[i] : 0) + part * grads[i];
+        if (w->sum)
+            (b > 0 ? add_share : copy_share)(w->sum, grads, part, n_params);
     }
-    for (size_t i = 0; w->sum && i < n_params; i++)
-        grads[i] = w->sum[i];
+    if (w->sum)
+        memcpy(grads, w->sum, n_params * sizeof *grads);
     return 0;
 }
 
-static double norm(const float *v, size_t n)
+/* Moves the parameters by the gradient as it is after the exchange: a peer may have sent what is not finite, or
+ * sums may have grown beyond float. Under a rule that exchanges gradients all nodes see the same and do the same;
+ * so they do where every node has left its own out, and momentum alone would move them. */
+static int update(struct worker_loop *w, struct err *e)
 {
-    double lane[8] = {0}; /* separate sums: one would wait for itself */
-    double sum = 0;
+    struct node *n = w->n;
+    const struct schedule_job job = {.learn_rate = n->set.learn_rate,
+                                     .warmup_steps = (uint64_t)n->set.warmup_steps,
+                                     .steps_per_epoch = n->feed.n_rows,
+                                     .n_steps = n->progress.steps};
+    size_t n_trained = net_n_trained(n->net);
+    const float *grads = net_grads(n->net);
+    double state = gradient_norm(grads + n_trained, net_n_params(n->net) - n_trained);
+    char what[256];
 
-    for (size_t i = 0; i < n; i++)
-        lane[i % 8] += (double)v[i] * v[i];
-    for (int k = 0; k < 8; k++)
-        sum += lane[k];
-    return sqrt(sum);
+    w->lr = schedule_rate(&n->schedule, &job, n->progress.step);
+    w->grad_norm = gradient_norm(grads, n_trained);
+    if (!isfinite(w->grad_norm) || !isfinite(state)) {
+        snprintf(what, sizeof what, "after the exchange the gradient of %s is not finite",
+                 net_nonfinite(n->net));
+        return left_out(w, what, "the update is left out", e);
+    }
+    if (w->may_skip && w->grad_norm == 0)
+        return 0;
+    optimizer_step(n->optimizer, net_params(n->net), grads, (float)w->lr,
+                   gradient_clip(w->grad_norm, n->set.clip_norm));
+    net_step_state(n->net);
+    return 0;
 }
 
 static int record_step(struct worker_loop *w, size_t row, struct err *e)
@@ -145,10 +227,10 @@ static int record_step(struct worker_loop *w, size_t row, struct err *e)
         .batch = row + 1,
         .batches = n->feed.n_rows,
         .step = n->progress.step,
-        .samples = w->samples,
-        .loss = w->score.loss / (double)w->score.n,
-        .accuracy = (double)w->score.n_right / (double)w->score.n,
-        .lr = n->set.learn_rate,
+        .samples = n->samples,
+        .loss = n->progress.loss,
+        .accuracy = n->feed.train.labels ? n->progress.accuracy : RECORD_MISSING,
+        .lr = w->lr,
         .grad_norm = w->grad_norm,
         .staleness = RECORD_MISSING,
         .compute_s = w->compute,
@@ -182,18 +264,16 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
         return e->code;
     if (wait_for_go(w, exchange_on_grad(n->exchange, n_samples, e), e) < 0)
         return e->code;
-    n->progress.step++;
     start = clock_now();
-    if (is_recorded(w))
-        w->grad_norm = norm(net_grads(n->net), net_n_trained(n->net));
-    optimizer_step(n->optimizer, net_params(n->net), net_grads(n->net));
-    net_step_state(n->net);
+    if (update(w, e) < 0)
+        return e->code;
+    n->progress.step++;
     w->compute += clock_now() - start;
     if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
         return e->code;
-    w->samples += n_samples;
+    n->samples += n_samples;
     n->progress.loss = w->score.loss / (double)w->score.n;
-    n->progress.accuracy = (double)w->score.n_right / (double)w->score.n;
+    n->progress.accuracy = n->feed.train.labels ? (double)w->score.n_right / (double)w->score.n : NAN;
     n->progress.sent_bytes = exchange_totals(n->exchange)->sent_bytes;
     n->progress.recv_bytes = exchange_totals(n->exchange)->recv_bytes;
     if (report_is_due(n->report))
@@ -206,39 +286,51 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
 static int evaluate(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
-    struct net_score s = {0};
     struct report_progress p = n->progress;
-    struct record_eval r;
+    double quality;
 
+    metrics_begin(n->metrics);
     for (size_t i = 0; i < n->feed.n_test; i += EVAL_BATCH) {
         size_t k = n->feed.n_test - i < EVAL_BATCH ? n->feed.n_test - i : EVAL_BATCH;
+        struct truth truth = feed_truth(&w->batch);
 
         if (catch_up(w, e) < 0)
             return e->code;
         feed_test(&n->feed, i, k, &w->batch);
-        net_evaluate(n->net,
-                     &(struct net_batch){.x = w->batch.x, .truth = feed_truth(&w->batch), .n = (int)k}, &s);
+        metrics_add(n->metrics, net_forward(n->net, w->batch.x, (int)k), &truth, (int)k);
     }
-    p.loss = s.loss / (double)s.n;
-    p.accuracy = (double)s.n_right / (double)s.n;
-    r = (struct record_eval){.time_s = clock_now() - n->started,
-                             .node = n->job.node,
-                             .epoch = p.epoch,
-                             .step = p.step,
-                             .samples = w->samples,
-                             .loss = p.loss,
-                             .accuracy = p.accuracy,
-                             .sent_bytes_total = p.sent_bytes,
-                             .recv_bytes_total = p.recv_bytes};
-    n->test_loss = p.loss;
+    p.loss = n->test_loss = metrics_loss(n->metrics);
+    if (!metrics_value(n->metrics, METRIC_ACCURACY, &p.accuracy))
+        p.accuracy = NAN;
     report_progress(n->report, &n->progress);
     report_eval(n->report, &p);
-    if (record_write(&n->eval, &r, sizeof r, 1, e) < 0)
+    if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0)
         return e->code;
-    if (p.accuracy <= n->best_accuracy)
+    if (n->feed.n_test > 0 && !isfinite(p.loss) && !can_skip(w))
+        return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
+                       n->job.node, p.epoch, (unsigned long long)p.step, p.loss);
+    quality = isnan(p.accuracy) ? -p.loss : p.accuracy;
+    if (!(quality > n->best))
         return 0;
-    n->best_accuracy = p.accuracy;
+    n->best = quality;
     return node_write_model(n, "best.safetensors", e);
+}
+
+/* What a job's end has to say of its steps. */
+static void tell_what_was_lost(struct worker_loop *w)
+{
+    unsigned long long overtaken = exchange_totals(w->n->exchange)->n_overtaken;
+    char text[128];
+
+    if (overtaken > 0)
+        fprintf(stderr, "%llu words came too late to count\n", overtaken);
+    if (w->n_left_out == 0)
+        return;
+    snprintf(text, sizeof text,
+             "node %d: %llu gradients or updates that were not finite were left out in %llu steps",
+             w->n->job.node, (unsigned long long)w->n_left_out, (unsigned long long)w->n->progress.step);
+    fprintf(stderr, "WARN: %s\n", text);
+    report_warn(w->n->report, text);
 }
 
 static int loop(struct worker_loop *w, struct err *e)
@@ -256,16 +348,14 @@ static int loop(struct worker_loop *w, struct err *e)
         if (evaluate(w, e) < 0)
             return e->code;
     }
-    if (exchange_totals(n->exchange)->n_overtaken > 0)
-        fprintf(stderr, "%llu words came too late to count\n",
-                (unsigned long long)exchange_totals(n->exchange)->n_overtaken);
+    tell_what_was_lost(w);
     return 0;
 }
 
 int node_train(struct node *n, struct err *e)
 {
     size_t rows = n->set.batch_size > EVAL_BATCH ? (size_t)n->set.batch_size : EVAL_BATCH;
-    struct worker_loop w = {.n = n};
+    struct worker_loop w = {.n = n, .may_skip = strcmp(n->set.on_nonfinite, "skip") == 0};
     int rc;
 
     if (n->feed.n_blocks > 1 && !(w.sum = malloc(net_n_params(n->net) * sizeof *w.sum)))

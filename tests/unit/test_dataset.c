@@ -266,7 +266,7 @@ static double train(const struct dataset *d, const char *path, int epochs)
     assert_ok(json_read(&doc, path, 1 << 16, &e));
     assert_ok(model_spec_parse(&spec, doc, &e));
     assert_ok(net_new(&net, &spec, BATCH, &e));
-    assert_ok(optimizer_new(&o, "adam", net_n_params(net), 1e-3f, &e));
+    assert_ok(optimizer_new(&o, &(struct optimizer_config){.kind = "adam"}, net_n_params(net), &e));
     assert_ok(partition_init(&p, d->train_y, d->n_train, BATCH, 1, false, &e));
     net_init(net, 1);
     for (int epoch = 0; epoch < epochs; epoch++)
@@ -280,7 +280,7 @@ static double train(const struct dataset *d, const char *path, int epochs)
                 y[k] = d->train_y[i];
             }
             net_train(net, &(struct net_batch){.x = x, .truth = {.labels = y}, .n = BATCH}, &train_score);
-            optimizer_step(o, net_params(net), net_grads(net));
+            optimizer_step(o, net_params(net), net_grads(net), 1e-3f, 1);
         }
     for (size_t i = 0; i < d->n_test; i++) {
         load(x, (uint8_t *)d->test_x + i * IMAGE);

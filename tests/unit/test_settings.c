@@ -70,6 +70,11 @@ TEST(what_is_wrong_is_said_with_its_path)
         {"{" REQUIRED ", \"learn_rate\": 0}", "/learn_rate"},
         {"{" REQUIRED ", \"sync\": \"sgd\"}", "/sync: \"sgd\" is not one of ssgd|asgd"},
         {"{" REQUIRED ", \"block_assignment\": \"iid|dup\"}", "/block_assignment"},
+        {"{" REQUIRED ", \"gradient_descent\": \"adamm\"}",
+         "/gradient_descent: \"adamm\" is not one of sgd|"},
+        {"{" REQUIRED ", \"schedule\": \"cosine:2\"}", "/schedule: schedule cosine takes nothing"},
+        {"{" REQUIRED ", \"momentum\": 1}", "/momentum"},
+        {"{" REQUIRED ", \"on_nonfinite\": \"go\"}", "/on_nonfinite"},
         {"{" REQUIRED ", \"redundancy\": 5}", "/block_assignment: redundancy 5 does not fit 4 workers"},
         {"{" REQUIRED ", \"redundancy\": 3, \"block_assignment\": \"dup\"}", "/block_assignment: dup needs"},
     };

@@ -50,6 +50,51 @@ TEST(the_ancestors_spellings_mean_ours)
     assert_string_equal(o.settings.sync, "ssgd");
 }
 
+TEST(every_optimizer_has_its_own_defaults)
+{
+    static const struct {
+        const char *kind;
+        double learn_rate, weight_decay;
+    } cases[] = {
+        {"sgd", 0.05, 0},   {"momentum", 0.01, 0},  {"nesterov", 0.01, 0},
+        {"adam", 0.001, 0}, {"adamw", 0.001, 0.01}, {"adagrad", 0.01, 0},
+        {"adadelta", 1, 0}, {"rmsprop", 0.01, 0},   {"gradient_decay", 0.03, 0},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_ok(PARSE("--gradient-descent", cases[i].kind));
+        assert_true(o.settings.learn_rate == cases[i].learn_rate);
+        assert_true(o.settings.weight_decay == cases[i].weight_decay);
+        assert_true(o.settings.momentum == (strstr("momentum nesterov", cases[i].kind) ? 0.9 : 0));
+        assert_ok(PARSE("--gradient-descent", cases[i].kind, "--learn_rate", "2", "--weight-decay", "0"));
+        assert_true(o.settings.learn_rate == 2 && o.settings.weight_decay == 0);
+        snprintf(o.settings.name, sizeof o.settings.name, "a");
+        assert_ok(settings_check(&o.settings, &e));
+    }
+}
+
+TEST(momentum_is_for_those_who_use_it)
+{
+    assert_ok(PARSE("--gradient-descent", "nesterov", "--momentum", "0.5"));
+    assert_true(o.settings.momentum == 0.5);
+    assert_int_equal(PARSE("--gradient-descent", "adam", "--momentum", "0.5"), ERR_USAGE);
+    assert_says("--momentum: adam has none");
+    assert_int_equal(PARSE("--momentum", "0.9"), ERR_USAGE);
+    assert_ok(PARSE("--momentum", "0"));
+    assert_int_equal(PARSE("--gradient-descent", "momentum", "--momentum", "1"), ERR_USAGE);
+}
+
+TEST(a_schedule_is_understood_before_anything_is_sent)
+{
+    assert_ok(PARSE("--schedule", "step:every=5,factor=0.1", "--warmup-steps", "100"));
+    assert_string_equal(o.settings.schedule, "step:every=5,factor=0.1");
+    assert_int_equal(o.settings.warmup_steps, 100);
+    assert_int_equal(PARSE("--schedule", "cosine:5"), ERR_USAGE);
+    assert_says("--schedule: schedule cosine takes nothing");
+    assert_int_equal(PARSE("--on-nonfinite", "ignore"), ERR_USAGE);
+    assert_says("stop|skip");
+}
+
 TEST(adam_has_its_own_default_learning_rate)
 {
     assert_ok(PARSE("--gradient-descent", "adam"));
@@ -135,6 +180,9 @@ int main(void)
         cmocka_unit_test(underscore_and_hyphen_are_the_same),
         cmocka_unit_test(short_options_take_their_value_attached_or_apart),
         cmocka_unit_test(the_ancestors_spellings_mean_ours),
+        cmocka_unit_test(every_optimizer_has_its_own_defaults),
+        cmocka_unit_test(momentum_is_for_those_who_use_it),
+        cmocka_unit_test(a_schedule_is_understood_before_anything_is_sent),
         cmocka_unit_test(adam_has_its_own_default_learning_rate),
         cmocka_unit_test(long_options_are_not_abbreviated),
         cmocka_unit_test(a_wrong_word_is_refused_with_the_nearest_one),

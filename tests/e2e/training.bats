@@ -1,0 +1,190 @@
+#!/usr/bin/env bats
+# How a job trains: optimizers, schedules, metrics, and what happens when numbers run away.
+load lib
+
+# column FILE NAME: the cells of a column.
+column() {
+    python3 -c 'import csv, sys
+for r in csv.DictReader(open(sys.argv[1])): print(r[sys.argv[2]])' "$1" "$2"
+}
+
+asking_model() { # asking_model METRIC...: a model file that asks for these metrics
+    local list
+    list=$(printf ',"%s"' "$@")
+    echo '{"version":1,"name":"asking","input":[784],"layers":[{"kind":"dense","units":10}],
+        "loss":"softmax_cross_entropy","metrics":['"${list#,}"']}' >asking.json
+}
+
+@test "every optimizer learns the digits, all but one with its own defaults" {
+    start_agents 1
+    # gradient_decay begins with the ancestor's 0.03, which 375 steps shrink to a twentieth.
+    for how in sgd momentum nesterov adam adamw adagrad adadelta rmsprop "gradient_decay --learn_rate 1"; do
+        # shellcheck disable=SC2086
+        "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model mlp-tutorial --gradient-descent $how -o "$how"
+        accuracy=$(column "$how/records/eval.csv" accuracy)
+        echo "$how $accuracy"
+        python3 -c "assert $accuracy > 0.8"
+    done
+}
+
+@test "train.csv shows the rate that the schedule gave each step" {
+    start_agents 1
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --learn_rate 0.5 --schedule cosine --warmup-steps 4 -o out
+    column out/records/train.csv lr >rates
+    python3 - <<'PY'
+from math import cos, isclose, pi
+lr = [float(x) for x in open("rates")]
+want = [0.5 * (t + 1) / 5 if t < 4 else 0.25 * (1 + cos(pi * (t - 4) / (len(lr) - 4))) for t in range(len(lr))]
+assert len(lr) > 700 and all(isclose(a, b, rel_tol=1e-6) for a, b in zip(lr, want))
+PY
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --schedule step:every=1,factor=0.25 -o step
+    [ "$(column step/records/train.csv lr | sort -u | tr '\n' ' ')" = "0.0125 0.05 " ]
+}
+
+@test "a clipped gradient moves the weights no further than its limit" {
+    start_agents 1
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --clip-norm 1e-7 -o out
+    # 375 steps of at most 0.05 x 1e-7 change nothing that shows, though the gradients themselves are long.
+    python3 - out/records <<'PY'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1] + "/train.csv")))
+assert min(float(r["grad_norm"]) for r in rows) > 0.1
+mean = lambda part: sum(float(r["loss"]) for r in part) / len(part)
+assert abs(mean(rows[:50]) - mean(rows[-50:])) < 0.1, (mean(rows[:50]), mean(rows[-50:]))
+PY
+}
+
+@test "the metrics that a model asks for come back, and no others" {
+    start_agents 2
+    asking_model accuracy top5 mse rmse confusion
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --model asking.json -o out
+    [ "$(head -1 out/records/metrics.csv)" = time_s,node,epoch,step,metric,value ]
+    [ "$(head -1 out/records/confusion.csv)" = node,epoch,step,label,predicted,count ]
+    python3 - <<'PY'
+import csv
+read = lambda name: list(csv.DictReader(open(f"out/records/{name}.csv")))
+evals, metrics, confusion = read("eval"), read("metrics"), read("confusion")
+assert len(evals) == 4 and len(metrics) == 4 * 4
+for e in evals:
+    here = lambda r: (r["node"], r["epoch"], r["step"]) == (e["node"], e["epoch"], e["step"])
+    m = {r["metric"]: float(r["value"]) for r in metrics if here(r)}
+    cells = [(r["label"], r["predicted"], int(r["count"])) for r in confusion if here(r)]
+    n = sum(c for _, _, c in cells)
+    assert set(m) == {"accuracy", "top5", "mse", "rmse"}
+    assert m["accuracy"] == float(e["accuracy"]) <= m["top5"] <= 1
+    assert abs(m["rmse"] ** 2 - m["mse"]) < 1e-6 and 0 < m["mse"] < 0.1
+    assert abs(sum(c for a, b, c in cells if a == b) / n - m["accuracy"]) < 1e-6
+PY
+    jq -e '[.files[].name] | index("records/metrics.csv") and index("records/confusion.csv")' out/run.json
+    asking_model top5
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model asking.json -o one
+    [ "$(column one/records/metrics.csv metric)" = top5 ]
+    [ ! -e one/records/confusion.csv ]
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax -o none
+    [ ! -e none/records/metrics.csv ]
+}
+
+@test "a job whose numbers run away ends in the step where they do, and says where" {
+    start_agents 1
+    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model mlp-relu --learn_rate 1e30 -o out
+    [ "$status" -ne 0 ]
+    [ "$(jq -r '.nodes[0].reason' out/run.json)" = NumericDivergence ]
+    message=$(jq -r '.nodes[0].message' out/run.json)
+    echo "$message"
+    [[ "$message" =~ ^'node 0, epoch 1, step '([0-9]+)': the loss is '.*'gradient'.*layer[0-9]+\.dense\. ]]
+    # The last step on record is the one before.
+    [ "$(column out/records/train.csv step | tail -1)" -eq $((BASH_REMATCH[1] - 1)) ]
+    column out/records/train.csv loss | grep -qiE 'nan|inf' && return 1
+    grep -q 'hint: A smaller --learn_rate' out/logs/worker-0.log
+}
+
+@test "steps that are not finite are left out when the job says so, and all nodes stay equal" {
+    start_agents 2
+    for codec in plain fedavg; do
+        run "$SUBMIT" --codec $codec --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 --on-nonfinite skip -o $codec
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"not finite"*"is left out (the first time)"* ]]
+        [[ "$output" =~ 'node 1: '[0-9]+' gradients or updates that were not finite were left out in 187 steps' ]]
+        # The weights are finite, and the same on both nodes.
+        [ "$(jq -r '.nodes[].model_sha256' $codec/run.json | sort -u | wc -l)" -eq 1 ]
+        [ "$(column $codec/records/train.csv step | wc -l)" -eq $((2 * 187)) ]
+    done
+}
+
+# A codec that means gradients, whose node 1 says what is no number in its fifth word.
+poisoning_codec() {
+    cat >poison.c <<'C'
+#include <math.h>
+#include "codec.h"
+
+static int poison_encode(struct codec *c, struct wire_out *out)
+{
+    if (c->node == 1 && c->round == 4)
+        c->grads[0] = NAN;
+    wire_put_f32s(out, c->grads, c->n_params);
+    return CODEC_GO;
+}
+
+static int poison_merge(struct codec *c, int from, struct wire_in *in)
+{
+    const float *g = wire_get_f32s(in, c->n_params);
+
+    (void)from;
+    for (size_t i = 0; i < c->n_params; i++)
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
+    return CODEC_GO;
+}
+
+static const struct codec_round poison = {.before_update = true, .encode = poison_encode, .merge = poison_merge};
+
+CODEC_PLUGIN(.name = "poison", .source = "a test", .round = &poison)
+C
+}
+
+@test "what a peer sends that is not finite is noticed by all before it moves a weight" {
+    start_agents 2
+    poisoning_codec
+    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax -o stop
+    [ "$status" -ne 0 ]
+    message=$(jq -r '.nodes[] | select(.reason == "NumericDivergence") | .message' stop/run.json | head -1)
+    [[ "$message" == *"epoch 1, step 5: after the exchange the gradient of layer0.dense.weight is not finite" ]]
+    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax --on-nonfinite skip -o skip
+    [ "$status" -eq 0 ]
+    for node in 0 1; do
+        [[ "$output" == *"node $node: 1 gradients or updates that were not finite were left out in 187 steps"* ]]
+    done
+    [ "$(jq -r '.nodes[].model_sha256' skip/run.json | sort -u | wc -l)" -eq 1 ]
+    [ "$(column skip/records/train.csv grad_norm | grep -c nan)" -eq 2 ]
+    python3 -c "assert $(column skip/records/eval.csv accuracy | head -1) > 0.5"
+}
+
+@test "no step is left out once the weights are not finite" {
+    start_agents 1
+    cat >worse.c <<'C'
+#include <math.h>
+#include "codec.h"
+
+static int worse_step(struct codec *c)
+{
+    if (c->step == 7)
+        c->params[3] = INFINITY;
+    return CODEC_GO;
+}
+
+static const struct codec_events worse = {.on_step = worse_step};
+
+CODEC_PLUGIN(.name = "worse", .source = "a test", .events = &worse)
+C
+    run "$SUBMIT" --codec worse.c --node_count 1 --epochs 1 --model softmax --on-nonfinite skip -o out
+    [ "$status" -ne 0 ]
+    [[ "$(jq -r '.nodes[0].message' out/run.json)" == "node 0, epoch 1, step 8: the loss is "* ]]
+    grep -q 'hint: No step can be left out any more' out/logs/worker-0.log
+}
+
+@test "a schedule that is none is refused before anything is sent" {
+    start_agents 1
+    run "$SUBMIT" --codec plain --node_count 1 --schedule step:every=0 -o out
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--schedule: step: every \"0\" is not a number of epochs"* ]]
+    [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 0 ]
+}
