@@ -1,0 +1,167 @@
+#include "nn/init.h"
+
+#include <math.h>
+
+#include "tests/unit/unit.h"
+
+enum { IN = 120, OUT = 180, N = IN * OUT };
+
+struct moments {
+    double mean, variance, largest;
+};
+
+static struct moments moments_of(const float *w, size_t n)
+{
+    struct moments m = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        m.mean += (double)w[i] / (double)n;
+        m.largest = fmax(m.largest, fabs((double)w[i]));
+    }
+    for (size_t i = 0; i < n; i++)
+        m.variance += ((double)w[i] - m.mean) * ((double)w[i] - m.mean) / (double)n;
+    return m;
+}
+
+static void draw(float *w, enum init_kind kind, size_t rows, size_t cols, uint64_t seed)
+{
+    const struct tensor_spec t = {.name = "weight",
+                                  .n_dims = 2,
+                                  .shape = {rows, cols},
+                                  .init = kind,
+                                  .scale = 0.3f,
+                                  .fan_in = rows,
+                                  .fan_out = cols};
+    struct rng r;
+
+    memset(w, 0xff, rows * cols * sizeof *w);
+    rng_init(&r, seed, 0, 0);
+    init_tensor(w, &t, &r);
+}
+
+/* Deviation and bound as PyTorch documents them: xavier_uniform_ and its like, Linear, normal_, uniform_. */
+static const struct {
+    enum init_kind kind;
+    double deviation, bound; /* bound 0: a normal distribution */
+} random_kinds[] = {
+    {INIT_GLOROT_UNIFORM, 0.08164965809, 0.1414213562}, /* sqrt(2 / 300), sqrt(6 / 300) */
+    {INIT_GLOROT_NORMAL, 0.08164965809, 0},
+    {INIT_HE_UNIFORM, 0.1290994449, 0.2236067977}, /* sqrt(2 / 120), sqrt(6 / 120) */
+    {INIT_HE_NORMAL, 0.1290994449, 0},
+    {INIT_FAN_IN_UNIFORM, 0.05270462767, 0.09128709292}, /* 1 / sqrt(3 * 120), 1 / sqrt(120) */
+    {INIT_NORMAL, 0.3, 0},
+    {INIT_UNIFORM, 0.1732050808, 0.3}, /* 0.3 / sqrt(3) */
+};
+
+/* 21,600 values: the mean strays by deviation / 147, the variance of a normal distribution by 1 %; five times
+ * that is allowed. */
+TEST(random_weights_have_the_mean_variance_and_bound_of_their_kind)
+{
+    float *w = malloc(N * sizeof *w);
+
+    assert_non_null(w);
+    for (size_t i = 0; i < N_OF(random_kinds); i++)
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            double deviation = random_kinds[i].deviation, bound = random_kinds[i].bound;
+            struct moments m;
+
+            draw(w, random_kinds[i].kind, IN, OUT, seed);
+            m = moments_of(w, N);
+            if (!(fabs(m.mean) < 5 * deviation / 147) ||
+                !(fabs(m.variance / (deviation * deviation) - 1) < 0.05) ||
+                (bound > 0 && !(m.largest <= bound * (1 + 1e-6) && m.largest > 0.99 * bound)) ||
+                (bound == 0 && !(m.largest > 3.5 * deviation && m.largest < 6 * deviation)))
+                fail_msg("%s: mean %g, variance %g, largest %g", init_kind_name(random_kinds[i].kind), m.mean,
+                         m.variance, m.largest);
+        }
+    free(w);
+}
+
+/* A normal distribution has 68.3 % within one deviation and 95.4 % within two, a uniform one 57.7 % and all. */
+TEST(a_normal_distribution_is_normal_and_a_uniform_one_uniform)
+{
+    float *w = malloc(N * sizeof *w);
+
+    assert_non_null(w);
+    for (size_t i = 0; i < N_OF(random_kinds); i++) {
+        double deviation = random_kinds[i].deviation, one = 0, two = 0;
+        bool is_normal = random_kinds[i].bound == 0;
+
+        draw(w, random_kinds[i].kind, IN, OUT, 4);
+        for (size_t k = 0; k < N; k++) {
+            one += fabs((double)w[k]) < deviation;
+            two += fabs((double)w[k]) < 2 * deviation;
+        }
+        assert_true(fabs(one / N - (is_normal ? 0.6827 : 0.5774)) < 0.015);
+        assert_true(fabs(two / N - (is_normal ? 0.9545 : 1.0)) < 0.007);
+    }
+    free(w);
+}
+
+TEST(zeros_and_ones_are_what_they_say)
+{
+    float w[6];
+
+    draw(w, INIT_ZEROS, 2, 3, 1);
+    for (int i = 0; i < 6; i++)
+        assert_true(w[i] == 0);
+    draw(w, INIT_ONES, 2, 3, 1);
+    for (int i = 0; i < 6; i++)
+        assert_true(w[i] == 1);
+}
+
+/* Rows and columns of each square block are orthonormal; the blocks differ. */
+TEST(an_orthogonal_matrix_is_made_of_orthogonal_squares)
+{
+    enum { M = 17, BLOCKS = 4 };
+    float w[M * M * BLOCKS];
+
+    draw(w, INIT_ORTHOGONAL, M, M * BLOCKS, 3);
+    for (int k = 0; k < BLOCKS; k++)
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < M; j++) {
+                double rows = 0, cols = 0;
+
+                for (int t = 0; t < M; t++) {
+                    rows += (double)w[(i * BLOCKS + k) * M + t] * (double)w[(j * BLOCKS + k) * M + t];
+                    cols += (double)w[(t * BLOCKS + k) * M + i] * (double)w[(t * BLOCKS + k) * M + j];
+                }
+                assert_true(fabs(rows - (i == j)) < 1e-6 && fabs(cols - (i == j)) < 1e-6);
+            }
+    assert_memory_not_equal(w, w + M, M * sizeof *w);
+}
+
+TEST(an_orthogonal_matrix_that_is_not_made_of_squares_has_rows_of_length_about_1)
+{
+    float w[50 * 70];
+    struct moments m;
+
+    draw(w, INIT_ORTHOGONAL, 50, 70, 3);
+    m = moments_of(w, N_OF(w));
+    assert_true(fabs(m.variance * 50 - 1) < 0.15);
+}
+
+TEST(every_kind_is_tested_here)
+{
+    bool seen[N_INIT_KINDS] = {[INIT_ZEROS] = true, [INIT_ONES] = true, [INIT_ORTHOGONAL] = true};
+
+    for (size_t i = 0; i < N_OF(random_kinds); i++)
+        seen[random_kinds[i].kind] = true;
+    for (int i = 0; i < N_INIT_KINDS; i++)
+        if (!seen[i])
+            fail_msg("initializer \"%s\" has no test", init_kind_name((enum init_kind)i));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_weights_have_the_mean_variance_and_bound_of_their_kind),
+        cmocka_unit_test(a_normal_distribution_is_normal_and_a_uniform_one_uniform),
+        cmocka_unit_test(zeros_and_ones_are_what_they_say),
+        cmocka_unit_test(an_orthogonal_matrix_is_made_of_orthogonal_squares),
+        cmocka_unit_test(an_orthogonal_matrix_that_is_not_made_of_squares_has_rows_of_length_about_1),
+        cmocka_unit_test(every_kind_is_tested_here),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
