@@ -1,0 +1,209 @@
+#include "tests/lib/random_model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/model_spec.h"
+
+/* A layer as text and the shape that comes to it. */
+struct config {
+    char layer[160];
+    struct shape in;
+};
+
+static int from_to(struct rng *r, int low, int high)
+{
+    return low + (int)rng_below(r, (uint32_t)(high - low + 1));
+}
+
+static bool coin(struct rng *r)
+{
+    return rng_below(r, 2);
+}
+
+static struct shape image(struct rng *r)
+{
+    return (struct shape){.n_dims = 3, .dim = {from_to(r, 1, 6), from_to(r, 1, 6), from_to(r, 1, 4)}};
+}
+
+static struct shape sequence(struct rng *r)
+{
+    return (struct shape){.n_dims = 2, .dim = {from_to(r, 1, 5), from_to(r, 1, 4)}};
+}
+
+/* Of any number of dimensions; the last one is at least 3: fewer values have no spread to speak of. */
+static struct shape any(struct rng *r)
+{
+    struct shape s = {.n_dims = from_to(r, 1, 3), .dim = {from_to(r, 1, 4), from_to(r, 1, 4), 0}};
+
+    s.dim[s.n_dims - 1] = from_to(r, 3, 7);
+    return s;
+}
+
+static void any_dense(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"dense\",\"units\":%d}", from_to(r, 1, 20));
+}
+
+/* A window that fits, or one of any size with "same". */
+static void any_window(struct config *c, const char *kind, const char *size, struct rng *r)
+{
+    bool same = coin(r);
+    int rows, cols;
+
+    c->in = image(r);
+    rows = from_to(r, 1, same ? 5 : c->in.dim[0]);
+    cols = from_to(r, 1, same ? 5 : c->in.dim[1]);
+    snprintf(c->layer, sizeof c->layer, "{%s,\"%s\":[%d,%d],\"stride\":[%d,%d],\"padding\":\"%s\"}", kind,
+             size, rows, cols, from_to(r, 1, 3), from_to(r, 1, 3), same ? "same" : "valid");
+}
+
+static void any_conv2d(struct config *c, struct rng *r)
+{
+    char kind[64];
+
+    snprintf(kind, sizeof kind, "\"kind\":\"conv2d\",\"filters\":%d", from_to(r, 1, 5));
+    any_window(c, kind, "kernel", r);
+}
+
+static void any_max_pool(struct config *c, struct rng *r)
+{
+    any_window(c, "\"kind\":\"max_pool\"", "size", r);
+}
+
+static void any_avg_pool(struct config *c, struct rng *r)
+{
+    any_window(c, "\"kind\":\"avg_pool\"", "size", r);
+}
+
+static void any_batch_norm(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"batch_norm\",\"momentum\":0.%d,\"epsilon\":%g}",
+             from_to(r, 0, 9), coin(r) ? 1e-5 : 1e-2);
+}
+
+static void any_layer_norm(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"layer_norm\",\"epsilon\":%g}", coin(r) ? 1e-5 : 1e-2);
+}
+
+static void any_dropout(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"dropout\",\"rate\":0.%d}", from_to(r, 0, 8));
+}
+
+static void any_reshape(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"reshape\",\"shape\":[%d]}", shape_count(&c->in));
+}
+
+static void any_recurrent(struct config *c, const char *kind, struct rng *r)
+{
+    c->in = sequence(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"%s\",\"units\":%d,\"sequences\":%s}", kind,
+             from_to(r, 1, 5), coin(r) ? "true" : "false");
+}
+
+static void any_lstm(struct config *c, struct rng *r)
+{
+    any_recurrent(c, "lstm", r);
+}
+
+static void any_gru(struct config *c, struct rng *r)
+{
+    any_recurrent(c, "gru", r);
+}
+
+static void any_mean_over_time(struct config *c, struct rng *r)
+{
+    c->in = sequence(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"mean_over_time\"}");
+}
+
+/* An embedding is in front of half of the sequences, too (random_model); here it reads for a mean. */
+static void any_embedding(struct config *c, struct rng *r)
+{
+    any_mean_over_time(c, r);
+}
+
+static void any_leaky_relu(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"leaky_relu\",\"slope\":0.%d}", from_to(r, 0, 9));
+}
+
+/* The kinds without keys. */
+#define PLAIN(kind)                                                                                          \
+    static void any_##kind(struct config *c, struct rng *r)                                                  \
+    {                                                                                                        \
+        c->in = any(r);                                                                                      \
+        snprintf(c->layer, sizeof c->layer, "{\"kind\":\"" #kind "\"}");                                     \
+    }
+PLAIN(flatten)
+PLAIN(linear)
+PLAIN(relu)
+PLAIN(tanh)
+PLAIN(sigmoid)
+PLAIN(gelu)
+PLAIN(softmax)
+
+static void (*const any_layer[N_LAYER_KINDS])(struct config *c, struct rng *r) = {
+    [LAYER_DENSE] = any_dense,
+    [LAYER_CONV2D] = any_conv2d,
+    [LAYER_MAX_POOL] = any_max_pool,
+    [LAYER_AVG_POOL] = any_avg_pool,
+    [LAYER_BATCH_NORM] = any_batch_norm,
+    [LAYER_LAYER_NORM] = any_layer_norm,
+    [LAYER_DROPOUT] = any_dropout,
+    [LAYER_FLATTEN] = any_flatten,
+    [LAYER_RESHAPE] = any_reshape,
+    [LAYER_EMBEDDING] = any_embedding,
+    [LAYER_LSTM] = any_lstm,
+    [LAYER_GRU] = any_gru,
+    [LAYER_MEAN_OVER_TIME] = any_mean_over_time,
+    [LAYER_LINEAR] = any_linear,
+    [LAYER_RELU] = any_relu,
+    [LAYER_LEAKY_RELU] = any_leaky_relu,
+    [LAYER_TANH] = any_tanh,
+    [LAYER_SIGMOID] = any_sigmoid,
+    [LAYER_GELU] = any_gelu,
+    [LAYER_SOFTMAX] = any_softmax,
+};
+
+bool random_model_knows(enum layer_kind kind)
+{
+    return any_layer[kind];
+}
+
+void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
+{
+    struct config c;
+    char shape[64], below[192];
+    bool reads_tokens;
+
+    any_layer[kind](&c, r);
+    snprintf(shape, sizeof shape,
+             c.in.n_dims == 1   ? "[%d]"
+             : c.in.n_dims == 2 ? "[%d,%d]"
+                                : "[%d,%d,%d]",
+             c.in.dim[0], c.in.dim[1], c.in.dim[2]);
+    reads_tokens = kind == LAYER_EMBEDDING ||
+                   (strstr("lstm gru mean_over_time", layer_kind_name(kind)) && coin(r));
+    if (reads_tokens)
+        snprintf(below, sizeof below,
+                 "\"input\":[%d],\"layers\":[{\"kind\":\"embedding\",\"vocab\":%d,\"units\":%d}", c.in.dim[0],
+                 from_to(r, 2, 6), c.in.dim[1]);
+    else
+        snprintf(below, sizeof below,
+                 "\"input\":[%d],\"layers\":[{\"kind\":\"dense\",\"units\":%d},{\"kind\":\"reshape\","
+                 "\"shape\":%s}",
+                 from_to(r, 1, 3), shape_count(&c.in), shape);
+    snprintf(out, size, "{\"version\":1,\"name\":\"m\",%s,%s%s],\"loss\":\"%s\"}", below, c.layer,
+             coin(r) ? ",{\"kind\":\"dense\",\"units\":3}" : "",
+             loss_kind_name((enum loss_kind)rng_below(r, N_LOSS_KINDS)));
+}

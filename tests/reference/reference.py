@@ -1,0 +1,242 @@
+"""What layers.py and curves.py share: our model documents run in PyTorch, and safetensors files.
+
+Everything is computed in float64 from float32 numbers and rounded once, so that a file holds the true values and
+a test's bound is about our own rounding alone. Layouts are ours: images channels last, dense (in, out), conv2d
+(rows, columns, channels, filters), recurrent weights (in, gates x units); they are turned into PyTorch's here.
+"""
+import json
+import struct
+import zlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+STATE = ("running_mean", "running_var")
+
+
+def write_file(path, tensors, meta):
+    """A safetensors file of float32 and int32 arrays: shared/tensor_file.h has the format."""
+    header, at, blobs = {"__metadata__": meta}, 0, []
+    for name, value in tensors.items():
+        value = np.ascontiguousarray(value, dtype="<i4" if value.dtype.kind in "iu" else "<f4")
+        end = at + value.nbytes
+        kind = "I32" if value.dtype.kind == "i" else "F32"
+        header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": [at, end]}
+        blobs.append(value.tobytes())
+        at = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def pair(value):
+    return tuple(value) if isinstance(value, (list, tuple)) else (value, value)
+
+
+def window(layer, size):
+    rows, cols = pair(layer[size])
+    strides = pair(layer.get("stride", 1 if size == "kernel" else layer[size]))
+    return (rows, cols), strides
+
+
+def padding(layer, size, shape):
+    """(left, right, top, bottom) as F.pad wants it. PyTorch knows no "same" with strides."""
+    if layer.get("padding", "valid") == "valid":
+        return (0, 0, 0, 0)
+    sizes, strides = window(layer, size)
+    out = []
+    for n, k, s in zip(shape[:2], sizes, strides):
+        missing = max(0, (-(-n // s) - 1) * s + k - n)
+        out.append((missing // 2, missing - missing // 2))
+    return out[1] + out[0]
+
+
+def shape_after(layer, shape):
+    kind = layer["kind"]
+    if kind in ("conv2d", "max_pool", "avg_pool"):
+        size = "kernel" if kind == "conv2d" else "size"
+        sizes, strides = window(layer, size)
+        left, right, top, bottom = padding(layer, size, shape)
+        padded = (shape[0] + top + bottom, shape[1] + left + right)
+        rows, cols = ((n - k) // s + 1 for n, k, s in zip(padded, sizes, strides))
+        return (rows, cols, layer.get("filters", shape[2]))
+    if kind == "dense":
+        return (layer["units"],)
+    if kind == "flatten":
+        return (int(np.prod(shape)),)
+    if kind == "reshape":
+        return tuple(layer["shape"])
+    if kind == "embedding":
+        return (shape[0], layer["units"])
+    if kind in ("lstm", "gru"):
+        return (shape[0], layer["units"]) if layer.get("sequences") else (layer["units"],)
+    if kind == "mean_over_time":
+        return (shape[1],)
+    return shape
+
+
+def tensor_shapes(layer, shape):
+    kind, n, units = layer["kind"], int(np.prod(shape)), layer.get("units")
+    if kind == "dense":
+        return {"weight": (n, units), "bias": (units,)}
+    if kind == "conv2d":
+        (rows, cols), _ = window(layer, "kernel")
+        return {"weight": (rows, cols, shape[2], layer["filters"]), "bias": (layer["filters"],)}
+    if kind == "embedding":
+        return {"weight": (layer["vocab"], units)}
+    if kind in ("lstm", "gru"):
+        wide = (4 if kind == "lstm" else 3) * units
+        both = {"weight": (shape[1], wide), "recurrent": (units, wide), "bias": (wide,)}
+        return both if kind == "lstm" else {**both, "recurrent_bias": (wide,)}
+    if kind in ("batch_norm", "layer_norm"):
+        both = {"gain": shape[-1:], "bias": shape[-1:]}
+        return both if kind == "layer_norm" else {**both, **{name: shape[-1:] for name in STATE}}
+    return {}
+
+
+def named_shapes(doc):
+    """{"layer0.dense.weight": (in, out), ...} of a model document, and the shape of its output."""
+    names, shape = {}, tuple(doc["input"])
+    for i, layer in enumerate(doc["layers"]):
+        for name, dims in tensor_shapes(layer, shape).items():
+            names[f"layer{i}.{layer['kind']}.{name}"] = dims
+        shape = shape_after(layer, shape)
+    return names, shape
+
+
+def generator(name):
+    """Numbers of a case's own, so that a new case does not change the old ones."""
+    return np.random.RandomState(zlib.crc32(name.encode()))
+
+
+def images(x):
+    return x.permute(0, 3, 1, 2)
+
+
+def channels_last(x):
+    return x.permute(0, 2, 3, 1)
+
+
+class Net:
+    """A model document in PyTorch. tensors: {name: float64 tensor}; the running statistics move in place."""
+
+    def __init__(self, doc, tensors):
+        self.doc, self.tensors, self.lengths, self.training = doc, tensors, None, False
+
+    def forward(self, x, training):
+        self.training, self.lengths = training, None
+        shape = tuple(self.doc["input"])
+        if self.doc["layers"][0]["kind"] == "embedding":
+            used = x != 0
+            self.lengths = torch.tensor([max([1] + [t + 1 for t in range(len(row)) if row[t]]) for row in used])
+        x = x.reshape(-1, *shape)
+        for i, layer in enumerate(self.doc["layers"]):
+            prefix = f"layer{i}.{layer['kind']}."
+            t = {n[len(prefix):]: v for n, v in self.tensors.items() if n.startswith(prefix)}
+            x = getattr(self, layer["kind"])(x, layer, t)
+            shape = shape_after(layer, shape)
+            assert tuple(x.shape[1:]) == tuple(shape), (layer, x.shape, shape)
+        return x.reshape(len(x), -1)
+
+    def dense(self, x, layer, t):
+        return x.reshape(len(x), -1) @ t["weight"] + t["bias"]
+
+    def conv2d(self, x, layer, t):
+        _, strides = window(layer, "kernel")
+        padded = F.pad(images(x), padding(layer, "kernel", x.shape[1:]))
+        return channels_last(F.conv2d(padded, t["weight"].permute(3, 2, 0, 1), t["bias"], strides))
+
+    def max_pool(self, x, layer, t):
+        sizes, strides = window(layer, "size")
+        padded = F.pad(images(x), padding(layer, "size", x.shape[1:]), value=-np.inf)
+        return channels_last(F.max_pool2d(padded, sizes, strides))
+
+    def avg_pool(self, x, layer, t):
+        sizes, strides = window(layer, "size")
+        pads = padding(layer, "size", x.shape[1:])
+        inside = F.pad(torch.ones_like(images(x)), pads)
+        mean = F.avg_pool2d(F.pad(images(x), pads), sizes, strides) / F.avg_pool2d(inside, sizes, strides)
+        return channels_last(mean)
+
+    def batch_norm(self, x, layer, t):
+        flat = x.reshape(-1, x.shape[-1])
+        y = F.batch_norm(flat, t["running_mean"], t["running_var"], t["gain"], t["bias"], self.training,
+                         layer.get("momentum", 0.1), layer.get("epsilon", 1e-5))
+        return y.reshape(x.shape)
+
+    def layer_norm(self, x, layer, t):
+        return F.layer_norm(x, x.shape[-1:], t["gain"], t["bias"], layer.get("epsilon", 1e-5))
+
+    def dropout(self, x, layer, t):
+        assert layer["rate"] == 0 or not self.training
+        return x
+
+    def flatten(self, x, layer, t):
+        return x.reshape(len(x), -1)
+
+    def reshape(self, x, layer, t):
+        return x.reshape(len(x), *layer["shape"])
+
+    def embedding(self, x, layer, t):
+        return F.embedding(x.long(), t["weight"])
+
+    def steps(self, x):
+        return self.lengths if self.lengths is not None else torch.full((len(x),), x.shape[1])
+
+    def recurrent(self, x, layer, run, weights, n_states):
+        packed = pack_padded_sequence(x, self.steps(x), batch_first=True, enforce_sorted=False)
+        zeros = torch.zeros(1, len(x), layer["units"], dtype=x.dtype)
+        out = run(packed.data, packed.batch_sizes, (zeros, zeros) if n_states == 2 else zeros, weights, True, 1,
+                  0.0, False, False)
+        if not layer.get("sequences"):
+            return out[1][0].index_select(0, packed.unsorted_indices)
+        whole = PackedSequence(out[0], packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
+        return pad_packed_sequence(whole, batch_first=True, total_length=x.shape[1])[0]
+
+    def lstm(self, x, layer, t):
+        none = torch.zeros_like(t["bias"])
+        return self.recurrent(x, layer, torch.lstm, [t["weight"].T, t["recurrent"].T, t["bias"], none], 2)
+
+    def gru(self, x, layer, t):
+        weights = [t["weight"].T, t["recurrent"].T, t["bias"], t["recurrent_bias"]]
+        return self.recurrent(x, layer, torch.gru, weights, 1)
+
+    def mean_over_time(self, x, layer, t):
+        steps = self.steps(x)
+        inside = torch.arange(x.shape[1])[None, :] < steps[:, None]
+        return (x * inside[:, :, None]).sum(1) / steps[:, None]
+
+    def linear(self, x, layer, t):
+        return x
+
+    def relu(self, x, layer, t):
+        return F.relu(x)
+
+    def leaky_relu(self, x, layer, t):
+        return F.leaky_relu(x, layer.get("slope", 0.01))
+
+    def tanh(self, x, layer, t):
+        return torch.tanh(x)
+
+    def sigmoid(self, x, layer, t):
+        return torch.sigmoid(x)
+
+    def gelu(self, x, layer, t):
+        return F.gelu(x, approximate="tanh")
+
+    def softmax(self, x, layer, t):
+        return F.softmax(x, -1)
+
+    def loss(self, z, truth):
+        """The mean over the samples; truth: labels (n) or targets (n, k)."""
+        n, k = z.shape
+        if self.doc["loss"] == "softmax_cross_entropy":
+            return F.cross_entropy(z, truth)
+        if truth.dim() == 1:
+            truth = truth[:, None].to(z.dtype) if k == 1 else F.one_hot(truth, k).to(z.dtype)
+        if self.doc["loss"] == "mse":
+            return F.mse_loss(z, truth)
+        return F.binary_cross_entropy_with_logits(z, truth, reduction="sum") / n
