@@ -97,6 +97,7 @@ static void follow(const char *name)
     char path[128];
     float *x = malloc(sizeof *x * N_SAMPLES * N_IN);
     int32_t labels[N_SAMPLES];
+    float lr;
     struct err e;
 
     snprintf(path, sizeof path, "tests/reference/curves/%s.safetensors", name);
@@ -106,8 +107,9 @@ static void follow(const char *name)
     assert_true(x && losses && tensor_count(losses) == N_STEPS && weights);
     net = net_of(&f);
     assert_int_equal(tensor_count(weights), (net_n_params(net) + PROBE - 1) / PROBE);
-    assert_ok(optimizer_new(&o, tensor_file_meta(&f, "gradient_descent"), net_n_params(net),
-                            (float)atof(tensor_file_meta(&f, "learn_rate")), &e));
+    lr = (float)atof(tensor_file_meta(&f, "learn_rate"));
+    assert_ok(optimizer_new(&o, &(struct optimizer_config){.kind = tensor_file_meta(&f, "gradient_descent")},
+                            net_n_trained(net), &e));
     make_samples(x, labels);
     make_weights(net);
     for (size_t step = 0; step < N_STEPS; step++) {
@@ -120,7 +122,7 @@ static void follow(const char *name)
         if (!(fabs(s.loss / BATCH - wanted) <= LOSS_BOUND * wanted))
             fail_msg("%s: the loss of step %zu is %.8g, PyTorch's is %.8g", name, step, s.loss / BATCH,
                      wanted);
-        optimizer_step(o, net_params(net), net_grads(net));
+        optimizer_step(o, net_params(net), net_grads(net), lr, 1);
     }
     check_weights(name, net, weights);
     optimizer_free(o);
