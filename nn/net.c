@@ -15,8 +15,17 @@ enum { ALIGN = 64 };
 
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_DENSE] = &layer_dense,
+    [LAYER_MAX_POOL] = &layer_max_pool,
+    [LAYER_AVG_POOL] = &layer_avg_pool,
+    [LAYER_BATCH_NORM] = &layer_batch_norm,
+    [LAYER_LAYER_NORM] = &layer_layer_norm,
+    [LAYER_DROPOUT] = &layer_dropout,
     [LAYER_FLATTEN] = &layer_linear,
     [LAYER_RESHAPE] = &layer_linear,
+    [LAYER_EMBEDDING] = &layer_embedding,
+    [LAYER_LSTM] = &layer_lstm,
+    [LAYER_GRU] = &layer_gru,
+    [LAYER_MEAN_OVER_TIME] = &layer_mean_over_time,
     [LAYER_LINEAR] = &layer_linear,
     [LAYER_RELU] = &layer_relu,
     [LAYER_LEAKY_RELU] = &layer_leaky_relu,
@@ -24,13 +33,6 @@ static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_SIGMOID] = &layer_sigmoid,
     [LAYER_GELU] = &layer_gelu,
     [LAYER_SOFTMAX] = &layer_softmax,
-    [LAYER_BATCH_NORM] = &layer_batch_norm,
-    [LAYER_LAYER_NORM] = &layer_layer_norm,
-    [LAYER_DROPOUT] = &layer_dropout,
-    [LAYER_EMBEDDING] = &layer_embedding,
-    [LAYER_LSTM] = &layer_lstm,
-    [LAYER_GRU] = &layer_gru,
-    [LAYER_MEAN_OVER_TIME] = &layer_mean_over_time,
 };
 
 static const uint64_t stream_init =
