@@ -15,6 +15,7 @@ enum { ALIGN = 64 };
 
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_DENSE] = &layer_dense,
+    [LAYER_CONV2D] = &layer_conv2d,
     [LAYER_MAX_POOL] = &layer_max_pool,
     [LAYER_AVG_POOL] = &layer_avg_pool,
     [LAYER_BATCH_NORM] = &layer_batch_norm,

@@ -143,6 +143,8 @@ TEST(the_models_that_come_along_are_what_their_names_say)
         {"mlp-tutorial", 784 * 128 + 128 + 128 * 128 + 128 + 1290},
         {"mlp-relu", 784 * 512 + 512 + 512 * 512 + 512 + 5130},
         {"mlp-default", 2 * (784 * 784 + 784) + 784 * 392 + 392 + 392 * 196 + 196 + 196 * 128 + 128 + 1290},
+        {"convnet-ray", 3 * 9 + 3 + 192 * 10 + 10},
+        {"lenet", 32 * 9 + 32 + 64 * 32 * 9 + 64 + 9216 * 128 + 128 + 1290},
     };
 
     for (size_t i = 0; i < N_OF(models); i++) {

@@ -1,0 +1,454 @@
+#include <math.h>
+
+#include "nn/conv.h"
+#include "nn/net.h"
+#include "nn/onednn_conv.h"
+#include "shared/json.h"
+#include "shared/rng.h"
+#include "tests/unit/unit.h"
+
+struct shape_case {
+    int h, w, c, filters, rows, cols, row_stride, col_stride;
+    bool same;
+};
+
+static const struct shape_case shapes[] =
+    {
+        {28, 28, 1, 3, 3, 3, 1, 1, false},  /* the ConvNet of Ray's tutorial */
+        {28, 28, 1, 32, 3, 3, 1, 1, false}, /* LeNet's first */
+        {12, 12, 32, 64, 3, 3, 1, 1, false},
+        {7, 5, 3, 2, 1, 1, 1, 1, false}, /* a window of one pixel */
+        {7, 5, 16, 8, 1, 1, 1, 1, false},
+        {7, 5, 3, 2, 1, 1, 2, 3, false}, /* that leaves most of the image out */
+        {6, 9, 2, 5, 6, 9, 1, 1, false}, /* as large as the image */
+        {1, 1, 1, 1, 1, 1, 1, 1, false},
+        {9, 9, 4, 4, 2, 2, 3, 3, false}, /* gaps between the windows */
+        {9, 8, 1, 7, 2, 3, 4, 1, false},
+        {8, 8, 3, 6, 2, 2, 1, 1, true}, /* an even window: the odd zero lies behind */
+        {8, 7, 8, 16, 4, 2, 1, 1, true},
+        {7, 9, 1, 4, 5, 3, 2, 2, true},
+        {7, 9, 2, 9, 5, 3, 2, 1, true},
+        {3, 2, 2, 3, 7, 7, 1, 1, true}, /* larger than the image */
+        {10, 10, 4, 33, 3, 3, 1, 1, true},
+        {5, 40, 1, 5, 3, 3, 1, 1, false}, /* rows of more than one block, and of exactly one */
+        {4, 18, 2, 3, 3, 3, 1, 1, false},
+        {32, 32, 3, 16, 5, 5, 1, 1, true},
+        {6, 6, 64, 8, 3, 3, 1, 1, true},
+        {40, 40, 33, 2, 7, 7, 2, 2, false}, /* several chunks of columns */
+        {9, 11, 4, 2, 2, 2, 3, 1, false},   /* rows left out, but no columns */
+        {9, 11, 3, 8, 4, 3, 2, 1, true},
+        {16, 9, 1, 13, 16, 2, 1, 1, false},
+        {3, 8, 4, 4, 1, 1, 1, 1, false},
+};
+
+enum { MAX_BATCH = 5 };
+
+struct trial {
+    struct layer_spec spec;
+    struct layer l;
+    size_t n_x, n_y, n_w, n_b; /* of the whole batch; of the parameters */
+    float *x, *dy, *dx;
+};
+
+static float *numbers(size_t n, struct rng *r)
+{
+    float *p = malloc(n * sizeof *p);
+
+    assert_non_null(p);
+    for (size_t i = 0; i < n; i++)
+        p[i] = rng_normal(r);
+    return p;
+}
+
+/* What does not get written must not look right by accident. */
+static void spoil(float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = NAN;
+}
+
+static void spoil_results(struct trial *t)
+{
+    spoil(t->l.y, t->n_y);
+    spoil(t->dx, t->n_x);
+    spoil(t->l.grads[CONV_WEIGHT], t->n_w);
+    spoil(t->l.grads[CONV_BIAS], t->n_b);
+    spoil(t->l.work, layer_conv2d.work(&t->spec, MAX_BATCH));
+}
+
+static void set_up(struct trial *t, const struct shape_case *s)
+{
+    char text[200];
+    json_t *doc;
+    struct err e;
+    struct rng r;
+
+    *t = (struct trial){.spec.in = {.n_dims = 3, .dim = {s->h, s->w, s->c}}};
+    snprintf(text, sizeof text,
+             "{\"kind\": \"conv2d\", \"filters\": %d, \"kernel\": [%d, %d], \"stride\": [%d, %d], "
+             "\"padding\": \"%s\"}",
+             s->filters, s->rows, s->cols, s->row_stride, s->col_stride, s->same ? "same" : "valid");
+    assert_ok(json_parse(&doc, text, strlen(text), "layer", &e));
+    assert_ok(layer_spec_parse(&t->spec, doc, "", &e));
+    json_decref(doc);
+    rng_init(&r, 1, 2, 3);
+    t->n_x = (size_t)t->spec.n_in * MAX_BATCH;
+    t->n_y = (size_t)t->spec.n_out * MAX_BATCH;
+    t->n_w = tensor_spec_count(&t->spec.tensors[CONV_WEIGHT]);
+    t->n_b = tensor_spec_count(&t->spec.tensors[CONV_BIAS]);
+    t->l = (struct layer){.ops = &layer_conv2d, .spec = &t->spec};
+    t->l.params[CONV_WEIGHT] = numbers(t->n_w, &r);
+    t->l.params[CONV_BIAS] = numbers(t->n_b, &r);
+    t->l.grads[CONV_WEIGHT] = numbers(t->n_w, &r);
+    t->l.grads[CONV_BIAS] = numbers(t->n_b, &r);
+    t->l.y = numbers(t->n_y, &r);
+    t->l.work = numbers(layer_conv2d.work(&t->spec, MAX_BATCH), &r);
+    t->x = numbers(t->n_x, &r);
+    t->dy = numbers(t->n_y, &r);
+    t->dx = numbers(t->n_x, &r);
+    assert_ok(layer_conv2d.open(&t->l, MAX_BATCH, &e));
+    spoil_results(t);
+}
+
+static void tear_down(struct trial *t)
+{
+    layer_conv2d.close(&t->l);
+    assert_null(t->l.own);
+    for (int k = 0; k < 2; k++) {
+        free(t->l.params[k]);
+        free(t->l.grads[k]);
+    }
+    free(t->l.y);
+    free(t->l.work);
+    free(t->x);
+    free(t->dy);
+    free(t->dx);
+}
+
+/* The formula of nn/conv.h and its derivatives, product by product. Adds to dw, db and dx. */
+static void naive(const struct trial *t, int n, double *y, double *dw, double *db, double *dx)
+{
+    const struct layer_spec *s = &t->spec;
+    const struct window_spec *w = &s->window;
+    int c = s->in.dim[2], filters = s->out.dim[2];
+    int pixels = s->out.dim[0] * s->out.dim[1];
+
+    for (int p = 0; p < n * pixels; p++)
+        for (int f = 0; f < filters; f++) {
+            int row = p % pixels / s->out.dim[1] * w->row_stride - w->top;
+            int col = p % pixels % s->out.dim[1] * w->col_stride - w->left;
+            double d = (double)t->dy[p * filters + f];
+
+            y[p * filters + f] = (double)t->l.params[CONV_BIAS][f];
+            db[f] += d;
+            for (int i = 0; i < w->rows * w->cols * c; i++) {
+                int at_row = row + i / c / w->cols, at_col = col + i / c % w->cols;
+                int in = ((p / pixels * s->in.dim[0] + at_row) * s->in.dim[1] + at_col) * c + i % c;
+
+                if (at_row < 0 || at_row >= s->in.dim[0] || at_col < 0 || at_col >= s->in.dim[1])
+                    continue;
+                y[p * filters + f] += (double)t->x[in] * (double)t->l.params[CONV_WEIGHT][i * filters + f];
+                dw[i * filters + f] += (double)t->x[in] * d;
+                dx[in] += (double)t->l.params[CONV_WEIGHT][i * filters + f] * d;
+            }
+        }
+}
+
+/* The largest difference, over the largest value. */
+static double off_by(const float *is, const double *should, size_t n)
+{
+    double off = 0, size = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)is[i] - should[i]);
+
+        off = d <= off ? off : d; /* also if it is no number */
+        size = fmax(size, fabs(should[i]));
+    }
+    return off / (size > 0 ? size : 1);
+}
+
+#define assert_near(is, should, n)                                                                           \
+    do {                                                                                                     \
+        double off_ = off_by(is, should, n);                                                                 \
+        if (!(off_ < 1e-5))                                                                                  \
+            fail_msg("%s, shape %zu, batch of %d: " #is " is off by %g", name, i, batch, off_);              \
+    } while (0)
+
+/* What one forward and backward pass left behind for the first samples, against the naive loop. */
+static void expect_right(const struct trial *t, const char *name, size_t i, int batch)
+{
+    size_t n_x = (size_t)(t->spec.n_in * batch), n_y = (size_t)(t->spec.n_out * batch);
+    double *y = calloc(n_y, sizeof *y), *dx = calloc(n_x, sizeof *dx);
+    double *dw = calloc(t->n_w, sizeof *dw), *db = calloc(t->n_b, sizeof *db);
+
+    assert_true(y && dx && dw && db);
+    naive(t, batch, y, dw, db, dx);
+    assert_near(t->l.y, y, n_y);
+    assert_near(t->l.grads[CONV_WEIGHT], dw, t->n_w);
+    assert_near(t->l.grads[CONV_BIAS], db, t->n_b);
+    assert_near(t->dx, dx, n_x);
+    free(y);
+    free(dx);
+    free(dw);
+    free(db);
+}
+
+/* One path on all shapes that it takes, with one sample and with as many as there can be. Returns the number of
+ * shapes. */
+static int check_path(const char *name, const struct conv_path *path, const struct conv_path *down,
+                      bool (*takes)(const struct layer *l))
+{
+    int n_taken = 0;
+
+    for (size_t i = 0; i < N_OF(shapes); i++) {
+        struct trial t;
+
+        set_up(&t, &shapes[i]);
+        n_taken += takes(&t.l);
+        for (int batch = 1; takes(&t.l) && batch <= MAX_BATCH; batch += MAX_BATCH - 1) {
+            spoil_results(&t);
+            path->forward(&t.l, t.x, batch);
+            path->weight_gradient(&t.l, t.x, t.dy, batch);
+            down->input_gradient(&t.l, t.dy, t.dx, batch);
+            expect_right(&t, name, i, batch);
+        }
+        tear_down(&t);
+    }
+    return n_taken;
+}
+
+static bool takes_all(const struct layer *l)
+{
+    (void)l;
+    return true;
+}
+
+static bool is_direct(const struct layer *l)
+{
+    return conv_direct_takes(l->spec);
+}
+
+static bool is_onednn(const struct layer *l)
+{
+    return l->own != NULL;
+}
+
+TEST(matrix_products_do_what_the_naive_loop_does)
+{
+    assert_int_equal(check_path("columns", &conv_columns, &conv_columns, takes_all), N_OF(shapes));
+}
+
+TEST(our_own_loop_does_what_the_naive_loop_does)
+{
+    assert_true(check_path("direct", &conv_direct, &conv_columns, is_direct) >= 10);
+}
+
+TEST(onednn_does_what_the_naive_loop_does)
+{
+    int n = check_path("oneDNN", &conv_onednn, &conv_onednn, is_onednn);
+
+#ifdef PSGD_ONEDNN
+    assert_true(n >= 10);
+#else
+    assert_int_equal(n, 0);
+    print_message("psgd is compiled without oneDNN: its convolutions are not tested\n");
+#endif
+}
+
+static void run_layer(struct trial *t, const float *x, float *dx, int n)
+{
+    struct pass p = {.n = n, .is_training = true};
+
+    layer_conv2d.forward(&t->l, x, &p);
+    layer_conv2d.backward(&t->l, x, t->dy, dx, &p);
+}
+
+TEST(the_layer_does_whichever_way_it_goes)
+{
+    for (size_t i = 0; i < N_OF(shapes); i++)
+        for (int batch = 1; batch <= MAX_BATCH; batch += MAX_BATCH - 1) {
+            struct trial t;
+
+            set_up(&t, &shapes[i]);
+            run_layer(&t, t.x, t.dx, batch);
+            expect_right(&t, "the layer", i, batch);
+            tear_down(&t);
+        }
+}
+
+TEST(few_channels_and_filters_go_to_our_own_loop)
+{
+    struct layer_spec s = {.in.dim = {28, 28, 1}, .out.dim = {26, 26, 3}, .window = {3, 3, 1, 1, 0, 0}};
+
+    assert_true(conv_direct_takes(&s));
+    s.in.dim[2] = 64;
+    assert_false(conv_direct_takes(&s));
+    s.in.dim[2] = 1;
+    s.out.dim[2] = 64;
+    assert_false(conv_direct_takes(&s));
+    s.out.dim[2] = 3;
+    s.window.col_stride = 2; /* neighbours in the output are none in the image */
+    assert_false(conv_direct_takes(&s));
+    s.window.col_stride = 1;
+    s.window.cols = 4096; /* each row would be padded by that much */
+    assert_false(conv_direct_takes(&s));
+}
+
+TEST(the_same_images_give_the_same_bits)
+{
+    for (size_t i = 0; i < N_OF(shapes); i++) {
+        struct trial a, t;
+
+        set_up(&a, &shapes[i]);
+        set_up(&t, &shapes[i]);
+        run_layer(&a, a.x, a.dx, MAX_BATCH);
+        for (int again = 0; again < 3; again++) {
+            spoil_results(&t);
+            run_layer(&t, t.x, t.dx, MAX_BATCH);
+            assert_memory_equal(a.l.y, t.l.y, a.n_y * sizeof(float));
+            assert_memory_equal(a.dx, t.dx, a.n_x * sizeof(float));
+            assert_memory_equal(a.l.grads[CONV_WEIGHT], t.l.grads[CONV_WEIGHT], a.n_w * sizeof(float));
+            assert_memory_equal(a.l.grads[CONV_BIAS], t.l.grads[CONV_BIAS], a.n_b * sizeof(float));
+        }
+        tear_down(&a);
+        tear_down(&t);
+    }
+}
+
+/* A file's last batch is short. */
+TEST(a_smaller_batch_leaves_the_rest_alone)
+{
+    for (size_t i = 0; i < N_OF(shapes); i++) {
+        struct trial t;
+
+        set_up(&t, &shapes[i]);
+        run_layer(&t, t.x, t.dx, 2);
+        for (size_t k = 0; k < t.n_y; k++)
+            assert_true(isnan(t.l.y[k]) == (k >= 2 * (size_t)t.spec.n_out));
+        for (size_t k = 0; k < t.n_x; k++)
+            assert_true(isnan(t.dx[k]) == (k >= 2 * (size_t)t.spec.n_in));
+        tear_down(&t);
+    }
+}
+
+TEST(the_first_layer_sends_nothing_down)
+{
+    struct trial t;
+
+    set_up(&t, &shapes[2]);
+    run_layer(&t, t.x, NULL, MAX_BATCH);
+    for (size_t k = 0; k < t.n_w; k++)
+        assert_true(isfinite(t.l.grads[CONV_WEIGHT][k]));
+    for (size_t k = 0; k < t.n_x; k++)
+        assert_true(isnan(t.dx[k]));
+    tear_down(&t);
+}
+
+TEST(a_value_that_is_no_number_shows_in_each_window_that_sees_it)
+{
+    static const size_t one_of_each_path[] = {0, 2, 14};
+
+    for (size_t i = 0; i < N_OF(one_of_each_path); i++) {
+        struct trial t;
+        bool seen = false;
+
+        set_up(&t, &shapes[one_of_each_path[i]]);
+        t.x[0] = NAN;
+        run_layer(&t, t.x, t.dx, 1);
+        for (int k = 0; k < t.spec.n_out; k++)
+            seen = seen || isnan(t.l.y[k]);
+        assert_true(seen);
+        tear_down(&t);
+    }
+}
+
+static struct net *net_of(const char *layers)
+{
+    struct model_spec spec;
+    char text[600];
+    struct net *net;
+    json_t *doc;
+    struct err e;
+
+    snprintf(
+        text, sizeof text,
+        "{\"version\": 1, \"name\": \"m\", \"input\": [6, 5, 2], \"layers\": [%s, {\"kind\": \"flatten\"}, "
+        "{\"kind\": \"dense\", \"units\": 3}], \"loss\": \"softmax_cross_entropy\"}",
+        layers);
+    assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
+    assert_ok(model_spec_parse(&spec, doc, &e));
+    assert_ok(net_new(&net, &spec, 4, &e));
+    json_decref(doc);
+    net_init(net, 1);
+    return net;
+}
+
+#define CONV(filters, kernel, stride, padding)                                                               \
+    "{\"kind\": \"conv2d\", \"filters\": " filters ", \"kernel\": " kernel ", \"stride\": " stride           \
+    ", \"padding\": \"" padding "\"}"
+#define TANH     ", {\"kind\": \"tanh\"}, "
+#define AVG_POOL ", {\"kind\": \"avg_pool\", \"size\": 2, \"padding\": \"same\"}"
+
+/* Through the whole engine: the layers' order, their shared gradients and their work space. */
+TEST(gradients_agree_with_central_differences)
+{
+    static const char *const nets[] = {
+        CONV("4", "3", "1", "valid"),
+        CONV("8", "[2, 3]", "1", "same") TANH CONV("16", "3", "2", "valid"),
+        CONV("3", "2", "1", "valid") TANH CONV("2", "3", "1", "valid") AVG_POOL,
+    };
+    const double h = 0x1p-7;
+
+    for (size_t i = 0; i < N_OF(nets); i++) {
+        struct net *net = net_of(nets[i]);
+        const int32_t labels[4] = {0, 2, 1, 2};
+        struct net_score unused = {0};
+        double off = 0, size = 0;
+        struct net_batch b;
+        struct rng r;
+        float *x;
+
+        rng_init(&r, 7, 0, 0);
+        x = numbers(4 * 60, &r);
+        b = (struct net_batch){.x = x, .truth = {.labels = labels}, .n = 4};
+        net_train(net, &b, &unused);
+        for (size_t k = 0; k < net_n_params(net); k++) {
+            struct net_score up = {0}, down = {0};
+            float old = net_params(net)[k];
+            double exact = (double)net_grads(net)[k], numeric;
+
+            net_params(net)[k] = old + (float)h;
+            net_evaluate(net, &b, &up);
+            net_params(net)[k] = old - (float)h;
+            net_evaluate(net, &b, &down);
+            net_params(net)[k] = old;
+            numeric = (up.loss - down.loss) / 4 / (2 * h);
+            off += (numeric - exact) * (numeric - exact);
+            size += exact * exact;
+        }
+        assert_true(size > 1e-4);
+        if (!(sqrt(off / size) < 1e-3))
+            fail_msg("net %zu: off by %g", i, sqrt(off / size));
+        free(x);
+        net_free(net);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matrix_products_do_what_the_naive_loop_does),
+        cmocka_unit_test(our_own_loop_does_what_the_naive_loop_does),
+        cmocka_unit_test(onednn_does_what_the_naive_loop_does),
+        cmocka_unit_test(the_layer_does_whichever_way_it_goes),
+        cmocka_unit_test(few_channels_and_filters_go_to_our_own_loop),
+        cmocka_unit_test(the_same_images_give_the_same_bits),
+        cmocka_unit_test(a_smaller_batch_leaves_the_rest_alone),
+        cmocka_unit_test(the_first_layer_sends_nothing_down),
+        cmocka_unit_test(a_value_that_is_no_number_shows_in_each_window_that_sees_it),
+        cmocka_unit_test(gradients_agree_with_central_differences),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
