@@ -79,13 +79,18 @@ static int n_processors(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-int blas_set_threads(int n)
+void blas_keep_threads(void)
 {
-    n_threads = n < n_processors() ? n : n_processors();
     if (openblas_set_num_threads)
         openblas_set_num_threads(n_threads);
     if (omp_set_num_threads)
         omp_set_num_threads(n_threads);
+}
+
+int blas_set_threads(int n)
+{
+    n_threads = n < n_processors() ? n : n_processors();
+    blas_keep_threads();
     return n_threads;
 }
 

@@ -18,6 +18,8 @@ const char *blas_choose_core(char **argv);
 /* Threads inside a product, for OpenBLAS and oneDNN; not more than the processors this process may use. Returns
  * how many there will be. Other numbers split sums otherwise: results repeat for the same number only. */
 int blas_set_threads(int n);
+/* As many as were set; one where nobody has, though the libraries begin with all processors. */
+void blas_keep_threads(void);
 
 /* "OpenBLAS 0.3.21 (Haswell kernels), oneDNN 2.6.3, loops for AVX2, 1 thread" */
 void blas_describe(char *out, size_t size);

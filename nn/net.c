@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/blas.h"
 #include "nn/fast.h"
 #include "nn/init.h"
 #include "nn/layer.h"
@@ -176,6 +177,7 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     assert(max_batch > 0 && spec->n_layers > 0);
     if (!net)
         goto no_memory;
+    blas_keep_threads();
     net->spec = *spec;
     net->max_batch = max_batch;
     choose_layers(net);
