@@ -54,5 +54,6 @@ void dataset_clear(struct dataset *d)
     free(d->test_y);
     free(d->train_t);
     free(d->test_t);
+    free(d->class_names);
     *d = (struct dataset){0};
 }

@@ -21,6 +21,7 @@ struct dataset {
     int n_targets;
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
     int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
+    char *class_names;       /* one behind another, each with its zero byte; NULL: classes are their numbers */
 };
 
 /* `name`: "digits" or "digits:SEED" (drawn here; 24,000 + 4,000 samples), or "mnist": the four IDX files of

@@ -3,24 +3,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/dataset.h"
-#include "shared/rng.h"
+#include "shared/partition_rules.h"
 
 /* Keep these streams apart from each other and from all others that the job's seed feeds. */
 static const uint64_t stream_shuffle = 0x656c6666756873; /* "shuffle" */
 static const uint64_t stream_order = 0x726564726f;       /* "order" */
+static const uint64_t stream_rule = 0x656c7572;          /* "rule" */
 
-/* Stable counting sort by label. */
-static void sort_by_label(uint32_t *sorted, const uint32_t *items, size_t n, const int32_t *labels)
+static const struct {
+    const char *name;
+    double min, max; /* of its number; both 0: it has none */
+    bool is_whole;
+} rules[N_PARTITION_KINDS] = {
+    [PARTITION_IID] = {.name = "iid"},
+    [PARTITION_LABEL_SORTED] = {.name = "label_sorted"},
+    [PARTITION_TRUE_NON_IID] = {"true_non_iid", 0, 1, false},
+    [PARTITION_SHARDS] = {"shards", 1, 1e6, true},
+    [PARTITION_DIRICHLET] = {"dirichlet", 1e-6, 1e6, false},
+    [PARTITION_LABELS] = {"labels", 1, 65536, true},
+};
+
+static int parse_amount(struct partition_rule *r, const char *text, struct err *e)
 {
-    size_t at[CLASSES_MAX + 2] = {0};
+    const char *name = rules[r->kind].name;
+    char *end;
 
-    for (size_t i = 0; i < n; i++)
-        at[labels[items[i]] + 1]++;
-    for (size_t k = 1; k <= CLASSES_MAX; k++)
-        at[k] += at[k - 1];
-    for (size_t i = 0; i < n; i++)
-        sorted[at[labels[items[i]]]++] = items[i];
+    r->amount = strtod(text, &end);
+    if (end == text || *end || strspn(text, "0123456789.eE-") != strlen(text) ||
+        (rules[r->kind].is_whole && strspn(text, "0123456789") != strlen(text)))
+        return err_set(e, ERR_CONFIG, "%s: \"%s\" is not %s number", name, text,
+                       rules[r->kind].is_whole ? "a whole" : "a");
+    if (!(r->amount >= rules[r->kind].min && r->amount <= rules[r->kind].max))
+        return err_set(e, ERR_CONFIG, "%s: %s is not between %g and %g", name, text, rules[r->kind].min,
+                       rules[r->kind].max);
+    return 0;
+}
+
+int partition_rule_parse(struct partition_rule *r, const char *text, struct err *e)
+{
+    size_t n = strcspn(text, ":");
+
+    for (int i = 0; i < N_PARTITION_KINDS; i++) {
+        if (strlen(rules[i].name) != n || memcmp(rules[i].name, text, n) != 0)
+            continue;
+        *r = (struct partition_rule){.kind = (enum partition_kind)i};
+        if (rules[i].max == 0)
+            return text[n]
+                       ? err_set(e, ERR_CONFIG, "%s takes no number, found \"%s\"", rules[i].name, text + n)
+                       : 0;
+        if (!text[n])
+            return err_set(e, ERR_CONFIG, "%s needs a number: %s:N", text, text);
+        return parse_amount(r, text + n + 1, e);
+    }
+    return err_set(e, ERR_CONFIG,
+                   "no partition is called \"%s\"; there are: iid, label_sorted, true_non_iid:D, shards:N, "
+                   "dirichlet:A, labels:K",
+                   text);
 }
 
 /* items (n_cols, n_rows) -> p->sample (n_rows, n_cols) */
@@ -31,39 +69,82 @@ static void fill_by_column(struct partition *p, const uint32_t *items)
             p->sample[r * p->n_cols + c] = items[c * p->n_rows + r];
 }
 
-int partition_init(struct partition *p, const int32_t *labels, size_t n, size_t n_cols, uint64_t seed,
-                   bool non_iid, struct err *e)
+/* items: all samples, shuffled. */
+static int apply(struct partition *p, uint32_t *items, const struct partition_set *set,
+                 const struct partition_rule *rule, size_t n_blocks, uint64_t seed, struct err *e)
 {
-    uint32_t *items = NULL;
-    size_t used;
-    struct rng r;
+    struct deal d = {.set = set,
+                     .items = items,
+                     .n_blocks = n_blocks,
+                     .per_block = p->n_rows * (p->n_cols / n_blocks),
+                     .unit = p->n_cols / n_blocks};
+    size_t used = p->n_rows * p->n_cols;
 
-    if (n_cols == 0 || n < n_cols)
-        return err_set(e, ERR_CONFIG, "%zu samples are fewer than one global batch of %zu", n, n_cols);
-    if (n > UINT32_MAX)
-        return err_set(e, ERR_CONFIG, "%zu samples, at most %u", n, UINT32_MAX);
-    *p = (struct partition){.n_rows = n / n_cols, .n_cols = n_cols};
-    used = p->n_rows * p->n_cols;
-    items = malloc(n * sizeof *items);
-    p->sample = malloc(n * sizeof *p->sample);
+    rng_init(&d.rng, seed, stream_rule, 0);
+    switch (rule->kind) {
+    case PARTITION_SHARDS:
+        if (deal_shards(&d, (size_t)rule->amount, e) < 0)
+            return e->code;
+        break;
+    case PARTITION_DIRICHLET:
+        if (deal_dirichlet(&d, rule->amount, e) < 0)
+            return e->code;
+        break;
+    case PARTITION_LABELS:
+        if (deal_labels(&d, (size_t)rule->amount, e) < 0)
+            return e->code;
+        p->n_rows = d.per_block / d.unit;
+        break;
+    default:
+        /* What is left out was chosen before sorting, so that it is not all of the last label. */
+        if (deal_sorted(&d, used, e) < 0)
+            return e->code;
+        break;
+    }
+    fill_by_column(p, items);
+    if (rule->kind == PARTITION_TRUE_NON_IID)
+        rng_shuffle(&d.rng, p->sample, (size_t)((double)used * rule->amount));
+    return 0;
+}
+
+int partition_init(struct partition *p, const struct partition_set *set, const struct partition_rule *rule,
+                   size_t n_blocks, size_t batch, uint64_t seed, struct err *e)
+{
+    size_t n_cols = n_blocks * batch;
+    uint32_t *items;
+    struct rng r;
+    int rc = 0;
+
+    *p = (struct partition){0};
+    if (n_cols == 0 || set->n < n_cols)
+        return err_set(e, ERR_CONFIG, "%zu samples are fewer than one global batch of %zu", set->n, n_cols);
+    if (set->n > UINT32_MAX)
+        return err_set(e, ERR_CONFIG, "%zu samples, at most %u", set->n, UINT32_MAX);
+    if (!set->labels && rule->kind != PARTITION_IID && rule->kind != PARTITION_LABEL_SORTED)
+        return err_set(e, ERR_CONFIG,
+                       "partition %s divides by labels, the data set has targets: iid and label_sorted fit",
+                       rules[rule->kind].name);
+    *p = (struct partition){.n_rows = set->n / n_cols, .n_cols = n_cols};
+    items = malloc(set->n * sizeof *items);
+    p->sample = malloc(set->n * sizeof *p->sample);
     if (!items || !p->sample) {
         free(items);
         partition_clear(p);
-        return err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
+        return err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", set->n);
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < set->n; i++)
         items[i] = (uint32_t)i;
     rng_init(&r, seed, stream_shuffle, 0);
-    rng_shuffle(&r, items, n);
-    if (non_iid) {
-        /* What is left out is chosen before sorting, so that it is not all of the last label. */
-        sort_by_label(p->sample, items, used, labels);
-        memcpy(items, p->sample, used * sizeof *items);
-        fill_by_column(p, items);
-    } else {
-        memcpy(p->sample, items, used * sizeof *items);
-    }
+    rng_shuffle(&r, items, set->n);
+    if (rule->kind == PARTITION_IID)
+        memcpy(p->sample, items, p->n_rows * p->n_cols * sizeof *items);
+    else
+        rc = apply(p, items, set, rule, n_blocks, seed, e);
     free(items);
+    if (rc < 0) {
+        partition_clear(p);
+        return err_at(e, "partition %s", rules[rule->kind].name);
+    }
     return 0;
 }
 

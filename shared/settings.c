@@ -36,6 +36,8 @@ static const struct json_field fields[] = {
     F(clip_norm, JSON_FIELD_DOUBLE, .min = 0, .max = 1e30),
     F(on_nonfinite, JSON_FIELD_TEXT, .words = "stop|skip"),
     F(non_iid, JSON_FIELD_BOOL, .required = false),
+    F(partition, JSON_FIELD_TEXT, .required = false),
+    F(transform, JSON_FIELD_TEXT, .required = false),
     F(dataset, JSON_FIELD_TEXT, .required = true),
     F(model, JSON_FIELD_TEXT, .required = true),
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
@@ -63,6 +65,8 @@ void settings_default(struct settings *s)
         .schedule = "constant",
         .momentum = 0.9,
         .on_nonfinite = "stop",
+        .partition = "iid",
+        .transform = "unit",
         .dataset = "digits",
         .model = "mlp-tutorial",
         .threads = 1,
@@ -96,6 +100,8 @@ int settings_parse(struct settings *s, const json_t *doc, struct err *e)
     settings_default(&t);
     if (json_to_struct(&t, doc, fields, "", e) < 0 || settings_check(&t, e) < 0)
         return e->code;
+    if (t.non_iid && strcmp(t.partition, "iid") == 0)
+        strcpy(t.partition, "label_sorted");
     if (!t.server_codec[0])
         memcpy(t.server_codec, t.codec, sizeof t.codec);
     *s = t;

@@ -73,10 +73,18 @@ static const struct option table[] = {
      "longest gradient that an update uses; 0: any", .min = 0, .max = 1e30},
     {"on-nonfinite", "", WORD, SET(on_nonfinite), FOR_SUBMIT, JOB, "stop|skip",
      "a loss or gradient that is not finite ends the job or is left out"},
-    {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME", "data set; digits, digits:SEED or mnist"},
-    {"data", "", TEXT, AT(data), FOR_SUBMIT, JOB, "DIR", "folder with the data set's files"},
+    {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME",
+     "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
+     "simlin"},
+    {"data", "", TEXT, AT(data), FOR_SUBMIT, JOB, "FILE|DIR",
+     "the data set's file, or the folder with its files"},
+    {"transform", "", TEXT, SET(transform), FOR_SUBMIT, JOB, "WORDS",
+     "what is done to samples: unit|centre|standard[,crop=N][,flip]"},
+    {"partition", "", TEXT, SET(partition), FOR_SUBMIT, JOB, "RULE",
+     "how samples come to blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
+     GIVEN(has_partition)},
     {"model", "m", TEXT, AT(model), FOR_SUBMIT, JOB, "NAME|FILE", "network; a name or a .json file"},
-    {"non-iid", "", FLAG, SET(non_iid), FOR_SUBMIT, JOB, NULL, "blocks see samples sorted by label"},
+    {"non-iid", "", FLAG, SET(non_iid), FOR_SUBMIT, JOB, NULL, "the same as --partition label_sorted"},
     {"local-steps", "", INT, SET(local_steps), FOR_SUBMIT, JOB, "N",
      "steps between exchanges of parameters; 0: once per epoch", .min = 0, .max = 1e9},
     {"seed", "", U64, SET(seed), FOR_SUBMIT, JOB, "N", "decides weights, partition and order", .min = 0,
@@ -367,6 +375,12 @@ static int finish(struct options *o, struct err *e)
         err_at(e, "--schedule");
         return e->code = ERR_USAGE;
     }
+    if (o->settings.non_iid && o->has_partition && strcmp(o->settings.partition, "label_sorted") != 0)
+        return err_set(e, ERR_USAGE,
+                       "--non-iid is --partition label_sorted: it does not go with --partition %s",
+                       o->settings.partition);
+    if (o->settings.non_iid)
+        strcpy(o->settings.partition, "label_sorted");
     return finish_descent(o, e);
 }
 

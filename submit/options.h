@@ -44,7 +44,7 @@ struct options {
     int verbose;
     bool follow;
     int node;
-    bool has_node, has_learn_rate, has_momentum, has_weight_decay;
+    bool has_node, has_learn_rate, has_momentum, has_weight_decay, has_partition;
     char reason[128];
     char to[PATH_MAX], mirror[512];
     const char *operands[OPERANDS_MAX];

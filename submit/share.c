@@ -8,8 +8,11 @@
 #include "shared/file.h"
 #include "shared/partition.h"
 #include "shared/tensor_file.h"
+#include "shared/transform.h"
 #include "submit/interrupt.h"
 #include "submit/temp.h"
+
+enum { CLASSES_NOTED = 1000 };
 
 char *share_columns(const int *blocks, int n, int batch_size)
 {
@@ -31,6 +34,8 @@ char *share_columns(const int *blocks, int n, int batch_size)
 struct cut {
     const struct dataset *data;
     const struct partition *part;
+    const struct transform *transform;
+    const struct transform_scale *scale;
     size_t sample_bytes, batch;
     const int *blocks;
     size_t n_own; /* columns */
@@ -79,13 +84,37 @@ static void describe(struct tensor_view out[2], const struct dataset *d, const s
     out[1] = truth;
 }
 
+/* What is done to samples as they are gathered (agent/runner/feed.h); returns how many tensors say it. */
+static size_t describe_transform(struct tensor_view *out, int32_t augment[5], const struct cut *c)
+{
+    const struct transform *t = c->transform;
+    const struct shape *s = &c->data->shape;
+    size_t n = 0;
+
+    if (c->scale->n > 0) {
+        out[n++] = (struct tensor_view){
+            .name = "scale", .n_dims = 1, .shape = {c->scale->n}, .data = c->scale->scale};
+        out[n++] = (struct tensor_view){
+            .name = "shift", .n_dims = 1, .shape = {c->scale->n}, .data = c->scale->shift};
+    }
+    if (t->crop || t->flip) {
+        int32_t v[] = {s->dim[0], s->dim[1], s->dim[2], t->crop, t->flip};
+
+        memcpy(augment, v, sizeof v);
+        out[n++] = (struct tensor_view){
+            .name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = augment};
+    }
+    return n;
+}
+
 static int write_share(const char *path, const struct cut *c, const struct settings *s, const char *columns,
                        struct err *e)
 {
     size_t shape[2] = {c->part->n_rows, c->n_own};
     void *x = malloc(shape[0] * shape[1] * c->sample_bytes);
     void *y = malloc(shape[0] * shape[1] * truth_bytes(c->data));
-    struct tensor_view tensors[2];
+    struct tensor_view tensors[5];
+    int32_t augment[5];
     char seed[24], rows[24], cols[24];
     const struct tensor_meta meta[] = {{"dataset", s->dataset}, {"seed", seed},       {"n_rows", rows},
                                        {"n_cols", cols},        {"columns", columns}, {0}};
@@ -97,7 +126,7 @@ static int write_share(const char *path, const struct cut *c, const struct setti
     if (x && y) {
         copy_samples(x, y, c);
         describe(tensors, c->data, shape, 2, x, y);
-        rc = tensor_file_write(path, tensors, 2, meta, e);
+        rc = tensor_file_write(path, tensors, 2 + describe_transform(tensors + 2, augment, c), meta, e);
     } else {
         rc = err_set(e, ERR_NOMEM, "no memory for a share of %zu samples", shape[0] * shape[1]);
     }
@@ -171,30 +200,72 @@ static json_t *shape_json(const struct shape *s)
     return a;
 }
 
+/* Facts "data", for run.json and validate. */
+static void note(struct submission *s, const struct dataset *d, const struct partition *p, int n_blocks)
+{
+    const struct settings *set = &s->settings;
+    json_t *names = d->class_names && d->n_classes <= CLASSES_NOTED ? json_array() : json_null();
+    const char *name = d->class_names;
+
+    for (int k = 0; json_is_array(names) && k < d->n_classes; k++, name += strlen(name) + 1)
+        if (json_array_append_new(names, json_string(name)) < 0)
+            json_array_append_new(names, json_integer(k)); /* not UTF-8 */
+    json_object_set_new(s->facts, "data",
+                        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:s}",
+                                  "name", set->dataset, "n_train", (json_int_t)d->n_train, "n_test",
+                                  (json_int_t)d->n_test, "shape", shape_json(&d->shape), "type",
+                                  d->x_type == TENSOR_U8    ? "bytes"
+                                  : d->x_type == TENSOR_I32 ? "tokens"
+                                                            : "floats",
+                                  "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets,
+                                  "vocab", d->vocab, "steps_per_epoch", (json_int_t)p->n_rows, "global_batch",
+                                  (json_int_t)p->n_cols, "n_blocks", n_blocks, "n_used",
+                                  (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex));
+}
+
+static int divide(struct partition *p, const struct blocks *b, const struct dataset *d,
+                  const struct settings *set, struct err *e)
+{
+    const struct partition_set all = {.n = d->n_train,
+                                      .labels = d->train_y,
+                                      .n_classes = d->n_classes,
+                                      .targets = d->train_t,
+                                      .n_targets = d->n_targets};
+    struct partition_rule rule;
+
+    if (partition_rule_parse(&rule, set->partition, e) < 0)
+        return e->code;
+    return partition_init(p, &all, &rule, (size_t)b->n_blocks, (size_t)set->batch_size, set->seed, e);
+}
+
 int share_make(struct submission *s, const struct dataset *d, struct err *e)
 {
     struct settings *set = &s->settings;
+    struct transform_scale scale = {0};
+    struct transform transform;
     struct partition p = {0};
     struct blocks b = {0};
     struct cut c = {.data = d,
                     .part = &p,
+                    .transform = &transform,
+                    .scale = &scale,
                     .sample_bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type),
                     .batch = (size_t)set->batch_size};
     int rc;
 
-    if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
+    if (transform_parse(&transform, set->transform, e) < 0)
+        return err_at(e, "transform");
+    if (transform_fit(&scale, &transform, d, e) < 0)
         return e->code;
-    rc = partition_init(&p, d->train_y, d->n_train, (size_t)b.n_blocks * c.batch, set->seed, set->non_iid, e);
+    rc = blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e);
+    if (rc == 0)
+        rc = divide(&p, &b, d, set, e);
     set->steps_per_epoch = (int)p.n_rows;
     if (rc == 0)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)
-        json_object_set_new(
-            s->facts, "data",
-            json_pack("{s:s, s:I, s:I, s:o, s:i, s:I, s:I, s:i, s:s}", "name", set->dataset, "n_train",
-                      (json_int_t)d->n_train, "n_test", (json_int_t)d->n_test, "shape", shape_json(&d->shape),
-                      "n_classes", d->n_classes, "steps_per_epoch", (json_int_t)p.n_rows, "global_batch",
-                      (json_int_t)p.n_cols, "n_blocks", b.n_blocks, "test_sha256", s->test.hex));
+        note(s, d, &p, b.n_blocks);
+    transform_scale_clear(&scale);
     partition_clear(&p);
     blocks_clear(&b);
     return rc;

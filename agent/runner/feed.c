@@ -5,6 +5,10 @@
 
 #include "nn/fast.h"
 #include "shared/partition.h"
+#include "shared/rng.h"
+
+/* Apart from all other streams that the job's seed feeds. */
+static const uint64_t stream_augment = 0x746e656d677561; /* "augment" */
 
 static int check_labels(const int32_t *labels, size_t n, int n_classes, struct err *e)
 {
@@ -63,6 +67,64 @@ static int open_part(struct feed_part *p, const char *path, int n_dims, const st
     return check_part(p, n_dims, m, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
+/* Values by channel or column become one for each value of a sample: then a row is one loop, whatever its shape. */
+static int spread(float **out, const float *v, size_t n, size_t n_in, struct err *e)
+{
+    *out = malloc(n_in * sizeof **out);
+    if (!*out)
+        return err_set(e, ERR_NOMEM, "no memory for %zu values", n_in);
+    for (size_t i = 0; i < n_in; i++)
+        (*out)[i] = v[i % n];
+    return 0;
+}
+
+static int open_scale(struct feed *f, struct err *e)
+{
+    const struct tensor_view *scale = tensor_file_find(&f->train.file, "scale");
+    const struct tensor_view *shift = tensor_file_find(&f->train.file, "shift");
+    size_t n = scale ? scale->shape[0] : 0;
+
+    f->is_scaled = scale || f->train.x.type == TENSOR_U8;
+    f->scale = 1.0f / 255.0f;
+    if (f->train.x.type != f->test.x.type)
+        return err_set(e, ERR_CONFIG, "training and test samples are of different types");
+    if (!scale && !shift)
+        return 0;
+    if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||
+        shift->n_dims != 1 || shift->shape[0] != n || n == 0 || f->n_in % n != 0 ||
+        f->train.x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensors scale and shift do not suit samples of %zu values", f->n_in);
+    f->scale = ((const float *)scale->data)[0];
+    f->shift = ((const float *)shift->data)[0];
+    if (n == 1)
+        return 0;
+    return spread(&f->scales, scale->data, n, f->n_in, e) < 0 ||
+                   spread(&f->shifts, shift->data, n, f->n_in, e) < 0
+               ? e->code
+               : 0;
+}
+
+static int open_image(struct feed *f, struct err *e)
+{
+    const struct tensor_view *t = tensor_file_find(&f->train.file, "augment");
+    const int32_t *v = t ? t->data : NULL;
+
+    if (!t)
+        return 0;
+    if (t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != 5 || v[0] < 1 || v[1] < 1 || v[2] < 1 ||
+        v[3] < 0 || v[3] >= v[0] || v[3] >= v[1] || v[0] > LAYER_VALUES_MAX || v[1] > LAYER_VALUES_MAX ||
+        v[2] > LAYER_VALUES_MAX || f->n_in % (size_t)v[0] != 0 ||
+        f->n_in / (size_t)v[0] != (size_t)v[1] * (size_t)v[2] || f->train.x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensor augment does not suit samples of %zu values", f->n_in);
+    f->image = (struct feed_image){.rows = (size_t)v[0],
+                                   .cols = (size_t)v[1],
+                                   .channels = (size_t)v[2],
+                                   .crop = (size_t)v[3],
+                                   .flip = v[4] != 0};
+    f->whole = malloc(f->n_in * sizeof *f->whole);
+    return f->whole ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu values", f->n_in);
+}
+
 int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node,
               size_t batch, const struct model_spec *m, uint64_t seed, struct err *e)
 {
@@ -74,6 +136,10 @@ int feed_open(struct feed *f, const char *train, const char *test, const struct 
     f->n_cols = (size_t)f->n_blocks * batch;
     if (open_part(&f->train, train, 2, m, e) < 0 || open_part(&f->test, test, 1, m, e) < 0)
         goto fail;
+    if (open_scale(f, e) < 0 || open_image(f, e) < 0) {
+        err_at(e, "%s", train);
+        goto fail;
+    }
     f->n_rows = f->train.x.shape[0];
     f->n_test = f->test.x.shape[0];
     if (f->train.x.shape[1] != f->n_cols || f->n_rows == 0) {
@@ -97,14 +163,23 @@ void feed_close(struct feed *f)
     tensor_file_close(&f->test.file);
     free(f->blocks);
     free(f->order);
+    free(f->scales);
+    free(f->shifts);
+    free(f->whole);
     *f = (struct feed){0};
+}
+
+/* My column c as the job counts them. */
+static uint64_t global_column(const struct feed *f, size_t c)
+{
+    return (uint64_t)f->blocks[c / f->batch] * f->batch + c % f->batch;
 }
 
 void feed_epoch(struct feed *f, uint64_t epoch)
 {
+    f->epoch = epoch;
     for (size_t c = 0; c < f->n_cols; c++)
-        partition_order(f->order + c * f->n_rows, f->n_rows, f->seed, epoch,
-                        (uint64_t)f->blocks[c / f->batch] * f->batch + c % f->batch);
+        partition_order(f->order + c * f->n_rows, f->n_rows, f->seed, epoch, global_column(f, c));
 }
 
 int feed_batch_init(struct feed_batch *b, const struct feed *f, size_t n, struct err *e)
@@ -133,12 +208,33 @@ struct truth feed_truth(const struct feed_batch *b)
     return (struct truth){.labels = b->labels, .targets = b->targets};
 }
 
-FAST static void bytes_to_floats(float *restrict x, const uint8_t *restrict bytes, size_t n)
+/* The common case, one scale for all, reads nothing but the sample. */
+FAST static void scale_bytes(float *restrict x, const uint8_t *restrict bytes, size_t n, float scale,
+                             float shift)
 {
-    const float scale = 1.0f / 255.0f;
-
     for (size_t i = 0; i < n; i++)
-        x[i] = (float)bytes[i] * scale;
+        x[i] = (float)bytes[i] * scale + shift;
+}
+
+FAST static void scale_bytes_each(float *restrict x, const uint8_t *restrict bytes, size_t n,
+                                  const float *restrict scale, const float *restrict shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)bytes[i] * scale[i] + shift[i];
+}
+
+FAST static void scale_floats(float *restrict x, const float *restrict from, size_t n, float scale,
+                              float shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = from[i] * scale + shift;
+}
+
+FAST static void scale_floats_each(float *restrict x, const float *restrict from, size_t n,
+                                   const float *restrict scale, const float *restrict shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = from[i] * scale[i] + shift[i];
 }
 
 FAST static void ints_to_floats(float *restrict x, const int32_t *restrict tokens, size_t n)
@@ -147,22 +243,29 @@ FAST static void ints_to_floats(float *restrict x, const int32_t *restrict token
         x[i] = (float)tokens[i];
 }
 
-/* Sample number `at` of the file becomes sample j of the batch. */
-static void take(const struct feed *f, const struct feed_part *p, size_t at, struct feed_batch *b, size_t j)
+/* Sample number `at` of the file as floats. */
+static void take_values(const struct feed *f, const struct feed_part *p, size_t at, float *x)
 {
-    float *x = b->x + j * f->n_in;
+    const uint8_t *bytes = (const uint8_t *)p->x.data + at * f->n_in;
+    const float *floats = (const float *)p->x.data + at * f->n_in;
 
-    switch (p->x.type) {
-    case TENSOR_U8:
-        bytes_to_floats(x, (const uint8_t *)p->x.data + at * f->n_in, f->n_in);
-        break;
-    case TENSOR_I32:
+    if (p->x.type == TENSOR_I32)
         ints_to_floats(x, (const int32_t *)p->x.data + at * f->n_in, f->n_in);
-        break;
-    default:
-        memcpy(x, (const float *)p->x.data + at * f->n_in, f->n_in * sizeof *x);
-        break;
-    }
+    else if (!f->is_scaled)
+        memcpy(x, floats, f->n_in * sizeof *x);
+    else if (p->x.type == TENSOR_U8 && f->scales)
+        scale_bytes_each(x, bytes, f->n_in, f->scales, f->shifts);
+    else if (p->x.type == TENSOR_U8)
+        scale_bytes(x, bytes, f->n_in, f->scale, f->shift);
+    else if (f->scales)
+        scale_floats_each(x, floats, f->n_in, f->scales, f->shifts);
+    else
+        scale_floats(x, floats, f->n_in, f->scale, f->shift);
+}
+
+static void take_truth(const struct feed *f, const struct feed_part *p, size_t at, struct feed_batch *b,
+                       size_t j)
+{
     if (p->labels)
         b->labels[j] = p->labels[at];
     else
@@ -170,17 +273,81 @@ static void take(const struct feed *f, const struct feed_part *p, size_t at, str
                f->n_targets * sizeof *b->targets);
 }
 
+/* n pixels from one row of the whole image, beginning with `from`, or n backwards from there. */
+static void copy_pixels(float *to, const float *from, size_t n, size_t channels, bool backwards)
+{
+    if (!backwards) {
+        memcpy(to, from, n * channels * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * channels, from - i * channels, channels * sizeof *to);
+}
+
+/* What lies outside was 0 in the file: with its scale, its shift. */
+static void fill_outside(const struct feed *f, float *to, size_t n)
+{
+    for (size_t i = 0; i < n * f->image.channels; i++)
+        to[i] = f->shifts ? f->shifts[i % f->image.channels] : f->is_scaled ? f->shift : 0;
+}
+
+/* Pixel (r, c) of x is pixel (r + down - crop, c + right - crop) of f->whole, where there is one; mirrored or not. */
+static void show_window(const struct feed *f, float *x, size_t down, size_t right, bool mirrored)
+{
+    const struct feed_image *im = &f->image;
+    size_t width = im->cols * im->channels;
+    size_t skip = right < im->crop ? im->crop - right : 0;  /* columns of x before the image begins */
+    size_t first = right > im->crop ? right - im->crop : 0; /* column of the image that comes there */
+    size_t n = im->cols - skip - first;
+    size_t behind = im->cols - skip - n;
+
+    for (size_t r = 0; r < im->rows; r++, x += width) {
+        const float *row = f->whole + (r + down - im->crop) * width;
+        size_t before = mirrored ? behind : skip;
+
+        if (r + down < im->crop || r + down - im->crop >= im->rows) {
+            fill_outside(f, x, im->cols);
+            continue;
+        }
+        fill_outside(f, x, before);
+        copy_pixels(x + before * im->channels, row + (mirrored ? first + n - 1 : first) * im->channels, n,
+                    im->channels, mirrored);
+        fill_outside(f, x + (before + n) * im->channels, im->cols - before - n);
+    }
+}
+
+/* The same for all who hold the block: the job's seed, the epoch, the column and the step decide. */
+static void take_augmented(const struct feed *f, size_t at, size_t col, size_t row, float *x)
+{
+    uint32_t places = 2 * (uint32_t)f->image.crop + 1;
+    uint32_t down, right;
+    struct rng r;
+
+    rng_init(&r, f->seed ^ stream_augment, f->epoch, global_column(f, col) * f->n_rows + row);
+    take_values(f, &f->train, at, f->whole);
+    down = rng_below(&r, places);
+    right = rng_below(&r, places);
+    show_window(f, x, down, right, f->image.flip && rng_below(&r, 2));
+}
+
 void feed_block(const struct feed *f, size_t row, int i, struct feed_batch *b)
 {
     for (size_t j = 0; j < f->batch; j++) {
         size_t col = (size_t)i * f->batch + j;
+        size_t at = f->order[col * f->n_rows + row] * f->n_cols + col;
 
-        take(f, &f->train, f->order[col * f->n_rows + row] * f->n_cols + col, b, j);
+        if (f->whole)
+            take_augmented(f, at, col, row, b->x + j * f->n_in);
+        else
+            take_values(f, &f->train, at, b->x + j * f->n_in);
+        take_truth(f, &f->train, at, b, j);
     }
 }
 
 void feed_test(const struct feed *f, size_t start, size_t n, struct feed_batch *b)
 {
-    for (size_t j = 0; j < n; j++)
-        take(f, &f->test, start + j, b, j);
+    for (size_t j = 0; j < n; j++) {
+        take_values(f, &f->test, start + j, b->x + j * f->n_in);
+        take_truth(f, &f->test, start + j, b, j);
+    }
 }

@@ -1,9 +1,11 @@
 /* feed -- a worker's share of the data set, cut into the batches of its blocks in the order that the job's
  * seed gives (shared/partition.h). Samples stay as they are in the mapped file; a batch becomes floats as it is
- * gathered. */
+ * gathered, scaled and, for training, cropped and flipped as the share says (shared/transform.h): tensors "scale" and
+ * "shift" F32, of all values, or by channel or column, and "augment" I32: rows, columns, channels, crop, flip. */
 #ifndef PSGD_FEED_H
 #define PSGD_FEED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +21,11 @@ struct feed_part { /* the train or the test half; views into its file */
     const float *targets;  /* (..., n_targets); NULL: labels */
 };
 
+struct feed_image { /* rows 0: samples are shown as they are */
+    size_t rows, cols, channels, crop;
+    bool flip;
+};
+
 struct feed {
     struct feed_part train, test;  /* (n_rows, n_cols), (n_test) */
     size_t n_rows, n_cols, n_test; /* n_cols: of my blocks together */
@@ -27,11 +34,17 @@ struct feed {
     int n_blocks; /* mine */
     int *blocks;  /* (n_blocks): which they are */
     uint64_t seed;
+    uint64_t epoch;
     uint32_t *order; /* (n_cols, n_rows): from which row a column takes its sample in a step of this epoch */
+    bool is_scaled;  /* else floats are taken as they are */
+    float scale, shift;     /* of all values, unless there are: */
+    float *scales, *shifts; /* (n_in), or NULL */
+    struct feed_image image;
+    float *whole; /* (n_in), where there is an image: a sample before it is cropped */
 };
 
-/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels, targets or tokens do not
- * suit the model. */
+/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels, targets, tokens or what is to be
+ * done to them do not suit the model. */
 int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node,
               size_t batch, const struct model_spec *m, uint64_t seed, struct err *e);
 void feed_close(struct feed *f);
@@ -39,7 +52,7 @@ void feed_close(struct feed *f);
 void feed_epoch(struct feed *f, uint64_t epoch); /* from 0 */
 /* Room for a batch of up to n samples; its truth points at what the files hold of it. */
 struct feed_batch {
-    float *x; /* (n, n_in), bytes as 0 .. 1 */
+    float *x; /* (n, n_in), scaled */
     int32_t *labels;
     float *targets; /* (n, n_targets) */
 };

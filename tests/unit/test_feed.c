@@ -85,7 +85,9 @@ static void partition_of(struct partition *p, struct blocks *b, int redundancy)
     for (int s = 0; s < SAMPLES; s++)
         labels[s] = s % 10;
     assert_ok(blocks_init(b, "iid", NODES, redundancy, &e));
-    assert_ok(partition_init(p, labels, SAMPLES, (size_t)b->n_blocks * BATCH, SEED, false, &e));
+    assert_ok(partition_init(p, &(struct partition_set){.n = SAMPLES, .labels = labels, .n_classes = 10},
+                             &(struct partition_rule){PARTITION_IID, 0}, (size_t)b->n_blocks, BATCH, SEED,
+                             &e));
 }
 
 TEST(every_epoch_shows_each_sample_of_a_share_once)

@@ -1,13 +1,28 @@
 #include "shared/partition.h"
 
+#include "shared/blocks.h"
 #include "tests/unit/unit.h"
 
 enum { N = 1000, N_CLASSES = 10 };
 
-static void make_labels(int32_t labels[N])
+static int32_t labels[N];
+static struct err e;
+
+static int make_labels(void **state)
 {
+    (void)state;
     for (int i = 0; i < N; i++)
         labels[i] = (int32_t)(i % N_CLASSES);
+    return 0;
+}
+
+static int divide(struct partition *p, const char *rule, size_t n_blocks, size_t batch, uint64_t seed)
+{
+    const struct partition_set set = {.n = N, .labels = labels, .n_classes = N_CLASSES};
+    struct partition_rule r;
+
+    assert_ok(partition_rule_parse(&r, rule, &e));
+    return partition_init(p, &set, &r, n_blocks, batch, seed, &e);
 }
 
 /* Marks what the matrix holds; returns false if anything stands in it twice. */
@@ -23,23 +38,48 @@ static bool all_different(const struct partition *p, bool seen[N])
     return true;
 }
 
+static const char *const every_rule[] = {
+    "iid",      "label_sorted",  "true_non_iid:0", "true_non_iid:0.5", "shards:1", "shards:2",
+    "shards:7", "dirichlet:0.1", "dirichlet:100",  "labels:1",         "labels:3", "labels:10"};
+
 TEST(each_sample_stands_once_and_what_fills_no_row_is_left_out)
 {
-    int32_t labels[N];
+    static const size_t blocks[] = {1, 2, 3, 5, 10};
     bool seen[N];
 
-    make_labels(labels);
-    for (int non_iid = 0; non_iid < 2; non_iid++)
-        for (size_t cols = 1; cols <= N; cols += 37) {
-            struct partition p;
-            struct err e;
+    for (size_t i = 0; i < N_OF(every_rule); i++)
+        for (size_t b = 0; b < N_OF(blocks); b++)
+            for (size_t batch = 1; batch <= 20; batch += 6) {
+                size_t n_cols = blocks[b] * batch;
+                struct partition p;
 
-            assert_ok(partition_init(&p, labels, N, cols, 7, non_iid, &e));
-            assert_int_equal(p.n_rows, N / cols);
-            assert_int_equal(p.n_cols, cols);
-            assert_true(all_different(&p, seen));
-            partition_clear(&p);
-        }
+                assert_ok(divide(&p, every_rule[i], blocks[b], batch, 7));
+                assert_int_equal(p.n_cols, n_cols);
+                if (strncmp(every_rule[i], "labels", 6) == 0)
+                    assert_in_range(p.n_rows, 1, N / n_cols);
+                else
+                    assert_int_equal(p.n_rows, N / n_cols);
+                assert_true(all_different(&p, seen));
+                partition_clear(&p);
+            }
+}
+
+TEST(the_seed_alone_decides)
+{
+    for (size_t i = 0; i < N_OF(every_rule); i++) {
+        struct partition a, b, c;
+        size_t bytes;
+
+        assert_ok(divide(&a, every_rule[i], 2, 5, 7));
+        assert_ok(divide(&b, every_rule[i], 2, 5, 7));
+        assert_ok(divide(&c, every_rule[i], 2, 5, 8));
+        bytes = a.n_rows * a.n_cols * sizeof *a.sample;
+        assert_memory_equal(a.sample, b.sample, bytes);
+        assert_memory_not_equal(a.sample, c.sample, bytes);
+        partition_clear(&a);
+        partition_clear(&b);
+        partition_clear(&c);
+    }
 }
 
 TEST(each_epoch_sees_every_sample_of_a_column_once)
@@ -95,19 +135,16 @@ TEST(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes)
         int nodes;
         size_t batch;
     } jobs[] = {{1, 128}, {2, 64}, {4, 32}};
-    int32_t labels[N];
     uint32_t batches[N_OF(jobs)][128];
 
-    make_labels(labels);
     for (uint64_t epoch = 0; epoch < 3; epoch++)
         for (size_t step = 0; step < N / 128; step++)
             for (size_t j = 0; j < N_OF(jobs); j++) {
                 struct partition p;
                 struct blocks b;
-                struct err e;
 
                 assert_ok(blocks_init(&b, "iid", jobs[j].nodes, 1, &e));
-                assert_ok(partition_init(&p, labels, N, (size_t)b.n_blocks * jobs[j].batch, 7, false, &e));
+                assert_ok(divide(&p, "iid", (size_t)b.n_blocks, jobs[j].batch, 7));
                 global_batch(batches[j], &p, &b, jobs[j].batch, epoch, step);
                 assert_memory_equal(batches[j], batches[0], sizeof batches[0]);
                 partition_clear(&p);
@@ -115,47 +152,48 @@ TEST(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes)
             }
 }
 
-static int labels_in_block(const struct partition *p, const int32_t *labels, size_t block, size_t batch)
+/* How many samples of each label a block has. */
+static void count_labels(size_t counts[N_CLASSES], const struct partition *p, size_t block, size_t batch)
 {
-    bool has[N_CLASSES] = {false};
-    int n = 0;
-
+    memset(counts, 0, N_CLASSES * sizeof *counts);
     for (size_t r = 0; r < p->n_rows; r++)
         for (size_t c = block * batch; c < (block + 1) * batch; c++)
-            has[labels[p->sample[r * p->n_cols + c]]] = true;
+            counts[labels[p->sample[r * p->n_cols + c]]]++;
+}
+
+static int labels_in_block(const struct partition *p, size_t block, size_t batch)
+{
+    size_t counts[N_CLASSES];
+    int n = 0;
+
+    count_labels(counts, p, block, batch);
     for (int k = 0; k < N_CLASSES; k++)
-        n += has[k];
+        n += counts[k] > 0;
     return n;
 }
 
-TEST(non_iid_blocks_see_few_labels_and_iid_blocks_all)
+TEST(label_sorted_blocks_see_few_labels_and_iid_blocks_all)
 {
-    int32_t labels[N];
     struct partition p;
-    struct err e;
 
-    make_labels(labels);
-    assert_ok(partition_init(&p, labels, N, 50, 7, true, &e));
+    assert_ok(divide(&p, "label_sorted", 5, 10, 7));
     for (size_t block = 0; block < 5; block++)
-        assert_in_range(labels_in_block(&p, labels, block, 10), 1, 3);
+        assert_in_range(labels_in_block(&p, block, 10), 1, 3);
     partition_clear(&p);
-    assert_ok(partition_init(&p, labels, N, 50, 7, false, &e));
+    assert_ok(divide(&p, "iid", 5, 10, 7));
     for (size_t block = 0; block < 5; block++)
-        assert_int_equal(labels_in_block(&p, labels, block, 10), N_CLASSES);
+        assert_int_equal(labels_in_block(&p, block, 10), N_CLASSES);
     partition_clear(&p);
 }
 
-TEST(non_iid_leaves_out_samples_of_any_label)
+TEST(label_sorted_leaves_out_samples_of_any_label)
 {
     int left_out[N_CLASSES] = {0};
-    int32_t labels[N];
     struct partition p;
     bool seen[N];
     int n_labels = 0;
-    struct err e;
 
-    make_labels(labels);
-    assert_ok(partition_init(&p, labels, N, 501, 7, true, &e));
+    assert_ok(divide(&p, "label_sorted", 1, 501, 7));
     assert_true(all_different(&p, seen));
     for (int i = 0; i < N; i++)
         left_out[labels[i]] += !seen[i];
@@ -165,43 +203,195 @@ TEST(non_iid_leaves_out_samples_of_any_label)
     partition_clear(&p);
 }
 
-TEST(the_seed_alone_decides)
+TEST(true_non_iid_mixes_the_first_part_of_the_global_batches_and_leaves_the_rest_sorted)
 {
-    struct partition a, b, c;
-    struct err e;
+    struct partition sorted, mixed;
+    size_t half;
+    int same = 0;
 
-    assert_ok(partition_init(&a, NULL, N, 10, 7, false, &e));
-    assert_ok(partition_init(&b, NULL, N, 10, 7, false, &e));
-    assert_ok(partition_init(&c, NULL, N, 10, 8, false, &e));
-    assert_memory_equal(a.sample, b.sample, N * sizeof *a.sample);
-    assert_memory_not_equal(a.sample, c.sample, N * sizeof *a.sample);
-    partition_clear(&a);
-    partition_clear(&b);
-    partition_clear(&c);
+    assert_ok(divide(&sorted, "label_sorted", 5, 10, 7));
+    assert_ok(divide(&mixed, "true_non_iid:0.5", 5, 10, 7));
+    half = sorted.n_rows * sorted.n_cols / 2;
+    assert_memory_equal(sorted.sample + half, mixed.sample + half, half * sizeof *mixed.sample);
+    for (size_t i = 0; i < half; i++)
+        same += labels[sorted.sample[i]] == labels[mixed.sample[i]];
+    assert_in_range(same, half / 20, half / 5); /* a tenth by chance */
+    partition_clear(&sorted);
+    partition_clear(&mixed);
 }
 
-TEST(fewer_samples_than_a_global_batch_are_refused)
+TEST(a_block_of_two_shards_sees_at_most_four_labels_and_not_its_neighbours)
+{
+    struct partition p, sorted;
+    bool differs = false;
+
+    assert_ok(divide(&p, "shards:2", 10, 5, 7));
+    assert_ok(divide(&sorted, "label_sorted", 10, 5, 7));
+    for (size_t block = 0; block < 10; block++) {
+        size_t a[N_CLASSES], b[N_CLASSES];
+
+        assert_in_range(labels_in_block(&p, block, 5), 1, 4); /* a shard may lie across the end of a label */
+        count_labels(a, &p, block, 5);
+        count_labels(b, &sorted, block, 5);
+        differs |= memcmp(a, b, sizeof a) != 0;
+    }
+    assert_true(differs);
+    partition_clear(&p);
+    partition_clear(&sorted);
+}
+
+/* The largest label's share of a block, over the blocks: 0.1 is even. */
+static double skew(const char *rule)
 {
     struct partition p;
-    struct err e;
+    double sum = 0;
 
-    assert_int_equal(partition_init(&p, NULL, 127, 128, 7, false, &e), ERR_CONFIG);
-    assert_says("127 samples are fewer than one global batch of 128");
-    assert_int_equal(partition_init(&p, NULL, 0, 0, 7, false, &e), ERR_CONFIG);
+    assert_ok(divide(&p, rule, 5, 10, 7));
+    for (size_t block = 0; block < 5; block++) {
+        size_t counts[N_CLASSES];
+        size_t max = 0;
+
+        count_labels(counts, &p, block, 10);
+        for (int k = 0; k < N_CLASSES; k++)
+            max = counts[k] > max ? counts[k] : max;
+        sum += (double)max / (double)(p.n_rows * 10);
+    }
+    partition_clear(&p);
+    return sum / 5;
+}
+
+TEST(dirichlet_is_the_more_even_the_larger_alpha_is)
+{
+    double far = skew("dirichlet:0.1");
+    double middle = skew("dirichlet:10");
+    double near = skew("dirichlet:1e5");
+
+    print_message("largest label's share: %.3f, %.3f, %.3f; iid %.3f\n", far, middle, near, skew("iid"));
+    assert_true(far > 0.4 && far > middle + 0.1 && middle > near + 0.03 && near < 0.16);
+}
+
+TEST(dirichlet_stands_alphas_of_any_size)
+{
+    struct partition p;
+    bool seen[N];
+
+    assert_ok(divide(&p, "dirichlet:1e-6", 5, 10, 7));
+    assert_true(all_different(&p, seen));
+    partition_clear(&p);
+    assert_ok(divide(&p, "dirichlet:1e6", 5, 10, 7));
+    assert_true(all_different(&p, seen));
+    partition_clear(&p);
+    assert_true(skew("dirichlet:1e-6") >
+                0.4); /* the label that comes first, 100 of 200, or what others left of it */
+}
+
+TEST(every_block_sees_so_many_labels_and_every_label_serves_equally_often)
+{
+    for (size_t k = 1; k <= N_CLASSES; k++) {
+        int served[N_CLASSES] = {0};
+        char rule[16];
+        struct partition p;
+
+        snprintf(rule, sizeof rule, "labels:%zu", k);
+        assert_ok(divide(&p, rule, 10, 2, 7));
+        for (size_t block = 0; block < 10; block++) {
+            size_t counts[N_CLASSES];
+
+            assert_int_equal(labels_in_block(&p, block, 2), k);
+            count_labels(counts, &p, block, 2);
+            for (int c = 0; c < N_CLASSES; c++)
+                served[c] += counts[c] > 0;
+        }
+        for (int c = 0; c < N_CLASSES; c++)
+            assert_int_equal(served[c], k);
+        assert_int_equal(p.n_rows, 100 / k * k / 2); /* a label's 100 samples divided by k */
+        partition_clear(&p);
+    }
+}
+
+TEST(targets_are_sorted_where_there_are_no_labels)
+{
+    float targets[N];
+    const struct partition_set set = {.n = N, .targets = targets, .n_targets = 1};
+    struct partition_rule rule = {PARTITION_LABEL_SORTED, 0};
+    struct partition p;
+
+    for (int i = 0; i < N; i++)
+        targets[i] = (float)(i * 7919 % N);
+    assert_ok(partition_init(&p, &set, &rule, 2, 5, 7, &e));
+    for (size_t r = 0; r < p.n_rows; r++)
+        for (size_t c = 0; c < 10; c++)
+            assert_true((targets[p.sample[r * 10 + c]] < 500) == (c < 5));
+    partition_clear(&p);
+    rule.kind = PARTITION_SHARDS;
+    rule.amount = 2;
+    assert_int_equal(partition_init(&p, &set, &rule, 2, 5, 7, &e), ERR_CONFIG);
+    assert_says("partition shards divides by labels, the data set has targets");
+}
+
+TEST(what_cannot_be_divided_is_refused_with_the_reason)
+{
+    struct partition p;
+
+    assert_int_equal(divide(&p, "iid", 1, 1001, 7), ERR_CONFIG);
+    assert_says("1000 samples are fewer than one global batch of 1001");
+    assert_int_equal(divide(&p, "iid", 0, 0, 7), ERR_CONFIG);
+    assert_int_equal(divide(&p, "labels:11", 2, 5, 7), ERR_CONFIG);
+    assert_says("partition labels: 11 labels a block, there are 10");
+    assert_int_equal(divide(&p, "labels:1", 10, 100, 7), 0);
+    partition_clear(&p);
+    assert_int_equal(divide(&p, "labels:1", 3, 101, 7), ERR_CONFIG);
+    assert_says("with 1 label a block would have fewer samples than its batch of 101");
+    assert_int_equal(divide(&p, "shards:300", 4, 5, 7), ERR_CONFIG);
+    assert_says("300 shards, a block has only 250 samples");
+}
+
+TEST(a_rule_that_is_not_one_is_refused)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"", "there are: iid"},
+        {"sorted", "no partition is called \"sorted\""},
+        {"iid:1", "iid takes no number"},
+        {"shards", "shards needs a number"},
+        {"shards:", "is not a whole number"},
+        {"shards:1.5", "is not a whole number"},
+        {"shards:0", "not between 1 and"},
+        {"dirichlet:0", "not between"},
+        {"dirichlet:nan", "is not a number"},
+        {"dirichlet:inf", "is not a number"},
+        {"true_non_iid:1.1", "not between 0 and 1"},
+        {"true_non_iid:-0.1", "not between 0 and 1"},
+        {"labels:x", "is not a whole number"},
+    };
+    struct partition_rule r;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_int_equal(partition_rule_parse(&r, cases[i].text, &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_sample_stands_once_and_what_fills_no_row_is_left_out),
+        cmocka_unit_test(the_seed_alone_decides),
         cmocka_unit_test(each_epoch_sees_every_sample_of_a_column_once),
         cmocka_unit_test(epochs_columns_and_seeds_have_orders_of_their_own),
         cmocka_unit_test(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes),
-        cmocka_unit_test(non_iid_blocks_see_few_labels_and_iid_blocks_all),
-        cmocka_unit_test(non_iid_leaves_out_samples_of_any_label),
-        cmocka_unit_test(the_seed_alone_decides),
-        cmocka_unit_test(fewer_samples_than_a_global_batch_are_refused),
+        cmocka_unit_test(label_sorted_blocks_see_few_labels_and_iid_blocks_all),
+        cmocka_unit_test(label_sorted_leaves_out_samples_of_any_label),
+        cmocka_unit_test(true_non_iid_mixes_the_first_part_of_the_global_batches_and_leaves_the_rest_sorted),
+        cmocka_unit_test(a_block_of_two_shards_sees_at_most_four_labels_and_not_its_neighbours),
+        cmocka_unit_test(dirichlet_is_the_more_even_the_larger_alpha_is),
+        cmocka_unit_test(dirichlet_stands_alphas_of_any_size),
+        cmocka_unit_test(every_block_sees_so_many_labels_and_every_label_serves_equally_often),
+        cmocka_unit_test(targets_are_sorted_where_there_are_no_labels),
+        cmocka_unit_test(what_cannot_be_divided_is_refused_with_the_reason),
+        cmocka_unit_test(a_rule_that_is_not_one_is_refused),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_labels, NULL);
 }

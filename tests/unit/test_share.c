@@ -82,7 +82,8 @@ TEST(a_share_is_the_workers_own_columns_of_the_partition)
     fill(&d, x, y);
     begin(&s, &o, 3, 2, "iid"); /* blocks {0,1} {0,2} {1,2}: worker 1 holds blocks 0 and 2 */
     assert_ok(share_make(&s, &d, &e));
-    assert_ok(partition_init(&p, y, N, (size_t)3 * BATCH, s.settings.seed, false, &e));
+    assert_ok(partition_init(&p, &(struct partition_set){.n = N, .labels = y, .n_classes = 10},
+                             &(struct partition_rule){PARTITION_IID, 0}, 3, BATCH, s.settings.seed, &e));
     {
         struct tensor_file f;
         const struct tensor_view *images, *labels;

@@ -1,0 +1,311 @@
+#include "shared/partition_rules.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int no_memory(const struct deal *d, struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "no memory to divide %zu samples", d->set->n);
+}
+
+static int by_target(const void *a, const void *b, void *arg)
+{
+    const struct partition_set *set = arg;
+    uint32_t i = *(const uint32_t *)a;
+    uint32_t j = *(const uint32_t *)b;
+    float x = set->targets[(size_t)i * (size_t)set->n_targets];
+    float y = set->targets[(size_t)j * (size_t)set->n_targets];
+
+    return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
+}
+
+/* Items of each label together, in the order they had; start (n_classes + 1) says where each label begins. */
+static int sort_by_label(struct deal *d, size_t n, size_t *start, struct err *e)
+{
+    const int32_t *labels = d->set->labels;
+    size_t n_classes = (size_t)d->set->n_classes;
+    uint32_t *sorted = malloc(n * sizeof *sorted);
+    size_t *at = malloc((n_classes + 1) * sizeof *at);
+
+    memset(start, 0, (n_classes + 1) * sizeof *start);
+    if (sorted && at) {
+        for (size_t i = 0; i < n; i++)
+            start[labels[d->items[i]] + 1]++;
+        for (size_t k = 0; k < n_classes; k++)
+            start[k + 1] += start[k];
+        memcpy(at, start, (n_classes + 1) * sizeof *at);
+        for (size_t i = 0; i < n; i++)
+            sorted[at[labels[d->items[i]]]++] = d->items[i];
+        memcpy(d->items, sorted, n * sizeof *sorted);
+    }
+    free(at);
+    free(sorted);
+    return sorted && at ? 0 : no_memory(d, e);
+}
+
+int deal_sorted(struct deal *d, size_t n, struct err *e)
+{
+    size_t *start;
+    int rc;
+
+    if (!d->set->labels) {
+        struct partition_set set = *d->set;
+
+        qsort_r(d->items, n, sizeof *d->items, by_target, &set);
+        return 0;
+    }
+    start = malloc(((size_t)d->set->n_classes + 1) * sizeof *start);
+    rc = start ? sort_by_label(d, n, start, e) : no_memory(d, e);
+    free(start);
+    return rc;
+}
+
+/* Walks the sorted samples and gives a piece to each (block, slot) in shuffled order. Slot i of every block is as long
+ * as slot i of any other, so that blocks are equally long whether or not N divides them. */
+int deal_shards(struct deal *d, size_t n_shards, struct err *e)
+{
+    size_t used = d->n_blocks * d->per_block;
+    size_t n = d->n_blocks * n_shards;
+    uint32_t *order, *sorted;
+    size_t from = 0;
+
+    if (n_shards > d->per_block)
+        return err_set(e, ERR_CONFIG, "%zu shards, a block has only %zu samples", n_shards, d->per_block);
+    if (deal_sorted(d, used, e) < 0)
+        return e->code;
+    order = malloc(n * sizeof *order);
+    sorted = malloc(used * sizeof *sorted);
+    if (order && sorted) {
+        memcpy(sorted, d->items, used * sizeof *sorted);
+        for (size_t i = 0; i < n; i++)
+            order[i] = (uint32_t)i;
+        rng_shuffle(&d->rng, order, n);
+        for (size_t i = 0; i < n; i++) {
+            size_t block = order[i] / n_shards;
+            size_t slot = order[i] % n_shards;
+            size_t begin = slot * d->per_block / n_shards;
+            size_t len = (slot + 1) * d->per_block / n_shards - begin;
+
+            memcpy(d->items + block * d->per_block + begin, sorted + from, len * sizeof *sorted);
+            from += len;
+        }
+        for (size_t b = 0; b < d->n_blocks; b++)
+            rng_shuffle(&d->rng, d->items + b * d->per_block, d->per_block);
+    }
+    free(sorted);
+    free(order);
+    return order && sorted ? 0 : no_memory(d, e);
+}
+
+/* Uniform in (0, 1): a logarithm follows. */
+static double open_uniform(struct rng *r)
+{
+    return ((double)(rng_u64(r) >> 12) + 0.5) * 0x1p-52;
+}
+
+/* The logarithm of a Gamma(a) variate: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; for
+ * a < 1 by Gamma(a + 1) U^(1/a), which would be 0 for small a without the logarithm. */
+static double log_gamma_variate(struct rng *r, double a)
+{
+    double boost = a < 1 ? log(open_uniform(r)) / a : 0;
+    double k = (a < 1 ? a + 1 : a) - 1.0 / 3;
+    double c = 1 / sqrt(9 * k);
+
+    for (;;) {
+        double z = (double)rng_normal(r);
+        double v = 1 + c * z;
+
+        v = v * v * v;
+        if (v > 0 && log(open_uniform(r)) < z * z / 2 + k - k * v + k * log(v))
+            return log(k * v) + boost;
+    }
+}
+
+/* The logarithm of q ~ Dir(alpha p), but for a constant; p as the labels are in the set. */
+static void draw_dirichlet(double *log_q, struct rng *r, double alpha, const size_t *start, size_t n_classes)
+{
+    for (size_t k = 0; k < n_classes; k++) {
+        double p = (double)(start[k + 1] - start[k]) / (double)start[n_classes];
+
+        log_q[k] = p > 0 ? log_gamma_variate(r, alpha * p) : -INFINITY;
+    }
+}
+
+/* The same as weights among the labels that have samples left, the largest 1; returns their sum. */
+static double weigh(double *w, const double *log_q, const size_t *left, size_t n_classes)
+{
+    double top = -INFINITY;
+    double sum = 0;
+
+    for (size_t k = 0; k < n_classes; k++)
+        top = left[k] > 0 && log_q[k] > top ? log_q[k] : top;
+    for (size_t k = 0; k < n_classes; k++)
+        sum += w[k] = left[k] > 0 ? exp(log_q[k] - top) : 0;
+    return sum;
+}
+
+/* A label by its weight, among those that have samples left; of which some have. Weights are made anew where all that
+ * are left had become 0 beside those that are gone. */
+static size_t draw_label(double *w, const double *log_q, const size_t *left, size_t n_classes, struct rng *r)
+{
+    size_t last = 0;
+    double sum = 0;
+    double u;
+
+    for (size_t k = 0; k < n_classes; k++)
+        sum += left[k] > 0 ? w[k] : 0;
+    if (!(sum > 0))
+        sum = weigh(w, log_q, left, n_classes);
+    u = sum * open_uniform(r);
+    for (size_t k = 0; k < n_classes && u >= 0; k++) {
+        if (left[k] == 0 || w[k] == 0)
+            continue;
+        last = k;
+        u -= w[k];
+    }
+    return last;
+}
+
+/* Blocks draw by turns, so that none is left with what the others did not want. */
+static void draw_all(struct deal *d, double *log_q, double *w, const uint32_t *sorted, const size_t *start,
+                     size_t *left)
+{
+    size_t n_classes = (size_t)d->set->n_classes;
+
+    for (size_t i = 0; i < d->per_block; i++)
+        for (size_t b = 0; b < d->n_blocks; b++) {
+            size_t k = draw_label(w + b * n_classes, log_q + b * n_classes, left, n_classes, &d->rng);
+
+            d->items[b * d->per_block + i] = sorted[start[k] + --left[k]];
+        }
+    for (size_t b = 0; b < d->n_blocks; b++)
+        rng_shuffle(&d->rng, d->items + b * d->per_block, d->per_block);
+}
+
+int deal_dirichlet(struct deal *d, double alpha, struct err *e)
+{
+    size_t n_classes = (size_t)d->set->n_classes;
+    size_t *start = malloc((n_classes + 1) * sizeof *start);
+    size_t *left = malloc(n_classes * sizeof *left);
+    double *log_q = malloc(d->n_blocks * n_classes * sizeof *log_q);
+    double *w = malloc(d->n_blocks * n_classes * sizeof *w);
+    uint32_t *sorted = malloc(d->set->n * sizeof *sorted);
+    int rc = start && left && log_q && w && sorted ? sort_by_label(d, d->set->n, start, e) : no_memory(d, e);
+
+    if (rc == 0) {
+        memcpy(sorted, d->items, d->set->n * sizeof *sorted);
+        for (size_t k = 0; k < n_classes; k++)
+            left[k] = start[k + 1] - start[k];
+        for (size_t b = 0; b < d->n_blocks; b++) {
+            draw_dirichlet(log_q + b * n_classes, &d->rng, alpha, start, n_classes);
+            weigh(w + b * n_classes, log_q + b * n_classes, left, n_classes);
+        }
+        draw_all(d, log_q, w, sorted, start, left);
+    }
+    free(sorted);
+    free(w);
+    free(log_q);
+    free(left);
+    free(start);
+    return rc;
+}
+
+/* Block b's i-th label is order[(b K + i) mod C]. */
+struct hand {
+    size_t n_labels, n_classes;
+    uint32_t *order;     /* (n_classes) */
+    size_t *owners, *at; /* (n_classes): blocks that hold a label; its next sample */
+};
+
+static size_t label_of(const struct hand *h, size_t block, size_t i)
+{
+    return h->order[(block * h->n_labels + i) % h->n_classes];
+}
+
+/* How long a block's hand is when each owner of a label gets an equal part; the shortest decides. */
+static size_t shortest_hand(const struct hand *h, const size_t *start, size_t n_blocks)
+{
+    size_t min = SIZE_MAX;
+
+    for (size_t b = 0; b < n_blocks; b++) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < h->n_labels; i++) {
+            size_t k = label_of(h, b, i);
+
+            n += (start[k + 1] - start[k]) / h->owners[k];
+        }
+        min = n < min ? n : min;
+    }
+    return min;
+}
+
+/* One block's samples: all its parts, shuffled, of which the first per_block stay. */
+static void take_hand(struct deal *d, struct hand *h, const size_t *start, const uint32_t *sorted,
+                      uint32_t *hand, size_t block)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->n_labels; i++) {
+        size_t k = label_of(h, block, i);
+        size_t part = (start[k + 1] - start[k]) / h->owners[k];
+
+        memcpy(hand + n, sorted + h->at[k], part * sizeof *hand);
+        h->at[k] += part;
+        n += part;
+    }
+    rng_shuffle(&d->rng, hand, n);
+    memcpy(d->items + block * d->per_block, hand, d->per_block * sizeof *hand);
+}
+
+static int deal_hands(struct deal *d, struct hand *h, const size_t *start, uint32_t *sorted, struct err *e)
+{
+    uint32_t *hand = sorted + d->set->n;
+
+    for (size_t k = 0; k < h->n_classes; k++) {
+        h->order[k] = (uint32_t)k;
+        h->owners[k] = 0;
+        h->at[k] = start[k];
+    }
+    rng_shuffle(&d->rng, h->order, h->n_classes);
+    for (size_t i = 0; i < d->n_blocks * h->n_labels; i++)
+        h->owners[h->order[i % h->n_classes]]++;
+    d->per_block = shortest_hand(h, start, d->n_blocks) / d->unit * d->unit;
+    if (d->per_block == 0)
+        return err_set(e, ERR_CONFIG,
+                       "with %zu label%s a block would have fewer samples than its batch of %zu", h->n_labels,
+                       h->n_labels == 1 ? "" : "s", d->unit);
+    memcpy(sorted, d->items, d->set->n * sizeof *sorted);
+    for (size_t b = 0; b < d->n_blocks; b++)
+        take_hand(d, h, start, sorted, hand, b);
+    return 0;
+}
+
+int deal_labels(struct deal *d, size_t n_labels, struct err *e)
+{
+    size_t n_classes = (size_t)d->set->n_classes;
+    size_t *numbers;
+    struct hand h = {.n_labels = n_labels, .n_classes = n_classes};
+    uint32_t *sorted;
+    int rc;
+
+    if (n_labels > n_classes)
+        return err_set(e, ERR_CONFIG, "%zu labels a block, there are %zu", n_labels, n_classes);
+    numbers = malloc((3 * n_classes + 1) * sizeof *numbers); /* start, owners, at */
+    sorted = malloc(2 * d->set->n * sizeof *sorted);         /* sorted, and a hand */
+    h.order = malloc(n_classes * sizeof *h.order);
+    if (numbers && sorted && h.order) {
+        h.owners = numbers + n_classes + 1;
+        h.at = h.owners + n_classes;
+        rc = sort_by_label(d, d->set->n, numbers, e);
+        if (rc == 0)
+            rc = deal_hands(d, &h, numbers, sorted, e);
+    } else {
+        rc = no_memory(d, e);
+    }
+    free(h.order);
+    free(sorted);
+    free(numbers);
+    return rc;
+}
