@@ -224,17 +224,22 @@ void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_
     }
 }
 
-int digits_open(struct dataset *d, const char *seed, const char *dir, struct err *e)
-{
-    unsigned long long s = 1;
-    char *end;
+struct digits_options {
+    uint64_t seed;
+};
 
-    (void)dir;
-    if (seed) {
-        s = strtoull(seed, &end, 10);
-        if (strspn(seed, "0123456789") != strlen(seed) || !seed[0] || strlen(seed) > 19)
-            return err_set(e, ERR_CONFIG, "\"%s\" is not a seed: at most 19 digits", seed);
-    }
+static const struct json_field fields[] = {
+    {"seed", JSON_FIELD_U64, JSON_AT(struct digits_options, seed), .required = false},
+    {0},
+};
+
+int digits_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+{
+    struct digits_options o = {.seed = 1};
+
+    (void)path;
+    if (data_options(&o, fields, "seed", arg, e) < 0)
+        return e->code;
     *d = (struct dataset){.n_train = N_TRAIN,
                           .n_test = N_TEST,
                           .shape = {.n_dims = 3, .dim = {SIDE, SIDE, 1}},
@@ -249,8 +254,8 @@ int digits_open(struct dataset *d, const char *seed, const char *dir, struct err
         return err_set(e, ERR_NOMEM, "no memory for %d images", N_TRAIN + N_TEST);
     }
     for (size_t i = 0; i < N_TRAIN; i++)
-        digits_draw((uint8_t *)d->train_x + i * SIDE * SIDE, &d->train_y[i], s, i);
+        digits_draw((uint8_t *)d->train_x + i * SIDE * SIDE, &d->train_y[i], o.seed, i);
     for (size_t i = 0; i < N_TEST; i++)
-        digits_draw((uint8_t *)d->test_x + i * SIDE * SIDE, &d->test_y[i], s, N_TRAIN + i);
+        digits_draw((uint8_t *)d->test_x + i * SIDE * SIDE, &d->test_y[i], o.seed, N_TRAIN + i);
     return 0;
 }

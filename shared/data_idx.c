@@ -1,20 +1,11 @@
 /* IDX, the format of MNIST (LeCun, Cortes, Burges): a magic number whose last byte counts the dimensions, the
  * dimensions, then bytes row by row; numbers are 32 bits, most significant byte first. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
 
-#include "shared/dataset.h"
+#include "shared/data_sets.h"
 
 enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, SIDE_MAX = 4096 };
-
-/* The most that a file may unpack to: small files can unpack to a thousand times their size. */
-static const size_t max_bytes = (size_t)1 << 30;
 
 static uint32_t be32(const uint8_t *p)
 {
@@ -45,71 +36,13 @@ int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t 
     return (int)header;
 }
 
-/* Doubles *size as long as there is more to read; the file's own numbers are believed in nothing. */
-static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, struct err *e)
-{
-    for (;;) {
-        size_t room = *size - *len;
-        int k = gzread(f, *buf + *len, room < INT_MAX ? (unsigned)room : INT_MAX);
-        uint8_t *more;
-        int code;
-
-        if (k < 0)
-            return err_set(e, ERR_CONFIG, "cannot be unpacked: %s", gzerror(f, &code));
-        *len += (size_t)k;
-        if (*len < *size) {
-            if (k > 0)
-                continue;
-            return 0;
-        }
-        if (*size > max_bytes)
-            return err_set(e, ERR_CONFIG, "more than %zu bytes", max_bytes);
-        *size *= 2;
-        more = realloc(*buf, *size);
-        if (!more)
-            return err_set(e, ERR_NOMEM, "no memory for %zu bytes", *size);
-        *buf = more;
-    }
-}
-
-/* The whole file, unpacked if it is packed: zlib hands plain bytes through. */
-static int read_unpacked(uint8_t **out, size_t *len, const char *path, struct err *e)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    uint8_t *buf = NULL;
-    size_t size;
-    struct stat st;
-    gzFile f;
-    int rc;
-
-    *len = 0;
-    if (fd < 0)
-        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(f = gzdopen(fd, "rb"))) {
-        close(fd);
-        return err_set(e, ERR_IO, "%s: not a readable file", path);
-    }
-    size = st.st_size < (off_t)max_bytes ? (size_t)st.st_size + 1 : max_bytes + 1;
-    buf = malloc(size);
-    rc = buf ? read_rest(f, &buf, &size, len, e) : err_set(e, ERR_NOMEM, "no memory for %zu bytes", size);
-    if (gzclose_r(f) != Z_OK && rc == 0)
-        rc = err_set(e, ERR_CONFIG, "cannot be unpacked: its end is missing, %zu bytes unpacked until there",
-                     *len);
-    if (rc < 0) {
-        free(buf);
-        return err_at(e, "%s", path);
-    }
-    *out = buf;
-    return 0;
-}
-
 static int read_idx(uint8_t **out, uint32_t dims[3], uint32_t magic, const char *path, struct err *e)
 {
     uint8_t *bytes = NULL;
     size_t len = 0;
     int header;
 
-    if (read_unpacked(&bytes, &len, path, e) < 0)
+    if (data_read(&bytes, &len, path, e) < 0)
         return e->code;
     header = idx_check_header(bytes, len, magic, dims, e);
     if (header < 0) {

@@ -8,10 +8,11 @@
 
 static const struct {
     const char *name;
-    int (*open)(struct dataset *d, const char *arg, const char *dir, struct err *e);
+    int (*open)(struct dataset *d, const char *arg, const char *path, struct err *e);
 } sets[] = {
-    {"digits", digits_open},
-    {"mnist", mnist_open},
+    {"digits", digits_open},     {"mnist", mnist_open},   {"idx", idx_open}, {"cifar10", cifar10_open},
+    {"cifar100", cifar100_open}, {"csv", csv_open},       {"npz", npz_open}, {"npy", npy_open},
+    {"text", text_open},         {"simlin", simlin_open},
 };
 
 enum { N_SETS = sizeof sets / sizeof sets[0], NAME_LEN = 64 };
@@ -31,7 +32,7 @@ static int no_such_set(const char *name, struct err *e)
     return near ? err_hint(e, "did you mean \"%s\"?", near) : e->code;
 }
 
-int dataset_open(struct dataset *d, const char *name, const char *dir, struct err *e)
+int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e)
 {
     const char *colon = strchr(name, ':');
     size_t len = colon ? (size_t)(colon - name) : strlen(name);
@@ -39,7 +40,7 @@ int dataset_open(struct dataset *d, const char *name, const char *dir, struct er
     for (size_t i = 0; i < N_SETS; i++) {
         if (strlen(sets[i].name) != len || memcmp(sets[i].name, name, len) != 0)
             continue;
-        if (sets[i].open(d, colon ? colon + 1 : NULL, dir, e) < 0)
+        if (sets[i].open(d, colon ? colon + 1 : NULL, path, e) < 0)
             return err_at(e, "%s", name);
         return 0;
     }

@@ -21,14 +21,13 @@ struct dataset {
     int n_targets;
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
     int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
-    char *class_names;       /* one behind another, each with its zero byte; NULL: classes are their numbers */
+    char *class_names; /* one behind another, each with its zero byte; NULL: classes are their numbers */
 };
 
-/* `name`: "digits" or "digits:SEED" (drawn here; 24,000 + 4,000 samples), or "mnist": the four IDX files of
- * MNIST's names in folder `dir`, each plain or .gz. ERR_CONFIG: no such set. ERR_NOT_FOUND: a file is not
- * there (the sentence names it and how to get it). ERR_CONFIG: a file is not what it must be (expected and
- * found bytes). */
-int dataset_open(struct dataset *d, const char *name, const char *dir, struct err *e);
+/* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder that holds the set; docs/data.md has the sets
+ * and their options. ERR_CONFIG: no such set or option, or a file is not what it must be (where, expected and
+ * found). ERR_NOT_FOUND: a file is not there; the sentence names it and how to get it. */
+int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
 void dataset_clear(struct dataset *d);
 
 /* Parts of it. `rows`, `cols`, `n` as the file's header says. Buffers are the caller's to free. */

@@ -99,7 +99,7 @@ static const struct option table[] = {
     {"time-limit", "", NUMBER, SET(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run", .min = 1,
      .max = TIME_LIMIT_MAX_S},
     {"image-classification", "", FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
-     "accepted; all data sets here are images with classes"},
+     "accepted; the data set says what it is"},
     {"input", "I", INT, AT(input), FOR_SUBMIT, JOB, "N", "accepted; the model's file says its input",
      .min = 0, .max = 1e9},
     {"workers|worker", "", TEXT, AT(workers), FOR_SUBMIT, WHERE, "FILE", "list of the agents' addresses"},

@@ -1,5 +1,6 @@
 /* check: whether what was read fits together, before the first agent hears of it. Settings, data and model,
  * shares, the folder for the results. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,12 @@
 
 static void choose_name(struct settings *s)
 {
-    char *colon;
-
     if (s->name[0])
         return;
     snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
-    while ((colon = strchr(s->name, ':')) != NULL)
-        *colon = '-';
+    for (char *p = s->name; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
+            *p = '-';
 }
 
 /* What goes to the agents is read back as they will read it, which checks every limit once more. */
@@ -51,10 +51,10 @@ static int check_data(struct submission *s, struct err *e)
     struct dataset d = {0};
     int rc;
 
-    if (data_folder(folder, sizeof folder, s->opt->data, e) < 0)
+    if (data_folder(folder, sizeof folder, s->settings.dataset, s->opt->data, e) < 0)
         return e->code;
     if (dataset_open(&d, s->settings.dataset, folder, e) < 0) {
-        if (e->code == ERR_NOT_FOUND && !s->opt->data[0])
+        if (e->code == ERR_NOT_FOUND && !s->opt->data[0] && strcmp(s->settings.dataset, "mnist") == 0)
             err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
         return e->code;
     }
@@ -67,13 +67,21 @@ static int check_data(struct submission *s, struct err *e)
     return rc;
 }
 
+int stage_check_job(struct submission *s, struct err *e)
+{
+    choose_name(&s->settings);
+    if (settings_check(&s->settings, e) < 0)
+        return err_at(e, "settings");
+    return check_data(s, e) < 0 ? e->code : check_settings(s, e);
+}
+
 int stage_check(struct submission *s, struct err *e)
 {
     memcpy(s->csv_style, s->opt->csv_style, sizeof s->csv_style);
     choose_name(&s->settings);
     if (settings_check(&s->settings, e) < 0)
         return err_at(e, "settings");
-    if (results_prepare(s, e) < 0 || check_data(s, e) < 0 || check_settings(s, e) < 0)
+    if (results_prepare(s, e) < 0 || stage_check_job(s, e) < 0)
         return e->code;
     return submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e);
 }

@@ -80,6 +80,8 @@ int submission_check_time(struct submission *s, struct err *e);
 
 int stage_read(struct submission *s, struct err *e);
 int stage_check(struct submission *s, struct err *e);
+int stage_check_job(struct submission *s,
+                    struct err *e); /* its part that leaves nothing behind: data, settings */
 int stage_place(struct submission *s, struct err *e);
 int stage_ship(struct submission *s, struct err *e);
 int stage_start(struct submission *s, struct err *e);

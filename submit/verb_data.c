@@ -167,7 +167,7 @@ int verb_data(const struct options *o, struct err *e)
 
     if (o->n_operands != 2 || strcmp(o->operands[0], "fetch") != 0 || strcmp(o->operands[1], "mnist") != 0)
         return err_set(e, ERR_USAGE, "data takes the words \"fetch mnist\"");
-    if (data_folder(dir, sizeof dir, o->to, e) < 0 || file_mkdirs(dir, 0777, e) < 0)
+    if (data_folder(dir, sizeof dir, "mnist", o->to, e) < 0 || file_mkdirs(dir, 0777, e) < 0)
         return e->code;
     h = http_new(e);
     if (!h)

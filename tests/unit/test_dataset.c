@@ -95,7 +95,7 @@ TEST(files_that_do_not_belong_together_are_refused)
     assert_says("1 labels for 2 images");
     put(dir, "t10k-labels-idx1-ubyte", label_10, sizeof label_10);
     assert_int_equal(dataset_open(&d, "mnist", dir, &e), ERR_CONFIG);
-    assert_says("label 1 is 10, expected 0 to 9");
+    assert_says("test label 1 is 10, expected 0 to 9");
     put_mnist(dir);
     memcpy(turned, images, sizeof images);
     turned[11] = 3;
@@ -181,10 +181,10 @@ TEST(an_unknown_data_set_is_answered_with_the_known_ones)
     struct err e;
 
     assert_int_equal(dataset_open(&d, "digit", ".", &e), ERR_CONFIG);
-    assert_says("there are: digits, mnist");
+    assert_says("there are: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, simlin");
     assert_string_equal(e.hint, "did you mean \"digits\"?");
     assert_int_equal(dataset_open(&d, "digits:x", ".", &e), ERR_CONFIG);
-    assert_says("digits:x: \"x\" is not a seed");
+    assert_says("digits:x: /seed: not an integer");
     assert_int_equal(dataset_open(&d, "digits:", ".", &e), ERR_CONFIG);
     assert_int_equal(dataset_open(&d, "mnist:1", ".", &e), ERR_CONFIG);
 }

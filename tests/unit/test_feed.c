@@ -157,11 +157,189 @@ TEST(a_file_that_is_not_this_node_s_share_is_refused)
     blocks_clear(&b);
 }
 
+/* One share of one block of `n` samples, all in one row: sample s begins with byte or value s. */
+static void write_one(const char *path, int n_dims, struct tensor_view *x, const struct tensor_view *more,
+                      size_t n_more)
+{
+    static const int32_t labels[BATCH] = {0};
+    struct tensor_view t[5] = {*x};
+    struct err e = {0};
+
+    t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = n_dims, .data = labels};
+    memcpy(t[1].shape, x->shape, sizeof t[1].shape);
+    for (size_t i = 0; i < n_more; i++)
+        t[2 + i] = more[i];
+    assert_ok(tensor_file_write(path, t, 2 + n_more, NULL, &e));
+}
+
+/* A feed of BATCH samples of `n_in` values, train and test the same; `more` stands in the share. */
+static int open_one(struct feed *f, enum tensor_type type, const void *values, size_t n_in,
+                    const struct tensor_view *more, size_t n_more, struct err *e)
+{
+    struct model_spec *m = model((int)n_in, 10);
+    struct tensor_view x = {
+        .name = "x", .type = type, .n_dims = 3, .shape = {1, BATCH, n_in}, .data = values};
+    struct blocks b;
+    int rc;
+
+    write_one(train, 2, &x, more, n_more);
+    x = (struct tensor_view){.name = "x", .type = type, .n_dims = 2, .shape = {BATCH, n_in}, .data = values};
+    write_one(test, 1, &x, NULL, 0);
+    assert_int_equal(blocks_init(&b, "iid", 1, 1, e), 0);
+    rc = feed_open(f, train, test, &b, 0, BATCH, m, SEED, e);
+    blocks_clear(&b);
+    free(m);
+    return rc;
+}
+
+static struct tensor_view floats(const char *name, const float *v, size_t n)
+{
+    struct tensor_view t = {.n_dims = 1, .shape = {n}, .data = v};
+
+    snprintf(t.name, sizeof t.name, "%s", name);
+    return t;
+}
+
+TEST(samples_are_scaled_alike_by_channel_or_not_at_all)
+{
+    static const uint8_t bytes[BATCH * 6] = {0, 51, 255, 1, 2, 3};
+    static const float values[BATCH * 6] = {0, 51, 255, 1, 2, 3};
+    static const float scale[] = {.5f, 2, 4}, shift[] = {1, 2, 3};
+    const struct tensor_view one[] = {floats("scale", scale, 1), floats("shift", shift, 1)};
+    const struct tensor_view three[] = {floats("scale", scale, 3), floats("shift", shift, 3)};
+    static const struct {
+        enum tensor_type type;
+        size_t n_scales;
+        float x[6];
+    } cases[] = {
+        {TENSOR_U8, 0, {0, 51 * (1 / 255.f), 255 * (1 / 255.f), 1 / 255.f, 2 * (1 / 255.f), 3 * (1 / 255.f)}},
+        {TENSOR_U8, 1, {1, 26.5f, 128.5f, 1.5f, 2, 2.5f}},
+        {TENSOR_U8, 3, {1, 104, 1023, 1.5f, 6, 15}},
+        {TENSOR_F32, 0, {0, 51, 255, 1, 2, 3}},
+        {TENSOR_F32, 1, {1, 26.5f, 128.5f, 1.5f, 2, 2.5f}},
+        {TENSOR_F32, 3, {1, 104, 1023, 1.5f, 6, 15}},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct feed_batch batch;
+        struct err e = {0};
+        struct feed f;
+
+        assert_ok(open_one(&f, cases[i].type, cases[i].type == TENSOR_U8 ? (const void *)bytes : values, 6,
+                           cases[i].n_scales == 3 ? three : one, cases[i].n_scales ? 2 : 0, &e));
+        assert_ok(feed_batch_init(&batch, &f, BATCH, &e));
+        feed_epoch(&f, 0);
+        feed_block(&f, 0, 0, &batch);
+        assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
+        memset(batch.x, 0, sizeof cases[i].x);
+        feed_test(&f, 0, 1, &batch); /* the test half is scaled as the training half says */
+        assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
+        feed_batch_clear(&batch);
+        feed_close(&f);
+    }
+}
+
+/* Is x (4, 5, 2) the picture moved by (down, right) and mirrored or not, with `outside` around? */
+static bool is_window(const float *x, const float *picture, int down, int right, bool mirrored,
+                      const float *outside)
+{
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < 5; c++)
+            for (int k = 0; k < 2; k++) {
+                int from_r = r + down;
+                int from_c = (mirrored ? 4 - c : c) + right;
+                bool inside = from_r >= 0 && from_r < 4 && from_c >= 0 && from_c < 5;
+                float want = inside ? picture[(from_r * 5 + from_c) * 2 + k] : outside[k];
+
+                if (x[(r * 5 + c) * 2 + k] != want)
+                    return false;
+            }
+    return true;
+}
+
+TEST(images_are_cropped_and_flipped_by_seed_epoch_and_column)
+{
+    static const float scale[] = {1, 2}, shift[] = {-7, -9};
+    static const int32_t augment[] = {4, 5, 2, 2, 1};
+    const struct tensor_view more[] = {
+        floats("scale", scale, 2),
+        floats("shift", shift, 2),
+        {.name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = augment}};
+    uint8_t bytes[BATCH * 40];
+    float picture[40];
+    int seen[5][5][2] = {0}, n_seen = 0;
+    struct feed_batch batch, again;
+    struct err e = {0};
+    struct feed f;
+
+    for (int i = 0; i < BATCH * 40; i++)
+        bytes[i] = (uint8_t)(i % 40 + 1);
+    for (int i = 0; i < 40; i++)
+        picture[i] = (float)(i + 1) * scale[i % 2] + shift[i % 2];
+    assert_ok(open_one(&f, TENSOR_U8, bytes, 40, more, 3, &e));
+    assert_ok(feed_batch_init(&batch, &f, BATCH, &e));
+    assert_ok(feed_batch_init(&again, &f, BATCH, &e));
+    for (uint64_t epoch = 0; epoch < 200; epoch++) {
+        feed_epoch(&f, epoch);
+        feed_block(&f, 0, 0, &batch);
+        feed_block(&f, 0, 0, &again);
+        assert_memory_equal(batch.x, again.x, BATCH * 40 * sizeof(float));
+        for (int j = 0; j < BATCH; j++) {
+            int found = 0;
+
+            for (int down = -2; down <= 2; down++)
+                for (int right = -2; right <= 2; right++)
+                    for (int m = 0; m < 2; m++)
+                        if (is_window(batch.x + j * 40, picture, down, right, m, shift)) {
+                            seen[down + 2][right + 2][m]++;
+                            found++;
+                        }
+            assert_int_equal(found, 1);
+        }
+    }
+    for (int i = 0; i < 50; i++)
+        n_seen += ((int *)seen)[i] > 0;
+    assert_int_equal(n_seen, 50); /* 800 images in 50 ways: 16 each */
+    feed_test(&f, 0, 1, &batch);  /* the test half stands still */
+    assert_true(is_window(batch.x, picture, 0, 0, false, shift));
+    feed_batch_clear(&batch);
+    feed_batch_clear(&again);
+    feed_close(&f);
+}
+
+TEST(what_is_to_be_done_to_samples_must_suit_them)
+{
+    static const uint8_t bytes[BATCH * 6] = {0};
+    static const float v[4] = {1, 1, 1, 1};
+    static const int32_t wrong[][5] = {{2, 3, 2, 0, 0},   {2, 3, 1, 2, 0}, {0, 3, 1, 0, 0}, {2, 3, 1, -1, 0},
+                                       {-2, -3, 1, 0, 0}, {2, 0, 1, 0, 0}, {2, 3, 0, 0, 0}};
+    const struct tensor_view alone = floats("scale", v, 1);
+    const struct tensor_view four[] = {floats("scale", v, 4), floats("shift", v, 4)};
+    const struct tensor_view uneven[] = {floats("scale", v, 3), floats("shift", v, 2)};
+    struct err e = {0};
+    struct feed f;
+
+    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &alone, 1, &e), ERR_CONFIG);
+    assert_says("tensors scale and shift do not suit samples of 6 values");
+    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, four, 2, &e), ERR_CONFIG);
+    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, uneven, 2, &e), ERR_CONFIG);
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        const struct tensor_view t = {
+            .name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = wrong[i]};
+
+        assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &t, 1, &e), ERR_CONFIG);
+        assert_says("tensor augment does not suit samples of 6 values");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_epoch_shows_each_sample_of_a_share_once, make, clean),
         cmocka_unit_test_setup_teardown(a_file_that_is_not_this_node_s_share_is_refused, make, clean),
+        cmocka_unit_test_setup_teardown(samples_are_scaled_alike_by_channel_or_not_at_all, make, clean),
+        cmocka_unit_test_setup_teardown(images_are_cropped_and_flipped_by_seed_epoch_and_column, make, clean),
+        cmocka_unit_test_setup_teardown(what_is_to_be_done_to_samples_must_suit_them, make, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,38 @@ TEST(holders_of_the_same_blocks_get_the_same_blob)
     end(&s);
 }
 
+TEST(a_share_says_what_is_to_be_done_to_its_samples)
+{
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
+    const struct tensor_view *scale, *shift, *augment;
+    struct tensor_file f;
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 1, 1, "iid");
+    strcpy(s.settings.transform, "standard,crop=1,flip");
+    assert_ok(share_make(&s, &d, &e));
+    open_share(&f, &s.shares[0]);
+    scale = tensor_file_find(&f, "scale");
+    shift = tensor_file_find(&f, "shift");
+    augment = tensor_file_find(&f, "augment");
+    assert_true(scale->shape[0] == 1 && shift->shape[0] == 1);
+    /* samples are 0 .. 99: mean 49.5, deviation 28.866 */
+    assert_float_equal(((const float *)scale->data)[0], 1 / 28.866f, 1e-5f);
+    assert_float_equal(((const float *)shift->data)[0], -49.5f / 28.866f, 1e-4f);
+    assert_memory_equal(augment->data, ((int32_t[]){2, 3, 1, 1, 1}), 5 * sizeof(int32_t));
+    tensor_file_close(&f);
+    end(&s);
+    begin(&s, &o, 1, 1, "iid");
+    strcpy(s.settings.transform, "unit,crop=2");
+    assert_int_equal(share_make(&s, &d, &e), ERR_CONFIG);
+    assert_says("transform: crop=2: images are only 2 x 3");
+    json_decref(s.facts);
+}
+
 TEST(too_few_samples_are_refused)
 {
     static uint8_t x[N * PIXELS];
@@ -148,6 +180,7 @@ int main(void)
         cmocka_unit_test(columns_are_ranges_and_neighbours_one_range),
         cmocka_unit_test(a_share_is_the_workers_own_columns_of_the_partition),
         cmocka_unit_test(holders_of_the_same_blocks_get_the_same_blob),
+        cmocka_unit_test(a_share_says_what_is_to_be_done_to_its_samples),
         cmocka_unit_test(too_few_samples_are_refused),
     };
 

@@ -1,0 +1,32 @@
+/* data_npy -- NumPy's arrays as bytes: .npy (format 1.0 and 2.0,
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html), and .npz, a zip file of them. */
+#ifndef PSGD_DATA_NPY_H
+#define PSGD_DATA_NPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+enum { NPY_DIMS = 4 };
+enum npy_type { NPY_U1, NPY_I4, NPY_I8, NPY_F4, NPY_F8, N_NPY_TYPES };
+
+struct npy_array {
+    enum npy_type type;
+    int n_dims;
+    size_t shape[NPY_DIMS];
+    size_t n;            /* values: the product of the shape */
+    const uint8_t *data; /* in the bytes given, little-endian, C order; aligned to nothing */
+};
+
+/* ERR_CONFIG: not such a file, another type or order, or `len` is not what the shape needs. */
+int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err *e);
+double npy_value(const struct npy_array *a, size_t i);    /* of a floating type */
+int64_t npy_integer(const struct npy_array *a, size_t i); /* of an integer type */
+
+/* One member of a zip file, stored or deflated, its CRC-32 checked; the caller frees. No zip64, no encryption.
+ * ERR_NOT_FOUND: no member of that name. ERR_CONFIG: not a zip file, or one that contradicts itself. */
+int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, const char *name,
+               struct err *e);
+
+#endif

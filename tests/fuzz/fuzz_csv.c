@@ -1,0 +1,49 @@
+/* Any bytes as a table, with labels and with targets, the column by number, by name and the last. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/data_csv.h"
+#include "shared/dataset.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void check(struct csv_table *t, bool is_target)
+{
+    struct csv_classes c;
+    struct err e;
+
+    for (size_t i = 0; i < t->n_rows * t->n_values; i++)
+        if (!isfinite(t->x[i]))
+            abort();
+    for (size_t i = 0; is_target && i < t->n_rows; i++)
+        if (!isfinite(t->targets[i]))
+            abort();
+    if (is_target || csv_classes_find(&c, t, &e) < 0)
+        return;
+    for (size_t i = 0; i < t->n_rows; i++)
+        if (csv_class_of(&c, &t->words[i]) < 0)
+            abort();
+    free(c.words);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    static const struct csv_form forms[] = {
+        {"", false, "auto"}, {"", true, "auto"}, {"2", false, "no"}, {"kind", false, "yes"}};
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char *text = malloc(len + !len);
+        struct csv_table t;
+        struct err e;
+
+        if (!text)
+            abort();
+        memcpy(text, bytes, len);
+        if (csv_parse(&t, text, len, &forms[i], &e) == 0)
+            check(&t, forms[i].is_target);
+        csv_clear(&t);
+        free(text);
+    }
+    return 0;
+}

@@ -1,0 +1,308 @@
+#include "shared/data_csv.h"
+
+#include <zlib.h>
+
+#include "shared/dataset.h"
+#include "tests/unit/unit.h"
+
+static const struct csv_form labels = {.column = "", .header = "auto"};
+static const struct csv_form target = {.column = "", .is_target = true, .header = "auto"};
+static struct err e;
+
+static char *text; /* the table's, of exactly its length */
+
+static int parse(struct csv_table *t, const char *csv, const struct csv_form *form)
+{
+    free(text);
+    text = unit_copy(csv, strlen(csv));
+    return csv_parse(t, text, strlen(csv), form, &e);
+}
+
+static int drop_text(void **state)
+{
+    (void)state;
+    free(text);
+    text = NULL;
+    return 0;
+}
+
+static void has_words(const struct csv_table *t, const char *const *words)
+{
+    for (size_t i = 0; i < t->n_rows; i++) {
+        assert_int_equal(t->words[i].len, strlen(words[i]));
+        assert_memory_equal(t->words[i].at, words[i], strlen(words[i]));
+    }
+}
+
+TEST(rows_are_numbers_and_a_label)
+{
+    static const char *const words[] = {"cat", "dog"};
+    static const float x[] = {1, 2.5f, -3e2f, .125f};
+    struct csv_table t;
+
+    assert_ok(parse(&t, "1,2.5,cat\n-3e2, +.125 ,dog", &labels));
+    assert_int_equal(t.n_rows, 2);
+    assert_int_equal(t.n_values, 2);
+    assert_memory_equal(t.x, x, sizeof x);
+    has_words(&t, words);
+    csv_clear(&t);
+}
+
+TEST(quotes_hold_commas_line_ends_and_quotes)
+{
+    static const char *const words[] = {"a, b", "two\nlines", "say \"no\""};
+    struct csv_table t;
+
+    assert_ok(parse(&t, "\"1\",\"a, b\"\r\n2,\"two\nlines\"\r\n3,\"say \"\"no\"\"\"\r\n", &labels));
+    assert_int_equal(t.n_rows, 3);
+    assert_int_equal(t.words[2].line, 4);
+    has_words(&t, words);
+    csv_clear(&t);
+}
+
+TEST(a_header_is_known_by_its_words_or_said)
+{
+    const struct csv_form yes = {.column = "", .header = "yes"}, no = {.column = "", .header = "no"};
+    struct csv_table t;
+
+    assert_ok(parse(&t,
+                    "\xef\xbb\xbf"
+                    "a,b,c\n1,2,x\n",
+                    &labels));
+    assert_int_equal(t.n_rows, 1);
+    csv_clear(&t);
+    assert_ok(parse(&t, "1,2,x\n3,4,y\n", &labels)); /* a label alone makes no header */
+    assert_int_equal(t.n_rows, 2);
+    csv_clear(&t);
+    assert_ok(parse(&t, "1,2,x\n3,4,y\n", &yes));
+    assert_int_equal(t.n_rows, 1);
+    csv_clear(&t);
+    assert_int_equal(parse(&t, "a,b,c\n1,2,x\n", &no), ERR_CONFIG);
+    assert_says("line 1, column 1: \"a\" is not a number");
+    assert_ok(parse(&t, "1,2,y\n3,4,5\n", &target)); /* where a number should be, a word does */
+    assert_int_equal(t.n_rows, 1);
+    csv_clear(&t);
+}
+
+TEST(the_column_is_chosen_by_name_or_number)
+{
+    static const char *const words[] = {"x", "y"};
+    struct csv_form f = {.column = "kind", .header = "auto"};
+    struct csv_table t;
+
+    assert_ok(parse(&t, "kind,a\nx,1\ny,2\n", &f));
+    has_words(&t, words);
+    assert_true(t.x[0] == 1 && t.x[1] == 2);
+    csv_clear(&t);
+    f.column = "1";
+    assert_ok(parse(&t, "x,1\ny,2\n", &f));
+    has_words(&t, words);
+    csv_clear(&t);
+    f.column = "3";
+    assert_int_equal(parse(&t, "x,1\n", &f), ERR_CONFIG);
+    assert_says("column 3 of 2, counted from 1");
+    f.column = "0";
+    assert_int_equal(parse(&t, "x,1\n", &f), ERR_CONFIG);
+    f.column = "sort";
+    assert_int_equal(parse(&t, "kind,a\nx,1\n", &f), ERR_CONFIG);
+    assert_says("no column is called \"sort\" in line 1");
+}
+
+TEST(what_is_wrong_is_said_with_line_and_column)
+{
+    static const struct {
+        const char *csv, *words;
+    } cases[] = {
+        {"", "nothing in it"},
+        {"\n\r\n\n", "nothing in it"},
+        {"1\n", "line 1: one column"},
+        {"a,b\n", "a header and no rows"},
+        {"1,2,x\n3,,y\n", "line 2, column 2: nothing, expected a number"},
+        {"1,2,x\n3,four,y\n", "line 2, column 2: \"four\" is not a number"},
+        {"1,2,x\n3,nan,y\n", "line 2, column 2: \"nan\" is not a number"},
+        {"1,2,x\n3,inf,y\n", "is not a number"},
+        {"1,2,x\n3,0x10,y\n", "is not a number"},
+        {"1,2,x\n3,1e99,y\n", "is not a number"},
+        {"1,2,x\n3,1 2,y\n", "is not a number"},
+        {"1,2,x\n3,4\n", "line 2: 2 columns, expected 3"},
+        {"1,2,x\n\n3,4,y,5\n", "line 3: 4 columns, expected 3"},
+        {"1,2,x\n3,4,\n", "line 2, column 3: a label of 0 characters"},
+        {"1,2,x\n3,\"4,y\n", "line 2, column 2: a quote that does not end"},
+        {"1,2,x\n3,\"4\"5,y\n", "line 2, column 2: text behind the closing quote"},
+        {"1,2,x\n3,4\"5,y\n", "line 2, column 2: a quote inside a cell"},
+        {"1,2,x\n3,\r4,y\n", "line 2, column 2: a control character inside a cell"},
+    };
+    struct csv_table t;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_int_equal(parse(&t, cases[i].csv, &labels), ERR_CONFIG);
+        assert_says(cases[i].words);
+    }
+}
+
+/* The end of a CSV text is not marked: what stands before the cut is read as it is, or refused. */
+TEST(no_truncation_makes_rows_that_were_not_there)
+{
+    static const char csv[] = "a,b,kind\n1,2,\"c\"\n3.5,4,\"d, e\"\n";
+    struct csv_table t;
+
+    for (size_t n = 0; n < sizeof csv - 1; n++) {
+        char part[sizeof csv] = "";
+
+        memcpy(part, csv, n);
+        if (parse(&t, part, &labels) < 0)
+            continue;
+        assert_in_range(t.n_rows, 1, 2);
+        assert_true(t.n_values == 2 && t.x[0] == 1);
+        csv_clear(&t);
+    }
+}
+
+TEST(labels_are_classes_in_the_order_of_numbers_or_words)
+{
+    static const struct {
+        const char *csv;
+        int classes[4];
+    } cases[] = {
+        {"1,10\n1,9\n1,100\n1,9\n", {1, 0, 2, 0}},
+        {"1,b\n1,10\n1,a\n1,9\n", {3, 0, 2, 1}},
+        {"1,-1\n1,1\n1,1.0\n1,0\n", {0, 2, 2, 1}},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct csv_classes c;
+        struct csv_table t;
+
+        assert_ok(parse(&t, cases[i].csv, &labels));
+        assert_ok(csv_classes_find(&c, &t, &e));
+        for (int k = 0; k < 4; k++)
+            assert_int_equal(csv_class_of(&c, &t.words[k]), cases[i].classes[k]);
+        free(c.words);
+        csv_clear(&t);
+    }
+}
+
+static const char *put(const char *dir, const char *name, const char *csv)
+{
+    static char path[256];
+
+    assert_ok(file_join(path, sizeof path, dir, name, &e));
+    assert_ok(file_write(path, csv, strlen(csv), 0600, &e));
+    return path;
+}
+
+TEST(one_file_is_divided_the_same_way_for_the_same_seed)
+{
+    const char *dir = unit_folder();
+    char csv[4000] = "a,b,kind\n";
+    bool seen[100] = {false};
+    struct dataset d, again, other;
+    const char *path;
+
+    for (int i = 0; i < 100; i++)
+        sprintf(csv + strlen(csv), "%d,0,%s\n", i, i % 2 ? "odd" : "even");
+    path = put(dir, "all.csv", csv);
+    assert_ok(dataset_open(&d, "csv:test=0.3", path, &e));
+    assert_ok(dataset_open(&again, "csv:test=0.3,seed=1", path, &e));
+    assert_ok(dataset_open(&other, "csv:test=0.3,seed=2", path, &e));
+    assert_int_equal(d.n_train, 70);
+    assert_int_equal(d.n_test, 30);
+    assert_int_equal(d.n_classes, 2);
+    assert_memory_equal(d.class_names, "even\0odd", 9);
+    for (size_t i = 0; i < 100; i++) {
+        const float *x = i < 70 ? (float *)d.train_x + 2 * i : (float *)d.test_x + 2 * (i - 70);
+
+        assert_false(seen[(int)x[0]]);
+        seen[(int)x[0]] = true;
+        assert_int_equal((int)x[0] % 2, i < 70 ? d.train_y[i] : d.test_y[i - 70]);
+    }
+    assert_memory_equal(d.test_x, again.test_x, 60 * sizeof(float));
+    assert_memory_not_equal(d.test_x, other.test_x, 60 * sizeof(float));
+    dataset_clear(&d);
+    dataset_clear(&again);
+    dataset_clear(&other);
+    unit_remove(dir);
+}
+
+TEST(a_second_file_is_the_test_half_and_knows_no_other_labels)
+{
+    const char *dir = unit_folder();
+    struct dataset d;
+
+    put(dir, "test.csv", "5,x\n");
+    assert_ok(dataset_open(&d, "csv:test_file=test.csv", put(dir, "train.csv", "1,x\n2,y\n3,z\n"), &e));
+    assert_int_equal(d.n_train, 3);
+    assert_int_equal(d.n_test, 1);
+    dataset_clear(&d);
+    assert_ok(dataset_open(&d, "csv", dir, &e));
+    assert_int_equal(d.n_classes, 3);
+    assert_int_equal(d.test_y[0], 0);
+    dataset_clear(&d);
+    put(dir, "test.csv", "5,x\n6,w\n");
+    assert_int_equal(dataset_open(&d, "csv", dir, &e), ERR_CONFIG);
+    assert_says("test.csv: line 2: label \"w\" is none of the 3 of the training file");
+    put(dir, "test.csv", "5,6,x\n");
+    assert_int_equal(dataset_open(&d, "csv", dir, &e), ERR_CONFIG);
+    assert_says("3 columns, the training file has 2");
+    unit_remove(dir);
+}
+
+TEST(a_target_is_regressed)
+{
+    const char *dir = unit_folder();
+    struct dataset d;
+
+    assert_ok(dataset_open(&d, "csv:target=y,test=0.5", put(dir, "a.csv", "y,a\n1.5,1\n2.5,2\n"), &e));
+    assert_int_equal(d.n_targets, 1);
+    assert_null(d.train_y);
+    assert_true(d.train_t[0] == ((float *)d.train_x)[0] + .5f);
+    assert_true(d.test_t[0] == ((float *)d.test_x)[0] + .5f);
+    dataset_clear(&d);
+    assert_int_equal(dataset_open(&d, "csv:target=y,label=a", dir, &e), ERR_CONFIG);
+    assert_says("one of them is learnt");
+    unit_remove(dir);
+}
+
+TEST(every_truncation_of_a_packed_table_is_refused)
+{
+    static const char csv[] = "a,b,kind\n1,2,c\n3.5,4,d\n5,6,c\n";
+    const char *dir = unit_folder();
+    char path[256], *packed;
+    struct dataset d;
+    size_t len;
+    gzFile f;
+
+    assert_ok(file_join(path, sizeof path, dir, "a.csv.gz", &e));
+    f = gzopen(path, "wb");
+    assert_int_equal(gzwrite(f, csv, sizeof csv - 1), sizeof csv - 1);
+    assert_int_equal(gzclose(f), Z_OK);
+    assert_ok(dataset_open(&d, "csv", path, &e));
+    assert_int_equal(d.n_train + d.n_test, 3);
+    dataset_clear(&d);
+    assert_ok(file_read(&packed, &len, path, 1000, &e));
+    for (size_t k = 0; k < len; k++) {
+        assert_ok(file_write(path, packed, k, 0600, &e));
+        assert_int_equal(dataset_open(&d, "csv", path, &e), ERR_CONFIG);
+    }
+    free(packed);
+    unit_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_numbers_and_a_label),
+        cmocka_unit_test(quotes_hold_commas_line_ends_and_quotes),
+        cmocka_unit_test(a_header_is_known_by_its_words_or_said),
+        cmocka_unit_test(the_column_is_chosen_by_name_or_number),
+        cmocka_unit_test(what_is_wrong_is_said_with_line_and_column),
+        cmocka_unit_test(no_truncation_makes_rows_that_were_not_there),
+        cmocka_unit_test(labels_are_classes_in_the_order_of_numbers_or_words),
+        cmocka_unit_test(one_file_is_divided_the_same_way_for_the_same_seed),
+        cmocka_unit_test(a_second_file_is_the_test_half_and_knows_no_other_labels),
+        cmocka_unit_test(a_target_is_regressed),
+        cmocka_unit_test(every_truncation_of_a_packed_table_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, drop_text);
+}

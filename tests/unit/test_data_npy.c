@@ -1,0 +1,289 @@
+/* The files of tests/fuzz/corpus/npy were written by NumPy 1.24. */
+#include "shared/data_npy.h"
+
+#include "shared/dataset.h"
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+static void load(char **bytes, size_t *len, const char *name)
+{
+    char path[256];
+
+    assert_ok(file_join(path, sizeof path, "tests/fuzz/corpus/npy", name, &e));
+    assert_ok(file_read(bytes, len, path, 1 << 20, &e));
+}
+
+/* A file with this header, as numpy pads it, and `n` bytes of data. */
+static int parse_header(struct npy_array *a, const char *dictionary, size_t n)
+{
+    static uint8_t *bytes;
+    size_t len = strlen(dictionary) + 1;
+
+    free(bytes);
+    bytes = calloc(1, 10 + len + n);
+    memcpy(bytes, "\x93NUMPY\x01", 8);
+    bytes[8] = (uint8_t)len;
+    memcpy(bytes + 10, dictionary, len - 1);
+    bytes[10 + len - 1] = '\n';
+    return npy_parse(a, bytes, 10 + len + n, &e);
+}
+
+TEST(arrays_of_both_versions_are_read)
+{
+    struct npy_array a;
+    char *bytes;
+    size_t len;
+
+    load(&bytes, &len, "f4.npy");
+    assert_ok(npy_parse(&a, (uint8_t *)bytes, len, &e));
+    assert_true(a.type == NPY_F4 && a.n_dims == 2 && a.shape[0] == 2 && a.shape[1] == 3);
+    for (size_t i = 0; i < 6; i++)
+        assert_true(npy_value(&a, i) == (double)i);
+    free(bytes);
+    load(&bytes, &len, "version2.npy");
+    assert_ok(npy_parse(&a, (uint8_t *)bytes, len, &e));
+    assert_true(a.type == NPY_I4 && a.n_dims == 1 && npy_integer(&a, 2) == 2);
+    free(bytes);
+}
+
+TEST(every_truncation_of_an_array_and_any_byte_more_is_refused)
+{
+    struct npy_array a;
+    char *bytes;
+    size_t len;
+
+    load(&bytes, &len, "f4.npy");
+    for (size_t n = 0; n < len; n++) {
+        uint8_t *part = unit_copy(bytes, n);
+
+        assert_int_equal(npy_parse(&a, part, n, &e), ERR_CONFIG);
+        free(part);
+    }
+    bytes = realloc(bytes, len + 1);
+    bytes[len] = 0;
+    assert_int_equal(npy_parse(&a, (uint8_t *)bytes, len + 1, &e), ERR_CONFIG);
+    assert_says("24 bytes of data expected, 25 found");
+    free(bytes);
+}
+
+TEST(a_header_that_is_not_strictly_one_is_refused)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", "its type is >f4"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "its type is |O"},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", "Fortran"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "one value and no array"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", "its header is not"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "its header is not"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "do not fit dimension 1"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,2), }", "its header is not"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999999,), }",
+         "do not fit dimension 1"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", "do not fit"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }", "do not fit dimension 2"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "4 bytes of data expected, 8 found"},
+        {"{'descr': '<f4', 'fortran_order': False, }", "its header is not"},
+        {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "its header is not"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}", "its header is not"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "its header is not"},
+        {"'descr'", "its header is not"},
+    };
+    struct npy_array a;
+
+    assert_ok(parse_header(&a, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8));
+    assert_ok(parse_header(&a, "{'shape':(2,),'fortran_order':False,'descr':'<f4'}", 8));
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_int_equal(parse_header(&a, cases[i].text, 8), ERR_CONFIG);
+        assert_says(cases[i].words);
+    }
+}
+
+TEST(a_member_is_read_stored_or_deflated)
+{
+    static const char *const names[] = {"stored.npz", "deflated.npz"};
+
+    for (size_t i = 0; i < N_OF(names); i++) {
+        struct npy_array a;
+        uint8_t *member;
+        size_t len, n;
+        char *bytes;
+
+        load(&bytes, &len, names[i]);
+        assert_ok(zip_member(&member, &n, (uint8_t *)bytes, len, "x_train.npy", &e));
+        assert_ok(npy_parse(&a, member, n, &e));
+        assert_true(a.type == NPY_U1 && a.n == 24 && npy_integer(&a, 23) == 23);
+        free(member);
+        assert_int_equal(zip_member(&member, &n, (uint8_t *)bytes, len, "x_train.np", &e), ERR_NOT_FOUND);
+        free(bytes);
+    }
+}
+
+TEST(every_truncation_of_a_zip_file_is_refused)
+{
+    uint8_t *member;
+    char *bytes;
+    size_t len, n;
+
+    load(&bytes, &len, "deflated.npz");
+    for (size_t k = 0; k < len; k++) {
+        uint8_t *part = unit_copy(bytes, k);
+
+        assert_int_equal(zip_member(&member, &n, part, k, "y_test.npy", &e), ERR_CONFIG);
+        free(part);
+    }
+    free(bytes);
+}
+
+TEST(a_damaged_byte_of_a_member_is_noticed)
+{
+    uint8_t *member;
+    char *bytes;
+    size_t len, n, damaged = 0;
+
+    load(&bytes, &len, "deflated.npz");
+    for (size_t k = 0; k < len; k++) {
+        bytes[k] ^= 0x10;
+        if (zip_member(&member, &n, (uint8_t *)bytes, len, "x_train.npy", &e) == 0)
+            free(member);
+        else
+            damaged++;
+        bytes[k] ^= 0x10;
+    }
+    /* x_train is the first of four members: most of its local file, its directory entry and the end record count. */
+    assert_true(damaged > len / 5);
+    for (size_t k = 65; k < 85; k++) { /* inside its packed data */
+        bytes[k] ^= 0x10;
+        assert_int_equal(zip_member(&member, &n, (uint8_t *)bytes, len, "x_train.npy", &e), ERR_CONFIG);
+        bytes[k] ^= 0x10;
+    }
+    free(bytes);
+}
+
+/* Offsets in the central directory's first entry, which is x_train's. */
+static size_t first_entry(const char *bytes, size_t len)
+{
+    uint32_t at;
+
+    memcpy(&at, bytes + len - 22 + 16, 4);
+    return at;
+}
+
+TEST(absurd_sizes_and_places_are_refused_without_believing_them)
+{
+    static const struct {
+        size_t field;
+        uint32_t value;
+    } cases[] = {{20, 0xffffffff}, {24, 0xffffffff}, {42, 0xffffffff}, {42, 1}, {28, 0xffff}, {24, 0}};
+    uint8_t *member;
+    char *bytes;
+    size_t len, n;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        load(&bytes, &len, "deflated.npz");
+        memcpy(bytes + first_entry(bytes, len) + cases[i].field, &cases[i].value,
+               cases[i].field == 28 ? 2 : 4);
+        assert_int_equal(zip_member(&member, &n, (uint8_t *)bytes, len, "x_train.npy", &e), ERR_CONFIG);
+        free(bytes);
+    }
+}
+
+TEST(the_arrays_of_keras_are_a_data_set)
+{
+    struct dataset d;
+
+    assert_ok(dataset_open(&d, "npz", "tests/fuzz/corpus/npy/deflated.npz", &e));
+    assert_int_equal(d.n_train, 4);
+    assert_int_equal(d.n_test, 2);
+    assert_int_equal(d.x_type, TENSOR_U8);
+    assert_int_equal(d.shape.n_dims, 3);
+    assert_int_equal(d.shape.dim[1], 3);
+    assert_int_equal(d.n_classes, 3);
+    assert_int_equal(((uint8_t *)d.test_x)[11], 111);
+    assert_int_equal(d.test_y[0], 2);
+    dataset_clear(&d);
+    assert_int_equal(dataset_open(&d, "npz:classes=2", "tests/fuzz/corpus/npy/stored.npz", &e), ERR_CONFIG);
+    assert_says("y_train: label 2 of sample 3, expected 0 to 1");
+}
+
+TEST(x_and_y_alone_are_divided_and_floats_are_targets)
+{
+    struct dataset d;
+
+    assert_ok(dataset_open(&d, "npz:test=0.4", "tests/fuzz/corpus/npy/floats.npz", &e));
+    assert_int_equal(d.n_train, 3);
+    assert_int_equal(d.n_test, 2);
+    assert_int_equal(d.n_targets, 1);
+    for (int i = 0; i < 3; i++) /* x is (2i, 2i + 1) / 4, y is i / 2 */
+        assert_true(((float *)d.train_x)[2 * i] == d.train_t[i]);
+    dataset_clear(&d);
+}
+
+TEST(integers_are_tokens_where_a_vocabulary_is_named)
+{
+    struct dataset d;
+
+    assert_ok(dataset_open(&d, "npz:vocab=5", "tests/fuzz/corpus/npy/tokens.npz", &e));
+    assert_int_equal(d.x_type, TENSOR_I32);
+    assert_int_equal(d.vocab, 5);
+    assert_int_equal(d.shape.dim[0], 3);
+    dataset_clear(&d);
+    assert_int_equal(dataset_open(&d, "npz:vocab=4", "tests/fuzz/corpus/npy/tokens.npz", &e), ERR_CONFIG);
+    assert_says("token 4 of sample 4, expected 0 to 3");
+    assert_ok(dataset_open(&d, "npz", "tests/fuzz/corpus/npy/tokens.npz", &e));
+    assert_int_equal(d.x_type, TENSOR_F32);
+    dataset_clear(&d);
+}
+
+TEST(a_folder_of_npy_files_is_read_alike)
+{
+    static const char *const names[] = {"x_train", "y_train", "x_test", "y_test"};
+    const char *dir = unit_folder();
+    struct dataset d, other;
+    char *zip;
+    size_t zip_len;
+
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_NOT_FOUND);
+    assert_non_null(strstr(e.hint, "x_train, y_train"));
+    load(&zip, &zip_len, "stored.npz");
+    for (size_t i = 0; i < N_OF(names); i++) {
+        char name[32], path[256];
+        uint8_t *bytes;
+        size_t len;
+
+        snprintf(name, sizeof name, "%s.npy", names[i]);
+        assert_ok(zip_member(&bytes, &len, (uint8_t *)zip, zip_len, name, &e));
+        assert_ok(file_join(path, sizeof path, dir, name, &e));
+        assert_ok(file_write(path, bytes, len, 0600, &e));
+        free(bytes);
+    }
+    assert_ok(dataset_open(&d, "npy", dir, &e));
+    assert_ok(dataset_open(&other, "npz", "tests/fuzz/corpus/npy/stored.npz", &e));
+    assert_memory_equal(d.train_x, other.train_x, 24);
+    assert_memory_equal(d.test_y, other.test_y, 2 * sizeof *d.test_y);
+    dataset_clear(&d);
+    dataset_clear(&other);
+    free(zip);
+    unit_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_of_both_versions_are_read),
+        cmocka_unit_test(every_truncation_of_an_array_and_any_byte_more_is_refused),
+        cmocka_unit_test(a_header_that_is_not_strictly_one_is_refused),
+        cmocka_unit_test(a_member_is_read_stored_or_deflated),
+        cmocka_unit_test(every_truncation_of_a_zip_file_is_refused),
+        cmocka_unit_test(a_damaged_byte_of_a_member_is_noticed),
+        cmocka_unit_test(absurd_sizes_and_places_are_refused_without_believing_them),
+        cmocka_unit_test(the_arrays_of_keras_are_a_data_set),
+        cmocka_unit_test(x_and_y_alone_are_divided_and_floats_are_targets),
+        cmocka_unit_test(integers_are_tokens_where_a_vocabulary_is_named),
+        cmocka_unit_test(a_folder_of_npy_files_is_read_alike),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

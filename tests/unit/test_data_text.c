@@ -1,0 +1,175 @@
+#include "shared/data_text.h"
+
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+/* `n` classes, "a", "b", ...; the texts are copied. */
+static int parse(struct dataset *d, const char *const *texts, int n, const struct text_form *form)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct text_class classes[3];
+    int rc;
+
+    for (int k = 0; k < n; k++)
+        classes[k] = (struct text_class){names[k], unit_copy(texts[k], strlen(texts[k])), strlen(texts[k])};
+    rc = text_parse(d, classes, n, form, &e);
+    for (int k = 0; k < n; k++)
+        free(classes[k].bytes);
+    return rc;
+}
+
+/* All tokens of both halves, as they lie. */
+static int count(const struct dataset *d, int32_t token)
+{
+    size_t length = (size_t)d->shape.dim[0];
+    int n = 0;
+
+    for (size_t i = 0; i < d->n_train * length; i++)
+        n += ((int32_t *)d->train_x)[i] == token;
+    for (size_t i = 0; i < d->n_test * length; i++)
+        n += ((int32_t *)d->test_x)[i] == token;
+    return n;
+}
+
+/* Each line stands twice in each class, so that both halves have it whichever is drawn. */
+static const char *const reviews[] = {"It's GOOD, good.\nIt's GOOD, good.\n", "bad.\n\n \nbad."};
+
+TEST(words_and_punctuation_are_tokens_by_frequency)
+{
+    const struct text_form form = {.length = 6, .vocab = 100, .test = 0.01, .seed = 1};
+    struct dataset d;
+
+    assert_ok(parse(&d, reviews, 2, &form));
+    assert_int_equal(d.n_train + d.n_test, 4); /* empty lines are none */
+    assert_int_equal(d.n_test, 1);
+    assert_int_equal(d.vocab, 2 + 5); /* it's good , . bad */
+    assert_memory_equal(d.class_names, "a\0b", 4);
+    assert_int_equal(d.n_classes, 2);
+    for (size_t i = 0; i < d.n_train; i++) {
+        const int32_t *x = (int32_t *)d.train_x + 6 * i;
+
+        if (d.train_y[i] == 0) /* it's good , good . and padding */
+            assert_true(x[1] == x[3] && x[0] != x[1] && x[2] != x[4] && x[4] > 1 && x[5] == 0);
+        else
+            assert_true(x[0] > 1 && x[1] > 1 && x[2] == 0 && x[5] == 0);
+    }
+    dataset_clear(&d);
+}
+
+TEST(words_outside_the_vocabulary_are_unknown)
+{
+    const struct text_form form = {.length = 6, .vocab = 4, .test = 0.01, .seed = 1};
+    struct dataset d;
+
+    assert_ok(parse(&d, reviews, 2, &form));
+    assert_int_equal(d.vocab, 4);
+    assert_true(count(&d, 1) > 0 && count(&d, 2) > 0 && count(&d, 3) > 0 && count(&d, 4) == 0);
+    dataset_clear(&d);
+}
+
+TEST(the_vocabulary_is_that_of_the_training_lines)
+{
+    static const char *const texts[] = {"q w e r t y\n", "u i o p a s\n"};
+    const struct text_form form = {.length = 6, .vocab = 100, .test = 0.5, .seed = 1};
+    struct dataset d;
+
+    assert_ok(parse(&d, texts, 2, &form));
+    assert_int_equal(d.vocab, 8);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(((int32_t *)d.test_x)[i], 1);
+    dataset_clear(&d);
+}
+
+TEST(long_lines_are_cut_at_the_end)
+{
+    const struct text_form whole = {.length = 6, .vocab = 100, .test = 0.01, .seed = 1};
+    const struct text_form cut = {.length = 1, .vocab = 100, .test = 0.01, .seed = 1};
+    struct dataset a, b;
+
+    assert_ok(parse(&a, reviews, 2, &whole));
+    assert_ok(parse(&b, reviews, 2, &cut));
+    for (size_t i = 0; i < a.n_train; i++)
+        assert_int_equal(((int32_t *)a.train_x)[6 * i], ((int32_t *)b.train_x)[i]);
+    dataset_clear(&a);
+    dataset_clear(&b);
+}
+
+TEST(bytes_that_are_no_utf_8_are_letters)
+{
+    static const char *const texts[] = {"caf\xe9 caf\xe9\n", "CAF\xe9\ncaf\n"};
+    const struct text_form form = {.length = 2, .vocab = 100, .test = 0.01, .seed = 3};
+    struct dataset d;
+
+    assert_ok(parse(&d, texts, 2, &form));
+    assert_in_range(d.vocab, 3, 4);
+    dataset_clear(&d);
+}
+
+TEST(any_bytes_are_texts_or_refused)
+{
+    static const char bytes[] = "It's\0a \xff\xfe test\r\nof ' 'bytes' !?\n\n\x7f\x01\nend";
+    const struct text_form form = {.length = 3, .vocab = 5, .test = 0.3, .seed = 1};
+
+    for (size_t n = 0; n < sizeof bytes; n++) {
+        struct text_class classes[2] = {{"a", unit_copy(bytes, n), n},
+                                        {"b", unit_copy(bytes + n, sizeof bytes - n), sizeof bytes - n}};
+        struct dataset d;
+
+        assert_ok(text_parse(&d, classes, 2, &form, &e));
+        assert_true(d.vocab <= 5 && d.n_train > 0 && d.n_test > 0);
+        dataset_clear(&d);
+        free(classes[0].bytes);
+        free(classes[1].bytes);
+    }
+}
+
+TEST(too_few_classes_or_lines_are_refused)
+{
+    static const char *const one_line[] = {"a b\n", "\n \n"};
+    const struct text_form form = {.length = 3, .vocab = 5, .test = 0.3, .seed = 1};
+    struct dataset d;
+
+    assert_int_equal(parse(&d, reviews, 1, &form), ERR_CONFIG);
+    assert_says("1 class, expected a file for each of two or more");
+    assert_int_equal(parse(&d, one_line, 2, &form), ERR_CONFIG);
+    assert_says("1 samples cannot be divided");
+}
+
+TEST(a_folder_has_a_file_for_each_class)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    struct dataset d;
+
+    assert_int_equal(dataset_open(&d, "text", "/nowhere", &e), ERR_NOT_FOUND);
+    assert_non_null(strstr(e.hint, "one file per class"));
+    for (int k = 0; k < 2; k++) {
+        assert_ok(file_join(path, sizeof path, dir, k ? "x.neg" : "x.pos", &e));
+        assert_ok(file_write(path, reviews[k], strlen(reviews[k]), 0600, &e));
+    }
+    assert_ok(dataset_open(&d, "text:length=7,vocab=50,test=0.25", dir, &e));
+    assert_int_equal(d.shape.dim[0], 7);
+    assert_int_equal(d.n_test, 1);
+    assert_memory_equal(d.class_names, "x.neg\0x.pos", 12);
+    dataset_clear(&d);
+    assert_int_equal(dataset_open(&d, "text:lenght=7", dir, &e), ERR_CONFIG);
+    assert_says("did you mean \"length\"?");
+    unit_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_and_punctuation_are_tokens_by_frequency),
+        cmocka_unit_test(words_outside_the_vocabulary_are_unknown),
+        cmocka_unit_test(the_vocabulary_is_that_of_the_training_lines),
+        cmocka_unit_test(long_lines_are_cut_at_the_end),
+        cmocka_unit_test(bytes_that_are_no_utf_8_are_letters),
+        cmocka_unit_test(any_bytes_are_texts_or_refused),
+        cmocka_unit_test(too_few_classes_or_lines_are_refused),
+        cmocka_unit_test(a_folder_has_a_file_for_each_class),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
