@@ -76,6 +76,7 @@ $(BUILD)/%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
+$(BUILD)/obj/agent/runner/feed.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
