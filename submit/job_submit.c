@@ -20,6 +20,8 @@ static const struct verb {
 } verbs[] = {
     {"submit", verb_submit, FOR_SUBMIT, "",
      "train: check, place, ship, start, watch and collect (the word may be left out)"},
+    {"validate", verb_validate, FOR_SUBMIT, "",
+     "check a job and show its model, data and shares; asks no agent"},
     {"list", verb_list, FOR_LIST, "", "jobs that were submitted from here"},
     {"status", verb_status, FOR_STATUS, "[JOB]", "how each node of a job is"},
     {"wait", verb_wait, FOR_WAIT, "[JOB...]", "watch a job until its end and bring its results"},

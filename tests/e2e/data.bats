@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# Data sets, transforms and partitions, from the command line to the trained model; and validate, which asks no agent.
+load lib
+
+nobody() { # a worker.json that is right, though nobody is there
+    echo '{"Worker":["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3","127.0.0.1:4"]}' >worker.json
+}
+
+validate() { "$SUBMIT" validate -q "$@"; }
+
+# model IN UNITS LOSS: m.json, one dense layer.
+model() {
+    echo "{\"version\":1,\"name\":\"m\",\"input\":[$1],\"layers\":[{\"kind\":\"dense\",\"units\":$2}],\"loss\":\"$3\"}" >m.json
+}
+
+needs() { [ -e "$DATA/$1" ] || skip "$1 is not at $DATA (set PSGD_DATA)"; }
+
+last_loss() { tail -1 "$1/records/eval.csv" | cut -d, -f6; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+@test "validate shows model, data and shares, and leaves nothing behind" {
+    nobody
+    run validate --node_count 2
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Model mlp-tutorial: 118282 parameters"* ]]
+    [[ "$output" == *"(784)              (128)                    100480"* ]]
+    [[ "$output" == *"24000 training and 4000 test samples of [28, 28, 1] bytes, 10 classes; transform unit"* ]]
+    [[ "$output" == *"global batch 128, 187 steps an epoch, 374 in all; 64 training samples are left out"* ]]
+    [[ "$output" == *"samples              11968     11968"* ]]
+    [ "$(ls)" = worker.json ]
+}
+
+@test "validate --json has the same for programs" {
+    nobody
+    validate --node_count 3 --partition labels:2 --json >v.json
+    [ "$(jq -r '.ok, .data.data.steps_per_epoch == .data.settings.steps_per_epoch' v.json | sort -u)" = true ]
+    [ "$(jq '.data.nodes | length' v.json)" -eq 3 ]
+    [ "$(jq '.data.layers[0].n_params' v.json)" -eq 100480 ]
+    [ "$(jq -c '[.data.nodes[].labels | map(select(. > 0)) | length]' v.json)" = '[2,2,2]' ]
+    [ "$(jq '[.data.nodes[].labels[]] | add' v.json)" -eq "$(jq '[.data.nodes[].samples] | add' v.json)" ]
+}
+
+@test "validate ends as the job would" {
+    run validate
+    [ "$status" -eq 6 ] # no worker.json
+    nobody
+    run validate --node_count 5
+    [ "$status" -eq 6 ]
+    run validate --node_count two
+    [ "$status" -eq 2 ]
+    run validate --partition dirichlet
+    [ "$status" -eq 6 ] && [[ "$output" == *"dirichlet needs a number"* ]]
+    run validate --non-iid --partition iid
+    [ "$status" -eq 2 ]
+    run validate --transform centred
+    [ "$status" -eq 6 ] && [[ "$output" == *'"centred" is none of unit, centre, standard'* ]]
+    run validate --dataset cifar10
+    [ "$status" -eq 6 ] && [[ "$output" == *"data_batch"* ]]
+    run validate --dataset csv:tset=1
+    [ "$status" -eq 6 ] && [[ "$output" == *'did you mean "test"?'* ]]
+    run validate --batch_size 100000
+    [ "$status" -eq 6 ] && [[ "$output" == *"fewer than one global batch"* ]]
+}
+
+@test "every partition gives equal shares of different samples" {
+    nobody
+    for p in iid label_sorted true_non_iid:0.5 shards:2 dirichlet:0.5 labels:3; do
+        validate --node_count 4 --partition "$p" --json >v.json
+        [ "$(jq '[.data.nodes[].samples] | unique | length' v.json)" -eq 1 ]
+        [ "$(jq '[.data.nodes[].labels] | transpose | map(add) | max <= 2400' v.json)" = true ]
+    done
+    validate --node_count 4 --non-iid --json >a.json
+    validate --node_count 4 --partition label_sorted --json >b.json
+    [ "$(jq -c .data.nodes a.json)" = "$(jq -c .data.nodes b.json)" ]
+}
+
+@test "a CSV table with words for labels trains a classifier" {
+    start_agents 2
+    model 2 2 softmax_cross_entropy
+    awk 'BEGIN {
+        print "x,\"y\",side"
+        for (i = 0; i < 600; i++) {
+            x = i * 7919 % 601
+            y = i * 104729 % 599
+            printf "%d,%d,%s\n", 1000 + x, y, (x > y ? "\"below,right\"" : "above")
+        }
+    }' >t.csv
+    "$SUBMIT" --codec plain --node_count 2 --batch_size 16 --model m.json --dataset csv:label=side,test=0.25 --data t.csv \
+        --transform standard --gradient-descent adam --learn_rate 0.05 --epochs 20 -o out
+    awk -v a="$(tail -1 out/records/eval.csv | cut -d, -f7)" 'BEGIN { exit !(a > 0.95) }'
+    [ "$(jq -c .facts.data.class_names out/run.json)" = '["above","below,right"]' ]
+}
+
+@test "a linear model regresses the linear simulator" {
+    start_agents 2
+    model 16 1 mse
+    "$SUBMIT" --codec plain --node_count 2 --batch_size 16 --model m.json --dataset simlin:train=2000,test=200,in=16 \
+        --transform standard --gradient-descent adam --learn_rate 0.05 --epochs 8 -o out
+    less "$(last_loss out)" 0.001
+}
+
+@test "cropped and flipped samples are the same when a job is repeated, on whichever node" {
+    start_agents 2
+    local job=(--codec plain --redundancy 2 --node_count 2 --model softmax --transform standard,crop=2,flip --epochs 1)
+    "$SUBMIT" "${job[@]}" -o a
+    "$SUBMIT" "${job[@]}" -o b
+    "$SUBMIT" "${job[@]}" --seed 2 -o c
+    cmp <(without_times a/records/eval.csv) <(without_times b/records/eval.csv)
+    ! cmp -s <(without_times a/records/eval.csv) <(without_times c/records/eval.csv)
+    [ "$(jq .models_agree a/run.json)" = true ]
+}
+
+@test "CIFAR-10's binary files are images of three channels" {
+    needs cifar10-subset
+    nobody
+    model 3072 10 softmax_cross_entropy
+    validate --node_count 2 --model m.json --dataset cifar10 --data "$DATA/cifar10-subset" --transform standard,crop=4,flip --json >v.json
+    [ "$(jq -c '.data.data | [.n_train, .n_test, .shape, .type]' v.json)" = '[5000,1000,[32,32,3],"bytes"]' ]
+}
+
+@test "film reviews are tokens of two classes" {
+    needs rt-polarity
+    nobody
+    echo '{"version":1,"name":"m","input":[30],"layers":[{"kind":"embedding","vocab":5000,"units":8},{"kind":"mean_over_time"},
+           {"kind":"dense","units":2}],"loss":"softmax_cross_entropy"}' >m.json
+    validate --node_count 2 --model m.json --dataset text:length=30,vocab=5000 --data "$DATA/rt-polarity" --json >v.json
+    [ "$(jq -c '.data.data | [.n_train + .n_test, .n_test, .type, .vocab, .class_names]' v.json)" = \
+        '[10662,1066,"tokens",5000,["rt-polarity.neg","rt-polarity.pos"]]' ]
+    run validate --model m.json --dataset text:length=30,vocab=5001 --data "$DATA/rt-polarity"
+    [ "$status" -eq 6 ] && [[ "$output" == *"knows 5000 tokens, the data set has 5001"* ]]
+}
+
+@test "MNIST: a runner needs at most 40 MB beside its share and the test set" {
+    needs mnist
+    case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
+    start_agents 1
+    "$SUBMIT" --codec plain --node_count 1 --dataset mnist --data "$DATA/mnist" --epochs 2 -o out 3>&- &
+    local job=$! peak=0 now runner data
+    within 10 is_in_state 0 running
+    runner=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
+    data=$(stat -L -c %s agent0/jobs/*/packages/t*.safetensors | awk '{ n += $1 } END { print int(n / 1024) }')
+    while now=$(awk '/VmHWM/ {print $2}' "/proc/$runner/status" 2>/dev/null) && [ -n "$now" ]; do
+        peak=$now
+        sleep 0.02
+    done
+    wait $job
+    echo "# peak $peak kB, data $data kB" >&3
+    [ "$data" -gt 50000 ] && [ "$peak" -gt 10000 ] && [ $((peak - data)) -lt 40960 ]
+}
