@@ -7,6 +7,8 @@
 #include "shared/partition.h"
 #include "shared/rng.h"
 
+enum { AHEAD = 3, AHEAD_BYTES = 4096 };
+
 /* Apart from all other streams that the job's seed feeds. */
 static const uint64_t stream_augment = 0x746e656d677561; /* "augment" */
 
@@ -302,13 +304,14 @@ static void show_window(const struct feed *f, float *x, size_t down, size_t righ
     size_t behind = im->cols - skip - n;
 
     for (size_t r = 0; r < im->rows; r++, x += width) {
-        const float *row = f->whole + (r + down - im->crop) * width;
         size_t before = mirrored ? behind : skip;
+        const float *row;
 
         if (r + down < im->crop || r + down - im->crop >= im->rows) {
             fill_outside(f, x, im->cols);
             continue;
         }
+        row = f->whole + (r + down - im->crop) * width;
         fill_outside(f, x, before);
         copy_pixels(x + before * im->channels, row + (mirrored ? first + n - 1 : first) * im->channels, n,
                     im->channels, mirrored);
@@ -330,11 +333,30 @@ static void take_augmented(const struct feed *f, size_t at, size_t col, size_t r
     show_window(f, x, down, right, f->image.flip && rng_below(&r, 2));
 }
 
+/* Which sample of the file column col shows in step row. */
+static size_t place_of(const struct feed *f, size_t row, size_t col)
+{
+    return f->order[col * f->n_rows + row] * f->n_cols + col;
+}
+
+/* Samples of a batch lie anywhere in the file: to ask for one while those before it are converted halves the time. */
+static void fetch_ahead(const struct feed *f, size_t at)
+{
+    size_t size = tensor_type_size(f->train.x.type) * f->n_in;
+    const char *p = (const char *)f->train.x.data + at * size;
+
+    for (size_t k = 0; k < size && k < AHEAD_BYTES; k += 64)
+        __builtin_prefetch(p + k);
+}
+
 void feed_block(const struct feed *f, size_t row, int i, struct feed_batch *b)
 {
     for (size_t j = 0; j < f->batch; j++) {
         size_t col = (size_t)i * f->batch + j;
-        size_t at = f->order[col * f->n_rows + row] * f->n_cols + col;
+        size_t at = place_of(f, row, col);
+
+        if (j + AHEAD < f->batch)
+            fetch_ahead(f, place_of(f, row, col + AHEAD));
 
         if (f->whole)
             take_augmented(f, at, col, row, b->x + j * f->n_in);

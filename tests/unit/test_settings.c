@@ -44,6 +44,20 @@ TEST(servers_use_the_workers_codec_unless_told)
     assert_string_equal(s.server_codec, "ps");
 }
 
+TEST(non_iid_is_short_for_label_sorted)
+{
+    struct settings s;
+    struct err e;
+
+    assert_ok(parse(&s, "{" REQUIRED "}", &e));
+    assert_string_equal(s.partition, "iid");
+    assert_ok(parse(&s, "{" REQUIRED ", \"non_iid\": true}", &e));
+    assert_string_equal(s.partition, "label_sorted");
+    assert_ok(parse(&s, "{" REQUIRED ", \"partition\": \"shards:2\", \"transform\": \"centre\"}", &e));
+    assert_string_equal(s.partition, "shards:2");
+    assert_string_equal(s.transform, "centre");
+}
+
 TEST(the_document_written_is_the_document_read)
 {
     struct settings s, t;
@@ -108,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_said_has_its_default),
         cmocka_unit_test(servers_use_the_workers_codec_unless_told),
+        cmocka_unit_test(non_iid_is_short_for_label_sorted),
         cmocka_unit_test(the_document_written_is_the_document_read),
         cmocka_unit_test(what_is_wrong_is_said_with_its_path),
         cmocka_unit_test(a_name_is_fit_for_a_file),
