@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,15 +25,19 @@ static const struct {
     const char *name;
     size_t size;
 } types[N_TENSOR_TYPES] = {
-    [TENSOR_F32] = {"F32", 4},
-    [TENSOR_U8] = {"U8", 1},
-    [TENSOR_I32] = {"I32", 4},
-    [TENSOR_I64] = {"I64", 8},
+    [TENSOR_F32] = {"F32", 4}, [TENSOR_U8] = {"U8", 1},   [TENSOR_I32] = {"I32", 4},
+    [TENSOR_I64] = {"I64", 8}, [TENSOR_F16] = {"F16", 2}, [TENSOR_BF16] = {"BF16", 2},
+    [TENSOR_F64] = {"F64", 8},
 };
 
 size_t tensor_type_size(enum tensor_type type)
 {
     return types[type].size;
+}
+
+const char *tensor_type_name(enum tensor_type type)
+{
+    return types[type].name;
 }
 
 size_t tensor_count(const struct tensor_view *t)
@@ -43,9 +49,63 @@ size_t tensor_count(const struct tensor_view *t)
     return n;
 }
 
-static size_t tensor_bytes(const struct tensor_view *t)
+size_t tensor_bytes(const struct tensor_view *t)
 {
     return tensor_count(t) * types[t->type].size;
+}
+
+const char *tensor_shape_text(char out[TENSOR_SHAPE_TEXT], const struct tensor_view *t)
+{
+    int n = snprintf(out, TENSOR_SHAPE_TEXT, "(");
+
+    for (int i = 0; i < t->n_dims; i++) /* at most 8 dimensions of 20 digits and two characters */
+        n += snprintf(out + n, (size_t)(TENSOR_SHAPE_TEXT - n), "%s%zu", i ? ", " : "", t->shape[i]);
+    snprintf(out + n, (size_t)(TENSOR_SHAPE_TEXT - n), ")");
+    return out;
+}
+
+/* IEEE 754 binary16: a sign, 5 bits of exponent, 10 of fraction. */
+static double half(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31;
+    double fraction = bits & 1023;
+    double v = exponent == 0    ? ldexp(fraction, -24)
+               : exponent == 31 ? (fraction > 0 ? (double)NAN : (double)INFINITY)
+                                : ldexp(1024 + fraction, exponent - 25);
+
+    return bits >> 15 ? -v : v;
+}
+
+/* The upper half of a float. */
+static double brain_half(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float v;
+
+    memcpy(&v, &wide, sizeof v);
+    return (double)v;
+}
+
+double tensor_value(const struct tensor_view *t, size_t i)
+{
+    switch (t->type) {
+    case TENSOR_F32:
+        return (double)((const float *)t->data)[i];
+    case TENSOR_U8:
+        return ((const uint8_t *)t->data)[i];
+    case TENSOR_I32:
+        return ((const int32_t *)t->data)[i];
+    case TENSOR_I64:
+        return (double)((const int64_t *)t->data)[i];
+    case TENSOR_F16:
+        return half(((const uint16_t *)t->data)[i]);
+    case TENSOR_BF16:
+        return brain_half(((const uint16_t *)t->data)[i]);
+    case TENSOR_F64:
+    case N_TENSOR_TYPES:
+        break;
+    }
+    return ((const double *)t->data)[i];
 }
 
 static int parse_dtype(struct tensor_view *t, const json_t *v, struct err *e)
@@ -57,8 +117,8 @@ static int parse_dtype(struct tensor_view *t, const json_t *v, struct err *e)
             t->type = (enum tensor_type)i;
             return 0;
         }
-    return err_set(e, ERR_CONFIG, "/%s/dtype: expected F32, U8, I32 or I64, found %s", t->name,
-                   s ? s : "no text");
+    return err_set(e, ERR_CONFIG, "/%s/dtype: expected F32, U8, I32, I64, F16, BF16 or F64, found %s",
+                   t->name, s ? s : "no text");
 }
 
 /* Sets *out to a whole number that fits size_t. */

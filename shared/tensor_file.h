@@ -10,9 +10,18 @@
 
 #include "shared/err.h"
 
-enum { TENSOR_DIMS = 8, TENSOR_NAME = 128, TENSOR_FILE_MAX_TENSORS = 4096 };
+enum { TENSOR_DIMS = 8, TENSOR_NAME = 128, TENSOR_SHAPE_TEXT = 192, TENSOR_FILE_MAX_TENSORS = 4096 };
 
-enum tensor_type { TENSOR_F32, TENSOR_U8, TENSOR_I32, TENSOR_I64, N_TENSOR_TYPES };
+enum tensor_type {
+    TENSOR_F32,
+    TENSOR_U8,
+    TENSOR_I32,
+    TENSOR_I64,
+    TENSOR_F16,
+    TENSOR_BF16,
+    TENSOR_F64,
+    N_TENSOR_TYPES
+};
 
 struct tensor_view {
     char name[TENSOR_NAME];
@@ -53,6 +62,11 @@ const struct tensor_view *tensor_file_find(const struct tensor_file *f,
                                            const char *name);               /* NULL: not there */
 const char *tensor_file_meta(const struct tensor_file *f, const char *key); /* NULL: not there */
 size_t tensor_type_size(enum tensor_type type);                             /* bytes of one value */
+const char *tensor_type_name(enum tensor_type type);                        /* "BF16" */
 size_t tensor_count(const struct tensor_view *t);                           /* product of the shape */
+size_t tensor_bytes(const struct tensor_view *t);
+double tensor_value(const struct tensor_view *t, size_t i); /* whatever its type; I64 beyond 2^53 rounds */
+/* "(784, 128)" */
+const char *tensor_shape_text(char out[TENSOR_SHAPE_TEXT], const struct tensor_view *t);
 
 #endif

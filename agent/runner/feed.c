@@ -41,7 +41,8 @@ static int check_part(struct feed_part *p, int n_dims, const struct model_spec *
     const struct tensor_view *y = tensor_file_find(&p->file, "y");
     size_t dims = (size_t)n_dims;
 
-    if (!x || !y || x->n_dims != n_dims + 1 || x->type == TENSOR_I64 ||
+    if (!x || !y || x->n_dims != n_dims + 1 ||
+        (x->type != TENSOR_U8 && x->type != TENSOR_F32 && x->type != TENSOR_I32) ||
         !(y->type == TENSOR_I32 ? y->n_dims == n_dims : y->type == TENSOR_F32 && y->n_dims == n_dims + 1))
         return err_set(e, ERR_CONFIG, "no tensors x and y of samples and their labels or targets");
     if (memcmp(x->shape, y->shape, dims * sizeof *y->shape) != 0)

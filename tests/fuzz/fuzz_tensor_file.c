@@ -5,7 +5,7 @@
 
 #include "shared/tensor_file.h"
 
-static const size_t size_of[N_TENSOR_TYPES] = {4, 1, 4, 8};
+static const size_t size_of[N_TENSOR_TYPES] = {4, 1, 4, 8, 2, 2, 8};
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

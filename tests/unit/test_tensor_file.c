@@ -1,5 +1,6 @@
 #include "shared/tensor_file.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #include "tests/unit/unit.h"
@@ -185,7 +186,8 @@ TEST(a_header_that_contradicts_itself_or_the_file_is_refused)
         {"{}", 1, "0 bytes of data expected, 1 found"},
         {"{" T("a", "F32", "[1]", "[0, 4]") ", " T("a", "F32", "[1]", "[4, 8]") "}", 8, "duplicate"},
         {"{" T("", "U8", "[1]", "[0, 1]") "}", 1, "name has 0 bytes"},
-        {"{" T("a", "F64", "[1]", "[0, 8]") "}", 8, "/a/dtype: expected F32, U8, I32 or I64, found F64"},
+        {"{" T("a", "F8", "[1]", "[0, 1]") "}", 1,
+         "/a/dtype: expected F32, U8, I32, I64, F16, BF16 or F64, found F8"},
         {"{" T("a", "F32", "1", "[0, 4]") "}", 4, "/a/shape"},
         {"{" T("a", "F32", "[1.0]", "[0, 4]") "}", 4, "/a/shape/0: not a size"},
         {"{" T("a", "F32", "[-1]", "[0, 4]") "}", 4, "/a/shape/0: not a size"},
@@ -273,6 +275,43 @@ TEST(names_that_could_not_be_read_back_are_not_written)
     unit_remove(dir);
 }
 
+TEST(a_value_of_every_type_reads_as_a_number)
+{
+    static const uint16_t halves[] = {0x3c00, 0xc000, 0x3555, 0x0001, 0x0400, 0x7bff, 0x7c00, 0xfc00, 0x8000};
+    static const double half_values[] = {1,     -2,       0.333251953125, 0x1p-24, 0x1p-14,
+                                         65504, INFINITY, -INFINITY,      -0.0};
+    static const uint16_t brain[] = {0x3f80, 0xc049, 0x7f80};
+    static const double brain_values[] = {1, -3.140625, INFINITY};
+    static const uint16_t nan_half = 0x7e00;
+    const struct tensor_view h = {"h", TENSOR_F16, 1, {N_OF(halves)}, halves};
+    const struct tensor_view b = {"b", TENSOR_BF16, 1, {N_OF(brain)}, brain};
+    const struct tensor_view d = {"d", TENSOR_F64, 0, {0}, &half_values[2]};
+    const struct tensor_view i = {"i", TENSOR_I64, 0, {0}, &(int64_t){-9000000000}};
+    const struct tensor_view u = {"u", TENSOR_U8, 0, {0}, &(uint8_t){200}};
+    const struct tensor_view n = {"n", TENSOR_F16, 0, {0}, &nan_half};
+
+    for (size_t k = 0; k < N_OF(halves); k++)
+        assert_memory_equal(&(double){tensor_value(&h, k)}, &half_values[k], sizeof(double));
+    for (size_t k = 0; k < N_OF(brain); k++)
+        assert_true(tensor_value(&b, k) == brain_values[k]);
+    assert_true(tensor_value(&d, 0) == 0.333251953125);
+    assert_true(tensor_value(&i, 0) == -9e9);
+    assert_true(tensor_value(&u, 0) == 200);
+    assert_true(isnan(tensor_value(&n, 0)));
+}
+
+TEST(a_shape_of_the_longest_numbers_still_fits_its_text)
+{
+    struct tensor_view t = {.n_dims = TENSOR_DIMS};
+    char text[TENSOR_SHAPE_TEXT];
+
+    for (int i = 0; i < TENSOR_DIMS; i++)
+        t.shape[i] = SIZE_MAX;
+    assert_int_equal(strlen(tensor_shape_text(text, &t)), 8 * 20 + 7 * 2 + 2);
+    t.n_dims = 0;
+    assert_string_equal(tensor_shape_text(text, &t), "()");
+}
+
 TEST(a_file_of_no_tensors_is_fine)
 {
     const char *dir = unit_folder();
@@ -301,6 +340,8 @@ int main(void)
         cmocka_unit_test(an_absurd_length_of_the_header_is_refused),
         cmocka_unit_test(a_file_that_is_missing_empty_or_no_file_is_refused),
         cmocka_unit_test(names_that_could_not_be_read_back_are_not_written),
+        cmocka_unit_test(a_value_of_every_type_reads_as_a_number),
+        cmocka_unit_test(a_shape_of_the_longest_numbers_still_fits_its_text),
         cmocka_unit_test(a_file_of_no_tensors_is_fine),
     };
 
