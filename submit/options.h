@@ -23,7 +23,9 @@ enum {
     FOR_CANCEL = 32,
     FOR_FETCH = 64,
     FOR_DATA = 128,
-    FOR_ALL = 255
+    FOR_MODEL = 256,
+    FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH,
+    FOR_ALL = 511
 };
 
 enum { OPERANDS_MAX = 64 };
@@ -47,6 +49,7 @@ struct options {
     bool has_node, has_learn_rate, has_momentum, has_weight_decay, has_partition;
     char reason[128];
     char to[PATH_MAX], mirror[512];
+    char format[8]; /* that a model is converted to */
     const char *operands[OPERANDS_MAX];
     int n_operands;
 };
