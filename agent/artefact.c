@@ -9,9 +9,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const char *const artefact_names[N_ARTEFACTS] = {"train.csv",    "eval.csv",          "comm.csv",
-                                                 "metrics.csv",  "confusion.csv",     "node.log",
-                                                 "events.jsonl", "final.safetensors", "best.safetensors"};
+const char *const artefact_names[N_ARTEFACTS] = {"train.csv",
+                                                 "eval.csv",
+                                                 "comm.csv",
+                                                 "metrics.csv",
+                                                 "confusion.csv",
+                                                 "node.log",
+                                                 "events.jsonl",
+                                                 "final.safetensors",
+                                                 "best.safetensors",
+                                                 "checkpoint.safetensors",
+                                                 "checkpoint-previous.safetensors"};
 
 const char *artefact_find(const char *name)
 {

@@ -135,6 +135,7 @@ static const struct json_field spec_fields[] = {
     {.key = "server_count", .kind = JSON_FIELD_INT, SPEC_AT(server_count), .min = 0, .max = 4096},
     {.key = "submitter", .kind = JSON_FIELD_TEXT, SPEC_AT(submitter)},
     {.key = "no_queue", .kind = JSON_FIELD_BOOL, SPEC_AT(no_queue)},
+    {.key = "weights", .kind = JSON_FIELD_BOOL, SPEC_AT(weights)},
     {.key = "time_limit_s",
      .kind = JSON_FIELD_DOUBLE,
      SPEC_AT(time_limit_s),
@@ -150,6 +151,7 @@ static const struct {
     [PACKAGE_SETTINGS] = {"settings", {"settings.json"}},
     [PACKAGE_CODEC] = {"codec", {"codec.so"}},
     [PACKAGE_MODEL] = {"model", {"model.json"}},
+    [PACKAGE_WEIGHTS] = {"weights", {"weights.safetensors"}},
     [PACKAGE_DATA] = {"data", {"train.safetensors", "test.safetensors"}},
 };
 

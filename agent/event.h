@@ -39,7 +39,7 @@ enum event_kind {
     N_EVENT_KINDS
 };
 
-enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_DATA, N_PACKAGES };
+enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_WEIGHTS, PACKAGE_DATA, N_PACKAGES };
 enum { PACKAGE_FILES_MAX = 2 };
 
 /* What a submitter asks for: the body of POST /v1/jobs. */
@@ -50,6 +50,7 @@ struct job_spec {
     char name[129], codec[129], submitter[129]; /* shown, never interpreted */
     int node_count, server_count;
     bool no_queue;
+    bool weights; /* it starts from weights or a checkpoint, and needs that package */
     double time_limit_s;
 };
 

@@ -159,6 +159,8 @@ bool job_lacks(const struct job *j, enum package p)
 {
     if (p == PACKAGE_DATA && strcmp(j->spec.role, "server") == 0)
         return false;
+    if (p == PACKAGE_WEIGHTS && !j->spec.weights)
+        return false;
     return !j->packages[p].here;
 }
 

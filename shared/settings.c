@@ -1,5 +1,6 @@
 #include "shared/settings.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/blocks.h"
@@ -44,6 +45,8 @@ static const struct json_field fields[] = {
     F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9),
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6),
     F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S),
+    F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6),
+    F(starts_from, JSON_FIELD_TEXT, .words = "seed|weights|checkpoint"),
     {0},
 };
 
@@ -73,6 +76,7 @@ void settings_default(struct settings *s)
         .record_every = 1,
         .round_timeout_s = 60,
         .time_limit_s = 86400,
+        .starts_from = "seed",
     };
 }
 
@@ -111,4 +115,37 @@ int settings_parse(struct settings *s, const json_t *doc, struct err *e)
 json_t *settings_json(const struct settings *s)
 {
     return json_from_struct(s, fields);
+}
+
+int settings_check_resume(const struct settings *s, const json_t *then, struct err *e)
+{
+    static const char *const may_differ[] = {
+        "name",         "epochs",           "record_every", "round_timeout_s",
+        "time_limit_s", "checkpoint_every", "starts_from"};
+    struct settings t;
+    json_t *a, *b, *v;
+    const char *key;
+    int rc = 0;
+
+    if (settings_parse(&t, then, e) < 0)
+        return err_at(e, "the earlier job's settings");
+    a = settings_json(s);
+    b = settings_json(&t);
+    for (size_t i = 0; i < sizeof may_differ / sizeof *may_differ; i++)
+        json_object_del(a, may_differ[i]);
+    json_object_foreach(a, key, v)
+    {
+        const json_t *w = json_object_get(b, key);
+        char *now = json_dumps(v, JSON_ENCODE_ANY);
+        char *earlier = json_dumps(w, JSON_ENCODE_ANY);
+
+        if (rc == 0 && !json_equal(v, w))
+            rc = err_set(e, ERR_CONFIG, "%s was %s in the earlier job, and is %s now", key,
+                         earlier ? earlier : "another", now ? now : "different");
+        free(now);
+        free(earlier);
+    }
+    json_decref(a);
+    json_decref(b);
+    return rc;
 }

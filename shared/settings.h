@@ -44,6 +44,9 @@ struct settings {
     int record_every;       /* a row of train.csv each so many steps */
     double round_timeout_s; /* how long a node waits for one word of a round before the job fails */
     double time_limit_s;    /* how long the job may run */
+    int checkpoint_every;   /* epochs from one checkpoint to the next; 0: none */
+    char starts_from[12];   /* "seed": weights drawn from the seed, "weights": those of package weights,
+                               "checkpoint": what a node of another job left there */
 };
 
 void settings_default(struct settings *s);
@@ -51,5 +54,8 @@ void settings_default(struct settings *s);
 int settings_parse(struct settings *s, const json_t *doc, struct err *e);
 json_t *settings_json(const struct settings *s); /* NULL: no memory */
 int settings_check(const struct settings *s, struct err *e);
+/* May a job with these settings go on where one with the settings `then` was? Length, name, limits and
+ * records may differ. ERR_CONFIG: names what may not, and both values. */
+int settings_check_resume(const struct settings *s, const json_t *then, struct err *e);
 
 #endif

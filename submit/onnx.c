@@ -30,7 +30,7 @@ struct graph {
     const char *prefix;
     struct protobuf out;
     char at[VALUE_MAX];      /* what the last layer made */
-    char lengths[VALUE_MAX]; /* of the texts, (N) int32; "": not needed */
+    char lengths[VALUE_MAX]; /* of the texts, (N) floats; "": not needed */
     bool is_nchw;            /* `at` is an image with its channels first */
     int n_values, n_nodes;
 };
@@ -134,6 +134,14 @@ static void number(struct graph *g, char out[VALUE_MAX], float v)
 {
     new_value(g, out);
     initializer(g, out, FLOAT, NULL, 0, &v, sizeof v);
+}
+
+static void cast(struct graph *g, char out[VALUE_MAX], const char *x, int type)
+{
+    struct protobuf a = {0};
+
+    attr_int(&a, "to", type);
+    op_to(g, out, "Cast", INPUTS(x), &a);
 }
 
 /* The values of a layer's tensor, which the caller frees; NULL marks the graph as failed. */
@@ -411,22 +419,37 @@ static void squeeze(struct graph *g, int64_t axis)
     OP(g, "Squeeze", NULL, g->at, axes);
 }
 
+/* As many steps as a text has, of those the layer sees: (N) floats, "" where there are no texts. */
+static void lengths_of(struct graph *g, char out[VALUE_MAX], const struct layer_spec *l)
+{
+    char time[VALUE_MAX];
+
+    memcpy(out, g->lengths, VALUE_MAX);
+    if (!out[0] || l->in.dim[0] >= g->m->n_in)
+        return;
+    number(g, time, (float)l->in.dim[0]);
+    op_to(g, out, "Min", INPUTS(out, time), NULL);
+}
+
 /* ONNX has time first, and beside it a dimension of directions, one here: Y (time, 1, N, units) and the last
  * state Y_h (1, N, units). */
 static void recurrent(struct graph *g, const char *op, const struct recurrence *r, struct protobuf *a)
 {
     bool sequences = g->m->layers[r->layer].recurrent.sequences;
     char weight[TENSOR_NAME], own[TENSOR_NAME], bias[TENSOR_NAME];
-    char made[VALUE_MAX];
-    const char *in[] = {g->at, weight, own, bias, g->lengths};
+    char made[VALUE_MAX], lengths[VALUE_MAX];
+    const char *in[] = {g->at, weight, own, bias, lengths};
 
     gate_weights(g, weight, r, 0);
     gate_weights(g, own, r, 1);
     gate_bias(g, bias, r);
+    lengths_of(g, lengths, &g->m->layers[r->layer]);
+    if (lengths[0])
+        cast(g, lengths, lengths, INT32);
     attr_int(a, "hidden_size", r->units);
     transpose(g, (const int64_t[]){1, 0, 2}, 3);
     new_value(g, made);
-    node(g, op, in, g->lengths[0] ? 5 : 4, made, sequences ? 0 : 1, a);
+    node(g, op, in, lengths[0] ? 5 : 4, made, sequences ? 0 : 1, a);
     memcpy(g->at, made, sizeof made);
     squeeze(g, sequences ? 1 : 0);
     if (sequences)
@@ -465,14 +488,6 @@ static void positions(struct graph *g, char out[VALUE_MAX], int time, float firs
     free(v);
 }
 
-static void cast(struct graph *g, char out[VALUE_MAX], const char *x, int type)
-{
-    struct protobuf a = {0};
-
-    attr_int(&a, "to", type);
-    op_to(g, out, "Cast", INPUTS(x), &a);
-}
-
 /* Texts end behind their last token that is not 0, and have at least one. */
 static void find_lengths(struct graph *g)
 {
@@ -487,8 +502,7 @@ static void find_lengths(struct graph *g)
     attr_ints(&a, "axes", (const int64_t[]){1}, 1);
     attr_int(&a, "keepdims", 0);
     op_to(g, t, "ReduceMax", INPUTS(t), &a);
-    op_to(g, t, "Max", INPUTS(t, one), NULL);
-    cast(g, g->lengths, t, INT32);
+    op_to(g, g->lengths, "Max", INPUTS(t, one), NULL);
 }
 
 /* Over all of the time, or over as much of it as the text is long: sum(x mask) / length. */
@@ -506,7 +520,7 @@ static void to_mean_over_time(struct graph *g, int layer)
     }
     positions(g, place, g->m->layers[layer].in.dim[0], 0);
     ints(g, axis, &last, 1);
-    cast(g, length, g->lengths, FLOAT);
+    lengths_of(g, length, &g->m->layers[layer]);
     op_to(g, length, "Unsqueeze", INPUTS(length, axis), NULL); /* (N, 1) */
     op_to(g, mask, "Less", INPUTS(place, length), NULL);       /* (N, time) */
     cast(g, mask, mask, FLOAT);

@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/file.h"
+#include "shared/json.h"
 #include "shared/schedule.h"
 #include "shared/suggest.h"
 #include "submit/say.h"
 
 enum kind { TEXT, WORD, INT, U64, NUMBER, FLAG, COUNT };
 enum group { JOB, WHERE, RESULTS, OUTPUT, N_GROUPS };
-enum { NAMES_MAX = 128, NAME_LEN = 48 };
+enum { NAMES_MAX = 128, NAME_LEN = 48, RUN_JSON_MAX = 64 << 20 };
 
 struct option {
     const char *names;  /* '|' between them; the first one is shown */
@@ -26,6 +28,7 @@ struct option {
     const char *hint; /* after a wrong word */
     double min, max;  /* INT, U64, NUMBER; both 0: any */
     ptrdiff_t given;  /* offset of a bool that says it was given; 0: nobody asks */
+    bool may_change;  /* of the job, and yet free to be another when it is resumed */
 };
 
 #define AT(m)    .offset = offsetof(struct options, m), .size = sizeof(((struct options *)0)->m)
@@ -42,9 +45,9 @@ static const struct option table[] = {
     {"redundancy", "r", INT, SET(redundancy), FOR_SUBMIT, JOB, "N", "workers that hold each block", .min = 1,
      .max = NODES_MAX},
     {"codec", "Cc", TEXT, AT(codec), FOR_SUBMIT, JOB, "NAME|FILE",
-     "what nodes say to each other; a name, a .c or a .so file"},
+     "what nodes say to each other; a name, a .c or a .so file", .may_change = true},
     {"server_codec", "", TEXT, AT(server_codec), FOR_SUBMIT, JOB, "NAME|FILE",
-     "codec of the servers; null: no servers"},
+     "codec of the servers; null: no servers", .may_change = true},
     {"optimizer", "O", WORD, AT(optimizer), FOR_SUBMIT, JOB,
      "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
      "what is exchanged, gradients or parameters",
@@ -54,7 +57,7 @@ static const struct option table[] = {
     {"learn_rate", "", NUMBER, SET(learn_rate), FOR_SUBMIT, JOB, "X", "learning rate", .min = 1e-30,
      .max = 1e30, GIVEN(has_learn_rate)},
     {"epochs", "E", INT, SET(epochs), FOR_SUBMIT, JOB, "N", "passes over the training set", .min = 1,
-     .max = 1e6},
+     .max = 1e6, .may_change = true},
     {"block_assignment", "", WORD, AT(block_assignment), FOR_SUBMIT, JOB, "iid|dup|dpa",
      "which worker holds which block"},
     {"gradient-descent", "", WORD, SET(gradient_descent), FOR_SUBMIT, JOB,
@@ -77,31 +80,38 @@ static const struct option table[] = {
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
      "simlin"},
     {"data", "", TEXT, AT(data), FOR_SUBMIT, JOB, "FILE|DIR",
-     "the data set's file, or the folder with its files"},
+     "the data set's file, or the folder with its files", .may_change = true},
     {"transform", "", TEXT, SET(transform), FOR_SUBMIT, JOB, "WORDS",
      "what is done to samples: unit|centre|standard[,crop=N][,flip]"},
     {"partition", "", TEXT, SET(partition), FOR_SUBMIT, JOB, "RULE",
      "how samples come to blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
      GIVEN(has_partition)},
-    {"model", "m", TEXT, AT(model), FOR_SUBMIT, JOB, "NAME|FILE", "network; a name or a .json file"},
+    {"model", "m", TEXT, AT(model), FOR_SUBMIT, JOB, "NAME|FILE", "network; a name or a .json file",
+     .may_change = true},
     {"non-iid", "", FLAG, SET(non_iid), FOR_SUBMIT, JOB, NULL, "the same as --partition label_sorted"},
     {"local-steps", "", INT, SET(local_steps), FOR_SUBMIT, JOB, "N",
      "steps between exchanges of parameters; 0: once per epoch", .min = 0, .max = 1e9},
     {"seed", "", U64, SET(seed), FOR_SUBMIT, JOB, "N", "decides weights, partition and order", .min = 0,
      .max = 0x1p53},
-    {"name", "", TEXT, SET(name), FOR_SUBMIT, JOB, "NAME", "name of the job, for people"},
+    {"name", "", TEXT, SET(name), FOR_SUBMIT, JOB, "NAME", "name of the job, for people", .may_change = true},
     {"threads", "", INT, SET(threads), FOR_SUBMIT, JOB, "N", "threads of a node inside a matrix product",
      .min = 1, .max = 1024},
     {"record-every", "", INT, SET(record_every), FOR_SUBMIT, JOB, "N",
-     "a row of train.csv each so many steps", .min = 1, .max = 1e9},
+     "a row of train.csv each so many steps", .min = 1, .max = 1e9, .may_change = true},
     {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",
-     "seconds a node waits for a word of a round", .min = 0.1, .max = 1e6},
+     "seconds a node waits for a word of a round", .min = 0.1, .max = 1e6, .may_change = true},
     {"time-limit", "", NUMBER, SET(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run", .min = 1,
-     .max = TIME_LIMIT_MAX_S},
+     .max = TIME_LIMIT_MAX_S, .may_change = true},
+    {"checkpoint-every", "", INT, SET(checkpoint_every), FOR_SUBMIT, JOB, "N",
+     "epochs from one checkpoint to the next; 0: none", .min = 0, .max = 1e6, .may_change = true},
+    {"init-from", "", TEXT, AT(init_from), FOR_SUBMIT, JOB, "FILE",
+     "weights to start from, a .safetensors file; else they are drawn from the seed"},
+    {"resume", "", TEXT, AT(resume), FOR_SUBMIT, JOB, "DIR",
+     "go on where the checkpoints in this folder of results are", .may_change = true},
     {"image-classification", "", FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
-     "accepted; the data set says what it is"},
+     "accepted; the data set says what it is", .may_change = true},
     {"input", "I", INT, AT(input), FOR_SUBMIT, JOB, "N", "accepted; the model's file says its input",
-     .min = 0, .max = 1e9},
+     .min = 0, .max = 1e9, .may_change = true},
     {"workers|worker", "", TEXT, AT(workers), FOR_SUBMIT, WHERE, "FILE", "list of the agents' addresses"},
     {"token-file", "", TEXT, AT(token_file), FOR_AGENTS, WHERE, "FILE", "the agents' token"},
     {"insecure-no-tls", "", FLAG, AT(insecure_no_tls), FOR_AGENTS, WHERE, NULL,
@@ -137,6 +147,7 @@ static const struct option table[] = {
     {"version", "V", FLAG, AT(version), FOR_ALL, OUTPUT, NULL, "version"},
 };
 enum { N_OPTIONS = sizeof table / sizeof *table };
+_Static_assert((int)N_OPTIONS <= (int)OPTIONS_MAX, "is_given has a place for every option");
 
 static const char *const group_names[N_GROUPS] = {"The job", "Where and how long", "Results", "Messages"};
 
@@ -277,6 +288,7 @@ static int set(struct options *o, const struct option *t, const char *value, str
     char name[NAME_LEN];
 
     first_name(name, t);
+    o->is_given[t - table] = true;
     if (t->given)
         *((bool *)o + t->given) = true;
     if (t->kind == FLAG)
@@ -385,11 +397,10 @@ static int finish(struct options *o, struct err *e)
     return finish_descent(o, e);
 }
 
-int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+static int take_words(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
     bool only_operands = false;
 
-    set_defaults(o);
     for (int i = 0; i < argc;) {
         const char *word = argv[i];
         int n = 1;
@@ -407,6 +418,78 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
         if (n < 0)
             return n;
         i += n;
+    }
+    return 0;
+}
+
+/* Sets what describes a job, from the texts that options_json made. */
+static int take_texts(struct options *o, const json_t *texts, struct err *e)
+{
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const struct option *t = &table[i];
+        const char *value;
+        char name[NAME_LEN];
+
+        first_name(name, t);
+        value = json_string_value(json_object_get(texts, name));
+        if (!(t->verbs & FOR_SUBMIT) || t->group != JOB || !value || !value[0] ||
+            strcmp(name, "resume") == 0 || strcmp(name, "init-from") == 0 ||
+            (t->kind == FLAG && strcmp(value, "yes") != 0))
+            continue;
+        if (set(o, t, value, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* The options of the job in `folder`, over the defaults. */
+static int take_earlier(struct options *o, const char *folder, struct err *e)
+{
+    char path[PATH_MAX];
+    const json_t *texts;
+    json_t *doc;
+    int rc;
+
+    if (file_join(path, sizeof path, folder, "run.json", e) < 0 || json_read(&doc, path, RUN_JSON_MAX, e) < 0)
+        return e->code == ERR_NOT_FOUND ? err_hint(e, "--resume takes the folder of a job's results.")
+                                        : e->code;
+    texts = json_object_get(json_object_get(doc, "facts"), "options");
+    rc = json_is_object(texts) ? take_texts(o, texts, e) : err_set(e, ERR_CONFIG, "/facts/options: missing");
+    json_decref(doc);
+    return rc < 0 ? err_at(e, "%s", path) : 0;
+}
+
+static int check_resume(const struct options *o, struct err *e)
+{
+    char name[NAME_LEN];
+
+    if (o->init_from[0])
+        return err_set(e, ERR_USAGE, "--resume and --init-from: a job starts from one of them");
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (!o->is_given[i] || table[i].group != JOB || table[i].may_change)
+            continue;
+        first_name(name, &table[i]);
+        err_set(e, ERR_USAGE, "--%s cannot be changed by --resume", name);
+        return err_hint(e,
+                        "Leave it out: it stays what it was. --init-from starts a new job with the weights.");
+    }
+    return 0;
+}
+
+int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+{
+    char folder[PATH_MAX];
+
+    set_defaults(o);
+    if (take_words(o, verb, argc, argv, e) < 0)
+        return e->code;
+    if (o->resume[0]) {
+        memcpy(folder, o->resume, sizeof folder);
+        if (check_resume(o, e) < 0)
+            return e->code;
+        set_defaults(o);
+        if (take_earlier(o, folder, e) < 0 || take_words(o, verb, argc, argv, e) < 0)
+            return e->code;
     }
     return finish(o, e);
 }

@@ -28,7 +28,7 @@ enum {
     FOR_ALL = 511
 };
 
-enum { OPERANDS_MAX = 64 };
+enum { OPERANDS_MAX = 64, OPTIONS_MAX = 128 };
 
 struct options {
     struct settings settings; /* what of it stands on the command line; the rest are defaults */
@@ -50,11 +50,14 @@ struct options {
     char reason[128];
     char to[PATH_MAX], mirror[512];
     char format[8]; /* that a model is converted to */
+    char init_from[PATH_MAX], resume[PATH_MAX];
+    bool is_given[OPTIONS_MAX]; /* by place in the table: stood on the command line */
     const char *operands[OPERANDS_MAX];
     int n_operands;
 };
 
-/* argv: what follows the verb. The strings stay argv's. ERR_USAGE. */
+/* argv: what follows the verb. The strings stay argv's. With --resume, what the earlier job's run.json says of
+ * the job takes the place of the defaults. ERR_USAGE; ERR_CONFIG: of that file. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
 
 /* The part of --help that lists the options of a verb. */

@@ -11,7 +11,7 @@
 #include "shared/err.h"
 #include "shared/job_state.h"
 
-enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_DATA, N_PACKAGES };
+enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_WEIGHTS, PACKAGE_DATA, N_PACKAGES };
 extern const char *const package_names[N_PACKAGES];
 
 struct agent_view {

@@ -11,6 +11,7 @@
 #include "submit/results.h"
 #include "submit/say.h"
 #include "submit/share.h"
+#include "submit/start_from.h"
 #include "submit/submission.h"
 #include "submit/text.h"
 
@@ -83,5 +84,7 @@ int stage_check(struct submission *s, struct err *e)
         return err_at(e, "settings");
     if (results_prepare(s, e) < 0 || stage_check_job(s, e) < 0)
         return e->code;
-    return submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e);
+    if (submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e) < 0)
+        return e->code;
+    return start_prepare(s, e);
 }

@@ -16,6 +16,7 @@
 #include "submit/results.h"
 #include "submit/run_json.h"
 #include "submit/say.h"
+#include "submit/start_from.h"
 #include "submit/submission.h"
 #include "submit/temp.h"
 
@@ -38,6 +39,8 @@ static const struct artifact {
     {"events.jsonl", NULL, "events?after=0", GIB / 4, true, false},
     {"final.safetensors", NULL, NULL, 0, false, true},
     {"best.safetensors", NULL, NULL, 0, false, false},
+    {"checkpoint.safetensors", NULL, NULL, 16 * (uint64_t)GIB, true, false},
+    {"checkpoint-previous.safetensors", NULL, NULL, 16 * (uint64_t)GIB, true, false},
 };
 enum {
     TRAIN_CSV,
@@ -49,6 +52,8 @@ enum {
     EVENTS,
     FINAL_MODEL,
     BEST_MODEL,
+    CHECKPOINT,
+    CHECKPOINT_PREVIOUS,
     N_ARTIFACTS
 };
 
@@ -351,6 +356,27 @@ static int write_logs(struct collection *c, struct err *e)
     return 0;
 }
 
+/* Each node's own, for each goes on from its own. */
+static int write_checkpoints(struct collection *c, const char *ending, struct err *e)
+{
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+        int node = y->node->at.node;
+        char name[64];
+
+        if (y->fd <= 0)
+            continue;
+        start_checkpoint_name(name, node, ending);
+        say_info("Restoring data (%s) from %d.", name + strlen("checkpoints/"), node);
+        if (file_join(path, sizeof path, c->s->folder, "checkpoints", e) < 0 ||
+            file_mkdirs(path, 0777, e) < 0 || copy_file(c, name, y, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 /* The first worker's model; the others' sums are in run.json and are compared there. */
 static int write_model(struct collection *c, const char *name, struct err *e)
 {
@@ -393,8 +419,12 @@ static int keep(struct collection *c, int which, struct err *e)
         return merge_events(c, e);
     case FINAL_MODEL:
         return write_model(c, "model/final.safetensors", e);
-    default:
+    case BEST_MODEL:
         return write_model(c, "model/best.safetensors", e);
+    case CHECKPOINT:
+        return write_checkpoints(c, "", e);
+    default:
+        return write_checkpoints(c, START_PREVIOUS, e);
     }
 }
 
@@ -406,6 +436,8 @@ static int collect(struct collection *c, int which, struct err *e)
     bool has_model = false;
     int rc;
 
+    if (which == CHECKPOINT_PREVIOUS && c->s->state == JOB_SUCCEEDED)
+        return 0; /* all nodes' last ones are of the same epoch */
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         struct yield *y = &c->yields[i];
 

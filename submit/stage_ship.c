@@ -47,6 +47,10 @@ static int package_files(struct file out[FILES_MAX], const struct submission *s,
     case PACKAGE_MODEL:
         out[0] = (struct file){"model.json", &s->model};
         return 1;
+    case PACKAGE_WEIGHTS:
+        out[0] = (struct file){"weights.safetensors",
+                               s->checkpoints ? &s->checkpoints[n - s->nodes] : &s->weights};
+        return 1;
     default:
         if (node_is_server(n))
             return 0;

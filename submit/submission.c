@@ -35,7 +35,7 @@ int blob_read(struct blob *b, const char *path, size_t max, struct err *e)
     return 0;
 }
 
-int blob_take_file(struct blob *b, const char *path, struct err *e)
+int blob_open(struct blob *b, const char *path, struct err *e)
 {
     uint8_t sum[SHA256_BYTES];
     uint64_t len;
@@ -46,9 +46,16 @@ int blob_take_file(struct blob *b, const char *path, struct err *e)
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
-    unlink(path);
     *b = (struct blob){.fd = fd, .len = (size_t)len};
     hex_encode(b->hex, sum, sizeof sum);
+    return 0;
+}
+
+int blob_take_file(struct blob *b, const char *path, struct err *e)
+{
+    if (blob_open(b, path, e) < 0)
+        return e->code;
+    unlink(path);
     return 0;
 }
 
@@ -100,6 +107,10 @@ void submission_clear(struct submission *s)
     for (int i = 0; s->shares && i < s->settings.node_count; i++)
         blob_clear(&s->shares[i]);
     free(s->shares);
+    for (size_t i = 0; s->checkpoints && i < s->n_nodes; i++)
+        blob_clear(&s->checkpoints[i]);
+    free(s->checkpoints);
+    blob_clear(&s->weights);
     free(s->nodes);
     blob_clear(&s->settings_blob);
     blob_clear(&s->codec);

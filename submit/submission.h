@@ -27,6 +27,8 @@ struct blob {
 void blob_set(struct blob *b, void *take_bytes, size_t len);
 /* Reads a file of at most `max` bytes. */
 int blob_read(struct blob *b, const char *path, size_t max, struct err *e);
+/* Opens a file and hashes it; it must stay as it is until it is shipped. */
+int blob_open(struct blob *b, const char *path, struct err *e);
 /* Opens a temporary file, hashes it and removes its name. */
 int blob_take_file(struct blob *b, const char *path, struct err *e);
 void blob_clear(struct blob *b);
@@ -53,6 +55,8 @@ struct submission {
     uint64_t model_bytes; /* a result's model file is not longer; 0: not known */
 
     struct blob settings_blob, codec, server_codec, model, test, *shares; /* shares: (node_count) */
+    struct blob weights;      /* that every node starts from; empty: drawn from the seed */
+    struct blob *checkpoints; /* (n_nodes) that each starts from instead; NULL: none */
 
     bool is_started;
     enum job_state state; /* of the whole job, once it is over */

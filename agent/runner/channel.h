@@ -41,7 +41,10 @@ struct channel {
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft; /* an event rule's message being written */
-    void **zeros;           /* blocks handed out by zeros(), freed with the channel */
+    struct codec_vector {
+        float *v;
+        size_t n;
+    } * zeros; /* handed out by zeros(), freed with the channel */
     size_t n_zeros;
 };
 
@@ -65,6 +68,9 @@ void channel_pause(struct channel *ch, int node, bool on);
 bool channel_has_left(const struct channel *ch, int node);
 void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
 void channel_overtaken(struct channel *ch); /* a word was dropped for a newer one */
+
+struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
+void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first */
 
 int round_open(struct channel *ch); /* CODEC_GO or a code */
 void round_clear(struct channel *ch);

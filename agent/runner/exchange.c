@@ -172,7 +172,7 @@ static float *host_zeros(struct codec *c, size_t n)
         return NULL;
     p = calloc(n ? n : 1, sizeof *p);
     if (p)
-        ch->zeros[ch->n_zeros++] = p;
+        ch->zeros[ch->n_zeros++] = (struct codec_vector){p, n};
     return p;
 }
 
@@ -328,7 +328,7 @@ void exchange_free(struct exchange *x)
         round_clear(ch);
         channel_drop_buf(ch, ch->draft);
         for (size_t z = 0; z < ch->n_zeros; z++)
-            free(ch->zeros[z]);
+            free(ch->zeros[z].v);
         free(ch->zeros);
         free(ch->codec.state);
     }
@@ -336,6 +336,21 @@ void exchange_free(struct exchange *x)
     free(x->sent);
     free(x->has_left);
     free(x);
+}
+
+struct channel *exchange_channel(struct exchange *x, int i)
+{
+    return i < x->n_channels ? &x->channels[i] : NULL;
+}
+
+void exchange_set_rounds(struct exchange *x, uint64_t n)
+{
+    x->n_rounds = x->n_rounds_told = n;
+}
+
+uint64_t exchange_rounds(const struct exchange *x)
+{
+    return x->n_rounds;
 }
 
 size_t exchange_limit(const struct exchange *x)

@@ -68,6 +68,7 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
 
 const struct exchange_totals *exchange_totals(const struct exchange *x);
+uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 /* True once after each round: then traffic of that round, by peer, is there until the next call. */
 bool exchange_round_done(struct exchange *x, uint64_t *round);
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);

@@ -1,10 +1,13 @@
 #include "agent/runner/node.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/checkpoint.h"
+#include "agent/runner/exchange_state.h"
 #include "agent/runner/mesh_tcp.h"
 #include "nn/blas.h"
 #include "shared/clock.h"
@@ -12,12 +15,17 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/model_spec.h"
+#include "shared/weights.h"
 
 enum {
     DOCUMENT_MAX = 1 << 18,
     CONNECT_S = 30,  /* all nodes are ready before any connects: only a dead one takes this long */
     EVAL_BATCH = 256 /* samples a forward pass over the test set takes at once */
 };
+
+static const char checkpoint_name[] = "checkpoint.safetensors";
+static const char previous_name[] = "checkpoint-previous.safetensors";
+static const char start_path[] = "../packages/weights.safetensors";
 
 volatile int node_interrupted;
 
@@ -61,9 +69,29 @@ static int load_codec(struct node *n, struct err *e)
     return codec_library_open(&n->codec, path, e);
 }
 
+/* The weights to start from, where they are not drawn from the seed. A checkpoint's come with the rest of it. */
+static int load_weights(struct node *n, struct err *e)
+{
+    const struct tensor_view *t;
+    size_t n_tensors = net_tensors(n->net, &t);
+    struct tensor_file f;
+    int rc;
+
+    if (strcmp(n->set.starts_from, "weights") != 0)
+        return 0;
+    if (tensor_file_open(&f, start_path, e) < 0)
+        return e->code;
+    rc = weights_check(&f, "", n->spec, e) < 0 ? err_at(e, "%s", start_path) : 0;
+    for (size_t i = 0; rc == 0 && i < n_tensors; i++)
+        weights_floats(net_params(n->net) + ((const float *)t[i].data - net_params(n->net)),
+                       weights_find(&f, "", t[i].name));
+    tensor_file_close(&f);
+    return rc;
+}
+
 static int load_model(struct node *n, struct err *e)
 {
-    struct model_spec *spec = malloc(sizeof *spec);
+    struct model_spec *spec = n->spec = malloc(sizeof *spec);
     json_t *doc = NULL;
     size_t len;
     int max_batch = n->set.batch_size > EVAL_BATCH ? n->set.batch_size : EVAL_BATCH;
@@ -77,8 +105,10 @@ static int load_model(struct node *n, struct err *e)
         rc = err_at(e, "model");
     if (rc == 0)
         rc = net_new(&n->net, spec, is_worker(n) ? max_batch : 1, e);
-    if (rc == 0)
+    if (rc == 0) {
         net_init(n->net, n->set.seed);
+        rc = load_weights(n, e);
+    }
     if (rc == 0 && is_worker(n))
         rc = optimizer_new(&n->optimizer,
                            &(struct optimizer_config){.kind = n->set.gradient_descent,
@@ -95,7 +125,6 @@ static int load_model(struct node *n, struct err *e)
     if (rc == 0 && is_worker(n))
         rc = metrics_new(&n->metrics, spec, n->feed.test.labels != NULL, n->feed.n_test, e);
     json_decref(doc);
-    free(spec);
     return rc;
 }
 
@@ -119,6 +148,55 @@ static int open_exchange(struct node *n, struct err *e)
                             .grads = net_grads(n->net),
                         },
                         e);
+}
+
+static struct checkpoint checkpoint(struct node *n)
+{
+    return (struct checkpoint){.set = &n->set,
+                               .job = n->job.job,
+                               .arch = n->arch,
+                               .node = n->job.node,
+                               .net = n->net,
+                               .optimizer = n->optimizer,
+                               .exchange = n->exchange};
+}
+
+/* Goes back to where an earlier job was; and finds out now whether this one can be kept as it is asked to. */
+static int load_checkpoint(struct node *n, struct err *e)
+{
+    struct checkpoint c = checkpoint(n);
+    struct tensor_file f;
+    int rc;
+
+    if (n->set.checkpoint_every > 0 && exchange_can_save(n->exchange, e) < 0)
+        return e->code;
+    if (strcmp(n->set.starts_from, "checkpoint") != 0)
+        return 0;
+    if (tensor_file_open(&f, start_path, e) < 0)
+        return e->code;
+    rc = checkpoint_restore(&c, &f, n->spec, e) < 0 ? err_at(e, "checkpoint") : 0;
+    tensor_file_close(&f);
+    n->first_epoch = n->progress.epoch = c.epoch;
+    n->progress.step = c.step;
+    n->samples = c.samples;
+    return rc;
+}
+
+bool node_keeps_epoch(const struct node *n, int epoch)
+{
+    return n->set.checkpoint_every > 0 && epoch > 0 && epoch % n->set.checkpoint_every == 0;
+}
+
+int node_write_checkpoint(struct node *n, int epoch, struct err *e)
+{
+    struct checkpoint c = checkpoint(n);
+
+    c.epoch = epoch;
+    c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
+    c.samples = n->samples;
+    if (rename(checkpoint_name, previous_name) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", previous_name);
+    return checkpoint_write(checkpoint_name, &c, e) < 0 ? err_at(e, "checkpoint of epoch %d", epoch) : 0;
 }
 
 static bool asks_for_rows(const struct metrics *m)
@@ -150,8 +228,9 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         int (*load)(struct node *, struct err *);
         const char *reason;
     } steps[] = {
-        {load_settings, "SettingsInvalid"}, {load_codec, "CodecLoadFailed"}, {load_model, "ModelInvalid"},
-        {open_exchange, "CodecFailed"},     {open_records, "Internal"},
+        {load_settings, "SettingsInvalid"},     {load_codec, "CodecLoadFailed"},
+        {load_model, "ModelInvalid"},           {open_exchange, "CodecFailed"},
+        {load_checkpoint, "CheckpointInvalid"}, {open_records, "Internal"},
     };
 
     n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
@@ -316,6 +395,7 @@ void node_clear(struct node *n)
     metrics_free(n->metrics);
     net_free(n->net);
     free(n->arch);
+    free(n->spec);
     free(n->peers);
     blocks_clear(&n->blocks);
 }

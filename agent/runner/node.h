@@ -26,6 +26,7 @@ struct node {
     struct codec_library codec;
     char codec_sha256[65];
     char *arch; /* the model's document, kept for the model file */
+    struct model_spec *spec;
     struct net *net;
     struct optimizer *optimizer; /* workers only, as the next three */
     struct schedule schedule;
@@ -42,6 +43,7 @@ struct node {
     uint64_t samples; /* seen so far */
     double best;      /* of the evaluations so far: accuracy, or with targets minus the loss */
     double test_loss; /* of the last one */
+    int first_epoch;  /* from 0; where a checkpoint goes on */
 };
 
 /* Set by SIGTERM: stop after the present step. */
@@ -64,5 +66,8 @@ int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for eac
 /* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
 int node_write_model(struct node *n, const char *name, struct err *e);
+/* Is the end of this epoch (from 1) one of those that are kept? */
+bool node_keeps_epoch(const struct node *n, int epoch);
+int node_write_checkpoint(struct node *n, int epoch, struct err *e);
 
 #endif

@@ -1,17 +1,38 @@
 /* serve -- a parameter server's part: hears workers until the last one has left. */
 #include <math.h>
 
+#include "agent/runner/exchange_state.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
+/* A server takes no steps; it is where the workers are at the end of an epoch when it has closed as many rounds as
+ * they have then. Rounds close one at a time, so none is missed. *next: the first epoch that was not kept yet. */
+static int keep(struct node *n, int *next, struct err *e)
+{
+    for (; *next <= n->set.epochs; ++*next) {
+        uint64_t step = (uint64_t)*next * (uint64_t)n->set.steps_per_epoch;
+
+        if (exchange_rounds_after(n->exchange, step) > exchange_rounds(n->exchange))
+            return 0;
+        if (node_keeps_epoch(n, *next) && node_write_checkpoint(n, *next, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 int node_serve(struct node *n, struct err *e)
 {
+    int next = n->first_epoch + 1;
+
     n->progress.loss = n->progress.accuracy = NAN;
+    if (keep(n, &next, e) < 0)
+        return e->code;
     while (!exchange_is_over(n->exchange)) {
         bool came;
 
         /* Workers compute as long as they like; one that dies is noticed by its connection. */
-        if (node_pump(n, clock_now() + 60, &came, e) < 0 || node_record_comm(n, e) < 0)
+        if (node_pump(n, clock_now() + 60, &came, e) < 0 || node_record_comm(n, e) < 0 ||
+            keep(n, &next, e) < 0)
             return e->code;
         n->progress.sent_bytes = exchange_totals(n->exchange)->sent_bytes;
         n->progress.recv_bytes = exchange_totals(n->exchange)->recv_bytes;

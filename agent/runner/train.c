@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange_state.h"
 #include "agent/runner/node.h"
 #include "nn/fast.h"
 #include "shared/clock.h"
@@ -251,6 +252,13 @@ static bool is_recorded(const struct worker_loop *w)
     return w->n->progress.step % (uint64_t)w->n->set.record_every == 0;
 }
 
+/* The epoch's checkpoint, where it has one. A job that exchanges once more after its last step keeps what was
+ * before that: whoever goes on from there has not had that exchange. */
+static int keep(struct node *n, struct err *e)
+{
+    return node_keeps_epoch(n, n->progress.epoch) ? node_write_checkpoint(n, n->progress.epoch, e) : 0;
+}
+
 static int step(struct worker_loop *w, size_t row, struct err *e)
 {
     struct node *n = w->n;
@@ -268,10 +276,12 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     if (update(w, e) < 0)
         return e->code;
     n->progress.step++;
+    n->samples += n_samples;
     w->compute += clock_now() - start;
+    if (exchange_closes_early(n->exchange, n->progress.step) && keep(n, e) < 0)
+        return e->code;
     if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
         return e->code;
-    n->samples += n_samples;
     n->progress.loss = w->score.loss / (double)w->score.n;
     n->progress.accuracy = n->feed.train.labels ? (double)w->score.n_right / (double)w->score.n : NAN;
     n->progress.sent_bytes = exchange_totals(n->exchange)->sent_bytes;
@@ -339,12 +349,14 @@ static int loop(struct worker_loop *w, struct err *e)
 
     n->progress.epochs = n->set.epochs;
     n->progress.steps = n->feed.n_rows * (uint64_t)n->set.epochs;
-    for (int epoch = 0; epoch < n->set.epochs; epoch++) {
+    for (int epoch = n->first_epoch; epoch < n->set.epochs; epoch++) {
         n->progress.epoch = epoch + 1;
         feed_epoch(&n->feed, (uint64_t)epoch);
         for (size_t row = 0; row < n->feed.n_rows; row++)
             if (step(w, row, e) < 0)
                 return e->code;
+        if (!exchange_closes_early(n->exchange, n->progress.step) && keep(n, e) < 0)
+            return e->code;
         if (evaluate(w, e) < 0)
             return e->code;
     }

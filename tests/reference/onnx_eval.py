@@ -126,7 +126,8 @@ OPS = {
     "Cast": lambda a, x: x.astype({onnx.TensorProto.FLOAT: np.float64}.get(
         a["to"], onnx.mapping.TENSOR_TYPE_TO_NP_TYPE[a["to"]])),
     "Add": lambda a, x, y: x + y, "Sub": lambda a, x, y: x - y, "Mul": lambda a, x, y: x * y,
-    "Div": lambda a, x, y: x / y, "Max": lambda a, x, y: np.maximum(x, y), "Less": lambda a, x, y: x < y,
+    "Div": lambda a, x, y: x / y, "Max": lambda a, x, y: np.maximum(x, y),
+    "Min": lambda a, x, y: np.minimum(x, y), "Less": lambda a, x, y: x < y,
     "Sqrt": lambda a, x: np.sqrt(x), "Tanh": lambda a, x: np.tanh(x), "Sigmoid": lambda a, x: sigmoid(x),
     "Relu": lambda a, x: np.maximum(x, 0), "LeakyRelu": lambda a, x: np.where(x < 0, a["alpha"] * x, x),
     "Identity": lambda a, x: x,

@@ -66,6 +66,9 @@ static const struct {
     {"text_gru_mean", "[6]",
      "{'kind': 'embedding', 'vocab': 9, 'units': 3}, {'kind': 'gru', 'units': 4, 'sequences': true},"
      "{'kind': 'mean_over_time'}, {'kind': 'dense', 'units': 2}"},
+    {"text_folded", "[8]",
+     "{'kind': 'embedding', 'vocab': 11, 'units': 4}, {'kind': 'reshape', 'shape': [4, 8]},"
+     "{'kind': 'gru', 'units': 3, 'sequences': true}, {'kind': 'mean_over_time'}"},
     {"text_mean", "[8]",
      "{'kind': 'embedding', 'vocab': 11, 'units': 4}, {'kind': 'mean_over_time'},"
      "{'kind': 'dense', 'units': 3}"},

@@ -1,0 +1,210 @@
+#include "agent/runner/checkpoint.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/exchange_state.h"
+#include "shared/json.h"
+#include "shared/weights.h"
+
+/* Puts "model/" or "opt/" in front of each name. */
+static void rename_all(struct tensor_view *out, const struct tensor_view *t, size_t n, const char *prefix)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = t[i];
+        /* A layer's longest name has 40 characters. */
+        snprintf(out[i].name, sizeof out[i].name, "%s%.100s", prefix, t[i].name);
+    }
+}
+
+static int write_all(const char *path, const struct checkpoint *c, const struct exchange_state *codecs,
+                     const struct tensor_meta *meta, struct err *e)
+{
+    const struct tensor_view *model;
+    struct tensor_view opt[OPTIMIZER_TENSORS];
+    size_t n_model = net_tensors(c->net, &model);
+    size_t n_opt = c->optimizer ? optimizer_tensors(c->optimizer, opt) : 0;
+    size_t n = n_model + n_opt + codecs->n;
+    struct tensor_view *all = malloc((n + 1) * sizeof *all);
+    int rc;
+
+    if (n > TENSOR_FILE_MAX_TENSORS) {
+        free(all);
+        return err_set(e, ERR_CODEC, "a checkpoint of %zu tensors: at most %d fit a file", n,
+                       TENSOR_FILE_MAX_TENSORS);
+    }
+    if (!all)
+        return err_set(e, ERR_NOMEM, "no memory for a checkpoint of %zu tensors", n);
+    rename_all(all, model, n_model, "model/");
+    rename_all(all + n_model, opt, n_opt, "opt/");
+    rename_all(all + n_model + n_opt, codecs->tensors, codecs->n, "");
+    rc = tensor_file_write(path, all, n, meta, e);
+    free(all);
+    return rc;
+}
+
+int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e)
+{
+    struct exchange_state codecs = {0};
+    json_t *doc = settings_json(c->set);
+    char *settings = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    char node[16], epoch[16], step[24], round[24], samples[24], steps[24];
+    const struct tensor_meta meta[] = {
+        {"format", CHECKPOINT_FORMAT},
+        {"version", CHECKPOINT_VERSION},
+        {"job_id", c->job},
+        {"node", node},
+        {"arch", c->arch},
+        {"settings", settings},
+        {"epoch", epoch},
+        {"step", step},
+        {"round", round},
+        {"samples", samples},
+        {"optimizer_steps", steps},
+        {0},
+    };
+    int rc = settings ? exchange_save(&codecs, c->exchange, c->step, e)
+                      : err_set(e, ERR_NOMEM, "no memory for the settings");
+
+    snprintf(node, sizeof node, "%d", c->node);
+    snprintf(epoch, sizeof epoch, "%d", c->epoch);
+    snprintf(step, sizeof step, "%" PRIu64, c->step);
+    snprintf(round, sizeof round, "%" PRIu64, exchange_rounds(c->exchange));
+    snprintf(samples, sizeof samples, "%" PRIu64, c->samples);
+    snprintf(steps, sizeof steps, "%" PRIu64, c->optimizer ? optimizer_steps(c->optimizer) : 0);
+    if (rc == 0)
+        rc = write_all(path, c, &codecs, meta, e);
+    exchange_state_clear(&codecs);
+    free(settings);
+    json_decref(doc);
+    return rc;
+}
+
+static int get_meta(const char **out, const struct tensor_file *f, const char *key, struct err *e)
+{
+    *out = tensor_file_meta(f, key);
+    return *out ? 0 : err_set(e, ERR_CONFIG, "its metadata has no \"%s\"", key);
+}
+
+static int get_number(uint64_t *out, const struct tensor_file *f, const char *key, struct err *e)
+{
+    const char *text;
+    char end;
+
+    if (get_meta(&text, f, key, e) < 0)
+        return e->code;
+    if (strlen(text) > 18 || strspn(text, "0123456789") != strlen(text) ||
+        sscanf(text, "%" SCNu64 "%c", out, &end) != 1)
+        return err_set(e, ERR_CONFIG, "its metadata's \"%s\" is no number", key);
+    return 0;
+}
+
+static int check_words(const struct checkpoint *c, const struct tensor_file *f, struct err *e)
+{
+    char node[16];
+    const char *text;
+
+    if (get_meta(&text, f, "format", e) < 0)
+        return e->code;
+    if (strcmp(text, CHECKPOINT_FORMAT) != 0)
+        return err_set(e, ERR_CONFIG, "its format is \"%.64s\", expected " CHECKPOINT_FORMAT, text);
+    if (get_meta(&text, f, "version", e) < 0)
+        return e->code;
+    if (strcmp(text, CHECKPOINT_VERSION) != 0)
+        return err_set(e, ERR_CONFIG, "it has version \"%.64s\", this psgd reads " CHECKPOINT_VERSION, text);
+    snprintf(node, sizeof node, "%d", c->node);
+    if (get_meta(&text, f, "node", e) < 0)
+        return e->code;
+    return strcmp(text, node) == 0 ? 0
+                                   : err_set(e, ERR_CONFIG, "it is node %.16s's, not node %s's", text, node);
+}
+
+static int check_settings(const struct checkpoint *c, const struct tensor_file *f, struct err *e)
+{
+    const char *text;
+    json_t *doc;
+    int rc;
+
+    if (get_meta(&text, f, "settings", e) < 0 || json_parse(&doc, text, strlen(text), "its settings", e) < 0)
+        return e->code;
+    rc = settings_check_resume(c->set, doc, e);
+    json_decref(doc);
+    return rc;
+}
+
+/* Where the job was must be an end of an epoch that is not yet the last. */
+static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, struct err *e)
+{
+    uint64_t epoch;
+
+    if (get_number(&epoch, f, "epoch", e) < 0 || get_number(&c->step, f, "step", e) < 0 ||
+        get_number(&c->samples, f, "samples", e) < 0)
+        return e->code;
+    if (epoch >= (uint64_t)c->set->epochs)
+        return err_set(e, ERR_CONFIG, "epoch %" PRIu64 " is reached already, the job ends with epoch %d",
+                       epoch, c->set->epochs);
+    if (c->step != epoch * (uint64_t)c->set->steps_per_epoch)
+        return err_set(e, ERR_CONFIG, "step %" PRIu64 " is not the end of epoch %" PRIu64, c->step, epoch);
+    c->epoch = (int)epoch;
+    return 0;
+}
+
+static void restore_model(struct net *net, const struct tensor_file *f)
+{
+    const struct tensor_view *t;
+    size_t n = net_tensors(net, &t);
+
+    for (size_t i = 0; i < n; i++)
+        weights_floats(net_params(net) + ((const float *)t[i].data - net_params(net)),
+                       weights_find(f, "model/", t[i].name));
+}
+
+static int restore_vector(float *out, const struct tensor_view *mine, const struct tensor_file *f,
+                          struct err *e)
+{
+    const struct tensor_view *t = weights_find(f, "opt/", mine->name);
+    size_t n = mine->shape[0];
+
+    if (!t || t->type != TENSOR_F32 || t->n_dims != 1 || t->shape[0] != n)
+        return err_set(e, ERR_CONFIG, "tensor \"opt/%s\" of %zu values is missing", mine->name, n);
+    weights_floats(out, t);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(out[i]))
+            return err_set(e, ERR_CONFIG, "tensor \"opt/%s\": value %zu is not finite", mine->name, i);
+    return 0;
+}
+
+static int restore_optimizer(struct optimizer *o, const struct tensor_file *f, struct err *e)
+{
+    struct tensor_view mine[OPTIMIZER_TENSORS];
+    size_t n = o ? optimizer_tensors(o, mine) : 0, n_there = 0;
+    uint64_t steps;
+
+    for (size_t i = 0; i < n; i++)
+        if (restore_vector(optimizer_vector(o, i), &mine[i], f, e) < 0)
+            return e->code;
+    for (size_t i = 0; i < f->n; i++)
+        n_there += strncmp(f->tensors[i].name, "opt/", 4) == 0;
+    if (n_there != n)
+        return err_set(e, ERR_CONFIG, "it has %zu vectors of an optimizer, expected %zu", n_there, n);
+    if (get_number(&steps, f, "optimizer_steps", e) < 0)
+        return e->code;
+    if (o)
+        optimizer_set_steps(o, steps);
+    return 0;
+}
+
+int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
+                       struct err *e)
+{
+    if (check_words(c, f, e) < 0 || check_settings(c, f, e) < 0 || restore_cursor(c, f, e) < 0 ||
+        weights_check(f, "model/", m, e) < 0)
+        return e->code;
+    restore_model(c->net, f);
+    if (restore_optimizer(c->optimizer, f, e) < 0)
+        return e->code;
+    return exchange_restore(c->exchange, f, e);
+}

@@ -1,0 +1,45 @@
+/* checkpoint -- all that a node needs to go on as if it had never stopped, as one safetensors file.
+ *
+ *   model/NAME   the parameters, by the names they have in a model file
+ *   opt/NAME     the optimizer's vectors, as "opt/adam.m"; workers only
+ *   codec/...    exchange_state.h
+ *
+ * Metadata: format "psgd-checkpoint", version, job_id, node, settings and arch (the documents), epoch, step,
+ * round, samples, optimizer_steps. There is no random state beside the cursor: the order of samples is a function
+ * of (seed, epoch), what dropout drops one of (seed, step), and a codec's own generator is in codec/K/cursor.
+ *
+ * It is one point of the job on all nodes: the end of an epoch, when no round is open. A node that is ahead of
+ * another may have replaced its file when a job breaks off; so the one before is kept beside it. */
+#ifndef PSGD_CHECKPOINT_H
+#define PSGD_CHECKPOINT_H
+
+#include "agent/runner/exchange.h"
+#include "nn/net.h"
+#include "nn/optimizer.h"
+#include "shared/model_spec.h"
+#include "shared/settings.h"
+#include "shared/tensor_file.h"
+
+#define CHECKPOINT_FORMAT  "psgd-checkpoint"
+#define CHECKPOINT_VERSION "1"
+
+struct checkpoint { /* of whom; all borrowed */
+    const struct settings *set;
+    const char *job, *arch;
+    int node;
+    struct net *net;
+    struct optimizer *optimizer; /* NULL: a server */
+    struct exchange *exchange;
+    int epoch; /* done */
+    uint64_t step, samples;
+};
+
+/* Replaces `path`. ERR_CODEC, ERR_INTERNAL: as exchange_save. */
+int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e);
+
+/* Sets epoch, step and samples, and what net, optimizer and exchange hold. ERR_CONFIG: no checkpoint, of another
+ * node, model or settings, or one that contradicts itself; what was set so far is of no use then. */
+int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
+                       struct err *e);
+
+#endif

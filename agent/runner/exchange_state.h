@@ -1,0 +1,38 @@
+/* exchange_state -- the codecs' state of one node, between rounds, as tensors of a checkpoint, and back.
+ *
+ *   codec/K/cursor    I64 (7): step, round, samples since the last exchange, the four words of uniform()'s
+ *                     generator; K counts the servers' ranges, 0 alone without servers
+ *   codec/K/state     U8: the codec's state; an address in it is 0
+ *   codec/K/pointers  I64 (n, 2): byte in the state, and which vector stands there
+ *   codec/K/vectorI   F32: what the codec's I-th zeros() gave it
+ *
+ * The host does not know what a state means. It saves bytes, and finds the addresses of the vectors that it
+ * handed out itself. A state with an address of anything else of this process is refused, as is a rule that may
+ * have words under way: one that runs by events, and asgd. */
+#ifndef PSGD_EXCHANGE_STATE_H
+#define PSGD_EXCHANGE_STATE_H
+
+#include "agent/runner/exchange.h"
+#include "shared/tensor_file.h"
+
+struct exchange_state { /* {0} is an empty one */
+    struct tensor_view *tensors;
+    size_t n;
+    void *own; /* what tensors point at and no codec owns */
+};
+
+/* ERR_CODEC: why its state cannot be saved. To be asked before the first step: then nothing is lost. */
+int exchange_can_save(struct exchange *x, struct err *e);
+/* Between rounds, after `step` steps of a worker (a server takes none). The vectors are not copied: write before the next step. */
+int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step, struct err *e);
+void exchange_state_clear(struct exchange_state *s);
+/* Before the first step. ERR_CONFIG: the file holds no state of these codecs; ends the exchange's use then. */
+int exchange_restore(struct exchange *x, const struct tensor_file *f, struct err *e);
+
+/* A rule that exchanges parameters each so many steps closes with a round after the last step. A job that goes
+ * on behind it would not have had that round: is this step such a last one? */
+bool exchange_closes_early(struct exchange *x, uint64_t step);
+/* Rounds that are closed after so many steps, but for such a closing one. */
+uint64_t exchange_rounds_after(struct exchange *x, uint64_t step);
+
+#endif

@@ -1,0 +1,276 @@
+#include "submit/start_from.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/tensor_file.h"
+#include "shared/weights.h"
+#include "submit/say.h"
+#include "submit/temp.h"
+
+void start_checkpoint_name(char out[64], int node, const char *ending)
+{
+    if (node < 0)
+        snprintf(out, 64, "checkpoints/ps-%d%s.safetensors", -2 - node, ending);
+    else
+        snprintf(out, 64, "checkpoints/node-%d%s.safetensors", node, ending);
+}
+
+int start_choose(struct submission *s, bool has_events, struct err *e)
+{
+    bool keeps = s->settings.checkpoint_every > 0 || s->opt->resume[0];
+
+    strcpy(s->settings.starts_from, s->opt->resume[0]      ? "checkpoint"
+                                    : s->opt->init_from[0] ? "weights"
+                                                           : "seed");
+    if (keeps && has_events)
+        return err_set(
+            e, ERR_CONFIG,
+            "codec %s runs by events: the host cannot know when its state is whole, so there are no "
+            "checkpoints of it",
+            s->settings.codec);
+    if (keeps && strcmp(s->settings.sync, "asgd") == 0)
+        return err_set(e, ERR_CONFIG,
+                       "asgd: words are under way at any time, so there are no checkpoints of it");
+    return 0;
+}
+
+/* The model's tensors as floats, in the model's order, one behind the other in `values`. */
+static void gather(struct tensor_view *t, float *values, const struct model_spec *m,
+                   const struct tensor_file *f)
+{
+    for (int i = 0; i < m->n_layers; i++)
+        for (int k = 0; k < m->layers[i].n_tensors; k++, t++) {
+            const struct tensor_spec *spec = &m->layers[i].tensors[k];
+
+            *t = (struct tensor_view){.type = TENSOR_F32, .n_dims = spec->n_dims, .data = values};
+            memcpy(t->shape, spec->shape, sizeof spec->shape);
+            weights_name(t->name, m, i, k);
+            weights_floats(values, weights_find(f, "", t->name));
+            values += tensor_spec_count(spec);
+        }
+}
+
+/* Every node gets the same bytes: floats, and no more of the user's file than these. */
+static int write_floats(const char *path, const struct model_spec *m, const struct tensor_file *f,
+                        struct err *e)
+{
+    size_t n = 0;
+    float *values = malloc((m->n_params + 1) * sizeof *values);
+    struct tensor_view *t = calloc((size_t)m->n_layers * LAYER_TENSORS, sizeof *t);
+    int rc;
+
+    for (int i = 0; i < m->n_layers; i++)
+        n += (size_t)m->layers[i].n_tensors;
+    if (values && t) {
+        gather(t, values, m, f);
+        rc = tensor_file_write(path, t, n, NULL, e);
+    } else {
+        rc = err_set(e, ERR_NOMEM, "no memory for %zu weights", m->n_params);
+    }
+    free(values);
+    free(t);
+    return rc;
+}
+
+static int take_weights(struct submission *s, const struct tensor_file *f, struct err *e)
+{
+    char path[PATH_MAX];
+    struct temp t;
+    int rc;
+
+    if (temp_open(&t, e) < 0)
+        return e->code;
+    rc = file_join(path, sizeof path, t.path, "weights.safetensors", e);
+    if (rc == 0)
+        rc = write_floats(path, &s->model_spec, f, e);
+    if (rc == 0)
+        rc = blob_take_file(&s->weights, path, e);
+    temp_close(&t);
+    return rc;
+}
+
+static int prepare_weights(struct submission *s, struct err *e)
+{
+    const char *path = s->opt->init_from;
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    uint64_t bytes;
+    struct tensor_file f;
+    int rc;
+
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    rc = weights_check(&f, "", &s->model_spec, e);
+    if (rc < 0)
+        err_at(e, "%s for model %s", path, s->settings.model);
+    else
+        rc = take_weights(s, &f, e);
+    tensor_file_close(&f);
+    if (rc < 0 || sha256_file(sum, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(hex, sum, sizeof sum);
+    json_object_set_new(s->facts, "start",
+                        json_pack("{s:s, s:s, s:s, s:s}", "from", "weights", "file", path, "sha256", hex,
+                                  "shipped_sha256", s->weights.hex));
+    say_info("All nodes start from the weights of %s.", path);
+    return 0;
+}
+
+static const char *meta(const struct tensor_file *f, const char *key)
+{
+    const char *text = tensor_file_meta(f, key);
+
+    return text ? text : "";
+}
+
+/* Is it what this node of such a job left? */
+static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
+{
+    const char *settings = meta(f, "settings"), *arch = meta(f, "arch");
+    char own[16];
+    json_t *doc;
+    int rc;
+
+    snprintf(own, sizeof own, "%d", node);
+    if (strcmp(meta(f, "format"), "psgd-checkpoint") != 0 || strcmp(meta(f, "node"), own) != 0)
+        return err_set(e, ERR_CONFIG, "not a checkpoint of node %d", node);
+    if (strlen(arch) != s->model.len || memcmp(arch, s->model.bytes, s->model.len) != 0)
+        return err_set(e, ERR_CONFIG, "it is of another model than %s is now", s->settings.model);
+    if (json_parse(&doc, settings, strlen(settings), "its settings", e) < 0)
+        return e->code;
+    rc = settings_check_resume(&s->settings, doc, e);
+    json_decref(doc);
+    if (rc == 0 && strtol(meta(f, "epoch"), NULL, 10) >= s->settings.epochs) {
+        err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta(f, "epoch"));
+        return err_hint(e, "--epochs N says with which epoch the job ends: N is more than %.20s.",
+                        meta(f, "epoch"));
+    }
+    return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
+}
+
+static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s, int node,
+                           const char *ending, struct err *e)
+{
+    char name[64];
+
+    start_checkpoint_name(name, node, ending);
+    if (file_join(path, PATH_MAX, s->opt->resume, name, e) < 0)
+        return e->code;
+    return tensor_file_open(f, path, e);
+}
+
+/* The place in the job that the nodes' checkpoints must share. Workers say their epoch; the rounds are the same
+ * on servers too, which may have kept them under a later epoch that has no more of them. */
+struct place {
+    char job[64], epoch[24], round[24];
+};
+
+static bool is_at(const struct tensor_file *f, const struct place *p, int node)
+{
+    return strcmp(meta(f, "job_id"), p->job) == 0 && strcmp(meta(f, "round"), p->round) == 0 &&
+           (node < 0 || strcmp(meta(f, "epoch"), p->epoch) == 0);
+}
+
+/* This node's file at that place: the last it wrote, or the one before. */
+static int take_checkpoint(struct submission *s, size_t i, const struct place *p, struct err *e)
+{
+    static const char *const endings[] = {"", START_PREVIOUS};
+    int node = s->nodes[i].at.node;
+    char last[24] = "no";
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+        struct tensor_file f;
+        char path[PATH_MAX];
+        int rc;
+
+        if (open_checkpoint(&f, path, s, node, endings[k], e) < 0) {
+            if (e->code == ERR_NOT_FOUND)
+                continue;
+            return e->code;
+        }
+        if (!is_at(&f, p, node)) {
+            snprintf(last, sizeof last, "%.20s", meta(&f, "epoch"));
+            tensor_file_close(&f);
+            continue;
+        }
+        rc = check_checkpoint(s, &f, node, e);
+        tensor_file_close(&f);
+        if (rc == 0)
+            rc = blob_open(&s->checkpoints[i], path, e);
+        return rc < 0 ? err_at(e, "%s", path) : 0;
+    }
+    return err_set(e, ERR_NOT_FOUND, "node(%d): no checkpoint of epoch %s in %s (it has epoch %s)", node,
+                   p->epoch, s->opt->resume, last);
+}
+
+static int take_all(struct submission *s, const struct place *p, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        blob_clear(&s->checkpoints[i]);
+        if (take_checkpoint(s, i, p, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* The place of the first worker's file. */
+static int find_place(struct place *p, const struct submission *s, const char *ending, struct err *e)
+{
+    struct tensor_file f;
+    char path[PATH_MAX];
+
+    if (open_checkpoint(&f, path, s, 0, ending, e) < 0)
+        return e->code;
+    snprintf(p->job, sizeof p->job, "%.60s", meta(&f, "job_id"));
+    snprintf(p->epoch, sizeof p->epoch, "%.20s", meta(&f, "epoch"));
+    snprintf(p->round, sizeof p->round, "%.20s", meta(&f, "round"));
+    tensor_file_close(&f);
+    return 0;
+}
+
+static void note(struct submission *s, const struct place *p)
+{
+    json_t *sums = json_array();
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        json_array_append_new(
+            sums, json_pack("{s:i, s:s}", "node", s->nodes[i].at.node, "sha256", s->checkpoints[i].hex));
+    json_object_set_new(s->facts, "start",
+                        json_pack("{s:s, s:s, s:s, s:i, s:o}", "from", "checkpoint", "folder", s->opt->resume,
+                                  "job", p->job, "epoch", (int)strtol(p->epoch, NULL, 10), "checkpoints",
+                                  sums));
+    say_info("The job goes on behind epoch %s of %s.", p->epoch, p->job);
+}
+
+/* The last place that all nodes have: a node that was ahead when the job broke off has it as the one before. */
+static int prepare_checkpoints(struct submission *s, struct err *e)
+{
+    struct place p;
+    struct err ignored;
+
+    s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
+    if (!s->checkpoints)
+        return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
+    if (find_place(&p, s, "", e) < 0) {
+        if (e->code == ERR_NOT_FOUND)
+            err_hint(e, "Jobs leave checkpoints when they run with --checkpoint-every N.");
+        return e->code;
+    }
+    if (take_all(s, &p, e) < 0 &&
+        (e->code != ERR_NOT_FOUND || find_place(&p, s, START_PREVIOUS, &ignored) < 0 ||
+         take_all(s, &p, &ignored) < 0))
+        return e->code;
+    note(s, &p);
+    return 0;
+}
+
+int start_prepare(struct submission *s, struct err *e)
+{
+    if (s->opt->resume[0])
+        return prepare_checkpoints(s, e);
+    return s->opt->init_from[0] ? prepare_weights(s, e) : 0;
+}
