@@ -196,4 +196,5 @@ def main(folder):
         assert worst < 2e-5 and alone < 1e-9, "other outputs than psgd's"
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

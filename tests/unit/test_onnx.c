@@ -196,6 +196,7 @@ static void write_case(const char *dir, const json_t *doc)
     struct model_spec *m = malloc(sizeof *m);
     const struct tensor_view *tensors;
     struct tensor_file f;
+    size_t n_tensors;
     struct net *net;
     struct rng r;
     char base[256], path[300];
@@ -211,7 +212,8 @@ static void write_case(const char *dir, const json_t *doc)
     fill_weights(net, &r);
     snprintf(base, sizeof base, "%s/%s", dir, m->name);
     snprintf(path, sizeof path, "%s.safetensors", base);
-    assert_ok(tensor_file_write(path, tensors, net_tensors(net, &tensors), NULL, &e));
+    n_tensors = net_tensors(net, &tensors);
+    assert_ok(tensor_file_write(path, tensors, n_tensors, NULL, &e));
     write_io(base, m, net, &r);
     assert_ok(tensor_file_open(&f, path, &e));
     assert_ok(weights_check(&f, "", m, &e));

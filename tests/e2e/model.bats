@@ -1,0 +1,255 @@
+#!/usr/bin/env bats
+# Model files: looked at, converted, started from, gone on from.
+load lib
+
+# same_weights FILE FILE [MOST]: the tensors of two files are the same, bit by bit, or up to MOST.
+same_weights() {
+    python3 - "$1" "$2" "${3:-0}" <<'PY'
+import array, json, struct, sys
+def read(path):
+    b = open(path, "rb").read()
+    n = struct.unpack("<Q", b[:8])[0]
+    return {k: (t["shape"], b[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]])
+            for k, t in json.loads(b[8:8 + n]).items() if k != "__metadata__"}
+a, b, most = read(sys.argv[1]), read(sys.argv[2]), float(sys.argv[3])
+assert a and a.keys() == b.keys()
+for k in a:
+    assert a[k][0] == b[k][0], f"{k}: other shapes"
+    worst = max(abs(x - y) for x, y in zip(array.array("f", a[k][1]), array.array("f", b[k][1])))
+    assert a[k][1] == b[k][1] or 0 < worst <= most, f"{k}: differs by {worst}"
+PY
+}
+
+python_with_onnx() {
+    /usr/bin/python3 -c 'import numpy, onnx' 2>/dev/null && echo /usr/bin/python3
+}
+
+# The first (numpy) script of docs/models.md: writes start.safetensors.
+script_of_docs() {
+    # shellcheck disable=SC2016 # the backquotes of Markdown
+    sed -n '/^```python$/,/^```$/p' "$ROOT/docs/models.md" | sed -n '2,/^```$/p' | grep -v '^```'
+}
+
+# doctor FILE PYTHON: changes header `h` and data `d` of a safetensors file.
+doctor() {
+    python3 - "$1" "$2" <<'PY'
+import json, struct, sys
+b = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+h, d = json.loads(b[8:8 + n]), bytearray(b[8 + n:])
+exec(sys.argv[2])
+t = json.dumps(h).encode()
+t += b" " * (-len(t) % 8)
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(t)) + t + d)
+PY
+}
+
+@test "a model and a trained file are inspected" {
+    run "$SUBMIT" model inspect mlp-tutorial
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"118282 parameters"* ]]
+    [ "$("$SUBMIT" model inspect mlp-tutorial --json | jq '.data.n_params, (.data.layers | length)' | tr '\n' ' ')" = "118282 5 " ]
+    start_agents 1
+    "$SUBMIT" --codec plain --epochs 1 --model softmax -o out
+    run "$SUBMIT" model inspect out/model/final.safetensors
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"layer0.dense.weight"*"(784, 10)"* ]]
+    [[ "$output" == *'7850 values; the parameters of model "softmax"'* ]]
+    "$SUBMIT" model inspect out/model/final.safetensors --json >facts
+    [ "$(jq '.data.is_of_arch' facts)" = true ]
+    [ "$(jq '[.data.tensors[].n_not_finite] | add' facts)" -eq 0 ]
+    [ "$(jq '.data.tensors[0] | .rms > 0 and .min < .mean and .mean < .max' facts)" = true ]
+    # and a file that is not what it says
+    doctor out/model/final.safetensors 'd[0:4] = b"\0\0\xc0\x7f"'
+    run "$SUBMIT" model inspect out/model/final.safetensors
+    [[ "$output" == *'value 0 is '*'nan, no finite float'* ]]
+    run "$SUBMIT" model inspect README.md
+    [ "$status" -eq 6 ]
+    run "$SUBMIT" model inspect
+    [ "$status" -eq 2 ]
+}
+
+@test "a trained model converts to npz, with the same bits" {
+    python=$(python_with_numpy) || skip "python3-numpy is not installed"
+    start_agents 1
+    "$SUBMIT" --codec plain --epochs 1 -o out
+    run "$SUBMIT" model convert out/model/final.safetensors --to npz -o m.npz
+    [ "$status" -eq 0 ]
+    "$python" - <<'PY'
+import json, struct
+import numpy as np
+raw = open("out/model/final.safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+head = {k: t for k, t in json.loads(raw[8:8 + n]).items() if k != "__metadata__"}
+z = np.load("m.npz", allow_pickle=False)
+assert set(z.files) == set(head) and len(head) == 6
+for k, t in head.items():
+    assert list(z[k].shape) == t["shape"]
+    assert z[k].tobytes() == raw[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]]
+PY
+    run "$SUBMIT" model convert out/model/final.safetensors --to npy -o x
+    [ "$status" -eq 2 ]
+    run "$SUBMIT" model convert out/model/final.safetensors --to npz
+    [ "$status" -eq 2 ]
+}
+
+@test "a trained model converts to ONNX, and classifies the test set as psgd did" {
+    python=$(python_with_onnx) || skip "python3-onnx is not installed"
+    start_agents 1
+    "$SUBMIT" --codec plain --epochs 1 -o out
+    "$SUBMIT" model convert out/model/final.safetensors --to onnx -o m.onnx
+    accuracy=$(tail -1 out/records/eval.csv | cut -d, -f7)
+    test_set=$(ls agent0/jobs/*/packages/test.safetensors)
+    PYTHONPATH=$ROOT/tests/reference "$python" - "$test_set" "$accuracy" <<'PY'
+import sys
+import numpy as np, onnx
+import onnx_eval
+m = onnx.load("m.onnx")
+onnx.checker.check_model(m, full_check=True)
+t = onnx_eval.read_tensors(sys.argv[1])
+z = onnx_eval.evaluate(m.graph, t["x"].astype(np.float32) / np.float32(255))
+right = np.mean(z.argmax(1) == t["y"])
+print(right, sys.argv[2])
+assert abs(right - float(sys.argv[2])) < 2e-3 and right > 0.5
+PY
+    doctor out/model/final.safetensors 'del h["__metadata__"]["arch"]'
+    run "$SUBMIT" model convert out/model/final.safetensors --to onnx -o m.onnx
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'its metadata has no "arch"'* ]]
+}
+
+# With a learning rate that moves only what was 0, a job ends with what it began with.
+@test "all nodes start from weights that numpy wrote by the words of the docs" {
+    python=$(python_with_numpy) || skip "python3-numpy is not installed"
+    script_of_docs >write.py
+    "$python" write.py
+    [ -s start.safetensors ]
+    start_agents 2
+    "$SUBMIT" --codec dummy --node_count 2 --epochs 1 --learn_rate 1e-30 --init-from start.safetensors -o out
+    same_weights start.safetensors out/model/final.safetensors 1e-25
+    [ "$(jq -r .facts.start.from out/run.json)" = weights ]
+    [ "$(jq -r .facts.start.sha256 out/run.json)" = "$(sha256sum start.safetensors | cut -d' ' -f1)" ]
+    [ "$(jq -r .settings.starts_from out/run.json)" = weights ]
+    # psgd's own file will do as well
+    "$SUBMIT" --codec dummy --node_count 1 --epochs 1 --learn_rate 1e-30 --init-from out/model/final.safetensors -o again
+    same_weights out/model/final.safetensors again/model/final.safetensors 1e-25
+}
+
+@test "servers start from the given weights too" {
+    python=$(python_with_numpy) || skip "python3-numpy is not installed"
+    script_of_docs >write.py
+    "$python" write.py
+    start_agents 3
+    write_workers 2 1
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --learn_rate 1e-30 --init-from start.safetensors -o out
+    [ -s out/logs/ps-0.log ]
+    # two equal words of half the weight each: (1 - 1/2) w + 1/2 w is w, but for rounding
+    same_weights start.safetensors out/model/final.safetensors 1e-7
+}
+
+@test "weights that are not the model's are refused with the tensor's name" {
+    start_agents 1
+    "$SUBMIT" --codec dummy --epochs 1 --model softmax -o out
+    refuse() { # refuse PYTHON WORDS
+        cp out/model/final.safetensors w.safetensors
+        doctor w.safetensors "$1"
+        run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors -o no
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"$2"* ]]
+        [ ! -e no ]
+    }
+    refuse 'h["layer0.dense.weight"]["shape"] = [10, 784]' 'tensor "layer0.dense.weight" has the shape (10, 784), the model'"'"'s has (784, 10)'
+    refuse 'h["layer0.dense.W"] = h.pop("layer0.dense.weight")' 'tensor "layer0.dense.weight" of shape (784, 10) is missing'
+    refuse 'h["layer1.dense.bias"] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}' \
+        'tensor "layer1.dense.bias" of shape (0) is none of model "softmax"'
+    refuse 'h["layer0.dense.bias"]["dtype"] = "I32"' 'tensor "layer0.dense.bias" is I32, expected F32'
+    refuse 'd[4:8] = b"\0\0\x80\x7f"' 'value 1 is inf, no finite float'
+    head -c 1000 out/model/final.safetensors >w.safetensors
+    run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors -o no
+    [ "$status" -eq 6 ]
+    run "$SUBMIT" --codec dummy --epochs 1 --model mlp-tutorial --init-from out/model/final.safetensors -o no
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'layer0.dense.weight'*'(784, 128)'* ]]
+}
+
+@test "two epochs and two more are four in one go, bit by bit" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 4 -o one
+    "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 2 --checkpoint-every 1 -o half
+    [ -s half/checkpoints/node-0.safetensors ] && [ -s half/checkpoints/node-1.safetensors ]
+    "$SUBMIT" --resume half --epochs 4 -o rest
+    same_weights one/model/final.safetensors rest/model/final.safetensors
+    cmp <(grep ',[34],' one/records/eval.csv | cut -d, -f2-7) <(grep ',[34],' rest/records/eval.csv | cut -d, -f2-7)
+    [ "$(jq -r .facts.start.job rest/run.json)" = "$(jq -r .id half/run.json)" ]
+    [ "$(jq .facts.start.epoch rest/run.json)" -eq 2 ]
+    # and from there once more
+    "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 5 -o five
+    "$SUBMIT" --resume rest --epochs 5 -o last
+    same_weights five/model/final.safetensors last/model/final.safetensors
+}
+
+# 187 steps an epoch in rounds of 50: a job of 2 epochs closes with a round that one of 4 has not.
+@test "local steps, with and without servers, go on in the midst of a round's steps" {
+    start_agents 4
+    for servers in 0 2; do
+        write_workers 2 $servers
+        "$SUBMIT" --codec fedavg --node_count 2 --local-steps 50 --epochs 4 --model softmax -o one$servers
+        "$SUBMIT" --codec fedavg --node_count 2 --local-steps 50 --epochs 2 --checkpoint-every 2 --model softmax -o half$servers
+        "$SUBMIT" --resume half$servers --epochs 4 -o rest$servers
+        same_weights one$servers/model/final.safetensors rest$servers/model/final.safetensors
+    done
+    [ -s half2/checkpoints/ps-1.safetensors ]
+}
+
+@test "a job that was broken off goes on where all of its nodes have been" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 2000 --checkpoint-every 1 --record-every 1000 \
+        --model softmax --detach -o broken
+    within 20 is_at_step 0 800
+    run "$SUBMIT" cancel "$(only_job 0)"
+    run "$SUBMIT" wait "$(only_job 0)"
+    [ "$status" -eq 8 ]
+    [ -s broken/checkpoints/node-0.safetensors ] && [ -s broken/checkpoints/node-1-previous.safetensors ]
+    # as if node 1 had not come as far
+    mv broken/checkpoints/node-1-previous.safetensors broken/checkpoints/node-1.safetensors
+    run "$SUBMIT" --resume broken -o rest --epochs 1
+    [ "$status" -eq 6 ]
+    epoch=$("$SUBMIT" model inspect broken/checkpoints/node-1.safetensors --json | jq -r .data.metadata.epoch)
+    "$SUBMIT" --resume broken --epochs $((epoch + 2)) -o rest
+    [ "$(jq .facts.start.epoch rest/run.json)" -eq "$epoch" ]
+    "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs $((epoch + 2)) --record-every 1000 --model softmax -o one
+    same_weights one/model/final.safetensors rest/model/final.safetensors
+}
+
+@test "what cannot be gone on from is refused before an agent hears of it" {
+    start_agents 3
+    "$SUBMIT" --codec plain --node_count 2 --epochs 2 --checkpoint-every 2 --model softmax -o half
+    no() { # no STATUS WORDS OPTIONS...
+        local expected=$1 words=$2
+        shift 2
+        run "$SUBMIT" "$@" -o no
+        [ "$status" -eq "$expected" ]
+        [[ "$output" == *"$words"* ]]
+        [ ! -e no ]
+    }
+    no 2 '--seed cannot be changed by --resume' --resume half --epochs 4 --seed 2
+    no 2 '--node_count cannot be changed by --resume' --resume half --epochs 4 --node_count 3
+    no 2 'a job starts from one of them' --resume half --init-from half/model/final.safetensors
+    no 6 'epoch 2 is reached already' --resume half
+    no 6 'it is of another model than' --resume half --epochs 4 --model mlp-relu
+    no 6 'codec was "plain" in the earlier job, and is "fedavg" now' --resume half --epochs 4 --codec fedavg
+    no 6 'nowhere/run.json' --resume nowhere --epochs 4
+    no 6 'runs by events' --codec "$BUILD/tests/codecs/ping.so" --node_count 2 --checkpoint-every 1
+    no 6 'asgd' --codec plain --psgd asgd --node_count 2 --checkpoint-every 1
+    cp -r half cut
+    truncate -s -4 cut/checkpoints/node-1.safetensors
+    no 6 'bytes of data' --resume cut --epochs 4
+    cp half/checkpoints/node-0.safetensors cut/checkpoints/node-1.safetensors
+    no 6 'not a checkpoint of node 1' --resume cut --epochs 4
+    rm cut/checkpoints/node-1.safetensors
+    no 6 'node(1): no checkpoint of epoch 2' --resume cut --epochs 4
+    # what the command line cannot change may have been changed in the folder
+    sed 's/"seed": "1"/"seed": "2"/' half/run.json >cut/run.json
+    cp half/checkpoints/* cut/checkpoints/
+    no 6 'seed was 1 in the earlier job, and is 2 now' --resume cut --epochs 4
+}

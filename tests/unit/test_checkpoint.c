@@ -1,0 +1,437 @@
+#include "agent/runner/checkpoint.h"
+
+#include "agent/runner/channel.h"
+#include "agent/runner/exchange_state.h"
+#include "shared/blocks.h"
+#include "shared/json.h"
+#include "tests/unit/unit.h"
+
+static const char small[] = "{\"version\": 1, \"name\": \"small\", \"input\": [3], \"layers\": "
+                            "[{\"kind\": \"dense\", \"units\": 4}, {\"kind\": \"tanh\"}, "
+                            "{\"kind\": \"dense\", \"units\": 2}], \"loss\": \"softmax_cross_entropy\"}";
+static const char other[] = "{\"version\": 1, \"name\": \"other\", \"input\": [3], \"layers\": "
+                            "[{\"kind\": \"dense\", \"units\": 5}, {\"kind\": \"tanh\"}, "
+                            "{\"kind\": \"dense\", \"units\": 2}], \"loss\": \"softmax_cross_entropy\"}";
+
+/* A rule with everything that a state may have: numbers, and vectors that change places. */
+struct keeper {
+    float *now, *before;
+    double sum;
+    float *none;
+    uint32_t n;
+    const void *alien;
+};
+
+static struct codec *opened; /* the codec opened last */
+
+static int keeper_open(struct codec *c)
+{
+    struct keeper *k = c->state;
+
+    opened = c;
+    k->now = c->host->zeros(c, c->n_params);
+    k->before = c->host->zeros(c, 3);
+    return k->now && k->before ? CODEC_GO : -1;
+}
+
+static int no_words(struct codec *c, struct wire_out *out)
+{
+    (void)c, (void)out;
+    return CODEC_GO;
+}
+
+static int no_merge(struct codec *c, int from, struct wire_in *in)
+{
+    (void)c, (void)from, (void)in;
+    return CODEC_GO;
+}
+
+static const struct codec_round rounds = {.encode = no_words, .merge = no_merge};
+static const struct codec_events events = {0};
+static const struct codec_plugin keeper = {
+    .name = "keeper", .state_size = sizeof(struct keeper), .open = keeper_open, .round = &rounds};
+static const struct codec_plugin by_events = {.name = "by_events", .events = &events};
+
+/* One node of a job, with room to differ from another one. */
+struct fixture {
+    struct settings set;
+    struct blocks blocks;
+    struct model_spec *spec;
+    const char *arch;
+    struct checkpoint c;
+};
+
+static void open_exchange(struct fixture *f, const struct codec_plugin *p)
+{
+    struct err e;
+
+    exchange_free(f->c.exchange);
+    f->c.exchange = NULL;
+    assert_ok(exchange_new(&f->c.exchange,
+                           &(struct exchange_config){.plugin = p,
+                                                     .n_workers = 2,
+                                                     .blocks = &f->blocks,
+                                                     .is_sync = strcmp(f->set.sync, "ssgd") == 0,
+                                                     .local_steps = 4,
+                                                     .n_steps = 30,
+                                                     .seed = f->set.seed,
+                                                     .n_params = net_n_params(f->c.net),
+                                                     .params = net_params(f->c.net),
+                                                     .grads = net_grads(f->c.net)},
+                           &e));
+}
+
+static void open_node(struct fixture *f, const char *arch)
+{
+    json_t *doc;
+    struct err e;
+
+    *f = (struct fixture){.arch = arch, .spec = malloc(sizeof *f->spec)};
+    settings_default(&f->set);
+    strcpy(f->set.server_codec, f->set.codec);
+    f->set.node_count = 2;
+    f->set.epochs = 3;
+    f->set.steps_per_epoch = 10;
+    assert_ok(blocks_init(&f->blocks, "iid", 2, 1, &e));
+    assert_ok(json_parse(&doc, arch, strlen(arch), "arch", &e));
+    assert_ok(model_spec_parse(f->spec, doc, &e));
+    json_decref(doc);
+    f->c = (struct checkpoint){.set = &f->set, .job = "j-abcdef", .arch = arch};
+    assert_ok(net_new(&f->c.net, f->spec, 2, &e));
+    net_init(f->c.net, 3);
+    assert_ok(optimizer_new(&f->c.optimizer, "adam", net_n_trained(f->c.net), 0.01f, &e));
+    open_exchange(f, &keeper);
+}
+
+static void close_node(struct fixture *f)
+{
+    exchange_free(f->c.exchange);
+    optimizer_free(f->c.optimizer);
+    net_free(f->c.net);
+    blocks_clear(&f->blocks);
+    free(f->spec);
+}
+
+/* Two epochs on, as far as anybody can see. */
+static void work(struct fixture *f)
+{
+    struct keeper *k = opened->state;
+    float *swap = k->now;
+    float *g = net_grads(f->c.net);
+
+    for (size_t i = 0; i < net_n_params(f->c.net); i++)
+        g[i] = 0.1f * (float)(i + 1);
+    for (int i = 0; i < 20; i++)
+        optimizer_step(f->c.optimizer, net_params(f->c.net), g);
+    k->now[2] = 7;
+    k->before[1] = -3;
+    k->now = k->before;
+    k->before = swap;
+    k->sum = 0.1;
+    k->n = 42;
+    opened->step = 20;
+    opened->round = 5;
+    opened->samples = 256;
+    exchange_set_rounds(f->c.exchange, 5);
+    for (int i = 0; i < 9; i++)
+        opened->host->uniform(opened);
+    f->c.epoch = 2;
+    f->c.step = 20;
+    f->c.samples = 1280;
+}
+
+/* The bytes of a node's checkpoint after its work. The caller frees. */
+static char *bytes_of(size_t *len, struct fixture *f)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    char *bytes;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "c.safetensors", &e));
+    assert_ok(checkpoint_write(path, &f->c, &e));
+    assert_ok(file_read(&bytes, len, path, 1 << 20, &e));
+    unit_remove(dir);
+    return bytes;
+}
+
+static int restore(struct fixture *f, const void *bytes, size_t len, struct err *e)
+{
+    char *copy = unit_copy(bytes, len);
+    struct tensor_file file;
+    int rc = tensor_file_parse(&file, copy, len, "c", e);
+
+    if (rc == 0) {
+        rc = checkpoint_restore(&f->c, &file, f->spec, e);
+        tensor_file_close(&file);
+    }
+    free(copy);
+    return rc;
+}
+
+TEST(a_node_is_restored_bit_by_bit)
+{
+    struct fixture a, b;
+    struct codec *then;
+    const struct keeper *k;
+    struct tensor_view x[2], y[2];
+    size_t len;
+    char *bytes;
+    struct err e;
+
+    open_node(&a, small);
+    work(&a);
+    then = opened;
+    bytes = bytes_of(&len, &a);
+    open_node(&b, small);
+    assert_ok(restore(&b, bytes, len, &e));
+    assert_memory_equal(net_params(a.c.net), net_params(b.c.net), net_n_params(a.c.net) * sizeof(float));
+    assert_int_equal(optimizer_tensors(a.c.optimizer, x), 2);
+    assert_int_equal(optimizer_tensors(b.c.optimizer, y), 2);
+    for (int i = 0; i < 2; i++)
+        assert_memory_equal(x[i].data, y[i].data, x[i].shape[0] * sizeof(float));
+    assert_int_equal(optimizer_steps(b.c.optimizer), 20);
+    k = opened->state;
+    assert_true(k->now[1] == -3 && k->before[2] == 7 && k->sum == 0.1 && k->n == 42 && !k->none);
+    assert_ptr_not_equal(k->now, ((struct keeper *)then->state)->now);
+    assert_true(opened->step == 20 && opened->round == 5 && opened->samples == 256);
+    assert_int_equal(exchange_rounds(b.c.exchange), 5);
+    for (int i = 0; i < 5; i++)
+        assert_true(opened->host->uniform(opened) == then->host->uniform(then));
+    assert_true(b.c.epoch == 2 && b.c.step == 20 && b.c.samples == 1280);
+    free(bytes);
+    close_node(&a);
+    close_node(&b);
+}
+
+TEST(what_is_restored_saves_to_the_same_bytes)
+{
+    struct fixture a, b;
+    char *first, *second;
+    size_t len, again;
+    struct err e;
+
+    open_node(&a, small);
+    work(&a);
+    first = bytes_of(&len, &a);
+    open_node(&b, small);
+    assert_ok(restore(&b, first, len, &e));
+    second = bytes_of(&again, &b);
+    assert_int_equal(len, again);
+    assert_memory_equal(first, second, len);
+    free(first);
+    free(second);
+    close_node(&a);
+    close_node(&b);
+}
+
+TEST(every_truncation_is_refused)
+{
+    struct fixture f;
+    char *bytes;
+    size_t len;
+    struct err e;
+
+    open_node(&f, small);
+    work(&f);
+    bytes = bytes_of(&len, &f);
+    for (size_t n = 0; n < len; n++)
+        assert_int_equal(restore(&f, bytes, n, &e), ERR_CONFIG);
+    assert_int_equal(restore(&f, bytes, len, &e), 0);
+    free(bytes);
+    close_node(&f);
+}
+
+/* Whatever is taken has finite weights and addresses that are this process's own. */
+TEST(a_damaged_bit_is_refused_or_does_no_harm)
+{
+    struct fixture f;
+    char *bytes;
+    size_t len, n_taken = 0;
+    struct err e;
+
+    open_node(&f, small);
+    work(&f);
+    bytes = bytes_of(&len, &f);
+    for (size_t i = 0; i < 8 * len; i += 3) {
+        bytes[i / 8] = (char)(bytes[i / 8] ^ (1 << i % 8));
+        if (restore(&f, bytes, len, &e) == 0) {
+            struct keeper *k = opened->state;
+
+            n_taken++;
+            for (size_t p = 0; p < net_n_params(f.c.net); p++)
+                assert_true(net_params(f.c.net)[p] - net_params(f.c.net)[p] == 0);
+            k->now = k->before = NULL; /* the next file must set them again */
+        } else {
+            assert_int_equal(e.code, ERR_CONFIG);
+        }
+        bytes[i / 8] = (char)(bytes[i / 8] ^ (1 << i % 8));
+    }
+    assert_true(n_taken > 0);
+    free(bytes);
+    close_node(&f);
+}
+
+/* Replaces one text in a file by another of the same length. */
+static void replace(char *bytes, size_t len, const char *from, const char *to)
+{
+    char *at = memmem(bytes, len, from, strlen(from));
+
+    assert_int_equal(strlen(from), strlen(to));
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+}
+
+TEST(a_file_that_is_not_this_nodes_is_refused)
+{
+    static const struct {
+        const char *from, *to, *words;
+    } cases[] = {
+        {"\"psgd-checkpoint\"", "\"psgd-chickpoint\"", "its format is \"psgd-chickpoint\""},
+        {"\"version\":\"1\"", "\"version\":\"2\"", "it has version \"2\", this psgd reads 1"},
+        {"\"version\":\"1\"", "\"virsion\":\"1\"", "its metadata has no \"version\""},
+        {"\"node\":\"0\"", "\"node\":\"1\"", "it is node 1's, not node 0's"},
+        {"\"epoch\":\"2\"", "\"epoch\":\"3\"", "epoch 3 is reached already, the job ends with epoch 3"},
+        {"\"epoch\":\"2\"", "\"epoch\":\"1\"", "step 20 is not the end of epoch 1"},
+        {"\"step\":\"20\"", "\"step\":\"-2\"", "\"step\" is no number"},
+        {"\\\"seed\\\":1,", "\\\"seed\\\":2,", "seed was 2 in the earlier job, and is 1 now"},
+        {"\\\"node_count\\\":2,", "\\\"node_count\\\":3,",
+         "node_count was 3 in the earlier job, and is 2 now"},
+        {"\"opt/adam.m\"", "\"opt/adam.w\"", "tensor \"opt/adam.m\" of 26 values is missing"},
+        {"\"codec/0/vector1\"", "\"codec/0/victor1\"", "\"codec/0/vector1\" is missing"},
+        {"\"codec/0/state\"", "\"codec/1/state\"", "\"codec/0/state\" is missing"},
+        {"model/layer2.dense.bias", "model/layer9.dense.bias", "layer2.dense.bias\" of shape (2) is missing"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct fixture f;
+        char *bytes;
+        size_t len;
+        struct err e;
+
+        open_node(&f, small);
+        work(&f);
+        bytes = bytes_of(&len, &f);
+        replace(bytes, len, cases[i].from, cases[i].to);
+        assert_int_equal(restore(&f, bytes, len, &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+        free(bytes);
+        close_node(&f);
+    }
+}
+
+TEST(a_checkpoint_of_another_model_is_refused)
+{
+    struct fixture a, b;
+    char *bytes;
+    size_t len;
+    struct err e;
+
+    open_node(&a, small);
+    work(&a);
+    bytes = bytes_of(&len, &a);
+    open_node(&b, other);
+    assert_int_equal(restore(&b, bytes, len, &e), ERR_CONFIG);
+    assert_says("\"model/layer0.dense.weight\" has the shape (3, 4), the model's has (3, 5)");
+    free(bytes);
+    close_node(&a);
+    close_node(&b);
+}
+
+TEST(length_and_limits_may_differ_and_nothing_else)
+{
+    struct settings s, t;
+    json_t *doc;
+    struct err e;
+
+    settings_default(&s);
+    strcpy(s.server_codec, s.codec);
+    doc = settings_json(&s);
+    t = s;
+    t.epochs = 50;
+    t.record_every = 7;
+    t.time_limit_s = 100;
+    t.round_timeout_s = 9;
+    t.checkpoint_every = 4;
+    strcpy(t.name, "another");
+    strcpy(t.starts_from, "checkpoint");
+    assert_ok(settings_check_resume(&t, doc, &e));
+    t.learn_rate = 0.5;
+    assert_int_equal(settings_check_resume(&t, doc, &e), ERR_CONFIG);
+    assert_says("learn_rate was 0.05");
+    json_object_del(doc, "learn_rate"); /* a document that does not say it means the default */
+    t.learn_rate = s.learn_rate;
+    assert_ok(settings_check_resume(&t, doc, &e));
+    json_decref(doc);
+}
+
+TEST(an_address_of_anything_but_a_vector_is_refused)
+{
+    struct fixture f;
+    struct keeper *k;
+    struct err e;
+
+    open_node(&f, small);
+    k = opened->state;
+    assert_ok(exchange_can_save(f.c.exchange, &e));
+    const void *const aliens[] = {k->now + 1, k, opened, opened->params, opened->grads + 2, &keeper, "text"};
+    for (size_t i = 0; i < N_OF(aliens); i++) {
+        k->alien = aliens[i];
+        assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
+        assert_says("codec keeper cannot be saved: byte 40 of its state holds an address");
+    }
+    k->alien = k->before;
+    assert_ok(exchange_can_save(f.c.exchange, &e));
+    k->alien = (const void *)(uintptr_t)12345;
+    assert_ok(exchange_can_save(f.c.exchange, &e));
+    close_node(&f);
+}
+
+TEST(a_rule_that_may_have_words_under_way_is_refused)
+{
+    struct fixture f;
+    struct err e;
+
+    open_node(&f, small);
+    open_exchange(&f, &by_events);
+    assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
+    assert_says("codec by_events runs by events");
+    strcpy(f.set.sync, "asgd");
+    open_exchange(&f, &keeper);
+    assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
+    assert_says("in asgd words are under way");
+    close_node(&f);
+}
+
+/* 30 steps in rounds of 4: the last one ends in the midst. */
+TEST(the_closing_round_of_a_job_is_known_beforehand)
+{
+    struct fixture f;
+
+    open_node(&f, small);
+    assert_true(exchange_closes_early(f.c.exchange, 30));
+    assert_false(exchange_closes_early(f.c.exchange, 29));
+    assert_false(exchange_closes_early(f.c.exchange, 28));
+    assert_int_equal(exchange_rounds_after(f.c.exchange, 27), 6);
+    assert_int_equal(exchange_rounds_after(f.c.exchange, 28), 7);
+    assert_int_equal(exchange_rounds_after(f.c.exchange, 30), 7);
+    close_node(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_is_restored_bit_by_bit),
+        cmocka_unit_test(what_is_restored_saves_to_the_same_bytes),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(a_damaged_bit_is_refused_or_does_no_harm),
+        cmocka_unit_test(a_file_that_is_not_this_nodes_is_refused),
+        cmocka_unit_test(a_checkpoint_of_another_model_is_refused),
+        cmocka_unit_test(length_and_limits_may_differ_and_nothing_else),
+        cmocka_unit_test(an_address_of_anything_but_a_vector_is_refused),
+        cmocka_unit_test(a_rule_that_may_have_words_under_way_is_refused),
+        cmocka_unit_test(the_closing_round_of_a_job_is_known_beforehand),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
