@@ -20,6 +20,7 @@ static const char read_me[] =
     "records/comm.csv   what went between nodes                  events.jsonl      what happened when\n"
     "records/metrics.csv, records/confusion.csv: what the model asks to be measured on the test set\n"
     "logs/              the nodes' own words, and job_submit's   model/            weights (safetensors)\n"
+    "checkpoints/       where job_submit --resume goes on, if the job was to keep any\n"
     "\n"
     "A few lines of Python with numpy read the records and the weights:\n"
     "\n"

@@ -99,7 +99,8 @@ static void open_node(struct fixture *f, const char *arch)
     f->c = (struct checkpoint){.set = &f->set, .job = "j-abcdef", .arch = arch};
     assert_ok(net_new(&f->c.net, f->spec, 2, &e));
     net_init(f->c.net, 3);
-    assert_ok(optimizer_new(&f->c.optimizer, "adam", net_n_trained(f->c.net), 0.01f, &e));
+    assert_ok(optimizer_new(&f->c.optimizer, &(struct optimizer_config){.kind = "adam"},
+                            net_n_trained(f->c.net), &e));
     open_exchange(f, &keeper);
 }
 
@@ -122,7 +123,7 @@ static void work(struct fixture *f)
     for (size_t i = 0; i < net_n_params(f->c.net); i++)
         g[i] = 0.1f * (float)(i + 1);
     for (int i = 0; i < 20; i++)
-        optimizer_step(f->c.optimizer, net_params(f->c.net), g);
+        optimizer_step(f->c.optimizer, net_params(f->c.net), g, 0.01f, 1);
     k->now[2] = 7;
     k->before[1] = -3;
     k->now = k->before;

@@ -160,6 +160,25 @@ TEST(requirements_shrink_in_their_order_and_servers_need_no_data)
     job_clear(&j);
 }
 
+TEST(weights_are_needed_where_the_reservation_says_so)
+{
+    struct event ev;
+    struct job j;
+    struct err e;
+
+    put_into(&j, JOB_PREPARING);
+    assert_false(job_lacks(&j, PACKAGE_WEIGHTS));
+    j.spec.weights = true;
+    assert_true(job_lacks(&j, PACKAGE_WEIGHTS));
+    memcpy(j.spec.role, "server", 7);
+    assert_true(job_lacks(&j, PACKAGE_WEIGHTS));
+    event_init(&ev, NOTE_PACKAGE);
+    memcpy(ev.package, "weights", 8);
+    assert_ok(job_apply(&j, &ev, &e));
+    assert_false(job_lacks(&j, PACKAGE_WEIGHTS));
+    job_clear(&j);
+}
+
 TEST(the_resource_shows_what_is_known_and_null_for_the_rest)
 {
     struct event ev;
@@ -199,6 +218,7 @@ int main(void)
         cmocka_unit_test(nothing_happens_before_the_reservation_nor_twice),
         cmocka_unit_test(a_start_needs_a_ready_job),
         cmocka_unit_test(requirements_shrink_in_their_order_and_servers_need_no_data),
+        cmocka_unit_test(weights_are_needed_where_the_reservation_says_so),
         cmocka_unit_test(the_resource_shows_what_is_known_and_null_for_the_rest),
     };
 

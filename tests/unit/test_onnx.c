@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <sys/wait.h>
 
-#include "nn/layer.h"
 #include "nn/net.h"
 #include "shared/json.h"
 #include "shared/rng.h"
@@ -73,47 +72,6 @@ static const struct {
      "{'kind': 'embedding', 'vocab': 11, 'units': 4}, {'kind': 'mean_over_time'},"
      "{'kind': 'dense', 'units': 3}"},
 };
-
-/* A kind without arithmetic in this engine cannot be compared: its symbol is missing then. */
-#define WEAK(kind) extern const struct layer_ops kind __attribute__((weak))
-WEAK(layer_conv2d);
-WEAK(layer_max_pool);
-WEAK(layer_avg_pool);
-WEAK(layer_batch_norm);
-WEAK(layer_layer_norm);
-WEAK(layer_dropout);
-WEAK(layer_embedding);
-WEAK(layer_lstm);
-WEAK(layer_gru);
-WEAK(layer_mean_over_time);
-
-static bool is_computable(const struct model_spec *m)
-{
-    const struct layer_ops *const optional[N_LAYER_KINDS] = {
-        [LAYER_CONV2D] = &layer_conv2d,
-        [LAYER_MAX_POOL] = &layer_max_pool,
-        [LAYER_AVG_POOL] = &layer_avg_pool,
-        [LAYER_BATCH_NORM] = &layer_batch_norm,
-        [LAYER_LAYER_NORM] = &layer_layer_norm,
-        [LAYER_DROPOUT] = &layer_dropout,
-        [LAYER_EMBEDDING] = &layer_embedding,
-        [LAYER_LSTM] = &layer_lstm,
-        [LAYER_GRU] = &layer_gru,
-        [LAYER_MEAN_OVER_TIME] = &layer_mean_over_time,
-    };
-
-    for (int i = 0; i < m->n_layers; i++) {
-        enum layer_kind k = m->layers[i].kind;
-        bool is_always_there = k == LAYER_DENSE || k == LAYER_FLATTEN || k == LAYER_RESHAPE ||
-                               k >= LAYER_LINEAR;
-
-        if (!is_always_there && !optional[k]) {
-            print_message("%s: no %s in this engine\n", m->name, layer_kind_name(k));
-            return false;
-        }
-    }
-    return true;
-}
 
 static json_t *document(size_t i)
 {
@@ -203,10 +161,6 @@ static void write_case(const char *dir, const json_t *doc)
     struct err e;
 
     assert_ok(model_spec_parse(m, doc, &e));
-    if (!is_computable(m)) {
-        free(m);
-        return;
-    }
     assert_ok(net_new(&net, m, N_SAMPLES, &e));
     rng_init(&r, 5, 1, (uint64_t)m->n_params);
     fill_weights(net, &r);

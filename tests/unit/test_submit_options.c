@@ -174,6 +174,47 @@ TEST(run_json_gets_every_option_of_a_job)
     json_decref(all);
 }
 
+/* A folder with the run.json that a job with these words leaves. */
+static const char *folder_of(const char *const *words)
+{
+    const char *dir = unit_folder();
+    char path[300];
+    json_t *doc;
+    char *text;
+
+    assert_ok(parse(&o, FOR_SUBMIT, &e, words));
+    doc = json_pack("{s:{s:o}}", "facts", "options", options_json(&o));
+    text = json_dumps(doc, 0);
+    assert_ok(file_join(path, sizeof path, dir, "run.json", &e));
+    assert_ok(file_write(path, text, strlen(text), 0600, &e));
+    free(text);
+    json_decref(doc);
+    return dir;
+}
+
+TEST(a_resumed_job_has_the_options_it_had_but_for_what_may_change)
+{
+    const char *dir = folder_of((const char *const[]){"--seed", "7", "-b", "16", "--non-iid",
+                                                      "--gradient-descent", "adam", "--psgd", "asgd",
+                                                      "--init-from", "w", "--epochs", "3", NULL});
+
+    assert_ok(PARSE("--resume", dir, "--epochs", "9", "--name", "more", "-q"));
+    assert_int_equal(o.settings.seed, 7);
+    assert_int_equal(o.settings.batch_size, 16);
+    assert_true(o.settings.non_iid && o.quiet);
+    assert_true(o.settings.learn_rate == 0.001);
+    assert_string_equal(o.settings.sync, "asgd");
+    assert_string_equal(o.init_from, "");
+    assert_string_equal(o.resume, dir);
+    assert_int_equal(o.settings.epochs, 9);
+    assert_string_equal(o.settings.name, "more");
+    assert_int_equal(PARSE("--batch-size", "16", "--resume", dir), ERR_USAGE);
+    assert_says("--batch_size cannot be changed by --resume");
+    assert_int_equal(PARSE("--init-from", "w", "--resume", dir), ERR_USAGE);
+    unit_remove(dir);
+    assert_int_equal(PARSE("--resume", dir), ERR_NOT_FOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +231,7 @@ int main(void)
         cmocka_unit_test(a_value_is_there_when_one_is_needed_and_only_then),
         cmocka_unit_test(a_verb_takes_its_own_options_only),
         cmocka_unit_test(run_json_gets_every_option_of_a_job),
+        cmocka_unit_test(a_resumed_job_has_the_options_it_had_but_for_what_may_change),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
