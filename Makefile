@@ -132,7 +132,6 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
 
 bench: all $(BUILD)/tests/bench/limit ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
-	$(Q)$(MAKE) BUILD=$(BUILD)/openblas ONEDNN= all
 	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 
 demo: all ## two agents train on the built-in digits; shows where the results are

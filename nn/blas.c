@@ -16,6 +16,7 @@ extern char *openblas_get_config(void) __attribute__((weak));
 extern void omp_set_num_threads(int n) __attribute__((weak));
 
 static int n_threads = 1;
+static bool allows_onednn = true;
 
 #ifdef __x86_64__
 static bool has_avx2(void)
@@ -94,6 +95,16 @@ int blas_set_threads(int n)
     return n_threads;
 }
 
+void blas_allow_onednn(bool yes)
+{
+    allows_onednn = yes;
+}
+
+bool blas_allows_onednn(void)
+{
+    return allows_onednn;
+}
+
 void blas_describe(char *out, size_t size)
 {
     const char *version = openblas_get_config ? openblas_get_config() : "BLAS";
@@ -103,7 +114,7 @@ void blas_describe(char *out, size_t size)
     if (version[words] && strncmp(version, "OpenBLAS ", 9) == 0)
         words += 1 + (int)strcspn(version + words + 1, " ");
     snprintf(out, size, "%.*s (%s kernels)%s, loops for %s, %d thread%s", words, version, core,
-             onednn_version(),
+             allows_onednn ? onednn_version() : "",
              has_avx512() ? "AVX-512"
              : has_avx2() ? "AVX2"
                           : "any processor",

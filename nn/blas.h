@@ -21,6 +21,10 @@ int blas_set_threads(int n);
 /* As many as were set; one where nobody has, though the libraries begin with all processors. */
 void blas_keep_threads(void);
 
+/* Whether oneDNN, where it is built in, may take products and convolutions. Yes, unless told otherwise. */
+void blas_allow_onednn(bool yes);
+bool blas_allows_onednn(void);
+
 /* "OpenBLAS 0.3.21 (Haswell kernels), oneDNN 2.6.3, loops for AVX2, 1 thread" */
 void blas_describe(char *out, size_t size);
 

@@ -1,5 +1,6 @@
 /* conv2d -- nn/conv.h has the formula. Which way it is computed is a rule of the shape and of what is compiled
  * in: a run repeats to the bit on the same machine. */
+#include "nn/blas.h"
 #include "nn/conv.h"
 #include "nn/onednn_conv.h"
 
@@ -47,7 +48,7 @@ static size_t work(const struct layer_spec *s, int max_batch)
 static int open(struct layer *l, int max_batch, struct err *e)
 {
     (void)max_batch;
-    return onednn_conv_open(l, e);
+    return blas_allows_onednn() ? onednn_conv_open(l, e) : 0;
 }
 
 static void forward(const struct layer *l, const float *x, const struct pass *p)

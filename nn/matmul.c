@@ -3,6 +3,7 @@
 #include <cblas.h>
 #include <stddef.h>
 
+#include "nn/blas.h"
 #include "nn/onednn.h"
 
 /* oneDNN's product reads rows as they lie. On AVX2 those of 512, 1024, ... floats fall into the same few sets of
@@ -22,7 +23,8 @@ static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 
 void matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta, float *c)
 {
-    if (is_onednns(a_t, b_t, m, n, k) && onednn_matmul(a_t, b_t, m, n, k, a, b, beta, c))
+    if (blas_allows_onednn() && is_onednns(a_t, b_t, m, n, k) &&
+        onednn_matmul(a_t, b_t, m, n, k, a, b, beta, c))
         return;
     cblas_sgemm(CblasRowMajor, a_t ? CblasTrans : CblasNoTrans, b_t ? CblasTrans : CblasNoTrans, m, n, k, 1,
                 a, a_t ? m : k, b, b_t ? k : n, beta, c, n);

@@ -35,11 +35,12 @@ struct settings {
     double clip_norm; /* the gradient that the update uses is at most so long; 0: as long as it is */
     char on_nonfinite
         [8];      /* "stop": a loss or gradient that is not finite ends the job; "skip": it is left out */
-    bool non_iid;       /* short for partition "label_sorted" */
+    bool non_iid; /* short for partition "label_sorted" */
     char partition[32]; /* how samples come to blocks: shared/partition.h */
     char transform[32]; /* what is done to samples: shared/transform.h */
     char dataset[256];  /* "NAME:KEY=VALUE,..." */
     char model[64];
+    char math[9];           /* "auto": the library that suits a shape; "openblas": that one alone */
     int threads;            /* inside a product; the node takes no more than it has processors */
     int record_every;       /* a row of train.csv each so many steps */
     double round_timeout_s; /* how long a node waits for one word of a round before the job fails */

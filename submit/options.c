@@ -94,6 +94,8 @@ static const struct option table[] = {
     {"seed", "", U64, SET(seed), FOR_SUBMIT, JOB, "N", "decides weights, partition and order", .min = 0,
      .max = 0x1p53},
     {"name", "", TEXT, SET(name), FOR_SUBMIT, JOB, "NAME", "name of the job, for people", .may_change = true},
+    {"math", "", WORD, SET(math), FOR_SUBMIT, JOB, "auto|openblas",
+     "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone"},
     {"threads", "", INT, SET(threads), FOR_SUBMIT, JOB, "N", "threads of a node inside a matrix product",
      .min = 1, .max = 1024},
     {"record-every", "", INT, SET(record_every), FOR_SUBMIT, JOB, "N",

@@ -49,6 +49,7 @@ static int load_settings(struct node *n, struct err *e)
     if (n->job.node >= n->set.node_count || n->job.node < -1 - n->set.server_count || n->job.node == -1)
         return err_set(e, ERR_CONFIG, "settings: no node %d among %d workers and %d servers", n->job.node,
                        n->set.node_count, n->set.server_count);
+    blas_allow_onednn(strcmp(n->set.math, "auto") == 0);
     if (blas_set_threads(n->set.threads) < n->set.threads)
         fprintf(stderr, "fewer threads than the %d asked for: this node has no more processors\n",
                 n->set.threads);

@@ -13,6 +13,7 @@ model() {
     echo "{\"version\":1,\"name\":\"m\",\"input\":[$1],\"layers\":[{\"kind\":\"dense\",\"units\":$2}],\"loss\":\"$3\"}" >m.json
 }
 
+# shellcheck disable=SC2153 # lib.bash sets DATA
 needs() { [ -e "$DATA/$1" ] || skip "$1 is not at $DATA (set PSGD_DATA)"; }
 
 last_loss() { tail -1 "$1/records/eval.csv" | cut -d, -f6; }
@@ -101,12 +102,13 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
 @test "cropped and flipped samples are the same when a job is repeated, on whichever node" {
     start_agents 2
+    # shellcheck disable=SC2054 # a list in one word
     local job=(--codec plain --redundancy 2 --node_count 2 --model softmax --transform standard,crop=2,flip --epochs 1)
     "$SUBMIT" "${job[@]}" -o a
     "$SUBMIT" "${job[@]}" -o b
     "$SUBMIT" "${job[@]}" --seed 2 -o c
     cmp <(without_times a/records/eval.csv) <(without_times b/records/eval.csv)
-    ! cmp -s <(without_times a/records/eval.csv) <(without_times c/records/eval.csv)
+    run ! cmp -s <(without_times a/records/eval.csv) <(without_times c/records/eval.csv)
     [ "$(jq .models_agree a/run.json)" = true ]
 }
 
@@ -135,7 +137,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
     start_agents 1
     "$SUBMIT" --codec plain --node_count 1 --dataset mnist --data "$DATA/mnist" --epochs 2 -o out 3>&- &
-    local job=$! peak=0 now runner data
+    local submitter=$! peak=0 now runner data
     within 10 is_in_state 0 running
     runner=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
     data=$(stat -L -c %s agent0/jobs/*/packages/t*.safetensors | awk '{ n += $1 } END { print int(n / 1024) }')
@@ -143,7 +145,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
         peak=$now
         sleep 0.02
     done
-    wait $job
+    wait "$submitter"
     echo "# peak $peak kB, data $data kB" >&3
     [ "$data" -gt 50000 ] && [ "$peak" -gt 10000 ] && [ $((peak - data)) -lt 40960 ]
 }

@@ -87,8 +87,7 @@ TEST(what_is_wrong_is_said_with_its_path)
         {MODEL("[784]", "[{\"kind\": \"dense\", \"units\": 3, \"init\": \"zero\"}]"),
          "did you mean \"zeros\"?"},
         {MODEL("[784]", "[{\"kind\": \"tanh\"}]"), "no layer has parameters"},
-        {MODEL("[1048576]", "[" DENSE(1048576) "]"),
-         "/layers/0: \"weight\" has more than 1073741824 values"},
+        {MODEL("[1048576]", "[" DENSE(1048576) "]"), "/layers/0: \"weight\" has more than 1073741824 values"},
         {"{\"version\": 1, \"name\": \"m\", \"input\": [1], \"layers\": [" DENSE(
              1) "], \"loss\": \"softmax\"}",
          "/loss: \"softmax\""},
