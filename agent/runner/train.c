@@ -129,11 +129,13 @@ static int left_out(struct worker_loop *w, const char *what, const char *then, s
 }
 
 /* Looks at one block's loss and gradient before anybody else does. A node that leaves its gradient out says 0
- * instead: so every rule goes on, nobody waits, and all nodes still work with the same gradient. */
+ * instead: so every rule goes on, nobody waits, and all nodes still work with the same gradient. Where there is
+ * nobody else, update() is early enough. */
 static int check_gradient(struct worker_loop *w, double loss, struct err *e)
 {
     struct node *n = w->n;
-    const char *tensor = net_nonfinite(n->net);
+    bool is_alone = n->n_peers == 0;
+    const char *tensor = isfinite(loss) && is_alone ? NULL : net_nonfinite(n->net);
     char what[256];
 
     if (isfinite(loss) && !tensor)
