@@ -2,17 +2,17 @@
 # No document lies: README's commands run, in README's order, and its codec is the one it says.
 load lib
 
-# The sh blocks of README, in order; its C block is mean.c.
-blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/README.md"; }
+# The blocks of a document in one language, in order.
+blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/$2"; }
 
 @test "README's session works as it is written" {
     ln -s "$BUILD" build
-    blocks c >mean.c
+    blocks c README.md >mean.c
     [ "$(wc -l <mean.c)" -lt 40 ]
     PORTS=("$(free_port)" "$(free_port)")
     {
         echo 'set -em'
-        blocks sh | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g; s/^\(build\/agent .*\) &\$/\1 2>>agents.log \& sleep 0.5/"
+        blocks sh README.md | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g; s/^\(build\/agent .*\) &\$/\1 2>>agents.log \& sleep 0.5/"
     } >session.sh
     grep -q -- '--codec mean.c' session.sh
     run timeout 120 bash session.sh 3>&-
@@ -22,6 +22,18 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(jq -r .state mean/run.json)" = succeeded ]
     [ "$(tail -1 mean/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ]
     within 5 bash -c "! pgrep -f '^build/agent --port (${PORTS[0]}|${PORTS[1]})'"
+}
+
+@test "the network in docs/training.md trains as it says" {
+    ln -s "$BUILD" build
+    start_agents 2
+    blocks sh docs/training.md >session.sh
+    grep -q -- '--model mine.json' session.sh
+    run timeout 120 bash -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"layer0.conv2d"* ]] && [[ "$output" == *",top5,0.9"* ]]
+    [ "$(awk -F, 'NR > 1 && $1 == 0 { n += $6 } END { print n }' mine/records/confusion.csv)" = 4000 ]
 }
 
 @test "README's first command shows results and leaves nothing running" {
@@ -35,13 +47,13 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 
 @test "files that README and the docs point at exist" {
     # shellcheck disable=SC2016
-    for doc in README.md docs/architecture.md CONTRIBUTING.md; do
+    for doc in README.md docs/architecture.md docs/training.md docs/engine.md docs/data.md docs/models.md CONTRIBUTING.md; do
         for link in $(grep -o '](\([^)#]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
             [ -e "$ROOT/$(dirname "$doc")/$link" ]
         done
         # shellcheck disable=SC2013 # words, not lines
         for f in $(grep -o '`[a-z]*/[a-z_/]*\.[a-z]*`' "$ROOT/$doc" | tr -d '\140'); do
-            case $f in records/* | model/* | mean/*) continue ;; esac
+            case $f in records/* | model/* | mean/* | opt/*) continue ;; esac
             [ -e "$ROOT/$f" ]
         done
     done
