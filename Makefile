@@ -13,9 +13,10 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
              -I. -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
-# oneDNN is a second home for products and convolutions, where its headers are (ONEDNN= builds without it).
+# oneDNN is a second home for products and convolutions, where the headers of its version 2 are (ONEDNN= builds
+# without it, into a BUILD of its own).
 ifeq ($(origin ONEDNN),undefined)
-ONEDNN  := $(shell echo '\#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)
+ONEDNN  := $(shell printf '\#include <dnnl.h>\n\#if DNNL_VERSION_MAJOR != 2\n\#error\n\#endif\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 endif
 # Loops over vectors live here: worth the compiler's full effort.
 FAST     := -O3 -funroll-loops

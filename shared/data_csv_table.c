@@ -161,8 +161,8 @@ static int not_a_number(const struct csv_word *c, size_t column, struct err *e)
     if (c->len == 0)
         return err_set(e, ERR_CONFIG, "line %zu, column %zu: nothing, expected a number", c->line,
                        column + 1);
-    return err_set(e, ERR_CONFIG, "line %zu, column %zu: \"%.*s\" is not a number", c->line, column + 1,
-                   (int)(c->len < 40 ? c->len : 40), c->at);
+    return err_set(e, ERR_CONFIG, "line %zu, column %zu: \"%.*s\" is not a number that a float can hold",
+                   c->line, column + 1, (int)(c->len < 40 ? c->len : 40), c->at);
 }
 
 static bool is_named(const struct csv_word *c, const char *name)
@@ -187,6 +187,11 @@ static int choose_column(size_t *column, bool *has_header, const struct reader *
     } else if (name[0]) {
         for (*column = 0; *column < r->n_cells && !is_named(&r->cells[*column], name);)
             ++*column;
+        for (size_t i = *column + 1; i < r->n_cells; i++)
+            if (is_named(&r->cells[i], name))
+                return err_set(e, ERR_CONFIG,
+                               "columns %zu and %zu are both called \"%s\"; say which by its number",
+                               *column + 1, i + 1, name);
         if (strcmp(form->header, "no") == 0 || *column == r->n_cells)
             return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu", name, r->line);
         *has_header = true;
@@ -245,8 +250,8 @@ static int add_row(struct csv_table *t, const struct reader *r, size_t column, c
 int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form, struct err *e)
 {
     struct reader r = {.at = text, .end = text + len};
-    size_t column, room = 0;
-    bool has_header;
+    size_t column = 0, room = 0;
+    bool has_header = false;
     int rc;
 
     *t = (struct csv_table){0};

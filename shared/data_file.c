@@ -12,7 +12,7 @@
 #include "shared/file.h"
 
 /* The most that a file may unpack to: small files can unpack to a thousand times their size. */
-static const size_t max_bytes = (size_t)1 << 30;
+static const size_t max_bytes = DATA_BYTES_MAX;
 
 /* Doubles *size as long as there is more to read; the file's own numbers are believed in nothing. */
 static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, struct err *e)

@@ -212,8 +212,8 @@ static int count_classes(const struct half *h)
 static int open_source(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
 {
     struct half halves[2] = {0};
-    int test_classes;
     bool is_one = false;
+    int test_classes;
     int rc = read_half(&halves[0], s, "x_train", "y_train", o, e);
 
     if (rc == ERR_NOT_FOUND && !halves[0].x) {
@@ -233,17 +233,16 @@ static int open_source(struct dataset *d, const struct source *s, const struct n
                           .x_type = halves[0].type,
                           .train_x = halves[0].x,
                           .test_x = halves[1].x,
-                          .n_classes = o->classes ? o->classes : count_classes(&halves[0]),
                           .train_y = halves[0].y,
                           .test_y = halves[1].y,
                           .n_targets = halves[0].n_targets,
                           .train_t = halves[0].t,
                           .test_t = halves[1].t,
                           .vocab = o->vocab};
-    test_classes = count_classes(&halves[1]);
-    if (rc == 0 && !halves[0].y)
-        d->n_classes = 0;
-    if (rc == 0 && test_classes > d->n_classes && halves[1].y)
+    if (rc == 0 && halves[0].y)
+        d->n_classes = o->classes ? o->classes : count_classes(&halves[0]);
+    test_classes = rc == 0 ? count_classes(&halves[1]) : 0;
+    if (test_classes > d->n_classes && halves[1].y)
         rc = err_set(e, ERR_CONFIG, "y_test: label %d, the training labels end at %d", test_classes - 1,
                      d->n_classes - 1);
     if (rc == 0 && is_one)

@@ -136,7 +136,9 @@ int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err 
         return err_set(e, ERR_CONFIG, "a header of %zu bytes in a file of %zu", header, len);
     t = (struct text){(const char *)bytes + start, (const char *)bytes + start + header};
     if (!take_dictionary(&t, descr, &is_fortran, a))
-        return err_set(e, ERR_CONFIG, "its header is not {'descr', 'fortran_order', 'shape'}");
+        return err_set(
+            e, ERR_CONFIG,
+            "its header is not {'descr', 'fortran_order', 'shape'} of an array that memory can hold");
     if (check_type(a, descr, is_fortran, e) < 0)
         return e->code;
     a->data = bytes + start + header;

@@ -231,6 +231,21 @@ static int fill(struct dataset *d, const struct line *lines, size_t n, const boo
     return 0;
 }
 
+/* A class without a sample would look learnt. */
+static int check_classes(const struct line *lines, size_t n, const struct text_class *classes, int n_classes,
+                         struct err *e)
+{
+    for (int k = 0; k < n_classes; k++) {
+        size_t i = 0;
+
+        while (i < n && lines[i].label != k)
+            i++;
+        if (i == n)
+            return err_set(e, ERR_CONFIG, "class \"%s\" has no lines", classes[k].name);
+    }
+    return 0;
+}
+
 /* "neg\0pos\0" */
 static char *names_of(const struct text_class *classes, int n)
 {
@@ -262,6 +277,8 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
         return err_set(e, ERR_CONFIG, "%d class%s, expected a file for each of two or more", n_classes,
                        n_classes == 1 ? "" : "es");
     rc = find_lines(&lines, &n, classes, n_classes, e);
+    if (rc == 0)
+        rc = check_classes(lines, n, classes, n_classes, e);
     d->class_names = names_of(classes, n_classes);
     is_test = calloc(n + 1, sizeof *is_test);
     if (rc == 0 && (!is_test || !d->class_names))

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "shared/data_npy.h"
+#include "shared/dataset.h"
 
 enum {
     END_LEN = 22,
@@ -68,6 +69,8 @@ static int locate(struct entry *m, const uint8_t *zip, size_t directory, const u
     if (le16(zip + at + 26) != name_len || directory - at < head || directory - at - head < m->packed ||
         memcmp(zip + at + LOCAL_LEN, p + ENTRY_LEN, name_len) != 0)
         return broken(e, "a member contradicts the directory");
+    if (m->size > DATA_BYTES_MAX)
+        return broken(e, "a member of more than a gibibyte");
     if (m->method == STORED ? m->size != m->packed : m->size / DEFLATE_RATIO > m->packed)
         return broken(e, "a member's sizes contradict each other");
     m->data = zip + at + head;

@@ -9,7 +9,11 @@
 #include "shared/layer_spec.h"
 #include "shared/tensor_file.h"
 
-enum { CLASSES_MAX = 65536 };
+enum {
+    CLASSES_MAX = 65536,
+    DATA_BYTES_MAX =
+        1 << 30 /* of a file or an array, unpacked: small files can unpack to a thousand times their size */
+};
 
 struct dataset {
     size_t n_train, n_test;

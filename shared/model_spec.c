@@ -74,21 +74,31 @@ static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err
     json_array_foreach(metrics, i, v)
     {
         int kind = 0;
-        json_t *one = json_pack("{s:O}", "metric", v);
-        char at[PATH_LEN];
+        char key[24];
+        json_t *one;
         int rc;
 
-        snprintf(at, sizeof at, "/metrics/%zu", i);
-        rc = one ? json_get_word(&kind, one, "metric", metric_names, at, e)
+        snprintf(key, sizeof key, "%zu", i);
+        one = json_pack("{s:O}", key, v);
+        rc = one ? json_get_word(&kind, one, key, metric_names, "/metrics", e)
                  : err_set(e, ERR_NOMEM, "no memory");
         json_decref(one);
         if (rc < 0)
             return rc;
         if ((kind == METRIC_AUC || kind == METRIC_EER) && m->n_out > 2)
-            return err_set(e, ERR_CONFIG, "%s: %s is about two classes, the model has %d outputs", at,
-                           metric_names[kind], m->n_out);
+            return err_set(e, ERR_CONFIG, "/metrics/%zu: %s is about two classes, the model has %d outputs",
+                           i, metric_names[kind], m->n_out);
         m->metrics[kind] = true;
     }
+    return 0;
+}
+
+/* It is shown on terminals. */
+static int check_name(const char *name, struct err *e)
+{
+    for (const char *p = name; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 127)
+            return err_set(e, ERR_CONFIG, "/name: a control character in it");
     return 0;
 }
 
@@ -100,7 +110,7 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
 
     *t = (struct model_spec){0};
     if (json_only_keys(doc, keys, "", e) < 0 || json_get_int(&version, doc, "version", 1, 1, "", e) < 0 ||
-        json_get_text(t->name, sizeof t->name, doc, "name", "", e) < 0 ||
+        json_get_text(t->name, sizeof t->name, doc, "name", "", e) < 0 || check_name(t->name, e) < 0 ||
         shape_parse(&t->in, json_object_get(doc, "input"), "/input", e) < 0)
         return e->code;
     t->n_in = shape_count(&t->in);
@@ -108,6 +118,10 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
         json_get_word(&loss, doc, "loss", loss_names, "", e) < 0)
         return e->code;
     t->loss = (enum loss_kind)loss;
+    if (t->loss == LOSS_SOFTMAX_CROSS_ENTROPY && t->n_out < 2)
+        return err_set(e, ERR_CONFIG,
+                       "/loss: softmax_cross_entropy tells classes apart, the last layer has one output; "
+                       "sigmoid_cross_entropy takes it");
     return parse_metrics(t, json_object_get(doc, "metrics"), e);
 }
 

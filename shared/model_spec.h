@@ -23,7 +23,12 @@
 #include "shared/err.h"
 #include "shared/layer_spec.h"
 
-enum { MODEL_LAYERS_MAX = 256, MODEL_PARAMS_MAX = 1 << 30, MODEL_CONFUSION_MAX = 1024 };
+enum {
+    MODEL_DOCUMENT_MAX = 1 << 18,
+    /* bytes */ MODEL_LAYERS_MAX = 256,
+    MODEL_PARAMS_MAX = 1 << 30,
+    MODEL_CONFUSION_MAX = 1024
+};
 enum loss_kind { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_SIGMOID_CROSS_ENTROPY, LOSS_MSE, N_LOSS_KINDS };
 enum metric_kind {
     METRIC_ACCURACY,

@@ -175,6 +175,15 @@ static int parse_offsets(struct tensor_view *t, const json_t *v, const struct so
     return 0;
 }
 
+/* Names are shown on terminals. */
+static bool is_printable(const char *name)
+{
+    for (; *name; name++)
+        if ((unsigned char)*name < ' ' || *name == 127)
+            return false;
+    return true;
+}
+
 static int parse_tensor(struct tensor_view *t, const char *name, const json_t *entry,
                         const struct source *src, struct err *e)
 {
@@ -184,6 +193,8 @@ static int parse_tensor(struct tensor_view *t, const char *name, const json_t *e
     if (!name[0] || strlen(name) >= sizeof t->name)
         return err_set(e, ERR_CONFIG, "a tensor's name has %zu bytes, expected 1 to %zu", strlen(name),
                        sizeof t->name - 1);
+    if (!is_printable(name))
+        return err_set(e, ERR_CONFIG, "a tensor's name has control characters");
     memcpy(t->name, name, strlen(name) + 1);
     at[0] = '/';
     memcpy(at + 1, name, strlen(name) + 1);
@@ -200,8 +211,13 @@ static int check_meta(const json_t *meta, struct err *e)
 
     if (meta && !json_is_object(meta))
         return err_set(e, ERR_CONFIG, "/%s: not an object", meta_key);
-    json_object_foreach((json_t *)(uintptr_t)meta, key, v) if (!json_is_string(v)) return err_set(
-        e, ERR_CONFIG, "/%s/%s: not a string", meta_key, key);
+    json_object_foreach((json_t *)(uintptr_t)meta, key, v)
+    {
+        if (!is_printable(key))
+            return err_set(e, ERR_CONFIG, "/%s: a key has control characters", meta_key);
+        if (!json_is_string(v))
+            return err_set(e, ERR_CONFIG, "/%s/%s: not a string", meta_key, key);
+    }
     return 0;
 }
 

@@ -15,6 +15,8 @@ static const char *const names[N_TRANSFORM_KINDS] = {
 
 static int parse_option(struct transform *t, const char *word, struct err *e)
 {
+    if (strcmp(word, "flip") == 0 ? t->flip : t->crop > 0 && strncmp(word, "crop=", 5) == 0)
+        return err_set(e, ERR_CONFIG, "\"%s\": said twice", word);
     if (strcmp(word, "flip") == 0) {
         t->flip = true;
         return 0;

@@ -73,7 +73,11 @@ int stage_check_job(struct submission *s, struct err *e)
     choose_name(&s->settings);
     if (settings_check(&s->settings, e) < 0)
         return err_at(e, "settings");
-    return check_data(s, e) < 0 ? e->code : check_settings(s, e);
+    if (check_data(s, e) < 0 || check_settings(s, e) < 0)
+        return e->code;
+    if (submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e) < 0)
+        return e->code;
+    return start_prepare(s, e);
 }
 
 int stage_check(struct submission *s, struct err *e)
@@ -82,9 +86,5 @@ int stage_check(struct submission *s, struct err *e)
     choose_name(&s->settings);
     if (settings_check(&s->settings, e) < 0)
         return err_at(e, "settings");
-    if (results_prepare(s, e) < 0 || stage_check_job(s, e) < 0)
-        return e->code;
-    if (submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e) < 0)
-        return e->code;
-    return start_prepare(s, e);
+    return results_prepare(s, e) < 0 ? e->code : stage_check_job(s, e);
 }

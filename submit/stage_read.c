@@ -13,7 +13,7 @@
 #include "submit/submission.h"
 #include "submit/temp.h"
 
-enum { CODEC_MAX = 64 << 20, MODEL_FILE_MAX = 4 << 20 };
+enum { CODEC_MAX = 64 << 20 };
 
 static int read_workers(struct submission *s, struct err *e)
 {
@@ -151,7 +151,7 @@ static int read_model(struct submission *s, struct err *e)
     int rc;
 
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, s->opt->model, exe_dir, e) < 0 ||
-        blob_read(&s->model, path, MODEL_FILE_MAX, e) < 0)
+        blob_read(&s->model, path, MODEL_DOCUMENT_MAX, e) < 0)
         return e->code;
     if (json_parse(&doc, s->model.bytes, s->model.len, path, e) < 0)
         return e->code;

@@ -15,8 +15,6 @@
 #include "submit/text.h"
 #include "submit/verbs.h"
 
-enum { DOCUMENT_MAX = 4 << 20 };
-
 static bool ends_with(const char *s, const char *end)
 {
     return strlen(s) > strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
@@ -176,7 +174,7 @@ static int inspect_document(const struct options *o, const char *word, struct er
     int rc;
 
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, word, exe_dir, e) < 0 ||
-        file_read(&text, &len, path, DOCUMENT_MAX, e) < 0)
+        file_read(&text, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
         return e->code;
     rc = parse_model(&m, text, len, path, e);
     free(text);
@@ -300,7 +298,7 @@ static int inspect(const struct options *o, const char *word, struct err *e)
     return is_document(word) ? inspect_document(o, word, e) : inspect_file(o, word, e);
 }
 
-static int convert_file(const struct options *o, const struct tensor_file *f, struct err *e)
+static int convert_file(const struct options *o, const char *path, const struct tensor_file *f, struct err *e)
 {
     struct model_spec *m;
     int rc;
@@ -308,7 +306,7 @@ static int convert_file(const struct options *o, const struct tensor_file *f, st
     if (strcmp(o->format, "npz") == 0)
         return npz_write(o->output, f->tensors, f->n, e);
     if (parse_arch(&m, f, e) < 0)
-        return e->code;
+        return err_at(e, "%s", path);
     rc = onnx_write(o->output, m, f, prefix_of(f), e);
     free(m);
     return rc;
@@ -325,7 +323,7 @@ static int convert(const struct options *o, const char *path, struct err *e)
         return err_set(e, ERR_USAGE, "model convert needs -o FILE");
     if (tensor_file_open(&f, path, e) < 0)
         return e->code;
-    rc = convert_file(o, &f, e) < 0 ? err_at(e, "%s", path) : 0;
+    rc = convert_file(o, path, &f, e);
     tensor_file_close(&f);
     if (rc < 0)
         return rc;

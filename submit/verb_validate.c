@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shared/tensor_file.h"
+#include "submit/results.h"
 #include "submit/say.h"
 #include "submit/text.h"
 #include "submit/verbs.h"
@@ -209,10 +210,12 @@ int verb_validate(const struct options *o, struct err *e)
 
     if (o->n_operands > 0)
         return err_set(e, ERR_USAGE, "\"%s\": validate takes the options of a job only", o->operands[0]);
-    if (submission_init(&s, o, e) < 0 || stage_read(&s, e) < 0 || stage_check_job(&s, e) < 0)
+    if (submission_init(&s, o, e) < 0 || stage_read(&s, e) < 0 ||
+        (o->output[0] && results_prepare(&s, e) < 0) || stage_check_job(&s, e) < 0)
         rc = e->code;
     else
         rc = tell(&s, e);
+    results_abandon(&s);
     submission_clear(&s);
     return rc;
 }

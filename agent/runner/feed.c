@@ -91,6 +91,8 @@ static int open_scale(struct feed *f, struct err *e)
     f->scale = 1.0f / 255.0f;
     if (f->train.x.type != f->test.x.type)
         return err_set(e, ERR_CONFIG, "training and test samples are of different types");
+    if (!f->train.labels != !f->test.labels)
+        return err_set(e, ERR_CONFIG, "labels in one half, targets in the other");
     if (!scale && !shift)
         return 0;
     if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||

@@ -47,6 +47,12 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     nobody
     run validate --node_count 5
     [ "$status" -eq 6 ]
+    echo weights >w
+    run validate --init-from w
+    [ "$status" -eq 6 ] && [[ "$output" == *"not a safetensors file"* ]]
+    mkdir full && touch full/x
+    run validate -o full
+    [ "$status" -eq 6 ] && [[ "$output" == *"is not empty"* ]]
     run validate --node_count two
     [ "$status" -eq 2 ]
     run validate --partition dirichlet
@@ -108,7 +114,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     "$SUBMIT" "${job[@]}" -o b
     "$SUBMIT" "${job[@]}" --seed 2 -o c
     cmp <(without_times a/records/eval.csv) <(without_times b/records/eval.csv)
-    run ! cmp -s <(without_times a/records/eval.csv) <(without_times c/records/eval.csv)
+    if cmp -s <(without_times a/records/eval.csv) <(without_times c/records/eval.csv); then false; fi
     [ "$(jq .models_agree a/run.json)" = true ]
 }
 

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 static void try_net(const struct model_spec *m)
 {
     static const float x[SMALL];
-    const int32_t label = 0;
+    const int32_t label = m->n_out == 1 ? 1 : m->n_out - 1;
     const struct tensor_view *t;
     struct net_score s = {0};
     size_t n, total = 0;

@@ -106,6 +106,9 @@ TEST(the_column_is_chosen_by_name_or_number)
     f.column = "sort";
     assert_int_equal(parse(&t, "kind,a\nx,1\n", &f), ERR_CONFIG);
     assert_says("no column is called \"sort\" in line 1");
+    f.column = "kind";
+    assert_int_equal(parse(&t, "kind,a,kind\nx,1,y\n", &f), ERR_CONFIG);
+    assert_says("columns 1 and 3 are both called \"kind\"");
 }
 
 TEST(what_is_wrong_is_said_with_line_and_column)

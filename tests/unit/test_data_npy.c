@@ -259,6 +259,21 @@ TEST(a_folder_of_npy_files_is_read_alike)
         assert_ok(file_write(path, bytes, len, 0600, &e));
         free(bytes);
     }
+    {
+        /* The label of one sample only. */
+        static const char one[] = "\x93NUMPY\x01\0\x76\0"
+                                  "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }                 "
+                                  "                                           \n\x07";
+        char path[256], hidden[256];
+
+        assert_ok(file_join(path, sizeof path, dir, "y_train.npy", &e));
+        assert_ok(file_join(hidden, sizeof hidden, dir, "hidden", &e));
+        assert_int_equal(rename(path, hidden), 0);
+        assert_ok(file_write(path, one, sizeof one - 1, 0600, &e));
+        assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+        assert_says("y_train has 1");
+        assert_int_equal(rename(hidden, path), 0);
+    }
     assert_ok(dataset_open(&d, "npy", dir, &e));
     assert_ok(dataset_open(&other, "npz", "tests/fuzz/corpus/npy/stored.npz", &e));
     assert_memory_equal(d.train_x, other.train_x, 24);

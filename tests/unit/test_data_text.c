@@ -111,29 +111,36 @@ TEST(any_bytes_are_texts_or_refused)
     static const char bytes[] = "It's\0a \xff\xfe test\r\nof ' 'bytes' !?\n\n\x7f\x01\nend";
     const struct text_form form = {.length = 3, .vocab = 5, .test = 0.3, .seed = 1};
 
+    int n_texts = 0;
+
     for (size_t n = 0; n < sizeof bytes; n++) {
         struct text_class classes[2] = {{"a", unit_copy(bytes, n), n},
                                         {"b", unit_copy(bytes + n, sizeof bytes - n), sizeof bytes - n}};
         struct dataset d;
 
-        assert_ok(text_parse(&d, classes, 2, &form, &e));
-        assert_true(d.vocab <= 5 && d.n_train > 0 && d.n_test > 0);
-        dataset_clear(&d);
+        if (text_parse(&d, classes, 2, &form, &e) == 0) {
+            assert_true(d.vocab <= 5 && d.n_train > 0 && d.n_test > 0);
+            dataset_clear(&d);
+            n_texts++;
+        } else {
+            assert_says("has no lines");
+        }
         free(classes[0].bytes);
         free(classes[1].bytes);
     }
+    assert_true(n_texts > 30);
 }
 
-TEST(too_few_classes_or_lines_are_refused)
+TEST(too_few_classes_or_a_class_without_lines_are_refused)
 {
-    static const char *const one_line[] = {"a b\n", "\n \n"};
+    static const char *const no_line[] = {"a b\n", "\n \n"};
     const struct text_form form = {.length = 3, .vocab = 5, .test = 0.3, .seed = 1};
     struct dataset d;
 
     assert_int_equal(parse(&d, reviews, 1, &form), ERR_CONFIG);
     assert_says("1 class, expected a file for each of two or more");
-    assert_int_equal(parse(&d, one_line, 2, &form), ERR_CONFIG);
-    assert_says("1 samples cannot be divided");
+    assert_int_equal(parse(&d, no_line, 2, &form), ERR_CONFIG);
+    assert_says("has no lines");
 }
 
 TEST(a_folder_has_a_file_for_each_class)
@@ -167,7 +174,7 @@ int main(void)
         cmocka_unit_test(long_lines_are_cut_at_the_end),
         cmocka_unit_test(bytes_that_are_no_utf_8_are_letters),
         cmocka_unit_test(any_bytes_are_texts_or_refused),
-        cmocka_unit_test(too_few_classes_or_lines_are_refused),
+        cmocka_unit_test(too_few_classes_or_a_class_without_lines_are_refused),
         cmocka_unit_test(a_folder_has_a_file_for_each_class),
     };
 

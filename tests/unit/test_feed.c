@@ -200,6 +200,31 @@ static struct tensor_view floats(const char *name, const float *v, size_t n)
     return t;
 }
 
+TEST(labels_in_one_half_and_targets_in_the_other_are_refused)
+{
+    uint8_t bytes[WIDTH * 2] = {0};
+    float targets[2 * 10] = {0};
+    struct tensor_view t[2] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {2, WIDTH}, .data = bytes},
+        {.name = "y", .type = TENSOR_F32, .n_dims = 2, .shape = {2, 10}, .data = targets},
+    };
+    struct model_spec *m = model(WIDTH, 10);
+    struct partition p;
+    struct blocks b;
+    struct feed f;
+    struct err e = {0};
+
+    m->loss = LOSS_MSE;
+    partition_of(&p, &b, 1);
+    write_share(train, &p, &b, 1);
+    assert_ok(tensor_file_write(test, t, 2, NULL, &e));
+    assert_int_equal(feed_open(&f, train, test, &b, 1, BATCH, m, SEED, &e), ERR_CONFIG);
+    assert_says("labels in one half, targets in the other");
+    free(m);
+    partition_clear(&p);
+    blocks_clear(&b);
+}
+
 TEST(samples_are_scaled_alike_by_channel_or_not_at_all)
 {
     static const uint8_t bytes[BATCH * 6] = {0, 51, 255, 1, 2, 3};
@@ -337,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_epoch_shows_each_sample_of_a_share_once, make, clean),
         cmocka_unit_test_setup_teardown(a_file_that_is_not_this_node_s_share_is_refused, make, clean),
+        cmocka_unit_test_setup_teardown(labels_in_one_half_and_targets_in_the_other_are_refused, make, clean),
         cmocka_unit_test_setup_teardown(samples_are_scaled_alike_by_channel_or_not_at_all, make, clean),
         cmocka_unit_test_setup_teardown(images_are_cropped_and_flipped_by_seed_epoch_and_column, make, clean),
         cmocka_unit_test_setup_teardown(what_is_to_be_done_to_samples_must_suit_them, make, clean),

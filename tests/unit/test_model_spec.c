@@ -104,6 +104,19 @@ TEST(what_is_wrong_is_said_with_its_path)
     }
 }
 
+TEST(what_would_read_or_write_outside_of_a_row_or_spoil_a_terminal_is_refused)
+{
+    struct model_spec *m = malloc(sizeof *m);
+    struct err e;
+
+    assert_non_null(m);
+    assert_int_equal(parse(m, MODEL("[2]", "[" DENSE(1) "]"), &e), ERR_CONFIG);
+    assert_says("/loss: softmax_cross_entropy tells classes apart, the last layer has one output");
+    assert_int_equal(parse(m, "{\"version\": 1, \"name\": \"a\\u001b[2J\"}", &e), ERR_CONFIG);
+    assert_says("/name: a control character");
+    free(m);
+}
+
 TEST(more_layers_than_there_is_room_for_are_refused)
 {
     json_t *doc = json_pack("{s:i, s:s, s:[i], s:[], s:s}", "version", 1, "name", "m", "input", 1, "layers",
@@ -168,6 +181,7 @@ int main(void)
         cmocka_unit_test(layers_hand_their_widths_on_and_parameters_are_counted),
         cmocka_unit_test(weights_begin_as_glorot_says_unless_told),
         cmocka_unit_test(what_is_wrong_is_said_with_its_path),
+        cmocka_unit_test(what_would_read_or_write_outside_of_a_row_or_spoil_a_terminal_is_refused),
         cmocka_unit_test(more_layers_than_there_is_room_for_are_refused),
         cmocka_unit_test(a_model_must_fit_the_data),
         cmocka_unit_test(the_models_that_come_along_are_what_their_names_say),

@@ -27,6 +27,8 @@ TEST(words_that_are_none_are_refused)
         {"unit,", "\"\" is neither crop=N nor flip"},
         {"unit,crop=0", "crop takes 1 to 64"},
         {"unit,crop=", "crop takes 1 to 64"},
+        {"unit,crop=2,crop=3", "\"crop=3\": said twice"},
+        {"unit,flip,flip", "\"flip\": said twice"},
         {"unit,crop=65", "crop takes 1 to 64"},
         {"unit,crop=-1", "crop takes 1 to 64"},
         {"unit,crop=4294967300", "crop takes 1 to 64"},
