@@ -10,6 +10,7 @@
 #include "nn/fast.h"
 #include "nn/init.h"
 #include "nn/layer.h"
+#include "shared/memory.h"
 #include "shared/rng.h"
 
 enum { ALIGN = 64 };
@@ -55,10 +56,10 @@ struct net {
     size_t n_tensors;
 };
 
-/* n x width floats, both within their limits, fit 63 bits. NULL: no memory. */
-static float *floats(size_t n, size_t width)
+/* n zeros; within a model's limits their bytes fit 63 bits. NULL: no memory. */
+static float *floats(size_t n)
 {
-    size_t bytes = (n * width * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
+    size_t bytes = (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
     float *p = aligned_alloc(ALIGN, bytes ? bytes : ALIGN);
 
     if (p)
@@ -111,26 +112,45 @@ static size_t work_of(const struct net *net, int i)
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static int new_activations(struct net *net)
+struct sizes { /* floats */
+    size_t activations, work, widest;
+};
+
+static struct sizes sizes_of(const struct net *net)
 {
-    size_t n = (size_t)net->max_batch;
-    size_t widest = 0, total = 0, work = 0;
-    float *at, *own;
+    struct sizes s = {0};
 
     for (int i = 0; i < net->n_layers; i++) {
-        size_t width = (size_t)net->layers[i].spec->n_out;
+        size_t width = (size_t)net->layers[i].spec->n_out * (size_t)net->max_batch;
 
-        widest = width > widest ? width : widest;
-        total += works_in_place(net, i) ? 0 : width;
-        work += work_of(net, i);
+        s.widest = width > s.widest ? width : s.widest;
+        s.activations += works_in_place(net, i) ? 0 : width;
+        s.work += work_of(net, i);
     }
-    net->activations = floats(n, total);
-    net->work = floats(1, work);
-    net->d[0] = floats(n, widest);
-    net->d[1] = floats(n, widest);
-    if (model_spec_vocab(&net->spec) > 0 && !(net->lengths = calloc(n, sizeof *net->lengths)))
-        return -1;
+    return s;
+}
+
+static double bytes_of(const struct net *net)
+{
+    struct sizes s = sizes_of(net);
+
+    return sizeof(float) *
+           (2 * (double)net->spec.n_params + (double)s.activations + (double)s.work + 2 * (double)s.widest);
+}
+
+static int new_activations(struct net *net)
+{
+    struct sizes s = sizes_of(net);
+    float *at, *own;
+
+    net->activations = floats(s.activations);
+    net->work = floats(s.work);
+    net->d[0] = floats(s.widest);
+    net->d[1] = floats(s.widest);
     if (!net->activations || !net->work || !net->d[0] || !net->d[1])
+        return -1;
+    if (model_spec_vocab(&net->spec) > 0 &&
+        !(net->lengths = calloc((size_t)net->max_batch, sizeof *net->lengths)))
         return -1;
     at = net->activations;
     own = net->work;
@@ -138,7 +158,7 @@ static int new_activations(struct net *net)
         struct layer *l = &net->layers[i];
 
         l->y = works_in_place(net, i) ? l[-1].y : at;
-        at += works_in_place(net, i) ? 0 : n * (size_t)l->spec->n_out;
+        at += works_in_place(net, i) ? 0 : (size_t)net->max_batch * (size_t)l->spec->n_out;
         l->work = own;
         own += work_of(net, i);
     }
@@ -181,8 +201,10 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     net->spec = *spec;
     net->max_batch = max_batch;
     choose_layers(net);
-    net->params = floats(1, spec->n_params);
-    net->grads = floats(1, spec->n_params);
+    if (bytes_of(net) > memory_available())
+        goto no_memory;
+    net->params = floats(spec->n_params);
+    net->grads = floats(spec->n_params);
     if (!net->params || !net->grads || new_tensors(net) < 0 || new_activations(net) < 0)
         goto no_memory;
     if (open_layers(net, e) < 0) {
@@ -193,8 +215,24 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     return 0;
 no_memory:
     net_free(net);
-    return err_set(e, ERR_NOMEM, "no memory for model \"%s\": %zu parameters, batches of %d", spec->name,
-                   spec->n_params, max_batch);
+    err_set(e, ERR_NOMEM, "model \"%s\" takes %.3g GB for batches of %d, there are %.3g GB", spec->name,
+            net_bytes(spec, max_batch) / 1e9, max_batch, memory_available() / 1e9);
+    return err_hint(e, "A smaller --batch_size takes less.");
+}
+
+double net_bytes(const struct model_spec *spec, int max_batch)
+{
+    struct net *net = calloc(1, sizeof *net);
+    double bytes;
+
+    if (!net)
+        return HUGE_VAL;
+    net->spec = *spec;
+    net->max_batch = max_batch;
+    choose_layers(net);
+    bytes = bytes_of(net);
+    free(net);
+    return bytes;
 }
 
 void net_free(struct net *net)

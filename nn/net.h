@@ -18,8 +18,11 @@
 
 struct net;
 
+/* ERR_NOMEM: more than the machine has left; the sentence says how much. */
 int net_new(struct net **out, const struct model_spec *spec, int max_batch, struct err *e);
 void net_free(struct net *net);
+/* What a net of that batch takes, all its vectors together. */
+double net_bytes(const struct model_spec *spec, int max_batch);
 
 size_t net_n_params(const struct net *net);
 size_t net_n_trained(const struct net *net);

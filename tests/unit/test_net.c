@@ -142,6 +142,26 @@ TEST(the_gradient_of_relu_agrees_on_both_sides_of_its_kink)
     net_free(net);
 }
 
+TEST(a_network_that_would_not_fit_the_machine_is_refused_with_its_size)
+{
+    static const char text[] =
+        "{\"version\": 1, \"name\": \"wide\", \"input\": [28, 28, 1], \"layers\": [{\"kind\": \"conv2d\", "
+        "\"filters\": 20000, \"kernel\": 1}], \"loss\": \"softmax_cross_entropy\"}";
+    struct model_spec *spec = malloc(sizeof *spec);
+    struct net *net;
+    json_t *doc;
+    struct err e;
+
+    assert_non_null(spec);
+    assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
+    assert_ok(model_spec_parse(spec, doc, &e));
+    assert_true(net_bytes(spec, 1) < 1e9 && net_bytes(spec, 1000000) > 1e14);
+    assert_int_equal(net_new(&net, spec, 1000000, &e), ERR_NOMEM);
+    assert_says("model \"wide\" takes 1.88e+05 GB for batches of 1000000, there are");
+    json_decref(doc);
+    free(spec);
+}
+
 TEST(the_input_is_not_written_to)
 {
     struct net *net = make(F("tanh") ", " DENSE(4));
@@ -377,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_central_differences),
         cmocka_unit_test(the_gradient_of_relu_agrees_on_both_sides_of_its_kink),
+        cmocka_unit_test(a_network_that_would_not_fit_the_machine_is_refused_with_its_size),
         cmocka_unit_test(the_input_is_not_written_to),
         cmocka_unit_test(a_dense_layer_does_what_the_naive_loop_does),
         cmocka_unit_test(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same),
