@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/file.h"
 #include "shared/json.h"
 
-enum { PREFIX = 8, ALIGN = 8, HEADER_MAX = 16 << 20 };
+enum { PREFIX = 8, ALIGN = 8, HEADER_MAX = 16 << 20, HEADER_USUAL = 2 << 20 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers lie in the file as they lie in memory");
 
@@ -422,8 +423,21 @@ static int describe_all(json_t *header, const struct tensor_view **order, size_t
     return 0;
 }
 
-/* The whole file in memory: models and shares are tens of megabytes, and one write keeps file_write()
- simple. */
+int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e)
+{
+    struct rlimit most;
+
+    if (getrlimit(RLIMIT_FSIZE, &most) < 0)
+        return err_errno(e, ERR_IO, "getrlimit");
+    if (most.rlim_cur != RLIM_INFINITY && data_bytes + HEADER_USUAL > most.rlim_cur)
+        return err_set(e, ERR_CONFIG, "%s would have %llu bytes, and a file of this process at most %llu",
+                       what, (unsigned long long)data_bytes + HEADER_USUAL,
+                       (unsigned long long)most.rlim_cur);
+    return 0;
+}
+
+/* The whole file in memory, so that one write does. For that long the tensors are there twice: up to 4 GiB more in
+ * a runner, whose files may not be longer. */
 static int assemble(unsigned char **out, size_t *len, const json_t *header, const struct tensor_view **order,
                     size_t n, size_t data_len, struct err *e)
 {

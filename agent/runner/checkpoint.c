@@ -46,6 +46,22 @@ static int write_all(const char *path, const struct checkpoint *c, const struct 
     return rc;
 }
 
+int checkpoint_can_write(const struct checkpoint *c, struct err *e)
+{
+    struct tensor_view opt[OPTIMIZER_TENSORS];
+    size_t n_opt = c->optimizer ? optimizer_tensors(c->optimizer, opt) : 0;
+    uint64_t bytes = net_n_params(c->net) * sizeof(float);
+
+    if (exchange_can_save(c->exchange, e) < 0)
+        return e->code;
+    bytes += exchange_saved_bytes(c->exchange);
+    for (size_t i = 0; i < n_opt; i++)
+        bytes += tensor_bytes(&opt[i]);
+    if (tensor_file_fits("a checkpoint", bytes, e) < 0)
+        return err_hint(e, "Leave --checkpoint-every out, or take a smaller model.");
+    return 0;
+}
+
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e)
 {
     struct exchange_state codecs = {0};
@@ -64,6 +80,7 @@ int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e
         {"round", round},
         {"samples", samples},
         {"optimizer_steps", steps},
+        {"codec_sha256", c->codec_sha256},
         {0},
     };
     int rc = settings ? exchange_save(&codecs, c->exchange, c->step, e)
@@ -118,8 +135,17 @@ static int check_words(const struct checkpoint *c, const struct tensor_file *f, 
     snprintf(node, sizeof node, "%d", c->node);
     if (get_meta(&text, f, "node", e) < 0)
         return e->code;
-    return strcmp(text, node) == 0 ? 0
-                                   : err_set(e, ERR_CONFIG, "it is node %.16s's, not node %s's", text, node);
+    if (strcmp(text, node) != 0)
+        return err_set(e, ERR_CONFIG, "it is node %.16s's, not node %s's", text, node);
+    if (get_meta(&text, f, "codec_sha256", e) < 0)
+        return e->code;
+    if (strcmp(text, c->codec_sha256) != 0)
+        return err_set(
+            e, ERR_CONFIG,
+            "it was written by another build of codec %s (SHA-256 %.64s, now %s), which may lay out "
+            "its state differently",
+            c->set->codec, text, c->codec_sha256);
+    return 0;
 }
 
 static int check_settings(const struct checkpoint *c, const struct tensor_file *f, struct err *e)
@@ -138,16 +164,18 @@ static int check_settings(const struct checkpoint *c, const struct tensor_file *
 /* Where the job was must be an end of an epoch that is not yet the last. */
 static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, struct err *e)
 {
-    uint64_t epoch;
+    uint64_t epoch, round;
 
     if (get_number(&epoch, f, "epoch", e) < 0 || get_number(&c->step, f, "step", e) < 0 ||
-        get_number(&c->samples, f, "samples", e) < 0)
+        get_number(&c->samples, f, "samples", e) < 0 || get_number(&round, f, "round", e) < 0)
         return e->code;
     if (epoch >= (uint64_t)c->set->epochs)
         return err_set(e, ERR_CONFIG, "epoch %" PRIu64 " is reached already, the job ends with epoch %d",
                        epoch, c->set->epochs);
     if (c->step != epoch * (uint64_t)c->set->steps_per_epoch)
         return err_set(e, ERR_CONFIG, "step %" PRIu64 " is not the end of epoch %" PRIu64, c->step, epoch);
+    if (round != exchange_rounds_after(c->exchange, c->step))
+        return err_set(e, ERR_CONFIG, "round %" PRIu64 " is not where step %" PRIu64 " is", round, c->step);
     c->epoch = (int)epoch;
     return 0;
 }
@@ -206,5 +234,5 @@ int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const 
     restore_model(c->net, f);
     if (restore_optimizer(c->optimizer, f, e) < 0)
         return e->code;
-    return exchange_restore(c->exchange, f, e);
+    return exchange_restore(c->exchange, f, c->step, e);
 }

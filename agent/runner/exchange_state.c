@@ -179,6 +179,19 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
     return 0;
 }
 
+uint64_t exchange_saved_bytes(struct exchange *x)
+{
+    uint64_t bytes = 0;
+    struct channel *ch;
+
+    for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
+        bytes += own_bytes(ch);
+        for (size_t k = 0; k < ch->n_zeros; k++)
+            bytes += ch->zeros[k].n * sizeof(float);
+    }
+    return bytes;
+}
+
 void exchange_state_clear(struct exchange_state *s)
 {
     free(s->tensors);
@@ -253,7 +266,22 @@ static int restore_state(struct channel *ch, int i, const struct tensor_file *f,
     return 0;
 }
 
-static int restore_channel(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
+/* A server takes no steps. */
+static int check_cursor(struct channel *ch, int i, const int64_t *cursor, uint64_t step, struct err *e)
+{
+    uint64_t own_step = ch->codec.node < 0 ? 0 : step;
+    uint64_t round = exchange_rounds_after(ch->x, step);
+
+    if ((uint64_t)cursor[0] != own_step || (uint64_t)cursor[1] != round)
+        return err_set(e, ERR_CONFIG,
+                       "codec/%d/cursor is at step %" PRId64 " and round %" PRId64
+                       ", the job at step %" PRIu64 " and round %" PRIu64,
+                       i, cursor[0], cursor[1], own_step, round);
+    return 0;
+}
+
+static int restore_channel(struct channel *ch, int i, const struct tensor_file *f, uint64_t step,
+                           struct err *e)
 {
     const void *data;
     const int64_t *cursor;
@@ -264,7 +292,8 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     cursor = data;
     if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0)
         return err_set(e, ERR_CONFIG, "codec/%d/cursor: no place in a job", i);
-    if (restore_vectors(ch, i, f, e) < 0 || restore_state(ch, i, f, e) < 0)
+    if (check_cursor(ch, i, cursor, step, e) < 0 || restore_vectors(ch, i, f, e) < 0 ||
+        restore_state(ch, i, f, e) < 0)
         return e->code;
     ch->codec.step = (uint64_t)cursor[0];
     ch->codec.round = (uint64_t)cursor[1];
@@ -273,7 +302,7 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     return 0;
 }
 
-int exchange_restore(struct exchange *x, const struct tensor_file *f, struct err *e)
+int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t step, struct err *e)
 {
     struct channel *ch;
     char name[TENSOR_NAME];
@@ -282,7 +311,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, struct err
     if (exchange_can_save(x, e) < 0)
         return e->code;
     for (; (ch = exchange_channel(x, i)) != NULL; i++)
-        if (restore_channel(ch, i, f, e) < 0)
+        if (restore_channel(ch, i, f, step, e) < 0)
             return e->code;
     snprintf(name, sizeof name, "codec/%d/cursor", i);
     if (tensor_file_find(f, name))

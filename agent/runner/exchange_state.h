@@ -26,8 +26,12 @@ int exchange_can_save(struct exchange *x, struct err *e);
 /* Between rounds, after `step` steps of a worker (a server takes none). The vectors are not copied: write before the next step. */
 int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step, struct err *e);
 void exchange_state_clear(struct exchange_state *s);
-/* Before the first step. ERR_CONFIG: the file holds no state of these codecs; ends the exchange's use then. */
-int exchange_restore(struct exchange *x, const struct tensor_file *f, struct err *e);
+/* Before the first step, what was saved after `step` steps. The caller knows that it was saved by this very build of
+ * the codec: the bytes of a state mean nothing to another. ERR_CONFIG: the file holds no state of these codecs at
+ * that step; ends the exchange's use then. */
+int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t step, struct err *e);
+/* Bytes that exchange_save would give. */
+uint64_t exchange_saved_bytes(struct exchange *x);
 
 /* A rule that exchanges parameters each so many steps closes with a round after the last step. A job that goes
  * on behind it would not have had that round: is this step such a last one? */

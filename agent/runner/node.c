@@ -24,6 +24,7 @@ enum {
 };
 
 static const char checkpoint_name[] = "checkpoint.safetensors";
+static const char next_name[] = "checkpoint-next.safetensors";
 static const char previous_name[] = "checkpoint-previous.safetensors";
 static const char start_path[] = "../packages/weights.safetensors";
 
@@ -70,7 +71,7 @@ static int load_codec(struct node *n, struct err *e)
     return codec_library_open(&n->codec, path, e);
 }
 
-/* The weights to start from, where they are not drawn from the seed. A checkpoint's come with the rest of it. */
+/* The weights to start from. A checkpoint's come with the rest of it. */
 static int load_weights(struct node *n, struct err *e)
 {
     const struct tensor_view *t;
@@ -78,6 +79,8 @@ static int load_weights(struct node *n, struct err *e)
     struct tensor_file f;
     int rc;
 
+    if (strcmp(n->set.starts_from, "seed") == 0)
+        net_init(n->net, n->set.seed);
     if (strcmp(n->set.starts_from, "weights") != 0)
         return 0;
     if (tensor_file_open(&f, start_path, e) < 0)
@@ -104,12 +107,12 @@ static int load_model(struct node *n, struct err *e)
         rc = json_parse(&doc, n->arch, len, "model", e);
     if (rc == 0 && model_spec_parse(spec, doc, e) < 0)
         rc = err_at(e, "model");
+    if (rc == 0 && is_worker(n))
+        rc = tensor_file_fits("the model's file", (uint64_t)spec->n_params * sizeof(float), e);
     if (rc == 0)
         rc = net_new(&n->net, spec, is_worker(n) ? max_batch : 1, e);
-    if (rc == 0) {
-        net_init(n->net, n->set.seed);
+    if (rc == 0)
         rc = load_weights(n, e);
-    }
     if (rc == 0 && is_worker(n))
         rc = optimizer_new(&n->optimizer,
                            &(struct optimizer_config){.kind = n->set.gradient_descent,
@@ -156,6 +159,7 @@ static struct checkpoint checkpoint(struct node *n)
     return (struct checkpoint){.set = &n->set,
                                .job = n->job.job,
                                .arch = n->arch,
+                               .codec_sha256 = n->codec_sha256,
                                .node = n->job.node,
                                .net = n->net,
                                .optimizer = n->optimizer,
@@ -169,7 +173,7 @@ static int load_checkpoint(struct node *n, struct err *e)
     struct tensor_file f;
     int rc;
 
-    if (n->set.checkpoint_every > 0 && exchange_can_save(n->exchange, e) < 0)
+    if (n->set.checkpoint_every > 0 && checkpoint_can_write(&c, e) < 0)
         return e->code;
     if (strcmp(n->set.starts_from, "checkpoint") != 0)
         return 0;
@@ -195,9 +199,12 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     c.epoch = epoch;
     c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
     c.samples = n->samples;
+    /* Both earlier ones stay until the new one is whole: writing takes long, and the disk may be full. */
+    if (checkpoint_write(next_name, &c, e) < 0)
+        return err_at(e, "checkpoint of epoch %d", epoch);
     if (rename(checkpoint_name, previous_name) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", previous_name);
-    return checkpoint_write(checkpoint_name, &c, e) < 0 ? err_at(e, "checkpoint of epoch %d", epoch) : 0;
+    return rename(next_name, checkpoint_name) < 0 ? err_errno(e, ERR_IO, "%s", checkpoint_name) : 0;
 }
 
 static bool asks_for_rows(const struct metrics *m)
@@ -338,20 +345,26 @@ int node_record_comm(struct node *n, struct err *e)
     return 0;
 }
 
-int node_write_model(struct node *n, const char *name, struct err *e)
+int node_write_model(struct node *n, const char *name, double test_loss, struct err *e)
 {
     const struct tensor_view *tensors;
     size_t n_tensors = net_tensors(n->net, &tensors);
     char epoch[16], step[32], loss[32], seed[32];
     const struct tensor_meta meta[] = {
-        {"format", "psgd"},      {"arch", n->arch}, {"job_id", n->job.job},
-        {"codec", n->set.codec}, {"epoch", epoch},  {"step", step},
-        {"test_loss", loss},     {"seed", seed},    {0},
+        {"format", "psgd"},
+        {"arch", n->arch},
+        {"job_id", n->job.job},
+        {"codec", n->set.codec},
+        {"epoch", epoch},
+        {"step", step},
+        {"seed", seed},
+        {isfinite(test_loss) ? "test_loss" : NULL, loss},
+        {0},
     };
 
     snprintf(epoch, sizeof epoch, "%d", n->progress.epoch);
     snprintf(step, sizeof step, "%llu", (unsigned long long)n->progress.step);
-    snprintf(loss, sizeof loss, "%.9g", n->test_loss);
+    snprintf(loss, sizeof loss, "%.9g", test_loss);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
     return tensor_file_write(name, tensors, n_tensors, meta, e);
 }
@@ -368,7 +381,8 @@ static int sync_records(struct node *n, struct err *e)
 
 int node_finish(struct node *n, struct err *e)
 {
-    if (is_worker(n) && node_write_model(n, "final.safetensors", e) < 0)
+    /* Without a loss: nodes with the same weights leave the same bytes, whatever each has computed with. */
+    if (is_worker(n) && node_write_model(n, "final.safetensors", NAN, e) < 0)
         return e->code;
     if (sync_records(n, e) < 0)
         return e->code;

@@ -42,7 +42,6 @@ struct node {
     struct report_progress progress;
     uint64_t samples; /* seen so far */
     double best;      /* of the evaluations so far: accuracy, or with targets minus the loss */
-    double test_loss; /* of the last one */
     int first_epoch;  /* from 0; where a checkpoint goes on */
 };
 
@@ -65,7 +64,8 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e);
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
 /* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
-int node_write_model(struct node *n, const char *name, struct err *e);
+int node_write_model(struct node *n, const char *name, double test_loss,
+                     struct err *e); /* nan: no loss in it */
 /* Is the end of this epoch (from 1) one of those that are kept? */
 bool node_keeps_epoch(const struct node *n, int epoch);
 int node_write_checkpoint(struct node *n, int epoch, struct err *e);

@@ -311,7 +311,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
         feed_test(&n->feed, i, k, &w->batch);
         metrics_add(n->metrics, net_forward(n->net, w->batch.x, (int)k), &truth, (int)k);
     }
-    p.loss = n->test_loss = metrics_loss(n->metrics);
+    p.loss = metrics_loss(n->metrics);
     if (!metrics_value(n->metrics, METRIC_ACCURACY, &p.accuracy))
         p.accuracy = NAN;
     report_progress(n->report, &n->progress);
@@ -325,7 +325,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
     if (!(quality > n->best))
         return 0;
     n->best = quality;
-    return node_write_model(n, "best.safetensors", e);
+    return node_write_model(n, "best.safetensors", p.loss, e);
 }
 
 /* What a job's end has to say of its steps. */

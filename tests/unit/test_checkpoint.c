@@ -1,5 +1,7 @@
 #include "agent/runner/checkpoint.h"
 
+#include <sys/resource.h>
+
 #include "agent/runner/channel.h"
 #include "agent/runner/exchange_state.h"
 #include "shared/blocks.h"
@@ -96,7 +98,7 @@ static void open_node(struct fixture *f, const char *arch)
     assert_ok(json_parse(&doc, arch, strlen(arch), "arch", &e));
     assert_ok(model_spec_parse(f->spec, doc, &e));
     json_decref(doc);
-    f->c = (struct checkpoint){.set = &f->set, .job = "j-abcdef", .arch = arch};
+    f->c = (struct checkpoint){.set = &f->set, .job = "j-abcdef", .arch = arch, .codec_sha256 = "00c0dec1"};
     assert_ok(net_new(&f->c.net, f->spec, 2, &e));
     net_init(f->c.net, 3);
     assert_ok(optimizer_new(&f->c.optimizer, &(struct optimizer_config){.kind = "adam"},
@@ -295,6 +297,8 @@ TEST(a_file_that_is_not_this_nodes_is_refused)
         {"\"epoch\":\"2\"", "\"epoch\":\"3\"", "epoch 3 is reached already, the job ends with epoch 3"},
         {"\"epoch\":\"2\"", "\"epoch\":\"1\"", "step 20 is not the end of epoch 1"},
         {"\"step\":\"20\"", "\"step\":\"-2\"", "\"step\" is no number"},
+        {"\"round\":\"5\"", "\"round\":\"4\"", "round 4 is not where step 20 is"},
+        {"\"00c0dec1\"", "\"00c0dec2\"", "another build of codec plain (SHA-256 00c0dec2, now 00c0dec1)"},
         {"\\\"seed\\\":1,", "\\\"seed\\\":2,", "seed was 2 in the earlier job, and is 1 now"},
         {"\\\"node_count\\\":2,", "\\\"node_count\\\":3,",
          "node_count was 3 in the earlier job, and is 2 now"},
@@ -319,6 +323,69 @@ TEST(a_file_that_is_not_this_nodes_is_refused)
         free(bytes);
         close_node(&f);
     }
+}
+
+TEST(a_codec_at_another_place_than_the_job_is_refused)
+{
+    static const struct {
+        uint64_t step, round;
+        const char *words;
+    } cases[] = {
+        {20, 4, "codec/0/cursor is at step 20 and round 4, the job at step 20 and round 5"},
+        {10, 5, "codec/0/cursor is at step 10 and round 5, the job at step 20 and round 5"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct fixture f;
+        int64_t cursor[2] = {20, 5};
+        char *bytes, *at;
+        size_t len;
+        struct err e;
+
+        open_node(&f, small);
+        work(&f);
+        bytes = bytes_of(&len, &f);
+        at = memmem(bytes, len, cursor, sizeof cursor);
+        assert_non_null(at);
+        memcpy(at, &cases[i].step, sizeof cases[i].step);
+        memcpy(at + 8, &cases[i].round, sizeof cases[i].round);
+        assert_int_equal(restore(&f, bytes, len, &e), ERR_CONFIG);
+        assert_says(cases[i].words);
+        free(bytes);
+        close_node(&f);
+    }
+}
+
+/* The size is known before there is a file, but for the header, of which the most is taken. */
+TEST(a_checkpoint_that_no_file_can_hold_is_refused_beforehand)
+{
+    enum { HEADER = 2 << 20 };
+    struct rlimit old, most;
+    struct tensor_file file;
+    struct fixture f;
+    uint64_t data = 0;
+    char *bytes;
+    size_t len;
+    struct err e;
+
+    open_node(&f, small);
+    work(&f);
+    bytes = bytes_of(&len, &f);
+    assert_ok(tensor_file_parse(&file, bytes, len, "c", &e));
+    for (size_t i = 0; i < file.n; i++)
+        data += tensor_bytes(&file.tensors[i]);
+    tensor_file_close(&file);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    most = (struct rlimit){data + HEADER - 1, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
+    assert_int_equal(checkpoint_can_write(&f.c, &e), ERR_CONFIG);
+    assert_says("a checkpoint would have ");
+    most.rlim_cur = data + HEADER + 4096;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
+    assert_ok(checkpoint_can_write(&f.c, &e));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    free(bytes);
+    close_node(&f);
 }
 
 TEST(a_checkpoint_of_another_model_is_refused)
@@ -427,6 +494,8 @@ int main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_damaged_bit_is_refused_or_does_no_harm),
         cmocka_unit_test(a_file_that_is_not_this_nodes_is_refused),
+        cmocka_unit_test(a_codec_at_another_place_than_the_job_is_refused),
+        cmocka_unit_test(a_checkpoint_that_no_file_can_hold_is_refused_beforehand),
         cmocka_unit_test(a_checkpoint_of_another_model_is_refused),
         cmocka_unit_test(length_and_limits_may_differ_and_nothing_else),
         cmocka_unit_test(an_address_of_anything_but_a_vector_is_refused),
