@@ -38,6 +38,26 @@ int start_choose(struct submission *s, bool has_events, struct err *e)
     return 0;
 }
 
+/* Each node keeps two checkpoints, and only rounds hold nodes together: one may be almost a round ahead of another.
+ * Where each round has at most one kept epoch in it, what the one has as its last the other has as its last but
+ * one, or the other way round. */
+int start_check_kept(const struct submission *s, struct err *e)
+{
+    const struct settings *set = &s->settings;
+    long long apart = (long long)set->checkpoint_every * set->steps_per_epoch;
+
+    if (apart == 0 || !s->sends_params || set->node_count + set->server_count < 2 ||
+        set->local_steps <= apart || set->epochs < 2 * set->checkpoint_every)
+        return 0;
+    err_set(
+        e, ERR_CONFIG,
+        "--checkpoint-every %d: %lld steps from one checkpoint to the next, and the nodes meet each %d steps "
+        "only: they could be too far apart to have one of the same epoch",
+        set->checkpoint_every, apart, set->local_steps);
+    return err_hint(e, "--checkpoint-every %lld or more, or fewer --local-steps.",
+                    ((long long)set->local_steps + set->steps_per_epoch - 1) / set->steps_per_epoch);
+}
+
 /* The model's tensors as floats, in the model's order, one behind the other in `values`. */
 static void gather(struct tensor_view *t, float *values, const struct model_spec *m,
                    const struct tensor_file *f)
@@ -131,6 +151,7 @@ static const char *meta(const struct tensor_file *f, const char *key)
 static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
 {
     const char *settings = meta(f, "settings"), *arch = meta(f, "arch");
+    const struct blob *codec = node < 0 && s->server_codec.len ? &s->server_codec : &s->codec;
     char own[16];
     json_t *doc;
     int rc;
@@ -148,6 +169,13 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
         err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta(f, "epoch"));
         return err_hint(e, "--epochs N says with which epoch the job ends: N is more than %.20s.",
                         meta(f, "epoch"));
+    }
+    if (rc == 0 && strcmp(meta(f, "codec_sha256"), codec->hex) != 0) {
+        err_set(e, ERR_CONFIG,
+                "it was written by another build of codec %s, which may lay out its state differently",
+                s->settings.codec);
+        return err_hint(e, "Resume needs the same file: SHA-256 %.64s; this one has %s.",
+                        meta(f, "codec_sha256"), codec->hex);
     }
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }
@@ -246,26 +274,40 @@ static void note(struct submission *s, const struct place *p)
     say_info("The job goes on behind epoch %s of %s.", p->epoch, p->job);
 }
 
-/* The last place that all nodes have: a node that was ahead when the job broke off has it as the one before. */
-static int prepare_checkpoints(struct submission *s, struct err *e)
+/* Goes back to the place of the first worker's file, if all nodes have one of it. */
+static int go_back(struct submission *s, const char *ending, struct err *e)
 {
     struct place p;
-    struct err ignored;
 
-    s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
-    if (!s->checkpoints)
-        return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
-    if (find_place(&p, s, "", e) < 0) {
+    if (find_place(&p, s, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
             err_hint(e, "Jobs leave checkpoints when they run with --checkpoint-every N.");
         return e->code;
     }
-    if (take_all(s, &p, e) < 0 &&
-        (e->code != ERR_NOT_FOUND || find_place(&p, s, START_PREVIOUS, &ignored) < 0 ||
-         take_all(s, &p, &ignored) < 0))
+    if (take_all(s, &p, e) < 0)
         return e->code;
     note(s, &p);
     return 0;
+}
+
+/* The last place that all nodes have. A node that was ahead when the job broke off has it as the one before, and one
+ * that broke off between two names has only that. */
+static int prepare_checkpoints(struct submission *s, struct err *e)
+{
+    struct err before;
+    int rc;
+
+    s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
+    if (!s->checkpoints)
+        return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
+    if (go_back(s, "", e) == 0)
+        return 0;
+    if (e->code != ERR_NOT_FOUND)
+        return e->code;
+    rc = go_back(s, START_PREVIOUS, &before);
+    if (rc < 0 && rc != ERR_NOT_FOUND)
+        *e = before; /* there is such a place, and this is why it will not do */
+    return rc < 0 ? e->code : 0;
 }
 
 int start_prepare(struct submission *s, struct err *e)

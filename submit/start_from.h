@@ -10,6 +10,9 @@
 
 /* Sets settings.starts_from. ERR_CONFIG: checkpoints are asked for, and the rule cannot be kept. */
 int start_choose(struct submission *s, bool has_events, struct err *e);
+/* The steps of an epoch are known. ERR_CONFIG: nodes could be so far apart that no two checkpoints of theirs are of
+ * the same epoch. */
+int start_check_kept(const struct submission *s, struct err *e);
 /* Settings, model and nodes are known: makes the blobs of package weights. ERR_CONFIG: names the tensor, the
  * setting or the node that does not fit. */
 int start_prepare(struct submission *s, struct err *e);

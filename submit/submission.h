@@ -51,6 +51,7 @@ struct submission {
     size_t n_nodes;
     json_t *facts; /* what was found out before the start; goes into the job index and run.json */
     struct model_spec model_spec;
+    bool sends_params;    /* the codec exchanges parameters after local steps, not gradients at each */
     int n_dense;          /* layers of the model, for the names of --csv-style=classic */
     uint64_t model_bytes; /* a result's model file is not longer; 0: not known */
 

@@ -59,6 +59,8 @@ PY
     [ "$(jq '.data.is_of_arch' facts)" = true ]
     [ "$(jq '[.data.tensors[].n_not_finite] | add' facts)" -eq 0 ]
     [ "$(jq '.data.tensors[0] | .rms > 0 and .min < .mean and .mean < .max' facts)" = true ]
+    [ "$(jq .data.metadata.test_loss facts)" = null ]
+    [ "$("$SUBMIT" model inspect out/model/best.safetensors --json | jq -r '.data.metadata.test_loss | tonumber > 0')" = true ]
     # and a file that is not what it says
     doctor out/model/final.safetensors 'd[0:4] = b"\0\0\xc0\x7f"'
     run "$SUBMIT" model inspect out/model/final.safetensors
@@ -182,6 +184,10 @@ PY
     cmp <(grep ',[34],' one/records/eval.csv | cut -d, -f2-7) <(grep ',[34],' rest/records/eval.csv | cut -d, -f2-7)
     [ "$(jq -r .facts.start.job rest/run.json)" = "$(jq -r .id half/run.json)" ]
     [ "$(jq .facts.start.epoch rest/run.json)" -eq 2 ]
+    # as if node 0 had broken off between two names
+    mv half/checkpoints/node-0.safetensors half/checkpoints/node-0-previous.safetensors
+    "$SUBMIT" --resume half --epochs 4 -o torn
+    same_weights one/model/final.safetensors torn/model/final.safetensors
     # and from there once more
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 5 -o five
     "$SUBMIT" --resume rest --epochs 5 -o last
@@ -197,6 +203,7 @@ PY
         "$SUBMIT" --codec fedavg --node_count 2 --local-steps 50 --epochs 2 --checkpoint-every 2 --model softmax -o half$servers
         "$SUBMIT" --resume half$servers --epochs 4 -o rest$servers
         same_weights one$servers/model/final.safetensors rest$servers/model/final.safetensors
+        [ "$(jq .models_agree one$servers/run.json)" = true ]
     done
     [ -s half2/checkpoints/ps-1.safetensors ]
 }
@@ -241,6 +248,9 @@ PY
     no 6 'nowhere/run.json' --resume nowhere --epochs 4
     no 6 'runs by events' --codec "$BUILD/tests/codecs/ping.so" --node_count 2 --checkpoint-every 1
     no 6 'asgd' --codec plain --psgd asgd --node_count 2 --checkpoint-every 1
+    no 6 'another build of codec plain' --resume half --epochs 4 --codec "$ROOT/codecs/plain.c"
+    no 6 '--checkpoint-every 1: 187 steps from one checkpoint to the next, and the nodes meet each 188 steps only' \
+        --codec fedavg --node_count 2 --local-steps 188 --epochs 4 --checkpoint-every 1
     cp -r half cut
     truncate -s -4 cut/checkpoints/node-1.safetensors
     no 6 'bytes of data' --resume cut --epochs 4
