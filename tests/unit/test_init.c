@@ -113,22 +113,54 @@ TEST(zeros_and_ones_are_what_they_say)
 /* Rows and columns of each square block are orthonormal; the blocks differ. */
 TEST(an_orthogonal_matrix_is_made_of_orthogonal_squares)
 {
-    enum { M = 17, BLOCKS = 4 };
-    float w[M * M * BLOCKS];
+    static const int sizes[] = {1, 2, 7, 8, 9, 17, 203}; /* with and without a rest beside whole lanes */
+    enum { BLOCKS = 2 };
 
-    draw(w, INIT_ORTHOGONAL, M, M * BLOCKS, 3);
-    for (int k = 0; k < BLOCKS; k++)
-        for (int i = 0; i < M; i++)
-            for (int j = 0; j < M; j++) {
-                double rows = 0, cols = 0;
+    for (size_t n = 0; n < N_OF(sizes); n++) {
+        int m = sizes[n];
+        float *w = malloc((size_t)(m * m * BLOCKS) * sizeof *w);
 
-                for (int t = 0; t < M; t++) {
-                    rows += (double)w[(i * BLOCKS + k) * M + t] * (double)w[(j * BLOCKS + k) * M + t];
-                    cols += (double)w[(t * BLOCKS + k) * M + i] * (double)w[(t * BLOCKS + k) * M + j];
+        assert_non_null(w);
+        draw(w, INIT_ORTHOGONAL, (size_t)m, (size_t)(m * BLOCKS), 3);
+        for (int k = 0; k < BLOCKS; k++)
+            for (int i = 0; i < m; i++)
+                for (int j = 0; j < m; j++) {
+                    double rows = 0, cols = 0;
+
+                    for (int t = 0; t < m; t++) {
+                        rows += (double)w[(i * BLOCKS + k) * m + t] * (double)w[(j * BLOCKS + k) * m + t];
+                        cols += (double)w[(t * BLOCKS + k) * m + i] * (double)w[(t * BLOCKS + k) * m + j];
+                    }
+                    assert_true(fabs(rows - (i == j)) < 1e-6 && fabs(cols - (i == j)) < 1e-6);
                 }
-                assert_true(fabs(rows - (i == j)) < 1e-6 && fabs(cols - (i == j)) < 1e-6);
-            }
-    assert_memory_not_equal(w, w + M, M * sizeof *w);
+        assert_true(m == 1 || memcmp(w, w + m, (size_t)m * sizeof *w) != 0);
+        free(w);
+    }
+}
+
+/* Of the Haar distribution each value has mean 0 and variance 1/m, the trace mean 0 and variance 1 (Diaconis and
+ * Shahshahani 1994). Over 4,000 draws a mean strays by 1/63 of its deviation, and five times that is allowed. */
+TEST(orthogonal_squares_are_of_the_haar_distribution)
+{
+    enum { M = 5, DRAWS = 4000 };
+    double sum[M * M] = {0}, square[M * M] = {0}, trace = 0, traces = 0;
+
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        double t = 0;
+        float w[M * M];
+
+        draw(w, INIT_ORTHOGONAL, M, M, seed);
+        for (int i = 0; i < M * M; i++) {
+            sum[i] += (double)w[i] / DRAWS;
+            square[i] += (double)w[i] * (double)w[i] / DRAWS;
+            t += i % (M + 1) == 0 ? (double)w[i] : 0;
+        }
+        trace += t / DRAWS;
+        traces += t * t / DRAWS;
+    }
+    for (int i = 0; i < M * M; i++)
+        assert_true(fabs(sum[i]) < 0.08 / sqrt(M) && fabs(square[i] - 1.0 / M) < 0.02);
+    assert_true(fabs(trace) < 0.08 && fabs(traces - 1) < 0.12);
 }
 
 TEST(an_orthogonal_matrix_that_is_not_made_of_squares_has_rows_of_length_about_1)
@@ -159,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_normal_distribution_is_normal_and_a_uniform_one_uniform),
         cmocka_unit_test(zeros_and_ones_are_what_they_say),
         cmocka_unit_test(an_orthogonal_matrix_is_made_of_orthogonal_squares),
+        cmocka_unit_test(orthogonal_squares_are_of_the_haar_distribution),
         cmocka_unit_test(an_orthogonal_matrix_that_is_not_made_of_squares_has_rows_of_length_about_1),
         cmocka_unit_test(every_kind_is_tested_here),
     };
