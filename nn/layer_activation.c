@@ -85,15 +85,18 @@ FAST static void gelu_forward(const struct layer *l, const float *x, const struc
         l->y[i] = 0.5f * x[i] * (1 + tanh_f32(gelu_a * (x[i] + gelu_b * x[i] * x[i] * x[i])));
 }
 
-/* y' = (1 + t)/2 + x/2 (1 - t^2) u',  u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2) */
+/* y' = (1 + t)/2 + x/2 (1 - t^2) u',  u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2). Beyond 10, t is 1 or -1, and x is cut
+ * there: otherwise 1 - t^2 = 0 would meet an x^3 that has overflowed. */
 FAST static void gelu_backward(const struct layer *l, const float *x, float *dy, float *dx,
                                const struct pass *p)
 {
     for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
-        float t = tanh_f32(gelu_a * (x[i] + gelu_b * x[i] * x[i] * x[i]));
-        float du = gelu_a * (1 + 3 * gelu_b * x[i] * x[i]);
+        float high = x[i] > 10 ? 10 : x[i];
+        float c = high < -10 ? -10 : high;
+        float t = tanh_f32(gelu_a * (c + gelu_b * c * c * c));
+        float du = gelu_a * (1 + 3 * gelu_b * c * c);
 
-        dx[i] = dy[i] * (0.5f * (1 + t) + 0.5f * x[i] * (1 - t * t) * du);
+        dx[i] = dy[i] * (0.5f * (1 + t) + 0.5f * c * (1 - t * t) * du);
     }
 }
 

@@ -71,11 +71,13 @@ FAST static void forward(const struct layer *l, const float *x, const struct pas
         float *y = l->y + i;
         float *restrict xh = l->work + i;
         float centre = mean(from, c);
-        float scale;
+        float variance, scale;
 
         for (size_t k = 0; k < c; k++)
             xh[k] = from[k] - centre;
-        scale = 1 / sqrtf(mean_product(xh, xh, c) + l->spec->norm.epsilon);
+        variance = mean_product(xh, xh, c);
+        /* One that has overflowed must show: 1 / sqrt(inf) would make each x^ a harmless 0. */
+        scale = isfinite(variance) ? 1 / sqrtf(variance + l->spec->norm.epsilon) : NAN;
         inverse[i / c] = scale;
         for (size_t k = 0; k < c; k++) {
             xh[k] *= scale;

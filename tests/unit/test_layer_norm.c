@@ -214,6 +214,17 @@ TEST(a_value_that_is_no_number_shows)
     }
 }
 
+TEST(a_variance_that_overflows_shows)
+{
+    struct check c;
+
+    check_open(&c, "[40]", LAYER, 4);
+    check_fill(&c);
+    c.x[25] = 1e25f;
+    assert_true(isnan(check_train(&c, 4)));
+    check_close(&c);
+}
+
 /* Rows of a wide layer are summed in lanes, with some values left over. */
 TEST(layer_norm_of_many_values_does_what_the_naive_loop_does)
 {
@@ -254,6 +265,7 @@ int main(void)
         cmocka_unit_test(a_channel_that_is_constant_gives_the_bias),
         cmocka_unit_test(a_value_that_is_no_number_shows),
         cmocka_unit_test(layer_norm_of_many_values_does_what_the_naive_loop_does),
+        cmocka_unit_test(a_variance_that_overflows_shows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "nn/layer.h"
 #include "nn/vecmath.h"
 #include "shared/json.h"
 #include "shared/rng.h"
@@ -292,6 +293,24 @@ TEST(a_value_that_is_no_number_shows_in_the_loss)
     }
 }
 
+TEST(gelu_is_a_line_far_from_0)
+{
+    const float x[] = {9, 20, 1e15f, 1e19f, 1e38f, -9, -20, -1e15f, -1e19f, -1e38f};
+    enum { N = N_OF(x) };
+    const struct layer_spec spec = {.n_out = N};
+    float y[N], dy[N], dx[N];
+    const struct layer l = {.spec = &spec, .y = y};
+
+    for (int i = 0; i < N; i++)
+        dy[i] = 3;
+    layer_gelu.forward(&l, x, &(struct pass){.n = 1});
+    layer_gelu.backward(&l, x, dy, dx, &(struct pass){.n = 1});
+    for (int i = 0; i < N; i++) {
+        assert_true(y[i] == (x[i] > 0 ? x[i] : 0));
+        assert_true(dx[i] == (x[i] > 0 ? 3 : 0));
+    }
+}
+
 TEST(tensors_have_names_shapes_and_cover_the_parameters)
 {
     struct net *net = make(DENSE(5) ", " F("tanh") ", " DENSE(4));
@@ -410,6 +429,7 @@ int main(void)
         cmocka_unit_test(the_same_batch_gives_the_same_bits),
         cmocka_unit_test(our_exp_tanh_and_logistic_are_as_exact_as_they_say),
         cmocka_unit_test(their_ends_are_as_they_should_be),
+        cmocka_unit_test(gelu_is_a_line_far_from_0),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
