@@ -130,7 +130,8 @@ static double squares(struct metrics *m, const float *z, const struct truth *t, 
 
 static void add_label(struct metrics *m, const float *z, int label)
 {
-    m->n_top5 += loss_rank(z, m->k, m->k == 1 ? 0 : label) < 5;
+    if (m->asked[METRIC_TOP5])
+        m->n_top5 += loss_rank(z, m->k, m->k == 1 ? 0 : label) < 5;
     if (m->confusion)
         m->confusion[label * m->n_classes + loss_class(m->loss_kind, z, m->k)]++;
     if (m->scored) {

@@ -207,6 +207,20 @@ TEST(of_one_class_alone_nothing_is_said)
     metrics_free(m);
 }
 
+/* 1 above 0 is right, then 2 and 0.5, added out of order, make it four pairs of which two are won. */
+TEST(samples_added_after_a_value_was_asked_for_count)
+{
+    const float z[] = {0, 1, 2, 0.5f};
+    const int32_t labels[] = {0, 1, 0, 1};
+    struct metrics *m = make(LOSS_SIGMOID_CROSS_ENTROPY, 1, true, ASK(METRIC_AUC));
+
+    add(m, z, labels, 2);
+    assert_value(m, METRIC_AUC, 1);
+    add(m, z + 2, labels + 2, 2);
+    assert_value(m, METRIC_AUC, 0.5);
+    metrics_free(m);
+}
+
 TEST(an_output_that_is_no_number_shows)
 {
     const float z[] = {NAN, 1, 2};
@@ -278,6 +292,7 @@ int main(void)
         cmocka_unit_test(an_output_that_is_no_number_shows),
         cmocka_unit_test(confusion_counts_labels_by_the_class_found),
         cmocka_unit_test(what_the_data_set_cannot_say_is_refused),
+        cmocka_unit_test(samples_added_after_a_value_was_asked_for_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
