@@ -90,3 +90,8 @@ int blocks_of(const struct blocks *b, int node, int *out)
             out[n++] = k;
     return n;
 }
+
+uint64_t blocks_stream(const struct blocks *b, uint64_t step, int block)
+{
+    return step * (uint64_t)b->n_blocks + (uint64_t)block;
+}

@@ -19,8 +19,7 @@
 
 enum {
     DOCUMENT_MAX = 1 << 18,
-    CONNECT_S = 30,  /* all nodes are ready before any connects: only a dead one takes this long */
-    EVAL_BATCH = 256 /* samples a forward pass over the test set takes at once */
+    CONNECT_S = 30 /* all nodes are ready before any connects: only a dead one takes this long */
 };
 
 static const char checkpoint_name[] = "checkpoint.safetensors";

@@ -19,6 +19,8 @@
 #include "shared/schedule.h"
 #include "shared/settings.h"
 
+enum { EVAL_BATCH = 256 }; /* samples a forward pass over the test set takes at once */
+
 struct node {
     struct orders_job job;
     struct settings set;

@@ -10,10 +10,7 @@
 #include "nn/fast.h"
 #include "shared/clock.h"
 
-enum {
-    BACKLOG_MAX = 8, /* messages waiting for one peer before this node pauses for it */
-    EVAL_BATCH = 256
-};
+enum { BACKLOG_MAX = 8 }; /* messages waiting for one peer before this node pauses for it */
 
 struct worker_loop {
     struct node *n;
@@ -81,12 +78,6 @@ static int catch_up(struct worker_loop *w, struct err *e)
     }
     w->waited += clock_now() - start;
     return 0;
-}
-
-/* All who hold a block drop the same of it in a step: so they have the same gradient. */
-static uint64_t block_stream(const struct node *n, int i)
-{
-    return n->progress.step * (uint64_t)n->blocks.n_blocks + (uint64_t)n->feed.blocks[i];
 }
 
 FAST static void copy_share(float *restrict sum, const float *restrict grads, float part, size_t n)
@@ -163,7 +154,7 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
                                   .truth = feed_truth(&w->batch),
                                   .n = n->set.batch_size,
                                   .seed = n->set.seed,
-                                  .stream = block_stream(n, b)};
+                                  .stream = blocks_stream(&n->blocks, n->progress.step, n->feed.blocks[b])};
         struct net_score score = {0};
         double start;
 
@@ -264,7 +255,7 @@ static int keep(struct node *n, struct err *e)
 static int step(struct worker_loop *w, size_t row, struct err *e)
 {
     struct node *n = w->n;
-    size_t n_samples = (size_t)(n->feed.n_blocks * n->set.batch_size);
+    size_t n_samples = (size_t)n->feed.n_blocks * (size_t)n->set.batch_size;
     double start;
 
     w->waited = w->compute = 0;

@@ -48,6 +48,24 @@ TEST(every_worker_holds_equally_many_blocks)
         }
 }
 
+/* By the block's number alone, whoever holds it, so that its holders have the same gradient. */
+TEST(each_block_has_a_stream_of_its_own_in_each_step)
+{
+    enum { STEPS = 5, BLOCKS = 6 };
+    uint64_t seen[STEPS * BLOCKS];
+    struct blocks b;
+    struct err e;
+
+    assert_ok(blocks_init(&b, "iid", 4, 2, &e));
+    assert_int_equal(b.n_blocks, BLOCKS);
+    for (int i = 0; i < STEPS * BLOCKS; i++) {
+        seen[i] = blocks_stream(&b, (uint64_t)(i / BLOCKS), i % BLOCKS);
+        for (int k = 0; k < i; k++)
+            assert_true(seen[k] != seen[i]);
+    }
+    blocks_clear(&b);
+}
+
 TEST(what_does_not_fit_is_refused)
 {
     static const struct {
@@ -71,6 +89,7 @@ int main(void)
         cmocka_unit_test(dup_gives_each_group_of_workers_one_block),
         cmocka_unit_test(every_worker_holds_equally_many_blocks),
         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(each_block_has_a_stream_of_its_own_in_each_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
