@@ -89,7 +89,7 @@ static void moments(struct transform_scale *s, const struct dataset *d, double *
         double first = is_bytes ? (double)bytes[c] : (double)floats[c];
         double mean = sums[2 * c] / (double)n_each;
         double variance = sums[2 * c + 1] / (double)n_each - mean * mean;
-        double scale = variance > 1e-12 * mean * mean && variance > 0 ? 1 / sqrt(variance) : 1;
+        double scale = variance > 1e-12 * mean * mean ? 1 / sqrt(variance) : 1;
 
         s->scale[c] = (float)scale;
         s->shift[c] = (float)(-(first + mean) * scale);

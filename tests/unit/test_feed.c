@@ -172,7 +172,7 @@ static void write_one(const char *path, int n_dims, struct tensor_view *x, const
     assert_ok(tensor_file_write(path, t, 2 + n_more, NULL, &e));
 }
 
-/* A feed of BATCH samples of `n_in` values, train and test the same; `more` stands in the share. */
+/* A feed of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` stands in the share. */
 static int open_one(struct feed *f, enum tensor_type type, const void *values, size_t n_in,
                     const struct tensor_view *more, size_t n_more, struct err *e)
 {
@@ -182,6 +182,8 @@ static int open_one(struct feed *f, enum tensor_type type, const void *values, s
     struct blocks b;
     int rc;
 
+    if (type == TENSOR_I32)
+        m->layers[0] = (struct layer_spec){.kind = LAYER_EMBEDDING, .embedding.vocab = 10};
     write_one(train, 2, &x, more, n_more);
     x = (struct tensor_view){.name = "x", .type = type, .n_dims = 2, .shape = {BATCH, n_in}, .data = values};
     write_one(test, 1, &x, NULL, 0);
@@ -332,6 +334,22 @@ TEST(images_are_cropped_and_flipped_by_seed_epoch_and_column)
     feed_close(&f);
 }
 
+TEST(a_token_that_the_model_does_not_know_is_refused)
+{
+    int32_t tokens[BATCH * 3] = {0, 9, 4};
+    struct err e = {0};
+    struct feed f;
+
+    assert_ok(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e));
+    feed_close(&f);
+    tokens[7] = 10;
+    assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
+    assert_says("token 10, the model knows 0 to 9");
+    tokens[7] = -1;
+    assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
+    assert_says("token -1, the model knows 0 to 9");
+}
+
 TEST(what_is_to_be_done_to_samples_must_suit_them)
 {
     static const uint8_t bytes[BATCH * 6] = {0};
@@ -366,6 +384,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(samples_are_scaled_alike_by_channel_or_not_at_all, make, clean),
         cmocka_unit_test_setup_teardown(images_are_cropped_and_flipped_by_seed_epoch_and_column, make, clean),
         cmocka_unit_test_setup_teardown(what_is_to_be_done_to_samples_must_suit_them, make, clean),
+        cmocka_unit_test_setup_teardown(a_token_that_the_model_does_not_know_is_refused, make, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
