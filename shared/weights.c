@@ -49,17 +49,24 @@ static int check_shape(const struct tensor_view *t, const struct tensor_spec *s,
     return is_transposed(t, s) ? err_hint(e, "PyTorch keeps it transposed: write weight.T") : e->code;
 }
 
-static int check_values(const struct tensor_view *t, struct err *e)
+static int check_values(const struct tensor_view *t, const struct tensor_spec *s, struct err *e)
 {
+    bool is_variance = strcmp(s->name, "running_var") == 0;
     size_t n = tensor_count(t);
 
     if (t->type == TENSOR_U8 || t->type == TENSOR_I32 || t->type == TENSOR_I64)
         return err_set(e, ERR_CONFIG, "tensor \"%s\" is %s, expected F32 (F16, BF16 and F64 are converted)",
                        t->name, tensor_type_name(t->type));
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite((float)tensor_value(t, i)))
+    for (size_t i = 0; i < n; i++) {
+        double value = tensor_value(t, i);
+
+        if (!isfinite((float)value))
             return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, no finite float", t->name, i,
-                           tensor_value(t, i));
+                           value);
+        if (is_variance && value < 0)
+            return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, a variance is never negative",
+                           t->name, i, value);
+    }
     return 0;
 }
 
@@ -77,7 +84,7 @@ static int check_tensor(const struct tensor_file *f, const char *prefix, const s
     if (!t)
         return err_set(e, ERR_CONFIG, "tensor \"%s%s\" of shape %s is missing", prefix, name,
                        tensor_shape_text(shape, &expected));
-    return check_shape(t, s, e) < 0 ? e->code : check_values(t, e);
+    return check_shape(t, s, e) < 0 ? e->code : check_values(t, s, e);
 }
 
 static bool is_known(const struct model_spec *m, const char *name)
