@@ -57,3 +57,23 @@ C
     "$SUBMIT" -q --node_count 1 --epochs 1 --codec dummy --threads 1000 -o out
     jq -e --arg n "$(nproc)" '.nodes[0].engine | test(", " + $n + " threads?$")' out/run.json
 }
+
+# With fma, too: no clone may make one operation of two, though all processors with AVX2 could.
+@test "every clone of a loop gives the same bits" {
+    local needs=(nn/{layer_activation,layer_layer_norm,loss,optimizer,init} shared/{err,rng,layer_spec,json,suggest,file}) name
+    clone() { # clone NAME OPTIONS
+        env -u MAKEFLAGS -u SANITIZE -u CC CFLAGS="-O2 -DFAST= $2" make -s -C "$ROOT" BUILD="$T/$1" "${needs[@]/#/$T/$1/obj/}"
+    }
+    needs=("${needs[@]/%/.o}")
+    grep -q ' avx2 ' /proc/cpuinfo || skip 'this processor has no AVX2'
+    clone plain ''
+    clone avx2 '-mavx2 -mfma'
+    ! grep -q ' avx512f ' /proc/cpuinfo || clone avx512f -mavx512f
+    for name in plain avx2 avx512f; do
+        [ -d "$name" ] || continue
+        cc -std=c11 -I"$ROOT" -o "$name/clones" "$ROOT/tests/e2e/clones.c" "${needs[@]/#/$name/obj/}" -ljansson -lm
+        "$name/clones" >"$name/bytes"
+        cmp plain/bytes "$name/bytes"
+    done
+    [ "$(wc -c <plain/bytes)" -gt 10000 ]
+}
