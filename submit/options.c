@@ -10,11 +10,12 @@
 #include "shared/json.h"
 #include "shared/schedule.h"
 #include "shared/suggest.h"
+#include "submit/results.h"
 #include "submit/say.h"
 
 enum kind { TEXT, WORD, INT, U64, NUMBER, FLAG, COUNT };
 enum group { JOB, WHERE, RESULTS, OUTPUT, N_GROUPS };
-enum { NAMES_MAX = 128, NAME_LEN = 48, RUN_JSON_MAX = 64 << 20 };
+enum { NAMES_MAX = 128, NAME_LEN = 48 };
 
 struct option {
     const char *names;  /* '|' between them; the first one is shown */

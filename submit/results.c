@@ -12,7 +12,7 @@
 #include "submit/say.h"
 
 static const char *const parts[] = {"records", "logs", "model"};
-enum { N_PARTS = sizeof parts / sizeof *parts, RUN_JSON_MAX = 64 << 20 };
+enum { N_PARTS = sizeof parts / sizeof *parts };
 
 static bool is_empty(const char *path)
 {

@@ -5,6 +5,8 @@
 
 #include "submit/submission.h"
 
+enum { RUN_JSON_MAX = 64 << 20 };
+
 /* Chooses and makes the folder, to find out now whether that works. ERR_IO; ERR_CONFLICT: there is something
  * in it. */
 int results_prepare(struct submission *s, struct err *e);

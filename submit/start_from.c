@@ -8,6 +8,7 @@
 #include "shared/json.h"
 #include "shared/tensor_file.h"
 #include "shared/weights.h"
+#include "submit/results.h"
 #include "submit/say.h"
 #include "submit/temp.h"
 
@@ -113,6 +114,13 @@ static int take_weights(struct submission *s, const struct tensor_file *f, struc
     return rc;
 }
 
+static const char *meta(const struct tensor_file *f, const char *key)
+{
+    const char *text = tensor_file_meta(f, key);
+
+    return text ? text : "";
+}
+
 static int prepare_weights(struct submission *s, struct err *e)
 {
     const char *path = s->opt->init_from;
@@ -124,6 +132,12 @@ static int prepare_weights(struct submission *s, struct err *e)
 
     if (tensor_file_open(&f, path, e) < 0)
         return e->code;
+    if (strcmp(meta(&f, "format"), "psgd-checkpoint") == 0) {
+        tensor_file_close(&f);
+        err_set(e, ERR_CONFIG, "%s is a checkpoint and not a model", path);
+        return err_hint(e,
+                        "A job goes on from checkpoints with --resume FOLDER; models are in FOLDER/model.");
+    }
     rc = weights_check(&f, "", &s->model_spec, e);
     if (rc < 0)
         err_at(e, "%s for model %s", path, s->settings.model);
@@ -138,13 +152,6 @@ static int prepare_weights(struct submission *s, struct err *e)
                                   "shipped_sha256", s->weights.hex));
     say_info("All nodes start from the weights of %s.", path);
     return 0;
-}
-
-static const char *meta(const struct tensor_file *f, const char *key)
-{
-    const char *text = tensor_file_meta(f, key);
-
-    return text ? text : "";
 }
 
 /* Is it what this node of such a job left? */
@@ -180,15 +187,53 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }
 
-static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s, int node,
-                           const char *ending, struct err *e)
+/* What run.json says of a file of the folder; NULL: nothing. */
+static const char *sum_of(const json_t *earlier, const char *name)
 {
-    char name[64];
+    const json_t *file;
+    size_t i;
+
+    json_array_foreach(json_object_get(earlier, "files"), i, file)
+    {
+        const char *own = json_string_value(json_object_get(file, "name"));
+
+        if (own && strcmp(own, name) == 0)
+            return json_string_value(json_object_get(file, "sha256"));
+    }
+    return NULL;
+}
+
+/* One that is not as it was brought home counts as none: there may be another place to go back to. */
+static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s,
+                           const json_t *earlier, int node, const char *ending, struct err *e)
+{
+    uint8_t digest[SHA256_BYTES];
+    char name[64], hex[SHA256_HEX];
+    const char *sum;
+    uint64_t bytes;
 
     start_checkpoint_name(name, node, ending);
-    if (file_join(path, PATH_MAX, s->opt->resume, name, e) < 0)
+    sum = sum_of(earlier, name);
+    if (file_join(path, PATH_MAX, s->opt->resume, name, e) < 0 || sha256_file(digest, &bytes, path, e) < 0)
         return e->code;
-    return tensor_file_open(f, path, e);
+    hex_encode(hex, digest, sizeof digest);
+    if (!sum || strcmp(sum, hex) == 0)
+        return tensor_file_open(f, path, e);
+    say_info("%s is damaged: its SHA-256 is not the one in run.json.", path);
+    return err_set(e, ERR_NOT_FOUND, "%s is damaged: its SHA-256 is not the one in run.json", path);
+}
+
+/* The order of samples goes on as if nothing had happened: the samples must be the same ones. */
+static int check_samples(const struct submission *s, const json_t *earlier, struct err *e)
+{
+    const char *sum = json_string_value(
+        json_object_get(json_object_get(json_object_get(earlier, "facts"), "data"), "test_sha256"));
+
+    if (!sum || strcmp(sum, s->test.hex) == 0)
+        return 0;
+    err_set(e, ERR_CONFIG, "--resume %s: the data set is not the earlier job's, its test half differs",
+            s->opt->resume);
+    return err_hint(e, "--data names where the earlier job's data set is.");
 }
 
 /* The place in the job that the nodes' checkpoints must share. Workers say their epoch; the rounds are the same
@@ -204,24 +249,25 @@ static bool is_at(const struct tensor_file *f, const struct place *p, int node)
 }
 
 /* This node's file at that place: the last it wrote, or the one before. */
-static int take_checkpoint(struct submission *s, size_t i, const struct place *p, struct err *e)
+static int take_checkpoint(struct submission *s, size_t i, const struct place *p, const json_t *earlier,
+                           struct err *e)
 {
     static const char *const endings[] = {"", START_PREVIOUS};
     int node = s->nodes[i].at.node;
-    char last[24] = "no";
+    char has[96] = "none";
 
     for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
         struct tensor_file f;
         char path[PATH_MAX];
         int rc;
 
-        if (open_checkpoint(&f, path, s, node, endings[k], e) < 0) {
+        if (open_checkpoint(&f, path, s, earlier, node, endings[k], e) < 0) {
             if (e->code == ERR_NOT_FOUND)
                 continue;
             return e->code;
         }
         if (!is_at(&f, p, node)) {
-            snprintf(last, sizeof last, "%.20s", meta(&f, "epoch"));
+            snprintf(has, sizeof has, "one of epoch %.20s of %.50s", meta(&f, "epoch"), meta(&f, "job_id"));
             tensor_file_close(&f);
             continue;
         }
@@ -231,27 +277,29 @@ static int take_checkpoint(struct submission *s, size_t i, const struct place *p
             rc = blob_open(&s->checkpoints[i], path, e);
         return rc < 0 ? err_at(e, "%s", path) : 0;
     }
-    return err_set(e, ERR_NOT_FOUND, "node(%d): no checkpoint of epoch %s in %s (it has epoch %s)", node,
-                   p->epoch, s->opt->resume, last);
+    err_set(e, ERR_NOT_FOUND, "node(%d): no checkpoint of epoch %s of %s in %s, it has %s", node, p->epoch,
+            p->job, s->opt->resume, has);
+    return err_hint(e, "job_submit fetch %s brings it if its agent still has it.", p->job);
 }
 
-static int take_all(struct submission *s, const struct place *p, struct err *e)
+static int take_all(struct submission *s, const struct place *p, const json_t *earlier, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
         blob_clear(&s->checkpoints[i]);
-        if (take_checkpoint(s, i, p, e) < 0)
+        if (take_checkpoint(s, i, p, earlier, e) < 0)
             return e->code;
     }
     return 0;
 }
 
 /* The place of the first worker's file. */
-static int find_place(struct place *p, const struct submission *s, const char *ending, struct err *e)
+static int find_place(struct place *p, const struct submission *s, const json_t *earlier, const char *ending,
+                      struct err *e)
 {
     struct tensor_file f;
     char path[PATH_MAX];
 
-    if (open_checkpoint(&f, path, s, 0, ending, e) < 0)
+    if (open_checkpoint(&f, path, s, earlier, 0, ending, e) < 0)
         return e->code;
     snprintf(p->job, sizeof p->job, "%.60s", meta(&f, "job_id"));
     snprintf(p->epoch, sizeof p->epoch, "%.20s", meta(&f, "epoch"));
@@ -275,16 +323,16 @@ static void note(struct submission *s, const struct place *p)
 }
 
 /* Goes back to the place of the first worker's file, if all nodes have one of it. */
-static int go_back(struct submission *s, const char *ending, struct err *e)
+static int go_back(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
 {
     struct place p;
 
-    if (find_place(&p, s, ending, e) < 0) {
+    if (find_place(&p, s, earlier, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
             err_hint(e, "Jobs leave checkpoints when they run with --checkpoint-every N.");
         return e->code;
     }
-    if (take_all(s, &p, e) < 0)
+    if (take_all(s, &p, earlier, e) < 0)
         return e->code;
     note(s, &p);
     return 0;
@@ -292,22 +340,38 @@ static int go_back(struct submission *s, const char *ending, struct err *e)
 
 /* The last place that all nodes have. A node that was ahead when the job broke off has it as the one before, and one
  * that broke off between two names has only that. */
-static int prepare_checkpoints(struct submission *s, struct err *e)
+static int find_checkpoints(struct submission *s, const json_t *earlier, struct err *e)
 {
     struct err before;
+    int rc;
+
+    if (check_samples(s, earlier, e) < 0)
+        return e->code;
+    if (go_back(s, earlier, "", e) == 0)
+        return 0;
+    if (e->code != ERR_NOT_FOUND)
+        return e->code;
+    rc = go_back(s, earlier, START_PREVIOUS, &before);
+    if (rc < 0 && rc != ERR_NOT_FOUND)
+        *e = before; /* there is such a place, and this is why it will not do */
+    return rc < 0 ? e->code : 0;
+}
+
+static int prepare_checkpoints(struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+    json_t *earlier;
     int rc;
 
     s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
     if (!s->checkpoints)
         return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
-    if (go_back(s, "", e) == 0)
-        return 0;
-    if (e->code != ERR_NOT_FOUND)
+    if (file_join(path, sizeof path, s->opt->resume, "run.json", e) < 0 ||
+        json_read(&earlier, path, RUN_JSON_MAX, e) < 0)
         return e->code;
-    rc = go_back(s, START_PREVIOUS, &before);
-    if (rc < 0 && rc != ERR_NOT_FOUND)
-        *e = before; /* there is such a place, and this is why it will not do */
-    return rc < 0 ? e->code : 0;
+    rc = find_checkpoints(s, earlier, e);
+    json_decref(earlier);
+    return rc;
 }
 
 int start_prepare(struct submission *s, struct err *e)

@@ -18,8 +18,10 @@
 #include "shared/weights.h"
 
 enum {
-    DOCUMENT_MAX = 1 << 18,
-    CONNECT_S = 30 /* all nodes are ready before any connects: only a dead one takes this long */
+    DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
+    EVAL_BATCH = 256,
+    EVAL_BYTES = 1 << 28, /* of a network of that batch */
+    CONNECT_S = 30        /* all nodes are ready before any connects: only a dead one takes this long */
 };
 
 static const char checkpoint_name[] = "checkpoint.safetensors";
@@ -92,12 +94,23 @@ static int load_weights(struct node *n, struct err *e)
     return rc;
 }
 
+/* A pass over the test set takes many samples at once where that costs little memory. */
+static int batch_of(const struct node *n)
+{
+    int batch = EVAL_BATCH;
+
+    if (!is_worker(n))
+        return 1;
+    while (batch > n->set.batch_size && net_bytes(n->spec, batch) > EVAL_BYTES)
+        batch /= 2;
+    return batch > n->set.batch_size ? batch : n->set.batch_size;
+}
+
 static int load_model(struct node *n, struct err *e)
 {
     struct model_spec *spec = n->spec = malloc(sizeof *spec);
     json_t *doc = NULL;
     size_t len;
-    int max_batch = n->set.batch_size > EVAL_BATCH ? n->set.batch_size : EVAL_BATCH;
     int rc = spec ? 0 : err_set(e, ERR_NOMEM, "no memory for the model");
 
     if (rc == 0)
@@ -109,7 +122,7 @@ static int load_model(struct node *n, struct err *e)
     if (rc == 0 && is_worker(n))
         rc = tensor_file_fits("the model's file", (uint64_t)spec->n_params * sizeof(float), e);
     if (rc == 0)
-        rc = net_new(&n->net, spec, is_worker(n) ? max_batch : 1, e);
+        rc = net_new(&n->net, spec, n->max_batch = batch_of(n), e);
     if (rc == 0)
         rc = load_weights(n, e);
     if (rc == 0 && is_worker(n))

@@ -19,8 +19,6 @@
 #include "shared/schedule.h"
 #include "shared/settings.h"
 
-enum { EVAL_BATCH = 256 }; /* samples a forward pass over the test set takes at once */
-
 struct node {
     struct orders_job job;
     struct settings set;
@@ -30,6 +28,7 @@ struct node {
     char *arch; /* the model's document, kept for the model file */
     struct model_spec *spec;
     struct net *net;
+    int max_batch; /* of the net: what a pass over the test set takes at once, and not less than a block's */
     struct optimizer *optimizer; /* workers only, as the next three */
     struct schedule schedule;
     struct metrics *metrics;

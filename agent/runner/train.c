@@ -290,11 +290,13 @@ static int evaluate(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
     struct report_progress p = n->progress;
+    size_t batch = (size_t)n->max_batch;
+    bool is_last = p.epoch == n->set.epochs;
     double quality;
 
     metrics_begin(n->metrics);
-    for (size_t i = 0; i < n->feed.n_test; i += EVAL_BATCH) {
-        size_t k = n->feed.n_test - i < EVAL_BATCH ? n->feed.n_test - i : EVAL_BATCH;
+    for (size_t i = 0; i < n->feed.n_test; i += batch) {
+        size_t k = n->feed.n_test - i < batch ? n->feed.n_test - i : batch;
         struct truth truth = feed_truth(&w->batch);
 
         if (catch_up(w, e) < 0)
@@ -309,11 +311,12 @@ static int evaluate(struct worker_loop *w, struct err *e)
     report_eval(n->report, &p);
     if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0)
         return e->code;
-    if (n->feed.n_test > 0 && !isfinite(p.loss) && !can_skip(w))
+    /* A job whose end no number speaks for has not succeeded, whatever may be left out on the way. */
+    if (n->feed.n_test > 0 && !isfinite(p.loss) && (is_last || !can_skip(w)))
         return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
                        n->job.node, p.epoch, (unsigned long long)p.step, p.loss);
     quality = isnan(p.accuracy) ? -p.loss : p.accuracy;
-    if (!(quality > n->best))
+    if (!isfinite(p.loss) || !(quality > n->best))
         return 0;
     n->best = quality;
     return node_write_model(n, "best.safetensors", p.loss, e);
@@ -359,13 +362,12 @@ static int loop(struct worker_loop *w, struct err *e)
 
 int node_train(struct node *n, struct err *e)
 {
-    size_t rows = n->set.batch_size > EVAL_BATCH ? (size_t)n->set.batch_size : EVAL_BATCH;
     struct worker_loop w = {.n = n, .may_skip = strcmp(n->set.on_nonfinite, "skip") == 0};
     int rc;
 
     if (n->feed.n_blocks > 1 && !(w.sum = malloc(net_n_params(n->net) * sizeof *w.sum)))
         return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
-    rc = feed_batch_init(&w.batch, &n->feed, rows, e);
+    rc = feed_batch_init(&w.batch, &n->feed, (size_t)n->max_batch, e);
     if (rc == 0)
         rc = loop(&w, e);
     feed_batch_clear(&w.batch);

@@ -174,6 +174,12 @@ PY
     [[ "$output" == *'layer0.dense.weight'*'(784, 128)'* ]]
 }
 
+# As a folder from which files were moved about: nobody knows what should be in them.
+forget_sums() {
+    jq 'del(.files)' "$1/run.json" >without_sums
+    cp without_sums "$1/run.json"
+}
+
 @test "two epochs and two more are four in one go, bit by bit" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 4 -o one
@@ -185,6 +191,7 @@ PY
     [ "$(jq -r .facts.start.job rest/run.json)" = "$(jq -r .id half/run.json)" ]
     [ "$(jq .facts.start.epoch rest/run.json)" -eq 2 ]
     # as if node 0 had broken off between two names
+    forget_sums half
     mv half/checkpoints/node-0.safetensors half/checkpoints/node-0-previous.safetensors
     "$SUBMIT" --resume half --epochs 4 -o torn
     same_weights one/model/final.safetensors torn/model/final.safetensors
@@ -218,6 +225,7 @@ PY
     [ "$status" -eq 8 ]
     [ -s broken/checkpoints/node-0.safetensors ] && [ -s broken/checkpoints/node-1-previous.safetensors ]
     # as if node 1 had not come as far
+    forget_sums broken
     mv broken/checkpoints/node-1-previous.safetensors broken/checkpoints/node-1.safetensors
     run "$SUBMIT" --resume broken -o rest --epochs 1
     [ "$status" -eq 6 ]
@@ -226,6 +234,22 @@ PY
     [ "$(jq .facts.start.epoch rest/run.json)" -eq "$epoch" ]
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs $((epoch + 2)) --record-every 1000 --model softmax -o one
     same_weights one/model/final.safetensors rest/model/final.safetensors
+}
+
+@test "a damaged checkpoint counts as none, and other data are not gone on with" {
+    start_agents 2
+    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 2 --checkpoint-every 2 -o half
+    run "$SUBMIT" --resume half --dataset digits:2 --epochs 3 -o other
+    [ "$status" -ne 0 ]
+    # a file that says it is the same data, with other samples in it
+    jq '.facts.data.test_sha256 = "00"' half/run.json >run && cp run half/run.json
+    run "$SUBMIT" --resume half --epochs 3 -o other
+    [ "$status" -eq 6 ] && [[ "$output" == *"the data set is not the earlier job's"* ]]
+    jq 'del(.facts.data)' half/run.json >run && cp run half/run.json
+    printf 'X' | dd of=half/checkpoints/node-1.safetensors bs=1 seek=5000 conv=notrunc status=none
+    run "$SUBMIT" --resume half --epochs 3 -o rest
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"node-1.safetensors is damaged"* ]] && [[ "$output" == *"node(1): no checkpoint of epoch 2"* ]]
 }
 
 @test "what cannot be gone on from is refused before an agent hears of it" {
@@ -252,6 +276,7 @@ PY
     no 6 '--checkpoint-every 1: 187 steps from one checkpoint to the next, and the nodes meet each 188 steps only' \
         --codec fedavg --node_count 2 --local-steps 188 --epochs 4 --checkpoint-every 1
     cp -r half cut
+    forget_sums cut
     truncate -s -4 cut/checkpoints/node-1.safetensors
     no 6 'bytes of data' --resume cut --epochs 4
     cp half/checkpoints/node-0.safetensors cut/checkpoints/node-1.safetensors
