@@ -184,7 +184,8 @@ void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
 {
     struct config c;
     char shape[64], below[192];
-    bool reads_tokens;
+    enum loss_kind loss;
+    bool reads_tokens, has_head;
 
     any_layer[kind](&c, r);
     snprintf(shape, sizeof shape,
@@ -203,7 +204,9 @@ void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
                  "\"input\":[%d],\"layers\":[{\"kind\":\"dense\",\"units\":%d},{\"kind\":\"reshape\","
                  "\"shape\":%s}",
                  from_to(r, 1, 3), shape_count(&c.in), shape);
+    loss = (enum loss_kind)rng_below(r, N_LOSS_KINDS);
+    /* The layer may have one output, and then there are no classes to tell apart. */
+    has_head = coin(r) || loss == LOSS_SOFTMAX_CROSS_ENTROPY;
     snprintf(out, size, "{\"version\":1,\"name\":\"m\",%s,%s%s],\"loss\":\"%s\"}", below, c.layer,
-             coin(r) ? ",{\"kind\":\"dense\",\"units\":3}" : "",
-             loss_kind_name((enum loss_kind)rng_below(r, N_LOSS_KINDS)));
+             has_head ? ",{\"kind\":\"dense\",\"units\":3}" : "", loss_kind_name(loss));
 }
