@@ -36,6 +36,18 @@ static bool is_worker(const struct node *n)
     return n->job.node >= 0;
 }
 
+static void set_threads(struct node *n)
+{
+    int threads = blas_set_threads(n->set.threads);
+    char text[128];
+
+    if (threads == n->set.threads)
+        return;
+    snprintf(text, sizeof text, "node %d computes with %d thread%s instead of %d: it has no more processors",
+             n->job.node, threads, threads == 1 ? "" : "s", n->set.threads);
+    report_warn(n->report, text);
+}
+
 static int load_settings(struct node *n, struct err *e)
 {
     const char *path = "../packages/settings.json";
@@ -52,9 +64,7 @@ static int load_settings(struct node *n, struct err *e)
         return err_set(e, ERR_CONFIG, "settings: no node %d among %d workers and %d servers", n->job.node,
                        n->set.node_count, n->set.server_count);
     blas_allow_onednn(strcmp(n->set.math, "auto") == 0);
-    if (blas_set_threads(n->set.threads) < n->set.threads)
-        fprintf(stderr, "fewer threads than the %d asked for: this node has no more processors\n",
-                n->set.threads);
+    set_threads(n);
     if (schedule_parse(&n->schedule, n->set.schedule, e) < 0)
         return err_at(e, "settings");
     return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);

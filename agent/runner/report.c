@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,11 +40,6 @@ static void write_line(struct report *r, json_t *line)
 void report_engine(struct report *r, const char *text)
 {
     write_line(r, json_pack("{ss ss}", "event", "engine", "text", text));
-}
-
-void report_log(struct report *r, const char *level, const char *text)
-{
-    write_line(r, json_pack("{ss ss ss}", "event", "log", "level", level, "text", text));
 }
 
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
@@ -83,6 +79,7 @@ void report_eval(struct report *r, const struct report_progress *p)
 
 void report_warn(struct report *r, const char *text)
 {
+    fprintf(stderr, "WARN: %s\n", text);
     write_line(r, json_pack("{ss ss ss}", "event", "log", "level", "warn", "text", text));
 }
 

@@ -24,13 +24,11 @@ void report_close(struct report *r);
 
 /* With what this node computes. */
 void report_engine(struct report *r, const char *text);
-/* Lines that the submitter sees; `level`: info, warn, error. */
-void report_log(struct report *r, const char *level, const char *text);
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params);
 bool report_is_due(struct report *r); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
-/* A sentence for people, which job_submit passes on: "this step was left out". */
+/* A sentence for people, into the node's log and to job_submit, which passes it on: "this step was left out". */
 void report_warn(struct report *r, const char *text);
 /* The last line. `state` is succeeded, failed or cancelled. */
 void report_end(struct report *r, const char *state, const char *reason, const char *message);

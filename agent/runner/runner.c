@@ -55,10 +55,8 @@ static void tell_engine(struct report *r, const char *warning)
     blas_describe(engine, sizeof engine);
     report_engine(r, engine);
     fprintf(stderr, "computes with %s\n", engine);
-    if (warning) {
-        report_log(r, "warn", warning);
-        fprintf(stderr, "%s\n", warning);
-    }
+    if (warning)
+        report_warn(r, warning);
 }
 
 static int work(struct node *n, struct orders *orders, struct err *e)

@@ -113,7 +113,6 @@ static int left_out(struct worker_loop *w, const char *what, const char *then, s
                                  "--on-nonfinite skip leaves such steps out.");
     if (w->n_left_out++ == 0) {
         snprintf(text, sizeof text, "%.400s; %s (the first time)", e->text, then);
-        fprintf(stderr, "WARN: %s\n", text);
         report_warn(n->report, text);
     }
     return 0;
@@ -335,7 +334,6 @@ static void tell_what_was_lost(struct worker_loop *w)
     snprintf(text, sizeof text,
              "node %d: %llu gradients or updates that were not finite were left out in %llu steps",
              w->n->job.node, (unsigned long long)w->n_left_out, (unsigned long long)w->n->progress.step);
-    fprintf(stderr, "WARN: %s\n", text);
     report_warn(w->n->report, text);
 }
 

@@ -54,7 +54,9 @@ C
 @test "a node takes the threads it is given, but no more than it has processors" {
     start_agents 1
     write_workers 1
-    "$SUBMIT" -q --node_count 1 --epochs 1 --codec dummy --threads 1000 -o out
+    run "$SUBMIT" --node_count 1 --epochs 1 --codec dummy --threads 1000 -o out
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"instead of 1000: it has no more processors"* ]]
     jq -e --arg n "$(nproc)" '.nodes[0].engine | test(", " + $n + " threads?$")' out/run.json
 }
 
