@@ -10,6 +10,7 @@
 #include "nn/conv.h"
 #include "nn/fast.h"
 #include "nn/matmul.h"
+#include "nn/rows.h"
 
 enum { COLUMNS = 1 << 15 }; /* floats of work, as long as one pixel's window is not larger */
 
@@ -141,8 +142,7 @@ static void forward(const struct layer *l, const float *x, int n)
         float *y = l->y + p * filters;
 
         m = end - p < chunk_size(l->spec) ? end - p : chunk_size(l->spec);
-        for (size_t i = 0; i < m; i++)
-            memcpy(y + i * filters, l->params[CONV_BIAS], filters * sizeof *y);
+        rows_repeat(y, l->params[CONV_BIAS], m, filters);
         matmul(false, false, (int)m, (int)filters, (int)k, unfold(l, x, p, m), l->params[CONV_WEIGHT], 1, y);
     }
 }
@@ -152,18 +152,15 @@ static void weight_gradient(const struct layer *l, const float *x, const float *
     size_t filters = (size_t)l->spec->out.dim[2];
     size_t k = window_size(l->spec);
     size_t end = (size_t)n * image_size(l->spec);
-    float *restrict db = l->grads[CONV_BIAS];
 
-    memset(db, 0, filters * sizeof *db);
+    memset(l->grads[CONV_BIAS], 0, filters * sizeof(float));
     for (size_t p = 0, m; p < end; p += m) {
-        const float *restrict d = dy + p * filters;
+        const float *d = dy + p * filters;
 
         m = end - p < chunk_size(l->spec) ? end - p : chunk_size(l->spec);
         matmul(true, false, (int)k, (int)filters, (int)m, unfold(l, x, p, m), d, p > 0 ? 1 : 0,
                l->grads[CONV_WEIGHT]);
-        for (size_t i = 0; i < m; i++)
-            for (size_t f = 0; f < filters; f++)
-                db[f] += d[i * filters + f];
+        rows_add(l->grads[CONV_BIAS], d, m, filters);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "nn/layer.h"
 #include "nn/matmul.h"
+#include "nn/rows.h"
 
 enum { WEIGHT, BIAS };
 
@@ -15,9 +16,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     int in = l->spec->n_in;
     int out = l->spec->n_out;
 
-    /* The product is added to what is there in any case, so that starting from b costs nothing. */
-    for (int i = 0; i < p->n; i++)
-        memcpy(l->y + (size_t)i * (size_t)out, l->params[BIAS], (size_t)out * sizeof *l->y);
+    rows_repeat(l->y, l->params[BIAS], (size_t)p->n, (size_t)out);
     matmul(false, false, p->n, out, in, x, l->params[WEIGHT], 1, l->y);
 }
 
@@ -25,16 +24,10 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
 {
     int in = l->spec->n_in;
     int out = l->spec->n_out;
-    float *restrict db = l->grads[BIAS];
 
     matmul(true, false, in, out, p->n, x, dy, 0, l->grads[WEIGHT]);
-    memset(db, 0, (size_t)out * sizeof *db);
-    for (int i = 0; i < p->n; i++) {
-        const float *restrict row = dy + (size_t)i * (size_t)out;
-
-        for (int k = 0; k < out; k++)
-            db[k] += row[k];
-    }
+    memset(l->grads[BIAS], 0, (size_t)out * sizeof(float));
+    rows_add(l->grads[BIAS], dy, (size_t)p->n, (size_t)out);
     if (dx)
         matmul(false, true, p->n, in, out, dy, l->params[WEIGHT], 0, dx);
 }

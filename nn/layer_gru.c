@@ -25,6 +25,7 @@
 #include "nn/layer.h"
 #include "nn/matmul.h"
 #include "nn/packed.h"
+#include "nn/rows.h"
 #include "nn/vecmath.h"
 
 enum { WEIGHT, RECURRENT, BIAS, RECURRENT_BIAS };
@@ -125,8 +126,8 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     packed_arrange(s, p->n, p->lengths);
     rows = s->first[s->n_steps];
     packed_gather(s, l->work + at.x, x, (size_t)l->spec->in.dim[1]);
-    packed_repeat(a, l->params[BIAS], rows, 3 * u);
-    packed_repeat(q, l->params[RECURRENT_BIAS], rows, 3 * u);
+    rows_repeat(a, l->params[BIAS], rows, 3 * u);
+    rows_repeat(q, l->params[RECURRENT_BIAS], rows, 3 * u);
     matmul(false, false, (int)rows, n_gates, l->spec->in.dim[1], l->work + at.x, l->params[WEIGHT], 1, a);
     memset(h, 0, (size_t)p->n * row);
     if (l->spec->recurrent.sequences)
@@ -170,8 +171,10 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
             matmul(false, true, s->n_at[t], (int)u, n_gates, q + s->first[t] * 3 * u, l->params[RECURRENT], 1,
                    dh);
     }
-    packed_sum(l->grads[BIAS], a, rows, 3 * u);
-    packed_sum(l->grads[RECURRENT_BIAS], q, rows, 3 * u);
+    memset(l->grads[BIAS], 0, 3 * u * sizeof *a);
+    rows_add(l->grads[BIAS], a, rows, 3 * u);
+    memset(l->grads[RECURRENT_BIAS], 0, 3 * u * sizeof *a);
+    rows_add(l->grads[RECURRENT_BIAS], q, rows, 3 * u);
     matmul(true, false, in, n_gates, (int)rows, l->work + at.x, a, 0, l->grads[WEIGHT]);
     if (rows > n) /* h before the first step is 0 */
         matmul(true, false, (int)u, n_gates, (int)(rows - n), l->work + at.h + n * u, q + n * 3 * u, 0,

@@ -24,6 +24,7 @@
 #include "nn/layer.h"
 #include "nn/matmul.h"
 #include "nn/packed.h"
+#include "nn/rows.h"
 #include "nn/vecmath.h"
 
 enum { WEIGHT, RECURRENT, BIAS };
@@ -129,7 +130,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
 
     packed_arrange(s, p->n, p->lengths);
     packed_gather(s, l->work + at.x, x, (size_t)l->spec->in.dim[1]);
-    packed_repeat(a, l->params[BIAS], s->first[s->n_steps], 4 * u);
+    rows_repeat(a, l->params[BIAS], s->first[s->n_steps], 4 * u);
     matmul(false, false, (int)s->first[s->n_steps], n_gates, l->spec->in.dim[1], l->work + at.x,
            l->params[WEIGHT], 1, a);
     memset(h, 0, (size_t)p->n * row);
@@ -178,7 +179,8 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
             matmul(false, true, s->n_at[t], (int)u, n_gates, a + s->first[t] * 4 * u, l->params[RECURRENT], 0,
                    dh);
     }
-    packed_sum(l->grads[BIAS], a, rows, 4 * u);
+    memset(l->grads[BIAS], 0, 4 * u * sizeof *a);
+    rows_add(l->grads[BIAS], a, rows, 4 * u);
     matmul(true, false, in, n_gates, (int)rows, l->work + at.x, a, 0, l->grads[WEIGHT]);
     if (rows > n) /* h before the first step is 0 */
         matmul(true, false, (int)u, n_gates, (int)(rows - n), l->work + at.h + n * u, a + n * 4 * u, 0,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nn/fast.h"
+#include "nn/rows.h"
 
 /* One sample a call: its images stay in the second-level cache, channels last are then as fast as oneDNN's own
  * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the weights are
@@ -272,14 +273,6 @@ FAST static void add(float *restrict sum, const float *restrict v, size_t n)
         sum[i] += v[i];
 }
 
-/* db (filters) += column sums of dy (pixels, filters) */
-FAST static void add_columns(float *restrict db, const float *restrict dy, size_t pixels, size_t filters)
-{
-    for (size_t i = 0; i < pixels; i++)
-        for (size_t f = 0; f < filters; f++)
-            db[f] += dy[i * filters + f];
-}
-
 /* oneDNN overwrites a gradient; the first sample's begins the sum. Its code for the bias is slow. */
 static void weight_gradient(const struct layer *l, const float *x, const float *dy, int n)
 {
@@ -298,7 +291,7 @@ static void weight_gradient(const struct layer *l, const float *x, const float *
         run(o, D_WEIGHT, 3, args);
         if (i > 0)
             add(values(o, DW_SUM), values(o, DW), o->n_dw);
-        add_columns(l->grads[CONV_BIAS], d, (size_t)l->spec->n_out / filters, filters);
+        rows_add(l->grads[CONV_BIAS], d, (size_t)l->spec->n_out / filters, filters);
         args[2].memory = o->memories[DW];
     }
     place(o, WEIGHT, l->grads[CONV_WEIGHT]);

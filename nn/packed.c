@@ -121,22 +121,3 @@ FAST void packed_add_above(const struct packed *p, float *dh, float *dy, int t, 
     for (size_t j = 0; from && j < width; j++)
         to[j] += from[j];
 }
-
-void packed_repeat(float *out, const float *row, size_t rows, size_t width)
-{
-    for (size_t i = 0; i < rows; i++)
-        memcpy(out + i * width, row, width * sizeof *out);
-}
-
-FAST void packed_sum(float *out, const float *a, size_t rows, size_t width)
-{
-    float *restrict sum = out;
-
-    memset(out, 0, width * sizeof *out);
-    for (size_t i = 0; i < rows; i++) {
-        const float *restrict row = a + i * width;
-
-        for (size_t k = 0; k < width; k++)
-            sum[k] += row[k];
-    }
-}

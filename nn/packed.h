@@ -43,9 +43,4 @@ float *packed_output(const struct packed *p, float *y, int t, int k, size_t widt
 void packed_add_above(const struct packed *p, float *dh, float *dy, int t, int k, size_t width,
                       bool sequences);
 
-/* out (rows, width): `row` in each. */
-void packed_repeat(float *out, const float *row, size_t rows, size_t width);
-/* out (width) = sum over the rows of a (rows, width). */
-void packed_sum(float *out, const float *a, size_t rows, size_t width);
-
 #endif
