@@ -60,7 +60,8 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
                        (unsigned)version, FRAME_VERSION);
     if (get(in + 60, 4) != crc32c(in, 60))
         return err_set(e, ERR_PROTOCOL, "a frame's header does not match its checksum");
-    if (kind < FRAME_HELLO || kind > FRAME_BYE || in[7] != 0 || get(in + 30, 2) != 0 || get(in + 56, 4) != 0)
+    if (kind < FRAME_HELLO || kind >= FRAME_KINDS || in[7] != 0 || get(in + 30, 2) != 0 ||
+        get(in + 56, 4) != 0)
         return err_set(e, ERR_PROTOCOL, "a frame of kind %u that version %d does not know", (unsigned)kind,
                        FRAME_VERSION);
     *out = (struct frame){

@@ -16,7 +16,9 @@ enum frame_kind {
     FRAME_WORD,  /* what a worker says in a round */
     FRAME_REPLY, /* what a server answers */
     FRAME_EVENT, /* a message of an event rule */
-    FRAME_BYE
+    FRAME_BYE,
+    FRAME_PIECE, /* a part of a collective's vector */
+    FRAME_KINDS
 };
 
 struct frame {

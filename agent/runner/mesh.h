@@ -31,7 +31,7 @@ struct mesh_buf {
 };
 
 struct mesh_head {
-    enum frame_kind kind; /* FRAME_WORD, FRAME_REPLY or FRAME_EVENT */
+    enum frame_kind kind; /* FRAME_WORD, FRAME_REPLY, FRAME_EVENT or FRAME_PIECE */
     int peer;             /* node it goes to, or comes from */
     uint16_t channel;
     uint32_t word;
@@ -41,13 +41,22 @@ struct mesh_head {
 struct mesh_event {
     enum { MESH_NOTHING, MESH_MESSAGE, MESH_LOST, MESH_LEFT } kind;
     struct mesh_head head; /* MESH_LOST, MESH_LEFT: only peer */
-    struct mesh_buf *buf;  /* MESH_MESSAGE: the receiver puts it back */
+    struct mesh_buf *buf;  /* MESH_MESSAGE: the receiver puts it back; NULL for a piece: it is in its place */
     char why[MESH_WHY];    /* MESH_LOST: for people */
 };
 
+/* Asked once for each FRAME_PIECE whose header is in: sets *at to the `len` bytes its payload shall fill
+ * (MESH_HERE); leaves it, and what its sender sends behind it, unread until mesh_pause(m, h->peer, false)
+ * (MESH_LATER; then asked again); or calls the peer broken (MESH_WRONG). Until the event for it comes, the
+ * bytes may hold anything. A mesh that is being closed asks no more. */
+enum mesh_where { MESH_HERE, MESH_LATER, MESH_WRONG };
+typedef enum mesh_where mesh_place(void *owner, const struct mesh_head *h, size_t len, void **at);
+
 struct mesh;
 struct mesh_ops {
-    int (*send)(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e);
+    /* b: whose bytes they are, NULL for a view */
+    int (*send)(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len, struct mesh_buf *b,
+                struct err *e);
     int (*poll)(struct mesh *m, struct mesh_event *out, double deadline, struct err *e);
     size_t (*queued)(const struct mesh *m);
     void (*pause)(struct mesh *m, int node, bool on);
@@ -56,8 +65,10 @@ struct mesh_ops {
 
 struct mesh { /* the common part; implementations put theirs behind it */
     const struct mesh_ops *ops;
-    size_t limit; /* bytes of the longest payload; a longer one is a broken peer */
+    size_t limit; /* bytes of the longest payload but a piece's; a longer one is a broken peer */
     struct mesh_buf *pool;
+    mesh_place *place; /* set after opening; without one a piece is a broken peer */
+    void *owner;       /* its first argument */
 };
 
 /* An empty buffer with one reference, or NULL without memory. */
@@ -67,7 +78,15 @@ void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* gives one reference ba
 /* Queues `b` for h->peer and takes a reference of its own. ERR_REFUSED: too much is waiting for that peer. */
 static inline int mesh_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)
 {
-    return m->ops->send(m, h, b, e);
+    return m->ops->send(m, h, b->bytes, b->len, b, e);
+}
+
+/* As mesh_send, of bytes that stay the caller's: they must not change until the peer has taken them, which it
+ * says itself by what it sends next. */
+static inline int mesh_send_view(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
+                                 struct err *e)
+{
+    return m->ops->send(m, h, bytes, len, NULL, e);
 }
 
 /* Sends what waits and returns the next event, or MESH_NOTHING at the deadline (clock_now; 0: do not wait),
@@ -90,7 +109,8 @@ static inline void mesh_pause(struct mesh *m, int node, bool on)
 }
 
 /* Sends what is queued, says good-bye, waits until every peer has heard it, and frees the mesh. What is unsent
- * at the deadline is lost, and a peer that still had words to hear may lose them with it. */
+ * at the deadline is lost, and a peer that still had words to hear may lose them with it. Views must live
+ * until it has returned; the places of pieces need not. */
 static inline void mesh_close(struct mesh *m, double deadline)
 {
     m->ops->close(m, deadline);

@@ -1,5 +1,6 @@
 #include "agent/runner/mesh_mem.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,11 @@
 
 struct letter {
     struct mesh_head head; /* peer: the sender */
-    struct mesh_buf *buf;
+    struct mesh_buf *buf;  /* NULL: a piece's */
     struct letter *next;
+    const void *view; /* the sender's bytes while it is there, to catch one that changes them too early */
+    size_t len;
+    unsigned char copy[]; /* (len) of a piece */
 };
 
 struct box { /* what one sender has under way to one receiver */
@@ -49,29 +53,39 @@ static struct box *box_of(struct mesh_mem *net, int to, int from)
     return &net->boxes[to * net->n + from];
 }
 
-static int mem_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)
+static unsigned char *payload_of(struct letter *l)
+{
+    return l->buf ? l->buf->bytes : l->copy;
+}
+
+static int mem_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
+                    struct mesh_buf *b, struct err *e)
 {
     struct node *self = (struct node *)m;
     struct mesh_mem *net = self->net;
     struct box *box = box_of(net, slot_of(net, h->peer), self->slot);
     struct mesh *receiver = &net->nodes[slot_of(net, h->peer)].mesh;
+    bool is_piece = h->kind == FRAME_PIECE;
     struct letter *l;
 
+    assert(is_piece || len <= net->limit);
     if (box_of(net, self->slot, slot_of(net, h->peer))->end != BOX_OPEN)
         return 0;
     if (box->n == MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
-    l = malloc(sizeof *l);
+    l = malloc(sizeof *l + (is_piece ? len : 0));
     if (!l)
         return err_set(e, ERR_NOMEM, "no memory for a message");
-    *l = (struct letter){.head = *h, .buf = mesh_buf_take(receiver)};
-    if (!l->buf) {
+    *l = (struct letter){
+        .head = *h, .buf = is_piece ? NULL : mesh_buf_take(receiver), .view = b ? NULL : bytes, .len = len};
+    if (!is_piece && !l->buf) {
         free(l);
         return err_set(e, ERR_NOMEM, "no memory for a message");
     }
     l->head.peer = node_of(net, self->slot);
-    l->buf->len = b->len;
-    memcpy(l->buf->bytes, b->bytes, b->len);
+    if (l->buf)
+        l->buf->len = len;
+    memcpy(payload_of(l), bytes, len);
     if (!box->first)
         box->last = &box->first;
     *box->last = l;
@@ -85,6 +99,26 @@ static bool has_news(const struct box *b)
     return (b->first && !b->is_paused) || (!b->first && b->end != BOX_OPEN && b->end != BOX_TOLD);
 }
 
+static void box_clear(struct mesh *receiver, struct box *b)
+{
+    for (struct letter *l = b->first, *next; l; l = next) {
+        next = l->next;
+        mesh_buf_put(receiver, l->buf);
+        free(l);
+    }
+    b->first = NULL;
+    b->n = 0;
+}
+
+/* Nothing more comes through this box, and what is in it has lost its sender's memory. */
+static void end_link(struct box *b, int how)
+{
+    if (b->end == BOX_OPEN)
+        b->end = how == BOX_LEFT ? BOX_LEFT : BOX_LOST;
+    for (struct letter *l = b->first; l; l = l->next)
+        l->view = NULL;
+}
+
 static void mem_pause(struct mesh *m, int node, bool on)
 {
     struct node *self = (struct node *)m;
@@ -92,37 +126,65 @@ static void mem_pause(struct mesh *m, int node, bool on)
     box_of(self->net, self->slot, slot_of(self->net, node))->is_paused = on;
 }
 
+/* Hands the box's first message over; false: its place is not there yet. */
+static bool deliver(struct node *self, struct box *box, struct mesh_event *out)
+{
+    struct mesh *m = &self->mesh;
+    struct letter *l = box->first;
+    enum mesh_where where = MESH_HERE;
+    void *at = NULL;
+
+    assert(!l->view || memcmp(l->view, payload_of(l), l->len) == 0); /* the sender's promise */
+    if (l->head.kind == FRAME_PIECE)
+        where = m->place ? m->place(m->owner, &l->head, l->len, &at) : MESH_WRONG;
+    if (where == MESH_LATER) {
+        box->is_paused = true;
+        return false;
+    }
+    if (where == MESH_WRONG) {
+        *out = (struct mesh_event){
+            .kind = MESH_LOST, .head.peer = l->head.peer, .why = "it sent a piece that nobody expects"};
+        end_link(box_of(self->net, slot_of(self->net, l->head.peer), self->slot), BOX_LOST);
+        box_clear(m, box);
+        box->end = BOX_TOLD;
+        return true;
+    }
+    if (at)
+        memcpy(at, l->copy, l->len);
+    *out = (struct mesh_event){.kind = MESH_MESSAGE, .head = l->head, .buf = l->buf};
+    box->first = l->next;
+    box->n--;
+    free(l);
+    return true;
+}
+
 static int mem_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
 {
     struct node *self = (struct node *)m;
     struct mesh_mem *net = self->net;
-    uint32_t n = 0;
-    int chosen = 0;
+    struct box *box;
 
     (void)deadline;
     (void)e;
     *out = (struct mesh_event){.kind = MESH_NOTHING};
-    for (int s = 0; s < net->n; s++)
-        if (has_news(box_of(net, self->slot, s)) && rng_below(&net->rng, ++n) == 0)
-            chosen = s;
-    if (n > 0) {
-        struct box *box = box_of(net, self->slot, chosen);
-        struct letter *l = box->first;
+    do {
+        uint32_t n = 0;
+        int chosen = 0;
 
-        out->head.peer = node_of(net, chosen);
-        if (l) {
-            box->first = l->next;
-            box->n--;
-            out->kind = MESH_MESSAGE;
-            out->head = l->head;
-            out->buf = l->buf;
-            free(l);
-        } else {
+        for (int s = 0; s < net->n; s++)
+            if (has_news(box_of(net, self->slot, s)) && rng_below(&net->rng, ++n) == 0)
+                chosen = s;
+        if (n == 0)
+            return 0;
+        box = box_of(net, self->slot, chosen);
+        if (!box->first) {
             out->kind = box->end == BOX_LEFT ? MESH_LEFT : MESH_LOST;
             snprintf(out->why, sizeof out->why, "killed");
             box->end = BOX_TOLD;
+            out->head.peer = node_of(net, chosen);
+            return 0;
         }
-    }
+    } while (!deliver(self, box, out));
     return 0;
 }
 
@@ -140,8 +202,8 @@ static size_t mem_queued(const struct mesh *m)
 static void end_links(struct mesh_mem *net, int slot, int how)
 {
     for (int to = 0; to < net->n; to++)
-        if (to != slot && box_of(net, to, slot)->end == BOX_OPEN)
-            box_of(net, to, slot)->end = how == BOX_LEFT ? BOX_LEFT : BOX_LOST;
+        if (to != slot)
+            end_link(box_of(net, to, slot), how);
 }
 
 static void mem_close(struct mesh *m, double deadline)
@@ -190,11 +252,7 @@ void mesh_mem_free(struct mesh_mem *net)
 {
     for (int to = 0; net->nodes && net->boxes && to < net->n; to++) {
         for (int from = 0; from < net->n; from++)
-            for (struct letter *l = box_of(net, to, from)->first, *next; l; l = next) {
-                next = l->next;
-                mesh_buf_put(&net->nodes[to].mesh, l->buf);
-                free(l);
-            }
+            box_clear(&net->nodes[to].mesh, box_of(net, to, from));
         mesh_pool_clear(&net->nodes[to].mesh);
     }
     free(net->nodes);

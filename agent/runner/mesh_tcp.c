@@ -23,7 +23,9 @@ enum {
 
 struct letter {
     uint8_t header[FRAME_BYTES];
-    struct mesh_buf *buf; /* NULL: no payload */
+    const unsigned char *bytes; /* (len) */
+    size_t len;
+    struct mesh_buf *buf; /* whose they are; NULL: the caller's, or none */
 };
 
 struct peer {
@@ -34,8 +36,11 @@ struct peer {
     size_t first, n_queued, sent;        /* `sent` bytes of the first letter are out */
     uint8_t header[FRAME_BYTES];
     size_t n_header;
-    struct frame frame; /* once the header is in */
-    struct mesh_buf *buf;
+    struct frame frame;  /* once the header is in */
+    bool is_placed;      /* it is known where the payload goes */
+    unsigned char *into; /* NULL: nowhere */
+    size_t n_payload;
+    struct mesh_buf *buf; /* NULL: a piece's */
 };
 
 struct tcp {
@@ -48,6 +53,7 @@ struct tcp {
     size_t n_news; /* peers whose end is to be told */
     struct mesh_event *news;
     double listened_at; /* clock_now when silence was last looked for */
+    bool is_closing;
     const volatile int *interrupted;
 };
 
@@ -93,12 +99,12 @@ static void flush(struct tcp *t, struct peer *p)
 {
     while (p->fd >= 0 && p->n_queued > 0) {
         struct letter *l = &p->queue[p->first];
-        size_t len = l->buf ? l->buf->len : 0;
+        size_t len = l->len;
         size_t header_sent = p->sent < FRAME_BYTES ? p->sent : FRAME_BYTES;
         size_t at = p->sent - header_sent;
         size_t chunk = len - at < SEND_AT_ONCE ? len - at : SEND_AT_ONCE;
         struct iovec v[2] = {{l->header + header_sent, FRAME_BYTES - header_sent},
-                             {l->buf ? l->buf->bytes + at : NULL, chunk}};
+                             {(void *)(l->bytes + at), chunk}};
         struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
         ssize_t n = sendmsg(p->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -123,7 +129,8 @@ static void flush(struct tcp *t, struct peer *p)
     watch(t, p, false, p->is_paused);
 }
 
-static int enqueue(struct tcp *t, struct peer *p, const struct frame *f, struct mesh_buf *b, struct err *e)
+static int enqueue(struct tcp *t, struct peer *p, const struct frame *f, const void *bytes,
+                   struct mesh_buf *b, struct err *e)
 {
     struct letter *l = &p->queue[(p->first + p->n_queued) % MESH_QUEUE_MAX];
 
@@ -131,6 +138,8 @@ static int enqueue(struct tcp *t, struct peer *p, const struct frame *f, struct 
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them",
                        MESH_QUEUE_MAX, p->node);
     frame_pack(l->header, f);
+    l->bytes = bytes;
+    l->len = f->len;
     l->buf = b;
     if (b)
         b->refs++;
@@ -140,7 +149,8 @@ static int enqueue(struct tcp *t, struct peer *p, const struct frame *f, struct 
     return 0;
 }
 
-static int tcp_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)
+static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
+                    struct mesh_buf *b, struct err *e)
 {
     struct tcp *t = (struct tcp *)m;
     struct peer *p = peer_find(t, h->peer);
@@ -152,18 +162,27 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *
                       .channel = h->channel,
                       .word = h->word,
                       .round = h->round,
-                      .len = b->len};
+                      .len = len};
 
     if (!p)
         return err_set(e, ERR_CODEC, "no link from node %d to node %d", t->node, h->peer);
     if (p->fd < 0 || p->has_left)
         return 0;
-    f.crc = crc32c(b->bytes, b->len);
-    return enqueue(t, p, &f, b, e);
+    f.crc = crc32c(bytes, len);
+    return enqueue(t, p, &f, bytes, b, e);
 }
 
-/* The frame's header is in: is it one this peer may send, and is there room for what it announces? */
-static int check_frame(struct tcp *t, struct peer *p, struct err *e)
+static struct mesh_head head_of(const struct peer *p)
+{
+    return (struct mesh_head){.kind = p->frame.kind,
+                              .peer = p->node,
+                              .channel = p->frame.channel,
+                              .word = p->frame.word,
+                              .round = p->frame.round};
+}
+
+/* The frame's header is in: is it one this peer may send? */
+static int check_frame(const struct tcp *t, struct peer *p, struct err *e)
 {
     if (frame_unpack(&p->frame, p->header, e) < 0)
         return e->code;
@@ -172,15 +191,63 @@ static int check_frame(struct tcp *t, struct peer *p, struct err *e)
         return err_set(e, ERR_PROTOCOL, "it sent a frame of another job, attempt or node");
     if (p->frame.kind < FRAME_WORD)
         return err_set(e, ERR_PROTOCOL, "it sent a handshake in the middle");
-    if (p->frame.len > (p->frame.kind == FRAME_BYE ? 0 : t->mesh.limit))
+    if (p->frame.kind != FRAME_PIECE && p->frame.len > (p->frame.kind == FRAME_BYE ? 0 : t->mesh.limit))
         return err_set(e, ERR_PROTOCOL, "it announced %llu bytes where at most %zu are right",
                        (unsigned long long)p->frame.len, t->mesh.limit);
-    if (p->frame.kind == FRAME_BYE)
-        return 0;
-    p->buf = mesh_buf_take(&t->mesh);
-    if (!p->buf)
-        return err_set(e, ERR_NOMEM, "no memory for its message");
+    p->n_payload = 0;
     return 0;
+}
+
+/* Where the payload goes. The peer is paused when a piece has no place yet. */
+static int place(struct tcp *t, struct peer *p, struct err *e)
+{
+    const struct mesh_head head = head_of(p);
+    enum mesh_where where = MESH_HERE;
+    void *at = NULL;
+
+    p->is_placed = true;
+    p->into = NULL;
+    if (p->frame.kind == FRAME_BYE || t->is_closing)
+        return 0;
+    if (p->frame.kind != FRAME_PIECE) {
+        p->buf = mesh_buf_take(&t->mesh);
+        if (!p->buf)
+            return err_set(e, ERR_NOMEM, "no memory for its message");
+        p->buf->len = p->frame.len;
+        p->into = p->buf->bytes;
+        return 0;
+    }
+    where = t->mesh.place ? t->mesh.place(t->mesh.owner, &head, p->frame.len, &at) : MESH_WRONG;
+    if (where == MESH_WRONG)
+        return err_set(e, ERR_PROTOCOL, "it sent a piece that nobody expects");
+    p->into = at;
+    p->is_placed = where == MESH_HERE;
+    if (!p->is_placed)
+        watch(t, p, p->is_writing, true);
+    return 0;
+}
+
+/* Reads towards `want` bytes, of which `*have` are in; a NULL `into` forgets them. False: they are not all
+ * there yet, or the peer is gone. */
+static bool fill(struct tcp *t, struct peer *p, unsigned char *into, size_t *have, size_t want)
+{
+    while (*have < want) {
+        unsigned char nowhere[1 << 14];
+        size_t left = want - *have;
+        ssize_t n = into ? recv(p->fd, into + *have, left, MSG_DONTWAIT)
+                         : recv(p->fd, nowhere, left < sizeof nowhere ? left : sizeof nowhere, MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        if (n <= 0) {
+            drop(t, p, n == 0 ? "the connection ended: the process is gone" : strerror(errno));
+            return false;
+        }
+        *have += (size_t)n;
+    }
+    return true;
 }
 
 /* Reads until one message is complete (true) or nothing more is there. */
@@ -189,56 +256,49 @@ static bool receive(struct tcp *t, struct peer *p, struct mesh_event *out)
     struct err e = {0};
 
     for (;;) {
-        bool in_header = p->n_header < FRAME_BYTES;
-        size_t have = in_header ? p->n_header : p->buf->len;
-        size_t want = in_header ? FRAME_BYTES : p->frame.len;
-        ssize_t n;
-
-        if (have < want) {
-            n = recv(p->fd, (in_header ? p->header : p->buf->bytes) + have, want - have, MSG_DONTWAIT);
-            if (n < 0 && errno == EINTR)
-                continue;
-            if (n < 0 && errno == EAGAIN)
+        if (p->n_header < FRAME_BYTES) {
+            if (!fill(t, p, p->header, &p->n_header, FRAME_BYTES))
                 return false;
-            if (n <= 0) {
-                drop(t, p, n == 0 ? "the connection ended: the process is gone" : strerror(errno));
-                return false;
-            }
-            have += (size_t)n;
-            if (in_header)
-                p->n_header = have;
-            else
-                p->buf->len = have;
+            if (check_frame(t, p, &e) < 0)
+                break;
         }
-        if (have < want)
-            continue;
-        if (in_header) {
-            if (check_frame(t, p, &e) < 0) {
-                drop(t, p, e.text);
-                return false;
-            }
-            if (p->frame.kind == FRAME_BYE) {
-                p->has_left = true;
-                drop(t, p, "");
-                return false;
-            }
-            continue;
-        }
-        if (crc32c(p->buf->bytes, p->buf->len) != p->frame.crc) {
-            drop(t, p, "a message does not match its checksum");
+        if (!p->is_placed && place(t, p, &e) < 0)
+            break;
+        if (!p->is_placed || !fill(t, p, p->into, &p->n_payload, p->frame.len))
             return false;
+        if (p->frame.kind == FRAME_BYE) {
+            p->has_left = true;
+            break;
         }
-        *out = (struct mesh_event){.kind = MESH_MESSAGE,
-                                   .head = {.kind = p->frame.kind,
-                                            .peer = p->node,
-                                            .channel = p->frame.channel,
-                                            .word = p->frame.word,
-                                            .round = p->frame.round},
-                                   .buf = p->buf};
-        p->buf = NULL;
+        if (!t->is_closing && crc32c(p->into, p->n_payload) != p->frame.crc) {
+            err_set(&e, ERR_PROTOCOL, "a message does not match its checksum");
+            break;
+        }
         p->n_header = 0;
+        p->is_placed = false;
+        if (t->is_closing) {
+            mesh_buf_put(&t->mesh, p->buf);
+            p->buf = NULL;
+            continue; /* nobody hears it any more */
+        }
+        *out = (struct mesh_event){.kind = MESH_MESSAGE, .head = head_of(p), .buf = p->buf};
+        p->buf = NULL;
         return true;
     }
+    drop(t, p, e.text);
+    return false;
+}
+
+/* A piece that waits for its place may have all its bytes here already, of which epoll would not speak. */
+static bool serve_waiting(struct tcp *t, struct mesh_event *out)
+{
+    for (size_t i = 0; i < t->n_peers; i++) {
+        struct peer *p = &t->peers[i];
+
+        if (p->fd >= 0 && !p->is_paused && p->n_header == FRAME_BYTES && !p->is_placed && receive(t, p, out))
+            return true;
+    }
+    return false;
 }
 
 static size_t tcp_queued(const struct mesh *m)
@@ -295,7 +355,11 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
             *out = t->news[--t->n_news];
             return 0;
         }
-        if (tcp_queued(m) < backlog && t->n_news == 0)
+        if (serve_waiting(t, out))
+            return 0;
+        if (t->n_news > 0)
+            continue;
+        if (tcp_queued(m) < backlog)
             return 0; /* who waits for room wants to know */
         /* One event a time: the kernel keeps the rest, and hands links out in turn. */
         n = epoll_wait(t->epoll, &ev, 1, left <= 0 ? 0 : left > 1 ? 1000 : (int)(left * 1e3) + 1);
@@ -348,8 +412,12 @@ static void tcp_close(struct mesh *m, double deadline)
     struct mesh_event ev;
     struct err e = {0};
 
-    for (size_t i = 0; i < t->n_peers; i++)
+    t->is_closing = true;
+    for (size_t i = 0; i < t->n_peers; i++) {
         tcp_pause(m, t->peers[i].node, false);
+        if (!t->peers[i].buf)
+            t->peers[i].into = NULL; /* a piece's place may be gone */
+    }
     for (size_t i = 0; i < t->n_peers; i++)
         if (t->peers[i].fd >= 0)
             enqueue(t, &t->peers[i],
@@ -358,7 +426,7 @@ static void tcp_close(struct mesh *m, double deadline)
                                     .attempt = t->attempt,
                                     .from = t->node,
                                     .to = t->peers[i].node},
-                    NULL, &e);
+                    "", NULL, &e);
     while (any_link(t) && !*t->interrupted && clock_now() < deadline && tcp_poll(m, &ev, deadline, &e) == 0)
         mesh_buf_put(m, ev.buf);
     tcp_free(t);

@@ -259,6 +259,152 @@ static void what_was_said_before_a_good_bye_arrives(struct net *n)
     send_bytes(n->node[1], -2, 1, 10, 1); /* dropped in silence */
 }
 
+/* Where pieces shall lie: one after the other in `bytes`. */
+struct places {
+    enum mesh_where where;
+    int n_asked;
+    struct mesh_head head;
+    size_t len, end;
+    unsigned char bytes[3 * LIMIT];
+};
+
+static enum mesh_where find_place(void *owner, const struct mesh_head *h, size_t len, void **at)
+{
+    struct places *p = owner;
+
+    p->n_asked++;
+    p->head = *h;
+    p->len = len;
+    if (p->where == MESH_HERE) {
+        *at = p->bytes + p->end;
+        p->end += len;
+    }
+    return p->where;
+}
+
+static struct places *places_at(struct mesh *m, enum mesh_where where)
+{
+    static struct places places;
+
+    places = (struct places){.where = where};
+    m->place = find_place;
+    m->owner = &places;
+    return &places;
+}
+
+static void send_piece(struct mesh *m, int to, uint64_t round, const void *bytes, size_t len)
+{
+    struct mesh_head h = {.kind = FRAME_PIECE, .peer = to, .word = 6, .round = round, .channel = 1};
+    struct err e = {0};
+
+    assert_ok(mesh_send_view(m, &h, bytes, len, &e));
+}
+
+static void a_piece_fills_its_place(struct net *n)
+{
+    static const size_t sizes[] = {4, 0, 1 << 18, LIMIT + 4};
+    static unsigned char bytes[2 * LIMIT];
+    struct places *p = places_at(n->node[1], MESH_HERE);
+    size_t end = 0;
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 7 + i / 256);
+    for (size_t k = 0; k < N_OF(sizes); end += sizes[k++])
+        send_piece(n->node[0], 1, k, bytes + end, sizes[k]);
+    for (size_t k = 0; k < N_OF(sizes); k++) {
+        struct mesh_event ev = next_event(n, 1);
+
+        assert_int_equal(ev.kind, MESH_MESSAGE);
+        assert_int_equal(ev.head.kind, FRAME_PIECE);
+        assert_int_equal(ev.head.peer, 0);
+        assert_int_equal(ev.head.round, k);
+        assert_int_equal(ev.head.word, 6);
+        assert_int_equal(ev.head.channel, 1);
+        assert_null(ev.buf);
+        assert_int_equal(p->n_asked, k + 1);
+        assert_int_equal(p->len, sizes[k]);
+        assert_memory_equal(&p->head, &ev.head, sizeof ev.head);
+    }
+    assert_memory_equal(p->bytes, bytes, end);
+}
+
+static void a_piece_without_a_place_waits_and_so_does_what_is_behind_it(struct net *n)
+{
+    struct places *p = places_at(n->node[1], MESH_LATER);
+    struct mesh_event ev;
+    struct err e = {0};
+
+    send_piece(n->node[0], 1, 8, "piece", 5);
+    send_bytes(n->node[0], 1, 9, 10, 1);
+    send_bytes(n->node[2], 1, 2, 10, 1);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.head.peer, -2);
+    mesh_buf_put(n->node[1], ev.buf);
+    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    assert_int_equal(p->n_asked, 1);
+    mesh_pause(n->node[1], 0, false);
+    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    assert_int_equal(p->n_asked, 2);
+    p->where = MESH_HERE;
+    mesh_pause(n->node[1], 0, false);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.head.round, 8);
+    assert_memory_equal(p->bytes, "piece", 5);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.head.round, 9);
+    mesh_buf_put(n->node[1], ev.buf);
+}
+
+/* An empty piece is whole with its header: no byte that comes later reminds the mesh of it. */
+static void an_empty_piece_that_waited_comes_by_itself(struct net *n)
+{
+    struct places *p = places_at(n->node[1], MESH_LATER);
+    struct mesh_event ev;
+    struct err e = {0};
+
+    send_piece(n->node[0], 1, 8, "", 0);
+    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    p->where = MESH_HERE;
+    mesh_pause(n->node[1], 0, false);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 8);
+}
+
+static void a_wrong_piece_loses_its_sender(struct net *n)
+{
+    struct mesh_event ev;
+
+    places_at(n->node[1], MESH_WRONG);
+    send_piece(n->node[0], 1, 1, "piece", 5);
+    ev = next_event(n, 1);
+    assert_int_equal(ev.kind, MESH_LOST);
+    assert_int_equal(ev.head.peer, 0);
+    send_piece(n->node[0], -2, 1, "piece", 5); /* where nobody can place one */
+    ev = next_event(n, 2);
+    assert_int_equal(ev.kind, MESH_LOST);
+    assert_int_equal(ev.head.peer, 0);
+}
+
+static void a_mesh_that_closes_asks_for_no_place(struct net *n)
+{
+    struct places *p = places_at(n->node[1], MESH_LATER);
+    struct mesh_event ev;
+    struct err e = {0};
+
+    send_piece(n->node[0], 1, 8, "piece", 5);
+    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
+    assert_int_equal(p->n_asked, 1);
+    mesh_close(n->node[1], clock_now() + 0.02);
+    n->node[1] = NULL;
+    assert_int_equal(p->n_asked, 1);
+    ev = next_event(n, 0);
+    assert_int_equal(ev.kind, MESH_LEFT);
+}
+
 static void every_mesh_keeps_the_contract(void **state)
 {
     static void (*const cases[])(struct net *) = {
@@ -268,6 +414,11 @@ static void every_mesh_keeps_the_contract(void **state)
         a_peer_that_takes_nothing_is_refused_more,
         a_paused_peer_keeps_its_words,
         what_was_said_before_a_good_bye_arrives,
+        a_piece_fills_its_place,
+        a_piece_without_a_place_waits_and_so_does_what_is_behind_it,
+        an_empty_piece_that_waited_comes_by_itself,
+        a_wrong_piece_loses_its_sender,
+        a_mesh_that_closes_asks_for_no_place,
     };
 
     (void)state;
