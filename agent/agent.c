@@ -152,19 +152,23 @@ static int start(struct agent_options *o, struct err *e)
 {
     char exe_dir[PATH_MAX - 16];
     struct listener l;
+    struct data_address data;
     struct agent a;
     int rc;
 
     if (listener_open(&l, o, e) < 0)
         return e->code;
+    if (data_address_find(&data, o, e) < 0) {
+        close(l.fd);
+        return e->code;
+    }
     o->port = l.port;
     if (default_folder(o, e) < 0 || file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
         agent_open(&a, o, e) < 0) {
         close(l.fd);
         return e->code;
     }
-    a.bound = l.at;
-    a.bound_len = l.len;
+    a.data = data;
     a.is_insecure = !address_is_loopback((const struct sockaddr *)&l.at);
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);

@@ -4,12 +4,12 @@
 #define PSGD_AGENT_H
 
 #include <limits.h>
-#include <sys/socket.h>
 
 #include "agent/blob.h"
 #include "agent/gate.h"
 #include "agent/job.h"
 #include "agent/journal.h"
+#include "agent/listen.h"
 #include "agent/loop.h"
 #include "agent/options.h"
 #include "agent/supervise.h"
@@ -51,8 +51,7 @@ struct agent {
     struct loop loop;
     struct token token;
     struct blob_store blobs;
-    struct sockaddr_storage bound; /* data sockets are bound to the same address */
-    socklen_t bound_len;
+    struct data_address data;
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
     char runner_exe[PATH_MAX];
     int dir_fd, lock_fd;

@@ -168,18 +168,14 @@ void job_advance(struct task *t)
 
 static int bind_data_socket(struct task *t, struct err *e)
 {
-    struct sockaddr_storage at = t->agent->bound;
-    socklen_t len = t->agent->bound_len;
+    struct sockaddr_storage at = t->agent->data.at;
+    socklen_t len = t->agent->data.len;
     struct event note;
 
-    if (at.ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)&at)->sin6_port = 0;
-    else
-        ((struct sockaddr_in *)&at)->sin_port = 0;
     t->data_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (t->data_fd < 0 || bind(t->data_fd, (struct sockaddr *)&at, len) < 0 ||
         listen(t->data_fd, SOMAXCONN) < 0 || getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)
-        return err_errno(e, ERR_IO, "data socket on %s", t->agent->host);
+        return err_errno(e, ERR_IO, "data socket");
     event_init(&note, NOTE_SOCKET);
     note.data_port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
                                                     : ((struct sockaddr_in *)&at)->sin_port);

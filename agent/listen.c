@@ -72,21 +72,49 @@ static int bind_and_listen(struct listener *l, struct err *e)
     return 0;
 }
 
-int listener_open(struct listener *out, const struct agent_options *opt, struct err *e)
+static int resolve(struct sockaddr_storage *at, socklen_t *len, const char *option, const char *host,
+                   int port, struct err *e)
 {
     struct addrinfo want = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct listener l = {.port = opt->port};
     struct addrinfo *found = NULL;
-    char port[8];
+    char text[8];
     int rc;
 
-    snprintf(port, sizeof port, "%d", opt->port);
-    rc = getaddrinfo(opt->bind, port, &want, &found);
+    snprintf(text, sizeof text, "%d", port);
+    rc = getaddrinfo(host, text, &want, &found);
     if (rc != 0)
-        return err_set(e, ERR_USAGE, "--bind %s: %s", opt->bind, gai_strerror(rc));
-    memcpy(&l.at, found->ai_addr, found->ai_addrlen);
-    l.len = found->ai_addrlen;
+        return err_set(e, ERR_USAGE, "%s %s: %s", option, host, gai_strerror(rc));
+    memcpy(at, found->ai_addr, found->ai_addrlen);
+    *len = found->ai_addrlen;
     freeaddrinfo(found);
+    return 0;
+}
+
+int data_address_find(struct data_address *out, const struct agent_options *opt, struct err *e)
+{
+    const char *option = opt->data_bind[0] ? "--data-bind" : "--bind";
+    const char *host = opt->data_bind[0] ? opt->data_bind : opt->bind;
+    struct data_address d = {0};
+    int fd, rc = 0;
+
+    if (resolve(&d.at, &d.len, option, host, 0, e) < 0)
+        return e->code;
+    fd = socket(d.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&d.at, d.len) < 0)
+        rc = err_errno(e, ERR_IO, "%s %s", option, host);
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0)
+        *out = d;
+    return rc;
+}
+
+int listener_open(struct listener *out, const struct agent_options *opt, struct err *e)
+{
+    struct listener l = {.port = opt->port};
+
+    if (resolve(&l.at, &l.len, "--bind", opt->bind, opt->port, e) < 0)
+        return e->code;
     address_host(l.host, sizeof l.host, (struct sockaddr *)&l.at);
     if (may_listen(&l, opt, e) < 0 || bind_and_listen(&l, e) < 0)
         return e->code;

@@ -15,6 +15,7 @@ const char agent_usage[] =
     "\n"
     "  --port N            listen there (15387; 0: any free port)\n"
     "  --bind ADDRESS      listen on this address only (127.0.0.1)\n"
+    "  --data-bind ADDRESS where nodes of other machines reach this one's (the same as --bind)\n"
     "  --dir DIR           state, packages, results and the token\n"
     "                      ($XDG_STATE_HOME/psgd/agent-PORT, else ~/.local/state/psgd/agent-PORT)\n"
     "  --allow-host NAME   another name this agent is asked for by; may be repeated\n"
@@ -44,6 +45,7 @@ static const struct option_row {
 } rows[] = {
     {"port", NUMBER, AT(port), 0, 65535},
     {"bind", TEXT, AT(bind), 0, 0},
+    {"data-bind", TEXT, AT(data_bind), 0, 0},
     {"dir", TEXT, AT(dir), 0, 0},
     {"allow-host", HOSTS, AT(allow_hosts), 0, 0},
     {"token-file", TEXT, AT(token_file), 0, 0},

@@ -12,6 +12,7 @@ enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the fold
 struct agent_options {
     int port;
     char bind[256];
+    char data_bind[256];                          /* "": the same as bind */
     char dir[DIR_MAX];                            /* "": by the port, in the user's state folder */
     const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
     char token_file[PATH_MAX];                    /* "": DIR/token */

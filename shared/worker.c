@@ -143,10 +143,33 @@ static int add_pairs(struct worker_list *w, const json_t *doc, struct err *e)
     return 0;
 }
 
-/* {"nodes": {"host:port": {"token_file": "..."}}} */
+static int read_advertise(struct worker *w, const json_t *node, const char *at, struct err *e)
+{
+    char text[sizeof w->advertise];
+    size_t n;
+    bool bracketed;
+
+    if (!json_object_get(node, "advertise"))
+        return 0;
+    if (json_get_text(text, sizeof text, node, "advertise", at, e) < 0)
+        return e->code;
+    n = strlen(text);
+    bracketed = text[0] == '[' && text[n - 1] == ']';
+    if (!bracketed && strchr(text, ':'))
+        return err_set(e, ERR_CONFIG,
+                       "%s/advertise: \"%s\": a host without a port, which each job chooses; an IPv6 address "
+                       "stands in brackets",
+                       at, text);
+    snprintf(w->advertise, sizeof w->advertise, "%.*s", (int)(n - 2 * bracketed), text + bracketed);
+    if (check_host(w->advertise, bracketed, text, e) < 0)
+        return err_at(e, "%s/advertise", at);
+    return 0;
+}
+
+/* {"nodes": {"host:port": {"token_file": "...", "advertise": "..."}}} */
 static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
 {
-    static const char *const known[] = {"token_file", NULL};
+    static const char *const known[] = {"token_file", "advertise", NULL};
     const char *key;
     json_t *v;
 
@@ -172,6 +195,8 @@ static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
             return e->code;
         if (json_object_get(v, "token_file") &&
             json_get_text(found->token_file, sizeof found->token_file, v, "token_file", at, e) < 0)
+            return e->code;
+        if (read_advertise(found, v, at, e) < 0)
             return e->code;
     }
     return 0;

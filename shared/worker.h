@@ -1,8 +1,9 @@
 /* worker -- worker.json: the machines a job may use.
- *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...], "nodes": {"host:port": {"token_file":
- *   "..."}}} [["PS", "host"], ["Worker", "host"], ...]                 the older form
- * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387. Workers are nodes 0, 1, ...; servers
- * -2, -3, ... in the order of the file. */
+ *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...],
+ *    "nodes": {"host:port": {"token_file": "...", "advertise": "host"}}}
+ *   [["PS", "host"], ["Worker", "host"], ...]                 the older form
+ * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387.
+ * Workers are nodes 0, 1, ...; servers -2, -3, ... in the order of the file. */
 #ifndef PSGD_WORKER_H
 #define PSGD_WORKER_H
 
@@ -18,7 +19,8 @@ struct worker {
     char address[ADDRESS_MAX]; /* "host:port" or "[v6]:port", normalised */
     char host[256];            /* without brackets */
     int port;
-    char token_file[1024]; /* "" : none named */
+    char token_file[1024]; /* "": none named */
+    char advertise[256];   /* the host where the other nodes reach it; "": the same as the agent's */
 };
 
 struct worker_list {

@@ -17,8 +17,9 @@ static json_t *peers(const struct submission *s)
         const struct node *n = &s->nodes[i];
 
         json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role",
-                                              node_role(n), "address", n->at.address, "host", n->at.host,
-                                              "data_port", n->view.data_port));
+                                              node_role(n), "address", n->at.address, "host",
+                                              n->at.advertise[0] ? n->at.advertise : n->at.host, "data_port",
+                                              n->view.data_port));
     }
     return list;
 }

@@ -26,6 +26,19 @@ make_network() {
     done
 }
 
+# start_agents_in_network [OPTION...]: one in each namespace; %n in an option is 2 or 3, the last number of its address.
+start_agents_in_network() {
+    local n
+    head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >token
+    chmod 600 token
+    for n in 0 1; do
+        ip netns exec "$NS$n" "$BUILD/agent" --bind "$NET.$((n + 2))" --port 15387 --dir "$T/agent$n" --token-file token \
+            --insecure-no-tls "${@//%n/$((n + 2))}" 2>"agent$n.log" 3>&- &
+        AGENTS[n]=$!
+    done
+    for n in 2 3; do within 5 curl -sf -o /dev/null "http://$NET.$n:15387/healthz"; done
+}
+
 drop_network() {
     [ -n "${BRIDGE:-}" ] || return 0
     local n
@@ -42,14 +55,7 @@ teardown() {
 
 @test "agents on two machines train, and one that falls silent is noticed within 10 s" {
     make_network
-    head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >token
-    chmod 600 token
-    for n in 0 1; do
-        ip netns exec "$NS$n" "$BUILD/agent" --bind "$NET.$((n + 2))" --port 15387 --dir "$T/agent$n" --token-file token \
-            --insecure-no-tls 2>"agent$n.log" 3>&- &
-        AGENTS[n]=$!
-    done
-    for n in 2 3; do within 5 curl -sf -o /dev/null "http://$NET.$n:15387/healthz"; done
+    start_agents_in_network
     echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
     # No token goes over an open network unasked.
     run "$SUBMIT" --token-file token --codec plain --node_count 2 -o no
@@ -65,4 +71,18 @@ teardown() {
     [ $s -eq 1 ]
     grep -q 'node 1 is lost' agent0.log
     grep -q 'node 0 is lost' agent1.log || { cat agent1.log agent1/jobs/*/run/node.log; false; }
+}
+
+@test "nodes reach each other on another network than the one agents listen on, where worker.json names it" {
+    make_network
+    local data=10.$((RANDOM % 100 + 100)).250 n
+    for n in 0 1; do ip -n "$NS$n" addr add "$data.$((n + 2))/24" dev cable; done
+    start_agents_in_network --data-bind "$data.%n"
+    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >plain.json
+    jq --arg d "$data" '.nodes = {(.Worker[0]): {advertise: ($d + ".2")}, (.Worker[1]): {advertise: ($d + ".3")}}' plain.json >worker.json
+    "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 1 -o one
+    # Nobody listens for nodes where the agents listen.
+    run "$SUBMIT" --insecure-no-tls --token-file token --workers plain.json --codec plain --node_count 2 --epochs 1 -o two
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"Connection refused"* ]]
 }

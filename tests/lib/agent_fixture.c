@@ -25,8 +25,9 @@ static void open_on_folder(struct fixture *f)
     assert_ok(listener_open(&l, &f->opt, &e));
     f->opt.port = l.port;
     assert_ok(agent_open(&f->agent, &f->opt, &e));
-    f->agent.bound = l.at;
-    f->agent.bound_len = l.len;
+    assert_ok(data_address_find(&f->agent.data, &f->opt, &e));
+    f->at = l.at;
+    f->at_len = l.len;
     memcpy(f->agent.host, l.host, sizeof l.host);
     memcpy(f->agent.address, l.address, sizeof l.address);
     assert_non_null(getcwd(cwd, sizeof cwd));
@@ -91,7 +92,7 @@ void client_open(struct client *c, struct fixture *f)
 {
     *c = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     assert_true(c->fd >= 0);
-    if (connect(c->fd, (struct sockaddr *)&f->agent.bound, f->agent.bound_len) < 0)
+    if (connect(c->fd, (struct sockaddr *)&f->at, f->at_len) < 0)
         assert_int_equal(errno, EINPROGRESS);
     fixture_turn(f);
 }

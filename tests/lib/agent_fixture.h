@@ -11,6 +11,8 @@ struct fixture {
     struct http_server *server;
     struct agent_options opt;
     char folder[64], token[64];
+    struct sockaddr_storage at; /* of the server */
+    socklen_t at_len;
 };
 
 /* opt.queue and so on may be set before; {0} has the defaults. Fails the test on any error. */

@@ -86,6 +86,10 @@ TEST(a_wrong_list_is_refused_with_the_place)
         {"{\"Worker\": [\"a\"], \"PS\": \"a\"}", "/PS: a:15387 is there already"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"b\": {}}}", "/nodes/b: neither a Worker nor a PS"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"tokenfile\": \"x\"}}}", "did you mean \"token_file\"?"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"advertise\": \"10.0.0.3:7\"}}}",
+         "/nodes/a/advertise: \"10.0.0.3:7\": a host without a port"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"advertise\": \"[10.0.0.3]\"}}}", "not an IPv6 address"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"advertise\": \"\"}}}", "/nodes/a/advertise"},
         {"[[\"Work\", \"a\"]]", "/0: not [\"PS\""},
         {"[\"a\"]", "/0: not [\"PS\""},
         {"[[]]", "/0: not ["},
@@ -98,6 +102,22 @@ TEST(a_wrong_list_is_refused_with_the_place)
         assert_says(wrong[i].says);
         assert_null(w.nodes);
     }
+}
+
+TEST(a_node_may_be_reached_elsewhere_by_its_peers)
+{
+    struct worker_list w;
+    struct err e;
+
+    assert_ok(parse(&w,
+                    "{\"Worker\": [\"a\", \"b\", \"c\"], \"nodes\": {\"b\": {\"advertise\": \"10.0.0.3\"}, "
+                    "\"c\": {\"advertise\": \"[fe80::2]\"}}}",
+                    &e));
+    assert_string_equal(w.nodes[0].advertise, "");
+    assert_string_equal(w.nodes[1].advertise, "10.0.0.3");
+    assert_string_equal(w.nodes[1].address, "b:15387");
+    assert_string_equal(w.nodes[2].advertise, "fe80::2");
+    worker_list_clear(&w);
 }
 
 TEST(a_token_file_lies_beside_the_list_that_names_it)
@@ -127,6 +147,7 @@ int main(void)
         cmocka_unit_test(the_older_form_gives_the_same_list),
         cmocka_unit_test(addresses_are_read_in_all_their_forms),
         cmocka_unit_test(a_wrong_list_is_refused_with_the_place),
+        cmocka_unit_test(a_node_may_be_reached_elsewhere_by_its_peers),
         cmocka_unit_test(a_token_file_lies_beside_the_list_that_names_it),
     };
 
