@@ -45,6 +45,8 @@ static const struct json_field fields[] = {
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
     F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9),
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6),
+    F(on_node_loss, JSON_FIELD_TEXT, .words = "abort|continue"),
+    F(min_nodes, JSON_FIELD_INT, .min = 1, .max = NODES_MAX),
     F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S),
     F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6),
     F(starts_from, JSON_FIELD_TEXT, .words = "seed|weights|checkpoint"),
@@ -69,6 +71,8 @@ void settings_default(struct settings *s)
         .schedule = "constant",
         .momentum = 0.9,
         .on_nonfinite = "stop",
+        .on_node_loss = "abort",
+        .min_nodes = 1,
         .partition = "iid",
         .transform = "unit",
         .dataset = "digits",
@@ -94,6 +98,9 @@ int settings_check(const struct settings *s, struct err *e)
     if (blocks_init(&b, s->block_assignment, s->node_count, s->redundancy, e) < 0)
         return err_at(e, "/block_assignment");
     blocks_clear(&b);
+    if (s->min_nodes > s->node_count)
+        return err_set(e, ERR_CONFIG, "/min_nodes: %d of %d workers cannot be kept", s->min_nodes,
+                       s->node_count);
     if (schedule_parse(&schedule, s->schedule, e) < 0)
         return err_at(e, "/schedule");
     return 0;
@@ -121,9 +128,9 @@ json_t *settings_json(const struct settings *s)
 
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e)
 {
-    static const char *const may_differ[] = {
-        "name",         "epochs",           "record_every", "round_timeout_s",
-        "time_limit_s", "checkpoint_every", "starts_from"};
+    static const char *const may_differ[] = {"name",         "epochs",    "record_every", "round_timeout_s",
+                                             "on_node_loss", "min_nodes", "time_limit_s", "checkpoint_every",
+                                             "starts_from"};
     struct settings t;
     json_t *a, *b, *v;
     const char *key;

@@ -45,6 +45,8 @@ struct settings {
     int record_every;       /* a row of train.csv each so many steps */
     double round_timeout_s; /* how long a node waits for one word of a round before the job fails */
     double time_limit_s;    /* how long the job may run */
+    char on_node_loss[9];   /* "abort": a lost worker ends the job; "continue": the others go on without it */
+    int min_nodes;          /* with continue: fewer workers than these end the job */
     int checkpoint_every;   /* epochs from one checkpoint to the next; 0: none */
     char starts_from[12];   /* "seed": weights drawn from the seed, "weights": those of package weights,
                                "checkpoint": what a node of another job left there */

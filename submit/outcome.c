@@ -13,6 +13,23 @@ static int blame(const struct node *n)
     return strcmp(n->view.reason, "NodeLost") == 0 || strcmp(n->view.reason, "RoundTimeout") == 0 ? 3 : 0;
 }
 
+static bool stands(const struct node *n)
+{
+    return !n->is_ended || n->view.state == JOB_SUCCEEDED;
+}
+
+bool outcome_bears(const struct submission *s, const struct node *n)
+{
+    int n_standing = 0;
+
+    if (strcmp(s->settings.on_node_loss, "continue") != 0 || node_is_server(n) ||
+        n->view.state != JOB_FAILED || stands(n))
+        return false;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        n_standing += !node_is_server(&s->nodes[i]) && stands(&s->nodes[i]);
+    return n_standing >= s->settings.min_nodes;
+}
+
 int outcome_cause(const struct submission *s)
 {
     int cause = -1;
@@ -21,7 +38,7 @@ int outcome_cause(const struct submission *s)
         const struct node *n = &s->nodes[i];
         const struct node *c = cause < 0 ? NULL : &s->nodes[cause];
 
-        if (!n->is_ended || n->view.state == JOB_SUCCEEDED)
+        if (stands(n) || outcome_bears(s, n))
             continue;
         if (!c || blame(n) < blame(c) || (blame(n) == blame(c) && n->ended_at < c->ended_at))
             cause = (int)i;
@@ -39,7 +56,7 @@ enum job_state outcome_state(const struct submission *s, enum job_state unheard)
     for (size_t i = 0; i < s->n_nodes; i++) {
         enum job_state state = s->nodes[i].silent_since > 0 ? unheard : s->nodes[i].view.state;
 
-        if (state < least)
+        if (!outcome_bears(s, &s->nodes[i]) && state < least)
             least = state;
     }
     return least;

@@ -4,7 +4,11 @@
 
 #include "submit/submission.h"
 
-/* The node whose end explains the others', as its index; -1 while all that ended did so with success. */
+/* With --on-node-loss continue the job bears the failure of a worker while enough of the others stand. */
+bool outcome_bears(const struct submission *s, const struct node *n);
+
+/* The node whose end explains the others', as its index; -1 while all that ended did so with success
+ * or are borne. */
 int outcome_cause(const struct submission *s);
 
 /* The state of the whole job: the cause's when there is one, else that of the node that is least far. Nodes

@@ -12,6 +12,7 @@
 #include "shared/file.h"
 #include "shared/tensor_file.h"
 #include "submit/event_log.h"
+#include "submit/outcome.h"
 #include "submit/records.h"
 #include "submit/results.h"
 #include "submit/run_json.h"
@@ -81,7 +82,7 @@ static const struct artifact_view *find_listed(const struct yield *y, const char
 
 static void miss(struct collection *c, const struct node *n, const char *what, const char *why)
 {
-    c->is_missing = true;
+    c->is_missing |= !outcome_bears(c->s, n);
     say_info("node(%d): %s is missing%s%s.", n->at.node, what, why[0] ? ": " : "", why);
 }
 

@@ -5,6 +5,7 @@
 
 #include "submit/interrupt.h"
 #include "submit/job_index.h"
+#include "submit/outcome.h"
 #include "submit/results.h"
 #include "submit/run_json.h"
 #include "submit/say.h"
@@ -63,6 +64,9 @@ static void tell_end(const struct submission *s)
                   n->view.message[0] ? ": " : "", n->view.message);
     if (n)
         say_info("What was recorded is kept. next: job_submit logs %s --node %d", s->id, n->at.node);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (outcome_bears(s, &s->nodes[i]))
+            say_info("The job went on without node(%d): %s.", s->nodes[i].at.node, s->nodes[i].view.reason);
     if (!s->is_complete)
         say_error("Some results could not be brought; job_submit fetch %s tries again.", s->id);
 }

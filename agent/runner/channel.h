@@ -65,7 +65,7 @@ void channel_waited(struct channel *ch,
 const struct exchange_config *channel_config(const struct channel *ch);
 void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);
-bool channel_has_left(const struct channel *ch, int node);
+bool channel_has_left(const struct channel *ch, int node); /* with a good-bye, or lost */
 void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
 void channel_overtaken(struct channel *ch); /* a word was dropped for a newer one */
 
@@ -77,6 +77,7 @@ void round_clear(struct channel *ch);
 int round_on_block(struct channel *ch, int block);
 int round_on_grad(struct channel *ch);
 int round_on_step(struct channel *ch);
+int round_on_loss(struct channel *ch); /* somebody who is not indispensable is lost */
 int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
 bool round_is_hopeless(const struct channel *ch); /* waits for a word that can no longer come */
 void round_waits_for(const struct channel *ch, char *out, size_t size);

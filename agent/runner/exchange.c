@@ -17,7 +17,8 @@ struct exchange {
     int n_channels;
     struct channel *channels;
     int n_nodes;
-    bool *has_left; /* (n_nodes), by slot: said good-bye */
+    bool *has_left; /* (n_nodes), by slot: said good-bye, or is lost */
+    int n_lost;     /* of the workers */
     struct exchange_totals totals;
     struct exchange_traffic *sent, *received; /* (n_nodes), by slot: of the round under way */
     struct exchange_traffic *sent_done, *received_done;
@@ -279,6 +280,17 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
     if (r && cfg->n_servers > 0 && !r->reply)
         return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
                        cfg->plugin->name);
+    if (cfg->goes_on && cfg->plugin->events)
+        return err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them",
+                       cfg->plugin->name);
+    if (cfg->goes_on && cfg->is_sync && cfg->n_servers == 0 && cfg->n_workers > 1 &&
+        !(r->per_block && cfg->blocks->redundancy > 1)) {
+        err_set(e, ERR_CODEC,
+                "codec %s between workers in ssgd needs the word of every worker in every round",
+                cfg->plugin->name);
+        return err_hint(e, "With parameter servers, --sync asgd%s it can go on without some.",
+                        r->per_block ? " or --redundancy 2" : "");
+    }
     if (r && !r->per_block && cfg->blocks->n_blocks != cfg->n_workers && r->before_update)
         return err_set(e, ERR_CODEC,
                        "codec %s exchanges one gradient per worker; it cannot use redundant blocks",
@@ -477,6 +489,25 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     return rc;
 }
 
+static int on_loss(struct exchange *x, const struct mesh_event *ev)
+{
+    int n_left = x->cfg.n_workers - ++x->n_lost;
+
+    x->has_left[slot_of(x, ev->head.peer)] = true;
+    err_set(x->e, ERR_LOST, "node %d is lost: %s", ev->head.peer, ev->why);
+    if (!x->cfg.goes_on || ev->head.peer < 0)
+        return x->e->code;
+    if (n_left < x->cfg.min_nodes)
+        return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left of at least %d",
+                       ev->head.peer, ev->why, n_left, x->cfg.min_nodes);
+    fprintf(stderr, "%s; going on without it\n", x->e->text);
+    *x->e = (struct err){0};
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].rule && round_on_loss(&x->channels[i]) < 0)
+            return x->e->code;
+    return 0;
+}
+
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
 {
     x->e = e;
@@ -491,7 +522,9 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
         x->has_left[slot_of(x, ev->head.peer)] = true;
         break;
     case MESH_LOST:
-        return err_set(e, ERR_LOST, "node %d is lost: %s", ev->head.peer, ev->why);
+        if (on_loss(x, ev) < 0)
+            return e->code;
+        break;
     }
     return outcome(x);
 }

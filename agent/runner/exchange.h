@@ -23,6 +23,8 @@ struct exchange_config {
     int node, n_workers, n_servers;
     const struct blocks *blocks; /* borrowed for the exchange's life */
     bool is_sync;
+    bool goes_on; /* without workers that are lost, while at least min_nodes stand */
+    int min_nodes;
     uint64_t local_steps, n_steps, seed;
     size_t n_params; /* of the whole model */
     float *params;   /* (n_params); on a server too, which works on its range of it */
@@ -61,7 +63,7 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
 int exchange_on_step(struct exchange *x, struct err *e);
 
 /* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more).
- * ERR_LOST: a node that the rule cannot do without has gone. */
+ * ERR_LOST: a node that the rule cannot do without has gone, or fewer than min_nodes workers stand. */
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
 /* What is waited for, for people: "the word of node 1 for round 12". */
 void exchange_waits_for(const struct exchange *x, char *out, size_t size);

@@ -166,6 +166,8 @@ static int open_exchange(struct node *n, struct err *e)
                             .n_servers = n->set.server_count,
                             .blocks = &n->blocks,
                             .is_sync = strcmp(n->set.sync, "ssgd") == 0,
+                            .goes_on = strcmp(n->set.on_node_loss, "continue") == 0,
+                            .min_nodes = n->set.min_nodes,
                             .local_steps = n->set.local_steps > 0 ? (uint64_t)n->set.local_steps : rows,
                             .n_steps = rows * (uint64_t)n->set.epochs,
                             .seed = n->set.seed,

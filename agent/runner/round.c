@@ -91,6 +91,13 @@ static void resume_those_no_longer_ahead(struct channel *ch)
             channel_pause(ch, w, false);
 }
 
+static bool has_word(const struct channel *ch, int word)
+{
+    const struct inbox *in = &ch->round.inbox[word];
+
+    return in->n > 0 && in->letters[in->first].round == ch->codec.round;
+}
+
 static int merge_one(struct channel *ch, int word)
 {
     struct letter l = inbox_pop(ch, &ch->round.inbox[word]);
@@ -112,7 +119,8 @@ static int answer(struct channel *ch, int first, int last, uint64_t round)
     int rc = b ? CODEC_GO : -1;
 
     for (h.peer = first; rc == CODEC_GO && h.peer <= last; h.peer++, seconds = 0)
-        rc = channel_send(ch, &h, b, seconds);
+        if (!channel_has_left(ch, h.peer))
+            rc = channel_send(ch, &h, b, seconds);
     channel_drop_buf(ch, b);
     return rc;
 }
@@ -133,21 +141,41 @@ static int close_round(struct channel *ch, int first, int last, uint64_t their_r
     return CODEC_GO;
 }
 
+/* A server that goes on without lost workers: how many words the round will have, or 0 while it is open whose. A
+ * rule may divide by that number from its first word on, so none is merged before. */
+static int count_words(const struct channel *ch)
+{
+    int n = 0;
+
+    for (int word = 0; word < ch->round.n_words; word++) {
+        if (!has_word(ch, word) && !channel_has_left(ch, word))
+            return 0;
+        n += has_word(ch, word);
+    }
+    return n;
+}
+
 /* ssgd: merges as far as the words reach, in order. */
 static int advance(struct channel *ch)
 {
     struct round *r = &ch->round;
+    bool may_lack = is_server(ch) && channel_config(ch)->goes_on;
 
-    ch->codec.n_words = r->n_words;
+    ch->codec.n_words = may_lack ? count_words(ch) : r->n_words;
     for (; r->next < r->n_words; r->next++) {
-        const struct inbox *in = &r->inbox[r->next];
-
-        if (in->n == 0 || in->letters[in->first].round != ch->codec.round)
+        if (has_word(ch, r->next) && ch->codec.n_words > 0) {
+            if (merge_one(ch, r->next) < 0)
+                return -1;
+        } else if (!may_lack || ch->codec.n_words == 0) {
             return CODEC_WAIT;
-        if (merge_one(ch, r->next) < 0)
-            return -1;
+        }
     }
     return close_round(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+}
+
+int round_on_loss(struct channel *ch)
+{
+    return is_server(ch) && ch->codec.is_sync ? advance(ch) : CODEC_GO;
 }
 
 /* asgd between workers: everything that has come, by worker, then by age. */
@@ -190,7 +218,8 @@ static int say(struct channel *ch, int word)
     if (rc == CODEC_GO && ch->server)
         rc = channel_send(ch, &h, b, seconds);
     for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
-        if (w == ch->codec.node || (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, word, w)))
+        if (w == ch->codec.node || channel_has_left(ch, w) ||
+            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, word, w)))
             continue;
         h.peer = w;
         rc = channel_send(ch, &h, b, seconds);
@@ -332,6 +361,8 @@ bool round_is_hopeless(const struct channel *ch)
 {
     if (ch->server)
         return ch->round.awaits_reply && channel_has_left(ch, ch->server);
+    if (is_server(ch) && channel_config(ch)->goes_on)
+        return false;
     for (int word = ch->round.next; ch->codec.is_sync && word < ch->round.n_words; word++)
         if (!can_still_come(ch, word))
             return true;

@@ -88,6 +88,38 @@ ready_by_hand() {
     within 5 is_in_state 0 ready
 }
 
+@test "a lost worker may be borne: the others finish without it, while there are enough" {
+    start_agents 4
+    write_workers 3 1
+    "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 30 --record-every 100 --on-node-loss continue \
+        -o out 2>log 3>&- &
+    local pid=$!
+    within 10 is_at_step 1 50
+    kill -9 "$(runner_of 1)"
+    wait $pid
+    grep -q 'The job went on without node(1): RunnerDied' log
+    [ "$(jq -r '.state + " " + .nodes[0].state + " " + .nodes[1].state' out/run.json)" = "succeeded succeeded failed" ]
+    [ "$(jq .models_agree out/run.json)" = true ]
+    grep -q 'going on without it' out/logs/ps-0.log
+    [ -s out/model/final.safetensors ]
+}
+
+@test "a lost worker ends the job where too few are left, and rules that need everybody say so at the start" {
+    start_agents 4
+    write_workers 3 1
+    local pid
+    "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 100000 --record-every 100 --on-node-loss continue \
+        --min-nodes 3 -o few 2>log 3>&- &
+    pid=$!
+    within 10 is_at_step 1 50
+    kill -9 "$(runner_of 1)"
+    ends_failed $pid
+    grep -q 'node(1)' log
+    run "$SUBMIT" --codec plain --node_count 3 --on-node-loss continue -o no
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"needs the word of every worker"* ]]
+}
+
 @test "kill -9 of a runner that is ready, before the start" {
     start_agents 2
     serves_the_next_job

@@ -49,6 +49,8 @@ static void node_open(struct cluster *c, int slot)
                                                 .n_servers = cfg->n_servers,
                                                 .blocks = &c->blocks,
                                                 .is_sync = !cfg->is_asgd,
+                                                .goes_on = cfg->goes_on > 0,
+                                                .min_nodes = cfg->goes_on,
                                                 .local_steps = cfg->local_steps,
                                                 .n_steps = cfg->n_steps,
                                                 .seed = cfg->seed,

@@ -287,6 +287,100 @@ static void a_killed_node_ends_the_others_at_every_point(void **state)
             }
 }
 
+/* Every order of events is another moment of death; whoever is left ends well, and, in ssgd, equal. */
+static void the_others_go_on_without_a_killed_worker(void **state)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 4, .n_params = N_PARAMS, .goes_on = 2},
+        {.codec = "tests/mean_ps",
+         .n_workers = 3,
+         .n_servers = 1,
+         .n_steps = 4,
+         .n_params = N_PARAMS,
+         .goes_on = 1},
+        {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 4, .n_params = N_PARAMS, .goes_on = 3},
+        {.codec = "plain", .n_workers = 3, .is_asgd = true, .n_steps = 4, .n_params = N_PARAMS, .goes_on = 2},
+        {.codec = "fedavg",
+         .n_workers = 3,
+         .n_servers = 1,
+         .is_asgd = true,
+         .n_steps = 4,
+         .n_params = N_PARAMS,
+         .goes_on = 2},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (uint64_t at = 1; at < 80; at++)
+            for (int who = 0; who < cases[k].n_workers; who++) {
+                struct cluster_config cfg = cases[k];
+                const float *first = NULL;
+                struct cluster c;
+
+                cfg.kill_node = who;
+                cfg.kill_at = at;
+                cfg.seed = at;
+                cluster_open(&c, &cfg);
+                if (!cluster_run(&c))
+                    fail_msg("case %zu hangs with node %d killed at %llu", k, who, (unsigned long long)at);
+                for (int i = 0; i < c.n_nodes; i++) {
+                    if (c.nodes[i].phase == NODE_FAILED)
+                        fail_msg("case %zu, node %d killed at %llu: node %d: %s", k, who,
+                                 (unsigned long long)at, c.nodes[i].node, c.nodes[i].e.text);
+                    if (c.nodes[i].phase != NODE_DONE || c.nodes[i].node < 0 || cfg.is_asgd)
+                        continue;
+                    if (first)
+                        assert_equal_params(first, c.nodes[i].params);
+                    first = c.nodes[i].params;
+                }
+                cluster_close(&c);
+            }
+}
+
+static void too_few_workers_end_the_job(void **state)
+{
+    const struct cluster_config cfg = {.codec = "fedavg",
+                                       .n_workers = 3,
+                                       .n_servers = 1,
+                                       .n_steps = 4,
+                                       .n_params = N_PARAMS,
+                                       .goes_on = 3,
+                                       .kill_node = 1,
+                                       .kill_at = 5,
+                                       .seed = 1};
+    struct cluster c;
+
+    (void)state;
+    cluster_open(&c, &cfg);
+    assert_true(cluster_run(&c));
+    assert_int_equal(c.nodes[3].phase, NODE_FAILED);
+    assert_non_null(strstr(c.nodes[3].e.text, "2 workers are left of at least 3"));
+    cluster_close(&c);
+}
+
+static void rules_that_need_everybody_refuse_to_go_on_without(void **state)
+{
+    static const char *const codecs[] = {"plain", "fedavg", "tests/ping"};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof codecs / sizeof *codecs; k++) {
+        struct cluster_config cfg = plain4;
+        struct exchange_config x = {.n_workers = 4, .is_sync = true, .goes_on = true, .n_params = 1};
+        struct exchange *out;
+        struct cluster c;
+        struct err e = {0};
+
+        cfg.codec = codecs[k];
+        cluster_open(&c, &cfg);
+        x.plugin = c.lib.plugin;
+        x.blocks = &c.blocks;
+        x.params = c.nodes[0].params;
+        assert_int_equal(exchange_new(&out, &x, &e), ERR_CODEC);
+        assert_non_null(strstr(e.text, k < 2 ? "every worker in every round" : "not told of lost nodes"));
+        cluster_close(&c);
+    }
+}
+
 static void a_rule_without_a_server_side_refuses_servers(void **state)
 {
     struct cluster c;
@@ -380,6 +474,9 @@ int main(void)
         cmocka_unit_test(asynchronous_runs_end_for_every_rule),
         cmocka_unit_test(bytes_are_the_declared_cost),
         cmocka_unit_test(a_killed_node_ends_the_others_at_every_point),
+        cmocka_unit_test(the_others_go_on_without_a_killed_worker),
+        cmocka_unit_test(too_few_workers_end_the_job),
+        cmocka_unit_test(rules_that_need_everybody_refuse_to_go_on_without),
         cmocka_unit_test(a_rule_without_a_server_side_refuses_servers),
         cmocka_unit_test(malformed_words_are_refused),
         cmocka_unit_test(words_out_of_turn_are_refused),

@@ -72,6 +72,32 @@ TEST(of_equals_the_first_is_the_cause)
     assert_int_equal(outcome_cause(&s), 1);
 }
 
+TEST(a_lost_worker_is_borne_while_enough_of_the_others_stand)
+{
+    PUT({JOB_FAILED, "RunnerDied", 1}, {JOB_SUCCEEDED, "", 2}, {JOB_RUNNING, "", 0}, {JOB_SUCCEEDED, "", 3});
+    nodes[3].at.node = -2;
+    strcpy(s.settings.on_node_loss, "continue");
+    s.settings.min_nodes = 2;
+    assert_int_equal(outcome_cause(&s), -1);
+    assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_RUNNING);
+    s.settings.min_nodes = 3;
+    assert_int_equal(outcome_cause(&s), 0);
+}
+
+TEST(a_lost_server_or_a_cancelled_worker_is_not_borne)
+{
+    PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
+    strcpy(s.settings.on_node_loss, "continue");
+    s.settings.min_nodes = 1;
+    assert_int_equal(outcome_cause(&s), -1);
+    nodes[1].at.node = -2;
+    assert_int_equal(outcome_cause(&s), 1);
+    PUT({JOB_SUCCEEDED, "", 1}, {JOB_CANCELLED, "UserCancelled", 2});
+    strcpy(s.settings.on_node_loss, "continue");
+    s.settings.min_nodes = 1;
+    assert_int_equal(outcome_cause(&s), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +107,8 @@ int main(void)
         cmocka_unit_test(a_lost_agent_explains_nodes_that_lost_it),
         cmocka_unit_test(a_cancelled_node_explains_nodes_that_lost_it),
         cmocka_unit_test(of_equals_the_first_is_the_cause),
+        cmocka_unit_test(a_lost_worker_is_borne_while_enough_of_the_others_stand),
+        cmocka_unit_test(a_lost_server_or_a_cancelled_worker_is_not_borne),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
