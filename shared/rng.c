@@ -59,13 +59,48 @@ float rng_uniform(struct rng *r)
     return (float)(rng_u64(r) >> 40) * 0x1p-24f;
 }
 
-/* Box and Muller, one of the pair: the other would be hidden state. */
+/* log(u) for 0 < u <= 1:  log(2^k m) = k log 2 + 2 artanh((m - 1) / (m + 1)), its series where m is near 1. */
+static double log_of(double u)
+{
+    static const double odd[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
+                                 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3,  1};
+    double sum = 1.0 / 23, s, s2;
+    int k;
+    double m = frexp(u, &k);
+
+    if (m < 0.7071067811865476) {
+        m *= 2;
+        k--;
+    }
+    s = (m - 1) / (m + 1);
+    s2 = s * s;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        sum = sum * s2 + odd[i];
+    return k * 0.6931471805599453 + 2 * s * sum;
+}
+
+/* cos(2 pi v) for 0 <= v < 1, as the sine of an angle within a quarter of a turn, where its series is short. */
+static double cos_of_turns(double v)
+{
+    static const double steps[] = {1.0 / (20 * 21), 1.0 / (18 * 19), 1.0 / (16 * 17), 1.0 / (14 * 15),
+                                   1.0 / (12 * 13), 1.0 / (10 * 11), 1.0 / (8 * 9),   1.0 / (6 * 7),
+                                   1.0 / (4 * 5),   1.0 / (2 * 3)};
+    double x = 6.283185307179586 * (fabs(v - 0.5) - 0.25);
+    double sum = 1;
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        sum = 1 - x * x * steps[i] * sum;
+    return x * sum;
+}
+
+/* Box and Muller, one of the pair: the other would be hidden state. libm's log and cos may differ in the last bit from
+ * one processor to the next, and nodes must draw the same weights: here are only operations that IEEE 754 rounds. */
 float rng_normal(struct rng *r)
 {
     double u = ((double)(rng_u64(r) >> 11) + 0.5) * 0x1p-53;
     double v = (double)(rng_u64(r) >> 11) * 0x1p-53;
 
-    return (float)(sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v));
+    return (float)(sqrt(-2.0 * log_of(u)) * cos_of_turns(v));
 }
 
 void rng_shuffle(struct rng *r, uint32_t *items, size_t n)

@@ -15,7 +15,7 @@ void rng_init(struct rng *r, uint64_t seed, uint64_t a, uint64_t b);
 uint64_t rng_u64(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in [0, n), unbiased (Lemire 2019); n > 0 */
 float rng_uniform(struct rng *r);              /* uniform in [0, 1), 24 bits */
-float rng_normal(struct rng *r);               /* N(0, 1) */
+float rng_normal(struct rng *r);               /* N(0, 1), the same bits on every processor */
 void rng_shuffle(struct rng *r, uint32_t *items, size_t n); /* Fisher and Yates */
 
 #endif

@@ -1,5 +1,7 @@
 #include "shared/rng.h"
 
+#include <math.h>
+
 #include "tests/unit/unit.h"
 
 TEST(numbers_are_those_of_the_reference_implementation)
@@ -74,6 +76,26 @@ TEST(normal_has_mean_0_and_variance_1)
     assert_true(squares > 98000 && squares < 102000);
 }
 
+/* The bits that Box and Muller's formula rounds to, computed in 64-bit mantissas. */
+TEST(normal_numbers_are_the_same_bits_on_every_machine)
+{
+    static const float expected[] = {0x1.aae586p-1f, -0x1.849ed4p-2f, -0x1.3a4ea4p+1f, 0x1.38967p+0f,
+                                     0x1.026132p+0f, -0x1.b1fa5cp+0f, 0x1.7c55b6p+0f,  0x1.c75d0cp+0f};
+    struct rng r, same;
+
+    rng_init(&r, 1, 2, 3);
+    rng_init(&same, 1, 2, 3);
+    for (size_t i = 0; i < 100000; i++) {
+        long double u = ((long double)(rng_u64(&same) >> 11) + 0.5L) * 0x1p-53L;
+        long double v = (long double)(rng_u64(&same) >> 11) * 0x1p-53L;
+        long double exact = sqrtl(-2 * logl(u)) * cosl(6.28318530717958647692528676655900577L * v);
+        float x = rng_normal(&r);
+
+        assert_true(i >= N_OF(expected) || x == expected[i]);
+        assert_true(fabsl((long double)x - exact) <= 0x1.0001p-24L * fabsl(exact) + 1e-15L);
+    }
+}
+
 TEST(shuffle_keeps_every_item_and_moves_most)
 {
     uint32_t items[1000];
@@ -102,6 +124,7 @@ int main(void)
         cmocka_unit_test(below_hits_each_number_about_equally_often),
         cmocka_unit_test(uniform_lies_in_the_half_open_unit_interval),
         cmocka_unit_test(normal_has_mean_0_and_variance_1),
+        cmocka_unit_test(normal_numbers_are_the_same_bits_on_every_machine),
         cmocka_unit_test(shuffle_keeps_every_item_and_moves_most),
     };
 
