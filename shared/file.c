@@ -209,6 +209,17 @@ int file_join(char *out, size_t size, const char *dir, const char *name, struct 
     return 0;
 }
 
+int file_absolute(char *out, size_t size, const char *path, struct err *e)
+{
+    char here[PATH_MAX];
+
+    if (path[0] == '/')
+        return file_join(out, size, "", path + 1, e);
+    if (!getcwd(here, sizeof here))
+        return err_errno(e, ERR_IO, "the present folder");
+    return file_join(out, size, here, path, e);
+}
+
 int file_exe_dir(char *out, size_t size, struct err *e)
 {
     ssize_t n = readlink("/proc/self/exe", out, size);

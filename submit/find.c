@@ -142,6 +142,11 @@ static int take_path(char out[PATH_MAX], const char *word, int code, struct err 
     return 0;
 }
 
+bool find_is_path(const char *word)
+{
+    return strchr(word, '/') || ends_with(word, ".c") || ends_with(word, ".so") || ends_with(word, ".json");
+}
+
 int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e)
 {
     struct places p = {0};
@@ -150,7 +155,7 @@ int find_codec(struct codec_file *out, const char *word, const char *exe_dir, st
     if (strchr(word, ','))
         return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
                        word);
-    if (strchr(word, '/') || ends_with(word, ".c") || ends_with(word, ".so")) {
+    if (find_is_path(word)) {
         out->is_source = ends_with(word, ".c");
         return take_path(out->path, word, ERR_CODEC, e);
     }
@@ -166,7 +171,7 @@ int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct
 {
     struct places p = {0};
 
-    if (strchr(word, '/') || ends_with(word, ".json"))
+    if (find_is_path(word))
         return take_path(out, word, ERR_CONFIG, e);
     add_beside(&p, exe_dir, "models", ".json");
     return look(out, &p, word) ? 0 : unknown("model", word, &p, ERR_CONFIG, e);

@@ -12,13 +12,15 @@ struct codec_file {
     bool is_source; /* to be compiled first */
 };
 
-/* A word with a slash, or ending in .c or .so, is a path. Another one is a name: NAME.so beside this program,
- * then in the folders of $PSGD_CODEC_PATH (.so or .c), then ./codecs/NAME.c. ERR_CODEC: not found, with the
+/* Is the word of an option that takes a name or a file a file's path: with a slash, or ending in .c, .so or .json? */
+bool find_is_path(const char *word);
+
+/* A name is looked for as NAME.so beside this program, then in the folders of $PSGD_CODEC_PATH (.so or .c), then as
+ * ./codecs/NAME.c. ERR_CODEC: not found, with the
  * nearest match. */
 int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e);
 
-/* A word with a slash or ending in .json is a path; another one is NAME.json beside this program.
- ERR_CONFIG. */
+/* A name is NAME.json beside this program. ERR_CONFIG. */
 int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e);
 
 #endif

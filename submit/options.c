@@ -5,15 +5,17 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/schedule.h"
 #include "shared/suggest.h"
+#include "submit/find.h"
 #include "submit/results.h"
 #include "submit/say.h"
 
-enum kind { TEXT, WORD, INT, U64, NUMBER, FLAG, COUNT };
+enum kind { TEXT, WORD, PATH, NAME_OR_PATH, INT, U64, NUMBER, FLAG, COUNT };
 enum group { JOB, WHERE, RESULTS, OUTPUT, N_GROUPS };
 enum { NAMES_MAX = 128, NAME_LEN = 48 };
 
@@ -45,9 +47,9 @@ static const struct option table[] = {
      .max = 1e6},
     {"redundancy", "r", INT, SET(redundancy), FOR_SUBMIT, JOB, "N", "workers that hold each block", .min = 1,
      .max = NODES_MAX},
-    {"codec", "Cc", TEXT, AT(codec), FOR_SUBMIT, JOB, "NAME|FILE",
+    {"codec", "Cc", NAME_OR_PATH, AT(codec), FOR_SUBMIT, JOB, "NAME|FILE",
      "what nodes say to each other; a name, a .c or a .so file", .may_change = true},
-    {"server_codec", "", TEXT, AT(server_codec), FOR_SUBMIT, JOB, "NAME|FILE",
+    {"server_codec", "", NAME_OR_PATH, AT(server_codec), FOR_SUBMIT, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
     {"optimizer", "O", WORD, AT(optimizer), FOR_SUBMIT, JOB,
      "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
@@ -80,14 +82,14 @@ static const struct option table[] = {
     {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
      "simlin"},
-    {"data", "", TEXT, AT(data), FOR_SUBMIT, JOB, "FILE|DIR",
+    {"data", "", PATH, AT(data), FOR_SUBMIT, JOB, "FILE|DIR",
      "the data set's file, or the folder with its files", .may_change = true},
     {"transform", "", TEXT, SET(transform), FOR_SUBMIT, JOB, "WORDS",
      "what is done to samples: unit|centre|standard[,crop=N][,flip]"},
     {"partition", "", TEXT, SET(partition), FOR_SUBMIT, JOB, "RULE",
      "how samples come to blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
      GIVEN(has_partition)},
-    {"model", "m", TEXT, AT(model), FOR_SUBMIT, JOB, "NAME|FILE", "network; a name or a .json file",
+    {"model", "m", NAME_OR_PATH, AT(model), FOR_SUBMIT, JOB, "NAME|FILE", "network; a name or a .json file",
      .may_change = true},
     {"non-iid", "", FLAG, SET(non_iid), FOR_SUBMIT, JOB, NULL, "the same as --partition label_sorted"},
     {"local-steps", "", INT, SET(local_steps), FOR_SUBMIT, JOB, "N",
@@ -112,16 +114,16 @@ static const struct option table[] = {
      .max = TIME_LIMIT_MAX_S, .may_change = true},
     {"checkpoint-every", "", INT, SET(checkpoint_every), FOR_SUBMIT, JOB, "N",
      "epochs from one checkpoint to the next; 0: none", .min = 0, .max = 1e6, .may_change = true},
-    {"init-from", "", TEXT, AT(init_from), FOR_SUBMIT, JOB, "FILE",
+    {"init-from", "", PATH, AT(init_from), FOR_SUBMIT, JOB, "FILE",
      "weights to start from, a .safetensors file; else they are drawn from the seed"},
-    {"resume", "", TEXT, AT(resume), FOR_SUBMIT, JOB, "DIR",
+    {"resume", "", PATH, AT(resume), FOR_SUBMIT, JOB, "DIR",
      "go on where the checkpoints in this folder of results are", .may_change = true},
     {"image-classification", "", FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
      "accepted; the data set says what it is", .may_change = true},
     {"input", "I", INT, AT(input), FOR_SUBMIT, JOB, "N", "accepted; the model's file says its input",
      .min = 0, .max = 1e9, .may_change = true},
-    {"workers|worker", "", TEXT, AT(workers), FOR_SUBMIT, WHERE, "FILE", "list of the agents' addresses"},
-    {"token-file", "", TEXT, AT(token_file), FOR_AGENTS, WHERE, "FILE", "the agents' token"},
+    {"workers|worker", "", PATH, AT(workers), FOR_SUBMIT, WHERE, "FILE", "list of the agents' addresses"},
+    {"token-file", "", PATH, AT(token_file), FOR_AGENTS, WHERE, "FILE", "the agents' token"},
     {"insecure-no-tls", "", FLAG, AT(insecure_no_tls), FOR_AGENTS, WHERE, NULL,
      "send the token unencrypted to other machines too"},
     {"no-queue", "", FLAG, AT(no_queue), FOR_SUBMIT, WHERE, NULL,
@@ -139,11 +141,11 @@ static const struct option table[] = {
     {"follow", "f", FLAG, AT(follow), FOR_LOGS, WHERE, NULL, "go on as the logs grow"},
     {"node", "", INT, AT(node), FOR_LOGS, WHERE, "N", "of this node only", .min = -NODES_MAX - 1,
      .max = NODES_MAX, GIVEN(has_node)},
-    {"to", "", TEXT, AT(to), FOR_DATA, WHERE, "DIR", "where the files go"},
+    {"to", "", PATH, AT(to), FOR_DATA, WHERE, "DIR", "where the files go"},
     {"mirror", "", TEXT, AT(mirror), FOR_DATA, WHERE, "URL", "folder to download from"},
-    {"output", "o", TEXT, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "DIR",
+    {"output", "o", PATH, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "DIR",
      "folder for the results, else logs/ID-NAME"},
-    {"output", "o", TEXT, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
+    {"output", "o", PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
     {"to", "", WORD, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
     {"csv-style", "", WORD, AT(csv_style), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "tidy|classic",
      "classic: the ancestor's files as well"},
@@ -277,6 +279,11 @@ static bool is_word(const char *words, const char *value)
     return false;
 }
 
+static bool is_text(const struct option *t)
+{
+    return t->kind == TEXT || t->kind == WORD || t->kind == PATH || t->kind == NAME_OR_PATH;
+}
+
 static int set_text(char *out, const struct option *t, const char *name, const char *text, struct err *e)
 {
     if (t->kind == WORD && !is_word(t->value, text)) {
@@ -303,7 +310,7 @@ static int set(struct options *o, const struct option *t, const char *value, str
         *(bool *)out = true;
     else if (t->kind == COUNT)
         ++*(int *)out;
-    else if (t->kind == TEXT || t->kind == WORD)
+    else if (is_text(t))
         return set_text(out, t, name, value, e);
     else
         return set_number(out, t, name, value, e);
@@ -430,8 +437,24 @@ static int take_words(struct options *o, unsigned verb, int argc, char **argv, s
     return 0;
 }
 
-/* Sets what describes a job, from the texts that options_json made. */
-static int take_texts(struct options *o, const json_t *texts, struct err *e)
+static bool names_file(const struct option *t, const char *value)
+{
+    return value[0] && (t->kind == PATH || (t->kind == NAME_OR_PATH && find_is_path(value)));
+}
+
+/* Does a resumed job have this from the earlier one? What describes it, and the list with its servers. */
+static bool is_inherited(const struct option *t)
+{
+    bool starts = t->offset == offsetof(struct options, resume) ||
+                  t->offset == offsetof(struct options, init_from);
+
+    return (t->verbs & FOR_SUBMIT) &&
+           ((t->group == JOB && !starts) || t->offset == offsetof(struct options, workers));
+}
+
+/* Sets what is inherited, from the texts that options_json made. `given`: by place in the table, on this command
+ * line, which comes first. */
+static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
 {
     for (int i = 0; i < N_OPTIONS; i++) {
         const struct option *t = &table[i];
@@ -440,10 +463,13 @@ static int take_texts(struct options *o, const json_t *texts, struct err *e)
 
         first_name(name, t);
         value = json_string_value(json_object_get(texts, name));
-        if (!(t->verbs & FOR_SUBMIT) || t->group != JOB || !value || !value[0] ||
-            strcmp(name, "resume") == 0 || strcmp(name, "init-from") == 0 ||
+        if (!is_inherited(t) || given[i] || !value || !value[0] ||
             (t->kind == FLAG && strcmp(value, "yes") != 0))
             continue;
+        if (names_file(t, value) && access(value, F_OK) < 0) {
+            err_errno(e, ERR_NOT_FOUND, "--%s was %s", name, value);
+            return err_hint(e, "--%s %s says where it is now.", name, t->value);
+        }
         if (set(o, t, value, e) < 0)
             return e->code;
     }
@@ -451,7 +477,7 @@ static int take_texts(struct options *o, const json_t *texts, struct err *e)
 }
 
 /* The options of the job in `folder`, over the defaults. */
-static int take_earlier(struct options *o, const char *folder, struct err *e)
+static int take_earlier(struct options *o, const bool *given, const char *folder, struct err *e)
 {
     char path[PATH_MAX];
     const json_t *texts;
@@ -462,7 +488,8 @@ static int take_earlier(struct options *o, const char *folder, struct err *e)
         return e->code == ERR_NOT_FOUND ? err_hint(e, "--resume takes the folder of a job's results.")
                                         : e->code;
     texts = json_object_get(json_object_get(doc, "facts"), "options");
-    rc = json_is_object(texts) ? take_texts(o, texts, e) : err_set(e, ERR_CONFIG, "/facts/options: missing");
+    rc = json_is_object(texts) ? take_texts(o, given, texts, e)
+                               : err_set(e, ERR_CONFIG, "/facts/options: missing");
     json_decref(doc);
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
@@ -486,6 +513,7 @@ static int check_resume(const struct options *o, struct err *e)
 
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
+    bool given[OPTIONS_MAX];
     char folder[PATH_MAX];
 
     set_defaults(o);
@@ -493,10 +521,11 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
         return e->code;
     if (o->resume[0]) {
         memcpy(folder, o->resume, sizeof folder);
+        memcpy(given, o->is_given, sizeof given);
         if (check_resume(o, e) < 0)
             return e->code;
         set_defaults(o);
-        if (take_earlier(o, folder, e) < 0 || take_words(o, verb, argc, argv, e) < 0)
+        if (take_earlier(o, given, folder, e) < 0 || take_words(o, verb, argc, argv, e) < 0)
             return e->code;
     }
     return finish(o, e);
@@ -528,6 +557,12 @@ void options_help(FILE *f, unsigned verb)
     }
 }
 
+/* In run.json and at the start. */
+static bool is_shown(const struct option *t)
+{
+    return (t->verbs & FOR_SUBMIT) && t->group != OUTPUT;
+}
+
 static void value_text(char *out, size_t size, const struct options *o, const struct option *t)
 {
     const void *at = (const char *)o + t->offset;
@@ -535,6 +570,8 @@ static void value_text(char *out, size_t size, const struct options *o, const st
     switch (t->kind) {
     case TEXT:
     case WORD:
+    case PATH:
+    case NAME_OR_PATH:
         snprintf(out, size, "%s", (const char *)at);
         break;
     case INT:
@@ -553,6 +590,17 @@ static void value_text(char *out, size_t size, const struct options *o, const st
     }
 }
 
+/* The option's text; a file's with its folder, for the job may be gone on with from another one. */
+static void record_text(char *out, size_t size, const struct options *o, const struct option *t)
+{
+    char text[PATH_MAX];
+    struct err ignored;
+
+    value_text(text, sizeof text, o, t);
+    if (!names_file(t, text) || file_absolute(out, size, text, &ignored) < 0)
+        snprintf(out, size, "%s", text);
+}
+
 json_t *options_json(const struct options *o)
 {
     json_t *all = json_object();
@@ -560,10 +608,10 @@ json_t *options_json(const struct options *o)
     for (int i = 0; i < N_OPTIONS; i++) {
         char name[NAME_LEN], value[PATH_MAX];
 
-        if (!(table[i].verbs & FOR_SUBMIT) || table[i].group == OUTPUT)
+        if (!is_shown(&table[i]))
             continue;
         first_name(name, &table[i]);
-        value_text(value, sizeof value, o, &table[i]);
+        record_text(value, sizeof value, o, &table[i]);
         json_object_set_new(all, name, json_string(value));
     }
     return all;
@@ -574,7 +622,7 @@ void options_echo(const struct options *o)
     for (int i = 0; i < N_OPTIONS; i++) {
         char name[NAME_LEN], value[PATH_MAX];
 
-        if (!(table[i].verbs & FOR_SUBMIT) || table[i].group == OUTPUT)
+        if (!is_shown(&table[i]))
             continue;
         first_name(name, &table[i]);
         value_text(value, sizeof value, o, &table[i]);

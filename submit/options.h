@@ -57,13 +57,14 @@ struct options {
 };
 
 /* argv: what follows the verb. The strings stay argv's. With --resume, what the earlier job's run.json says of
- * the job takes the place of the defaults. ERR_USAGE; ERR_CONFIG: of that file. */
+ * the job and of its list of workers takes the place of the defaults. ERR_USAGE; ERR_CONFIG: of that file;
+ * ERR_NOT_FOUND: it, or a file it names, is not there. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
 
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);
 
-/* The same as an object of texts, for run.json. */
+/* The same as an object of texts, for run.json. Paths are absolute there. */
 json_t *options_json(const struct options *o);
 
 /* --name <description value>, one say_info a line, for everything a job takes. */

@@ -48,20 +48,13 @@ static bool is_mine(const struct submission *s)
 static int choose(struct submission *s, struct err *e)
 {
     const char *o = s->opt->output;
-    char cwd[PATH_MAX];
     char name[160];
 
     if (s->folder[0] && !o[0])
         return 0; /* the job index knows it */
-    if (!getcwd(cwd, sizeof cwd))
-        return err_errno(e, ERR_IO, "the present folder");
     s->has_default_folder = !o[0];
     snprintf(name, sizeof name, "logs/%s-%s", s->id, s->settings.name);
-    return file_join(s->folder, sizeof s->folder, o[0] == '/' ? "" : cwd,
-                     o[0] == '/' ? o + 1
-                     : o[0]      ? o
-                                 : name,
-                     e);
+    return file_absolute(s->folder, sizeof s->folder, o[0] ? o : name, e);
 }
 
 static int make_parts(struct submission *s, struct err *e)

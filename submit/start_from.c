@@ -154,6 +154,18 @@ static int prepare_weights(struct submission *s, struct err *e)
     return 0;
 }
 
+/* Servers come from the list of workers, not from an option that could be refused by its name. */
+static int check_servers(const struct submission *s, const json_t *then, struct err *e)
+{
+    int n = (int)json_integer_value(json_object_get(then, "server_count"));
+
+    if (n == s->settings.server_count)
+        return 0;
+    err_set(e, ERR_CONFIG, "the earlier job had %d parameter server%s, this one has %d of %s", n,
+            n == 1 ? "" : "s", s->settings.server_count, s->opt->workers);
+    return err_hint(e, "--workers FILE names a list with as many under \"PS\".");
+}
+
 /* Is it what this node of such a job left? */
 static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
 {
@@ -170,7 +182,9 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
         return err_set(e, ERR_CONFIG, "it is of another model than %s is now", s->settings.model);
     if (json_parse(&doc, settings, strlen(settings), "its settings", e) < 0)
         return e->code;
-    rc = settings_check_resume(&s->settings, doc, e);
+    rc = check_servers(s, doc, e);
+    if (rc == 0)
+        rc = settings_check_resume(&s->settings, doc, e);
     json_decref(doc);
     if (rc == 0 && strtol(meta(f, "epoch"), NULL, 10) >= s->settings.epochs) {
         err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta(f, "epoch"));

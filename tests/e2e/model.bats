@@ -206,13 +206,19 @@ forget_sums() {
     start_agents 4
     for servers in 0 2; do
         write_workers 2 $servers
-        "$SUBMIT" --codec fedavg --node_count 2 --local-steps 50 --epochs 4 --model softmax -o one$servers
-        "$SUBMIT" --codec fedavg --node_count 2 --local-steps 50 --epochs 2 --checkpoint-every 2 --model softmax -o half$servers
-        "$SUBMIT" --resume half$servers --epochs 4 -o rest$servers
+        # the default, worker.json, lists no server
+        mv worker.json list.json && write_workers 2
+        "$SUBMIT" --codec fedavg --node_count 2 --local-steps 50 --epochs 4 --model softmax --workers list.json -o one$servers
+        "$SUBMIT" --codec fedavg --node_count 2 --local-steps 50 --epochs 2 --checkpoint-every 2 --model softmax --workers list.json -o half$servers
+        mkdir -p elsewhere
+        (cd elsewhere && "$SUBMIT" --resume ../half$servers --epochs 4 -o ../rest$servers)
         same_weights one$servers/model/final.safetensors rest$servers/model/final.safetensors
         [ "$(jq .models_agree one$servers/run.json)" = true ]
     done
     [ -s half2/checkpoints/ps-1.safetensors ]
+    run "$SUBMIT" --resume half2 --epochs 5 --workers worker.json -o none
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'the earlier job had 2 parameter servers, this one has 0'*'--workers FILE names a list'* ]]
 }
 
 @test "a job that was broken off goes on where all of its nodes have been" {

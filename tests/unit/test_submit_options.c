@@ -1,5 +1,7 @@
 #include "submit/options.h"
 
+#include <unistd.h>
+
 #include "tests/unit/unit.h"
 
 static int parse(struct options *o, unsigned verb, struct err *e, const char *const *words)
@@ -194,9 +196,9 @@ static const char *folder_of(const char *const *words)
 
 TEST(a_resumed_job_has_the_options_it_had_but_for_what_may_change)
 {
-    const char *dir = folder_of((const char *const[]){"--seed", "7", "-b", "16", "--non-iid",
-                                                      "--gradient-descent", "adam", "--psgd", "asgd",
-                                                      "--init-from", "w", "--epochs", "3", NULL});
+    const char *dir = folder_of(
+        (const char *const[]){"--seed", "7", "-b", "16", "--non-iid", "--gradient-descent", "adam", "--psgd",
+                              "asgd", "--init-from", "w", "--epochs", "3", "--workers", "README.md", NULL});
 
     assert_ok(PARSE("--resume", dir, "--epochs", "9", "--name", "more", "-q"));
     assert_int_equal(o.settings.seed, 7);
@@ -213,6 +215,43 @@ TEST(a_resumed_job_has_the_options_it_had_but_for_what_may_change)
     assert_int_equal(PARSE("--init-from", "w", "--resume", dir), ERR_USAGE);
     unit_remove(dir);
     assert_int_equal(PARSE("--resume", dir), ERR_NOT_FOUND);
+}
+
+TEST(a_resumed_job_finds_its_files_from_every_folder)
+{
+    const char *dir = folder_of((const char *const[]){"--data", "docs", "--model", "nn/models/softmax.json",
+                                                      "--codec", "plain", "--workers", "README.md", NULL});
+    char here[PATH_MAX], path[PATH_MAX + 32];
+
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir("/"), 0);
+    setenv("PSGD_WORKERS", "/another", 1);
+    assert_ok(PARSE("--resume", dir));
+    snprintf(path, sizeof path, "%s/docs", here);
+    assert_string_equal(o.data, path);
+    snprintf(path, sizeof path, "%s/nn/models/softmax.json", here);
+    assert_string_equal(o.model, path);
+    assert_string_equal(o.codec, "plain");
+    snprintf(path, sizeof path, "%s/README.md", here);
+    assert_string_equal(o.workers, path);
+    assert_ok(PARSE("--resume", dir, "--workers", "mine", "--data", "there"));
+    assert_string_equal(o.workers, "mine");
+    assert_string_equal(o.data, "there");
+    unsetenv("PSGD_WORKERS");
+    assert_int_equal(chdir(here), 0);
+    unit_remove(dir);
+}
+
+TEST(a_file_of_the_earlier_job_that_is_gone_is_named_with_its_option)
+{
+    const char *dir = folder_of((const char *const[]){"--data", "gone.csv", "--workers", "README.md", NULL});
+
+    assert_int_equal(PARSE("--resume", dir), ERR_NOT_FOUND);
+    assert_says("/run.json: --data was /");
+    assert_says("/gone.csv: No such file");
+    assert_string_equal(e.hint, "--data FILE|DIR says where it is now.");
+    assert_ok(PARSE("--resume", dir, "--data", "docs"));
+    unit_remove(dir);
 }
 
 int main(void)
@@ -232,6 +271,8 @@ int main(void)
         cmocka_unit_test(a_verb_takes_its_own_options_only),
         cmocka_unit_test(run_json_gets_every_option_of_a_job),
         cmocka_unit_test(a_resumed_job_has_the_options_it_had_but_for_what_may_change),
+        cmocka_unit_test(a_resumed_job_finds_its_files_from_every_folder),
+        cmocka_unit_test(a_file_of_the_earlier_job_that_is_gone_is_named_with_its_option),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
