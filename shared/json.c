@@ -258,6 +258,15 @@ int json_get_word(int *out, const json_t *object, const char *key, const char *c
     return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, key, word, list);
 }
 
+json_t *json_sizes(const size_t *values, size_t n)
+{
+    json_t *a = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_integer((json_int_t)values[i]));
+    return a;
+}
+
 char *json_line(const json_t *value)
 {
     size_t n = json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);

@@ -52,6 +52,9 @@ int json_get_word(int *out, const json_t *object, const char *key, const char *c
                   struct err *e);
 int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e);
 
+/* [values[0], ...]: a shape, or counts. */
+json_t *json_sizes(const size_t *values, size_t n);
+
 /* One line without spaces and a line feed behind it, or NULL without memory; the caller frees. */
 char *json_line(const json_t *value);
 

@@ -376,12 +376,9 @@ const char *tensor_file_meta(const struct tensor_file *f, const char *key)
 
 static json_t *describe(const struct tensor_view *t, size_t begin)
 {
-    json_t *shape = json_array();
-
-    for (int i = 0; i < t->n_dims; i++)
-        json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[t->type].name, "shape", shape, "data_offsets",
-                     (json_int_t)begin, (json_int_t)(begin + tensor_bytes(t)));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[t->type].name, "shape",
+                     json_sizes(t->shape, (size_t)t->n_dims), "data_offsets", (json_int_t)begin,
+                     (json_int_t)(begin + tensor_bytes(t)));
 }
 
 static json_t *describe_meta(const struct tensor_meta *meta)

@@ -9,6 +9,7 @@
 #include "shared/json.h"
 #include "shared/weights.h"
 #include "submit/find.h"
+#include "submit/model_table.h"
 #include "submit/npz.h"
 #include "submit/onnx.h"
 #include "submit/say.h"
@@ -71,15 +72,6 @@ static json_t *real_or_null(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
-static json_t *sizes(const size_t *shape, int n)
-{
-    json_t *a = json_array();
-
-    for (int i = 0; i < n; i++)
-        json_array_append_new(a, json_integer((json_int_t)shape[i]));
-    return a;
-}
-
 /* Figures of the finite values, and how many others there are. */
 static json_t *tensor_json(const struct tensor_view *t)
 {
@@ -98,10 +90,10 @@ static json_t *tensor_json(const struct tensor_view *t)
         max = fmax(max, v);
     }
     return json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "name", t->name, "type",
-                     tensor_type_name(t->type), "shape", sizes(t->shape, t->n_dims), "values", (json_int_t)n,
-                     "bytes", (json_int_t)tensor_bytes(t), "mean", real_or_null(sum / (double)n_finite),
-                     "min", real_or_null(min), "max", real_or_null(max), "rms",
-                     real_or_null(sqrt(squares / (double)n_finite)), "n_not_finite",
+                     tensor_type_name(t->type), "shape", json_sizes(t->shape, (size_t)t->n_dims), "values",
+                     (json_int_t)n, "bytes", (json_int_t)tensor_bytes(t), "mean",
+                     real_or_null(sum / (double)n_finite), "min", real_or_null(min), "max", real_or_null(max),
+                     "rms", real_or_null(sqrt(squares / (double)n_finite)), "n_not_finite",
                      (json_int_t)(n - n_finite));
 }
 
@@ -114,54 +106,13 @@ static json_t *tensors_json(const struct tensor_file *f)
     return list;
 }
 
-static json_t *layer_json(const struct model_spec *m, int i)
-{
-    const struct layer_spec *l = &m->layers[i];
-    json_t *tensors = json_array();
-    char in[48], out[48], name[TENSOR_NAME];
-    size_t n_params = 0;
-
-    for (int k = 0; k < l->n_tensors; k++) {
-        weights_name(name, m, i, k);
-        json_array_append_new(tensors, json_pack("{s:s, s:o, s:b}", "name", name, "shape",
-                                                 sizes(l->tensors[k].shape, l->tensors[k].n_dims), "is_state",
-                                                 (int)l->tensors[k].is_state));
-        n_params += tensor_spec_count(&l->tensors[k]);
-    }
-    return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o}", "layer", i, "kind", layer_kind_name(l->kind), "in",
-                     shape_text(in, &l->in), "out", shape_text(out, &l->out), "n_params",
-                     (json_int_t)n_params, "tensors", tensors);
-}
-
 static json_t *model_json(const struct model_spec *m)
 {
-    json_t *layers = json_array();
     char in[48];
 
-    for (int i = 0; i < m->n_layers; i++)
-        json_array_append_new(layers, layer_json(m, i));
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", m->name, "input", shape_text(in, &m->in),
                      "loss", loss_kind_name(m->loss), "n_params", (json_int_t)m->n_params, "n_trained",
-                     (json_int_t)m->n_trained, "layers", layers);
-}
-
-static void print_model(const json_t *o)
-{
-    const json_t *l;
-    size_t i;
-
-    printf("model %s: input %s, loss %s\n\n%5s  %-14s  %-18s  %-18s  %12s\n",
-           json_string_value(json_object_get(o, "name")), json_string_value(json_object_get(o, "input")),
-           json_string_value(json_object_get(o, "loss")), "layer", "kind", "in", "out", "parameters");
-    json_array_foreach(json_object_get(o, "layers"), i, l)
-        printf("%5zu  %-14s  %-18s  %-18s  %12lld\n", i, json_string_value(json_object_get(l, "kind")),
-               json_string_value(json_object_get(l, "in")), json_string_value(json_object_get(l, "out")),
-               (long long)json_integer_value(json_object_get(l, "n_params")));
-    printf("\n%lld parameters", (long long)json_integer_value(json_object_get(o, "n_params")));
-    if (!json_equal(json_object_get(o, "n_params"), json_object_get(o, "n_trained")))
-        printf(", %lld of them trained, the rest running statistics",
-               (long long)json_integer_value(json_object_get(o, "n_trained")));
-    printf("\n");
+                     (json_int_t)m->n_trained, "layers", model_table_json(m));
 }
 
 static int inspect_document(const struct options *o, const char *word, struct err *e)
@@ -170,7 +121,6 @@ static int inspect_document(const struct options *o, const char *word, struct er
     struct model_spec *m;
     char *text;
     size_t len;
-    json_t *doc;
     int rc;
 
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, word, exe_dir, e) < 0 ||
@@ -180,16 +130,11 @@ static int inspect_document(const struct options *o, const char *word, struct er
     free(text);
     if (rc < 0)
         return rc;
-    doc = model_json(m);
+    if (o->json)
+        verb_print_json(true, model_json(m), NULL, NULL);
+    else
+        model_table_print(m);
     free(m);
-    if (!doc)
-        return err_set(e, ERR_NOMEM, "no memory");
-    if (o->json) {
-        verb_print_json(true, doc, NULL, NULL);
-        return 0;
-    }
-    print_model(doc);
-    json_decref(doc);
     return 0;
 }
 

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/json.h"
 #include "shared/tensor_file.h"
+#include "submit/model_table.h"
 #include "submit/results.h"
 #include "submit/say.h"
 #include "submit/text.h"
@@ -40,33 +42,13 @@ static int look_at(struct share_view *v, const struct blob *b, int n_classes, st
     return n_classes == 0 || v->labels ? 0 : e->code;
 }
 
-static json_t *layers_json(const struct model_spec *m)
-{
-    json_t *all = json_array();
-
-    for (int i = 0; i < m->n_layers; i++) {
-        const struct layer_spec *l = &m->layers[i];
-        char in[48], out[48];
-        size_t n = 0;
-
-        for (int k = 0; k < l->n_tensors; k++)
-            n += tensor_spec_count(&l->tensors[k]);
-        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:I}", "kind", layer_kind_name(l->kind), "in",
-                                             shape_text(in, &l->in), "out", shape_text(out, &l->out),
-                                             "n_params", (json_int_t)n));
-    }
-    return all;
-}
-
 static json_t *nodes_json(const struct share_view *shares, int n, int n_classes)
 {
     json_t *all = json_array();
 
     for (int w = 0; w < n; w++) {
-        json_t *labels = shares[w].labels ? json_array() : json_null();
+        json_t *labels = shares[w].labels ? json_sizes(shares[w].labels, (size_t)n_classes) : json_null();
 
-        for (int k = 0; shares[w].labels && k < n_classes; k++)
-            json_array_append_new(labels, json_integer((json_int_t)shares[w].labels[k]));
         json_array_append_new(all, json_pack("{s:i, s:I, s:I, s:o}", "node", w, "samples",
                                              (json_int_t)shares[w].samples, "bytes",
                                              (json_int_t)shares[w].bytes, "labels", labels));
@@ -79,32 +61,14 @@ static void print_json(const struct submission *s, const struct share_view *shar
     const struct settings *set = &s->settings;
     json_t *o = json_pack("{s:s, s:O, s:O, s:O, s:o, s:s, s:I, s:I, s:o, s:o}", "name", set->name, "codec",
                           json_object_get(s->facts, "codec"), "model", json_object_get(s->facts, "model"),
-                          "data", json_object_get(s->facts, "data"), "layers", layers_json(&s->model_spec),
-                          "loss", loss_kind_name(s->model_spec.loss), "n_steps",
-                          (json_int_t)set->steps_per_epoch * set->epochs, "test_bytes",
+                          "data", json_object_get(s->facts, "data"), "layers",
+                          model_table_json(&s->model_spec), "loss", loss_kind_name(s->model_spec.loss),
+                          "n_steps", (json_int_t)set->steps_per_epoch * set->epochs, "test_bytes",
                           (json_int_t)s->test.len, "settings",
                           json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL), "nodes",
                           nodes_json(shares, set->node_count, n_classes));
 
     verb_print_json(true, o, NULL, NULL);
-}
-
-static void print_model(const struct submission *s)
-{
-    const struct model_spec *m = &s->model_spec;
-
-    printf("Model %s: %zu parameters, loss %s\n\n", m->name, m->n_params, loss_kind_name(m->loss));
-    printf("  %5s  %-14s %-18s %-18s %12s\n", "layer", "kind", "in", "out", "parameters");
-    for (int i = 0; i < m->n_layers; i++) {
-        const struct layer_spec *l = &m->layers[i];
-        char in[48], out[48];
-        size_t n = 0;
-
-        for (int k = 0; k < l->n_tensors; k++)
-            n += tensor_spec_count(&l->tensors[k]);
-        printf("  %5d  %-14s %-18s %-18s %12zu\n", i, layer_kind_name(l->kind), shape_text(in, &l->in),
-               shape_text(out, &l->out), n);
-    }
 }
 
 static long long fact(const json_t *data, const char *key)
@@ -192,7 +156,7 @@ static int tell(const struct submission *s, struct err *e)
     if (rc == 0 && s->opt->json) {
         print_json(s, shares, n_classes);
     } else if (rc == 0) {
-        print_model(s);
+        model_table_print(&s->model_spec);
         print_data(s, data);
         print_shares(shares, n, n_classes, json_object_get(data, "class_names"));
         printf("\nThe job is valid; no agent was asked.\n");

@@ -23,8 +23,8 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     nobody
     run validate --node_count 2
     [ "$status" -eq 0 ]
-    [[ "$output" == *"Model mlp-tutorial: 118282 parameters"* ]]
-    [[ "$output" == *"(784)              (128)                    100480"* ]]
+    [[ "$output" == *"Model mlp-tutorial: input (784), loss softmax_cross_entropy"*"118282 parameters"* ]]
+    [[ "$output" == *"(784)               (128)                     100480"* ]]
     [[ "$output" == *"24000 training and 4000 test samples of [28, 28, 1] bytes, 10 classes; transform unit"* ]]
     [[ "$output" == *"global batch 128, 187 steps an epoch, 374 in all; 64 training samples are left out"* ]]
     [[ "$output" == *"samples              11968     11968"* ]]
