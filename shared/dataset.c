@@ -6,13 +6,15 @@
 #include "shared/data_sets.h"
 #include "shared/suggest.h"
 
-static const struct {
+static const struct set {
     const char *name;
     int (*open)(struct dataset *d, const char *arg, const char *path, struct err *e);
+    bool is_drawn;
 } sets[] = {
-    {"digits", digits_open},     {"mnist", mnist_open},   {"idx", idx_open}, {"cifar10", cifar10_open},
-    {"cifar100", cifar100_open}, {"csv", csv_open},       {"npz", npz_open}, {"npy", npy_open},
-    {"text", text_open},         {"simlin", simlin_open},
+    {"digits", digits_open, true},    {"mnist", mnist_open, false},       {"idx", idx_open, false},
+    {"cifar10", cifar10_open, false}, {"cifar100", cifar100_open, false}, {"csv", csv_open, false},
+    {"npz", npz_open, false},         {"npy", npy_open, false},           {"text", text_open, false},
+    {"simlin", simlin_open, true},
 };
 
 enum { N_SETS = sizeof sets / sizeof sets[0], NAME_LEN = 64 };
@@ -32,19 +34,31 @@ static int no_such_set(const char *name, struct err *e)
     return near ? err_hint(e, "did you mean \"%s\"?", near) : e->code;
 }
 
+static const struct set *find(const char *name)
+{
+    size_t len = strcspn(name, ":");
+
+    for (size_t i = 0; i < N_SETS; i++)
+        if (strlen(sets[i].name) == len && memcmp(sets[i].name, name, len) == 0)
+            return &sets[i];
+    return NULL;
+}
+
+bool dataset_is_drawn(const char *name)
+{
+    const struct set *set = find(name);
+
+    return set && set->is_drawn;
+}
+
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e)
 {
+    const struct set *set = find(name);
     const char *colon = strchr(name, ':');
-    size_t len = colon ? (size_t)(colon - name) : strlen(name);
 
-    for (size_t i = 0; i < N_SETS; i++) {
-        if (strlen(sets[i].name) != len || memcmp(sets[i].name, name, len) != 0)
-            continue;
-        if (sets[i].open(d, colon ? colon + 1 : NULL, path, e) < 0)
-            return err_at(e, "%s", name);
-        return 0;
-    }
-    return no_such_set(name, e);
+    if (!set)
+        return no_such_set(name, e);
+    return set->open(d, colon ? colon + 1 : NULL, path, e) < 0 ? err_at(e, "%s", name) : 0;
 }
 
 void dataset_clear(struct dataset *d)

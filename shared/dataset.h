@@ -2,6 +2,7 @@
 #ifndef PSGD_DATASET_H
 #define PSGD_DATASET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,8 @@ struct dataset {
  * found). ERR_NOT_FOUND: a file is not there; the sentence names it and how to get it. */
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
 void dataset_clear(struct dataset *d);
+/* Is there a set of this name that needs no file, being drawn from a seed? */
+bool dataset_is_drawn(const char *name);
 
 /* Parts of it. `rows`, `cols`, `n` as the file's header says. Buffers are the caller's to free. */
 int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const char *path, struct err *e);

@@ -52,6 +52,11 @@ static int check_data(struct submission *s, struct err *e)
     struct dataset d = {0};
     int rc;
 
+    if (s->opt->data[0] && dataset_is_drawn(s->settings.dataset)) {
+        err_set(e, ERR_USAGE, "--data %s: data set %s is drawn and reads no file", s->opt->data,
+                s->settings.dataset);
+        return err_hint(e, "Leave --data out, or say with --dataset what is there: mnist, csv, npz, ...");
+    }
     if (data_folder(folder, sizeof folder, s->settings.dataset, s->opt->data, e) < 0)
         return e->code;
     if (dataset_open(&d, s->settings.dataset, folder, e) < 0) {

@@ -119,6 +119,13 @@ PY
     [[ "$output" == *"235211"* ]]
 }
 
+@test "a file for a data set that reads none" {
+    listed
+    refused 2 "--data t.csv: data set digits is drawn and reads no file" --codec plain --node_count 2 --data t.csv
+    [[ "$output" == *"--dataset"* ]]
+    refused 2 "--data d: data set simlin:in=8 is drawn" --codec plain --model linear --dataset simlin:in=8 --data d
+}
+
 @test "unknown options, verbs and words, with the nearest one" {
     listed
     refused 2 "node_count" --codec plain --node_cuont 2
