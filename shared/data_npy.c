@@ -185,7 +185,8 @@ static int read_half(struct half *h, const struct source *s, const char *x, cons
     if (read_array(h, s, x, read_x, o, e) < 0 || read_array(h, s, y, read_y, o, e) < 0)
         return e->code;
     if (h->n != h->n_truth)
-        return err_set(e, ERR_CONFIG, "%s has %zu samples, %s has %zu", x, h->n, y, h->n_truth);
+        return err_set(e, ERR_CONFIG, "%s has %zu sample%s, %s has %zu", x, h->n, h->n == 1 ? "" : "s", y,
+                       h->n_truth);
     return 0;
 }
 

@@ -14,7 +14,8 @@ int data_choose_test(bool *is_test, size_t *n_test, size_t n, double share, uint
     struct rng r;
 
     if (n < 2 || n > UINT32_MAX)
-        return err_set(e, ERR_CONFIG, "%zu samples cannot be divided into a training and a test half", n);
+        return err_set(e, ERR_CONFIG, "%zu sample%s cannot be divided into a training and a test half", n,
+                       n == 1 ? "" : "s");
     order = malloc(n * sizeof *order);
     if (!order)
         return err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);

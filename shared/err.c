@@ -1,6 +1,7 @@
 #include "shared/err.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,4 +57,9 @@ int err_hint(struct err *e, const char *fmt, ...)
     vsnprintf(e->hint, sizeof e->hint, fmt, ap);
     va_end(ap);
     return e->code;
+}
+
+double err_number(double v)
+{
+    return isnan(v) ? fabs(v) : v;
 }

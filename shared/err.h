@@ -44,4 +44,7 @@ int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((form
 int err_at(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A number as a sentence shows it: a NaN without its sign, which printf writes and which means nothing. */
+double err_number(double v);
+
 #endif

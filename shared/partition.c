@@ -1,5 +1,6 @@
 #include "shared/partition.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,16 +12,16 @@ static const uint64_t stream_order = 0x726564726f;       /* "order" */
 static const uint64_t stream_rule = 0x656c7572;          /* "rule" */
 
 static const struct {
-    const char *name;
-    double min, max; /* of its number; both 0: it has none */
+    const char *name, *form; /* form: as it is written, with its number's letter */
+    double min, max;         /* of its number; both 0: it has none */
     bool is_whole;
 } rules[N_PARTITION_KINDS] = {
-    [PARTITION_IID] = {.name = "iid"},
-    [PARTITION_LABEL_SORTED] = {.name = "label_sorted"},
-    [PARTITION_TRUE_NON_IID] = {"true_non_iid", 0, 1, false},
-    [PARTITION_SHARDS] = {"shards", 1, 1e6, true},
-    [PARTITION_DIRICHLET] = {"dirichlet", 1e-6, 1e6, false},
-    [PARTITION_LABELS] = {"labels", 1, 65536, true},
+    [PARTITION_IID] = {.name = "iid", .form = "iid"},
+    [PARTITION_LABEL_SORTED] = {.name = "label_sorted", .form = "label_sorted"},
+    [PARTITION_TRUE_NON_IID] = {"true_non_iid", "true_non_iid:D", 0, 1, false},
+    [PARTITION_SHARDS] = {"shards", "shards:N", 1, 1e6, true},
+    [PARTITION_DIRICHLET] = {"dirichlet", "dirichlet:A", 1e-6, 1e6, false},
+    [PARTITION_LABELS] = {"labels", "labels:K", 1, 65536, true},
 };
 
 static int parse_amount(struct partition_rule *r, const char *text, struct err *e)
@@ -39,6 +40,16 @@ static int parse_amount(struct partition_rule *r, const char *text, struct err *
     return 0;
 }
 
+static int no_such_rule(const char *text, struct err *e)
+{
+    char list[128];
+    int n = 0;
+
+    for (int i = 0; i < N_PARTITION_KINDS; i++)
+        n += snprintf(list + n, sizeof list - (size_t)n, "%s%s", i > 0 ? ", " : "", rules[i].form);
+    return err_set(e, ERR_CONFIG, "no partition is called \"%s\"; there are: %s", text, list);
+}
+
 int partition_rule_parse(struct partition_rule *r, const char *text, struct err *e)
 {
     size_t n = strcspn(text, ":");
@@ -52,13 +63,10 @@ int partition_rule_parse(struct partition_rule *r, const char *text, struct err 
                        ? err_set(e, ERR_CONFIG, "%s takes no number, found \"%s\"", rules[i].name, text + n)
                        : 0;
         if (!text[n])
-            return err_set(e, ERR_CONFIG, "%s needs a number: %s:N", text, text);
+            return err_set(e, ERR_CONFIG, "%s needs a number: %s", text, rules[i].form);
         return parse_amount(r, text + n + 1, e);
     }
-    return err_set(e, ERR_CONFIG,
-                   "no partition is called \"%s\"; there are: iid, label_sorted, true_non_iid:D, shards:N, "
-                   "dirichlet:A, labels:K",
-                   text);
+    return no_such_rule(text, e);
 }
 
 /* items (n_cols, n_rows) -> p->sample (n_rows, n_cols) */
@@ -117,7 +125,8 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
 
     *p = (struct partition){0};
     if (n_cols == 0 || set->n < n_cols)
-        return err_set(e, ERR_CONFIG, "%zu samples are fewer than one global batch of %zu", set->n, n_cols);
+        return err_set(e, ERR_CONFIG, "%zu sample%s fewer than one global batch of %zu", set->n,
+                       set->n == 1 ? " is" : "s are", n_cols);
     if (set->n > UINT32_MAX)
         return err_set(e, ERR_CONFIG, "%zu samples, at most %u", set->n, UINT32_MAX);
     if (!set->labels && rule->kind != PARTITION_IID && rule->kind != PARTITION_LABEL_SORTED)

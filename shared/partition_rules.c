@@ -71,7 +71,8 @@ int deal_shards(struct deal *d, size_t n_shards, struct err *e)
     size_t from = 0;
 
     if (n_shards > d->per_block)
-        return err_set(e, ERR_CONFIG, "%zu shards, a block has only %zu samples", n_shards, d->per_block);
+        return err_set(e, ERR_CONFIG, "%zu shards, a block has only %zu sample%s", n_shards, d->per_block,
+                       d->per_block == 1 ? "" : "s");
     if (deal_sorted(d, used, e) < 0)
         return e->code;
     order = malloc(n * sizeof *order);

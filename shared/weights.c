@@ -62,7 +62,7 @@ static int check_values(const struct tensor_view *t, const struct tensor_spec *s
 
         if (!isfinite((float)value))
             return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, no finite float", t->name, i,
-                           value);
+                           err_number(value));
         if (is_variance && value < 0)
             return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, a variance is never negative",
                            t->name, i, value);

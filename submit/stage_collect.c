@@ -265,8 +265,8 @@ static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, st
         else
             rc = write_classic(c, kind, y, p, len, e);
         if (bad > 0)
-            say_info("node(%d): %zu rows of %s.csv are no rows and were left out.", y->node->at.node, bad,
-                     record_names[kind]);
+            say_info("node(%d): left out %zu malformed line%s of %s.csv.", y->node->at.node, bad,
+                     bad == 1 ? "" : "s", record_names[kind]);
         unmap(p, len);
         if (rc < 0)
             return rc;

@@ -79,11 +79,12 @@ static long long fact(const json_t *data, const char *key)
 static void print_data(const struct submission *s, const json_t *data)
 {
     const struct settings *set = &s->settings;
+    long long n_left = fact(data, "n_train") - fact(data, "n_used");
     char *shape = json_dumps(json_object_get(data, "shape"), 0);
 
-    printf("\nData set %s: %lld training and %lld test samples of %s %s, ", set->dataset,
-           fact(data, "n_train"), fact(data, "n_test"), shape ? shape : "",
-           json_string_value(json_object_get(data, "type")));
+    printf("\nData set %s: %lld training and %lld test sample%s of %s %s, ", set->dataset,
+           fact(data, "n_train"), fact(data, "n_test"), fact(data, "n_test") == 1 ? "" : "s",
+           shape ? shape : "", json_string_value(json_object_get(data, "type")));
     free(shape);
     if (fact(data, "n_classes") > 0)
         printf("%lld classes", fact(data, "n_classes"));
@@ -93,11 +94,11 @@ static void print_data(const struct submission *s, const json_t *data)
         printf(", %lld tokens", fact(data, "vocab"));
     printf("; transform %s\n", set->transform);
     printf(
-        "Partition %s: %lld block%s of %d, global batch %lld, %d steps an epoch, %lld in all; %lld training "
-        "samples are left out\n",
+        "Partition %s: %lld block%s of %d, global batch %lld, %d step%s an epoch, %lld in all; %lld training "
+        "sample%s left out\n",
         set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s", set->batch_size,
-        fact(data, "global_batch"), set->steps_per_epoch, (long long)set->steps_per_epoch * set->epochs,
-        fact(data, "n_train") - fact(data, "n_used"));
+        fact(data, "global_batch"), set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s",
+        (long long)set->steps_per_epoch * set->epochs, n_left, n_left == 1 ? " is" : "s are");
 }
 
 /* A class by its name, cut to the column. */

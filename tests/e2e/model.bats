@@ -166,6 +166,7 @@ PY
         'tensor "layer1.dense.bias" of shape (0) is none of model "softmax"'
     refuse 'h["layer0.dense.bias"]["dtype"] = "I32"' 'tensor "layer0.dense.bias" is I32, expected F32'
     refuse 'd[4:8] = b"\0\0\x80\x7f"' 'value 1 is inf, no finite float'
+    refuse 'd[4:8] = b"\0\0\xc0\xff"' 'value 1 is nan, no finite float'
     head -c 1000 out/model/final.safetensors >w.safetensors
     run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors -o no
     [ "$status" -eq 6 ]

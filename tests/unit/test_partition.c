@@ -335,6 +335,10 @@ TEST(what_cannot_be_divided_is_refused_with_the_reason)
 
     assert_int_equal(divide(&p, "iid", 1, 1001, 7), ERR_CONFIG);
     assert_says("1000 samples are fewer than one global batch of 1001");
+    assert_int_equal(
+        partition_init(&p, &(struct partition_set){.n = 1}, &(struct partition_rule){0}, 1, 2, 7, &e),
+        ERR_CONFIG);
+    assert_says("1 sample is fewer than one global batch of 2");
     assert_int_equal(divide(&p, "iid", 0, 0, 7), ERR_CONFIG);
     assert_int_equal(divide(&p, "labels:11", 2, 5, 7), ERR_CONFIG);
     assert_says("partition labels: 11 labels a block, there are 10");
@@ -354,7 +358,9 @@ TEST(a_rule_that_is_not_one_is_refused)
         {"", "there are: iid"},
         {"sorted", "no partition is called \"sorted\""},
         {"iid:1", "iid takes no number"},
-        {"shards", "shards needs a number"},
+        {"sorted", "iid, label_sorted, true_non_iid:D, shards:N, dirichlet:A, labels:K"},
+        {"shards", "shards needs a number: shards:N"},
+        {"true_non_iid", "true_non_iid needs a number: true_non_iid:D"},
         {"shards:", "is not a whole number"},
         {"shards:1.5", "is not a whole number"},
         {"shards:0", "not between 1 and"},

@@ -1,5 +1,7 @@
 #include "shared/weights.h"
 
+#include <math.h>
+
 #include "nn/net.h"
 #include "shared/json.h"
 #include "tests/unit/unit.h"
@@ -50,10 +52,21 @@ TEST(a_negative_variance_is_refused_a_negative_mean_is_not)
     assert_says("layer0.batch_norm.running_var\": value 3 is -0.5, a variance is never negative");
 }
 
+TEST(what_is_no_number_is_named_without_a_sign)
+{
+    struct err e;
+
+    assert_int_equal(check_with("running_mean", -NAN, &e), ERR_CONFIG);
+    assert_says("value 3 is nan, no finite float");
+    assert_int_equal(check_with("running_mean", -INFINITY, &e), ERR_CONFIG);
+    assert_says("value 3 is -inf, no finite float");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_negative_variance_is_refused_a_negative_mean_is_not),
+        cmocka_unit_test(what_is_no_number_is_named_without_a_sign),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
