@@ -144,7 +144,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     start_agents 1
     "$SUBMIT" --codec plain --node_count 1 --dataset mnist --data "$DATA/mnist" --epochs 2 -o out 3>&- &
     local submitter=$! peak=0 now runner data
-    within 10 is_in_state 0 running
+    within 60 is_in_state 0 running
     runner=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
     data=$(stat -L -c %s agent0/jobs/*/packages/t*.safetensors | awk '{ n += $1 } END { print int(n / 1024) }')
     while now=$(awk '/VmHWM/ {print $2}' "/proc/$runner/status" 2>/dev/null) && [ -n "$now" ]; do

@@ -6,7 +6,7 @@ serve() { # serve DIR: over HTTP on $PORT
     PORT=$(free_port)
     python3 -m http.server --bind 127.0.0.1 --directory "$1" "$PORT" >/dev/null 2>&1 3>&- &
     AGENTS[50]=$! # stopped with the agents
-    within 5 curl -sf -o /dev/null "http://127.0.0.1:$PORT/"
+    within 60 curl -sf -o /dev/null "http://127.0.0.1:$PORT/"
 }
 
 @test "data fetch downloads the four files, checks them and skips what is there" {

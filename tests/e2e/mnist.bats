@@ -41,7 +41,7 @@ tutorial() {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --model mlp-default --dataset mnist --data "$DATA/mnist" --epochs 1 -o out 3>&- &
     local job=$! peak=0 now runner
-    within 10 is_in_state 0 running
+    within 60 is_in_state 0 running
     runner=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
     while now=$(awk '/VmHWM/ {print $2}' "/proc/$runner/status" 2>/dev/null) && [ -n "$now" ]; do
         peak=$now

@@ -226,7 +226,7 @@ forget_sums() {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 2000 --checkpoint-every 1 --record-every 1000 \
         --model softmax --detach -o broken
-    within 20 is_at_step 0 800
+    within 60 is_at_step 0 800
     run "$SUBMIT" cancel "$(only_job 0)"
     run "$SUBMIT" wait "$(only_job 0)"
     [ "$status" -eq 8 ]

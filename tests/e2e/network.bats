@@ -36,7 +36,7 @@ start_agents_in_network() {
             --insecure-no-tls "${@//%n/$((n + 2))}" 2>"agent$n.log" 3>&- &
         AGENTS[n]=$!
     done
-    for n in 2 3; do within 5 curl -sf -o /dev/null "http://$NET.$n:15387/healthz"; done
+    for n in 2 3; do within 60 curl -sf -o /dev/null "http://$NET.$n:15387/healthz"; done
 }
 
 drop_network() {
@@ -63,7 +63,7 @@ teardown() {
     "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 1 -o one
     "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 100000 --record-every 1000 -o two 2>log 3>&- &
     local pid=$! s=0
-    within 10 bash -c "[ \$(curl -s -H 'Authorization: Bearer $(cat token)' http://$NET.2:15387/v1/status |
+    within 60 bash -c "[ \$(curl -s -H 'Authorization: Bearer $(cat token)' http://$NET.2:15387/v1/status |
         jq '.running[0].progress.step // 0') -ge 50 ]"
     ip -n "${NS}1" link set cable down
     within 10 grep -q 'node(0): failed, NodeLost: node 1 is lost' log

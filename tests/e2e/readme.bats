@@ -12,16 +12,18 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     PORTS=("$(free_port)" "$(free_port)")
     {
         echo 'set -em'
-        blocks sh README.md | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g; s/^\(build\/agent .*\) &\$/\1 2>>agents.log \& sleep 0.5/"
+        echo 'up() { until curl -sf -o /dev/null "http://127.0.0.1:$1/healthz"; do sleep 0.05; done; }'
+        blocks sh README.md | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g
+            s/^\(build\/agent --port \([0-9]*\) .*\) &\$/\1 2>>agents.log \& up \2/"
     } >session.sh
     grep -q -- '--codec mean.c' session.sh
-    run timeout 120 bash session.sh 3>&-
+    run timeout 300 bash session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     [ -s result/run.json ]
     [ "$(jq -r .state mean/run.json)" = succeeded ]
     [ "$(tail -1 mean/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ]
-    within 5 bash -c "! pgrep -f '^build/agent --port (${PORTS[0]}|${PORTS[1]})'"
+    within 60 bash -c "! pgrep -f '^build/agent --port (${PORTS[0]}|${PORTS[1]})'"
 }
 
 @test "the network in docs/training.md trains as it says" {
@@ -29,7 +31,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     start_agents 2
     blocks sh docs/training.md >session.sh
     grep -q -- '--model mine.json' session.sh
-    run timeout 120 bash -e session.sh 3>&-
+    run timeout 300 bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *"layer0.conv2d"* ]] && [[ "$output" == *",top5,0.9"* ]]

@@ -19,7 +19,7 @@ T_CODECS=$BUILD/tests/codecs
     start_agents 3
     "$SUBMIT" --codec plain --node_count 3 --redundancy 2 --epochs 200 --record-every 100 -o out 2>log 3>&- &
     local pid=$! runner
-    within 10 is_at_step 0 20
+    within 60 is_at_step 0 20
     runner=$(api 2 GET /v1/jobs | jq '.jobs[0].pid')
     kill -STOP "$runner"
     sleep 11

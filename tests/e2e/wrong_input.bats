@@ -174,7 +174,7 @@ PY
     run "$BUILD/agent" --prot 1
     [ "$status" -eq 2 ]
     [[ "$output" == *"--port"* ]]
-    run timeout 5 "$BUILD/agent" --bind 0.0.0.0 --port "$(free_port)" --dir open
+    run timeout 60 "$BUILD/agent" --bind 0.0.0.0 --port "$(free_port)" --dir open
     [ "$status" -eq 7 ]
 }
 
