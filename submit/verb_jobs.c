@@ -74,8 +74,14 @@ static void say_silent(const struct submission *s)
             say_error("%s", s->nodes[i].silence.text);
 }
 
-static int no_answer(const struct submission *s, struct err *e)
+/* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers; `s` is to
+ * be cleared in any case. */
+static int load_and_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
+    if (load(s, o, id, e) < 0)
+        return e->code;
+    if (verb_ask_nodes(s, ask_s) > 0)
+        return 0;
     *e = s->nodes[0].silence;
     return e->code;
 }
@@ -83,17 +89,12 @@ static int no_answer(const struct submission *s, struct err *e)
 int verb_status(const struct options *o, struct err *e)
 {
     struct submission s;
-    int rc = load(&s, o, operand(o), e);
+    int rc = load_and_ask(&s, o, operand(o), e);
 
-    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
-        rc = no_answer(&s, e);
     if (rc == 0) {
         say_silent(&s);
         judge(&s);
-        if (o->json)
-            verb_print_json(true, run_json(&s), NULL, NULL);
-        else
-            run_table(stdout, &s);
+        verb_show_run(true, &s);
         for (size_t i = 0; i < s.n_nodes && !o->json; i++) {
             char text[256];
 
@@ -163,10 +164,8 @@ int verb_list(const struct options *o, struct err *e)
 static int wait_one(const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
-    int rc = load(&s, o, id, e);
+    int rc = load_and_ask(&s, o, id, e);
 
-    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
-        rc = no_answer(&s, e);
     if (rc == 0)
         rc = results_prepare(&s, e);
     if (rc == 0) {
@@ -203,10 +202,8 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + stop_s;
     struct submission s;
-    int rc = load(&s, o, id, e);
+    int rc = load_and_ask(&s, o, id, e);
 
-    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
-        rc = no_answer(&s, e);
     if (rc == 0) {
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_reserved = true;
@@ -247,10 +244,8 @@ int verb_cancel(const struct options *o, struct err *e)
 int verb_fetch(const struct options *o, struct err *e)
 {
     struct submission s;
-    int rc = load(&s, o, operand(o), e);
+    int rc = load_and_ask(&s, o, operand(o), e);
 
-    if (rc == 0 && verb_ask_nodes(&s, ask_s) == 0)
-        rc = no_answer(&s, e);
     if (rc == 0) {
         say_silent(&s);
         judge(&s);
@@ -262,10 +257,7 @@ int verb_fetch(const struct options *o, struct err *e)
         rc = stage_collect(&s, e);
     if (rc == 0) {
         s.made_folder = s.made_parts = false;
-        if (o->json)
-            verb_print_json(true, run_json(&s), NULL, NULL);
-        else
-            run_table(stdout, &s);
+        verb_show_run(true, &s);
         if (!job_state_is_terminal(s.state))
             say_info("The job is %s: these are its records so far.", job_state_name(s.state));
         rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;

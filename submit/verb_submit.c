@@ -71,6 +71,14 @@ static void tell_end(const struct submission *s)
         say_error("Some results could not be brought; job_submit fetch %s tries again.", s->id);
 }
 
+void verb_show_run(bool ok, const struct submission *s)
+{
+    if (s->opt->json)
+        verb_print_json(ok, run_json(s), NULL, NULL);
+    else
+        run_table(stdout, s);
+}
+
 int verb_finish(struct submission *s, struct err *e)
 {
     struct err ignored;
@@ -90,10 +98,7 @@ int verb_finish(struct submission *s, struct err *e)
     if (job_index_save(s, &ignored) < 0)
         say_error("%s", ignored.text);
     tell_end(s);
-    if (s->opt->json)
-        verb_print_json(s->state == JOB_SUCCEEDED, run_json(s), NULL, NULL);
-    else
-        run_table(stdout, s);
+    verb_show_run(s->state == JOB_SUCCEEDED, s);
     return exit_status(s);
 }
 

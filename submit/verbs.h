@@ -33,6 +33,9 @@ int verb_model(const struct options *o, struct err *e);
  * short. */
 int verb_finish(struct submission *s, struct err *e);
 
+/* What run.json says of the job, on stdout: as JSON with --json, else as a table. */
+void verb_show_run(bool ok, const struct submission *s);
+
 /* GET /v1/jobs/ID of all nodes at once, each at most `timeout_s`; returns how many answered. */
 size_t verb_ask_nodes(struct submission *s, double timeout_s);
 

@@ -101,6 +101,16 @@ TEST(events_stream_as_they_come_and_end_with_the_end)
     fixture_close(&f);
 }
 
+static void follow_events(struct client *c, struct fixture *f, const char *id)
+{
+    char path[96];
+
+    client_open(c, f);
+    snprintf(path, sizeof path, "/v1/jobs/%s/events", id);
+    client_get(c, f, path, "");
+    client_expect(c, f, "\"seq\":1,");
+}
+
 TEST(a_reservation_ends_at_once_when_its_stream_closes)
 {
     static struct client c;
@@ -111,9 +121,7 @@ TEST(a_reservation_ends_at_once_when_its_stream_closes)
     job_reserve(&f, &r, "j-second", false);
     assert_true(reply_has(&r, "state", "pending"));
     assert_true(reply_has(&r, "reason", "AgentBusy"));
-    client_open(&c, &f);
-    client_get(&c, &f, "/v1/jobs/j-first1/events", "");
-    client_expect(&c, &f, "\"seq\":1,");
+    follow_events(&c, &f, "j-first1");
     client_close(&c);
     job_until(&f, "j-first1", "cancelled");
     assert_string_equal(task_find(&f.agent, "j-first1")->job.reason, "LeaseExpired");
@@ -128,9 +136,7 @@ TEST(a_ready_job_is_released_with_its_runner)
 
     fixture_open(&f);
     job_reserve(&f, &r, "j-first1", false);
-    client_open(&c, &f);
-    client_get(&c, &f, "/v1/jobs/j-first1/events", "");
-    client_expect(&c, &f, "\"seq\":1,");
+    follow_events(&c, &f, "j-first1");
     job_send_packages(&f, "j-first1", "ok");
     job_until(&f, "j-first1", "ready");
     client_close(&c);
@@ -166,9 +172,7 @@ TEST(a_started_job_does_not_need_its_submitter)
 
     fixture_open(&f);
     job_reserve(&f, &r, "j-first1", false);
-    client_open(&c, &f);
-    client_get(&c, &f, "/v1/jobs/j-first1/events", "");
-    client_expect(&c, &f, "\"seq\":1,");
+    follow_events(&c, &f, "j-first1");
     job_send_packages(&f, "j-first1", "ok");
     job_until(&f, "j-first1", "ready");
     job_send_start(&f, &r, "j-first1");

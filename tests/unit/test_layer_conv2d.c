@@ -50,16 +50,6 @@ struct trial {
     float *x, *dy, *dx;
 };
 
-static float *numbers(size_t n, struct rng *r)
-{
-    float *p = malloc(n * sizeof *p);
-
-    assert_non_null(p);
-    for (size_t i = 0; i < n; i++)
-        p[i] = rng_normal(r);
-    return p;
-}
-
 /* What does not get written must not look right by accident. */
 static void spoil(float *p, size_t n)
 {
@@ -97,15 +87,15 @@ static void set_up(struct trial *t, const struct shape_case *s)
     t->n_w = tensor_spec_count(&t->spec.tensors[CONV_WEIGHT]);
     t->n_b = tensor_spec_count(&t->spec.tensors[CONV_BIAS]);
     t->l = (struct layer){.ops = &layer_conv2d, .spec = &t->spec};
-    t->l.params[CONV_WEIGHT] = numbers(t->n_w, &r);
-    t->l.params[CONV_BIAS] = numbers(t->n_b, &r);
-    t->l.grads[CONV_WEIGHT] = numbers(t->n_w, &r);
-    t->l.grads[CONV_BIAS] = numbers(t->n_b, &r);
-    t->l.y = numbers(t->n_y, &r);
-    t->l.work = numbers(layer_conv2d.work(&t->spec, MAX_BATCH), &r);
-    t->x = numbers(t->n_x, &r);
-    t->dy = numbers(t->n_y, &r);
-    t->dx = numbers(t->n_x, &r);
+    t->l.params[CONV_WEIGHT] = unit_normals(t->n_w, &r);
+    t->l.params[CONV_BIAS] = unit_normals(t->n_b, &r);
+    t->l.grads[CONV_WEIGHT] = unit_normals(t->n_w, &r);
+    t->l.grads[CONV_BIAS] = unit_normals(t->n_b, &r);
+    t->l.y = unit_normals(t->n_y, &r);
+    t->l.work = unit_normals(layer_conv2d.work(&t->spec, MAX_BATCH), &r);
+    t->x = unit_normals(t->n_x, &r);
+    t->dy = unit_normals(t->n_y, &r);
+    t->dx = unit_normals(t->n_x, &r);
     assert_ok(layer_conv2d.open(&t->l, MAX_BATCH, &e));
     spoil_results(t);
 }
@@ -410,7 +400,7 @@ TEST(gradients_agree_with_central_differences)
         float *x;
 
         rng_init(&r, 7, 0, 0);
-        x = numbers(4 * 60, &r);
+        x = unit_normals(4 * 60, &r);
         b = (struct net_batch){.x = x, .truth = {.labels = labels}, .n = 4};
         net_train(net, &b, &unused);
         for (size_t k = 0; k < net_n_params(net); k++) {

@@ -32,16 +32,6 @@ struct trial {
     float *x, *dy, *dx;
 };
 
-static float *numbers(size_t n, struct rng *r)
-{
-    float *p = malloc(n * sizeof *p);
-
-    assert_non_null(p);
-    for (size_t i = 0; i < n; i++)
-        p[i] = rng_normal(r);
-    return p;
-}
-
 static void set_up(struct trial *t, const char *kind, const struct layer_ops *ops, const struct shape_case *s)
 {
     char text[200];
@@ -60,11 +50,11 @@ static void set_up(struct trial *t, const char *kind, const struct layer_ops *op
     t->n_x = (size_t)t->spec.n_in * MAX_BATCH;
     t->n_y = (size_t)t->spec.n_out * MAX_BATCH;
     t->l = (struct layer){.ops = ops, .spec = &t->spec};
-    t->l.y = numbers(t->n_y, &r);
-    t->l.work = numbers(ops->work ? ops->work(&t->spec, MAX_BATCH) : 1, &r);
-    t->x = numbers(t->n_x, &r);
-    t->dy = numbers(t->n_y, &r);
-    t->dx = numbers(t->n_x, &r);
+    t->l.y = unit_normals(t->n_y, &r);
+    t->l.work = unit_normals(ops->work ? ops->work(&t->spec, MAX_BATCH) : 1, &r);
+    t->x = unit_normals(t->n_x, &r);
+    t->dy = unit_normals(t->n_y, &r);
+    t->dx = unit_normals(t->n_x, &r);
 }
 
 static void tear_down(struct trial *t)

@@ -7,16 +7,6 @@
 #include "shared/rng.h"
 #include "tests/unit/unit.h"
 
-static float *randoms(size_t n, struct rng *r)
-{
-    float *p = malloc(n * sizeof *p);
-
-    assert_non_null(p);
-    for (size_t i = 0; i < n; i++)
-        p[i] = rng_normal(r);
-    return p;
-}
-
 /* |c - naive| <= (k + 1) 2^-24 (sum |a b| + |c|): k + 1 numbers in float are added in some order, each addition
  * rounds once (Higham 2002, eq. 3.5). */
 static void assert_is_product(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
@@ -46,9 +36,9 @@ static void check(bool a_t, bool b_t, int m, int n, int k, float beta)
     float *a, *b, *before, *c;
 
     rng_init(&r, (uint64_t)(m * 1000 + n), (uint64_t)k, a_t + 2 * (uint64_t)b_t);
-    a = randoms((size_t)(m * k), &r);
-    b = randoms((size_t)(k * n), &r);
-    before = randoms((size_t)(m * n), &r);
+    a = unit_normals((size_t)(m * k), &r);
+    b = unit_normals((size_t)(k * n), &r);
+    before = unit_normals((size_t)(m * n), &r);
     c = malloc((size_t)(m * n) * sizeof *c);
     assert_non_null(c);
     memcpy(c, before, (size_t)(m * n) * sizeof *c);

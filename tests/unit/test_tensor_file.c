@@ -108,17 +108,27 @@ TEST(the_bytes_are_those_of_the_format)
     unit_remove(dir);
 }
 
-TEST(every_truncation_and_any_byte_more_is_refused)
+/* The example's bytes, which the caller frees. */
+static char *example_bytes(size_t *len)
 {
     const char *dir = unit_folder();
     char path[256];
     char *bytes;
-    size_t len;
     struct err e;
 
     assert_ok(file_join(path, sizeof path, dir, "f", &e));
     write_example(path);
-    assert_ok(file_read(&bytes, &len, path, 10000, &e));
+    assert_ok(file_read(&bytes, len, path, 10000, &e));
+    unit_remove(dir);
+    return bytes;
+}
+
+TEST(every_truncation_and_any_byte_more_is_refused)
+{
+    size_t len;
+    char *bytes = example_bytes(&len);
+    struct err e;
+
     for (size_t n = 0; n <= len + 1; n++) {
         char *part = unit_copy(bytes, n < len ? n : len);
         struct tensor_file f;
@@ -137,20 +147,14 @@ TEST(every_truncation_and_any_byte_more_is_refused)
         free(part);
     }
     free(bytes);
-    unit_remove(dir);
 }
 
 TEST(a_damaged_byte_of_the_header_never_leads_outside_the_file)
 {
-    const char *dir = unit_folder();
-    char path[256];
-    char *bytes;
     size_t len;
+    char *bytes = example_bytes(&len);
     struct err e;
 
-    assert_ok(file_join(path, sizeof path, dir, "f", &e));
-    write_example(path);
-    assert_ok(file_read(&bytes, &len, path, 10000, &e));
     for (size_t i = 0; i < len * 8; i++) {
         char *copy = unit_copy(bytes, len);
         struct tensor_file f;
@@ -165,7 +169,6 @@ TEST(a_damaged_byte_of_the_header_never_leads_outside_the_file)
         free(copy);
     }
     free(bytes);
-    unit_remove(dir);
 }
 
 #define T(name, dtype, shape, offsets)                                                                       \

@@ -15,6 +15,7 @@
 
 #include "shared/err.h"
 #include "shared/file.h"
+#include "shared/rng.h"
 
 #define TEST(name)         static void name(void **state __attribute__((unused)))
 #define N_OF(array)        (sizeof(array) / sizeof((array)[0]))
@@ -45,6 +46,17 @@ static inline void *unit_copy(const void *bytes, size_t len)
 
     assert_non_null(p);
     memcpy(p, bytes, len);
+    return p;
+}
+
+/* n numbers N(0, 1); the caller frees. */
+static inline float *unit_normals(size_t n, struct rng *r)
+{
+    float *p = malloc(n * sizeof *p);
+
+    assert_non_null(p);
+    for (size_t i = 0; i < n; i++)
+        p[i] = rng_normal(r);
     return p;
 }
 
