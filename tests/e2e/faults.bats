@@ -94,7 +94,7 @@ ready_by_hand() {
     "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 30 --record-every 100 --on-node-loss continue \
         -o out 2>log 3>&- &
     local pid=$!
-    within 10 is_at_step 1 50
+    within 60 is_at_step 1 50
     kill -9 "$(runner_of 1)"
     wait $pid
     grep -q 'The job went on without node(1): RunnerDied' log
@@ -111,7 +111,7 @@ ready_by_hand() {
     "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 100000 --record-every 100 --on-node-loss continue \
         --min-nodes 3 -o few 2>log 3>&- &
     pid=$!
-    within 10 is_at_step 1 50
+    within 60 is_at_step 1 50
     kill -9 "$(runner_of 1)"
     ends_failed $pid
     grep -q 'node(1)' log
