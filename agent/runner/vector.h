@@ -1,0 +1,14 @@
+/* vector -- adding and copying long vectors: bound by memory, the same bits on every machine. */
+#ifndef PSGD_VECTOR_H
+#define PSGD_VECTOR_H
+
+#include <stddef.h>
+
+/* out[i] = (in[0][i] + in[1][i] + ... + in[n_in - 1][i]) * scale, added from the left, for i < n; n_in >= 1.
+ * Scaling by 1 changes nothing. `out` overlaps no vector of `in`; none need be aligned. */
+void vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale);
+
+/* out[i] = in[i], for i < n. They do not overlap. */
+void vector_copy(float *out, const float *in, size_t n);
+
+#endif

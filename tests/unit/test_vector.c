@@ -1,0 +1,54 @@
+#include "agent/runner/vector.h"
+
+#include "tests/unit/unit.h"
+
+enum { N_MAX = 200, SHIFTS = 17 };
+
+TEST(a_sum_is_that_of_a_plain_loop_for_any_length_and_alignment)
+{
+    static float x[3][N_MAX + SHIFTS], out[N_MAX + SHIFTS + 1];
+
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < N_MAX + SHIFTS; i++)
+            x[k][i] = (float)((i * 7919 + k * 104729) % 1000) / 999.0f + (float)(k * 100);
+    for (size_t n = 0; n <= N_MAX; n++)
+        for (size_t shift = 0; shift < SHIFTS; shift += 3) {
+            const float *in[3] = {x[0] + shift, x[1], x[2] + SHIFTS - shift};
+
+            out[shift + n] = -1;
+            vector_sum(out + shift, in, 3, n, 1.0f / 3.0f);
+            for (size_t i = 0; i < n; i++) {
+                float s = in[0][i];
+
+                s += in[1][i];
+                s += in[2][i];
+                assert_true(out[shift + i] == s * (1.0f / 3.0f));
+            }
+            assert_true(out[shift + n] == -1);
+        }
+}
+
+TEST(a_copy_is_equal_for_any_length_and_alignment)
+{
+    static float in[2048], out[2048 + SHIFTS + 1];
+
+    for (int i = 0; i < 2048; i++)
+        in[i] = (float)i;
+    for (size_t n = 0; n <= 2048; n += n < 70 ? 1 : 97)
+        for (size_t shift = 0; shift < SHIFTS; shift++) {
+            out[shift + n] = -1;
+            vector_copy(out + shift, in, n);
+            assert_memory_equal(out + shift, in, n * sizeof *in);
+            assert_true(out[shift + n] == -1);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sum_is_that_of_a_plain_loop_for_any_length_and_alignment),
+        cmocka_unit_test(a_copy_is_equal_for_any_length_and_alignment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
