@@ -1,0 +1,442 @@
+#include "agent/runner/arena.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/arena_state.h"
+#include "agent/runner/vector.h"
+#include "shared/clock.h"
+
+/* Waking another processor takes up to 55 us on a virtual machine; who answers sooner is not slept for. */
+static const double spin_s = 50e-6;
+
+enum {
+    PART = 65536,        /* floats: stays in a processor's own cache between being summed and being copied */
+    TRIES_PER_LOOK = 16, /* at the clock */
+};
+
+static const char *const kinds[] = {
+    [ARENA_ALL_REDUCE] = "all-reduce",
+    [ARENA_REDUCE_SCATTER] = "reduce-scatter",
+    [ARENA_ALL_GATHER] = "all-gather",
+    [ARENA_BROADCAST] = "broadcast",
+};
+
+int arena_open(struct arena **out, const struct arena_config *cfg, struct err *e)
+{
+    struct arena *a = calloc(1, sizeof *a);
+    cpu_set_t cpus;
+
+    assert(cfg->n_nodes > 0 && cfg->n_nodes <= ARENA_NODES_MAX && cfg->me >= 0 && cfg->me < cfg->n_nodes);
+    *out = NULL;
+    if (!a)
+        return err_set(e, ERR_NOMEM, "no memory for an arena");
+    a->n = cfg->n_nodes;
+    a->me = cfg->me;
+    a->n_floats = cfg->n_floats;
+    a->epoll = a->listen_fd = a->memory_fd = -1;
+    for (int i = 0; i < ARENA_STRANGERS_MAX; i++)
+        a->strangers[i] = -1;
+    for (int i = 0; i < a->n; i++)
+        a->members[i] = (struct arena_member){.node = cfg->nodes[i], .fd = -1};
+    a->must_yield = sched_getaffinity(0, sizeof cpus, &cpus) < 0 || CPU_COUNT(&cpus) < a->n;
+    a->n_here = 1;
+    a->members[a->me].state = MEMBER_HERE;
+    if (arena_meet_open(a, e) < 0 ||
+        arena_memory_make(&a->members[a->me].view, &a->memory_fd, a->n_floats, a->n, e) < 0) {
+        arena_close(a);
+        return e->code;
+    }
+    *out = a;
+    return 0;
+}
+
+void arena_close(struct arena *a)
+{
+    if (!a)
+        return;
+    arena_meet_close(a);
+    for (int i = 0; i < a->n; i++)
+        arena_memory_clear(&a->members[i].view);
+    free(a);
+}
+
+float *arena_in(const struct arena *a)
+{
+    return a->members[a->me].view.in;
+}
+
+float *arena_out(const struct arena *a)
+{
+    return a->members[a->me].view.out;
+}
+
+int arena_fd(const struct arena *a)
+{
+    return a->epoll;
+}
+
+/* Whole cache lines, so that no line is written by two nodes. */
+static size_t slice_floats(const struct arena *a, size_t n)
+{
+    const size_t line = ARENA_LINE / sizeof(float);
+    size_t each = n / (size_t)a->n + (n % (size_t)a->n > 0);
+
+    return (each + line - 1) / line * line;
+}
+
+static size_t least(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+void arena_slice(const struct arena *a, size_t n, int i, size_t *from, size_t *to)
+{
+    size_t each = slice_floats(a, n);
+
+    *from = least(n, (size_t)i * each);
+    *to = least(n, *from + each);
+}
+
+/* Part `part` of node i's slice. */
+static void part_of(const struct arena *a, int i, size_t part, size_t *from, size_t *to)
+{
+    size_t end;
+
+    arena_slice(a, a->now.n, i, from, &end);
+    *from = least(end, *from + part * PART);
+    *to = least(end, *from + PART);
+}
+
+static bool is_small(const struct arena *a)
+{
+    return a->now.n <= ARENA_SMALL;
+}
+
+/* Node i's vector of this collective. */
+static const float *in_of(const struct arena *a, int i)
+{
+    const struct arena_view *v = &a->members[i].view;
+
+    return is_small(a) ? v->slots[a->number % 2] : v->in;
+}
+
+static void sum_range(const struct arena *a, float *out, size_t from, size_t to)
+{
+    const float *in[ARENA_NODES_MAX];
+
+    for (int i = 0; i < a->n; i++)
+        in[i] = in_of(a, i) + from;
+    if (to > from)
+        vector_sum(out + from, in, a->n, to - from, a->now.is_mean ? 1.0f / (float)a->n : 1.0f);
+}
+
+static void copy_range(float *out, const float *in, size_t from, size_t to)
+{
+    if (out != in && to > from)
+        vector_copy(out + from, in + from, to - from);
+}
+
+/* Everything that can be done from the vectors of all nodes alone: of a sum, the range [from, to). */
+static void read_all(const struct arena *a, size_t from, size_t to)
+{
+    const struct arena_collective *c = &a->now;
+
+    if (c->kind == ARENA_BROADCAST)
+        copy_range(c->out, in_of(a, c->root), 0, c->n);
+    else if (c->kind != ARENA_ALL_GATHER)
+        sum_range(a, c->out, from, to);
+    else
+        for (int i = 0; i < a->n; i++) {
+            arena_slice(a, c->n, i, &from, &to);
+            copy_range(c->out, in_of(a, i), from, to);
+        }
+}
+
+static uint64_t what_of(const struct arena_collective *c)
+{
+    return (uint64_t)c->kind | (uint64_t)c->is_mean << 8 | (uint64_t)c->root << 16;
+}
+
+/* All stores to words and all loads of them are sequentially consistent, as each node stores one word and
+ * then loads another one's: who falls asleep stores is_asleep and then looks once more whether there is
+ * work, and who has made work stores that and then looks who is asleep. One of the two sees the other. */
+static void publish(struct arena *a, _Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store(word, value);
+    arena_ring(a);
+}
+
+/* What of this node's vector anybody reads. */
+static void offered(const struct arena *a, size_t *from, size_t *to)
+{
+    const struct arena_collective *c = &a->now;
+
+    *from = 0;
+    *to = c->kind == ARENA_BROADCAST && c->root != a->me ? 0 : c->n;
+    if (c->kind == ARENA_ALL_GATHER)
+        arena_slice(a, c->n, a->me, from, to);
+}
+
+int arena_start(struct arena *a, const struct arena_collective *c, struct err *e)
+{
+    struct arena_view *mine = &a->members[a->me].view;
+    size_t from, to;
+
+    if (a->broken.code) {
+        *e = a->broken;
+        return e->code;
+    }
+    assert(a->stage == STAGE_NONE && a->n_here == a->n && c->n <= a->n_floats);
+    assert(c->root >= 0 && c->root < a->n);
+    a->now = *c;
+    a->number++;
+    a->stage = STAGE_READY;
+    a->part = 0;
+    a->waits_for = 0;
+    a->n_parts = c->kind == ARENA_ALL_REDUCE ? (slice_floats(a, c->n) + PART - 1) / PART : 1;
+    for (int i = 0; i < a->n; i++)
+        a->members[i].n_taken = 0;
+    offered(a, &from, &to);
+    copy_range(is_small(a) ? mine->slots[a->number % 2] : mine->in, c->in, from, to);
+    atomic_store_explicit(&mine->words->what[a->number % 2], what_of(c), memory_order_relaxed);
+    atomic_store_explicit(&mine->words->floats[a->number % 2], c->n, memory_order_relaxed);
+    publish(a, &mine->words->ready, a->number);
+    return 0;
+}
+
+static int lost(const struct arena *a, struct err *e)
+{
+    return err_set(e, ERR_LOST, "node %d, on this machine, ended in the middle of %s %llu of %zu numbers",
+                   a->members[a->waits_for].node, kinds[a->now.kind], (unsigned long long)a->number,
+                   a->now.n);
+}
+
+static int is_same(const struct arena *a, int i, struct err *e)
+{
+    struct arena_words *w = a->members[i].view.words;
+    uint64_t what = atomic_load_explicit(&w->what[a->number % 2], memory_order_relaxed);
+    uint64_t floats = atomic_load_explicit(&w->floats[a->number % 2], memory_order_relaxed);
+
+    if (what == what_of(&a->now) && floats == a->now.n)
+        return 0;
+    return err_set(
+        e, ERR_PROTOCOL,
+        "collective %llu: node %d is in another one (%#llx of %llu numbers) than this node's %s of %zu",
+        (unsigned long long)a->number, a->members[i].node, (unsigned long long)what,
+        (unsigned long long)floats, kinds[a->now.kind], a->now.n);
+}
+
+/* 1 when every node's vector is there. */
+static int all_are_ready(struct arena *a, struct err *e)
+{
+    for (; a->waits_for < a->n; a->waits_for++) {
+        const struct arena_member *m = &a->members[a->waits_for];
+
+        if (atomic_load(&m->view.words->ready) < a->number)
+            return m->state == MEMBER_GONE ? lost(a, e) : 0;
+        if (is_same(a, a->waits_for, e) < 0)
+            return e->code;
+    }
+    return 1;
+}
+
+/* How many parts of its slice node i has done. */
+static size_t parts_done(const struct arena *a, int i)
+{
+    struct arena_words *w = a->members[i].view.words;
+    uint64_t working = atomic_load(&w->working);
+
+    if (working != a->number)
+        return working > a->number ? a->n_parts : 0;
+    return least(a->n_parts, atomic_load(&w->parts));
+}
+
+/* Copies what node i has summed and this node has not yet. */
+static void take_parts(struct arena *a, int i)
+{
+    struct arena_member *m = &a->members[i];
+    size_t n_done = parts_done(a, i), from, to;
+
+    for (; m->n_taken < n_done; m->n_taken++)
+        if (a->now.kind == ARENA_ALL_REDUCE && i != a->me) {
+            part_of(a, i, m->n_taken, &from, &to);
+            copy_range(a->now.out, m->view.out, from, to);
+        }
+}
+
+/* One part of this node's slice, then what the others have done meanwhile, while caches still hold it. */
+static void sum_part(struct arena *a)
+{
+    struct arena_view *mine = &a->members[a->me].view;
+    size_t from, to;
+
+    part_of(a, a->me, a->part, &from, &to);
+    sum_range(a, mine->out, from, to);
+    publish(a, &mine->words->parts, ++a->part);
+    copy_range(a->now.out, mine->out, from, to);
+    for (int i = 0; i < a->n; i++)
+        take_parts(a, i);
+}
+
+/* 1 when every node has done its slice, and this node has copied it. */
+static int all_are_done(struct arena *a, struct err *e)
+{
+    for (; a->waits_for < a->n; a->waits_for++) {
+        const struct arena_member *m = &a->members[a->waits_for];
+
+        take_parts(a, a->waits_for);
+        if (m->n_taken < a->n_parts)
+            return m->state == MEMBER_GONE ? lost(a, e) : 0;
+    }
+    return 1;
+}
+
+/* All vectors are there: does this node's part. */
+static void work(struct arena *a)
+{
+    struct arena_words *mine = a->members[a->me].view.words;
+    size_t from, to;
+
+    arena_slice(a, a->now.n, a->me, &from, &to);
+    if (is_small(a)) {
+        bool is_slice = a->now.kind == ARENA_REDUCE_SCATTER;
+
+        read_all(a, is_slice ? from : 0, is_slice ? to : a->now.n);
+        a->stage = STAGE_NONE;
+        return;
+    }
+    atomic_store(&mine->parts, 0); /* first: whoever sees `working` counts none of an earlier one's parts */
+    atomic_store(&mine->working, a->number);
+    if (a->now.kind == ARENA_ALL_REDUCE) {
+        while (a->part < a->n_parts)
+            sum_part(a);
+    } else {
+        read_all(a, from, to);
+        publish(a, &mine->parts, a->n_parts);
+    }
+    a->waits_for = 0;
+    a->stage = STAGE_GATHER;
+}
+
+/* 1: the collective is complete; 0: it waits. */
+static int advance(struct arena *a, struct err *e)
+{
+    int rc = 1;
+
+    if (a->stage == STAGE_READY) {
+        rc = all_are_ready(a, e);
+        if (rc == 1)
+            work(a);
+    }
+    if (a->stage == STAGE_GATHER) {
+        rc = all_are_done(a, e);
+        if (rc == 1)
+            a->stage = STAGE_NONE;
+    }
+    return rc;
+}
+
+static void pause_briefly(const struct arena *a)
+{
+    if (a->must_yield)
+        sched_yield();
+#if defined(__x86_64__)
+    else
+        __builtin_ia32_pause();
+#endif
+}
+
+static int spin(struct arena *a, struct err *e)
+{
+    double start = 0;
+
+    for (int tries = 1;; tries++) {
+        int rc = advance(a, e);
+
+        if (rc != 0)
+            return rc;
+        pause_briefly(a);
+        if (a->must_yield || tries % TRIES_PER_LOOK == 0) {
+            double now = clock_now();
+
+            if (start > 0 && now - start > spin_s)
+                return 0;
+            start = start > 0 ? start : now;
+        }
+    }
+}
+
+static int poll_once(struct arena *a, struct err *e)
+{
+    struct arena_words *mine = a->members[a->me].view.words;
+    int rc;
+
+    if (a->must_hear || a->stage == STAGE_NONE) {
+        atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
+        a->must_hear = false;
+        if (arena_hear(a, e) < 0)
+            return e->code;
+    }
+    if (a->n_here < a->n)
+        return 0;
+    rc = spin(a, e);
+    if (rc != 0)
+        return rc;
+    atomic_store(&mine->is_asleep, 1);
+    a->must_hear = true;
+    rc = advance(a, e);
+    if (rc != 0)
+        atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
+    return rc;
+}
+
+int arena_poll(struct arena *a, struct err *e)
+{
+    int rc;
+
+    if (a->broken.code) {
+        *e = a->broken;
+        return e->code;
+    }
+    rc = poll_once(a, e);
+    if (rc < 0)
+        a->broken = *e;
+    return rc;
+}
+
+int arena_late(const struct arena *a, struct err *e)
+{
+    assert(a->n_here < a->n || a->waits_for < a->n);
+    for (int i = 0; i < a->n; i++)
+        if (a->members[i].state < MEMBER_HERE)
+            return err_set(e, ERR_TIMEOUT,
+                           "node %d has not joined the memory that the nodes of this machine share",
+                           a->members[i].node);
+    return err_set(
+        e, ERR_TIMEOUT, "node %d, on this machine, has not done its part of %s %llu of %zu numbers in time",
+        a->members[a->waits_for].node, kinds[a->now.kind], (unsigned long long)a->number, a->now.n);
+}
+
+int arena_wait(struct arena *a, double deadline, struct err *e)
+{
+    const double look_again_s = 1;
+    struct pollfd p = {.fd = a->epoll, .events = POLLIN};
+
+    for (;;) {
+        int rc = arena_poll(a, e);
+        double left = deadline - clock_now();
+
+        if (rc != 0)
+            return rc;
+        if (left <= 0)
+            return arena_late(a, e);
+        left = left < look_again_s ? left : look_again_s;
+        if (poll(&p, 1, (int)(left * 1e3) + 1) < 0 && errno != EINTR)
+            return err_errno(e, ERR_IO, "poll");
+    }
+}

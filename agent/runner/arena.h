@@ -1,0 +1,110 @@
+/* arena -- collectives between the nodes of one job that run on one machine, through memory that they share
+ * instead of sockets. The nodes are processes, perhaps of different agents and users.
+ *
+ * Each node owns a piece of memory with a place for its vectors (arena_memory.h), which the others can read
+ * and nobody else can write. They give it to each other over Unix sockets, after both ends have shown that
+ * they know a secret that came over the authenticated link; the sockets then carry a byte to who sleeps, and
+ * their end tells at once that a process has died. A node with errors or bad intentions can make numbers
+ * wrong, but not make another one crash, or wait beyond its deadline.
+ *
+ * Opening, among nodes in the order that all have been told alike:
+ *     arena_open(&a, &cfg, &e);
+ *     for each later node: a random secret; arena_expect(a, i, secret); {arena_name(a), secret} over the link
+ *     for each earlier node, when its {name, secret} is here: arena_connect(a, i, name, secret, &e)
+ *     arena_poll until it returns 1
+ * A collective:
+ *     arena_start(a, &(struct arena_collective){ARENA_ALL_REDUCE, in, out, n}, &e);
+ *     arena_poll until it returns 1
+ * All nodes start the same collectives in the same order. One at a time; one thread.
+ *
+ * Sums are added in the order of the nodes, whatever n is: all nodes end bit-identical, and equal to a plain
+ * loop over the nodes.
+ *
+ * Vectors of up to ARENA_SMALL floats are copied into one of two slots of the node's memory, and every node
+ * reads all of them itself: one meeting. Slot k % 2 is written in collective k after collective k-1 is
+ * complete here, for which all had to be ready for k-1, that is, complete with k-2: nobody reads it any more.
+ * Longer ones lie in `in`. Node r reads its slice of all `in`s, and writes the sum into its own `out`, from
+ * where the others copy it while it goes on with the next part. A collective is complete here when all nodes
+ * are done with reading, so:
+ *   - `in` can be written again as soon as a collective is complete: nobody reads it any more;
+ *   - the shared `out` is written in collective k+1 once all are ready for k+1, that is, complete with k,
+ *     which includes their copying. Therefore the caller must leave arena_out as it is until its next
+ *     collective: others may still be copying. An `out` elsewhere is the caller's alone. */
+#ifndef PSGD_ARENA_H
+#define PSGD_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+enum { ARENA_NODES_MAX = 64, ARENA_NAME_BYTES = 16, ARENA_SECRET_BYTES = 32 };
+
+struct arena_config {
+    int n_nodes;      /* at most ARENA_NODES_MAX */
+    const int *nodes; /* their numbers in the job, in the order of summation; copied */
+    int me;           /* this node's place among them; places are what the calls below mean by `i` */
+    size_t n_floats;  /* of the longest vector */
+};
+
+enum arena_kind {
+    ARENA_ALL_REDUCE,     /* out = the sum of all in */
+    ARENA_REDUCE_SCATTER, /* this node's slice of it (arena_slice); the rest of `out` stays as it is */
+    ARENA_ALL_GATHER,     /* out = slice 0 of node 0's in, slice 1 of node 1's, ... */
+    ARENA_BROADCAST,      /* out = root's in */
+};
+
+/* in (n), out (n) do not overlap. Wherever they lie, the result is the same; least copying is needed when in
+ * is arena_in. An out elsewhere than arena_out costs one more copy of this node's slice. */
+struct arena_collective {
+    enum arena_kind kind;
+    const float *in;
+    float *out;
+    size_t n;     /* at most n_floats */
+    bool is_mean; /* sums are multiplied by 1 / n_nodes */
+    int root;     /* ARENA_BROADCAST: place of the node whose vector it is */
+};
+
+struct arena;
+
+/* Memory and a socket of this node's own. ERR_NOMEM, ERR_IO: go on without an arena. */
+int arena_open(struct arena **out, const struct arena_config *cfg, struct err *e);
+void arena_close(struct arena *a); /* at any moment; NULL is fine. The others hear of it at once. */
+
+const uint8_t *arena_name(const struct arena *a); /* ARENA_NAME_BYTES: where later nodes find this one */
+
+/* Node i comes later and will show this secret. */
+void arena_expect(struct arena *a, int i, const uint8_t secret[ARENA_SECRET_BYTES]);
+/* Goes to node i, which comes earlier. ERR_UNREACHABLE: no such name on this machine (or in this network
+ * namespace). */
+int arena_connect(struct arena *a, int i, const uint8_t name[ARENA_NAME_BYTES],
+                  const uint8_t secret[ARENA_SECRET_BYTES], struct err *e);
+
+/* (n_floats) each, from a multiple of 64 bytes, zeros at first. arena_in may be written between collectives,
+ * arena_out only be read. */
+float *arena_in(const struct arena *a);
+float *arena_out(const struct arena *a);
+
+/* The part of n that node i sums: [*from, *to), perhaps empty. Slices lie in the order of the nodes. */
+void arena_slice(const struct arena *a, size_t n, int i, size_t *from, size_t *to);
+
+/* Says that this node's vector is there. The one before must be complete. The error is that of arena_poll. */
+int arena_start(struct arena *a, const struct arena_collective *c, struct err *e);
+
+/* Goes as far as it can without sleeping, spinning for at most 50 us. 1: all nodes are here, and no
+ * collective is under way. 0: others have to do something first; arena_fd becomes readable when they have.
+ * ERR_LOST: a node that is waited for has ended. ERR_PROTOCOL: a node is in another collective, or shares
+ * the wrong thing. After an error the arena is good for nothing but arena_close, and says the same again. */
+int arena_poll(struct arena *a, struct err *e);
+
+/* For an epoll of the caller's. Whenever it is readable, call arena_poll. */
+int arena_fd(const struct arena *a);
+
+/* arena_poll until it says 1 or fails, asleep in between. ERR_TIMEOUT at the deadline (clock_now). */
+int arena_wait(struct arena *a, double deadline, struct err *e);
+
+/* Says who is being waited for, and returns ERR_TIMEOUT: for a caller whose own deadline has passed. */
+int arena_late(const struct arena *a, struct err *e);
+
+#endif

@@ -1,0 +1,103 @@
+/* arena N_NODES [BYTES...] -- microseconds of an all-reduce through shared memory. Before each one every
+ * node writes its vector anew, as a backward pass would, and all meet. Columns: bytes; median and least with
+ * arena_out; median and least with an `out` of the caller's own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "tests/lib/arena_crew.h"
+
+enum { TIMES_MAX = 2000, SIZES_MAX = 16 };
+
+struct bench {
+    int n_sizes;
+    size_t bytes[SIZES_MAX];
+};
+
+static int by_size(const void *a, const void *b)
+{
+    return *(const double *)a < *(const double *)b ? -1 : 1;
+}
+
+static void must(int rc, const struct err *e)
+{
+    if (rc < 0) {
+        fprintf(stderr, "%s\n", e->text);
+        exit(1);
+    }
+}
+
+static void all_reduce(struct arena *a, float *out, size_t n)
+{
+    struct arena_collective c = {.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = out, .n = n};
+    struct err e;
+
+    must(arena_start(a, &c, &e), &e);
+    must(arena_wait(a, clock_now() + 60, &e), &e);
+}
+
+/* The times of n_times all-reduces, sorted. */
+static void measure(struct arena *a, float *out, size_t n, double *times, int n_times)
+{
+    float meeting;
+
+    for (int k = -1; k < n_times; k++) {
+        double start;
+
+        for (size_t i = 0; i < n; i++)
+            arena_in(a)[i] = (float)(k + 2);
+        all_reduce(a, &meeting, 1);
+        start = clock_now();
+        all_reduce(a, out, n);
+        if (k >= 0)
+            times[k] = 1e6 * (clock_now() - start);
+    }
+    qsort(times, (size_t)n_times, sizeof *times, by_size);
+}
+
+static int part(struct crew *c, struct arena *a, int me, void *arg)
+{
+    static double times[TIMES_MAX];
+    const struct bench *b = arg;
+
+    (void)c;
+    for (int s = 0; s < b->n_sizes; s++) {
+        size_t n = b->bytes[s] / sizeof(float);
+        int n_times = b->bytes[s] < 1 << 17 ? TIMES_MAX : b->bytes[s] < 1 << 23 ? 300 : 30;
+        float *own = calloc(n, sizeof *own);
+
+        if (!own)
+            return 1;
+        measure(a, arena_out(a), n, times, n_times);
+        if (me == 0)
+            printf("%zu\t%.1f\t%.1f", b->bytes[s], times[n_times / 2], times[0]);
+        measure(a, own, n, times, n_times);
+        if (me == 0)
+            printf("\t%.1f\t%.1f\n", times[n_times / 2], times[0]);
+        fflush(stdout);
+        free(own);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {9, {4096, 31400, 65536, 473000, 1 << 20, 2680000, 4800000, 16 << 20, 100 << 20}};
+    int n_nodes = argc > 1 ? atoi(argv[1]) : 2;
+    size_t most = 0;
+    struct crew c;
+
+    if (n_nodes < 1 || n_nodes > CREW_MAX || argc - 2 > SIZES_MAX) {
+        fprintf(stderr, "usage: arena N_NODES [BYTES...]\n");
+        return 2;
+    }
+    for (int i = 2; i < argc; i++) {
+        b.n_sizes = i - 1;
+        b.bytes[i - 2] = strtoul(argv[i], NULL, 10);
+    }
+    for (int i = 0; i < b.n_sizes; i++)
+        most = b.bytes[i] > most ? b.bytes[i] : most;
+    crew_start(&c, n_nodes, most / sizeof(float), part, &b);
+    return crew_wait(&c) > 0;
+}

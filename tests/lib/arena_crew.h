@@ -1,0 +1,42 @@
+/* arena_crew -- an arena between child processes of a test: what the runners of one machine do, with a page
+ * of shared memory in the place of their authenticated links. */
+#ifndef PSGD_ARENA_CREW_H
+#define PSGD_ARENA_CREW_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/runner/arena.h"
+
+enum { CREW_MAX = 8 };
+
+struct crew_board { /* seen by all of a crew */
+    uint8_t names[CREW_MAX][ARENA_NAME_BYTES];
+    uint8_t secrets[CREW_MAX][CREW_MAX][ARENA_SECRET_BYTES]; /* [earlier][later] */
+    _Atomic int n_named;
+    _Atomic int marks[4]; /* whatever a test wants to say */
+};
+
+struct crew {
+    int n;
+    pid_t pids[CREW_MAX];
+    struct crew_board *board;
+};
+
+/* What a node does once all have met; its exit status, 0 if all went well. */
+typedef int crew_part(struct crew *c, struct arena *a, int me, void *arg);
+
+/* Starts n nodes, which meet and then do their part. A node that keeps a descriptor or a mapping of the
+ * arena fails, and so does one that takes longer than a minute. */
+void crew_start(struct crew *c, int n, size_t n_floats, crew_part *part, void *arg);
+int crew_wait(struct crew *c); /* for all to end; the number of those that ended otherwise than with 0 */
+
+/* Nodes of an arena have met, or a sentence is printed and the process ends with status 1. */
+void crew_meet(struct crew *c, struct arena *a, int me);
+
+int crew_fds(void);      /* that this process has open */
+int crew_mappings(void); /* of arenas, in this process */
+
+#endif

@@ -1,0 +1,530 @@
+#include "agent/runner/arena.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/runner/arena_state.h"
+#include "shared/clock.h"
+#include "shared/crypto.h"
+#include "shared/rng.h"
+#include "tests/lib/arena_crew.h"
+#include "tests/unit/unit.h"
+
+enum { PRIME = 70001, LONG = 1000000 };
+
+/* Number i of a node's vector in a round: all nodes can compute those of all others. */
+static float value(uint64_t round, int node, size_t i)
+{
+    uint64_t h = (round * 64 + (uint64_t)node) * 0x9E3779B97F4A7C15u + i * 0xD1B54A32D192ED03u;
+
+    h = (h ^ h >> 29) * 0xBF58476D1CE4E5B9u;
+    return (float)(int32_t)(h >> 32) * 0x1p-31f * (float)(1 << (h & 15));
+}
+
+static float sum_at(const struct crew *c, uint64_t round, size_t i, bool is_mean)
+{
+    float s = value(round, 0, i);
+
+    for (int k = 1; k < c->n; k++)
+        s += value(round, k, i);
+    return is_mean ? s * (1.0f / (float)c->n) : s;
+}
+
+/* What must lie at out[i] afterwards; -1 where nothing is written. */
+static float expected(const struct crew *c, const struct arena *a, int me, const struct arena_collective *j,
+                      uint64_t round, size_t i)
+{
+    size_t from, to;
+
+    if (j->kind == ARENA_BROADCAST)
+        return value(round, j->root, i);
+    if (j->kind == ARENA_REDUCE_SCATTER) {
+        arena_slice(a, j->n, me, &from, &to);
+        if (i < from || i >= to)
+            return -1;
+    }
+    if (j->kind != ARENA_ALL_GATHER)
+        return sum_at(c, round, i, j->is_mean);
+    for (int k = 0;; k++) {
+        arena_slice(a, j->n, k, &from, &to);
+        if (i >= from && i < to)
+            return value(round, k, i);
+    }
+}
+
+/* One collective from beginning to end; 0 if every bit is right. */
+static int check(struct crew *c, struct arena *a, int me, struct arena_collective j, float *in,
+                 uint64_t round)
+{
+    struct err e;
+
+    for (size_t i = 0; i < j.n; i++)
+        in[i] = value(round, me, i);
+    for (size_t i = 0; j.out != arena_out(a) && i < j.n; i++)
+        j.out[i] = -1;
+    j.in = j.kind == ARENA_BROADCAST && j.root != me ? NULL : in;
+    if (arena_start(a, &j, &e) < 0 || arena_wait(a, clock_now() + 30, &e) < 0) {
+        fprintf(stderr, "node %d: %s\n", me, e.text);
+        return 1;
+    }
+    for (size_t i = 0; i < j.n; i++) {
+        float want = expected(c, a, me, &j, round, i);
+
+        if (want != j.out[i] && (want != -1 || j.out != arena_out(a))) {
+            fprintf(stderr, "node %d, round %llu, kind %d, n %zu: [%zu] is %g instead of %g\n", me,
+                    (unsigned long long)round, (int)j.kind, j.n, i, (double)j.out[i], (double)want);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int every_length(struct crew *c, struct arena *a, int me, void *arg)
+{
+    static const size_t lengths[] = {0, 1, 2, 17, 1021, ARENA_SMALL, ARENA_SMALL + 1, PRIME, LONG};
+    static float own_in[LONG], own_out[LONG];
+    uint64_t round = 0;
+
+    (void)arg;
+    for (size_t k = 0; k < N_OF(lengths); k++)
+        for (int own = 0; own < 4; own++) {
+            struct arena_collective j = {.kind = ARENA_ALL_REDUCE,
+                                         .out = own & 1 ? own_out : arena_out(a),
+                                         .n = lengths[k],
+                                         .is_mean = own == 3};
+
+            if (check(c, a, me, j, own & 2 ? own_in : arena_in(a), round++))
+                return 1;
+        }
+    return 0;
+}
+
+TEST(every_node_ends_with_the_bits_of_a_plain_loop_over_the_nodes)
+{
+    for (int n = 1; n <= 6; n++) {
+        struct crew c;
+
+        crew_start(&c, n, LONG, every_length, NULL);
+        assert_int_equal(crew_wait(&c), 0);
+    }
+}
+
+/* Kinds and lengths by a seed that all nodes share, delays by one of each node's own. */
+static int many_rounds(struct crew *c, struct arena *a, int me, void *arg)
+{
+    static float own[40000];
+    struct rng same, mine;
+
+    (void)arg;
+    rng_init(&same, 1, 0, 0);
+    rng_init(&mine, 1, 1, (uint64_t)me);
+    for (uint64_t round = 0; round < 1000; round++) {
+        struct arena_collective j = {.kind = rng_below(&same, 4)};
+
+        j.out = rng_below(&same, 2) ? own : arena_out(a);
+        j.n = rng_below(&same, rng_below(&same, 4) ? 2000 : 40000);
+        j.is_mean = rng_below(&same, 2) > 0;
+        j.root = (int)rng_below(&same, (uint32_t)c->n);
+        if (rng_below(&mine, 8) == 0)
+            usleep((useconds_t)rng_below(&mine, 2000));
+        if (check(c, a, me, j, arena_in(a), round))
+            return 1;
+    }
+    return 0;
+}
+
+TEST(a_thousand_collectives_of_all_kinds_with_random_delays_have_the_right_bits)
+{
+    for (int n = 2; n <= 5; n += 3) {
+        struct crew c;
+
+        crew_start(&c, n, 40000, many_rounds, NULL);
+        assert_int_equal(crew_wait(&c), 0);
+    }
+}
+
+static int one_all_reduce(struct arena *a, size_t n, double timeout, struct err *e)
+{
+    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = arena_out(a), .n = n};
+
+    if (arena_start(a, &j, e) < 0)
+        return e->code;
+    return arena_wait(a, clock_now() + timeout, e);
+}
+
+/* Node 1 dies after it has said that its vector is there; the others then wait for what it would have
+ * summed. */
+static int node_1_dies(struct crew *c, struct arena *a, int me, void *arg)
+{
+    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = arena_out(a), .n = LONG};
+    double start;
+    struct err e;
+
+    (void)c;
+    (void)arg;
+    if (one_all_reduce(a, LONG, 20, &e) < 0)
+        return 1;
+    start = clock_now();
+    if (arena_start(a, &j, &e) < 0)
+        return 1;
+    if (me == 1)
+        raise(SIGKILL);
+    if (arena_wait(a, start + 20, &e) != ERR_LOST || clock_now() - start > 5 ||
+        !strstr(e.text, "node 1, on this machine, ended in the middle of all-reduce 2 of 1000000 numbers"))
+        return 1;
+    return one_all_reduce(a, 1, 20, &e) == ERR_LOST ? 0 : 1; /* and it stays so */
+}
+
+TEST(a_killed_node_is_noticed_at_once_and_named)
+{
+    struct crew c;
+
+    crew_start(&c, 3, LONG, node_1_dies, NULL);
+    assert_int_equal(crew_wait(&c), 1);
+}
+
+static int node_0_leaves_first(struct crew *c, struct arena *a, int me, void *arg)
+{
+    struct err e;
+
+    (void)c;
+    (void)arg;
+    if (me == 0)
+        return one_all_reduce(a, LONG, 20, &e) == 1 ? 0 : 1;
+    arena_start(a,
+                &(struct arena_collective){
+                    .kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = arena_out(a), .n = LONG},
+                &e);
+    usleep(100000);
+    return arena_wait(a, clock_now() + 20, &e) == 1 ? 0 : 1;
+}
+
+TEST(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones)
+{
+    struct crew c;
+
+    crew_start(&c, 3, LONG, node_0_leaves_first, NULL);
+    assert_int_equal(crew_wait(&c), 0);
+}
+
+/* The rest is two nodes in one thread. */
+struct pair {
+    struct arena *a[2];
+};
+
+static const int nodes[] = {4, 7};
+static const uint8_t secret[ARENA_SECRET_BYTES] = {1, 2, 3}, another[ARENA_SECRET_BYTES] = {1, 2, 4};
+
+static void pair_open(struct pair *p, size_t n_floats_0, size_t n_floats_1)
+{
+    struct err e;
+
+    assert_ok(arena_open(&p->a[0], &(struct arena_config){2, nodes, 0, n_floats_0}, &e));
+    assert_ok(arena_open(&p->a[1], &(struct arena_config){2, nodes, 1, n_floats_1}, &e));
+    arena_expect(p->a[0], 1, secret);
+}
+
+static void pair_close(struct pair *p)
+{
+    arena_close(p->a[0]);
+    arena_close(p->a[1]);
+}
+
+/* Both nodes as far as they get; what the last call of each said. */
+static void pair_poll(struct pair *p, int rc[2], struct err e[2])
+{
+    for (int k = 0; k < 6; k++)
+        rc[k % 2] = arena_poll(p->a[k % 2], &e[k % 2]);
+}
+
+static void pair_meet(struct pair *p)
+{
+    int rc[2];
+    struct err e[2];
+
+    assert_int_equal(arena_connect(p->a[1], 0, arena_name(p->a[0]), secret, &e[1]), 0);
+    for (int k = 0; k < 100; k++)
+        pair_poll(p, rc, e);
+    assert_int_equal(rc[0], 1);
+    assert_int_equal(rc[1], 1);
+}
+
+TEST(two_nodes_meet_and_leave_no_descriptor_and_no_mapping)
+{
+    int fds = crew_fds(), mappings = crew_mappings();
+    struct pair p;
+
+    pair_open(&p, 1000, 1000);
+    pair_meet(&p);
+    assert_int_equal(crew_mappings(), mappings + 4);
+    assert_int_equal(crew_fds(), fds + 4); /* an epoll and a connection each */
+    pair_close(&p);
+    assert_int_equal(crew_fds(), fds);
+    assert_int_equal(crew_mappings(), mappings);
+}
+
+TEST(who_shows_another_secret_gets_nothing)
+{
+    struct pair p;
+    int rc[2], mappings = crew_mappings();
+    struct err e, ends[2];
+
+    pair_open(&p, 1000, 1000);
+    assert_ok(arena_connect(p.a[1], 0, arena_name(p.a[0]), another, &e));
+    pair_poll(&p, rc, ends);
+    assert_int_equal(rc[1], ERR_LOST);
+    e = ends[1];
+    assert_says("node 4, on this machine, ended the connection: another secret, or it is gone");
+    assert_int_equal(rc[0], 0);
+    assert_int_equal(arena_wait(p.a[0], clock_now() + 0.05, &e), ERR_TIMEOUT);
+    assert_says("node 7 has not joined");
+    assert_int_equal(crew_mappings(), mappings + 2);
+    pair_close(&p);
+}
+
+TEST(who_sits_on_a_name_without_the_secret_gets_nothing)
+{
+    struct pair p, squatter;
+    int rc[2], mappings;
+    struct err e, ends[2];
+
+    pair_open(&p, 1000, 1000);
+    pair_open(&squatter, 1000, 1000);
+    mappings = crew_mappings();
+    arena_expect(squatter.a[0], 1, another);
+    assert_ok(arena_connect(p.a[1], 0, arena_name(squatter.a[0]), secret, &e));
+    for (int k = 0; k < 3; k++) {
+        rc[0] = arena_poll(squatter.a[0], &ends[0]);
+        rc[1] = arena_poll(p.a[1], &ends[1]);
+    }
+    assert_int_equal(rc[0], 0);
+    assert_int_equal(rc[1], ERR_LOST);
+    assert_int_equal(crew_mappings(), mappings);
+    pair_close(&squatter);
+    pair_close(&p);
+}
+
+/* A listener of this name, made by hand. */
+static int listen_as(const uint8_t name[ARENA_NAME_BYTES])
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0psgd-"};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    hex_encode(at.sun_path + 6, name, ARENA_NAME_BYTES);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at.sun_family + 6 + 2 * ARENA_NAME_BYTES), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+/* A packet with a descriptor. */
+static void send_with_fd(int to, const void *bytes, size_t len, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.head = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof fd)};
+
+    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    assert_int_equal(sendmsg(to, &h, 0), len);
+}
+
+TEST(an_answer_without_proof_is_refused_and_the_secret_is_never_sent)
+{
+    static const size_t lengths[] = {64, 63, 65, 1, 0}; /* of the answer */
+    int fds = crew_fds();
+
+    for (size_t i = 0; i < N_OF(lengths); i++) {
+        uint8_t word[128];
+        uint32_t head[4]; /* magic, kind, from, to */
+        struct pair p;
+        struct err e;
+        int fd, listener = listen_as(another);
+
+        pair_open(&p, 1000, 1000);
+        assert_ok(arena_connect(p.a[1], 0, another, secret, &e));
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        assert_int_equal(recv(fd, word, sizeof word, MSG_DONTWAIT), 64);
+        assert_null(memmem(word, sizeof word, secret, sizeof secret));
+        memcpy(head, word, sizeof head);
+        head[1] = 2;
+        head[2] = 0;
+        head[3] = 1;
+        memcpy(word, head, sizeof head);
+        send_with_fd(fd, word, lengths[i], listener);
+        close(fd);
+        close(listener);
+        assert_int_equal(arena_poll(p.a[1], &e), lengths[i] ? ERR_AUTH : ERR_LOST);
+        if (lengths[i])
+            assert_says("who answers for node 4, on this machine, does not hold its secret");
+        pair_close(&p);
+        assert_int_equal(crew_fds(), fds);
+    }
+}
+
+TEST(strangers_in_any_number_do_not_keep_a_node_out)
+{
+    struct arena *strangers[3 * ARENA_STRANGERS_MAX];
+    struct pair p;
+    struct err e;
+
+    pair_open(&p, 1000, 1000);
+    for (size_t i = 0; i < N_OF(strangers); i++) {
+        assert_ok(arena_open(&strangers[i], &(struct arena_config){2, nodes, 1, 10}, &e));
+        assert_ok(arena_connect(strangers[i], 0, arena_name(p.a[0]), another, &e));
+    }
+    pair_meet(&p);
+    for (size_t i = 0; i < N_OF(strangers); i++)
+        arena_close(strangers[i]);
+    pair_close(&p);
+}
+
+TEST(a_name_that_nobody_has_is_unreachable)
+{
+    struct pair p;
+    struct err e;
+
+    pair_open(&p, 1000, 1000);
+    assert_int_equal(arena_connect(p.a[1], 0, secret, secret, &e), ERR_UNREACHABLE);
+    assert_says("node 4, on this machine: ");
+    pair_close(&p);
+}
+
+TEST(a_memory_of_another_size_is_refused)
+{
+    struct pair p;
+    int rc[2];
+    struct err e, ends[2];
+
+    pair_open(&p, 1000, 100000);
+    assert_ok(arena_connect(p.a[1], 0, arena_name(p.a[0]), secret, &e));
+    pair_poll(&p, rc, ends);
+    assert_int_equal(rc[1], ERR_PROTOCOL);
+    e = ends[1];
+    assert_says("node 4: it shares 28672 bytes, where vectors of 100000 numbers take 823296");
+    pair_close(&p);
+}
+
+TEST(nodes_in_different_collectives_say_so)
+{
+    struct pair p;
+    struct err e;
+
+    pair_open(&p, 1000, 1000);
+    pair_meet(&p);
+    assert_ok(
+        arena_start(p.a[0],
+                    &(struct arena_collective){
+                        .kind = ARENA_ALL_REDUCE, .in = arena_in(p.a[0]), .out = arena_out(p.a[0]), .n = 9},
+                    &e));
+    assert_ok(
+        arena_start(p.a[1],
+                    &(struct arena_collective){
+                        .kind = ARENA_ALL_GATHER, .in = arena_in(p.a[1]), .out = arena_out(p.a[1]), .n = 9},
+                    &e));
+    assert_int_equal(arena_poll(p.a[0], &e), ERR_PROTOCOL);
+    assert_says("collective 1: node 7 is in another one (0x2 of 9 numbers) than this node's all-reduce of 9");
+    pair_close(&p);
+}
+
+TEST(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named)
+{
+    struct pair p;
+    double start = clock_now();
+    struct err e;
+
+    pair_open(&p, 1000, 1000);
+    pair_meet(&p);
+    assert_int_equal(one_all_reduce(p.a[0], 1000, 0.2, &e), ERR_TIMEOUT);
+    assert_true(clock_now() - start >= 0.2 && clock_now() - start < 5);
+    assert_says("node 7, on this machine, has not done its part of all-reduce 1 of 1000 numbers in time");
+    pair_close(&p);
+}
+
+static bool is_readable(const struct arena *a)
+{
+    struct pollfd p = {.fd = arena_fd(a), .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+TEST(the_descriptor_is_readable_when_another_node_has_done_something)
+{
+    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .n = 5};
+    struct pair p;
+    struct err e;
+
+    pair_open(&p, 1000, 1000);
+    pair_meet(&p);
+    j.in = arena_in(p.a[0]);
+    j.out = arena_out(p.a[0]);
+    assert_ok(arena_start(p.a[0], &j, &e));
+    assert_int_equal(arena_poll(p.a[0], &e), 0);
+    assert_false(is_readable(p.a[0]));
+    j.in = arena_in(p.a[1]);
+    j.out = arena_out(p.a[1]);
+    assert_ok(arena_start(p.a[1], &j, &e));
+    assert_true(is_readable(p.a[0]));
+    assert_int_equal(arena_poll(p.a[0], &e), 1);
+    assert_int_equal(arena_poll(p.a[1], &e), 1);
+    assert_false(is_readable(p.a[0]));
+    arena_close(p.a[1]);
+    assert_true(is_readable(p.a[0]));
+    assert_int_equal(arena_poll(p.a[0], &e), 1); /* nobody is waited for */
+    assert_false(is_readable(p.a[0]));
+    assert_int_equal(one_all_reduce(p.a[0], 5, 20, &e), ERR_LOST);
+    arena_close(p.a[0]);
+}
+
+TEST(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else)
+{
+    static const uint64_t nonsense[] = {0, 1, 2, UINT32_MAX, UINT64_MAX};
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(nonsense); i++)
+        for (size_t k = 0; k < N_OF(nonsense) * N_OF(nonsense); k++) {
+            struct pair p;
+            struct arena_words *w;
+            int rc;
+
+            pair_open(&p, LONG, LONG);
+            pair_meet(&p);
+            w = p.a[1]->members[1].view.words;
+            atomic_store(&w->floats[1], LONG);
+            atomic_store(&w->ready, nonsense[i]);
+            atomic_store(&w->working, nonsense[k % N_OF(nonsense)]);
+            atomic_store(&w->parts, nonsense[k / N_OF(nonsense)]);
+            rc = one_all_reduce(p.a[0], LONG, 0.002, &e);
+            assert_true(rc == 1 || rc == ERR_TIMEOUT);
+            assert_true(rc == ERR_TIMEOUT || i > 0);
+            pair_close(&p);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_node_ends_with_the_bits_of_a_plain_loop_over_the_nodes),
+        cmocka_unit_test(a_thousand_collectives_of_all_kinds_with_random_delays_have_the_right_bits),
+        cmocka_unit_test(a_killed_node_is_noticed_at_once_and_named),
+        cmocka_unit_test(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones),
+        cmocka_unit_test(two_nodes_meet_and_leave_no_descriptor_and_no_mapping),
+        cmocka_unit_test(who_shows_another_secret_gets_nothing),
+        cmocka_unit_test(who_sits_on_a_name_without_the_secret_gets_nothing),
+        cmocka_unit_test(an_answer_without_proof_is_refused_and_the_secret_is_never_sent),
+        cmocka_unit_test(strangers_in_any_number_do_not_keep_a_node_out),
+        cmocka_unit_test(a_name_that_nobody_has_is_unreachable),
+        cmocka_unit_test(a_memory_of_another_size_is_refused),
+        cmocka_unit_test(nodes_in_different_collectives_say_so),
+        cmocka_unit_test(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named),
+        cmocka_unit_test(the_descriptor_is_readable_when_another_node_has_done_something),
+        cmocka_unit_test(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
