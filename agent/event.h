@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/comm.h"
 #include "shared/crypto.h"
 #include "shared/err.h"
 #include "shared/job_state.h"
@@ -63,7 +64,8 @@ struct event {
     char reason[REASON_MAX], message[MESSAGE_MAX];
 
     int epoch, epochs; /* PROGRESS, EVAL */
-    uint64_t step, steps, sent_bytes, recv_bytes;
+    uint64_t step, steps;
+    struct comm comm;      /* PROGRESS */
     double loss, accuracy; /* NAN: not told */
 
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */

@@ -42,8 +42,7 @@ static int apply_progress(struct job *j, const struct event *ev, struct err *e)
     j->steps = ev->steps;
     j->loss = ev->loss;
     j->accuracy = ev->accuracy;
-    j->sent_bytes = ev->sent_bytes;
-    j->recv_bytes = ev->recv_bytes;
+    j->comm = ev->comm;
     j->n_copied++;
     return 0;
 }

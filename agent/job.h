@@ -24,7 +24,8 @@ struct job {
     json_t *nodes;           /* NULL before start */
 
     int epoch, epochs;
-    uint64_t step, steps, sent_bytes, recv_bytes;
+    uint64_t step, steps;
+    struct comm comm;
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not told yet */
 
     char engine[ENGINE_MAX]; /* as the runner says; "": not told yet */

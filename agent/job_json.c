@@ -74,9 +74,7 @@ json_t *job_json(const struct job *j, double now)
                         json_pack("{s:o,s:o,s:o,s:o}", "loss", number_or_null(j->loss), "accuracy",
                                   number_or_null(j->accuracy), "eval_loss", number_or_null(j->eval_loss),
                                   "eval_accuracy", number_or_null(j->eval_accuracy)));
-    json_object_set_new(o, "comm",
-                        json_pack("{s:I,s:I}", "sent_bytes", (json_int_t)j->sent_bytes, "recv_bytes",
-                                  (json_int_t)j->recv_bytes));
+    json_object_set_new(o, "comm", comm_json(&j->comm));
     json_object_set_new(o, "nodes", j->nodes ? json_incref(j->nodes) : json_array());
     json_object_set_new(o, "last_seq", json_integer((json_int_t)j->last_seq));
     return o;

@@ -1,9 +1,10 @@
 /* record -- the CSV files of a job. One table per file says each column's name, unit, type and place in the
  * row's struct; header, writer and docs come from it. Later versions only append columns.
  *
- * A row is one write(2) to a file opened O_APPEND: what was written survives the death of the process. RFC
- * 4180, LF, '.' in numbers, floats as %.9g (they read back to the same float32), a missing value is empty, a
- * number that is none is `nan` or `inf`. */
+ * Rows are held until record_flush, or until RECORD_HELD of their bytes are there, and then go to a file
+ * opened O_APPEND with one write(2): what was flushed survives the death of the process. RFC 4180, LF, '.'
+ * in numbers, floats as %.9g (they read back to the same float32), a missing value is empty, a number that
+ * is none is `nan` or `inf`. */
 #ifndef PSGD_RECORD_H
 #define PSGD_RECORD_H
 
@@ -12,11 +13,11 @@
 
 #include "shared/err.h"
 
-enum record_type { RECORD_TEXT, RECORD_INT, RECORD_U64, RECORD_FLOAT, RECORD_SECONDS };
+enum record_type { RECORD_TEXT, RECORD_INT, RECORD_U64, RECORD_FLOAT, RECORD_SECONDS, RECORD_SPAN };
 
 struct record_column {
     const char *name;
-    enum record_type type; /* const char *, int, uint64_t, double, double (6 decimals) */
+    enum record_type type; /* const char *, int, uint64_t, double, double (6 decimals), double (9) */
     size_t offset;
     const char *help; /* what it is, in which unit */
 };
@@ -30,6 +31,7 @@ struct record_train { /* one row a recorded step */
     double loss, accuracy, lr, grad_norm, staleness;
     double compute_s, encode_s, send_s, wait_s, decode_s;
     uint64_t raw_bytes, sent_bytes, recv_bytes;
+    double apply_s;
 };
 
 struct record_eval { /* one row an evaluation on the test set */
@@ -65,6 +67,7 @@ struct record_confusion { /* one row an evaluation and pair of label and class f
 };
 
 #define RECORD_MISSING (-1e300) /* a float or seconds cell that stays empty */
+enum { RECORD_HELD = 1 << 16 };
 
 /* Each ends with {0}. */
 extern const struct record_column record_train_columns[], record_eval_columns[], record_comm_columns[],
@@ -75,16 +78,17 @@ struct record_file {
     const char *path;
     int fd;
     uint64_t bytes; /* written so far */
-    char *text;     /* rows being written; kept, so that a steady run allocates nothing */
-    size_t text_size;
+    char *text;     /* rows that are held; the memory is kept, so that a steady run allocates nothing */
+    size_t text_size, n_held;
 };
 
 /* Makes the file, which must not exist, and writes the header. `path` must outlive it. */
 int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e);
-/* Writes n rows of `size` bytes each with one write: whole rows or an error (ERR_NOSPACE: the disk is
- * full). */
+/* Takes n rows of `size` bytes each. It and record_flush: ERR_NOSPACE, the disk is full; the file keeps
+ * whole rows only. */
 int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e);
-int record_sync(struct record_file *f, struct err *e);
-void record_close(struct record_file *f);
+int record_flush(struct record_file *f, struct err *e); /* what is held goes to the file */
+int record_sync(struct record_file *f, struct err *e);  /* and the file to the disk */
+void record_close(struct record_file *f);               /* what is still held is lost */
 
 #endif

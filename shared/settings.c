@@ -48,6 +48,7 @@ static const struct json_field fields[] = {
     F(on_node_loss, JSON_FIELD_TEXT, .words = "abort|continue"),
     F(min_nodes, JSON_FIELD_INT, .min = 1, .max = NODES_MAX),
     F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S),
+    F(trace, JSON_FIELD_BOOL, .required = false),
     F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6),
     F(starts_from, JSON_FIELD_TEXT, .words = "seed|weights|checkpoint"),
     {0},
@@ -128,9 +129,9 @@ json_t *settings_json(const struct settings *s)
 
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e)
 {
-    static const char *const may_differ[] = {"name",         "epochs",    "record_every", "round_timeout_s",
-                                             "on_node_loss", "min_nodes", "time_limit_s", "checkpoint_every",
-                                             "starts_from"};
+    static const char *const may_differ[] = {
+        "name",      "epochs",       "record_every", "round_timeout_s",  "on_node_loss",
+        "min_nodes", "time_limit_s", "trace",        "checkpoint_every", "starts_from"};
     struct settings t;
     json_t *a, *b, *v;
     const char *key;

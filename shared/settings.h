@@ -47,6 +47,7 @@ struct settings {
     double time_limit_s;    /* how long the job may run */
     char on_node_loss[9];   /* "abort": a lost worker ends the job; "continue": the others go on without it */
     int min_nodes;          /* with continue: fewer workers than these end the job */
+    bool trace;             /* each node writes down where its time goes: shared/trace_file.h */
     int checkpoint_every;   /* epochs from one checkpoint to the next; 0: none */
     char starts_from[12];   /* "seed": weights drawn from the seed, "weights": those of package weights,
                                "checkpoint": what a node of another job left there */

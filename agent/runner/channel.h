@@ -56,9 +56,11 @@ void channel_received(struct channel *ch, int from, const struct mesh_buf *b);
 /* Has `encode` write a message into a fresh buffer. NULL: it failed, and the error stands in the exchange. */
 struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
                                 double *seconds);
-/* Hands a message to `read`, timed as decoding. */
-int channel_decode(struct channel *ch, int (*read)(struct codec *, int from, struct wire_in *), int from,
+/* Hands a message to `read`, timed as `phase`. */
+int channel_decode(struct channel *ch, enum phase phase,
+                   int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
+int channel_apply(struct channel *ch); /* the rule's apply, where it has one */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void channel_waited(struct channel *ch,
                     int peer); /* a word came that had been waited for since round.said_at */

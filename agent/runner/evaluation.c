@@ -61,8 +61,8 @@ int node_record_evaluation(struct node *n, double loss, double accuracy, struct 
                             .samples = n->samples,
                             .loss = loss,
                             .accuracy = isnan(accuracy) ? RECORD_MISSING : accuracy,
-                            .sent_bytes_total = n->progress.sent_bytes,
-                            .recv_bytes_total = n->progress.recv_bytes};
+                            .sent_bytes_total = n->progress.traffic.sent_bytes,
+                            .recv_bytes_total = n->progress.traffic.recv_bytes};
 
     if (record_write(&n->eval, &r, sizeof r, 1, e) < 0 || record_metrics(n, r.time_s, e) < 0)
         return e->code;

@@ -20,6 +20,8 @@ struct exchange {
     bool *has_left; /* (n_nodes), by slot: said good-bye, or is lost */
     int n_lost;     /* of the workers */
     struct exchange_totals totals;
+    struct stopwatch watch;
+    uint64_t *n_said, *n_heard;               /* (n_nodes), by slot: messages so far, for the trace */
     struct exchange_traffic *sent, *received; /* (n_nodes), by slot: of the round under way */
     struct exchange_traffic *sent_done, *received_done;
     uint64_t n_rounds, n_rounds_told;
@@ -78,13 +80,17 @@ struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *
                                 double *seconds)
 {
     struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
-    double start = clock_now();
+    struct stopwatch *w = &ch->x->watch;
+    enum phase last;
+    double start;
 
     if (!b) {
         err_set(ch->x->e, ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
         return NULL;
     }
     ch->out = (struct wire_out){.bytes = b->bytes, .limit = ch->limit};
+    last = phase_enter(w, PHASE_ENCODE);
+    start = w->since;
     if (encode(&ch->codec, &ch->out) < 0)
         goto fail;
     if (ch->out.bad) {
@@ -92,8 +98,8 @@ struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *
         goto fail;
     }
     b->len = ch->out.len;
-    *seconds = clock_now() - start;
-    ch->x->totals.encode_s += *seconds;
+    phase_enter(w, last);
+    *seconds = w->since - start;
     return b;
 fail:
     mesh_buf_put(ch->x->mesh, b);
@@ -103,19 +109,22 @@ fail:
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
 {
     struct exchange *x = ch->x;
-    struct exchange_traffic *t = &x->sent[slot_of(x, h->peer)];
-    double start = clock_now();
-    double seconds;
+    int slot = slot_of(x, h->peer);
+    struct exchange_traffic *t = &x->sent[slot];
+    enum phase last = phase_enter(&x->watch, PHASE_SEND);
+    double start = x->watch.since;
 
     if (mesh_send(x->mesh, h, b, x->e) < 0)
         return x->e->code;
-    seconds = clock_now() - start;
+    if (x->watch.tracer)
+        tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++x->n_said[slot], start);
+    phase_enter(&x->watch, last);
     t->messages++;
     t->raw_bytes += b->len;
     t->wire_bytes += b->len + FRAME_BYTES;
     t->encode_s += encode_s;
-    t->transfer_s += seconds;
-    x->totals.send_s += seconds;
+    t->transfer_s += x->watch.since - start;
+    x->totals.sent_messages++;
     x->totals.raw_bytes += b->len;
     x->totals.sent_bytes += b->len + FRAME_BYTES;
     return CODEC_GO;
@@ -128,17 +137,32 @@ void channel_received(struct channel *ch, int from, const struct mesh_buf *b)
     t->messages++;
     t->raw_bytes += b->len;
     t->wire_bytes += b->len + FRAME_BYTES;
+    ch->x->totals.recv_messages++;
     ch->x->totals.recv_bytes += b->len + FRAME_BYTES;
 }
 
-int channel_decode(struct channel *ch, int (*read)(struct codec *, int from, struct wire_in *), int from,
+int channel_decode(struct channel *ch, enum phase phase,
+                   int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b)
 {
     struct wire_in in = {.bytes = b->bytes, .len = b->len};
-    double start = clock_now();
+    enum phase last = phase_enter(&ch->x->watch, phase);
     int rc = read(&ch->codec, from, &in);
 
-    ch->x->totals.decode_s += clock_now() - start;
+    phase_enter(&ch->x->watch, last);
+    return rc;
+}
+
+int channel_apply(struct channel *ch)
+{
+    enum phase last;
+    int rc;
+
+    if (!ch->rule->apply)
+        return CODEC_GO;
+    last = phase_enter(&ch->x->watch, PHASE_APPLY);
+    rc = ch->rule->apply(&ch->codec);
+    phase_enter(&ch->x->watch, last);
     return rc;
 }
 
@@ -158,6 +182,8 @@ void channel_round_done(struct channel *ch)
         return;
     x->n_channels_done = 0;
     x->n_rounds++;
+    if (x->watch.tracer)
+        x->watch.tracer->round = x->n_rounds + 1;
     memcpy(x->sent_done, x->sent, bytes);
     memcpy(x->received_done, x->received, bytes);
     memset(x->sent, 0, bytes);
@@ -311,10 +337,13 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
     x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
     x->sent = calloc(4 * (size_t)x->n_nodes, sizeof *x->sent);
     x->has_left = calloc((size_t)x->n_nodes, sizeof *x->has_left);
-    if (!x->channels || !x->sent || !x->has_left) {
+    x->n_said = calloc(2 * (size_t)x->n_nodes, sizeof *x->n_said);
+    x->watch.since = clock_now();
+    if (!x->channels || !x->sent || !x->has_left || !x->n_said) {
         err_set(e, ERR_NOMEM, "no memory for the exchange");
         goto fail;
     }
+    x->n_heard = x->n_said + x->n_nodes;
     x->received = x->sent + x->n_nodes;
     x->sent_done = x->received + x->n_nodes;
     x->received_done = x->sent_done + x->n_nodes;
@@ -346,6 +375,7 @@ void exchange_free(struct exchange *x)
     }
     free(x->channels);
     free(x->sent);
+    free(x->n_said);
     free(x->has_left);
     free(x);
 }
@@ -415,6 +445,16 @@ static int outcome(struct exchange *x)
     return any_waits(x) ? CODEC_WAIT : CODEC_GO;
 }
 
+/* An event rule's callback writes what messages it likes: that is encoding. */
+static int call_event(struct channel *ch, int (*callback)(struct codec *))
+{
+    enum phase last = phase_enter(&ch->x->watch, PHASE_ENCODE);
+    int rc = callback(&ch->codec);
+
+    phase_enter(&ch->x->watch, last);
+    return rc;
+}
+
 /* Calls `of_round` or the event rule's callback on each channel. */
 static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*of_events)(struct codec *),
                    struct err *e)
@@ -422,7 +462,7 @@ static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*
     x->e = e;
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
-        int rc = ch->rule ? of_round(ch) : of_events ? of_events(&ch->codec) : CODEC_GO;
+        int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, of_events) : CODEC_GO;
 
         if (rc < 0)
             return e->code;
@@ -467,6 +507,9 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     const struct codec_events *events = x->cfg.plugin->events;
     int rc = CODEC_GO;
 
+    if (x->watch.tracer)
+        tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
+                       ++x->n_heard[slot_of(x, ev->head.peer)], clock_now());
     if (ev->head.channel != ch->id) {
         mesh_buf_put(x->mesh, ev->buf);
         return channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
@@ -477,7 +520,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         if (ev->head.kind != FRAME_EVENT)
             rc = channel_fail(ch, "node %d sent a message that is not an event", ev->head.peer);
         else if (events->on_message)
-            rc = channel_decode(ch, events->on_message, ev->head.peer, ev->buf);
+            rc = channel_decode(ch, PHASE_DECODE, events->on_message, ev->head.peer, ev->buf);
         channel_received(ch, ev->head.peer, ev->buf);
         mesh_buf_put(x->mesh, ev->buf);
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
@@ -550,6 +593,11 @@ bool exchange_is_over(const struct exchange *x)
 const struct exchange_totals *exchange_totals(const struct exchange *x)
 {
     return &x->totals;
+}
+
+struct stopwatch *exchange_watch(struct exchange *x)
+{
+    return &x->watch;
 }
 
 bool exchange_round_done(struct exchange *x, uint64_t *round)

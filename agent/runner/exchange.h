@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "agent/runner/mesh.h"
+#include "agent/runner/stopwatch.h"
 #include "codecs/codec.h"
 #include "shared/blocks.h"
 #include "shared/err.h"
@@ -37,10 +38,9 @@ struct exchange_traffic {
     double encode_s, transfer_s;
 };
 
-/* Sums since the beginning. wait_s is the caller's to add: only it knows how long it waited. */
+/* Sums since the beginning. */
 struct exchange_totals {
-    double encode_s, send_s, decode_s;
-    uint64_t raw_bytes, sent_bytes, recv_bytes;
+    uint64_t sent_messages, recv_messages, raw_bytes, sent_bytes, recv_bytes;
     uint64_t
         n_overtaken; /* asgd: words that newer ones of the same sender replaced before they were merged */
 };
@@ -70,6 +70,9 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
 
 const struct exchange_totals *exchange_totals(const struct exchange *x);
+/* The node's time. The exchange switches to a phase for as long as a codec or the mesh is at work and back
+ * to the caller's, which is the caller's to choose; it starts with exchange_new. */
+struct stopwatch *exchange_watch(struct exchange *x);
 uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 /* True once after each round: then traffic of that round, by peer, is there until the next call. */
 bool exchange_round_done(struct exchange *x, uint64_t *round);

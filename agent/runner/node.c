@@ -249,9 +249,56 @@ static int open_records(struct node *n, struct err *e)
         return e->code;
     if (asks_for_rows(n->metrics) && record_open(&n->metric, "metrics.csv", record_metric_columns, e) < 0)
         return e->code;
+    if (n->set.trace && tracer_new(&n->tracer, "trace.bin", n->job.node, e) < 0)
+        return e->code;
     if (confusion && record_open(&n->confusion, "confusion.csv", record_confusion_columns, e) < 0)
         return e->code;
     return 0;
+}
+
+static int on_records(struct node *n, int (*what)(struct record_file *, struct err *), struct err *e)
+{
+    struct record_file *const files[] = {&n->train, &n->eval, &n->comm, &n->metric, &n->confusion};
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i]->fd >= 0 && what(files[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+int node_flush_records(struct node *n, struct err *e)
+{
+    return on_records(n, record_flush, e);
+}
+
+int node_report_progress(struct node *n, struct err *e)
+{
+    const struct exchange_totals *t = exchange_totals(n->exchange);
+
+    if (node_flush_records(n, e) < 0)
+        return e->code;
+    n->progress.traffic = *t;
+    memcpy(n->progress.spent, exchange_watch(n->exchange)->spent, sizeof n->progress.spent);
+    report_progress(n->report, &n->progress);
+    return 0;
+}
+
+void node_close_trace(struct node *n)
+{
+    uint64_t n_dropped;
+    char text[160];
+
+    if (!n->tracer)
+        return;
+    exchange_watch(n->exchange)->tracer = NULL;
+    n_dropped = tracer_free(n->tracer);
+    n->tracer = NULL;
+    if (n_dropped == 0)
+        return;
+    snprintf(text, sizeof text,
+             "node %d: the trace has the first %d spans and messages; %llu later ones are not in it",
+             n->job.node, TRACE_RECORDS_MAX, (unsigned long long)n_dropped);
+    report_warn(n->report, text);
 }
 
 int node_prepare(struct node *n, const char **reason, struct err *e)
@@ -308,7 +355,9 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     if (rc < 0)
         return rc;
     exchange_attach(n->exchange, n->mesh);
-    n->started = clock_now();
+    *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
+    if (n->tracer)
+        n->tracer->round = exchange_rounds(n->exchange) + 1;
     return 0;
 }
 
@@ -393,23 +442,14 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     return tensor_file_write(name, tensors, n_tensors, meta, e);
 }
 
-static int sync_records(struct node *n, struct err *e)
-{
-    struct record_file *const files[] = {&n->train, &n->eval, &n->comm, &n->metric, &n->confusion};
-
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i]->fd >= 0 && record_sync(files[i], e) < 0)
-            return e->code;
-    return 0;
-}
-
 int node_finish(struct node *n, struct err *e)
 {
     /* Without a loss: nodes with the same weights leave the same bytes, whatever each has computed with. */
     if (is_worker(n) && node_write_model(n, "final.safetensors", NAN, e) < 0)
         return e->code;
-    if (sync_records(n, e) < 0)
+    if (on_records(n, record_sync, e) < 0)
         return e->code;
+    node_close_trace(n);
     exchange_free(n->exchange);
     n->exchange = NULL;
     mesh_close(n->mesh,

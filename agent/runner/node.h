@@ -38,6 +38,7 @@ struct node {
     int *peers; /* (n_peers): the nodes this one is linked to */
     size_t n_peers;
     struct record_file train, eval, comm, metric, confusion; /* the last two: where the model asks for them */
+    struct tracer *tracer;                                   /* NULL: nobody asked for a trace */
     struct report *report;
     double started; /* clock_now when training began */
     struct report_progress progress;
@@ -62,6 +63,10 @@ void node_clear(struct node *n); /* at any point; peers are not told */
 /* For train.c and serve.c: feeds one mesh event to the exchange, waiting for it until `deadline` or a second;
  * false in *came when none came. Returns what exchange_on_event does. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
+/* A progress line of what was done so far, once all rows about it are in their files. */
+int node_report_progress(struct node *n, struct err *e);
+int node_flush_records(struct node *n, struct err *e);
+void node_close_trace(struct node *n);               /* where there is one */
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
 /* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
 
@@ -48,10 +47,8 @@ void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
                             (json_int_t)n_params));
 }
 
-bool report_is_due(struct report *r)
+bool report_is_due(struct report *r, double now)
 {
-    double now = clock_now();
-
     if (now - r->last_progress < EVERY_S)
         return false;
     r->last_progress = now;
@@ -65,10 +62,20 @@ static json_t *number(double v)
 
 void report_progress(struct report *r, const struct report_progress *p)
 {
-    write_line(r, json_pack("{ss si si sI sI so so sI sI}", "event", "progress", "epoch", p->epoch, "epochs",
-                            p->epochs, "step", (json_int_t)p->step, "steps", (json_int_t)p->steps, "loss",
-                            number(p->loss), "accuracy", number(p->accuracy), "sent_bytes",
-                            (json_int_t)p->sent_bytes, "recv_bytes", (json_int_t)p->recv_bytes));
+    const struct exchange_totals *t = &p->traffic;
+    json_t *line = json_pack("{ss si si sI sI so so sI sI sI sI sI}", "event", "progress", "epoch", p->epoch,
+                             "epochs", p->epochs, "step", (json_int_t)p->step, "steps", (json_int_t)p->steps,
+                             "loss", number(p->loss), "accuracy", number(p->accuracy), "sent_messages",
+                             (json_int_t)t->sent_messages, "recv_messages", (json_int_t)t->recv_messages,
+                             "raw_bytes", (json_int_t)t->raw_bytes, "sent_bytes", (json_int_t)t->sent_bytes,
+                             "recv_bytes", (json_int_t)t->recv_bytes);
+    char key[24];
+
+    for (int i = 0; line && i < N_STEP_PHASES; i++) {
+        snprintf(key, sizeof key, "%s_s", phase_names[i]);
+        json_object_set_new(line, key, json_real(round(p->spent[i] * 1e6) / 1e6));
+    }
+    write_line(r, line);
 }
 
 void report_eval(struct report *r, const struct report_progress *p)

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/runner/exchange.h"
 #include "shared/err.h"
+#include "shared/phase.h"
 
 struct report {
     int fd;
@@ -15,8 +17,10 @@ struct report {
 
 struct report_progress {
     int epoch, epochs;
-    uint64_t step, steps, sent_bytes, recv_bytes;
+    uint64_t step, steps;
     double loss, accuracy; /* nan: none yet */
+    struct exchange_totals traffic;
+    double spent[N_PHASES]; /* seconds */
 };
 
 int report_open(struct report *r, struct err *e);
@@ -25,7 +29,7 @@ void report_close(struct report *r);
 /* With what this node computes. */
 void report_engine(struct report *r, const char *text);
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params);
-bool report_is_due(struct report *r); /* at most five progress lines a second */
+bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
 /* A sentence for people, into the node's log and to job_submit, which passes it on: "this step was left out". */

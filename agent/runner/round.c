@@ -101,7 +101,7 @@ static bool has_word(const struct channel *ch, int word)
 static int merge_one(struct channel *ch, int word)
 {
     struct letter l = inbox_pop(ch, &ch->round.inbox[word]);
-    int rc = channel_decode(ch, ch->rule->merge, word, l.buf);
+    int rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, l.buf);
 
     ch->codec.n_merged++;
     if (l.from != ch->codec.node)
@@ -128,7 +128,7 @@ static int answer(struct channel *ch, int first, int last, uint64_t round)
 /* All words of the round are merged. A server answers workers first .. last, who are in `their_round`. */
 static int close_round(struct channel *ch, int first, int last, uint64_t their_round)
 {
-    if (ch->rule->apply && ch->rule->apply(&ch->codec) < 0)
+    if (channel_apply(ch) < 0)
         return -1;
     if (is_server(ch) && answer(ch, first, last, their_round) < 0)
         return -1;
@@ -281,7 +281,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
         return channel_fail(ch, "node %d sent a reply that nobody waits for", h->peer);
     }
     channel_waited(ch, h->peer);
-    rc = channel_decode(ch, adopt, h->peer, b);
+    rc = channel_decode(ch, PHASE_APPLY, adopt, h->peer, b);
     channel_received(ch, h->peer, b);
     channel_drop_buf(ch, b);
     if (rc < 0)

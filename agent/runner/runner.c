@@ -109,9 +109,13 @@ int main(int argc, char **argv)
         tell_engine(&report, warning);
         report_ready(&report, n.codec_sha256, net_n_params(n.net));
         fprintf(stderr, "ready: codec %s, %zu parameters\n", n.codec.plugin->name, net_n_params(n.net));
-        if (work(&n, &orders, &e) < 0)
+        if (work(&n, &orders, &e) < 0) {
+            struct err also;
+
+            node_flush_records(&n, &also); /* what there is, is there before the end is told */
+            node_close_trace(&n);
             status = end(&report, NULL, &e);
-        else
+        } else
             report_end(&report, "succeeded", NULL, "all steps are done");
     }
     node_clear(&n);

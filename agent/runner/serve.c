@@ -9,36 +9,45 @@
  * they have then. Rounds close one at a time, so none is missed. *next: the first epoch that was not kept yet. */
 static int keep(struct node *n, int *next, struct err *e)
 {
+    struct stopwatch *watch = exchange_watch(n->exchange);
+
     for (; *next <= n->set.epochs; ++*next) {
+        enum phase last;
         uint64_t step = (uint64_t)*next * (uint64_t)n->set.steps_per_epoch;
 
         if (exchange_rounds_after(n->exchange, step) > exchange_rounds(n->exchange))
             return 0;
-        if (node_keeps_epoch(n, *next) && node_write_checkpoint(n, *next, e) < 0)
+        if (!node_keeps_epoch(n, *next))
+            continue;
+        last = phase_enter(watch, PHASE_CHECKPOINT);
+        if (node_write_checkpoint(n, *next, e) < 0)
             return e->code;
+        phase_enter(watch, last);
     }
     return 0;
 }
 
 int node_serve(struct node *n, struct err *e)
 {
+    struct stopwatch *watch = exchange_watch(n->exchange);
     int next = n->first_epoch + 1;
 
     n->progress.loss = n->progress.accuracy = NAN;
+    phase_enter(watch, PHASE_WAIT);
     if (keep(n, &next, e) < 0)
         return e->code;
     while (!exchange_is_over(n->exchange)) {
         bool came;
 
         /* Workers compute as long as they like; one that dies is noticed by its connection. */
-        if (node_pump(n, clock_now() + 60, &came, e) < 0 || node_record_comm(n, e) < 0 ||
-            keep(n, &next, e) < 0)
+        if (node_pump(n, clock_now() + 60, &came, e) < 0)
             return e->code;
-        n->progress.sent_bytes = exchange_totals(n->exchange)->sent_bytes;
-        n->progress.recv_bytes = exchange_totals(n->exchange)->recv_bytes;
-        if (report_is_due(n->report))
-            report_progress(n->report, &n->progress);
+        phase_enter(watch, PHASE_COMPUTE);
+        if (node_record_comm(n, e) < 0 || keep(n, &next, e) < 0)
+            return e->code;
+        if ((!came || report_is_due(n->report, watch->since)) && node_report_progress(n, e) < 0)
+            return e->code;
+        phase_enter(watch, PHASE_WAIT);
     }
-    report_progress(n->report, &n->progress);
-    return 0;
+    return node_report_progress(n, e);
 }

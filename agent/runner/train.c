@@ -14,10 +14,12 @@ enum { BACKLOG_MAX = 8 }; /* messages waiting for one peer before this node paus
 
 struct worker_loop {
     struct node *n;
+    struct stopwatch *watch;
     struct feed_batch batch;
-    float *sum;                    /* the gradient over several blocks, where there are several */
-    double waited, compute;        /* seconds of this step */
-    struct exchange_totals before; /* at the step's begin */
+    float *sum;   /* the gradient over several blocks, where there are several */
+    double begun; /* clock_now at the step's begin, as the next two */
+    double spent[N_STEP_PHASES];
+    struct exchange_totals before;
     struct net_score score;
     double lr, grad_norm;
     bool may_skip;       /* a step that is not finite is left out, else it ends the job */
@@ -38,11 +40,14 @@ static int timed_out(struct node *n, struct err *e)
 static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
 {
     struct node *n = w->n;
-    double start = clock_now();
-    double decoding = exchange_totals(n->exchange)->decode_s;
-    double deadline = start + n->set.round_timeout_s;
     char waiting[128] = "", now[128];
+    enum phase last;
+    double deadline;
 
+    if (rc != CODEC_WAIT)
+        return rc;
+    last = phase_enter(w->watch, PHASE_WAIT);
+    deadline = w->watch->since + n->set.round_timeout_s;
     while (rc == CODEC_WAIT) {
         bool came;
 
@@ -53,10 +58,12 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
                 deadline = clock_now() + n->set.round_timeout_s;
             memcpy(waiting, now, sizeof now);
         }
+        if (rc == CODEC_WAIT && !came && node_flush_records(n, e) < 0) /* it may take long */
+            return e->code;
         if (rc == CODEC_WAIT && clock_now() >= deadline)
             return timed_out(n, e);
     }
-    w->waited += clock_now() - start - (exchange_totals(n->exchange)->decode_s - decoding);
+    phase_enter(w->watch, last);
     return rc;
 }
 
@@ -65,8 +72,8 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
 static int catch_up(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
-    double start = clock_now();
-    double deadline = start + n->set.round_timeout_s;
+    enum phase last = phase_enter(w->watch, PHASE_WAIT);
+    double deadline = w->watch->since + n->set.round_timeout_s;
     bool came = true;
 
     while (came || mesh_queued(n->mesh) > BACKLOG_MAX) {
@@ -76,7 +83,7 @@ static int catch_up(struct worker_loop *w, struct err *e)
             return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
                            n->set.round_timeout_s);
     }
-    w->waited += clock_now() - start;
+    phase_enter(w->watch, last);
     return 0;
 }
 
@@ -155,11 +162,9 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
                                   .seed = n->set.seed,
                                   .stream = blocks_stream(&n->blocks, n->progress.step, n->feed.blocks[b])};
         struct net_score score = {0};
-        double start;
 
         if (catch_up(w, e) < 0)
             return e->code;
-        start = clock_now();
         feed_block(&n->feed, row, b, &w->batch);
         net_train(n->net, &batch, &score);
         w->score.loss += score.loss;
@@ -167,7 +172,6 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
         w->score.n_right += score.n_right;
         if (check_gradient(w, score.loss, e) < 0)
             return e->code;
-        w->compute += clock_now() - start;
         if (exchange_wants_blocks(n->exchange) && exchange_on_block(n->exchange, n->feed.blocks[b], e) < 0)
             return e->code;
         if (w->sum)
@@ -208,12 +212,30 @@ static int update(struct worker_loop *w, struct err *e)
     return 0;
 }
 
-static int record_step(struct worker_loop *w, size_t row, struct err *e)
+/* From the last switch of the stopwatch on, time and bytes are the next step's. */
+static void begin_step(struct worker_loop *w)
+{
+    w->begun = w->watch->since;
+    memcpy(w->spent, w->watch->spent, sizeof w->spent);
+    w->before = *exchange_totals(w->n->exchange);
+    w->score = (struct net_score){0};
+    if (w->watch->tracer)
+        w->watch->tracer->step = w->n->progress.step + 1;
+}
+
+/* The step ends, and the next one begins: no moment is between them, and none in both. */
+static struct record_train end_step(struct worker_loop *w, size_t row)
 {
     struct node *n = w->n;
     const struct exchange_totals *t = exchange_totals(n->exchange);
-    struct record_train r = {
-        .time_s = clock_now() - n->started,
+    struct record_train r;
+
+    n->progress.traffic = *t;
+    phase_enter(w->watch, PHASE_COMPUTE);
+    if (w->watch->tracer)
+        tracer_span(w->watch->tracer, TRACE_STEP, w->begun, w->watch->since);
+    r = (struct record_train){
+        .time_s = w->watch->since - n->started,
         .node = n->job.node,
         .role = n->job.role,
         .epoch = n->progress.epoch,
@@ -226,17 +248,18 @@ static int record_step(struct worker_loop *w, size_t row, struct err *e)
         .lr = w->lr,
         .grad_norm = w->grad_norm,
         .staleness = RECORD_MISSING,
-        .compute_s = w->compute,
-        .encode_s = t->encode_s - w->before.encode_s,
-        .send_s = t->send_s - w->before.send_s,
-        .wait_s = w->waited,
-        .decode_s = t->decode_s - w->before.decode_s,
+        .compute_s = w->watch->spent[PHASE_COMPUTE] - w->spent[PHASE_COMPUTE],
+        .encode_s = w->watch->spent[PHASE_ENCODE] - w->spent[PHASE_ENCODE],
+        .send_s = w->watch->spent[PHASE_SEND] - w->spent[PHASE_SEND],
+        .wait_s = w->watch->spent[PHASE_WAIT] - w->spent[PHASE_WAIT],
+        .decode_s = w->watch->spent[PHASE_DECODE] - w->spent[PHASE_DECODE],
         .raw_bytes = t->raw_bytes - w->before.raw_bytes,
         .sent_bytes = t->sent_bytes - w->before.sent_bytes,
         .recv_bytes = t->recv_bytes - w->before.recv_bytes,
+        .apply_s = w->watch->spent[PHASE_APPLY] - w->spent[PHASE_APPLY],
     };
-
-    return record_write(&n->train, &r, sizeof r, 1, e);
+    begin_step(w);
+    return r;
 }
 
 static bool is_recorded(const struct worker_loop *w)
@@ -246,43 +269,49 @@ static bool is_recorded(const struct worker_loop *w)
 
 /* The epoch's checkpoint, where it has one. A job that exchanges once more after its last step keeps what was
  * before that: whoever goes on from there has not had that exchange. */
-static int keep(struct node *n, struct err *e)
+static int keep(struct worker_loop *w, struct err *e)
 {
-    return node_keeps_epoch(n, n->progress.epoch) ? node_write_checkpoint(n, n->progress.epoch, e) : 0;
+    struct node *n = w->n;
+    enum phase last;
+    int rc;
+
+    if (!node_keeps_epoch(n, n->progress.epoch))
+        return 0;
+    last = phase_enter(w->watch, PHASE_CHECKPOINT);
+    rc = node_write_checkpoint(n, n->progress.epoch, e);
+    phase_enter(w->watch, last);
+    return rc;
 }
 
 static int step(struct worker_loop *w, size_t row, struct err *e)
 {
     struct node *n = w->n;
     size_t n_samples = (size_t)n->feed.n_blocks * (size_t)n->set.batch_size;
-    double start;
+    struct record_train r;
+    enum phase last;
 
-    w->waited = w->compute = 0;
-    w->score = (struct net_score){0};
-    w->before = *exchange_totals(n->exchange);
     if (gradient(w, row, e) < 0)
         return e->code;
     if (wait_for_go(w, exchange_on_grad(n->exchange, n_samples, e), e) < 0)
         return e->code;
-    start = clock_now();
+    last = phase_enter(w->watch, PHASE_APPLY);
     if (update(w, e) < 0)
         return e->code;
+    phase_enter(w->watch, last);
     n->progress.step++;
     n->samples += n_samples;
-    w->compute += clock_now() - start;
-    if (exchange_closes_early(n->exchange, n->progress.step) && keep(n, e) < 0)
+    if (exchange_closes_early(n->exchange, n->progress.step) && keep(w, e) < 0)
         return e->code;
     if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
         return e->code;
     n->progress.loss = w->score.loss / (double)w->score.n;
     n->progress.accuracy = n->feed.train.labels ? (double)w->score.n_right / (double)w->score.n : NAN;
-    n->progress.sent_bytes = exchange_totals(n->exchange)->sent_bytes;
-    n->progress.recv_bytes = exchange_totals(n->exchange)->recv_bytes;
-    if (report_is_due(n->report))
-        report_progress(n->report, &n->progress);
-    if (is_recorded(w) && record_step(w, row, e) < 0)
+    r = end_step(w, row);
+    if (is_recorded(w) && record_write(&n->train, &r, sizeof r, 1, e) < 0)
         return e->code;
-    return node_record_comm(n, e);
+    if (node_record_comm(n, e) < 0)
+        return e->code;
+    return report_is_due(n->report, w->begun) ? node_report_progress(n, e) : 0;
 }
 
 static int evaluate(struct worker_loop *w, struct err *e)
@@ -306,10 +335,9 @@ static int evaluate(struct worker_loop *w, struct err *e)
     p.loss = metrics_loss(n->metrics);
     if (!metrics_value(n->metrics, METRIC_ACCURACY, &p.accuracy))
         p.accuracy = NAN;
-    report_progress(n->report, &n->progress);
-    report_eval(n->report, &p);
-    if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0)
+    if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0 || node_report_progress(n, e) < 0)
         return e->code;
+    report_eval(n->report, &p);
     /* A job whose end no number speaks for has not succeeded, whatever may be left out on the way. */
     if (n->feed.n_test > 0 && !isfinite(p.loss) && (is_last || !can_skip(w)))
         return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
@@ -345,11 +373,16 @@ static int loop(struct worker_loop *w, struct err *e)
     n->progress.steps = n->feed.n_rows * (uint64_t)n->set.epochs;
     for (int epoch = n->first_epoch; epoch < n->set.epochs; epoch++) {
         n->progress.epoch = epoch + 1;
+        phase_enter(w->watch, PHASE_COMPUTE);
+        begin_step(w);
         feed_epoch(&n->feed, (uint64_t)epoch);
         for (size_t row = 0; row < n->feed.n_rows; row++)
             if (step(w, row, e) < 0)
                 return e->code;
-        if (!exchange_closes_early(n->exchange, n->progress.step) && keep(n, e) < 0)
+        if (w->watch->tracer)
+            w->watch->tracer->step = 0;
+        phase_enter(w->watch, PHASE_EVALUATE);
+        if (!exchange_closes_early(n->exchange, n->progress.step) && keep(w, e) < 0)
             return e->code;
         if (evaluate(w, e) < 0)
             return e->code;
@@ -360,7 +393,8 @@ static int loop(struct worker_loop *w, struct err *e)
 
 int node_train(struct node *n, struct err *e)
 {
-    struct worker_loop w = {.n = n, .may_skip = strcmp(n->set.on_nonfinite, "skip") == 0};
+    struct worker_loop w = {
+        .n = n, .watch = exchange_watch(n->exchange), .may_skip = strcmp(n->set.on_nonfinite, "skip") == 0};
     int rc;
 
     if (n->feed.n_blocks > 1 && !(w.sum = malloc(net_n_params(n->net) * sizeof *w.sum)))

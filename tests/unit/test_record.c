@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "shared/rng.h"
 #include "tests/unit/unit.h"
 
 static const struct record_eval row = {.time_s = 1.5,
@@ -46,9 +47,58 @@ TEST(a_row_is_the_table_s_columns_in_order)
 
     assert_ok(record_open(&f, path_in(folder), record_eval_columns, &e));
     assert_ok(record_write(&f, &row, sizeof row, 1, &e));
+    assert_file_is(path_in(folder), HEADER);
+    assert_ok(record_flush(&f, &e));
+    assert_file_is(path_in(folder), HEADER LINE);
+    assert_ok(record_flush(&f, &e));
     record_close(&f);
     assert_file_is(path_in(folder), HEADER LINE);
     unit_remove(folder);
+}
+
+enum { CELLS = 128 };
+
+/* The row that has this number in two columns, seconds and loss. */
+static void print_loss(char out[CELLS], double loss)
+{
+    const char *folder = unit_folder();
+    struct record_eval r = row;
+    struct record_file f;
+    struct err e = {0};
+    char *text, *cell;
+    size_t len;
+
+    r.loss = r.time_s = loss;
+    assert_ok(record_open(&f, path_in(folder), record_eval_columns, &e));
+    assert_ok(record_write(&f, &r, sizeof r, 1, &e));
+    assert_ok(record_flush(&f, &e));
+    record_close(&f);
+    assert_ok(file_read(&text, &len, path_in(folder), 1 << 20, &e));
+    cell = strchr(text, '\n') + 1;
+    snprintf(out, CELLS, "%.*s", (int)strcspn(cell, "\n"), cell);
+    free(text);
+    unit_remove(folder);
+}
+
+TEST(numbers_are_printed_as_printf_prints_them)
+{
+    static const double edges[] = {
+        0,           0.5,        1,           0.1,  1e-3,        9.99999999e-4, 9.9999999949,
+        9.999999996, 99999999.9, 99999999.96, 1e8,  123456789.5, -0.25,         -3.4e38,
+        16777217.0,  1.0 / 3,    2e-7,        5e-7, 1e15,        0.0000015,     1234567.0000005};
+    struct rng rng;
+
+    rng_init(&rng, 1, 2, 3);
+    for (size_t i = 0; i < 2000 + N_OF(edges); i++) {
+        double v = i < N_OF(edges) ? edges[i]
+                   : i % 2         ? (double)rng_uniform(&rng) * pow(10, (double)(i % 17) - 5)
+                           : round((double)rng_uniform(&rng) * 1e5) / 1e5 + 0.5e-6; /* near the middle */
+        char cells[CELLS], expected[CELLS];
+
+        print_loss(cells, v);
+        snprintf(expected, sizeof expected, "%.6f,1,2,3,4,%.9g,nan,9007199254740992,0", v, v);
+        assert_string_equal(cells, expected);
+    }
 }
 
 TEST(a_float_reads_back_to_the_same_bits)
@@ -56,10 +106,12 @@ TEST(a_float_reads_back_to_the_same_bits)
     static const float values[] = {0.1f, 1.0f / 3, 1e-38f, 3.4e38f, 16777217.0f};
 
     for (size_t i = 0; i < N_OF(values); i++) {
-        char text[64];
+        char cells[CELLS];
 
-        snprintf(text, sizeof text, "%.9g", (double)values[i]);
-        assert_true(strtof(text, NULL) == values[i]);
+        print_loss(cells, (double)values[i]);
+        for (int k = 0; k < 5; k++)
+            memmove(cells, strchr(cells, ',') + 1, strlen(strchr(cells, ',')));
+        assert_true(strtof(cells, NULL) == values[i]);
     }
 }
 
@@ -74,6 +126,7 @@ TEST(what_is_missing_is_empty_and_what_is_infinite_says_so)
     r.accuracy = -INFINITY;
     assert_ok(record_open(&f, path_in(folder), record_eval_columns, &e));
     assert_ok(record_write(&f, &r, sizeof r, 1, &e));
+    assert_ok(record_flush(&f, &e));
     record_close(&f);
     assert_file_is(path_in(folder), HEADER "1.500000,1,2,3,4,,-inf,9007199254740992,0\n");
     unit_remove(folder);
@@ -91,45 +144,52 @@ TEST(a_file_that_exists_is_never_written_over)
     unit_remove(folder);
 }
 
-TEST(a_row_that_does_not_fit_leaves_whole_rows_behind)
+TEST(rows_that_do_not_fit_leave_whole_rows_behind)
 {
     const char *folder = unit_folder();
-    const size_t rows_that_fit = 3, limit = strlen(HEADER) + rows_that_fit * strlen(LINE) + 10;
+    const size_t limit = strlen(HEADER) + 3 * strlen(LINE) + 10;
     struct rlimit old, small;
     struct record_file f;
     struct err e = {0};
-    size_t n = 0;
 
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = (struct rlimit){limit, old.rlim_max};
     assert_ok(record_open(&f, path_in(folder), record_eval_columns, &e));
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    while (record_write(&f, &row, sizeof row, 1, &e) == 0)
-        n++;
+    for (size_t i = 0; i < 2; i++)
+        assert_ok(record_write(&f, &row, sizeof row, 1, &e));
+    assert_ok(record_flush(&f, &e));
+    for (size_t i = 0; i < 5; i++)
+        assert_ok(record_write(&f, &row, sizeof row, 1, &e));
+    assert_int_equal(record_flush(&f, &e), ERR_IO);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_ok(record_flush(&f, &e));
     record_close(&f);
-    assert_int_equal(n, rows_that_fit);
     assert_file_is(path_in(folder), HEADER LINE LINE LINE);
     unit_remove(folder);
 }
 
-TEST(many_rows_go_out_at_once)
+TEST(rows_are_not_held_without_end)
 {
+    const size_t n_rows = 3 * RECORD_HELD / strlen(LINE);
     const char *folder = unit_folder();
-    struct record_eval rows[200];
     struct record_file f;
     struct err e = {0};
     char *text;
     size_t len;
 
-    for (size_t i = 0; i < N_OF(rows); i++)
-        rows[i] = row;
     assert_ok(record_open(&f, path_in(folder), record_eval_columns, &e));
-    assert_ok(record_write(&f, rows, sizeof *rows, N_OF(rows), &e));
+    for (size_t i = 0; i < n_rows; i++)
+        assert_ok(record_write(&f, &row, sizeof row, 1, &e));
+    assert_ok(file_read(&text, &len, path_in(folder), 1 << 20, &e));
+    assert_true(len > RECORD_HELD && len + RECORD_HELD > n_rows * strlen(LINE));
+    assert_memory_equal(text + len - strlen(LINE), LINE, strlen(LINE));
+    free(text);
+    assert_ok(record_sync(&f, &e));
     record_close(&f);
     assert_ok(file_read(&text, &len, path_in(folder), 1 << 20, &e));
-    assert_int_equal(len, strlen(HEADER) + N_OF(rows) * strlen(LINE));
+    assert_int_equal(len, strlen(HEADER) + n_rows * strlen(LINE));
     free(text);
     unit_remove(folder);
 }
@@ -138,11 +198,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_is_the_table_s_columns_in_order),
+        cmocka_unit_test(numbers_are_printed_as_printf_prints_them),
         cmocka_unit_test(a_float_reads_back_to_the_same_bits),
         cmocka_unit_test(what_is_missing_is_empty_and_what_is_infinite_says_so),
         cmocka_unit_test(a_file_that_exists_is_never_written_over),
-        cmocka_unit_test(a_row_that_does_not_fit_leaves_whole_rows_behind),
-        cmocka_unit_test(many_rows_go_out_at_once),
+        cmocka_unit_test(rows_that_do_not_fit_leave_whole_rows_behind),
+        cmocka_unit_test(rows_are_not_held_without_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,63 @@
+#include "shared/trace_file.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char magic[8] = {'P', 'S', 'G', 'D', 'T', 'R', 'C', '1'};
+static const uint64_t ns_max = 1ull << 62;
+
+void trace_boot_id(char out[TRACE_BOOT_ID])
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    out[0] = '\0';
+    if (!f)
+        return;
+    if (fscanf(f, "%36[0-9a-f-]", out) != 1)
+        out[0] = '\0';
+    fclose(f);
+}
+
+void trace_head_init(struct trace_head *h, int node)
+{
+    *h = (struct trace_head){.node = node};
+    memcpy(h->magic, magic, sizeof magic);
+    trace_boot_id(h->boot_id);
+}
+
+static int check(const struct trace_record *r, size_t i, struct err *e)
+{
+    bool is_message = r->kind == TRACE_SENT || r->kind == TRACE_RECEIVED;
+
+    if (r->kind >= N_TRACE_KINDS)
+        return err_set(e, ERR_PROTOCOL, "record %zu is of no known kind (%d)", i + 1, r->kind);
+    if (r->begin_ns > ns_max || r->end_ns > ns_max || (!is_message && r->end_ns < r->begin_ns))
+        return err_set(e, ERR_PROTOCOL, "record %zu ends before it begins", i + 1);
+    return 0;
+}
+
+int trace_file_parse(struct trace_head *h, const struct trace_record **records, size_t *n, int node,
+                     const void *bytes, size_t len, struct err *e)
+{
+    const struct trace_record *r = (const struct trace_record *)(const void *)((const char *)bytes +
+                                                                               sizeof *h);
+    size_t count;
+
+    if (len < sizeof *h || memcmp(bytes, magic, sizeof magic) != 0)
+        return err_set(e, ERR_PROTOCOL, "it is no trace of this version");
+    memcpy(h, bytes, sizeof *h);
+    h->boot_id[sizeof h->boot_id - 1] = '\0';
+    if (h->node != node)
+        return err_set(e, ERR_PROTOCOL, "it says it is of node %d", h->node);
+    count = (len - sizeof *h) / sizeof *r;
+    if (count > TRACE_RECORDS_MAX)
+        return err_set(e, ERR_PROTOCOL, "it has %zu records where at most %d are right", count,
+                       TRACE_RECORDS_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (check(&r[i], i, e) < 0)
+            return e->code;
+    *records = r;
+    *n = count;
+    return 0;
+}
