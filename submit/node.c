@@ -293,4 +293,6 @@ void node_forget(struct http *h, struct node *n)
     http_clear(h, &n->call);
     http_clear(h, &n->stream);
     explicit_bzero(n->token, sizeof n->token);
+    json_decref(n->traffic);
+    n->traffic = NULL;
 }

@@ -35,6 +35,7 @@ struct node {
     bool is_streaming;     /* the stream is open, or its end was not looked at yet */
     bool is_probed;        /* the call that runs asks whether its agent lives */
     char model_sha256[65]; /* of its final model; "": none */
+    json_t *traffic;       /* by peer, out of its records; NULL: they were not fetched */
     struct http_request call, stream;
 };
 

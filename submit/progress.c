@@ -40,7 +40,7 @@ const char *progress_text(char *out, size_t size, const struct node *n)
     k = add(out, size, k, "loss", p->loss);
     k = add(out, size, k, "accuracy", p->accuracy);
     k = add(out, size, k, "test accuracy", p->eval_accuracy);
-    snprintf(out + k, size - k, ", %s sent", text_bytes(amount, p->sent_bytes));
+    snprintf(out + k, size - k, ", %s sent", text_bytes(amount, p->comm.sent_bytes));
     return out;
 }
 

@@ -1,6 +1,7 @@
 #include "submit/records.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/record.h"
@@ -128,6 +129,81 @@ int records_append(FILE *out, enum record_kind kind, int node, const char *text,
             ++*bad;
     }
     return ferror(out) ? err_errno(e, ERR_IO, "%s.csv", record_names[kind]) : 0;
+}
+
+struct traffic { /* messages, raw bytes, bytes on the wire */
+    int peer;
+    uint64_t sent[3], received[3];
+};
+
+/* Rounds name the peers in the same order again and again, so the search goes on behind the last find.
+ * NULL: no memory. */
+static struct traffic *find_traffic(struct traffic **list, size_t *n, size_t *at, int peer)
+{
+    struct traffic *grown;
+
+    for (size_t i = 0; i < *n; i++) {
+        *at = *at + 1 < *n ? *at + 1 : 0;
+        if ((*list)[*at].peer == peer)
+            return &(*list)[*at];
+    }
+    if ((*n & (*n - 1)) == 0) { /* room for the next power of two */
+        grown = realloc(*list, (*n ? 2 * *n : 1) * sizeof **list);
+        if (!grown)
+            return NULL;
+        *list = grown;
+    }
+    *at = *n;
+    (*list)[*n] = (struct traffic){.peer = peer};
+    return &(*list)[(*n)++];
+}
+
+static json_t *traffic_json(const struct traffic *list, size_t n)
+{
+    json_t *peers = json_array();
+
+    for (size_t i = 0; peers && i < n; i++) {
+        const struct traffic *t = &list[i];
+
+        json_array_append_new(peers, json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "peer", t->peer,
+                                               "sent_messages", (json_int_t)t->sent[0], "sent_raw_bytes",
+                                               (json_int_t)t->sent[1], "sent_bytes", (json_int_t)t->sent[2],
+                                               "recv_messages", (json_int_t)t->received[0], "recv_raw_bytes",
+                                               (json_int_t)t->received[1], "recv_bytes",
+                                               (json_int_t)t->received[2]));
+    }
+    return peers;
+}
+
+json_t *records_peers(const char *text, size_t len)
+{
+    static const char *const sums[3] = {"messages", "raw_bytes", "wire_bytes"};
+    size_t peer = find_column(RECORD_COMM, "peer"), direction = find_column(RECORD_COMM, "direction");
+    size_t n = row_length(text, len), n_list = 0, found = 0;
+    struct traffic *list = NULL;
+    struct cell cells[CELLS_MAX];
+    json_t *peers;
+
+    for (size_t at = n + 1; at < len; at += n + 1) {
+        struct traffic *t;
+        uint64_t *to;
+
+        n = row_length(text + at, len - at);
+        if (at + n == len || split(cells, text + at, n) != count_columns(RECORD_COMM))
+            continue;
+        /* A cell ends with a comma or the line: strtol stops there. */
+        t = find_traffic(&list, &n_list, &found, (int)strtol(cells[peer].text, NULL, 10));
+        if (!t) {
+            free(list);
+            return NULL;
+        }
+        to = cells[direction].text[0] == 's' ? t->sent : t->received;
+        for (int k = 0; k < 3; k++)
+            to[k] += strtoull(cells[find_column(RECORD_COMM, sums[k])].text, NULL, 10);
+    }
+    peers = traffic_json(list, n_list);
+    free(list);
+    return peers;
 }
 
 int records_classic(FILE *out, enum record_kind kind, const char *text, size_t len)

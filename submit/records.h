@@ -2,6 +2,7 @@
 #ifndef PSGD_SUBMIT_RECORDS_H
 #define PSGD_SUBMIT_RECORDS_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -19,6 +20,11 @@ void records_header(FILE *out, enum record_kind kind);
  * another node; nothing is written then. */
 int records_append(FILE *out, enum record_kind kind, int node, const char *text, size_t len, size_t *bad,
                    struct err *e);
+
+/* What one node's comm.csv says in sum of each peer, in the order in which they appear:
+ * [{"peer","sent_messages","sent_raw_bytes","sent_bytes","recv_messages","recv_raw_bytes","recv_bytes"}].
+ * NULL: no memory. */
+json_t *records_peers(const char *text, size_t len);
 
 /* The ancestor's files of one node: "Time,Epoch,Batch,Total Batch,loss,accuracy" out of train.csv,
  * "loss,accuracy" out of eval.csv. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/comm.h"
 #include "shared/err.h"
 #include "shared/job_state.h"
 
@@ -22,7 +23,7 @@ struct agent_view {
 struct progress_view {
     int64_t epoch, epochs, step, steps;              /* 0: not known */
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not known */
-    uint64_t sent_bytes, recv_bytes;
+    struct comm comm;
 };
 
 struct job_view {

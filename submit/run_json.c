@@ -58,9 +58,49 @@ static json_t *node_json(const struct node *n)
     json_object_set_new(o, "accuracy", real(p->accuracy));
     json_object_set_new(o, "eval_loss", real(p->eval_loss));
     json_object_set_new(o, "eval_accuracy", real(p->eval_accuracy));
-    json_object_set_new(o, "sent_bytes", json_integer((json_int_t)p->sent_bytes));
-    json_object_set_new(o, "recv_bytes", json_integer((json_int_t)p->recv_bytes));
+    json_object_set_new(o, "sent_bytes", json_integer((json_int_t)p->comm.sent_bytes));
+    json_object_set_new(o, "recv_bytes", json_integer((json_int_t)p->comm.recv_bytes));
+    json_object_set_new(o, "comm", comm_json(&p->comm));
+    if (n->traffic)
+        json_object_set(json_object_get(o, "comm"), "peers", n->traffic);
     json_object_set_new(o, "model_sha256", n->model_sha256[0] ? json_string(n->model_sha256) : json_null());
+    return o;
+}
+
+/* All nodes' bytes, and the workers' time: a server has nothing to do but wait. *least: the share of
+ * exchanging of the worker that has the least of it, for whom the others wait; NAN: no worker has told. */
+static struct comm sum_up(const struct submission *s, double *least)
+{
+    struct comm sum = {0};
+
+    *least = NAN;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct comm c = s->nodes[i].view.progress.comm;
+
+        if (node_is_server(&s->nodes[i]))
+            memset(c.seconds, 0, sizeof c.seconds);
+        else
+            *least = fmin(*least, comm_share(&c)); /* of a NAN and a number the number */
+        comm_add(&sum, &c);
+    }
+    return sum;
+}
+
+/* What more of would make the job quicker: faster workers, a faster network or fewer words, or workers as
+ * fast as each other. */
+static const char *bound(const struct comm *sum, double least)
+{
+    return least > 0.5 ? "communication" : comm_share(sum) > 0.5 ? "slowest worker" : "compute";
+}
+
+static json_t *job_comm(const struct submission *s)
+{
+    double least;
+    struct comm sum = sum_up(s, &least);
+    json_t *o = comm_json(&sum);
+
+    if (o)
+        json_object_set_new(o, "bound", isfinite(least) ? json_string(bound(&sum, least)) : json_null());
     return o;
 }
 
@@ -108,6 +148,7 @@ json_t *run_json(const struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++)
         json_array_append_new(nodes, node_json(&s->nodes[i]));
     json_object_set_new(o, "nodes", nodes);
+    json_object_set_new(o, "comm", job_comm(s));
     json_object_set_new(o, "models_agree", models_agree(s));
     json_object_set(o, "files", s->files);
     return o;
@@ -155,8 +196,23 @@ static void table_row(FILE *f, const struct node *n)
             job_state_name(n->view.state),
             number(accuracy, sizeof accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
             number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss),
-            text_bytes(sent, p->sent_bytes), text_bytes(received, p->recv_bytes),
+            text_bytes(sent, p->comm.sent_bytes), text_bytes(received, p->comm.recv_bytes),
             text_seconds(time, n->view.elapsed_s));
+}
+
+static void table_time(FILE *f, const struct submission *s)
+{
+    double least;
+    struct comm sum = sum_up(s, &least);
+    double share = comm_share(&sum), all = 0;
+
+    if (!isfinite(least))
+        return;
+    for (int i = 0; i < N_STEP_PHASES; i++)
+        all += sum.seconds[i];
+    fprintf(f,
+            "\nTime of the steps: %.0f %% computing, %.0f %% exchanging (%.0f %% waiting). Bound by: %s.\n",
+            100 * (1 - share), 100 * share, 100 * sum.seconds[PHASE_WAIT] / all, bound(&sum, least));
 }
 
 void run_table(FILE *f, const struct submission *s)
@@ -170,6 +226,7 @@ void run_table(FILE *f, const struct submission *s)
             "sent", "received", "time");
     for (i = 0; i < s->n_nodes; i++)
         table_row(f, &s->nodes[i]);
+    table_time(f, s);
     if (json_array_size(s->files) == 0)
         return;
     fprintf(f, "\nResults in %s:\n", s->folder);

@@ -264,6 +264,10 @@ static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, st
             miss(c, y->node, "its part of the records", why.text);
         else
             rc = write_classic(c, kind, y, p, len, e);
+        if (kind == RECORD_COMM && p) {
+            json_decref(y->node->traffic);
+            y->node->traffic = records_peers(p, len);
+        }
         if (bad > 0)
             say_info("node(%d): left out %zu malformed line%s of %s.csv.", y->node->at.node, bad,
                      bad == 1 ? "" : "s", record_names[kind]);

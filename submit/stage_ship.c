@@ -21,12 +21,12 @@ struct file {
     const struct blob *blob;
 };
 
-enum phase { PHASE_NEXT, PHASE_HEAD, PHASE_PUT, PHASE_BIND, PHASE_DONE };
+enum ship_state { SHIP_NEXT, SHIP_HEAD, SHIP_PUT, SHIP_BIND, SHIP_DONE };
 
 /* One node's way through its packages. */
 struct shipment {
     struct node *node;
-    enum phase phase;
+    enum ship_state state;
     int package, file, n_files;
     struct file files[FILES_MAX];
     char *body;   /* of the package being bound */
@@ -62,7 +62,7 @@ static int package_files(struct file out[FILES_MAX], const struct submission *s,
 
 static int ask_head(struct submission *s, struct shipment *x, struct err *e)
 {
-    x->phase = PHASE_HEAD;
+    x->state = SHIP_HEAD;
     return node_ask(s->http, x->node, "HEAD", NULL, 0, e, "/v1/blobs/sha256/%s", x->files[x->file].blob->hex);
 }
 
@@ -71,7 +71,7 @@ static int put_blob(struct submission *s, struct shipment *x, struct err *e)
     const struct blob *b = x->files[x->file].blob;
     char amount[TEXT_AMOUNT];
 
-    x->phase = PHASE_PUT;
+    x->state = SHIP_PUT;
     say_more("node(%d): sending %s, %s.", x->node->at.node, x->files[x->file].name,
              text_bytes(amount, b->len));
     return node_put_blob(s->http, x->node, b->hex, b->bytes, b->fd, b->len,
@@ -90,7 +90,7 @@ static int bind_package(struct submission *s, struct shipment *x, struct err *e)
     json_decref(o);
     if (!x->body)
         return err_set(e, ERR_NOMEM, "no memory");
-    x->phase = PHASE_BIND;
+    x->state = SHIP_BIND;
     return node_ask(s->http, x->node, "PUT", x->body, strlen(x->body), e, "/v1/jobs/%s/packages/%s", s->id,
                     package_names[x->package]);
 }
@@ -105,7 +105,7 @@ static int next_package(struct submission *s, struct shipment *x, struct err *e)
     while (x->package < N_PACKAGES && !x->node->view.lacks[x->package])
         x->package++;
     if (x->package == N_PACKAGES) {
-        x->phase = PHASE_DONE;
+        x->state = SHIP_DONE;
         return 0;
     }
     x->file = 0;
@@ -113,18 +113,18 @@ static int next_package(struct submission *s, struct shipment *x, struct err *e)
     return next_file(s, x, e);
 }
 
-/* The call of the present phase is answered: what comes next? */
+/* The call of the present state is answered: what comes next? */
 static int step(struct submission *s, struct shipment *x, struct err *e)
 {
-    if (x->phase == PHASE_HEAD && x->node->call.err.code == 0 && x->node->call.status == 404)
+    if (x->state == SHIP_HEAD && x->node->call.err.code == 0 && x->node->call.status == 404)
         return put_blob(s, x, e);
-    if (x->phase != PHASE_NEXT && node_answer(x->node, e) < 0)
+    if (x->state != SHIP_NEXT && node_answer(x->node, e) < 0)
         return e->code;
-    if (x->phase == PHASE_HEAD || x->phase == PHASE_PUT) {
+    if (x->state == SHIP_HEAD || x->state == SHIP_PUT) {
         x->file++;
         return next_file(s, x, e);
     }
-    if (x->phase == PHASE_BIND) {
+    if (x->state == SHIP_BIND) {
         say_info("Reply requirements to node(%d), type(%s).", x->node->at.node, package_names[x->package]);
         x->package++;
     }
@@ -170,12 +170,12 @@ static int step_all(struct submission *s, struct shipment *x, struct err *e)
     int sending = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++)
-        sending += x[i].phase != PHASE_NEXT && x[i].phase != PHASE_DONE;
+        sending += x[i].state != SHIP_NEXT && x[i].state != SHIP_DONE;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        if (x[i].phase == PHASE_DONE || x[i].node->call.busy ||
-            (x[i].phase == PHASE_NEXT && sending >= SENDING_MAX))
+        if (x[i].state == SHIP_DONE || x[i].node->call.busy ||
+            (x[i].state == SHIP_NEXT && sending >= SENDING_MAX))
             continue;
-        sending += x[i].phase == PHASE_NEXT;
+        sending += x[i].state == SHIP_NEXT;
         if (step(s, &x[i], e) < 0)
             return e->code;
     }
@@ -212,7 +212,7 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
 static int look_after(struct submission *s, struct shipment *x, struct patience *p, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (x[i].phase != PHASE_DONE)
+        if (x[i].state != SHIP_DONE)
             p->until = clock_now() + READY_S;
     for (size_t i = 0; i < s->n_nodes; i++)
         if (look_at(&x[i], p, e) < 0)

@@ -99,9 +99,32 @@ TEST(classic_files_have_the_ancestors_columns_and_names)
     assert_string_equal(name, "E-N(4)-R(2)-ID(3)-CODEC(p).csv");
 }
 
+TEST(traffic_is_summed_by_peer_in_the_order_of_the_rows)
+{
+    static const char text[] =
+        "time_s,round,node,peer,direction,messages,raw_bytes,wire_bytes,encode_s,transfer_s\n"
+        "0.1,1,0,2,sent,1,10,74,0.1,0.1\n"
+        "0.1,1,0,2,received,2,20,148,,0.1\n"
+        "0.1,1,0,-2,sent,1,1,65,0.1,0.1\n"
+        "no row\n"
+        "0.2,2,0,2,sent,1,10,74,0.1,0.1\n"
+        "0.2,2,0,-2,received,1,3,67,,0.1\n"
+        "0.2,2,0,2,sent,1,10,7";
+    json_t *peers = records_peers(text, strlen(text));
+    char *dump = json_dumps(peers, JSON_COMPACT | JSON_PRESERVE_ORDER);
+
+    assert_string_equal(dump, "[{\"peer\":2,\"sent_messages\":2,\"sent_raw_bytes\":20,\"sent_bytes\":148,"
+                              "\"recv_messages\":2,\"recv_raw_bytes\":20,\"recv_bytes\":148},"
+                              "{\"peer\":-2,\"sent_messages\":1,\"sent_raw_bytes\":1,\"sent_bytes\":65,"
+                              "\"recv_messages\":1,\"recv_raw_bytes\":3,\"recv_bytes\":67}]");
+    free(dump);
+    json_decref(peers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traffic_is_summed_by_peer_in_the_order_of_the_rows),
         cmocka_unit_test(whole_rows_are_kept_and_half_ones_are_not),
         cmocka_unit_test(rows_that_are_none_are_left_out_and_counted),
         cmocka_unit_test(a_row_of_another_node_refuses_the_file),
