@@ -51,9 +51,9 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
 {
     size_t n_active = task_count(a, job_is_active);
     long long mem = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o}", "id", a->id, "version", PSGD_VERSION, "api", 1,
+    json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o,s:f}", "id", a->id, "version", PSGD_VERSION, "api", 1,
                           "address", a->address, "pid", (int)getpid(), "started_at", time_json(a->since_wall),
-                          "uptime_s", uptime_json(a));
+                          "uptime_s", uptime_json(a), "monotonic_s", clock_now());
 
     (void)rq;
     json_object_set_new(o, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));

@@ -19,7 +19,8 @@ const char *const artefact_names[N_ARTEFACTS] = {"train.csv",
                                                  "final.safetensors",
                                                  "best.safetensors",
                                                  "checkpoint.safetensors",
-                                                 "checkpoint-previous.safetensors"};
+                                                 "checkpoint-previous.safetensors",
+                                                 "trace.bin"};
 
 const char *artefact_find(const char *name)
 {

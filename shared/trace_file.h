@@ -12,22 +12,18 @@
 
 enum {
     TRACE_RECORDS_MAX = 1 << 18, /* of a node: 10 MiB; what comes later is counted and not kept */
-    TRACE_BOOT_ID = 40,          /* a UUID as text */
+    TRACE_CLOCK_ID = 44,
     TRACE_HEAD_BYTES = 64,
     TRACE_RECORD_BYTES = 40
 };
 
-enum trace_kind { /* a phase's number is a span in that phase */
-                  TRACE_STEP = N_PHASES,
-                  TRACE_SENT,
-                  TRACE_RECEIVED,
-                  N_TRACE_KINDS
-};
+/* A phase's number is a span in that phase. */
+enum trace_kind { TRACE_STEP = N_PHASES, TRACE_SENT, TRACE_RECEIVED, N_TRACE_KINDS };
 
 struct trace_head {
     char magic[8]; /* "PSGDTRC1" */
     int32_t node;
-    char boot_id[TRACE_BOOT_ID + 4]; /* two nodes of one boot share a clock; "": not known */
+    char clock_id[TRACE_CLOCK_ID]; /* nodes with the same one share a clock; "": not known */
     uint64_t n_dropped;
 };
 _Static_assert(sizeof(struct trace_head) == TRACE_HEAD_BYTES, "as it lies in the file");
@@ -43,8 +39,9 @@ _Static_assert(sizeof(struct trace_record) == TRACE_RECORD_BYTES, "as it lies in
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is written as it lies in memory");
 
 void trace_head_init(struct trace_head *h, int node);
-/* The machine's boot id as text; "" where the system does not say. */
-void trace_boot_id(char out[TRACE_BOOT_ID]);
+/* What tells this process's CLOCK_MONOTONIC from others: the machine's boot, and the time namespace in it. "" where
+ * the system does not say. */
+void trace_clock_id(char out[TRACE_CLOCK_ID]);
 
 /* Looks at a whole file of node `node`: head into *h, *records to (n) records within `bytes`, which stay
  * the caller's. A last record that is not whole is left out: its writer died. ERR_PROTOCOL: it is no such

@@ -147,6 +147,8 @@ static const struct option table[] = {
      "folder for the results, else logs/ID-NAME"},
     {"output", "o", PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
     {"to", "", WORD, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
+    {"trace", "", TEXT, AT(trace), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
+     "where each node's time goes, to be looked at in ui.perfetto.dev", .may_change = true},
     {"csv-style", "", WORD, AT(csv_style), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "tidy|classic",
      "classic: the ancestor's files as well"},
     {"json", "", FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},

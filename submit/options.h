@@ -50,6 +50,7 @@ struct options {
     char reason[128];
     char to[PATH_MAX], mirror[512];
     char format[8]; /* that a model is converted to */
+    char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
     bool is_given[OPTIONS_MAX]; /* by place in the table: stood on the command line */
     const char *operands[OPERANDS_MAX];

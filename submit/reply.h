@@ -18,6 +18,7 @@ extern const char *const package_names[N_PACKAGES];
 struct agent_view {
     char id[64], version[32];
     int api;
+    double monotonic_s; /* its machine's CLOCK_MONOTONIC as it answered; 0: not told */
 };
 
 struct progress_view {

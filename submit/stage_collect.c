@@ -20,6 +20,7 @@
 #include "submit/start_from.h"
 #include "submit/submission.h"
 #include "submit/temp.h"
+#include "submit/trace.h"
 
 enum { GIB = 1 << 30 };
 
@@ -42,6 +43,8 @@ static const struct artifact {
     {"best.safetensors", NULL, NULL, 0, false, false},
     {"checkpoint.safetensors", NULL, NULL, 16 * (uint64_t)GIB, true, false},
     {"checkpoint-previous.safetensors", NULL, NULL, 16 * (uint64_t)GIB, true, false},
+    {"trace.bin", NULL, NULL, TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX *TRACE_RECORD_BYTES, true,
+     false},
 };
 enum {
     TRAIN_CSV,
@@ -55,6 +58,7 @@ enum {
     BEST_MODEL,
     CHECKPOINT,
     CHECKPOINT_PREVIOUS,
+    TRACE,
     N_ARTIFACTS
 };
 
@@ -405,6 +409,67 @@ static int write_model(struct collection *c, const char *name, struct err *e)
     return 0;
 }
 
+/* False: there is none, or none that can be used. */
+static bool read_trace(struct collection *c, const struct yield *y, struct trace_node *t)
+{
+    struct node *n = y->node;
+    struct err e;
+
+    *t = (struct trace_node){.node = n->at.node, .role = node_role(n), .address = n->at.address};
+    t->bytes = map(y, &t->len);
+    if (!t->bytes)
+        return false;
+    if (trace_file_parse(&t->head, &t->records, &t->n, t->node, t->bytes, t->len, &e) < 0 ||
+        trace_find_offset(t, c->s->http, n, &e) < 0) {
+        miss(c, n, "its trace", e.text);
+        unmap(t->bytes, t->len);
+        return false;
+    }
+    if (t->head.n_dropped > 0)
+        say_info("node(%d): its trace was full after %zu spans and messages; %llu later ones are not in it.",
+                 t->node, t->n, (unsigned long long)t->head.n_dropped);
+    return true;
+}
+
+static int save_trace(const char *path, const struct trace_node *nodes, size_t n, struct err *e)
+{
+    FILE *f = fopen(path, "we");
+    int rc;
+
+    if (!f)
+        return err_errno(e, ERR_IO, "%s", path);
+    rc = trace_write(f, nodes, n, e);
+    if (fclose(f) != 0 && rc == 0)
+        rc = err_errno(e, ERR_IO, "%s", path);
+    return rc;
+}
+
+/* Not in the folder: where --trace says. The nodes keep their parts, so that a fetch can try again. */
+static int write_trace(struct collection *c, struct err *e)
+{
+    const char *path = c->s->opt->trace;
+    struct trace_node *nodes = calloc(c->s->n_nodes, sizeof *nodes);
+    struct err why = {0};
+    size_t n = 0;
+
+    if (!nodes)
+        return err_set(e, ERR_NOMEM, "no memory for the trace of %zu nodes", c->s->n_nodes);
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        n += read_trace(c, &c->yields[i], &nodes[n]);
+    if (n == 0)
+        say_info("No node has a trace: the job was not submitted with --trace.");
+    else if (save_trace(path, nodes, n, &why) < 0)
+        say_info("The trace is missing: %s. job_submit fetch %s --trace FILE tries again.", why.text,
+                 c->s->id);
+    else
+        say_info("Trace of %zu node%s in %s; https://ui.perfetto.dev shows it.", n, n == 1 ? "" : "s", path);
+    c->is_missing |= n == 0 || why.code != 0;
+    for (size_t i = 0; i < n; i++)
+        unmap(nodes[i].bytes, nodes[i].len);
+    free(nodes);
+    return 0;
+}
+
 static int keep(struct collection *c, int which, struct err *e)
 {
     switch (which) {
@@ -428,8 +493,10 @@ static int keep(struct collection *c, int which, struct err *e)
         return write_model(c, "model/best.safetensors", e);
     case CHECKPOINT:
         return write_checkpoints(c, "", e);
-    default:
+    case CHECKPOINT_PREVIOUS:
         return write_checkpoints(c, START_PREVIOUS, e);
+    default:
+        return write_trace(c, e);
     }
 }
 
@@ -443,6 +510,8 @@ static int collect(struct collection *c, int which, struct err *e)
 
     if (which == CHECKPOINT_PREVIOUS && c->s->state == JOB_SUCCEEDED)
         return 0; /* all nodes' last ones are of the same epoch */
+    if (which == TRACE && !c->s->opt->trace[0])
+        return 0;
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         struct yield *y = &c->yields[i];
 

@@ -182,6 +182,7 @@ int stage_read(struct submission *s, struct err *e)
     json_object_set_new(s->facts, "options", options_json(s->opt));
     snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker.name);
     s->sends_params = worker.sends_params;
+    s->settings.trace = s->opt->trace[0] != '\0';
     if (check_optimizer(s->opt->optimizer, &worker, e) < 0 || start_choose(s, worker.has_events, e) < 0)
         return e->code;
     return read_servers(s, &worker, e);

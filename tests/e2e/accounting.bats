@@ -101,3 +101,89 @@ PY
     [ "$(tail -c 1 "$run/train.csv" | xxd -p)" = 0a ]
     [ "$(tail -1 "$run/train.csv" | cut -d, -f7)" -ge "$step" ]
 }
+
+# assert_trace_is_sound TRACE FOLDER: it tells the same as the records, and no node does two things at once.
+assert_trace_is_sound() {
+    python3 - "$1" "$2" <<'PY'
+import collections, csv, json, sys
+trace = json.load(open(sys.argv[1]))
+events = trace["traceEvents"]
+nodes = {n["pid"]: n for n in trace["otherData"]["nodes"]}
+rows = {(int(r["node"]), int(r["step"])): r for r in csv.DictReader(open(sys.argv[2] + "/records/train.csv"))}
+names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+assert {n["node"] for n in nodes.values()} == {int(name.split()[1]) for name in names.values()}
+PARTS = "compute encode send wait decode apply".split()
+for pid, node in nodes.items():
+    assert node["dropped"] == 0
+    spans = {cat: sorted((e for e in events if e["ph"] == "X" and e["pid"] == pid and e["cat"] == cat), key=lambda e: e["ts"])
+             for cat in ("step", "phase")}
+    for track in spans.values():
+        for a, b in zip(track, track[1:]):
+            assert a["ts"] + a["dur"] <= b["ts"] + 0.002, (a, b)
+    # Not a moment is missing between the first span and the last.
+    phases = spans["phase"]
+    assert abs(phases[-1]["ts"] + phases[-1]["dur"] - phases[0]["ts"] - sum(e["dur"] for e in phases)) < 0.002 * len(phases)
+    if node["node"] < 0:
+        assert not spans["step"] and {"wait", "decode", "encode", "send"} <= {e["name"] for e in phases}
+        continue
+    assert {"evaluate"} <= {e["name"] for e in phases}
+    of_step = collections.defaultdict(list)
+    for e in phases:
+        of_step[e["args"]["step"]].append(e)
+    assert len(spans["step"]) == sum(1 for k in rows if k[0] == node["node"])
+    for s in spans["step"]:
+        step, parts = s["args"]["step"], of_step[s["args"]["step"]]
+        assert all(s["ts"] - 0.002 <= e["ts"] and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 0.002 for e in parts)
+        assert all(e["name"] in PARTS for e in parts)
+        row = rows[node["node"], step]
+        for p in PARTS:
+            told = sum(e["dur"] for e in parts if e["name"] == p)
+            assert abs(told - 1e6 * float(row[p + "_s"])) < 0.01 + 0.001 * len(parts), (step, p, told, row[p + "_s"])
+ends = collections.defaultdict(list)
+for e in events:
+    if e["ph"] in "sf":
+        ends[e["id"]].append(e)
+slack = max(n["uncertainty_us"] for n in nodes.values())
+for both in ends.values():
+    assert sorted(e["ph"] for e in both) == ["f", "s"]
+    out, arrived = sorted(both, key=lambda e: e["ph"], reverse=True)
+    assert out["pid"] != arrived["pid"] and out["ts"] < arrived["ts"] + slack
+sent = sum(int(r["messages"]) for r in csv.DictReader(open(sys.argv[2] + "/records/comm.csv")) if r["direction"] == "sent")
+assert len(ends) == sent > 0
+PY
+}
+
+@test "a trace tells of every moment of every node what the records tell in sum" {
+    start_agents 3
+    write_workers 2 1
+    "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 2 --local-steps 20 --trace star.json -o star
+    assert_trace_is_sound star.json star
+    run "$SUBMIT" --codec plain --server_codec null --node_count 2 --epochs 1 --trace plain.json -o plain
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Trace of 2 nodes in plain.json"* ]]
+    assert_trace_is_sound plain.json plain
+    # It can be fetched again, and a job that was not asked for one has none.
+    "$SUBMIT" fetch --trace again.json -o again
+    cmp plain.json again.json
+    "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 --model softmax -o none
+    [ ! -e "$(echo "$T"/agent0/jobs/"$(api 0 GET /v1/jobs | jq -r '.jobs[0].id')"/run/trace.bin)" ]
+    run "$SUBMIT" fetch --trace none.json -o none2
+    [ "$status" -eq 9 ]
+    [[ "$output" == *"No node has a trace"* ]]
+}
+
+@test "a node with another clock comes onto the same axis" {
+    command -v unshare >/dev/null && unshare -rT --fork --monotonic 5000 true 2>/dev/null || skip "no time namespaces here"
+    start_agent 0
+    PORTS[1]=$(free_port)
+    unshare -rT --fork --monotonic 5000 "$BUILD/agent" --port "${PORTS[1]}" --dir "$T/agent1" 2>>"$T/agent1.log" 3>&- &
+    within 10 curl -sf "http://127.0.0.1:${PORTS[1]}/healthz"
+    AGENTS[1]=$(pgrep -P $!) # unshare itself hears no signal, and ends with it
+    write_workers 2
+    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --trace both.json -o both
+    assert_trace_is_sound both.json both
+    # 5000 s apart, of which half a way of an HTTP answer is not known.
+    jq -e '.otherData.nodes | .[0].offset_us == 0 and .[0].uncertainty_us == 0 and
+        .[1].uncertainty_us > 0 and .[1].uncertainty_us < 1e6 and
+        (.[1].offset_us + 5e9 | fabs) < 1e6' both.json
+}

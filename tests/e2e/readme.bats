@@ -38,6 +38,19 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(awk -F, 'NR > 1 && $1 == 0 { n += $6 } END { print n }' mine/records/confusion.csv)" = 4000 ]
 }
 
+@test "the trace in docs/dataplane.md is made as it says" {
+    ln -s "$BUILD" build
+    start_agents 2
+    blocks sh docs/dataplane.md >session.sh
+    grep -q -- '--trace trace.json' session.sh
+    timeout 120 bash -e session.sh 3>&-
+    jq -e '[.traceEvents[] | select(.name == "step")] | length == 2 * 2 * 187' trace.json
+    # The phases are those of the records.
+    for phase in $(awk -F'`' '/^## Where a step/ {on = 1} /^The test set/ {on = 0} on && /^\| `/ {print $2}' "$ROOT/docs/dataplane.md"); do
+        head -1 traced/records/train.csv | grep -qE "(^|,)${phase}_s(,|\$)"
+    done
+}
+
 @test "README's first command shows results and leaves nothing running" {
     run env BUILD="$BUILD" "$ROOT/submit/demo.sh"
     echo "$output"
@@ -49,7 +62,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 
 @test "files that README and the docs point at exist" {
     # shellcheck disable=SC2016
-    for doc in README.md docs/architecture.md docs/training.md docs/engine.md docs/data.md docs/models.md CONTRIBUTING.md; do
+    for doc in README.md docs/architecture.md docs/training.md docs/engine.md docs/data.md docs/models.md docs/dataplane.md CONTRIBUTING.md; do
         for link in $(grep -o '](\([^)#]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
             [ -e "$ROOT/$(dirname "$doc")/$link" ]
         done

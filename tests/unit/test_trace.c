@@ -1,0 +1,203 @@
+#include "agent/runner/tracer.h"
+#include "shared/trace_file.h"
+#include "submit/trace.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+static const char *path_in(const char *folder)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s/trace.bin", folder);
+    return path;
+}
+
+/* The file's bytes, aligned as a mapping is; the caller frees. */
+static char *read_back(const char *folder, size_t *len)
+{
+    char *text;
+
+    assert_ok(file_read(&text, len, path_in(folder), 1 << 25, &e));
+    return text;
+}
+
+TEST(what_a_tracer_writes_is_read_back)
+{
+    const char *folder = unit_folder();
+    const struct trace_record *r;
+    struct trace_head head;
+    struct tracer *t;
+    char *bytes;
+    size_t len, n;
+
+    assert_ok(tracer_new(&t, path_in(folder), -2, &e));
+    t->step = 7;
+    t->round = 3;
+    tracer_span(t, (enum trace_kind)PHASE_WAIT, 2.5, 2.75);
+    tracer_span(t, (enum trace_kind)PHASE_SEND, 2.75, 2.75); /* empty */
+    tracer_message(t, TRACE_SENT, 1, 40, 2.6);
+    assert_int_equal(tracer_free(t), 0);
+    bytes = read_back(folder, &len);
+    assert_ok(trace_file_parse(&head, &r, &n, -2, bytes, len, &e));
+    assert_int_equal(n, 2);
+    assert_int_equal(head.n_dropped, 0);
+    assert_int_equal(r[0].kind, PHASE_WAIT);
+    assert_true(r[0].begin_ns == 2500000000u && r[0].end_ns == 2750000000u);
+    assert_true(r[0].step == 7 && r[0].round == 3);
+    assert_true(r[1].kind == TRACE_SENT && r[1].peer == 1 && r[1].end_ns == 40);
+    free(bytes);
+    unit_remove(folder);
+}
+
+TEST(spans_beyond_the_file_s_end_are_counted)
+{
+    const char *folder = unit_folder();
+    const struct trace_record *r;
+    struct trace_head head;
+    struct tracer *t;
+    char *bytes;
+    size_t len, n;
+
+    assert_ok(tracer_new(&t, path_in(folder), 0, &e));
+    for (int i = 0; i < TRACE_RECORDS_MAX + 5; i++)
+        tracer_span(t, TRACE_STEP, 1 + i, 2 + i);
+    assert_int_equal(tracer_free(t), 5);
+    bytes = read_back(folder, &len);
+    assert_int_equal(len, TRACE_HEAD_BYTES + (size_t)TRACE_RECORDS_MAX * TRACE_RECORD_BYTES);
+    assert_ok(trace_file_parse(&head, &r, &n, 0, bytes, len, &e));
+    assert_int_equal(n, TRACE_RECORDS_MAX);
+    assert_int_equal(head.n_dropped, 5);
+    free(bytes);
+    unit_remove(folder);
+}
+
+TEST(a_file_whose_writer_died_is_read_as_far_as_it_goes)
+{
+    struct trace_record file[3] = {{.begin_ns = 0}};
+    struct trace_head head, back;
+    const struct trace_record *r;
+    char bytes[TRACE_HEAD_BYTES + sizeof file];
+    size_t n;
+
+    trace_head_init(&head, 4);
+    memcpy(bytes, &head, sizeof head);
+    for (int i = 0; i < 3; i++)
+        file[i] = (struct trace_record){.begin_ns = 1, .end_ns = 2, .kind = PHASE_DECODE};
+    memcpy(bytes + sizeof head, file, sizeof file);
+    for (size_t len = 0; len <= sizeof bytes; len++) {
+        char *copy = unit_copy(bytes, len);
+
+        if (len < sizeof head) {
+            assert_int_equal(trace_file_parse(&back, &r, &n, 4, copy, len, &e), ERR_PROTOCOL);
+        } else {
+            assert_ok(trace_file_parse(&back, &r, &n, 4, copy, len, &e));
+            assert_int_equal(n, (len - sizeof head) / sizeof *file);
+        }
+        free(copy);
+    }
+}
+
+TEST(what_no_tracer_writes_is_refused)
+{
+    const struct trace_record good = {.begin_ns = 1, .end_ns = 2, .kind = PHASE_DECODE};
+    struct {
+        struct trace_head head;
+        struct trace_record r;
+    } f;
+    const struct trace_record *r;
+    struct trace_head head;
+    size_t n;
+
+    trace_head_init(&f.head, 4);
+    f.r = good;
+    assert_ok(trace_file_parse(&head, &r, &n, 4, &f, sizeof f, &e));
+    assert_int_equal(trace_file_parse(&head, &r, &n, 5, &f, sizeof f, &e), ERR_PROTOCOL);
+    f.r.kind = N_TRACE_KINDS;
+    assert_int_equal(trace_file_parse(&head, &r, &n, 4, &f, sizeof f, &e), ERR_PROTOCOL);
+    f.r = good;
+    f.r.begin_ns = 3;
+    assert_int_equal(trace_file_parse(&head, &r, &n, 4, &f, sizeof f, &e), ERR_PROTOCOL);
+    f.r = good;
+    f.r.end_ns = UINT64_MAX;
+    assert_int_equal(trace_file_parse(&head, &r, &n, 4, &f, sizeof f, &e), ERR_PROTOCOL);
+    f.r = good;
+    f.r.step = UINT64_MAX;
+    assert_int_equal(trace_file_parse(&head, &r, &n, 4, &f, sizeof f, &e), ERR_PROTOCOL);
+    f.r = good;
+    f.head.magic[7] = '2';
+    assert_int_equal(trace_file_parse(&head, &r, &n, 4, &f, sizeof f, &e), ERR_PROTOCOL);
+}
+
+static json_t *find(json_t *events, const char *ph, int pid)
+{
+    json_t *ev;
+    size_t i;
+
+    json_array_foreach(events, i, ev) if (strcmp(json_string_value(json_object_get(ev, "ph")), ph) == 0 &&
+                                          json_integer_value(json_object_get(ev, "pid")) == pid) return ev;
+    return NULL;
+}
+
+static double number(json_t *o, const char *key)
+{
+    return json_number_value(json_object_get(o, key));
+}
+
+TEST(nodes_of_other_clocks_come_onto_one_axis)
+{
+    const struct trace_record a[] = {
+        {.begin_ns = 5000000000, .end_ns = 5000100000, .step = 1, .kind = PHASE_WAIT},
+        {.begin_ns = 5000020000, .end_ns = 3, .kind = TRACE_SENT, .peer = 1}};
+    const struct trace_record b[] = {{.begin_ns = 1000000000, .end_ns = 1000000500, .kind = TRACE_STEP},
+                                     {.begin_ns = 1000050000, .end_ns = 3, .kind = TRACE_RECEIVED, .peer = 0},
+                                     {.begin_ns = 1000060000, .end_ns = 1, .kind = TRACE_SENT, .peer = 9}};
+    const struct trace_node nodes[] = {{.node = 0, .role = "worker", .address = "a:1", .records = a, .n = 2},
+                                       {.node = 1,
+                                        .role = "worker",
+                                        .address = "b:1",
+                                        .records = b,
+                                        .n = 3,
+                                        .offset_s = 4,
+                                        .uncertainty_s = 0.001}};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    json_t *doc, *events;
+
+    assert_non_null(f);
+    assert_ok(trace_write(f, nodes, 2, &e));
+    fclose(f);
+    doc = json_loads(text, 0, NULL);
+    assert_non_null(doc);
+    events = json_object_get(doc, "traceEvents");
+    assert_int_equal(json_array_size(events),
+                     2 * 4 + 4); /* a message to a node that has no trace is left out */
+    assert_true(fabs(number(find(events, "X", 1), "ts")) < 0.01);
+    assert_true(fabs(number(find(events, "X", 1), "dur") - 100) < 0.01);
+    assert_true(fabs(number(find(events, "X", 2), "ts")) < 0.01);
+    assert_true(fabs(number(find(events, "s", 1), "ts") - 20) < 0.01);
+    assert_true(fabs(number(find(events, "f", 2), "ts") - 50) < 0.01);
+    assert_true(number(find(events, "s", 1), "id") == number(find(events, "f", 2), "id"));
+    assert_true(number(json_array_get(json_object_get(json_object_get(doc, "otherData"), "nodes"), 1),
+                       "uncertainty_us") == 1000);
+    json_decref(doc);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_tracer_writes_is_read_back),
+        cmocka_unit_test(spans_beyond_the_file_s_end_are_counted),
+        cmocka_unit_test(a_file_whose_writer_died_is_read_as_far_as_it_goes),
+        cmocka_unit_test(what_no_tracer_writes_is_refused),
+        cmocka_unit_test(nodes_of_other_clocks_come_onto_one_axis),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
