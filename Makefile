@@ -51,7 +51,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner
 
-.PHONY: all test sanitize tsan valgrind fuzz bench tidy format format-check check-layers install clean help demo
+.PHONY: all test sanitize tsan valgrind fuzz bench bench-comm tidy format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -135,12 +135,23 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT)
 bench: all $(BUILD)/tests/bench/limit ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
 	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 
+# Those of our programs that exist, and the MPI peer where there is a compiler for it.
+BENCH_COMM := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/bench/allreduce.c tests/bench/arena.c)) \
+              $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
+$(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c
+	$(call say,MPICC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)mpicc -std=c11 -D_GNU_SOURCE -Wall -Wextra -O2 -o $@ $<
+
+bench-comm: $(BENCH_COMM) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
+	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
+
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 tidy: ## clang-tidy over everything
-	$(Q)clang-tidy --quiet $(filter %.c,$(C_FILES)) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""'
+	$(Q)clang-tidy --quiet $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES))) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""'
 
 format: ## clang-format in place
 	$(Q)clang-format -i $(C_FILES)
