@@ -1,0 +1,438 @@
+/* Plans, carried out by a naive interpreter in which a piece under way is only a reference to its sender's
+ * vector: it is read when its receiver takes it, as late as chance will have it. So a plan that changes what
+ * it has sent too early ends in wrong numbers. */
+#include "tests/unit/unit.h"
+
+#include "agent/runner/collective_plan.h"
+#include "shared/rng.h"
+
+enum { N_MAX = 9, LEN_MAX = 64, PIECE = 5, IN_TURN = 3, INTERLEAVINGS = 12 };
+
+struct letter {
+    const float *at;
+    float then[PIECE]; /* what stood there when it was sent */
+    size_t n;
+    uint32_t word;
+    int turn;
+};
+
+struct link {
+    struct letter letters[1024];
+    size_t first, n;
+};
+
+struct player {
+    struct collective_plan plans[2]; /* of even turns, of odd ones */
+    struct collective_plan *plan;    /* of this turn */
+    int turn;                        /* which collective it is in */
+    size_t n_sent, n_done;
+    size_t cursor[N_MAX];  /* by sender: index of the piece that comes next */
+    uint32_t heard[N_MAX]; /* pieces taken of it */
+    float staged[N_MAX][PIECE];
+    bool is_staged[N_MAX];
+    bool has_come[2048];
+    float in[LEN_MAX], out[2][LEN_MAX], kept[2][LEN_MAX];
+    float result[IN_TURN][LEN_MAX];
+};
+
+static struct player players[N_MAX];
+static struct link links[N_MAX][N_MAX]; /* to, from */
+
+struct game {
+    struct plan_ask ask;
+    bool whole;           /* small whole numbers: sums are exact */
+    bool has_empty_turns; /* each odd one is over no number at all */
+    uint64_t seed;
+};
+
+static float input(const struct game *g, int node, int turn, size_t i)
+{
+    struct rng r;
+
+    rng_init(&r, (uint64_t)node + 1, (uint64_t)turn, i);
+    return g->whole ? (float)(int)(rng_uniform(&r) * 100) : rng_uniform(&r) - 0.5f;
+}
+
+static float *vector(struct player *p, enum plan_vector v)
+{
+    return v == PLAN_IN ? p->in : v == PLAN_OUT ? p->out[p->turn % 2] : p->kept[p->turn % 2];
+}
+
+static void begin_turn(const struct game *g, int me)
+{
+    struct player *p = &players[me];
+
+    p->plan = &p->plans[p->turn % 2];
+    p->n_sent = p->n_done = 0;
+    memset(p->heard, 0, sizeof p->heard);
+    memset(p->has_come, 0, sizeof p->has_come);
+    memcpy(p->cursor, p->plan->first, (size_t)g->ask.n_nodes * sizeof *p->cursor);
+    for (size_t i = 0; i < p->plan->ask.n; i++) {
+        p->in[i] = input(g, me, p->turn, i);
+        p->out[p->turn % 2][i] = 1e6f; /* what is never written shows */
+    }
+    for (size_t k = 0; k < p->plan->n_copies; k++) {
+        const struct plan_copy *c = &p->plan->copies[k];
+
+        memcpy(vector(p, c->to) + c->first, p->in + c->first, c->n * sizeof(float));
+    }
+}
+
+static bool send_one(int me)
+{
+    struct player *p = &players[me];
+    const struct plan_send *s;
+    struct link *l;
+
+    if (p->n_sent == p->plan->n_sends)
+        return false;
+    s = &p->plan->sends[p->n_sent];
+    if (s->after > p->n_done)
+        return false;
+    l = &links[s->to][me];
+    assert_true(l->n < N_OF(l->letters));
+    assert_true(s->n <= PIECE);
+    struct letter *w = &l->letters[(l->first + l->n++) % N_OF(l->letters)];
+    *w = (struct letter){.at = vector(p, s->vector) + s->first, .n = s->n, .word = s->word, .turn = p->turn};
+    memcpy(w->then, w->at, s->n * sizeof(float));
+    p->n_sent++;
+    return true;
+}
+
+static void take(struct player *p, const struct plan_recv *v, const float *x)
+{
+    float *out = vector(p, PLAN_OUT) + v->first;
+    const float *in = p->in + v->first;
+
+    for (size_t i = 0; i < v->n; i++)
+        switch (v->op) {
+        case PLAN_ADD:
+            out[i] = out[i] + x[i];
+            break;
+        case PLAN_ADD_TO_IN:
+            out[i] = in[i] + x[i];
+            break;
+        case PLAN_ADD_AND_IN:
+            out[i] = (out[i] + x[i]) + in[i];
+            break;
+        default:
+            break;
+        }
+}
+
+/* The first piece of a link comes to its place, if there is one for it; then all that can be done is. */
+static bool deliver_one(int me, int from)
+{
+    struct player *p = &players[me];
+    struct link *l = &links[me][from];
+    const struct letter *w = &l->letters[l->first];
+    const struct plan_recv *v;
+
+    if (l->n == 0 || w->turn != p->turn || p->turn == IN_TURN)
+        return false;
+    assert_true(p->cursor[from] < p->plan->n_recvs);
+    v = &p->plan->recvs[p->cursor[from]];
+    if (v->op != PLAN_COPY && p->is_staged[from])
+        return false;
+    assert_int_equal(v->from, from);
+    assert_int_equal(v->n, w->n);
+    assert_int_equal(w->word, p->heard[from]++);
+    assert_memory_equal(w->at, w->then, w->n * sizeof(float));
+    memcpy(v->op == PLAN_COPY ? vector(p, PLAN_OUT) + v->first : p->staged[from], w->at,
+           w->n * sizeof(float));
+    p->is_staged[from] = v->op != PLAN_COPY;
+    p->has_come[p->cursor[from]] = true;
+    p->cursor[from] = v->next;
+    l->first = (l->first + 1) % N_OF(l->letters);
+    l->n--;
+    for (; p->n_done < p->plan->n_recvs && p->has_come[p->n_done]; p->n_done++) {
+        v = &p->plan->recvs[p->n_done];
+        take(p, v, p->staged[v->from]);
+        if (v->op != PLAN_COPY)
+            p->is_staged[v->from] = false;
+    }
+    return true;
+}
+
+/* Who is through its plan keeps the result, and goes on to the next with the same `in` and the other
+ * `out`. */
+static bool finish_one(const struct game *g, int me)
+{
+    struct player *p = &players[me];
+
+    if (p->turn == IN_TURN || p->n_done < p->plan->n_recvs || p->n_sent < p->plan->n_sends)
+        return false;
+    for (int i = 0; i < g->ask.n_nodes; i++)
+        assert_true(players[i].turn >= p->turn); /* who has finished knows that all have begun */
+    memcpy(p->result[p->turn], vector(p, PLAN_OUT), g->ask.n * sizeof(float));
+    if (++p->turn < IN_TURN)
+        begin_turn(g, me);
+    return true;
+}
+
+static bool act(const struct game *g, struct rng *r)
+{
+    uint32_t n = (uint32_t)g->ask.n_nodes, kinds = n + 2;
+    uint32_t start = rng_below(r, n * kinds);
+
+    for (uint32_t k = 0; k < n * kinds; k++) {
+        uint32_t what = (start + k * (2 * n * kinds - 1)) % (n * kinds);
+        int me = (int)(what / kinds), act_kind = (int)(what % kinds);
+
+        if (act_kind < (int)n    ? deliver_one(me, act_kind)
+            : act_kind == (int)n ? send_one(me)
+                                 : finish_one(g, me))
+            return true;
+    }
+    return false;
+}
+
+static void play(const struct game *g)
+{
+    struct rng r;
+    struct err e = {0};
+
+    rng_init(&r, g->seed, 1, 2);
+    memset(links, 0, sizeof links);
+    for (int i = 0; i < g->ask.n_nodes; i++) {
+        struct plan_ask ask = g->ask;
+
+        ask.me = i;
+        memset(&players[i], 0, sizeof players[i]);
+        assert_ok(collective_plan_make(&players[i].plans[0], &ask, &e));
+        ask.n = g->has_empty_turns ? 0 : ask.n;
+        assert_ok(collective_plan_make(&players[i].plans[1], &ask, &e));
+    }
+    for (int i = 0; i < g->ask.n_nodes; i++)
+        begin_turn(g, i);
+    while (act(g, &r))
+        ;
+    for (int i = 0; i < g->ask.n_nodes; i++) {
+        if (players[i].turn < IN_TURN)
+            fail_msg("%s, algorithm %d, %d nodes, %zu numbers: node %d stands still after %zu of %zu pieces",
+                     collective_kind_name(g->ask.kind), (int)g->ask.algorithm, g->ask.n_nodes, g->ask.n, i,
+                     players[i].n_done, players[i].plan->n_recvs);
+        collective_plan_clear(&players[i].plans[0]);
+        collective_plan_clear(&players[i].plans[1]);
+    }
+}
+
+static float expected(const struct game *g, int me, int turn, size_t i)
+{
+    int n_nodes = g->ask.n_nodes, k = 0;
+    float sum = 0;
+
+    while (i >= collective_slice(g->ask.n, k + 1, n_nodes))
+        k++;
+    switch (g->ask.kind) {
+    case COLLECTIVE_ALL_GATHER:
+        return input(g, k, turn, i);
+    case COLLECTIVE_BROADCAST:
+        return input(g, g->ask.root, turn, i);
+    case COLLECTIVE_ALL_TO_ALL:
+        return input(g, k, turn,
+                     i - collective_slice(g->ask.n, k, n_nodes) + collective_slice(g->ask.n, me, n_nodes));
+    default:
+        for (int node = 0; node < n_nodes; node++)
+            sum += input(g, node, turn, i);
+        return sum;
+    }
+}
+
+static void assert_right(const struct game *g)
+{
+    for (int me = 0; me < g->ask.n_nodes; me++)
+        for (int turn = 0; turn < IN_TURN; turn += g->has_empty_turns ? 2 : 1)
+            for (size_t i = 0; i < g->ask.n; i++) {
+                bool is_mine = i >= collective_slice(g->ask.n, me, g->ask.n_nodes) &&
+                               i < collective_slice(g->ask.n, me + 1, g->ask.n_nodes);
+
+                if (g->ask.kind == COLLECTIVE_REDUCE_SCATTER && !is_mine)
+                    continue;
+                if (players[me].result[turn][i] != expected(g, me, turn, i))
+                    fail_msg("%s, algorithm %d, %d nodes, %zu numbers: number %zu of node %d is %g",
+                             collective_kind_name(g->ask.kind), (int)g->ask.algorithm, g->ask.n_nodes,
+                             g->ask.n, i, me, (double)players[me].result[turn][i]);
+            }
+}
+
+/* Every awkward length for every number of nodes. */
+static void for_lengths(struct game g, void (*check)(struct game *))
+{
+    static const size_t primes[] = {7, 13, 31, 61};
+
+    for (g.ask.n_nodes = 1; g.ask.n_nodes <= N_MAX; g.ask.n_nodes++) {
+        size_t n_nodes = (size_t)g.ask.n_nodes;
+        size_t lengths[] = {0, 1, n_nodes - 1, n_nodes, n_nodes + 1, LEN_MAX / n_nodes * n_nodes};
+
+        for (size_t k = 0; k < N_OF(lengths) + N_OF(primes); k++) {
+            g.ask.n = k < N_OF(lengths) ? lengths[k] : primes[k - N_OF(lengths)];
+            if (g.ask.kind != COLLECTIVE_ALL_TO_ALL || g.ask.n % n_nodes == 0)
+                check(&g);
+        }
+    }
+}
+
+static void check_numbers(struct game *g)
+{
+    for (g->seed = 1; g->seed <= INTERLEAVINGS; g->seed++) {
+        play(g);
+        assert_right(g);
+    }
+}
+
+static void for_algorithms(struct game g, void (*check)(struct game *))
+{
+    for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
+        g.ask.algorithm = (enum collective_algorithm)a;
+        for_lengths(g, check);
+    }
+}
+
+static const struct game whole = {.ask = {.piece = PIECE}, .whole = true};
+
+TEST(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first)
+{
+    for_algorithms(whole, check_numbers);
+}
+
+TEST(the_other_collectives_give_what_they_promise_whatever_comes_first)
+{
+    struct game g = whole;
+
+    for (int k = COLLECTIVE_REDUCE_SCATTER; k < COLLECTIVE_KINDS; k++) {
+        g.ask.kind = (enum collective_kind)k;
+        for_lengths(g, check_numbers);
+    }
+}
+
+TEST(a_collective_over_nothing_frees_what_the_one_before_has_sent)
+{
+    struct game g = whole;
+
+    g.has_empty_turns = true;
+    for_algorithms(g, check_numbers);
+    for (int k = COLLECTIVE_REDUCE_SCATTER; k < COLLECTIVE_KINDS; k++) {
+        g.ask.kind = (enum collective_kind)k;
+        for_lengths(g, check_numbers);
+    }
+}
+
+TEST(a_broadcast_may_come_from_any_node)
+{
+    struct game g = whole;
+
+    g.ask.kind = COLLECTIVE_BROADCAST;
+    g.ask.n = 31;
+    for (g.ask.n_nodes = 1; g.ask.n_nodes <= N_MAX; g.ask.n_nodes++)
+        for (g.ask.root = 0; g.ask.root < g.ask.n_nodes; g.ask.root++)
+            check_numbers(&g);
+}
+
+static void check_bits(struct game *g)
+{
+    static float first[IN_TURN][LEN_MAX];
+
+    for (g->seed = 1; g->seed <= INTERLEAVINGS; g->seed++) {
+        play(g);
+        for (int turn = 0; turn < IN_TURN; turn++) {
+            if (g->seed == 1)
+                memcpy(first[turn], players[0].result[turn], sizeof first[turn]);
+            for (int i = 0; i < g->ask.n_nodes; i++)
+                assert_memory_equal(first[turn], players[i].result[turn], g->ask.n * sizeof(float));
+        }
+    }
+}
+
+TEST(the_sum_has_the_same_bits_on_all_nodes_and_whatever_comes_first)
+{
+    struct game g = whole;
+
+    g.whole = false;
+    for_algorithms(g, check_bits);
+}
+
+static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
+{
+    struct collective_plan p = {0};
+    struct err e = {0};
+    size_t most = 0;
+
+    for (int me = 0; me < n_nodes; me++) {
+        size_t sent = 0;
+
+        assert_ok(collective_plan_make(&p,
+                                       &(struct plan_ask){.kind = COLLECTIVE_ALL_REDUCE,
+                                                          .algorithm = a,
+                                                          .n_nodes = n_nodes,
+                                                          .me = me,
+                                                          .n = n,
+                                                          .piece = 1024},
+                                       &e));
+        for (size_t i = 0; i < p.n_sends; i++)
+            sent += p.sends[i].n;
+        most = sent > most ? sent : most;
+    }
+    collective_plan_clear(&p);
+    return most;
+}
+
+TEST(each_algorithm_sends_as_many_numbers_as_its_source_says)
+{
+    enum { N = 8 * 2520 };
+
+    assert_int_equal(longest_way(COLLECTIVE_RING, 5, N), 2 * N / 5 * 4);
+    assert_int_equal(longest_way(COLLECTIVE_RING, 8, N), 2 * N / 8 * 7);
+    assert_int_equal(longest_way(COLLECTIVE_HALVING_DOUBLING, 8, N), 2 * N / 8 * 7);
+    assert_int_equal(longest_way(COLLECTIVE_HALVING_DOUBLING, 5, N), 2 * N / 4 * 3 + N);
+    assert_int_equal(longest_way(COLLECTIVE_TREE, 8, N), 3 * N); /* the root: log2 8 times down */
+    assert_int_equal(longest_way(COLLECTIVE_DIRECT, 5, N), 4 * N);
+}
+
+TEST(the_choice_is_always_an_algorithm_and_names_lead_to_them)
+{
+    for (int n_nodes = 1; n_nodes < 70; n_nodes++)
+        for (size_t n = 0; n < (size_t)1 << 28; n = 3 * n + 1) {
+            enum collective_algorithm a = collective_choose(n_nodes, n);
+
+            assert_true(a > COLLECTIVE_AUTO && a < COLLECTIVE_ALGORITHMS);
+        }
+    assert_int_equal(collective_algorithm_find("auto"), COLLECTIVE_AUTO);
+    assert_int_equal(collective_algorithm_find("halving-doubling"), COLLECTIVE_HALVING_DOUBLING);
+    assert_int_equal(collective_algorithm_find("star"), -1);
+}
+
+TEST(a_plan_made_anew_in_the_same_memory_is_the_same)
+{
+    struct collective_plan a = {0}, b = {0};
+    struct err e = {0};
+    struct plan_ask ask = {.algorithm = COLLECTIVE_RING, .n_nodes = 7, .me = 3, .n = 1000, .piece = 16};
+    struct plan_ask other = {.kind = COLLECTIVE_BROADCAST, .n_nodes = 9, .me = 8, .n = 5, .piece = 2};
+
+    assert_ok(collective_plan_make(&a, &ask, &e));
+    assert_ok(collective_plan_make(&b, &other, &e));
+    assert_ok(collective_plan_make(&b, &ask, &e));
+    assert_int_equal(a.n_sends, b.n_sends);
+    assert_int_equal(a.n_recvs, b.n_recvs);
+    for (size_t i = 0; i < a.n_sends; i++)
+        assert_true(a.sends[i].to == b.sends[i].to && a.sends[i].first == b.sends[i].first &&
+                    a.sends[i].after == b.sends[i].after && a.sends[i].word == b.sends[i].word);
+    collective_plan_clear(&a);
+    collective_plan_clear(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first),
+        cmocka_unit_test(the_other_collectives_give_what_they_promise_whatever_comes_first),
+        cmocka_unit_test(a_collective_over_nothing_frees_what_the_one_before_has_sent),
+        cmocka_unit_test(a_broadcast_may_come_from_any_node),
+        cmocka_unit_test(the_sum_has_the_same_bits_on_all_nodes_and_whatever_comes_first),
+        cmocka_unit_test(each_algorithm_sends_as_many_numbers_as_its_source_says),
+        cmocka_unit_test(the_choice_is_always_an_algorithm_and_names_lead_to_them),
+        cmocka_unit_test(a_plan_made_anew_in_the_same_memory_is_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
