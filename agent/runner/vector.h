@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 /* out[i] = (in[0][i] + in[1][i] + ... + in[n_in - 1][i]) * scale, added from the left, for i < n; n_in >= 1.
- * Scaling by 1 changes nothing. `out` overlaps no vector of `in`; none need be aligned. */
+ * Scaling by 1 changes nothing. `out` may be one of the vectors of `in`, and else overlaps none; none need be
+ * aligned. */
 void vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale);
 
 /* out[i] = in[i], for i < n. They do not overlap. */

@@ -1,0 +1,235 @@
+/* Collectives over mesh_mem: long vectors, what is not expected, and what is said about it. */
+#include "tests/unit/unit.h"
+
+#include <malloc.h>
+#include <math.h>
+
+#include "agent/runner/collective.h"
+#include "agent/runner/mesh_mem.h"
+
+enum { N_NODES = 3, PIECE = COLLECTIVE_PIECE / sizeof(float), N = 7 * PIECE + 17 };
+
+struct node {
+    struct mesh *mesh;
+    struct collective *c;
+    float *in, *out[2];
+    size_t n_sent, n_received;
+    bool is_done;
+};
+
+static struct mesh_mem *net;
+static struct node nodes[N_NODES];
+static struct err e;
+
+static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len, struct err *err)
+{
+    struct node *n = owner;
+
+    n->n_sent += len;
+    return mesh_send_view(n->mesh, h, bytes, len, err);
+}
+
+static void received_piece(void *owner, int from, size_t len, double seconds)
+{
+    struct node *n = owner;
+
+    assert_true(from >= 0 && from < N_NODES && seconds >= 0);
+    n->n_received += len;
+}
+
+static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
+{
+    return collective_place(((struct node *)owner)->c, h, len, at);
+}
+
+static void open_all(enum collective_algorithm algorithm, uint64_t seed)
+{
+    net = mesh_mem_new(N_NODES, 0, 64, seed);
+    for (int i = 0; i < N_NODES; i++) {
+        struct node *n = &nodes[i];
+
+        *n = (struct node){.mesh = mesh_mem_node(net, i)};
+        assert_ok(collective_new(&n->c,
+                                 &(struct collective_config){.n_nodes = N_NODES,
+                                                             .me = i,
+                                                             .algorithm = algorithm,
+                                                             .send = send_piece,
+                                                             .received = received_piece,
+                                                             .owner = n},
+                                 &e));
+        collective_attach(n->c, n->mesh);
+        n->mesh->place = place;
+        n->mesh->owner = n;
+        n->in = calloc(3 * N, sizeof *n->in);
+        n->out[0] = n->in + N;
+        n->out[1] = n->in + 2 * N;
+    }
+}
+
+static void close_all(void)
+{
+    for (int i = 0; i < N_NODES; i++)
+        mesh_close(nodes[i].mesh, 0);
+    mesh_mem_free(net);
+    for (int i = 0; i < N_NODES; i++) {
+        collective_free(nodes[i].c);
+        free(nodes[i].in);
+    }
+}
+
+static struct collective_ask mean_of(struct node *n, int turn)
+{
+    return (struct collective_ask){COLLECTIVE_ALL_REDUCE, true, 0, n->in, n->out[turn % 2], N};
+}
+
+static void begin(struct node *n, int turn)
+{
+    struct collective_ask ask = mean_of(n, turn);
+    int rc;
+
+    for (size_t i = 0; i < N; i++)
+        n->in[i] = (float)((n - nodes) * 3 + (long)(i % 1000) + turn);
+    rc = collective_start(n->c, &ask, &e);
+    assert_ok(rc);
+    n->is_done = rc == COLLECTIVE_DONE;
+}
+
+static void hear(struct node *n)
+{
+    struct mesh_event ev;
+
+    assert_ok(mesh_poll(n->mesh, &ev, 0, &e));
+    assert_true(ev.kind != MESH_LOST);
+    if (!n->is_done) {
+        int rc = collective_on_event(n->c, &ev, &e);
+
+        assert_ok(rc);
+        n->is_done = rc == COLLECTIVE_DONE;
+    }
+}
+
+/* One turn; node 0 begins long after the others. */
+static void run(int turn)
+{
+    bool all_done = false;
+
+    for (int i = 1; i < N_NODES; i++)
+        begin(&nodes[i], turn);
+    for (int k = 0; k < 20; k++)
+        hear(&nodes[1 + k % 2]);
+    begin(&nodes[0], turn);
+    for (int k = 0; k < 100000 && !all_done; k++) {
+        hear(&nodes[k % N_NODES]);
+        all_done = nodes[0].is_done && nodes[1].is_done && nodes[2].is_done;
+    }
+    assert_true(all_done);
+}
+
+static void assert_mean(int turn)
+{
+    for (int k = 0; k < N_NODES; k++)
+        for (size_t i = 0; i < N; i++) /* of 0, 3 and 6 */
+            if (fabsf(nodes[k].out[turn % 2][i] - (float)(3 + i % 1000 + (size_t)turn)) > 1e-3f)
+                fail_msg("number %zu of node %d is %g", i, k, (double)nodes[k].out[turn % 2][i]);
+}
+
+TEST(vectors_of_many_pieces_are_averaged_by_every_algorithm)
+{
+    for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
+        open_all((enum collective_algorithm)a, (uint64_t)a);
+        for (int turn = 0; turn < 3; turn++) {
+            run(turn);
+            assert_mean(turn);
+            for (int i = 1; i < N_NODES; i++)
+                assert_memory_equal(nodes[0].out[turn % 2], nodes[i].out[turn % 2], N * sizeof(float));
+        }
+        assert_int_equal(nodes[0].n_sent + nodes[1].n_sent + nodes[2].n_sent,
+                         nodes[0].n_received + nodes[1].n_received + nodes[2].n_received);
+        close_all();
+    }
+}
+
+/* mesh_mem takes memory for each letter and gives it back; nothing else may stay taken. */
+TEST(the_third_collective_takes_no_memory_that_the_second_had_not)
+{
+    for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
+        struct mallinfo2 before, after;
+
+        open_all((enum collective_algorithm)a, 1);
+        run(0);
+        run(1);
+        before = mallinfo2();
+        run(2);
+        after = mallinfo2();
+        assert_int_equal(before.uordblks, after.uordblks);
+        assert_int_equal(before.hblkhd, after.hblkhd);
+        close_all();
+    }
+}
+
+TEST(a_piece_that_the_plan_does_not_expect_is_refused_before_it_is_read)
+{
+    static const struct mesh_head right = {.kind = FRAME_PIECE, .peer = 2, .round = 1, .word = 0};
+    struct mesh_head h = right;
+    size_t slice = collective_slice(N, 2, N_NODES) - collective_slice(N, 1, N_NODES);
+    size_t len = collective_slice(slice, 1, 3) *
+                 sizeof(float); /* a slice of two and a third makes three pieces */
+    struct collective_ask ask;
+    void *at = NULL;
+
+    open_all(COLLECTIVE_RING, 1);
+    ask = mean_of(&nodes[0], 0);
+    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_LATER); /* of one not begun */
+    h.round = 2;
+    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_start(nodes[0].c, &ask, &e), COLLECTIVE_UNDER_WAY);
+    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_LATER); /* of the next */
+    h.round = 3;
+    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    h.round = 0;
+    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    h = right;
+    h.word = 1;
+    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    h = right;
+    for (int peer = -3; peer <= N_NODES + 1; peer++) { /* a ring hears from one side only */
+        h.peer = peer;
+        assert_int_equal(collective_place(nodes[0].c, &h, len, &at), peer == 2 ? MESH_HERE : MESH_WRONG);
+    }
+    h = right;
+    for (size_t wrong = 1; wrong != 0; wrong *= 2) {
+        assert_int_equal(collective_place(nodes[0].c, &h, len + wrong, &at), MESH_WRONG);
+        assert_int_equal(collective_place(nodes[0].c, &h, len - wrong, &at), MESH_WRONG);
+    }
+    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_HERE);
+    memset(at, 0, len); /* all of it is there */
+    close_all();
+}
+
+TEST(it_can_say_whose_piece_it_waits_for)
+{
+    struct collective_ask ask;
+    char text[128];
+
+    open_all(COLLECTIVE_RING, 1);
+    ask = mean_of(&nodes[1], 0);
+    run(0);
+    ask.out = nodes[1].out[1];
+    assert_int_equal(collective_start(nodes[1].c, &ask, &e), COLLECTIVE_UNDER_WAY);
+    assert_int_equal(collective_awaits(nodes[1].c), 0);
+    collective_waits_for(nodes[1].c, text, sizeof text);
+    assert_string_equal(text, "piece 1 of node 0 in all-reduce 2");
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors_of_many_pieces_are_averaged_by_every_algorithm),
+        cmocka_unit_test(the_third_collective_takes_no_memory_that_the_second_had_not),
+        cmocka_unit_test(a_piece_that_the_plan_does_not_expect_is_refused_before_it_is_read),
+        cmocka_unit_test(it_can_say_whose_piece_it_waits_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
