@@ -14,6 +14,10 @@
  * codec at work per server, each seeing only its range as params, grads and n_params; a server's codec sees
  * the range it serves. Rules need not know.
  *
+ * An event rule may also ask for collective operations of all workers, such as the sum of a vector over all
+ * of them: the host carries those out piece by piece, in the time and bytes that the best known algorithms
+ * take.
+ *
  * A callback returns CODEC_GO (0) or CODEC_WAIT where that is said, or what codec_fail() returned: that ends
  * the node's part in the job with the sentence given. */
 #ifndef PSGD_CODEC_H
@@ -25,9 +29,11 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 1 /* raised when this file changes what a compiled codec relies on */
+#define CODEC_ABI 2 /* raised when this file changes what a compiled codec relies on */
 
 enum { CODEC_GO = 0, CODEC_WAIT = 1 };
+
+enum codec_reduction { CODEC_SUM, CODEC_MEAN }; /* over the workers */
 
 struct codec_host;
 
@@ -48,6 +54,10 @@ struct codec {
     float *params, *grads; /* (n_params); grads is the mean over the samples it comes from */
     void *state;           /* state_size bytes, zeroed before open() */
     const struct codec_host *host;
+    int redundancy; /* how many workers hold each block */
+    /* NULL when on_grad is called. An event rule between workers may have it point at n_params of its own
+     * before it lets the step go on: the update uses those instead of grads, and nobody copies them. */
+    const float *gradient;
 };
 
 /* What a codec may ask of its host. Fields are only ever appended. */
@@ -64,6 +74,24 @@ struct codec_host {
        several. */
     struct wire_out *(*message)(struct codec *c);
     int (*send)(struct codec *c, int to); /* a worker: to workers, and to the server of this codec's range */
+
+    /* Collectives; events only, without servers. All workers ask for the same ones, with the same n, in the
+     * same order, one at a time. Each returns CODEC_WAIT (or what fail() returns); on_collective is called
+     * when `out` is there. `in` and `out` are two vectors of n, and `in` must not change until then; `out`
+     * must not change until the collective after it is done, for others may still be hearing from it: so it
+     * cannot be the `out` of that one, and a rule has two to take turns with. All workers get the same bits,
+     * however they were delayed. */
+    int (*all_reduce)(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
+    /* Slice k of a vector is [slice(c, n, k), slice(c, n, k + 1)): as equal as whole numbers allow. */
+    size_t (*slice)(const struct codec *c, size_t n, int k);
+    /* Only this worker's slice of `out` is written; the rest of it holds nothing of meaning. */
+    int (*reduce_scatter)(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
+    /* Slice k of `out` is slice k of worker k's `in`. */
+    int (*all_gather)(struct codec *c, const float *in, float *out, size_t n);
+    /* `out` is the `in` of worker `root`. */
+    int (*broadcast)(struct codec *c, int root, const float *in, float *out, size_t n);
+    /* n is a multiple of n_workers; slice k of `out` is, of worker k's `in`, the slice that has my number. */
+    int (*all_to_all)(struct codec *c, const float *in, float *out, size_t n);
 };
 
 #define codec_fail(c, ...) ((c)->host->fail((c), __VA_ARGS__))
@@ -90,13 +118,18 @@ struct codec_round {
     int (*adopt)(struct codec *c, struct wire_in *in); /* on the worker: the server's reply */
 };
 
-/* on_grad: the gradient of a step is there, the update is not done. on_step: it is done. Each may return
- * CODEC_WAIT: the node then waits until an on_message returns CODEC_GO. On a server only on_message is
- * called. Any may be NULL. */
+/* on_grad: the gradient of a step is there, the update is not done. on_step: it is done. on_collective: the
+ * collective that was asked for is done, and the next may be asked for. Each may return CODEC_WAIT: the node
+ * then waits until an on_message or an on_collective returns CODEC_GO. On a server only on_message is called.
+ * Any may be NULL. */
 struct codec_events {
     int (*on_grad)(struct codec *c);
     int (*on_step)(struct codec *c);
     int (*on_message)(struct codec *c, int from, struct wire_in *in);
+    int (*on_collective)(struct codec *c);
+    /* When a step is done, nothing of this rule is under way on any worker: its state may be saved then, and a
+     * job go on from it. */
+    bool rests_between_steps;
 };
 
 struct codec_plugin {

@@ -42,6 +42,7 @@ struct settings {
     char model[64];
     char math[9];           /* "auto": the library that suits a shape; "openblas": that one alone */
     int threads;            /* inside a product; the node takes no more than it has processors */
+    char allreduce[20];     /* algorithm of codecs that sum over all workers: "auto", "ring", ... */
     int record_every;       /* a row of train.csv each so many steps */
     double round_timeout_s; /* how long a node waits for one word of a round before the job fails */
     double time_limit_s;    /* how long the job may run */

@@ -101,6 +101,8 @@ static const struct option table[] = {
      "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone"},
     {"threads", "", INT, SET(threads), FOR_SUBMIT, JOB, "N", "threads of a node inside a matrix product",
      .min = 1, .max = 1024},
+    {"allreduce", "", WORD, SET(allreduce), FOR_SUBMIT, JOB, "auto|ring|halving-doubling|tree|direct",
+     "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", INT, SET(record_every), FOR_SUBMIT, JOB, "N",
      "a row of train.csv each so many steps", .min = 1, .max = 1e9, .may_change = true},
     {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",

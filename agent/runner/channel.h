@@ -1,8 +1,10 @@
 /* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
- * between exchange.c (the host) and round.c (how a round rule runs on it). */
+ * between exchange.c (the host), round.c (how a round rule runs on it) and collecting.c (how an event rule's
+ * collectives do). */
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H
 
+#include "agent/runner/collective.h"
 #include "agent/runner/exchange.h"
 #include "shared/rng.h"
 
@@ -29,6 +31,14 @@ struct round {
     double said_at;         /* clock_now */
 };
 
+struct collecting {
+    struct collective *collective; /* NULL: this channel can have none */
+    struct mesh *mesh;
+    bool is_done;          /* and the codec has not been told */
+    const float *last_out; /* (n_last_out) */
+    size_t n_last_out;
+};
+
 struct channel {
     struct codec codec; /* first: a codec's callbacks find their channel by it */
     struct exchange *x;
@@ -38,6 +48,7 @@ struct channel {
     size_t limit;
     bool is_waiting;
     struct round round;
+    struct collecting collecting;
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft; /* an event rule's message being written */
@@ -50,9 +61,10 @@ struct channel {
 
 /* Sends `b` to one node as this channel's message and accounts for it. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
 /* Accounts for a message in the round that uses it, not the one it happened to come in: figures must
  * repeat. */
-void channel_received(struct channel *ch, int from, const struct mesh_buf *b);
+void channel_received(struct channel *ch, int from, size_t len);
 /* Has `encode` write a message into a fresh buffer. NULL: it failed, and the error stands in the exchange. */
 struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
                                 double *seconds);
@@ -65,6 +77,8 @@ int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format
 void channel_waited(struct channel *ch,
                     int peer); /* a word came that had been waited for since round.said_at */
 const struct exchange_config *channel_config(const struct channel *ch);
+struct stopwatch *channel_watch(const struct channel *ch);
+struct err *channel_err(const struct channel *ch); /* of the call that is under way */
 void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);
 bool channel_has_left(const struct channel *ch, int node); /* with a good-bye, or lost */
@@ -83,5 +97,23 @@ int round_on_loss(struct channel *ch); /* somebody who is not indispensable is l
 int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
 bool round_is_hopeless(const struct channel *ch); /* waits for a word that can no longer come */
 void round_waits_for(const struct channel *ch, char *out, size_t size);
+
+int collecting_open(struct channel *ch, struct err *e);
+void collecting_clear(struct channel *ch);
+void collecting_attach(struct channel *ch, struct mesh *m);
+/* Any event but a loss. CODEC_GO or an error code. */
+int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
+int collecting_tell(struct channel *ch);               /* the codec, that its collective is done, if it is */
+bool collecting_is_hopeless(const struct channel *ch); /* waits for a piece that can no longer come */
+void collecting_waits_for(const struct channel *ch, char *out, size_t size);
+
+/* The host's table. */
+int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
+int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
+                              size_t n);
+int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n);
+int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n);
+int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n);
+size_t collecting_slice(const struct codec *c, size_t n, int k);
 
 #endif

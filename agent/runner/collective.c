@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "agent/runner/vector.h"
-#include "shared/clock.h"
 
 struct prepared { /* a plan, and a buffer for each node whose pieces it adds */
     struct collective_plan plan;
@@ -173,7 +172,7 @@ static int push(struct collective *c, struct err *e)
 
         if (s->after > c->n_done || mesh_queued(c->mesh) >= COLLECTIVE_QUEUE)
             break;
-        if (c->cfg.send(c->cfg.owner, &h, vector(c, s->vector) + s->first, s->n * sizeof(float), e) < 0)
+        if (c->cfg.send(c->cfg.owner, &h, vector(c, s->vector) + s->first, s->n * sizeof(float)) < 0)
             return e->code;
     }
     if (c->n_sent < p->n_sends || c->n_done < p->n_recvs)
@@ -263,15 +262,14 @@ static void take(struct collective *c)
 
     for (; c->n_done < p->n_recvs && has_come(c, c->n_done); c->n_done++) {
         const struct plan_recv *v = &p->recvs[c->n_done];
-        double start;
+        enum phase last;
 
-        if (v->op == PLAN_COPY) {
-            c->cfg.received(c->cfg.owner, v->from, v->n * sizeof(float), 0);
+        c->cfg.received(c->cfg.owner, v->from, v->n * sizeof(float));
+        if (v->op == PLAN_COPY)
             continue;
-        }
-        start = clock_now();
+        last = phase_enter(c->cfg.watch, PHASE_DECODE);
         add_piece(c, v);
-        c->cfg.received(c->cfg.owner, v->from, v->n * sizeof(float), clock_now() - start);
+        phase_enter(c->cfg.watch, last);
         c->senders[v->from].is_staged = false;
         resume(c, v->from);
     }

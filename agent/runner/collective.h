@@ -12,6 +12,7 @@
 
 #include "agent/runner/collective_plan.h"
 #include "agent/runner/mesh.h"
+#include "agent/runner/stopwatch.h"
 
 enum {
     COLLECTIVE_PIECE = 256 * 1024, /* bytes: larger ones leave the second-level cache before they are added */
@@ -23,10 +24,10 @@ enum { COLLECTIVE_DONE = 0, COLLECTIVE_UNDER_WAY = 1 };
 struct collective_config {
     int n_nodes, me; /* nodes 0 .. n_nodes-1 of the mesh */
     enum collective_algorithm algorithm;
-    /* Hands a piece to the mesh by view. */
-    int (*send)(void *owner, const struct mesh_head *h, const void *bytes, size_t len, struct err *e);
-    /* A piece of so many bytes has been taken; adding it took so long. */
-    void (*received)(void *owner, int from, size_t len, double seconds);
+    /* Hands a piece to the mesh by view: as mesh_send_view, the error where the caller keeps it. */
+    int (*send)(void *owner, const struct mesh_head *h, const void *bytes, size_t len);
+    void (*received)(void *owner, int from, size_t len); /* a piece of so many bytes has been taken */
+    struct stopwatch *watch;                             /* in PHASE_DECODE while a piece is added */
     void *owner;
 };
 

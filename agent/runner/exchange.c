@@ -33,15 +33,19 @@ static int slot_of(const struct exchange *x, int node)
     return node >= 0 ? node : x->cfg.n_workers - 2 - node;
 }
 
-/* The contiguous range of parameters that server k of n holds: as equal as whole parameters allow. */
-static size_t range_start(size_t n_params, int k, int n)
-{
-    return n_params / (size_t)n * (size_t)k + n_params % (size_t)n * (size_t)k / (size_t)n;
-}
-
 const struct exchange_config *channel_config(const struct channel *ch)
 {
     return &ch->x->cfg;
+}
+
+struct stopwatch *channel_watch(const struct channel *ch)
+{
+    return &ch->x->watch;
+}
+
+struct err *channel_err(const struct channel *ch)
+{
+    return ch->x->e;
 }
 
 void channel_overtaken(struct channel *ch)
@@ -106,7 +110,9 @@ fail:
     return NULL;
 }
 
-int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
+/* By reference where it is in a buffer, by view where not. */
+static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, const void *bytes,
+                     size_t len)
 {
     struct exchange *x = ch->x;
     int slot = slot_of(x, h->peer);
@@ -114,31 +120,41 @@ int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf 
     enum phase last = phase_enter(&x->watch, PHASE_SEND);
     double start = x->watch.since;
 
-    if (mesh_send(x->mesh, h, b, x->e) < 0)
+    if ((b ? mesh_send(x->mesh, h, b, x->e) : mesh_send_view(x->mesh, h, bytes, len, x->e)) < 0)
         return x->e->code;
     if (x->watch.tracer)
         tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++x->n_said[slot], start);
     phase_enter(&x->watch, last);
     t->messages++;
-    t->raw_bytes += b->len;
-    t->wire_bytes += b->len + FRAME_BYTES;
-    t->encode_s += encode_s;
+    t->raw_bytes += len;
+    t->wire_bytes += len + FRAME_BYTES;
     t->transfer_s += x->watch.since - start;
     x->totals.sent_messages++;
-    x->totals.raw_bytes += b->len;
-    x->totals.sent_bytes += b->len + FRAME_BYTES;
+    x->totals.raw_bytes += len;
+    x->totals.sent_bytes += len + FRAME_BYTES;
     return CODEC_GO;
 }
 
-void channel_received(struct channel *ch, int from, const struct mesh_buf *b)
+int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
+{
+    ch->x->sent[slot_of(ch->x, h->peer)].encode_s += encode_s;
+    return hand_over(ch, h, b, b->bytes, b->len);
+}
+
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len)
+{
+    return hand_over(ch, h, NULL, bytes, len);
+}
+
+void channel_received(struct channel *ch, int from, size_t len)
 {
     struct exchange_traffic *t = &ch->x->received[slot_of(ch->x, from)];
 
     t->messages++;
-    t->raw_bytes += b->len;
-    t->wire_bytes += b->len + FRAME_BYTES;
+    t->raw_bytes += len;
+    t->wire_bytes += len + FRAME_BYTES;
     ch->x->totals.recv_messages++;
-    ch->x->totals.recv_bytes += b->len + FRAME_BYTES;
+    ch->x->totals.recv_bytes += len + FRAME_BYTES;
 }
 
 int channel_decode(struct channel *ch, enum phase phase,
@@ -261,8 +277,18 @@ static int host_send(struct codec *c, int to)
     return channel_send(ch, &h, ch->draft, 0);
 }
 
-static const struct codec_host host = {host_zeros, host_uniform, host_fail,
-                                       host_log,   host_message, host_send};
+static const struct codec_host host = {.zeros = host_zeros,
+                                       .uniform = host_uniform,
+                                       .fail = host_fail,
+                                       .log = host_log,
+                                       .message = host_message,
+                                       .send = host_send,
+                                       .all_reduce = collecting_all_reduce,
+                                       .slice = collecting_slice,
+                                       .reduce_scatter = collecting_reduce_scatter,
+                                       .all_gather = collecting_all_gather,
+                                       .broadcast = collecting_broadcast,
+                                       .all_to_all = collecting_all_to_all};
 
 static int channel_open(struct exchange *x, int id)
 {
@@ -270,8 +296,9 @@ static int channel_open(struct exchange *x, int id)
     const struct codec_plugin *p = cfg->plugin;
     struct channel *ch = &x->channels[id];
     int range = cfg->node < 0 ? -2 - cfg->node : id;
-    size_t lo = cfg->n_servers > 0 ? range_start(cfg->n_params, range, cfg->n_servers) : 0;
-    size_t hi = cfg->n_servers > 0 ? range_start(cfg->n_params, range + 1, cfg->n_servers) : cfg->n_params;
+    size_t lo = cfg->n_servers > 0 ? collective_slice(cfg->n_params, range, cfg->n_servers) : 0;
+    size_t hi = cfg->n_servers > 0 ? collective_slice(cfg->n_params, range + 1, cfg->n_servers)
+                                   : cfg->n_params;
 
     ch->x = x;
     ch->rule = p->round;
@@ -287,14 +314,15 @@ static int channel_open(struct exchange *x, int id)
                                .n_params = hi - lo,
                                .params = cfg->params + lo,
                                .grads = cfg->grads + lo,
-                               .host = &host};
+                               .host = &host,
+                               .redundancy = cfg->blocks->redundancy};
     ch->limit = p->message_bytes ? p->message_bytes(&ch->codec) : 64 + 4 * ch->codec.n_params;
     rng_init(&ch->rng, cfg->seed, (uint64_t)(cfg->node + 65536), (uint64_t)range);
     ch->codec.state = calloc(1, p->state_size ? p->state_size : 1);
     ch->zeros = calloc(ZEROS_MAX, sizeof *ch->zeros);
     if (!ch->codec.state || !ch->zeros)
         return err_set(x->e, ERR_NOMEM, "no memory for codec %s", p->name);
-    if (ch->rule && round_open(ch) < 0)
+    if (ch->rule ? round_open(ch) < 0 : collecting_open(ch, x->e) < 0)
         return x->e->code;
     return p->open ? p->open(&ch->codec) : CODEC_GO;
 }
@@ -359,18 +387,29 @@ fail:
     return e->code;
 }
 
-void exchange_free(struct exchange *x)
+void exchange_detach(struct exchange *x)
 {
-    if (!x)
-        return;
     for (int i = 0; x->channels && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
         round_clear(ch);
         channel_drop_buf(ch, ch->draft);
+        ch->draft = NULL;
+    }
+}
+
+void exchange_free(struct exchange *x)
+{
+    if (!x)
+        return;
+    exchange_detach(x);
+    for (int i = 0; x->channels && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
         for (size_t z = 0; z < ch->n_zeros; z++)
             free(ch->zeros[z].v);
         free(ch->zeros);
+        collecting_clear(ch);
         free(ch->codec.state);
     }
     free(x->channels);
@@ -417,6 +456,15 @@ bool exchange_talks_to(const struct exchange *x, int node)
 void exchange_attach(struct exchange *x, struct mesh *m)
 {
     x->mesh = m;
+    for (int i = 0; i < x->n_channels; i++)
+        collecting_attach(&x->channels[i], m);
+}
+
+const float *exchange_gradient(const struct exchange *x)
+{
+    const float *own = x->n_channels == 1 ? x->channels[0].codec.gradient : NULL;
+
+    return own ? own : x->cfg.grads;
 }
 
 bool exchange_wants_blocks(const struct exchange *x)
@@ -437,11 +485,14 @@ static int outcome(struct exchange *x)
 {
     char what[128];
 
-    for (int i = 0; i < x->n_channels; i++)
-        if (x->channels[i].is_waiting && x->channels[i].rule && round_is_hopeless(&x->channels[i])) {
-            round_waits_for(&x->channels[i], what, sizeof what);
-            return err_set(x->e, ERR_LOST, "%s cannot come: the node has left", what);
-        }
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct channel *ch = &x->channels[i];
+
+        if (!ch->is_waiting || !(ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch)))
+            continue;
+        exchange_waits_for(x, what, sizeof what);
+        return err_set(x->e, ERR_LOST, "%s cannot come: the node has left", what);
+    }
     return any_waits(x) ? CODEC_WAIT : CODEC_GO;
 }
 
@@ -464,9 +515,9 @@ static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*
         struct channel *ch = &x->channels[i];
         int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, of_events) : CODEC_GO;
 
-        if (rc < 0)
-            return e->code;
         ch->is_waiting = rc == CODEC_WAIT;
+        if (rc < 0 || collecting_tell(ch) < 0)
+            return e->code;
     }
     return outcome(x);
 }
@@ -482,8 +533,10 @@ int exchange_on_block(struct exchange *x, int block, struct err *e)
 
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
 {
-    for (int i = 0; i < x->n_channels; i++)
+    for (int i = 0; i < x->n_channels; i++) {
         x->channels[i].codec.samples += (float)n_samples;
+        x->channels[i].codec.gradient = NULL;
+    }
     return on_each(x, round_on_grad, x->cfg.plugin->events ? x->cfg.plugin->events->on_grad : NULL, e);
 }
 
@@ -507,9 +560,6 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     const struct codec_events *events = x->cfg.plugin->events;
     int rc = CODEC_GO;
 
-    if (x->watch.tracer)
-        tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
-                       ++x->n_heard[slot_of(x, ev->head.peer)], clock_now());
     if (ev->head.channel != ch->id) {
         mesh_buf_put(x->mesh, ev->buf);
         return channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
@@ -521,7 +571,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
             rc = channel_fail(ch, "node %d sent a message that is not an event", ev->head.peer);
         else if (events->on_message)
             rc = channel_decode(ch, PHASE_DECODE, events->on_message, ev->head.peer, ev->buf);
-        channel_received(ch, ev->head.peer, ev->buf);
+        channel_received(ch, ev->head.peer, ev->buf->len);
         mesh_buf_put(x->mesh, ev->buf);
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
             channel_round_done(ch);
@@ -535,11 +585,14 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
 static int on_loss(struct exchange *x, const struct mesh_event *ev)
 {
     int n_left = x->cfg.n_workers - ++x->n_lost;
+    char what[128];
 
     x->has_left[slot_of(x, ev->head.peer)] = true;
     err_set(x->e, ERR_LOST, "node %d is lost: %s", ev->head.peer, ev->why);
-    if (!x->cfg.goes_on || ev->head.peer < 0)
-        return x->e->code;
+    if (!x->cfg.goes_on || ev->head.peer < 0) {
+        exchange_waits_for(x, what, sizeof what);
+        return any_waits(x) ? err_hint(x->e, "This node was waiting for %s.", what) : x->e->code;
+    }
     if (n_left < x->cfg.min_nodes)
         return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left of at least %d",
                        ev->head.peer, ev->why, n_left, x->cfg.min_nodes);
@@ -558,7 +611,10 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_NOTHING:
         break;
     case MESH_MESSAGE:
-        if (on_message(x, ev) < 0)
+        if (x->watch.tracer)
+            tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
+                           ++x->n_heard[slot_of(x, ev->head.peer)], clock_now());
+        if (ev->head.kind != FRAME_PIECE && on_message(x, ev) < 0)
             return e->code;
         break;
     case MESH_LEFT:
@@ -569,6 +625,9 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             return e->code;
         break;
     }
+    for (int i = 0; i < x->n_channels; i++)
+        if (collecting_on_event(&x->channels[i], ev, e) < 0)
+            return e->code;
     return outcome(x);
 }
 
@@ -576,8 +635,8 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
 {
     snprintf(out, size, "a message");
     for (int i = 0; i < x->n_channels; i++)
-        if (x->channels[i].is_waiting && x->channels[i].rule) {
-            round_waits_for(&x->channels[i], out, size);
+        if (x->channels[i].is_waiting) {
+            (x->channels[i].rule ? round_waits_for : collecting_waits_for)(&x->channels[i], out, size);
             return;
         }
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/runner/collective_plan.h"
 #include "agent/runner/mesh.h"
 #include "agent/runner/stopwatch.h"
 #include "codecs/codec.h"
@@ -27,6 +28,7 @@ struct exchange_config {
     bool goes_on; /* without workers that are lost, while at least min_nodes stand */
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
+    enum collective_algorithm allreduce;
     size_t n_params; /* of the whole model */
     float *params;   /* (n_params); on a server too, which works on its range of it */
     float *grads;    /* (n_params); on a server too: a place to merge gradients in */
@@ -52,6 +54,9 @@ void exchange_free(struct exchange *x);
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
 void exchange_attach(struct exchange *x, struct mesh *m);   /* borrowed */
+/* Gives back what it holds of the mesh, which may then be closed; but while it closes, vectors of collectives
+ * may still be sent: it needs the exchange, and grads, until it is. */
+void exchange_detach(struct exchange *x);
 
 /* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
  *   on_block  the gradient of one of my blocks is in grads (only asked for where wants_blocks says so)
@@ -61,6 +66,9 @@ bool exchange_wants_blocks(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
 int exchange_on_step(struct exchange *x, struct err *e);
+/* Between on_grad's CODEC_GO and on_step: the gradient (n_params) that the update is to use: grads, or a
+ * vector of the codec's, so that what a collective has summed need not be copied. */
+const float *exchange_gradient(const struct exchange *x);
 
 /* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more).
  * ERR_LOST: a node that the rule cannot do without has gone, or fewer than min_nodes workers stand. */

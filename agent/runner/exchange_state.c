@@ -70,7 +70,7 @@ int exchange_can_save(struct exchange *x, struct err *e)
     struct channel *ch = exchange_channel(x, 0);
     const char *name = channel_config(ch)->plugin->name;
 
-    if (!ch->rule) {
+    if (!ch->rule && !channel_config(ch)->plugin->events->rests_between_steps) {
         err_set(e, ERR_CODEC, "codec %s runs by events: the host cannot know when its state is whole", name);
         return err_hint(e, "Leave --checkpoint-every out, or take a codec that runs by rounds.");
     }
@@ -332,5 +332,5 @@ uint64_t exchange_rounds_after(struct exchange *x, uint64_t step)
 {
     struct channel *ch = exchange_channel(x, 0);
 
-    return ch->rule && ch->rule->before_update ? step : step / channel_config(ch)->local_steps;
+    return !ch->rule || ch->rule->before_update ? step : step / channel_config(ch)->local_steps;
 }

@@ -8,7 +8,7 @@
  *
  * The host does not know what a state means. It saves bytes, and finds the addresses of the vectors that it
  * handed out itself. A state with an address of anything else of this process is refused, as is a rule that may
- * have words under way: one that runs by events, and asgd. */
+ * have words under way: asgd, and one that runs by events and does not say that it rests between steps. */
 #ifndef PSGD_EXCHANGE_STATE_H
 #define PSGD_EXCHANGE_STATE_H
 

@@ -157,6 +157,7 @@ static int load_model(struct node *n, struct err *e)
 static int open_exchange(struct node *n, struct err *e)
 {
     uint64_t rows = (uint64_t)n->set.steps_per_epoch;
+    int allreduce = collective_algorithm_find(n->set.allreduce);
 
     return exchange_new(&n->exchange,
                         &(struct exchange_config){
@@ -168,6 +169,7 @@ static int open_exchange(struct node *n, struct err *e)
                             .is_sync = strcmp(n->set.sync, "ssgd") == 0,
                             .goes_on = strcmp(n->set.on_node_loss, "continue") == 0,
                             .min_nodes = n->set.min_nodes,
+                            .allreduce = (enum collective_algorithm)allreduce,
                             .local_steps = n->set.local_steps > 0 ? (uint64_t)n->set.local_steps : rows,
                             .n_steps = rows * (uint64_t)n->set.epochs,
                             .seed = n->set.seed,
@@ -450,11 +452,12 @@ int node_finish(struct node *n, struct err *e)
     if (on_records(n, record_sync, e) < 0)
         return e->code;
     node_close_trace(n);
-    exchange_free(n->exchange);
-    n->exchange = NULL;
+    exchange_detach(n->exchange);
     mesh_close(n->mesh,
                INFINITY); /* a slow peer hears the good-bye when it is as far; a signal ends the wait */
     n->mesh = NULL;
+    exchange_free(n->exchange);
+    n->exchange = NULL;
     return 0;
 }
 

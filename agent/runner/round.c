@@ -105,7 +105,7 @@ static int merge_one(struct channel *ch, int word)
 
     ch->codec.n_merged++;
     if (l.from != ch->codec.node)
-        channel_received(ch, l.from, l.buf);
+        channel_received(ch, l.from, l.buf->len);
     channel_drop_buf(ch, l.buf);
     return rc;
 }
@@ -282,7 +282,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
     }
     channel_waited(ch, h->peer);
     rc = channel_decode(ch, PHASE_APPLY, adopt, h->peer, b);
-    channel_received(ch, h->peer, b);
+    channel_received(ch, h->peer, b->len);
     channel_drop_buf(ch, b);
     if (rc < 0)
         return rc;

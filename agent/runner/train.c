@@ -182,6 +182,15 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
     return 0;
 }
 
+/* What of the gradient the net itself works with, from parameter `first` on: it knows only its own grads. */
+static void bring_home(struct node *n, size_t first)
+{
+    const float *grads = exchange_gradient(n->exchange);
+
+    if (grads != net_grads(n->net))
+        memcpy(net_grads(n->net) + first, grads + first, (net_n_params(n->net) - first) * sizeof *grads);
+}
+
 /* Moves the parameters by the gradient as it is after the exchange: a peer may have sent what is not finite, or
  * sums may have grown beyond float. Under a rule that exchanges gradients all nodes see the same and do the same;
  * so they do where every node has left its own out, and momentum alone would move them. */
@@ -193,13 +202,14 @@ static int update(struct worker_loop *w, struct err *e)
                                      .steps_per_epoch = n->feed.n_rows,
                                      .n_steps = n->progress.steps};
     size_t n_trained = net_n_trained(n->net);
-    const float *grads = net_grads(n->net);
+    const float *grads = exchange_gradient(n->exchange);
     double state = gradient_norm(grads + n_trained, net_n_params(n->net) - n_trained);
     char what[256];
 
     w->lr = schedule_rate(&n->schedule, &job, n->progress.step);
     w->grad_norm = gradient_norm(grads, n_trained);
     if (!isfinite(w->grad_norm) || !isfinite(state)) {
+        bring_home(n, 0);
         snprintf(what, sizeof what, "after the exchange the gradient of %s is not finite",
                  net_nonfinite(n->net));
         return left_out(w, what, "the update is left out", e);
@@ -208,6 +218,7 @@ static int update(struct worker_loop *w, struct err *e)
         return 0;
     optimizer_step(n->optimizer, net_params(n->net), grads, (float)w->lr,
                    gradient_clip(w->grad_norm, n->set.clip_norm));
+    bring_home(n, n_trained);
     net_step_state(n->net);
     return 0;
 }

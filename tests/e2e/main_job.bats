@@ -16,6 +16,18 @@ load lib
     [ "$(wc -l <out/records/train.csv)" -eq $((2 * 2 * 187 + 1)) ]
 }
 
+@test "allreduce brings two agents to where plain brings them" {
+    start_agents 2
+    for codec in plain allreduce; do
+        run "$SUBMIT" --codec $codec --node_count 2 --epochs 1 --model softmax -o $codec
+        [ "$status" -eq 0 ]
+    done
+    cmp <(cut -d, -f2-7 plain/records/eval.csv) <(cut -d, -f2-7 allreduce/records/eval.csv)
+    run "$SUBMIT" --codec allreduce --node_count 2 --redundancy 2 --epochs 1 -o refused
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"redundant blocks"* ]]
+}
+
 @test "the ancestor's lines are said" {
     start_agents 2
     run "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o out

@@ -54,6 +54,7 @@ static void node_open(struct cluster *c, int slot)
                                                 .local_steps = cfg->local_steps,
                                                 .n_steps = cfg->n_steps,
                                                 .seed = cfg->seed,
+                                                .allreduce = cfg->allreduce,
                                                 .n_params = cfg->n_params,
                                                 .params = n->params,
                                                 .grads = n->grads},
@@ -134,7 +135,7 @@ static int go_on(struct cluster *c, struct cluster_node *n)
     while (rc == CODEC_GO && n->phase != NODE_DONE) {
         if (n->phase == NODE_IN_GRAD) {
             for (size_t i = 0; i < c->cfg.n_params; i++)
-                n->params[i] -= LR * n->grads[i];
+                n->params[i] -= LR * exchange_gradient(n->x)[i];
             n->step++;
             n->phase = NODE_IN_STEP;
             rc = exchange_on_step(n->x, &n->e);

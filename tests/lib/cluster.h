@@ -13,6 +13,7 @@ struct cluster_config {
     const char *assignment;
     bool is_asgd;
     int goes_on; /* without lost nodes, while so many workers stand; 0: it does not */
+    enum collective_algorithm allreduce;
     uint64_t local_steps, n_steps;
     size_t n_params;
     uint64_t seed;

@@ -183,6 +183,170 @@ static void event_rules_reach_workers_and_servers(void **state)
     }
 }
 
+/* Calls `check` for each algorithm and a few numbers of workers. */
+static void for_allreduce(void (*check)(struct cluster_config))
+{
+    struct cluster_config cfg = {.codec = "allreduce", .n_steps = 6, .n_params = N_PARAMS};
+
+    for (int a = COLLECTIVE_AUTO; a < COLLECTIVE_ALGORITHMS; a++)
+        for (cfg.n_workers = 1; cfg.n_workers <= 5; cfg.n_workers++) {
+            cfg.allreduce = (enum collective_algorithm)a;
+            check(cfg);
+        }
+}
+
+static void assert_as_plain(struct cluster_config cfg)
+{
+    float expected[N_PARAMS];
+    struct cluster c;
+
+    run_well(&c, &cfg);
+    reference(expected, &c.blocks, cfg.n_steps);
+    for (int i = 0; i < cfg.n_workers; i++)
+        for (size_t p = 0; p < N_PARAMS; p++)
+            assert_true(fabsf(expected[p] - c.nodes[i].params[p]) < 1e-6f);
+    cluster_close(&c);
+}
+
+static void allreduce_is_plain_up_to_the_order_of_summation(void **state)
+{
+    (void)state;
+    for_allreduce(assert_as_plain);
+}
+
+static void allreduce_does_not_depend_on_timing(void **state)
+{
+    (void)state;
+    for_allreduce(assert_independent_of_timing);
+}
+
+static void every_collective_gives_what_it_promises(void **state)
+{
+    struct cluster_config cfg = {.codec = "tests/collect", .n_steps = 4, .n_params = N_PARAMS};
+
+    (void)state;
+    for (cfg.n_workers = 1; cfg.n_workers <= 6; cfg.n_workers++)
+        for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+            struct cluster c;
+
+            run_well(&c, &cfg);
+            cluster_close(&c);
+        }
+}
+
+static void allreduce_refuses_what_it_cannot_do(void **state)
+{
+    static const struct {
+        struct exchange_config cfg;
+        int redundancy;
+        const char *says;
+    } cases[] = {
+        {{.n_workers = 3, .n_servers = 1, .is_sync = true}, 1, "leave the parameter servers out"},
+        {{.n_workers = 3}, 1, "it has no asgd"},
+        {{.n_workers = 3, .is_sync = true}, 2, "redundant blocks"},
+        {{.n_workers = 3, .is_sync = true, .goes_on = true, .min_nodes = 1}, 1, "lost nodes"},
+    };
+    struct codec_library lib;
+    struct err e = {0};
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/codecs/allreduce.so", test_build_dir());
+    assert_int_equal(codec_library_open(&lib, path, &e), 0);
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        struct exchange_config cfg = cases[k].cfg;
+        float params[N_PARAMS], grads[N_PARAMS];
+        struct blocks blocks;
+        struct exchange *x;
+
+        assert_int_equal(blocks_init(&blocks, "iid", cfg.n_workers, cases[k].redundancy, &e), 0);
+        cfg.plugin = lib.plugin;
+        cfg.blocks = &blocks;
+        cfg.n_params = N_PARAMS;
+        cfg.params = params;
+        cfg.grads = grads;
+        assert_int_equal(exchange_new(&x, &cfg, &e), ERR_CODEC);
+        assert_says(cases[k].says);
+        blocks_clear(&blocks);
+    }
+    codec_library_close(&lib);
+}
+
+/* A rule that breaks a collective's contract, made for one worker alone. */
+static struct {
+    float a[4], b[4];
+    int (*ask)(struct codec *c);
+} broken;
+
+static int ask_twice(struct codec *c)
+{
+    c->host->all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
+    return c->host->all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
+}
+
+static int ask_in_place(struct codec *c)
+{
+    return c->host->all_reduce(c, CODEC_SUM, broken.a, broken.a + 3, 4);
+}
+
+static int ask_of_nobody(struct codec *c)
+{
+    return c->host->broadcast(c, 1, broken.a, broken.b, 4);
+}
+
+static int ask_into_the_same(struct codec *c)
+{
+    return c->host->all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
+}
+
+static int ask_on_collective(struct codec *c)
+{
+    return broken.ask == ask_into_the_same ? ask_into_the_same(c) : CODEC_GO;
+}
+
+static void collectives_asked_for_wrongly_are_refused_in_words(void **state)
+{
+    static const struct {
+        int (*ask)(struct codec *);
+        const char *says;
+    } cases[] = {
+        {ask_twice, "before the last collective is done"},
+        {ask_in_place, "its `out` is its `in`"},
+        {ask_of_nobody, "node 1, which is no worker"},
+        {ask_into_the_same, "the `out` of the collective before"},
+    };
+    struct err e = {0};
+    struct blocks blocks;
+
+    (void)state;
+    assert_int_equal(blocks_init(&blocks, "iid", 1, 1, &e), 0);
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        struct codec_events events = {.on_grad = cases[k].ask, .on_collective = ask_on_collective};
+        struct codec_plugin plugin = {.name = "broken", .events = &events};
+        struct mesh_mem *net = mesh_mem_new(1, 0, 64, 1);
+        float params[4] = {0}, grads[4] = {0};
+        struct exchange *x;
+
+        broken.ask = cases[k].ask;
+        assert_int_equal(exchange_new(&x,
+                                      &(struct exchange_config){.plugin = &plugin,
+                                                                .n_workers = 1,
+                                                                .is_sync = true,
+                                                                .blocks = &blocks,
+                                                                .n_params = 4,
+                                                                .params = params,
+                                                                .grads = grads},
+                                      &e),
+                         0);
+        exchange_attach(x, mesh_mem_node(net, 0));
+        assert_int_equal(exchange_on_grad(x, 1, &e), ERR_CODEC);
+        assert_says(cases[k].says);
+        exchange_free(x);
+        mesh_mem_free(net);
+    }
+    blocks_clear(&blocks);
+}
+
 static void dummy_says_nothing_and_changes_nothing(void **state)
 {
     struct cluster_config cfg = {.codec = "dummy", .n_workers = 2, .n_steps = 3, .n_params = N_PARAMS};
@@ -252,6 +416,16 @@ static void bytes_are_the_declared_cost(void **state)
         assert_int_equal(exchange_totals(c.nodes[i].x)->recv_bytes, 6 * 3 * (4 * N_PARAMS + FRAME_BYTES));
     }
     cluster_close(&c);
+    cfg.codec = "allreduce";
+    cfg.allreduce = COLLECTIVE_RING;
+    run_well(&c, &cfg);
+    for (int i = 0; i < 4; i++) { /* 2 (n - 1) slices of 9 or 10 numbers, a piece each */
+        const struct exchange_totals *t = exchange_totals(c.nodes[i].x);
+
+        assert_true(t->raw_bytes >= 6 * 6 * 4 * 9 && t->raw_bytes <= 6 * 6 * 4 * 10);
+        assert_int_equal(t->sent_bytes, t->raw_bytes + 6 * 6 * FRAME_BYTES);
+    }
+    cluster_close(&c);
     cfg = (struct cluster_config){
         .codec = "fedavg", .n_workers = 4, .n_servers = 2, .n_steps = 6, .n_params = N_PARAMS};
     run_well(&c, &cfg);
@@ -266,6 +440,16 @@ static void a_killed_node_ends_the_others_at_every_point(void **state)
     static const struct cluster_config cases[] = {
         {.codec = "plain", .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
         {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 3, .n_params = N_PARAMS},
+        {.codec = "allreduce",
+         .n_workers = 3,
+         .n_steps = 3,
+         .n_params = N_PARAMS,
+         .allreduce = COLLECTIVE_RING},
+        {.codec = "allreduce",
+         .n_workers = 3,
+         .n_steps = 3,
+         .n_params = N_PARAMS,
+         .allreduce = COLLECTIVE_TREE},
     };
 
     (void)state;
@@ -470,6 +654,11 @@ int main(void)
         cmocka_unit_test(servers_end_with_what_workers_end_with),
         cmocka_unit_test(gradients_can_go_by_servers_too),
         cmocka_unit_test(event_rules_reach_workers_and_servers),
+        cmocka_unit_test(allreduce_is_plain_up_to_the_order_of_summation),
+        cmocka_unit_test(allreduce_does_not_depend_on_timing),
+        cmocka_unit_test(every_collective_gives_what_it_promises),
+        cmocka_unit_test(allreduce_refuses_what_it_cannot_do),
+        cmocka_unit_test(collectives_asked_for_wrongly_are_refused_in_words),
         cmocka_unit_test(dummy_says_nothing_and_changes_nothing),
         cmocka_unit_test(asynchronous_runs_end_for_every_rule),
         cmocka_unit_test(bytes_are_the_declared_cost),

@@ -50,9 +50,11 @@ static int no_merge(struct codec *c, int from, struct wire_in *in)
 
 static const struct codec_round rounds = {.encode = no_words, .merge = no_merge};
 static const struct codec_events events = {0};
+static const struct codec_events resting_events = {.rests_between_steps = true};
 static const struct codec_plugin keeper = {
     .name = "keeper", .state_size = sizeof(struct keeper), .open = keeper_open, .round = &rounds};
 static const struct codec_plugin by_events = {.name = "by_events", .events = &events};
+static const struct codec_plugin resting = {.name = "resting", .events = &resting_events};
 
 /* One node of a job, with room to differ from another one. */
 struct fixture {
@@ -464,6 +466,9 @@ TEST(a_rule_that_may_have_words_under_way_is_refused)
     open_exchange(&f, &by_events);
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
     assert_says("codec by_events runs by events");
+    open_exchange(&f, &resting);
+    assert_ok(exchange_can_save(f.c.exchange, &e));
+    assert_int_equal(exchange_rounds_after(f.c.exchange, 27), 27); /* its traffic is counted by step */
     strcpy(f.set.sync, "asgd");
     open_exchange(&f, &keeper);
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);

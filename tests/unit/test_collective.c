@@ -10,6 +10,7 @@
 enum { N_NODES = 3, PIECE = COLLECTIVE_PIECE / sizeof(float), N = 7 * PIECE + 17 };
 
 struct node {
+    struct stopwatch watch;
     struct mesh *mesh;
     struct collective *c;
     float *in, *out[2];
@@ -21,19 +22,19 @@ static struct mesh_mem *net;
 static struct node nodes[N_NODES];
 static struct err e;
 
-static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len, struct err *err)
+static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
 {
     struct node *n = owner;
 
     n->n_sent += len;
-    return mesh_send_view(n->mesh, h, bytes, len, err);
+    return mesh_send_view(n->mesh, h, bytes, len, &e);
 }
 
-static void received_piece(void *owner, int from, size_t len, double seconds)
+static void received_piece(void *owner, int from, size_t len)
 {
     struct node *n = owner;
 
-    assert_true(from >= 0 && from < N_NODES && seconds >= 0);
+    assert_true(from >= 0 && from < N_NODES);
     n->n_received += len;
 }
 
@@ -55,6 +56,7 @@ static void open_all(enum collective_algorithm algorithm, uint64_t seed)
                                                              .algorithm = algorithm,
                                                              .send = send_piece,
                                                              .received = received_piece,
+                                                             .watch = &n->watch,
                                                              .owner = n},
                                  &e));
         collective_attach(n->c, n->mesh);

@@ -1,0 +1,160 @@
+/* collecting -- how an event rule's collectives run: what codec.h promises is checked, the pieces are
+ * accounted for, and the codec is told when one is done. */
+#include <stdio.h>
+
+#include "agent/runner/channel.h"
+
+static bool is_under_way(const struct channel *ch)
+{
+    return ch->collecting.collective && collective_is_under_way(ch->collecting.collective);
+}
+
+static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
+{
+    return channel_send_view(owner, h, bytes, len);
+}
+
+static void received_piece(void *owner, int from, size_t len)
+{
+    channel_received(owner, from, len);
+}
+
+static enum mesh_where place_piece(void *owner, const struct mesh_head *h, size_t len, void **at)
+{
+    return collective_place(((struct channel *)owner)->collecting.collective, h, len, at);
+}
+
+int collecting_open(struct channel *ch, struct err *e)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    struct collective_config config = {.n_nodes = cfg->n_workers,
+                                       .me = cfg->node,
+                                       .algorithm = cfg->allreduce,
+                                       .send = send_piece,
+                                       .received = received_piece,
+                                       .watch = channel_watch(ch),
+                                       .owner = ch};
+
+    return cfg->n_servers > 0 ? 0 : collective_new(&ch->collecting.collective, &config, e);
+}
+
+void collecting_clear(struct channel *ch)
+{
+    collective_free(ch->collecting.collective);
+}
+
+void collecting_attach(struct channel *ch, struct mesh *m)
+{
+    if (!ch->collecting.collective)
+        return;
+    ch->collecting.mesh = m;
+    collective_attach(ch->collecting.collective, m);
+    m->place = place_piece;
+    m->owner = ch;
+}
+
+/* The codec may ask for the next at once, and with nobody to wait for that one is done too. */
+int collecting_tell(struct channel *ch)
+{
+    int rc = CODEC_GO;
+
+    while (rc >= 0 && ch->collecting.is_done) {
+        ch->collecting.is_done = false;
+        rc = channel_config(ch)->plugin->events->on_collective(&ch->codec);
+        ch->is_waiting = rc == CODEC_WAIT;
+    }
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
+{
+    if (is_under_way(ch)) {
+        int rc = collective_on_event(ch->collecting.collective, ev, e);
+
+        if (rc < 0)
+            return rc;
+        ch->collecting.is_done = rc == COLLECTIVE_DONE;
+    }
+    return collecting_tell(ch);
+}
+
+bool collecting_is_hopeless(const struct channel *ch)
+{
+    int node = is_under_way(ch) ? collective_awaits(ch->collecting.collective) : -1;
+
+    return node >= 0 && channel_has_left(ch, node);
+}
+
+void collecting_waits_for(const struct channel *ch, char *out, size_t size)
+{
+    if (is_under_way(ch))
+        collective_waits_for(ch->collecting.collective, out, size);
+}
+
+static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
+{
+    uintptr_t a_at = (uintptr_t)a, b_at = (uintptr_t)b;
+
+    return a_at < b_at + n_b * sizeof *b && b_at < a_at + n_a * sizeof *a;
+}
+
+static int collect(struct codec *c, const struct collective_ask *ask)
+{
+    struct channel *ch = (struct channel *)c;
+    struct collecting *s = &ch->collecting;
+    const char *name = collective_kind_name(ask->kind);
+    int rc;
+
+    if (!s->collective)
+        return channel_fail(ch, "%s is for event rules between workers; leave the parameter servers out",
+                            name);
+    if (!channel_config(ch)->plugin->events->on_collective)
+        return channel_fail(ch, "it asks for %s and has no on_collective", name);
+    if (!s->mesh || is_under_way(ch) || s->is_done)
+        return channel_fail(ch, "it asks for %s in open(), or before the last collective is done", name);
+    if (overlap(ask->in, ask->n, ask->out, ask->n) || overlap(s->last_out, s->n_last_out, ask->out, ask->n))
+        return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the collective before", name);
+    if (ask->root < 0 || ask->root >= c->n_workers)
+        return channel_fail(ch, "%s from node %d, which is no worker", name, ask->root);
+    if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
+        return channel_fail(ch, "%s of %zu numbers, which %d workers cannot share equally", name, ask->n,
+                            c->n_workers);
+    rc = collective_start(s->collective, ask, channel_err(ch));
+    if (rc < 0)
+        return rc;
+    s->last_out = ask->out;
+    s->n_last_out = ask->n;
+    s->is_done = rc == COLLECTIVE_DONE;
+    return CODEC_WAIT;
+}
+
+int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
+{
+    return collect(c, &(struct collective_ask){COLLECTIVE_ALL_REDUCE, what == CODEC_MEAN, 0, in, out, n});
+}
+
+int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
+                              size_t n)
+{
+    return collect(c, &(struct collective_ask){COLLECTIVE_REDUCE_SCATTER, what == CODEC_MEAN, 0, in, out, n});
+}
+
+int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, &(struct collective_ask){COLLECTIVE_ALL_GATHER, false, 0, in, out, n});
+}
+
+int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
+{
+    return collect(c, &(struct collective_ask){COLLECTIVE_BROADCAST, false, root, in, out, n});
+}
+
+int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, &(struct collective_ask){COLLECTIVE_ALL_TO_ALL, false, 0, in, out, n});
+}
+
+size_t collecting_slice(const struct codec *c, size_t n, int k)
+{
+    return collective_slice(n, k, c->n_workers);
+}

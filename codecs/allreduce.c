@@ -1,0 +1,51 @@
+/* allreduce -- the update of every worker uses the mean gradient of all workers: g <- (1 / n) sum_k g_k
+ *
+ * The result of plain with redundancy 1, but for the order of summation, at the price of an all-reduce: by
+ * ring 2 (n - 1) / n n_params numbers each way per step, whatever the number of workers (Patarasuk and Yuan,
+ * "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009), for short vectors fewer
+ * messages (Thakur et al., "Optimization of collective communication operations in MPICH", IJHPCA 2005). */
+#include "codec.h"
+
+struct allreduce {
+    float *mean[2]; /* in turn: others may still hear from the last one */
+};
+
+static int allreduce_open(struct codec *c)
+{
+    struct allreduce *a = c->state;
+
+    if (c->n_servers > 0)
+        return codec_fail(c, "workers sum among each other; leave the parameter servers out");
+    if (!c->is_sync)
+        return codec_fail(c, "a sum needs every worker's gradient; it has no asgd");
+    if (c->redundancy > 1)
+        return codec_fail(c, "a sum needs every worker's gradient; redundant blocks spare it nothing (plain "
+                             "can use them)");
+    a->mean[0] = c->host->zeros(c, c->n_params);
+    a->mean[1] = c->host->zeros(c, c->n_params);
+    return a->mean[0] && a->mean[1] ? CODEC_GO : codec_fail(c, "no memory for the mean gradient");
+}
+
+static float *mean_of_step(const struct codec *c)
+{
+    const struct allreduce *a = c->state;
+
+    return a->mean[c->step % 2];
+}
+
+static int allreduce_on_grad(struct codec *c)
+{
+    return c->host->all_reduce(c, CODEC_MEAN, c->grads, mean_of_step(c), c->n_params);
+}
+
+static int allreduce_on_collective(struct codec *c)
+{
+    c->gradient = mean_of_step(c);
+    return CODEC_GO;
+}
+
+static const struct codec_events allreduce = {
+    .on_grad = allreduce_on_grad, .on_collective = allreduce_on_collective, .rests_between_steps = true};
+
+CODEC_PLUGIN(.name = "allreduce", .source = "Patarasuk and Yuan 2009; Thakur et al. 2005",
+             .state_size = sizeof(struct allreduce), .open = allreduce_open, .events = &allreduce)
