@@ -1,0 +1,218 @@
+/* allreduce NODES [ALGORITHM [BYTES...]] -- microseconds of an all-reduce between processes of this machine,
+ * each bound to a processor, over the runner's own mesh and collectives. Prints, for each length: bytes,
+ * median, least, most, GB/s of vector. Lengths of 1 MiB and more are begun together. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/runner/collective.h"
+#include "agent/runner/mesh_tcp.h"
+#include "shared/clock.h"
+
+enum { NODES_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
+
+static const volatile int never = 0;
+
+struct bench {
+    int n_nodes, me;
+    struct mesh *mesh;
+    struct collective *collective;
+    float *in, *out[2]; /* as long as the longest */
+    int turn;
+    struct err e;
+};
+
+static void must(int rc, const struct bench *b, const char *what)
+{
+    if (rc >= 0)
+        return;
+    fprintf(stderr, "node %d: %s: %s\n", b->me, what, b->e.text);
+    exit(1);
+}
+
+static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len, struct err *e)
+{
+    return mesh_send_view(((struct bench *)owner)->mesh, h, bytes, len, e);
+}
+
+static void received_piece(void *owner, int from, size_t len, double seconds)
+{
+    (void)owner, (void)from, (void)len, (void)seconds;
+}
+
+static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
+{
+    return collective_place(((struct bench *)owner)->collective, h, len, at);
+}
+
+static int listen_anywhere(int *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, NODES_MAX) < 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &len) < 0) {
+        perror("listen");
+        exit(1);
+    }
+    *port = ntohs(a.sin_port);
+    return fd;
+}
+
+static void bind_to_processor(int node)
+{
+    cpu_set_t all, one;
+    int n = 0, wanted;
+
+    sched_getaffinity(0, sizeof all, &all);
+    wanted = node % CPU_COUNT(&all);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && n++ == wanted) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            return;
+        }
+}
+
+static void all_reduce(struct bench *b, size_t n)
+{
+    struct collective_ask ask = {COLLECTIVE_ALL_REDUCE, true, 0, b->in, b->out[b->turn++ % 2], n};
+    int rc = collective_start(b->collective, &ask, &b->e);
+
+    while (rc == COLLECTIVE_UNDER_WAY) {
+        struct mesh_event ev;
+
+        must(mesh_poll(b->mesh, &ev, clock_now() + 10, &b->e), b, "poll");
+        if (ev.kind == MESH_LOST || ev.kind == MESH_LEFT) {
+            fprintf(stderr, "node %d: node %d is lost: %s\n", b->me, ev.head.peer, ev.why);
+            exit(1);
+        }
+        rc = collective_on_event(b->collective, &ev, &b->e);
+    }
+    must(rc, b, "all-reduce");
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void measure(struct bench *b, size_t bytes)
+{
+    static double us[TIMES_MAX];
+    size_t n = bytes / sizeof(float);
+    int times = bytes <= 4096       ? 2000
+                : bytes < TOGETHER  ? 1000
+                : bytes <= 8 << 20  ? 200
+                : bytes <= 32 << 20 ? 20
+                                    : 7;
+    int warm = times / 10 + 2;
+
+    for (size_t i = 0; i < n; i++)
+        b->in[i] = (float)b->me;
+    for (int i = -warm; i < times; i++) {
+        double start;
+
+        if (bytes >= TOGETHER)
+            all_reduce(b, 1);
+        start = clock_now();
+        all_reduce(b, n);
+        if (i >= 0)
+            us[i] = (clock_now() - start) * 1e6;
+    }
+    for (size_t i = 0; i < n; i += 1001)
+        if (b->out[(b->turn - 1) % 2][i] != (float)(b->n_nodes - 1) / 2) {
+            fprintf(stderr, "node %d: number %zu is %g\n", b->me, i, (double)b->out[(b->turn - 1) % 2][i]);
+            exit(1);
+        }
+    qsort(us, (size_t)times, sizeof *us, by_size);
+    if (b->me == 0) {
+        printf("%zu\t%.1f\t%.1f\t%.1f\t%.2f\n", bytes, us[times / 2], us[0], us[times - 1],
+               (double)bytes / us[times / 2] / 1e3);
+        fflush(stdout);
+    }
+}
+
+static void take_vectors(struct bench *b, int n, const size_t *bytes)
+{
+    size_t longest = sizeof(float);
+
+    for (int i = 0; i < n; i++)
+        longest = bytes[i] > longest ? bytes[i] : longest;
+    b->in = malloc(longest);
+    b->out[0] = malloc(longest);
+    b->out[1] = malloc(longest);
+    if (!b->in || !b->out[0] || !b->out[1])
+        exit(1);
+}
+
+static int run_node(struct bench *b, enum collective_algorithm algorithm, const int *ports, const int *fds,
+                    int n_wanted, const size_t *wanted)
+{
+    struct mesh_peer peers[NODES_MAX];
+    struct mesh_tcp_config cfg = {.job = "j-bench",
+                                  .attempt = 1,
+                                  .node = b->me,
+                                  .listen_fd = fds[b->me],
+                                  .peers = peers,
+                                  .limit = 64,
+                                  .deadline = clock_now() + 10,
+                                  .interrupted = &never};
+    struct collective_config config = {b->n_nodes, b->me, algorithm, send_piece, received_piece, b};
+
+    bind_to_processor(b->me);
+    for (int k = 0; k < b->n_nodes; k++) {
+        if (k == b->me)
+            continue;
+        close(fds[k]);
+        peers[cfg.n_peers] = (struct mesh_peer){.node = k, .host = "127.0.0.1", .port = ports[k]};
+        cfg.n_peers++;
+    }
+    must(mesh_tcp_open(&b->mesh, &cfg, &b->e), b, "open");
+    must(collective_new(&b->collective, &config, &b->e), b, "collective");
+    collective_attach(b->collective, b->mesh);
+    b->mesh->place = place;
+    b->mesh->owner = b;
+    take_vectors(b, n_wanted, wanted);
+    for (int i = 0; i < n_wanted; i++)
+        measure(b, wanted[i]);
+    all_reduce(b, 1); /* nobody is behind any more */
+    mesh_close(b->mesh, clock_now() + 5);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {.n_nodes = argc > 1 ? atoi(argv[1]) : 0};
+    int algorithm = collective_algorithm_find(argc > 2 ? argv[2] : "auto");
+    int ports[NODES_MAX], fds[NODES_MAX], status, bad = 0;
+    size_t wanted[64] = {4096, 31400, 65536, 473128, 1 << 20, 2679848, 4800000, 16 << 20, 100 << 20};
+    int n_wanted = 9;
+
+    if (b.n_nodes < 1 || b.n_nodes > NODES_MAX || algorithm < 0) {
+        fprintf(stderr, "allreduce NODES [auto|ring|halving-doubling|tree|direct [BYTES...]]\n");
+        return 2;
+    }
+    for (int i = 3; i < argc && i < 64; i++, n_wanted = i - 3)
+        wanted[i - 3] = strtoul(argv[i], NULL, 10) / sizeof(float) * sizeof(float);
+    for (int k = 0; k < b.n_nodes; k++)
+        fds[k] = listen_anywhere(&ports[k]);
+    for (b.me = 0; b.me < b.n_nodes; b.me++)
+        if (fork() == 0)
+            return run_node(&b, (enum collective_algorithm)algorithm, ports, fds, n_wanted, wanted);
+    for (int k = 0; k < b.n_nodes; k++)
+        close(fds[k]);
+    while (wait(&status) > 0)
+        bad |= status;
+    return bad != 0;
+}
