@@ -7,4 +7,10 @@
 
 uint32_t crc32c(const void *bytes, size_t len);
 
+/* The checksum of what `crc` is of, followed by these bytes; 0 is that of nothing. */
+uint32_t crc32c_more(uint32_t crc, const void *bytes, size_t len);
+
+/* As crc32c_more, by tables alone: what a CPU without the instruction uses. */
+uint32_t crc32c_by_tables(uint32_t crc, const void *bytes, size_t len);
+
 #endif

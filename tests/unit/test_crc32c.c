@@ -18,9 +18,46 @@ TEST(the_published_vectors_hold)
     assert_int_equal(crc32c(bytes, 0), 0);
 }
 
+static uint8_t *some_bytes(size_t n)
+{
+    uint8_t *bytes = malloc(n);
+    uint32_t x = 1;
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+    return bytes;
+}
+
+/* Lengths on both sides of every change of stride, from odd addresses too. */
+TEST(the_instruction_and_the_tables_agree)
+{
+    const size_t n = 40000;
+    uint8_t *bytes = some_bytes(n);
+
+    for (size_t len = 0; len + 3 <= n; len += len < 1100 ? 1 : 97)
+        for (size_t at = 0; at < 3; at++)
+            assert_int_equal(crc32c(bytes + at, len), crc32c_by_tables(0, bytes + at, len));
+    free(bytes);
+}
+
+TEST(a_sum_may_be_taken_piece_by_piece)
+{
+    const size_t n = 20000;
+    uint8_t *bytes = some_bytes(n);
+
+    for (size_t cut = 0; cut <= n; cut += 501)
+        assert_int_equal(crc32c_more(crc32c(bytes, cut), bytes + cut, n - cut), crc32c(bytes, n));
+    free(bytes);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_published_vectors_hold)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_published_vectors_hold),
+        cmocka_unit_test(the_instruction_and_the_tables_agree),
+        cmocka_unit_test(a_sum_may_be_taken_piece_by_piece),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
