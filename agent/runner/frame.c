@@ -41,10 +41,12 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     put(out + 20, (uint32_t)f->from, 4);
     put(out + 24, (uint32_t)f->to, 4);
     put(out + 28, f->channel, 2);
-    put(out + 32, f->word, 4);
+    put(out + 30, f->len, 6);
     put(out + 36, f->round, 8);
-    put(out + 44, f->len, 8);
-    put(out + 52, f->crc, 4);
+    put(out + 44, f->word, 4);
+    put(out + 48, f->seq, 4);
+    put(out + 52, f->ack, 4);
+    put(out + 56, f->crc, 4);
     put(out + 60, crc32c(out, 60), 4);
 }
 
@@ -60,8 +62,7 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
                        (unsigned)version, FRAME_VERSION);
     if (get(in + 60, 4) != crc32c(in, 60))
         return err_set(e, ERR_PROTOCOL, "a frame's header does not match its checksum");
-    if (kind < FRAME_HELLO || kind >= FRAME_KINDS || in[7] != 0 || get(in + 30, 2) != 0 ||
-        get(in + 56, 4) != 0)
+    if (kind < FRAME_HELLO || kind >= FRAME_KINDS || in[7] != 0)
         return err_set(e, ERR_PROTOCOL, "a frame of kind %u that version %d does not know", (unsigned)kind,
                        FRAME_VERSION);
     *out = (struct frame){
@@ -71,10 +72,12 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
         .from = (int32_t)get(in + 20, 4),
         .to = (int32_t)get(in + 24, 4),
         .channel = (uint16_t)get(in + 28, 2),
-        .word = (uint32_t)get(in + 32, 4),
+        .len = get(in + 30, 6),
         .round = get(in + 36, 8),
-        .len = get(in + 44, 8),
-        .crc = (uint32_t)get(in + 52, 4),
+        .word = (uint32_t)get(in + 44, 4),
+        .seq = (uint32_t)get(in + 48, 4),
+        .ack = (uint32_t)get(in + 52, 4),
+        .crc = (uint32_t)get(in + 56, 4),
     };
     return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "shared/err.h"
 
-enum { FRAME_BYTES = 64, FRAME_VERSION = 1 };
+enum { FRAME_BYTES = 64, FRAME_VERSION = 2 };
 
 enum frame_kind {
     FRAME_HELLO = 1,
@@ -18,6 +18,7 @@ enum frame_kind {
     FRAME_EVENT, /* a message of an event rule */
     FRAME_BYE,
     FRAME_PIECE, /* a part of a collective's vector */
+    FRAME_ACK,   /* nothing but `ack` */
     FRAME_KINDS
 };
 
@@ -29,7 +30,9 @@ struct frame {
     uint16_t channel;
     uint32_t word;
     uint64_t round;
-    uint64_t len; /* of the payload */
+    uint64_t len; /* of the payload; 48 bits of it are carried */
+    uint32_t seq; /* of this message among its sender's to its receiver, from 1, modulo 2^32; an ack's is 0 */
+    uint32_t ack; /* seq of the last message that the sender has heard from the receiver, whole */
     uint32_t crc; /* of the payload */
 };
 

@@ -17,10 +17,10 @@ struct mesh_peer {
 };
 
 struct mesh_tcp_config {
-    const char *job;
+    const char *job; /* its id; must outlive the mesh, which shows it again when a connection has broken */
     uint32_t attempt;
     int node;
-    int listen_fd; /* bound and listening; mesh_tcp_open takes it, also on failure */
+    int listen_fd; /* bound and listening; mesh_tcp_open takes it, also on failure, and keeps it open */
     uint8_t key[MESH_KEY_BYTES];
     const struct mesh_peer *peers; /* every node this one talks to, itself left out */
     size_t n_peers;

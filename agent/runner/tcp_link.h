@@ -1,7 +1,9 @@
 /* tcp_link -- one pair's connection before it carries messages: made, tuned, and each end sure of the
- * other. */
+ * other and of what it has heard. */
 #ifndef PSGD_TCP_LINK_H
 #define PSGD_TCP_LINK_H
+
+#include <sys/socket.h>
 
 #include "agent/runner/mesh_tcp.h"
 
@@ -9,6 +11,7 @@ enum { HELLO_NONCE = 16 };
 
 enum link_state {
     LINK_CONNECTING, /* connect() is under way */
+    LINK_PROBING,    /* the same, only to see whether anybody listens there */
     LINK_CHALLENGE,  /* our hello is out, the challenge not in */
     LINK_HELLO,      /* accepted; the hello is not in */
     LINK_PROOF,      /* our challenge is out, the proof not in */
@@ -20,25 +23,39 @@ struct tcp_link {
     enum link_state state;
     int node; /* the peer; unknown (accepted, no hello yet): the own node */
     double deadline;
+    struct sockaddr_storage at; /* of a peer to connect to */
+    socklen_t at_len;
+    bool was_refused;      /* nobody listens there */
+    const uint32_t *heard; /* (cfg->n_peers) seq of the last message heard of each */
     uint8_t in[FRAME_BYTES + 64];
     size_t n_in;
+    struct frame frame; /* the last one in */
     uint8_t mine[HELLO_NONCE], theirs[HELLO_NONCE];
     uint8_t pair[20]; /* bytes 8-27 of the hello: job, attempt, from, to */
+    uint32_t hello_ack, challenge_ack;
 };
 
-/* Starts to connect. ERR_LOST: refused or no route, with the peer's address. */
-int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, const struct mesh_peer *peer,
+/* Looks the peer's address up, once: connecting then waits for nobody. ERR_LOST. */
+int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct err *e);
+bool tcp_link_is_near(const struct tcp_link *l); /* is the resolved address this machine's? */
+
+/* Starts to connect, in LINK_CONNECTING or LINK_PROBING. ERR_LOST: refused or no route, with the peer's
+ * address. The caller closes fd, also then. */
+int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum link_state state,
                      struct err *e);
-void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, int fd);
+void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *heard, int fd);
 
 /* Goes on as far as it can without waiting; call when the socket is ready. Returns 0, also while unfinished:
  * look at state. For an accepted link, `node` is the peer once the hello is in. */
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e);
 
-/* Has the machine at the other end of an open link stopped to answer? Ask once a second or so. */
-bool tcp_link_is_silent(int fd);
+uint32_t tcp_link_ack(const struct tcp_link *l); /* of an open link: the last message the peer has heard */
 
-const struct mesh_peer *tcp_peer_find(const struct mesh_tcp_config *cfg,
-                                      int node); /* NULL: not one of ours */
+/* Seconds for which the machine at the other end has answered nothing, though it was asked; ask once a second or
+ * so. */
+double tcp_link_silence(int fd);
+
+/* Index among cfg->peers, or -1: not one of ours. */
+int tcp_peer_index(const struct mesh_tcp_config *cfg, int node);
 
 #endif

@@ -3,13 +3,17 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/runner/mesh_mem.h"
-#include "agent/runner/mesh_tcp.h"
+#include "agent/runner/tcp_link.h"
 #include "shared/clock.h"
+#include "tests/lib/fault_proxy.h"
 
 enum { LIMIT = 1 << 20, NODES = 3 };
 
@@ -502,6 +506,383 @@ static void a_node_that_nobody_is_at_is_named(void **state)
     close(o[1].cfg.listen_fd);
 }
 
+/* Nodes 0 and 1 alone. */
+struct pair {
+    struct opening o[2];
+    int port; /* node 0's */
+};
+
+static void pair_prepare(struct pair *p)
+{
+    struct opening o[NODES];
+
+    opening_prepare(o, 10);
+    close(o[2].cfg.listen_fd);
+    for (int i = 0; i < 2; i++) {
+        p->o[i] = o[i];
+        p->o[i].cfg.peers = p->o[i].peers;
+        p->o[i].cfg.n_peers = 1; /* the other worker comes first */
+    }
+    p->port = p->o[1].peers[0].port;
+}
+
+static void pair_run(struct pair *p)
+{
+    pthread_t t;
+
+    pthread_create(&t, NULL, open_one, &p->o[0]);
+    open_one(&p->o[1]);
+    pthread_join(t, NULL);
+    assert_non_null(p->o[0].mesh);
+    assert_non_null(p->o[1].mesh);
+}
+
+static void *close_one(void *arg)
+{
+    struct opening *o = arg;
+
+    mesh_close(o->mesh, clock_now() + 10);
+    return NULL;
+}
+
+static void pair_close(struct pair *p)
+{
+    pthread_t t;
+
+    pthread_create(&t, NULL, close_one, &p->o[0]);
+    close_one(&p->o[1]);
+    pthread_join(t, NULL);
+}
+
+/* One end of a conversation over a bad line: sends numbered messages of many sizes until told to stop, then says
+ * how many there were; checks what it hears. */
+struct talker {
+    struct mesh *m;
+    int to;
+    atomic_int *may_stop; /* nobody does before `n_least` are sent */
+    atomic_int *n_ready;  /* who has heard everything; until both have, both go on to poll */
+    uint64_t n_least, n_sent, n_heard, n_promised;
+    bool has_failed;
+    char why[MESH_WHY];
+};
+
+static size_t talk_size(uint64_t k)
+{
+    return k % 17 == 0 ? 9000 : (size_t)(k * 2654435761u >> 7) % 3000;
+}
+
+static bool hear_one(struct talker *t, const struct mesh_event *ev)
+{
+    uint64_t k = t->n_heard;
+
+    if (ev->head.kind == FRAME_EVENT) {
+        t->n_promised = ev->head.round;
+        return true;
+    }
+    if (ev->head.round != k || ev->buf->len != talk_size(k))
+        return false;
+    for (size_t i = 0; i < ev->buf->len; i++)
+        if (ev->buf->bytes[i] != (unsigned char)(k * 7 + i))
+            return false;
+    t->n_heard++;
+    return true;
+}
+
+static void *talk(void *arg)
+{
+    struct talker *t = arg;
+    double deadline = clock_now() + 60;
+    bool has_ended = false, is_ready = false;
+
+    while (!t->has_failed && *t->n_ready < 2) {
+        struct mesh_head h = {.kind = FRAME_WORD, .peer = t->to, .round = t->n_sent};
+        struct mesh_event ev;
+        struct err e = {0};
+
+        if (!has_ended && mesh_queued(t->m) < 20) {
+            struct mesh_buf *b = mesh_buf_take(t->m);
+
+            has_ended = *t->may_stop && t->n_sent >= t->n_least;
+            h.kind = has_ended ? FRAME_EVENT : FRAME_WORD;
+            b->len = has_ended ? 0 : talk_size(t->n_sent);
+            for (size_t i = 0; i < b->len; i++)
+                b->bytes[i] = (unsigned char)(t->n_sent * 7 + i);
+            t->n_sent += !has_ended;
+            t->has_failed = mesh_send(t->m, &h, b, &e) < 0;
+            mesh_buf_put(t->m, b);
+        }
+        if (mesh_poll(t->m, &ev, clock_now() + (has_ended ? 0.01 : 0), &e) < 0 || clock_now() > deadline)
+            t->has_failed = true;
+        if (ev.kind == MESH_MESSAGE) {
+            t->has_failed = !hear_one(t, &ev) || t->has_failed;
+            mesh_buf_put(t->m, ev.buf);
+        } else if (ev.kind != MESH_NOTHING) {
+            t->has_failed = true;
+            memcpy(t->why, ev.why, sizeof t->why);
+        }
+        if (!is_ready && has_ended && t->n_heard == t->n_promised) {
+            is_ready = true;
+            ++*t->n_ready;
+        }
+    }
+    return NULL;
+}
+
+/* Both talk over what happens by `plan`, until `n_flips` and `n_cuts` have. */
+static void talk_over(const struct fault_plan *plan, int n_flips, int n_cuts, bool stalls)
+{
+    struct pair p;
+    struct fault_proxy proxy;
+    atomic_int may_stop = 0, n_ready = 0;
+    struct talker t[2];
+    pthread_t thread[2];
+
+    pair_prepare(&p);
+    fault_proxy_open(&proxy, p.port, plan);
+    p.o[1].peers[0].port = proxy.port;
+    pair_run(&p);
+    for (int i = 0; i < 2; i++) {
+        t[i] = (struct talker){.m = p.o[i].mesh,
+                               .to = !i,
+                               .may_stop = &may_stop,
+                               .n_ready = &n_ready,
+                               .n_least = 40,
+                               .n_promised = UINT64_MAX};
+        pthread_create(&thread[i], NULL, talk, &t[i]);
+    }
+    if (stalls)
+        for (int ways = STALL_THERE; ways <= (STALL_THERE | STALL_BACK); ways++) {
+            proxy.stalls = ways;
+            usleep(ways == (STALL_THERE | STALL_BACK) ? 4000000 : 1000000);
+            proxy.stalls = STALL_NONE;
+            usleep(100000);
+        }
+    for (double end = clock_now() + 50;
+         clock_now() < end && (proxy.n_flipped < n_flips || proxy.n_cut < n_cuts);)
+        usleep(1000);
+    assert_true(proxy.n_flipped >= n_flips && proxy.n_cut >= n_cuts);
+    may_stop = 1;
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(t[i].why, "");
+        assert_false(t[i].has_failed);
+        assert_int_equal(t[i].n_heard, t[!i].n_sent);
+    }
+    if (n_flips + n_cuts == 0)
+        assert_int_equal(proxy.n_connections, 1);
+    pair_close(&p);
+    fault_proxy_close(&proxy);
+}
+
+static void every_message_arrives_once_through_flipped_bits_and_cuts(void **state)
+{
+    (void)state;
+    talk_over(&(struct fault_plan){.flip_every = 20000, .cut_every = 200000, .seed = 5}, 1000, 100, false);
+}
+
+static void every_message_arrives_byte_by_byte(void **state)
+{
+    (void)state;
+    talk_over(&(struct fault_plan){.drips = true}, 0, 0, false);
+}
+
+static void a_line_that_stalls_for_seconds_has_no_effect(void **state)
+{
+    (void)state;
+    talk_over(&(struct fault_plan){0}, 0, 0, true);
+}
+
+static double seconds_until_lost(struct mesh *m, struct mesh_event *ev)
+{
+    double start = clock_now();
+    struct err e = {0};
+
+    do
+        assert_ok(mesh_poll(m, ev, start + 20, &e));
+    while (ev->kind == MESH_NOTHING && clock_now() < start + 20);
+    return clock_now() - start;
+}
+
+/* `victim` is a process of its own; the other node is here. */
+static void a_killed_node_is_missed(int victim)
+{
+    struct pair p;
+    struct mesh_event ev;
+    pid_t child;
+
+    pair_prepare(&p);
+    child = fork();
+    if (child == 0) {
+        close(p.o[!victim].cfg.listen_fd);
+        open_one(&p.o[victim]);
+        for (;;)
+            pause();
+    }
+    close(p.o[victim].cfg.listen_fd);
+    open_one(&p.o[!victim]);
+    assert_non_null(p.o[!victim].mesh);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(seconds_until_lost(p.o[!victim].mesh, &ev) < 1);
+    assert_int_equal(ev.kind, MESH_LOST);
+    assert_int_equal(ev.head.peer, victim);
+    assert_string_equal(ev.why, "the connection ended: the process is gone");
+    mesh_close(p.o[!victim].mesh, clock_now());
+}
+
+static void a_dead_process_is_lost_within_a_second(void **state)
+{
+    (void)state;
+    a_killed_node_is_missed(0);
+    a_killed_node_is_missed(1);
+}
+
+/* Node 1 as a socket that knows the key, to say what no mesh would. */
+static int link_raw(const struct opening *o, uint32_t heard)
+{
+    struct tcp_link l = {.fd = -1, .heard = &heard};
+    struct err e = {0};
+
+    assert_ok(tcp_link_resolve(&l, &o->cfg.peers[0], &e));
+    assert_ok(tcp_link_connect(&l, &o->cfg, LINK_CONNECTING, &e));
+    while (l.state != LINK_OPEN) {
+        struct pollfd fd = {.fd = l.fd, .events = l.state == LINK_CONNECTING ? POLLOUT : POLLIN};
+
+        assert_int_equal(poll(&fd, 1, 10000), 1);
+        assert_ok(tcp_link_advance(&l, &o->cfg, &e));
+    }
+    return l.fd;
+}
+
+struct raw_pair {
+    struct pair p;
+    int fd; /* node 1's end */
+};
+
+static void raw_open(struct raw_pair *r)
+{
+    pthread_t t;
+
+    pair_prepare(&r->p);
+    close(r->p.o[1].cfg.listen_fd);
+    pthread_create(&t, NULL, open_one, &r->p.o[0]);
+    r->fd = link_raw(&r->p.o[1], 0);
+    pthread_join(t, NULL);
+    assert_non_null(r->p.o[0].mesh);
+}
+
+static void raw_close(struct raw_pair *r)
+{
+    close(r->fd);
+    mesh_close(r->p.o[0].mesh, clock_now());
+}
+
+/* An empty word. */
+static struct frame raw_word(uint32_t seq)
+{
+    return (struct frame){.kind = FRAME_WORD,
+                          .job = frame_job("j-test01"),
+                          .attempt = 1,
+                          .from = 1,
+                          .to = 0,
+                          .round = seq,
+                          .seq = seq};
+}
+
+static void raw_say(int fd, const struct frame *f)
+{
+    uint8_t bytes[FRAME_BYTES];
+
+    frame_pack(bytes, f);
+    assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
+}
+
+static void a_frame_that_is_not_the_peers_to_send_loses_it(void **state)
+{
+    struct frame bad[] = {raw_word(1), raw_word(1), raw_word(1), raw_word(1),
+                          raw_word(1), raw_word(2), raw_word(1)};
+    static const char *const says[] = {"another job, attempt or node",
+                                       "another job, attempt or node",
+                                       "another job, attempt or node",
+                                       "another job, attempt or node",
+                                       "at most",
+                                       "left a message out",
+                                       "acknowledges what was not sent"};
+
+    (void)state;
+    bad[0].attempt = 0;
+    bad[1].job++;
+    bad[2].from = -2;
+    bad[3].to = 1;
+    bad[4].len = LIMIT + 1;
+    bad[6].ack = 1;
+    for (size_t k = 0; k < N_OF(bad); k++) {
+        struct raw_pair r;
+        struct mesh_event ev;
+
+        raw_open(&r);
+        raw_say(r.fd, &bad[k]);
+        seconds_until_lost(r.p.o[0].mesh, &ev);
+        assert_int_equal(ev.kind, MESH_LOST);
+        assert_true(strstr(ev.why, says[k]) != NULL);
+        raw_close(&r);
+    }
+}
+
+static void a_message_said_again_is_heard_once(void **state)
+{
+    static const uint32_t said[] = {1, 2, 1, 2, 2, 3};
+    struct raw_pair r;
+    struct mesh_event ev;
+
+    (void)state;
+    raw_open(&r);
+    for (size_t k = 0; k < N_OF(said); k++)
+        raw_say(r.fd, &(struct frame[]){raw_word(said[k])}[0]);
+    for (uint64_t k = 1; k <= 3; k++) {
+        seconds_until_lost(r.p.o[0].mesh, &ev);
+        assert_int_equal(ev.kind, MESH_MESSAGE);
+        assert_int_equal(ev.head.round, k);
+        mesh_buf_put(r.p.o[0].mesh, ev.buf);
+    }
+    raw_close(&r);
+}
+
+static void a_stranger_does_not_take_a_peers_place(void **state)
+{
+    struct pair p;
+    struct mesh_event ev;
+    struct err e = {0};
+    struct frame hello = {
+        .kind = FRAME_HELLO, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .len = 16};
+    uint8_t answer[FRAME_BYTES + 48] = {0};
+    int fd;
+
+    (void)state;
+    pair_prepare(&p);
+    pair_run(&p);
+    fd = connect_raw(p.port);
+    raw_say(fd, &hello);
+    assert_int_equal(write(fd, answer, 16), 16);
+    assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.05, &e)); /* it is challenged, and proves nothing */
+    hello.kind = FRAME_PROOF;
+    hello.len = 32;
+    raw_say(fd, &hello);
+    assert_int_equal(write(fd, answer, 32), 32);
+    assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.05, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    assert_int_equal(read(fd, answer, sizeof answer), sizeof answer);
+    assert_true(read(fd, answer, sizeof answer) <= 0); /* hung up */
+    send_bytes(p.o[1].mesh, 0, 4, 10, 1);
+    seconds_until_lost(p.o[0].mesh, &ev);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 4);
+    mesh_buf_put(p.o[0].mesh, ev.buf);
+    close(fd);
+    pair_close(&p);
+}
+
 static void a_frame_survives_packing(void **state)
 {
     struct frame f = {.kind = FRAME_REPLY,
@@ -513,6 +894,8 @@ static void a_frame_survives_packing(void **state)
                       .word = 11,
                       .round = 1ull << 40,
                       .len = 123456789,
+                      .seq = 0xfffffffe,
+                      .ack = 77,
                       .crc = 0xdeadbeef};
     struct frame g;
     uint8_t bytes[FRAME_BYTES], again[FRAME_BYTES];
@@ -523,6 +906,8 @@ static void a_frame_survives_packing(void **state)
     assert_ok(frame_unpack(&g, bytes, &e));
     assert_int_equal(g.from, -3);
     assert_int_equal(g.len, 123456789);
+    assert_int_equal(g.seq, 0xfffffffe);
+    assert_int_equal(g.ack, 77);
     frame_pack(again, &g);
     assert_memory_equal(bytes, again, sizeof bytes);
 }
@@ -554,7 +939,7 @@ static void another_version_is_refused_naming_both(void **state)
     bytes[4] = 9;
     assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
     assert_says("version 9");
-    assert_says("version 1");
+    assert_says("version 2");
 }
 
 int main(void)
@@ -565,6 +950,13 @@ int main(void)
         cmocka_unit_test(another_key_is_refused),
         cmocka_unit_test(another_attempt_is_refused),
         cmocka_unit_test(a_node_that_nobody_is_at_is_named),
+        cmocka_unit_test(every_message_arrives_once_through_flipped_bits_and_cuts),
+        cmocka_unit_test(every_message_arrives_byte_by_byte),
+        cmocka_unit_test(a_line_that_stalls_for_seconds_has_no_effect),
+        cmocka_unit_test(a_dead_process_is_lost_within_a_second),
+        cmocka_unit_test(a_frame_that_is_not_the_peers_to_send_loses_it),
+        cmocka_unit_test(a_message_said_again_is_heard_once),
+        cmocka_unit_test(a_stranger_does_not_take_a_peers_place),
         cmocka_unit_test(a_frame_survives_packing),
         cmocka_unit_test(every_flipped_bit_of_a_header_is_noticed),
         cmocka_unit_test(another_version_is_refused_naming_both),
