@@ -9,7 +9,7 @@
 #include "agent/api.h"
 #include "shared/log.h"
 
-enum { JSON_BODY = 64 << 10, PEERS_BODY = 768 << 10 };
+enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
 #define BLOB_BODY (64ull << 30)
 
 const struct route routes[] = {

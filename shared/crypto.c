@@ -25,6 +25,21 @@ void hmac_sha256(uint8_t out[SHA256_BYTES], const uint8_t *key, size_t key_len, 
     must(gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_len, bytes, len, out));
 }
 
+void hkdf_sha256(void *out, size_t len, const void *key, size_t key_len, const void *salt, size_t salt_len,
+                 const void *info, size_t info_len)
+{
+    uint8_t extracted[SHA256_BYTES];
+    /* The library's type has no const; it writes to none of them. */
+    const gnutls_datum_t k = {(void *)(uintptr_t)key, (unsigned)key_len};
+    const gnutls_datum_t s = {(void *)(uintptr_t)salt, (unsigned)salt_len};
+    const gnutls_datum_t i = {(void *)(uintptr_t)info, (unsigned)info_len};
+    const gnutls_datum_t prk = {extracted, sizeof extracted};
+
+    must(gnutls_hkdf_extract(GNUTLS_MAC_SHA256, &k, &s, extracted));
+    must(gnutls_hkdf_expand(GNUTLS_MAC_SHA256, &prk, &i, out, len));
+    explicit_bzero(extracted, sizeof extracted);
+}
+
 struct sha256_sum {
     gnutls_hash_hd_t h;
 };

@@ -1,4 +1,4 @@
-/* crypto -- all of GnuTLS that is not TLS: SHA-256, HMAC, random bytes, comparison in constant time. */
+/* crypto -- all of GnuTLS that is not TLS: SHA-256, HMAC, HKDF, random bytes, comparison in constant time. */
 #ifndef PSGD_CRYPTO_H
 #define PSGD_CRYPTO_H
 
@@ -13,6 +13,9 @@ enum { SHA256_BYTES = 32, SHA256_HEX = 65 }; /* the hex form with its closing ze
 void sha256(uint8_t out[SHA256_BYTES], const void *bytes, size_t len);
 void hmac_sha256(uint8_t out[SHA256_BYTES], const uint8_t *key, size_t key_len, const void *bytes,
                  size_t len);
+/* RFC 5869: `len` bytes, at most 255 SHA256_BYTES, derived from a key; `info` says what for. */
+void hkdf_sha256(void *out, size_t len, const void *key, size_t key_len, const void *salt, size_t salt_len,
+                 const void *info, size_t info_len);
 
 /* A sum over pieces: start, add, end (which frees). sha256_end(NULL out) only frees. */
 struct sha256_sum;

@@ -1,56 +1,88 @@
-/* start: doCommit. Every node is ready; all are told who the others are and go. If one does not go, none
- * shall. */
+/* start: doCommit. Every node is ready; all are told who the others are and how to know them, and go. If one does
+ * not go, none shall. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/json.h"
 #include "submit/job_index.h"
+#include "submit/pair_key.h"
 #include "submit/say.h"
 #include "submit/submission.h"
 
-static json_t *peers(const struct submission *s)
+/* All nodes of the job, for node `me`: with the key of its pair with each of the others. */
+static json_t *peers(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct node *n = &s->nodes[i], *mine = &s->nodes[me];
+        json_t *peer = json_pack(
+            "{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n), "address", n->at.address,
+            "host", n->at.advertise[0] ? n->at.advertise : n->at.host, "data_port", n->view.data_port);
+        uint8_t key[SHA256_BYTES];
+        char hex[SHA256_HEX];
 
-        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role",
-                                              node_role(n), "address", n->at.address, "host",
-                                              n->at.advertise[0] ? n->at.advertise : n->at.host, "data_port",
-                                              n->view.data_port));
+        if (i != me) {
+            pair_key(key, job_key, s->id, ATTEMPT, i < me ? n->at.node : mine->at.node,
+                     i < me ? mine->at.node : n->at.node);
+            hex_encode(hex, key, sizeof key);
+            json_object_set_new(peer, "key", json_string(hex));
+            explicit_bzero(key, sizeof key);
+            explicit_bzero(hex, sizeof hex);
+        }
+        json_array_append_new(list, peer);
     }
     return list;
 }
 
-/* The key of the data plane is made here, and lives nowhere else than in the nodes of the job. */
-static char *order(const struct submission *s)
+static char *order(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
 {
-    uint8_t key[SHA256_BYTES];
-    char hex[SHA256_HEX];
-    char *line;
-    json_t *o;
+    json_t *o = json_pack("{s:i, s:o}", "attempt", ATTEMPT, "peers", peers(s, me, job_key));
+    char *line = o ? json_line(o) : NULL;
 
-    random_bytes(key, sizeof key);
-    hex_encode(hex, key, sizeof key);
-    o = json_pack("{s:i, s:s, s:o}", "attempt", ATTEMPT, "key", hex, "peers", peers(s));
-    line = o ? json_line(o) : NULL;
     json_decref(o);
-    explicit_bzero(key, sizeof key);
-    explicit_bzero(hex, sizeof hex);
     return line;
 }
 
-static int send_order(struct submission *s, const char *body, struct err *e)
+static void orders_free(char **orders, size_t n)
+{
+    for (size_t i = 0; orders && i < n && orders[i]; i++) {
+        explicit_bzero(orders[i], strlen(orders[i]));
+        free(orders[i]);
+    }
+    free(orders);
+}
+
+/* One for each node. The key that the pairs' keys come from is made here and lives no longer than this takes. */
+static char **orders_new(const struct submission *s)
+{
+    char **orders = calloc(s->n_nodes, sizeof *orders);
+    uint8_t job_key[SHA256_BYTES];
+
+    random_bytes(job_key, sizeof job_key);
+    for (size_t i = 0; orders && i < s->n_nodes; i++) {
+        orders[i] = order(s, i, job_key);
+        if (!orders[i]) {
+            orders_free(orders, i);
+            orders = NULL;
+        }
+    }
+    explicit_bzero(job_key, sizeof job_key);
+    return orders;
+}
+
+static int send_orders(struct submission *s, char *const *orders, struct err *e)
 {
     struct err other;
     int rc = 0;
 
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (node_ask(s->http, &s->nodes[i], "POST", body, strlen(body), e, "/v1/jobs/%s/start", s->id) < 0)
-            return e->code;
+    for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
+        rc = node_ask(s->http, &s->nodes[i], "POST", orders[i], strlen(orders[i]), e, "/v1/jobs/%s/start",
+                      s->id);
     submission_finish_calls(s);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < s->n_nodes; i++)
         if (node_answer(&s->nodes[i], rc ? &other : e) < 0)
             rc = e->code;
@@ -68,7 +100,7 @@ static int check_ports(const struct submission *s, struct err *e)
 
 int stage_start(struct submission *s, struct err *e)
 {
-    char *body;
+    char **orders;
     int rc;
 
     if (submission_check_time(s, e) < 0 || check_ports(s, e) < 0)
@@ -76,12 +108,11 @@ int stage_start(struct submission *s, struct err *e)
     /* Before the order goes out: from then on the job may run whatever becomes of this process. */
     if (job_index_save(s, e) < 0)
         return e->code;
-    body = order(s);
-    if (!body)
+    orders = orders_new(s);
+    if (!orders)
         return err_set(e, ERR_NOMEM, "no memory");
-    rc = send_order(s, body, e);
-    explicit_bzero(body, strlen(body));
-    free(body);
+    rc = send_orders(s, orders, e);
+    orders_free(orders, s->n_nodes);
     if (rc < 0) {
         job_index_forget(s->id);
         return rc;

@@ -153,7 +153,7 @@ static void tcp_free(struct tcp *t)
     if (t->links_epoll >= 0)
         close(t->links_epoll);
     close(t->cfg.listen_fd);
-    explicit_bzero(t->cfg.key, sizeof t->cfg.key);
+    explicit_bzero((void *)t->cfg.peers, t->cfg.n_peers * sizeof *t->cfg.peers); /* keys */
     free((void *)t->cfg.peers);
     free(t->peers);
     free(t->heard);

@@ -14,6 +14,7 @@ struct mesh_peer {
     int node;
     char host[256];
     int port;
+    uint8_t key[MESH_KEY_BYTES]; /* that only this node and the peer hold */
 };
 
 struct mesh_tcp_config {
@@ -21,7 +22,6 @@ struct mesh_tcp_config {
     uint32_t attempt;
     int node;
     int listen_fd; /* bound and listening; mesh_tcp_open takes it, also on failure, and keeps it open */
-    uint8_t key[MESH_KEY_BYTES];
     const struct mesh_peer *peers; /* every node this one talks to, itself left out */
     size_t n_peers;
     size_t limit;                    /* bytes of the longest payload */
@@ -31,7 +31,7 @@ struct mesh_tcp_config {
 };
 
 /* Connects to the peers that come earlier in the order 0, 1, ..., -2, -3, ..., and accepts the later ones.
- * Returns when every link stands and both ends have shown that they hold the key. ERR_LOST, ERR_AUTH,
+ * Returns when every link stands and both ends of each have shown that they hold its key. ERR_LOST, ERR_AUTH,
  * ERR_PROTOCOL, ERR_TIMEOUT name the peer. */
 int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e);
 

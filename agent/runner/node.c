@@ -350,9 +350,8 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
             n->peers[n->n_peers++] = start->peers[i].node;
             wanted[cfg.n_peers++] = start->peers[i];
         }
-    memcpy(cfg.key, start->key, sizeof cfg.key);
     rc = mesh_tcp_open(&n->mesh, &cfg, e);
-    explicit_bzero(cfg.key, sizeof cfg.key);
+    explicit_bzero(wanted, cfg.n_peers * sizeof *wanted);
     free(wanted);
     if (rc < 0)
         return rc;

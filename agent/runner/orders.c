@@ -21,6 +21,8 @@ void orders_open(struct orders *o, int fd)
 void orders_close(struct orders *o)
 {
     close(o->fd);
+    if (o->line)
+        explicit_bzero(o->line, o->cap); /* it holds keys */
     free(o->line);
     *o = (struct orders){.fd = -1};
 }
@@ -102,7 +104,18 @@ int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
     return rc;
 }
 
-static int parse_peers(struct orders_start *s, const json_t *peers, struct err *e)
+static int parse_key(struct mesh_peer *m, const json_t *peer, const char *at, struct err *e)
+{
+    char hex[2 * MESH_KEY_BYTES + 1];
+    int rc = json_get_text(hex, sizeof hex, peer, "key", at, e);
+
+    if (rc == 0 && !hex_decode(m->key, sizeof m->key, hex))
+        rc = err_set(e, ERR_CONFIG, "%s/key: not %d hex digits", at, 2 * MESH_KEY_BYTES);
+    explicit_bzero(hex, sizeof hex);
+    return rc;
+}
+
+static int parse_peers(struct orders_start *s, const json_t *peers, int node, struct err *e)
 {
     char at[32];
     size_t i;
@@ -120,17 +133,17 @@ static int parse_peers(struct orders_start *s, const json_t *peers, struct err *
         snprintf(at, sizeof at, "/peers/%zu", i);
         if (json_get_int(&m->node, p, "node", -NODES_MAX - 1, NODES_MAX, at, e) < 0 ||
             json_get_text(m->host, sizeof m->host, p, "host", at, e) < 0 ||
-            json_get_int(&m->port, p, "data_port", 1, 65535, at, e) < 0)
+            json_get_int(&m->port, p, "data_port", 1, 65535, at, e) < 0 ||
+            (m->node != node && parse_key(m, p, at, e) < 0))
             return e->code;
     }
     return 0;
 }
 
-int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted,
+int orders_read_start(struct orders *o, struct orders_start *out, int node, const volatile int *interrupted,
                       struct err *e)
 {
     struct orders_start s = {0};
-    char key[2 * MESH_KEY_BYTES + 1];
     json_t *doc;
     int rc;
 
@@ -138,11 +151,7 @@ int orders_read_start(struct orders *o, struct orders_start *out, const volatile
         return e->code;
     rc = json_get_int(&s.attempt, doc, "attempt", 1, 1000000000, "", e);
     if (rc == 0)
-        rc = json_get_text(key, sizeof key, doc, "key", "", e);
-    if (rc == 0 && !hex_decode(s.key, sizeof s.key, key))
-        rc = err_set(e, ERR_CONFIG, "/key: not %d hex digits", 2 * MESH_KEY_BYTES);
-    if (rc == 0)
-        rc = parse_peers(&s, json_object_get(doc, "peers"), e);
+        rc = parse_peers(&s, json_object_get(doc, "peers"), node, e);
     json_decref(doc);
     if (rc < 0) {
         orders_start_clear(&s);
@@ -154,7 +163,8 @@ int orders_read_start(struct orders *o, struct orders_start *out, const volatile
 
 void orders_start_clear(struct orders_start *s)
 {
+    if (s->peers)
+        explicit_bzero(s->peers, s->n_peers * sizeof *s->peers);
     free(s->peers);
-    explicit_bzero(s->key, sizeof s->key);
     *s = (struct orders_start){0};
 }

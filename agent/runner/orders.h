@@ -19,8 +19,7 @@ struct orders_job {
 
 struct orders_start {
     int attempt;
-    uint8_t key[MESH_KEY_BYTES];
-    struct mesh_peer *peers; /* every node of the job, this one too */
+    struct mesh_peer *peers; /* every node of the job, this one too, which has no key */
     size_t n_peers;
 };
 
@@ -33,10 +32,10 @@ struct orders {
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
 
-/* Each waits for its line. ERR_LOST: the agent closed the pipe. ERR_CANCELLED: a signal asked to stop.
+/* Each waits for its line; `node` is the own one, as the job says. ERR_LOST: the agent closed the pipe. ERR_CANCELLED: a signal asked to stop.
  * ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
-int orders_read_start(struct orders *o, struct orders_start *out, const volatile int *interrupted,
+int orders_read_start(struct orders *o, struct orders_start *out, int node, const volatile int *interrupted,
                       struct err *e);
 void orders_start_clear(struct orders_start *s);
 

@@ -63,7 +63,7 @@ static int work(struct node *n, struct orders *orders, struct err *e)
 {
     struct orders_start start;
 
-    if (orders_read_start(orders, &start, &node_interrupted, e) < 0)
+    if (orders_read_start(orders, &start, n->job.node, &node_interrupted, e) < 0)
         return e->code;
     if (node_connect(n, &start, ORDERS_LISTEN_FD, e) < 0) {
         orders_start_clear(&start);

@@ -102,6 +102,7 @@ static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enu
     return 0;
 }
 
+/* Called when l->node is known to be a peer. */
 static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct mesh_tcp_config *cfg,
                   const char *who, const uint8_t *first, const uint8_t *second)
 {
@@ -114,7 +115,8 @@ static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const str
     memcpy(text + n + HELLO_NONCE, second, HELLO_NONCE);
     memcpy(text + n + 2 * HELLO_NONCE, l->pair, sizeof l->pair);
     memcpy(text + n + 2 * HELLO_NONCE + sizeof l->pair, acks, sizeof acks);
-    hmac_sha256(out, cfg->key, sizeof cfg->key, text, n + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks);
+    hmac_sha256(out, cfg->peers[tcp_peer_index(cfg, l->node)].key, MESH_KEY_BYTES, text,
+                n + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks);
 }
 
 int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct err *e)
@@ -294,7 +296,7 @@ static int take_challenge(struct tcp_link *l, const struct mesh_tcp_config *cfg,
     memcpy(l->theirs, l->in + FRAME_BYTES, HELLO_NONCE);
     prove(expected, l, cfg, "psgd acceptor", l->mine, l->theirs);
     if (!equal_in_constant_time(expected, l->in + FRAME_BYTES + HELLO_NONCE, SHA256_BYTES))
-        return err_set(e, ERR_AUTH, "node %d does not hold this job's key", l->node);
+        return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
     prove(expected, l, cfg, "psgd connector", l->theirs, l->mine);
     l->state = LINK_OPEN;
     return send_frame(l, cfg, FRAME_PROOF, 0, expected, sizeof expected, e);
@@ -306,7 +308,7 @@ static int take_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg, str
 
     prove(expected, l, cfg, "psgd connector", l->mine, l->theirs);
     if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
-        return err_set(e, ERR_AUTH, "node %d does not hold this job's key", l->node);
+        return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
     l->state = LINK_OPEN;
     return 0;
 }

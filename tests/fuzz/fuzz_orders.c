@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     close(fds[1]);
     orders_open(&o, fds[0]);
-    if (orders_read_start(&o, &start, &never, &e) == 0) {
+    if (orders_read_start(&o, &start, 0, &never, &e) == 0) {
         for (size_t i = 0; i < start.n_peers; i++)
             if (start.peers[i].port < 1 || start.peers[i].port > 65535)
                 abort();

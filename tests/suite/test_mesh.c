@@ -62,13 +62,16 @@ static void opening_prepare(struct opening o[NODES], double timeout)
         o[i].cfg.listen_fd = listen_anywhere(&ports[i]);
         o[i].cfg.deadline = clock_now() + timeout;
         o[i].cfg.interrupted = &never;
-        memset(o[i].cfg.key, 7, sizeof o[i].cfg.key);
     }
     for (int i = 0; i < NODES; i++) {
         o[i].cfg.peers = o[i].peers;
         for (int k = 0; k < NODES; k++)
-            if (k != i)
-                o[i].peers[o[i].cfg.n_peers++] = (struct mesh_peer){ids[k], "127.0.0.1", ports[k]};
+            if (k != i) {
+                struct mesh_peer *p = &o[i].peers[o[i].cfg.n_peers++];
+
+                *p = (struct mesh_peer){.node = ids[k], .host = "127.0.0.1", .port = ports[k]};
+                memset(p->key, 1 << i | 1 << k, sizeof p->key); /* each pair its own */
+            }
     }
 }
 
@@ -473,11 +476,131 @@ static void another_key_is_refused(void **state)
 
     (void)state;
     opening_prepare(o, 1);
-    o[1].cfg.key[5] ^= 1;
+    o[1].peers[0].key[5] ^= 1; /* that of its pair with node 0 */
     opening_run(o);
-    for (int i = 0; i < NODES; i++)
+    for (int i = 0; i < 2; i++)
         assert_null(o[i].mesh);
+    if (o[2].mesh) /* its pairs are in order */
+        mesh_close(o[2].mesh, clock_now() + 0.02);
     assert_int_equal(o[1].e.code, ERR_AUTH);
+}
+
+/* The node links with this peer alone. */
+static void keep_pair(struct opening *o, int peer)
+{
+    for (size_t i = 0; i < o->cfg.n_peers; i++)
+        if (o->peers[i].node == peer)
+            o->peers[0] = o->peers[i];
+    o->cfg.n_peers = 1;
+}
+
+/* Node -2 says that it is node `as`, with every key that it was given. */
+static void pose_as(struct opening *o, int as, int towards)
+{
+    keep_pair(o, towards);
+    o->cfg.node = as;
+}
+
+static void a_node_cannot_pass_for_another_one(void **state)
+{
+    struct opening o[NODES];
+
+    (void)state;
+    /* At the address where node 1 looks for node 0. */
+    opening_prepare(o, 1);
+    keep_pair(&o[1], 0);
+    pose_as(&o[2], 0, 1);
+    o[1].peers[0].port = o[0].peers[1].port; /* the server's */
+    opening_run(o);
+    assert_null(o[1].mesh);
+    assert_int_equal(o[1].e.code, ERR_AUTH);
+    assert_null(o[2].mesh);
+    /* Calling node 0 as node 1. */
+    opening_prepare(o, 1);
+    keep_pair(&o[0], 1);
+    pose_as(&o[2], 1, 0);
+    close(o[1].cfg.listen_fd);
+    o[1].cfg.listen_fd = -1;
+    o[1].cfg.deadline = 0;
+    opening_run(o);
+    assert_null(o[0].mesh);
+    assert_null(o[2].mesh);
+    assert_int_equal(o[2].e.code, ERR_AUTH);
+}
+
+/* A man in the middle of one connection, who passes everything on and keeps what the connector says. */
+struct tap {
+    int listen_fd, to_port;
+    uint8_t said[4096];
+    size_t n_said;
+};
+
+static void *tap_run(void *arg)
+{
+    struct tap *t = arg;
+    struct pollfd from[2] = {{.fd = t->listen_fd, .events = POLLIN}};
+    uint8_t bytes[4096];
+
+    assert_int_equal(poll(from, 1, 5000), 1);
+    from[0].fd = accept(t->listen_fd, NULL, NULL);
+    from[1] = (struct pollfd){.fd = connect_raw(t->to_port), .events = POLLIN};
+    for (bool open = true; open && poll(from, 2, 5000) > 0;)
+        for (int i = 0; i < 2 && open; i++) {
+            ssize_t n = from[i].revents ? read(from[i].fd, bytes, sizeof bytes) : -1;
+
+            open = !from[i].revents || n > 0;
+            if (n > 0)
+                assert_int_equal(write(from[!i].fd, bytes, (size_t)n), n);
+            if (n > 0 && i == 0 && t->n_said + (size_t)n <= sizeof t->said) {
+                memcpy(t->said + t->n_said, bytes, (size_t)n);
+                t->n_said += (size_t)n;
+            }
+        }
+    close(from[0].fd);
+    close(from[1].fd);
+    close(t->listen_fd);
+    return NULL;
+}
+
+static void a_handshake_that_is_played_again_is_refused(void **state)
+{
+    struct opening o[NODES];
+    struct tap tap = {0};
+    pthread_t tapper, opener;
+    uint8_t bytes[4096];
+    int tap_port, fd;
+
+    (void)state;
+    opening_prepare(o, 5);
+    for (int i = 0; i < 2; i++)
+        keep_pair(&o[i], !i);
+    tap.listen_fd = listen_anywhere(&tap_port);
+    tap.to_port = o[1].peers[0].port;
+    o[1].peers[0].port = tap_port;
+    o[2].cfg.n_peers = 0;
+    pthread_create(&tapper, NULL, tap_run, &tap);
+    opening_run(o);
+    for (int i = NODES - 1; i >= 0; i--) {
+        assert_non_null(o[i].mesh);
+        mesh_close(o[i].mesh, clock_now() + 0.1);
+    }
+    pthread_join(tapper, NULL);
+    assert_true(tap.n_said > 2 * FRAME_BYTES);
+
+    /* Node 0 once more, the same attempt: what node 1 said then does not open a link now. */
+    opening_prepare(o, 1);
+    keep_pair(&o[0], 1);
+    for (int i = 1; i < NODES; i++)
+        close(o[i].cfg.listen_fd);
+    pthread_create(&opener, NULL, open_one, &o[0]);
+    fd = connect_raw(o[1].peers[0].port);
+    assert_int_equal(write(fd, tap.said, tap.n_said), tap.n_said);
+    while (read(fd, bytes, sizeof bytes) > 0)
+        continue;
+    pthread_join(opener, NULL);
+    assert_null(o[0].mesh);
+    assert_int_equal(o[0].e.code, ERR_TIMEOUT);
+    close(fd);
 }
 
 static void another_attempt_is_refused(void **state)
@@ -948,6 +1071,8 @@ int main(void)
         cmocka_unit_test(every_mesh_keeps_the_contract),
         cmocka_unit_test(strangers_do_not_keep_nodes_from_meeting),
         cmocka_unit_test(another_key_is_refused),
+        cmocka_unit_test(a_node_cannot_pass_for_another_one),
+        cmocka_unit_test(a_handshake_that_is_played_again_is_refused),
         cmocka_unit_test(another_attempt_is_refused),
         cmocka_unit_test(a_node_that_nobody_is_at_is_named),
         cmocka_unit_test(every_message_arrives_once_through_flipped_bits_and_cuts),

@@ -218,7 +218,7 @@ static void run_job(struct scene *s, const char *behave)
     assert_int_equal(
         ask_agent(
             s, "POST", "/v1/jobs/j-abcdef/start",
-            "{\"attempt\":1,\"key\":\"0000000000000000000000000000000000000000000000000000000000000000\","
+            "{\"attempt\":1,"
             "\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\",\"host\":\"a\",\"data_port\":1}]"
             "}",
             answer, sizeof answer),

@@ -46,6 +46,37 @@ TEST(hmac_gives_the_sums_of_rfc_4231)
     assert_hex(sum, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
+TEST(hkdf_gives_the_keys_of_rfc_5869)
+{
+    static const struct {
+        size_t key, salt, info, len; /* bytes of each */
+        const char *expected;
+    } cases[] = {
+        {22, 13, 10, 42,
+         "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865"},
+        {80, 80, 80, 82,
+         "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c59045a99cac7827271cb41c65e590e09da3"
+         "2"
+         "75600c2f09b8367793a9aca3db71cc30c58179ec3e87c14c01d5c1f3434f1d87"},
+        {22, 0, 0, 42,
+         "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        uint8_t key[80], salt[80], info[80], out[82];
+        char hex[2 * sizeof out + 1];
+
+        for (int k = 0; k < 80; k++) {
+            key[k] = (uint8_t)(cases[i].key == 22 ? 0x0b : k);
+            salt[k] = (uint8_t)(cases[i].key == 22 ? k : 0x60 + k);
+            info[k] = (uint8_t)(cases[i].key == 22 ? 0xf0 + k : 0xb0 + k);
+        }
+        hkdf_sha256(out, cases[i].len, key, cases[i].key, salt, cases[i].salt, info, cases[i].info);
+        hex_encode(hex, out, cases[i].len);
+        assert_string_equal(hex, cases[i].expected);
+    }
+}
+
 TEST(a_file_has_the_sum_of_its_bytes)
 {
     const char *dir = unit_folder();
@@ -96,6 +127,7 @@ int main(void)
         cmocka_unit_test(sha256_gives_the_sums_of_fips_180),
         cmocka_unit_test(a_sum_over_pieces_is_the_sum_over_the_whole),
         cmocka_unit_test(hmac_gives_the_sums_of_rfc_4231),
+        cmocka_unit_test(hkdf_gives_the_keys_of_rfc_5869),
         cmocka_unit_test(a_file_has_the_sum_of_its_bytes),
         cmocka_unit_test(hex_reads_back_and_nothing_else_is_read),
         cmocka_unit_test(random_bytes_differ_from_call_to_call),

@@ -26,18 +26,19 @@ TEST(a_job_and_its_start_are_read_one_after_the_other)
     struct orders o;
     struct err e = {0};
 
-    open_with(&o, "{\"job\":\"j-abc123\",\"attempt\":2,\"node\":-2,\"role\":\"server\"}\n"
-                  "{\"attempt\":2,\"key\":\"" KEY
-                  "\",\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\","
-                  "\"host\":\"10.0.0.1\",\"data_port\":4000}]}\n");
+    open_with(&o,
+              "{\"job\":\"j-abc123\",\"attempt\":2,\"node\":-2,\"role\":\"server\"}\n"
+              "{\"attempt\":2,\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\","
+              "\"host\":\"10.0.0.1\",\"data_port\":4000,\"key\":\"" KEY "\"},"
+              "{\"node\":-2,\"role\":\"server\",\"address\":\"a:2\",\"host\":\"h\",\"data_port\":4001}]}\n");
     assert_ok(orders_read_job(&o, &job, &e));
     assert_string_equal(job.job, "j-abc123");
     assert_int_equal(job.node, -2);
-    assert_ok(orders_read_start(&o, &start, &never, &e));
-    assert_int_equal(start.n_peers, 1);
+    assert_ok(orders_read_start(&o, &start, -2, &never, &e));
+    assert_int_equal(start.n_peers, 2);
     assert_string_equal(start.peers[0].host, "10.0.0.1");
     assert_int_equal(start.peers[0].port, 4000);
-    assert_int_equal(start.key[31], 31);
+    assert_int_equal(start.peers[0].key[31], 31);
     orders_start_clear(&start);
     orders_close(&o);
 }
@@ -49,7 +50,7 @@ TEST(an_agent_that_is_gone_ends_the_wait)
     struct err e = {0};
 
     open_with(&o, "{\"attempt\":1");
-    assert_int_equal(orders_read_start(&o, &start, &never, &e), ERR_LOST);
+    assert_int_equal(orders_read_start(&o, &start, 0, &never, &e), ERR_LOST);
     orders_close(&o);
 }
 
@@ -61,7 +62,7 @@ TEST(a_signal_ends_the_wait)
     struct err e = {0};
 
     open_with(&o, "");
-    assert_int_equal(orders_read_start(&o, &start, &now, &e), ERR_CANCELLED);
+    assert_int_equal(orders_read_start(&o, &start, 0, &now, &e), ERR_CANCELLED);
     orders_close(&o);
 }
 
@@ -70,12 +71,14 @@ TEST(orders_that_are_wrong_are_refused_with_their_path)
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"{\"key\":\"" KEY "\",\"peers\":[]}\n", "/attempt"},
-        {"{\"attempt\":1,\"key\":\"xyz\",\"peers\":[]}\n", "/key"},
-        {"{\"attempt\":1,\"key\":\"" KEY "\"}\n", "/peers"},
-        {"{\"attempt\":1,\"key\":\"" KEY "\",\"peers\":[{\"node\":0,\"host\":\"h\",\"data_port\":70000}]}\n",
+        {"{\"peers\":[]}\n", "/attempt"},
+        {"{\"attempt\":1}\n", "/peers"},
+        {"{\"attempt\":1,\"peers\":[{\"node\":1,\"host\":\"h\",\"data_port\":7}]}\n", "/peers/0/key"},
+        {"{\"attempt\":1,\"peers\":[{\"node\":1,\"host\":\"h\",\"data_port\":7,\"key\":\"xyz\"}]}\n",
+         "/peers/0/key"},
+        {"{\"attempt\":1,\"peers\":[{\"node\":0,\"host\":\"h\",\"data_port\":70000}]}\n",
          "/peers/0/data_port"},
-        {"{\"attempt\":1,\"key\":\"" KEY "\",\"peers\":[7]}\n", "/peers/0"},
+        {"{\"attempt\":1,\"peers\":[7]}\n", "/peers/0"},
         {"nonsense\n", "order:1:"},
     };
 
@@ -85,7 +88,7 @@ TEST(orders_that_are_wrong_are_refused_with_their_path)
         struct err e = {0};
 
         open_with(&o, cases[i].line);
-        assert_true(orders_read_start(&o, &start, &never, &e) < 0);
+        assert_true(orders_read_start(&o, &start, 0, &never, &e) < 0);
         assert_says(cases[i].says);
         orders_close(&o);
     }
