@@ -132,7 +132,7 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
 
-bench: all $(BUILD)/tests/bench/limit ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
+bench: all $(BUILD)/tests/bench/limit $(BUILD)/tests/bench/tls ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
 	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 
 # Those of our programs that exist, and the MPI peer where there is a compiler for it.
