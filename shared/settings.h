@@ -45,6 +45,7 @@ struct settings {
     char allreduce[20];     /* algorithm of codecs that sum over all workers: "auto", "ring", ... */
     int record_every;       /* a row of train.csv each so many steps */
     double round_timeout_s; /* how long a node waits for one word of a round before the job fails */
+    char data_tls[5];       /* are links between nodes encrypted? "auto": those that leave a machine */
     double time_limit_s;    /* how long the job may run */
     char on_node_loss[9];   /* "abort": a lost worker ends the job; "continue": the others go on without it */
     int min_nodes;          /* with continue: fewer workers than these end the job */

@@ -36,6 +36,7 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     memcpy(out, "PSGD", 4);
     put(out + 4, FRAME_VERSION, 2);
     put(out + 6, (uint64_t)f->kind, 1);
+    put(out + 7, f->wants_tls, 1);
     put(out + 8, f->job, 8);
     put(out + 16, f->attempt, 4);
     put(out + 20, (uint32_t)f->from, 4);
@@ -62,11 +63,12 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
                        (unsigned)version, FRAME_VERSION);
     if (get(in + 60, 4) != crc32c(in, 60))
         return err_set(e, ERR_PROTOCOL, "a frame's header does not match its checksum");
-    if (kind < FRAME_HELLO || kind >= FRAME_KINDS || in[7] != 0)
+    if (kind < FRAME_HELLO || kind >= FRAME_KINDS || in[7] > (kind == FRAME_HELLO))
         return err_set(e, ERR_PROTOCOL, "a frame of kind %u that version %d does not know", (unsigned)kind,
                        FRAME_VERSION);
     *out = (struct frame){
         .kind = (enum frame_kind)kind,
+        .wants_tls = in[7],
         .job = get(in + 8, 8),
         .attempt = (uint32_t)get(in + 16, 4),
         .from = (int32_t)get(in + 20, 4),

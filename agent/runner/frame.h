@@ -3,6 +3,7 @@
 #ifndef PSGD_FRAME_H
 #define PSGD_FRAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shared/err.h"
@@ -24,7 +25,8 @@ enum frame_kind {
 
 struct frame {
     enum frame_kind kind;
-    uint64_t job; /* frame_job() of its id */
+    bool wants_tls; /* a hello's */
+    uint64_t job;   /* frame_job() of its id */
     uint32_t attempt;
     int32_t from, to; /* nodes */
     uint16_t channel;

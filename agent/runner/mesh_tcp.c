@@ -145,8 +145,7 @@ static void tcp_free(struct tcp *t)
         if (t->peers[i].state != PEER_GONE)
             tcp_peer_drop(t, &t->peers[i], "");
     for (size_t i = 0; i < t->n_links; i++)
-        if (t->links[i].fd >= 0)
-            close(t->links[i].fd);
+        tcp_link_hang_up(&t->links[i]);
     mesh_pool_clear(&t->mesh);
     if (t->epoll >= 0)
         close(t->epoll);

@@ -9,6 +9,8 @@
 #include "agent/runner/mesh.h"
 
 enum { MESH_KEY_BYTES = 32 };
+/* Which links are encrypted; automatically: those that leave the machine. */
+enum mesh_tls { MESH_TLS_AUTO, MESH_TLS_ON, MESH_TLS_OFF };
 
 struct mesh_peer {
     int node;
@@ -24,6 +26,7 @@ struct mesh_tcp_config {
     int listen_fd; /* bound and listening; mesh_tcp_open takes it, also on failure, and keeps it open */
     const struct mesh_peer *peers; /* every node this one talks to, itself left out */
     size_t n_peers;
+    enum mesh_tls tls;
     size_t limit;                    /* bytes of the longest payload */
     double deadline;                 /* until when every link must stand */
     const volatile int *interrupted; /* set by a signal handler: opening gives up with ERR_CANCELLED, closing

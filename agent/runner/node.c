@@ -327,6 +327,11 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     return 0;
 }
 
+static enum mesh_tls which_tls(const char *word)
+{
+    return strcmp(word, "on") == 0 ? MESH_TLS_ON : strcmp(word, "off") == 0 ? MESH_TLS_OFF : MESH_TLS_AUTO;
+}
+
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
 {
     struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
@@ -335,6 +340,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
                                   .node = n->job.node,
                                   .listen_fd = listen_fd,
                                   .peers = wanted,
+                                  .tls = which_tls(n->set.data_tls),
                                   .limit = exchange_limit(n->exchange),
                                   .deadline = clock_now() + CONNECT_S,
                                   .interrupted = &node_interrupted};

@@ -28,6 +28,7 @@ struct tcp_peer {
     int node;
     enum { PEER_AWAITED, PEER_LINKED, PEER_GONE } state; /* awaited: has no connection, or no longer */
     int fd;                                              /* -1: not linked */
+    struct tls *tls;                                     /* around fd; NULL: none */
     bool has_left, is_writing, is_paused;
 
     /* Out. The queue holds letters `acked` + 1, + 2, ...: first those sent and kept until the peer says that it
@@ -90,9 +91,9 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget);
 bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out);
 /* Could tcp_peer_receive go on without the socket? */
 bool tcp_peer_has_staged(const struct tcp_peer *p);
-/* A connection whose ends know each other carries the messages from here on; takes fd. `ack`: the last one the
- * peer has heard. */
-void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, uint32_t ack);
+/* A connection whose ends know each other carries the messages from here on; takes fd and tls. `ack`: the last one
+ * the peer has heard. */
+void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, uint32_t ack);
 /* The connection is no good; without another until `patience` seconds from now the peer is lost. */
 void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double patience, const char *why);
 /* The peer's part is over; the next poll tells why. */

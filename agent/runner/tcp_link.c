@@ -81,12 +81,49 @@ double tcp_link_silence(int fd)
     return ms / 1e3;
 }
 
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+    if (a->ss_family != b->ss_family)
+        return false;
+    return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
+                                   : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    const struct sockaddr_in *in = (const void *)a;
+
+    return a->ss_family == AF_INET && ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* Are both ends of a connection on this machine? They look at the same two addresses and say the same. */
+static bool stays_here(int fd)
+{
+    struct sockaddr_storage own = {0}, other = {0};
+    socklen_t own_len = sizeof own, other_len = sizeof other;
+
+    return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 &&
+           getpeername(fd, (struct sockaddr *)&other, &other_len) == 0 &&
+           (same_address(&own, &other) || (is_loopback(&own) && is_loopback(&other)));
+}
+
+static bool wants_tls(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
+{
+    return cfg->tls == MESH_TLS_ON || (cfg->tls == MESH_TLS_AUTO && !stays_here(l->fd));
+}
+
 static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
                       uint32_t ack, const uint8_t *payload, size_t len, struct err *e)
 {
     uint8_t out[FRAME_BYTES + 64];
+    struct iovec v = {out, FRAME_BYTES + len};
+    ssize_t n;
 
     frame_pack(out, &(struct frame){.kind = kind,
+                                    .wants_tls = kind == FRAME_HELLO && wants_tls(l, cfg),
                                     .job = frame_job(cfg->job),
                                     .attempt = cfg->attempt,
                                     .from = cfg->node,
@@ -94,12 +131,11 @@ static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enu
                                     .ack = ack,
                                     .len = len});
     memcpy(out + FRAME_BYTES, payload, len);
-    if (kind == FRAME_HELLO)
+    if (kind == FRAME_HELLO && !l->is_accepted)
         memcpy(l->pair, out + 8, sizeof l->pair);
+    n = l->tls ? tls_send(l->tls, &v, 1) : send(l->fd, out, v.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
     /* A fresh connection's buffer takes these few bytes at once; one that does not is broken. */
-    if (send(l->fd, out, FRAME_BYTES + len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)(FRAME_BYTES + len))
-        return err_errno(e, ERR_LOST, "handshake");
-    return 0;
+    return n == (ssize_t)v.iov_len ? 0 : err_errno(e, ERR_LOST, "handshake");
 }
 
 /* Called when l->node is known to be a peer. */
@@ -137,27 +173,15 @@ int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct er
     return 0;
 }
 
-static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-
-    if (a->ss_family != b->ss_family)
-        return false;
-    return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
-                                   : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
-}
-
 /* The kernel sends from the address it sends to exactly when that is its own. */
 bool tcp_link_is_near(const struct tcp_link *l)
 {
-    const struct sockaddr_in *in = (const void *)&l->at;
     struct sockaddr_storage from = {0};
     socklen_t len = sizeof from;
     bool is_near = false;
     int fd;
 
-    if (l->at.ss_family == AF_INET && ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+    if (is_loopback(&l->at))
         return true;
     fd = socket(l->at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -197,18 +221,14 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum
 
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *heard, int fd)
 {
-    struct sockaddr_storage own = {0};
-    socklen_t own_len = sizeof own;
-
     *l = (struct tcp_link){.fd = fd,
                            .state = LINK_HELLO,
+                           .is_accepted = true,
                            .node = cfg->node,
                            .deadline = clock_now() + HANDSHAKE_S,
-                           .at_len = sizeof l->at,
                            .heard = heard};
     tune(fd);
-    if (getpeername(fd, (struct sockaddr *)&l->at, &l->at_len) == 0 &&
-        getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 && !same_address(&l->at, &own))
+    if (!stays_here(fd))
         choose_congestion(fd, false);
 }
 
@@ -230,7 +250,7 @@ static int connected(struct tcp_link *l, const struct mesh_tcp_config *cfg, stru
         return 0;
     }
     random_bytes(l->mine, sizeof l->mine);
-    l->state = LINK_CHALLENGE;
+    l->state = LINK_HELLO;
     l->deadline = clock_now() + HANDSHAKE_S;
     l->hello_ack = heard_of(l, cfg);
     return send_frame(l, cfg, FRAME_HELLO, l->hello_ack, l->mine, sizeof l->mine, e);
@@ -247,7 +267,8 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
 {
     size_t want = FRAME_BYTES + payload;
     struct frame *f = &l->frame;
-    ssize_t n = recv(l->fd, l->in + l->n_in, want - l->n_in, MSG_DONTWAIT);
+    ssize_t n = l->tls ? tls_recv(l->tls, l->in + l->n_in, want - l->n_in)
+                       : recv(l->fd, l->in + l->n_in, want - l->n_in, MSG_DONTWAIT);
 
     *complete = false;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -265,7 +286,7 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
     if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->job) || f->attempt != cfg->attempt ||
         f->to != cfg->node)
         return err_set(e, ERR_PROTOCOL, "a handshake that is not for attempt %u of this node", cfg->attempt);
-    if (kind == FRAME_HELLO)
+    if (kind == FRAME_HELLO && l->is_accepted)
         l->node = f->from;
     if (f->from != l->node || tcp_peer_index(cfg, l->node) < 0)
         return err_set(e, ERR_AUTH, "node %d is not a peer of this node", f->from);
@@ -273,19 +294,72 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
     return 0;
 }
 
+/* Both ends have said hello, and perhaps are inside TLS: now they show their keys, the acceptor first. */
+static int go_on(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    uint8_t proof[SHA256_BYTES];
+
+    if (!l->is_accepted) {
+        l->state = LINK_CHALLENGE;
+        return 0;
+    }
+    l->challenge_ack = heard_of(l, cfg);
+    prove(proof, l, cfg, "psgd acceptor", l->theirs, l->mine);
+    l->state = LINK_PROOF;
+    return send_frame(l, cfg, FRAME_CHALLENGE, l->challenge_ack, proof, sizeof proof, e);
+}
+
+static int shake_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    int rc = tls_handshake(l->tls, e);
+
+    if (rc < 0)
+        return err_at(e, "node %d", l->node);
+    if (rc == TLS_WANTS_WRITE) /* few bytes, as in send_frame */
+        return err_set(e, ERR_LOST, "node %d takes no TLS handshake", l->node);
+    return rc == TLS_DONE ? go_on(l, cfg, e) : 0;
+}
+
+static int start_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    char identity[TLS_IDENTITY_MAX];
+
+    /* The earlier node of a pair accepts. */
+    snprintf(identity, sizeof identity, "%s|%u|%d|%d", cfg->job, cfg->attempt,
+             l->is_accepted ? cfg->node : l->node, l->is_accepted ? l->node : cfg->node);
+    l->state = LINK_TLS;
+    if (tls_new(&l->tls, l->fd, l->is_accepted, identity, cfg->peers[tcp_peer_index(cfg, l->node)].key, e) <
+        0)
+        return e->code;
+    return shake_tls(l, cfg, e);
+}
+
+/* Nothing is negotiated: what one end wants and the other does not ends here, at both ends. */
+static int disagree(const struct tcp_link *l, struct err *e)
+{
+    err_set(
+        e, ERR_AUTH,
+        "--data-tls: node %d talks %s TLS, this node %s: only one of them sees the other on its own machine; "
+        "say on or off instead of auto",
+        l->node, l->frame.wants_tls ? "with" : "without", l->frame.wants_tls ? "without" : "with");
+    if (l->is_accepted) /* nobody else tells: it is dropped as any stranger is */
+        fprintf(stderr, "%s\n", e->text);
+    return e->code;
+}
+
 static int take_hello(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
 {
-    uint8_t payload[HELLO_NONCE + SHA256_BYTES];
-
-    memcpy(l->pair, l->in + 8, sizeof l->pair);
     memcpy(l->theirs, l->in + FRAME_BYTES, HELLO_NONCE);
-    l->hello_ack = l->frame.ack;
-    l->challenge_ack = heard_of(l, cfg);
-    random_bytes(l->mine, sizeof l->mine);
-    memcpy(payload, l->mine, HELLO_NONCE);
-    prove(payload + HELLO_NONCE, l, cfg, "psgd acceptor", l->theirs, l->mine);
-    l->state = LINK_PROOF;
-    return send_frame(l, cfg, FRAME_CHALLENGE, l->challenge_ack, payload, sizeof payload, e);
+    if (l->is_accepted) {
+        memcpy(l->pair, l->in + 8, sizeof l->pair);
+        l->hello_ack = l->frame.ack;
+        random_bytes(l->mine, sizeof l->mine);
+        if (send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, e) < 0)
+            return e->code;
+    }
+    if (l->frame.wants_tls != wants_tls(l, cfg))
+        return disagree(l, e);
+    return l->frame.wants_tls ? start_tls(l, cfg, e) : go_on(l, cfg, e);
 }
 
 static int take_challenge(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
@@ -293,9 +367,8 @@ static int take_challenge(struct tcp_link *l, const struct mesh_tcp_config *cfg,
     uint8_t expected[SHA256_BYTES];
 
     l->challenge_ack = l->frame.ack;
-    memcpy(l->theirs, l->in + FRAME_BYTES, HELLO_NONCE);
     prove(expected, l, cfg, "psgd acceptor", l->mine, l->theirs);
-    if (!equal_in_constant_time(expected, l->in + FRAME_BYTES + HELLO_NONCE, SHA256_BYTES))
+    if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
         return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
     prove(expected, l, cfg, "psgd connector", l->theirs, l->mine);
     l->state = LINK_OPEN;
@@ -319,21 +392,51 @@ static const struct {
     size_t payload;
     int (*take)(struct tcp_link *, const struct mesh_tcp_config *, struct err *);
 } steps[] = {
-    [LINK_CHALLENGE] = {FRAME_CHALLENGE, HELLO_NONCE + SHA256_BYTES, take_challenge},
     [LINK_HELLO] = {FRAME_HELLO, HELLO_NONCE, take_hello},
+    [LINK_CHALLENGE] = {FRAME_CHALLENGE, SHA256_BYTES, take_challenge},
     [LINK_PROOF] = {FRAME_PROOF, SHA256_BYTES, take_proof},
 };
 
-int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static void tell(const struct tcp_link *l)
+{
+    if (l->tls)
+        fprintf(stderr, "link to node %d: TLS 1.3, %s\n", l->node, tls_cipher(l->tls));
+    else if (!stays_here(l->fd))
+        fprintf(stderr, "link to node %d: not encrypted\n", l->node);
+}
+
+static int step(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
 {
     bool complete;
 
-    if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
-        return connected(l, cfg, e);
+    if (l->state == LINK_TLS)
+        return shake_tls(l, cfg, e);
     if (receive(l, cfg, steps[l->state].kind, steps[l->state].payload, &complete, e) < 0)
         return e->code;
     if (!complete)
         return 0;
     l->n_in = 0;
     return steps[l->state].take(l, cfg, e);
+}
+
+int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
+        return connected(l, cfg, e);
+    do
+        if (step(l, cfg, e) < 0)
+            return e->code;
+    while (l->state != LINK_OPEN && l->tls && tls_has_input(l->tls)); /* which no socket shows */
+    if (l->state == LINK_OPEN)
+        tell(l);
+    return 0;
+}
+
+void tcp_link_hang_up(struct tcp_link *l)
+{
+    tls_close(l->tls);
+    l->tls = NULL;
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
 }

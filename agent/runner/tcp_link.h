@@ -6,21 +6,25 @@
 #include <sys/socket.h>
 
 #include "agent/runner/mesh_tcp.h"
+#include "agent/runner/tls.h"
 
 enum { HELLO_NONCE = 16 };
 
 enum link_state {
     LINK_CONNECTING, /* connect() is under way */
     LINK_PROBING,    /* the same, only to see whether anybody listens there */
-    LINK_CHALLENGE,  /* our hello is out, the challenge not in */
-    LINK_HELLO,      /* accepted; the hello is not in */
-    LINK_PROOF,      /* our challenge is out, the proof not in */
+    LINK_HELLO,      /* the other end's hello is not in */
+    LINK_TLS,        /* its handshake */
+    LINK_CHALLENGE,  /* of ours: the challenge is not in */
+    LINK_PROOF,      /* accepted: our challenge is out, the proof not in */
     LINK_OPEN
 };
 
 struct tcp_link {
     int fd;
+    struct tls *tls; /* NULL: none, or not yet */
     enum link_state state;
+    bool is_accepted;
     int node; /* the peer; unknown (accepted, no hello yet): the own node */
     double deadline;
     struct sockaddr_storage at; /* of a peer to connect to */
@@ -31,7 +35,7 @@ struct tcp_link {
     size_t n_in;
     struct frame frame; /* the last one in */
     uint8_t mine[HELLO_NONCE], theirs[HELLO_NONCE];
-    uint8_t pair[20]; /* bytes 8-27 of the hello: job, attempt, from, to */
+    uint8_t pair[20]; /* bytes 8-27 of the connector's hello: job, attempt, from, to */
     uint32_t hello_ack, challenge_ack;
 };
 
@@ -40,7 +44,7 @@ int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct er
 bool tcp_link_is_near(const struct tcp_link *l); /* is the resolved address this machine's? */
 
 /* Starts to connect, in LINK_CONNECTING or LINK_PROBING. ERR_LOST: refused or no route, with the peer's
- * address. The caller closes fd, also then. */
+ * address. The caller hangs up, also then. */
 int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum link_state state,
                      struct err *e);
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *heard, int fd);
@@ -49,6 +53,7 @@ void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, co
  * look at state. For an accepted link, `node` is the peer once the hello is in. */
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e);
 
+void tcp_link_hang_up(struct tcp_link *l);
 uint32_t tcp_link_ack(const struct tcp_link *l); /* of an open link: the last message the peer has heard */
 
 /* Seconds for which the machine at the other end has answered nothing, though it was asked; ask once a second or

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "agent/runner/tcp.h"
 #include "shared/clock.h"
@@ -25,13 +24,6 @@ static bool comes_earlier(int a, int b)
     return (a >= 0) == (b >= 0) ? (a >= 0 ? a < b : a > b) : a >= 0;
 }
 
-static void hang_up(struct tcp_link *l)
-{
-    if (l->fd >= 0)
-        close(l->fd);
-    l->fd = -1;
-}
-
 static int watch(const struct tcp *t, struct tcp_link *l, int op, uint32_t events, struct err *e)
 {
     struct epoll_event ev = {.events = events, .data.ptr = l};
@@ -45,7 +37,7 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
     struct tcp_peer *p = &t->peers[i];
     double now = clock_now();
 
-    hang_up(&t->links[i]);
+    tcp_link_hang_up(&t->links[i]);
     if (!t->is_open) {
         *e = *why;
         return e->code;
@@ -88,10 +80,10 @@ static void accept_stranger(struct tcp *t)
     for (size_t i = t->n_peers; i < t->n_links && place->fd >= 0; i++)
         if (t->links[i].fd < 0 || t->links[i].deadline < place->deadline)
             place = &t->links[i];
-    hang_up(place);
+    tcp_link_hang_up(place);
     tcp_link_accepted(place, &t->cfg, t->heard, fd);
     if (watch(t, place, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
-        hang_up(place);
+        tcp_link_hang_up(place);
 }
 
 /* One link's socket is ready. A stranger that does not know the handshake is dropped and forgotten. */
@@ -106,7 +98,7 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
         (before == LINK_CONNECTING && watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
         if (place < t->n_peers)
             return failed(t, place, &why, e);
-        hang_up(l);
+        tcp_link_hang_up(l);
         return 0;
     }
     if (l->state != LINK_OPEN)
@@ -115,8 +107,9 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
         return failed(t, place, &why, e); /* it listens: then it will dial */
     epoll_ctl(t->links_epoll, EPOLL_CTL_DEL, l->fd, NULL);
     i = (size_t)tcp_peer_index(&t->cfg, l->node);
-    tcp_peer_adopt(t, &t->peers[i], l->fd, tcp_link_ack(l));
+    tcp_peer_adopt(t, &t->peers[i], l->fd, l->tls, tcp_link_ack(l));
     l->fd = -1;
+    l->tls = NULL;
     return 0;
 }
 
@@ -146,7 +139,7 @@ static int care_for_links(struct tcp *t, double now, struct err *e)
         err_set(&why, ERR_TIMEOUT, "node %d did not finish the handshake in time", l->node);
         if (i < t->n_peers && failed(t, i, &why, e) < 0)
             return e->code;
-        hang_up(l);
+        tcp_link_hang_up(l);
     }
     return 0;
 }

@@ -59,6 +59,8 @@ static void release(struct tcp *t, struct tcp_peer *p, size_t n)
  * message again. */
 static void disconnect(struct tcp_peer *p)
 {
+    tls_close(p->tls);
+    p->tls = NULL;
     close(p->fd); /* which takes it out of epoll */
     p->fd = -1;
     p->sends = SENDS_NOTHING;
@@ -186,7 +188,7 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         struct iovec v[2] = {{p->out + head_out, FRAME_BYTES - head_out},
                              {at < len ? (void *)(l->bytes + at) : NULL, smaller(len - at, AT_ONCE)}};
         struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
-        ssize_t n = sendmsg(p->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = p->tls ? tls_send(p->tls, v, 2) : sendmsg(p->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -201,7 +203,7 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
             p->sends = SENDS_NOTHING;
             p->n_kept += l ? 1 : 0;
             p->n_unsent -= l ? 1 : 0;
-        } else if ((size_t)n < v[0].iov_len + v[1].iov_len) {
+        } else if (p->tls ? n == 0 : (size_t)n < v[0].iov_len + v[1].iov_len) {
             tcp_peer_watch(t, p, true, p->is_paused);
             return;
         }
@@ -320,18 +322,19 @@ static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t 
     if (p->is_drained)
         return false;
     chunk = smaller(want - *have, into ? AT_ONCE : sizeof nowhere);
-    asked = chunk + (*have + chunk == want ? sizeof p->stage : 0);
+    asked = chunk + (*have + chunk == want && !p->tls ? sizeof p->stage : 0);
     v[0] = (struct iovec){into ? into + *have : nowhere, chunk};
     v[1] = (struct iovec){p->stage, asked - chunk};
     do
-        n = recvmsg(p->fd, &msg, MSG_DONTWAIT);
+        n = p->tls ? tls_recv(p->tls, v[0].iov_base, chunk) : recvmsg(p->fd, &msg, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n == 0 || (n < 0 && errno != EAGAIN)) {
         broken_by(t, p, n < 0 ? errno : 0);
         return false;
     }
+    /* TLS gives a record at most, and has more where the socket has none. */
+    p->is_drained = n < 0 || (!p->tls && (size_t)n < asked);
     n = n < 0 ? 0 : n;
-    p->is_drained = (size_t)n < asked;
     p->stage_at = 0;
     p->n_stage = (size_t)n - smaller((size_t)n, chunk);
     *have += (size_t)n - p->n_stage;
@@ -378,7 +381,9 @@ static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *o
 
 bool tcp_peer_has_staged(const struct tcp_peer *p)
 {
-    return p->fd >= 0 && !p->is_paused && (p->n_stage > 0 || (p->n_header == FRAME_BYTES && !p->is_placed));
+    return p->fd >= 0 && !p->is_paused &&
+           (p->n_stage > 0 || (p->tls && tls_has_input(p->tls)) ||
+            (p->n_header == FRAME_BYTES && !p->is_placed));
 }
 
 /* The header is in. False: the connection or the peer is gone, or its message has to wait. */
@@ -439,11 +444,12 @@ bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
     return false;
 }
 
-void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, uint32_t ack)
+void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, uint32_t ack)
 {
     struct epoll_event ev = {.events = p->is_paused ? 0 : EPOLLIN, .data.ptr = p};
 
     if (p->state == PEER_GONE) {
+        tls_close(tls);
         close(fd);
         return;
     }
@@ -453,6 +459,7 @@ void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, uint32_t ack)
         t->n_awaited--;
     p->state = PEER_LINKED;
     p->fd = fd;
+    p->tls = tls;
     p->linked_at = clock_now();
     if (epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0) {
         broken(t, p, strerror(errno));

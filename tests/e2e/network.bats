@@ -73,6 +73,23 @@ teardown() {
     grep -q 'node 0 is lost' agent1.log || { cat agent1.log agent1/jobs/*/run/node.log; false; }
 }
 
+@test "what nodes tell each other is encrypted on the way between machines, and the weights are the same" {
+    make_network
+    start_agents_in_network
+    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
+    local tls n
+    for tls in auto off; do
+        "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 1 --data-tls $tls -o $tls
+    done
+    for n in 0 1; do
+        grep -qx "link to node $((1 - n)): TLS 1.3, AES-128-GCM" auto/logs/worker-$n.log
+        grep -qx "link to node $((1 - n)): not encrypted" off/logs/worker-$n.log
+    done
+    cmp <(without_times auto/records/train.csv) <(without_times off/records/train.csv)
+    # A model file begins with what it is, the job's name too; the parameters are its end.
+    cmp <(tail -c $((4 * 118282)) auto/model/final.safetensors) <(tail -c $((4 * 118282)) off/model/final.safetensors)
+}
+
 @test "nodes reach each other on another network than the one agents listen on, where worker.json names it" {
     make_network
     local data=10.$((RANDOM % 100 + 100)).250 n

@@ -53,7 +53,7 @@ static int listen_anywhere(int *port)
 }
 
 /* What each node is told; `o` may be changed before opening_run. */
-static void opening_prepare(struct opening o[NODES], double timeout)
+static void opening_prepare(struct opening o[NODES], double timeout, enum mesh_tls tls)
 {
     int ports[NODES];
 
@@ -62,6 +62,7 @@ static void opening_prepare(struct opening o[NODES], double timeout)
         o[i].cfg.listen_fd = listen_anywhere(&ports[i]);
         o[i].cfg.deadline = clock_now() + timeout;
         o[i].cfg.interrupted = &never;
+        o[i].cfg.tls = tls;
     }
     for (int i = 0; i < NODES; i++) {
         o[i].cfg.peers = o[i].peers;
@@ -93,11 +94,11 @@ static void opening_run(struct opening o[NODES])
         pthread_join(t[i], NULL);
 }
 
-static void open_tcp(struct net *n)
+static void open_links(struct net *n, enum mesh_tls tls)
 {
     struct opening o[NODES];
 
-    opening_prepare(o, 10);
+    opening_prepare(o, 10, tls);
     opening_run(o);
     for (int i = 0; i < NODES; i++) {
         assert_non_null(o[i].mesh);
@@ -105,10 +106,20 @@ static void open_tcp(struct net *n)
     }
 }
 
+static void open_tcp(struct net *n)
+{
+    open_links(n, MESH_TLS_AUTO);
+}
+
+static void open_tls(struct net *n)
+{
+    open_links(n, MESH_TLS_ON);
+}
+
 static const struct {
     const char *name;
     void (*open)(struct net *);
-} meshes[] = {{"mesh_mem", open_mem}, {"mesh_tcp", open_tcp}};
+} meshes[] = {{"mesh_mem", open_mem}, {"mesh_tcp", open_tcp}, {"mesh_tcp with TLS", open_tls}};
 
 static void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill)
 {
@@ -456,7 +467,7 @@ static void strangers_do_not_keep_nodes_from_meeting(void **state)
     int fds[80];
 
     (void)state;
-    opening_prepare(o, 20);
+    opening_prepare(o, 20, MESH_TLS_AUTO);
     for (int i = 0; i < 80; i++) {
         fds[i] = connect_raw(o[1].peers[0].port); /* node 0's */
         assert_true(write(fds[i], "GET / HTTP/1.1\r\n", i % 3 ? 16 : 1) > 0);
@@ -470,12 +481,11 @@ static void strangers_do_not_keep_nodes_from_meeting(void **state)
         close(fds[i]);
 }
 
-static void another_key_is_refused(void **state)
+static void try_another_key(enum mesh_tls tls)
 {
     struct opening o[NODES];
 
-    (void)state;
-    opening_prepare(o, 1);
+    opening_prepare(o, 1, tls);
     o[1].peers[0].key[5] ^= 1; /* that of its pair with node 0 */
     opening_run(o);
     for (int i = 0; i < 2; i++)
@@ -483,6 +493,13 @@ static void another_key_is_refused(void **state)
     if (o[2].mesh) /* its pairs are in order */
         mesh_close(o[2].mesh, clock_now() + 0.02);
     assert_int_equal(o[1].e.code, ERR_AUTH);
+}
+
+static void another_key_is_refused(void **state)
+{
+    (void)state;
+    try_another_key(MESH_TLS_OFF);
+    try_another_key(MESH_TLS_ON);
 }
 
 /* The node links with this peer alone. */
@@ -501,13 +518,12 @@ static void pose_as(struct opening *o, int as, int towards)
     o->cfg.node = as;
 }
 
-static void a_node_cannot_pass_for_another_one(void **state)
+static void try_to_pass(enum mesh_tls tls)
 {
     struct opening o[NODES];
 
-    (void)state;
     /* At the address where node 1 looks for node 0. */
-    opening_prepare(o, 1);
+    opening_prepare(o, 1, tls);
     keep_pair(&o[1], 0);
     pose_as(&o[2], 0, 1);
     o[1].peers[0].port = o[0].peers[1].port; /* the server's */
@@ -516,7 +532,7 @@ static void a_node_cannot_pass_for_another_one(void **state)
     assert_int_equal(o[1].e.code, ERR_AUTH);
     assert_null(o[2].mesh);
     /* Calling node 0 as node 1. */
-    opening_prepare(o, 1);
+    opening_prepare(o, 1, tls);
     keep_pair(&o[0], 1);
     pose_as(&o[2], 1, 0);
     close(o[1].cfg.listen_fd);
@@ -526,6 +542,13 @@ static void a_node_cannot_pass_for_another_one(void **state)
     assert_null(o[0].mesh);
     assert_null(o[2].mesh);
     assert_int_equal(o[2].e.code, ERR_AUTH);
+}
+
+static void a_node_cannot_pass_for_another_one(void **state)
+{
+    (void)state;
+    try_to_pass(MESH_TLS_OFF);
+    try_to_pass(MESH_TLS_ON);
 }
 
 /* A man in the middle of one connection, who passes everything on and keeps what the connector says. */
@@ -562,7 +585,7 @@ static void *tap_run(void *arg)
     return NULL;
 }
 
-static void a_handshake_that_is_played_again_is_refused(void **state)
+static void play_again(enum mesh_tls tls)
 {
     struct opening o[NODES];
     struct tap tap = {0};
@@ -570,8 +593,7 @@ static void a_handshake_that_is_played_again_is_refused(void **state)
     uint8_t bytes[4096];
     int tap_port, fd;
 
-    (void)state;
-    opening_prepare(o, 5);
+    opening_prepare(o, 5, tls);
     for (int i = 0; i < 2; i++)
         keep_pair(&o[i], !i);
     tap.listen_fd = listen_anywhere(&tap_port);
@@ -588,7 +610,7 @@ static void a_handshake_that_is_played_again_is_refused(void **state)
     assert_true(tap.n_said > 2 * FRAME_BYTES);
 
     /* Node 0 once more, the same attempt: what node 1 said then does not open a link now. */
-    opening_prepare(o, 1);
+    opening_prepare(o, 1, tls);
     keep_pair(&o[0], 1);
     for (int i = 1; i < NODES; i++)
         close(o[i].cfg.listen_fd);
@@ -603,16 +625,63 @@ static void a_handshake_that_is_played_again_is_refused(void **state)
     close(fd);
 }
 
-static void another_attempt_is_refused(void **state)
+static void a_handshake_that_is_played_again_is_refused(void **state)
+{
+    (void)state;
+    play_again(MESH_TLS_OFF);
+    play_again(MESH_TLS_ON);
+}
+
+static void ends_that_do_not_agree_on_tls_both_say_so(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        struct opening o[NODES];
+        char log[1024] = "";
+        int fds[2], err = dup(STDERR_FILENO);
+
+        opening_prepare(o, 1, MESH_TLS_OFF);
+        for (int i = 0; i < 2; i++)
+            keep_pair(&o[i], !i);
+        o[2].cfg.n_peers = 0;
+        o[with].cfg.tls = MESH_TLS_ON;
+        assert_int_equal(pipe(fds), 0);
+        dup2(fds[1], STDERR_FILENO);
+        opening_run(o);
+        dup2(err, STDERR_FILENO);
+        assert_true(read(fds[0], log, sizeof log - 1) > 0);
+        for (int i = 0; i < 2; i++)
+            assert_null(o[i].mesh);
+        mesh_close(o[2].mesh, 0);
+        /* The one that called ends with it, the one that was called has it in its log. */
+        assert_int_equal(o[1].e.code, ERR_AUTH);
+        assert_non_null(strstr(o[1].e.text, with == 0
+                                                ? "--data-tls: node 0 talks with TLS, this node without"
+                                                : "--data-tls: node 0 talks without TLS, this node with"));
+        assert_non_null(strstr(log, with == 0 ? "--data-tls: node 1 talks without TLS, this node with"
+                                              : "--data-tls: node 1 talks with TLS, this node without"));
+        close(fds[0]);
+        close(fds[1]);
+        close(err);
+    }
+}
+
+static void try_another_attempt(enum mesh_tls tls)
 {
     struct opening o[NODES];
 
-    (void)state;
-    opening_prepare(o, 1);
+    opening_prepare(o, 1, tls);
     o[1].cfg.attempt = 2;
     opening_run(o);
     for (int i = 0; i < NODES; i++)
         assert_null(o[i].mesh);
+}
+
+static void another_attempt_is_refused(void **state)
+{
+    (void)state;
+    try_another_attempt(MESH_TLS_OFF);
+    try_another_attempt(MESH_TLS_ON);
 }
 
 static void a_node_that_nobody_is_at_is_named(void **state)
@@ -620,7 +689,7 @@ static void a_node_that_nobody_is_at_is_named(void **state)
     struct opening o[NODES];
 
     (void)state;
-    opening_prepare(o, 5);
+    opening_prepare(o, 5, MESH_TLS_AUTO);
     close(o[0].cfg.listen_fd);
     o[0].cfg.listen_fd = -1;
     open_one(&o[2]); /* the server connects to both workers */
@@ -639,7 +708,7 @@ static void pair_prepare(struct pair *p)
 {
     struct opening o[NODES];
 
-    opening_prepare(o, 10);
+    opening_prepare(o, 10, MESH_TLS_AUTO);
     close(o[2].cfg.listen_fd);
     for (int i = 0; i < 2; i++) {
         p->o[i] = o[i];
@@ -752,7 +821,7 @@ static void *talk(void *arg)
 }
 
 /* Both talk over what happens by `plan`, until `n_flips` and `n_cuts` have. */
-static void talk_over(const struct fault_plan *plan, int n_flips, int n_cuts, bool stalls)
+static void talk_over(const struct fault_plan *plan, enum mesh_tls tls, int n_flips, int n_cuts, bool stalls)
 {
     struct pair p;
     struct fault_proxy proxy;
@@ -761,6 +830,8 @@ static void talk_over(const struct fault_plan *plan, int n_flips, int n_cuts, bo
     pthread_t thread[2];
 
     pair_prepare(&p);
+    for (int i = 0; i < 2; i++)
+        p.o[i].cfg.tls = tls;
     fault_proxy_open(&proxy, p.port, plan);
     p.o[1].peers[0].port = proxy.port;
     pair_run(&p);
@@ -800,20 +871,24 @@ static void talk_over(const struct fault_plan *plan, int n_flips, int n_cuts, bo
 
 static void every_message_arrives_once_through_flipped_bits_and_cuts(void **state)
 {
+    const struct fault_plan plan = {.flip_every = 20000, .cut_every = 200000, .seed = 5};
+
     (void)state;
-    talk_over(&(struct fault_plan){.flip_every = 20000, .cut_every = 200000, .seed = 5}, 1000, 100, false);
+    talk_over(&plan, MESH_TLS_OFF, 1000, 100, false);
+    talk_over(&plan, MESH_TLS_ON, 300, 30, false);
 }
 
 static void every_message_arrives_byte_by_byte(void **state)
 {
     (void)state;
-    talk_over(&(struct fault_plan){.drips = true}, 0, 0, false);
+    talk_over(&(struct fault_plan){.drips = true}, MESH_TLS_OFF, 0, 0, false);
+    talk_over(&(struct fault_plan){.drips = true}, MESH_TLS_ON, 0, 0, false);
 }
 
 static void a_line_that_stalls_for_seconds_has_no_effect(void **state)
 {
     (void)state;
-    talk_over(&(struct fault_plan){0}, 0, 0, true);
+    talk_over(&(struct fault_plan){0}, MESH_TLS_ON, 0, 0, true);
 }
 
 static double seconds_until_lost(struct mesh *m, struct mesh_event *ev)
@@ -979,7 +1054,7 @@ static void a_stranger_does_not_take_a_peers_place(void **state)
     struct err e = {0};
     struct frame hello = {
         .kind = FRAME_HELLO, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .len = 16};
-    uint8_t answer[FRAME_BYTES + 48] = {0};
+    uint8_t answer[2 * FRAME_BYTES + 48] = {0}; /* hello and challenge */
     int fd;
 
     (void)state;
@@ -1073,6 +1148,7 @@ int main(void)
         cmocka_unit_test(another_key_is_refused),
         cmocka_unit_test(a_node_cannot_pass_for_another_one),
         cmocka_unit_test(a_handshake_that_is_played_again_is_refused),
+        cmocka_unit_test(ends_that_do_not_agree_on_tls_both_say_so),
         cmocka_unit_test(another_attempt_is_refused),
         cmocka_unit_test(a_node_that_nobody_is_at_is_named),
         cmocka_unit_test(every_message_arrives_once_through_flipped_bits_and_cuts),

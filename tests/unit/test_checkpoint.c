@@ -423,6 +423,7 @@ TEST(length_and_limits_may_differ_and_nothing_else)
     t.time_limit_s = 100;
     t.round_timeout_s = 9;
     t.checkpoint_every = 4;
+    strcpy(t.data_tls, "off");
     strcpy(t.name, "another");
     strcpy(t.starts_from, "checkpoint");
     assert_ok(settings_check_resume(&t, doc, &e));
