@@ -134,7 +134,7 @@ json_t *settings_json(const struct settings *s)
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e)
 {
     static const char *const may_differ[] = {
-        "name",      "epochs",   "record_every", "round_timeout_s", "on_node_loss",     "allreduce",
+        "name",      "epochs",   "record_every", "round_timeout_s", "on_node_loss",
         "min_nodes", "data_tls", "time_limit_s", "trace",           "checkpoint_every", "starts_from"};
     struct settings t;
     json_t *a, *b, *v;

@@ -103,3 +103,22 @@ teardown() {
     [ "$status" -eq 1 ]
     [[ "$output" == *"Connection refused"* ]]
 }
+
+@test "a cable that is out for six seconds costs a job nothing but time" {
+    make_network
+    start_agents_in_network
+    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
+    local common=(--insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 60 --record-every 100 --seed 3)
+    "$SUBMIT" "${common[@]}" -o whole
+    "$SUBMIT" "${common[@]}" -o cut 2>log 3>&- &
+    local pid=$!
+    within 60 bash -c "[ \$(curl -s -H 'Authorization: Bearer $(cat token)' http://$NET.2:15387/v1/status |
+        jq '.running[0].progress.step // 0') -ge 50 ]"
+    ip -n "${NS}1" link set cable down
+    sleep 6
+    ip -n "${NS}1" link set cable up
+    wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
+    cat agent?/jobs/*/run/node.log | grep -q 'has not answered for 3 s'
+    cat agent?/jobs/*/run/node.log | grep -q 'is linked again'
+    cmp <(without_times whole/records/eval.csv) <(without_times cut/records/eval.csv)
+}
