@@ -174,8 +174,8 @@ static int bind_data_socket(struct task *t, struct err *e)
     struct event note;
 
     t->data_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    /* For nodes of this machine, before the first of them connects; the runner takes it back from others (where it
-     * says why, in tcp_link.c). A kernel without cubic has no algorithm that paces either. */
+    /* For nodes of this machine, before the first of them connects; the runner takes it back from others
+     * (where it says why, in tcp_link.c). A kernel without cubic has no algorithm that paces either. */
     setsockopt(t->data_fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
     if (t->data_fd < 0 || bind(t->data_fd, (struct sockaddr *)&at, len) < 0 ||
         listen(t->data_fd, SOMAXCONN) < 0 || getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)

@@ -5,9 +5,9 @@
  *   - messages of one sender to one receiver arrive whole, once, in the order sent, or the peer is lost;
  *   - mesh_send never blocks; it refuses beyond MESH_QUEUE_MAX messages waiting for one peer (ERR_REFUSED);
  *   - waiting happens in mesh_poll and nowhere else, and only until its deadline;
- *   - a connection that breaks is made again, and nobody notices; a peer that cannot be reached again is reported
- *   once, as MESH_LOST with the reason; one that says good-bye, as MESH_LEFT. Nothing comes from it afterwards, and
- *   messages to it are dropped;
+ *   - a connection that breaks is made again, and nobody notices; a peer that cannot be reached again is
+ *   reported once, as MESH_LOST with the reason; one that says good-bye, as MESH_LEFT. Nothing comes from it
+ *   afterwards, and messages to it are dropped;
  *   - no length, index or address from a peer is believed before it is compared with what this node knows.
  *
  * One thread. A message's payload is a mesh_buf: counted references, taken from a pool, so that one encoded
@@ -109,9 +109,9 @@ static inline void mesh_pause(struct mesh *m, int node, bool on)
     m->ops->pause(m, node, on);
 }
 
-/* Sends what is queued, says good-bye, waits until every peer has heard it, and frees the mesh. What is unsent
- * at the deadline is lost, and a peer that still had words to hear may lose them with it. Views must live
- * until it has returned; the places of pieces need not. */
+/* Sends what is queued, says good-bye, waits until every peer has heard it, and frees the mesh. What is
+ * unsent at the deadline is lost, and a peer that still had words to hear may lose them with it. Views must
+ * live until it has returned; the places of pieces need not. */
 static inline void mesh_close(struct mesh *m, double deadline)
 {
     m->ops->close(m, deadline);

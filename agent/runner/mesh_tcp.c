@@ -16,8 +16,8 @@ enum {
     CARE_MS = 10            /* the longest sleep while a connection is to be made again */
 };
 
-/* Waking a sleeping process takes the kernel some 50 us on a virtual machine, longer than a small message takes:
- * a poll asks for as long before it sleeps. */
+/* Waking a sleeping process takes the kernel some 50 us on a virtual machine, longer than a small message
+ * takes: a poll asks for as long before it sleeps. */
 static const double SPIN_S = 50e-6;
 
 static struct tcp_peer *peer_find(const struct tcp *t, int node)
@@ -161,10 +161,10 @@ static void tcp_free(struct tcp *t)
     free(t);
 }
 
-/* A socket closed with unread bytes resets the connection, and the reset can overtake what is under way to the
- * peer. So after the good-bye this end reads on, and sends nothing, until the peer acknowledges it or says its
- * own: then nothing is under way in either direction that anybody waits for. An end without either is a broken
- * connection as ever, and made again. */
+/* A socket closed with unread bytes resets the connection, and the reset can overtake what is under way to
+ * the peer. So after the good-bye this end reads on, and sends nothing, until the peer acknowledges it or
+ * says its own: then nothing is under way in either direction that anybody waits for. An end without either
+ * is a broken connection as ever, and made again. */
 static void tcp_close(struct mesh *m, double deadline)
 {
     struct tcp *t = (struct tcp *)m;

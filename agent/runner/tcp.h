@@ -1,6 +1,6 @@
-/* tcp -- what the parts of mesh_tcp share: a mesh and its peers. mesh_tcp.c keeps the contract, tcp_peer.c is one
- * peer's messages in both directions, tcp_open.c makes and re-makes the connections they go through, tcp_link.c
- * is such a connection before it carries messages. */
+/* tcp -- what the parts of mesh_tcp share: a mesh and its peers. mesh_tcp.c keeps the contract, tcp_peer.c
+ * is one peer's messages in both directions, tcp_open.c makes and re-makes the connections they go through,
+ * tcp_link.c is such a connection before it carries messages. */
 #ifndef PSGD_TCP_H
 #define PSGD_TCP_H
 
@@ -31,8 +31,8 @@ struct tcp_peer {
     struct tls *tls;                                     /* around fd; NULL: none */
     bool has_left, is_writing, is_paused;
 
-    /* Out. The queue holds letters `acked` + 1, + 2, ...: first those sent and kept until the peer says that it
-     * has them, then those to send. */
+    /* Out. The queue holds letters `acked` + 1, + 2, ...: first those sent and kept until the peer says
+     * that it has them, then those to send. */
     struct tcp_letter queue[TCP_KEPT_MAX + MESH_QUEUE_MAX + 1]; /* ring; one place for the good-bye */
     size_t first, n_kept, n_unsent;
     uint32_t acked;
@@ -80,7 +80,7 @@ struct tcp {
     struct tcp_link *links; /* [0, n_peers): dialled; behind them: accepted; fd -1: free */
 };
 
-/* ---- tcp_peer.c */
+/* tcp_peer.c */
 
 void tcp_peer_watch(struct tcp *t, struct tcp_peer *p, bool writing, bool paused);
 /* Takes a reference of the letter's buffer. At most MESH_QUEUE_MAX may wait, and a good-bye behind them. */
@@ -91,15 +91,15 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget);
 bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out);
 /* Could tcp_peer_receive go on without the socket? */
 bool tcp_peer_has_staged(const struct tcp_peer *p);
-/* A connection whose ends know each other carries the messages from here on; takes fd and tls. `ack`: the last one
- * the peer has heard. */
+/* A connection whose ends know each other carries the messages from here on; takes fd and tls. `ack`: the
+ * last one the peer has heard. */
 void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, uint32_t ack);
 /* The connection is no good; without another until `patience` seconds from now the peer is lost. */
 void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double patience, const char *why);
 /* The peer's part is over; the next poll tells why. */
 void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
 
-/* ---- tcp_open.c */
+/* tcp_open.c */
 
 /* Links every peer, until cfg.deadline. Errors as mesh_tcp_open. */
 int tcp_links_open(struct tcp *t, struct err *e);

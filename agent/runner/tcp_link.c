@@ -49,9 +49,9 @@ static void system_congestion(char *name, socklen_t *len)
         close(fd);
 }
 
-/* Between two processes of one machine nothing is lost, and an algorithm that paces (BBR) only slows: cubic is
- * three times as fast there, if it is chosen before the connection is. So the listening socket has it too (see
- * the agent), and a connection accepted from elsewhere is given back what the system prefers. */
+/* Between two processes of one machine nothing is lost, and an algorithm that paces (BBR) only slows: cubic
+ * is three times as fast there, if it is chosen before the connection is. So the listening socket has it
+ * too (see the agent), and a connection accepted from elsewhere is given back what the system prefers. */
 static void choose_congestion(int fd, bool is_near)
 {
     char name[16] = "cubic"; /* TCP_CA_NAME_MAX */
@@ -62,9 +62,10 @@ static void choose_congestion(int fd, bool is_near)
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, is_near ? 5 : len);
 }
 
-/* TCP_USER_TIMEOUT and the kernel's probes would end a connection, but the first also ends one whose other end is
- * alive and merely does not read for a while: its window is closed, and the kernel asks more and more rarely. So
- * that state counts as no silence; in every other there is something to answer, or keep-alive asks. */
+/* TCP_USER_TIMEOUT and the kernel's probes would end a connection, but the first also ends one whose other
+ * end is alive and merely does not read for a while: its window is closed, and the kernel asks more and
+ * more rarely. So that state counts as no silence; in every other there is something to answer, or
+ * keep-alive asks. */
 double tcp_link_silence(int fd)
 {
     struct tcp_info info;

@@ -56,8 +56,8 @@ int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, stru
 void tcp_link_hang_up(struct tcp_link *l);
 uint32_t tcp_link_ack(const struct tcp_link *l); /* of an open link: the last message the peer has heard */
 
-/* Seconds for which the machine at the other end has answered nothing, though it was asked; ask once a second or
- * so. */
+/* Seconds for which the machine at the other end has answered nothing, though it was asked; ask once a
+ * second or so. */
 double tcp_link_silence(int fd);
 
 /* Index among cfg->peers, or -1: not one of ours. */

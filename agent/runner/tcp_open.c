@@ -51,8 +51,8 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
     return 0;
 }
 
-/* The later node of a pair dials. The earlier one, once the connection has broken, only looks whether the other
- * still listens: that is how it learns early that nobody will come. */
+/* The later node of a pair dials. The earlier one, once the connection has broken, only looks whether the
+ * other still listens: that is how it learns early that nobody will come. */
 static int dial(struct tcp *t, size_t i, struct err *e)
 {
     struct tcp_link *l = &t->links[i];

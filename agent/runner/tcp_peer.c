@@ -12,8 +12,8 @@
 
 enum {
     AT_ONCE = 1 << 18, /* bytes per call, so that both directions, and all peers, move */
-    /* What the peer does not know to be heard is told by the next message to it; without one, after so much: it
-     * keeps every message until then. */
+    /* What the peer does not know to be heard is told by the next message to it; without one, after so
+     * much: it keeps every message until then. */
     OWED_MAX = 32,
     OWED_BYTES_MAX = 1 << 22,
     SOUND_S = 1, /* a connection that held so long was a good one */
@@ -55,8 +55,8 @@ static void release(struct tcp *t, struct tcp_peer *p, size_t n)
     }
 }
 
-/* The connection's own state: a frame half out and one half in. What is placed stays so: the peer sends the same
- * message again. */
+/* The connection's own state: a frame half out and one half in. What is placed stays so: the peer sends the
+ * same message again. */
 static void disconnect(struct tcp_peer *p)
 {
     tls_close(p->tls);
@@ -226,8 +226,9 @@ void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter
         tcp_peer_flush(t, p, SIZE_MAX);
 }
 
-/* The peer hears nothing more: what waits for it goes, but for a frame that has begun, and it is told that its
- * good-bye was heard -- unless it has heard ours, or will, which says the same: nothing is sent after that. */
+/* The peer hears nothing more: what waits for it goes, but for a frame that has begun, and it is told that
+ * its good-bye was heard -- unless it has heard ours, or will, which says the same: nothing is sent after
+ * that. */
 static void take_bye(struct tcp *t, struct tcp_peer *p)
 {
     bool said_bye = p->n_kept > 0 && letter_at(p, p->n_kept - 1)->head.kind == FRAME_BYE;
@@ -301,8 +302,8 @@ static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
     return 0;
 }
 
-/* Reads towards `want` bytes, of which `*have` are in, by one call; a NULL `into` forgets them. False: they are
- * not all there yet, or the connection is broken. */
+/* Reads towards `want` bytes, of which `*have` are in, by one call; a NULL `into` forgets them. False: they
+ * are not all there yet, or the connection is broken. */
 static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t *have, size_t want)
 {
     unsigned char nowhere[1 << 14];

@@ -1,6 +1,6 @@
-/* Two nodes on two cores, linked by mesh_tcp on this machine: how long a message takes one way, and how long both
- * take to send each other as much at once. Prints CSV: size_bytes,one_way_us,two_way_us (the best of forty
- * batches each). Vectors travel as collectives send them: views, in pieces of at most 256 KiB. */
+/* Two nodes on two cores, linked by mesh_tcp on this machine: how long a message takes one way, and how
+ * long both take to send each other as much at once. Prints CSV: size_bytes,one_way_us,two_way_us (the best
+ * of forty batches each). Vectors travel as collectives send them: views, in pieces of at most 256 KiB. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,5 +1,5 @@
-/* fault_proxy -- stands between two ends of TCP connections on this machine, in a thread of its own, and does to
- * their bytes what networks do. */
+/* fault_proxy -- stands between two ends of TCP connections on this machine, in a thread of its own, and
+ * does to their bytes what networks do. */
 #ifndef PSGD_FAULT_PROXY_H
 #define PSGD_FAULT_PROXY_H
 

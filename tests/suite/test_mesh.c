@@ -746,8 +746,8 @@ static void pair_close(struct pair *p)
     pthread_join(t, NULL);
 }
 
-/* One end of a conversation over a bad line: sends numbered messages of many sizes until told to stop, then says
- * how many there were; checks what it hears. */
+/* One end of a conversation over a bad line: sends numbered messages of many sizes until told to stop, then
+ * says how many there were; checks what it hears. */
 struct talker {
     struct mesh *m;
     int to;
