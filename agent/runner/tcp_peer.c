@@ -400,6 +400,12 @@ static bool begin_message(struct tcp *t, struct tcp_peer *p)
     return p->frame.kind == FRAME_ACK || p->is_double || p->is_placed;
 }
 
+/* What TLS has read along no poll speaks of: its peer is read until there is nothing. */
+static bool has_more(const struct tcp_peer *p)
+{
+    return p->fd >= 0 && p->tls && !p->is_drained;
+}
+
 bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
     p->is_drained = false;
@@ -411,8 +417,11 @@ bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
         if (p->n_header < FRAME_BYTES) {
             struct err e = {0};
 
-            if (!fill(t, p, p->header, &p->n_header, FRAME_BYTES))
+            if (!fill(t, p, p->header, &p->n_header, FRAME_BYTES)) {
+                if (has_more(p))
+                    continue;
                 return false;
+            }
             if (frame_unpack(&p->frame, p->header, &e) < 0) {
                 broken(t, p, "sent a damaged frame");
                 return false;
@@ -428,6 +437,8 @@ bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
             return false;
         if (into)
             p->crc = crc32c_more(p->crc, into + before, p->n_payload - before);
+        if (!is_whole && has_more(p))
+            continue;
         if (!is_whole)
             return false;
         p->n_header = 0;

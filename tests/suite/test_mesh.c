@@ -929,6 +929,50 @@ static void a_killed_node_is_missed(int victim)
     mesh_close(p.o[!victim].mesh, clock_now());
 }
 
+/* A poll that sleeps on what TLS has read along would take its whole second for each of these. */
+static void long_messages_go_to_and_fro_without_a_pause(void **state)
+{
+    static const enum mesh_tls modes[] = {MESH_TLS_OFF, MESH_TLS_ON};
+
+    (void)state;
+    for (size_t k = 0; k < N_OF(modes); k++) {
+        struct pair p;
+        struct mesh_event ev;
+        pid_t child;
+        double start;
+
+        pair_prepare(&p);
+        for (int i = 0; i < 2; i++)
+            p.o[i].cfg.tls = modes[k];
+        child = fork();
+        if (child == 0) {
+            close(p.o[0].cfg.listen_fd);
+            open_one(&p.o[1]);
+            for (int n = 0; n < 30; n++) {
+                seconds_until_lost(p.o[1].mesh, &ev);
+                send_bytes(p.o[1].mesh, 0, 0, LIMIT, n);
+                mesh_buf_put(p.o[1].mesh, ev.buf);
+            }
+            close_one(&p.o[1]);
+            _exit(0);
+        }
+        close(p.o[1].cfg.listen_fd);
+        open_one(&p.o[0]);
+        assert_non_null(p.o[0].mesh);
+        start = clock_now();
+        for (int n = 0; n < 30; n++) {
+            send_bytes(p.o[0].mesh, 1, 0, LIMIT, n);
+            seconds_until_lost(p.o[0].mesh, &ev);
+            assert_int_equal(ev.kind, MESH_MESSAGE);
+            assert_int_equal(ev.buf->bytes[LIMIT - 1], n);
+            mesh_buf_put(p.o[0].mesh, ev.buf);
+        }
+        assert_true(clock_now() - start < 10);
+        close_one(&p.o[0]);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+}
+
 static void a_dead_process_is_lost_within_a_second(void **state)
 {
     (void)state;
@@ -1154,6 +1198,7 @@ int main(void)
         cmocka_unit_test(every_message_arrives_once_through_flipped_bits_and_cuts),
         cmocka_unit_test(every_message_arrives_byte_by_byte),
         cmocka_unit_test(a_line_that_stalls_for_seconds_has_no_effect),
+        cmocka_unit_test(long_messages_go_to_and_fro_without_a_pause),
         cmocka_unit_test(a_dead_process_is_lost_within_a_second),
         cmocka_unit_test(a_frame_that_is_not_the_peers_to_send_loses_it),
         cmocka_unit_test(a_message_said_again_is_heard_once),
