@@ -47,6 +47,7 @@ struct net {
     int n_layers;      /* those that compute: views are left out */
     int first_trained; /* below this layer nothing has parameters, so no gradient is sent there */
     float *params, *grads;
+    float *own_grads;   /* NULL: grads are the caller's */
     float *activations; /* every layer's y that is not in place */
     float *work;        /* every layer's */
     float *d[2];        /* (max_batch, widest layer): gradients on their way down, taking turns */
@@ -204,7 +205,7 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     if (bytes_of(net) > memory_available())
         goto no_memory;
     net->params = floats(spec->n_params);
-    net->grads = floats(spec->n_params);
+    net->grads = net->own_grads = floats(spec->n_params);
     if (!net->params || !net->grads || new_tensors(net) < 0 || new_activations(net) < 0)
         goto no_memory;
     if (open_layers(net, e) < 0) {
@@ -243,7 +244,7 @@ void net_free(struct net *net)
         if (net->layers[i].ops->close)
             net->layers[i].ops->close(&net->layers[i]);
     free(net->params);
-    free(net->grads);
+    free(net->own_grads);
     free(net->activations);
     free(net->work);
     free(net->d[0]);
@@ -271,6 +272,16 @@ float *net_params(struct net *net)
 float *net_grads(struct net *net)
 {
     return net->grads;
+}
+
+void net_use_grads(struct net *net, float *grads)
+{
+    for (int i = 0; i < net->n_layers; i++)
+        for (int k = 0; k < net->layers[i].spec->n_tensors; k++)
+            net->layers[i].grads[k] = grads + (net->layers[i].grads[k] - net->grads);
+    free(net->own_grads);
+    net->own_grads = NULL;
+    net->grads = grads;
 }
 
 size_t net_tensors(struct net *net, const struct tensor_view **out)

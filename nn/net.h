@@ -28,6 +28,8 @@ size_t net_n_params(const struct net *net);
 size_t net_n_trained(const struct net *net);
 float *net_params(struct net *net); /* (n_params) */
 float *net_grads(struct net *net);  /* (n_params) */
+/* From now on gradients lie in the caller's `grads` (n_params), which must outlive the net. */
+void net_use_grads(struct net *net, float *grads);
 
 /* The named views into params, in the order of the layers; type F32. Names as "layer0.dense.weight" (in, out),
  * "layer0.dense.bias" (out). */

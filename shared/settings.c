@@ -48,6 +48,7 @@ static const struct json_field fields[] = {
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6),
     F(on_node_loss, JSON_FIELD_TEXT, .words = "abort|continue"),
     F(min_nodes, JSON_FIELD_INT, .min = 1, .max = NODES_MAX),
+    F(local_path, JSON_FIELD_TEXT, .words = "auto|off"),
     F(data_tls, JSON_FIELD_TEXT, .words = "on|off|auto"),
     F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S),
     F(trace, JSON_FIELD_BOOL, .required = false),
@@ -85,6 +86,7 @@ void settings_default(struct settings *s)
         .allreduce = "auto",
         .record_every = 1,
         .round_timeout_s = 60,
+        .local_path = "auto",
         .data_tls = "auto",
         .time_limit_s = 86400,
         .starts_from = "seed",
@@ -134,8 +136,8 @@ json_t *settings_json(const struct settings *s)
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e)
 {
     static const char *const may_differ[] = {
-        "name",      "epochs",   "record_every", "round_timeout_s", "on_node_loss",
-        "min_nodes", "data_tls", "time_limit_s", "trace",           "checkpoint_every", "starts_from"};
+        "name",     "epochs",       "record_every", "round_timeout_s",  "on_node_loss", "min_nodes",
+        "data_tls", "time_limit_s", "trace",        "checkpoint_every", "starts_from"};
     struct settings t;
     json_t *a, *b, *v;
     const char *key;

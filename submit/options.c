@@ -107,6 +107,8 @@ static const struct option table[] = {
      "a row of train.csv each so many steps", .min = 1, .max = 1e9, .may_change = true},
     {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",
      "seconds a node waits for a word of a round", .min = 0.1, .max = 1e6, .may_change = true},
+    {"local-path", "", WORD, SET(local_path), FOR_SUBMIT, JOB, "auto|off",
+     "collectives between workers of one machine go through shared memory"},
     {"data-tls", "", WORD, SET(data_tls), FOR_SUBMIT, JOB, "on|off|auto",
      "what nodes tell each other is encrypted; auto: where it leaves a machine", .may_change = true},
     {"on-node-loss", "", WORD, SET(on_node_loss), FOR_SUBMIT, JOB, "abort|continue",

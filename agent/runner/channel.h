@@ -32,6 +32,9 @@ struct round {
 };
 
 struct collecting {
+    struct arena *arena; /* NULL: collectives go over the mesh */
+    struct collective_ask in_arena;
+    bool is_in_arena;              /* one is under way there */
     struct collective *collective; /* NULL: this channel can have none */
     struct mesh *mesh;
     bool is_done;          /* and the codec has not been told */
@@ -61,6 +64,8 @@ struct channel {
 
 /* Sends `b` to one node as this channel's message and accounts for it. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
+/* Accounts for what went to and from `peer` through shared memory: no byte of it is on a wire. */
+void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
 int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
 /* Accounts for a message in the round that uses it, not the one it happened to come in: figures must
  * repeat. */

@@ -2,11 +2,13 @@
  * accounted for, and the codec is told when one is done. */
 #include <stdio.h>
 
+#include "agent/runner/arena_memory.h"
 #include "agent/runner/channel.h"
 
 static bool is_under_way(const struct channel *ch)
 {
-    return ch->collecting.collective && collective_is_under_way(ch->collecting.collective);
+    return ch->collecting.is_in_arena ||
+           (ch->collecting.collective && collective_is_under_way(ch->collecting.collective));
 }
 
 static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
@@ -66,9 +68,58 @@ int collecting_tell(struct channel *ch)
     return rc < 0 ? rc : CODEC_GO;
 }
 
+static size_t bytes_of_slice(const struct arena *a, size_t n, int i)
+{
+    size_t from, to;
+
+    arena_slice(a, n, i, &from, &to);
+    return (to - from) * sizeof(float);
+}
+
+/* Each other worker read its slice of this one's `in`, or all of a short one, and this one's slice of the result. */
+static void account(struct channel *ch)
+{
+    const struct collecting *s = &ch->collecting;
+    int me = ch->codec.node;
+
+    for (int k = 0; k < ch->codec.n_workers; k++) {
+        bool is_short = s->in_arena.n <= ARENA_SMALL;
+        size_t whole = s->in_arena.n * sizeof(float);
+        size_t parts = bytes_of_slice(s->arena, s->in_arena.n, k) +
+                       bytes_of_slice(s->arena, s->in_arena.n, me);
+
+        if (k == me)
+            continue;
+        if (s->in_arena.kind == COLLECTIVE_BROADCAST)
+            channel_shared(ch, k, s->in_arena.root == me ? whole : 0, s->in_arena.root == k ? whole : 0);
+        else
+            channel_shared(ch, k, is_short ? whole : parts, is_short ? whole : parts);
+    }
+}
+
+/* Summing is not told apart from waiting there: both go on part by part. */
+static int advance_in_arena(struct channel *ch, struct err *e)
+{
+    enum phase last = phase_enter(channel_watch(ch), PHASE_WAIT);
+    int rc = arena_poll(ch->collecting.arena, e);
+
+    phase_enter(channel_watch(ch), last);
+    if (rc <= 0)
+        return rc < 0 ? rc : COLLECTIVE_UNDER_WAY;
+    ch->collecting.is_in_arena = false;
+    account(ch);
+    return COLLECTIVE_DONE;
+}
+
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
 {
-    if (is_under_way(ch)) {
+    if (ch->collecting.is_in_arena) {
+        int rc = advance_in_arena(ch, e);
+
+        if (rc < 0)
+            return rc;
+        ch->collecting.is_done = rc == COLLECTIVE_DONE;
+    } else if (is_under_way(ch)) {
         int rc = collective_on_event(ch->collecting.collective, ev, e);
 
         if (rc < 0)
@@ -80,14 +131,18 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
 
 bool collecting_is_hopeless(const struct channel *ch)
 {
-    int node = is_under_way(ch) ? collective_awaits(ch->collecting.collective) : -1;
+    int node = is_under_way(ch) && !ch->collecting.is_in_arena ? collective_awaits(ch->collecting.collective)
+                                                               : -1;
 
     return node >= 0 && channel_has_left(ch, node);
 }
 
 void collecting_waits_for(const struct channel *ch, char *out, size_t size)
 {
-    if (is_under_way(ch))
+    if (ch->collecting.is_in_arena)
+        snprintf(out, size, "the others' part in %s, in shared memory,",
+                 collective_kind_name(ch->collecting.in_arena.kind));
+    else if (is_under_way(ch))
         collective_waits_for(ch->collecting.collective, out, size);
 }
 
@@ -96,6 +151,32 @@ static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
     uintptr_t a_at = (uintptr_t)a, b_at = (uintptr_t)b;
 
     return a_at < b_at + n_b * sizeof *b && b_at < a_at + n_a * sizeof *a;
+}
+
+static bool fits_arena(const struct channel *ch, const struct collective_ask *ask)
+{
+    return ch->collecting.arena && ask->n <= ch->codec.n_params &&
+           (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST);
+}
+
+/* Its slices are cut otherwise than codec.h says, so reduce-scatter and all-gather go over the mesh. */
+static int start_in_arena(struct channel *ch, const struct collective_ask *ask)
+{
+    struct err *e = channel_err(ch);
+    const struct arena_collective c = {
+        .kind = ask->kind == COLLECTIVE_BROADCAST ? ARENA_BROADCAST : ARENA_ALL_REDUCE,
+        .in = ask->in,
+        .out = ask->out,
+        .n = ask->n,
+        .is_mean = ask->is_mean,
+        .root = ask->root,
+    };
+
+    if (arena_start(ch->collecting.arena, &c, e) < 0)
+        return e->code;
+    ch->collecting.in_arena = *ask;
+    ch->collecting.is_in_arena = true;
+    return advance_in_arena(ch, e);
 }
 
 static int collect(struct codec *c, const struct collective_ask *ask)
@@ -119,7 +200,8 @@ static int collect(struct codec *c, const struct collective_ask *ask)
     if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
         return channel_fail(ch, "%s of %zu numbers, which %d workers cannot share equally", name, ask->n,
                             c->n_workers);
-    rc = collective_start(s->collective, ask, channel_err(ch));
+    rc = fits_arena(ch, ask) ? start_in_arena(ch, ask)
+                             : collective_start(s->collective, ask, channel_err(ch));
     if (rc < 0)
         return rc;
     s->last_out = ask->out;

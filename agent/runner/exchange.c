@@ -157,6 +157,20 @@ void channel_received(struct channel *ch, int from, size_t len)
     ch->x->totals.recv_bytes += len + FRAME_BYTES;
 }
 
+void channel_shared(struct channel *ch, int peer, size_t sent, size_t received)
+{
+    struct exchange *x = ch->x;
+    int slot = slot_of(x, peer);
+
+    x->sent[slot].messages++;
+    x->sent[slot].raw_bytes += sent;
+    x->received[slot].messages++;
+    x->received[slot].raw_bytes += received;
+    x->totals.sent_messages++;
+    x->totals.recv_messages++;
+    x->totals.raw_bytes += sent;
+}
+
 int channel_decode(struct channel *ch, enum phase phase,
                    int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b)
@@ -458,6 +472,20 @@ void exchange_attach(struct exchange *x, struct mesh *m)
     x->mesh = m;
     for (int i = 0; i < x->n_channels; i++)
         collecting_attach(&x->channels[i], m);
+}
+
+bool exchange_collects(const struct exchange *x)
+{
+    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->cfg.plugin->events &&
+           x->cfg.plugin->events->on_collective;
+}
+
+void exchange_share(struct exchange *x, struct arena *a)
+{
+    struct channel *ch = &x->channels[0]; /* there are no servers */
+
+    ch->collecting.arena = a;
+    x->cfg.grads = ch->codec.grads = arena_in(a);
 }
 
 const float *exchange_gradient(const struct exchange *x)

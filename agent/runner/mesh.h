@@ -32,7 +32,7 @@ struct mesh_buf {
 };
 
 struct mesh_head {
-    enum frame_kind kind; /* FRAME_WORD, FRAME_REPLY, FRAME_EVENT or FRAME_PIECE */
+    enum frame_kind kind; /* FRAME_WORD to FRAME_LOCAL */
     int peer;             /* node it goes to, or comes from */
     uint16_t channel;
     uint32_t word;
@@ -62,6 +62,8 @@ struct mesh_ops {
     size_t (*queued)(const struct mesh *m);
     void (*pause)(struct mesh *m, int node, bool on);
     void (*close)(struct mesh *m, double deadline);
+    bool (*is_near)(const struct mesh *m, int node);
+    int (*watch)(struct mesh *m, int fd, struct err *e);
 };
 
 struct mesh { /* the common part; implementations put theirs behind it */
@@ -107,6 +109,18 @@ static inline size_t mesh_queued(const struct mesh *m)
 static inline void mesh_pause(struct mesh *m, int node, bool on)
 {
     m->ops->pause(m, node, on);
+}
+
+/* Does that node run on this machine, as far as its address tells? */
+static inline bool mesh_is_near(const struct mesh *m, int node)
+{
+    return m->ops->is_near(m, node);
+}
+
+/* A poll returns, with MESH_NOTHING, also when this descriptor can be read. Close it before the mesh or after. */
+static inline int mesh_watch(struct mesh *m, int fd, struct err *e)
+{
+    return m->ops->watch(m, fd, e);
 }
 
 /* Sends what is queued, says good-bye, waits until every peer has heard it, and frees the mesh. What is

@@ -219,7 +219,21 @@ void mesh_mem_kill(struct mesh_mem *net, int node)
     end_links(net, slot_of(net, node), BOX_LOST);
 }
 
-static const struct mesh_ops ops = {mem_send, mem_poll, mem_queued, mem_pause, mem_close};
+static bool mem_is_near(const struct mesh *m, int node)
+{
+    (void)m;
+    (void)node;
+    return false;
+}
+
+static int mem_watch(struct mesh *m, int fd, struct err *e)
+{
+    (void)m;
+    return err_set(e, ERR_IO, "a mesh in memory cannot watch descriptor %d", fd);
+}
+
+static const struct mesh_ops ops = {mem_send,  mem_poll,    mem_queued, mem_pause,
+                                    mem_close, mem_is_near, mem_watch};
 
 struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed)
 {

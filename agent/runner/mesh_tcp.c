@@ -113,6 +113,8 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
             return err_errno(e, ERR_IO, "epoll_wait");
         if (n < 0 || (n == 0 && left <= 0))
             return 0;
+        if (n > 0 && ev.data.ptr == t)
+            return 0;
         if (n == 0 && spins)
             sched_yield();
         else if (n > 0 && !ev.data.ptr && tcp_links_serve(t, e) < 0)
@@ -120,6 +122,22 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         else if (n > 0 && ev.data.ptr && serve(t, ev.data.ptr, ev.events, out))
             return 0;
     }
+}
+
+static bool tcp_is_near(const struct mesh *m, int node)
+{
+    const struct tcp *t = (const struct tcp *)m;
+    const struct tcp_peer *p = peer_find(t, node);
+
+    return p && p->is_near;
+}
+
+static int tcp_watch(struct mesh *m, int fd, struct err *e)
+{
+    struct tcp *t = (struct tcp *)m;
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = t};
+
+    return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
 }
 
 static void tcp_pause(struct mesh *m, int node, bool on)
@@ -187,7 +205,8 @@ static void tcp_close(struct mesh *m, double deadline)
     tcp_free(t);
 }
 
-static const struct mesh_ops ops = {tcp_send, tcp_poll, tcp_queued, tcp_pause, tcp_close};
+static const struct mesh_ops ops = {tcp_send,  tcp_poll,    tcp_queued, tcp_pause,
+                                    tcp_close, tcp_is_near, tcp_watch};
 
 /* Spinning pays while every node of the job on this machine has a processor to do it on. Those this process
  * may run on do not tell: nodes that are pinned have one each. Where they share one after all, sched_yield
@@ -197,7 +216,7 @@ static double spin_time(const struct tcp *t)
     long n_near = 1;
 
     for (size_t i = 0; i < t->n_peers; i++)
-        n_near += tcp_link_is_near(&t->links[i]);
+        n_near += t->peers[i].is_near;
     return n_near <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN_S : 0;
 }
 
@@ -248,6 +267,8 @@ int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct e
         tcp_free(t);
         return e->code;
     }
+    for (size_t i = 0; i < t->n_peers; i++)
+        t->peers[i].is_near = tcp_link_is_near(&t->links[i]);
     t->spin_s = spin_time(t);
     *out = &t->mesh;
     return 0;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/runner/arena.h"
 #include "agent/runner/exchange.h"
 #include "agent/runner/feed.h"
 #include "agent/runner/orders.h"
@@ -35,7 +36,8 @@ struct node {
     struct feed feed;
     struct exchange *exchange;
     struct mesh *mesh;
-    int *peers; /* (n_peers): the nodes this one is linked to */
+    struct arena *arena; /* NULL: nothing is shared with other workers */
+    int *peers;          /* (n_peers): the nodes this one is linked to */
     size_t n_peers;
     struct record_file train, eval, comm, metric, confusion; /* the last two: where the model asks for them */
     struct tracer *tracer;                                   /* NULL: nobody asked for a trace */

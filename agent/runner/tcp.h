@@ -29,7 +29,7 @@ struct tcp_peer {
     enum { PEER_AWAITED, PEER_LINKED, PEER_GONE } state; /* awaited: has no connection, or no longer */
     int fd;                                              /* -1: not linked */
     struct tls *tls;                                     /* around fd; NULL: none */
-    bool has_left, is_writing, is_paused;
+    bool has_left, is_writing, is_paused, is_near;
 
     /* Out. The queue holds letters `acked` + 1, + 2, ...: first those sent and kept until the peer says
      * that it has them, then those to send. */
@@ -65,7 +65,8 @@ struct tcp {
     struct mesh mesh;
     struct mesh_tcp_config cfg; /* a copy; listen_fd stays open */
     uint64_t job;
-    int epoll; /* of the peers' sockets, and of links_epoll: data.ptr is the peer, NULL for it */
+    int epoll; /* of the peers' sockets, and of links_epoll: data.ptr is the peer, NULL for it,
+                the mesh for a descriptor of the caller's */
     size_t n_peers, n_awaited;
     struct tcp_peer *peers; /* (n_peers), in cfg.peers' order */
     uint32_t *heard;        /* (n_peers) seq of the last message heard of each */

@@ -88,6 +88,17 @@ ready_by_hand() {
     within 60 is_in_state 0 ready
 }
 
+@test "kill -9 of a runner whose memory the others share" {
+    start_agents 2
+    long_job --codec allreduce -o out 2>log 3>&- &
+    local pid=$!
+    within 60 is_at_step 0 50
+    kill -9 "$(runner_of 1)"
+    within 2 grep -q 'RunnerDied' log
+    ends_failed $pid
+    grep -q 'node(1)' log
+}
+
 @test "a lost worker may be borne: the others finish without it, while there are enough" {
     start_agents 4
     write_workers 3 1

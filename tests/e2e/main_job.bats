@@ -16,6 +16,22 @@ load lib
     [ "$(wc -l <out/records/train.csv)" -eq $((2 * 2 * 187 + 1)) ]
 }
 
+@test "workers of one machine sum in shared memory, to the same bits, unless they are told not to" {
+    start_agents 3
+    for path in auto off; do
+        "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --local-path $path -o $path
+        [ "$(jq .models_agree $path/run.json)" = true ]
+    done
+    grep -q 'through memory that all 2 workers share' auto/logs/worker-0.log
+    ! grep -q 'through memory' off/logs/worker-0.log
+    cmp <(tail -c 400000 auto/model/final.safetensors) <(tail -c 400000 off/model/final.safetensors)
+    cmp <(cut -d, -f2-7 auto/records/eval.csv) <(cut -d, -f2-7 off/records/eval.csv)
+    # Nothing of the gradients was on a wire, but all of it is accounted for.
+    [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 1e6 && wire == 0) }' auto/records/comm.csv)" = 1 ]
+    "$SUBMIT" --codec allreduce --node_count 3 --epochs 1 -o three
+    [ "$(jq .models_agree three/run.json)" = true ]
+}
+
 @test "allreduce brings two agents to where plain brings them" {
     start_agents 2
     for codec in plain allreduce; do

@@ -1,0 +1,153 @@
+#include "agent/runner/local_path.h"
+
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/crypto.h"
+
+static const double JOIN_S = 5;
+
+enum word { INVITES, CAN, CANNOT, N_WORDS };
+
+static int tell(struct local_path *p, int node, enum word word, const void *bytes, size_t len, struct err *e)
+{
+    const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node, .word = (uint32_t)word};
+    struct mesh_buf *b = mesh_buf_take(p->mesh);
+    int rc;
+
+    if (!b)
+        return err_set(e, ERR_NOMEM, "no memory for a message of %zu bytes", len);
+    if (len > 0)
+        memcpy(b->bytes, bytes, len);
+    b->len = len;
+    rc = mesh_send(p->mesh, &h, b, e);
+    mesh_buf_put(p->mesh, b);
+    return rc;
+}
+
+/* This worker cannot, whatever the others say. */
+static void give_up(struct local_path *p, const struct err *why)
+{
+    arena_close(p->arena);
+    p->arena = NULL;
+    p->all_can = false;
+    p->why = *why;
+}
+
+static int invite(struct local_path *p, int node, struct err *e)
+{
+    uint8_t bytes[LOCAL_PATH_BYTES];
+    int rc;
+
+    memcpy(bytes, arena_name(p->arena), ARENA_NAME_BYTES);
+    random_bytes(bytes + ARENA_NAME_BYTES, ARENA_SECRET_BYTES);
+    arena_expect(p->arena, node, bytes + ARENA_NAME_BYTES);
+    rc = tell(p, node, INVITES, bytes, sizeof bytes, e);
+    explicit_bzero(bytes, sizeof bytes);
+    return rc;
+}
+
+static bool all_are_near(const struct local_path *p)
+{
+    for (int node = 0; node < p->n_workers; node++)
+        if (node != p->me && !mesh_is_near(p->mesh, node))
+            return false;
+    return p->n_workers <= ARENA_NODES_MAX;
+}
+
+static int open_memory(struct local_path *p, size_t n_floats, struct err *e)
+{
+    struct arena_config cfg = {.n_nodes = p->n_workers, .me = p->me, .n_floats = n_floats};
+    int nodes[ARENA_NODES_MAX];
+
+    for (int node = 0; node < p->n_workers; node++)
+        nodes[node] = node;
+    cfg.nodes = nodes;
+    if (arena_open(&p->arena, &cfg, e) < 0)
+        return e->code;
+    return mesh_watch(p->mesh, arena_fd(p->arena), e);
+}
+
+int local_path_begin(struct local_path *p, struct mesh *m, int n_workers, int me, size_t n_floats,
+                     struct err *e)
+{
+    struct err why = {0};
+
+    *p = (struct local_path){
+        .mesh = m, .n_workers = n_workers, .me = me, .all_can = true, .deadline = clock_now() + JOIN_S};
+    if (!all_are_near(p))
+        err_set(&why, ERR_UNREACHABLE, "not all workers are on this machine");
+    if (why.code || open_memory(p, n_floats, &why) < 0)
+        give_up(p, &why);
+    for (int node = me + 1; p->arena && node < n_workers; node++)
+        if (invite(p, node, e) < 0)
+            return e->code;
+    return local_path_advance(p, e);
+}
+
+static int on_word(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b, struct err *e)
+{
+    struct err why = {0};
+    size_t len = h->word == INVITES ? LOCAL_PATH_BYTES : 0;
+
+    if (h->peer < 0 || h->peer >= p->n_workers || h->peer >= ARENA_NODES_MAX || h->word >= N_WORDS ||
+        b->len != len || p->heard[h->peer] || (h->word == INVITES && h->peer > p->me))
+        return err_set(e, ERR_PROTOCOL, "node %d sent a word about shared memory that is not its to say",
+                       h->peer);
+    if (h->word == INVITES) {
+        if (p->arena && arena_connect(p->arena, h->peer, b->bytes, b->bytes + ARENA_NAME_BYTES, &why) < 0)
+            give_up(p, &why);
+        return 0;
+    }
+    p->heard[h->peer] = true;
+    p->n_heard++;
+    p->all_can = p->all_can && h->word == CAN;
+    return 0;
+}
+
+int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e)
+{
+    int rc = on_word(p, &ev->head, ev->buf, e);
+
+    mesh_buf_put(p->mesh, ev->buf);
+    return rc < 0 ? rc : local_path_advance(p, e);
+}
+
+int local_path_advance(struct local_path *p, struct err *e)
+{
+    struct err why = {0};
+    int joined = p->arena && !p->has_said ? arena_poll(p->arena, &why) : 0;
+
+    if (p->has_said)
+        return 0;
+    if (p->arena && joined == 0 && clock_now() >= p->deadline)
+        joined = arena_late(p->arena, &why);
+    if (joined < 0)
+        give_up(p, &why);
+    if (p->arena && joined == 0)
+        return 0;
+    p->has_said = true;
+    for (int node = 0; node < p->n_workers; node++)
+        if (node != p->me && tell(p, node, p->arena ? CAN : CANNOT, NULL, 0, e) < 0)
+            return e->code;
+    return 0;
+}
+
+bool local_path_is_settled(const struct local_path *p)
+{
+    return p->has_said && p->n_heard == p->n_workers - 1;
+}
+
+struct arena *local_path_take(struct local_path *p)
+{
+    struct err why = {0};
+    struct arena *a;
+
+    if (p->arena && !p->all_can) {
+        err_set(&why, ERR_UNREACHABLE, "another worker cannot share memory");
+        give_up(p, &why);
+    }
+    a = p->arena;
+    p->arena = NULL;
+    return a;
+}
