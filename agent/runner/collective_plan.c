@@ -1,5 +1,6 @@
 #include "agent/runner/collective_plan.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -411,13 +412,21 @@ void collective_plan_clear(struct collective_plan *p)
 
 enum collective_algorithm collective_choose(int n_nodes, size_t n)
 {
-    size_t bytes = n * sizeof(float);
+    static const struct { /* the first row that fits */
+        int nodes_max;
+        size_t bytes_max;
+        enum collective_algorithm algorithm;
+    } rows[] = {
+        {2, 64 << 10, COLLECTIVE_DIRECT},
+        {2, SIZE_MAX, COLLECTIVE_RING},
+        {4, 16 << 10, COLLECTIVE_DIRECT},
+        {INT_MAX, 64 << 10, COLLECTIVE_TREE},
+    };
 
-    if (n_nodes == 2)
-        return bytes <= 16384 ? COLLECTIVE_DIRECT : COLLECTIVE_RING;
-    if (bytes <= 16384)
-        return n_nodes <= 4 ? COLLECTIVE_DIRECT : COLLECTIVE_TREE;
-    return COLLECTIVE_RING;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (n_nodes <= rows[k].nodes_max && n <= rows[k].bytes_max / sizeof(float))
+            return rows[k].algorithm;
+    return power_of_two_in(n_nodes) == n_nodes ? COLLECTIVE_HALVING_DOUBLING : COLLECTIVE_RING;
 }
 
 int collective_algorithm_find(const char *name)

@@ -25,6 +25,7 @@ struct bench {
     struct collective *collective;
     float *in, *out[2]; /* as long as the longest */
     int turn;
+    struct stopwatch watch;
     struct err e;
 };
 
@@ -36,14 +37,16 @@ static void must(int rc, const struct bench *b, const char *what)
     exit(1);
 }
 
-static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len, struct err *e)
+static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
 {
-    return mesh_send_view(((struct bench *)owner)->mesh, h, bytes, len, e);
+    struct bench *b = owner;
+
+    return mesh_send_view(b->mesh, h, bytes, len, &b->e);
 }
 
-static void received_piece(void *owner, int from, size_t len, double seconds)
+static void received_piece(void *owner, int from, size_t len)
 {
-    (void)owner, (void)from, (void)len, (void)seconds;
+    (void)owner, (void)from, (void)len;
 }
 
 static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
@@ -91,7 +94,7 @@ static void all_reduce(struct bench *b, size_t n)
         struct mesh_event ev;
 
         must(mesh_poll(b->mesh, &ev, clock_now() + 10, &b->e), b, "poll");
-        if (ev.kind == MESH_LOST || ev.kind == MESH_LEFT) {
+        if (ev.kind == MESH_LOST) {
             fprintf(stderr, "node %d: node %d is lost: %s\n", b->me, ev.head.peer, ev.why);
             exit(1);
         }
@@ -168,7 +171,13 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
                                   .limit = 64,
                                   .deadline = clock_now() + 10,
                                   .interrupted = &never};
-    struct collective_config config = {b->n_nodes, b->me, algorithm, send_piece, received_piece, b};
+    struct collective_config config = {.n_nodes = b->n_nodes,
+                                       .me = b->me,
+                                       .algorithm = algorithm,
+                                       .send = send_piece,
+                                       .received = received_piece,
+                                       .watch = &b->watch,
+                                       .owner = b};
 
     bind_to_processor(b->me);
     for (int k = 0; k < b->n_nodes; k++) {
