@@ -153,13 +153,17 @@ static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
     return a_at < b_at + n_b * sizeof *b && b_at < a_at + n_a * sizeof *a;
 }
 
+/* The next gradient may be computed into the shared `in` while other vectors are under way, so they go over the mesh
+ * unless they are short. Reduce-scatter and all-gather do, as its slices are cut otherwise than codec.h says. All
+ * workers run the same codec and decide alike. */
 static bool fits_arena(const struct channel *ch, const struct collective_ask *ask)
 {
-    return ch->collecting.arena && ask->n <= ch->codec.n_params &&
-           (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST);
+    const struct arena *a = ch->collecting.arena;
+
+    return a && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
+           (ask->n <= ARENA_SMALL || (ask->in == arena_in(a) && ask->n <= ch->codec.n_params));
 }
 
-/* Its slices are cut otherwise than codec.h says, so reduce-scatter and all-gather go over the mesh. */
 static int start_in_arena(struct channel *ch, const struct collective_ask *ask)
 {
     struct err *e = channel_err(ch);

@@ -234,6 +234,28 @@ static void every_collective_gives_what_it_promises(void **state)
         }
 }
 
+static void doublebuffer_is_plain_a_step_behind(void **state)
+{
+    struct cluster_config cfg = {.codec = "doublebuffer", .n_params = N_PARAMS};
+
+    (void)state;
+    for (cfg.n_workers = 1; cfg.n_workers <= 4; cfg.n_workers++)
+        for (cfg.n_steps = 1; cfg.n_steps <= 6; cfg.n_steps++) {
+            float expected[N_PARAMS];
+            struct cluster c;
+
+            run_well(&c, &cfg);
+            reference(expected, &c.blocks, cfg.n_steps - 1);
+            for (int i = 0; i < cfg.n_workers; i++)
+                for (size_t p = 0; p < N_PARAMS; p++)
+                    assert_true(fabsf(expected[p] - c.nodes[i].params[p]) < 1e-6f);
+            cluster_close(&c);
+        }
+    cfg = (struct cluster_config){
+        .codec = "doublebuffer", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    assert_independent_of_timing(cfg);
+}
+
 static void allreduce_refuses_what_it_cannot_do(void **state)
 {
     static const struct {
@@ -657,6 +679,7 @@ int main(void)
         cmocka_unit_test(allreduce_is_plain_up_to_the_order_of_summation),
         cmocka_unit_test(allreduce_does_not_depend_on_timing),
         cmocka_unit_test(every_collective_gives_what_it_promises),
+        cmocka_unit_test(doublebuffer_is_plain_a_step_behind),
         cmocka_unit_test(allreduce_refuses_what_it_cannot_do),
         cmocka_unit_test(collectives_asked_for_wrongly_are_refused_in_words),
         cmocka_unit_test(dummy_says_nothing_and_changes_nothing),

@@ -1,0 +1,70 @@
+/* doublebuffer -- the exchange of one step's gradient goes on while the next one is computed, so the update is a
+ * step behind, on every worker alike:
+ *     w_1 = w_0;   w_{t+1} = w_t - lr (1 / n) sum_k g_k(w_{t-1})
+ *
+ * The double buffering of distributed trainers whose network is slower than their processor (ChainerMN's
+ * double_buffering optimizer: Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep Learning Framework",
+ * 2017). The staleness of one step is the price; the gradient of the last step is not used.
+ *
+ * Cost: an all-reduce of n_params per step (codecs/allreduce.c) and a copy of the gradient. */
+#include "codec.h"
+
+struct doublebuffer {
+    float *mine;    /* this worker's gradient, while it is under way */
+    float *mean[2]; /* of this step, when it comes, and of the step before */
+    bool is_under_way, has_next;
+};
+
+static int doublebuffer_open(struct codec *c)
+{
+    struct doublebuffer *d = c->state;
+
+    if (c->n_servers > 0)
+        return codec_fail(c, "workers sum among each other; leave the parameter servers out");
+    if (!c->is_sync)
+        return codec_fail(c, "a sum needs every worker's gradient; it has no asgd");
+    if (c->redundancy > 1)
+        return codec_fail(c, "a sum needs every worker's gradient; redundant blocks spare it nothing");
+    d->mine = c->host->zeros(c, c->n_params);
+    d->mean[0] = c->host->zeros(c, c->n_params);
+    d->mean[1] = c->host->zeros(c, c->n_params);
+    return d->mine && d->mean[0] && d->mean[1] ? CODEC_GO : codec_fail(c, "no memory for three gradients");
+}
+
+/* The mean of the step before is there: it is this step's update, while this step's gradient goes out. */
+static int take_turns(struct codec *c)
+{
+    struct doublebuffer *d = c->state;
+    int rc;
+
+    d->has_next = false;
+    c->gradient = d->mean[(c->step + 1) % 2];
+    if (c->step + 1 >= c->n_steps)
+        return CODEC_GO;
+    memcpy(d->mine, c->grads, c->n_params * sizeof *d->mine);
+    d->is_under_way = true;
+    rc = c->host->all_reduce(c, CODEC_MEAN, d->mine, d->mean[c->step % 2], c->n_params);
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+static int doublebuffer_on_grad(struct codec *c)
+{
+    struct doublebuffer *d = c->state;
+
+    d->has_next = d->is_under_way;
+    return d->is_under_way ? CODEC_WAIT : take_turns(c);
+}
+
+static int doublebuffer_on_collective(struct codec *c)
+{
+    struct doublebuffer *d = c->state;
+
+    d->is_under_way = false;
+    return d->has_next ? take_turns(c) : CODEC_GO;
+}
+
+static const struct codec_events doublebuffer = {.on_grad = doublebuffer_on_grad,
+                                                 .on_collective = doublebuffer_on_collective};
+
+CODEC_PLUGIN(.name = "doublebuffer", .source = "Akiba, Fukuda and Suzuki 2017",
+             .state_size = sizeof(struct doublebuffer), .open = doublebuffer_open, .events = &doublebuffer)
