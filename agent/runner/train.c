@@ -127,20 +127,21 @@ static int left_out(struct worker_loop *w, const char *what, const char *then, s
 
 /* Looks at one block's loss and gradient before anybody else does. A node that leaves its gradient out says 0
  * instead: so every rule goes on, nobody waits, and all nodes still work with the same gradient. Where there is
- * nobody else, update() is early enough. */
+ * nobody else, or the job ends anyhow and a sum shows it to all, update() is early enough. */
 static int check_gradient(struct worker_loop *w, double loss, struct err *e)
 {
     struct node *n = w->n;
-    bool is_alone = n->n_peers == 0;
-    const char *tensor = isfinite(loss) && is_alone ? NULL : net_nonfinite(n->net);
+    bool can_wait = n->n_peers == 0 || (!w->may_skip && exchange_collects(n->exchange));
+    const char *tensor = isfinite(loss) && can_wait ? NULL : net_nonfinite(n->net);
     char what[256];
 
     if (isfinite(loss) && !tensor)
         return 0;
     if (tensor)
-        snprintf(what, sizeof what, "the loss is %g, and the gradient of %s is not finite", loss, tensor);
+        snprintf(what, sizeof what, "the loss is %g, and the gradient of %s is not finite", err_number(loss),
+                 tensor);
     else
-        snprintf(what, sizeof what, "the loss is %g", loss);
+        snprintf(what, sizeof what, "the loss is %g", err_number(loss));
     if (left_out(w, what, "its gradient is left out", e) < 0)
         return e->code;
     memset(net_grads(n->net), 0, net_n_params(n->net) * sizeof(float));
@@ -209,9 +210,11 @@ static int update(struct worker_loop *w, struct err *e)
     w->lr = schedule_rate(&n->schedule, &job, n->progress.step);
     w->grad_norm = gradient_norm(grads, n_trained);
     if (!isfinite(w->grad_norm) || !isfinite(state)) {
+        const char *own = grads == net_grads(n->net) ? NULL : net_nonfinite(n->net);
+
         bring_home(n, 0);
-        snprintf(what, sizeof what, "after the exchange the gradient of %s is not finite",
-                 net_nonfinite(n->net));
+        snprintf(what, sizeof what, "%sthe gradient of %s is not finite", own ? "" : "after the exchange ",
+                 own ? own : net_nonfinite(n->net));
         return left_out(w, what, "the update is left out", e);
     }
     if (w->may_skip && w->grad_norm == 0)
@@ -352,7 +355,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
     /* A job whose end no number speaks for has not succeeded, whatever may be left out on the way. */
     if (n->feed.n_test > 0 && !isfinite(p.loss) && (is_last || !can_skip(w)))
         return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
-                       n->job.node, p.epoch, (unsigned long long)p.step, p.loss);
+                       n->job.node, p.epoch, (unsigned long long)p.step, err_number(p.loss));
     quality = isnan(p.accuracy) ? -p.loss : p.accuracy;
     if (!isfinite(p.loss) || !(quality > n->best))
         return 0;

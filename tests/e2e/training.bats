@@ -156,6 +156,14 @@ CODEC_PLUGIN(.name = "poison", .source = "a test", .round = &poison)
 C
 }
 
+@test "a gradient that is not finite ends every node of a sum in that step" {
+    start_agents 2
+    run "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 -o out
+    [ "$status" -eq 1 ]
+    [ "$(jq -r .reason out/run.json)" = NumericDivergence ]
+    [[ "$(jq -r .message out/run.json)" == *"epoch 1, step "*"the "*"layer"* ]]
+}
+
 @test "what a peer sends that is not finite is noticed by all before it moves a weight" {
     start_agents 2
     poisoning_codec
