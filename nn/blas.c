@@ -88,6 +88,11 @@ void blas_keep_threads(void)
         omp_set_num_threads(n_threads);
 }
 
+int blas_threads(void)
+{
+    return n_threads;
+}
+
 int blas_set_threads(int n)
 {
     n_threads = n < n_processors() ? n : n_processors();
@@ -102,7 +107,7 @@ void blas_allow_onednn(bool yes)
 
 bool blas_allows_onednn(void)
 {
-    return allows_onednn;
+    return allows_onednn && *onednn_version();
 }
 
 void blas_describe(char *out, size_t size)

@@ -18,10 +18,11 @@ const char *blas_choose_core(char **argv);
 /* Threads inside a product, for OpenBLAS and oneDNN; not more than the processors this process may use. Returns
  * how many there will be. Other numbers split sums otherwise: results repeat for the same number only. */
 int blas_set_threads(int n);
+int blas_threads(void);
 /* As many as were set; one where nobody has, though the libraries begin with all processors. */
 void blas_keep_threads(void);
 
-/* Whether oneDNN, where it is built in, may take products and convolutions. Yes, unless told otherwise. */
+/* Whether oneDNN may take products and convolutions. Where it is built in, yes, unless told otherwise. */
 void blas_allow_onednn(bool yes);
 bool blas_allows_onednn(void);
 

@@ -4,7 +4,23 @@
 #include <stddef.h>
 
 #include "nn/blas.h"
+#include "nn/narrow.h"
 #include "nn/onednn.h"
+
+/* From these k on our own loops are faster than OpenBLAS, or than both libraries; a single column is faster
+ * with oneDNN (docs/engine.md has the figures). On AVX-512 nothing was measured. */
+static bool is_narrow(bool a_t, int m, int n, int k)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f"))
+        return false;
+#endif
+    if (blas_threads() > 1 || m < NARROW_ROWS || n > NARROW_COLS)
+        return false;
+    if (!blas_allows_onednn())
+        return k >= (a_t ? 16 : 64);
+    return n > 1 && k >= (a_t ? 16 : n <= 5 ? 128 : 512);
+}
 
 /* oneDNN's product reads rows as they lie. On AVX2 those of 512, 1024, ... floats fall into the same few sets of
  * the first-level cache, and OpenBLAS, which packs, is up to 1.6 times as fast; so it is where many long columns
@@ -23,6 +39,8 @@ static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 
 void matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta, float *c)
 {
+    if (is_narrow(a_t, m, n, k) && narrow_matmul(a_t, b_t, m, n, k, a, b, beta, c))
+        return;
     if (blas_allows_onednn() && is_onednns(a_t, b_t, m, n, k) &&
         onednn_matmul(a_t, b_t, m, n, k, a, b, beta, c))
         return;

@@ -2,8 +2,8 @@
  *
  *     c (m, n) = op(a) (m, k) op(b) (k, n) + beta c        op(x) = x, or its transpose where `a_t`, `b_t` say so
  *
- * Libraries differ by shape: which one takes a product is a rule of the shape alone (matmul.c), so that a run
- * repeats to the bit on the same machine. */
+ * Libraries differ by shape, and nn/narrow has loops for a few: who takes a product is a rule of the shape
+ * alone (matmul.c), so that a run repeats to the bit on the same machine. */
 #ifndef PSGD_MATMUL_H
 #define PSGD_MATMUL_H
 

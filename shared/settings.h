@@ -40,7 +40,7 @@ struct settings {
     char transform[32]; /* what is done to samples: shared/transform.h */
     char dataset[256];  /* "NAME:KEY=VALUE,..." */
     char model[64];
-    char math[9];           /* "auto": the library that suits a shape; "openblas": that one alone */
+    char math[9];           /* "auto": the library that suits a shape; "openblas": no oneDNN */
     int threads;            /* inside a product; the node takes no more than it has processors */
     char allreduce[20];     /* algorithm of codecs that sum over all workers: "auto", "ring", ... */
     int record_every;       /* a row of train.csv each so many steps */

@@ -98,7 +98,8 @@ static const struct option table[] = {
      .max = 0x1p53},
     {"name", "", TEXT, SET(name), FOR_SUBMIT, JOB, "NAME", "name of the job, for people", .may_change = true},
     {"math", "", WORD, SET(math), FOR_SUBMIT, JOB, "auto|openblas",
-     "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone"},
+     "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone; narrow ones "
+     "are loops of our own"},
     {"threads", "", INT, SET(threads), FOR_SUBMIT, JOB, "N", "threads of a node inside a matrix product",
      .min = 1, .max = 1024},
     {"allreduce", "", WORD, SET(allreduce), FOR_SUBMIT, JOB, "auto|ring|halving-doubling|tree|direct",

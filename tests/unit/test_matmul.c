@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "nn/blas.h"
+#include "nn/narrow.h"
 #include "nn/onednn.h"
 #include "shared/rng.h"
 #include "tests/unit/unit.h"
@@ -30,35 +31,65 @@ static void assert_is_product(bool a_t, bool b_t, int m, int n, int k, const flo
         }
 }
 
+typedef bool taker(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
+                   float *c);
+
+static bool chosen_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
+                          float *c)
+{
+    matmul(a_t, b_t, m, n, k, a, b, beta, c);
+    return true;
+}
+
+static bool without_onednn(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
+                           float beta, float *c)
+{
+    blas_allow_onednn(false);
+    matmul(a_t, b_t, m, n, k, a, b, beta, c);
+    blas_allow_onednn(true);
+    return true;
+}
+
+/* Whoever may take a product; false: not this one. */
+static taker *const takers[] = {chosen_matmul, without_onednn, narrow_matmul, onednn_matmul};
+
+/* The numbers around c must stay as they are. */
 static void check(bool a_t, bool b_t, int m, int n, int k, float beta)
 {
+    enum { AROUND = 32 };
+    size_t n_c = (size_t)(m * n), n_all = n_c + 2 * AROUND;
     struct rng r;
     float *a, *b, *before, *c;
 
     rng_init(&r, (uint64_t)(m * 1000 + n), (uint64_t)k, a_t + 2 * (uint64_t)b_t);
     a = unit_normals((size_t)(m * k), &r);
     b = unit_normals((size_t)(k * n), &r);
-    before = unit_normals((size_t)(m * n), &r);
-    c = malloc((size_t)(m * n) * sizeof *c);
+    before = unit_normals(n_all, &r);
+    c = malloc(n_all * sizeof *c);
     assert_non_null(c);
-    memcpy(c, before, (size_t)(m * n) * sizeof *c);
-    matmul(a_t, b_t, m, n, k, a, b, beta, c);
-    assert_is_product(a_t, b_t, m, n, k, a, b, beta, before, c);
-    memcpy(c, before, (size_t)(m * n) * sizeof *c);
-    if (onednn_matmul(a_t, b_t, m, n, k, a, b, beta, c))
-        assert_is_product(a_t, b_t, m, n, k, a, b, beta, before, c);
+    for (size_t i = 0; i < N_OF(takers); i++) {
+        memcpy(c, before, n_all * sizeof *c);
+        if (!takers[i](a_t, b_t, m, n, k, a, b, beta, c + AROUND)) {
+            assert_memory_equal(c, before, n_all * sizeof *c);
+            continue;
+        }
+        assert_is_product(a_t, b_t, m, n, k, a, b, beta, before + AROUND, c + AROUND);
+        assert_memory_equal(c, before, AROUND * sizeof *c);
+        assert_memory_equal(c + AROUND + n_c, before + AROUND + n_c, AROUND * sizeof *c);
+    }
     free(a);
     free(b);
     free(before);
     free(c);
 }
 
-TEST(a_product_is_the_naive_one_whichever_library_takes_it)
+TEST(a_product_is_the_naive_one_whoever_takes_it)
 {
-    /* Sides of the rule in matmul.c, odd sizes, and vectors. */
-    static const int sizes[][3] = {{1, 1, 1},    {3, 5, 7},    {64, 10, 128}, {17, 16, 33}, {33, 17, 16},
-                                   {8, 512, 65}, {8, 512, 64}, {8, 511, 65},  {512, 9, 70}, {5, 12, 1024},
-                                   {4, 6, 600},  {1, 130, 40}, {130, 1, 40}};
+    /* Sides of the rule in matmul.c, of the parts in narrow.c, odd sizes, and vectors. */
+    static const int sizes[][3] = {{1, 1, 1},      {3, 5, 7},    {64, 10, 128}, {17, 16, 33},  {33, 17, 16},
+                                   {8, 512, 65},   {8, 512, 64}, {8, 511, 65},  {512, 9, 70},  {5, 12, 1024},
+                                   {4, 6, 600},    {1, 130, 40}, {130, 1, 40},  {17, 10, 799}, {17, 10, 800},
+                                   {21, 12, 1603}, {100, 1, 64}, {16, 5, 128},  {16, 6, 512},  {15, 5, 512}};
 
     for (size_t i = 0; i < N_OF(sizes); i++)
         for (int t = 0; t < 4; t++)
@@ -66,16 +97,95 @@ TEST(a_product_is_the_naive_one_whichever_library_takes_it)
                 check(t & 1, t & 2, sizes[i][0], sizes[i][1], sizes[i][2], (float)beta);
 }
 
+TEST(every_small_product_is_the_naive_one)
+{
+    for (int m = 1; m <= 35; m++)
+        for (int n = 1; n <= 13; n++)
+            for (int k = 1; k <= 17; k += m % 3 + 1)
+                for (int t = 0; t < 4; t++)
+                    check(t & 1, t & 2, m, n, k, (float)((m + n + k) & 1));
+}
+
+TEST(narrow_products_are_taken_where_the_processor_can)
+{
+    static float a[16 * 16], b[16 * 13], c[16 * 13];
+    bool can = narrow_matmul(false, false, 16, 12, 16, a, b, 0, c);
+
+#ifdef __x86_64__
+    assert_int_equal(can, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+#endif
+    assert_int_equal(narrow_matmul(true, false, 16, 12, 16, a, b, 1, c), can);
+    assert_false(narrow_matmul(false, true, 16, 12, 16, a, b, 0, c));
+    assert_false(narrow_matmul(false, false, 15, 12, 16, a, b, 0, c));
+    assert_false(narrow_matmul(false, false, 16, 13, 16, a, b, 0, c));
+    assert_false(narrow_matmul(false, false, 16, 12, 16, a, b, 0.5f, c));
+}
+
+TEST(the_same_product_elsewhere_in_memory_has_the_same_bits)
+{
+    enum { M = 37, N = 10, K = 850 };
+    struct rng r;
+    float *a, *b, *c, *a_2 = malloc((M * K + 1) * sizeof *a_2), *b_2 = malloc((K * N + 3) * sizeof *b_2);
+
+    assert_non_null(a_2);
+    assert_non_null(b_2);
+    rng_init(&r, 1, 2, 3);
+    a = unit_normals(M * K, &r);
+    b = unit_normals(K * N, &r);
+    c = unit_normals((size_t)2 * M * N, &r);
+    memcpy(a_2 + 1, a, M * K * sizeof *a);
+    memcpy(b_2 + 3, b, K * N * sizeof *b);
+    for (int t = 0; t < 2; t++)
+        if (narrow_matmul(t, false, M, N, K, a, b, 0, c)) {
+            assert_true(narrow_matmul(t, false, M, N, K, a_2 + 1, b_2 + 3, 0, c + M * N));
+            assert_memory_equal(c, c + M * N, M * N * sizeof *c);
+        }
+    free(a);
+    free(b);
+    free(c);
+    free(a_2);
+    free(b_2);
+}
+
 TEST(the_result_of_beta_0_does_not_depend_on_what_lay_there)
 {
-    const float a[2] = {1, 2}, b[2] = {3, 4};
-    float c = NAN;
+    static const int sizes[][3] = {{1, 1, 2}, {8, 16, 2}, {16, 5, 2}, {16, 10, 24}};
+    static float a[16 * 24], b[24 * 10], c[16 * 10];
 
-    matmul(false, false, 1, 1, 2, a, b, 0, &c);
-    assert_true(c == 11);
-    c = NAN;
-    if (onednn_matmul(false, false, 1, 1, 2, a, b, 0, &c))
-        assert_true(c == 11);
+    for (size_t i = 0; i < N_OF(a); i++)
+        a[i] = 1;
+    for (size_t i = 0; i < N_OF(b); i++)
+        b[i] = 1;
+    for (size_t i = 0; i < N_OF(sizes); i++)
+        for (size_t t = 0; t < 2 * N_OF(takers); t++) {
+            const int *s = sizes[i];
+
+            for (int q = 0; q < s[0] * s[1]; q++)
+                c[q] = NAN;
+            if (takers[t / 2](t & 1, false, s[0], s[1], s[2], a, b, 0, c))
+                for (int q = 0; q < s[0] * s[1]; q++)
+                    assert_true(c[q] == (float)s[2]);
+        }
+}
+
+TEST(a_factor_that_is_not_finite_shows_in_its_row_alone)
+{
+    static float a[33 * 83], b[83 * 10], c[33 * 10];
+
+    for (size_t i = 0; i < N_OF(a); i++)
+        a[i] = 1;
+    for (int t = 0; t < 2; t++)
+        for (int p = 0; p < 83; p += 82)
+            for (int row = 0; row < 33; row += 8) {
+                float *factor = a + (t ? p * 33 + row : row * 83 + p);
+
+                *factor = NAN;
+                matmul(t, false, 33, 10, 83, a, b, 0, c);
+                *factor = 1;
+                for (int i = 0; i < 33; i++)
+                    for (int j = 0; j < 10; j++)
+                        assert_true(i == row ? isnan(c[i * 10 + j]) : c[i * 10 + j] == 0);
+            }
 }
 
 TEST(kernels_of_old_processors_are_a_poor_choice_for_new_ones)
@@ -121,8 +231,12 @@ TEST(no_more_threads_than_processors)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_product_is_the_naive_one_whichever_library_takes_it),
+        cmocka_unit_test(a_product_is_the_naive_one_whoever_takes_it),
+        cmocka_unit_test(every_small_product_is_the_naive_one),
+        cmocka_unit_test(narrow_products_are_taken_where_the_processor_can),
+        cmocka_unit_test(the_same_product_elsewhere_in_memory_has_the_same_bits),
         cmocka_unit_test(the_result_of_beta_0_does_not_depend_on_what_lay_there),
+        cmocka_unit_test(a_factor_that_is_not_finite_shows_in_its_row_alone),
         cmocka_unit_test(kernels_of_old_processors_are_a_poor_choice_for_new_ones),
         cmocka_unit_test(no_more_threads_than_processors),
     };

@@ -1,0 +1,175 @@
+#include "nn/narrow.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "nn/lanes.h"
+
+/* A tile has two vectors for each of five columns: ten sums hide how long an addition takes, and sixteen
+ * registers have room for the factors, too. */
+enum { COLS = 5, DEPTH = 800 /* rows of b that stay in the first-level cache, five columns of them */ };
+
+#ifdef __x86_64__
+#define FUSED   __attribute__((target("avx2,fma")))
+#define ONCE(v) __asm__("" : "+x"(v)) /* loaded once: gcc loads it for each use, and loads become the limit */
+
+static bool has_fused(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+#define FUSED
+#define ONCE(v) (void)(v)
+
+static bool has_fused(void)
+{
+    return false;
+}
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+#ifdef __clang__
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (int_lanes){__VA_ARGS__})
+#endif
+/* (a0 + a1, a2 + a3, b0 + b1, b2 + b3, a4 + a5, a6 + a7, b4 + b5, b6 + b7) */
+#define SUM_PAIRS(a, b) (SHUFFLE(a, b, 0, 2, 8, 10, 4, 6, 12, 14) + SHUFFLE(a, b, 1, 3, 9, 11, 5, 7, 13, 15))
+
+/* out (n, 2) = w (n, k) times two rows of x, `ldx` apart. `n` is a constant wherever this is called. */
+FUSED INLINE void two_rows(const size_t n, const float *x, size_t ldx, const float *w, size_t ldw, size_t k,
+                           float *out)
+{
+    const float *next = x + ldx;
+    size_t whole = k / LANES * LANES;
+    lanes sum[COLS][2], pair[COLS + 1], v, v0, v1;
+
+    for (size_t j = 0; j < n; j++)
+        sum[j][0] = sum[j][1] = (lanes){0};
+    _Pragma("GCC unroll 1") for (size_t p = 0; p < whole; p += LANES)
+    {
+        LANES_READ(v0, x + p);
+        LANES_READ(v1, next + p);
+        ONCE(v0);
+        ONCE(v1);
+        for (size_t j = 0; j < n; j++) {
+            LANES_READ(v, w + j * ldw + p);
+            ONCE(v);
+            sum[j][0] += v * v0;
+            sum[j][1] += v * v1;
+        }
+    }
+    for (size_t j = 0; j < n; j++)
+        pair[j] = SUM_PAIRS(sum[j][0], sum[j][1]);
+    pair[n] = (lanes){0};
+    for (size_t j = 0; j < n; j += 2) {
+        v = SUM_PAIRS(pair[j], pair[j + 1]);
+        v += SHUFFLE(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+        memcpy(out + 2 * j, &v, sizeof v / 2);
+    }
+    for (size_t j = 0; j < n; j++)
+        for (size_t p = whole; p < k; p++) {
+            out[2 * j] += w[j * ldw + p] * x[p];
+            out[2 * j + 1] += w[j * ldw + p] * next[p];
+        }
+}
+
+/* out (n, NARROW_ROWS) = transpose of w (k, n) times two vectors of columns of x (k, ldx) */
+FUSED INLINE void two_vectors(const size_t n, const float *x, size_t ldx, const float *w, size_t ldw,
+                              size_t k, float *out)
+{
+    lanes sum[COLS][2], v, v0, v1;
+
+    for (size_t j = 0; j < n; j++)
+        sum[j][0] = sum[j][1] = (lanes){0};
+    _Pragma("GCC unroll 1") for (size_t p = 0; p < k; p++, x += ldx, w += ldw)
+    {
+        LANES_READ(v0, x);
+        LANES_READ(v1, x + LANES);
+        ONCE(v0);
+        ONCE(v1);
+        for (size_t j = 0; j < n; j++) {
+            v = w[j] - (lanes){0};
+            ONCE(v);
+            sum[j][0] += v * v0;
+            sum[j][1] += v * v1;
+        }
+    }
+    memcpy(out, sum, n * sizeof *sum);
+}
+
+typedef void tile(const float *x, size_t ldx, const float *w, size_t ldw, size_t k, float *out);
+
+#define TILE_OF(name, n)                                                                                     \
+    FUSED static void name##_##n(const float *x, size_t ldx, const float *w, size_t ldw, size_t k,           \
+                                 float *out)                                                                 \
+    {                                                                                                        \
+        name(n, x, ldx, w, ldw, k, out);                                                                     \
+    }
+#define TILES(name)                                                                                          \
+    TILE_OF(name, 1)                                                                                         \
+    TILE_OF(name, 2)                                                                                         \
+    TILE_OF(name, 3)                                                                                         \
+    TILE_OF(name, 4)                                                                                         \
+    TILE_OF(name, 5)                                                                                         \
+    static tile *const name##_of[COLS] = {name##_1, name##_2, name##_3, name##_4, name##_5};
+TILES(two_rows)
+TILES(two_vectors)
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* c (m, n) in tiles of `high` rows, whose factors lie `down` apart in a, and of up to COLS columns, whose factors
+ * lie `right` apart in b. The last rows are computed with some before them. `high` is a constant wherever this
+ * is called. */
+INLINE void cover(tile *const tiles[], size_t high, size_t m, size_t n, size_t k, const float *a, size_t down,
+                  size_t lda, const float *b, size_t right, size_t ldb, bool adds, float *c)
+{
+    size_t n_tiles = (n + COLS - 1) / COLS, wide = (n + n_tiles - 1) / n_tiles;
+    float out[COLS * NARROW_ROWS];
+
+    for (size_t j = 0; j < n; j += wide)
+        for (size_t i = 0; i < m; i += high) {
+            size_t cols = least(n - j, wide), first = least(i, m - high);
+
+            tiles[cols - 1](a + first * down, lda, b + j * right, ldb, k, out);
+            for (size_t r = i - first; r < high; r++)
+                for (size_t q = 0; q < cols; q++) {
+                    float *to = c + (first + r) * n + j + q;
+
+                    *to = out[q * high + r] + (adds ? *to : 0);
+                }
+        }
+}
+
+/* Eight factors of a row at a time; those of a column of b are laid side by side first. */
+static void along_rows(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, bool adds,
+                       float *c)
+{
+    float b_t[NARROW_COLS * DEPTH] __attribute__((aligned(64)));
+    size_t ldb = (k + LANES - 1) / LANES * LANES;
+
+    for (size_t p = 0; p < k; p++)
+        for (size_t j = 0; j < n; j++)
+            b_t[j * ldb + p] = *b++;
+    cover(two_rows_of, 2, m, n, k, a, lda, lda, b_t, ldb, ldb, adds, c);
+}
+
+bool narrow_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
+                   float *c)
+{
+    size_t rows = (size_t)m, cols = (size_t)n, depth = (size_t)k;
+    size_t n_parts = (depth + DEPTH - 1) / DEPTH, part;
+
+    if (n > NARROW_COLS || b_t || m < NARROW_ROWS || k == 0 || (beta != 0 && beta != 1) || !has_fused())
+        return false;
+    part = (depth + n_parts - 1) / n_parts;
+    if (a_t)
+        cover(two_vectors_of, NARROW_ROWS, rows, cols, depth, a, 1, rows, b, 1, cols, beta == 1, c);
+    else
+        for (size_t p = 0; p < depth; p += part)
+            along_rows(rows, cols, least(depth - p, part), a + p, depth, b + p * cols, beta == 1 || p > 0, c);
+    return true;
+}
