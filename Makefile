@@ -116,8 +116,9 @@ test: all tests check-layers ## every test: unit, suites, end to end
 sanitize: ## the whole test suite under AddressSanitizer and UBSan
 	$(Q)$(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' test
 
+# OMP_NUM_THREADS: it does not see how OpenMP's threads, oneDNN's, wait for each other.
 tsan: ## the whole test suite under ThreadSanitizer
-	$(Q)$(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' test
+	$(Q)OMP_NUM_THREADS=1 $(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' test
 
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
