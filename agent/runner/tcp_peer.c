@@ -283,8 +283,6 @@ static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
 
     if (f->job != t->job || f->attempt != t->cfg.attempt || f->from != p->node || f->to != t->cfg.node)
         return err_set(e, ERR_PROTOCOL, "it sent a frame of another job, attempt or node");
-    if (f->kind < FRAME_WORD)
-        return err_set(e, ERR_PROTOCOL, "it sent a handshake in the middle");
     if (f->kind != FRAME_PIECE && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->mesh.limit))
         return err_set(e, ERR_PROTOCOL, "it announced %llu bytes where at most %zu are right",
                        (unsigned long long)f->len, t->mesh.limit);
@@ -427,6 +425,10 @@ bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
                 return false;
             }
             p->n_payload = before = 0;
+            if (p->frame.kind < FRAME_WORD) { /* bytes came twice */
+                broken(t, p, "sent a handshake in the middle");
+                return false;
+            }
             p->crc = 0;
         }
         if (before == 0 && !begin_message(t, p))
