@@ -86,9 +86,10 @@ struct stopwatch *channel_watch(const struct channel *ch);
 struct err *channel_err(const struct channel *ch); /* of the call that is under way */
 void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);
-bool channel_has_left(const struct channel *ch, int node); /* with a good-bye, or lost */
+bool channel_has_left(const struct channel *ch, int node);  /* with a good-bye, or lost */
+bool channel_is_behind(const struct channel *ch, int node); /* has many messages to take */
 void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
-void channel_overtaken(struct channel *ch); /* a word was dropped for a newer one */
+void channel_overtaken(struct channel *ch); /* a word was dropped, as there is a newer one or will be */
 
 struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
 void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first */

@@ -53,6 +53,11 @@ void channel_overtaken(struct channel *ch)
     ch->x->totals.n_overtaken++;
 }
 
+bool channel_is_behind(const struct channel *ch, int node)
+{
+    return mesh_queued_for(ch->x->mesh, node) >= EXCHANGE_BACKLOG_MAX;
+}
+
 bool channel_has_left(const struct channel *ch, int node)
 {
     return ch->x->has_left[slot_of(ch->x, node)];
@@ -470,6 +475,7 @@ bool exchange_talks_to(const struct exchange *x, int node)
 void exchange_attach(struct exchange *x, struct mesh *m)
 {
     x->mesh = m;
+    m->ends_stuck = x->cfg.plugin->round && !x->cfg.is_sync; /* nobody else would time it */
     for (int i = 0; i < x->n_channels; i++)
         collecting_attach(&x->channels[i], m);
 }

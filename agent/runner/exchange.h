@@ -21,6 +21,9 @@
 
 struct exchange;
 
+/* Messages waiting for one peer: beyond, this node pauses for it; in asgd between workers it gets no more. */
+enum { EXCHANGE_BACKLOG_MAX = 8 };
+
 struct exchange_config {
     const struct codec_plugin *plugin;
     int node, n_workers, n_servers;
@@ -44,8 +47,8 @@ struct exchange_traffic {
 /* Sums since the beginning. */
 struct exchange_totals {
     uint64_t sent_messages, recv_messages, raw_bytes, sent_bytes, recv_bytes;
-    uint64_t
-        n_overtaken; /* asgd: words that newer ones of the same sender replaced before they were merged */
+    uint64_t n_overtaken; /* asgd: words that newer ones of the same sender replaced before they were merged,
+                           * and those not sent as their receiver did not take the ones before */
 };
 
 /* Opens the codecs. ERR_CODEC: the rule cannot do what the job asks, or its open() failed. */

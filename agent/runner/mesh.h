@@ -60,6 +60,7 @@ struct mesh_ops {
                 struct err *e);
     int (*poll)(struct mesh *m, struct mesh_event *out, double deadline, struct err *e);
     size_t (*queued)(const struct mesh *m);
+    size_t (*queued_for)(const struct mesh *m, int node);
     void (*pause)(struct mesh *m, int node, bool on);
     void (*close)(struct mesh *m, double deadline);
     bool (*is_near)(const struct mesh *m, int node);
@@ -72,6 +73,9 @@ struct mesh { /* the common part; implementations put theirs behind it */
     struct mesh_buf *pool;
     mesh_place *place; /* set after opening; without one a piece is a broken peer */
     void *owner;       /* its first argument */
+    /* Set after opening: a peer that takes nothing for 10 s, although messages wait for it, is lost. For rules
+     * in which everybody reads all the time; elsewhere one that computes long without reading is in order. */
+    bool ends_stuck;
 };
 
 /* An empty buffer with one reference, or NULL without memory. */
@@ -103,6 +107,11 @@ static inline int mesh_poll(struct mesh *m, struct mesh_event *out, double deadl
 static inline size_t mesh_queued(const struct mesh *m)
 {
     return m->ops->queued(m);
+}
+
+static inline size_t mesh_queued_for(const struct mesh *m, int node)
+{
+    return m->ops->queued_for(m, node);
 }
 
 /* While on, nothing is taken from that node: what it sends waits, and soon it does. */

@@ -199,6 +199,13 @@ static size_t mem_queued(const struct mesh *m)
     return most;
 }
 
+static size_t mem_queued_for(const struct mesh *m, int node)
+{
+    const struct node *self = (const struct node *)m;
+
+    return box_of(self->net, slot_of(self->net, node), self->slot)->n;
+}
+
 static void end_links(struct mesh_mem *net, int slot, int how)
 {
     for (int to = 0; to < net->n; to++)
@@ -232,8 +239,8 @@ static int mem_watch(struct mesh *m, int fd, struct err *e)
     return err_set(e, ERR_IO, "a mesh in memory cannot watch descriptor %d", fd);
 }
 
-static const struct mesh_ops ops = {mem_send,  mem_poll,    mem_queued, mem_pause,
-                                    mem_close, mem_is_near, mem_watch};
+static const struct mesh_ops ops = {mem_send,  mem_poll,  mem_queued,  mem_queued_for,
+                                    mem_pause, mem_close, mem_is_near, mem_watch};
 
 struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed)
 {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,7 +14,8 @@
 enum {
     STRANGERS_MAX = 64,     /* accepted connections that have not shown the key */
     SEND_AT_ONCE = 1 << 18, /* bytes before it is somebody else's turn */
-    CARE_MS = 10            /* the longest sleep while a connection is to be made again */
+    CARE_MS = 10,           /* the longest sleep while a connection is to be made again */
+    PATIENT_S = 3           /* a good-bye may take so long before anybody is told of it */
 };
 
 /* Waking a sleeping process takes the kernel some 50 us on a virtual machine, longer than a small message
@@ -53,6 +55,13 @@ static size_t tcp_queued(const struct mesh *m)
         if (t->peers[i].n_unsent > most)
             most = t->peers[i].n_unsent;
     return most;
+}
+
+static size_t tcp_queued_for(const struct mesh *m, int node)
+{
+    const struct tcp_peer *p = peer_find((const struct tcp *)m, node);
+
+    return p ? p->n_unsent : 0;
 }
 
 /* Something can be done about this peer's socket; true: a message is complete. */
@@ -157,6 +166,14 @@ static bool any_link(const struct tcp *t)
     return false;
 }
 
+static void tell_who_is_waited_for(const struct tcp *t, double deadline)
+{
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].state != PEER_GONE)
+            fprintf(stderr, "node %d has not heard the good-bye; waiting for it another %.0f s at most\n",
+                    t->peers[i].node, deadline - clock_now());
+}
+
 static void tcp_free(struct tcp *t)
 {
     for (size_t i = 0; i < t->n_peers; i++)
@@ -186,6 +203,7 @@ static void tcp_free(struct tcp *t)
 static void tcp_close(struct mesh *m, double deadline)
 {
     struct tcp *t = (struct tcp *)m;
+    double tell_at = clock_now() + PATIENT_S;
     struct mesh_event ev;
     struct err e = {0};
 
@@ -200,13 +218,18 @@ static void tcp_close(struct mesh *m, double deadline)
             tcp_peer_enqueue(t, p, &(struct tcp_letter){.head.kind = FRAME_BYE});
     }
     while (any_link(t) && !*t->cfg.interrupted && clock_now() < deadline &&
-           tcp_poll(m, &ev, deadline, &e) == 0)
+           tcp_poll(m, &ev, tell_at < deadline ? tell_at : deadline, &e) == 0) {
         mesh_buf_put(m, ev.buf);
+        if (clock_now() >= tell_at && any_link(t)) {
+            tell_who_is_waited_for(t, deadline);
+            tell_at = deadline;
+        }
+    }
     tcp_free(t);
 }
 
-static const struct mesh_ops ops = {tcp_send,  tcp_poll,    tcp_queued, tcp_pause,
-                                    tcp_close, tcp_is_near, tcp_watch};
+static const struct mesh_ops ops = {tcp_send,  tcp_poll,  tcp_queued,  tcp_queued_for,
+                                    tcp_pause, tcp_close, tcp_is_near, tcp_watch};
 
 /* Spinning pays while every node of the job on this machine has a processor to do it on. Those this process
  * may run on do not tell: nodes that are pinned have one each. Where they share one after all, sched_yield

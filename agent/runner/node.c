@@ -499,8 +499,8 @@ int node_finish(struct node *n, struct err *e)
         return e->code;
     node_close_trace(n);
     exchange_detach(n->exchange);
-    mesh_close(n->mesh,
-               INFINITY); /* a slow peer hears the good-bye when it is as far; a signal ends the wait */
+    /* A slow peer hears the good-bye when it is as far, one that hangs never: no wait is for ever. */
+    mesh_close(n->mesh, clock_now() + n->set.round_timeout_s);
     n->mesh = NULL;
     exchange_free(n->exchange);
     n->exchange = NULL;

@@ -1,7 +1,8 @@
 /* round -- how a round rule (struct codec_round) runs.
  *
  *   between workers, ssgd   encode, send to the others, merge in order as the words come, apply
- *   between workers, asgd   encode, send, merge what has come, apply: nobody is waited for
+ *   between workers, asgd   encode, send to those who take what they are sent, merge what has come, apply:
+ *                           nobody is waited for
  *   worker of a server      encode, send to the server, wait for its reply, adopt it
  *   server, ssgd            merge every worker's word in order, apply, reply to all
  *   server, asgd            merge one word as it comes, apply, reply to its sender
@@ -221,6 +222,10 @@ static int say(struct channel *ch, int word)
         if (w == ch->codec.node || channel_has_left(ch, w) ||
             (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, word, w)))
             continue;
+        if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* nobody is waited for */
+            channel_overtaken(ch);
+            continue;
+        }
         h.peer = w;
         rc = channel_send(ch, &h, b, seconds);
         seconds = 0; /* one encoding, however many receivers */

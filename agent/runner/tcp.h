@@ -38,7 +38,9 @@ struct tcp_peer {
     uint32_t acked;
     enum { SENDS_NOTHING, SENDS_LETTER, SENDS_ACK } sends;
     uint8_t out[FRAME_BYTES];
-    size_t n_out; /* bytes of the frame being sent, header and payload, that are out */
+    size_t n_out;   /* bytes of the frame being sent, header and payload, that are out */
+    bool has_moved; /* bytes went out since the connections were last looked after */
+    double stuck_s; /* for how long none has, although something waits */
 
     /* In. */
     size_t n_owed, owed_bytes; /* messages and their bytes that the peer does not know to be heard */
@@ -72,8 +74,8 @@ struct tcp {
     uint32_t *heard;        /* (n_peers) seq of the last message heard of each */
     size_t n_news;          /* peers whose end is to be told */
     struct mesh_event *news;
-    double care_at; /* when to look after the connections again */
-    double spin_s;  /* how long a poll asks again and again before it sleeps */
+    double care_at, cared_at; /* when to look after the connections again, and when that was last done */
+    double spin_s;            /* how long a poll asks again and again before it sleeps */
     bool is_open, is_closing;
 
     int links_epoll; /* of links and the listening socket: data.ptr is the link, NULL for it */

@@ -144,17 +144,32 @@ static int care_for_links(struct tcp *t, double now, struct err *e)
     return 0;
 }
 
-static int care_for_peer(struct tcp *t, size_t i, double now, struct err *e)
+/* Its machine answers, but nobody takes what is sent there: the process hangs, or is stopped. */
+static bool is_stuck(const struct tcp *t, struct tcp_peer *p, double watched)
+{
+    p->stuck_s = p->has_moved || p->n_unsent == 0 ? 0 : p->stuck_s + watched;
+    p->has_moved = false;
+    return t->mesh.ends_stuck && p->stuck_s > TCP_PATIENCE_S;
+}
+
+/* `watched` seconds have passed since the last time, without those in which this node did not look: it may
+ * have computed for long, and what its peers did meanwhile it has yet to see. */
+static int care_for_peer(struct tcp *t, size_t i, double now, double watched, struct err *e)
 {
     struct tcp_peer *p = &t->peers[i];
     char why[MESH_WHY + 64];
 
-    if (p->state == PEER_LINKED) {
-        double silence = tcp_link_silence(p->fd);
+    p->lost_at += p->state == PEER_AWAITED ? now - t->cared_at - watched : 0;
+    if (p->state == PEER_LINKED && is_stuck(t, p, watched)) {
+        snprintf(why, sizeof why, "it has taken nothing for %g s, although messages wait for it",
+                 TCP_PATIENCE_S);
+        tcp_peer_drop(t, p, why);
+    } else if (p->state == PEER_LINKED) {
+        double silence = tcp_link_silence(p->fd), most = SUSPECT_S + watched;
 
         snprintf(why, sizeof why, "has not answered for %d s", SUSPECT_S);
         if (silence > SUSPECT_S)
-            tcp_peer_break(t, p, TCP_PATIENCE_S - silence, why);
+            tcp_peer_break(t, p, TCP_PATIENCE_S - (silence < most ? silence : most), why);
     } else if (p->state == PEER_AWAITED && now > p->lost_at) {
         snprintf(why, sizeof why, "it %s, and could not be reached again for %g s", p->why, TCP_PATIENCE_S);
         tcp_peer_drop(t, p, why);
@@ -166,13 +181,16 @@ static int care_for_peer(struct tcp *t, size_t i, double now, struct err *e)
 
 int tcp_links_care(struct tcp *t, double now, struct err *e)
 {
+    double since = now - t->cared_at, watched = since < SUSPECT_S ? since : SUSPECT_S;
+
     if (now < t->care_at)
         return 0;
     if (care_for_links(t, now, e) < 0)
         return e->code;
     for (size_t i = 0; t->is_open && i < t->n_peers; i++)
-        if (care_for_peer(t, i, now, e) < 0)
+        if (care_for_peer(t, i, now, watched, e) < 0)
             return e->code;
+    t->cared_at = now;
     t->care_at = now + (t->n_awaited > 0 ? REDIAL_EVERY_S : CARE_EVERY_S);
     return 0;
 }

@@ -198,6 +198,7 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         }
         n = n < 0 ? 0 : n;
         p->n_out += (size_t)n;
+        p->has_moved |= n > 0;
         budget -= smaller(budget, (size_t)n);
         if (p->n_out == FRAME_BYTES + len) {
             p->sends = SENDS_NOTHING;
@@ -424,11 +425,11 @@ bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
                 broken(t, p, "sent a damaged frame");
                 return false;
             }
-            p->n_payload = before = 0;
             if (p->frame.kind < FRAME_WORD) { /* bytes came twice */
                 broken(t, p, "sent a handshake in the middle");
                 return false;
             }
+            p->n_payload = before = 0;
             p->crc = 0;
         }
         if (before == 0 && !begin_message(t, p))
@@ -475,6 +476,7 @@ void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, 
     p->fd = fd;
     p->tls = tls;
     p->linked_at = clock_now();
+    p->has_moved = true;
     if (epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0) {
         broken(t, p, strerror(errno));
         return;

@@ -10,8 +10,6 @@
 #include "nn/fast.h"
 #include "shared/clock.h"
 
-enum { BACKLOG_MAX = 8 }; /* messages waiting for one peer before this node pauses for it */
-
 struct worker_loop {
     struct node *n;
     struct stopwatch *watch;
@@ -76,10 +74,10 @@ static int catch_up(struct worker_loop *w, struct err *e)
     double deadline = w->watch->since + n->set.round_timeout_s;
     bool came = true;
 
-    while (came || mesh_queued(n->mesh) > BACKLOG_MAX) {
+    while (came || mesh_queued(n->mesh) > EXCHANGE_BACKLOG_MAX) {
         if (node_pump(n, came ? 0 : deadline, &came, e) < 0)
             return e->code;
-        if (!came && mesh_queued(n->mesh) > BACKLOG_MAX && clock_now() >= deadline)
+        if (!came && mesh_queued(n->mesh) > EXCHANGE_BACKLOG_MAX && clock_now() >= deadline)
             return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
                            n->set.round_timeout_s);
     }
@@ -370,7 +368,8 @@ static void tell_what_was_lost(struct worker_loop *w)
     char text[128];
 
     if (overtaken > 0)
-        fprintf(stderr, "%llu words came too late to count\n", overtaken);
+        fprintf(stderr, "%llu words were left out: newer ones had come, or their receiver took none\n",
+                overtaken);
     if (w->n_left_out == 0)
         return;
     snprintf(text, sizeof text,

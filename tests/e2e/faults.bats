@@ -115,6 +115,37 @@ ready_by_hand() {
     [ -s out/model/final.safetensors ]
 }
 
+step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
+
+steps_in() { # steps_in SECONDS: how many node 0 takes
+    local before
+    before=$(step_of 0)
+    sleep "$1"
+    echo $(($(step_of 0) - before))
+}
+
+@test "asgd: nobody waits for a worker that hangs, it is lost after a while, and the others finish" {
+    start_agents 3
+    "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 120 --record-every 1000 --on-node-loss continue --min-nodes 2 \
+        -o out 2>log 3>&- &
+    local pid=$! hung before after
+    within 60 is_at_step 0 200
+    before=$(steps_in 4)
+    hung=$(runner_of 1)
+    kill -STOP "$hung"
+    after=$(steps_in 12)
+    echo "# node 0 took $before steps in 4 s, then $after in 12 s beside one that hangs" >&3
+    # The machine may be busy with other things; whoever waited would take none.
+    [ $((after * 2)) -ge $((before * 3)) ]
+    within 20 grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs/*/run/node.log
+    within 100 is_in_state 0 succeeded
+    within 100 is_in_state 2 succeeded
+    kill -CONT "$hung"
+    wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
+    grep -q 'The job went on without node(1)' log
+    grep -q 'words were left out' out/logs/worker-0.log
+}
+
 @test "a lost worker ends the job where too few are left, and rules that need everybody say so at the start" {
     start_agents 4
     write_workers 3 1

@@ -666,6 +666,28 @@ static void words_out_of_turn_are_refused(void **state)
     }
 }
 
+/* Worker 1 takes nothing. Worker 0 goes on alone, and what waits for the other stays within bounds. */
+static void in_asgd_nobody_waits_for_one_that_takes_nothing(void **state)
+{
+    struct cluster_config cfg = {
+        .codec = "plain", .n_workers = 2, .n_steps = 30, .n_params = N_PARAMS, .is_asgd = true};
+    struct cluster c;
+    struct err e = {0};
+
+    (void)state;
+    cluster_open(&c, &cfg);
+    for (uint64_t step = 0; step < cfg.n_steps; step++) {
+        assert_int_equal(exchange_on_block(c.nodes[0].x, 0, &e), CODEC_GO);
+        assert_int_equal(exchange_on_grad(c.nodes[0].x, 1, &e), CODEC_GO);
+        assert_int_equal(exchange_on_step(c.nodes[0].x, &e), CODEC_GO);
+    }
+    assert_true(c.nodes[0].mesh->ends_stuck);
+    assert_int_equal(mesh_queued_for(c.nodes[0].mesh, 1), EXCHANGE_BACKLOG_MAX);
+    assert_int_equal(exchange_totals(c.nodes[0].x)->sent_messages, EXCHANGE_BACKLOG_MAX);
+    assert_int_equal(exchange_totals(c.nodes[0].x)->n_overtaken, cfg.n_steps - EXCHANGE_BACKLOG_MAX);
+    cluster_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -684,6 +706,7 @@ int main(void)
         cmocka_unit_test(collectives_asked_for_wrongly_are_refused_in_words),
         cmocka_unit_test(dummy_says_nothing_and_changes_nothing),
         cmocka_unit_test(asynchronous_runs_end_for_every_rule),
+        cmocka_unit_test(in_asgd_nobody_waits_for_one_that_takes_nothing),
         cmocka_unit_test(bytes_are_the_declared_cost),
         cmocka_unit_test(a_killed_node_ends_the_others_at_every_point),
         cmocka_unit_test(the_others_go_on_without_a_killed_worker),
