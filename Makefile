@@ -51,7 +51,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner
 
-.PHONY: all test sanitize tsan valgrind fuzz bench bench-comm tidy format format-check check-layers install clean help demo
+.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm tidy format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -122,6 +122,10 @@ tsan: ## the whole test suite under ThreadSanitizer
 
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
+
+FLIPS ?= 1000000
+soak: $(BUILD)/tests/suite/test_mesh ## FLIPS bits flipped between two nodes: none may change a message
+	$(Q)PSGD_SOAK_FLIPS=$(FLIPS) $(BUILD)/tests/suite/test_mesh 'no_flipped*' 2>$(BUILD)/soak.log || { tail $(BUILD)/soak.log; false; }
 
 FUZZ_RUNS ?= 100000
 fuzz: ## each fuzz target for FUZZ_RUNS executions

@@ -1,28 +1,56 @@
 #include "tests/lib/fault_proxy.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shared/clock.h"
 #include "shared/rng.h"
 
-enum { CONNECTIONS_MAX = 64, CHUNK = 1 << 14 };
+enum {
+    CONNECTIONS_MAX = 64,
+    CHUNK = 1 << 14,
+    PIECES_MAX = 64,      /* under way in one direction; then nothing more is read */
+    SLOW_BUFFER = 4096,   /* of a slow reader: what it leaves shall wait at the sender */
+    ON_THE_WAY = 1 << 22, /* more than the kernel's buffers hold of a connection */
+    TURNS_A_SECOND = 100
+};
+
+struct piece {
+    struct piece *next;
+    double due; /* clock_now */
+    size_t len, at;
+    unsigned char bytes[];
+};
+
+struct way { /* one direction */
+    struct piece *first, **last;
+    size_t n;
+    double read_at; /* not before */
+    bool has_ended; /* nothing is read any more */
+    bool is_shut;   /* and the receiver knows */
+    bool is_full;   /* the receiver's buffer */
+};
 
 struct connection {
-    int fd[2]; /* who came, where it goes; -1: none */
+    int fd[2];         /* who came, where it goes; -1: none */
+    struct way way[2]; /* from fd[i] to the other */
+    uint64_t spoilt;   /* bytes that come behind a wrong one, until the receiver has looked at that */
 };
 
 struct work {
     struct fault_proxy *p;
     int listen_fd;
     struct rng rng;
-    uint64_t to_flip, to_cut; /* bytes until then */
+    uint64_t to[N_FAULTS]; /* bytes until then */
     struct connection c[CONNECTIONS_MAX];
 };
 
@@ -48,24 +76,38 @@ static int open_socket(struct sockaddr_in *a, int port)
 
 static void hang_up(struct connection *c)
 {
-    for (int side = 0; side < 2; side++)
+    for (int side = 0; side < 2; side++) {
+        for (struct piece *p = c->way[side].first, *next; p; p = next) {
+            next = p->next;
+            free(p);
+        }
         if (c->fd[side] >= 0)
             close(c->fd[side]);
-    c->fd[0] = c->fd[1] = -1;
+    }
+    *c = (struct connection){.fd = {-1, -1}};
+}
+
+static void tune(const struct fault_plan *plan, int fd)
+{
+    const int on = 1, small = SLOW_BUFFER;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (plan->rate > 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
 }
 
 static void take_caller(struct work *w)
 {
     struct sockaddr_in a;
-    const int on = 1;
-    struct connection c = {{accept4(w->listen_fd, NULL, NULL, SOCK_CLOEXEC), open_socket(&a, w->p->to_port)}};
+    struct connection c = {
+        .fd = {accept4(w->listen_fd, NULL, NULL, SOCK_CLOEXEC), open_socket(&a, w->p->to_port)}};
 
     if (c.fd[0] < 0 || connect(c.fd[1], (struct sockaddr *)&a, sizeof a) < 0) {
         hang_up(&c);
         return;
     }
     for (int side = 0; side < 2; side++)
-        setsockopt(c.fd[side], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        tune(&w->p->plan, c.fd[side]);
     w->p->n_connections++;
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         if (w->c[i].fd[0] < 0) {
@@ -75,30 +117,128 @@ static void take_caller(struct work *w)
     hang_up(&c);
 }
 
-/* Bytes from one side of a connection to the other, with what happens to them on the way. */
-static void pass(struct work *w, struct connection *c, int side)
+/* Does this fault happen within the next `len` bytes? */
+static bool is_due(struct work *w, enum fault k, size_t len)
 {
-    unsigned char bytes[CHUNK];
-    ssize_t n = recv(c->fd[side], bytes, w->p->plan.drips ? 1 : sizeof bytes, 0);
-    uint64_t len = n > 0 ? (uint64_t)n : 0;
+    if (!w->p->is_on || w->to[k] == UINT64_MAX)
+        return false;
+    if (w->to[k] > len) {
+        w->to[k] -= len;
+        return false;
+    }
+    w->to[k] = soon(w, w->p->plan.every[k]);
+    w->p->n[k]++;
+    return true;
+}
 
-    for (; w->to_flip <= len; w->to_flip += soon(w, w->p->plan.flip_every)) {
-        bytes[w->to_flip - 1] ^= (unsigned char)(1 << rng_below(&w->rng, 8));
-        w->p->n_flipped++;
-    }
-    w->to_flip -= w->to_flip == UINT64_MAX ? 0 : len;
-    if (n <= 0 || send(c->fd[!side], bytes, len, MSG_NOSIGNAL) != n) {
+static void flip(struct work *w, struct connection *c, unsigned char *bytes, size_t len)
+{
+    uint64_t at = w->to[FAULT_FLIP];
+
+    c->spoilt -= c->spoilt < len ? c->spoilt : len;
+    if (c->spoilt > 0 || !is_due(w, FAULT_FLIP, len))
+        return;
+    bytes[at - 1] ^= (unsigned char)(1 << rng_below(&w->rng, 8));
+    c->spoilt = ON_THE_WAY;
+}
+
+static void put(struct work *w, struct way *way, const unsigned char *bytes, size_t len)
+{
+    const struct fault_plan *plan = &w->p->plan;
+    struct piece *p = malloc(sizeof *p + len);
+
+    must(p != NULL, "fault proxy");
+    *p = (struct piece){.due = clock_now() + plan->delay + plan->jitter * (double)rng_uniform(&w->rng),
+                        .len = len};
+    memcpy(p->bytes, bytes, len);
+    if (!way->first)
+        way->last = &way->first;
+    *way->last = p;
+    way->last = &p->next;
+    way->n++;
+}
+
+static size_t at_once(const struct fault_plan *plan)
+{
+    size_t turn = (size_t)(plan->rate / TURNS_A_SECOND) + 1;
+
+    return plan->drips ? 1 : plan->rate > 0 && turn < CHUNK ? turn : CHUNK;
+}
+
+/* Takes what one side of a connection says, with what happens to it on the way. */
+static void take(struct work *w, struct connection *c, int side)
+{
+    const struct fault_plan *plan = &w->p->plan;
+    const struct linger none = {.l_onoff = 1};
+    struct way *way = &c->way[side];
+    unsigned char bytes[CHUNK];
+    ssize_t n = recv(c->fd[side], bytes, at_once(plan), MSG_DONTWAIT);
+    size_t len = n > 0 ? (size_t)n : 0;
+
+    if (n < 0 && errno != EAGAIN)
         hang_up(c);
+    way->has_ended |= n == 0;
+    if (n <= 0)
         return;
+    flip(w, c, bytes, len);
+    put(w, way, bytes, len);
+    if (is_due(w, FAULT_REPEAT, len))
+        put(w, way, bytes, len);
+    if (plan->rate > 0)
+        way->read_at = clock_now() + (double)len / plan->rate;
+    if (is_due(w, FAULT_HALF_CLOSE, len))
+        way->has_ended = true;
+    if (is_due(w, FAULT_RESET, len)) {
+        for (int i = 0; i < 2; i++)
+            setsockopt(c->fd[i], SOL_SOCKET, SO_LINGER, &none, sizeof none);
+        hang_up(c);
     }
-    if (w->to_cut > len) {
-        w->to_cut -= w->to_cut == UINT64_MAX ? 0 : len;
+    if (is_due(w, FAULT_CUT, len))
+        for (int i = 0; i < CONNECTIONS_MAX; i++)
+            hang_up(&w->c[i]);
+}
+
+/* Gives the other side what is due, and the end behind it. */
+static void give(struct connection *c, int side)
+{
+    struct way *way = &c->way[side];
+    int to = c->fd[!side];
+
+    way->is_full = false;
+    while (way->first && way->first->due <= clock_now()) {
+        struct piece *p = way->first;
+        ssize_t n = send(to, p->bytes + p->at, p->len - p->at, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        way->is_full = n < 0 && errno == EAGAIN;
+        if (way->is_full)
+            return;
+        if (n < 0) {
+            hang_up(c);
+            return;
+        }
+        p->at += (size_t)n;
+        if (p->at < p->len)
+            continue;
+        way->first = p->next;
+        way->n--;
+        free(p);
+    }
+    if (!way->has_ended || way->first || way->is_shut)
         return;
-    }
-    for (int i = 0; i < CONNECTIONS_MAX; i++)
-        hang_up(&w->c[i]);
-    w->p->n_cut++;
-    w->to_cut = soon(w, w->p->plan.cut_every);
+    shutdown(to, SHUT_WR);
+    way->is_shut = true;
+    if (c->way[!side].is_shut)
+        hang_up(c);
+}
+
+/* What this end is asked for: to speak, where its way is open, and to listen, where it did not. */
+static short events(const struct work *w, const struct connection *c, int side, double now)
+{
+    const struct way *from = &c->way[side], *to = &c->way[!side];
+    bool reads = !(w->p->stalls >> side & 1) && !from->has_ended && from->n < PIECES_MAX &&
+                 from->read_at <= now;
+
+    return (short)((reads ? POLLIN : 0) | (to->is_full ? POLLOUT : 0));
 }
 
 static void *run(void *arg)
@@ -107,15 +247,23 @@ static void *run(void *arg)
 
     while (!w->p->is_over) {
         struct pollfd fds[1 + 2 * CONNECTIONS_MAX] = {{.fd = w->listen_fd, .events = POLLIN}};
+        const struct fault_plan *plan = &w->p->plan;
+        double now = clock_now();
+        bool has_timers = plan->delay > 0 || plan->jitter > 0 || plan->rate > 0;
 
-        for (int i = 0; i < 2 * CONNECTIONS_MAX; i++)
-            fds[1 + i] = (struct pollfd){.fd = w->p->stalls >> (i % 2) & 1 ? -1 : w->c[i / 2].fd[i % 2],
-                                         .events = POLLIN};
-        if (poll(fds, sizeof fds / sizeof *fds, 20) <= 0)
-            continue;
-        for (int i = 0; i < 2 * CONNECTIONS_MAX; i++)
-            if (fds[1 + i].revents && w->c[i / 2].fd[0] >= 0)
-                pass(w, &w->c[i / 2], i % 2);
+        for (int i = 0; i < 2 * CONNECTIONS_MAX; i++) {
+            struct connection *c = &w->c[i / 2];
+            short asked = c->fd[0] >= 0 ? events(w, c, i % 2, now) : 0;
+
+            fds[1 + i] = (struct pollfd){.fd = asked ? c->fd[i % 2] : -1, .events = asked};
+        }
+        poll(fds, sizeof fds / sizeof *fds, has_timers ? 1 : 20);
+        for (int i = 0; i < 2 * CONNECTIONS_MAX; i++) {
+            if (fds[1 + i].revents & ~POLLOUT && w->c[i / 2].fd[0] >= 0)
+                take(w, &w->c[i / 2], i % 2);
+            if (w->c[i / 2].fd[0] >= 0)
+                give(&w->c[i / 2], i % 2);
+        }
         if (fds[0].revents)
             take_caller(w);
     }
@@ -137,8 +285,8 @@ void fault_proxy_open(struct fault_proxy *p, int to_port, const struct fault_pla
     *p = (struct fault_proxy){.plan = *plan, .to_port = to_port, .thread = thread};
     w->p = p;
     rng_init(&w->rng, plan->seed, 0, 0);
-    w->to_flip = soon(w, plan->flip_every);
-    w->to_cut = soon(w, plan->cut_every);
+    for (int k = 0; k < N_FAULTS; k++)
+        w->to[k] = soon(w, plan->every[k]);
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         w->c[i].fd[0] = w->c[i].fd[1] = -1;
     w->listen_fd = open_socket(&a, 0);

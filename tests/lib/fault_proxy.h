@@ -1,5 +1,5 @@
 /* fault_proxy -- stands between two ends of TCP connections on this machine, in a thread of its own, and
- * does to their bytes what networks do. */
+ * does to their bytes what networks do. What happens when is a function of the seed and of the bytes. */
 #ifndef PSGD_FAULT_PROXY_H
 #define PSGD_FAULT_PROXY_H
 
@@ -7,10 +7,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct fault_plan {      /* zero: nothing happens */
-    uint64_t flip_every; /* bytes, on average, between one flipped bit and the next */
-    uint64_t cut_every;  /* bytes, on average, between one end of all connections and the next */
-    bool drips;          /* one byte at a time */
+enum fault {
+    FAULT_FLIP,       /* one bit is another; no second one before the first can be noticed */
+    FAULT_REPEAT,     /* bytes come twice */
+    FAULT_CUT,        /* all connections end */
+    FAULT_RESET,      /* one connection ends with a reset to both ends */
+    FAULT_HALF_CLOSE, /* one direction of a connection ends, the other does not */
+    N_FAULTS
+};
+
+struct fault_plan {           /* zero: nothing happens */
+    uint64_t every[N_FAULTS]; /* bytes, on average, between one fault of a kind and the next; 0: never */
+    bool drips;               /* one byte at a time */
+    double delay, jitter;     /* seconds that bytes take, and how many more at most */
+    double rate;              /* bytes a second that are read in each direction; 0: all that come */
     uint64_t seed;
 };
 
@@ -19,7 +29,9 @@ enum { STALL_NONE = 0, STALL_THERE = 1, STALL_BACK = 2 };
 struct fault_proxy {
     int port;          /* where it listens */
     atomic_int stalls; /* STALL_*: what is not passed on while set */
-    atomic_int n_flipped, n_cut, n_connections;
+    atomic_bool is_on; /* faults happen only while set */
+    atomic_int n[N_FAULTS];
+    atomic_int n_connections;
     atomic_bool is_over;
     struct fault_plan plan;
     int to_port;
