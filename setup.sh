@@ -6,7 +6,7 @@
 set -eu
 
 BUILD_PACKAGES="gcc make libc6-dev libmicrohttpd-dev libcurl4-gnutls-dev libjansson-dev libopenblas-dev libdnnl-dev zlib1g-dev libgnutls28-dev"
-TEST_PACKAGES="bats binutils clang clang-format curl git iproute2 jq libclang-rt-14-dev libcmocka-dev procps python3 python3-numpy python3-onnx shellcheck valgrind"
+TEST_PACKAGES="bats binutils clang clang-format curl git iproute2 jq libclang-rt-14-dev libcmocka-dev nftables procps python3 python3-numpy python3-onnx shellcheck valgrind"
 
 wanted=$BUILD_PACKAGES
 case ${1:-} in

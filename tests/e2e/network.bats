@@ -39,6 +39,41 @@ start_agents_in_network() {
     for n in 2 3; do within 60 curl -sf -o /dev/null "http://$NET.$n:15387/healthz"; done
 }
 
+# One more, on the bridge, for a server; worker.json names all three.
+start_server_in_network() {
+    "$BUILD/agent" --bind "$NET.1" --port 15387 --dir "$T/agent2" --token-file token --insecure-no-tls 2>agent2.log 3>&- &
+    AGENTS[2]=$!
+    within 60 curl -sf -o /dev/null "http://$NET.1:15387/healthz"
+    echo "{\"PS\":[\"$NET.1\"],\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
+}
+
+# partition WAY...: what node 1 hears (input), says (output), or both is lost. Agents still hear each other.
+partition() {
+    local way
+    for way in "$@"; do
+        echo "table inet cut { chain $way { type filter hook $way priority 0
+            tcp sport 15387 accept; tcp dport 15387 accept; meta ${way:0:1}ifname cable drop; }; }"
+    done | ip netns exec "${NS}1" nft -f -
+}
+
+heal() { ip netns exec "${NS}1" nft delete table inet cut; }
+
+needs_partitions() {
+    partition input 2>/dev/null && heal || skip "partitions need nftables"
+}
+
+net_submit() { "$SUBMIT" --insecure-no-tls --token-file token --node_count 2 --seed 3 --record-every 100 "$@"; }
+
+is_at_step_in_network() {
+    [ "$(curl -s -H "Authorization: Bearer $(cat token)" "http://$NET.2:15387/v1/status" |
+        jq '.running[0].progress.step // 0')" -ge "$1" ]
+}
+
+same_model() { # same_model OUT OUT: a model file begins with what it is, the job's name too; the parameters are its end
+    cmp <(tail -c $((4 * 118282)) "$1/model/final.safetensors") <(tail -c $((4 * 118282)) "$2/model/final.safetensors") &&
+        cmp <(without_times "$1/records/eval.csv") <(without_times "$2/records/eval.csv")
+}
+
 drop_network() {
     [ -n "${BRIDGE:-}" ] || return 0
     local n
@@ -121,4 +156,71 @@ teardown() {
     cat agent?/jobs/*/run/node.log | grep -q 'has not answered for 3 s'
     cat agent?/jobs/*/run/node.log | grep -q 'is linked again'
     cmp <(without_times whole/records/eval.csv) <(without_times cut/records/eval.csv)
+}
+
+# partitions_change_nothing OPTION...: of a job with these options.
+partitions_change_nothing() {
+    local pid ways
+    net_submit "$@" -o whole
+    for ways in "input output" input output; do
+        rm -rf cut
+        net_submit "$@" -o cut 2>log 3>&- &
+        pid=$!
+        within 60 is_at_step_in_network 50
+        # shellcheck disable=SC2086
+        partition $ways
+        sleep 5
+        is_at_step_in_network 50 # it still runs
+        heal
+        wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
+        same_model whole cut
+    done
+    cat agent?/jobs/*/run/node.log | grep -q 'is linked again'
+}
+
+@test "a partition of five seconds, both ways or one, does not change a bit of an all-reduce" {
+    make_network
+    needs_partitions
+    start_agents_in_network
+    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
+    partitions_change_nothing --codec allreduce --epochs 8
+}
+
+@test "a partition of five seconds does not change a bit of fedavg with a server" {
+    make_network
+    needs_partitions
+    start_agents_in_network
+    start_server_in_network
+    partitions_change_nothing --codec fedavg --local-steps 5 --epochs 20
+}
+
+@test "a longer partition ends the job in eleven seconds, naming the node; with a server the others can go on" {
+    make_network
+    needs_partitions
+    start_agents_in_network
+    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
+    local pid ways s
+    for ways in "input output" output; do
+        net_submit --codec allreduce --epochs 100000 -o "ends-${ways:0:1}" 2>log 3>&- &
+        pid=$!
+        within 60 is_at_step_in_network 50
+        # shellcheck disable=SC2086
+        partition $ways
+        within 11 grep -q 'node([01]): failed, NodeLost: node [01] is lost' log
+        s=0
+        wait $pid || s=$?
+        [ $s -eq 1 ]
+        heal
+        grep -q 'could not be reached again for 9.5 s' log
+    done
+    start_server_in_network
+    net_submit --codec fedavg --local-steps 5 --epochs 20 --on-node-loss continue --min-nodes 1 -o on 2>log 3>&- &
+    pid=$!
+    within 60 is_at_step_in_network 50
+    partition input output
+    sleep 15
+    heal
+    wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
+    grep -q 'The job went on without node(1): NodeLost' log
+    [ "$(jq -r .state on/run.json)" = succeeded ]
 }
