@@ -365,7 +365,11 @@ static void a_piece_fills_its_place(struct net *n)
         assert_null(ev.buf);
         assert_int_equal(p->n_asked, k + 1);
         assert_int_equal(p->len, sizes[k]);
-        assert_memory_equal(&p->head, &ev.head, sizeof ev.head);
+        assert_int_equal(p->head.kind, ev.head.kind); /* not by memcmp: it has padding */
+        assert_int_equal(p->head.peer, ev.head.peer);
+        assert_int_equal(p->head.round, ev.head.round);
+        assert_int_equal(p->head.word, ev.head.word);
+        assert_int_equal(p->head.channel, ev.head.channel);
     }
     assert_memory_equal(p->bytes, bytes, end);
 }
