@@ -179,6 +179,8 @@ int arena_connect(struct arena *a, int i, const uint8_t name[ARENA_NAME_BYTES],
     struct sockaddr_un at;
     socklen_t len = address_of(&at, name);
 
+    if (m->state != MEMBER_UNKNOWN)
+        return err_set(e, ERR_PROTOCOL, "node %d has been met before", m->node);
     memcpy(m->secret, secret, sizeof m->secret);
     random_bytes(m->nonce, sizeof m->nonce);
     m->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

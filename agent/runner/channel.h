@@ -107,7 +107,7 @@ void round_waits_for(const struct channel *ch, char *out, size_t size);
 int collecting_open(struct channel *ch, struct err *e);
 void collecting_clear(struct channel *ch);
 void collecting_attach(struct channel *ch, struct mesh *m);
-/* Any event but a loss. CODEC_GO or an error code. */
+/* Any event. CODEC_GO or an error code. */
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
 int collecting_tell(struct channel *ch);               /* the codec, that its collective is done, if it is */
 bool collecting_is_hopeless(const struct channel *ch); /* waits for a piece that can no longer come */

@@ -113,19 +113,20 @@ static int advance_in_arena(struct channel *ch, struct err *e)
 
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
 {
-    if (ch->collecting.is_in_arena) {
-        int rc = advance_in_arena(ch, e);
+    struct collecting *s = &ch->collecting;
+    int rc = COLLECTIVE_UNDER_WAY;
+    struct err later = {0};
 
-        if (rc < 0)
-            return rc;
-        ch->collecting.is_done = rc == COLLECTIVE_DONE;
-    } else if (is_under_way(ch)) {
-        int rc = collective_on_event(ch->collecting.collective, ev, e);
-
-        if (rc < 0)
-            return rc;
-        ch->collecting.is_done = rc == COLLECTIVE_DONE;
-    }
+    if (s->is_in_arena)
+        rc = advance_in_arena(ch, e);
+    else if (s->arena && ev->kind == MESH_NOTHING)
+        arena_poll(s->arena,
+                   &later); /* a bell that came late would wake every poll; an error is the next one's */
+    if (rc == COLLECTIVE_UNDER_WAY && !s->is_in_arena && is_under_way(ch))
+        rc = collective_on_event(s->collective, ev, e);
+    if (rc < 0)
+        return rc;
+    s->is_done |= rc == COLLECTIVE_DONE;
     return collecting_tell(ch);
 }
 
@@ -161,7 +162,7 @@ static bool fits_arena(const struct channel *ch, const struct collective_ask *as
     const struct arena *a = ch->collecting.arena;
 
     return a && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
-           (ask->n <= ARENA_SMALL || (ask->in == arena_in(a) && ask->n <= ch->codec.n_params));
+           ask->n <= ch->codec.n_params && (ask->n <= ARENA_SMALL || ask->in == arena_in(a));
 }
 
 static int start_in_arena(struct channel *ch, const struct collective_ask *ask)
@@ -197,7 +198,8 @@ static int collect(struct codec *c, const struct collective_ask *ask)
         return channel_fail(ch, "it asks for %s and has no on_collective", name);
     if (!s->mesh || is_under_way(ch) || s->is_done)
         return channel_fail(ch, "it asks for %s in open(), or before the last collective is done", name);
-    if (overlap(ask->in, ask->n, ask->out, ask->n) || overlap(s->last_out, s->n_last_out, ask->out, ask->n))
+    if (ask->in == ask->out || overlap(ask->in, ask->n, ask->out, ask->n) ||
+        overlap(s->last_out, s->n_last_out, ask->out, ask->n))
         return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the collective before", name);
     if (ask->root < 0 || ask->root >= c->n_workers)
         return channel_fail(ch, "%s from node %d, which is no worker", name, ask->root);

@@ -281,7 +281,7 @@ int collective_on_event(struct collective *c, const struct mesh_event *ev, struc
         struct sender *s = &c->senders[ev->head.peer];
         const struct plan_recv *v = &c->now->plan.recvs[s->cursor];
 
-        s->is_staged = v->op != PLAN_COPY;
+        s->is_staged |= v->op != PLAN_COPY;
         s->cursor = v->next;
         s->heard++;
         take(c);

@@ -618,7 +618,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
 
 static int on_loss(struct exchange *x, const struct mesh_event *ev)
 {
-    int n_left = x->cfg.n_workers - ++x->n_lost;
+    int n_left = x->cfg.n_workers - (x->n_lost += ev->head.peer >= 0);
     char what[128];
 
     x->has_left[slot_of(x, ev->head.peer)] = true;

@@ -52,7 +52,7 @@ static bool all_are_near(const struct local_path *p)
     for (int node = 0; node < p->n_workers; node++)
         if (node != p->me && !mesh_is_near(p->mesh, node))
             return false;
-    return p->n_workers <= ARENA_NODES_MAX;
+    return true;
 }
 
 static int open_memory(struct local_path *p, size_t n_floats, struct err *e)
@@ -90,8 +90,8 @@ static int on_word(struct local_path *p, const struct mesh_head *h, const struct
     struct err why = {0};
     size_t len = h->word == INVITES ? LOCAL_PATH_BYTES : 0;
 
-    if (h->peer < 0 || h->peer >= p->n_workers || h->peer >= ARENA_NODES_MAX || h->word >= N_WORDS ||
-        b->len != len || p->heard[h->peer] || (h->word == INVITES && h->peer > p->me))
+    if (h->peer < 0 || h->peer >= p->n_workers || h->word >= N_WORDS || b->len != len || p->heard[h->peer] ||
+        (h->word == INVITES && h->peer > p->me))
         return err_set(e, ERR_PROTOCOL, "node %d sent a word about shared memory that is not its to say",
                        h->peer);
     if (h->word == INVITES) {
@@ -120,7 +120,9 @@ int local_path_advance(struct local_path *p, struct err *e)
 
     if (p->has_said)
         return 0;
-    if (p->arena && joined == 0 && clock_now() >= p->deadline)
+    if (p->arena && !p->all_can)
+        joined = err_set(&why, ERR_UNREACHABLE, "another worker cannot share memory");
+    else if (p->arena && joined == 0 && clock_now() >= p->deadline)
         joined = arena_late(p->arena, &why);
     if (joined < 0)
         give_up(p, &why);

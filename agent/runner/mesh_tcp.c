@@ -146,6 +146,7 @@ static int tcp_watch(struct mesh *m, int fd, struct err *e)
     struct tcp *t = (struct tcp *)m;
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = t};
 
+    t->watched_fd = fd;
     return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
 }
 
@@ -208,6 +209,8 @@ static void tcp_close(struct mesh *m, double deadline)
     struct err e = {0};
 
     t->is_closing = true;
+    if (t->watched_fd >= 0)
+        epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->watched_fd, NULL);
     for (size_t i = 0; i < t->n_peers; i++) {
         struct tcp_peer *p = &t->peers[i];
 
@@ -257,6 +260,7 @@ static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
     memcpy(peers, cfg->peers, cfg->n_peers * sizeof *peers);
     t->mesh = (struct mesh){.ops = &ops, .limit = cfg->limit};
     t->cfg = *cfg;
+    t->watched_fd = -1;
     t->cfg.peers = peers;
     t->job = frame_job(cfg->job);
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -264,13 +268,13 @@ static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
     t->peers = calloc(cfg->n_peers + 1, sizeof *t->peers);
     t->heard = calloc(cfg->n_peers + 1, sizeof *t->heard);
     t->news = calloc(cfg->n_peers + 1, sizeof *t->news);
-    t->links = calloc(cfg->n_peers + STRANGERS_MAX, sizeof *t->links);
+    t->links = calloc(2 * cfg->n_peers + STRANGERS_MAX, sizeof *t->links);
     if (t->epoll < 0 || t->links_epoll < 0 || !t->peers || !t->heard || !t->news || !t->links) {
         tcp_free(t);
         return NULL;
     }
     t->n_peers = t->n_awaited = cfg->n_peers;
-    t->n_links = cfg->n_peers + STRANGERS_MAX;
+    t->n_links = 2 * cfg->n_peers + STRANGERS_MAX; /* all may dial at once */
     for (size_t i = 0; i < t->n_links; i++)
         t->links[i].fd = -1;
     for (size_t i = 0; i < t->n_peers; i++) {

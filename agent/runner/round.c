@@ -47,7 +47,7 @@ static struct letter inbox_pop(const struct channel *ch, struct inbox *in)
 
 void round_clear(struct channel *ch)
 {
-    for (int w = 0; ch->round.letters && w < ch->round.n_words; w++)
+    for (int w = 0; ch->round.inbox && ch->round.letters && w < ch->round.n_words; w++)
         while (ch->round.inbox[w].n > 0)
             channel_drop_buf(ch, inbox_pop(ch, &ch->round.inbox[w]).buf);
     free(ch->round.inbox);
@@ -142,6 +142,18 @@ static int close_round(struct channel *ch, int first, int last, uint64_t their_r
     return CODEC_GO;
 }
 
+static bool can_still_come(const struct channel *ch, int word)
+{
+    if (ch->round.inbox[word].n > 0)
+        return true;
+    if (!ch->rule->per_block)
+        return !channel_has_left(ch, word);
+    for (int w = 0; w < ch->codec.n_workers; w++)
+        if (blocks_holds(channel_config(ch)->blocks, word, w) && !channel_has_left(ch, w))
+            return true;
+    return false;
+}
+
 /* A server that goes on without lost workers: how many words the round will have, or 0 while it is open whose. A
  * rule may divide by that number from its first word on, so none is merged before. */
 static int count_words(const struct channel *ch)
@@ -149,7 +161,7 @@ static int count_words(const struct channel *ch)
     int n = 0;
 
     for (int word = 0; word < ch->round.n_words; word++) {
-        if (!has_word(ch, word) && !channel_has_left(ch, word))
+        if (!has_word(ch, word) && can_still_come(ch, word))
             return 0;
         n += has_word(ch, word);
     }
@@ -348,18 +360,6 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
         return channel_fail(ch, "node %d sent a message that is not its to send", h->peer);
     }
     return ch->codec.is_sync ? on_word(ch, h, b) : on_word_async(ch, h, b);
-}
-
-static bool can_still_come(const struct channel *ch, int word)
-{
-    if (ch->round.inbox[word].n > 0)
-        return true;
-    if (!ch->rule->per_block)
-        return !channel_has_left(ch, word);
-    for (int w = 0; w < ch->codec.n_workers; w++)
-        if (blocks_holds(channel_config(ch)->blocks, word, w) && !channel_has_left(ch, w))
-            return true;
-    return false;
 }
 
 bool round_is_hopeless(const struct channel *ch)

@@ -67,8 +67,9 @@ struct tcp {
     struct mesh mesh;
     struct mesh_tcp_config cfg; /* a copy; listen_fd stays open */
     uint64_t job;
-    int epoll; /* of the peers' sockets, and of links_epoll: data.ptr is the peer, NULL for it,
+    int epoll;      /* of the peers' sockets, and of links_epoll: data.ptr is the peer, NULL for it,
                 the mesh for a descriptor of the caller's */
+    int watched_fd; /* of mesh_watch; -1: none */
     size_t n_peers, n_awaited;
     struct tcp_peer *peers; /* (n_peers), in cfg.peers' order */
     uint32_t *heard;        /* (n_peers) seq of the last message heard of each */

@@ -453,8 +453,13 @@ bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
             broken(t, p, "sent a message that does not match its checksum");
             return false;
         }
-        if (!p->is_double && take_message(t, p, out))
+        if (p->is_double && !t->is_closing) { /* its sender keeps it until it is told again */
+            p->n_owed++;
+            p->owed_bytes += p->frame.len;
+            go_on_sending(t, p);
+        } else if (!p->is_double && take_message(t, p, out)) {
             return true;
+        }
     }
     return false;
 }

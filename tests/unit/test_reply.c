@@ -14,7 +14,8 @@ TEST(a_job_is_read_and_what_is_missing_is_unknown)
         "2\",\"requirements\":[\"codec\",\"data\"],"
         "\"data_port\":40123,\"elapsed_s\":1.5,\"progress\":{\"epoch\":2,\"epochs\":10,\"step\":5,\"steps\":"
         "50},"
-        "\"metrics\":{\"loss\":0.5,\"accuracy\":null},\"comm\":{\"sent_bytes\":7,\"raw_bytes\":-1,\"wait_s\":0.5,\"send_s\":-3},\"last_seq\":9,\"new\":1}";
+        "\"metrics\":{\"loss\":0.5,\"accuracy\":null},\"comm\":{\"sent_bytes\":7,\"raw_bytes\":-1,\"wait_s\":"
+        "0.5,\"send_s\":-3},\"last_seq\":9,\"new\":1}";
     struct job_view v;
 
     assert_ok(reply_job(&v, text, strlen(text), &e));
