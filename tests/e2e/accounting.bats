@@ -166,7 +166,7 @@ PY
     "$SUBMIT" fetch --trace again.json -o again
     cmp plain.json again.json
     "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 --model softmax -o none
-    [ ! -e "$(echo "$T"/agent0/jobs/"$(api 0 GET /v1/jobs | jq -r '.jobs[0].id')"/run/trace.bin)" ]
+    [ ! -e "$T/agent0/jobs/$(api 0 GET /v1/jobs | jq -r '.jobs[0].id')/run/trace.bin" ]
     run "$SUBMIT" fetch --trace none.json -o none2
     [ "$status" -eq 9 ]
     [[ "$output" == *"No node has a trace"* ]]

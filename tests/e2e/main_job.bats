@@ -23,7 +23,7 @@ load lib
         [ "$(jq .models_agree $path/run.json)" = true ]
     done
     grep -q 'through memory that all 2 workers share' auto/logs/worker-0.log
-    ! grep -q 'through memory' off/logs/worker-0.log
+    [ "$(grep -c 'through memory' off/logs/worker-0.log)" = 0 ]
     cmp <(tail -c 400000 auto/model/final.safetensors) <(tail -c 400000 off/model/final.safetensors)
     cmp <(cut -d, -f2-7 auto/records/eval.csv) <(cut -d, -f2-7 off/records/eval.csv)
     # Nothing of the gradients was on a wire, but all of it is accounted for.

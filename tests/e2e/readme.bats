@@ -12,6 +12,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     PORTS=("$(free_port)" "$(free_port)")
     {
         echo 'set -em'
+        # shellcheck disable=SC2016 # the session's own
         echo 'up() { until curl -sf -o /dev/null "http://127.0.0.1:$1/healthz"; do sleep 0.05; done; }'
         blocks sh README.md | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g
             s/^\(build\/agent --port \([0-9]*\) .*\) &\$/\1 2>>agents.log \& up \2/"
@@ -46,6 +47,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     timeout 120 bash -e session.sh 3>&-
     jq -e '[.traceEvents[] | select(.name == "step")] | length == 2 * 2 * 187' trace.json
     # The phases are those of the records.
+    # shellcheck disable=SC2013 # words, not lines
     for phase in $(awk -F'`' '/^## Where a step/ {on = 1} /^The test set/ {on = 0} on && /^\| `/ {print $2}' "$ROOT/docs/dataplane.md"); do
         head -1 traced/records/train.csv | grep -qE "(^|,)${phase}_s(,|\$)"
     done
