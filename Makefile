@@ -124,8 +124,8 @@ valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
 
 FLIPS ?= 1000000
-soak: $(BUILD)/tests/suite/test_mesh ## FLIPS bits flipped between two nodes: none may change a message
-	$(Q)PSGD_SOAK_FLIPS=$(FLIPS) $(BUILD)/tests/suite/test_mesh 'no_flipped*' 2>$(BUILD)/soak.log || { tail $(BUILD)/soak.log; false; }
+soak: $(BUILD)/tests/suite/test_mesh_faults ## FLIPS bits flipped between two nodes: none may change a message
+	$(Q)PSGD_SOAK_FLIPS=$(FLIPS) $(BUILD)/tests/suite/test_mesh_faults 'no_flipped*' 2>$(BUILD)/soak.log || { tail $(BUILD)/soak.log; false; }
 
 FUZZ_RUNS ?= 100000
 fuzz: ## each fuzz target for FUZZ_RUNS executions

@@ -1,0 +1,159 @@
+#include "tests/lib/mesh_nodes.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "tests/unit/unit.h"
+
+const int mesh_ids[MESH_NODES] = {0, 1, -2};
+static const volatile int never = 0;
+
+int listen_anywhere(int *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(fd, 128), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    *port = ntohs(a.sin_port);
+    return fd;
+}
+
+int connect_to(int port)
+{
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+void opening_prepare(struct opening o[MESH_NODES], double timeout, enum mesh_tls tls)
+{
+    int ports[MESH_NODES];
+
+    for (int i = 0; i < MESH_NODES; i++) {
+        o[i] = (struct opening){
+            .cfg = {.job = "j-test01", .attempt = 1, .node = mesh_ids[i], .limit = MESH_LIMIT}};
+        o[i].cfg.listen_fd = listen_anywhere(&ports[i]);
+        o[i].cfg.deadline = clock_now() + timeout;
+        o[i].cfg.interrupted = &never;
+        o[i].cfg.tls = tls;
+    }
+    for (int i = 0; i < MESH_NODES; i++) {
+        o[i].cfg.peers = o[i].peers;
+        for (int k = 0; k < MESH_NODES; k++)
+            if (k != i) {
+                struct mesh_peer *p = &o[i].peers[o[i].cfg.n_peers++];
+
+                *p = (struct mesh_peer){.node = mesh_ids[k], .host = "127.0.0.1", .port = ports[k]};
+                memset(p->key, 1 << i | 1 << k, sizeof p->key); /* each pair its own */
+            }
+    }
+}
+
+void opening_keep(struct opening *o, int peer)
+{
+    for (size_t i = 0; i < o->cfg.n_peers; i++)
+        if (o->peers[i].node == peer)
+            o->peers[0] = o->peers[i];
+    o->cfg.n_peers = 1;
+}
+
+void *opening_run_one(void *arg)
+{
+    struct opening *o = arg;
+
+    mesh_tcp_open(&o->mesh, &o->cfg, &o->e);
+    return NULL;
+}
+
+void opening_run(struct opening o[MESH_NODES])
+{
+    pthread_t t[MESH_NODES];
+
+    for (int i = 0; i < MESH_NODES; i++)
+        pthread_create(&t[i], NULL, opening_run_one, &o[i]);
+    for (int i = 0; i < MESH_NODES; i++)
+        pthread_join(t[i], NULL);
+}
+
+void *opening_close_one(void *arg)
+{
+    struct opening *o = arg;
+
+    mesh_close(o->mesh, clock_now() + 10);
+    return NULL;
+}
+
+void pair_prepare(struct pair *p)
+{
+    struct opening o[MESH_NODES];
+
+    opening_prepare(o, 10, MESH_TLS_AUTO);
+    close(o[2].cfg.listen_fd);
+    for (int i = 0; i < 2; i++) {
+        p->o[i] = o[i];
+        p->o[i].cfg.peers = p->o[i].peers;
+        p->o[i].cfg.n_peers = 1; /* the other worker comes first */
+    }
+    p->port = p->o[1].peers[0].port;
+}
+
+void pair_run(struct pair *p)
+{
+    pthread_t t;
+
+    pthread_create(&t, NULL, opening_run_one, &p->o[0]);
+    opening_run_one(&p->o[1]);
+    pthread_join(t, NULL);
+    assert_non_null(p->o[0].mesh);
+    assert_non_null(p->o[1].mesh);
+}
+
+void pair_close(struct pair *p)
+{
+    pthread_t t;
+
+    pthread_create(&t, NULL, opening_close_one, &p->o[0]);
+    opening_close_one(&p->o[1]);
+    pthread_join(t, NULL);
+}
+
+void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill)
+{
+    struct mesh_head h = {.kind = FRAME_WORD, .peer = to, .word = 3, .round = round, .channel = 2};
+    struct mesh_buf *b = mesh_buf_take(m);
+    struct err e = {0};
+
+    b->len = len;
+    memset(b->bytes, fill, len);
+    assert_ok(mesh_send(m, &h, b, &e));
+    mesh_buf_put(m, b);
+}
+
+void say_frame(int fd, const struct frame *f)
+{
+    uint8_t bytes[FRAME_BYTES];
+
+    frame_pack(bytes, f);
+    assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
+}
+
+double seconds_until_event(struct mesh *m, struct mesh_event *ev)
+{
+    double start = clock_now();
+    struct err e = {0};
+
+    do
+        assert_ok(mesh_poll(m, ev, start + 20, &e));
+    while (ev->kind == MESH_NOTHING && clock_now() < start + 20);
+    return clock_now() - start;
+}

@@ -1,0 +1,47 @@
+/* mesh_nodes -- the nodes of a small job in one process, linked by mesh_tcp. Whatever fails here fails the
+ * test. */
+#ifndef PSGD_TEST_MESH_NODES_H
+#define PSGD_TEST_MESH_NODES_H
+
+#include "agent/runner/mesh.h"
+#include "agent/runner/mesh_tcp.h"
+
+enum { MESH_LIMIT = 1 << 20, MESH_NODES = 3 };
+extern const int mesh_ids[MESH_NODES]; /* workers 0 and 1, and server -2 */
+
+/* One node before, while and after it links up. */
+struct opening {
+    struct mesh_tcp_config cfg;
+    struct mesh_peer peers[MESH_NODES];
+    struct mesh *mesh; /* NULL: it did not come to that, see e */
+    struct err e;
+};
+
+/* What each node is told: job j-test01, attempt 1, every pair its key. May be changed before opening_run. */
+void opening_prepare(struct opening o[MESH_NODES], double timeout, enum mesh_tls tls);
+void opening_keep(struct opening *o, int peer); /* the node links with this peer alone */
+void opening_run(struct opening o[MESH_NODES]); /* all at once, each in a thread of its own */
+/* For one thread: of a struct opening. */
+void *opening_run_one(void *opening);
+void *opening_close_one(void *opening); /* waits for 10 s until the peers have heard the good-bye */
+
+/* Nodes 0 and 1 alone. */
+struct pair {
+    struct opening o[2];
+    int port; /* node 0's */
+};
+
+void pair_prepare(struct pair *p);
+void pair_run(struct pair *p); /* both meshes stand */
+void pair_close(struct pair *p);
+
+/* A word of `len` bytes, each `fill`. */
+void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill);
+double seconds_until_event(struct mesh *m, struct mesh_event *ev); /* MESH_NOTHING after 20 s */
+
+/* Sockets on this machine, and a frame without its payload: to say what no mesh would. */
+int listen_anywhere(int *port); /* does not block */
+int connect_to(int port);
+void say_frame(int fd, const struct frame *f);
+
+#endif

@@ -1,0 +1,292 @@
+/* What a bad line between two nodes does to mesh_tcp's messages: nothing. */
+#include "tests/unit/unit.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "tests/lib/fault_proxy.h"
+#include "tests/lib/mesh_nodes.h"
+
+/* One end of a conversation over a bad line: sends numbered messages of many sizes until told to stop, then
+ * says how many there were; checks what it hears. */
+struct talker {
+    struct mesh *m;
+    int to;
+    atomic_int *may_stop; /* nobody does before `n_least` are sent */
+    atomic_int *n_ready;  /* who has heard everything; until both have, both go on to poll */
+    uint64_t n_least, n_sent, n_heard, n_promised;
+    uint64_t ahead; /* how many messages it may have said more than heard */
+    double deadline;
+    bool has_failed;
+    char why[MESH_WHY];
+};
+
+static size_t talk_size(uint64_t k)
+{
+    return k % 17 == 0 ? 9000 : (size_t)(k * 2654435761u >> 7) % 3000;
+}
+
+static bool hear_one(struct talker *t, const struct mesh_event *ev)
+{
+    uint64_t k = t->n_heard;
+
+    if (ev->head.kind == FRAME_EVENT) {
+        t->n_promised = ev->head.round;
+        return true;
+    }
+    if (ev->head.round != k || ev->buf->len != talk_size(k))
+        return false;
+    for (size_t i = 0; i < ev->buf->len; i++)
+        if (ev->buf->bytes[i] != (unsigned char)(k * 7 + i))
+            return false;
+    t->n_heard++;
+    return true;
+}
+
+static void *talk(void *arg)
+{
+    struct talker *t = arg;
+    bool has_ended = false, is_ready = false;
+
+    while (!t->has_failed && *t->n_ready < 2) {
+        struct mesh_head h = {.kind = FRAME_WORD, .peer = t->to, .round = t->n_sent};
+        struct mesh_event ev;
+        struct err e = {0};
+
+        bool may_say = mesh_queued(t->m) < 20 && (t->n_sent < t->n_heard + t->ahead || *t->may_stop);
+
+        if (!has_ended && may_say) {
+            struct mesh_buf *b = mesh_buf_take(t->m);
+
+            has_ended = *t->may_stop && t->n_sent >= t->n_least;
+            h.kind = has_ended ? FRAME_EVENT : FRAME_WORD;
+            b->len = has_ended ? 0 : talk_size(t->n_sent);
+            for (size_t i = 0; i < b->len; i++)
+                b->bytes[i] = (unsigned char)(t->n_sent * 7 + i);
+            t->n_sent += !has_ended;
+            t->has_failed = mesh_send(t->m, &h, b, &e) < 0;
+            mesh_buf_put(t->m, b);
+        }
+        if (mesh_poll(t->m, &ev, clock_now() + (has_ended || !may_say ? 0.01 : 0), &e) < 0 ||
+            clock_now() > t->deadline)
+            t->has_failed = true;
+        if (ev.kind == MESH_MESSAGE) {
+            t->has_failed = !hear_one(t, &ev) || t->has_failed;
+            mesh_buf_put(t->m, ev.buf);
+        } else if (ev.kind != MESH_NOTHING) {
+            t->has_failed = true;
+            memcpy(t->why, ev.why, sizeof t->why);
+        }
+        if (!is_ready && has_ended && t->n_heard == t->n_promised) {
+            is_ready = true;
+            ++*t->n_ready;
+        }
+    }
+    return NULL;
+}
+
+/* A conversation over a bad line. */
+struct talk {
+    struct fault_plan plan;
+    enum mesh_tls tls;
+    int n_least[N_FAULTS]; /* it ends when so many have happened */
+    uint64_t ahead;        /* see talker; 0: without a limit */
+    bool stalls;           /* for seconds, this way, that way and both ways */
+    double seconds;        /* that it may take; 0: a minute */
+};
+
+/* A failed one is had again with PSGD_FAULT_SEED. */
+static uint64_t fault_seed(void)
+{
+    const char *seed = getenv("PSGD_FAULT_SEED");
+
+    return seed ? strtoull(seed, NULL, 10) : 5;
+}
+
+static bool has_happened(const struct talk *k, struct fault_proxy *proxy)
+{
+    for (int i = 0; i < N_FAULTS; i++)
+        if (proxy->n[i] < k->n_least[i])
+            return false;
+    return true;
+}
+
+static void stall(struct fault_proxy *proxy)
+{
+    for (int ways = STALL_THERE; ways <= (STALL_THERE | STALL_BACK); ways++) {
+        proxy->stalls = ways;
+        usleep(ways == (STALL_THERE | STALL_BACK) ? 4000000 : 1000000);
+        proxy->stalls = STALL_NONE;
+        usleep(100000);
+    }
+}
+
+static void check_talk(const struct talk *k, struct fault_proxy *proxy, const struct talker t[2])
+{
+    bool is_whole = has_happened(k, proxy), is_calm = true;
+
+    for (int i = 0; i < 2; i++)
+        is_whole = is_whole && !t[i].has_failed && t[i].n_heard == t[!i].n_sent;
+    for (int i = 0; i < N_FAULTS; i++)
+        is_calm = is_calm && k->n_least[i] == 0;
+    if (!is_whole || (is_calm && proxy->n_connections != 1))
+        fail_msg("seed %llu: %d flips, %d repeats, %d cuts, %d resets, %d half-closes; %d connections; "
+                 "node 0 heard %llu of %llu: %s; node 1 heard %llu of %llu: %s",
+                 (unsigned long long)k->plan.seed, proxy->n[FAULT_FLIP], proxy->n[FAULT_REPEAT],
+                 proxy->n[FAULT_CUT], proxy->n[FAULT_RESET], proxy->n[FAULT_HALF_CLOSE], proxy->n_connections,
+                 (unsigned long long)t[0].n_heard, (unsigned long long)t[1].n_sent, t[0].why,
+                 (unsigned long long)t[1].n_heard, (unsigned long long)t[0].n_sent, t[1].why);
+}
+
+/* Both ends talk until what is to happen has; every message must come once, in order, and unchanged. */
+static void talk_over(struct talk k)
+{
+    struct pair p;
+    struct fault_proxy proxy;
+    atomic_int may_stop = 0, n_ready = 0;
+    struct talker t[2];
+    pthread_t thread[2];
+    double deadline = clock_now() + (k.seconds > 0 ? k.seconds : 60);
+
+    k.plan.seed = fault_seed();
+    pair_prepare(&p);
+    for (int i = 0; i < 2; i++)
+        p.o[i].cfg.tls = k.tls;
+    fault_proxy_open(&proxy, p.port, &k.plan);
+    p.o[1].peers[0].port = proxy.port;
+    pair_run(&p);
+    proxy.is_on = true;
+    for (int i = 0; i < 2; i++) {
+        t[i] = (struct talker){.m = p.o[i].mesh,
+                               .to = !i,
+                               .may_stop = &may_stop,
+                               .n_ready = &n_ready,
+                               .n_least = 40,
+                               .n_promised = UINT64_MAX,
+                               .ahead = k.ahead ? k.ahead : UINT32_MAX,
+                               .deadline = deadline};
+        pthread_create(&thread[i], NULL, talk, &t[i]);
+    }
+    if (k.stalls)
+        stall(&proxy);
+    while (!has_happened(&k, &proxy) && clock_now() < deadline - 10)
+        usleep(10000);
+    may_stop = 1;
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    check_talk(&k, &proxy, t);
+    if (k.seconds > 0)
+        print_message("# %d flipped bits in %llu messages over %d connections, and no message changed\n",
+                      proxy.n[FAULT_FLIP], (unsigned long long)(t[0].n_heard + t[1].n_heard),
+                      proxy.n_connections);
+    pair_close(&p);
+    fault_proxy_close(&proxy);
+}
+
+/* PSGD_SOAK_FLIPS=1000000 (make soak) asks for that many. */
+static void no_flipped_bit_changes_a_message(void **state)
+{
+    const char *soak = getenv("PSGD_SOAK_FLIPS");
+    int n = soak ? atoi(soak) : 1000;
+
+    (void)state;
+    talk_over((struct talk){.plan = {.every = {[FAULT_FLIP] = 10000}},
+                            .tls = MESH_TLS_OFF,
+                            .n_least = {[FAULT_FLIP] = n},
+                            .ahead = 16,
+                            .seconds = soak ? 60 + n / 100.0 : 0});
+    talk_over((struct talk){
+        .plan = {.every = {[FAULT_FLIP] = 20000}}, .tls = MESH_TLS_ON, .n_least = {[FAULT_FLIP] = 300}});
+}
+
+static void every_message_arrives_once_through_all_faults_together(void **state)
+{
+    static const struct fault_plan plan = {.every = {[FAULT_FLIP] = 50000,
+                                                     [FAULT_REPEAT] = 50000,
+                                                     [FAULT_CUT] = 200000,
+                                                     [FAULT_RESET] = 100000,
+                                                     [FAULT_HALF_CLOSE] = 100000},
+                                           .jitter = 0.002};
+
+    (void)state;
+    for (enum mesh_tls tls = MESH_TLS_ON; tls <= MESH_TLS_OFF; tls++)
+        talk_over((struct talk){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
+}
+
+static void every_message_arrives_byte_by_byte(void **state)
+{
+    (void)state;
+    talk_over((struct talk){.plan = {.drips = true}, .tls = MESH_TLS_OFF});
+    talk_over((struct talk){.plan = {.drips = true}, .tls = MESH_TLS_ON});
+}
+
+static void a_long_and_uneven_way_has_no_effect(void **state)
+{
+    (void)state;
+    talk_over((struct talk){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_OFF});
+    talk_over((struct talk){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_ON});
+}
+
+static void a_slow_reader_has_no_effect(void **state)
+{
+    (void)state;
+    talk_over((struct talk){.plan = {.rate = 2e6}, .tls = MESH_TLS_OFF});
+    talk_over((struct talk){.plan = {.rate = 2e6}, .tls = MESH_TLS_ON});
+}
+
+static void a_line_that_stalls_for_seconds_has_no_effect(void **state)
+{
+    (void)state;
+    talk_over((struct talk){.tls = MESH_TLS_ON, .stalls = true});
+}
+
+/* Where a step takes long nobody polls meanwhile: that is no silence of the peer's. */
+static void a_break_during_a_long_step_loses_nobody(void **state)
+{
+    struct pair p;
+    struct fault_proxy proxy;
+    struct mesh_event ev;
+    struct err e = {0};
+
+    (void)state;
+    pair_prepare(&p);
+    fault_proxy_open(&proxy, p.port, &(struct fault_plan){.every = {[FAULT_CUT] = 1}});
+    p.o[1].peers[0].port = proxy.port;
+    pair_run(&p);
+    proxy.is_on = true;
+    send_bytes(p.o[1].mesh, 0, 7, 10, 1);
+    while (proxy.n[FAULT_CUT] == 0)
+        usleep(1000);
+    for (int i = 0; i < 2; i++) /* both notice */
+        assert_ok(mesh_poll(p.o[i].mesh, &ev, clock_now() + 0.01, &e));
+    proxy.is_on = false;
+    usleep(10000000);
+    for (double end = clock_now() + 10; ev.kind == MESH_NOTHING && clock_now() < end;) {
+        assert_ok(mesh_poll(p.o[1].mesh, &ev, clock_now() + 0.001, &e));
+        assert_int_equal(ev.kind, MESH_NOTHING);
+        assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.001, &e));
+    }
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 7);
+    mesh_buf_put(p.o[0].mesh, ev.buf);
+    pair_close(&p);
+    fault_proxy_close(&proxy);
+}
+
+/* An argument is a pattern: run what matches. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_flipped_bit_changes_a_message),
+        cmocka_unit_test(every_message_arrives_once_through_all_faults_together),
+        cmocka_unit_test(every_message_arrives_byte_by_byte),
+        cmocka_unit_test(a_long_and_uneven_way_has_no_effect),
+        cmocka_unit_test(a_slow_reader_has_no_effect),
+        cmocka_unit_test(a_line_that_stalls_for_seconds_has_no_effect),
+        cmocka_unit_test(a_break_during_a_long_step_loses_nobody),
+    };
+
+    cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* Nodes that mesh_tcp links know who the other end is, and let nobody else in. */
+#include "tests/unit/unit.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "tests/lib/mesh_nodes.h"
+#include "tests/lib/stderr_catch.h"
+
+static void strangers_do_not_keep_nodes_from_meeting(void **state)
+{
+    struct opening o[MESH_NODES];
+    int fds[80];
+
+    (void)state;
+    opening_prepare(o, 20, MESH_TLS_AUTO);
+    for (int i = 0; i < 80; i++) {
+        fds[i] = connect_to(o[1].peers[0].port); /* node 0's */
+        assert_true(write(fds[i], "GET / HTTP/1.1\r\n", i % 3 ? 16 : 1) > 0);
+    }
+    opening_run(o);
+    for (int i = 0; i < MESH_NODES; i++) {
+        assert_int_equal(o[i].e.code, 0);
+        mesh_close(o[i].mesh, clock_now() + 0.02);
+    }
+    for (int i = 0; i < 80; i++)
+        close(fds[i]);
+}
+
+static void try_another_key(enum mesh_tls tls)
+{
+    struct opening o[MESH_NODES];
+
+    opening_prepare(o, 1, tls);
+    o[1].peers[0].key[5] ^= 1; /* that of its pair with node 0 */
+    opening_run(o);
+    for (int i = 0; i < 2; i++)
+        assert_null(o[i].mesh);
+    if (o[2].mesh) /* its pairs are in order */
+        mesh_close(o[2].mesh, clock_now() + 0.02);
+    assert_int_equal(o[1].e.code, ERR_AUTH);
+}
+
+static void another_key_is_refused(void **state)
+{
+    (void)state;
+    try_another_key(MESH_TLS_OFF);
+    try_another_key(MESH_TLS_ON);
+}
+
+/* Node -2 says that it is node `as`, with every key that it was given. */
+static void pose_as(struct opening *o, int as, int towards)
+{
+    opening_keep(o, towards);
+    o->cfg.node = as;
+}
+
+static void try_to_pass(enum mesh_tls tls)
+{
+    struct opening o[MESH_NODES];
+
+    /* At the address where node 1 looks for node 0. */
+    opening_prepare(o, 1, tls);
+    opening_keep(&o[1], 0);
+    pose_as(&o[2], 0, 1);
+    o[1].peers[0].port = o[0].peers[1].port; /* the server's */
+    opening_run(o);
+    assert_null(o[1].mesh);
+    assert_int_equal(o[1].e.code, ERR_AUTH);
+    assert_null(o[2].mesh);
+    /* Calling node 0 as node 1. */
+    opening_prepare(o, 1, tls);
+    opening_keep(&o[0], 1);
+    pose_as(&o[2], 1, 0);
+    close(o[1].cfg.listen_fd);
+    o[1].cfg.listen_fd = -1;
+    o[1].cfg.deadline = 0;
+    opening_run(o);
+    assert_null(o[0].mesh);
+    assert_null(o[2].mesh);
+    assert_int_equal(o[2].e.code, ERR_AUTH);
+}
+
+static void a_node_cannot_pass_for_another_one(void **state)
+{
+    (void)state;
+    try_to_pass(MESH_TLS_OFF);
+    try_to_pass(MESH_TLS_ON);
+}
+
+/* A man in the middle of one connection, who passes everything on and keeps what the connector says. */
+struct tap {
+    int listen_fd, to_port;
+    uint8_t said[4096];
+    size_t n_said;
+};
+
+static void *tap_run(void *arg)
+{
+    struct tap *t = arg;
+    struct pollfd from[2] = {{.fd = t->listen_fd, .events = POLLIN}};
+    uint8_t bytes[4096];
+
+    assert_int_equal(poll(from, 1, 5000), 1);
+    from[0].fd = accept(t->listen_fd, NULL, NULL);
+    from[1] = (struct pollfd){.fd = connect_to(t->to_port), .events = POLLIN};
+    for (bool open = true; open && poll(from, 2, 5000) > 0;)
+        for (int i = 0; i < 2 && open; i++) {
+            ssize_t n = from[i].revents ? read(from[i].fd, bytes, sizeof bytes) : -1;
+
+            open = !from[i].revents || n > 0;
+            if (n > 0)
+                assert_int_equal(write(from[!i].fd, bytes, (size_t)n), n);
+            if (n > 0 && i == 0 && t->n_said + (size_t)n <= sizeof t->said) {
+                memcpy(t->said + t->n_said, bytes, (size_t)n);
+                t->n_said += (size_t)n;
+            }
+        }
+    close(from[0].fd);
+    close(from[1].fd);
+    close(t->listen_fd);
+    return NULL;
+}
+
+static void play_again(enum mesh_tls tls)
+{
+    struct opening o[MESH_NODES];
+    struct tap tap = {0};
+    pthread_t tapper, opener;
+    uint8_t bytes[4096];
+    int tap_port, fd;
+
+    opening_prepare(o, 5, tls);
+    for (int i = 0; i < 2; i++)
+        opening_keep(&o[i], !i);
+    tap.listen_fd = listen_anywhere(&tap_port);
+    tap.to_port = o[1].peers[0].port;
+    o[1].peers[0].port = tap_port;
+    o[2].cfg.n_peers = 0;
+    pthread_create(&tapper, NULL, tap_run, &tap);
+    opening_run(o);
+    for (int i = MESH_NODES - 1; i >= 0; i--) {
+        assert_non_null(o[i].mesh);
+        mesh_close(o[i].mesh, clock_now() + 0.1);
+    }
+    pthread_join(tapper, NULL);
+    assert_true(tap.n_said > 2 * FRAME_BYTES);
+
+    /* Node 0 once more, the same attempt: what node 1 said then does not open a link now. */
+    opening_prepare(o, 1, tls);
+    opening_keep(&o[0], 1);
+    for (int i = 1; i < MESH_NODES; i++)
+        close(o[i].cfg.listen_fd);
+    pthread_create(&opener, NULL, opening_run_one, &o[0]);
+    fd = connect_to(o[1].peers[0].port);
+    assert_int_equal(write(fd, tap.said, tap.n_said), tap.n_said);
+    while (read(fd, bytes, sizeof bytes) > 0)
+        continue;
+    pthread_join(opener, NULL);
+    assert_null(o[0].mesh);
+    assert_int_equal(o[0].e.code, ERR_TIMEOUT);
+    close(fd);
+}
+
+static void a_handshake_that_is_played_again_is_refused(void **state)
+{
+    (void)state;
+    play_again(MESH_TLS_OFF);
+    play_again(MESH_TLS_ON);
+}
+
+static void ends_that_do_not_agree_on_tls_both_say_so(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        struct opening o[MESH_NODES];
+        struct stderr_catch log;
+
+        opening_prepare(o, 1, MESH_TLS_OFF);
+        for (int i = 0; i < 2; i++)
+            opening_keep(&o[i], !i);
+        o[2].cfg.n_peers = 0;
+        o[with].cfg.tls = MESH_TLS_ON;
+        stderr_catch_begin(&log);
+        opening_run(o);
+        stderr_catch_end(&log);
+        for (int i = 0; i < 2; i++)
+            assert_null(o[i].mesh);
+        mesh_close(o[2].mesh, 0);
+        /* The one that called ends with it, the one that was called has it in its log. */
+        assert_int_equal(o[1].e.code, ERR_AUTH);
+        assert_non_null(strstr(o[1].e.text, with == 0
+                                                ? "--data-tls: node 0 talks with TLS, this node without"
+                                                : "--data-tls: node 0 talks without TLS, this node with"));
+        assert_non_null(strstr(log.text, with == 0 ? "--data-tls: node 1 talks without TLS, this node with"
+                                                   : "--data-tls: node 1 talks with TLS, this node without"));
+    }
+}
+
+static void try_another_attempt(enum mesh_tls tls)
+{
+    struct opening o[MESH_NODES];
+
+    opening_prepare(o, 1, tls);
+    o[1].cfg.attempt = 2;
+    opening_run(o);
+    for (int i = 0; i < MESH_NODES; i++)
+        assert_null(o[i].mesh);
+}
+
+static void another_attempt_is_refused(void **state)
+{
+    (void)state;
+    try_another_attempt(MESH_TLS_OFF);
+    try_another_attempt(MESH_TLS_ON);
+}
+
+static void a_node_that_nobody_is_at_is_named(void **state)
+{
+    struct opening o[MESH_NODES];
+
+    (void)state;
+    opening_prepare(o, 5, MESH_TLS_AUTO);
+    close(o[0].cfg.listen_fd);
+    o[0].cfg.listen_fd = -1;
+    opening_run_one(&o[2]); /* the server connects to both workers */
+    assert_null(o[2].mesh);
+    assert_true(strstr(o[2].e.text, "node 0 at 127.0.0.1:") != NULL);
+    close(o[1].cfg.listen_fd);
+}
+
+/* One that answers a hello as if it were of another version. */
+static void *answer_in_another_version(void *arg)
+{
+    int fd = accept(*(int *)arg, NULL, NULL);
+    uint8_t bytes[FRAME_BYTES + 16];
+
+    assert_int_equal(recv(fd, bytes, sizeof bytes, MSG_WAITALL), sizeof bytes);
+    bytes[4] = 9;
+    assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
+    close(fd);
+    return NULL;
+}
+
+static void a_peer_of_another_version_is_refused_naming_both(void **state)
+{
+    struct pair p;
+    pthread_t t;
+    int port, fd = listen_anywhere(&port);
+
+    (void)state;
+    assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+    pair_prepare(&p);
+    p.o[1].peers[0].port = port;
+    pthread_create(&t, NULL, answer_in_another_version, &fd);
+    opening_run_one(&p.o[1]);
+    pthread_join(t, NULL);
+    assert_null(p.o[1].mesh);
+    assert_non_null(strstr(p.o[1].e.text, "version 9"));
+    assert_non_null(strstr(p.o[1].e.text, "version 2"));
+    close(p.o[0].cfg.listen_fd);
+    close(fd);
+}
+
+static void a_stranger_does_not_take_a_peers_place(void **state)
+{
+    struct pair p;
+    struct mesh_event ev;
+    struct err e = {0};
+    struct frame hello = {
+        .kind = FRAME_HELLO, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .len = 16};
+    uint8_t answer[2 * FRAME_BYTES + 48] = {0}; /* hello and challenge */
+    int fd;
+
+    (void)state;
+    pair_prepare(&p);
+    pair_run(&p);
+    fd = connect_to(p.port);
+    say_frame(fd, &hello);
+    assert_int_equal(write(fd, answer, 16), 16);
+    assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.05, &e)); /* it is challenged, and proves nothing */
+    hello.kind = FRAME_PROOF;
+    hello.len = 32;
+    say_frame(fd, &hello);
+    assert_int_equal(write(fd, answer, 32), 32);
+    assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.05, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    assert_int_equal(read(fd, answer, sizeof answer), sizeof answer);
+    assert_true(read(fd, answer, sizeof answer) <= 0); /* hung up */
+    send_bytes(p.o[1].mesh, 0, 4, 10, 1);
+    seconds_until_event(p.o[0].mesh, &ev);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 4);
+    mesh_buf_put(p.o[0].mesh, ev.buf);
+    close(fd);
+    pair_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strangers_do_not_keep_nodes_from_meeting),
+        cmocka_unit_test(another_key_is_refused),
+        cmocka_unit_test(a_node_cannot_pass_for_another_one),
+        cmocka_unit_test(a_handshake_that_is_played_again_is_refused),
+        cmocka_unit_test(ends_that_do_not_agree_on_tls_both_say_so),
+        cmocka_unit_test(another_attempt_is_refused),
+        cmocka_unit_test(a_node_that_nobody_is_at_is_named),
+        cmocka_unit_test(a_peer_of_another_version_is_refused_naming_both),
+        cmocka_unit_test(a_stranger_does_not_take_a_peers_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
