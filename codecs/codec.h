@@ -18,8 +18,9 @@
  * of them: the host carries those out piece by piece, in the time and bytes that the best known algorithms
  * take.
  *
- * A callback returns CODEC_GO (0) or CODEC_WAIT where that is said, or what codec_fail() returned: that ends
- * the node's part in the job with the sentence given. */
+ * A callback returns CODEC_GO (0) or CODEC_WAIT where that is said, or what a failed call of the host
+ * returned (codec_fail() and each other that returns an int): that ends the node's part in the job with a
+ * sentence. */
 #ifndef PSGD_CODEC_H
 #define PSGD_CODEC_H
 
@@ -29,7 +30,7 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 2 /* raised when this file changes what a compiled codec relies on */
+#define CODEC_ABI 3 /* raised when this file changes what a compiled codec relies on */
 
 enum { CODEC_GO = 0, CODEC_WAIT = 1 };
 
@@ -37,33 +38,53 @@ enum codec_reduction { CODEC_SUM, CODEC_MEAN }; /* over the workers */
 
 struct codec_host;
 
+/* A named part of the model, "layer0.dense.weight"; what of it lies in the range this codec works on. */
+struct codec_layer {
+    const char *name;
+    size_t offset, n; /* in params and grads */
+    int n_dims;       /* one that the range's border cuts has one dimension, n */
+    size_t shape[4];
+};
+
 /* One codec at work on one node, or on one server's range of it. The host's: a codec writes only to params,
- * grads and state, and only where a callback says so. */
+ * grads and state, and only where a callback says so, and to what is marked as its to write. */
 struct codec {
     int node;                 /* worker 0 .. n_workers-1; parameter server -2, -3, ... */
     int n_workers, n_servers; /* n_servers 0: nodes talk to each other */
     int server;               /* the node that serves this codec's range; 0: nobody does */
     int n_blocks;             /* the global batch is n_blocks blocks (shared/blocks.h) */
+    int redundancy;           /* how many workers hold each block */
     bool is_sync;             /* ssgd: a round has every word. asgd: it has those that have come */
     uint64_t step, n_steps;   /* steps done by this node, and in the whole job */
     uint64_t round;           /* rounds closed so far */
     float samples;            /* samples behind my word: seen since the last exchange */
     int n_words, n_merged; /* words in the round being merged (ssgd: all; asgd: at least one), and how many of
                                  them are merged already */
+    int block;             /* the block whose word is being encoded or merged; -1: of none */
     size_t n_params;       /* of the range this codec works on */
-    float *params, *grads; /* (n_params); grads is the mean over the samples it comes from */
-    void *state;           /* state_size bytes, zeroed before open() */
+    float *params;         /* (n_params); the weights to start from when open() is called */
+    float *grads;          /* (n_params), the mean over the samples it comes from */
+    const struct codec_layer *layers; /* (n_layers), in the order of params */
+    int n_layers;
+    void *state; /* state_size bytes: zeroed, then the parameters are in it, then comes open() */
     const struct codec_host *host;
-    int redundancy; /* how many workers hold each block */
     /* NULL when on_grad is called. An event rule between workers may have it point at n_params of its own
      * before it lets the step go on: the update uses those instead of grads, and nobody copies them. */
     const float *gradient;
+
+    /* The codec's to write, on a worker; with several servers, the codec of the first one's range decides. */
+    float lr_factor;       /* of the learning rate in the updates to come; 1 at first; a server has its own */
+    bool wants_evaluation; /* the test set, after this step; the host clears it */
+    /* This node ends well after this step. A synchronous rule says so on all workers in the same step, at the
+     * end of a round. */
+    bool wants_stop;
 };
 
 /* What a codec may ask of its host. Fields are only ever appended. */
 struct codec_host {
-    /* n zeros that live as long as the codec, or NULL. Only in open(): a round allocates nothing. */
-    float *(*zeros)(struct codec *c, size_t n);
+    /* *at, a field of the state, becomes n zeros that live as long as the codec. Only in open(): a round
+     * allocates nothing. */
+    int (*zeros)(struct codec *c, float **at, size_t n);
     /* Uniform in [0, 1), seeded by the job and the node. */
     float (*uniform)(struct codec *c);
     /* Ends this node's part in the job with a sentence for people. Returns a code to return at once. */
@@ -92,6 +113,21 @@ struct codec_host {
     int (*broadcast)(struct codec *c, int root, const float *in, float *out, size_t n);
     /* n is a multiple of n_workers; slice k of `out` is, of worker k's `in`, the slice that has my number. */
     int (*all_to_all)(struct codec *c, const float *in, float *out, size_t n);
+
+    /* A vector that the user may have compressed (see codec_compression); else as wire_put_f32s and
+     * wire_get_f32s. Each message has the same vectors in the same order. What get_vector returns is gone
+     * with the message; NULL: malformed, and wire_ok() knows. */
+    void (*put_vector)(struct codec *c, struct wire_out *out, const float *v, size_t n);
+    const float *(*get_vector)(struct codec *c, struct wire_in *in, size_t n);
+    bool (*holds)(const struct codec *c, int block, int worker); /* is the block one of the worker's? */
+    /* Only on a server, of a rule that says updates_on_server: params move by grads, one step of the job's
+     * optimizer at the learning rate of the step that the workers are in. */
+    int (*update)(struct codec *c);
+    /* Events only: on_wake is called once, after `seconds`, or later where the node is computing. Another
+     * call before that sets the time anew. */
+    void (*wake)(struct codec *c, double seconds);
+    /* A row of codec.csv: this node, its step and round, the name (a-z, 0-9, _), the value. */
+    int (*record)(struct codec *c, const char *name, double value);
 };
 
 #define codec_fail(c, ...) ((c)->host->fail((c), __VA_ARGS__))
@@ -108,7 +144,7 @@ struct codec_host {
  *                   adopt */
 struct codec_round {
     bool before_update; /* exchange grads before the optimizer's update, each step; else params after it, each
-                           `local_steps` steps of the job and after the last one */
+                           `local_steps` steps of the job (the parameter `every`) and after the last one */
     bool per_block;     /* needs before_update; c->grads is then the gradient of the one block */
     int (*encode)(struct codec *c, struct wire_out *out);
     int (*merge)(struct codec *c, int from, struct wire_in *in);
@@ -119,27 +155,74 @@ struct codec_round {
 };
 
 /* on_grad: the gradient of a step is there, the update is not done. on_step: it is done. on_collective: the
- * collective that was asked for is done, and the next may be asked for. Each may return CODEC_WAIT: the node
- * then waits until an on_message or an on_collective returns CODEC_GO. On a server only on_message is called.
- * Any may be NULL. */
+ * collective that was asked for is done, and the next may be asked for. on_wake: the time of wake() has come.
+ * on_lost: a node is lost, or has left at its end, and the job goes on; a rule without it is refused where
+ * jobs go on without lost nodes. Each may return CODEC_WAIT: the node then waits until an on_message,
+ * on_collective, on_lost or on_wake returns CODEC_GO. On a server only on_message, on_lost and on_wake are
+ * called. Any may be NULL. */
 struct codec_events {
     int (*on_grad)(struct codec *c);
     int (*on_step)(struct codec *c);
     int (*on_message)(struct codec *c, int from, struct wire_in *in);
     int (*on_collective)(struct codec *c);
-    /* When a step is done, nothing of this rule is under way on any worker: its state may be saved then, and a
-     * job go on from it. */
+    int (*on_lost)(struct codec *c, int node);
+    int (*on_wake)(struct codec *c);
+    /* When a step is done, nothing of this rule that others still need is under way on any worker: its state
+     * may be saved then, and a job go on from it. */
     bool rests_between_steps;
 };
 
+/* A parameter of the rule: a field of the state that the user sets by --codec 'NAME:alpha=0.5,graph=ring'.
+ * The host refuses what is of another type or outside its range. */
+enum codec_type {
+    CODEC_FLOAT, /* float */
+    CODEC_INT,   /* int */
+    CODEC_BOOL,  /* bool: true, false */
+    CODEC_WORD   /* int: the place in `words`, from 0 */
+};
+struct codec_option {
+    const char *name; /* a-z, 0-9, _; not "every", where that is the number of local steps */
+    enum codec_type type;
+    size_t offset;        /* in the state */
+    double def, min, max; /* def NAN, of a float: the codec chooses where the user does not */
+    const char *words;    /* CODEC_WORD: "ring|exponential"; the first is the default */
+    const char *help;
+};
+/* For a table that ends with {0}; the field's own type is the parameter's. */
+#define CODEC_OPTION(struct_, field, def_, min_, max_, help_)                                                \
+    {                                                                                                        \
+        .name = #field,                                                                                      \
+        .type = _Generic(((struct_ *)0)->field, float                                                        \
+                         : CODEC_FLOAT, int                                                                  \
+                         : CODEC_INT, bool                                                                   \
+                         : CODEC_BOOL),                                                                      \
+        .offset = offsetof(struct_, field), .def = (def_), .min = (min_), .max = (max_), .help = (help_)     \
+    }
+#define CODEC_OPTION_WORD(struct_, field, words_, help_)                                                     \
+    {                                                                                                        \
+        .name = #field,                                                                                      \
+        .type = _Generic(((struct_ *)0)->field, int                                                          \
+                         : CODEC_WORD),                                                                      \
+        .offset = offsetof(struct_, field), .words = (words_), .help = (help_)                               \
+    }
+
+/* What may become of the vectors of put_vector on their way: with lossy compression, what is read differs
+ * from what was written. Up is what a worker says, down what a server does. */
+enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY };
+
+/* A state is saved with checkpoints, as bytes: it holds numbers and vectors of zeros(), which may change
+ * places with others as long, and no other address. */
 struct codec_plugin {
     uint32_t abi, plugin_size, codec_size, host_size; /* filled by CODEC_PLUGIN, compared when it is loaded */
-    const char *name, *source;                        /* the paper, for people */
+    const char *name, *source, *cost;                 /* for people: the paper; messages and bytes */
     size_t state_size;
+    const struct codec_option *options;             /* NULL: it has no parameters */
     size_t (*message_bytes)(const struct codec *c); /* the longest message; NULL: 64 + 4 n_params */
     int (*open)(struct codec *c);                   /* NULL: nothing to prepare */
     const struct codec_round *round;
     const struct codec_events *events;
+    bool updates_on_server; /* the job's optimizer is at work there (update()) and not on the workers */
+    enum codec_compression compression;
 };
 
 #define CODEC_SYMBOL "codec_plugin"

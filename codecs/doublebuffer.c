@@ -25,10 +25,9 @@ static int doublebuffer_open(struct codec *c)
         return codec_fail(c, "a sum needs every worker's gradient; it has no asgd");
     if (c->redundancy > 1)
         return codec_fail(c, "a sum needs every worker's gradient; redundant blocks spare it nothing");
-    d->mine = c->host->zeros(c, c->n_params);
-    d->mean[0] = c->host->zeros(c, c->n_params);
-    d->mean[1] = c->host->zeros(c, c->n_params);
-    return d->mine && d->mean[0] && d->mean[1] ? CODEC_GO : codec_fail(c, "no memory for three gradients");
+    if (c->host->zeros(c, &d->mine, c->n_params) < 0 || c->host->zeros(c, &d->mean[0], c->n_params) < 0)
+        return -1;
+    return c->host->zeros(c, &d->mean[1], c->n_params);
 }
 
 /* The mean of the step before is there: it is this step's update, while this step's gradient goes out. */
@@ -67,4 +66,5 @@ static const struct codec_events doublebuffer = {.on_grad = doublebuffer_on_grad
                                                  .on_collective = doublebuffer_on_collective};
 
 CODEC_PLUGIN(.name = "doublebuffer", .source = "Akiba, Fukuda and Suzuki 2017",
+             .cost = "an all-reduce of n_params each step, and a copy of the gradient",
              .state_size = sizeof(struct doublebuffer), .open = doublebuffer_open, .events = &doublebuffer)

@@ -5,4 +5,4 @@
 
 static const struct codec_events dummy = {0};
 
-CODEC_PLUGIN(.name = "dummy", .source = "none: independent training", .events = &dummy)
+CODEC_PLUGIN(.name = "dummy", .source = "none: independent training", .cost = "nothing", .events = &dummy)

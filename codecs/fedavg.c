@@ -19,7 +19,7 @@ struct fedavg {
 static int fedavg_encode(struct codec *c, struct wire_out *out)
 {
     wire_put_f32(out, c->samples);
-    wire_put_f32s(out, c->params, c->n_params);
+    c->host->put_vector(c, out, c->params, c->n_params);
     return CODEC_GO;
 }
 
@@ -28,7 +28,7 @@ static int fedavg_merge(struct codec *c, int from, struct wire_in *in)
 {
     struct fedavg *f = c->state;
     float n_k = wire_get_f32(in);
-    const float *w_k = wire_get_f32s(in, c->n_params);
+    const float *w_k = c->host->get_vector(c, in, c->n_params);
     float part;
 
     if (!wire_ok(in) || !(n_k > 0))
@@ -44,13 +44,13 @@ static int fedavg_merge(struct codec *c, int from, struct wire_in *in)
 
 static int fedavg_reply(struct codec *c, struct wire_out *out)
 {
-    wire_put_f32s(out, c->params, c->n_params);
+    c->host->put_vector(c, out, c->params, c->n_params);
     return CODEC_GO;
 }
 
 static int fedavg_adopt(struct codec *c, struct wire_in *in)
 {
-    const float *w = wire_get_f32s(in, c->n_params);
+    const float *w = c->host->get_vector(c, in, c->n_params);
 
     if (!wire_ok(in))
         return codec_fail(c, "the server sent a malformed average");
@@ -62,4 +62,7 @@ static const struct codec_round fedavg = {
     .encode = fedavg_encode, .merge = fedavg_merge, .reply = fedavg_reply, .adopt = fedavg_adopt};
 
 CODEC_PLUGIN(.name = "fedavg", .source = "McMahan et al., AISTATS 2017, Algorithm 1",
+             .cost =
+                 "each round 4 + 4 n_params bytes to each other worker, or once to the servers, which send "
+                 "4 n_params back",
              .state_size = sizeof(struct fedavg), .round = &fedavg)

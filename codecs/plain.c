@@ -19,14 +19,14 @@ static bool is_known_to_all(const struct codec *c)
 static int plain_encode(struct codec *c, struct wire_out *out)
 {
     if (!is_known_to_all(c))
-        wire_put_f32s(out, c->grads, c->n_params);
+        c->host->put_vector(c, out, c->grads, c->n_params);
     return CODEC_GO;
 }
 
 /* My own gradient is among the words, so that grads are free to take the mean. */
 static int plain_merge(struct codec *c, int block, struct wire_in *in)
 {
-    const float *g = is_known_to_all(c) ? NULL : wire_get_f32s(in, c->n_params);
+    const float *g = is_known_to_all(c) ? NULL : c->host->get_vector(c, in, c->n_params);
     float part = 1.0f / (float)c->n_words;
 
     if (is_known_to_all(c))
@@ -41,4 +41,6 @@ static int plain_merge(struct codec *c, int block, struct wire_in *in)
 static const struct codec_round plain = {
     .before_update = true, .per_block = true, .encode = plain_encode, .merge = plain_merge};
 
-CODEC_PLUGIN(.name = "plain", .source = "Chen et al. 2016, Algorithm 1, without servers", .round = &plain)
+CODEC_PLUGIN(.name = "plain", .source = "Chen et al. 2016, Algorithm 1, without servers",
+             .cost = "each step 4 n_params bytes for each own block to each worker that does not hold it",
+             .round = &plain, .compression = CODEC_LOSSY_UP)

@@ -5,6 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/codec_options.h"
+
+static int check_options(const struct codec_plugin *p, struct err *e)
+{
+    if (codec_options_check(p->options, p->state_size, e) < 0)
+        return e->code;
+    for (const struct codec_option *o = p->options; o && o->name; o++)
+        for (const struct codec_option *own = codec_common_of(p); own && own->name; own++)
+            if (strcmp(o->name, own->name) == 0)
+                return err_set(e, ERR_CODEC, "parameter %s is the host's own (%s)", o->name, own->help);
+    return 0;
+}
+
 static int check(const struct codec_plugin *p, const char *path, struct err *e)
 {
     const struct codec_round *r = p->round;
@@ -35,7 +48,9 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     if (r && r->per_block && r->reply)
         return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block and has a server side", path,
                        p->name);
-    return 0;
+    if (p->updates_on_server && r && !r->reply)
+        return err_set(e, ERR_CODEC, "%s: codec %s updates on servers and has no server side", path, p->name);
+    return check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 
 int codec_library_open(struct codec_library *l, const char *path, struct err *e)

@@ -106,6 +106,20 @@ const struct record_column record_confusion_columns[] = {
     {0},
 };
 
+#define CODEC(n, t, h)                                                                                       \
+    {                                                                                                        \
+#n, t, offsetof(struct record_codec, n), h                                                           \
+    }
+const struct record_column record_codec_columns[] = {
+    CODEC(time_s, RECORD_SECONDS, "since training began on this node"),
+    CODEC(node, RECORD_INT, "whose codec it is"),
+    CODEC(step, RECORD_U64, "done by this node; a server takes none"),
+    CODEC(round, RECORD_U64, "closed so far"),
+    CODEC(name, RECORD_TEXT, "of the value: the codec's own"),
+    CODEC(value, RECORD_FLOAT, ""),
+    {0},
+};
+
 static size_t n_columns(const struct record_column *c)
 {
     size_t n = 0;

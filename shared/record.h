@@ -66,12 +66,20 @@ struct record_confusion { /* one row an evaluation and pair of label and class f
     uint64_t count;
 };
 
+struct record_codec { /* one row a value that a codec found worth keeping */
+    double time_s;
+    int node;
+    uint64_t step, round;
+    const char *name;
+    double value;
+};
+
 #define RECORD_MISSING (-1e300) /* a float or seconds cell that stays empty */
 enum { RECORD_HELD = 1 << 16 };
 
 /* Each ends with {0}. */
 extern const struct record_column record_train_columns[], record_eval_columns[], record_comm_columns[],
-    record_metric_columns[], record_confusion_columns[];
+    record_metric_columns[], record_confusion_columns[], record_codec_columns[];
 
 struct record_file {
     const struct record_column *columns;

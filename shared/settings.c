@@ -20,6 +20,8 @@ static const struct json_field fields[] = {
     F(server_count, JSON_FIELD_INT, .min = 0, .max = NODES_MAX),
     F(codec, JSON_FIELD_TEXT, .required = true),
     F(server_codec, JSON_FIELD_TEXT, .required = false),
+    F(codec_options, JSON_FIELD_TEXT, .required = false),
+    F(server_codec_options, JSON_FIELD_TEXT, .required = false),
     F(sync, JSON_FIELD_TEXT, .words = "ssgd|asgd"),
     F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
@@ -122,8 +124,10 @@ int settings_parse(struct settings *s, const json_t *doc, struct err *e)
         return e->code;
     if (t.non_iid && strcmp(t.partition, "iid") == 0)
         strcpy(t.partition, "label_sorted");
-    if (!t.server_codec[0])
+    if (!t.server_codec[0]) {
         memcpy(t.server_codec, t.codec, sizeof t.codec);
+        memcpy(t.server_codec_options, t.codec_options, sizeof t.codec_options);
+    }
     *s = t;
     return 0;
 }

@@ -20,7 +20,8 @@ struct settings {
     int server_count; /* parameter servers in use, nodes -2, -3, ...; 0: serverless */
     char codec[64];   /* the workers' codec */
     char server_codec[64]; /* the servers' codec; the same one unless it was chosen apart */
-    char sync[8];          /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
+    char codec_options[512], server_codec_options[512]; /* their parameters: shared/codec_options.h */
+    char sync[8];    /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
     int local_steps; /* steps between exchanges, for rules that exchange every so often; 0: once per epoch */
     int epochs;
     int steps_per_epoch;       /* rows of the partition (partition.h); the same for all nodes, servers too */

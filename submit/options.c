@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/codec_options.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/schedule.h"
@@ -48,7 +49,8 @@ static const struct option table[] = {
     {"redundancy", "r", INT, SET(redundancy), FOR_SUBMIT, JOB, "N", "workers that hold each block", .min = 1,
      .max = NODES_MAX},
     {"codec", "Cc", NAME_OR_PATH, AT(codec), FOR_SUBMIT, JOB, "NAME|FILE",
-     "what nodes say to each other; a name, a .c or a .so file", .may_change = true},
+     "what nodes say to each other; a name, a .c or a .so file, and :KEY=VALUE,... for its parameters",
+     .may_change = true},
     {"server_codec", "", NAME_OR_PATH, AT(server_codec), FOR_SUBMIT, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
     {"optimizer", "O", WORD, AT(optimizer), FOR_SUBMIT, JOB,
@@ -446,9 +448,21 @@ static int take_words(struct options *o, unsigned verb, int argc, char **argv, s
     return 0;
 }
 
+/* Of a codec, without its parameters. */
+static void file_of(char out[PATH_MAX], const struct option *t, const char *value)
+{
+    bool is_codec = t->offset == offsetof(struct options, codec) ||
+                    t->offset == offsetof(struct options, server_codec);
+
+    snprintf(out, PATH_MAX, "%.*s", (int)(is_codec ? codec_options_at(value) : strlen(value)), value);
+}
+
 static bool names_file(const struct option *t, const char *value)
 {
-    return value[0] && (t->kind == PATH || (t->kind == NAME_OR_PATH && find_is_path(value)));
+    char file[PATH_MAX];
+
+    file_of(file, t, value);
+    return file[0] && (t->kind == PATH || (t->kind == NAME_OR_PATH && find_is_path(file)));
 }
 
 /* Does a resumed job have this from the earlier one? What describes it, and the list with its servers. */
@@ -468,14 +482,15 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
     for (int i = 0; i < N_OPTIONS; i++) {
         const struct option *t = &table[i];
         const char *value;
-        char name[NAME_LEN];
+        char name[NAME_LEN], file[PATH_MAX];
 
         first_name(name, t);
         value = json_string_value(json_object_get(texts, name));
         if (!is_inherited(t) || given[i] || !value || !value[0] ||
             (t->kind == FLAG && strcmp(value, "yes") != 0))
             continue;
-        if (names_file(t, value) && access(value, F_OK) < 0) {
+        file_of(file, t, value);
+        if (names_file(t, value) && access(file, F_OK) < 0) {
             err_errno(e, ERR_NOT_FOUND, "--%s was %s", name, value);
             return err_hint(e, "--%s %s says where it is now.", name, t->value);
         }

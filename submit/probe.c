@@ -5,21 +5,68 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shared/clock.h"
 #include "shared/codec_load.h"
+#include "shared/file.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_S = 10 };
 
 struct report {
     struct codec_facts facts;
     struct err e; /* code 0: the facts hold */
 };
 
-static void look(struct report *r, const char *path)
+/* Takes `text` away. */
+static int keep(char *out, size_t size, json_t *doc, struct err *e)
 {
+    char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    int rc = 0;
+
+    if (!text)
+        rc = err_set(e, ERR_NOMEM, "no memory for a codec's parameters");
+    else if (snprintf(out, size, "%s", text) >= (int)size)
+        rc = err_set(e, ERR_CODEC, "its table of parameters is longer than %zu characters", size - 1);
+    free(text);
+    json_decref(doc);
+    return rc;
+}
+
+/* The list has the rule's own, then what the host adds. */
+static int look_at_options(struct codec_facts *f, const struct codec_plugin *p, const char *text,
+                           struct err *e)
+{
+    struct codec_common common = {0};
+    void *state = calloc(1, p->state_size + 1);
+    const struct codec_options sets[] = {{p->options, state}, {codec_common_of(p), &common}};
+    json_t *all = codec_options_list(p->options), *own = codec_options_list(codec_common_of(p));
+    int rc = 0;
+
+    if (!state || !all || !own)
+        rc = err_set(e, ERR_NOMEM, "no memory for a codec's parameters");
+    json_array_extend(all, own);
+    json_decref(own);
+    if (rc == 0)
+        rc = codec_options_set(sets, 2, text, e);
+    if (rc == 0)
+        rc = codec_options_text(f->options, sizeof f->options, &sets[0], e);
+    if (rc == 0)
+        rc = keep(f->values, sizeof f->values, codec_options_values(&sets[0]), e);
+    if (rc == 0)
+        rc = keep(f->list, sizeof f->list, json_incref(all), e);
+    json_decref(all);
+    free(state);
+    f->every = common.every;
+    return rc;
+}
+
+static void look(struct report *r, const char *path, const char *options)
+{
+    struct codec_facts *f = &r->facts;
     struct codec_library l;
     const struct codec_plugin *p;
 
@@ -27,28 +74,36 @@ static void look(struct report *r, const char *path)
         return;
     p = l.plugin;
     r->e.code = 0;
-    r->facts.has_events = p->events != NULL;
-    snprintf(r->facts.name, sizeof r->facts.name, "%s", p->name);
-    snprintf(r->facts.source, sizeof r->facts.source, "%s", p->source ? p->source : "");
+    f->has_events = p->events != NULL;
+    snprintf(f->name, sizeof f->name, "%s", p->name);
+    snprintf(f->source, sizeof f->source, "%s", p->source ? p->source : "");
+    snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
+    f->updates_on_server = p->updates_on_server;
+    f->compression = p->compression;
+    f->state_size = p->state_size;
     if (p->round) {
-        r->facts.has_reply = p->round->reply != NULL;
-        r->facts.has_adopt = p->round->adopt != NULL;
-        r->facts.sends_grads = p->round->before_update;
-        r->facts.sends_params = !p->round->before_update;
+        f->has_reply = p->round->reply != NULL;
+        f->has_adopt = p->round->adopt != NULL;
+        f->per_block = p->round->per_block;
+        f->sends_grads = p->round->before_update;
+        f->sends_params = !p->round->before_update;
     } else {
-        r->facts.sends_grads = p->events->on_grad != NULL;
-        r->facts.sends_params = p->events->on_step != NULL;
+        f->sends_grads = p->events->on_grad != NULL;
+        f->sends_params = p->events->on_step != NULL;
+        f->rests_between_steps = p->events->rests_between_steps;
+        f->hears_of_losses = p->events->on_lost != NULL;
     }
+    look_at_options(f, p, options, &r->e);
 }
 
-static void be_the_probe(int fd, const char *path)
+static void be_the_probe(int fd, const char *path, const char *options)
 {
-    struct report r = {.e.code = ERR_INTERNAL};
+    static struct report r = {.e.code = ERR_INTERNAL};
 
     for (int s = 1; s < NSIG; s++)
         signal(s, SIG_DFL);
-    look(&r, path);
-    if (write(fd, &r, sizeof r) != (ssize_t)sizeof r)
+    look(&r, path, options);
+    if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
         _exit(1);
     _exit(0); /* and not exit(): what job_submit has open is not this process's to flush or clean */
 }
@@ -56,15 +111,22 @@ static void be_the_probe(int fd, const char *path)
 /* The whole report, or false: the process ended or the time is over before it came. */
 static bool await(struct report *r, int fd)
 {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    int rc;
+    double until = clock_now() + PATIENCE_S;
+    size_t n = 0;
 
-    do
-        rc = poll(&p, 1, PATIENCE_MS);
-    while (rc < 0 && errno == EINTR);
-    /* One write of less than PIPE_BUF bytes comes whole. */
-    _Static_assert(sizeof *r <= 4096, "a report fits a pipe's atomic write");
-    return rc > 0 && read(fd, r, sizeof *r) == (ssize_t)sizeof *r;
+    while (n < sizeof *r) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        double left = until - clock_now();
+        int rc = left > 0 ? poll(&p, 1, (int)(left * 1e3) + 1) : 0;
+        ssize_t k = rc > 0 ? read(fd, (char *)r + n, sizeof *r - n) : 0;
+
+        if (rc < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        n += (size_t)k;
+    }
+    return true;
 }
 
 static int failed(pid_t pid, const char *path, struct err *e)
@@ -79,7 +141,7 @@ static int failed(pid_t pid, const char *path, struct err *e)
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
             return err_set(e, ERR_CODEC, "%s: loading it takes more than %d s: something in it blocks", path,
-                           PATIENCE_MS / 1000);
+                           PATIENCE_S);
         }
     }
     if (WIFSIGNALED(status))
@@ -88,7 +150,7 @@ static int failed(pid_t pid, const char *path, struct err *e)
     return err_set(e, ERR_CODEC, "%s: loading it ended the process (status %d)", path, WEXITSTATUS(status));
 }
 
-int codec_probe(struct codec_facts *out, const char *path, struct err *e)
+int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
 {
     struct report r;
     int fds[2];
@@ -106,7 +168,7 @@ int codec_probe(struct codec_facts *out, const char *path, struct err *e)
         return e->code;
     }
     if (pid == 0)
-        be_the_probe(fds[1], path);
+        be_the_probe(fds[1], path, options);
     close(fds[1]);
     if (!await(&r, fds[0])) {
         rc = failed(pid, path, e);

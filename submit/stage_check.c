@@ -32,8 +32,10 @@ static int check_settings(struct submission *s, struct err *e)
     char *line;
     int rc;
 
-    if (!s->settings.server_codec[0])
+    if (!s->settings.server_codec[0]) {
         memcpy(s->settings.server_codec, s->settings.codec, sizeof s->settings.codec);
+        memcpy(s->settings.server_codec_options, s->settings.codec_options, sizeof s->settings.codec_options);
+    }
     doc = settings_json(&s->settings);
     line = doc ? json_line(doc) : NULL;
     if (!line) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/codec_options.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/compile.h"
@@ -34,10 +35,11 @@ static int read_workers(struct submission *s, struct err *e)
     return 0;
 }
 
-static int look_at(struct codec_facts *f, json_t *doc, const char *path, struct err *e)
+static int look_at(struct codec_facts *f, json_t *doc, const char *path, const char *options, struct err *e)
 {
-    if (codec_probe(f, path, e) < 0)
+    if (codec_probe(f, path, options, e) < 0)
         return e->code;
+    json_object_set_new(doc, "options", json_loads(f->values, 0, NULL));
     json_object_set_new(doc, "name", json_string(f->name));
     json_object_set_new(doc, "source", f->source[0] ? json_string(f->source) : json_null());
     return 0;
@@ -61,12 +63,16 @@ static int compile(const struct codec_file *file, char object[PATH_MAX], const s
 /* Finds, compiles if it must, loads for a look, and takes the bytes that will be shipped. */
 static int read_codec(struct blob *b, struct codec_facts *f, json_t **doc, const char *word, struct err *e)
 {
+    size_t n = codec_options_at(word);
+    const char *options = word[n] ? word + n + 1 : "";
+    char name[PATH_MAX];
     char exe_dir[PATH_MAX];
     char object[PATH_MAX];
     struct codec_file file;
     struct temp t;
 
-    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&file, word, exe_dir, e) < 0 ||
+    snprintf(name, sizeof name, "%.*s", (int)n, word);
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&file, name, exe_dir, e) < 0 ||
         temp_open(&t, e) < 0)
         return e->code;
     *doc = json_pack("{s:s?}", "file", file.path);
@@ -74,7 +80,7 @@ static int read_codec(struct blob *b, struct codec_facts *f, json_t **doc, const
         *doc = json_object();
     memcpy(object, file.path, sizeof object);
     if ((file.is_source && compile(&file, object, &t, exe_dir, *doc, e) < 0) ||
-        look_at(f, *doc, object, e) < 0 || blob_read(b, object, CODEC_MAX, e) < 0) {
+        look_at(f, *doc, object, options, e) < 0 || blob_read(b, object, CODEC_MAX, e) < 0) {
         temp_close(&t);
         json_decref(*doc);
         *doc = NULL;
@@ -108,7 +114,13 @@ static int read_servers(struct submission *s, const struct codec_facts *worker, 
     struct codec_facts server = *worker;
     json_t *doc;
 
+    server.every = 0; /* of its own */
     s->settings.server_count = 0;
+    if (worker->updates_on_server && (n == 0 || strcmp(word, "null") == 0)) {
+        err_set(e, ERR_CONFIG, "codec %s moves the weights on parameter servers, and the job has none",
+                worker->name);
+        return err_hint(e, "Name them in %s under \"PS\".", s->opt->workers);
+    }
     if (n == 0) {
         if (word[0] && strcmp(word, "null") != 0)
             say_info("%s lists no PS: --server_codec %s is not used.", s->opt->workers, word);
@@ -135,11 +147,31 @@ static int read_servers(struct submission *s, const struct codec_facts *worker, 
                        "codec %s runs by %s and codec %s by %s: they do not understand each other",
                        worker->name, worker->has_events ? "events" : "rounds", server.name,
                        server.has_events ? "events" : "rounds");
+    if (server.updates_on_server != worker->updates_on_server)
+        return err_set(e, ERR_CODEC, "of the codecs %s and %s only one has the optimizer on the servers",
+                       worker->name, server.name);
     if (!server.has_events && !server.has_reply)
         return err_set(e, ERR_CODEC,
                        "codec %s has no server side (no reply): it cannot be the servers' codec",
                        server.name);
+    if (server.every != 0)
+        return err_set(e, ERR_CONFIG,
+                       "--server_codec %s: the workers say when they exchange: --codec %s:every=%d", word,
+                       worker->name, server.every);
     snprintf(s->settings.server_codec, sizeof s->settings.server_codec, "%s", server.name);
+    snprintf(s->settings.server_codec_options, sizeof s->settings.server_codec_options, "%s", server.options);
+    return 0;
+}
+
+/* `every` of the codec is --local-steps by another name. */
+static int choose_local_steps(struct settings *set, const struct codec_facts *f, struct err *e)
+{
+    if (f->every != 0 && set->local_steps != 0 && set->local_steps != f->every)
+        return err_set(e, ERR_CONFIG,
+                       "--local-steps %d and --codec %s:every=%d are the same parameter, said twice",
+                       set->local_steps, f->name, f->every);
+    if (f->every != 0)
+        set->local_steps = f->every;
     return 0;
 }
 
@@ -181,9 +213,12 @@ int stage_read(struct submission *s, struct err *e)
     json_object_set_new(s->facts, "codec", doc);
     json_object_set_new(s->facts, "options", options_json(s->opt));
     snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker.name);
+    snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker.options);
     s->sends_params = worker.sends_params;
     s->settings.trace = s->opt->trace[0] != '\0';
-    if (check_optimizer(s->opt->optimizer, &worker, e) < 0 || start_choose(s, worker.has_events, e) < 0)
+    if (check_optimizer(s->opt->optimizer, &worker, e) < 0 ||
+        choose_local_steps(&s->settings, &worker, e) < 0 ||
+        start_choose(s, !worker.has_events || worker.rests_between_steps, e) < 0)
         return e->code;
     return read_servers(s, &worker, e);
 }

@@ -20,19 +20,19 @@ void start_checkpoint_name(char out[64], int node, const char *ending)
         snprintf(out, 64, "checkpoints/node-%d%s.safetensors", node, ending);
 }
 
-int start_choose(struct submission *s, bool has_events, struct err *e)
+int start_choose(struct submission *s, bool can_rest, struct err *e)
 {
     bool keeps = s->settings.checkpoint_every > 0 || s->opt->resume[0];
 
     strcpy(s->settings.starts_from, s->opt->resume[0]      ? "checkpoint"
                                     : s->opt->init_from[0] ? "weights"
                                                            : "seed");
-    if (keeps && has_events)
-        return err_set(
-            e, ERR_CONFIG,
-            "codec %s runs by events: the host cannot know when its state is whole, so there are no "
-            "checkpoints of it",
-            s->settings.codec);
+    if (keeps && !can_rest)
+        return err_set(e, ERR_CONFIG,
+                       "codec %s runs by events and does not rest between steps: the host cannot know when "
+                       "its state is whole, "
+                       "so there are no checkpoints of it",
+                       s->settings.codec);
     if (keeps && strcmp(s->settings.sync, "asgd") == 0)
         return err_set(e, ERR_CONFIG,
                        "asgd: words are under way at any time, so there are no checkpoints of it");

@@ -9,7 +9,7 @@
 #define START_PREVIOUS "-previous"
 
 /* Sets settings.starts_from. ERR_CONFIG: checkpoints are asked for, and the rule cannot be kept. */
-int start_choose(struct submission *s, bool has_events, struct err *e);
+int start_choose(struct submission *s, bool can_rest, struct err *e);
 /* The steps of an epoch are known. ERR_CONFIG: nodes could be so far apart that no two checkpoints of theirs are of
  * the same epoch. */
 int start_check_kept(const struct submission *s, struct err *e);

@@ -1,12 +1,15 @@
 /* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
- * between exchange.c (the host), round.c (how a round rule runs on it) and collecting.c (how an event rule's
- * collectives do). */
+ * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages), host.c (what
+ * the codec may ask), round.c (how a round rule runs on it) and collecting.c (how an event rule's collectives
+ * do). */
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H
 
 #include "agent/runner/collective.h"
 #include "agent/runner/exchange.h"
 #include "shared/rng.h"
+
+enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
 
 struct letter { /* a word that has come */
     struct mesh_buf *buf;
@@ -55,12 +58,46 @@ struct channel {
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft; /* an event rule's message being written */
+    double wake_at;         /* clock_now; INFINITY: never */
+    struct codec_layer *layers;
     struct codec_vector {
         float *v;
         size_t n;
-    } * zeros; /* handed out by zeros(), freed with the channel */
+        size_t at; /* of the field in the state that zeros() set */
+    } * zeros;     /* freed with the channel */
     size_t n_zeros;
 };
+
+struct exchange {
+    struct exchange_config cfg;
+    struct mesh *mesh;
+    struct err *e; /* of the call that is under way */
+    int n_channels;
+    struct channel *channels;
+    int n_nodes;
+    bool *has_left; /* (n_nodes), by slot: said good-bye, or is lost */
+    int n_lost;     /* of the workers */
+    struct exchange_totals totals;
+    struct stopwatch watch;
+    uint64_t *n_said, *n_heard;               /* (n_nodes), by slot: messages so far, for the trace */
+    struct exchange_traffic *sent, *received; /* (n_nodes), by slot: of the round under way */
+    struct exchange_traffic *sent_done, *received_done;
+    uint64_t n_rounds, n_rounds_told;
+    int n_channels_done; /* channels that have closed the round */
+};
+
+/* A node's place among all: the workers, then the servers. */
+static inline int exchange_slot(const struct exchange *x, int node)
+{
+    return node >= 0 ? node : x->cfg.n_workers - 2 - node;
+}
+
+extern const struct codec_host channel_host; /* host.c */
+
+/* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a
+ * code. */
+int channel_open(struct exchange *x, int id);
+void channel_clear(struct channel *ch); /* after round_clear */
 
 /* Sends `b` to one node as this channel's message and accounts for it. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);

@@ -1,350 +1,12 @@
 #include "agent/runner/exchange.h"
 
-#include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/runner/channel.h"
 #include "shared/clock.h"
-
-enum { ZEROS_MAX = 64 };
-
-struct exchange {
-    struct exchange_config cfg;
-    struct mesh *mesh;
-    struct err *e; /* of the call that is under way */
-    int n_channels;
-    struct channel *channels;
-    int n_nodes;
-    bool *has_left; /* (n_nodes), by slot: said good-bye, or is lost */
-    int n_lost;     /* of the workers */
-    struct exchange_totals totals;
-    struct stopwatch watch;
-    uint64_t *n_said, *n_heard;               /* (n_nodes), by slot: messages so far, for the trace */
-    struct exchange_traffic *sent, *received; /* (n_nodes), by slot: of the round under way */
-    struct exchange_traffic *sent_done, *received_done;
-    uint64_t n_rounds, n_rounds_told;
-    int n_channels_done; /* channels that have closed the round */
-};
-
-static int slot_of(const struct exchange *x, int node)
-{
-    return node >= 0 ? node : x->cfg.n_workers - 2 - node;
-}
-
-const struct exchange_config *channel_config(const struct channel *ch)
-{
-    return &ch->x->cfg;
-}
-
-struct stopwatch *channel_watch(const struct channel *ch)
-{
-    return &ch->x->watch;
-}
-
-struct err *channel_err(const struct channel *ch)
-{
-    return ch->x->e;
-}
-
-void channel_overtaken(struct channel *ch)
-{
-    ch->x->totals.n_overtaken++;
-}
-
-bool channel_is_behind(const struct channel *ch, int node)
-{
-    return mesh_queued_for(ch->x->mesh, node) >= EXCHANGE_BACKLOG_MAX;
-}
-
-bool channel_has_left(const struct channel *ch, int node)
-{
-    return ch->x->has_left[slot_of(ch->x, node)];
-}
-
-void channel_pause(struct channel *ch, int node, bool on)
-{
-    mesh_pause(ch->x->mesh, node, on);
-}
-
-void channel_drop_buf(struct channel *ch, struct mesh_buf *b)
-{
-    if (b)
-        mesh_buf_put(ch->x->mesh, b);
-}
-
-int channel_fail(struct channel *ch, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return err_set(ch->x->e, ERR_CODEC, "codec %s: %s", ch->x->cfg.plugin->name, text);
-}
-
-struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
-                                double *seconds)
-{
-    struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
-    struct stopwatch *w = &ch->x->watch;
-    enum phase last;
-    double start;
-
-    if (!b) {
-        err_set(ch->x->e, ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
-        return NULL;
-    }
-    ch->out = (struct wire_out){.bytes = b->bytes, .limit = ch->limit};
-    last = phase_enter(w, PHASE_ENCODE);
-    start = w->since;
-    if (encode(&ch->codec, &ch->out) < 0)
-        goto fail;
-    if (ch->out.bad) {
-        channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)", ch->limit);
-        goto fail;
-    }
-    b->len = ch->out.len;
-    phase_enter(w, last);
-    *seconds = w->since - start;
-    return b;
-fail:
-    mesh_buf_put(ch->x->mesh, b);
-    return NULL;
-}
-
-/* By reference where it is in a buffer, by view where not. */
-static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, const void *bytes,
-                     size_t len)
-{
-    struct exchange *x = ch->x;
-    int slot = slot_of(x, h->peer);
-    struct exchange_traffic *t = &x->sent[slot];
-    enum phase last = phase_enter(&x->watch, PHASE_SEND);
-    double start = x->watch.since;
-
-    if ((b ? mesh_send(x->mesh, h, b, x->e) : mesh_send_view(x->mesh, h, bytes, len, x->e)) < 0)
-        return x->e->code;
-    if (x->watch.tracer)
-        tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++x->n_said[slot], start);
-    phase_enter(&x->watch, last);
-    t->messages++;
-    t->raw_bytes += len;
-    t->wire_bytes += len + FRAME_BYTES;
-    t->transfer_s += x->watch.since - start;
-    x->totals.sent_messages++;
-    x->totals.raw_bytes += len;
-    x->totals.sent_bytes += len + FRAME_BYTES;
-    return CODEC_GO;
-}
-
-int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
-{
-    ch->x->sent[slot_of(ch->x, h->peer)].encode_s += encode_s;
-    return hand_over(ch, h, b, b->bytes, b->len);
-}
-
-int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len)
-{
-    return hand_over(ch, h, NULL, bytes, len);
-}
-
-void channel_received(struct channel *ch, int from, size_t len)
-{
-    struct exchange_traffic *t = &ch->x->received[slot_of(ch->x, from)];
-
-    t->messages++;
-    t->raw_bytes += len;
-    t->wire_bytes += len + FRAME_BYTES;
-    ch->x->totals.recv_messages++;
-    ch->x->totals.recv_bytes += len + FRAME_BYTES;
-}
-
-void channel_shared(struct channel *ch, int peer, size_t sent, size_t received)
-{
-    struct exchange *x = ch->x;
-    int slot = slot_of(x, peer);
-
-    x->sent[slot].messages++;
-    x->sent[slot].raw_bytes += sent;
-    x->received[slot].messages++;
-    x->received[slot].raw_bytes += received;
-    x->totals.sent_messages++;
-    x->totals.recv_messages++;
-    x->totals.raw_bytes += sent;
-}
-
-int channel_decode(struct channel *ch, enum phase phase,
-                   int (*read)(struct codec *, int from, struct wire_in *), int from,
-                   const struct mesh_buf *b)
-{
-    struct wire_in in = {.bytes = b->bytes, .len = b->len};
-    enum phase last = phase_enter(&ch->x->watch, phase);
-    int rc = read(&ch->codec, from, &in);
-
-    phase_enter(&ch->x->watch, last);
-    return rc;
-}
-
-int channel_apply(struct channel *ch)
-{
-    enum phase last;
-    int rc;
-
-    if (!ch->rule->apply)
-        return CODEC_GO;
-    last = phase_enter(&ch->x->watch, PHASE_APPLY);
-    rc = ch->rule->apply(&ch->codec);
-    phase_enter(&ch->x->watch, last);
-    return rc;
-}
-
-void channel_waited(struct channel *ch, int peer)
-{
-    ch->x->received[slot_of(ch->x, peer)].transfer_s += clock_now() - ch->round.said_at;
-}
-
-/* The job's round is done when every channel's is. */
-void channel_round_done(struct channel *ch)
-{
-    struct exchange *x = ch->x;
-    size_t bytes = (size_t)x->n_nodes * sizeof *x->sent;
-
-    ch->codec.round++;
-    if (++x->n_channels_done < x->n_channels)
-        return;
-    x->n_channels_done = 0;
-    x->n_rounds++;
-    if (x->watch.tracer)
-        x->watch.tracer->round = x->n_rounds + 1;
-    memcpy(x->sent_done, x->sent, bytes);
-    memcpy(x->received_done, x->received, bytes);
-    memset(x->sent, 0, bytes);
-    memset(x->received, 0, bytes);
-}
-
-static float *host_zeros(struct codec *c, size_t n)
-{
-    struct channel *ch = (struct channel *)c;
-    float *p;
-
-    if (ch->n_zeros == ZEROS_MAX)
-        return NULL;
-    p = calloc(n ? n : 1, sizeof *p);
-    if (p)
-        ch->zeros[ch->n_zeros++] = (struct codec_vector){p, n};
-    return p;
-}
-
-static float host_uniform(struct codec *c)
-{
-    return rng_uniform(&((struct channel *)c)->rng);
-}
-
-static int host_fail(struct codec *c, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return channel_fail((struct channel *)c, "%s", text);
-}
-
-static void host_log(struct codec *c, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    fprintf(stderr, "codec %s: %s\n", ((struct channel *)c)->x->cfg.plugin->name, text);
-}
-
-static struct wire_out *host_message(struct codec *c)
-{
-    struct channel *ch = (struct channel *)c;
-
-    channel_drop_buf(ch, ch->draft);
-    ch->draft = mesh_buf_take(ch->x->mesh);
-    ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
-                                .limit = ch->draft ? ch->limit : 0};
-    return &ch->out;
-}
-
-static int host_send(struct codec *c, int to)
-{
-    struct channel *ch = (struct channel *)c;
-    /* A server works on one range: what goes to it is of that range, whoever sends it. */
-    struct mesh_head h = {
-        .kind = FRAME_EVENT, .peer = to, .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id, .round = c->step};
-
-    if (!ch->draft)
-        return channel_fail(ch, "send() without a message()");
-    if (ch->out.bad)
-        return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)",
-                            ch->limit);
-    if (to == c->node || !exchange_talks_to(ch->x, to))
-        return channel_fail(ch, "node %d has no link to node %d", c->node, to);
-    if (ch->server && to < 0 && to != ch->server)
-        return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
-    ch->draft->len = ch->out.len;
-    return channel_send(ch, &h, ch->draft, 0);
-}
-
-static const struct codec_host host = {.zeros = host_zeros,
-                                       .uniform = host_uniform,
-                                       .fail = host_fail,
-                                       .log = host_log,
-                                       .message = host_message,
-                                       .send = host_send,
-                                       .all_reduce = collecting_all_reduce,
-                                       .slice = collecting_slice,
-                                       .reduce_scatter = collecting_reduce_scatter,
-                                       .all_gather = collecting_all_gather,
-                                       .broadcast = collecting_broadcast,
-                                       .all_to_all = collecting_all_to_all};
-
-static int channel_open(struct exchange *x, int id)
-{
-    const struct exchange_config *cfg = &x->cfg;
-    const struct codec_plugin *p = cfg->plugin;
-    struct channel *ch = &x->channels[id];
-    int range = cfg->node < 0 ? -2 - cfg->node : id;
-    size_t lo = cfg->n_servers > 0 ? collective_slice(cfg->n_params, range, cfg->n_servers) : 0;
-    size_t hi = cfg->n_servers > 0 ? collective_slice(cfg->n_params, range + 1, cfg->n_servers)
-                                   : cfg->n_params;
-
-    ch->x = x;
-    ch->rule = p->round;
-    ch->id = (uint16_t)range;
-    ch->server = cfg->node >= 0 && cfg->n_servers > 0 ? -2 - id : 0;
-    ch->codec = (struct codec){.node = cfg->node,
-                               .n_workers = cfg->n_workers,
-                               .n_servers = cfg->n_servers,
-                               .server = cfg->n_servers > 0 ? -2 - range : 0,
-                               .n_blocks = cfg->blocks->n_blocks,
-                               .is_sync = cfg->is_sync,
-                               .n_steps = cfg->n_steps,
-                               .n_params = hi - lo,
-                               .params = cfg->params + lo,
-                               .grads = cfg->grads + lo,
-                               .host = &host,
-                               .redundancy = cfg->blocks->redundancy};
-    ch->limit = p->message_bytes ? p->message_bytes(&ch->codec) : 64 + 4 * ch->codec.n_params;
-    rng_init(&ch->rng, cfg->seed, (uint64_t)(cfg->node + 65536), (uint64_t)range);
-    ch->codec.state = calloc(1, p->state_size ? p->state_size : 1);
-    ch->zeros = calloc(ZEROS_MAX, sizeof *ch->zeros);
-    if (!ch->codec.state || !ch->zeros)
-        return err_set(x->e, ERR_NOMEM, "no memory for codec %s", p->name);
-    if (ch->rule ? round_open(ch) < 0 : collecting_open(ch, x->e) < 0)
-        return x->e->code;
-    return p->open ? p->open(&ch->codec) : CODEC_GO;
-}
 
 static int check_config(const struct exchange_config *cfg, struct err *e)
 {
@@ -353,10 +15,15 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
     if (r && cfg->n_servers > 0 && !r->reply)
         return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
                        cfg->plugin->name);
-    if (cfg->goes_on && cfg->plugin->events)
+    if (cfg->plugin->updates_on_server && cfg->n_servers == 0) {
+        err_set(e, ERR_CODEC, "codec %s moves the weights on parameter servers, and the job has none",
+                cfg->plugin->name);
+        return err_hint(e, "The list of workers names them under \"PS\".");
+    }
+    if (cfg->goes_on && cfg->plugin->events && !cfg->plugin->events->on_lost)
         return err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them",
                        cfg->plugin->name);
-    if (cfg->goes_on && cfg->is_sync && cfg->n_servers == 0 && cfg->n_workers > 1 &&
+    if (cfg->goes_on && r && cfg->is_sync && cfg->n_servers == 0 && cfg->n_workers > 1 &&
         !(r->per_block && cfg->blocks->redundancy > 1)) {
         err_set(e, ERR_CODEC,
                 "codec %s between workers in ssgd needs the word of every worker in every round",
@@ -422,15 +89,8 @@ void exchange_free(struct exchange *x)
     if (!x)
         return;
     exchange_detach(x);
-    for (int i = 0; x->channels && i < x->n_channels; i++) {
-        struct channel *ch = &x->channels[i];
-
-        for (size_t z = 0; z < ch->n_zeros; z++)
-            free(ch->zeros[z].v);
-        free(ch->zeros);
-        collecting_clear(ch);
-        free(ch->codec.state);
-    }
+    for (int i = 0; x->channels && i < x->n_channels; i++)
+        channel_clear(&x->channels[i]);
     free(x->channels);
     free(x->sent);
     free(x->n_said);
@@ -540,6 +200,14 @@ static int call_event(struct channel *ch, int (*callback)(struct codec *))
     return rc;
 }
 
+/* A callback outside of a step: with CODEC_GO the codec waits for nothing (any more). */
+static int heard(struct channel *ch, int rc)
+{
+    if (rc == CODEC_GO)
+        ch->is_waiting = false;
+    return rc;
+}
+
 /* Calls `of_round` or the event rule's callback on each channel. */
 static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*of_events)(struct codec *),
                    struct err *e)
@@ -611,9 +279,41 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
             channel_round_done(ch);
     }
     /* A word of the next round that comes early does not end a wait for this one. */
-    if (rc == CODEC_GO && !(ch->rule && (ch->round.has_said || ch->round.awaits_reply)))
-        ch->is_waiting = false;
-    return rc;
+    return ch->rule && (ch->round.has_said || ch->round.awaits_reply) ? rc : heard(ch, rc);
+}
+
+/* A node is gone and the job goes on: whoever does not hear of it by itself is told. */
+static int tell_lost(struct exchange *x, int node)
+{
+    const struct codec_events *events = x->cfg.plugin->events;
+
+    for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        enum phase last = phase_enter(&x->watch, PHASE_DECODE);
+        int rc = heard(ch, events->on_lost(&ch->codec, node));
+
+        phase_enter(&x->watch, last);
+        if (rc < 0)
+            return rc;
+    }
+    return CODEC_GO;
+}
+
+/* Calls those whose time has come. */
+static int wake_up(struct exchange *x)
+{
+    const struct codec_events *events = x->cfg.plugin->events;
+
+    for (int i = 0; events && events->on_wake && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        if (ch->wake_at > clock_now())
+            continue;
+        ch->wake_at = INFINITY;
+        if (heard(ch, call_event(ch, events->on_wake)) < 0)
+            return x->e->code;
+    }
+    return CODEC_GO;
 }
 
 static int on_loss(struct exchange *x, const struct mesh_event *ev)
@@ -621,7 +321,7 @@ static int on_loss(struct exchange *x, const struct mesh_event *ev)
     int n_left = x->cfg.n_workers - (x->n_lost += ev->head.peer >= 0);
     char what[128];
 
-    x->has_left[slot_of(x, ev->head.peer)] = true;
+    x->has_left[exchange_slot(x, ev->head.peer)] = true;
     err_set(x->e, ERR_LOST, "node %d is lost: %s", ev->head.peer, ev->why);
     if (!x->cfg.goes_on || ev->head.peer < 0) {
         exchange_waits_for(x, what, sizeof what);
@@ -635,7 +335,7 @@ static int on_loss(struct exchange *x, const struct mesh_event *ev)
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].rule && round_on_loss(&x->channels[i]) < 0)
             return x->e->code;
-    return 0;
+    return tell_lost(x, ev->head.peer);
 }
 
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
@@ -647,12 +347,14 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_MESSAGE:
         if (x->watch.tracer)
             tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
-                           ++x->n_heard[slot_of(x, ev->head.peer)], clock_now());
+                           ++x->n_heard[exchange_slot(x, ev->head.peer)], clock_now());
         if (ev->head.kind != FRAME_PIECE && on_message(x, ev) < 0)
             return e->code;
         break;
     case MESH_LEFT:
-        x->has_left[slot_of(x, ev->head.peer)] = true;
+        x->has_left[exchange_slot(x, ev->head.peer)] = true;
+        if (tell_lost(x, ev->head.peer) < 0)
+            return e->code;
         break;
     case MESH_LOST:
         if (on_loss(x, ev) < 0)
@@ -662,7 +364,39 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     for (int i = 0; i < x->n_channels; i++)
         if (collecting_on_event(&x->channels[i], ev, e) < 0)
             return e->code;
-    return outcome(x);
+    return wake_up(x) < 0 ? e->code : outcome(x);
+}
+
+double exchange_wakes_at(const struct exchange *x)
+{
+    double at = INFINITY;
+
+    for (int i = 0; i < x->n_channels; i++)
+        at = fmin(at, x->channels[i].wake_at);
+    return at;
+}
+
+bool exchange_updates_here(const struct exchange *x)
+{
+    return (x->cfg.node < 0) == x->cfg.plugin->updates_on_server;
+}
+
+float exchange_lr_factor(const struct exchange *x)
+{
+    return x->channels[0].codec.lr_factor;
+}
+
+bool exchange_take_evaluation(struct exchange *x)
+{
+    bool wants = x->channels[0].codec.wants_evaluation;
+
+    x->channels[0].codec.wants_evaluation = false;
+    return wants;
+}
+
+bool exchange_wants_stop(const struct exchange *x)
+{
+    return x->channels[0].codec.wants_stop;
 }
 
 void exchange_waits_for(const struct exchange *x, char *out, size_t size)
@@ -704,10 +438,10 @@ bool exchange_round_done(struct exchange *x, uint64_t *round)
 
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
 {
-    return &x->sent_done[slot_of(x, peer)];
+    return &x->sent_done[exchange_slot(x, peer)];
 }
 
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer)
 {
-    return &x->received_done[slot_of(x, peer)];
+    return &x->received_done[exchange_slot(x, peer)];
 }

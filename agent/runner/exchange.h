@@ -1,6 +1,6 @@
 /* exchange -- the codec's host on one node: makes the codecs at work (one, or one per parameter server),
  * calls them as codecs/codec.h promises, carries their messages over the mesh, and counts and times all of
- * it.
+ * it. What a codec asks of its node (the optimizer, records) is handed on.
  *
  * It never waits: a call returns CODEC_WAIT, and the caller feeds it mesh events until it says CODEC_GO. So
  * the runner, a test and a fuzzer can each bring their own idea of time. */
@@ -26,6 +26,7 @@ enum { EXCHANGE_BACKLOG_MAX = 8 };
 
 struct exchange_config {
     const struct codec_plugin *plugin;
+    const char *options; /* the codec's parameters: shared/codec_options.h; NULL: their defaults */
     int node, n_workers, n_servers;
     const struct blocks *blocks; /* borrowed for the exchange's life */
     bool is_sync;
@@ -33,9 +34,17 @@ struct exchange_config {
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
     enum collective_algorithm allreduce;
-    size_t n_params; /* of the whole model */
-    float *params;   /* (n_params); on a server too, which works on its range of it */
-    float *grads;    /* (n_params); on a server too: a place to merge gradients in */
+    size_t n_params;                  /* of the whole model */
+    float *params;                    /* (n_params); on a server too, which works on its range of it */
+    float *grads;                     /* (n_params); on a server too: a place to merge gradients in */
+    const struct codec_layer *layers; /* (n_layers), of the whole model; borrowed */
+    int n_layers;
+    /* A server's, of a plugin that updates there: params [from, from + n) move by grads, as in step `step`
+     * (from 0) of the workers, at lr_factor times its learning rate. */
+    int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
+    /* Keeps a row of codec.csv; `name` is gone when it returns. NULL: nobody keeps them. */
+    int (*record)(void *owner, const struct codec *c, const char *name, double value, struct err *e);
+    void *owner; /* their first argument */
 };
 
 /* What went between this node and one peer since exchange_round_done() was last true. */
@@ -51,15 +60,17 @@ struct exchange_totals {
                            * and those not sent as their receiver did not take the ones before */
 };
 
-/* Opens the codecs. ERR_CODEC: the rule cannot do what the job asks, or its open() failed. */
+/* Opens the codecs. ERR_CODEC: the rule cannot do what the job asks, or its open() failed. ERR_CONFIG: its
+ * parameters. */
 int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e);
 void exchange_free(struct exchange *x);
 
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
 void exchange_attach(struct exchange *x, struct mesh *m);   /* borrowed */
-/* Does the rule ask for collectives? Then workers of one machine may share memory: from exchange_share on, all of
- * them, collectives go through it, and grads lie in it. Borrowed; it is open until the exchange is freed. */
+/* Does the rule ask for collectives? Then workers of one machine may share memory: from exchange_share on,
+ * all of them, collectives go through it, and grads lie in it. Borrowed; it is open until the exchange is
+ * freed. */
 bool exchange_collects(const struct exchange *x);
 void exchange_share(struct exchange *x, struct arena *a);
 /* Gives back what it holds of the mesh, which may then be closed; but while it closes, vectors of collectives
@@ -81,6 +92,19 @@ const float *exchange_gradient(const struct exchange *x);
 /* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more).
  * ERR_LOST: a node that the rule cannot do without has gone, or fewer than min_nodes workers stand. */
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
+/* An event, MESH_NOTHING will do, is wanted at this time (clock_now; INFINITY: at none): a codec wishes to be
+ * woken. */
+double exchange_wakes_at(const struct exchange *x);
+
+/* Is the job's optimizer at work on this node? Else the codec has it on the servers, and a worker leaves its
+ * parameters as the exchange of gradients has left them. */
+bool exchange_updates_here(const struct exchange *x);
+/* What the codec says of this worker's own work: codec.h, lr_factor and below. A wish to evaluate is told
+ * once. */
+float exchange_lr_factor(const struct exchange *x);
+bool exchange_take_evaluation(struct exchange *x);
+bool exchange_wants_stop(const struct exchange *x);
+
 /* What is waited for, for people: "the word of node 1 for round 12". */
 void exchange_waits_for(const struct exchange *x, char *out, size_t size);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */

@@ -1,73 +1,50 @@
 #include "agent/runner/exchange_state.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/runner/channel.h"
 
-enum { CURSOR = 7, LIBRARY = 64 << 20 };
+enum { CURSOR = 8 };
 
 static size_t state_size(struct channel *ch)
 {
     return channel_config(ch)->plugin->state_size;
 }
 
-static uintptr_t word_at(const struct channel *ch, size_t byte)
+static float **field_of(const struct channel *ch, size_t k)
 {
-    uintptr_t word;
-
-    memcpy(&word, (const char *)ch->codec.state + byte, sizeof word);
-    return word;
+    return (float **)(void *)((char *)ch->codec.state + ch->zeros[k].at);
 }
 
-static bool is_within(uintptr_t word, const void *begin, size_t len)
-{
-    return word >= (uintptr_t)begin && word - (uintptr_t)begin < len;
-}
-
-/* The vector that begins at this address; -1: none does. */
-static int64_t vector_at(const struct channel *ch, uintptr_t word)
+/* The vector that stands in the field for which vector k was made: vectors may have changed places. NULL: it
+ * is none, or one of another length. */
+static const struct codec_vector *vector_in(const struct channel *ch, size_t k)
 {
     for (size_t i = 0; i < ch->n_zeros; i++)
-        if (word == (uintptr_t)ch->zeros[i].v)
-            return (int64_t)i;
-    return -1;
+        if (*field_of(ch, k) == ch->zeros[i].v)
+            return ch->zeros[i].n == ch->zeros[k].n ? &ch->zeros[i] : NULL;
+    return NULL;
 }
 
-/* Something of this process that another will have elsewhere: the middle of a vector, the model, the codec
- * itself, its functions and tables. */
-static bool is_foreign_address(struct channel *ch, uintptr_t word)
+static int check_vectors(struct channel *ch, struct err *e)
 {
-    const struct exchange_config *cfg = channel_config(ch);
-    const char *library = (const char *)cfg->plugin - LIBRARY / 2;
-
-    for (size_t i = 0; i < ch->n_zeros; i++)
-        if (is_within(word, ch->zeros[i].v, ch->zeros[i].n * sizeof(float)))
-            return true;
-    return is_within(word, ch, sizeof *ch) || is_within(word, ch->codec.state, state_size(ch)) ||
-           is_within(word, cfg->params, cfg->n_params * sizeof(float)) ||
-           is_within(word, cfg->grads, cfg->n_params * sizeof(float)) || is_within(word, library, LIBRARY);
-}
-
-static int check_pointers(struct channel *ch, struct err *e)
-{
-    for (size_t at = 0; at + sizeof(uintptr_t) <= state_size(ch); at += sizeof(uintptr_t)) {
-        uintptr_t word = word_at(ch, at);
-
-        if (vector_at(ch, word) < 0 && is_foreign_address(ch, word))
-            return err_set(e, ERR_CODEC,
-                           "codec %s cannot be saved: byte %zu of its state holds an address that is not the "
-                           "beginning of one of its vectors",
-                           channel_config(ch)->plugin->name, at);
-    }
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        if (!vector_in(ch, k))
+            return err_set(
+                e, ERR_CODEC,
+                "codec %s cannot be saved: the field at byte %zu of its state does not hold one of its "
+                "vectors of %zu numbers",
+                channel_config(ch)->plugin->name, ch->zeros[k].at, ch->zeros[k].n);
     return 0;
 }
 
-int exchange_can_save(struct exchange *x, struct err *e)
+static int check_rule(struct exchange *x, struct err *e)
 {
-    struct channel *ch = exchange_channel(x, 0);
+    const struct channel *ch = exchange_channel(x, 0);
     const char *name = channel_config(ch)->plugin->name;
 
     if (!ch->rule && !channel_config(ch)->plugin->events->rests_between_steps) {
@@ -79,73 +56,56 @@ int exchange_can_save(struct exchange *x, struct err *e)
                 name);
         return err_hint(e, "Leave --checkpoint-every out, or take --parallel_sgd ssgd.");
     }
+    return 0;
+}
+
+int exchange_can_save(struct exchange *x, struct err *e)
+{
+    struct channel *ch;
+
+    if (check_rule(x, e) < 0)
+        return e->code;
     for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++)
-        if (check_pointers(ch, e) < 0)
+        if (check_vectors(ch, e) < 0)
             return e->code;
     return 0;
 }
 
-static struct tensor_view *add(struct exchange_state *s, int channel, const char *name, enum tensor_type type,
-                               size_t n, const void *data)
+static void add(struct exchange_state *s, int channel, const char *name, enum tensor_type type, size_t n,
+                const void *data)
 {
     struct tensor_view *t = &s->tensors[s->n++];
 
     *t = (struct tensor_view){.type = type, .n_dims = 1, .shape = {n}, .data = data};
     snprintf(t->name, sizeof t->name, "codec/%d/%s", channel, name);
-    return t;
 }
 
-/* What a channel needs of `own`: its cursor, its pointers, a copy of its state. */
+/* What a channel needs of `own`: its cursor, and a copy of its state in whole words. */
 static size_t own_bytes(struct channel *ch)
 {
-    size_t words = state_size(ch) / sizeof(uintptr_t) + 1;
-
-    return (CURSOR + 2 * words + words) * sizeof(int64_t);
-}
-
-/* Replaces the addresses in the copy by 0 and lists them as (byte, vector). Returns how many. */
-static size_t take_pointers(const struct channel *ch, char *state, size_t size, int64_t *pointers)
-{
-    const uintptr_t nothing = 0;
-    size_t n = 0;
-
-    for (size_t at = 0; at + sizeof(uintptr_t) <= size; at += sizeof(uintptr_t)) {
-        int64_t v = vector_at(ch, word_at(ch, at));
-
-        if (v < 0)
-            continue;
-        memcpy(state + at, &nothing, sizeof nothing);
-        pointers[2 * n] = (int64_t)at;
-        pointers[2 * n + 1] = v;
-        n++;
-    }
-    return n;
+    return (CURSOR + state_size(ch) / sizeof(int64_t) + 1) * sizeof(int64_t);
 }
 
 static void save_channel(struct exchange_state *s, int i, struct channel *ch, uint64_t step, int64_t *own)
 {
     int64_t *cursor = own;
-    int64_t *pointers = own + CURSOR;
-    size_t size = state_size(ch);
-    char *state = (char *)(pointers + 2 * (size / sizeof(uintptr_t) + 1));
-    struct tensor_view *t;
+    char *state = (char *)(own + CURSOR);
+    const float *const nothing = NULL;
     char name[32];
-    size_t n;
 
     cursor[0] = ch->codec.node < 0 ? (int64_t)ch->codec.step : (int64_t)step;
     cursor[1] = (int64_t)ch->codec.round;
     cursor[2] = (int64_t)ch->codec.samples;
     memcpy(cursor + 3, ch->rng.s, sizeof ch->rng.s);
+    memcpy(cursor + 7, &ch->codec.lr_factor, sizeof ch->codec.lr_factor);
     add(s, i, "cursor", TENSOR_I64, CURSOR, cursor);
-    memcpy(state, ch->codec.state, size);
-    n = take_pointers(ch, state, size, pointers);
-    add(s, i, "state", TENSOR_U8, size, state);
-    t = add(s, i, "pointers", TENSOR_I64, n, pointers);
-    t->n_dims = 2;
-    t->shape[1] = 2;
+    memcpy(state, ch->codec.state, state_size(ch));
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        memcpy(state + ch->zeros[k].at, &nothing, sizeof nothing);
+    add(s, i, "state", TENSOR_U8, state_size(ch), state);
     for (size_t k = 0; k < ch->n_zeros; k++) {
         snprintf(name, sizeof name, "vector%zu", k);
-        add(s, i, name, TENSOR_F32, ch->zeros[k].n, ch->zeros[k].v);
+        add(s, i, name, TENSOR_F32, ch->zeros[k].n, vector_in(ch, k)->v);
     }
 }
 
@@ -162,7 +122,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
         if (ch->round.has_said || ch->round.next > 0)
             return err_set(e, ERR_INTERNAL, "codec %s is in the midst of round %" PRIu64,
                            channel_config(ch)->plugin->name, ch->codec.round);
-        n_tensors += 3 + ch->n_zeros;
+        n_tensors += 2 + ch->n_zeros;
         bytes += own_bytes(ch);
     }
     s.tensors = calloc(n_tensors, sizeof *s.tensors);
@@ -201,14 +161,14 @@ void exchange_state_clear(struct exchange_state *s)
 
 /* The tensor codec/i/name of the given type and shape. ERR_CONFIG: it is another, or not there. */
 static int find(const void **data, size_t *n, const struct tensor_file *f, int i, const char *name,
-                enum tensor_type type, int n_dims, struct err *e)
+                enum tensor_type type, struct err *e)
 {
     char whole[TENSOR_NAME];
     const struct tensor_view *t;
 
     snprintf(whole, sizeof whole, "codec/%d/%s", i, name);
     t = tensor_file_find(f, whole);
-    if (!t || t->type != type || t->n_dims != n_dims || (n_dims == 2 && t->shape[1] != 2))
+    if (!t || t->type != type || t->n_dims != 1)
         return err_set(e, ERR_CONFIG, "tensor \"%s\" is missing or of another kind", whole);
     *data = t->data;
     *n = t->shape[0];
@@ -223,7 +183,7 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
 
     for (size_t k = 0; k < ch->n_zeros; k++) {
         snprintf(name, sizeof name, "vector%zu", k);
-        if (find(&data, &n, f, i, name, TENSOR_F32, 1, e) < 0)
+        if (find(&data, &n, f, i, name, TENSOR_F32, e) < 0)
             return e->code;
         if (n != ch->zeros[k].n)
             return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, the codec's vector %zu", i, name, n,
@@ -237,32 +197,21 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
     return 0;
 }
 
+/* The addresses are those that open() has put there. */
 static int restore_state(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
 {
-    const void *state, *list;
-    const int64_t *pointers;
-    size_t size, n;
+    const void *state;
+    size_t size;
 
-    if (find(&state, &size, f, i, "state", TENSOR_U8, 1, e) < 0 ||
-        find(&list, &n, f, i, "pointers", TENSOR_I64, 2, e) < 0)
+    if (find(&state, &size, f, i, "state", TENSOR_U8, e) < 0)
         return e->code;
     if (size != state_size(ch))
         return err_set(e, ERR_CONFIG, "codec/%d/state has %zu bytes, codec %s has %zu", i, size,
                        channel_config(ch)->plugin->name, state_size(ch));
-    pointers = list;
-    for (size_t k = 0; k < n; k++)
-        if (pointers[2 * k] < 0 || size < sizeof(uintptr_t) ||
-            (uint64_t)pointers[2 * k] > size - sizeof(uintptr_t) || pointers[2 * k + 1] < 0 ||
-            (uint64_t)pointers[2 * k + 1] >= ch->n_zeros)
-            return err_set(e, ERR_CONFIG, "codec/%d/pointers: %" PRId64 " at byte %" PRId64 " of the state",
-                           i, pointers[2 * k + 1], pointers[2 * k]);
     if (size > 0)
         memcpy(ch->codec.state, state, size);
-    for (size_t k = 0; k < n; k++) {
-        float *const *v = &ch->zeros[pointers[2 * k + 1]].v;
-
-        memcpy((char *)ch->codec.state + pointers[2 * k], v, sizeof *v);
-    }
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        *field_of(ch, k) = ch->zeros[k].v;
     return 0;
 }
 
@@ -285,13 +234,17 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
 {
     const void *data;
     const int64_t *cursor;
+    float lr_factor;
     size_t n;
 
-    if (find(&data, &n, f, i, "cursor", TENSOR_I64, 1, e) < 0)
+    if (find(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
         return e->code;
     cursor = data;
     if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0)
         return err_set(e, ERR_CONFIG, "codec/%d/cursor: no place in a job", i);
+    memcpy(&lr_factor, cursor + 7, sizeof lr_factor);
+    if (!isfinite(lr_factor))
+        return err_set(e, ERR_CONFIG, "codec/%d/cursor: lr_factor is not finite", i);
     if (check_cursor(ch, i, cursor, step, e) < 0 || restore_vectors(ch, i, f, e) < 0 ||
         restore_state(ch, i, f, e) < 0)
         return e->code;
@@ -299,6 +252,7 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     ch->codec.round = (uint64_t)cursor[1];
     ch->codec.samples = (float)cursor[2];
     memcpy(ch->rng.s, cursor + 3, sizeof ch->rng.s);
+    ch->codec.lr_factor = lr_factor;
     return 0;
 }
 
@@ -308,7 +262,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
     char name[TENSOR_NAME];
     int i = 0;
 
-    if (exchange_can_save(x, e) < 0)
+    if (check_rule(x, e) < 0)
         return e->code;
     for (; (ch = exchange_channel(x, i)) != NULL; i++)
         if (restore_channel(ch, i, f, step, e) < 0)

@@ -136,12 +136,6 @@ static int load_model(struct node *n, struct err *e)
         rc = net_new(&n->net, spec, n->max_batch = batch_of(n), e);
     if (rc == 0)
         rc = load_weights(n, e);
-    if (rc == 0 && is_worker(n))
-        rc = optimizer_new(&n->optimizer,
-                           &(struct optimizer_config){.kind = n->set.gradient_descent,
-                                                      .momentum = (float)n->set.momentum,
-                                                      .weight_decay = (float)n->set.weight_decay},
-                           net_n_trained(n->net), e);
     if (rc == 0 && is_worker(n) &&
         feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
                   n->job.node, (size_t)n->set.batch_size, spec, n->set.seed, e) < 0)
@@ -153,32 +147,6 @@ static int load_model(struct node *n, struct err *e)
         rc = metrics_new(&n->metrics, spec, n->feed.test.labels != NULL, n->feed.n_test, e);
     json_decref(doc);
     return rc;
-}
-
-static int open_exchange(struct node *n, struct err *e)
-{
-    uint64_t rows = (uint64_t)n->set.steps_per_epoch;
-    int allreduce = collective_algorithm_find(n->set.allreduce);
-
-    return exchange_new(&n->exchange,
-                        &(struct exchange_config){
-                            .plugin = n->codec.plugin,
-                            .node = n->job.node,
-                            .n_workers = n->set.node_count,
-                            .n_servers = n->set.server_count,
-                            .blocks = &n->blocks,
-                            .is_sync = strcmp(n->set.sync, "ssgd") == 0,
-                            .goes_on = strcmp(n->set.on_node_loss, "continue") == 0,
-                            .min_nodes = n->set.min_nodes,
-                            .allreduce = (enum collective_algorithm)allreduce,
-                            .local_steps = n->set.local_steps > 0 ? (uint64_t)n->set.local_steps : rows,
-                            .n_steps = rows * (uint64_t)n->set.epochs,
-                            .seed = n->set.seed,
-                            .n_params = net_n_params(n->net),
-                            .params = net_params(n->net),
-                            .grads = net_grads(n->net),
-                        },
-                        e);
 }
 
 static struct checkpoint checkpoint(struct node *n)
@@ -261,7 +229,8 @@ static int open_records(struct node *n, struct err *e)
 
 static int on_records(struct node *n, int (*what)(struct record_file *, struct err *), struct err *e)
 {
-    struct record_file *const files[] = {&n->train, &n->eval, &n->comm, &n->metric, &n->confusion};
+    struct record_file *const files[] = {&n->train,  &n->eval,      &n->comm,
+                                         &n->metric, &n->confusion, &n->rows_of_codec};
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i]->fd >= 0 && what(files[i], e) < 0)
@@ -311,11 +280,12 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         const char *reason;
     } steps[] = {
         {load_settings, "SettingsInvalid"},     {load_codec, "CodecLoadFailed"},
-        {load_model, "ModelInvalid"},           {open_exchange, "CodecFailed"},
+        {load_model, "ModelInvalid"},           {node_open_exchange, "CodecFailed"},
         {load_checkpoint, "CheckpointInvalid"}, {open_records, "Internal"},
     };
 
     n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
+    n->rows_of_codec.fd = -1;
     n->best = -INFINITY;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i].load(n, e) < 0) {
@@ -416,6 +386,7 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 
     double slice = clock_now() + 1; /* a signal just before the wait is seen a second later */
 
+    slice = fmin(slice, exchange_wakes_at(n->exchange));
     if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
         return e->code;
     *came = ev.kind != MESH_NOTHING;
@@ -517,6 +488,7 @@ void node_clear(struct node *n)
     record_close(&n->comm);
     record_close(&n->metric);
     record_close(&n->confusion);
+    record_close(&n->rows_of_codec);
     if (!n->mesh)
         exchange_free(n->exchange);
     feed_close(&n->feed);
@@ -526,6 +498,7 @@ void node_clear(struct node *n)
     arena_close(n->arena); /* gradients lay in it */
     free(n->arch);
     free(n->spec);
+    free(n->layers);
     free(n->peers);
     blocks_clear(&n->blocks);
 }

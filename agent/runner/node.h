@@ -30,16 +30,19 @@ struct node {
     struct model_spec *spec;
     struct net *net;
     int max_batch; /* of the net: what a pass over the test set takes at once, and not less than a block's */
-    struct optimizer *optimizer; /* workers only, as the next three */
-    struct schedule schedule;
+    struct optimizer *optimizer; /* where parameters are updated: on workers, or with some rules on servers */
+    struct schedule schedule;    /* workers only, as the next two */
     struct metrics *metrics;
     struct feed feed;
+    struct codec_layer *layers; /* (n_layers) */
+    int n_layers;
     struct exchange *exchange;
     struct mesh *mesh;
     struct arena *arena; /* NULL: nothing is shared with other workers */
     int *peers;          /* (n_peers): the nodes this one is linked to */
     size_t n_peers;
     struct record_file train, eval, comm, metric, confusion; /* the last two: where the model asks for them */
+    struct record_file rows_of_codec;                        /* codec.csv, from the first row on */
     struct tracer *tracer;                                   /* NULL: nobody asked for a trace */
     struct report *report;
     double started; /* clock_now when training began */
@@ -54,6 +57,11 @@ extern volatile int node_interrupted;
 
 /* Loads what lies in ../packages. On failure *reason says which package it was about. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
+/* Its part about the codec, whose settings and model are there: the exchange, and the optimizer if it is
+ * here. */
+int node_open_exchange(struct node *n, struct err *e);
+/* The rate of the step before which `step` steps were taken, by the job's schedule. */
+double node_learn_rate(const struct node *n, uint64_t step);
 /* Links up with the peers; takes the listening socket. */
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
 int node_train(struct node *n, struct err *e); /* a worker's part */
@@ -70,7 +78,8 @@ int node_report_progress(struct node *n, struct err *e);
 int node_flush_records(struct node *n, struct err *e);
 void node_close_trace(struct node *n);               /* where there is one */
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
-/* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is none. */
+/* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is
+ * none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
 int node_write_model(struct node *n, const char *name, double test_loss,
                      struct err *e); /* nan: no loss in it */

@@ -102,8 +102,11 @@ static bool has_word(const struct channel *ch, int word)
 static int merge_one(struct channel *ch, int word)
 {
     struct letter l = inbox_pop(ch, &ch->round.inbox[word]);
-    int rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, l.buf);
+    int rc;
 
+    ch->codec.block = ch->rule->per_block ? word : -1;
+    rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, l.buf);
+    ch->codec.block = -1;
     ch->codec.n_merged++;
     if (l.from != ch->codec.node)
         channel_received(ch, l.from, l.buf->len);
@@ -225,9 +228,13 @@ static int say(struct channel *ch, int word)
                           .word = (uint32_t)word,
                           .round = ch->codec.round};
     double seconds;
-    struct mesh_buf *b = channel_encode(ch, ch->rule->encode, &seconds);
-    int rc = b ? CODEC_GO : -1;
+    struct mesh_buf *b;
+    int rc;
 
+    ch->codec.block = ch->rule->per_block ? word : -1;
+    b = channel_encode(ch, ch->rule->encode, &seconds);
+    ch->codec.block = -1;
+    rc = b ? CODEC_GO : -1;
     if (rc == CODEC_GO && ch->server)
         rc = channel_send(ch, &h, b, seconds);
     for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {

@@ -196,16 +196,12 @@ static void bring_home(struct node *n, size_t first)
 static int update(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
-    const struct schedule_job job = {.learn_rate = n->set.learn_rate,
-                                     .warmup_steps = (uint64_t)n->set.warmup_steps,
-                                     .steps_per_epoch = n->feed.n_rows,
-                                     .n_steps = n->progress.steps};
     size_t n_trained = net_n_trained(n->net);
     const float *grads = exchange_gradient(n->exchange);
     double state = gradient_norm(grads + n_trained, net_n_params(n->net) - n_trained);
     char what[256];
 
-    w->lr = schedule_rate(&n->schedule, &job, n->progress.step);
+    w->lr = node_learn_rate(n, n->progress.step) * (double)exchange_lr_factor(n->exchange);
     w->grad_norm = gradient_norm(grads, n_trained);
     if (!isfinite(w->grad_norm) || !isfinite(state)) {
         const char *own = grads == net_grads(n->net) ? NULL : net_nonfinite(n->net);
@@ -215,7 +211,7 @@ static int update(struct worker_loop *w, struct err *e)
                  own ? own : net_nonfinite(n->net));
         return left_out(w, what, "the update is left out", e);
     }
-    if (w->may_skip && w->grad_norm == 0)
+    if (!exchange_updates_here(n->exchange) || (w->may_skip && w->grad_norm == 0))
         return 0;
     optimizer_step(n->optimizer, net_params(n->net), grads, (float)w->lr,
                    gradient_clip(w->grad_norm, n->set.clip_norm));

@@ -24,10 +24,9 @@ static int collect_open(struct codec *c)
 {
     struct collect *s = c->state;
 
-    s->in = c->host->zeros(c, length(c));
-    s->out[0] = c->host->zeros(c, length(c));
-    s->out[1] = c->host->zeros(c, length(c));
-    return s->in && s->out[0] && s->out[1] ? CODEC_GO : codec_fail(c, "no memory");
+    if (c->host->zeros(c, &s->in, length(c)) < 0 || c->host->zeros(c, &s->out[0], length(c)) < 0)
+        return -1;
+    return c->host->zeros(c, &s->out[1], length(c));
 }
 
 static int ask(struct codec *c)

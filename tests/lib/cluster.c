@@ -32,6 +32,32 @@ float cluster_gradient(uint64_t step, int block, size_t i)
     return rng_uniform(&r) - 0.5f;
 }
 
+float cluster_target(int block, size_t i)
+{
+    return (float)block + (float)i / 8;
+}
+
+static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e)
+{
+    const struct cluster_node *node = owner;
+
+    (void)step, (void)e;
+    for (size_t i = from; i < from + n; i++)
+        node->params[i] -= LR * lr_factor * node->grads[i];
+    return 0;
+}
+
+static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)
+{
+    struct cluster_node *node = owner;
+
+    (void)c, (void)e;
+    snprintf(node->record.name, sizeof node->record.name, "%s", name);
+    node->record.value = value;
+    node->record.n++;
+    return 0;
+}
+
 static void node_open(struct cluster *c, int slot)
 {
     const struct cluster_config *cfg = &c->cfg;
@@ -44,6 +70,10 @@ static void node_open(struct cluster *c, int slot)
         n->params[i] = (float)i / (float)cfg->n_params;
     must(exchange_new(&n->x,
                       &(struct exchange_config){.plugin = c->lib.plugin,
+                                                .options = cfg->options,
+                                                .update = update,
+                                                .record = record,
+                                                .owner = n,
                                                 .node = n->node,
                                                 .n_workers = cfg->n_workers,
                                                 .n_servers = cfg->n_servers,
@@ -113,7 +143,8 @@ static int begin_step(struct cluster *c, struct cluster_node *n)
         if (!blocks_holds(&c->blocks, b, n->node))
             continue;
         for (size_t i = 0; i < c->cfg.n_params; i++) {
-            n->grads[i] = cluster_gradient(n->step, b, i);
+            n->grads[i] = c->cfg.is_convex ? n->params[i] - cluster_target(b, i)
+                                           : cluster_gradient(n->step, b, i);
             sum[i] += n->grads[i] / (float)n_own;
         }
         if (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b, &n->e) < 0) {
@@ -134,14 +165,14 @@ static int go_on(struct cluster *c, struct cluster_node *n)
 
     while (rc == CODEC_GO && n->phase != NODE_DONE) {
         if (n->phase == NODE_IN_GRAD) {
-            for (size_t i = 0; i < c->cfg.n_params; i++)
-                n->params[i] -= LR * exchange_gradient(n->x)[i];
+            for (size_t i = 0; exchange_updates_here(n->x) && i < c->cfg.n_params; i++)
+                n->params[i] -= LR * exchange_lr_factor(n->x) * exchange_gradient(n->x)[i];
             n->step++;
             n->phase = NODE_IN_STEP;
             rc = exchange_on_step(n->x, &n->e);
         } else {
             n->phase = NODE_BEGINS;
-            if (n->step == c->cfg.n_steps)
+            if (n->step == c->cfg.n_steps || exchange_wants_stop(n->x))
                 end_node(c, n, true);
             return CODEC_GO;
         }

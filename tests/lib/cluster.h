@@ -9,6 +9,7 @@
 
 struct cluster_config {
     const char *codec; /* name in build/codecs, or in build/tests/codecs as "tests/NAME" */
+    const char *options;
     int n_workers, n_servers, redundancy;
     const char *assignment;
     bool is_asgd;
@@ -17,6 +18,7 @@ struct cluster_config {
     uint64_t local_steps, n_steps;
     size_t n_params;
     uint64_t seed;
+    bool is_convex;   /* the gradient draws the params of worker k towards cluster_target(k, i) */
     int kill_node;    /* with kill_at > 0: the node that is killed ... */
     uint64_t kill_at; /* ... after so many turns of the cluster */
 };
@@ -29,6 +31,11 @@ struct cluster_node {
     struct exchange *x;
     struct mesh *mesh;
     struct err e;
+    struct {
+        char name[40];
+        double value;
+        int n;
+    } record; /* the last one, and how many there were */
 };
 
 struct cluster {
@@ -45,8 +52,9 @@ void cluster_open(struct cluster *c, const struct cluster_config *cfg);
 bool cluster_run(struct cluster *c);
 void cluster_close(struct cluster *c);
 
-/* The made-up gradient of a block in a step. */
+/* The made-up gradient of a block in a step, which no params change. */
 float cluster_gradient(uint64_t step, int block, size_t i);
+float cluster_target(int block, size_t i);
 const char *test_build_dir(void); /* $BUILD, as tests/run sets it */
 
 #endif

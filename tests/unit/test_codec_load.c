@@ -11,9 +11,9 @@ static const char *path_of(const char *name)
     return path;
 }
 
-TEST(every_built_in_codec_opens_and_names_its_source)
+TEST(every_built_in_codec_opens_and_names_its_source_and_cost)
 {
-    static const char *const names[] = {"plain", "fedavg", "dummy"};
+    static const char *const names[] = {"allreduce", "doublebuffer", "dummy", "fedavg", "plain"};
 
     for (size_t i = 0; i < N_OF(names); i++) {
         struct codec_library l;
@@ -23,7 +23,7 @@ TEST(every_built_in_codec_opens_and_names_its_source)
         snprintf(name, sizeof name, "codecs/%s", names[i]);
         assert_ok(codec_library_open(&l, path_of(name), &e));
         assert_string_equal(l.plugin->name, names[i]);
-        assert_true(l.plugin->source && l.plugin->source[0]);
+        assert_true(l.plugin->source && l.plugin->source[0] && l.plugin->cost && l.plugin->cost[0]);
         codec_library_close(&l);
     }
 }
@@ -35,7 +35,7 @@ TEST(another_abi_is_refused_naming_both)
 
     assert_int_equal(codec_library_open(&l, path_of("tests/codecs/old_abi"), &e), ERR_CODEC);
     assert_says("ABI 0");
-    assert_says("ABI 2");
+    assert_says("ABI 3");
 }
 
 TEST(what_is_no_codec_is_refused)
@@ -51,7 +51,7 @@ TEST(what_is_no_codec_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_built_in_codec_opens_and_names_its_source),
+        cmocka_unit_test(every_built_in_codec_opens_and_names_its_source_and_cost),
         cmocka_unit_test(another_abi_is_refused_naming_both),
         cmocka_unit_test(what_is_no_codec_is_refused),
     };

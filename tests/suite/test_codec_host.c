@@ -1,0 +1,428 @@
+/* What a codec may ask of its host, by codecs made for it, on one node or two. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "agent/runner/exchange.h"
+#include "agent/runner/mesh_mem.h"
+#include "shared/blocks.h"
+#include "shared/clock.h"
+
+enum { N_PARAMS = 12 };
+
+static const struct codec_layer layers[] = {
+    {"first", 0, 6, 2, {2, 3}},
+    {"second", 6, 2, 1, {2}},
+    {"third", 8, 4, 2, {2, 2}},
+};
+
+static struct err e;
+static struct codec *codec;     /* the one whose open() was called last */
+static struct codec seen[8][2]; /* copies of views: in encode and in merge, by block */
+static int (*ask)(struct codec *);
+static int n_asked;
+static int answer; /* what a callback returns */
+
+struct state {
+    float *v, *w;
+    float rate;
+};
+
+static const struct codec_option options[] = {CODEC_OPTION(struct state, rate, 0.5, 0, 1, "a rate"), {0}};
+
+static int open_codec(struct codec *c)
+{
+    codec = c;
+    return ask ? ask(c) : CODEC_GO;
+}
+
+static int call(struct codec *c)
+{
+    n_asked++;
+    return ask ? ask(c) : CODEC_GO;
+}
+
+static int encode(struct codec *c, struct wire_out *out)
+{
+    seen[c->block < 0 ? 0 : c->block][0] = *c;
+    c->host->put_vector(c, out, c->grads, c->n_params);
+    return CODEC_GO;
+}
+
+static int merge(struct codec *c, int from, struct wire_in *in)
+{
+    seen[from][1] = *c;
+    return c->host->get_vector(c, in, c->n_params) && wire_ok(in) ? CODEC_GO : -1;
+}
+
+static int adopt(struct codec *c, struct wire_in *in)
+{
+    return merge(c, 0, in);
+}
+
+static const struct codec_round rounds = {
+    .before_update = true, .encode = encode, .merge = merge, .reply = encode, .adopt = adopt};
+static const struct codec_round of_blocks = {
+    .before_update = true, .per_block = true, .encode = encode, .merge = merge};
+
+static int on_message(struct codec *c, int from, struct wire_in *in)
+{
+    (void)c, (void)from, (void)in;
+    return CODEC_WAIT;
+}
+
+static int on_lost(struct codec *c, int node)
+{
+    (void)c;
+    n_asked += 100 * (node + 1);
+    return answer;
+}
+
+static const struct codec_events events = {
+    .on_grad = call, .on_message = on_message, .on_lost = on_lost, .on_wake = call};
+
+/* One node over a mesh of two workers and `n_servers` servers. */
+struct fixture {
+    struct codec_plugin plugin;
+    struct exchange_config cfg;
+    struct blocks blocks;
+    struct mesh_mem *net;
+    struct exchange *x;
+    float params[N_PARAMS], grads[N_PARAMS];
+    struct {
+        size_t from, n;
+        uint64_t step;
+        float lr_factor;
+    } updated;
+    char recorded[64];
+};
+
+static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *err)
+{
+    struct fixture *f = owner;
+
+    (void)err;
+    f->updated.from = from;
+    f->updated.n = n;
+    f->updated.step = step;
+    f->updated.lr_factor = lr_factor;
+    return 0;
+}
+
+static int record(void *owner, const struct codec *c, const char *name, double value, struct err *err)
+{
+    struct fixture *f = owner;
+
+    (void)err;
+    snprintf(f->recorded, sizeof f->recorded, "%d %llu %s %g", c->node, (unsigned long long)c->step, name,
+             value);
+    return 0;
+}
+
+static int open_node(struct fixture *f, const struct codec_plugin *plugin, int node, int n_servers)
+{
+    n_asked = 0;
+    *f = (struct fixture){.plugin = *plugin};
+    f->plugin.name = "made";
+    f->plugin.state_size = sizeof(struct state);
+    f->plugin.options = options;
+    f->plugin.open = open_codec;
+    f->cfg = (struct exchange_config){.plugin = &f->plugin,
+                                      .node = node,
+                                      .n_workers = 2,
+                                      .n_servers = n_servers,
+                                      .blocks = &f->blocks,
+                                      .is_sync = true,
+                                      .local_steps = 1,
+                                      .n_steps = 9,
+                                      .n_params = N_PARAMS,
+                                      .params = f->params,
+                                      .grads = f->grads,
+                                      .layers = layers,
+                                      .n_layers = N_OF(layers),
+                                      .update = update,
+                                      .record = record,
+                                      .owner = f};
+    assert_ok(blocks_init(&f->blocks, "iid", 2, 1, &e));
+    if (exchange_new(&f->x, &f->cfg, &e) < 0) {
+        blocks_clear(&f->blocks);
+        return e.code;
+    }
+    f->net = mesh_mem_new(2, n_servers, exchange_limit(f->x), 1);
+    exchange_attach(f->x, mesh_mem_node(f->net, node));
+    return 0;
+}
+
+static void close_node(struct fixture *f)
+{
+    exchange_free(f->x);
+    mesh_mem_free(f->net);
+    blocks_clear(&f->blocks);
+    ask = NULL;
+}
+
+TEST(layers_are_cut_to_a_servers_range)
+{
+    struct fixture f;
+
+    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
+    assert_int_equal(codec->n_layers, 3);
+    assert_string_equal(codec->layers[2].name, "third");
+    assert_true(codec->layers[2].offset == 8 && codec->layers[2].n_dims == 2 &&
+                codec->layers[0].shape[1] == 3);
+    close_node(&f);
+    /* Of two servers the second has the numbers 6 .. 11, of five the third 4 .. 6. */
+    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, -3, 2));
+    assert_int_equal(codec->n_params, 6);
+    assert_int_equal(codec->n_layers, 2);
+    assert_true(codec->layers[0].offset == 0 && codec->layers[1].offset == 2 && codec->layers[1].n_dims == 2);
+    close_node(&f);
+    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, -4, 5));
+    assert_ptr_equal(codec->params, f.params + 4);
+    assert_int_equal(codec->n_layers, 2);
+    assert_string_equal(codec->layers[0].name, "first");
+    assert_true(codec->layers[0].offset == 0 && codec->layers[0].n == 2 && codec->layers[0].n_dims == 1 &&
+                codec->layers[0].shape[0] == 2);
+    assert_true(codec->layers[1].offset == 2 && codec->layers[1].n == codec->n_params - 2);
+    close_node(&f);
+}
+
+TEST(a_word_on_a_block_knows_its_block_and_holders)
+{
+    struct fixture f;
+
+    assert_ok(open_node(&f, &(struct codec_plugin){.round = &of_blocks}, 0, 0));
+    assert_int_equal(codec->block, -1);
+    assert_ok(exchange_on_block(f.x, 0, &e));
+    assert_int_equal(exchange_on_grad(f.x, 1, &e), CODEC_WAIT); /* for the other's */
+    assert_int_equal(seen[0][0].block, 0);
+    assert_int_equal(seen[0][1].block, 0);
+    assert_int_equal(codec->block, -1);
+    assert_true(codec->host->holds(codec, 0, 0) && codec->host->holds(codec, 1, 1));
+    assert_false(codec->host->holds(codec, 0, 1) || codec->host->holds(codec, 2, 0) ||
+                 codec->host->holds(codec, -1, 0) || codec->host->holds(codec, 0, 2));
+    close_node(&f);
+}
+
+TEST(parameters_are_in_the_state_before_open)
+{
+    struct fixture f;
+    struct exchange *x;
+
+    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
+    assert_true(((struct state *)codec->state)->rate == 0.5f);
+    f.cfg.options = "rate=0.25";
+    assert_ok(exchange_new(&x, &f.cfg, &e));
+    assert_true(((struct state *)codec->state)->rate == 0.25f);
+    exchange_free(x);
+    f.cfg.options = "rite=0.25";
+    assert_int_equal(exchange_new(&x, &f.cfg, &e), ERR_CONFIG);
+    assert_says("codec made: no parameter \"rite\" (did you mean \"rate\"?); it takes rate");
+    close_node(&f);
+}
+
+static float *somewhere;
+
+static int zeros_outside(struct codec *c)
+{
+    return c->host->zeros(c, &somewhere, 3);
+}
+
+static int zeros_twice(struct codec *c)
+{
+    struct state *s = c->state;
+
+    return c->host->zeros(c, &s->v, 3) < 0 ? -1 : c->host->zeros(c, &s->v, 3);
+}
+
+static int zeros_beyond_memory(struct codec *c)
+{
+    return c->host->zeros(c, &((struct state *)c->state)->v, SIZE_MAX / 2);
+}
+
+TEST(zeros_asked_for_wrongly_are_refused_in_words)
+{
+    static const struct {
+        int (*ask)(struct codec *);
+        int code;
+        const char *says;
+    } cases[] = {
+        {zeros_outside, ERR_CODEC, "no field of its state"},
+        {zeros_twice, ERR_CODEC, "the field at byte 0 of its state twice"},
+        {zeros_beyond_memory, ERR_NOMEM, "no memory for a vector of"},
+    };
+    struct fixture f;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        ask = cases[i].ask;
+        assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), cases[i].code);
+        assert_says(cases[i].says);
+    }
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    ask = zeros_twice;
+    assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
+    assert_says("behind open()");
+    close_node(&f);
+}
+
+static int ask_update(struct codec *c)
+{
+    return c->host->update(c);
+}
+
+TEST(a_server_moves_its_range_at_the_workers_step)
+{
+    static const struct codec_round with_update = {.before_update = true,
+                                                   .encode = encode,
+                                                   .merge = merge,
+                                                   .apply = ask_update,
+                                                   .reply = encode,
+                                                   .adopt = adopt};
+    static const struct codec_plugin plugin = {.round = &with_update, .updates_on_server = true};
+    struct fixture f;
+
+    for (int sync = 0; sync < 2; sync++) {
+        assert_ok(open_node(&f, &plugin, -3, 2));
+        assert_true(exchange_updates_here(f.x));
+        codec->is_sync = sync;
+        codec->round = 7;
+        codec->lr_factor = 0.5f;
+        assert_ok(codec->host->update(codec));
+        assert_true(f.updated.from == 6 && f.updated.n == 6 && f.updated.lr_factor == 0.5f);
+        assert_int_equal(f.updated.step, sync ? 7 : 3); /* in asgd two workers' words are two rounds */
+        codec->round = 1000;
+        assert_ok(codec->host->update(codec));
+        assert_int_equal(f.updated.step, 8); /* the last one */
+        close_node(&f);
+    }
+    assert_ok(open_node(&f, &plugin, 0, 1));
+    assert_false(exchange_updates_here(f.x));
+    assert_int_equal(codec->host->update(codec), ERR_CODEC);
+    assert_says("update() is for the servers");
+    close_node(&f);
+    assert_int_equal(open_node(&f, &plugin, 0, 0), ERR_CODEC);
+    assert_says("moves the weights on parameter servers, and the job has none");
+}
+
+static int wait_and_wake(struct codec *c)
+{
+    if (n_asked > 1)
+        return CODEC_GO;
+    c->host->wake(c, 1000);
+    c->host->wake(c, 0.02); /* the last call counts */
+    return CODEC_WAIT;
+}
+
+TEST(a_codec_is_woken_once_after_the_time_it_asked_for)
+{
+    struct mesh_event nothing = {.kind = MESH_NOTHING};
+    struct fixture f;
+    double begun, at;
+
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    assert_true(isinf(exchange_wakes_at(f.x)));
+    ask = wait_and_wake;
+    begun = clock_now();
+    assert_int_equal(exchange_on_grad(f.x, 1, &e), CODEC_WAIT);
+    at = exchange_wakes_at(f.x);
+    assert_true(at >= begun + 0.02 && at < begun + 10);
+    while (exchange_on_event(f.x, &nothing, &e) == CODEC_WAIT)
+        assert_true(clock_now() < begun + 60);
+    assert_true(clock_now() >= begun + 0.02);
+    assert_int_equal(n_asked, 2);
+    assert_true(isinf(exchange_wakes_at(f.x)));
+    assert_ok(exchange_on_event(f.x, &nothing, &e));
+    assert_int_equal(n_asked, 2);
+    close_node(&f);
+}
+
+static int just_wait(struct codec *c)
+{
+    (void)c;
+    return CODEC_WAIT;
+}
+
+TEST(a_codec_is_told_who_is_lost_and_who_has_left)
+{
+    struct mesh_event ev = {.kind = MESH_LEFT, .head = {.peer = 1}};
+    struct fixture f;
+    struct exchange *x;
+
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    f.cfg.goes_on = true;
+    f.cfg.min_nodes = 1;
+    ask = NULL;
+    assert_ok(exchange_new(&x, &f.cfg, &e));
+    ask = just_wait;
+    assert_int_equal(exchange_on_grad(x, 1, &e), CODEC_WAIT);
+    answer = CODEC_WAIT;
+    assert_int_equal(exchange_on_event(x, &ev, &e), CODEC_WAIT);
+    answer = CODEC_GO;
+    ev.kind = MESH_LOST;
+    assert_int_equal(exchange_on_event(x, &ev, &e), CODEC_GO);
+    assert_int_equal(n_asked, 1 + 200 + 200);
+    exchange_free(x);
+    close_node(&f);
+}
+
+static int ask_record(struct codec *c)
+{
+    return c->host->record(c, "staleness", 1.5);
+}
+
+static int ask_record_wrongly(struct codec *c)
+{
+    return c->host->record(c, "a,b", 1);
+}
+
+TEST(a_record_has_its_node_step_and_name)
+{
+    struct fixture f;
+
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 1, 0));
+    assert_ok(exchange_on_step(f.x, &e));
+    ask = ask_record;
+    assert_ok(exchange_on_grad(f.x, 1, &e));
+    assert_string_equal(f.recorded, "1 1 staleness 1.5");
+    ask = ask_record_wrongly;
+    assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
+    assert_says("a name is 1 to 32 of a-z, 0-9 and _");
+    close_node(&f);
+}
+
+TEST(what_a_codec_wants_of_its_node_is_heard)
+{
+    struct fixture f;
+
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
+    assert_true(exchange_lr_factor(f.x) == 1 && !exchange_take_evaluation(f.x) && !exchange_wants_stop(f.x));
+    codec->lr_factor = 0.25f;
+    codec->wants_evaluation = codec->wants_stop = true;
+    assert_true(exchange_lr_factor(f.x) == 0.25f && exchange_wants_stop(f.x));
+    assert_true(exchange_take_evaluation(f.x));
+    assert_false(exchange_take_evaluation(f.x)); /* once */
+    assert_true(exchange_updates_here(f.x));
+    close_node(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_are_cut_to_a_servers_range),
+        cmocka_unit_test(a_word_on_a_block_knows_its_block_and_holders),
+        cmocka_unit_test(parameters_are_in_the_state_before_open),
+        cmocka_unit_test(zeros_asked_for_wrongly_are_refused_in_words),
+        cmocka_unit_test(a_server_moves_its_range_at_the_workers_step),
+        cmocka_unit_test(a_codec_is_woken_once_after_the_time_it_asked_for),
+        cmocka_unit_test(a_codec_is_told_who_is_lost_and_who_has_left),
+        cmocka_unit_test(a_record_has_its_node_step_and_name),
+        cmocka_unit_test(what_a_codec_wants_of_its_node_is_heard),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
