@@ -8,8 +8,6 @@
 
 #include "agent/runner/checkpoint.h"
 #include "agent/runner/exchange_state.h"
-#include "agent/runner/local_path.h"
-#include "agent/runner/mesh_tcp.h"
 #include "nn/blas.h"
 #include "shared/clock.h"
 #include "shared/crypto.h"
@@ -21,8 +19,7 @@
 enum {
     DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
     EVAL_BATCH = 256,
-    EVAL_BYTES = 1 << 28, /* of a network of that batch */
-    CONNECT_S = 30        /* all nodes are ready before any connects: only a dead one takes this long */
+    EVAL_BYTES = 1 << 28 /* of a network of that batch */
 };
 
 static const char checkpoint_name[] = "checkpoint.safetensors";
@@ -202,77 +199,6 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     return rename(next_name, checkpoint_name) < 0 ? err_errno(e, ERR_IO, "%s", checkpoint_name) : 0;
 }
 
-static bool asks_for_rows(const struct metrics *m)
-{
-    for (int k = 0; m && k < N_METRIC_KINDS; k++)
-        if (k != METRIC_CONFUSION && metrics_asked(m, (enum metric_kind)k))
-            return true;
-    return false;
-}
-
-static int open_records(struct node *n, struct err *e)
-{
-    bool confusion = n->metrics && metrics_asked(n->metrics, METRIC_CONFUSION);
-
-    if (record_open(&n->train, "train.csv", record_train_columns, e) < 0 ||
-        record_open(&n->eval, "eval.csv", record_eval_columns, e) < 0 ||
-        record_open(&n->comm, "comm.csv", record_comm_columns, e) < 0)
-        return e->code;
-    if (asks_for_rows(n->metrics) && record_open(&n->metric, "metrics.csv", record_metric_columns, e) < 0)
-        return e->code;
-    if (n->set.trace && tracer_new(&n->tracer, "trace.bin", n->job.node, e) < 0)
-        return e->code;
-    if (confusion && record_open(&n->confusion, "confusion.csv", record_confusion_columns, e) < 0)
-        return e->code;
-    return 0;
-}
-
-static int on_records(struct node *n, int (*what)(struct record_file *, struct err *), struct err *e)
-{
-    struct record_file *const files[] = {&n->train,  &n->eval,      &n->comm,
-                                         &n->metric, &n->confusion, &n->rows_of_codec};
-
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i]->fd >= 0 && what(files[i], e) < 0)
-            return e->code;
-    return 0;
-}
-
-int node_flush_records(struct node *n, struct err *e)
-{
-    return on_records(n, record_flush, e);
-}
-
-int node_report_progress(struct node *n, struct err *e)
-{
-    const struct exchange_totals *t = exchange_totals(n->exchange);
-
-    if (node_flush_records(n, e) < 0)
-        return e->code;
-    n->progress.traffic = *t;
-    memcpy(n->progress.spent, exchange_watch(n->exchange)->spent, sizeof n->progress.spent);
-    report_progress(n->report, &n->progress);
-    return 0;
-}
-
-void node_close_trace(struct node *n)
-{
-    uint64_t n_dropped;
-    char text[160];
-
-    if (!n->tracer)
-        return;
-    exchange_watch(n->exchange)->tracer = NULL;
-    n_dropped = tracer_free(n->tracer);
-    n->tracer = NULL;
-    if (n_dropped == 0)
-        return;
-    snprintf(text, sizeof text,
-             "node %d: the trace has the first %d spans and messages; %llu later ones are not in it",
-             n->job.node, TRACE_RECORDS_MAX, (unsigned long long)n_dropped);
-    report_warn(n->report, text);
-}
-
 int node_prepare(struct node *n, const char **reason, struct err *e)
 {
     static const struct {
@@ -281,7 +207,7 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     } steps[] = {
         {load_settings, "SettingsInvalid"},     {load_codec, "CodecLoadFailed"},
         {load_model, "ModelInvalid"},           {node_open_exchange, "CodecFailed"},
-        {load_checkpoint, "CheckpointInvalid"}, {open_records, "Internal"},
+        {load_checkpoint, "CheckpointInvalid"}, {node_open_records, "Internal"},
     };
 
     n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
@@ -298,88 +224,6 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     return 0;
 }
 
-static enum mesh_tls which_tls(const char *word)
-{
-    return strcmp(word, "on") == 0 ? MESH_TLS_ON : strcmp(word, "off") == 0 ? MESH_TLS_OFF : MESH_TLS_AUTO;
-}
-
-/* Lets workers of one machine share memory for their collectives, if all can; gradients then lie in it. */
-static int share_memory(struct node *n, struct err *e)
-{
-    struct local_path p;
-
-    if (!exchange_collects(n->exchange) || strcmp(n->set.local_path, "off") == 0 ||
-        n->set.node_count > ARENA_NODES_MAX)
-        return 0;
-    if (local_path_begin(&p, n->mesh, n->set.node_count, n->job.node, net_n_params(n->net), e) < 0)
-        return e->code;
-    while (!local_path_is_settled(&p)) {
-        struct mesh_event ev;
-        double now = clock_now();
-
-        if (now > p.deadline + CONNECT_S)
-            return err_set(e, ERR_TIMEOUT, "not all workers have said whether they can share memory");
-        if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
-            return e->code;
-        if (node_interrupted)
-            return err_set(e, ERR_CANCELLED, "asked to stop");
-        if (ev.kind == MESH_MESSAGE && ev.head.kind == FRAME_LOCAL) {
-            if (local_path_on_message(&p, &ev, e) < 0)
-                return e->code;
-        } else if (exchange_on_event(n->exchange, &ev, e) < 0 || local_path_advance(&p, e) < 0) {
-            return e->code;
-        }
-    }
-    n->arena = local_path_take(&p);
-    if (n->arena) {
-        exchange_share(n->exchange, n->arena);
-        net_use_grads(n->net, arena_in(n->arena));
-        fprintf(stderr, "collectives go through memory that all %d workers share\n", n->set.node_count);
-    } else {
-        fprintf(stderr, "collectives go over connections: %s\n", p.why.text);
-    }
-    return 0;
-}
-
-int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
-{
-    struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
-    size_t limit = exchange_limit(n->exchange);
-    struct mesh_tcp_config cfg = {.job = n->job.job,
-                                  .attempt = (uint32_t)start->attempt,
-                                  .node = n->job.node,
-                                  .listen_fd = listen_fd,
-                                  .peers = wanted,
-                                  .tls = which_tls(n->set.data_tls),
-                                  .limit = limit < LOCAL_PATH_BYTES ? LOCAL_PATH_BYTES : limit,
-                                  .deadline = clock_now() + CONNECT_S,
-                                  .interrupted = &node_interrupted};
-    int rc;
-
-    n->peers = malloc((start->n_peers + 1) * sizeof *n->peers);
-    if (!wanted || !n->peers) {
-        free(wanted);
-        return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
-    }
-    for (size_t i = 0; i < start->n_peers; i++)
-        if (exchange_talks_to(n->exchange, start->peers[i].node)) {
-            n->peers[n->n_peers++] = start->peers[i].node;
-            wanted[cfg.n_peers++] = start->peers[i];
-        }
-    rc = mesh_tcp_open(&n->mesh, &cfg, e);
-    explicit_bzero(wanted, cfg.n_peers * sizeof *wanted);
-    free(wanted);
-    if (rc < 0)
-        return rc;
-    exchange_attach(n->exchange, n->mesh);
-    if (share_memory(n, e) < 0)
-        return e->code;
-    *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
-    if (n->tracer)
-        n->tracer->round = exchange_rounds(n->exchange) + 1;
-    return 0;
-}
-
 int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 {
     struct mesh_event ev;
@@ -393,49 +237,6 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     if (node_interrupted)
         return err_set(e, ERR_CANCELLED, "asked to stop");
     return exchange_on_event(n->exchange, &ev, e);
-}
-
-static size_t comm_row(struct record_comm *row, const struct node *n, int peer, bool sent, uint64_t round,
-                       double time_s)
-{
-    const struct exchange_traffic *t = sent ? exchange_sent(n->exchange, peer)
-                                            : exchange_received(n->exchange, peer);
-
-    if (t->messages == 0)
-        return 0;
-    *row = (struct record_comm){.time_s = time_s,
-                                .round = round,
-                                .node = n->job.node,
-                                .peer = peer,
-                                .direction = sent ? "sent" : "received",
-                                .messages = t->messages,
-                                .raw_bytes = t->raw_bytes,
-                                .wire_bytes = t->wire_bytes,
-                                .encode_s = sent ? t->encode_s : RECORD_MISSING,
-                                .transfer_s = t->transfer_s};
-    return 1;
-}
-
-int node_record_comm(struct node *n, struct err *e)
-{
-    struct record_comm rows[64];
-    size_t n_rows = 0;
-    uint64_t round;
-    double time_s;
-
-    if (!exchange_round_done(n->exchange, &round))
-        return 0;
-    time_s = clock_now() - n->started;
-    for (size_t i = 0; i < n->n_peers; i++) {
-        n_rows += comm_row(&rows[n_rows], n, n->peers[i], true, round, time_s);
-        n_rows += comm_row(&rows[n_rows], n, n->peers[i], false, round, time_s);
-        if (n_rows + 2 > sizeof rows / sizeof *rows || i + 1 == n->n_peers) {
-            if (n_rows > 0 && record_write(&n->comm, rows, sizeof *rows, n_rows, e) < 0)
-                return e->code;
-            n_rows = 0;
-        }
-    }
-    return 0;
 }
 
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e)
@@ -467,7 +268,7 @@ int node_finish(struct node *n, struct err *e)
     /* Without a loss: nodes with the same weights leave the same bytes, whatever each has computed with. */
     if (is_worker(n) && node_write_model(n, "final.safetensors", NAN, e) < 0)
         return e->code;
-    if (on_records(n, record_sync, e) < 0)
+    if (node_sync_records(n, e) < 0)
         return e->code;
     node_close_trace(n);
     exchange_detach(n->exchange);

@@ -73,9 +73,12 @@ void node_clear(struct node *n); /* at any point; peers are not told */
 /* For train.c and serve.c: feeds one mesh event to the exchange, waiting for it until `deadline` or a second;
  * false in *came when none came. Returns what exchange_on_event does. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
+/* Those that the job asks for, and its trace. Part of node_prepare. */
+int node_open_records(struct node *n, struct err *e);
+int node_flush_records(struct node *n, struct err *e);
+int node_sync_records(struct node *n, struct err *e); /* to the disk: they outlive the machine's power */
 /* A progress line of what was done so far, once all rows about it are in their files. */
 int node_report_progress(struct node *n, struct err *e);
-int node_flush_records(struct node *n, struct err *e);
 void node_close_trace(struct node *n);               /* where there is one */
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
 /* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is

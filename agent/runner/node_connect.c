@@ -1,0 +1,93 @@
+/* How a node links up with its peers: connections first, then the memory that workers of one machine share. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/local_path.h"
+#include "agent/runner/mesh_tcp.h"
+#include "agent/runner/node.h"
+#include "shared/clock.h"
+
+enum { CONNECT_S = 30 }; /* all nodes are ready before any connects: only a dead one takes this long */
+
+static enum mesh_tls which_tls(const char *word)
+{
+    return strcmp(word, "on") == 0 ? MESH_TLS_ON : strcmp(word, "off") == 0 ? MESH_TLS_OFF : MESH_TLS_AUTO;
+}
+
+/* Lets workers of one machine share memory for their collectives, if all can; gradients then lie in it. */
+static int share_memory(struct node *n, struct err *e)
+{
+    struct local_path p;
+
+    if (!exchange_collects(n->exchange) || strcmp(n->set.local_path, "off") == 0 ||
+        n->set.node_count > ARENA_NODES_MAX)
+        return 0;
+    if (local_path_begin(&p, n->mesh, n->set.node_count, n->job.node, net_n_params(n->net), e) < 0)
+        return e->code;
+    while (!local_path_is_settled(&p)) {
+        struct mesh_event ev;
+        double now = clock_now();
+
+        if (now > p.deadline + CONNECT_S)
+            return err_set(e, ERR_TIMEOUT, "not all workers have said whether they can share memory");
+        if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
+            return e->code;
+        if (node_interrupted)
+            return err_set(e, ERR_CANCELLED, "asked to stop");
+        if (ev.kind == MESH_MESSAGE && ev.head.kind == FRAME_LOCAL) {
+            if (local_path_on_message(&p, &ev, e) < 0)
+                return e->code;
+        } else if (exchange_on_event(n->exchange, &ev, e) < 0 || local_path_advance(&p, e) < 0) {
+            return e->code;
+        }
+    }
+    n->arena = local_path_take(&p);
+    if (n->arena) {
+        exchange_share(n->exchange, n->arena);
+        net_use_grads(n->net, arena_in(n->arena));
+        fprintf(stderr, "collectives go through memory that all %d workers share\n", n->set.node_count);
+    } else {
+        fprintf(stderr, "collectives go over connections: %s\n", p.why.text);
+    }
+    return 0;
+}
+
+int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
+{
+    struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
+    size_t limit = exchange_limit(n->exchange);
+    struct mesh_tcp_config cfg = {.job = n->job.job,
+                                  .attempt = (uint32_t)start->attempt,
+                                  .node = n->job.node,
+                                  .listen_fd = listen_fd,
+                                  .peers = wanted,
+                                  .tls = which_tls(n->set.data_tls),
+                                  .limit = limit < LOCAL_PATH_BYTES ? LOCAL_PATH_BYTES : limit,
+                                  .deadline = clock_now() + CONNECT_S,
+                                  .interrupted = &node_interrupted};
+    int rc;
+
+    n->peers = malloc((start->n_peers + 1) * sizeof *n->peers);
+    if (!wanted || !n->peers) {
+        free(wanted);
+        return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
+    }
+    for (size_t i = 0; i < start->n_peers; i++)
+        if (exchange_talks_to(n->exchange, start->peers[i].node)) {
+            n->peers[n->n_peers++] = start->peers[i].node;
+            wanted[cfg.n_peers++] = start->peers[i];
+        }
+    rc = mesh_tcp_open(&n->mesh, &cfg, e);
+    explicit_bzero(wanted, cfg.n_peers * sizeof *wanted);
+    free(wanted);
+    if (rc < 0)
+        return rc;
+    exchange_attach(n->exchange, n->mesh);
+    if (share_memory(n, e) < 0)
+        return e->code;
+    *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
+    if (n->tracer)
+        n->tracer->round = exchange_rounds(n->exchange) + 1;
+    return 0;
+}

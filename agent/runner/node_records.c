@@ -1,0 +1,125 @@
+/* What a node leaves behind and says while it works: its records, its trace, its progress. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/runner/node.h"
+#include "shared/clock.h"
+
+static bool asks_for_rows(const struct metrics *m)
+{
+    for (int k = 0; m && k < N_METRIC_KINDS; k++)
+        if (k != METRIC_CONFUSION && metrics_asked(m, (enum metric_kind)k))
+            return true;
+    return false;
+}
+
+int node_open_records(struct node *n, struct err *e)
+{
+    bool confusion = n->metrics && metrics_asked(n->metrics, METRIC_CONFUSION);
+
+    if (record_open(&n->train, "train.csv", record_train_columns, e) < 0 ||
+        record_open(&n->eval, "eval.csv", record_eval_columns, e) < 0 ||
+        record_open(&n->comm, "comm.csv", record_comm_columns, e) < 0)
+        return e->code;
+    if (asks_for_rows(n->metrics) && record_open(&n->metric, "metrics.csv", record_metric_columns, e) < 0)
+        return e->code;
+    if (n->set.trace && tracer_new(&n->tracer, "trace.bin", n->job.node, e) < 0)
+        return e->code;
+    if (confusion && record_open(&n->confusion, "confusion.csv", record_confusion_columns, e) < 0)
+        return e->code;
+    return 0;
+}
+
+static int on_records(struct node *n, int (*what)(struct record_file *, struct err *), struct err *e)
+{
+    struct record_file *const files[] = {&n->train,  &n->eval,      &n->comm,
+                                         &n->metric, &n->confusion, &n->rows_of_codec};
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i]->fd >= 0 && what(files[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+int node_flush_records(struct node *n, struct err *e)
+{
+    return on_records(n, record_flush, e);
+}
+
+int node_sync_records(struct node *n, struct err *e)
+{
+    return on_records(n, record_sync, e);
+}
+
+int node_report_progress(struct node *n, struct err *e)
+{
+    const struct exchange_totals *t = exchange_totals(n->exchange);
+
+    if (node_flush_records(n, e) < 0)
+        return e->code;
+    n->progress.traffic = *t;
+    memcpy(n->progress.spent, exchange_watch(n->exchange)->spent, sizeof n->progress.spent);
+    report_progress(n->report, &n->progress);
+    return 0;
+}
+
+void node_close_trace(struct node *n)
+{
+    uint64_t n_dropped;
+    char text[160];
+
+    if (!n->tracer)
+        return;
+    exchange_watch(n->exchange)->tracer = NULL;
+    n_dropped = tracer_free(n->tracer);
+    n->tracer = NULL;
+    if (n_dropped == 0)
+        return;
+    snprintf(text, sizeof text,
+             "node %d: the trace has the first %d spans and messages; %llu later ones are not in it",
+             n->job.node, TRACE_RECORDS_MAX, (unsigned long long)n_dropped);
+    report_warn(n->report, text);
+}
+
+static size_t comm_row(struct record_comm *row, const struct node *n, int peer, bool sent, uint64_t round,
+                       double time_s)
+{
+    const struct exchange_traffic *t = sent ? exchange_sent(n->exchange, peer)
+                                            : exchange_received(n->exchange, peer);
+
+    if (t->messages == 0)
+        return 0;
+    *row = (struct record_comm){.time_s = time_s,
+                                .round = round,
+                                .node = n->job.node,
+                                .peer = peer,
+                                .direction = sent ? "sent" : "received",
+                                .messages = t->messages,
+                                .raw_bytes = t->raw_bytes,
+                                .wire_bytes = t->wire_bytes,
+                                .encode_s = sent ? t->encode_s : RECORD_MISSING,
+                                .transfer_s = t->transfer_s};
+    return 1;
+}
+
+int node_record_comm(struct node *n, struct err *e)
+{
+    struct record_comm rows[64];
+    size_t n_rows = 0;
+    uint64_t round;
+    double time_s;
+
+    if (!exchange_round_done(n->exchange, &round))
+        return 0;
+    time_s = clock_now() - n->started;
+    for (size_t i = 0; i < n->n_peers; i++) {
+        n_rows += comm_row(&rows[n_rows], n, n->peers[i], true, round, time_s);
+        n_rows += comm_row(&rows[n_rows], n, n->peers[i], false, round, time_s);
+        if (n_rows + 2 > sizeof rows / sizeof *rows || i + 1 == n->n_peers) {
+            if (n_rows > 0 && record_write(&n->comm, rows, sizeof *rows, n_rows, e) < 0)
+                return e->code;
+            n_rows = 0;
+        }
+    }
+    return 0;
+}
