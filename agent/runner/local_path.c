@@ -75,6 +75,13 @@ int local_path_begin(struct local_path *p, struct mesh *m, int n_workers, int me
 
     *p = (struct local_path){
         .mesh = m, .n_workers = n_workers, .me = me, .all_can = true, .deadline = clock_now() + JOIN_S};
+    if (n_workers > ARENA_NODES_MAX) {
+        err_set(&p->why, ERR_CONFIG, "%d workers are more than the %d that can share memory", n_workers,
+                ARENA_NODES_MAX);
+        p->has_said = true; /* everybody knows: nobody has to hear it */
+        p->n_heard = n_workers - 1;
+        return 0;
+    }
     if (!all_are_near(p))
         err_set(&why, ERR_UNREACHABLE, "not all workers are on this machine");
     if (why.code || open_memory(p, n_floats, &why) < 0)

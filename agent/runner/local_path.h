@@ -25,8 +25,8 @@ struct local_path {
     struct err why; /* this worker cannot, or another */
 };
 
-/* Tells the others how to come to this worker's memory, or that it cannot. The mesh links all workers, at most
- * ARENA_NODES_MAX. */
+/* Tells the others how to come to this worker's memory, or that it cannot. The mesh links all workers; more than
+ * ARENA_NODES_MAX have nothing to say to each other, and share nothing. */
 int local_path_begin(struct local_path *p, struct mesh *m, int n_workers, int me, size_t n_floats,
                      struct err *e);
 /* Takes its buffer. ERR_PROTOCOL: not what that peer has to say. */

@@ -20,8 +20,7 @@ static int share_memory(struct node *n, struct err *e)
 {
     struct local_path p;
 
-    if (!exchange_collects(n->exchange) || strcmp(n->set.local_path, "off") == 0 ||
-        n->set.node_count > ARENA_NODES_MAX)
+    if (!exchange_collects(n->exchange) || strcmp(n->set.local_path, "off") == 0)
         return 0;
     if (local_path_begin(&p, n->mesh, n->set.node_count, n->job.node, net_n_params(n->net), e) < 0)
         return e->code;
