@@ -6,7 +6,11 @@
 #include "agent/runner/arena.h"
 #include "agent/runner/arena_memory.h"
 
-enum { ARENA_NONCE = 16, ARENA_STRANGERS_MAX = 16 };
+enum {
+    ARENA_NONCE = 16,
+    /* All nodes may come at once, and on a busy machine each waits for a processor before it says who it is. */
+    ARENA_STRANGERS_MAX = ARENA_NODES_MAX + 16
+};
 
 struct arena_member { /* one node, this one included */
     int node;         /* its number in the job */

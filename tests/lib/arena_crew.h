@@ -10,7 +10,7 @@
 
 #include "agent/runner/arena.h"
 
-enum { CREW_MAX = 8 };
+enum { CREW_MAX = ARENA_NODES_MAX };
 
 struct crew_board { /* seen by all of a crew */
     uint8_t names[CREW_MAX][ARENA_NAME_BYTES];

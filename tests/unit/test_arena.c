@@ -11,6 +11,7 @@
 #include "shared/crypto.h"
 #include "shared/rng.h"
 #include "tests/lib/arena_crew.h"
+#include "tests/lib/arena_pair.h"
 #include "tests/unit/unit.h"
 
 enum { PRIME = 70001, LONG = 1000000 };
@@ -112,6 +113,28 @@ TEST(every_node_ends_with_the_bits_of_a_plain_loop_over_the_nodes)
     }
 }
 
+static int short_and_long(struct crew *c, struct arena *a, int me, void *arg)
+{
+    static const size_t lengths[] = {17, ARENA_SMALL + 1};
+
+    (void)arg;
+    for (size_t k = 0; k < N_OF(lengths); k++) {
+        struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .out = arena_out(a), .n = lengths[k]};
+
+        if (check(c, a, me, j, arena_in(a), k))
+            return 1;
+    }
+    return 0;
+}
+
+TEST(as_many_nodes_as_there_may_be_meet_and_sum)
+{
+    struct crew c;
+
+    crew_start(&c, ARENA_NODES_MAX, ARENA_SMALL + 1, short_and_long, NULL);
+    assert_int_equal(crew_wait(&c), 0);
+}
+
 /* Kinds and lengths by a seed that all nodes share, delays by one of each node's own. */
 static int many_rounds(struct crew *c, struct arena *a, int me, void *arg)
 {
@@ -211,91 +234,63 @@ TEST(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones)
 }
 
 /* The rest is two nodes in one thread. */
-struct pair {
-    struct arena *a[2];
-};
+static const uint8_t another[ARENA_SECRET_BYTES] = {1, 2, 4};
 
-static const int nodes[] = {4, 7};
-static const uint8_t secret[ARENA_SECRET_BYTES] = {1, 2, 3}, another[ARENA_SECRET_BYTES] = {1, 2, 4};
-
-static void pair_open(struct pair *p, size_t n_floats_0, size_t n_floats_1)
-{
-    struct err e;
-
-    assert_ok(arena_open(&p->a[0], &(struct arena_config){2, nodes, 0, n_floats_0}, &e));
-    assert_ok(arena_open(&p->a[1], &(struct arena_config){2, nodes, 1, n_floats_1}, &e));
-    arena_expect(p->a[0], 1, secret);
-}
-
-static void pair_close(struct pair *p)
-{
-    arena_close(p->a[0]);
-    arena_close(p->a[1]);
-}
-
-/* Both nodes as far as they get; what the last call of each said. */
-static void pair_poll(struct pair *p, int rc[2], struct err e[2])
-{
-    for (int k = 0; k < 6; k++)
-        rc[k % 2] = arena_poll(p->a[k % 2], &e[k % 2]);
-}
-
-static void pair_meet(struct pair *p)
+/* The second node shows the first this secret, and fails with these words; the first waits for it. */
+static void pair_fail(struct arena_pair *p, const uint8_t shown[ARENA_SECRET_BYTES], int code,
+                      const char *words)
 {
     int rc[2];
-    struct err e[2];
+    struct err e, ends[2];
 
-    assert_int_equal(arena_connect(p->a[1], 0, arena_name(p->a[0]), secret, &e[1]), 0);
-    for (int k = 0; k < 100; k++)
-        pair_poll(p, rc, e);
-    assert_int_equal(rc[0], 1);
-    assert_int_equal(rc[1], 1);
+    assert_ok(arena_connect(p->a[1], 0, arena_name(p->a[0]), shown, &e));
+    arena_pair_poll(p, rc, ends);
+    assert_int_equal(rc[1], code);
+    e = ends[1];
+    assert_says(words);
+    assert_int_equal(rc[0], 0);
 }
 
 TEST(two_nodes_meet_and_leave_no_descriptor_and_no_mapping)
 {
     int fds = crew_fds(), mappings = crew_mappings();
-    struct pair p;
+    struct arena_pair p;
 
-    pair_open(&p, 1000, 1000);
-    pair_meet(&p);
+    arena_pair_open(&p, 1000, 1000);
+    arena_pair_meet(&p);
     assert_int_equal(crew_mappings(), mappings + 4);
     assert_int_equal(crew_fds(), fds + 4); /* an epoll and a connection each */
-    pair_close(&p);
+    arena_pair_close(&p);
     assert_int_equal(crew_fds(), fds);
     assert_int_equal(crew_mappings(), mappings);
 }
 
 TEST(who_shows_another_secret_gets_nothing)
 {
-    struct pair p;
-    int rc[2], mappings = crew_mappings();
-    struct err e, ends[2];
+    struct arena_pair p;
+    int mappings = crew_mappings();
+    struct err e;
 
-    pair_open(&p, 1000, 1000);
-    assert_ok(arena_connect(p.a[1], 0, arena_name(p.a[0]), another, &e));
-    pair_poll(&p, rc, ends);
-    assert_int_equal(rc[1], ERR_LOST);
-    e = ends[1];
-    assert_says("node 4, on this machine, ended the connection: another secret, or it is gone");
-    assert_int_equal(rc[0], 0);
+    arena_pair_open(&p, 1000, 1000);
+    pair_fail(&p, another, ERR_LOST,
+              "node 4, on this machine, ended the connection: another secret, or it is gone");
     assert_int_equal(arena_wait(p.a[0], clock_now() + 0.05, &e), ERR_TIMEOUT);
     assert_says("node 7 has not joined");
     assert_int_equal(crew_mappings(), mappings + 2);
-    pair_close(&p);
+    arena_pair_close(&p);
 }
 
 TEST(who_sits_on_a_name_without_the_secret_gets_nothing)
 {
-    struct pair p, squatter;
+    struct arena_pair p, squatter;
     int rc[2], mappings;
     struct err e, ends[2];
 
-    pair_open(&p, 1000, 1000);
-    pair_open(&squatter, 1000, 1000);
+    arena_pair_open(&p, 1000, 1000);
+    arena_pair_open(&squatter, 1000, 1000);
     mappings = crew_mappings();
     arena_expect(squatter.a[0], 1, another);
-    assert_ok(arena_connect(p.a[1], 0, arena_name(squatter.a[0]), secret, &e));
+    assert_ok(arena_connect(p.a[1], 0, arena_name(squatter.a[0]), arena_pair_secret, &e));
     for (int k = 0; k < 3; k++) {
         rc[0] = arena_poll(squatter.a[0], &ends[0]);
         rc[1] = arena_poll(p.a[1], &ends[1]);
@@ -303,8 +298,8 @@ TEST(who_sits_on_a_name_without_the_secret_gets_nothing)
     assert_int_equal(rc[0], 0);
     assert_int_equal(rc[1], ERR_LOST);
     assert_int_equal(crew_mappings(), mappings);
-    pair_close(&squatter);
-    pair_close(&p);
+    arena_pair_close(&squatter);
+    arena_pair_close(&p);
 }
 
 /* A listener of this name, made by hand. */
@@ -342,15 +337,15 @@ TEST(an_answer_without_proof_is_refused_and_the_secret_is_never_sent)
     for (size_t i = 0; i < N_OF(lengths); i++) {
         uint8_t word[128];
         uint32_t head[4]; /* magic, kind, from, to */
-        struct pair p;
+        struct arena_pair p;
         struct err e;
         int fd, listener = listen_as(another);
 
-        pair_open(&p, 1000, 1000);
-        assert_ok(arena_connect(p.a[1], 0, another, secret, &e));
+        arena_pair_open(&p, 1000, 1000);
+        assert_ok(arena_connect(p.a[1], 0, another, arena_pair_secret, &e));
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         assert_int_equal(recv(fd, word, sizeof word, MSG_DONTWAIT), 64);
-        assert_null(memmem(word, sizeof word, secret, sizeof secret));
+        assert_null(memmem(word, sizeof word, arena_pair_secret, sizeof arena_pair_secret));
         memcpy(head, word, sizeof head);
         head[1] = 2;
         head[2] = 0;
@@ -362,61 +357,56 @@ TEST(an_answer_without_proof_is_refused_and_the_secret_is_never_sent)
         assert_int_equal(arena_poll(p.a[1], &e), lengths[i] ? ERR_AUTH : ERR_LOST);
         if (lengths[i])
             assert_says("who answers for node 4, on this machine, does not hold its secret");
-        pair_close(&p);
+        arena_pair_close(&p);
         assert_int_equal(crew_fds(), fds);
     }
 }
 
 TEST(strangers_in_any_number_do_not_keep_a_node_out)
 {
-    struct arena *strangers[3 * ARENA_STRANGERS_MAX];
-    struct pair p;
+    struct arena *strangers[ARENA_STRANGERS_MAX + ARENA_STRANGERS_MAX / 2];
+    struct arena_pair p;
     struct err e;
 
-    pair_open(&p, 1000, 1000);
+    arena_pair_open(&p, 1000, 1000);
     for (size_t i = 0; i < N_OF(strangers); i++) {
-        assert_ok(arena_open(&strangers[i], &(struct arena_config){2, nodes, 1, 10}, &e));
+        assert_ok(arena_open(&strangers[i], &(struct arena_config){2, arena_pair_nodes, 1, 10}, &e));
         assert_ok(arena_connect(strangers[i], 0, arena_name(p.a[0]), another, &e));
     }
-    pair_meet(&p);
+    arena_pair_meet(&p);
     for (size_t i = 0; i < N_OF(strangers); i++)
         arena_close(strangers[i]);
-    pair_close(&p);
+    arena_pair_close(&p);
 }
 
 TEST(a_name_that_nobody_has_is_unreachable)
 {
-    struct pair p;
+    struct arena_pair p;
     struct err e;
 
-    pair_open(&p, 1000, 1000);
-    assert_int_equal(arena_connect(p.a[1], 0, secret, secret, &e), ERR_UNREACHABLE);
+    arena_pair_open(&p, 1000, 1000);
+    assert_int_equal(arena_connect(p.a[1], 0, arena_pair_secret, arena_pair_secret, &e), ERR_UNREACHABLE);
     assert_says("node 4, on this machine: ");
-    pair_close(&p);
+    arena_pair_close(&p);
 }
 
 TEST(a_memory_of_another_size_is_refused)
 {
-    struct pair p;
-    int rc[2];
-    struct err e, ends[2];
+    struct arena_pair p;
 
-    pair_open(&p, 1000, 100000);
-    assert_ok(arena_connect(p.a[1], 0, arena_name(p.a[0]), secret, &e));
-    pair_poll(&p, rc, ends);
-    assert_int_equal(rc[1], ERR_PROTOCOL);
-    e = ends[1];
-    assert_says("node 4: it shares 28672 bytes, where vectors of 100000 numbers take 823296");
-    pair_close(&p);
+    arena_pair_open(&p, 1000, 100000);
+    pair_fail(&p, arena_pair_secret, ERR_PROTOCOL,
+              "node 4: it shares 28672 bytes, where vectors of 100000 numbers take 823296");
+    arena_pair_close(&p);
 }
 
 TEST(nodes_in_different_collectives_say_so)
 {
-    struct pair p;
+    struct arena_pair p;
     struct err e;
 
-    pair_open(&p, 1000, 1000);
-    pair_meet(&p);
+    arena_pair_open(&p, 1000, 1000);
+    arena_pair_meet(&p);
     assert_ok(
         arena_start(p.a[0],
                     &(struct arena_collective){
@@ -429,21 +419,21 @@ TEST(nodes_in_different_collectives_say_so)
                     &e));
     assert_int_equal(arena_poll(p.a[0], &e), ERR_PROTOCOL);
     assert_says("collective 1: node 7 is in another one (0x2 of 9 numbers) than this node's all-reduce of 9");
-    pair_close(&p);
+    arena_pair_close(&p);
 }
 
 TEST(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named)
 {
-    struct pair p;
+    struct arena_pair p;
     double start = clock_now();
     struct err e;
 
-    pair_open(&p, 1000, 1000);
-    pair_meet(&p);
+    arena_pair_open(&p, 1000, 1000);
+    arena_pair_meet(&p);
     assert_int_equal(one_all_reduce(p.a[0], 1000, 0.2, &e), ERR_TIMEOUT);
     assert_true(clock_now() - start >= 0.2 && clock_now() - start < 5);
     assert_says("node 7, on this machine, has not done its part of all-reduce 1 of 1000 numbers in time");
-    pair_close(&p);
+    arena_pair_close(&p);
 }
 
 static bool is_readable(const struct arena *a)
@@ -456,11 +446,11 @@ static bool is_readable(const struct arena *a)
 TEST(the_descriptor_is_readable_when_another_node_has_done_something)
 {
     struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .n = 5};
-    struct pair p;
+    struct arena_pair p;
     struct err e;
 
-    pair_open(&p, 1000, 1000);
-    pair_meet(&p);
+    arena_pair_open(&p, 1000, 1000);
+    arena_pair_meet(&p);
     j.in = arena_in(p.a[0]);
     j.out = arena_out(p.a[0]);
     assert_ok(arena_start(p.a[0], &j, &e));
@@ -488,12 +478,12 @@ TEST(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else)
 
     for (size_t i = 0; i < N_OF(nonsense); i++)
         for (size_t k = 0; k < N_OF(nonsense) * N_OF(nonsense); k++) {
-            struct pair p;
+            struct arena_pair p;
             struct arena_words *w;
             int rc;
 
-            pair_open(&p, LONG, LONG);
-            pair_meet(&p);
+            arena_pair_open(&p, LONG, LONG);
+            arena_pair_meet(&p);
             w = p.a[1]->members[1].view.words;
             atomic_store(&w->floats[1], LONG);
             atomic_store(&w->ready, nonsense[i]);
@@ -502,7 +492,7 @@ TEST(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else)
             rc = one_all_reduce(p.a[0], LONG, 0.002, &e);
             assert_true(rc == 1 || rc == ERR_TIMEOUT);
             assert_true(rc == ERR_TIMEOUT || i > 0);
-            pair_close(&p);
+            arena_pair_close(&p);
         }
 }
 
@@ -510,6 +500,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_ends_with_the_bits_of_a_plain_loop_over_the_nodes),
+        cmocka_unit_test(as_many_nodes_as_there_may_be_meet_and_sum),
         cmocka_unit_test(a_thousand_collectives_of_all_kinds_with_random_delays_have_the_right_bits),
         cmocka_unit_test(a_killed_node_is_noticed_at_once_and_named),
         cmocka_unit_test(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones),
