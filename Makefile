@@ -145,10 +145,10 @@ bench: all $(BUILD)/tests/bench/limit $(BUILD)/tests/bench/tls ## figures, the p
 # Those of our programs that exist, and the MPI peer where there is a compiler for it.
 BENCH_COMM := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/bench/allreduce.c tests/bench/arena.c)) \
               $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
-$(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c
+$(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 	$(call say,MPICC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)mpicc -std=c11 -D_GNU_SOURCE -Wall -Wextra -O2 -o $@ $<
+	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O2 -o $@ $<
 
 bench-comm: $(BENCH_COMM) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm

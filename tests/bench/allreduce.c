@@ -1,19 +1,17 @@
 /* allreduce NODES [ALGORITHM [BYTES...]] -- microseconds of an all-reduce between processes of this machine,
  * each bound to a processor, over the runner's own mesh and collectives. Prints, for each length: bytes,
  * median, least, most, GB/s of vector. Lengths of 1 MiB and more are begun together. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/runner/collective.h"
 #include "agent/runner/mesh_tcp.h"
 #include "shared/clock.h"
+#include "tests/bench/bench.h"
+#include "tests/lib/mesh_nodes.h"
 
 enum { NODES_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
 
@@ -54,37 +52,6 @@ static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len,
     return collective_place(((struct bench *)owner)->collective, h, len, at);
 }
 
-static int listen_anywhere(int *port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, NODES_MAX) < 0 ||
-        getsockname(fd, (struct sockaddr *)&a, &len) < 0) {
-        perror("listen");
-        exit(1);
-    }
-    *port = ntohs(a.sin_port);
-    return fd;
-}
-
-static void bind_to_processor(int node)
-{
-    cpu_set_t all, one;
-    int n = 0, wanted;
-
-    sched_getaffinity(0, sizeof all, &all);
-    wanted = node % CPU_COUNT(&all);
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &all) && n++ == wanted) {
-            CPU_ZERO(&one);
-            CPU_SET(cpu, &one);
-            sched_setaffinity(0, sizeof one, &one);
-            return;
-        }
-}
-
 static void all_reduce(struct bench *b, size_t n)
 {
     struct collective_ask ask = {COLLECTIVE_ALL_REDUCE, true, 0, b->in, b->out[b->turn++ % 2], n};
@@ -101,13 +68,6 @@ static void all_reduce(struct bench *b, size_t n)
         rc = collective_on_event(b->collective, &ev, &b->e);
     }
     must(rc, b, "all-reduce");
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
 }
 
 static void measure(struct bench *b, size_t bytes)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "tests/bench/bench.h"
 #include "tests/lib/arena_crew.h"
 
 enum { TIMES_MAX = 2000, SIZES_MAX = 16 };
@@ -14,11 +15,6 @@ struct bench {
     int n_sizes;
     size_t bytes[SIZES_MAX];
 };
-
-static int by_size(const void *a, const void *b)
-{
-    return *(const double *)a < *(const double *)b ? -1 : 1;
-}
 
 static void must(int rc, const struct err *e)
 {

@@ -9,6 +9,7 @@
 #include "nn/matmul.h"
 #include "shared/json.h"
 #include "shared/model_spec.h"
+#include "tests/bench/bench.h"
 
 enum { PRODUCTS_MAX = 1024, ROUNDS = 9 };
 
@@ -91,11 +92,6 @@ static void step(void)
         for (int k = 0; k < products[i].times; k++)
             matmul(products[i].a_t, products[i].b_t, products[i].m, products[i].n, products[i].k,
                    products[i].a, products[i].b, 0, products[i].c);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    return *(const double *)a < *(const double *)b ? -1 : 1;
 }
 
 int main(int argc, char **argv)

@@ -2,34 +2,12 @@
  * processes that mpirun has started, each bound to a processor of its own. The peer of the all-reduce benchmarks;
  * tests/bench/comm says what all of them do alike. */
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/bench/bench.h"
+
 enum { TIMES_MAX = 2000, LONG = 1 << 20 };
-
-static void bind_to_processor(int rank)
-{
-    cpu_set_t all, one;
-    int n = 0, wanted;
-
-    sched_getaffinity(0, sizeof all, &all);
-    wanted = rank % CPU_COUNT(&all);
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &all) && n++ == wanted) {
-            CPU_ZERO(&one);
-            CPU_SET(cpu, &one);
-            sched_setaffinity(0, sizeof one, &one);
-            return;
-        }
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static double median_us(size_t bytes, int n_times)
 {
