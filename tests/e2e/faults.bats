@@ -54,15 +54,20 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
-@test "kill -9 of a runner while it trains" {
+# A long job, $JOB, whose node 1 is killed while it trains.
+kill_one_of_a_long_job() { # kill_one_of_a_long_job CODEC
     start_agents 2
-    long_job --codec plain -o out 2>log 3>&- &
-    local pid=$!
+    long_job --codec "$1" -o out 2>log 3>&- &
+    JOB=$!
     within 60 is_at_step 0 50
     kill -9 "$(runner_of 1)"
+}
+
+@test "kill -9 of a runner while it trains" {
+    kill_one_of_a_long_job plain
     within 60 grep -q 'RunnerDied' log
     start=$SECONDS
-    ends_failed $pid
+    ends_failed "$JOB"
     [ $((SECONDS - start)) -le 30 ] # a peer that waits in vain takes --round-timeout, 60 s
     grep -q 'node(1)' log
     [ "$(jq -r .state out/run.json)" = failed ]
@@ -89,13 +94,9 @@ ready_by_hand() {
 }
 
 @test "kill -9 of a runner whose memory the others share" {
-    start_agents 2
-    long_job --codec allreduce -o out 2>log 3>&- &
-    local pid=$!
-    within 60 is_at_step 0 50
-    kill -9 "$(runner_of 1)"
+    kill_one_of_a_long_job allreduce
     within 2 grep -q 'RunnerDied' log
-    ends_failed $pid
+    ends_failed "$JOB"
     grep -q 'node(1)' log
 }
 

@@ -161,6 +161,14 @@ static char *bytes_of(size_t *len, struct fixture *f)
     return bytes;
 }
 
+/* A node after its work, and its checkpoint, which the caller frees. */
+static char *open_worked(struct fixture *f, size_t *len)
+{
+    open_node(f, small);
+    work(f);
+    return bytes_of(len, f);
+}
+
 static int restore(struct fixture *f, const void *bytes, size_t len, struct err *e)
 {
     char *copy = unit_copy(bytes, len);
@@ -218,9 +226,7 @@ TEST(what_is_restored_saves_to_the_same_bytes)
     size_t len, again;
     struct err e;
 
-    open_node(&a, small);
-    work(&a);
-    first = bytes_of(&len, &a);
+    first = open_worked(&a, &len);
     open_node(&b, small);
     assert_ok(restore(&b, first, len, &e));
     second = bytes_of(&again, &b);
@@ -239,9 +245,7 @@ TEST(every_truncation_is_refused)
     size_t len;
     struct err e;
 
-    open_node(&f, small);
-    work(&f);
-    bytes = bytes_of(&len, &f);
+    bytes = open_worked(&f, &len);
     for (size_t n = 0; n < len; n++)
         assert_int_equal(restore(&f, bytes, n, &e), ERR_CONFIG);
     assert_int_equal(restore(&f, bytes, len, &e), 0);
@@ -257,9 +261,7 @@ TEST(a_damaged_bit_is_refused_or_does_no_harm)
     size_t len, n_taken = 0;
     struct err e;
 
-    open_node(&f, small);
-    work(&f);
-    bytes = bytes_of(&len, &f);
+    bytes = open_worked(&f, &len);
     for (size_t i = 0; i < 8 * len; i += 3) {
         bytes[i / 8] = (char)(bytes[i / 8] ^ (1 << i % 8));
         if (restore(&f, bytes, len, &e) == 0) {
@@ -320,9 +322,7 @@ TEST(a_file_that_is_not_this_nodes_is_refused)
         size_t len;
         struct err e;
 
-        open_node(&f, small);
-        work(&f);
-        bytes = bytes_of(&len, &f);
+        bytes = open_worked(&f, &len);
         replace(bytes, len, cases[i].from, cases[i].to);
         assert_int_equal(restore(&f, bytes, len, &e), ERR_CONFIG);
         assert_says(cases[i].words);
@@ -348,9 +348,7 @@ TEST(a_codec_at_another_place_than_the_job_is_refused)
         size_t len;
         struct err e;
 
-        open_node(&f, small);
-        work(&f);
-        bytes = bytes_of(&len, &f);
+        bytes = open_worked(&f, &len);
         at = memmem(bytes, len, cursor, sizeof cursor);
         assert_non_null(at);
         memcpy(at, &cases[i].step, sizeof cases[i].step);
@@ -374,9 +372,7 @@ TEST(a_checkpoint_that_no_file_can_hold_is_refused_beforehand)
     size_t len;
     struct err e;
 
-    open_node(&f, small);
-    work(&f);
-    bytes = bytes_of(&len, &f);
+    bytes = open_worked(&f, &len);
     assert_ok(tensor_file_parse(&file, bytes, len, "c", &e));
     for (size_t i = 0; i < file.n; i++)
         data += tensor_bytes(&file.tensors[i]);
@@ -401,9 +397,7 @@ TEST(a_checkpoint_of_another_model_is_refused)
     size_t len;
     struct err e;
 
-    open_node(&a, small);
-    work(&a);
-    bytes = bytes_of(&len, &a);
+    bytes = open_worked(&a, &len);
     open_node(&b, other);
     assert_int_equal(restore(&b, bytes, len, &e), ERR_CONFIG);
     assert_says("\"model/layer0.dense.weight\" has the shape (3, 4), the model's has (3, 5)");

@@ -9,71 +9,68 @@
 
 static struct err e;
 
-static const char *path_in(const char *folder)
-{
-    static char path[256];
+/* What a tracer writes, and what is read back of it. */
+struct written {
+    const char *folder;
+    char path[256];
+    struct tracer *t;
+    char *bytes; /* aligned as a mapping is */
+    size_t len, n;
+    struct trace_head head;
+    const struct trace_record *r;
+};
 
-    snprintf(path, sizeof path, "%s/trace.bin", folder);
-    return path;
+static void begin(struct written *w, int node)
+{
+    *w = (struct written){.folder = unit_folder()};
+    snprintf(w->path, sizeof w->path, "%s/trace.bin", w->folder);
+    assert_ok(tracer_new(&w->t, w->path, node, &e));
 }
 
-/* The file's bytes, aligned as a mapping is; the caller frees. */
-static char *read_back(const char *folder, size_t *len)
+static void read_back(struct written *w, int node, uint64_t n_dropped)
 {
-    char *text;
+    assert_int_equal(tracer_free(w->t), n_dropped);
+    assert_ok(file_read(&w->bytes, &w->len, w->path, 1 << 25, &e));
+    assert_ok(trace_file_parse(&w->head, &w->r, &w->n, node, w->bytes, w->len, &e));
+    assert_int_equal(w->head.n_dropped, n_dropped);
+}
 
-    assert_ok(file_read(&text, len, path_in(folder), 1 << 25, &e));
-    return text;
+static void end(struct written *w)
+{
+    free(w->bytes);
+    unit_remove(w->folder);
 }
 
 TEST(what_a_tracer_writes_is_read_back)
 {
-    const char *folder = unit_folder();
-    const struct trace_record *r;
-    struct trace_head head;
-    struct tracer *t;
-    char *bytes;
-    size_t len, n;
+    struct written w;
 
-    assert_ok(tracer_new(&t, path_in(folder), -2, &e));
-    t->step = 7;
-    t->round = 3;
-    tracer_span(t, (enum trace_kind)PHASE_WAIT, 2.5, 2.75);
-    tracer_span(t, (enum trace_kind)PHASE_SEND, 2.75, 2.75); /* empty */
-    tracer_message(t, TRACE_SENT, 1, 40, 2.6);
-    assert_int_equal(tracer_free(t), 0);
-    bytes = read_back(folder, &len);
-    assert_ok(trace_file_parse(&head, &r, &n, -2, bytes, len, &e));
-    assert_int_equal(n, 2);
-    assert_int_equal(head.n_dropped, 0);
-    assert_int_equal(r[0].kind, PHASE_WAIT);
-    assert_true(r[0].begin_ns == 2500000000u && r[0].end_ns == 2750000000u);
-    assert_true(r[0].step == 7 && r[0].round == 3);
-    assert_true(r[1].kind == TRACE_SENT && r[1].peer == 1 && r[1].end_ns == 40);
-    free(bytes);
-    unit_remove(folder);
+    begin(&w, -2);
+    w.t->step = 7;
+    w.t->round = 3;
+    tracer_span(w.t, (enum trace_kind)PHASE_WAIT, 2.5, 2.75);
+    tracer_span(w.t, (enum trace_kind)PHASE_SEND, 2.75, 2.75); /* empty */
+    tracer_message(w.t, TRACE_SENT, 1, 40, 2.6);
+    read_back(&w, -2, 0);
+    assert_int_equal(w.n, 2);
+    assert_int_equal(w.r[0].kind, PHASE_WAIT);
+    assert_true(w.r[0].begin_ns == 2500000000u && w.r[0].end_ns == 2750000000u);
+    assert_true(w.r[0].step == 7 && w.r[0].round == 3);
+    assert_true(w.r[1].kind == TRACE_SENT && w.r[1].peer == 1 && w.r[1].end_ns == 40);
+    end(&w);
 }
 
 TEST(spans_beyond_the_file_s_end_are_counted)
 {
-    const char *folder = unit_folder();
-    const struct trace_record *r;
-    struct trace_head head;
-    struct tracer *t;
-    char *bytes;
-    size_t len, n;
+    struct written w;
 
-    assert_ok(tracer_new(&t, path_in(folder), 0, &e));
+    begin(&w, 0);
     for (int i = 0; i < TRACE_RECORDS_MAX + 5; i++)
-        tracer_span(t, TRACE_STEP, 1 + i, 2 + i);
-    assert_int_equal(tracer_free(t), 5);
-    bytes = read_back(folder, &len);
-    assert_int_equal(len, TRACE_HEAD_BYTES + (size_t)TRACE_RECORDS_MAX * TRACE_RECORD_BYTES);
-    assert_ok(trace_file_parse(&head, &r, &n, 0, bytes, len, &e));
-    assert_int_equal(n, TRACE_RECORDS_MAX);
-    assert_int_equal(head.n_dropped, 5);
-    free(bytes);
-    unit_remove(folder);
+        tracer_span(w.t, TRACE_STEP, 1 + i, 2 + i);
+    read_back(&w, 0, 5);
+    assert_int_equal(w.len, TRACE_HEAD_BYTES + (size_t)TRACE_RECORDS_MAX * TRACE_RECORD_BYTES);
+    assert_int_equal(w.n, TRACE_RECORDS_MAX);
+    end(&w);
 }
 
 TEST(a_file_whose_writer_died_is_read_as_far_as_it_goes)
