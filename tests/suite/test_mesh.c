@@ -66,6 +66,15 @@ static struct mesh_event next_event(struct net *n, int to)
     return ev;
 }
 
+static void assert_hears_nothing(struct mesh *m)
+{
+    struct mesh_event ev;
+    struct err e = {0};
+
+    assert_ok(mesh_poll(m, &ev, clock_now() + 0.02, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+}
+
 static void finish(struct net *n)
 {
     /* Nodes of one thread cannot wait for each other's good-bye: a short time must do. */
@@ -182,7 +191,6 @@ static void a_peer_that_takes_nothing_is_refused_more(struct net *n)
 static void a_paused_peer_keeps_its_words(struct net *n)
 {
     struct mesh_event ev;
-    struct err e = {0};
 
     mesh_pause(n->node[1], 0, true);
     send_bytes(n->node[0], 1, 1, 10, 1);
@@ -190,8 +198,7 @@ static void a_paused_peer_keeps_its_words(struct net *n)
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, -2);
     mesh_buf_put(n->node[1], ev.buf);
-    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
-    assert_int_equal(ev.kind, MESH_NOTHING);
+    assert_hears_nothing(n->node[1]);
     mesh_pause(n->node[1], 0, false);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, 0);
@@ -287,15 +294,6 @@ static void a_piece_fills_its_place(struct net *n)
     assert_memory_equal(p->bytes, bytes, end);
 }
 
-/* Sanitizers watch every byte of it, which takes too long and too much memory. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define IS_SANITIZED 1
-#elif defined __has_feature
-#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define IS_SANITIZED 0
-#endif
-
 static enum mesh_where place_at_owner(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
     (void)h;
@@ -311,6 +309,7 @@ static void a_piece_of_a_gibibyte_arrives(struct net *n)
     unsigned char *map[2];
     struct mesh_event ev;
 
+    /* Sanitizers watch every byte of it, which takes too long and too much memory. */
     if (IS_SANITIZED || pages < (long)(3 * len) / page)
         return;
     for (int i = 0; i < 2; i++) {
@@ -335,24 +334,31 @@ static void a_piece_of_a_gibibyte_arrives(struct net *n)
         munmap(map[i], len);
 }
 
-static void a_piece_without_a_place_waits_and_so_does_what_is_behind_it(struct net *n)
+/* Node 0 sends node 1 a piece that has no place there yet. */
+static struct places *send_early_piece(struct net *n, const char *bytes)
 {
     struct places *p = places_at(n->node[1], MESH_LATER);
-    struct mesh_event ev;
-    struct err e = {0};
 
-    send_piece(n->node[0], 1, 8, "piece", 5);
+    send_piece(n->node[0], 1, 8, bytes, strlen(bytes));
+    assert_hears_nothing(n->node[1]);
+    assert_int_equal(p->n_asked, 1);
+    return p;
+}
+
+static void a_piece_without_a_place_waits_and_so_does_what_is_behind_it(struct net *n)
+{
+    struct places *p = send_early_piece(n, "piece");
+    struct mesh_event ev;
+
     send_bytes(n->node[0], 1, 9, 10, 1);
     send_bytes(n->node[2], 1, 2, 10, 1);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, -2);
     mesh_buf_put(n->node[1], ev.buf);
-    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
-    assert_int_equal(ev.kind, MESH_NOTHING);
+    assert_hears_nothing(n->node[1]);
     assert_int_equal(p->n_asked, 1);
     mesh_pause(n->node[1], 0, false);
-    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
-    assert_int_equal(ev.kind, MESH_NOTHING);
+    assert_hears_nothing(n->node[1]);
     assert_int_equal(p->n_asked, 2);
     p->where = MESH_HERE;
     mesh_pause(n->node[1], 0, false);
@@ -367,13 +373,9 @@ static void a_piece_without_a_place_waits_and_so_does_what_is_behind_it(struct n
 /* An empty piece is whole with its header: no byte that comes later reminds the mesh of it. */
 static void an_empty_piece_that_waited_comes_by_itself(struct net *n)
 {
-    struct places *p = places_at(n->node[1], MESH_LATER);
+    struct places *p = send_early_piece(n, "");
     struct mesh_event ev;
-    struct err e = {0};
 
-    send_piece(n->node[0], 1, 8, "", 0);
-    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
-    assert_int_equal(ev.kind, MESH_NOTHING);
     p->where = MESH_HERE;
     mesh_pause(n->node[1], 0, false);
     ev = next_event(n, 1);
@@ -398,13 +400,9 @@ static void a_wrong_piece_loses_its_sender(struct net *n)
 
 static void a_mesh_that_closes_asks_for_no_place(struct net *n)
 {
-    struct places *p = places_at(n->node[1], MESH_LATER);
+    struct places *p = send_early_piece(n, "piece");
     struct mesh_event ev;
-    struct err e = {0};
 
-    send_piece(n->node[0], 1, 8, "piece", 5);
-    assert_ok(mesh_poll(n->node[1], &ev, clock_now() + 0.02, &e));
-    assert_int_equal(p->n_asked, 1);
     mesh_close(n->node[1], clock_now() + 0.02);
     n->node[1] = NULL;
     assert_int_equal(p->n_asked, 1);

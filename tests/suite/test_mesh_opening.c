@@ -266,13 +266,92 @@ static void a_peer_of_another_version_is_refused_naming_both(void **state)
     close(fd);
 }
 
+/* Node 1 says it to node 0, and 16 bytes behind it. */
+static struct frame hello_frame(void)
+{
+    return (struct frame){
+        .kind = FRAME_HELLO, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .len = 16};
+}
+
+static void a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in(void **state)
+{
+    struct frame hello = hello_frame();
+    uint8_t bytes[2 * FRAME_BYTES + 48] = {0}; /* hello and challenge */
+    struct pair p;
+    int fd;
+
+    (void)state;
+    pair_prepare(&p);
+    fd = connect_to(p.port);
+    for (int i = 0; i < 2; i++) {
+        say_frame(fd, &hello);
+        assert_int_equal(write(fd, bytes, hello.len), hello.len);
+    }
+    pair_run(&p);
+    assert_int_equal(recv(fd, bytes, sizeof bytes, MSG_WAITALL), sizeof bytes);
+    assert_true(read(fd, bytes, sizeof bytes) <= 0);
+    close(fd);
+    pair_close(&p);
+}
+
+/* More than strangers have places, and strangers among them. */
+static void seventy_peers_link_at_once(void **state)
+{
+    enum { PEERS = 70, STRANGERS = 40 };
+    static struct opening hub, spokes[PEERS];
+    struct mesh_peer peers[PEERS];
+    struct opening o[MESH_NODES];
+    pthread_t t[PEERS];
+    int fds[STRANGERS];
+
+    (void)state;
+    opening_prepare(o, 20, MESH_TLS_AUTO);
+    close(o[1].cfg.listen_fd);
+    close(o[2].cfg.listen_fd);
+    hub = o[0];
+    hub.cfg.peers = peers;
+    hub.cfg.n_peers = PEERS;
+    for (int i = 0; i < PEERS; i++) {
+        spokes[i] = o[1];
+        spokes[i].cfg.node = 1 + i;
+        spokes[i].cfg.peers = spokes[i].peers;
+        spokes[i].cfg.n_peers = 1; /* node 0 comes first */
+        peers[i] = (struct mesh_peer){.node = 1 + i, .host = "127.0.0.1"};
+        memcpy(peers[i].key, spokes[i].peers[0].key, sizeof peers[i].key);
+        spokes[i].cfg.listen_fd = listen_anywhere(&peers[i].port);
+    }
+    for (int i = 0; i < STRANGERS; i++)
+        fds[i] = connect_to(o[1].peers[0].port);
+    for (int i = 0; i < PEERS; i++)
+        pthread_create(&t[i], NULL, opening_run_one, &spokes[i]);
+    opening_run_one(&hub);
+    assert_int_equal(hub.e.code, 0);
+    for (int i = 0; i < PEERS; i++) {
+        pthread_join(t[i], NULL);
+        assert_non_null(spokes[i].mesh);
+        send_bytes(spokes[i].mesh, 0, (uint64_t)i, 10, 1);
+    }
+    for (int i = 0; i < PEERS; i++) {
+        struct mesh_event ev;
+
+        seconds_until_event(hub.mesh, &ev);
+        assert_int_equal(ev.kind, MESH_MESSAGE);
+        assert_int_equal(ev.head.round + 1, ev.head.peer);
+        mesh_buf_put(hub.mesh, ev.buf);
+    }
+    mesh_close(hub.mesh, clock_now());
+    for (int i = 0; i < PEERS; i++)
+        mesh_close(spokes[i].mesh, clock_now());
+    for (int i = 0; i < STRANGERS; i++)
+        close(fds[i]);
+}
+
 static void a_stranger_does_not_take_a_peers_place(void **state)
 {
     struct pair p;
     struct mesh_event ev;
     struct err e = {0};
-    struct frame hello = {
-        .kind = FRAME_HELLO, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .len = 16};
+    struct frame hello = hello_frame();
     uint8_t answer[2 * FRAME_BYTES + 48] = {0}; /* hello and challenge */
     int fd;
 
@@ -311,6 +390,8 @@ int main(void)
         cmocka_unit_test(another_attempt_is_refused),
         cmocka_unit_test(a_node_that_nobody_is_at_is_named),
         cmocka_unit_test(a_peer_of_another_version_is_refused_naming_both),
+        cmocka_unit_test(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in),
+        cmocka_unit_test(seventy_peers_link_at_once),
         cmocka_unit_test(a_stranger_does_not_take_a_peers_place),
     };
 

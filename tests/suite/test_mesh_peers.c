@@ -94,6 +94,7 @@ static void a_dead_process_is_lost_within_a_second(void **state)
 struct raw_pair {
     struct pair p;
     int fd; /* node 1's end */
+    struct mesh_event ev;
 };
 
 /* Node 1 as a socket that knows the key, to say what no mesh would. */
@@ -194,6 +195,40 @@ static void a_message_said_again_is_heard_once(void **state)
     raw_close(&r);
 }
 
+static void *await_event(void *arg)
+{
+    struct raw_pair *r = arg;
+
+    seconds_until_event(r->p.o[0].mesh, &r->ev);
+    return NULL;
+}
+
+/* As bytes that a line repeats do, behind a handshake that was whole. */
+static void a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer(void **state)
+{
+    (void)state;
+    for (enum frame_kind kind = FRAME_HELLO; kind <= FRAME_PROOF; kind++) {
+        struct frame again = raw_word(0), word = raw_word(1);
+        struct raw_pair r;
+        pthread_t t;
+        char byte;
+
+        again.kind = kind;
+        raw_open(&r);
+        pthread_create(&t, NULL, await_event, &r);
+        say_frame(r.fd, &again);
+        assert_true(read(r.fd, &byte, 1) <= 0); /* hung up */
+        close(r.fd);
+        r.fd = raw_link(&r.p.o[1], 0);
+        say_frame(r.fd, &word);
+        pthread_join(t, NULL);
+        assert_int_equal(r.ev.kind, MESH_MESSAGE);
+        assert_int_equal(r.ev.head.round, 1);
+        mesh_buf_put(r.p.o[0].mesh, r.ev.buf);
+        raw_close(&r);
+    }
+}
+
 /* Between messages, in a header, behind it, and in a payload. */
 static void a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it(void **state)
 {
@@ -286,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_dead_process_is_lost_within_a_second),
         cmocka_unit_test(a_frame_that_is_not_the_peers_to_send_loses_it),
         cmocka_unit_test(a_message_said_again_is_heard_once),
+        cmocka_unit_test(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer),
         cmocka_unit_test(a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it),
         cmocka_unit_test(a_peer_that_hangs_is_lost_in_ten_seconds_where_all_shall_read),
         cmocka_unit_test(a_good_bye_to_one_that_hangs_ends_in_time_and_says_so),
