@@ -1,0 +1,268 @@
+/* Once it is under way, a job takes no memory and copies no parameter vector: two workers train as their runners
+ * do, in a process each, and every allocation and every memcpy of the process is counted, whoever makes it, by the
+ * step in which it happens. Copies by a loop are not seen: in shared memory they are how a result comes. Products
+ * are OpenBLAS's: oneDNN takes some memory for each and gives it back. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/runner/node.h"
+#include "shared/json.h"
+#include "shared/tensor_file.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/mesh_nodes.h"
+
+enum { WORKERS = 2, STEPS = 100, WARM = 10, BATCH = 8, WIDTH = 64 };
+
+static const char arch[] =
+    "{\"version\":1,\"name\":\"wide\",\"input\":[64],\"layers\":[{\"kind\":\"dense\",\"units\":512},{"
+    "\"kind\":\"relu\"},"
+    "{\"kind\":\"dense\",\"units\":512},{\"kind\":\"relu\"},{\"kind\":\"dense\",\"units\":10}],"
+    "\"loss\":\"softmax_cross_entropy\"}";
+
+static struct err e;
+static struct node node; /* of this process */
+static bool is_counting;
+static struct {
+    unsigned long n_allocations;
+    size_t copied; /* bytes */
+} steps[STEPS + 1];
+
+/* The C library's own are found by these names. A sanitizer brings its own, and its own memcpy. */
+#if !IS_SANITIZED
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t alignment, size_t n);
+
+static void count_allocation(void)
+{
+    if (is_counting)
+        steps[node.progress.step].n_allocations++;
+}
+
+void *malloc(size_t n)
+{
+    count_allocation();
+    return __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    count_allocation();
+    return __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    count_allocation();
+    return __libc_realloc(p, n);
+}
+
+void *aligned_alloc(size_t alignment, size_t n)
+{
+    count_allocation();
+    return __libc_memalign(alignment, n);
+}
+
+int posix_memalign(void **p, size_t alignment, size_t n)
+{
+    count_allocation();
+    *p = __libc_memalign(alignment, n);
+    return *p ? 0 : ENOMEM;
+}
+
+/* By way of a pointer: a compiler that sees memmove called knows that memcpy would do. */
+static void *(*volatile move)(void *, const void *, size_t) = memmove;
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n)
+{
+    if (is_counting)
+        steps[node.progress.step].copied += n;
+    return move(to, from, n);
+}
+#endif
+
+struct job {
+    const char *codec, *local_path;
+    unsigned long n_allocations; /* that may be made in all steps together, but for the first ones */
+    double n_vectors;            /* that are copied in a step, give or take headers and the like */
+};
+
+/* What an agent gives to its runners; they work in run0 and run1 beside it. */
+static void make_packages(const struct job *j)
+{
+    static uint8_t x[STEPS * BATCH * WIDTH];
+    static int32_t y[STEPS * BATCH];
+    const struct tensor_view train[] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 3, .shape = {STEPS, BATCH, WIDTH}, .data = x},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 2, .shape = {STEPS, BATCH}, .data = y}};
+    const struct tensor_view test[] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {BATCH, WIDTH}, .data = x},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {BATCH}, .data = y}};
+    struct settings s;
+    json_t *doc;
+    char *text;
+
+    for (size_t i = 0; i < sizeof x; i++)
+        x[i] = (uint8_t)(i * 7 + i / 256);
+    for (size_t i = 0; i < N_OF(y); i++)
+        y[i] = (int32_t)(i % 10);
+    settings_default(&s);
+    snprintf(s.codec, sizeof s.codec, "%s", j->codec);
+    snprintf(s.server_codec, sizeof s.server_codec, "%s", j->codec);
+    snprintf(s.local_path, sizeof s.local_path, "%s", j->local_path);
+    snprintf(s.math, sizeof s.math, "openblas");
+    s.node_count = WORKERS;
+    s.epochs = 1;
+    s.steps_per_epoch = STEPS;
+    s.batch_size = BATCH;
+    doc = settings_json(&s);
+    text = json_line(doc);
+    assert_ok(file_mkdirs("packages", 0755, &e));
+    assert_ok(file_write("packages/settings.json", text, strlen(text), 0644, &e));
+    assert_ok(file_write("packages/model.json", arch, strlen(arch), 0644, &e));
+    assert_ok(tensor_file_write("packages/train.safetensors", train, N_OF(train), NULL, &e));
+    assert_ok(tensor_file_write("packages/test.safetensors", test, N_OF(test), NULL, &e));
+    free(text);
+    json_decref(doc);
+}
+
+static void must(int rc)
+{
+    if (rc < 0) {
+        fprintf(stderr, "node %d: %s\n", node.job.node, e.text);
+        _exit(1);
+    }
+}
+
+static int check_steps(const struct job *j)
+{
+    double vector = (double)net_n_params(node.net) * sizeof(float);
+    unsigned long n_allocations = 0, n_at_first = 0;
+    int n_bad = 0;
+
+    for (int k = 0; k < WARM; k++)
+        n_at_first += steps[k].n_allocations;
+    if (n_at_first == 0) {
+        fprintf(stderr, "node %d: nothing is counted, for records do allocate at first\n", node.job.node);
+        n_bad++;
+    }
+    for (int k = WARM; k < STEPS && n_bad == 0; k++) { /* what comes after the last one is the test set's */
+        n_allocations += steps[k].n_allocations;
+        if (fabs((double)steps[k].copied / vector - j->n_vectors) > 0.1) {
+            fprintf(stderr, "node %d copies %zu bytes in step %d, the vector has %g\n", node.job.node,
+                    steps[k].copied, k, vector);
+            n_bad++;
+        }
+    }
+    if (n_allocations > j->n_allocations) {
+        fprintf(stderr, "node %d allocates %lu times in %d steps\n", node.job.node, n_allocations,
+                STEPS - WARM);
+        n_bad++;
+    }
+    return n_bad;
+}
+
+/* A runner's work. Progress lines, five a second, allocate: there are none. */
+static int live(const struct job *j, int me, int listen_fd, struct mesh_peer *peers)
+{
+    struct orders_start start = {.attempt = 1, .peers = peers, .n_peers = WORKERS};
+    struct report report;
+    const char *reason;
+    char run[16];
+
+    snprintf(run, sizeof run, "run%d", me);
+    must(file_mkdirs(run, 0755, &e));
+    if (chdir(run) < 0)
+        _exit(1);
+    node.job = (struct orders_job){.job = "j-steady1", .attempt = 1, .node = me, .role = "worker"};
+    node.report = &report;
+    must(report_open(&report, &e));
+    report.last_progress = INFINITY;
+    must(node_prepare(&node, &reason, &e));
+    must(node_connect(&node, &start, listen_fd, &e));
+    if (strcmp(j->local_path, "auto") == 0 && !node.arena)
+        _exit(1);
+    is_counting = true;
+    must(node_train(&node, &e));
+    is_counting = false;
+    return check_steps(j) > 0 || node_finish(&node, &e) < 0;
+}
+
+static void train(const struct job *j)
+{
+    const char *folder = unit_folder();
+    char codec[PATH_MAX], path[PATH_MAX], here[PATH_MAX];
+    struct mesh_peer peers[WORKERS];
+    int fds[WORKERS], n_bad = 0;
+    pid_t pids[WORKERS];
+
+    snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), j->codec);
+    assert_non_null(realpath(path, codec));
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(folder), 0);
+    make_packages(j);
+    assert_int_equal(symlink(codec, "packages/codec.so"), 0);
+    for (int i = 0; i < WORKERS; i++) {
+        peers[i] = (struct mesh_peer){.node = i, .host = "127.0.0.1", .key = {1}};
+        fds[i] = listen_anywhere(&peers[i].port);
+    }
+    fflush(NULL);
+    for (int i = 0; i < WORKERS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            close(fds[!i]);
+            alarm(60);
+            _exit(live(j, i, fds[i], peers));
+        }
+        close(fds[i]);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        int status = 1;
+
+        waitpid(pids[i], &status, 0);
+        n_bad += status != 0;
+    }
+    assert_int_equal(chdir(here), 0);
+    unit_remove(folder);
+    assert_int_equal(n_bad, 0);
+}
+
+TEST(over_connections_a_sum_allocates_nothing_and_copies_no_vector)
+{
+    if (IS_SANITIZED)
+        skip();
+    train(&(struct job){.codec = "allreduce", .local_path = "off"});
+}
+
+TEST(in_shared_memory_a_sum_allocates_nothing_and_copies_no_vector_besides)
+{
+    if (IS_SANITIZED)
+        skip();
+    train(&(struct job){.codec = "allreduce", .local_path = "auto"});
+}
+
+/* Its word is a copy of the gradient, which changes while the word is on its way. The pool of messages grows as
+ * nodes come to be apart from each other by more steps, which they cannot be by many. */
+TEST(a_rule_of_words_copies_the_vector_once_and_allocates_a_few_messages)
+{
+    if (IS_SANITIZED)
+        skip();
+    train(&(struct job){.codec = "plain", .local_path = "off", .n_allocations = 20, .n_vectors = 1});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(over_connections_a_sum_allocates_nothing_and_copies_no_vector),
+        cmocka_unit_test(in_shared_memory_a_sum_allocates_nothing_and_copies_no_vector_besides),
+        cmocka_unit_test(a_rule_of_words_copies_the_vector_once_and_allocates_a_few_messages),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
