@@ -21,6 +21,8 @@ struct conv_path {
     size_t (*work)(const struct layer_spec *s);
     /* l->y from x */
     void (*forward)(const struct layer *l, const float *x, int n);
+    /* l->grads and, unless it is NULL, dx at once. NULL: the two below do that one by one. */
+    void (*backward)(const struct layer *l, const float *x, const float *dy, float *dx, int n);
     /* l->grads from x and dy */
     void (*weight_gradient)(const struct layer *l, const float *x, const float *dy, int n);
     /* dx (n, h, w, c) from dy. NULL: the others do that. */
@@ -33,6 +35,10 @@ extern const struct conv_path conv_columns;
 /* Our own loop along the rows of an image: few channels, where libraries are slow. */
 extern const struct conv_path conv_direct;
 bool conv_direct_takes(const struct layer_spec *s);
+
+/* Products of transformed tiles: a quarter of the multiplications, for windows of 3 x 3 that move by one pixel. */
+extern const struct conv_path conv_winograd;
+bool conv_winograd_takes(const struct layer_spec *s);
 
 /* oneDNN, where it is compiled in (nn/onednn_conv.h): l->own holds what it prepared. */
 extern const struct conv_path conv_onednn;

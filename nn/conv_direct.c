@@ -91,10 +91,8 @@ static void spread_d(const struct planes *g, size_t w, const float *dy, float *p
 
 /* BLOCK neighbours in one output row of `n` of the `filters`. x: the window's first value in the first plane; w,
  * b, y: of the first filter. Only n_out of the block lie in the image. `n` is a constant wherever this is called. */
-static inline __attribute__((always_inline)) void forward_block(const struct layer_spec *s,
-                                                                const struct planes *g, size_t n,
-                                                                const float *x, const float *w,
-                                                                const float *b, float *y, size_t n_out)
+INLINE void forward_block(const struct layer_spec *s, const struct planes *g, size_t n, const float *x,
+                          const float *w, const float *b, float *y, size_t n_out)
 {
     lanes sum[GROUP][2];
     float out[GROUP][BLOCK];
@@ -157,8 +155,8 @@ FAST static void forward(const struct layer *l, const float *x, int n)
 }
 
 /* dw[f] += sum over the image of x d[f], for `n` filters. x: what meets the first output; d: the first plane. */
-static inline __attribute__((always_inline)) void
-weight_block(const struct planes *g, size_t row_step, size_t n, const float *x, const float *d, float *dw)
+INLINE void weight_block(const struct planes *g, size_t row_step, size_t n, const float *x, const float *d,
+                         float *dw)
 {
     lanes sum[GROUP][2] = {0};
 
@@ -186,7 +184,7 @@ weight_block(const struct planes *g, size_t row_step, size_t n, const float *x, 
     }
 }
 
-static inline __attribute__((always_inline)) void bias_of(const struct planes *g, const float *d, float *db)
+INLINE void bias_of(const struct planes *g, const float *d, float *db)
 {
     for (size_t f = 0; f < g->filters; f++) {
         lanes sum = {0};

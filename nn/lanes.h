@@ -11,7 +11,9 @@ enum { LANES = 8 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t)))); /* a comparison's: 0 or -1 */
 
-/* Macros, as a function that takes or returns vectors has another calling convention in each clone (fast.h). */
+/* A function that takes or returns vectors has another calling convention in each clone (fast.h): macros, and functions
+ * that are inlined and take their addresses. */
+#define INLINE              static inline __attribute__((always_inline))
 #define LANES_READ(v, from) memcpy(&(v), (from), sizeof(v))
 #define LANES_WRITE(to, v)  memcpy((to), &(v), sizeof(v))
 #define LANES_SUM(v)        ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))

@@ -16,6 +16,8 @@ static const struct conv_path *forward_path(const struct layer *l)
 {
     bool direct = conv_direct_takes(l->spec);
 
+    if (conv_winograd_takes(l->spec))
+        return &conv_winograd;
     if (l->own && !(direct && l->spec->out.dim[2] <= FEW_FILTERS))
         return &conv_onednn;
     return direct ? &conv_direct : &conv_columns;
@@ -39,16 +41,18 @@ static const struct conv_path *input_path(const struct layer *l)
 static size_t work(const struct layer_spec *s, int max_batch)
 {
     size_t columns = conv_columns.work(s);
-    size_t direct = conv_direct_takes(s) ? conv_direct.work(s) : 0;
+    size_t own = conv_winograd_takes(s) ? conv_winograd.work(s)
+                 : conv_direct_takes(s) ? conv_direct.work(s)
+                                        : 0;
 
     (void)max_batch;
-    return columns > direct ? columns : direct;
+    return columns > own ? columns : own;
 }
 
 static int open(struct layer *l, int max_batch, struct err *e)
 {
     (void)max_batch;
-    return blas_allows_onednn() ? onednn_conv_open(l, e) : 0;
+    return blas_allows_onednn() && !conv_winograd_takes(l->spec) ? onednn_conv_open(l, e) : 0;
 }
 
 static void forward(const struct layer *l, const float *x, const struct pass *p)
@@ -58,7 +62,13 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
 
 static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
-    weight_path(l)->weight_gradient(l, x, dy, p->n);
+    const struct conv_path *path = weight_path(l);
+
+    if (path->backward) {
+        path->backward(l, x, dy, dx, p->n);
+        return;
+    }
+    path->weight_gradient(l, x, dy, p->n);
     if (dx)
         input_path(l)->input_gradient(l, dy, dx, p->n);
 }

@@ -53,8 +53,8 @@ static void max_of(const float *x, const struct covered *w, int width, int c, in
 
 /* The same without branches, for LANES channels at a time, however many there are: what it reads and writes behind
  * the last is the caller's, too, and is overwritten by what comes next. */
-static inline __attribute__((always_inline)) void max_of_lanes(const float *x, const struct covered *w,
-                                                               int width, int c, int k, float *y, int32_t *at)
+INLINE void max_of_lanes(const float *x, const struct covered *w, int width, int c, int k, float *y,
+                         int32_t *at)
 {
     const int_lanes count = {0, 1, 2, 3, 4, 5, 6, 7};
     int first = (w->row * width + w->col) * c + k;

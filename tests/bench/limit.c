@@ -1,6 +1,6 @@
 /* limit MODEL.json BATCH -- microseconds that the matrix products of one training step take by themselves, on
  * one thread, as nn/matmul has them computed: what no engine on these products can beat. A convolution counts
- * as the products of its unfolded images, one image at a time. */
+ * as the products of its unfolded images, one image at a time; nn/conv_winograd needs smaller ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -39,6 +39,10 @@ static const struct shape_case shapes[] =
         {9, 11, 3, 8, 4, 3, 2, 1, true},
         {16, 9, 1, 13, 16, 2, 1, 1, false},
         {3, 8, 4, 4, 1, 1, 1, 1, false},
+        {6, 6, 16, 32, 3, 3, 1, 1, false},  /* one tile of 4 x 4 */
+        {12, 9, 32, 24, 3, 3, 1, 1, false}, /* some that end outside */
+        {11, 13, 24, 32, 3, 3, 1, 1, true}, /* and begin there */
+        {4, 4, 256, 16, 3, 3, 1, 1, true},
 };
 
 enum { MAX_BATCH = 5 };
@@ -199,8 +203,12 @@ static int check_path(const char *name, const struct conv_path *path, const stru
         for (int batch = 1; takes(&t.l) && batch <= MAX_BATCH; batch += MAX_BATCH - 1) {
             spoil_results(&t);
             path->forward(&t.l, t.x, batch);
-            path->weight_gradient(&t.l, t.x, t.dy, batch);
-            down->input_gradient(&t.l, t.dy, t.dx, batch);
+            if (path->backward)
+                path->backward(&t.l, t.x, t.dy, t.dx, batch);
+            else {
+                path->weight_gradient(&t.l, t.x, t.dy, batch);
+                down->input_gradient(&t.l, t.dy, t.dx, batch);
+            }
             expect_right(&t, name, i, batch);
         }
         tear_down(&t);
@@ -219,6 +227,11 @@ static bool is_direct(const struct layer *l)
     return conv_direct_takes(l->spec);
 }
 
+static bool is_winograd(const struct layer *l)
+{
+    return conv_winograd_takes(l->spec);
+}
+
 static bool is_onednn(const struct layer *l)
 {
     return l->own != NULL;
@@ -232,6 +245,11 @@ TEST(matrix_products_do_what_the_naive_loop_does)
 TEST(our_own_loop_does_what_the_naive_loop_does)
 {
     assert_true(check_path("direct", &conv_direct, &conv_columns, is_direct) >= 10);
+}
+
+TEST(products_of_transformed_tiles_do_what_the_naive_loop_does)
+{
+    assert_int_equal(check_path("Winograd", &conv_winograd, NULL, is_winograd), 5);
 }
 
 TEST(onednn_does_what_the_naive_loop_does)
@@ -283,6 +301,29 @@ TEST(few_channels_and_filters_go_to_our_own_loop)
     s.window.col_stride = 1;
     s.window.cols = 4096; /* each row would be padded by that much */
     assert_false(conv_direct_takes(&s));
+}
+
+/* Where docs/engine.md says that it pays. */
+TEST(tiles_are_for_windows_of_3_by_3_that_fill_them)
+{
+    struct layer_spec s = {.in.dim = {26, 26, 32}, .out.dim = {24, 24, 64}, .window = {3, 3, 1, 1, 0, 0}};
+
+    assert_true(conv_winograd_takes(&s));
+    s.out.dim[1] = 1; /* a quarter of each tile */
+    assert_false(conv_winograd_takes(&s));
+    s.out.dim[1] = 24;
+    s.window.col_stride = 2;
+    assert_false(conv_winograd_takes(&s));
+    s.window.col_stride = 1;
+    s.window.rows = 5;
+    assert_false(conv_winograd_takes(&s));
+    s.window.rows = 3;
+    s.in.dim[2] = 36; /* no whole vectors */
+    assert_false(conv_winograd_takes(&s));
+    s.in.dim[2] = 8;
+    assert_false(conv_winograd_takes(&s));
+    s.in.dim[2] = 1 << 16; /* its work would be larger than any images */
+    assert_false(conv_winograd_takes(&s));
 }
 
 TEST(the_same_images_give_the_same_bits)
@@ -337,7 +378,7 @@ TEST(the_first_layer_sends_nothing_down)
 
 TEST(a_value_that_is_no_number_shows_in_each_window_that_sees_it)
 {
-    static const size_t one_of_each_path[] = {0, 2, 14};
+    static const size_t one_of_each_path[] = {0, 1, 2, 14};
 
     for (size_t i = 0; i < N_OF(one_of_each_path); i++) {
         struct trial t;
@@ -430,9 +471,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrix_products_do_what_the_naive_loop_does),
         cmocka_unit_test(our_own_loop_does_what_the_naive_loop_does),
+        cmocka_unit_test(products_of_transformed_tiles_do_what_the_naive_loop_does),
         cmocka_unit_test(onednn_does_what_the_naive_loop_does),
         cmocka_unit_test(the_layer_does_whichever_way_it_goes),
         cmocka_unit_test(few_channels_and_filters_go_to_our_own_loop),
+        cmocka_unit_test(tiles_are_for_windows_of_3_by_3_that_fill_them),
         cmocka_unit_test(the_same_images_give_the_same_bits),
         cmocka_unit_test(a_smaller_batch_leaves_the_rest_alone),
         cmocka_unit_test(the_first_layer_sends_nothing_down),
