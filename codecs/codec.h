@@ -120,6 +120,7 @@ struct codec_host {
     void (*put_vector)(struct codec *c, struct wire_out *out, const float *v, size_t n);
     const float *(*get_vector)(struct codec *c, struct wire_in *in, size_t n);
     bool (*holds)(const struct codec *c, int block, int worker); /* is the block one of the worker's? */
+    bool (*has_left)(const struct codec *c, int node);           /* lost, or at its end */
     /* Only on a server, of a rule that says updates_on_server: params move by grads, one step of the job's
      * optimizer at the learning rate of the step that the workers are in. */
     int (*update)(struct codec *c);

@@ -116,6 +116,12 @@ static bool host_holds(const struct codec *c, int block, int worker)
            blocks_holds(channel_config(channel_of(c))->blocks, block, worker);
 }
 
+static bool host_has_left(const struct codec *c, int node)
+{
+    return node >= -1 - c->n_servers && node < c->n_workers && node != -1 &&
+           channel_has_left(channel_of(c), node);
+}
+
 /* The step that the workers are in. On a server each word is a round in asgd, and each message in an event
  * rule. */
 static uint64_t step_of_workers(const struct channel *ch)
@@ -173,6 +179,7 @@ const struct codec_host channel_host = {.zeros = host_zeros,
                                         .put_vector = host_put_vector,
                                         .get_vector = host_get_vector,
                                         .holds = host_holds,
+                                        .has_left = host_has_left,
                                         .update = host_update,
                                         .wake = host_wake,
                                         .record = host_record};

@@ -12,6 +12,17 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 enum { N_PARAMS = 5 };
 
+static const struct cluster_config rules[] = {
+    {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
+    {.codec = "fedavg", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "fedavg", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "ps", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
+    {.codec = "easgd", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "gossip", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+};
+enum { N_RULES = sizeof rules / sizeof *rules };
+
 /* The fuzzer reads a library's counters for ever: what it has seen must stay loaded. */
 static void keep_loaded(const char *codec)
 {
@@ -28,8 +39,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    keep_loaded("plain");
-    keep_loaded("fedavg");
+    for (size_t i = 0; i < N_RULES; i++)
+        keep_loaded(rules[i].codec);
     return 0;
 }
 
@@ -58,20 +69,14 @@ static size_t hear(struct cluster_node *n, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct cluster_config rules[] = {
-        {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
-        {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
-        {.codec = "fedavg", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
-        {.codec = "fedavg", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
-    };
     struct cluster c;
     struct cluster_node *n;
     size_t used = 1;
 
     if (size < 1)
         return 0;
-    cluster_open(&c, &rules[data[0] % 4]);
-    n = &c.nodes[data[0] / 4 % 2 && c.n_nodes == 3 ? 2 : 0]; /* the worker, or the server */
+    cluster_open(&c, &rules[data[0] % N_RULES]);
+    n = &c.nodes[data[0] / N_RULES % 2 && c.n_nodes == 3 ? 2 : 0]; /* the worker, or the server */
     if (n->node >= 0) {
         if (exchange_wants_blocks(n->x))
             exchange_on_block(n->x, 0, &n->e);

@@ -364,6 +364,9 @@ TEST(a_codec_is_told_who_is_lost_and_who_has_left)
     ev.kind = MESH_LOST;
     assert_int_equal(exchange_on_event(x, &ev, &e), CODEC_GO);
     assert_int_equal(n_asked, 1 + 200 + 200);
+    assert_true(codec->host->has_left(codec, 1));
+    assert_false(codec->host->has_left(codec, 0) || codec->host->has_left(codec, -2) ||
+                 codec->host->has_left(codec, 7));
     exchange_free(x);
     close_node(&f);
 }

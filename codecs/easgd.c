@@ -1,0 +1,101 @@
+/* easgd -- each worker goes its way, on a spring: after `every` local steps worker and center are drawn
+ * towards each other,
+ *     w_i <- w_i - alpha (w_i - x)      x <- x + alpha sum_i (w_i - x)
+ * with the x and w_i from before. With parameter servers the center lies there; without, every worker has a
+ * copy and moves it alike.
+ *
+ * Zhang, Choromanska and LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015: eq. 5 and 6 (ssgd),
+ * Algorithm 1 (asgd, on servers: the sum is over the one word that has come). Where alpha is not given it is
+ * 0.9 / n_workers, the paper's beta = 0.9. Deviation: the paper's gradient step and its spring act on the
+ * same w_i, here the spring acts on what the local steps have left.
+ *
+ * Cost per round: 4 n_params bytes to each other worker, or to the servers together, and as many back. */
+#include <math.h>
+
+#include "codec.h"
+
+struct easgd {
+    float alpha;
+    float *center; /* a worker's copy; a server's is params */
+    float *was;    /* the center that this round's words are compared with */
+};
+
+static const struct codec_option options[] = {
+    CODEC_OPTION(struct easgd, alpha, NAN, 0, 1,
+                 "share of their difference that worker and center move; else "
+                 "0.9 / n_workers"),
+    {0},
+};
+
+static int easgd_open(struct codec *c)
+{
+    struct easgd *e = c->state;
+    size_t n_copy = c->server ? 0 : c->n_params;
+
+    if (!c->is_sync && !c->server)
+        return codec_fail(c,
+                          "in asgd the copies of the center would drift apart: it needs parameter servers");
+    if (isnan(e->alpha))
+        e->alpha = 0.9f / (float)c->n_workers;
+    if (c->is_sync && e->alpha * (float)c->n_workers > 1)
+        return codec_fail(c, "alpha=%g of each of %d workers throws the center beyond their mean; at most %g",
+                          (double)e->alpha, c->n_workers, 1.0 / c->n_workers);
+    if (c->host->zeros(c, &e->center, n_copy) < 0 || c->host->zeros(c, &e->was, c->n_params) < 0)
+        return -1;
+    memcpy(e->center, c->params, n_copy * sizeof *e->center);
+    return CODEC_GO;
+}
+
+/* A worker says where it is; a server answers where the center was. */
+static int easgd_say(struct codec *c, struct wire_out *out)
+{
+    const struct easgd *e = c->state;
+
+    c->host->put_vector(c, out, c->node < 0 ? e->was : c->params, c->n_params);
+    return CODEC_GO;
+}
+
+static int easgd_merge(struct codec *c, int from, struct wire_in *in)
+{
+    const struct easgd *e = c->state;
+    const float *w = c->host->get_vector(c, in, c->n_params);
+    float *x = c->node < 0 ? c->params : e->center;
+
+    if (!wire_ok(in))
+        return codec_fail(c, "node %d sent malformed weights", from);
+    if (c->n_merged == 0)
+        memcpy(e->was, x, c->n_params * sizeof *x);
+    for (size_t i = 0; i < c->n_params; i++)
+        x[i] += e->alpha * (w[i] - e->was[i]);
+    return CODEC_GO;
+}
+
+static int easgd_apply(struct codec *c)
+{
+    const struct easgd *e = c->state;
+
+    for (size_t i = 0; c->node >= 0 && i < c->n_params; i++)
+        c->params[i] -= e->alpha * (c->params[i] - e->was[i]);
+    return CODEC_GO;
+}
+
+static int easgd_adopt(struct codec *c, struct wire_in *in)
+{
+    const struct easgd *e = c->state;
+    const float *x = c->host->get_vector(c, in, c->n_params);
+
+    if (!wire_ok(in))
+        return codec_fail(c, "the server sent a malformed center");
+    memcpy(e->was, x, c->n_params * sizeof *x);
+    return easgd_apply(c);
+}
+
+static const struct codec_round easgd = {.encode = easgd_say,
+                                         .merge = easgd_merge,
+                                         .apply = easgd_apply,
+                                         .reply = easgd_say,
+                                         .adopt = easgd_adopt};
+
+CODEC_PLUGIN(.name = "easgd", .source = "Zhang, Choromanska and LeCun, NIPS 2015, eq. 5 and 6, Algorithm 1",
+             .cost = "each round 4 n_params bytes to each other worker, or to the servers, and as many back",
+             .state_size = sizeof(struct easgd), .options = options, .open = easgd_open, .round = &easgd)

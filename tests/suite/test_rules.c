@@ -1,0 +1,567 @@
+/* What each rule's paper says, held against the rule at work in a cluster: its formula, its limits, where it
+ * converges to, and that it goes on from a saved state. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "agent/runner/exchange_state.h"
+#include "shared/tensor_file.h"
+#include "tests/lib/cluster.h"
+
+enum { N_PARAMS = 23, WORKERS_MAX = 8, SEEDS = 30 };
+
+static const float lr = 0.125f; /* the cluster's */
+
+static void run_well(struct cluster *c, const struct cluster_config *cfg)
+{
+    cluster_open(c, cfg);
+    if (!cluster_run(c))
+        fail_msg("%s hangs with seed %llu", cfg->codec, (unsigned long long)cfg->seed);
+    for (int i = 0; i < c->n_nodes; i++)
+        if (c->nodes[i].phase != NODE_DONE)
+            fail_msg("node %d: %s", c->nodes[i].node, c->nodes[i].e.text);
+}
+
+static void assert_near(const float *expected, const float *params, float tolerance)
+{
+    for (size_t i = 0; i < N_PARAMS; i++)
+        if (!(fabsf(expected[i] - params[i]) <= tolerance))
+            fail_msg("number %zu is %g instead of %g", i, (double)params[i], (double)expected[i]);
+}
+
+/* Each worker ends with the same bits under many orders of events. */
+static void assert_independent_of_timing(struct cluster_config cfg)
+{
+    float first[WORKERS_MAX][N_PARAMS];
+
+    for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+        struct cluster c;
+
+        run_well(&c, &cfg);
+        for (int i = 0; i < cfg.n_workers; i++) {
+            if (cfg.seed == 1)
+                memcpy(first[i], c.nodes[i].params, sizeof first[i]);
+            assert_memory_equal(first[i], c.nodes[i].params, sizeof first[i]);
+        }
+        cluster_close(&c);
+    }
+}
+
+/* All workers' losses together are least at the mean of their targets. */
+static void assert_converges(struct cluster_config cfg, float tolerance)
+{
+    struct cluster c;
+
+    cfg.is_convex = true;
+    run_well(&c, &cfg);
+    for (int i = 0; i < cfg.n_workers; i++)
+        for (size_t p = 0; p < N_PARAMS; p++) {
+            float mean = 0;
+
+            for (int k = 0; k < cfg.n_workers; k++)
+                mean += cluster_target(k, p) / (float)cfg.n_workers;
+            if (!(fabsf(c.nodes[i].params[p] - mean) < tolerance))
+                fail_msg("%s: worker %d ends with %g, the least loss is at %g", cfg.codec, i,
+                         (double)c.nodes[i].params[p], (double)mean);
+        }
+    cluster_close(&c);
+}
+
+TEST(ps_with_gradient_descent_equals_plain_bit_by_bit)
+{
+    struct cluster_config cfg = {.codec = "plain", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    struct cluster c, plain;
+
+    run_well(&plain, &cfg);
+    cfg.codec = "ps";
+    for (cfg.n_servers = 1; cfg.n_servers <= 3; cfg.n_servers += 2) {
+        run_well(&c, &cfg);
+        for (int i = 0; i < cfg.n_workers; i++)
+            assert_memory_equal(plain.nodes[i].params, c.nodes[i].params, N_PARAMS * sizeof(float));
+        cluster_close(&c);
+        assert_independent_of_timing(cfg);
+    }
+    cluster_close(&plain);
+}
+
+TEST(ps_in_asgd_with_one_worker_is_gradient_descent)
+{
+    struct cluster_config cfg = {
+        .codec = "dummy", .n_workers = 1, .n_steps = 7, .n_params = N_PARAMS, .is_asgd = true};
+    struct cluster c, alone;
+
+    run_well(&alone, &cfg);
+    cfg.codec = "ps";
+    cfg.n_servers = 1;
+    run_well(&c, &cfg);
+    assert_near(alone.nodes[0].params, c.nodes[0].params, 1e-6f);
+    assert_string_equal(c.nodes[1].record.name, "staleness");
+    assert_int_equal(c.nodes[1].record.n, 7);
+    assert_true(c.nodes[1].record.value == 0);
+    cluster_close(&c);
+    cluster_close(&alone);
+}
+
+TEST(ps_converges)
+{
+    struct cluster_config cfg = {
+        .codec = "ps", .n_workers = 3, .n_servers = 2, .n_steps = 200, .n_params = N_PARAMS};
+
+    assert_converges(cfg, 1e-3f);
+}
+
+/* Whoever is slow ends alone and draws the weights towards its own target, and the cluster's turns make some
+ * slower than others: so the mean over many runs is near the least loss, and not at it. */
+TEST(ps_in_asgd_converges_near_the_least_loss)
+{
+    enum { RUNS = 60 };
+    struct cluster_config cfg = {.codec = "ps",
+                                 .n_workers = 3,
+                                 .n_servers = 1,
+                                 .n_steps = 100,
+                                 .n_params = N_PARAMS,
+                                 .is_asgd = true,
+                                 .is_convex = true};
+    float mean[N_PARAMS] = {0};
+
+    for (cfg.seed = 1; cfg.seed <= RUNS; cfg.seed++) {
+        struct cluster c;
+
+        run_well(&c, &cfg);
+        for (size_t p = 0; p < N_PARAMS; p++)
+            mean[p] += c.nodes[3].params[p] / RUNS;
+        assert_int_equal(c.nodes[3].record.n, 300); /* one row "staleness" for each gradient */
+        cluster_close(&c);
+    }
+    for (size_t p = 0; p < N_PARAMS; p++)
+        assert_true(fabsf(mean[p] - cluster_target(1, p)) < 0.5f); /* at first it is 1 and more away */
+}
+
+TEST(ps_needs_servers)
+{
+    struct cluster c;
+    struct exchange *x;
+    struct err e;
+    float numbers[4] = {0};
+
+    run_well(&c, &(struct cluster_config){
+                     .codec = "ps", .n_workers = 1, .n_servers = 1, .n_steps = 1, .n_params = N_PARAMS});
+    assert_int_equal(exchange_new(&x,
+                                  &(struct exchange_config){.plugin = c.lib.plugin,
+                                                            .n_workers = 1,
+                                                            .blocks = &c.blocks,
+                                                            .n_params = 4,
+                                                            .params = numbers,
+                                                            .grads = numbers},
+                                  &e),
+                     ERR_CODEC);
+    assert_says("moves the weights on parameter servers");
+    cluster_close(&c);
+}
+
+/* Equations 5 and 6 of the paper with rounds of `every` steps, in double. The center comes to lie behind the
+ * workers. */
+static void easgd_reference(float (*out)[N_PARAMS], const struct cluster_config *cfg, double alpha)
+{
+    int n = cfg->n_workers;
+
+    for (size_t p = 0; p < N_PARAMS; p++) {
+        double w[WORKERS_MAX + 1];
+
+        for (int i = 0; i <= n; i++)
+            w[i] = (double)((float)p / N_PARAMS);
+        for (uint64_t step = 0; step < cfg->n_steps; step++) {
+            double pull = 0;
+
+            for (int i = 0; i < n; i++)
+                w[i] -= (double)(lr * cluster_gradient(step, i, p));
+            if ((step + 1) % cfg->local_steps != 0)
+                continue;
+            for (int i = 0; i < n; i++)
+                pull += w[i] - w[n];
+            for (int i = 0; i < n; i++)
+                w[i] -= alpha * (w[i] - w[n]);
+            w[n] += alpha * pull;
+        }
+        for (int i = 0; i <= n; i++)
+            out[i][p] = (float)w[i];
+    }
+}
+
+TEST(easgd_is_its_formula_with_and_without_servers)
+{
+    struct cluster_config cfg = {.codec = "easgd",
+                                 .options = "alpha=0.25",
+                                 .n_workers = 3,
+                                 .local_steps = 2,
+                                 .n_steps = 8,
+                                 .n_params = N_PARAMS};
+    float expected[WORKERS_MAX + 1][N_PARAMS];
+
+    easgd_reference(expected, &cfg, 0.25);
+    for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++) {
+        struct cluster c;
+
+        run_well(&c, &cfg);
+        for (int i = 0; i < cfg.n_workers; i++)
+            assert_near(expected[i], c.nodes[i].params, 1e-5f);
+        if (cfg.n_servers == 1)
+            assert_near(expected[cfg.n_workers], c.nodes[cfg.n_workers].params, 1e-5f);
+        cluster_close(&c);
+        assert_independent_of_timing(cfg);
+    }
+}
+
+TEST(easgd_without_alpha_has_that_of_the_paper)
+{
+    struct cluster_config cfg = {
+        .codec = "easgd", .n_workers = 4, .n_servers = 1, .n_steps = 4, .n_params = N_PARAMS};
+    struct cluster a, b;
+
+    run_well(&a, &cfg);
+    cfg.options = "alpha=0.225";
+    run_well(&b, &cfg);
+    assert_memory_equal(a.nodes[0].params, b.nodes[0].params, N_PARAMS * sizeof(float));
+    cluster_close(&a);
+    cluster_close(&b);
+}
+
+TEST(easgd_with_alpha_0_is_training_alone)
+{
+    struct cluster_config cfg = {.codec = "dummy", .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
+    struct cluster a, b;
+
+    run_well(&a, &cfg);
+    cfg.codec = "easgd";
+    cfg.options = "alpha=0";
+    for (cfg.n_servers = 0; cfg.n_servers <= 1; cfg.n_servers++) {
+        run_well(&b, &cfg);
+        for (int i = 0; i < 3; i++)
+            assert_memory_equal(a.nodes[i].params, b.nodes[i].params, N_PARAMS * sizeof(float));
+        cluster_close(&b);
+    }
+    cluster_close(&a);
+}
+
+/* The center does; a worker is drawn to its own target as well. */
+TEST(easgd_converges)
+{
+    struct cluster_config cfg = {.codec = "easgd",
+                                 .n_workers = 3,
+                                 .n_servers = 1,
+                                 .n_steps = 400,
+                                 .n_params = N_PARAMS,
+                                 .is_convex = true};
+
+    for (int sync = 0; sync < 2; sync++)
+        for (cfg.seed = 1; cfg.seed <= 5; cfg.seed++) {
+            struct cluster c;
+
+            cfg.is_asgd = !sync;
+            run_well(&c, &cfg);
+            for (size_t p = 0; p < N_PARAMS; p++) {
+                float x = c.nodes[3].params[p], best = cluster_target(1, p);
+
+                if (!(fabsf(x - best) < (sync ? 1e-3f : 0.5f)))
+                    fail_msg("the center ends with %g, the least loss is at %g", (double)x, (double)best);
+                assert_true(c.nodes[0].params[p] < x && c.nodes[2].params[p] > x);
+            }
+            cluster_close(&c);
+        }
+}
+
+/* D-PSGD with the matrix W written out. */
+static void gossip_reference(float (*out)[N_PARAMS], const struct cluster_config *cfg,
+                             const bool (*edge)[WORKERS_MAX])
+{
+    int n = cfg->n_workers;
+
+    for (size_t p = 0; p < N_PARAMS; p++) {
+        double w[WORKERS_MAX], next[WORKERS_MAX];
+
+        for (int i = 0; i < n; i++)
+            w[i] = (double)((float)p / N_PARAMS);
+        for (uint64_t step = 0; step < cfg->n_steps; step++) {
+            for (int i = 0; i < n; i++) {
+                double sum = w[i];
+                int degree = 0;
+
+                for (int j = 0; j < n; j++) {
+                    sum += edge[i][j] ? w[j] : 0;
+                    degree += edge[i][j];
+                }
+                next[i] = sum / (1 + degree) - (double)(lr * cluster_gradient(step, i, p));
+            }
+            memcpy(w, next, sizeof w);
+        }
+        for (int i = 0; i < n; i++)
+            out[i][p] = (float)w[i];
+    }
+}
+
+TEST(gossip_is_d_psgd_on_its_graph)
+{
+    static const struct {
+        const char *options;
+        int n;
+        bool edge[WORKERS_MAX][WORKERS_MAX];
+    } cases[] = {
+        {"graph=ring", 1, {{0}}},
+        {"graph=ring", 2, {{0, 1}, {1, 0}}},
+        {"graph=exponential", 2, {{0, 1}, {1, 0}}},
+        {"graph=ring", 3, {{0, 1, 1}, {1, 0, 1}, {1, 1, 0}}},
+        {NULL, 4, {{0, 1, 0, 1}, {1, 0, 1, 0}, {0, 1, 0, 1}, {1, 0, 1, 0}}},
+        {"graph=exponential", 4, {{0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}, {1, 1, 1, 0}}},
+        /* 1, 2 and 4 apart on both sides: all but those 3 apart, of whom there are none among 7 workers */
+        {"graph=exponential",
+         7,
+         {{0, 1, 1, 1, 1, 1, 1},
+          {1, 0, 1, 1, 1, 1, 1},
+          {1, 1, 0, 1, 1, 1, 1},
+          {1, 1, 1, 0, 1, 1, 1},
+          {1, 1, 1, 1, 0, 1, 1},
+          {1, 1, 1, 1, 1, 0, 1},
+          {1, 1, 1, 1, 1, 1, 0}}},
+        {"graph=exponential",
+         8,
+         {{0, 1, 1, 0, 1, 0, 1, 1},
+          {1, 0, 1, 1, 0, 1, 0, 1},
+          {1, 1, 0, 1, 1, 0, 1, 0},
+          {0, 1, 1, 0, 1, 1, 0, 1},
+          {1, 0, 1, 1, 0, 1, 1, 0},
+          {0, 1, 0, 1, 1, 0, 1, 1},
+          {1, 0, 1, 0, 1, 1, 0, 1},
+          {1, 1, 0, 1, 0, 1, 1, 0}}},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        struct cluster_config cfg = {.codec = "gossip",
+                                     .options = cases[k].options,
+                                     .n_workers = cases[k].n,
+                                     .n_steps = 7,
+                                     .n_params = N_PARAMS};
+        float expected[WORKERS_MAX][N_PARAMS];
+        struct cluster c;
+
+        gossip_reference(expected, &cfg, cases[k].edge);
+        run_well(&c, &cfg);
+        for (int i = 0; i < cfg.n_workers; i++)
+            assert_near(expected[i], c.nodes[i].params, 1e-5f);
+        cluster_close(&c);
+        assert_independent_of_timing(cfg);
+    }
+}
+
+/* With a constant step D-PSGD keeps a distance from the least loss that grows with how different the workers'
+ * losses are: all weights lie around it, and their mean on it. */
+TEST(gossip_converges)
+{
+    static const char *const graphs[] = {"graph=ring", "graph=exponential"};
+
+    for (size_t g = 0; g < N_OF(graphs); g++) {
+        struct cluster_config cfg = {.codec = "gossip",
+                                     .options = graphs[g],
+                                     .n_workers = 5,
+                                     .n_steps = 300,
+                                     .n_params = N_PARAMS,
+                                     .is_convex = true};
+        struct cluster c;
+
+        run_well(&c, &cfg);
+        for (size_t p = 0; p < N_PARAMS; p++) {
+            float mean = 0, best = cluster_target(2, p);
+
+            for (int i = 0; i < 5; i++) {
+                mean += c.nodes[i].params[p] / 5;
+                assert_true(fabsf(c.nodes[i].params[p] - best) < 0.6f);
+            }
+            assert_true(fabsf(mean - best) < 1e-3f);
+        }
+        cluster_close(&c);
+    }
+}
+
+TEST(gossip_goes_on_without_a_lost_neighbour)
+{
+    struct cluster_config cfg = {
+        .codec = "gossip", .n_workers = 4, .n_steps = 5, .n_params = N_PARAMS, .goes_on = 2};
+
+    for (cfg.kill_node = 0; cfg.kill_node < 4; cfg.kill_node++)
+        for (cfg.kill_at = 1; cfg.kill_at < 60; cfg.kill_at++) {
+            struct cluster c;
+
+            cfg.seed = cfg.kill_at;
+            cluster_open(&c, &cfg);
+            if (!cluster_run(&c))
+                fail_msg("hangs with node %d killed at %llu", cfg.kill_node, (unsigned long long)cfg.kill_at);
+            for (int i = 0; i < 4; i++)
+                if (c.nodes[i].phase == NODE_FAILED)
+                    fail_msg("node %d: %s", i, c.nodes[i].e.text);
+            cluster_close(&c);
+        }
+}
+
+TEST(what_a_rule_cannot_do_is_refused_in_words)
+{
+    static const struct {
+        const char *codec, *options;
+        bool is_sync;
+        int n_servers;
+        const char *says;
+    } cases[] = {
+        {"gossip", NULL, false, 0, "for workers alone, in ssgd"},
+        {"gossip", NULL, true, 1, "for workers alone, in ssgd"},
+        {"easgd", NULL, false, 0, "it needs parameter servers"},
+        {"easgd", "alpha=0.5", true, 1, "alpha=0.5 of each of 3 workers throws the center beyond their mean"},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        float numbers[4] = {0};
+        struct exchange *x;
+        struct cluster c;
+        struct err e;
+
+        run_well(&c, &(struct cluster_config){
+                         .codec = cases[k].codec, .n_workers = 1, .n_steps = 1, .n_params = N_PARAMS});
+        assert_int_equal(exchange_new(&x,
+                                      &(struct exchange_config){.plugin = c.lib.plugin,
+                                                                .options = cases[k].options,
+                                                                .n_workers = 3,
+                                                                .n_servers = cases[k].n_servers,
+                                                                .is_sync = cases[k].is_sync,
+                                                                .blocks = &c.blocks,
+                                                                .n_params = 4,
+                                                                .params = numbers,
+                                                                .grads = numbers},
+                                      &e),
+                         ERR_CODEC);
+        assert_says(cases[k].says);
+        cluster_close(&c);
+    }
+}
+
+static void carry_over(struct cluster *to, struct cluster *from, uint64_t step)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "state.safetensors", &e));
+    for (int i = 0; i < from->n_nodes; i++) {
+        struct exchange_state s;
+        struct tensor_file f;
+
+        assert_ok(exchange_save(&s, from->nodes[i].x, step, &e));
+        assert_ok(tensor_file_write(path, s.tensors, s.n, NULL, &e));
+        exchange_state_clear(&s);
+        assert_ok(tensor_file_open(&f, path, &e));
+        assert_ok(exchange_restore(to->nodes[i].x, &f, step, &e));
+        tensor_file_close(&f);
+        memcpy(to->nodes[i].params, from->nodes[i].params, N_PARAMS * sizeof(float));
+        to->nodes[i].step = step;
+    }
+    unit_remove(dir);
+}
+
+/* Half of a job, its state saved, and the other half from there: the bits of the whole. */
+TEST(a_rule_goes_on_from_its_saved_state)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "ps", .n_workers = 3, .n_servers = 2},
+        {.codec = "easgd", .n_workers = 3, .local_steps = 3},
+        {.codec = "easgd", .n_workers = 3, .n_servers = 1},
+        {.codec = "gossip", .n_workers = 5},
+        {.codec = "gossip", .options = "graph=exponential", .n_workers = 7},
+        {.codec = "fedavg", .n_workers = 3, .local_steps = 2},
+        {.codec = "allreduce", .n_workers = 3},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct cluster_config cfg = cases[k];
+            struct cluster whole, half, rest;
+
+            cfg.seed = seed;
+            cfg.n_params = N_PARAMS;
+            cfg.n_steps = 12;
+            run_well(&whole, &cfg);
+            cfg.n_steps = 6;
+            run_well(&half, &cfg);
+            cfg.n_steps = 12;
+            cluster_open(&rest, &cfg);
+            carry_over(&rest, &half, 6);
+            assert_true(cluster_run(&rest));
+            for (int i = 0; i < rest.n_nodes; i++) {
+                if (rest.nodes[i].phase != NODE_DONE)
+                    fail_msg("%s, node %d: %s", cfg.codec, rest.nodes[i].node, rest.nodes[i].e.text);
+                assert_memory_equal(whole.nodes[i].params, rest.nodes[i].params, N_PARAMS * sizeof(float));
+            }
+            cluster_close(&rest);
+            cluster_close(&half);
+            cluster_close(&whole);
+        }
+}
+
+/* Every truncation of a right message, and one that is too long. */
+TEST(malformed_messages_are_refused)
+{
+    static const struct {
+        struct cluster_config cfg;
+        struct mesh_head head;
+        int node; /* by slot: who hears it */
+        size_t len;
+    } cases[] = {
+        {{.codec = "gossip", .n_workers = 3}, {.kind = FRAME_EVENT, .peer = 1}, 0, 4 + 4 * N_PARAMS},
+        {{.codec = "easgd", .n_workers = 2, .n_servers = 1, .is_asgd = true},
+         {.kind = FRAME_WORD, .peer = 1, .word = 1},
+         2,
+         4 * N_PARAMS},
+        {{.codec = "ps", .n_workers = 2, .n_servers = 1, .is_asgd = true},
+         {.kind = FRAME_WORD, .peer = 1, .word = 1},
+         2,
+         4 + 4 * N_PARAMS},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++)
+        for (size_t len = 0; len <= cases[k].len + 4; len++) {
+            struct cluster_config cfg = cases[k].cfg;
+            struct mesh_event ev = {.kind = MESH_MESSAGE, .head = cases[k].head};
+            struct cluster_node *n;
+            struct cluster c;
+            int rc;
+
+            cfg.n_params = N_PARAMS;
+            cfg.n_steps = 1;
+            cluster_open(&c, &cfg);
+            n = &c.nodes[cases[k].node];
+            ev.buf = mesh_buf_take(n->mesh);
+            ev.buf->len = len;
+            memset(ev.buf->bytes, 0, len);
+            rc = exchange_on_event(n->x, &ev, &n->e);
+            assert_int_equal(rc, len == cases[k].len ? CODEC_GO : ERR_CODEC);
+            cluster_close(&c);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ps_with_gradient_descent_equals_plain_bit_by_bit),
+        cmocka_unit_test(ps_in_asgd_with_one_worker_is_gradient_descent),
+        cmocka_unit_test(ps_converges),
+        cmocka_unit_test(ps_in_asgd_converges_near_the_least_loss),
+        cmocka_unit_test(ps_needs_servers),
+        cmocka_unit_test(easgd_is_its_formula_with_and_without_servers),
+        cmocka_unit_test(easgd_without_alpha_has_that_of_the_paper),
+        cmocka_unit_test(easgd_with_alpha_0_is_training_alone),
+        cmocka_unit_test(easgd_converges),
+        cmocka_unit_test(gossip_is_d_psgd_on_its_graph),
+        cmocka_unit_test(gossip_converges),
+        cmocka_unit_test(gossip_goes_on_without_a_lost_neighbour),
+        cmocka_unit_test(what_a_rule_cannot_do_is_refused_in_words),
+        cmocka_unit_test(a_rule_goes_on_from_its_saved_state),
+        cmocka_unit_test(malformed_messages_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
