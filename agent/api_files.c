@@ -58,7 +58,7 @@ void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 
 void api_records(struct agent *a, const struct request *rq, struct response *rs)
 {
-    static const char *const kinds[] = {"train", "eval", "comm", "metrics", "confusion"};
+    static const char *const kinds[] = {"train", "eval", "comm", "metrics", "confusion", "codec"};
     const size_t n = sizeof kinds / sizeof *kinds;
     const char *kind = query_get(rq, "kind");
     size_t i = 0;
@@ -68,8 +68,8 @@ void api_records(struct agent *a, const struct request *rq, struct response *rs)
     while (kind && i < n && strcmp(kinds[i], kind) != 0)
         i++;
     if (i == n)
-        respond_problem(rs, BAD_REQUEST, NULL, "kind=%s: not one of train, eval, comm, metrics, confusion",
-                        kind);
+        respond_problem(rs, BAD_REQUEST, NULL,
+                        "kind=%s: not one of train, eval, comm, metrics, confusion, codec", kind);
     else
         respond_file(a, rq->arg[0], artefact_names[i], true, true, rs);
 }

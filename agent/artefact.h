@@ -8,7 +8,7 @@
 
 #include "shared/err.h"
 
-enum { N_ARTEFACTS = 12, ARTEFACT_LINE_MAX = 65536 };
+enum { N_ARTEFACTS = 13, ARTEFACT_LINE_MAX = 65536 };
 extern const char *const artefact_names[N_ARTEFACTS]; /* the records first */
 
 /* The name in the list that equals `name`, or NULL. */

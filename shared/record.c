@@ -50,7 +50,7 @@ const struct record_column record_train_columns[] = {
 const struct record_column record_eval_columns[] = {
     EVAL(time_s, RECORD_SECONDS, "since training began on this node"),
     EVAL(node, RECORD_INT, "which one evaluated"),
-    EVAL(epoch, RECORD_INT, "after it, from 1"),
+    EVAL(epoch, RECORD_INT, "after it, or where a codec wished it within it; from 1"),
     EVAL(step, RECORD_U64, "after it"),
     EVAL(samples, RECORD_U64, "of training, seen by this node so far"),
     EVAL(loss, RECORD_FLOAT, "mean over the test set"),

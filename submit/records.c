@@ -6,11 +6,11 @@
 
 #include "shared/record.h"
 
-const char *const record_names[N_RECORD_KINDS] = {"train", "eval", "comm", "metrics", "confusion"};
+const char *const record_names[N_RECORD_KINDS] = {"train", "eval", "comm", "metrics", "confusion", "codec"};
 
 static const struct record_column *const columns_of[N_RECORD_KINDS] = {
-    record_train_columns, record_eval_columns, record_comm_columns, record_metric_columns,
-    record_confusion_columns};
+    record_train_columns,  record_eval_columns,      record_comm_columns,
+    record_metric_columns, record_confusion_columns, record_codec_columns};
 
 enum { CELLS_MAX = 32 };
 

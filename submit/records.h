@@ -8,7 +8,15 @@
 
 #include "shared/err.h"
 
-enum record_kind { RECORD_TRAIN, RECORD_EVAL, RECORD_COMM, RECORD_METRICS, RECORD_CONFUSION, N_RECORD_KINDS };
+enum record_kind {
+    RECORD_TRAIN,
+    RECORD_EVAL,
+    RECORD_COMM,
+    RECORD_METRICS,
+    RECORD_CONFUSION,
+    RECORD_CODEC,
+    N_RECORD_KINDS
+};
 
 extern const char *const record_names[N_RECORD_KINDS]; /* "train", ... */
 

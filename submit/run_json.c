@@ -19,6 +19,7 @@ static const char read_me[] =
     "records/train.csv  one row per recorded step and worker     records/eval.csv  one row per test\n"
     "records/comm.csv   what went between nodes                  events.jsonl      what happened when\n"
     "records/metrics.csv, records/confusion.csv: what the model asks to be measured on the test set\n"
+    "records/codec.csv: what the codec found worth keeping\n"
     "logs/              the nodes' own words, and job_submit's   model/            weights (safetensors)\n"
     "checkpoints/       where job_submit --resume goes on, if the job was to keep any\n"
     "\n"

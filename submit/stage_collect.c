@@ -37,6 +37,7 @@ static const struct artifact {
     {"comm.csv", "records.csv?kind=comm", NULL, 2 * (uint64_t)GIB, true, true},
     {"metrics.csv", "records.csv?kind=metrics", NULL, GIB, false, false},
     {"confusion.csv", "records.csv?kind=confusion", NULL, GIB, false, false},
+    {"codec.csv", "records.csv?kind=codec", NULL, GIB, true, false},
     {"node.log", "logs", NULL, GIB / 4, true, true},
     {"events.jsonl", NULL, "events?after=0", GIB / 4, true, false},
     {"final.safetensors", NULL, NULL, 0, false, true},
@@ -52,6 +53,7 @@ enum {
     COMM_CSV,
     METRICS_CSV,
     CONFUSION_CSV,
+    CODEC_CSV,
     NODE_LOG,
     EVENTS,
     FINAL_MODEL,
@@ -483,6 +485,8 @@ static int keep(struct collection *c, int which, struct err *e)
         return merge_records(c, RECORD_METRICS, e);
     case CONFUSION_CSV:
         return merge_records(c, RECORD_CONFUSION, e);
+    case CODEC_CSV:
+        return merge_records(c, RECORD_CODEC, e);
     case NODE_LOG:
         return write_logs(c, e);
     case EVENTS:

@@ -291,43 +291,12 @@ static int keep(struct worker_loop *w, struct err *e)
     return rc;
 }
 
-static int step(struct worker_loop *w, size_t row, struct err *e)
-{
-    struct node *n = w->n;
-    size_t n_samples = (size_t)n->feed.n_blocks * (size_t)n->set.batch_size;
-    struct record_train r;
-    enum phase last;
-
-    if (gradient(w, row, e) < 0)
-        return e->code;
-    if (wait_for_go(w, exchange_on_grad(n->exchange, n_samples, e), e) < 0)
-        return e->code;
-    last = phase_enter(w->watch, PHASE_APPLY);
-    if (update(w, e) < 0)
-        return e->code;
-    phase_enter(w->watch, last);
-    n->progress.step++;
-    n->samples += n_samples;
-    if (exchange_closes_early(n->exchange, n->progress.step) && keep(w, e) < 0)
-        return e->code;
-    if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
-        return e->code;
-    n->progress.loss = w->score.loss / (double)w->score.n;
-    n->progress.accuracy = n->feed.train.labels ? (double)w->score.n_right / (double)w->score.n : NAN;
-    r = end_step(w, row);
-    if (is_recorded(w) && record_write(&n->train, &r, sizeof r, 1, e) < 0)
-        return e->code;
-    if (node_record_comm(n, e) < 0)
-        return e->code;
-    return report_is_due(n->report, w->begun) ? node_report_progress(n, e) : 0;
-}
-
 static int evaluate(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
     struct report_progress p = n->progress;
     size_t batch = (size_t)n->max_batch;
-    bool is_last = p.epoch == n->set.epochs;
+    bool is_last = p.step == p.steps || exchange_wants_stop(n->exchange);
     double quality;
 
     metrics_begin(n->metrics);
@@ -357,6 +326,50 @@ static int evaluate(struct worker_loop *w, struct err *e)
     return node_write_model(n, "best.safetensors", p.loss, e);
 }
 
+/* Within an epoch, because the codec wishes it. The time it takes is no step's. */
+static int evaluate_within(struct worker_loop *w, struct err *e)
+{
+    phase_enter(w->watch, PHASE_EVALUATE);
+    if (evaluate(w, e) < 0)
+        return e->code;
+    phase_enter(w->watch, PHASE_COMPUTE);
+    begin_step(w);
+    return 0;
+}
+
+static int step(struct worker_loop *w, size_t row, struct err *e)
+{
+    struct node *n = w->n;
+    size_t n_samples = (size_t)n->feed.n_blocks * (size_t)n->set.batch_size;
+    struct record_train r;
+    enum phase last;
+
+    if (gradient(w, row, e) < 0)
+        return e->code;
+    if (wait_for_go(w, exchange_on_grad(n->exchange, n_samples, e), e) < 0)
+        return e->code;
+    last = phase_enter(w->watch, PHASE_APPLY);
+    if (update(w, e) < 0)
+        return e->code;
+    phase_enter(w->watch, last);
+    n->progress.step++;
+    n->samples += n_samples;
+    if (exchange_closes_early(n->exchange, n->progress.step) && keep(w, e) < 0)
+        return e->code;
+    if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
+        return e->code;
+    n->progress.loss = w->score.loss / (double)w->score.n;
+    n->progress.accuracy = n->feed.train.labels ? (double)w->score.n_right / (double)w->score.n : NAN;
+    r = end_step(w, row);
+    if (is_recorded(w) && record_write(&n->train, &r, sizeof r, 1, e) < 0)
+        return e->code;
+    if (node_record_comm(n, e) < 0)
+        return e->code;
+    if (exchange_take_evaluation(n->exchange) && row + 1 < n->feed.n_rows && evaluate_within(w, e) < 0)
+        return e->code;
+    return report_is_due(n->report, w->begun) ? node_report_progress(n, e) : 0;
+}
+
 /* What a job's end has to say of its steps. */
 static void tell_what_was_lost(struct worker_loop *w)
 {
@@ -380,18 +393,20 @@ static int loop(struct worker_loop *w, struct err *e)
 
     n->progress.epochs = n->set.epochs;
     n->progress.steps = n->feed.n_rows * (uint64_t)n->set.epochs;
-    for (int epoch = n->first_epoch; epoch < n->set.epochs; epoch++) {
+    for (int epoch = n->first_epoch; epoch < n->set.epochs && !exchange_wants_stop(n->exchange); epoch++) {
+        size_t row = 0;
+
         n->progress.epoch = epoch + 1;
         phase_enter(w->watch, PHASE_COMPUTE);
         begin_step(w);
         feed_epoch(&n->feed, (uint64_t)epoch);
-        for (size_t row = 0; row < n->feed.n_rows; row++)
+        for (; row < n->feed.n_rows && !exchange_wants_stop(n->exchange); row++)
             if (step(w, row, e) < 0)
                 return e->code;
         if (w->watch->tracer)
             w->watch->tracer->step = 0;
         phase_enter(w->watch, PHASE_EVALUATE);
-        if (!exchange_closes_early(n->exchange, n->progress.step) && keep(w, e) < 0)
+        if (row == n->feed.n_rows && !exchange_closes_early(n->exchange, n->progress.step) && keep(w, e) < 0)
             return e->code;
         if (evaluate(w, e) < 0)
             return e->code;
