@@ -8,7 +8,7 @@
 
 #include "shared/suggest.h"
 
-enum { FOLDERS_MAX = 16, NAMES_MAX = 256, NAME_LEN = 64 };
+enum { FOLDERS_MAX = 16 };
 
 /* Where names are looked for, and what ends a codec's file there. */
 struct places {
@@ -21,7 +21,7 @@ struct places {
 
 static void add_place(struct places *p, const char *dir, size_t len, const char *first, const char *second)
 {
-    if (p->n == FOLDERS_MAX || len == 0 || len >= PATH_MAX - NAME_LEN)
+    if (p->n == FOLDERS_MAX || len == 0 || len >= PATH_MAX - FIND_NAME_LEN)
         return;
     memcpy(p->items[p->n].dir, dir, len);
     p->items[p->n].dir[len] = '\0';
@@ -59,7 +59,7 @@ static bool ends_with(const char *s, const char *end)
     return strlen(s) > strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
 }
 
-static bool is_listed(char (*names)[NAME_LEN], int n, const char *name)
+static bool is_listed(char (*names)[FIND_NAME_LEN], int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0)
@@ -67,17 +67,17 @@ static bool is_listed(char (*names)[NAME_LEN], int n, const char *name)
     return false;
 }
 
-static int list_folder(char (*names)[NAME_LEN], int n, const char *dir, const char *const *endings)
+static int list_folder(char (*names)[FIND_NAME_LEN], int n, const char *dir, const char *const *endings)
 {
     DIR *d = opendir(dir);
     struct dirent *f;
 
     while (d && (f = readdir(d)) != NULL)
         for (const char *const *end = endings; *end; end++) {
-            char name[NAME_LEN];
+            char name[FIND_NAME_LEN];
             size_t len = strlen(f->d_name);
 
-            if (!ends_with(f->d_name, *end) || len - strlen(*end) >= NAME_LEN || n == NAMES_MAX)
+            if (!ends_with(f->d_name, *end) || len - strlen(*end) >= FIND_NAME_LEN || n == FIND_NAMES_MAX)
                 continue;
             snprintf(name, sizeof name, "%.*s", (int)(len - strlen(*end)), f->d_name);
             if (!is_listed(names, n, name))
@@ -93,17 +93,24 @@ static int by_text(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static int unknown(const char *kind, const char *word, const struct places *p, int code, struct err *e)
+static int list_all(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const struct places *p)
 {
-    char names[NAMES_MAX][NAME_LEN];
-    const char *words[NAMES_MAX + 1];
-    char list[256] = "";
-    const char *near;
     int n = 0;
 
     for (int i = 0; i < p->n; i++)
         n = list_folder(names, n, p->items[i].dir, p->items[i].endings);
     qsort(names, (size_t)n, sizeof *names, by_text);
+    return n;
+}
+
+static int unknown(const char *kind, const char *word, const struct places *p, int code, struct err *e)
+{
+    char names[FIND_NAMES_MAX][FIND_NAME_LEN];
+    const char *words[FIND_NAMES_MAX + 1];
+    char list[256] = "";
+    const char *near;
+    int n = list_all(names, p);
+
     for (int i = 0; i < n; i++) {
         size_t k = strlen(list);
 
@@ -165,6 +172,14 @@ int find_codec(struct codec_file *out, const char *word, const char *exe_dir, st
         return unknown("codec", word, &p, ERR_CODEC, e);
     out->is_source = strcmp(ending, ".c") == 0;
     return 0;
+}
+
+int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)
+{
+    struct places p = {0};
+
+    add_codec_places(&p, exe_dir);
+    return list_all(names, &p);
 }
 
 int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e)

@@ -7,6 +7,8 @@
 
 #include "shared/err.h"
 
+enum { FIND_NAMES_MAX = 256, FIND_NAME_LEN = 64 };
+
 struct codec_file {
     char path[PATH_MAX];
     bool is_source; /* to be compiled first */
@@ -19,6 +21,9 @@ bool find_is_path(const char *word);
  * ./codecs/NAME.c. ERR_CODEC: not found, with the
  * nearest match. */
 int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e);
+
+/* All names that find_codec finds, sorted; returns how many. */
+int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir);
 
 /* A name is NAME.json beside this program. ERR_CONFIG. */
 int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e);

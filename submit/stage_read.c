@@ -3,16 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/codec_options.h"
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/compile.h"
+#include "submit/codec_look.h"
 #include "submit/find.h"
-#include "submit/probe.h"
 #include "submit/say.h"
 #include "submit/start_from.h"
 #include "submit/submission.h"
-#include "submit/temp.h"
 
 enum { CODEC_MAX = 64 << 20 };
 
@@ -35,59 +32,30 @@ static int read_workers(struct submission *s, struct err *e)
     return 0;
 }
 
-static int look_at(struct codec_facts *f, json_t *doc, const char *path, const char *options, struct err *e)
+/* Looks at it, and takes the bytes that will be shipped. */
+static int read_codec(struct blob *b, struct codec_facts *f, json_t **doc, const char *word, struct err *e)
 {
-    if (codec_probe(f, path, options, e) < 0)
-        return e->code;
-    json_object_set_new(doc, "options", json_loads(f->values, 0, NULL));
-    json_object_set_new(doc, "name", json_string(f->name));
-    json_object_set_new(doc, "source", f->source[0] ? json_string(f->source) : json_null());
-    return 0;
-}
-
-static int compile(const struct codec_file *file, char object[PATH_MAX], const struct temp *t,
-                   const char *exe_dir, json_t *doc, struct err *e)
-{
+    struct codec_look l;
     uint8_t sum[SHA256_BYTES];
     char hex[SHA256_HEX];
     uint64_t bytes;
+    int rc;
 
-    if (file_join(object, PATH_MAX, t->path, "codec.so", e) < 0 ||
-        sha256_file(sum, &bytes, file->path, e) < 0)
+    if (codec_look_open(&l, word, e) < 0)
         return e->code;
-    hex_encode(hex, sum, sizeof sum);
-    json_object_set_new(doc, "compiled_sha256", json_string(hex));
-    return compile_codec(file->path, object, exe_dir, e);
-}
-
-/* Finds, compiles if it must, loads for a look, and takes the bytes that will be shipped. */
-static int read_codec(struct blob *b, struct codec_facts *f, json_t **doc, const char *word, struct err *e)
-{
-    size_t n = codec_options_at(word);
-    const char *options = word[n] ? word + n + 1 : "";
-    char name[PATH_MAX];
-    char exe_dir[PATH_MAX];
-    char object[PATH_MAX];
-    struct codec_file file;
-    struct temp t;
-
-    snprintf(name, sizeof name, "%.*s", (int)n, word);
-    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&file, name, exe_dir, e) < 0 ||
-        temp_open(&t, e) < 0)
-        return e->code;
-    *doc = json_pack("{s:s?}", "file", file.path);
-    if (!*doc)
-        *doc = json_object();
-    memcpy(object, file.path, sizeof object);
-    if ((file.is_source && compile(&file, object, &t, exe_dir, *doc, e) < 0) ||
-        look_at(f, *doc, object, options, e) < 0 || blob_read(b, object, CODEC_MAX, e) < 0) {
-        temp_close(&t);
+    *f = l.facts;
+    *doc = codec_look_json(&l);
+    rc = *doc ? blob_read(b, l.object, CODEC_MAX, e) : err_set(e, ERR_NOMEM, "no memory for a codec's facts");
+    if (rc == 0 && l.file.is_source && (rc = sha256_file(sum, &bytes, l.file.path, e)) == 0) {
+        hex_encode(hex, sum, sizeof sum);
+        json_object_set_new(*doc, "compiled_sha256", json_string(hex));
+    }
+    codec_look_close(&l);
+    if (rc < 0) {
         json_decref(*doc);
         *doc = NULL;
-        e->code = e->code == ERR_NOMEM ? ERR_NOMEM : ERR_CODEC;
         return err_at(e, "codec %s", word);
     }
-    temp_close(&t);
     json_object_set_new(*doc, "sha256", json_string(b->hex));
     return 0;
 }

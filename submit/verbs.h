@@ -27,6 +27,7 @@ int verb_cancel(const struct options *o, struct err *e);
 int verb_fetch(const struct options *o, struct err *e);
 int verb_validate(const struct options *o, struct err *e);
 int verb_data(const struct options *o, struct err *e);
+int verb_codecs(const struct options *o, struct err *e);
 int verb_model(const struct options *o, struct err *e);
 
 /* The common end of submit and wait: watch, collect, tell. Also when a signal or --timeout cuts the watching

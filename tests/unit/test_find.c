@@ -56,12 +56,17 @@ TEST(a_name_is_looked_for_beside_the_program_first)
 
 TEST(an_unknown_codec_gets_the_nearest_and_the_list)
 {
+    char names[FIND_NAMES_MAX][FIND_NAME_LEN];
     const char *folder = begin();
     struct codec_file f;
 
     assert_int_equal(find_codec(&f, "fedvg", folder, &e), ERR_CODEC);
     assert_says("did you mean \"fedavg\"?");
-    assert_non_null(strstr(e.hint, "fedavg plain ring"));
+    assert_non_null(strstr(e.hint, " fedavg ")); /* those of ./codecs are there too */
+    assert_non_null(strstr(e.hint, " plain "));
+    assert_non_null(strstr(e.hint, " ring."));
+    assert_true(find_codecs(names, folder) >= 3);
+    assert_true(strcmp(names[0], names[1]) < 0); /* sorted, each once */
     assert_int_equal(find_codec(&f, "something_else", folder, &e), ERR_CODEC);
     assert_null(strstr(e.text, "did you mean"));
     end(folder);

@@ -1,0 +1,65 @@
+#include "submit/codec_look.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/codec_options.h"
+#include "shared/file.h"
+#include "submit/compile.h"
+
+static int look(struct codec_look *l, const char *word, struct err *e)
+{
+    size_t n = codec_options_at(word);
+    char exe_dir[PATH_MAX], name[PATH_MAX];
+
+    snprintf(name, sizeof name, "%.*s", (int)n, word);
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, e) < 0)
+        return e->code;
+    memcpy(l->object, l->file.path, sizeof l->object);
+    if (l->file.is_source && (file_join(l->object, sizeof l->object, l->temp.path, "codec.so", e) < 0 ||
+                              compile_codec(l->file.path, l->object, exe_dir, e) < 0))
+        return err_at(e, "codec %s", word);
+    return codec_probe(&l->facts, l->object, word[n] ? word + n + 1 : "", e) < 0 ? err_at(e, "codec %s", word)
+                                                                                 : 0;
+}
+
+int codec_look_open(struct codec_look *l, const char *word, struct err *e)
+{
+    if (temp_open(&l->temp, e) < 0)
+        return e->code;
+    if (look(l, word, e) == 0)
+        return 0;
+    temp_close(&l->temp);
+    return e->code = e->code == ERR_NOMEM ? ERR_NOMEM : ERR_CODEC;
+}
+
+void codec_look_close(struct codec_look *l)
+{
+    temp_close(&l->temp);
+}
+
+static json_t *parsed(const char *text)
+{
+    return json_loads(text, 0, NULL);
+}
+
+json_t *codec_look_json(const struct codec_look *l)
+{
+    static const char *const compressions[] = {
+        [CODEC_LOSSLESS_ONLY] = "lossless", [CODEC_LOSSY_UP] = "lossy up", [CODEC_LOSSY] = "lossy"};
+    const struct codec_facts *f = &l->facts;
+    const char *exchanges = f->sends_grads && f->sends_params ? "gradients and parameters"
+                            : f->sends_grads                  ? "gradients"
+                            : f->sends_params                 ? "parameters"
+                                                              : "nothing";
+
+    return json_pack("{s:s?, s:s, s:s?, s:s?, s:s, s:s, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}", "file",
+                     l->file.path, "name", f->name, "source", f->source[0] ? f->source : NULL, "cost",
+                     f->cost[0] ? f->cost : NULL, "runs_by", f->has_events ? "events" : "rounds", "exchanges",
+                     exchanges, "per_block", (int)f->per_block, "has_server_side",
+                     (int)(f->has_events || f->has_adopt), "updates_on_server", (int)f->updates_on_server,
+                     "compression", compressions[f->compression], "can_be_kept",
+                     (int)(!f->has_events || f->rests_between_steps), "hears_of_losses",
+                     (int)(!f->has_events || f->hears_of_losses), "state_bytes", (json_int_t)f->state_size,
+                     "options", parsed(f->values), "parameters", parsed(f->list));
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# Codecs as a user meets them: listed, shown, given parameters; what they may ask of their node.
+load lib
+
+@test "codecs are listed, the user's own among them" {
+    mkdir mine && cp "$ROOT/codecs/dummy.c" mine/other.c && echo 'no codec' >mine/torn.so
+    export PSGD_CODEC_PATH=$T/mine
+    run "$SUBMIT" codecs list
+    echo "$output"
+    [ "$status" -eq 0 ]
+    for c in "$ROOT"/codecs/*.c; do [[ "$output" == *"$(basename "$c" .c) "* ]]; done
+    [[ "$output" == *"fedavg "*"rounds"*"parameters"*"McMahan"* ]]
+    [[ "$output" == *"other "*"source"*"mine/other.c"* ]]
+    [[ "$output" == *"torn "*"broken"* ]]
+    "$SUBMIT" codecs list --json | jq -e '.ok and ([.data[].name] | . == sort and index("gossip") and index("torn"))'
+}
+
+@test "a codec is shown with its parameters, a built-in or one's own file" {
+    run "$SUBMIT" codecs show easgd
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == "easgd: Zhang"* ]]
+    [[ "$output" == *"alpha "*"float"*"(its own)"*"0 to 1"* ]]
+    [[ "$output" == *"every "*"int"*"0 to 1000000000"* ]]
+    [[ "$output" == *"workers among each other, or with parameter servers"* ]]
+    "$SUBMIT" codecs show gossip:graph=exponential --json >facts
+    [ "$(jq -r '.data.options.graph' facts)" = exponential ]
+    [ "$(jq -r '.data.parameters[0].default' facts)" = ring ]
+    [ "$(jq -r '.data | .runs_by, .can_be_kept, .hears_of_losses, .compression' facts | tr '\n' ' ')" = "events true true lossless " ]
+    run "$SUBMIT" codecs show ps
+    [[ "$output" == *"where the optimizer is at work"* ]]
+    [[ "$output" == *"It takes no parameters."* ]]
+    sed 's/"dummy"/"mine"/' "$ROOT/codecs/dummy.c" >mine.c
+    run "$SUBMIT" codecs show mine.c
+    [[ "$output" == "mine: none: independent training"* ]]
+    run "$SUBMIT" codecs show gossip:graph=star
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'graph: "star" is not one of ring|exponential'* ]]
+    run "$SUBMIT" codecs
+    [ "$status" -eq 2 ]
+}
+
+@test "parameters reach the codec, and run.json has every one of them" {
+    start_agents 2
+    "$SUBMIT" -q --codec easgd:every=50,alpha=0.25 --node_count 2 --epochs 1 --model softmax -o out
+    jq -e '.facts.codec.options == {"alpha": 0.25} and .settings.codec_options == "alpha=0.25"
+           and .settings.local_steps == 50' out/run.json
+    [ "$(tail -1 out/records/comm.csv | cut -d, -f2)" -eq 4 ] # after steps 50, 100, 150 and 187
+    cp "$ROOT/codecs/easgd.c" "with:colon.c"
+    "$SUBMIT" -q --codec ./with:colon.c:alpha=0.5 --node_count 2 --epochs 1 --model softmax --local-steps 90 -o own
+    jq -e '.facts.codec.options.alpha == 0.5 and .settings.local_steps == 90' own/run.json
+}
+
+@test "what is no parameter of a codec is refused before anything is shipped" {
+    echo '{"Worker": ["127.0.0.1:1"]}' >worker.json
+    no() { # no WORDS ARGUMENTS...
+        local words=$1
+        shift
+        run "$SUBMIT" "$@"
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"$words"* ]]
+    }
+    no 'no parameter "evry" (did you mean "every"?); it takes every (0 to 1000000000' --codec fedavg:evry=3
+    no 'alpha: 7 is not between 0 and 1; it takes alpha (0 to 1' --codec easgd:alpha=7
+    no 'no parameter "every"; it takes none' --codec plain:every=3
+    no '--local-steps 5 and --codec fedavg:every=10 are the same parameter' --codec fedavg:every=10 --local-steps 5
+    no 'moves the weights on parameter servers, and the job has none' --codec ps
+    echo '{"PS": "127.0.0.1:2", "Worker": ["127.0.0.1:1"]}' >worker.json
+    no 'the workers say when they exchange' --codec fedavg --server_codec fedavg:every=3
+    no 'only one has the optimizer on the servers' --codec fedavg --server_codec ps
+}
+
+@test "with ps the servers have the optimizer, and their codec.csv tells how old gradients were" {
+    start_agents 4
+    write_workers 2 2
+    "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 --model softmax -o plain
+    "$SUBMIT" -q --codec ps --node_count 2 --epochs 1 --model softmax -o ps
+    [ "$(cut -d, -f2,6 plain/records/eval.csv | sort)" = "$(cut -d, -f2,6 ps/records/eval.csv | sort)" ]
+    "$SUBMIT" -q --codec ps --node_count 2 --epochs 1 --model softmax --gradient-descent adam -o adam
+    [ "$(jq .models_agree adam/run.json)" = true ]
+    [ ! -e ps/records/codec.csv ]
+    "$SUBMIT" -q --codec ps --psgd asgd --node_count 2 --epochs 1 --model softmax -o asgd
+    [ "$(head -1 asgd/records/codec.csv)" = time_s,node,step,round,name,value ]
+    [ "$(grep -c ',-2,0,[0-9]*,staleness,' asgd/records/codec.csv)" -eq 374 ]
+    [ "$(grep -c ',-3,0,[0-9]*,staleness,' asgd/records/codec.csv)" -eq 374 ]
+}
+
+@test "ps and gossip go on from their checkpoints as if they had never stopped" {
+    start_agents 3
+    for c in ps gossip; do
+        if [ "$c" = ps ]; then write_workers 2 1; else write_workers 3; fi
+        n=$(jq '.Worker | length' worker.json)
+        args=(-q --node_count "$n" --model softmax --gradient-descent adam --codec "$c")
+        "$SUBMIT" "${args[@]}" --epochs 4 -o "whole-$c"
+        "$SUBMIT" "${args[@]}" --epochs 2 --checkpoint-every 1 -o "half-$c"
+        "$SUBMIT" -q --resume "half-$c" --epochs 4 -o "rest-$c"
+        last() { awk -F, '$3 == 4 { print $2, $4, $6, $7 }' "$1/records/eval.csv" | sort; }
+        [ "$(last "whole-$c" | wc -l)" -eq "$n" ]
+        diff <(last "whole-$c") <(last "rest-$c")
+    done
+}
+
+@test "a codec has a say in the rate, the evaluations and the end" {
+    start_agents 2
+    "$SUBMIT" -q --codec "$BUILD/tests/codecs/control.so" --node_count 2 --epochs 2 --model softmax -o out
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+    [ "$(awk -F, '$2 == 0 { print $7 }' out/records/train.csv | tail -1)" -eq 7 ]
+    [ "$(awk -F, '$2 == 0 { print $11 }' out/records/train.csv | tr '\n' ' ')" = "0.05 0.05 0.05 0.0125 0.0125 0.0125 0.0125 " ]
+    [ "$(awk -F, '$2 == 0 { print $4 }' out/records/eval.csv | tr '\n' ' ')" = "5 7 " ]
+    [ "$(awk -F, '$2 == 1 { print $3 $6 }' out/records/codec.csv | tr '\n' ' ')" = "11 21 30.25 40.25 50.25 60.25 70.25 " ]
+    [ -s out/model/final.safetensors ]
+}
