@@ -28,6 +28,7 @@ AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c))
 RUNNER := $(filter-out agent/runner/runner.c,$(wildcard agent/runner/*.c))
 SUBMIT := $(filter-out submit/job_submit.c,$(wildcard submit/*.c))
 NN     := $(wildcard nn/*.c)
+COMPRESS := $(wildcard codecs/compress/*.c)
 TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
@@ -39,6 +40,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIBSHARED := $(BUILD)/libshared.a
 LIBNN     := $(BUILD)/libnn.a
+LIBCOMPRESS := $(BUILD)/libcompress.a
 LIBAGENT  := $(BUILD)/libagent.a
 LIBRUNNER := $(BUILD)/librunner.a
 LIBSUBMIT := $(BUILD)/libsubmit.a
@@ -68,6 +70,7 @@ $(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBSHARE
 
 $(LIBSHARED): $(call objects,$(SHARED))
 $(LIBNN): $(call objects,$(NN))
+$(LIBCOMPRESS): $(call objects,$(COMPRESS))
 $(LIBAGENT): $(call objects,$(AGENT))
 $(LIBRUNNER): $(call objects,$(RUNNER))
 $(LIBSUBMIT): $(call objects,$(SUBMIT))
@@ -80,6 +83,7 @@ $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Made for AVX2 alone: there are no clones whose bits could differ, and fused operations are faster.
 $(BUILD)/obj/nn/narrow.o: CFLAGS += -ffp-contract=fast
 $(BUILD)/obj/agent/runner/feed.o: CFLAGS += $(FAST)
+$(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
@@ -103,7 +107,7 @@ $(BUILD)/include/%.h: codecs/%.h
 $(BUILD)/models/%.json: nn/models/%.json
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBSHARED)
+$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
@@ -134,13 +138,14 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBSHARED)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
 
-bench: all $(BUILD)/tests/bench/limit $(BUILD)/tests/bench/tls ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
+bench: all $(BUILD)/tests/bench/limit $(BUILD)/tests/bench/tls $(BUILD)/tests/bench/compress ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
 	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
+	$(Q)$(if $(ONLY),,$(BUILD)/tests/bench/compress)
 
 # Those of our programs that exist, and the MPI peer where there is a compiler for it.
 BENCH_COMM := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/bench/allreduce.c tests/bench/arena.c)) \

@@ -1,0 +1,30 @@
+/* bf16 -- the upper half of a float: 8 bits of exponent, 8 of precision.
+ * What rounding would make infinite becomes the largest number there is. */
+#include "codecs/compress/compress.h"
+
+static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                   void *items)
+{
+    (void)o;
+    (void)scales;
+    w->loops->to_bf16(items, v, n);
+}
+
+static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
+                   size_t n)
+{
+    (void)o;
+    (void)scales;
+    w->loops->from_bf16(out, items, n);
+}
+
+const struct compressor compress_bf16 = {
+    .name = "bf16",
+    .help = "a float's upper half, 16 bits each",
+    .source = "Kalamkar et al., \"A Study of BFLOAT16 for Deep Learning Training\", 2019",
+    .bound = "each value moves by at most 2^-8 of itself, one below 2^-126 by at most 2^-134",
+    .kind = COMPRESS_VALUES,
+    .item_bytes = sizeof(uint16_t),
+    .encode = encode,
+    .decode = decode,
+};

@@ -1,0 +1,269 @@
+#include "codecs/compress/chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "codecs/compress/indices.h"
+
+#define WORD sizeof(uint32_t)
+
+static const struct compressor *selection(const struct chain *c)
+{
+    return c->spec.is[COMPRESS_SELECT];
+}
+
+static const void *options(const struct chain *c, enum compress_kind kind)
+{
+    return c->spec.options[kind].bytes;
+}
+
+static bool has_factor(const struct chain_spec *s)
+{
+    for (int k = 0; k < COMPRESS_KINDS; k++)
+        if (s->ef && s->is[k] && s->is[k]->is_unbiased && s->is[k]->is_unbiased(s->options[k].bytes))
+            return true;
+    return false;
+}
+
+/* How many of n values are sent. */
+static size_t count(const struct chain *c, size_t n)
+{
+    return selection(c) ? selection(c)->count(options(c, COMPRESS_SELECT), n) : n;
+}
+
+/* Indices that are sent as a seed: both sides draw them. */
+static bool by_seed(const struct chain *c, size_t n, size_t k)
+{
+    return selection(c) && selection(c)->by_seed && indices_bytes(n, k) > 2 * WORD;
+}
+
+static size_t n_scales(const struct chain *c, size_t k)
+{
+    return c->items.values->n_scales ? c->items.values->n_scales(c->items.options, k) : 0;
+}
+
+/* Of `n` values that go together. */
+static size_t part_most_bytes(const struct chain *c, size_t n)
+{
+    size_t k, bytes;
+
+    if (n == 0)
+        return 0;
+    k = count(c, n);
+    bytes = (has_factor(&c->spec) + n_scales(c, k)) * WORD + items_most_bytes(&c->items, k);
+    if (selection(c))
+        bytes += by_seed(c, n, k) ? 2 * WORD : indices_bytes(n, k);
+    return (bytes + WORD - 1) / WORD * WORD;
+}
+
+static int n_parts(const struct chain *c, size_t n)
+{
+    return c->spec.per == CHAIN_PER_LAYER && n == c->n && c->n_layers > 0 ? c->n_layers : 1;
+}
+
+/* Part i begins here; the last ends with part_start(c, n, n_parts). */
+static size_t part_start(const struct chain *c, size_t n, int i)
+{
+    return i == n_parts(c, n) ? n : i == 0 ? 0 : c->starts[i];
+}
+
+size_t chain_most_bytes(const struct chain *c, size_t n)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < n_parts(c, n); i++)
+        bytes += part_most_bytes(c, part_start(c, n, i + 1) - part_start(c, n, i));
+    return bytes;
+}
+
+static int allocate(struct chain *c, struct err *e)
+{
+    size_t k = c->n > 0 ? count(c, c->n)
+                        : 0; /* a part has no more values than the whole, and sends no more */
+    bool is_short = false;
+
+    if (selection(c)) {
+        c->values = calloc(k + 1, sizeof *c->values);
+        c->at = calloc(k + 1, sizeof *c->at);
+        c->work.marks = calloc(c->n / 64 + 1, sizeof *c->work.marks);
+        is_short = !c->values || !c->at || !c->work.marks;
+    }
+    if (c->spec.ef) {
+        c->sent = calloc(c->n + 1, sizeof *c->sent);
+        is_short |= !c->sent;
+    }
+    if (is_short)
+        return err_set(e, ERR_NOMEM, "no memory for compressors of %zu values", c->n);
+    return items_open(&c->items, k, e);
+}
+
+int chain_open(struct chain *c, const struct chain_spec *s, size_t n, const size_t *starts, int n_layers,
+               struct err *e)
+{
+    *c = (struct chain){.spec = *s, .n = n, .starts = starts, .n_layers = n_layers};
+    if (n > CHAIN_VALUES_MAX)
+        return err_set(e, ERR_CONFIG, "a vector of %zu values is longer than compressors take, %d", n,
+                       CHAIN_VALUES_MAX);
+    c->work.loops = loops_best();
+    c->items.coder = s->is[COMPRESS_SYMBOLS];
+    c->items.values = s->is[COMPRESS_VALUES] ? s->is[COMPRESS_VALUES] : &compress_none;
+    c->items.options = options(c, COMPRESS_VALUES);
+    if (allocate(c, e) < 0) {
+        chain_clear(c);
+        return e->code;
+    }
+    return 0;
+}
+
+void chain_clear(struct chain *c)
+{
+    items_clear(&c->items);
+    free(c->values);
+    free(c->at);
+    free(c->work.marks);
+    free(c->sent);
+    *c = (struct chain){0};
+}
+
+static void put_seed(struct wire_out *out, uint64_t seed)
+{
+    wire_put_u32(out, (uint32_t)seed);
+    wire_put_u32(out, (uint32_t)(seed >> 32));
+}
+
+static uint64_t get_seed(struct wire_in *in)
+{
+    uint64_t low = wire_get_u32(in);
+
+    return low | (uint64_t)wire_get_u32(in) << 32;
+}
+
+static void put_values(struct chain *c, const float *v, size_t n, struct wire_out *out)
+{
+    float *scales = wire_put(out, n_scales(c, n), sizeof *scales);
+    void *items = scales ? items_room(&c->items, out, n) : NULL;
+
+    if (!items)
+        return;
+    c->items.values->encode(c->items.options, &c->work, v, n, scales, items);
+    items_put(&c->items, &c->work, out, n);
+}
+
+/* One part, n > 0. */
+static void put_part(struct chain *c, const float *v, size_t n, struct wire_out *out)
+{
+    size_t k = count(c, n);
+    uint64_t seed = 0;
+
+    if (!selection(c)) {
+        put_values(c, v, n, out);
+        return;
+    }
+    if (selection(c)->by_seed)
+        seed = rng_u64(c->work.rng);
+    selection(c)->choose(options(c, COMPRESS_SELECT), &c->work, v, seed, n, k, c->at);
+    for (size_t i = 0; i < k; i++)
+        c->values[i] = v[c->at[i]];
+    if (by_seed(c, n, k))
+        put_seed(out, seed);
+    put_values(c, c->values, k, out);
+    if (!by_seed(c, n, k))
+        indices_put(out, c->at, n, k);
+}
+
+static bool get_values(struct chain *c, struct wire_in *in, float *v, size_t n)
+{
+    const float *scales = wire_get_f32s(in, n_scales(c, n));
+    const void *items = scales ? items_get(&c->items, &c->work, in, n) : NULL;
+
+    if (!items)
+        return false;
+    c->items.values->decode(c->items.options, &c->work, scales, items, v, n);
+    return true;
+}
+
+static bool get_part(struct chain *c, struct wire_in *in, float *v, size_t n)
+{
+    const void *o = options(c, COMPRESS_SELECT);
+    size_t k = count(c, n);
+    bool is_drawn = by_seed(c, n, k);
+    float gain;
+
+    if (!selection(c))
+        return get_values(c, in, v, n);
+    if (is_drawn)
+        selection(c)->choose(o, &c->work, NULL, get_seed(in), n, k, c->at);
+    if (!get_values(c, in, c->values, k) || (!is_drawn && !indices_get(in, c->at, n, k)))
+        return false;
+    gain = selection(c)->gain ? selection(c)->gain(o, n, k) : 1;
+    memset(v, 0, n * sizeof *v);
+    for (size_t i = 0; i < k; i++)
+        v[c->at[i]] = c->values[i] * gain;
+    return true;
+}
+
+/* The factor that makes |factor y - x| least; 1 where there is none. */
+static float best_factor(const struct chain *c, const float *x, const float *y, size_t n)
+{
+    float factor = (float)(c->work.loops->dot(x, y, n) / c->work.loops->dot(y, y, n));
+
+    return isfinite(factor) ? factor : 1;
+}
+
+/* One part with error feedback: x = v + decay r is in r, and what is left of it stays there. */
+static void put_part_with_feedback(struct chain *c, float *r, float *sent, size_t n, struct wire_out *out)
+{
+    float *factor = has_factor(&c->spec) ? wire_put(out, 1, sizeof *factor) : NULL;
+    struct wire_in back = {.bytes = out->bytes, .at = out->len};
+
+    put_part(c, r, n, out);
+    back.len = out->len;
+    if (out->bad || !get_part(c, &back, sent, n))
+        return;
+    if (factor) {
+        *factor = best_factor(c, r, sent, n);
+        c->work.loops->scale(sent, n, *factor);
+    }
+    c->work.loops->keep(r, sent, n);
+}
+
+void chain_encode(struct chain *c, struct rng *rng, float *residual, const float *v, size_t n,
+                  struct wire_out *out)
+{
+    c->work.rng = rng;
+    if (c->spec.ef)
+        c->work.loops->feed(residual, v, n, c->spec.decay);
+    for (int i = 0; i < n_parts(c, n); i++) {
+        size_t start = part_start(c, n, i), len = part_start(c, n, i + 1) - start;
+
+        if (len == 0)
+            continue;
+        wire_put(out, 0, WORD);
+        if (c->spec.ef)
+            put_part_with_feedback(c, residual + start, c->sent + start, len, out);
+        else
+            put_part(c, v + start, len, out);
+    }
+}
+
+bool chain_decode(struct chain *c, struct wire_in *in, float *out, size_t n)
+{
+    for (int i = 0; i < n_parts(c, n); i++) {
+        size_t start = part_start(c, n, i), len = part_start(c, n, i + 1) - start;
+        bool has_one = has_factor(&c->spec);
+        float factor = 1;
+
+        if (len == 0)
+            continue;
+        wire_get(in, 0, WORD);
+        if (has_one)
+            factor = wire_get_f32(in);
+        if (!get_part(c, in, out + start, len))
+            in->bad = true;
+        if (in->bad)
+            return false;
+        if (has_one)
+            c->work.loops->scale(out + start, len, factor);
+    }
+    return !in->bad;
+}

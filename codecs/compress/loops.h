@@ -1,0 +1,105 @@
+/* loops -- the loops over vectors in which compressors spend their time, compiled for every processor and
+ * once more for those with AVX2 and F16C. Both give the same bits: sums have a fixed number of lanes, and no
+ * multiplication is fused with an addition. */
+#ifndef PSGD_COMPRESS_LOOPS_H
+#define PSGD_COMPRESS_LOOPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/rng.h"
+
+/* Eight generators side by side: xoshiro128+ by Blackman and Vigna (2018), of which 24 bits are used. */
+enum { RANDOM_LANES = 8 };
+struct random_lanes {
+    uint32_t s[4][RANDOM_LANES];
+};
+void random_lanes_init(struct random_lanes *r, struct rng *seed);
+
+/* Sets of levels for quantisers: level[0] = 0 < level[1] < ... < level[n_levels], and their negatives. */
+enum { LEVELS_MAX = 127, LEVEL_ROOM = LEVELS_MAX + 5 /* a search looks at four together */ };
+struct level_set {
+    int n_levels;
+    float level[LEVEL_ROOM];  /* infinite behind the last */
+    float middle[LEVEL_ROOM]; /* [i]: between level[i - 1] and level[i]; infinite behind the last */
+};
+
+struct loops {
+    /* The largest |v[i]|, 0 of none; NaN if there is one. */
+    float (*largest)(const float *v, size_t n);
+    double (*dot)(const float *a, const float *b, size_t n);
+    void (*sums_by_sign)(const float *v, size_t n, double *positive, double *negative);
+
+    /* Casts: to the nearest, ties to even; what is too large becomes the largest number; NaN and infinity
+     * stay. */
+    void (*to_fp16)(uint16_t *out, const float *v, size_t n);
+    void (*from_fp16)(float *out, const uint16_t *v, size_t n);
+    void (*to_bf16)(uint16_t *out, const float *v, size_t n);
+    void (*from_bf16)(float *out, const uint16_t *v, size_t n);
+
+    /* q = v factor, rounded to the nearest or at random so that its mean is v factor, cut to [-levels,
+     * levels], plus `zero`, which stands for 0. v factor must be finite and not much larger than `levels`. */
+    void (*round_nearest)(uint8_t *q, const float *v, size_t n, float factor, int zero);
+    void (*round_random)(uint8_t *q, const float *v, size_t n, float factor, int levels,
+                         struct random_lanes *r);
+    void (*unround)(float *out, const uint8_t *q, size_t n, float unit, int zero); /* (q - zero) unit */
+
+    /* The same for a set of levels; q is n_levels for 0. */
+    void (*level_nearest)(uint8_t *q, const float *v, size_t n, float factor, const struct level_set *s);
+    void (*level_random)(uint8_t *q, const float *v, size_t n, float factor, const struct level_set *s,
+                         struct random_lanes *r);
+    /* Sums of |v| b and of b^2, where b is the level nearest to |v| factor. */
+    void (*level_sums)(const float *v, size_t n, float factor, const struct level_set *s, double *vb,
+                       double *bb);
+
+    /* q = 1 where v < 0, else 0, and how many ones; out is `negative` where q is 1, else `positive`. */
+    size_t (*signs)(uint8_t *q, const float *v, size_t n);
+    void (*unsign)(float *out, const uint8_t *q, size_t n, float positive, float negative);
+
+    /* A key is a value's magnitude as an integer: 31 bits, in the same order. counts[b] is the number of
+     * values whose key has `prefix` in front of its last shift + bits bits, and b in the next `bits`, at
+     * most 11. */
+    void (*count_keys)(uint32_t *counts, const float *v, size_t n, uint32_t prefix, int shift, int bits);
+    /* Indices of all values with a key above `least`, and of the first n_ties with that key. `at` has room
+     * for one more. */
+    size_t (*pick)(uint32_t *at, const float *v, size_t n, uint32_t least, size_t n_ties);
+
+    /* Error feedback: r = v + decay r; then r = r - c, 0 where that is no finite number. */
+    void (*feed)(float *r, const float *v, size_t n, float decay);
+    void (*keep)(float *r, const float *c, size_t n);
+    void (*scale)(float *v, size_t n, float factor);
+
+    /* n symbols below `alphabet` as packed_bytes(n, alphabet) bytes, and back: what comes back may be
+     * larger. */
+    void (*pack)(uint8_t *out, const uint8_t *q, size_t n, int alphabet);
+    void (*unpack)(uint8_t *q, const uint8_t *in, size_t n, int alphabet);
+    uint8_t (*largest_symbol)(const uint8_t *q, size_t n);
+};
+
+/* The fewest that tell the symbols of an alphabet apart. */
+static inline int symbol_bits(int alphabet)
+{
+    int bits = 0;
+
+    while (1 << bits < alphabet)
+        bits++;
+    return bits;
+}
+
+/* Five of three symbols in a byte; else as many bits for each as the alphabet needs. */
+static inline size_t packed_bytes(size_t n, int alphabet)
+{
+    size_t bytes = 0;
+
+    if (alphabet == 3)
+        return n / 5 + (n % 5 > 0);
+    for (int width = 1; width <= 8; width *= 2) /* symbols of 3 bits are cut into pieces of 1 and of 2 */
+        if (symbol_bits(alphabet) & width)
+            bytes += n / (8 / (size_t)width) + (n % (8 / (size_t)width) > 0);
+    return bytes;
+}
+
+extern const struct loops loops_portable;
+const struct loops *loops_best(void); /* for this processor */
+
+#endif

@@ -1,0 +1,32 @@
+/* none -- values as they are: behind a selection, or in front of huffman. */
+#include "codecs/compress/compress.h"
+
+#include <string.h>
+
+static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                   void *items)
+{
+    (void)o;
+    (void)w;
+    (void)scales;
+    memcpy(items, v, n * sizeof *v);
+}
+
+static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
+                   size_t n)
+{
+    (void)o;
+    (void)w;
+    (void)scales;
+    memcpy(out, items, n * sizeof *out);
+}
+
+const struct compressor compress_none = {
+    .name = "none",
+    .help = "values as they are, 32 bits each",
+    .source = "-",
+    .kind = COMPRESS_VALUES,
+    .item_bytes = sizeof(float),
+    .encode = encode,
+    .decode = decode,
+};

@@ -1,0 +1,108 @@
+/* sgq -- uneven levels, closer together near 0: 0 and +-theta(j / J) alpha for j = 1 .. J, where
+ *     theta(k) = 1 / tan(k pi / 4),  J = 2^(bits - 1) - 1,
+ * from 1 for j = J up to 1 / tan(pi / (4 J)): with 3 bits 1, 1.732 and 3.732. Meant for huffman behind it.
+ * The ancestor's SGQ, whose alpha took three turns of fitting with random rounding; here alpha=fit rounds to
+ * the nearest, so that each turn makes the error smaller, and alpha=max is the unbiased one. */
+#include "codecs/compress/levels.h"
+
+#include <math.h>
+#include <string.h>
+
+struct sgq {
+    struct levels_options levels;
+    int bits;
+};
+
+/* The levels of a process are those of its libm, which are equal to the last bit only where libraries are.
+ * Rounded to four decimals, as the ancestor's, they are the same everywhere. */
+static void init(struct level_set *s, int bits)
+{
+    int n = (1 << (bits - 1)) - 1;
+    float levels[LEVELS_MAX];
+
+    for (int j = n; j >= 1; j--)
+        levels[n - j] = (float)(round(1e4 / tan(j * 0.78539816339744831 / n)) / 1e4);
+    level_set_init(s, levels, n);
+}
+
+static int alphabet(const void *o)
+{
+    return (1 << ((const struct sgq *)o)->bits) - 1;
+}
+
+static bool is_unbiased(const void *o)
+{
+    return ((const struct sgq *)o)->levels.alpha == LEVELS_OF_MAX;
+}
+
+static size_t n_scales(const void *o, size_t n)
+{
+    (void)o;
+    (void)n;
+    return 1;
+}
+
+static void encode_max(struct compress_work *w, const struct level_set *s, const float *v, size_t n,
+                       float *alpha, uint8_t *q)
+{
+    float most = w->loops->largest(v, n), highest = s->level[s->n_levels];
+    struct random_lanes r;
+
+    *alpha = most < COMPRESS_TINY ? 0 : isfinite(most) ? most / highest : NAN;
+    random_lanes_init(&r, w->rng);
+    if (*alpha > 0)
+        w->loops->level_random(q, v, n, highest / most, s, &r);
+    else
+        memset(q, s->n_levels, n);
+}
+
+static void encode(const void *opt, struct compress_work *w, const float *v, size_t n, float *scales,
+                   void *items)
+{
+    const struct sgq *o = opt;
+    struct level_set set;
+
+    init(&set, o->bits);
+    if (o->levels.alpha == LEVELS_OF_MAX)
+        encode_max(w, &set, v, n, scales, items);
+    else
+        levels_fit(w, &set, o->levels.iterations, v, n, scales, items);
+}
+
+static void decode(const void *opt, struct compress_work *w, const float *scales, const void *items,
+                   float *out, size_t n)
+{
+    const struct sgq *o = opt;
+    const uint8_t *q = items;
+    float of[2 * LEVELS_MAX + 1];
+    struct level_set s;
+
+    (void)w;
+    init(&s, o->bits);
+    for (int i = 0; i <= s.n_levels; i++) {
+        of[s.n_levels + i] = s.level[i] * *scales;
+        of[s.n_levels - i] = -s.level[i] * *scales;
+    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = of[q[i]];
+}
+
+static const struct codec_option options[] = {
+    CODEC_OPTION(struct sgq, bits, 3, 2, 8, "of a value: 2^(bits - 1) - 1 levels and the sign"),
+    LEVELS_OPTIONS,
+    {0},
+};
+
+const struct compressor compress_sgq = {
+    .name = "sgq",
+    .help = "levels that are closer together near 0, for huffman",
+    .source = "the ancestor's SGQ: levels 1 / tan(k pi / 4)",
+    .bound = LEVELS_BOUND "E |C(v) - v|^2 <= sum of (next level - |v_i|) (|v_i| - level below)",
+    .kind = COMPRESS_VALUES,
+    .options = options,
+    .is_unbiased = is_unbiased,
+    .alphabet = alphabet,
+    .n_scales = n_scales,
+    .encode = encode,
+    .decode = decode,
+};

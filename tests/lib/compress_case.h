@@ -1,0 +1,29 @@
+/* compress_case -- a chain of compressors on vectors of one length, as tests want it: opened from its text,
+ * with a message of exactly the bytes it may take, so that AddressSanitizer sees the first byte beyond. */
+#ifndef PSGD_TEST_COMPRESS_CASE_H
+#define PSGD_TEST_COMPRESS_CASE_H
+
+#include "codecs/compress/chain.h"
+
+struct compress_case {
+    struct chain chain;
+    size_t n, room;
+    unsigned char *message;
+    size_t len; /* of the last message */
+    float *out; /* (n) */
+};
+
+/* Fails the test on any error. */
+void compress_case_open(struct compress_case *k, const char *text, size_t n);
+void compress_case_close(struct compress_case *k);
+
+/* One message with random numbers from `seed`, which fits; what receivers make of it is in k->out. */
+void compress_case_send(struct compress_case *k, const float *v, float *residual, uint64_t seed);
+
+/* The same message, cut to `len` bytes, in memory of its own. */
+bool compress_case_reads(struct compress_case *k, const unsigned char *message, size_t len);
+
+double square_sum(const float *v, size_t n);
+double square_distance(const float *a, const float *b, size_t n);
+
+#endif

@@ -1,0 +1,260 @@
+#include "codecs/compress/chain.h"
+
+#include <math.h>
+
+#include "codecs/compress/indices.h"
+#include "tests/lib/compress_case.h"
+#include "tests/unit/unit.h"
+
+TEST(a_text_becomes_stages_with_their_options_and_defaults)
+{
+    struct chain_spec s;
+    struct err e;
+
+    assert_ok(chain_parse(&s, "topk:ratio=0.25,ef=true,decay=0.5,per=layer|int8|huffman", &e));
+    assert_ptr_equal(s.is[COMPRESS_SELECT], &compress_topk);
+    assert_ptr_equal(s.is[COMPRESS_VALUES], &compress_int8);
+    assert_ptr_equal(s.is[COMPRESS_SYMBOLS], &compress_huffman);
+    assert_true(s.ef && s.decay == 0.5f && s.per == CHAIN_PER_LAYER);
+    assert_int_equal(compress_topk.count(&s.options[COMPRESS_SELECT], 100), 25);
+    assert_int_equal(compress_int8.n_scales(&s.options[COMPRESS_VALUES], 512), 2);
+
+    assert_ok(chain_parse(&s, "qsgd:norm=max,bits=3", &e));
+    assert_null(s.is[COMPRESS_SELECT]);
+    assert_true(!s.ef && s.decay == 1 && s.per == CHAIN_PER_VECTOR);
+    assert_int_equal(compress_qsgd.alphabet(&s.options[COMPRESS_VALUES]), 7);
+}
+
+TEST(what_a_text_may_not_say_is_refused_with_what_it_may)
+{
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"", "no compressor \"\"; there are none, fp16,"},
+        {"tpok", "did you mean \"topk\"?"},
+        {"topk:ratio", "topk: \"ratio\" is not NAME=VALUE; it takes ratio (1e-06 to 1, default 0.01: share"},
+        {"topk:ratio=2", "ratio: 2 is not between 1e-06 and 1"},
+        {"qsgd:bits=4.5", "bits: \"4.5\" is not an integer"},
+        {"qsgd:norm=l1", "norm: \"l1\" is not one of l2|max"},
+        {"qsgd:bit=4", "no parameter \"bit\" (did you mean \"bits\"?)"},
+        {"qsgd:bit=4", "ef (true|false, default false: error feedback"},
+        {"topk|qsgd:ef=true", "qsgd: no parameter \"ef\""},
+        {"topk|huffman:x=1", "huffman: no parameter \"x\"; it takes none"},
+        {"huffman|topk", "topk comes too late"},
+        {"topk|randomk", "randomk comes too late"},
+        {"none:ef=true|huffman", "nothing is lost that could be fed back"},
+        {"topk|", "no compressor \"\""},
+    };
+    char longer[CHAIN_TEXT_MAX + 2];
+    struct chain_spec s;
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        assert_int_equal(chain_parse(&s, wrong[i].text, &e), ERR_CONFIG);
+        assert_says(wrong[i].says);
+    }
+    memset(longer, 'a', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(chain_parse(&s, longer, &e), ERR_CONFIG);
+    assert_says("more than 255 characters");
+}
+
+TEST(a_chain_is_lossy_if_one_of_its_stages_is)
+{
+    struct chain_spec s;
+    struct err e;
+
+    assert_ok(chain_parse(&s, "none|huffman", &e));
+    assert_false(chain_is_lossy(&s));
+    assert_ok(chain_parse(&s, "bf16|huffman", &e));
+    assert_true(chain_is_lossy(&s));
+    assert_ok(chain_parse(&s, "topk|huffman", &e));
+    assert_true(chain_is_lossy(&s));
+}
+
+TEST(a_vector_too_long_for_compressors_is_refused)
+{
+    struct chain_spec s;
+    struct chain c;
+    struct err e;
+
+    assert_ok(chain_parse(&s, "none", &e));
+    assert_int_equal(chain_open(&c, &s, (size_t)CHAIN_VALUES_MAX + 1, NULL, 0, &e), ERR_CONFIG);
+    assert_says("longer than compressors take");
+}
+
+enum { N = 1000 };
+
+static const char *const with_feedback[] = {
+    "fp16:ef=true",
+    "int8:ef=true",
+    "topk:ef=true",
+    "topk:ratio=0.1,ef=true|int8",
+    "randomk:ef=true",
+    "qsgd:ef=true",
+    "tern:ef=true",
+    "tern:ef=true,alpha=fit",
+    "sgq:ef=true",
+    "onebit:ef=true",
+    "randomk:ef=true,unbiased=true",
+    "qsgd:ef=true|huffman",
+    "sgq:alpha=fit,ef=true|huffman",
+};
+
+TEST(what_a_message_leaves_out_is_kept_to_the_bit)
+{
+    for (size_t i = 0; i < N_OF(with_feedback); i++) {
+        float residual[N] = {0}, x[N];
+        struct compress_case k;
+        struct rng r;
+
+        rng_init(&r, 1, 0, 0);
+        compress_case_open(&k, with_feedback[i], N);
+        for (uint64_t t = 0; t < 20; t++) {
+            float *v = unit_normals(N, &r);
+
+            for (int j = 0; j < N; j++)
+                x[j] = v[j] + residual[j];
+            compress_case_send(&k, v, residual, t);
+            for (int j = 0; j < N; j++)
+                assert_true(residual[j] == x[j] - k.out[j]);
+            assert_memory_equal(k.chain.sent, k.out, sizeof x);
+            assert_true(square_sum(residual, N) <= square_sum(x, N) * 1.00001);
+            compress_case_close(&k);
+            compress_case_open(&k, with_feedback[i], N); /* the residual is all the state there is */
+            free(v);
+        }
+        compress_case_close(&k);
+    }
+}
+
+/* Mean gradients arrive: after T messages of the same vector, what came is T v but for the residual. */
+TEST(with_feedback_all_of_a_vector_arrives_in_time)
+{
+    enum { TIMES = 600 };
+
+    for (size_t i = 0; i < N_OF(with_feedback); i++) {
+        float residual[N] = {0}, *v;
+        double sum[N] = {0}, off = 0;
+        struct compress_case k;
+        struct rng r;
+
+        rng_init(&r, 2, 0, 0);
+        v = unit_normals(N, &r);
+        compress_case_open(&k, with_feedback[i], N);
+        for (uint64_t t = 0; t < TIMES; t++) {
+            compress_case_send(&k, v, residual, t);
+            for (int j = 0; j < N; j++)
+                sum[j] += (double)k.out[j];
+        }
+        for (int j = 0; j < N; j++)
+            off += pow(sum[j] / TIMES - (double)v[j], 2);
+        assert_true(off < 0.3 * square_sum(v, N));
+        compress_case_close(&k);
+        free(v);
+    }
+}
+
+TEST(a_residual_decays_by_its_factor)
+{
+    const float zeros[4] = {0};
+    float residual[4] = {8, 4, 2, 1};
+    struct compress_case k;
+
+    compress_case_open(&k, "topk:ratio=0.25,ef=true,decay=0.5", 4);
+    compress_case_send(&k, zeros, residual, 1);
+    assert_true(k.out[0] == 4 && residual[0] == 0);
+    assert_true(residual[1] == 2 && residual[2] == 1 && residual[3] == 0.5f);
+    compress_case_close(&k);
+}
+
+TEST(a_residual_that_is_no_number_is_dropped)
+{
+    const float bad[4] = {1, NAN, 3, INFINITY}, good[4] = {1, 2, 3, 4};
+    float residual[4] = {0};
+    struct compress_case k;
+
+    compress_case_open(&k, "int8:ef=true", 4);
+    compress_case_send(&k, bad, residual, 1);
+    assert_true(isnan(k.out[0]) && isnan(k.out[3]));
+    for (int i = 0; i < 4; i++)
+        assert_true(residual[i] == 0);
+    compress_case_send(&k, good, residual, 1);
+    assert_true(k.out[3] == 4);
+    compress_case_close(&k);
+}
+
+TEST(layers_have_their_own_scales_and_their_own_share)
+{
+    static const size_t starts[] = {0, 3, 3, 7};
+    const float v[10] = {1000, -500, 0, 1, 2, 3, 4, 0.001f, 0.002f, 0.003f};
+    unsigned char bytes[256];
+    struct wire_out out = {.bytes = bytes, .limit = sizeof bytes};
+    struct wire_in in = {.bytes = bytes};
+    float back[10];
+    struct chain_spec s;
+    struct chain c;
+    struct rng r;
+    struct err e;
+
+    rng_init(&r, 1, 0, 0);
+    assert_ok(chain_parse(&s, "topk:ratio=0.3,per=layer", &e));
+    assert_ok(chain_open(&c, &s, 10, starts, 4, &e));
+    chain_encode(&c, &r, NULL, v, 10, &out);
+    in.len = out.len;
+    assert_true(chain_decode(&c, &in, back, 10) && wire_ok(&in));
+    for (int i = 0; i < 10; i++)
+        assert_true(back[i] == (i == 0 || i == 6 || i == 9 ? v[i] : 0));
+    assert_in_range(out.len, 1, chain_most_bytes(&c, 10));
+
+    out.len = 0; /* a vector of another length has no layers */
+    chain_encode(&c, &r, NULL, v, 7, &out);
+    assert_int_equal(out.len, 2 * 4 + indices_bytes(7, 2));
+    chain_clear(&c);
+}
+
+TEST(a_message_may_stand_anywhere_in_a_longer_one)
+{
+    float v[N], back[N];
+    unsigned char bytes[16 * N];
+    struct wire_out out = {.bytes = bytes, .limit = sizeof bytes};
+    struct wire_in in = {.bytes = bytes};
+    struct chain_spec s;
+    struct chain c;
+    struct rng r;
+    struct err e;
+
+    rng_init(&r, 1, 0, 0);
+    for (int i = 0; i < N; i++)
+        v[i] = rng_normal(&r);
+    assert_ok(chain_parse(&s, "randomk:ratio=0.5|fp16", &e));
+    assert_ok(chain_open(&c, &s, N, NULL, 0, &e));
+    wire_put(&out, 1, 1);
+    chain_encode(&c, &r, NULL, v, N, &out);
+    wire_put(&out, 3, 1);
+    chain_encode(&c, &r, NULL, v, N, &out);
+    in.len = out.len;
+    wire_get(&in, 1, 1);
+    assert_true(chain_decode(&c, &in, back, N));
+    wire_get(&in, 3, 1);
+    assert_true(chain_decode(&c, &in, back, N) && wire_ok(&in));
+    chain_clear(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_becomes_stages_with_their_options_and_defaults),
+        cmocka_unit_test(what_a_text_may_not_say_is_refused_with_what_it_may),
+        cmocka_unit_test(a_chain_is_lossy_if_one_of_its_stages_is),
+        cmocka_unit_test(a_vector_too_long_for_compressors_is_refused),
+        cmocka_unit_test(what_a_message_leaves_out_is_kept_to_the_bit),
+        cmocka_unit_test(with_feedback_all_of_a_vector_arrives_in_time),
+        cmocka_unit_test(a_residual_decays_by_its_factor),
+        cmocka_unit_test(a_residual_that_is_no_number_is_dropped),
+        cmocka_unit_test(layers_have_their_own_scales_and_their_own_share),
+        cmocka_unit_test(a_message_may_stand_anywhere_in_a_longer_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
