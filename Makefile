@@ -60,11 +60,11 @@ $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_AGENT)
 
-$(BUILD)/job_runner: $(call objects,agent/runner/runner.c) $(LIBRUNNER) $(LIBNN) $(LIBSHARED)
+$(BUILD)/job_runner: $(call objects,agent/runner/runner.c) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
 
-$(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBSHARED)
+$(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_SUBMIT)
 

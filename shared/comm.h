@@ -9,7 +9,7 @@
 
 struct comm {
     uint64_t sent_messages, recv_messages;
-    uint64_t raw_bytes;              /* said, before headers */
+    uint64_t raw_bytes;              /* said, before compression and headers */
     uint64_t sent_bytes, recv_bytes; /* on the wire */
     double seconds[N_STEP_PHASES];
 };

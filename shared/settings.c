@@ -22,6 +22,8 @@ static const struct json_field fields[] = {
     F(server_codec, JSON_FIELD_TEXT, .required = false),
     F(codec_options, JSON_FIELD_TEXT, .required = false),
     F(server_codec_options, JSON_FIELD_TEXT, .required = false),
+    F(compress, JSON_FIELD_TEXT, .required = false),
+    F(compress_down, JSON_FIELD_TEXT, .required = false),
     F(sync, JSON_FIELD_TEXT, .words = "ssgd|asgd"),
     F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),

@@ -21,6 +21,7 @@ struct settings {
     char codec[64];   /* the workers' codec */
     char server_codec[64]; /* the servers' codec; the same one unless it was chosen apart */
     char codec_options[512], server_codec_options[512]; /* their parameters: shared/codec_options.h */
+    char compress[256], compress_down[256]; /* what workers say, what servers say: codecs/compress/chain.h */
     char sync[8];    /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
     int local_steps; /* steps between exchanges, for rules that exchange every so often; 0: once per epoch */
     int epochs;

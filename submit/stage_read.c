@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/compress/chain.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/codec_look.h"
@@ -143,6 +144,17 @@ static int choose_local_steps(struct settings *set, const struct codec_facts *f,
     return 0;
 }
 
+/* Before anything is shipped: are these chains, and does the codec take them? */
+static int check_compression(const struct settings *set, const struct codec_facts *f, struct err *e)
+{
+    struct chain_pair pair;
+
+    if (set->compress_down[0] && set->server_count == 0)
+        return err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
+                       set->compress_down);
+    return chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e);
+}
+
 static int read_model(struct submission *s, struct err *e)
 {
     char exe_dir[PATH_MAX];
@@ -188,5 +200,5 @@ int stage_read(struct submission *s, struct err *e)
         choose_local_steps(&s->settings, &worker, e) < 0 ||
         start_choose(s, !worker.has_events || worker.rests_between_steps, e) < 0)
         return e->code;
-    return read_servers(s, &worker, e);
+    return read_servers(s, &worker, e) < 0 ? e->code : check_compression(&s->settings, &worker, e);
 }

@@ -74,10 +74,15 @@ struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *
         return NULL;
     }
     ch->out = (struct wire_out){.bytes = b->bytes, .limit = ch->limit};
+    compressing_begin_writing(ch);
     last = phase_enter(w, PHASE_ENCODE);
     start = w->since;
     if (encode(&ch->codec, &ch->out) < 0)
         goto fail;
+    if (ch->compressing.lacks_memory) {
+        err_set(ch->x->e, ERR_NOMEM, "no memory for a residual of what compressors leave out");
+        goto fail;
+    }
     if (ch->out.bad) {
         channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)", ch->limit);
         goto fail;
@@ -118,7 +123,11 @@ static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_
 
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
 {
-    ch->x->sent[exchange_slot(ch->x, h->peer)].encode_s += encode_s;
+    struct exchange_traffic *t = &ch->x->sent[exchange_slot(ch->x, h->peer)];
+
+    t->encode_s += encode_s;
+    t->raw_bytes += (uint64_t)ch->compressing.saved_out;
+    ch->x->totals.raw_bytes += (uint64_t)ch->compressing.saved_out;
     return hand_over(ch, h, b, b->bytes, b->len);
 }
 
@@ -132,7 +141,8 @@ void channel_received(struct channel *ch, int from, size_t len)
     struct exchange_traffic *t = &ch->x->received[exchange_slot(ch->x, from)];
 
     t->messages++;
-    t->raw_bytes += len;
+    t->raw_bytes += len + (uint64_t)ch->compressing.saved_in;
+    ch->compressing.saved_in = 0;
     t->wire_bytes += len + FRAME_BYTES;
     ch->x->totals.recv_messages++;
     ch->x->totals.recv_bytes += len + FRAME_BYTES;
@@ -158,7 +168,10 @@ int channel_decode(struct channel *ch, enum phase phase,
 {
     struct wire_in in = {.bytes = b->bytes, .len = b->len};
     enum phase last = phase_enter(&ch->x->watch, phase);
-    int rc = read(&ch->codec, from, &in);
+    int rc;
+
+    compressing_begin_reading(ch, from);
+    rc = read(&ch->codec, from, &in);
 
     phase_enter(&ch->x->watch, last);
     return rc;
@@ -269,6 +282,8 @@ int channel_open(struct exchange *x, int id)
     if (codec_options_set(&(struct codec_options){p->options, ch->codec.state}, 1, cfg->options, x->e) < 0)
         return err_at(x->e, "codec %s", p->name);
     ch->limit = p->message_bytes ? p->message_bytes(&ch->codec) : 64 + 4 * ch->codec.n_params;
+    if (compressing_open(ch, x->e) < 0)
+        return x->e->code;
     if (ch->rule ? round_open(ch) < 0 : collecting_open(ch, x->e) < 0)
         return x->e->code;
     return p->open ? p->open(&ch->codec) : CODEC_GO;
@@ -280,6 +295,7 @@ void channel_clear(struct channel *ch)
         free(ch->zeros[z].v);
     free(ch->zeros);
     free(ch->layers);
+    compressing_clear(&ch->compressing);
     collecting_clear(ch);
     free(ch->codec.state);
 }

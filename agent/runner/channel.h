@@ -6,6 +6,7 @@
 #define PSGD_CHANNEL_H
 
 #include "agent/runner/collective.h"
+#include "agent/runner/compressing.h"
 #include "agent/runner/exchange.h"
 #include "shared/rng.h"
 
@@ -55,6 +56,7 @@ struct channel {
     bool is_waiting;
     struct round round;
     struct collecting collecting;
+    struct compressing compressing;
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft; /* an event rule's message being written */

@@ -27,6 +27,8 @@ enum { EXCHANGE_BACKLOG_MAX = 8 };
 struct exchange_config {
     const struct codec_plugin *plugin;
     const char *options; /* the codec's parameters: shared/codec_options.h; NULL: their defaults */
+    const char *compress,
+        *compress_down; /* what --compress says: codecs/compress/chain.h; NULL or "": nothing */
     int node, n_workers, n_servers;
     const struct blocks *blocks; /* borrowed for the exchange's life */
     bool is_sync;

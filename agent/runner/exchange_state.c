@@ -107,6 +107,12 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
         snprintf(name, sizeof name, "vector%zu", k);
         add(s, i, name, TENSOR_F32, ch->zeros[k].n, vector_in(ch, k)->v);
     }
+    for (size_t k = 0; k < ch->compressing.n_residuals; k++) {
+        const struct residual *r = &ch->compressing.residuals[k];
+
+        snprintf(name, sizeof name, "residual/%d/%d", r->block, r->vector);
+        add(s, i, name, TENSOR_F32, r->n, r->v);
+    }
 }
 
 int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step, struct err *e)
@@ -122,7 +128,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
         if (ch->round.has_said || ch->round.next > 0)
             return err_set(e, ERR_INTERNAL, "codec %s is in the midst of round %" PRIu64,
                            channel_config(ch)->plugin->name, ch->codec.round);
-        n_tensors += 2 + ch->n_zeros;
+        n_tensors += 2 + ch->n_zeros + ch->compressing.n_residuals;
         bytes += own_bytes(ch);
     }
     s.tensors = calloc(n_tensors, sizeof *s.tensors);
@@ -148,6 +154,7 @@ uint64_t exchange_saved_bytes(struct exchange *x)
         bytes += own_bytes(ch);
         for (size_t k = 0; k < ch->n_zeros; k++)
             bytes += ch->zeros[k].n * sizeof(float);
+        bytes += compressing_saved_bytes(ch);
     }
     return bytes;
 }
@@ -194,6 +201,23 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
     snprintf(name, sizeof name, "codec/%d/vector%zu", i, ch->n_zeros);
     if (tensor_file_find(f, name))
         return err_set(e, ERR_CONFIG, "%s is there, and the codec has %zu vectors", name, ch->n_zeros);
+    return 0;
+}
+
+static int restore_residuals(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
+{
+    for (size_t k = 0; k < f->n; k++) {
+        const struct tensor_view *t = &f->tensors[k];
+        int channel, block, vector, len = 0;
+
+        if (sscanf(t->name, "codec/%d/residual/%d/%d%n", &channel, &block, &vector, &len) != 3 ||
+            t->name[len] || channel != i)
+            continue;
+        if (t->type != TENSOR_F32 || t->n_dims != 1)
+            return err_set(e, ERR_CONFIG, "tensor \"%s\" is no vector of floats", t->name);
+        if (compressing_restore(ch, block, vector, t->data, t->shape[0], e) < 0)
+            return err_at(e, "tensor \"%s\"", t->name);
+    }
     return 0;
 }
 
@@ -246,7 +270,7 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     if (!isfinite(lr_factor))
         return err_set(e, ERR_CONFIG, "codec/%d/cursor: lr_factor is not finite", i);
     if (check_cursor(ch, i, cursor, step, e) < 0 || restore_vectors(ch, i, f, e) < 0 ||
-        restore_state(ch, i, f, e) < 0)
+        restore_residuals(ch, i, f, e) < 0 || restore_state(ch, i, f, e) < 0)
         return e->code;
     ch->codec.step = (uint64_t)cursor[0];
     ch->codec.round = (uint64_t)cursor[1];

@@ -4,6 +4,8 @@
  *                     generator, the bits of lr_factor; K counts the servers' ranges, 0 alone without servers
  *   codec/K/state     U8: the codec's state; where zeros() has put an address, it is 0
  *   codec/K/vectorI   F32: the vector in the field that the codec's I-th zeros() set
+ *   codec/K/residual/B/I   F32: what error feedback keeps of the I-th vector of a message, about block B
+ *                          or none, -1
  *
  * The host does not know what a state means: it saves bytes, and the vectors in the fields that zeros() set.
  * A field that holds anything else by then is refused, as is a rule that may have words under way: asgd, and

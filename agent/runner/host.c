@@ -75,6 +75,7 @@ static struct wire_out *host_message(struct codec *c)
     ch->draft = mesh_buf_take(ch->x->mesh);
     ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
                                 .limit = ch->draft ? ch->limit : 0};
+    compressing_begin_writing(ch);
     return &ch->out;
 }
 
@@ -100,14 +101,12 @@ static int host_send(struct codec *c, int to)
 
 static void host_put_vector(struct codec *c, struct wire_out *out, const float *v, size_t n)
 {
-    (void)c;
-    wire_put_f32s(out, v, n);
+    compressing_put(channel_of(c), out, v, n);
 }
 
 static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t n)
 {
-    (void)c;
-    return wire_get_f32s(in, n);
+    return compressing_get(channel_of(c), in, n);
 }
 
 static bool host_holds(const struct codec *c, int block, int worker)

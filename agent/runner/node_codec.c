@@ -117,6 +117,8 @@ int node_open_exchange(struct node *n, struct err *e)
                      &(struct exchange_config){
                          .plugin = n->codec.plugin,
                          .options = n->job.node < 0 ? n->set.server_codec_options : n->set.codec_options,
+                         .compress = n->set.compress,
+                         .compress_down = n->set.compress_down,
                          .node = n->job.node,
                          .n_workers = n->set.node_count,
                          .n_servers = n->set.server_count,

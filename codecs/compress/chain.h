@@ -45,6 +45,17 @@ struct chain_spec {
 int chain_parse(struct chain_spec *s, const char *text, struct err *e);
 bool chain_is_lossy(const struct chain_spec *s);
 
+/* What --compress and --compress-down say of a job. */
+struct chain_pair {
+    bool has_up, has_down;
+    struct chain_spec up, down;
+};
+
+/* NULL or "": nothing. ERR_CONFIG as chain_parse(), and where `codec` does not take what is lossy that way.
+ * */
+int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
+                     enum codec_compression takes, struct err *e);
+
 /* A chain at work on vectors of up to n values. */
 struct chain {
     struct chain_spec spec;

@@ -77,3 +77,27 @@ bool chain_is_lossy(const struct chain_spec *s)
             return true;
     return false;
 }
+
+static int parse_way(struct chain_spec *s, bool *has, const char *text, const char *option, struct err *e)
+{
+    *has = text && text[0];
+    return *has && chain_parse(s, text, e) < 0 ? err_at(e, "%s", option) : 0;
+}
+
+int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
+                     enum codec_compression takes, struct err *e)
+{
+    if (parse_way(&p->up, &p->has_up, up, "--compress", e) < 0 ||
+        parse_way(&p->down, &p->has_down, down, "--compress-down", e) < 0)
+        return e->code;
+    if (p->has_up && chain_is_lossy(&p->up) && takes == CODEC_LOSSLESS_ONLY) {
+        err_set(e, ERR_CONFIG, "--compress %s: codec %s needs vectors to arrive as they were", up, codec);
+        return err_hint(e, "none|huffman loses nothing.");
+    }
+    if (p->has_down && chain_is_lossy(&p->down) && takes != CODEC_LOSSY) {
+        err_set(e, ERR_CONFIG, "--compress-down %s: codec %s needs what servers say to arrive as it was",
+                down, codec);
+        return err_hint(e, "none|huffman loses nothing.");
+    }
+    return 0;
+}

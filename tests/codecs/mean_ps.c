@@ -1,15 +1,15 @@
-/* mean_ps -- gradients go to the servers, their mean comes back. */
+/* mean_ps -- gradients go to the servers, their mean comes back, both compressed if anybody wishes. */
 #include "codec.h"
 
 static int mean_encode(struct codec *c, struct wire_out *out)
 {
-    wire_put_f32s(out, c->grads, c->n_params);
+    c->host->put_vector(c, out, c->grads, c->n_params);
     return CODEC_GO;
 }
 
 static int mean_merge(struct codec *c, int from, struct wire_in *in)
 {
-    const float *g = wire_get_f32s(in, c->n_params);
+    const float *g = c->host->get_vector(c, in, c->n_params);
 
     if (!wire_ok(in))
         return codec_fail(c, "node %d sent a malformed gradient", from);
@@ -20,7 +20,7 @@ static int mean_merge(struct codec *c, int from, struct wire_in *in)
 
 static int mean_adopt(struct codec *c, struct wire_in *in)
 {
-    const float *g = wire_get_f32s(in, c->n_params);
+    const float *g = c->host->get_vector(c, in, c->n_params);
 
     if (!wire_ok(in))
         return codec_fail(c, "the server sent a malformed gradient");
@@ -34,4 +34,4 @@ static const struct codec_round mean = {.before_update = true,
                                         .reply = mean_encode,
                                         .adopt = mean_adopt};
 
-CODEC_PLUGIN(.name = "mean_ps", .source = "a test", .round = &mean)
+CODEC_PLUGIN(.name = "mean_ps", .source = "a test", .round = &mean, .compression = CODEC_LOSSY)

@@ -71,6 +71,8 @@ static void node_open(struct cluster *c, int slot)
     must(exchange_new(&n->x,
                       &(struct exchange_config){.plugin = c->lib.plugin,
                                                 .options = cfg->options,
+                                                .compress = cfg->compress,
+                                                .compress_down = cfg->compress_down,
                                                 .update = update,
                                                 .record = record,
                                                 .owner = n,

@@ -9,7 +9,7 @@
 
 struct cluster_config {
     const char *codec; /* name in build/codecs, or in build/tests/codecs as "tests/NAME" */
-    const char *options;
+    const char *options, *compress, *compress_down;
     int n_workers, n_servers, redundancy;
     const char *assignment;
     bool is_asgd;

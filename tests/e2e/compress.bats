@@ -1,0 +1,47 @@
+#!/usr/bin/env bats
+# --compress: fewer bytes, models that agree, and what is refused.
+load lib
+
+ratio() { # ratio JOB: raw to sent bytes of node 0
+    jq '.nodes[0].comm.compression_ratio' "$1/run.json"
+}
+
+@test "a hundredth of the gradient, with error feedback, trains as well as all of it" {
+    start_agents 2
+    "$SUBMIT" --codec plain --node_count 2 --epochs 2 --compress 'topk:ratio=0.01,ef=true|huffman' -o few
+    "$SUBMIT" --codec plain --node_count 2 --epochs 2 -o all
+    [ "$(jq .models_agree few/run.json)" = true ]
+    [ "$(jq -r .settings.compress few/run.json)" = 'topk:ratio=0.01,ef=true|huffman' ]
+    [ "$(jq -n "$(ratio few) > 80 and $(ratio all) < 1.01")" = true ]
+    accuracy() { tail -1 "$1/records/eval.csv" | cut -d, -f7; }
+    [ "$(jq -n "$(accuracy few) > $(accuracy all) - 0.02")" = true ]
+    # What the rule wrote is the same; what went over the wire is not.
+    [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 80 * wire) }' few/records/comm.csv)" = 1 ]
+}
+
+@test "a job that is resumed goes on with what error feedback kept" {
+    start_agents 2
+    args=(--codec plain --node_count 2 --model softmax --compress 'onebit:ef=true')
+    "$SUBMIT" "${args[@]}" --epochs 2 -o whole
+    "$SUBMIT" "${args[@]}" --epochs 1 --checkpoint-every 1 -o half
+    "$SUBMIT" --resume half --epochs 2 -o rest
+    cmp <(tail -1 whole/records/eval.csv | cut -d, -f4-7) <(tail -1 rest/records/eval.csv | cut -d, -f4-7)
+    cmp <(tail -c 30000 whole/model/final.safetensors) <(tail -c 30000 rest/model/final.safetensors)
+}
+
+@test "chains that there are not, and those that a codec cannot take, are refused before anything is sent" {
+    start_agents 2
+    run "$SUBMIT" --codec plain --node_count 2 --compress tpok -o x
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'no compressor "tpok"; did you mean "topk"?'* ]]
+    run "$SUBMIT" --codec plain --node_count 2 --compress qsgd:bits=9 -o x
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'bits: 9 is not between 2 and 8; it takes bits (2 to 8, default 4:'* ]]
+    run "$SUBMIT" --codec allreduce --node_count 2 --compress fp16 -o x
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'codec allreduce needs vectors to arrive as they were'* ]]
+    run "$SUBMIT" --codec plain --node_count 2 --compress-down fp16 -o x
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'the job has no parameter servers'* ]]
+    [ ! -e x ]
+}

@@ -1,0 +1,259 @@
+/* What a codec's host does with --compress: every built-in rule that takes it, over many orders of events. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/exchange_state.h"
+#include "agent/runner/frame.h"
+#include "shared/tensor_file.h"
+#include "tests/lib/cluster.h"
+#include "tests/unit/unit.h"
+
+enum { N_PARAMS = 200, SEEDS = 20 };
+
+static const struct cluster_config plain3 = {
+    .codec = "plain", .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
+
+static void run_well(struct cluster *c, const struct cluster_config *cfg)
+{
+    cluster_open(c, cfg);
+    if (!cluster_run(c))
+        fail_msg("%s hangs with seed %llu", cfg->codec, (unsigned long long)cfg->seed);
+    for (int i = 0; i < c->n_nodes; i++)
+        if (c->nodes[i].phase != NODE_DONE)
+            fail_msg("node %d: %s", c->nodes[i].node, c->nodes[i].e.text);
+}
+
+static void assert_equal_workers(const struct cluster *c)
+{
+    for (int i = 1; i < c->cfg.n_workers; i++)
+        assert_memory_equal(c->nodes[i].params, c->nodes[0].params, N_PARAMS * sizeof(float));
+}
+
+static const char *const chains[] = {
+    "none",
+    "fp16",
+    "bf16|huffman",
+    "int8:ef=true",
+    "topk:ratio=0.1,ef=true|huffman",
+    "onebit:bucket=32,ef=true",
+    "tern:alpha=fit,ef=true",
+    "qsgd:bits=5,bucket=64|huffman",
+    "randomk:ratio=0.2,ef=true",
+    "tern:ef=true",
+    "sgq",
+};
+enum { N_WITHOUT_DICE = 7 /* of them: what they say does not depend on the seed */ };
+
+/* Workers alone, holders of the same blocks, servers; and rules that take nothing lossy. */
+enum { N_LOSSY = 4 };
+static const struct cluster_config rules[] = {
+    {.codec = "plain", .n_workers = 3, .n_steps = 6},
+    {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 6},
+    {.codec = "tests/mean_ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "int8:ef=true"},
+    {.codec = "ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "none|huffman"},
+    {.codec = "fedavg", .n_workers = 3, .local_steps = 2, .n_steps = 6},
+    {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
+};
+
+TEST(workers_end_with_the_same_bits_under_every_chain_and_order_of_events)
+{
+    for (size_t r = 0; r < N_LOSSY; r++)
+        for (size_t k = 0; k < N_OF(chains); k++) {
+            struct cluster_config cfg = rules[r];
+            float first[N_PARAMS];
+
+            cfg.n_params = N_PARAMS;
+            cfg.compress = chains[k];
+            for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+                struct cluster c;
+
+                run_well(&c, &cfg);
+                assert_equal_workers(&c);
+                if (cfg.seed == 1)
+                    memcpy(first, c.nodes[0].params, sizeof first);
+                if (k < N_WITHOUT_DICE)
+                    assert_memory_equal(c.nodes[0].params, first, sizeof first);
+                cluster_close(&c);
+            }
+        }
+}
+
+TEST(a_chain_without_loss_changes_no_bit_of_the_result)
+{
+    for (size_t r = 0; r < N_OF(rules); r++) {
+        struct cluster_config cfg = rules[r];
+        struct cluster as_it_is, coded;
+
+        cfg.n_params = N_PARAMS;
+        cfg.compress_down = NULL;
+        run_well(&as_it_is, &cfg);
+        cfg.compress = "none|huffman";
+        cfg.compress_down = cfg.n_servers > 0 ? cfg.compress : NULL;
+        run_well(&coded, &cfg);
+        for (int i = 0; i < cfg.n_workers; i++)
+            assert_memory_equal(as_it_is.nodes[i].params, coded.nodes[i].params, N_PARAMS * sizeof(float));
+        cluster_close(&as_it_is);
+        cluster_close(&coded);
+    }
+}
+
+TEST(raw_bytes_are_those_without_a_chain_and_sent_bytes_those_with_it)
+{
+    struct cluster_config cfg = plain3;
+    struct exchange_totals plain, half;
+    struct cluster c;
+
+    run_well(&c, &cfg);
+    plain = *exchange_totals(c.nodes[0].x);
+    cluster_close(&c);
+    cfg.compress = "fp16";
+    run_well(&c, &cfg);
+    half = *exchange_totals(c.nodes[0].x);
+    cluster_close(&c);
+    assert_int_equal(half.raw_bytes, plain.raw_bytes);
+    assert_int_equal(plain.raw_bytes, plain.sent_messages * N_PARAMS * 4);
+    assert_int_equal(half.sent_bytes, plain.sent_messages * (N_PARAMS * 2 + FRAME_BYTES));
+}
+
+TEST(traffic_of_a_round_has_raw_bytes_of_both_directions)
+{
+    struct cluster_config cfg = plain3;
+    const struct exchange_traffic *sent, *received;
+    struct cluster c;
+    uint64_t round;
+
+    cfg.compress = "fp16";
+    run_well(&c, &cfg);
+    assert_true(exchange_round_done(c.nodes[1].x, &round));
+    sent = exchange_sent(c.nodes[1].x, 0);
+    received = exchange_received(c.nodes[1].x, 0);
+    assert_int_equal(sent->raw_bytes, N_PARAMS * 4);
+    assert_int_equal(sent->wire_bytes, N_PARAMS * 2 + FRAME_BYTES);
+    assert_int_equal(received->raw_bytes, N_PARAMS * 4);
+    assert_int_equal(received->wire_bytes, N_PARAMS * 2 + FRAME_BYTES);
+    cluster_close(&c);
+}
+
+/* An exchange that is opened alone. */
+static int open_alone(const char *codec, const char *compress, const char *down, struct err *e)
+{
+    struct codec_library lib;
+    struct exchange *x = NULL;
+    struct blocks blocks;
+    float v[2][4] = {{0}};
+    char path[512];
+    int rc;
+
+    snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), codec);
+    assert_int_equal(codec_library_open(&lib, path, e), 0);
+    assert_int_equal(blocks_init(&blocks, "iid", 2, 1, e), 0);
+    rc = exchange_new(&x,
+                      &(struct exchange_config){.plugin = lib.plugin,
+                                                .compress = compress,
+                                                .compress_down = down,
+                                                .n_workers = 2,
+                                                .blocks = &blocks,
+                                                .is_sync = true,
+                                                .local_steps = 1,
+                                                .n_steps = 1,
+                                                .n_params = 4,
+                                                .params = v[0],
+                                                .grads = v[1]},
+                      e);
+    exchange_free(x);
+    blocks_clear(&blocks);
+    codec_library_close(&lib);
+    return rc;
+}
+
+TEST(a_codec_that_needs_what_was_said_refuses_what_is_lossy)
+{
+    struct err e;
+
+    assert_int_equal(open_alone("allreduce", "topk", NULL, &e), ERR_CONFIG);
+    assert_says("--compress topk: codec allreduce needs vectors to arrive as they were");
+    assert_int_equal(open_alone("allreduce", "none|huffman", NULL, &e), 0);
+    assert_int_equal(open_alone("plain", "topk", "fp16", &e), ERR_CONFIG);
+    assert_says("--compress-down fp16: codec plain needs what servers say to arrive as it was");
+    assert_int_equal(open_alone("plain", "topk:ratio=3", NULL, &e), ERR_CONFIG);
+    assert_says("--compress: topk: ratio: 3 is not between 1e-06 and 1");
+    assert_int_equal(open_alone("plain", "topk", "none|huffman", &e), 0);
+}
+
+/* What exchange_save gives, through a file. */
+static void carry_over(struct exchange *from, struct exchange *to, uint64_t step)
+{
+    const char *folder = unit_folder();
+    struct exchange_state state;
+    struct tensor_file file;
+    char path[512];
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/state.safetensors", folder);
+    assert_ok(exchange_save(&state, from, step, &e));
+    assert_ok(tensor_file_write(path, state.tensors, state.n, NULL, &e));
+    assert_ok(tensor_file_open(&file, path, &e));
+    assert_ok(exchange_restore(to, &file, step, &e));
+    tensor_file_close(&file);
+    exchange_state_clear(&state);
+    unit_remove(folder);
+}
+
+TEST(a_job_that_goes_on_from_a_checkpoint_ends_with_the_same_bits)
+{
+    for (size_t r = 0; r < N_LOSSY; r++)
+        for (size_t k = 0; k < N_OF(chains); k++) {
+            struct cluster_config cfg = rules[r], first = rules[r];
+            struct cluster whole, half, rest;
+
+            cfg.n_params = first.n_params = N_PARAMS;
+            cfg.compress = first.compress = chains[k];
+            first.n_steps = 3;
+            run_well(&whole, &cfg);
+            run_well(&half, &first);
+            cluster_open(&rest, &cfg);
+            for (int i = 0; i < rest.n_nodes; i++) {
+                carry_over(half.nodes[i].x, rest.nodes[i].x, 3);
+                memcpy(rest.nodes[i].params, half.nodes[i].params, N_PARAMS * sizeof(float));
+                rest.nodes[i].step = 3;
+            }
+            assert_true(cluster_run(&rest));
+            for (int i = 0; i < cfg.n_workers; i++)
+                assert_memory_equal(rest.nodes[i].params, whole.nodes[i].params, N_PARAMS * sizeof(float));
+            cluster_close(&whole);
+            cluster_close(&half);
+            cluster_close(&rest);
+        }
+}
+
+TEST(a_residual_is_saved_and_counted_before_there_is_one)
+{
+    struct cluster_config cfg = plain3;
+    uint64_t before, after;
+    struct cluster c;
+
+    cfg.compress = "topk:ef=true";
+    cluster_open(&c, &cfg);
+    before = exchange_saved_bytes(c.nodes[0].x);
+    cluster_close(&c);
+    run_well(&c, &cfg);
+    after = exchange_saved_bytes(c.nodes[0].x);
+    cluster_close(&c);
+    assert_true(before >= after && after >= N_PARAMS * sizeof(float));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(workers_end_with_the_same_bits_under_every_chain_and_order_of_events),
+        cmocka_unit_test(a_chain_without_loss_changes_no_bit_of_the_result),
+        cmocka_unit_test(raw_bytes_are_those_without_a_chain_and_sent_bytes_those_with_it),
+        cmocka_unit_test(traffic_of_a_round_has_raw_bytes_of_both_directions),
+        cmocka_unit_test(a_codec_that_needs_what_was_said_refuses_what_is_lossy),
+        cmocka_unit_test(a_job_that_goes_on_from_a_checkpoint_ends_with_the_same_bits),
+        cmocka_unit_test(a_residual_is_saved_and_counted_before_there_is_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
