@@ -1,14 +1,12 @@
 /* huffman -- symbols by Huffman's code of how often each occurs in the message. Huffman, "A Method for the
  * Construction of Minimum-Redundancy Codes", 1952.
  *
- *     u8 how             HOW_PACKED: as without huffman, where a code would be no shorter; HOW_EQUAL: u8
- *     follows,
- *                        and all symbols are this one; HOW_CODED:
+ *     u8 how             HOW_PACKED: the symbols follow as without huffman, where a code would be no shorter
+ *                        HOW_EQUAL: all symbols are the one that follows, u8
+ *                        HOW_CODED:
  *     u4 lengths[]       of each symbol's code, the even symbol's in the low half; 0: it does not occur
  *     u32 bytes[4]       of the streams
- *     streams            the first quarter of the symbols, the second, ...: so that four are decoded side by
- *     side
- */
+ *     streams            quarters of the symbols, so that four are decoded side by side */
 #include "codecs/compress/compress.h"
 
 #include <string.h>

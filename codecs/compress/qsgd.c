@@ -3,7 +3,7 @@
  * with s = 2^(bits - 1) - 1.
  *
  * Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NeurIPS 2017,
- * section 3.1; norm=max is their section 4's, whose error is smaller for the price of more nonzeros. Levels
+ * section 3.1; norm=max is what their experiments scale by: a smaller error for more nonzeros. Levels
  * are written with a fixed number of bits or by huffman, not by Elias's code. */
 #include "codecs/compress/compress.h"
 

@@ -1,10 +1,10 @@
 /* tern -- {-1, 0, 1} times alpha:
  *   alpha=max  TernGrad: alpha = max |v|, b_i = sgn(v_i) with probability |v_i| / alpha, else 0.
- *              Wen et al., NeurIPS 2017, eq. 2 and 4; with per=layer their layer-wise ternarizing. Not
- *              clipped.
+ *              Wen et al., NeurIPS 2017, eq. 2 to 4, without their clipping; per=layer is layer-wise
+ *              ternarizing.
  *   alpha=fit  alpha = <v, b> / <b, b> and b_i = sgn(v_i) where |v_i| > alpha / 2 take turns.
- *              Hou and Kwok, "Loss-aware Weight Quantization of Deep Networks", ICLR 2018, Algorithm 1, with
- *              a curvature of 1. */
+ *              Hou and Kwok, "Loss-aware Weight Quantization of Deep Networks", ICLR 2018, with a curvature
+ *              of 1. */
 #include "codecs/compress/levels.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@ void compress_case_open(struct compress_case *k, const char *text, size_t n)
     assert_ok(chain_parse(&spec, text, &e));
     assert_ok(chain_open(&k->chain, &spec, n, NULL, 0, &e));
     k->room = chain_most_bytes(&k->chain, n);
-    k->message = malloc(k->room + 1);
+    k->message = malloc(k->room ? k->room : 1);
     k->out = malloc((n + 1) * sizeof *k->out);
     assert_true(k->message && k->out);
 }
