@@ -15,12 +15,17 @@ enum {
     STRANGERS_MAX = 64,     /* accepted connections that have not shown the key */
     SEND_AT_ONCE = 1 << 18, /* bytes before it is somebody else's turn */
     CARE_MS = 10,           /* the longest sleep while a connection is to be made again */
+    STAGED_AT_ONCE = 16,    /* messages before sockets, and so other peers, have a turn */
     PATIENT_S = 3           /* a good-bye may take so long before anybody is told of it */
 };
 
 /* Waking a sleeping process takes the kernel some 50 us on a virtual machine, longer than a small message
  * takes: a poll asks for as long before it sleeps. */
 static const double SPIN_S = 50e-6;
+
+/* What has come by the deadline is taken still, but who sends without end keeps nobody for longer than
+ * this. */
+static const double OVERTIME_S = 2e-3;
 
 static struct tcp_peer *peer_find(const struct tcp *t, int node)
 {
@@ -79,13 +84,27 @@ static bool serve(struct tcp *t, struct tcp_peer *p, uint32_t events, struct mes
     return false;
 }
 
-/* What was read with an earlier message, of which epoll would not speak. */
+/* What was read with an earlier message, of which epoll would not speak. Peers take turns. */
 static bool serve_staged(struct tcp *t, struct mesh_event *out)
 {
-    for (size_t i = 0; i < t->n_peers; i++)
-        if (tcp_peer_has_staged(&t->peers[i]) && tcp_peer_receive(t, &t->peers[i], out))
+    for (size_t k = 0; k < t->n_peers; k++) {
+        size_t i = (t->turn + k) % t->n_peers;
+
+        if (tcp_peer_has_staged(&t->peers[i]) && tcp_peer_receive(t, &t->peers[i], out)) {
+            t->turn = i + 1;
+            t->n_staged++;
             return true;
+        }
+    }
     return false;
+}
+
+/* For epoll_wait, when there is no reason to come back at once. */
+static int sleep_ms(const struct tcp *t, double left)
+{
+    int longest = t->n_awaited > 0 ? CARE_MS : 1000;
+
+    return left > (double)longest / 1e3 ? longest : (int)(left * 1e3) + 1;
 }
 
 static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
@@ -94,18 +113,19 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     size_t backlog = tcp_queued(m);
     double now = clock_now();
     const double sleep_at = now + t->spin_s;
+    const double latest = (deadline > now ? deadline : now) + OVERTIME_S;
 
     *out = (struct mesh_event){.kind = MESH_NOTHING};
     for (;; now = clock_now()) {
         double left = deadline - now;
+        bool is_sockets_turn = t->n_staged >= STAGED_AT_ONCE;
         bool spins = left > 0 && now < sleep_at;
-        int longest = t->n_awaited > 0 ? CARE_MS : 1000;
         struct epoll_event ev;
         int n;
 
         if (tcp_links_care(t, now, e) < 0)
             return e->code;
-        if (t->n_news == 0 && serve_staged(t, out))
+        if (t->n_news == 0 && !is_sockets_turn && serve_staged(t, out))
             return 0;
         if (t->n_news > 0) {
             *out = t->news[--t->n_news];
@@ -114,21 +134,21 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         if (tcp_queued(m) < backlog)
             return 0; /* who waits for room wants to know */
         /* One event a time: the kernel keeps the rest, and hands links out in turn. */
-        n = epoll_wait(t->epoll, &ev, 1,
-                       left <= 0 || spins             ? 0
-                       : left > (double)longest / 1e3 ? longest
-                                                      : (int)(left * 1e3) + 1);
+        n = epoll_wait(t->epoll, &ev, 1, left <= 0 || spins || is_sockets_turn ? 0 : sleep_ms(t, left));
+        t->n_staged = 0;
         if (n < 0 && errno != EINTR)
             return err_errno(e, ERR_IO, "epoll_wait");
-        if (n < 0 || (n == 0 && left <= 0))
+        if (n < 0 || (n == 0 && left <= 0 && !is_sockets_turn))
             return 0;
         if (n > 0 && ev.data.ptr == t)
             return 0;
-        if (n == 0 && spins)
+        if (n == 0 && spins && !is_sockets_turn)
             sched_yield();
         else if (n > 0 && !ev.data.ptr && tcp_links_serve(t, e) < 0)
             return e->code;
         else if (n > 0 && ev.data.ptr && serve(t, ev.data.ptr, ev.events, out))
+            return 0;
+        if (n > 0 && now > latest)
             return 0;
     }
 }

@@ -51,6 +51,7 @@ struct tcp_peer {
     struct frame placed; /* while is_placed: the frame it is known of */
     bool is_double;      /* `frame` has been heard before */
     bool is_drained;     /* the last call gave less than was asked for */
+    size_t n_taken;      /* bytes in this turn */
     unsigned char *into; /* NULL: nowhere */
     size_t n_payload;
     uint32_t crc;         /* of those bytes */
@@ -77,6 +78,8 @@ struct tcp {
     struct mesh_event *news;
     double care_at, cared_at; /* when to look after the connections again, and when that was last done */
     double spin_s;            /* how long a poll asks again and again before it sleeps */
+    size_t turn;              /* the peer whose staged messages are next */
+    int n_staged;             /* of those that were handed out since sockets were asked */
     bool is_open, is_closing;
 
     int links_epoll; /* of links and the listening socket: data.ptr is the link, NULL for it */
@@ -91,7 +94,8 @@ void tcp_peer_watch(struct tcp *t, struct tcp_peer *p, bool writing, bool paused
 void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter *l);
 /* Sends until there is nothing to send, the kernel takes no more, or about `budget` bytes are out. */
 void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget);
-/* Reads what one call gives; true: *out is the message that is complete. */
+/* Reads what has come, to the end of a message or of the peer's turn; true: *out is the message that is
+ * complete. */
 bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out);
 /* Could tcp_peer_receive go on without the socket? */
 bool tcp_peer_has_staged(const struct tcp_peer *p);

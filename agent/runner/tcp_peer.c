@@ -11,7 +11,8 @@
 #include "shared/crc32c.h"
 
 enum {
-    AT_ONCE = 1 << 18, /* bytes per call, so that both directions, and all peers, move */
+    AT_ONCE = 1 << 18,                /* bytes per call, so that both directions, and all peers, move */
+    TURN = AT_ONCE + TCP_STAGE_BYTES, /* bytes of one peer before another's: a piece and its header */
     /* What the peer does not know to be heard is told by the next message to it; without one, after so
      * much: it keeps every message until then. */
     OWED_MAX = 32,
@@ -316,6 +317,7 @@ static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t 
         memcpy(into + *have, p->stage + p->stage_at, n_staged);
     p->stage_at += n_staged;
     p->n_stage -= n_staged;
+    p->n_taken += n_staged;
     *have += n_staged;
     if (*have == want)
         return true;
@@ -337,6 +339,7 @@ static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t 
     n = n < 0 ? 0 : n;
     p->stage_at = 0;
     p->n_stage = (size_t)n - smaller((size_t)n, chunk);
+    p->n_taken += (size_t)n - p->n_stage;
     *have += (size_t)n - p->n_stage;
     return *have == want;
 }
@@ -399,7 +402,7 @@ static bool begin_message(struct tcp *t, struct tcp_peer *p)
     return p->frame.kind == FRAME_ACK || p->is_double || p->is_placed;
 }
 
-/* What TLS has read along no poll speaks of: its peer is read until there is nothing. */
+/* What TLS has read along no poll speaks of: its peer is read until there is nothing, or its turn is over. */
 static bool has_more(const struct tcp_peer *p)
 {
     return p->fd >= 0 && p->tls && !p->is_drained;
@@ -408,7 +411,8 @@ static bool has_more(const struct tcp_peer *p)
 bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
     p->is_drained = false;
-    while (p->fd >= 0) {
+    p->n_taken = 0;
+    while (p->fd >= 0 && p->n_taken < TURN) {
         size_t before = p->n_payload;
         unsigned char *into;
         bool is_whole;

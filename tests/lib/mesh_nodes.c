@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/runner/tcp_link.h"
 #include "shared/clock.h"
 #include "tests/unit/unit.h"
 
@@ -156,4 +158,32 @@ double seconds_until_event(struct mesh *m, struct mesh_event *ev)
         assert_ok(mesh_poll(m, ev, start + 20, &e));
     while (ev->kind == MESH_NOTHING && clock_now() < start + 20);
     return clock_now() - start;
+}
+
+int raw_link(const struct opening *o)
+{
+    const uint32_t heard[MESH_NODES] = {0};
+    struct tcp_link l = {.fd = -1, .heard = heard};
+    struct err e = {0};
+
+    assert_ok(tcp_link_resolve(&l, &o->cfg.peers[0], &e));
+    assert_ok(tcp_link_connect(&l, &o->cfg, LINK_CONNECTING, &e));
+    while (l.state != LINK_OPEN) {
+        struct pollfd fd = {.fd = l.fd, .events = l.state == LINK_CONNECTING ? POLLOUT : POLLIN};
+
+        assert_int_equal(poll(&fd, 1, 10000), 1);
+        assert_ok(tcp_link_advance(&l, &o->cfg, &e));
+    }
+    return l.fd;
+}
+
+struct frame raw_word(int from, uint32_t seq)
+{
+    return (struct frame){.kind = FRAME_WORD,
+                          .job = frame_job("j-test01"),
+                          .attempt = 1,
+                          .from = from,
+                          .to = 0,
+                          .round = seq,
+                          .seq = seq};
 }

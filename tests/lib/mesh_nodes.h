@@ -43,5 +43,8 @@ double seconds_until_event(struct mesh *m, struct mesh_event *ev); /* MESH_NOTHI
 int listen_anywhere(int *port); /* does not block */
 int connect_to(int port);
 void say_frame(int fd, const struct frame *f);
+/* A node's first peer, which is opening, linked with a socket that knows the key. */
+int raw_link(const struct opening *o);
+struct frame raw_word(int from, uint32_t seq); /* an empty one, to node 0 */
 
 #endif

@@ -1,14 +1,12 @@
 /* Peers of mesh_tcp that die, hang, or say what is not theirs to say. */
 #include "tests/unit/unit.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/runner/tcp_link.h"
 #include "shared/clock.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/stderr_catch.h"
@@ -97,23 +95,6 @@ struct raw_pair {
     struct mesh_event ev;
 };
 
-/* Node 1 as a socket that knows the key, to say what no mesh would. */
-static int raw_link(const struct opening *o, uint32_t heard)
-{
-    struct tcp_link l = {.fd = -1, .heard = &heard};
-    struct err e = {0};
-
-    assert_ok(tcp_link_resolve(&l, &o->cfg.peers[0], &e));
-    assert_ok(tcp_link_connect(&l, &o->cfg, LINK_CONNECTING, &e));
-    while (l.state != LINK_OPEN) {
-        struct pollfd fd = {.fd = l.fd, .events = l.state == LINK_CONNECTING ? POLLOUT : POLLIN};
-
-        assert_int_equal(poll(&fd, 1, 10000), 1);
-        assert_ok(tcp_link_advance(&l, &o->cfg, &e));
-    }
-    return l.fd;
-}
-
 static void raw_open(struct raw_pair *r)
 {
     pthread_t t;
@@ -121,7 +102,7 @@ static void raw_open(struct raw_pair *r)
     pair_prepare(&r->p);
     close(r->p.o[1].cfg.listen_fd);
     pthread_create(&t, NULL, opening_run_one, &r->p.o[0]);
-    r->fd = raw_link(&r->p.o[1], 0);
+    r->fd = raw_link(&r->p.o[1]);
     pthread_join(t, NULL);
     assert_non_null(r->p.o[0].mesh);
 }
@@ -132,22 +113,10 @@ static void raw_close(struct raw_pair *r)
     mesh_close(r->p.o[0].mesh, clock_now());
 }
 
-/* An empty word. */
-static struct frame raw_word(uint32_t seq)
-{
-    return (struct frame){.kind = FRAME_WORD,
-                          .job = frame_job("j-test01"),
-                          .attempt = 1,
-                          .from = 1,
-                          .to = 0,
-                          .round = seq,
-                          .seq = seq};
-}
-
 static void a_frame_that_is_not_the_peers_to_send_loses_it(void **state)
 {
-    struct frame bad[] = {raw_word(1), raw_word(1), raw_word(1), raw_word(1),
-                          raw_word(1), raw_word(2), raw_word(1)};
+    struct frame bad[] = {raw_word(1, 1), raw_word(1, 1), raw_word(1, 1), raw_word(1, 1),
+                          raw_word(1, 1), raw_word(1, 2), raw_word(1, 1)};
     static const char *const says[] = {"another job, attempt or node",
                                        "another job, attempt or node",
                                        "another job, attempt or node",
@@ -185,7 +154,7 @@ static void a_message_said_again_is_heard_once(void **state)
     (void)state;
     raw_open(&r);
     for (size_t k = 0; k < N_OF(said); k++)
-        say_frame(r.fd, &(struct frame[]){raw_word(said[k])}[0]);
+        say_frame(r.fd, &(struct frame[]){raw_word(1, said[k])}[0]);
     for (uint64_t k = 1; k <= 3; k++) {
         seconds_until_event(r.p.o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -208,7 +177,7 @@ static void a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_th
 {
     (void)state;
     for (enum frame_kind kind = FRAME_HELLO; kind <= FRAME_PROOF; kind++) {
-        struct frame again = raw_word(0), word = raw_word(1);
+        struct frame again = raw_word(1, 0), word = raw_word(1, 1);
         struct raw_pair r;
         pthread_t t;
         char byte;
@@ -219,7 +188,7 @@ static void a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_th
         say_frame(r.fd, &again);
         assert_true(read(r.fd, &byte, 1) <= 0); /* hung up */
         close(r.fd);
-        r.fd = raw_link(&r.p.o[1], 0);
+        r.fd = raw_link(&r.p.o[1]);
         say_frame(r.fd, &word);
         pthread_join(t, NULL);
         assert_int_equal(r.ev.kind, MESH_MESSAGE);
@@ -237,7 +206,7 @@ static void a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it(void **
     (void)state;
     for (size_t k = 0; k < N_OF(says); k++) {
         uint8_t bytes[FRAME_BYTES + 100] = {0};
-        struct frame f = raw_word(1);
+        struct frame f = raw_word(1, 1);
         struct raw_pair r;
         struct mesh_event ev;
 
