@@ -22,7 +22,7 @@
 struct exchange;
 
 /* Messages waiting for one peer: beyond, this node pauses for it; in asgd between workers it gets no more. */
-enum { EXCHANGE_BACKLOG_MAX = 8 };
+enum { EXCHANGE_BACKLOG_MAX = MESH_BEHIND };
 
 struct exchange_config {
     const struct codec_plugin *plugin;

@@ -22,7 +22,11 @@
 #include "agent/runner/frame.h"
 #include "shared/err.h"
 
-enum { MESH_QUEUE_MAX = 256, MESH_WHY = 256 };
+enum {
+    MESH_QUEUE_MAX = 256,
+    MESH_BEHIND = 8, /* messages that wait for a peer which does not keep up */
+    MESH_WHY = 256
+};
 
 struct mesh_buf {
     int refs;

@@ -14,6 +14,8 @@ enum {
 /* For a broken connection to be made again, and for a silent machine to answer. A little under 10 s, so that
  * within 10 s people read of it. */
 static const double TCP_PATIENCE_S = 9.5;
+/* Before a peer is dialled again; twice as long each time. */
+static const double TCP_FIRST_PAUSE_S = 0.02;
 
 struct tcp_letter {
     struct mesh_head head;
@@ -61,6 +63,7 @@ struct tcp_peer {
 
     /* While there is no connection. */
     double linked_at, broken_at, lost_at, redial_at, pause;
+    bool was_seen; /* since broken_at its process has looked at a connection: it does not merely compute */
     char why[MESH_WHY];
 };
 
@@ -111,7 +114,7 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
 
 /* Links every peer, until cfg.deadline. Errors as mesh_tcp_open. */
 int tcp_links_open(struct tcp *t, struct err *e);
-/* What is ready among the links. ERR_*: only while opening, when a peer that this node dials fails. */
+/* What is ready among the links. ERR_*: only while opening, when a peer refuses for good. */
 int tcp_links_serve(struct tcp *t, struct err *e);
 /* Gives up what takes too long, dials what is due, ends what has been gone too long; looks for silent peers. */
 int tcp_links_care(struct tcp *t, double now, struct err *e);

@@ -208,7 +208,7 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum
 {
     l->state = state;
     l->n_in = 0;
-    l->was_refused = false;
+    l->was_refused = l->was_seen = false;
     l->fd = socket(l->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0)
         return err_errno(e, ERR_IO, "socket");
@@ -246,13 +246,13 @@ static int connected(struct tcp_link *l, const struct mesh_tcp_config *cfg, stru
     getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &so_error, &size);
     if (so_error)
         return cannot_connect(l, cfg, so_error, e);
+    l->deadline = clock_now() + HANDSHAKE_S;
     if (l->state == LINK_PROBING) {
-        l->state = LINK_OPEN;
+        l->state = LINK_LISTENS;
         return 0;
     }
     random_bytes(l->mine, sizeof l->mine);
     l->state = LINK_HELLO;
-    l->deadline = clock_now() + HANDSHAKE_S;
     l->hello_ack = heard_of(l, cfg);
     return send_frame(l, cfg, FRAME_HELLO, l->hello_ack, l->mine, sizeof l->mine, e);
 }
@@ -276,6 +276,7 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
         return 0;
     if (n < 0)
         return err_errno(e, ERR_LOST, "handshake with node %d", l->node);
+    l->was_seen = true;
     if (n == 0)
         return err_set(e, ERR_LOST, "node %d ended the handshake: another key, another job, or it is gone",
                        l->node);
@@ -420,10 +421,24 @@ static int step(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct er
     return steps[l->state].take(l, cfg, e);
 }
 
+/* Nothing is ever said to a probe. */
+static int listen_on(struct tcp_link *l, struct err *e)
+{
+    uint8_t byte;
+    ssize_t n = recv(l->fd, &byte, sizeof byte, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    l->was_seen = n >= 0;
+    return err_set(e, ERR_LOST, "node %d has hung up", l->node);
+}
+
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
 {
     if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
         return connected(l, cfg, e);
+    if (l->state == LINK_LISTENS)
+        return listen_on(l, e);
     do
         if (step(l, cfg, e) < 0)
             return e->code;
@@ -431,6 +446,11 @@ int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, stru
     if (l->state == LINK_OPEN)
         tell(l);
     return 0;
+}
+
+bool tcp_link_is_unseen(const struct tcp_link *l)
+{
+    return l->fd >= 0 && !l->was_seen && (l->state == LINK_HELLO || l->state == LINK_LISTENS);
 }
 
 void tcp_link_hang_up(struct tcp_link *l)

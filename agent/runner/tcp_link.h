@@ -13,6 +13,7 @@ enum { HELLO_NONCE = 16 };
 enum link_state {
     LINK_CONNECTING, /* connect() is under way */
     LINK_PROBING,    /* the same, only to see whether anybody listens there */
+    LINK_LISTENS,    /* somebody does: the connection is kept to see for how long */
     LINK_HELLO,      /* the other end's hello is not in */
     LINK_TLS,        /* its handshake */
     LINK_CHALLENGE,  /* of ours: the challenge is not in */
@@ -29,7 +30,8 @@ struct tcp_link {
     double deadline;
     struct sockaddr_storage at; /* of a peer to connect to */
     socklen_t at_len;
-    bool was_refused;      /* nobody listens there */
+    bool was_refused; /* nobody listens there */
+    bool was_seen;    /* the process at the other end has spoken or hung up: it looks at its connections */
     const uint32_t *heard; /* (cfg->n_peers) seq of the last message heard of each */
     uint8_t in[FRAME_BYTES + 64];
     size_t n_in;
@@ -50,9 +52,12 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *heard, int fd);
 
 /* Goes on as far as it can without waiting; call when the socket is ready. Returns 0, also while unfinished:
- * look at state. For an accepted link, `node` is the peer once the hello is in. */
+ * look at state. For an accepted link, `node` is the peer once the hello is in. One that only probes ends in
+ * LINK_LISTENS, and from there with ERR_LOST when the other end hangs up. */
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e);
 
+/* Connected, and the process at the other end has not looked yet. */
+bool tcp_link_is_unseen(const struct tcp_link *l);
 void tcp_link_hang_up(struct tcp_link *l);
 uint32_t tcp_link_ack(const struct tcp_link *l); /* of an open link: the last message the peer has heard */
 

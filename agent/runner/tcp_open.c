@@ -7,11 +7,13 @@
 
 #include "agent/runner/tcp.h"
 #include "shared/clock.h"
+#include "shared/crypto.h"
 
 enum {
     SUSPECT_S = 3, /* a machine that answers nothing for so long is dialled anew */
     CARE_EVERY_S = 1,
-    DIAL_S = 1, /* an attempt to reach a machine that may be back any moment */
+    DIAL_S = 1,     /* an attempt to reach a machine that may be back any moment */
+    OPENING_MS = 20 /* between looks at who is to be dialled again */
 };
 
 static const double REDIAL_EVERY_S = 0.01; /* how often an awaited peer is looked after */
@@ -31,24 +33,43 @@ static int watch(const struct tcp *t, struct tcp_link *l, int op, uint32_t event
     return epoll_ctl(t->links_epoll, op, l->fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
 }
 
-/* The peer could not be reached; while opening that is the end, later it is tried again. */
+/* While opening: damage on the way can look like any refusal, and one that is crowded by strangers hangs up.
+ * But all nodes listen before any dials, and who refuses twice with the same words means it. */
+static bool is_final(const struct tcp *t, size_t i, const struct err *why)
+{
+    bool is_refusal = why->code == ERR_AUTH || why->code == ERR_PROTOCOL;
+
+    return t->links[i].was_refused || (is_refusal && strncmp(why->text, t->peers[i].why, MESH_WHY - 1) == 0);
+}
+
+/* The peer could not be reached: it is tried again, unless that cannot help. */
 static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
 {
     struct tcp_peer *p = &t->peers[i];
     double now = clock_now();
 
     tcp_link_hang_up(&t->links[i]);
-    if (!t->is_open) {
+    if (p->state != PEER_AWAITED)
+        return 0;
+    p->was_seen |= t->links[i].was_seen;
+    p->redial_at = now + p->pause;
+    p->pause = 2 * p->pause < PAUSE_MAX_S ? 2 * p->pause : PAUSE_MAX_S;
+    if (t->is_open && t->links[i].was_refused && now - p->broken_at > REFUSED_S)
+        tcp_peer_drop(t, p, "the connection ended: the process is gone");
+    if (t->is_open)
+        return 0;
+    if (is_final(t, i, why)) {
         *e = *why;
         return e->code;
     }
-    if (p->state != PEER_AWAITED)
-        return 0;
-    if (t->links[i].was_refused && now - p->broken_at > REFUSED_S)
-        tcp_peer_drop(t, p, "the connection ended: the process is gone");
-    p->redial_at = now + p->pause;
-    p->pause = 2 * p->pause < PAUSE_MAX_S ? 2 * p->pause : PAUSE_MAX_S;
+    snprintf(p->why, sizeof p->why, "%.*s", MESH_WHY - 1, why->text);
+    fprintf(stderr, "%s; trying again\n", why->text);
     return 0;
+}
+
+static bool is_mine_to_dial(const struct tcp *t, size_t i)
+{
+    return comes_earlier(t->cfg.peers[i].node, t->cfg.node);
 }
 
 /* The later node of a pair dials. The earlier one, once the connection has broken, only looks whether the
@@ -56,30 +77,50 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
 static int dial(struct tcp *t, size_t i, struct err *e)
 {
     struct tcp_link *l = &t->links[i];
-    bool is_mine = comes_earlier(l->node, t->cfg.node);
+    enum link_state state = is_mine_to_dial(t, i) ? LINK_CONNECTING : LINK_PROBING;
     struct err why = {0};
 
     l->heard = t->heard;
     l->deadline = t->is_open ? clock_now() + DIAL_S : t->cfg.deadline;
-    if (tcp_link_connect(l, &t->cfg, is_mine ? LINK_CONNECTING : LINK_PROBING, &why) < 0 ||
-        watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
+    if (tcp_link_connect(l, &t->cfg, state, &why) < 0 || watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
         return failed(t, i, &why, e);
     return 0;
 }
 
-/* With all places taken the oldest stranger goes: a peer needs its place for a moment only, a scanner holds
- * on. */
+/* With all places taken a stranger goes: one that has not said hello, drawn by lot, as a crowd that comes at
+ * once must not push out everybody who needs a moment for it; where all have, the oldest. A peer needs its
+ * place for a moment only. */
+static struct tcp_link *make_place(struct tcp *t)
+{
+    struct tcp_link *const first = &t->links[t->n_peers], *const end = &t->links[t->n_links];
+    struct tcp_link *oldest = first, *l;
+    uint32_t n_silent = 0, lot;
+
+    for (l = first; l < end; l++) {
+        if (l->fd < 0)
+            return l;
+        if (l->deadline < oldest->deadline)
+            oldest = l;
+        n_silent += l->state == LINK_HELLO;
+    }
+    if (n_silent == 0)
+        return oldest;
+    random_bytes(&lot, sizeof lot);
+    lot %= n_silent;
+    for (l = first; l->state != LINK_HELLO || lot-- > 0; l++)
+        continue;
+    return l;
+}
+
 static void accept_stranger(struct tcp *t)
 {
     int fd = accept4(t->cfg.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct tcp_link *place = &t->links[t->n_peers];
+    struct tcp_link *place;
     struct err e = {0};
 
     if (fd < 0)
         return;
-    for (size_t i = t->n_peers; i < t->n_links && place->fd >= 0; i++)
-        if (t->links[i].fd < 0 || t->links[i].deadline < place->deadline)
-            place = &t->links[i];
+    place = make_place(t);
     tcp_link_hang_up(place);
     tcp_link_accepted(place, &t->cfg, t->heard, fd);
     if (watch(t, place, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
@@ -94,8 +135,8 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
     struct err why = {0};
     size_t i;
 
-    if (tcp_link_advance(l, &t->cfg, &why) < 0 ||
-        (before == LINK_CONNECTING && watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
+    if (tcp_link_advance(l, &t->cfg, &why) < 0 || ((before == LINK_CONNECTING || before == LINK_PROBING) &&
+                                                   watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
         if (place < t->n_peers)
             return failed(t, place, &why, e);
         tcp_link_hang_up(l);
@@ -103,13 +144,12 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
     }
     if (l->state != LINK_OPEN)
         return 0;
-    if (before == LINK_PROBING)
-        return failed(t, place, &why, e); /* it listens: then it will dial */
     epoll_ctl(t->links_epoll, EPOLL_CTL_DEL, l->fd, NULL);
     i = (size_t)tcp_peer_index(&t->cfg, l->node);
     tcp_peer_adopt(t, &t->peers[i], l->fd, l->tls, tcp_link_ack(l));
     l->fd = -1;
     l->tls = NULL;
+    tcp_link_hang_up(&t->links[i]); /* which still looks whether it listens */
     return 0;
 }
 
@@ -128,12 +168,34 @@ int tcp_links_serve(struct tcp *t, struct err *e)
     return 0;
 }
 
-static int care_for_links(struct tcp *t, double now, struct err *e)
+/* Its process listens, and has not looked at a connection since the last good one: it computes, and has yet
+ * to notice. Should it end, so does this connection. */
+static bool is_late(const struct tcp_peer *p, const struct tcp_link *l)
+{
+    return p->state == PEER_AWAITED && !p->was_seen && tcp_link_is_unseen(l);
+}
+
+/* Late is not gone: as long as its machine answers. */
+static void wait_for_late(struct tcp_peer *p, struct tcp_link *l, double now)
+{
+    double silence = tcp_link_silence(l->fd);
+
+    if (silence < SUSPECT_S)
+        l->deadline = now + DIAL_S;
+    if (p->lost_at < now - silence + TCP_PATIENCE_S)
+        p->lost_at = now - silence + TCP_PATIENCE_S;
+}
+
+/* `away`: seconds since the last time in which this node did not look. */
+static int care_for_links(struct tcp *t, double now, double away, struct err *e)
 {
     for (size_t i = 0; i < t->n_links; i++) {
         struct tcp_link *l = &t->links[i];
         struct err why = {0};
 
+        l->deadline += away;
+        if (t->is_open && i < t->n_peers && is_late(&t->peers[i], l))
+            wait_for_late(&t->peers[i], l, now);
         if (l->fd < 0 || now <= l->deadline)
             continue;
         err_set(&why, ERR_TIMEOUT, "node %d did not finish the handshake in time", l->node);
@@ -144,23 +206,26 @@ static int care_for_links(struct tcp *t, double now, struct err *e)
     return 0;
 }
 
-/* Its machine answers, but nobody takes what is sent there: the process hangs, or is stopped. */
+/* Its machine answers, but nobody takes what is sent there: the process hangs, or is stopped. Without a
+ * connection, where the kernel takes no words, some may wait. */
 static bool is_stuck(const struct tcp *t, struct tcp_peer *p, double watched)
 {
-    p->stuck_s = p->has_moved || p->n_unsent == 0 ? 0 : p->stuck_s + watched;
+    bool is_waiting = p->n_unsent >= (p->state == PEER_LINKED ? 1 : MESH_BEHIND);
+
+    p->stuck_s = p->has_moved || !is_waiting ? 0 : p->stuck_s + watched;
     p->has_moved = false;
     return t->mesh.ends_stuck && p->stuck_s > TCP_PATIENCE_S;
 }
 
 /* `watched` seconds have passed since the last time, without those in which this node did not look: it may
  * have computed for long, and what its peers did meanwhile it has yet to see. */
-static int care_for_peer(struct tcp *t, size_t i, double now, double watched, struct err *e)
+static void care_for_peer(struct tcp *t, size_t i, double now, double watched)
 {
     struct tcp_peer *p = &t->peers[i];
     char why[MESH_WHY + 64];
 
     p->lost_at += p->state == PEER_AWAITED ? now - t->cared_at - watched : 0;
-    if (p->state == PEER_LINKED && is_stuck(t, p, watched)) {
+    if (p->state != PEER_GONE && is_stuck(t, p, watched)) {
         snprintf(why, sizeof why, "it has taken nothing for %g s, although messages wait for it",
                  TCP_PATIENCE_S);
         tcp_peer_drop(t, p, why);
@@ -173,10 +238,14 @@ static int care_for_peer(struct tcp *t, size_t i, double now, double watched, st
     } else if (p->state == PEER_AWAITED && now > p->lost_at) {
         snprintf(why, sizeof why, "it %s, and could not be reached again for %g s", p->why, TCP_PATIENCE_S);
         tcp_peer_drop(t, p, why);
-    } else if (p->state == PEER_AWAITED && now >= p->redial_at && t->links[i].fd < 0) {
-        return dial(t, i, e);
     }
-    return 0;
+}
+
+static int dial_if_due(struct tcp *t, size_t i, double now, struct err *e)
+{
+    struct tcp_peer *p = &t->peers[i];
+
+    return p->state == PEER_AWAITED && now >= p->redial_at && t->links[i].fd < 0 ? dial(t, i, e) : 0;
 }
 
 int tcp_links_care(struct tcp *t, double now, struct err *e)
@@ -185,11 +254,14 @@ int tcp_links_care(struct tcp *t, double now, struct err *e)
 
     if (now < t->care_at)
         return 0;
-    if (care_for_links(t, now, e) < 0)
+    if (care_for_links(t, now, since - watched, e) < 0)
         return e->code;
-    for (size_t i = 0; t->is_open && i < t->n_peers; i++)
-        if (care_for_peer(t, i, now, watched, e) < 0)
+    for (size_t i = 0; i < t->n_peers; i++) {
+        if (t->is_open)
+            care_for_peer(t, i, now, watched);
+        if ((t->is_open || is_mine_to_dial(t, i)) && dial_if_due(t, i, now, e) < 0)
             return e->code;
+    }
     t->cared_at = now;
     t->care_at = now + (t->n_awaited > 0 ? REDIAL_EVERY_S : CARE_EVERY_S);
     return 0;
@@ -203,10 +275,12 @@ int tcp_links_open(struct tcp *t, struct err *e)
     if (epoll_ctl(t->links_epoll, EPOLL_CTL_ADD, cfg->listen_fd, &listener) < 0 ||
         epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->links_epoll, &links) < 0)
         return err_errno(e, ERR_IO, "epoll_ctl");
-    for (size_t i = 0; i < t->n_peers; i++)
-        if (tcp_link_resolve(&t->links[i], &cfg->peers[i], e) < 0 ||
-            (comes_earlier(cfg->peers[i].node, cfg->node) && dial(t, i, e) < 0))
+    for (size_t i = 0; i < t->n_peers; i++) {
+        t->peers[i].pause = TCP_FIRST_PAUSE_S;
+        if (tcp_link_resolve(&t->links[i], &cfg->peers[i], e) < 0)
             return e->code;
+    }
+    t->cared_at = clock_now();
     while (t->n_awaited > 0) {
         struct epoll_event ev;
 
@@ -216,14 +290,18 @@ int tcp_links_open(struct tcp *t, struct err *e)
             break;
         if (tcp_links_care(t, clock_now(), e) < 0)
             return e->code;
-        if (epoll_wait(t->links_epoll, &ev, 1, 500) < 0 && errno != EINTR)
+        if (epoll_wait(t->links_epoll, &ev, 1, OPENING_MS) < 0 && errno != EINTR)
             return err_errno(e, ERR_IO, "epoll_wait");
         if (tcp_links_serve(t, e) < 0)
             return e->code;
     }
-    for (size_t i = 0; i < t->n_peers; i++)
-        if (t->peers[i].state == PEER_AWAITED)
-            return err_set(e, ERR_TIMEOUT, "node %d did not connect in time", t->peers[i].node);
+    for (size_t i = 0; i < t->n_peers; i++) {
+        const struct tcp_peer *p = &t->peers[i];
+
+        if (p->state == PEER_AWAITED)
+            return err_set(e, ERR_TIMEOUT, "node %d did not connect in time%s%s", p->node,
+                           p->why[0] ? ": " : "", p->why);
+    }
     t->is_open = true;
     return 0;
 }

@@ -20,8 +20,6 @@ enum {
     SOUND_S = 1, /* a connection that held so long was a good one */
 };
 
-static const double FIRST_PAUSE_S = 0.02;
-
 static size_t queue_size(void)
 {
     return sizeof((struct tcp_peer *)0)->queue / sizeof((struct tcp_peer *)0)->queue[0];
@@ -103,7 +101,8 @@ void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double patience, const ch
         p->broken_at = now;
         p->lost_at = now + patience;
         p->redial_at = now;
-        p->pause = FIRST_PAUSE_S;
+        p->pause = TCP_FIRST_PAUSE_S;
+        p->was_seen = false;
     }
     snprintf(p->why, sizeof p->why, "%s", why);
     fprintf(stderr, "node %d %s\n", p->node, why);
@@ -482,6 +481,7 @@ void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, 
     if (p->state == PEER_AWAITED)
         t->n_awaited--;
     p->state = PEER_LINKED;
+    p->was_seen = true;
     p->fd = fd;
     p->tls = tls;
     p->linked_at = clock_now();

@@ -144,6 +144,19 @@ static void flip(struct work *w, struct connection *c, unsigned char *bytes, siz
     c->spoilt = ON_THE_WAY;
 }
 
+static void flip_the_one(struct fault_proxy *p, int side, unsigned char *bytes, size_t len)
+{
+    int in = p->flip_in[side];
+
+    if (in == 0) /* it may be set at any time */
+        return;
+    p->flip_in[side] = in > (int)len ? in - (int)len : 0;
+    if (in > (int)len)
+        return;
+    bytes[in - 1] ^= 4;
+    p->n[FAULT_FLIP]++;
+}
+
 static void put(struct work *w, struct way *way, const unsigned char *bytes, size_t len)
 {
     const struct fault_plan *plan = &w->p->plan;
@@ -183,6 +196,7 @@ static void take(struct work *w, struct connection *c, int side)
     if (n <= 0)
         return;
     flip(w, c, bytes, len);
+    flip_the_one(w->p, side, bytes, len);
     put(w, way, bytes, len);
     if (is_due(w, FAULT_REPEAT, len))
         put(w, way, bytes, len);

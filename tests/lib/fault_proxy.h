@@ -27,9 +27,10 @@ struct fault_plan {           /* zero: nothing happens */
 enum { STALL_NONE = 0, STALL_THERE = 1, STALL_BACK = 2 };
 
 struct fault_proxy {
-    int port;          /* where it listens */
-    atomic_int stalls; /* STALL_*: what is not passed on while set */
-    atomic_bool is_on; /* faults happen only while set */
+    int port;              /* where it listens */
+    atomic_int stalls;     /* STALL_*: what is not passed on while set */
+    atomic_bool is_on;     /* faults happen only while set */
+    atomic_int flip_in[2]; /* there, back: a bit of the byte that comes as number so many; 0: none */
     atomic_int n[N_FAULTS];
     atomic_int n_connections;
     atomic_bool is_over;

@@ -1,0 +1,180 @@
+/* Links are opened although the way there is bad and the place is crowded. */
+#include "tests/unit/unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "tests/lib/fault_proxy.h"
+#include "tests/lib/mesh_nodes.h"
+
+enum { CROWD = 900, CROWD_PAUSE_US = 200 };
+
+struct opener {
+    struct opening *o;
+    atomic_bool is_done;
+};
+
+static void *run_opener(void *arg)
+{
+    struct opener *opener = arg;
+
+    opening_run_one(opener->o);
+    opener->is_done = true;
+    return NULL;
+}
+
+/* Node 1 dials node 0 through the proxy. Who is linked first polls meanwhile, as a node does whose job has
+ * begun. */
+static void open_through(struct pair *p, struct fault_proxy *proxy)
+{
+    struct opener openers[2] = {{.o = &p->o[0]}, {.o = &p->o[1]}};
+    pthread_t threads[2];
+
+    p->o[1].peers[0].port = proxy->port;
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, run_opener, &openers[i]);
+    while (!openers[0].is_done || !openers[1].is_done)
+        for (int i = 0; i < 2; i++) {
+            struct mesh_event ev;
+            struct err e = {0};
+
+            if (!openers[i].is_done || !p->o[i].mesh)
+                usleep(1000);
+            else if (!openers[!i].is_done)
+                assert_ok(mesh_poll(p->o[i].mesh, &ev, clock_now() + 0.005, &e));
+        }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* Both say a word, and hear the other's. */
+static void assert_they_talk(struct pair *p)
+{
+    struct mesh_event heard[2] = {{.kind = MESH_NOTHING}, {.kind = MESH_NOTHING}};
+
+    for (int i = 0; i < 2; i++)
+        send_bytes(p->o[i].mesh, !i, 7, 100, i + 1);
+    for (double end = clock_now() + 10; clock_now() < end && !(heard[0].buf && heard[1].buf);)
+        for (int i = 0; i < 2; i++) { /* also who has heard: the connection may have to be made again */
+            struct mesh_event ev;
+            struct err e = {0};
+
+            assert_ok(mesh_poll(p->o[i].mesh, &ev, clock_now() + 0.005, &e));
+            if (ev.kind != MESH_NOTHING)
+                heard[i] = ev;
+        }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(heard[i].kind, MESH_MESSAGE);
+        assert_int_equal(heard[i].buf->bytes[99], !i + 1);
+        mesh_buf_put(p->o[i].mesh, heard[i].buf);
+    }
+}
+
+static void open_with_a_flip(enum mesh_tls tls, int side, int at)
+{
+    struct fault_proxy proxy;
+    struct pair p;
+
+    pair_prepare(&p);
+    for (int i = 0; i < 2; i++)
+        p.o[i].cfg.tls = tls;
+    fault_proxy_open(&proxy, p.port, &(struct fault_plan){0});
+    proxy.flip_in[side] = at;
+    open_through(&p, &proxy);
+    for (int i = 0; i < 2; i++)
+        if (!p.o[i].mesh)
+            fail_msg("byte %d of side %d, TLS %d: node %d: %s", at, side, (int)tls, i, p.o[i].e.text);
+    assert_they_talk(&p);
+    assert_int_equal(proxy.n[FAULT_FLIP], 1);
+    pair_close(&p);
+    fault_proxy_close(&proxy);
+}
+
+/* Without TLS each end says 176 bytes: a hello, then challenge or proof. */
+TEST(a_flipped_bit_in_the_first_handshake_does_not_end_the_job)
+{
+    for (int side = 0; side < 2; side++) {
+        for (int at = 1; at <= 176; at += 8)
+            open_with_a_flip(MESH_TLS_OFF, side, at);
+        for (int at = 1; at <= 480; at += 32)
+            open_with_a_flip(MESH_TLS_ON, side, at);
+    }
+}
+
+/* What is refused for good is not tried until the deadline. */
+TEST(another_key_ends_opening_at_once)
+{
+    struct fault_proxy proxy;
+    struct pair p;
+    double start = clock_now();
+
+    pair_prepare(&p);
+    p.o[0].cfg.deadline = start + 1;
+    p.o[1].peers[0].key[3] ^= 1;
+    fault_proxy_open(&proxy, p.port, &(struct fault_plan){0});
+    open_through(&p, &proxy);
+    assert_null(p.o[1].mesh);
+    assert_int_equal(p.o[1].e.code, ERR_AUTH);
+    assert_true(clock_now() < start + 2.5);
+    assert_int_equal(proxy.n_connections, 2);
+    fault_proxy_close(&proxy);
+}
+
+struct crowd {
+    int port, fds[CROWD];
+    int n;
+    atomic_bool is_over;
+};
+
+/* Strangers who connect, one after the other, say nothing and stay. */
+static void *run_crowd(void *arg)
+{
+    struct crowd *c = arg;
+
+    for (; c->n < CROWD && !c->is_over; c->n++) {
+        c->fds[c->n] = connect_to(c->port);
+        usleep(CROWD_PAUSE_US);
+    }
+    return NULL;
+}
+
+/* Its hello takes so long that a hundred strangers come before it. */
+TEST(a_crowd_of_strangers_does_not_keep_a_job_from_opening)
+{
+    struct fault_proxy proxy;
+    struct pair p;
+    struct crowd crowd = {0};
+    pthread_t thread;
+
+    pair_prepare(&p);
+    fault_proxy_open(&proxy, p.port, &(struct fault_plan){.delay = 0.05});
+    crowd.port = p.port;
+    pthread_create(&thread, NULL, run_crowd, &crowd);
+    open_through(&p, &proxy);
+    crowd.is_over = true;
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++)
+        if (!p.o[i].mesh)
+            fail_msg("node %d: %s", i, p.o[i].e.text);
+    print_message("# opened with connection %d, beside %d strangers\n", proxy.n_connections, crowd.n);
+    assert_they_talk(&p);
+    pair_close(&p);
+    fault_proxy_close(&proxy);
+    for (int i = 0; i < crowd.n; i++)
+        close(crowd.fds[i]);
+}
+
+/* An argument is a pattern: run what matches. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flipped_bit_in_the_first_handshake_does_not_end_the_job),
+        cmocka_unit_test(another_key_ends_opening_at_once),
+        cmocka_unit_test(a_crowd_of_strangers_does_not_keep_a_job_from_opening),
+    };
+
+    cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* A node that computes does not look at its connections. Should one break meanwhile, the node is late, and
+ * not lost; should its process end, that shows at once all the same. */
+#include "tests/unit/unit.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/runner/tcp.h"
+#include "shared/clock.h"
+#include "tests/lib/mesh_nodes.h"
+
+enum { LATE_S = 12 };
+
+static void cut(struct mesh *m)
+{
+    struct tcp *t = (struct tcp *)m;
+
+    assert_int_equal(shutdown(t->peers[0].fd, SHUT_RDWR), 0);
+}
+
+/* What comes within so many seconds. */
+static struct mesh_event hear(struct mesh *m, double seconds)
+{
+    double end = clock_now() + seconds;
+    struct mesh_event ev;
+    struct err e = {0};
+
+    do
+        assert_ok(mesh_poll(m, &ev, end, &e));
+    while (ev.kind == MESH_NOTHING && clock_now() < end);
+    return ev;
+}
+
+/* Pair k: node k % 2 computes, and so looks at nothing; the other one polls, and sees that the connection has
+ * broken. Which is which matters, as the later node of a pair dials. A word is on its way from node k / 2. */
+TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
+{
+    struct pair p[4];
+    struct mesh_event ev;
+    double end;
+
+    for (int k = 0; k < 4; k++) {
+        pair_prepare(&p[k]);
+        pair_run(&p[k]);
+        cut(p[k].o[!(k % 2)].mesh);
+        send_bytes(p[k].o[k / 2].mesh, !(k / 2), 7, 10, 1);
+    }
+    for (end = clock_now() + LATE_S; clock_now() < end;)
+        for (int k = 0; k < 4; k++) {
+            ev = hear(p[k].o[!(k % 2)].mesh, 0.005);
+            if (ev.kind != MESH_NOTHING)
+                fail_msg("pair %d: event %d: %s", k, (int)ev.kind, ev.why);
+        }
+    for (int k = 0; k < 4; k++) {
+        int receiver = !(k / 2);
+        struct mesh_event heard = {.kind = MESH_NOTHING};
+
+        for (end = clock_now() + 10; heard.kind == MESH_NOTHING && clock_now() < end;)
+            for (int i = 0; i < 2; i++) {
+                ev = hear(p[k].o[i].mesh, 0.005);
+                if (ev.kind == MESH_NOTHING)
+                    continue;
+                assert_int_equal(i, receiver);
+                heard = ev;
+            }
+        assert_int_equal(heard.kind, MESH_MESSAGE);
+        assert_int_equal(heard.head.round, 7);
+        mesh_buf_put(p[k].o[receiver].mesh, heard.buf);
+        pair_close(&p[k]);
+    }
+}
+
+/* Both compute, and look for a moment in between, never at the same time. One look each for a hello, an
+ * answer, a proof and the word behind it: a handshake lasts as long as it takes, not longer than somebody
+ * looks. */
+TEST(nodes_that_seldom_look_link_again)
+{
+    struct pair p;
+    struct mesh_event ev = {.kind = MESH_NOTHING};
+
+    pair_prepare(&p);
+    pair_run(&p);
+    cut(p.o[1].mesh);
+    send_bytes(p.o[1].mesh, 0, 7, 10, 1);
+    for (int look = 0; look < 4; look++) {
+        assert_int_equal(ev.kind, MESH_NOTHING);
+        ev = hear(p.o[!(look % 2)].mesh, 0.2);
+        usleep(look < 3 ? 3000000 : 0);
+    }
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 7);
+    mesh_buf_put(p.o[0].mesh, ev.buf);
+    pair_close(&p);
+}
+
+/* `victim` is a process of its own, which opens, and then computes until it is killed. */
+static void kill_one_that_computes(int victim)
+{
+    struct pair p;
+    struct opening *survivor = &p.o[!victim];
+    struct mesh_event ev;
+    int opened[2];
+    char byte = 1;
+    pid_t child;
+
+    pair_prepare(&p);
+    assert_int_equal(pipe(opened), 0);
+    child = fork();
+    if (child == 0) {
+        close(survivor->cfg.listen_fd);
+        opening_run_one(&p.o[victim]);
+        while (write(opened[1], &byte, 1) > 0)
+            pause();
+    }
+    close(p.o[victim].cfg.listen_fd);
+    opening_run_one(survivor);
+    assert_non_null(survivor->mesh);
+    assert_int_equal(read(opened[0], &byte, 1), 1);
+    cut(survivor->mesh);
+    assert_int_equal(hear(survivor->mesh, 2).kind, MESH_NOTHING);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(seconds_until_event(survivor->mesh, &ev) < 1);
+    assert_int_equal(ev.kind, MESH_LOST);
+    assert_string_equal(ev.why, "the connection ended: the process is gone");
+    mesh_close(survivor->mesh, clock_now());
+    close(opened[0]);
+    close(opened[1]);
+}
+
+TEST(a_node_that_dies_while_it_computes_and_is_cut_off_is_lost_within_a_second)
+{
+    kill_one_that_computes(0);
+    kill_one_that_computes(1);
+}
+
+/* An argument is a pattern: run what matches. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost),
+        cmocka_unit_test(nodes_that_seldom_look_link_again),
+        cmocka_unit_test(a_node_that_dies_while_it_computes_and_is_cut_off_is_lost_within_a_second),
+    };
+
+    cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
