@@ -399,6 +399,13 @@ bool exchange_wants_stop(const struct exchange *x)
     return x->channels[0].codec.wants_stop;
 }
 
+bool exchange_must_wait(const struct exchange *x)
+{
+    size_t pieces = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;
+
+    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + pieces;
+}
+
 void exchange_waits_for(const struct exchange *x, char *out, size_t size)
 {
     snprintf(out, size, "a message");

@@ -107,6 +107,10 @@ float exchange_lr_factor(const struct exchange *x);
 bool exchange_take_evaluation(struct exchange *x);
 bool exchange_wants_stop(const struct exchange *x);
 
+/* Does some peer lag so far behind in what it is sent that this node must not compute on? Pieces of a
+ * collective do not count: they are few at a time, and who has asked for one may want to compute
+ * meanwhile. */
+bool exchange_must_wait(const struct exchange *x);
 /* What is waited for, for people: "the word of node 1 for round 12". */
 void exchange_waits_for(const struct exchange *x, char *out, size_t size);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */

@@ -19,7 +19,8 @@
 enum {
     DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
     EVAL_BATCH = 256,
-    EVAL_BYTES = 1 << 28 /* of a network of that batch */
+    EVAL_BYTES = 1 << 28, /* of a network of that batch */
+    HEARD_MAX = 32 /* messages of each peer before computing has its turn: more come only from floods */
 };
 
 static const char checkpoint_name[] = "checkpoint.safetensors";
@@ -237,6 +238,26 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     if (node_interrupted)
         return err_set(e, ERR_CANCELLED, "asked to stop");
     return exchange_on_event(n->exchange, &ev, e);
+}
+
+int node_catch_up(struct node *n, struct err *e)
+{
+    struct stopwatch *watch = exchange_watch(n->exchange);
+    enum phase last = phase_enter(watch, PHASE_WAIT);
+    double deadline = watch->since + n->set.round_timeout_s;
+    size_t left = n->n_peers * HEARD_MAX + 1;
+    bool came = true;
+
+    while ((came && left > 0) || exchange_must_wait(n->exchange)) {
+        if (node_pump(n, left > 0 ? 0 : deadline, &came, e) < 0)
+            return e->code;
+        left = came && left > 0 ? left - 1 : 0;
+        if (exchange_must_wait(n->exchange) && clock_now() >= deadline)
+            return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
+                           n->set.round_timeout_s);
+    }
+    phase_enter(watch, last);
+    return 0;
 }
 
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e)

@@ -65,26 +65,6 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
     return rc;
 }
 
-/* Between blocks, steps and test batches: hears what has come, so that no peer waits for this node to read, and
- * waits itself while some peer does not take what it is sent. */
-static int catch_up(struct worker_loop *w, struct err *e)
-{
-    struct node *n = w->n;
-    enum phase last = phase_enter(w->watch, PHASE_WAIT);
-    double deadline = w->watch->since + n->set.round_timeout_s;
-    bool came = true;
-
-    while (came || mesh_queued(n->mesh) > EXCHANGE_BACKLOG_MAX) {
-        if (node_pump(n, came ? 0 : deadline, &came, e) < 0)
-            return e->code;
-        if (!came && mesh_queued(n->mesh) > EXCHANGE_BACKLOG_MAX && clock_now() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
-                           n->set.round_timeout_s);
-    }
-    phase_enter(w->watch, last);
-    return 0;
-}
-
 FAST static void copy_share(float *restrict sum, const float *restrict grads, float part, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -162,7 +142,7 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
                                   .stream = blocks_stream(&n->blocks, n->progress.step, n->feed.blocks[b])};
         struct net_score score = {0};
 
-        if (catch_up(w, e) < 0)
+        if (node_catch_up(n, e) < 0)
             return e->code;
         feed_block(&n->feed, row, b, &w->batch);
         net_train(n->net, &batch, &score);
@@ -304,7 +284,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
         size_t k = n->feed.n_test - i < batch ? n->feed.n_test - i : batch;
         struct truth truth = feed_truth(&w->batch);
 
-        if (catch_up(w, e) < 0)
+        if (node_catch_up(n, e) < 0)
             return e->code;
         feed_test(&n->feed, i, k, &w->batch);
         metrics_add(n->metrics, net_forward(n->net, w->batch.x, (int)k), &truth, (int)k);

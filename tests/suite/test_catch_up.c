@@ -1,0 +1,134 @@
+/* What a worker does between its steps, beside a mesh that is made to be difficult. */
+#include "tests/unit/unit.h"
+
+#include "agent/runner/collective.h"
+#include "agent/runner/node.h"
+#include "shared/clock.h"
+#include "tests/lib/cluster.h"
+
+enum { N_PARAMS = 8 };
+
+/* A mesh of worker 0 in which worker 1 has always said another word, or says nothing and takes nothing. */
+struct odd_mesh {
+    struct mesh mesh;
+    bool floods;
+    size_t queued;
+    int n_polls;
+    double longest; /* that a poll was asked to wait */
+};
+
+static int odd_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
+                    struct mesh_buf *b, struct err *e)
+{
+    (void)m, (void)h, (void)bytes, (void)len, (void)b, (void)e;
+    return 0;
+}
+
+static int odd_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
+{
+    struct odd_mesh *o = (struct odd_mesh *)m;
+    double wait = deadline - clock_now();
+
+    o->longest = wait > o->longest ? wait : o->longest;
+    *out = (struct mesh_event){.kind = MESH_NOTHING};
+    if (!o->floods)
+        return 0;
+    *out = (struct mesh_event){
+        .kind = MESH_MESSAGE,
+        .head = {.kind = FRAME_WORD, .peer = 1, .word = 1, .round = (uint64_t)o->n_polls},
+        .buf = mesh_buf_take(m)};
+    out->buf->len = sizeof(float) * N_PARAMS;
+    if (++o->n_polls == 10000000)
+        return err_set(e, ERR_INTERNAL, "it hears one peer without end");
+    return 0;
+}
+
+static size_t odd_queued(const struct mesh *m)
+{
+    return ((const struct odd_mesh *)m)->queued;
+}
+
+static size_t odd_queued_for(const struct mesh *m, int node)
+{
+    return node == 1 ? odd_queued(m) : 0;
+}
+
+static const struct mesh_ops odd_ops = {
+    .send = odd_send, .poll = odd_poll, .queued = odd_queued, .queued_for = odd_queued_for};
+
+/* Worker 0 of two, at work with this codec. */
+struct bench {
+    struct node node;
+    struct odd_mesh mesh;
+    struct cluster c;
+};
+
+static void open_bench(struct bench *b, const char *codec, bool is_asgd)
+{
+    *b = (struct bench){.mesh.mesh = {.ops = &odd_ops, .limit = 1024}};
+    cluster_open(
+        &b->c, &(struct cluster_config){
+                   .codec = codec, .n_workers = 2, .is_asgd = is_asgd, .n_steps = 10, .n_params = N_PARAMS});
+    b->node.exchange = b->c.nodes[0].x;
+    b->node.mesh = &b->mesh.mesh;
+    b->node.n_peers = 1;
+    b->node.set.round_timeout_s = 0.1;
+    exchange_attach(b->node.exchange, b->node.mesh);
+}
+
+static void close_bench(struct bench *b)
+{
+    exchange_detach(b->node.exchange);
+    mesh_pool_clear(&b->mesh.mesh);
+    cluster_close(&b->c);
+}
+
+TEST(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing)
+{
+    struct bench b;
+    struct err e = {0};
+
+    open_bench(&b, "plain", true);
+    b.mesh.floods = true;
+    assert_ok(node_catch_up(&b.node, &e));
+    assert_in_range(b.mesh.n_polls, EXCHANGE_BACKLOG_MAX, 100);
+    close_bench(&b);
+}
+
+TEST(a_peer_that_takes_no_words_is_waited_for)
+{
+    struct bench b;
+    struct err e = {0};
+
+    open_bench(&b, "plain", true);
+    b.mesh.queued = EXCHANGE_BACKLOG_MAX + 1;
+    assert_int_equal(node_catch_up(&b.node, &e), ERR_TIMEOUT);
+    assert_says("a peer has not taken its messages for 0.1 s");
+    b.mesh.floods = true; /* and one that speaks meanwhile makes it no longer */
+    assert_int_equal(node_catch_up(&b.node, &e), ERR_TIMEOUT);
+    close_bench(&b);
+}
+
+/* It wants to compute while they are under way. */
+TEST(doublebuffer_does_not_wait_for_pieces_to_be_taken)
+{
+    struct bench b;
+    struct err e = {0};
+
+    open_bench(&b, "doublebuffer", false);
+    b.mesh.queued = COLLECTIVE_QUEUE;
+    assert_ok(node_catch_up(&b.node, &e));
+    assert_true(b.mesh.longest <= 0);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing),
+        cmocka_unit_test(a_peer_that_takes_no_words_is_waited_for),
+        cmocka_unit_test(doublebuffer_does_not_wait_for_pieces_to_be_taken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
