@@ -136,7 +136,8 @@ struct codec_host {
 /* A word is what one worker says in one round -- or, with per_block, what is said about one block by whoever
  * holds it; words of one block are equal, so the first that comes counts (to the last bit only where their
  * nodes compute with the same kernels: nodes[].engine in run.json). Words are merged in ascending order of
- * `from` (the worker, or the block), mine among them.
+ * `from` (the worker, or the block), mine among them. A merge that fails has changed nothing: where a server
+ * goes on without lost workers, the word's sender is one from then on.
  *
  * Between workers:  encode -> every other worker (a block's word: those who do not hold it)
  *                   merge, for each word; apply

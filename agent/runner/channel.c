@@ -61,6 +61,17 @@ int channel_fail(struct channel *ch, const char *fmt, ...)
     return err_set(ch->x->e, ERR_CODEC, "codec %s: %s", ch->x->cfg.plugin->name, text);
 }
 
+int channel_blame(struct channel *ch, int from)
+{
+    struct exchange *x = ch->x;
+
+    if (!x->cfg.goes_on || from < 0 || from == x->cfg.node)
+        return x->e->code;
+    mesh_drop(x->mesh, from, x->e->text);
+    *x->e = (struct err){0};
+    return CODEC_GO;
+}
+
 struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
                                 double *seconds)
 {

@@ -8,6 +8,7 @@
 #include "agent/runner/collective.h"
 #include "agent/runner/compressing.h"
 #include "agent/runner/exchange.h"
+#include "agent/runner/undo.h"
 #include "shared/rng.h"
 
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
@@ -33,6 +34,7 @@ struct round {
     bool awaits_reply;      /* a worker's, from its server */
     int next;               /* ssgd: the first word not merged yet */
     double said_at;         /* clock_now */
+    struct undo undo;       /* of a server that goes on without lost workers */
 };
 
 struct collecting {
@@ -118,6 +120,9 @@ int channel_decode(struct channel *ch, enum phase phase,
                    const struct mesh_buf *b);
 int channel_apply(struct channel *ch); /* the rule's apply, where it has one */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A call that took what worker `from` said has failed, by its fault: where the job goes on without lost
+ * workers it is one from now on, and this returns CODEC_GO, else the error. */
+int channel_blame(struct channel *ch, int from);
 void channel_waited(struct channel *ch,
                     int peer); /* a word came that had been waited for since round.said_at */
 const struct exchange_config *channel_config(const struct channel *ch);

@@ -264,7 +264,8 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
 
     if (ev->head.channel != ch->id) {
         mesh_buf_put(x->mesh, ev->buf);
-        return channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
+        channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
+        return channel_blame(ch, ev->head.peer);
     }
     if (ch->rule) {
         rc = round_on_message(ch, &ev->head, ev->buf);

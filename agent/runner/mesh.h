@@ -66,6 +66,7 @@ struct mesh_ops {
     size_t (*queued)(const struct mesh *m);
     size_t (*queued_for)(const struct mesh *m, int node);
     void (*pause)(struct mesh *m, int node, bool on);
+    void (*drop)(struct mesh *m, int node, const char *why);
     void (*close)(struct mesh *m, double deadline);
     bool (*is_near)(const struct mesh *m, int node);
     int (*watch)(struct mesh *m, int fd, struct err *e);
@@ -122,6 +123,13 @@ static inline size_t mesh_queued_for(const struct mesh *m, int node)
 static inline void mesh_pause(struct mesh *m, int node, bool on)
 {
     m->ops->pause(m, node, on);
+}
+
+/* For a peer that says what no rule can use: nothing more is taken from it or sent to it, and a poll reports
+ * it as lost, for this reason. */
+static inline void mesh_drop(struct mesh *m, int node, const char *why)
+{
+    m->ops->drop(m, node, why);
 }
 
 /* Does that node run on this machine, as far as its address tells? */

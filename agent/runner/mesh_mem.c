@@ -22,6 +22,7 @@ struct box { /* what one sender has under way to one receiver */
     size_t n;
     bool is_paused;
     enum { BOX_OPEN, BOX_LEFT, BOX_LOST, BOX_TOLD } end;
+    char why[MESH_WHY]; /* BOX_LOST: "" where the sender was killed */
 };
 
 struct node {
@@ -179,7 +180,7 @@ static int mem_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         box = box_of(net, self->slot, chosen);
         if (!box->first) {
             out->kind = box->end == BOX_LEFT ? MESH_LEFT : MESH_LOST;
-            snprintf(out->why, sizeof out->why, "killed");
+            snprintf(out->why, sizeof out->why, "%s", box->why[0] ? box->why : "killed");
             box->end = BOX_TOLD;
             out->head.peer = node_of(net, chosen);
             return 0;
@@ -226,6 +227,19 @@ void mesh_mem_kill(struct mesh_mem *net, int node)
     end_links(net, slot_of(net, node), BOX_LOST);
 }
 
+static void mem_drop(struct mesh *m, int node, const char *why)
+{
+    struct node *self = (struct node *)m;
+    struct box *box = box_of(self->net, self->slot, slot_of(self->net, node));
+
+    if (box->end != BOX_OPEN)
+        return;
+    box_clear(m, box);
+    box->end = BOX_LOST;
+    snprintf(box->why, sizeof box->why, "%s", why);
+    end_link(box_of(self->net, slot_of(self->net, node), self->slot), BOX_LOST);
+}
+
 static bool mem_is_near(const struct mesh *m, int node)
 {
     (void)m;
@@ -239,8 +253,8 @@ static int mem_watch(struct mesh *m, int fd, struct err *e)
     return err_set(e, ERR_IO, "a mesh in memory cannot watch descriptor %d", fd);
 }
 
-static const struct mesh_ops ops = {mem_send,  mem_poll,  mem_queued,  mem_queued_for,
-                                    mem_pause, mem_close, mem_is_near, mem_watch};
+static const struct mesh_ops ops = {mem_send, mem_poll,  mem_queued,  mem_queued_for, mem_pause,
+                                    mem_drop, mem_close, mem_is_near, mem_watch};
 
 struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed)
 {

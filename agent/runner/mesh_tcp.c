@@ -179,6 +179,15 @@ static void tcp_pause(struct mesh *m, int node, bool on)
         tcp_peer_watch(t, p, p->is_writing, on);
 }
 
+static void tcp_drop(struct mesh *m, int node, const char *why)
+{
+    struct tcp *t = (struct tcp *)m;
+    struct tcp_peer *p = peer_find(t, node);
+
+    if (p && p->state != PEER_GONE)
+        tcp_peer_drop(t, p, why);
+}
+
 static bool any_link(const struct tcp *t)
 {
     for (size_t i = 0; i < t->n_peers; i++)
@@ -251,8 +260,8 @@ static void tcp_close(struct mesh *m, double deadline)
     tcp_free(t);
 }
 
-static const struct mesh_ops ops = {tcp_send,  tcp_poll,  tcp_queued,  tcp_queued_for,
-                                    tcp_pause, tcp_close, tcp_is_near, tcp_watch};
+static const struct mesh_ops ops = {tcp_send, tcp_poll,  tcp_queued,  tcp_queued_for, tcp_pause,
+                                    tcp_drop, tcp_close, tcp_is_near, tcp_watch};
 
 /* Spinning pays while every node of the job on this machine has a processor to do it on. Those this process
  * may run on do not tell: nodes that are pinned have one each. Where they share one after all, sched_yield

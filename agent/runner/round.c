@@ -52,6 +52,7 @@ void round_clear(struct channel *ch)
             channel_drop_buf(ch, inbox_pop(ch, &ch->round.inbox[w]).buf);
     free(ch->round.inbox);
     free(ch->round.letters);
+    undo_clear(&ch->round.undo);
     ch->round = (struct round){0};
 }
 
@@ -99,18 +100,33 @@ static bool has_word(const struct channel *ch, int word)
     return in->n > 0 && in->letters[in->first].round == ch->codec.round;
 }
 
-static int merge_one(struct channel *ch, int word)
+/* It stays in its inbox. */
+static int merge_first(struct channel *ch, int word)
 {
-    struct letter l = inbox_pop(ch, &ch->round.inbox[word]);
+    const struct inbox *in = &ch->round.inbox[word];
     int rc;
 
     ch->codec.block = ch->rule->per_block ? word : -1;
-    rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, l.buf);
+    rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, in->letters[in->first].buf);
     ch->codec.block = -1;
     ch->codec.n_merged++;
+    return rc;
+}
+
+static void finish_first(struct channel *ch, int word)
+{
+    struct letter l = inbox_pop(ch, &ch->round.inbox[word]);
+
     if (l.from != ch->codec.node)
         channel_received(ch, l.from, l.buf->len);
     channel_drop_buf(ch, l.buf);
+}
+
+static int merge_one(struct channel *ch, int word)
+{
+    int rc = merge_first(ch, word);
+
+    finish_first(ch, word);
     return rc;
 }
 
@@ -171,20 +187,58 @@ static int count_words(const struct channel *ch)
     return n;
 }
 
+/* The first word of this worker on a server is none: the round is as it was before, and does without its
+ * sender. */
+static int refuse_word(struct channel *ch, int worker)
+{
+    struct inbox *in = &ch->round.inbox[worker];
+
+    ch->codec.n_merged = 0;
+    while (in->n > 0)
+        channel_drop_buf(ch, inbox_pop(ch, in).buf);
+    return channel_blame(ch, worker);
+}
+
+/* A server that goes on without lost workers: merges all words at once, when it is settled whose there are.
+ * Should one be malformed, those before it have been merged as if it were there: all that is taken back,
+ * until its sender's loss is told -- which may have been. */
+static int advance_without_lost(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    ch->codec.n_words = count_words(ch);
+    if (ch->codec.n_words == 0)
+        return CODEC_WAIT;
+    if (undo_keep(&r->undo, ch) < 0)
+        return -1;
+    for (int word = 0; word < r->n_words; word++)
+        if (has_word(ch, word) && merge_first(ch, word) < 0) {
+            bool was_told = channel_has_left(ch, word);
+
+            undo_restore(&r->undo, ch);
+            if (refuse_word(ch, word) < 0)
+                return -1;
+            return was_told ? advance_without_lost(ch) : CODEC_GO;
+        }
+    for (int word = 0; word < r->n_words; word++)
+        if (has_word(ch, word))
+            finish_first(ch, word);
+    return close_round(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+}
+
 /* ssgd: merges as far as the words reach, in order. */
 static int advance(struct channel *ch)
 {
     struct round *r = &ch->round;
-    bool may_lack = is_server(ch) && channel_config(ch)->goes_on;
 
-    ch->codec.n_words = may_lack ? count_words(ch) : r->n_words;
+    if (is_server(ch) && channel_config(ch)->goes_on)
+        return advance_without_lost(ch);
+    ch->codec.n_words = r->n_words;
     for (; r->next < r->n_words; r->next++) {
-        if (has_word(ch, r->next) && ch->codec.n_words > 0) {
-            if (merge_one(ch, r->next) < 0)
-                return -1;
-        } else if (!may_lack || ch->codec.n_words == 0) {
+        if (!has_word(ch, r->next))
             return CODEC_WAIT;
-        }
+        if (merge_one(ch, r->next) < 0)
+            return -1;
     }
     return close_round(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
 }
@@ -216,7 +270,7 @@ static int merge_and_answer(struct channel *ch, int worker)
     uint64_t their_round = in->letters[in->first].round;
 
     ch->codec.n_words = 1;
-    return merge_one(ch, worker) < 0 ? -1 : close_round(ch, worker, worker, their_round);
+    return merge_one(ch, worker) < 0 ? refuse_word(ch, worker) : close_round(ch, worker, worker, their_round);
 }
 
 /* Encodes one word, keeps it, and sends it to those who lack it. */
@@ -347,8 +401,9 @@ static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_bu
     }
     if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->codec.round + 1)) {
         channel_drop_buf(ch, b);
-        return channel_fail(ch, "node %d sent its word for round %llu in round %llu", h->peer,
-                            (unsigned long long)h->round, (unsigned long long)ch->codec.round);
+        channel_fail(ch, "node %d sent its word for round %llu in round %llu", h->peer,
+                     (unsigned long long)h->round, (unsigned long long)ch->codec.round);
+        return channel_blame(ch, h->peer);
     }
     if (r->has_said && h->round == ch->codec.round)
         channel_waited(ch, h->peer);
@@ -364,7 +419,8 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
         return on_reply(ch, h, b);
     if (h->kind != FRAME_WORD || !may_say(ch, h)) {
         channel_drop_buf(ch, b);
-        return channel_fail(ch, "node %d sent a message that is not its to send", h->peer);
+        channel_fail(ch, "node %d sent a message that is not its to send", h->peer);
+        return channel_blame(ch, h->peer);
     }
     return ch->codec.is_sync ? on_word(ch, h, b) : on_word_async(ch, h, b);
 }

@@ -1,0 +1,145 @@
+/* A worker that says what the rule cannot use is lost to a job that goes on without lost workers. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "tests/lib/cluster.h"
+
+enum { N_PARAMS = 37, N_STEPS = 5, SHORT_ROUND = 2, SEEDS = 50 };
+
+static const struct cluster_config mumble = {.codec = "tests/mumble",
+                                             .n_workers = 3,
+                                             .n_servers = 1,
+                                             .n_steps = N_STEPS,
+                                             .n_params = N_PARAMS,
+                                             .goes_on = 2};
+
+static const struct cluster_node *node_of(const struct cluster *c, int node)
+{
+    return &c->nodes[node >= 0 ? node : c->cfg.n_workers - 2 - node];
+}
+
+/* What parameter i is when worker 1 counts until its word is malformed, and from that round on never did. */
+static float expected(size_t i)
+{
+    double p = (double)i / N_PARAMS, n_merged = 0;
+
+    for (uint64_t s = 0; s < N_STEPS; s++) {
+        bool has_all = s < SHORT_ROUND;
+        double g0 = (double)cluster_gradient(s, 0, i), g1 = (double)cluster_gradient(s, 1, i),
+               g2 = (double)cluster_gradient(s, 2, i);
+
+        n_merged += has_all ? 3 : 2;
+        p -= 0.125 * (i == 0 ? n_merged : has_all ? (g0 + g1 + g2) / 3 : (g0 + g2) / 2);
+    }
+    return (float)p;
+}
+
+/* Worker 0's word has been merged as one of three before the short one turns up: that is taken back. */
+TEST(a_malformed_word_costs_its_sender_its_place_and_the_round_is_as_without_it)
+{
+    struct cluster_config cfg = mumble;
+
+    for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+        struct cluster c;
+
+        cluster_open(&c, &cfg);
+        assert_true(cluster_run(&c));
+        assert_int_equal(node_of(&c, 1)->phase, NODE_FAILED);
+        for (int node = -2; node <= 2; node += 2) {
+            const struct cluster_node *n = node_of(&c, node);
+
+            if (n->phase != NODE_DONE)
+                fail_msg("seed %d: node %d: %s", (int)cfg.seed, node, n->e.text);
+            for (size_t i = 0; node >= 0 && i < N_PARAMS; i++)
+                assert_true(fabsf(n->params[i] - expected(i)) < 1e-5f);
+        }
+        cluster_close(&c);
+    }
+}
+
+TEST(so_it_does_with_several_servers_and_in_asgd)
+{
+    for (int is_asgd = 0; is_asgd < 2; is_asgd++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            struct cluster_config cfg = mumble;
+            struct cluster c;
+
+            cfg.seed = seed;
+            cfg.is_asgd = is_asgd;
+            cfg.n_servers = 2;
+            cluster_open(&c, &cfg);
+            assert_true(cluster_run(&c));
+            for (int node = -3; node <= 2; node++)
+                if (node != -1)
+                    assert_int_equal(node_of(&c, node)->phase, node == 1 ? NODE_FAILED : NODE_DONE);
+            for (size_t i = 0; i < N_PARAMS; i++)
+                assert_true(isfinite(node_of(&c, 2)->params[i]));
+            cluster_close(&c);
+        }
+}
+
+TEST(it_ends_the_job_where_too_few_are_left_or_all_are_needed)
+{
+    static const char *const says[] = {
+        "node 1 sent a malformed gradient",
+        "node 1 is lost: codec mumble: node 1 sent a malformed gradient; 2 workers "
+        "are left of at least 3"};
+
+    for (int k = 0; k < 2; k++) {
+        struct cluster_config cfg = mumble;
+        struct cluster c;
+
+        cfg.goes_on = 3 * k;
+        cluster_open(&c, &cfg);
+        assert_true(cluster_run(&c));
+        assert_int_equal(node_of(&c, -2)->phase, NODE_FAILED);
+        assert_non_null(strstr(node_of(&c, -2)->e.text, says[k]));
+        cluster_close(&c);
+    }
+}
+
+TEST(a_word_out_of_turn_costs_its_sender_its_place)
+{
+    static const struct {
+        struct mesh_head head;
+        const char *says;
+    } bad[] = {
+        {{.kind = FRAME_WORD, .peer = 1, .word = 2}, "not its to send"},
+        {{.kind = FRAME_WORD, .peer = 1, .word = 99}, "not its to send"},
+        {{.kind = FRAME_EVENT, .peer = 1, .word = 1}, "not its to send"},
+        {{.kind = FRAME_WORD, .peer = 1, .word = 1, .round = 2}, "its word for round 2 in round 0"},
+        {{.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 7}, "a message for channel 7"},
+    };
+
+    for (size_t k = 0; k < N_OF(bad); k++) {
+        struct mesh_event ev = {.kind = MESH_MESSAGE, .head = bad[k].head};
+        struct err e = {0};
+        struct cluster c;
+        struct mesh *m;
+
+        cluster_open(&c, &mumble);
+        m = node_of(&c, -2)->mesh;
+        ev.buf = mesh_buf_take(m);
+        ev.buf->len = 0;
+        assert_ok(exchange_on_event(node_of(&c, -2)->x, &ev, &e));
+        assert_ok(mesh_poll(m, &ev, 0, &e));
+        assert_int_equal(ev.kind, MESH_LOST);
+        assert_int_equal(ev.head.peer, 1);
+        assert_non_null(strstr(ev.why, bad[k].says));
+        assert_ok(exchange_on_event(node_of(&c, -2)->x, &ev, &e));
+        cluster_close(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_malformed_word_costs_its_sender_its_place_and_the_round_is_as_without_it),
+        cmocka_unit_test(so_it_does_with_several_servers_and_in_asgd),
+        cmocka_unit_test(it_ends_the_job_where_too_few_are_left_or_all_are_needed),
+        cmocka_unit_test(a_word_out_of_turn_costs_its_sender_its_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
