@@ -57,6 +57,8 @@ struct tcp_peer {
     unsigned char *into; /* NULL: nowhere */
     size_t n_payload;
     uint32_t crc;         /* of those bytes */
+    size_t n_half;        /* of TLS, when it was last looked at: bytes of a record that is not whole */
+    double half_s;        /* for how long they have been the same */
     struct mesh_buf *buf; /* NULL: a piece's */
     uint8_t stage[TCP_STAGE_BYTES];
     size_t stage_at, n_stage; /* read and not yet looked at */

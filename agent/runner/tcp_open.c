@@ -217,6 +217,17 @@ static bool is_stuck(const struct tcp *t, struct tcp_peer *p, double watched)
     return t->mesh.ends_stuck && p->stuck_s > TCP_PATIENCE_S;
 }
 
+/* What a record's length says is believed before it is whole: damaged, it has this end wait for bytes that nobody
+ * sends. */
+static bool is_half_heard(struct tcp_peer *p, double watched)
+{
+    size_t n = p->tls && !p->is_paused ? tls_unfinished(p->tls) : 0;
+
+    p->half_s = n == 0 || n != p->n_half ? 0 : p->half_s + watched;
+    p->n_half = n;
+    return p->half_s > SUSPECT_S;
+}
+
 /* `watched` seconds have passed since the last time, without those in which this node did not look: it may
  * have computed for long, and what its peers did meanwhile it has yet to see. */
 static void care_for_peer(struct tcp *t, size_t i, double now, double watched)
@@ -235,6 +246,8 @@ static void care_for_peer(struct tcp *t, size_t i, double now, double watched)
         snprintf(why, sizeof why, "has not answered for %d s", SUSPECT_S);
         if (silence > SUSPECT_S)
             tcp_peer_break(t, p, TCP_PATIENCE_S - (silence < most ? silence : most), why);
+        else if (is_half_heard(p, watched))
+            tcp_peer_break(t, p, TCP_PATIENCE_S, "has sent half a TLS record");
     } else if (p->state == PEER_AWAITED && now > p->lost_at) {
         snprintf(why, sizeof why, "it %s, and could not be reached again for %g s", p->why, TCP_PATIENCE_S);
         tcp_peer_drop(t, p, why);

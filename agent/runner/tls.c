@@ -30,6 +30,7 @@ struct tls {
     uint8_t key[TLS_KEY_BYTES];
     size_t taken; /* bytes of the caller's that are in `out` and of which it has not heard */
     size_t out_first, out_end, in_first, in_end;
+    size_t unfinished;     /* bytes that GnuTLS has taken since the last whole record */
     uint8_t first[RECORD]; /* header and start of the payload, so that they share a record */
     uint8_t in[STAGE_IN], out[STAGE_OUT];
 };
@@ -75,6 +76,7 @@ static ssize_t pull(gnutls_transport_ptr_t p, void *out, size_t len)
         len = t->in_end - t->in_first;
     memcpy(out, t->in + t->in_first, len);
     t->in_first += len;
+    t->unfinished += len;
     return (ssize_t)len;
 }
 
@@ -273,8 +275,10 @@ ssize_t tls_recv(struct tls *t, void *out, size_t len)
     do
         n = gnutls_record_recv(t->session, out, len);
     while (n < 0 && n != GNUTLS_E_AGAIN && !gnutls_error_is_fatal((int)n));
-    if (n >= 0)
+    if (n >= 0) {
+        t->unfinished = 0;
         return n;
+    }
     if (n != GNUTLS_E_AGAIN || t->broken)
         return break_off(t);
     errno = EAGAIN;
@@ -284,4 +288,9 @@ ssize_t tls_recv(struct tls *t, void *out, size_t len)
 bool tls_has_input(const struct tls *t)
 {
     return t->in_first < t->in_end || gnutls_record_check_pending(t->session) > 0;
+}
+
+size_t tls_unfinished(const struct tls *t)
+{
+    return t->unfinished;
 }

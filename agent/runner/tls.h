@@ -41,5 +41,7 @@ ssize_t tls_send(struct tls *t, const struct iovec *v, int n);
 ssize_t tls_recv(struct tls *t, void *out, size_t len);
 /* Something has come that the socket does not show any more: receive before waiting for it. */
 bool tls_has_input(const struct tls *t);
+/* Bytes of a record that is not whole yet. */
+size_t tls_unfinished(const struct tls *t);
 
 #endif

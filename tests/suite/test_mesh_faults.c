@@ -215,6 +215,37 @@ static void every_message_arrives_once_through_all_faults_together(void **state)
         talk_over((struct talk){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
 }
 
+/* The length of a TLS record is believed before the record is whole: bytes would be waited for that nobody sends. */
+static void a_flipped_bit_in_a_records_length_delays_its_message(void **state)
+{
+    struct fault_proxy proxy;
+    struct mesh_event ev;
+    struct pair p;
+    struct err e = {0};
+    double end;
+
+    (void)state;
+    pair_prepare(&p);
+    for (int i = 0; i < 2; i++)
+        p.o[i].cfg.tls = MESH_TLS_ON;
+    fault_proxy_open(&proxy, p.port, &(struct fault_plan){0});
+    p.o[1].peers[0].port = proxy.port;
+    pair_run(&p);
+    proxy.flip_in[0] = 4;
+    send_bytes(p.o[1].mesh, 0, 7, 300, 1);
+    end = clock_now() + 20;
+    do {
+        assert_ok(mesh_poll(p.o[1].mesh, &ev, clock_now() + 0.005, &e));
+        assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.005, &e));
+    } while (ev.kind == MESH_NOTHING && clock_now() < end);
+    assert_int_equal(proxy.n[FAULT_FLIP], 1);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 7);
+    mesh_buf_put(p.o[0].mesh, ev.buf);
+    pair_close(&p);
+    fault_proxy_close(&proxy);
+}
+
 static void every_message_arrives_byte_by_byte(void **state)
 {
     (void)state;
@@ -282,6 +313,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_flipped_bit_changes_a_message),
         cmocka_unit_test(every_message_arrives_once_through_all_faults_together),
+        cmocka_unit_test(a_flipped_bit_in_a_records_length_delays_its_message),
         cmocka_unit_test(every_message_arrives_byte_by_byte),
         cmocka_unit_test(a_long_and_uneven_way_has_no_effect),
         cmocka_unit_test(a_slow_reader_has_no_effect),
