@@ -425,6 +425,21 @@ bool exchange_is_over(const struct exchange *x)
     return true;
 }
 
+struct compress_report exchange_coded(const struct exchange *x)
+{
+    struct compress_report sum = {0};
+
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct compressing *c = &x->channels[i].compressing;
+        const struct compress_report *r = x->cfg.node < 0 ? &c->down.work.report : &c->up.work.report;
+
+        sum.n_symbols += r->n_symbols;
+        sum.n_bits += r->n_bits;
+        sum.entropy += r->entropy;
+    }
+    return sum;
+}
+
 const struct exchange_totals *exchange_totals(const struct exchange *x)
 {
     return &x->totals;

@@ -16,6 +16,7 @@
 #include "agent/runner/mesh.h"
 #include "agent/runner/stopwatch.h"
 #include "codecs/codec.h"
+#include "codecs/compress/compress.h"
 #include "shared/blocks.h"
 #include "shared/err.h"
 
@@ -116,6 +117,8 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
 
 const struct exchange_totals *exchange_totals(const struct exchange *x);
+/* The symbols of this node's messages that its chain has coded: bits taken, and the entropy; zeros: none. */
+struct compress_report exchange_coded(const struct exchange *x);
 /* The node's time. The exchange switches to a phase for as long as a codec or the mesh is at work and back
  * to the caller's, which is the caller's to choose; it starts with exchange_new. */
 struct stopwatch *exchange_watch(struct exchange *x);

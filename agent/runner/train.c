@@ -367,6 +367,15 @@ static void tell_what_was_lost(struct worker_loop *w)
     report_warn(w->n->report, text);
 }
 
+static void tell_how_it_was_coded(const struct node *n)
+{
+    struct compress_report r = exchange_coded(n->exchange);
+
+    if (r.n_symbols > 0)
+        fprintf(stderr, "coded %.0f symbols with %.3f bits each; their entropy is %.3f bits\n", r.n_symbols,
+                r.n_bits / r.n_symbols, r.entropy / r.n_symbols);
+}
+
 static int loop(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
@@ -392,6 +401,7 @@ static int loop(struct worker_loop *w, struct err *e)
             return e->code;
     }
     tell_what_was_lost(w);
+    tell_how_it_was_coded(n);
     return 0;
 }
 

@@ -15,6 +15,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ "$(jq -n "$(ratio few) > 80 and $(ratio all) < 1.01")" = true ]
     accuracy() { tail -1 "$1/records/eval.csv" | cut -d, -f7; }
     [ "$(jq -n "$(accuracy few) > $(accuracy all) - 0.02")" = true ]
+    grep -qE '^coded [0-9]+ symbols with [0-9.]+ bits each; their entropy is [0-9.]+ bits$' few/logs/worker-0.log
     # What the rule wrote is the same; what went over the wire is not.
     [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 80 * wire) }' few/records/comm.csv)" = 1 ]
 }

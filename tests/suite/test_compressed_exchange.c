@@ -135,6 +135,25 @@ TEST(traffic_of_a_round_has_raw_bytes_of_both_directions)
     cluster_close(&c);
 }
 
+TEST(symbols_that_were_coded_are_counted_beside_their_entropy)
+{
+    struct cluster_config cfg = plain3;
+    struct compress_report r;
+    struct cluster c;
+
+    cfg.compress = "qsgd:bits=4|huffman";
+    run_well(&c, &cfg);
+    r = exchange_coded(c.nodes[0].x);
+    assert_true(r.n_symbols == (double)(N_PARAMS * cfg.n_steps));
+    assert_true(r.entropy > 0 && r.entropy <= r.n_bits &&
+                r.n_bits <= 4 * r.n_symbols + 8 * (double)cfg.n_steps);
+    cluster_close(&c);
+    cfg.compress = "qsgd:bits=4";
+    run_well(&c, &cfg);
+    assert_true(exchange_coded(c.nodes[0].x).n_symbols == 0);
+    cluster_close(&c);
+}
+
 /* An exchange that is opened alone. */
 static int open_alone(const char *codec, const char *compress, const char *down, struct err *e)
 {
@@ -250,6 +269,7 @@ int main(void)
         cmocka_unit_test(a_chain_without_loss_changes_no_bit_of_the_result),
         cmocka_unit_test(raw_bytes_are_those_without_a_chain_and_sent_bytes_those_with_it),
         cmocka_unit_test(traffic_of_a_round_has_raw_bytes_of_both_directions),
+        cmocka_unit_test(symbols_that_were_coded_are_counted_beside_their_entropy),
         cmocka_unit_test(a_codec_that_needs_what_was_said_refuses_what_is_lossy),
         cmocka_unit_test(a_job_that_goes_on_from_a_checkpoint_ends_with_the_same_bits),
         cmocka_unit_test(a_residual_is_saved_and_counted_before_there_is_one),
