@@ -166,8 +166,24 @@ static int new_activations(struct net *net)
     return 0;
 }
 
+/* The largest of what relu leaves is relu of the largest, and their gradients are the same: behind the pool relu
+ * has fewer values to go through. */
+static void pool_before_relu(struct model_spec *m)
+{
+    for (int i = 0; i + 1 < m->n_layers; i++) {
+        struct layer_spec *relu = &m->layers[i], pool = relu[1];
+
+        if (relu->kind != LAYER_RELU || pool.kind != LAYER_MAX_POOL || pool.n_out >= pool.n_in)
+            continue;
+        relu[1] = (struct layer_spec){
+            .kind = LAYER_RELU, .in = pool.out, .out = pool.out, .n_in = pool.n_out, .n_out = pool.n_out};
+        relu[0] = pool;
+    }
+}
+
 static void choose_layers(struct net *net)
 {
+    pool_before_relu(&net->spec);
     net->first_trained = net->spec.n_layers;
     for (int i = 0; i < net->spec.n_layers; i++) {
         const struct layer_spec *s = &net->spec.layers[i];

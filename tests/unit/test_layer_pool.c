@@ -3,7 +3,7 @@
 #include "nn/layer.h"
 #include "shared/json.h"
 #include "shared/rng.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/layer_check.h"
 
 struct shape_case {
     int h, w, c, rows, cols, row_stride, col_stride;
@@ -234,6 +234,40 @@ TEST(the_way_back_does_not_read_the_output)
     tear_down(&b);
 }
 
+/* A net may go through them in either order: with windows that overlap and that do not, that leave values out, and
+ * that make no fewer values of them. */
+TEST(the_largest_of_what_relu_leaves_is_relu_of_the_largest)
+{
+    static const char *const pools[] = {
+        "\"size\": 2",
+        "\"size\": [3, 2], \"stride\": [2, 1]",
+        "\"size\": 2, \"stride\": 3",
+        "\"size\": 3, \"stride\": 1, \"padding\": \"same\"",
+    };
+    static const char form[] =
+        "{\"kind\": \"conv2d\", \"filters\": 3, \"kernel\": 2}, %s{\"kind\": \"max_pool\", %s}, "
+        "%s{\"kind\": \"flatten\"}, {\"kind\": \"dense\", \"units\": 4}";
+    static const char relu[] = "{\"kind\": \"relu\"}, ";
+
+    for (size_t i = 0; i < N_OF(pools); i++) {
+        struct check before, behind;
+        char layers[512];
+
+        snprintf(layers, sizeof layers, form, relu, pools[i], "");
+        check_open(&before, "[8, 7, 2]", layers, MAX_BATCH);
+        snprintf(layers, sizeof layers, form, "", pools[i], relu);
+        check_open(&behind, "[8, 7, 2]", layers, MAX_BATCH);
+        check_fill(&before);
+        check_fill(&behind);
+        assert_true(check_train(&before, MAX_BATCH) == check_train(&behind, MAX_BATCH));
+        assert_int_equal(net_n_params(before.net), net_n_params(behind.net));
+        for (size_t k = 0; k < net_n_params(before.net); k++)
+            assert_true(net_grads(before.net)[k] == net_grads(behind.net)[k]);
+        check_close(&before);
+        check_close(&behind);
+    }
+}
+
 TEST(a_first_layer_has_nowhere_to_send_gradients)
 {
     static const struct layer_ops *const kinds[] = {&layer_max_pool, &layer_avg_pool};
@@ -261,6 +295,7 @@ int main(void)
         cmocka_unit_test(of_equal_values_the_first_gets_the_gradient),
         cmocka_unit_test(a_value_that_is_no_number_wins_wherever_it_stands),
         cmocka_unit_test(the_way_back_does_not_read_the_output),
+        cmocka_unit_test(the_largest_of_what_relu_leaves_is_relu_of_the_largest),
         cmocka_unit_test(a_first_layer_has_nowhere_to_send_gradients),
     };
 
