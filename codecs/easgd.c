@@ -8,7 +8,6 @@
  * Algorithm 1 (asgd, on servers: the sum is over the one word that has come). Where alpha is not given it is
  * 0.9 / n_workers, the paper's beta = 0.9. Deviation: the paper's gradient step and its spring act on the
  * same w_i, here the spring acts on what the local steps have left.
- *
  * Cost per round: 4 n_params bytes to each other worker, or to the servers together, and as many back. */
 #include <math.h>
 

@@ -5,17 +5,16 @@
  * Algorithm 1, with the job's optimizer. Neighbours are 1 apart (graph=ring), or 1, 2, 4, ... on both sides
  * (graph=exponential: Ying et al., NeurIPS 2021, made symmetric, as D-PSGD asks of W). Workers end near each
  * other, not equal. The share of a neighbour that is lost falls to i itself.
- *
  * Cost per step: 4 + 4 n_params bytes to each neighbour; a state of 2 d n_params numbers. */
 #include "codec.h"
 
 enum { RING, NEIGHBOURS_MAX = 64 };
 
 struct gossip {
-    int graph, n_neighbours, neighbours[NEIGHBOURS_MAX];
-    uint64_t heard[NEIGHBOURS_MAX]; /* steps of which its weights have come: a neighbour may be one ahead */
+    int graph, n, neighbours[NEIGHBOURS_MAX]; /* n of them */
+    uint64_t heard[NEIGHBOURS_MAX]; /* steps of which a neighbour's weights have come: it may be one ahead */
     bool is_waiting;
-    float *words; /* (2, n_neighbours, n_params): of even steps, and of odd ones */
+    float *words; /* (2, n, n_params): neighbours' weights of even steps, and of odd ones */
 };
 
 static const struct codec_option options[] = {
@@ -35,24 +34,18 @@ static int gossip_open(struct codec *c)
         return codec_fail(c, "it is for workers alone, in ssgd");
     for (int apart = 1; apart < n; apart++)
         if (is_edge(g, apart) || is_edge(g, n - apart))
-            g->neighbours[g->n_neighbours++] = (c->node + apart) % n;
-    return c->host->zeros(c, &g->words, 2 * (size_t)g->n_neighbours * c->n_params);
+            g->neighbours[g->n++] = (c->node + apart) % n;
+    return c->host->zeros(c, &g->words, 2 * (size_t)g->n * c->n_params);
 }
 
-static float *word_of(const struct codec *c, int k, uint64_t step)
-{
-    const struct gossip *g = c->state;
-
-    return g->words + ((step % 2) * (size_t)g->n_neighbours + (size_t)k) * c->n_params;
-}
-
-/* As soon as the weights of this step are here from all who can still send them. */
-static int average(struct codec *c)
+/* Averages as soon as the weights of this step are here from all who can still send them. */
+static int go_on(struct codec *c)
 {
     struct gossip *g = c->state;
-    float part = 1.0f / (float)(1 + g->n_neighbours), own = part;
+    const float *w = g->words + c->step % 2 * (size_t)g->n * c->n_params;
+    float part = 1.0f / (float)(1 + g->n), own = part;
 
-    for (int k = 0; k < g->n_neighbours; k++) {
+    for (int k = 0; k < g->n; k++) {
         if (g->heard[k] <= c->step && !c->host->has_left(c, g->neighbours[k]))
             return CODEC_WAIT;
         own += g->heard[k] <= c->step ? part : 0;
@@ -60,9 +53,9 @@ static int average(struct codec *c)
     g->is_waiting = false;
     for (size_t i = 0; i < c->n_params; i++)
         c->params[i] *= own;
-    for (int k = 0; k < g->n_neighbours; k++)
+    for (int k = 0; k < g->n; k++, w += c->n_params)
         for (size_t i = 0; g->heard[k] > c->step && i < c->n_params; i++)
-            c->params[i] += part * word_of(c, k, c->step)[i];
+            c->params[i] += part * w[i];
     return CODEC_GO;
 }
 
@@ -73,11 +66,11 @@ static int gossip_on_grad(struct codec *c)
 
     wire_put_u32(out, (uint32_t)c->step);
     c->host->put_vector(c, out, c->params, c->n_params);
-    for (int k = 0; k < g->n_neighbours; k++)
+    for (int k = 0; k < g->n; k++)
         if (c->host->send(c, g->neighbours[k]) < 0)
             return -1;
     g->is_waiting = true;
-    return average(c);
+    return go_on(c);
 }
 
 static int gossip_on_message(struct codec *c, int from, struct wire_in *in)
@@ -85,15 +78,15 @@ static int gossip_on_message(struct codec *c, int from, struct wire_in *in)
     struct gossip *g = c->state;
     uint32_t step = wire_get_u32(in);
     const float *w = c->host->get_vector(c, in, c->n_params);
-    int k = 0;
+    size_t k = 0, n = (size_t)g->n;
 
-    while (k < g->n_neighbours && g->neighbours[k] != from)
+    while (k < n && g->neighbours[k] != from)
         k++;
-    if (!wire_ok(in) || k == g->n_neighbours || step < c->step || step > c->step + 1)
+    if (!wire_ok(in) || k == n || step < c->step || step > c->step + 1)
         return codec_fail(c, "node %d sent malformed weights", from);
-    memcpy(word_of(c, k, step), w, c->n_params * sizeof *w);
+    memcpy(g->words + (step % 2 * n + k) * c->n_params, w, c->n_params * sizeof *w);
     g->heard[k] = step + 1;
-    return g->is_waiting ? average(c) : CODEC_GO;
+    return g->is_waiting ? go_on(c) : CODEC_GO;
 }
 
 static int gossip_on_lost(struct codec *c, int node)
@@ -101,7 +94,7 @@ static int gossip_on_lost(struct codec *c, int node)
     const struct gossip *g = c->state;
 
     (void)node;
-    return g->is_waiting ? average(c) : CODEC_GO;
+    return g->is_waiting ? go_on(c) : CODEC_GO;
 }
 
 static const struct codec_events gossip = {.on_grad = gossip_on_grad,

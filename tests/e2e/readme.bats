@@ -39,6 +39,19 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(awk -F, 'NR > 1 && $1 == 0 { n += $6 } END { print n }' mine/records/confusion.csv)" = 4000 ]
 }
 
+@test "the codec in codecs/README.md runs as it says" {
+    ln -s "$BUILD" build
+    start_agents 2
+    blocks c codecs/README.md >smooth.c
+    blocks sh codecs/README.md >session.sh
+    grep -q -- '--codec smooth.c:beta=0.5' session.sh
+    run timeout 300 bash -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"beta "*"float"*"0.9"*"0 to 1"* ]]
+    [ "$(jq .models_agree smooth/run.json)" = true ]
+}
+
 @test "the trace in docs/dataplane.md is made as it says" {
     ln -s "$BUILD" build
     start_agents 2
@@ -64,7 +77,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 
 @test "files that README and the docs point at exist" {
     # shellcheck disable=SC2016
-    for doc in README.md docs/architecture.md docs/training.md docs/engine.md docs/data.md docs/models.md docs/dataplane.md CONTRIBUTING.md; do
+    for doc in README.md docs/architecture.md docs/training.md docs/engine.md docs/data.md docs/models.md docs/dataplane.md CONTRIBUTING.md codecs/README.md; do
         for link in $(grep -o '](\([^)#]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
             [ -e "$ROOT/$(dirname "$doc")/$link" ]
         done

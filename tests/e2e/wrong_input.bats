@@ -58,7 +58,7 @@ listed() { # a worker.json that is right, though nobody is there
 @test "a codec of another ABI, naming both" {
     listed
     refused 6 "ABI 0" --codec "$BUILD/tests/codecs/old_abi.so" --node_count 2
-    [[ "$output" == *"ABI 2"* ]]
+    [[ "$output" == *"ABI 3"* ]]
 }
 
 @test "a shared object that is no codec" {
