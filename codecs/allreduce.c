@@ -14,13 +14,6 @@ static int allreduce_open(struct codec *c)
 {
     struct allreduce *a = c->state;
 
-    if (c->n_servers > 0)
-        return codec_fail(c, "workers sum among each other; leave the parameter servers out");
-    if (!c->is_sync)
-        return codec_fail(c, "a sum needs every worker's gradient; it has no asgd");
-    if (c->redundancy > 1)
-        return codec_fail(c, "a sum needs every worker's gradient; redundant blocks spare it nothing (plain "
-                             "can use them)");
     if (c->host->zeros(c, &a->mean[0], c->n_params) < 0)
         return -1;
     return c->host->zeros(c, &a->mean[1], c->n_params);
@@ -49,4 +42,5 @@ static const struct codec_events allreduce = {
 
 CODEC_PLUGIN(.name = "allreduce", .source = "Patarasuk and Yuan 2009; Thakur et al. 2005",
              .cost = "an all-reduce of n_params each step: 2 (n - 1) / n * 4 n_params bytes each way by ring",
-             .state_size = sizeof(struct allreduce), .open = allreduce_open, .events = &allreduce)
+             .state_size = sizeof(struct allreduce), .open = allreduce_open, .events = &allreduce,
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY)

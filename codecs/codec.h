@@ -212,6 +212,10 @@ struct codec_option {
  * from what was written. Up is what a worker says, down what a server does. */
 enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY };
 
+/* What a rule is not for: the host refuses it in words, so that open() need not. (A round without a reply has
+ * no server side anyhow, and one of whole gradients takes no redundant blocks.) */
+enum codec_limits { CODEC_NO_SERVERS = 1, CODEC_NO_ASGD = 2, CODEC_NO_REDUNDANCY = 4 };
+
 /* A state is saved with checkpoints, as bytes: it holds numbers and vectors of zeros(), which may change
  * places with others as long, and no other address. */
 struct codec_plugin {
@@ -225,6 +229,7 @@ struct codec_plugin {
     const struct codec_events *events;
     bool updates_on_server; /* the job's optimizer is at work there (update()) and not on the workers */
     enum codec_compression compression;
+    unsigned limits; /* of enum codec_limits */
 };
 
 #define CODEC_SYMBOL "codec_plugin"

@@ -19,12 +19,6 @@ static int doublebuffer_open(struct codec *c)
 {
     struct doublebuffer *d = c->state;
 
-    if (c->n_servers > 0)
-        return codec_fail(c, "workers sum among each other; leave the parameter servers out");
-    if (!c->is_sync)
-        return codec_fail(c, "a sum needs every worker's gradient; it has no asgd");
-    if (c->redundancy > 1)
-        return codec_fail(c, "a sum needs every worker's gradient; redundant blocks spare it nothing");
     if (c->host->zeros(c, &d->mine, c->n_params) < 0 || c->host->zeros(c, &d->mean[0], c->n_params) < 0)
         return -1;
     return c->host->zeros(c, &d->mean[1], c->n_params);
@@ -67,4 +61,5 @@ static const struct codec_events doublebuffer = {.on_grad = doublebuffer_on_grad
 
 CODEC_PLUGIN(.name = "doublebuffer", .source = "Akiba, Fukuda and Suzuki 2017",
              .cost = "an all-reduce of n_params each step, and a copy of the gradient",
-             .state_size = sizeof(struct doublebuffer), .open = doublebuffer_open, .events = &doublebuffer)
+             .state_size = sizeof(struct doublebuffer), .open = doublebuffer_open, .events = &doublebuffer,
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY)

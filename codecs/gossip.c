@@ -30,8 +30,6 @@ static int gossip_open(struct codec *c)
     struct gossip *g = c->state;
     int n = c->n_workers;
 
-    if (c->n_servers > 0 || !c->is_sync)
-        return codec_fail(c, "it is for workers alone, in ssgd");
     for (int apart = 1; apart < n; apart++)
         if (is_edge(g, apart) || is_edge(g, n - apart))
             g->neighbours[g->n++] = (c->node + apart) % n;
@@ -104,4 +102,5 @@ static const struct codec_events gossip = {.on_grad = gossip_on_grad,
 
 CODEC_PLUGIN(.name = "gossip", .source = "Lian et al., NIPS 2017, Algorithm 1 (D-PSGD)",
              .cost = "each step 4 + 4 n_params bytes to each neighbour", .state_size = sizeof(struct gossip),
-             .options = options, .open = gossip_open, .events = &gossip)
+             .options = options, .open = gossip_open, .events = &gossip,
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD)

@@ -53,6 +53,20 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     return check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 
+int codec_check_limits(const char *name, unsigned limits, int n_servers, bool is_sync, int redundancy,
+                       struct err *e)
+{
+    if ((limits & CODEC_NO_SERVERS) && n_servers > 0)
+        return err_set(e, ERR_CODEC,
+                       "codec %s is for workers among each other; leave the parameter servers out", name);
+    if ((limits & CODEC_NO_ASGD) && !is_sync)
+        return err_set(e, ERR_CODEC, "codec %s needs to hear every worker it works with; it has no asgd",
+                       name);
+    if ((limits & CODEC_NO_REDUNDANCY) && redundancy > 1)
+        return err_set(e, ERR_CODEC, "codec %s hears every worker: redundant blocks spare it nothing", name);
+    return 0;
+}
+
 int codec_library_open(struct codec_library *l, const char *path, struct err *e)
 {
     char real[PATH_MAX]; /* dlopen searches elsewhere for a name without a slash */

@@ -10,6 +10,10 @@ struct codec_library {
     const struct codec_plugin *plugin;
 };
 
+/* Does a job stay within a codec's limits (codec.h)? ERR_CODEC. */
+int codec_check_limits(const char *name, unsigned limits, int n_servers, bool is_sync, int redundancy,
+                       struct err *e);
+
 /* ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or
  * a plug-in that contradicts itself. Runs the object's constructors: only a process that may run its code
  * calls this. */

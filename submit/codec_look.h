@@ -19,6 +19,8 @@ struct codec_look {
 int codec_look_open(struct codec_look *l, const char *word, struct err *e);
 void codec_look_close(struct codec_look *l); /* takes the compiled object away */
 
+/* Can its job have parameter servers? */
+bool codec_has_server_side(const struct codec_facts *f);
 /* What run.json and `codecs show` say of it. NULL: no memory. */
 json_t *codec_look_json(const struct codec_look *l);
 

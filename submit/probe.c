@@ -80,6 +80,7 @@ static void look(struct report *r, const char *path, const char *options)
     snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
     f->updates_on_server = p->updates_on_server;
     f->compression = p->compression;
+    f->limits = p->limits;
     f->state_size = p->state_size;
     if (p->round) {
         f->has_reply = p->round->reply != NULL;

@@ -15,6 +15,7 @@ struct codec_facts {
     bool sends_grads, sends_params; /* neither: it says nothing at all */
     bool updates_on_server, rests_between_steps, hears_of_losses;
     enum codec_compression compression;
+    unsigned limits;
     size_t state_size;
     char options[CODEC_OPTIONS_TEXT]; /* every parameter with its value, as settings have it */
     int every;                        /* steps between exchanges; 0: not said */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codecs/compress/chain.h"
+#include "shared/codec_load.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/codec_look.h"
@@ -100,7 +101,7 @@ static int read_servers(struct submission *s, const struct codec_facts *worker, 
                  s->opt->workers, n == 1 ? "s" : "");
         return 0;
     }
-    if (!worker->has_events && !worker->has_adopt) {
+    if (!codec_has_server_side(worker)) {
         say_info("Codec %s has no server side: the parameter server%s of %s stay%s out of this job.",
                  worker->name, plural, s->opt->workers, n == 1 ? "s" : "");
         return 0;
@@ -198,6 +199,8 @@ int stage_read(struct submission *s, struct err *e)
     s->settings.trace = s->opt->trace[0] != '\0';
     if (check_optimizer(s->opt->optimizer, &worker, e) < 0 ||
         choose_local_steps(&s->settings, &worker, e) < 0 ||
+        codec_check_limits(worker.name, worker.limits, 0, strcmp(s->settings.sync, "ssgd") == 0,
+                           s->settings.redundancy, e) < 0 ||
         start_choose(s, !worker.has_events || worker.rests_between_steps, e) < 0)
         return e->code;
     return read_servers(s, &worker, e) < 0 ? e->code : check_compression(&s->settings, &worker, e);

@@ -75,8 +75,6 @@ static const char *when(const json_t *o)
 
 static const char *roles(const json_t *o)
 {
-    if (strcmp(text(o, "runs_by"), "events") == 0)
-        return "as it says when a job opens it";
     if (is(o, "updates_on_server"))
         return "workers with parameter servers, where the optimizer is at work";
     return is(o, "has_server_side") ? "workers among each other, or with parameter servers"
@@ -127,7 +125,7 @@ static void print_codec(const json_t *o)
     printf("%s: %s\n\n", text(o, "name"), text(o, "source"));
     printf("  file         %s\n", text(o, "file"));
     printf("  exchanges    %s%s%s\n", text(o, "exchanges"), is(o, "per_block") ? " of blocks" : "", when(o));
-    printf("  roles        %s\n", roles(o));
+    printf("  roles        %s%s\n", roles(o), is(o, "has_asgd") ? "" : ", in ssgd");
     printf("  cost         %s\n", text(o, "cost"));
     printf("  compression  %s\n", text(o, "compression"));
     printf("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");

@@ -7,6 +7,7 @@
 
 #include "agent/runner/channel.h"
 #include "shared/clock.h"
+#include "shared/codec_load.h"
 
 static int check_config(const struct exchange_config *cfg, struct err *e)
 {
@@ -35,7 +36,8 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
         return err_set(e, ERR_CODEC,
                        "codec %s exchanges one gradient per worker; it cannot use redundant blocks",
                        cfg->plugin->name);
-    return 0;
+    return codec_check_limits(cfg->plugin->name, cfg->plugin->limits, cfg->n_servers, cfg->is_sync,
+                              cfg->blocks->redundancy, e);
 }
 
 int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e)

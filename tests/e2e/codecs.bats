@@ -27,6 +27,7 @@ load lib
     [ "$(jq -r '.data.options.graph' facts)" = exponential ]
     [ "$(jq -r '.data.parameters[0].default' facts)" = ring ]
     [ "$(jq -r '.data | .runs_by, .can_be_kept, .hears_of_losses, .compression' facts | tr '\n' ' ')" = "events true true lossless " ]
+    [[ "$("$SUBMIT" codecs show allreduce)" == *"workers among each other, in ssgd"* ]]
     run "$SUBMIT" codecs show ps
     [[ "$output" == *"where the optimizer is at work"* ]]
     [[ "$output" == *"It takes no parameters."* ]]
@@ -65,6 +66,8 @@ load lib
     no 'alpha: 7 is not between 0 and 1; it takes alpha (0 to 1' --codec easgd:alpha=7
     no 'no parameter "every"; it takes none' --codec plain:every=3
     no '--local-steps 5 and --codec fedavg:every=10 are the same parameter' --codec fedavg:every=10 --local-steps 5
+    no 'codec gossip needs to hear every worker it works with; it has no asgd' --codec gossip --psgd asgd
+    no 'redundant blocks spare it nothing' --codec allreduce --redundancy 2 --node_count 1
     no 'moves the weights on parameter servers, and the job has none' --codec ps
     echo '{"PS": "127.0.0.1:2", "Worker": ["127.0.0.1:1"]}' >worker.json
     no 'the workers say when they exchange' --codec fedavg --server_codec fedavg:every=3

@@ -409,8 +409,9 @@ TEST(what_a_rule_cannot_do_is_refused_in_words)
         int n_servers;
         const char *says;
     } cases[] = {
-        {"gossip", NULL, false, 0, "for workers alone, in ssgd"},
-        {"gossip", NULL, true, 1, "for workers alone, in ssgd"},
+        {"gossip", NULL, false, 0, "codec gossip needs to hear every worker it works with; it has no asgd"},
+        {"gossip", NULL, true, 1,
+         "codec gossip is for workers among each other; leave the parameter servers out"},
         {"easgd", NULL, false, 0, "it needs parameter servers"},
         {"easgd", "alpha=0.5", true, 1, "alpha=0.5 of each of 3 workers throws the center beyond their mean"},
     };
