@@ -28,6 +28,9 @@ static int tell(struct local_path *p, int node, enum word word, const void *byte
 /* This worker cannot, whatever the others say. */
 static void give_up(struct local_path *p, const struct err *why)
 {
+    struct err ignored = {0};
+
+    mesh_watch(p->mesh, -1, &ignored);
     arena_close(p->arena);
     p->arena = NULL;
     p->all_can = false;

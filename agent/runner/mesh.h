@@ -138,7 +138,8 @@ static inline bool mesh_is_near(const struct mesh *m, int node)
     return m->ops->is_near(m, node);
 }
 
-/* A poll returns, with MESH_NOTHING, also when this descriptor can be read. One descriptor, open until the mesh is closed. */
+/* A poll returns, with MESH_NOTHING, also when this descriptor can be read: one at a time, -1 for none, and none
+ * that is closed. */
 static inline int mesh_watch(struct mesh *m, int fd, struct err *e)
 {
     return m->ops->watch(m, fd, e);

@@ -250,7 +250,7 @@ static bool mem_is_near(const struct mesh *m, int node)
 static int mem_watch(struct mesh *m, int fd, struct err *e)
 {
     (void)m;
-    return err_set(e, ERR_IO, "a mesh in memory cannot watch descriptor %d", fd);
+    return fd < 0 ? 0 : err_set(e, ERR_IO, "a mesh in memory cannot watch descriptor %d", fd);
 }
 
 static const struct mesh_ops ops = {mem_send, mem_poll,  mem_queued,  mem_queued_for, mem_pause,

@@ -166,7 +166,11 @@ static int tcp_watch(struct mesh *m, int fd, struct err *e)
     struct tcp *t = (struct tcp *)m;
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = t};
 
+    if (t->watched_fd >= 0)
+        epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->watched_fd, NULL);
     t->watched_fd = fd;
+    if (fd < 0)
+        return 0;
     return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
 }
 
@@ -238,8 +242,7 @@ static void tcp_close(struct mesh *m, double deadline)
     struct err e = {0};
 
     t->is_closing = true;
-    if (t->watched_fd >= 0)
-        epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->watched_fd, NULL);
+    mesh_watch(m, -1, &e);
     for (size_t i = 0; i < t->n_peers; i++) {
         struct tcp_peer *p = &t->peers[i];
 
