@@ -16,7 +16,8 @@ enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
 struct letter { /* a word that has come */
     struct mesh_buf *buf;
     uint64_t round;
-    int from; /* the node that sent it */
+    int from;      /* the node that sent it */
+    int64_t saved; /* bytes by its compression, once it is merged */
 };
 
 /* Words of one worker (or about one block) that have come and are not merged: a ring. */

@@ -64,7 +64,8 @@ static void inbox_push(struct channel *ch, int word, struct mesh_buf *b, uint64_
         channel_drop_buf(ch, inbox_pop(ch, in).buf);
         channel_overtaken(ch);
     }
-    in->letters[(in->first + in->n++) % ch->round.depth] = (struct letter){b, round, from};
+    in->letters[(in->first + in->n++) % ch->round.depth] = (struct letter){
+        .buf = b, .round = round, .from = from};
 }
 
 /* Room is kept for one more word of each holder: each is paused only by a word of its own. */
@@ -104,11 +105,13 @@ static bool has_word(const struct channel *ch, int word)
 static int merge_first(struct channel *ch, int word)
 {
     const struct inbox *in = &ch->round.inbox[word];
+    struct letter *l = &in->letters[in->first];
     int rc;
 
     ch->codec.block = ch->rule->per_block ? word : -1;
-    rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, in->letters[in->first].buf);
+    rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, l->buf);
     ch->codec.block = -1;
+    l->saved = ch->compressing.saved_in;
     ch->codec.n_merged++;
     return rc;
 }
@@ -117,6 +120,7 @@ static void finish_first(struct channel *ch, int word)
 {
     struct letter l = inbox_pop(ch, &ch->round.inbox[word]);
 
+    ch->compressing.saved_in = l.saved;
     if (l.from != ch->codec.node)
         channel_received(ch, l.from, l.buf->len);
     channel_drop_buf(ch, l.buf);

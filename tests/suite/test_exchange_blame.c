@@ -79,6 +79,31 @@ TEST(so_it_does_with_several_servers_and_in_asgd)
         }
 }
 
+/* Words are merged and accounted for one by one where all are needed, all and then all where not. */
+TEST(a_server_that_goes_on_accounts_for_compressed_words_as_one_that_does_not)
+{
+    uint64_t raw[2][3];
+
+    for (int k = 0; k < 2; k++) {
+        struct cluster_config cfg = {.codec = "fedavg",
+                                     .compress = "huffman",
+                                     .n_workers = 3,
+                                     .n_servers = 1,
+                                     .n_steps = 2,
+                                     .n_params = N_PARAMS,
+                                     .goes_on = 2 * k};
+        struct cluster c;
+
+        cluster_open(&c, &cfg);
+        assert_true(cluster_run(&c));
+        for (int w = 0; w < 3; w++)
+            raw[k][w] = exchange_received(node_of(&c, -2)->x, w)->raw_bytes;
+        cluster_close(&c);
+    }
+    assert_memory_equal(raw[0], raw[1], sizeof raw[0]);
+    assert_true(raw[0][1] >= N_PARAMS * sizeof(float));
+}
+
 TEST(it_ends_the_job_where_too_few_are_left_or_all_are_needed)
 {
     static const char *const says[] = {
@@ -137,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_malformed_word_costs_its_sender_its_place_and_the_round_is_as_without_it),
         cmocka_unit_test(so_it_does_with_several_servers_and_in_asgd),
+        cmocka_unit_test(a_server_that_goes_on_accounts_for_compressed_words_as_one_that_does_not),
         cmocka_unit_test(it_ends_the_job_where_too_few_are_left_or_all_are_needed),
         cmocka_unit_test(a_word_out_of_turn_costs_its_sender_its_place),
     };
