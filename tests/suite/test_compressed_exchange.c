@@ -6,23 +6,12 @@
 #include "agent/runner/exchange_state.h"
 #include "agent/runner/frame.h"
 #include "shared/tensor_file.h"
-#include "tests/lib/cluster.h"
-#include "tests/unit/unit.h"
+#include "tests/lib/run_well.h"
 
 enum { N_PARAMS = 200, SEEDS = 20 };
 
 static const struct cluster_config plain3 = {
     .codec = "plain", .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
-
-static void run_well(struct cluster *c, const struct cluster_config *cfg)
-{
-    cluster_open(c, cfg);
-    if (!cluster_run(c))
-        fail_msg("%s hangs with seed %llu", cfg->codec, (unsigned long long)cfg->seed);
-    for (int i = 0; i < c->n_nodes; i++)
-        if (c->nodes[i].phase != NODE_DONE)
-            fail_msg("node %d: %s", c->nodes[i].node, c->nodes[i].e.text);
-}
 
 static void assert_equal_workers(const struct cluster *c)
 {

@@ -1,27 +1,16 @@
 /* What a codec's host promises, on every built-in rule, over many orders of events. */
-#include "tests/unit/unit.h"
+#include "tests/lib/run_well.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/cluster.h"
 
 enum { N_PARAMS = 37, SEEDS = 100 };
 
 static const struct cluster_config plain4 = {
     .codec = "plain", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
-
-static void run_well(struct cluster *c, const struct cluster_config *cfg)
-{
-    cluster_open(c, cfg);
-    if (!cluster_run(c))
-        fail_msg("%s hangs with seed %llu", cfg->codec, (unsigned long long)cfg->seed);
-    for (int i = 0; i < c->n_nodes; i++)
-        if (c->nodes[i].phase != NODE_DONE)
-            fail_msg("node %d: %s", c->nodes[i].node, c->nodes[i].e.text);
-}
 
 static void assert_equal_params(const float *a, const float *b)
 {

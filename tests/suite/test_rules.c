@@ -1,26 +1,15 @@
 /* What each rule's paper says, held against the rule at work in a cluster: its formula, its limits, where it
  * converges to, and that it goes on from a saved state. */
-#include "tests/unit/unit.h"
+#include "tests/lib/run_well.h"
 
 #include <math.h>
 
 #include "agent/runner/exchange_state.h"
 #include "shared/tensor_file.h"
-#include "tests/lib/cluster.h"
 
 enum { N_PARAMS = 23, WORKERS_MAX = 8, SEEDS = 30 };
 
 static const float lr = 0.125f; /* the cluster's */
-
-static void run_well(struct cluster *c, const struct cluster_config *cfg)
-{
-    cluster_open(c, cfg);
-    if (!cluster_run(c))
-        fail_msg("%s hangs with seed %llu", cfg->codec, (unsigned long long)cfg->seed);
-    for (int i = 0; i < c->n_nodes; i++)
-        if (c->nodes[i].phase != NODE_DONE)
-            fail_msg("node %d: %s", c->nodes[i].node, c->nodes[i].e.text);
-}
 
 static void assert_near(const float *expected, const float *params, float tolerance)
 {
