@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 enum { N_PARAMS = 37, SEEDS = 100 };
 
 static const struct cluster_config plain4 = {
