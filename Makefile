@@ -81,7 +81,7 @@ $(BUILD)/%.a:
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Made for AVX2 alone: there are no clones whose bits could differ, and fused operations are faster.
-$(BUILD)/obj/nn/narrow.o: CFLAGS += -ffp-contract=fast
+$(BUILD)/obj/nn/narrow.o $(BUILD)/obj/nn/factor.o: CFLAGS += -ffp-contract=fast
 $(BUILD)/obj/agent/runner/feed.o: CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c

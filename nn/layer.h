@@ -23,7 +23,7 @@ struct layer {
     const struct layer_ops *ops;
     const struct layer_spec *spec;
     int index;                    /* in the document */
-    float *params[LAYER_TENSORS]; /* by number of the tensor in spec->tensors */
+    float *params[LAYER_TENSORS]; /* by number of the tensor in spec->tensors, trained ones without gaps */
     float *grads[LAYER_TENSORS];
     float *y;    /* (max_batch, n_out): what it made in the last forward pass */
     float *work; /* ops->work floats, kept from forward to backward */

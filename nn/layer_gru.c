@@ -21,6 +21,7 @@
  * and step by step goes only what waits for the step before. */
 #include <string.h>
 
+#include "nn/factor.h"
 #include "nn/fast.h"
 #include "nn/layer.h"
 #include "nn/matmul.h"
@@ -30,13 +31,14 @@
 
 enum { WEIGHT, RECURRENT, BIAS, RECURRENT_BIAS };
 
-struct space {   /* where things lie in `work`; R rows: all steps of all samples */
-    size_t x;    /* (R, in); at the end of backward dx */
-    size_t a;    /* (R, 3 units): [r z n], backward makes da of it */
-    size_t q;    /* (R, 3 units): backward makes dq of it */
-    size_t h;    /* (R, units): as the step found it */
-    size_t dh;   /* (n, units) */
-    size_t last; /* (units): h that no step waits for */
+struct space {     /* where things lie in `work`; R rows: all steps of all samples */
+    size_t x;      /* (R, in); at the end of backward dx */
+    size_t a;      /* (R, 3 units): [r z n], backward makes da of it */
+    size_t q;      /* (R, 3 units): backward makes dq of it */
+    size_t h;      /* (R, units): as the step found it */
+    size_t dh;     /* (n, units) */
+    size_t last;   /* (units): h that no step waits for */
+    size_t factor; /* U, or its transpose, for nn/factor */
     size_t end;
 };
 
@@ -55,7 +57,8 @@ static struct space space_of(const struct layer_spec *s, int n)
     at.h = at.q + rows * 3 * u;
     at.dh = at.h + rows * u;
     at.last = at.dh + (size_t)n * u;
-    at.end = at.last + u;
+    at.factor = at.last + u;
+    at.end = at.factor + factor_size((int)(3 * u), (int)u);
     return at;
 }
 
@@ -121,11 +124,13 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     const size_t u = units_of(l->spec), row = u * sizeof(float);
     float *a = l->work + at.a, *q = l->work + at.q, *h = l->work + at.h;
     struct packed *s = l->own;
+    struct factor recurrent;
     size_t rows;
 
+    factor_lay(&recurrent, false, n_gates, (int)u, l->params[RECURRENT], l->work + at.factor);
     packed_arrange(s, p->n, p->lengths);
     rows = s->first[s->n_steps];
-    packed_gather(s, l->work + at.x, x, (size_t)l->spec->in.dim[1]);
+    packed_gather(s, l->work + at.x, (size_t)l->spec->in.dim[1], x, (size_t)l->spec->in.dim[1]);
     rows_repeat(a, l->params[BIAS], rows, 3 * u);
     rows_repeat(q, l->params[RECURRENT_BIAS], rows, 3 * u);
     matmul(false, false, (int)rows, n_gates, l->spec->in.dim[1], l->work + at.x, l->params[WEIGHT], 1, a);
@@ -134,8 +139,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
         memset(l->y, 0, (size_t)p->n * (size_t)s->time * row);
     for (int t = 0; t < s->n_steps; t++) {
         if (t > 0)
-            matmul(false, false, s->n_at[t], n_gates, (int)u, h + s->first[t] * u, l->params[RECURRENT], 1,
-                   q + s->first[t] * 3 * u);
+            factor_matmul(&recurrent, s->n_at[t], h + s->first[t] * u, 1, q + s->first[t] * 3 * u);
         for (int k = 0; k < s->n_at[t]; k++) {
             size_t here = s->first[t] + (size_t)k, next = s->first[t + 1] + (size_t)k;
             float *h_after = k < s->n_at[t + 1] ? h + next * u : l->work + at.last;
@@ -156,8 +160,10 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     const struct packed *s = l->own;
     const size_t rows = s->first[s->n_steps];
     float *a = l->work + at.a, *q = l->work + at.q, *dh = l->work + at.dh;
+    struct factor recurrent;
 
     (void)x; /* packed_gather() has it */
+    factor_lay(&recurrent, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
     memset(dh, 0, n * u * sizeof *dh);
     for (int t = s->n_steps - 1; t >= 0; t--) {
         for (int k = 0; k < s->n_at[t]; k++) {
@@ -168,8 +174,7 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
                           u);
         }
         if (t > 0)
-            matmul(false, true, s->n_at[t], (int)u, n_gates, q + s->first[t] * 3 * u, l->params[RECURRENT], 1,
-                   dh);
+            factor_matmul(&recurrent, s->n_at[t], q + s->first[t] * 3 * u, 1, dh);
     }
     memset(l->grads[BIAS], 0, 3 * u * sizeof *a);
     rows_add(l->grads[BIAS], a, rows, 3 * u);

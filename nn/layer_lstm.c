@@ -16,10 +16,13 @@
  *     dh_(t-1) = da U^T      dc_(t-1) = dc * f
  *     dW = x^T da            dU = h_(t-1)^T da      db = sum of da      dx = da W^T
  *
- * The steps of all samples lie in one matrix (nn/packed.h), so that x W, dW, dU and dx are one product each,
- * and step by step goes only what waits for the step before. */
+ * The steps of all samples lie in one matrix (nn/packed.h), [x_t h_(t-1)] side by side as W and U lie one below the
+ * other: so a_t is one product, and dW with dU, and dx is one of all steps. What a step touches stays in the
+ * second-level cache until it is done. */
+#include <assert.h>
 #include <string.h>
 
+#include "nn/factor.h"
 #include "nn/fast.h"
 #include "nn/layer.h"
 #include "nn/matmul.h"
@@ -30,12 +33,13 @@
 enum { WEIGHT, RECURRENT, BIAS };
 
 struct space {     /* where things lie in `work`; R rows: all steps of all samples */
-    size_t x;      /* (R, in); at the end of backward dx */
+    size_t xh;     /* (R, in + units): h as the step found it; at the end of backward dx (R, in) */
     size_t a;      /* (R, 4 units): [i f g o], backward makes da of it */
-    size_t h, c;   /* (R, units): as the step found them */
+    size_t c;      /* (R, units): as the step found it */
     size_t tanh_c; /* (R, units): as it left it */
     size_t dh, dc; /* (n, units) */
     size_t last;   /* (2, units): h and c that no step waits for */
+    size_t factor; /* W and U, or U transposed, for nn/factor */
     size_t end;
 };
 
@@ -44,19 +48,25 @@ static size_t units_of(const struct layer_spec *s)
     return s->tensors[RECURRENT].shape[0];
 }
 
+/* Of one step: x and h. */
+static size_t inputs_of(const struct layer_spec *s)
+{
+    return (size_t)s->in.dim[1] + units_of(s);
+}
+
 static struct space space_of(const struct layer_spec *s, int n)
 {
     size_t u = units_of(s), rows = packed_rows(n, s->in.dim[0]);
     struct space at = {0};
 
-    at.a = at.x + rows * (size_t)s->in.dim[1];
-    at.h = at.a + rows * 4 * u;
-    at.c = at.h + rows * u;
+    at.a = at.xh + rows * inputs_of(s);
+    at.c = at.a + rows * 4 * u;
     at.tanh_c = at.c + rows * u;
     at.dh = at.tanh_c + rows * u;
     at.dc = at.dh + (size_t)n * u;
     at.last = at.dc + (size_t)n * u;
-    at.end = at.last + 2 * u;
+    at.factor = at.last + 2 * u;
+    at.end = at.factor + factor_size((int)(4 * u), (int)inputs_of(s));
     return at;
 }
 
@@ -123,34 +133,35 @@ FAST static void cell_backward(float *restrict a, const float *restrict c_before
 static void forward(const struct layer *l, const float *x, const struct pass *p)
 {
     const struct space at = space_of(l->spec, p->n);
-    const int n_gates = (int)l->spec->tensors[RECURRENT].shape[1];
-    const size_t u = units_of(l->spec), row = u * sizeof(float);
-    float *a = l->work + at.a, *h = l->work + at.h, *c = l->work + at.c, *last = l->work + at.last;
+    const size_t in = (size_t)l->spec->in.dim[1], u = units_of(l->spec), n_inputs = inputs_of(l->spec);
+    float *a = l->work + at.a, *xh = l->work + at.xh, *c = l->work + at.c, *last = l->work + at.last;
     struct packed *s = l->own;
+    struct factor w_and_u;
 
+    assert(l->params[RECURRENT] == l->params[WEIGHT] + in * 4 * u);
+    factor_lay(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.factor);
     packed_arrange(s, p->n, p->lengths);
-    packed_gather(s, l->work + at.x, x, (size_t)l->spec->in.dim[1]);
-    rows_repeat(a, l->params[BIAS], s->first[s->n_steps], 4 * u);
-    matmul(false, false, (int)s->first[s->n_steps], n_gates, l->spec->in.dim[1], l->work + at.x,
-           l->params[WEIGHT], 1, a);
-    memset(h, 0, (size_t)p->n * row);
-    memset(c, 0, (size_t)p->n * row);
+    packed_gather(s, xh, n_inputs, x, in);
+    for (int k = 0; k < p->n; k++)
+        memset(xh + (size_t)k * n_inputs + in, 0, u * sizeof *xh);
+    memset(c, 0, (size_t)p->n * u * sizeof *c);
     if (l->spec->recurrent.sequences)
-        memset(l->y, 0, (size_t)p->n * (size_t)s->time * row);
+        memset(l->y, 0, (size_t)p->n * (size_t)s->time * u * sizeof *l->y);
     for (int t = 0; t < s->n_steps; t++) {
-        if (t > 0)
-            matmul(false, false, s->n_at[t], n_gates, (int)u, h + s->first[t] * u, l->params[RECURRENT], 1,
-                   a + s->first[t] * 4 * u);
+        float *a_t = a + s->first[t] * 4 * u;
+
+        rows_repeat(a_t, l->params[BIAS], (size_t)s->n_at[t], 4 * u);
+        factor_matmul(&w_and_u, s->n_at[t], xh + s->first[t] * n_inputs, 1, a_t);
         for (int k = 0; k < s->n_at[t]; k++) {
             size_t here = s->first[t] + (size_t)k, next = s->first[t + 1] + (size_t)k;
             bool goes_on = k < s->n_at[t + 1];
-            float *h_after = goes_on ? h + next * u : last;
+            float *h_after = goes_on ? xh + next * n_inputs + in : last;
             float *y = packed_output(s, l->y, t, k, u, l->spec->recurrent.sequences);
 
             cell(a + here * 4 * u, c + here * u, goes_on ? c + next * u : last + u,
                  l->work + at.tanh_c + here * u, h_after, u);
             if (y)
-                memcpy(y, h_after, row);
+                memcpy(y, h_after, u * sizeof *y);
         }
     }
 }
@@ -158,16 +169,21 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
 static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
     const struct space at = space_of(l->spec, p->n);
-    const int in = l->spec->in.dim[1], n_gates = (int)l->spec->tensors[RECURRENT].shape[1];
     const size_t u = units_of(l->spec), n = (size_t)p->n;
+    const int in = l->spec->in.dim[1], n_gates = (int)(4 * u);
     const struct packed *s = l->own;
-    const size_t rows = s->first[s->n_steps];
+    const int rows = (int)s->first[s->n_steps];
     float *a = l->work + at.a, *dh = l->work + at.dh, *dc = l->work + at.dc;
+    struct factor u_t;
 
     (void)x; /* packed_gather() has it */
+    factor_lay(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
     memset(dh, 0, n * u * sizeof *dh);
     memset(dc, 0, n * u * sizeof *dc);
+    memset(l->grads[BIAS], 0, 4 * u * sizeof *a);
     for (int t = s->n_steps - 1; t >= 0; t--) {
+        float *a_t = a + s->first[t] * 4 * u;
+
         for (int k = 0; k < s->n_at[t]; k++) {
             size_t here = s->first[t] + (size_t)k;
 
@@ -175,22 +191,15 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
             cell_backward(a + here * 4 * u, l->work + at.c + here * u, l->work + at.tanh_c + here * u,
                           dh + (size_t)k * u, dc + (size_t)k * u, u);
         }
+        rows_add(l->grads[BIAS], a_t, (size_t)s->n_at[t], 4 * u);
         if (t > 0)
-            matmul(false, true, s->n_at[t], (int)u, n_gates, a + s->first[t] * 4 * u, l->params[RECURRENT], 0,
-                   dh);
+            factor_matmul(&u_t, s->n_at[t], a_t, 0, dh);
     }
-    memset(l->grads[BIAS], 0, 4 * u * sizeof *a);
-    rows_add(l->grads[BIAS], a, rows, 4 * u);
-    matmul(true, false, in, n_gates, (int)rows, l->work + at.x, a, 0, l->grads[WEIGHT]);
-    if (rows > n) /* h before the first step is 0 */
-        matmul(true, false, (int)u, n_gates, (int)(rows - n), l->work + at.h + n * u, a + n * 4 * u, 0,
-               l->grads[RECURRENT]);
-    else
-        memset(l->grads[RECURRENT], 0, u * 4 * u * sizeof *a);
+    matmul(true, false, (int)inputs_of(l->spec), n_gates, rows, l->work + at.xh, a, 0, l->grads[WEIGHT]);
     if (!dx)
         return;
-    matmul(false, true, (int)rows, in, n_gates, a, l->params[WEIGHT], 0, l->work + at.x);
-    packed_scatter(s, dx, l->work + at.x, (size_t)in);
+    matmul(false, true, rows, in, n_gates, a, l->params[WEIGHT], 0, l->work + at.xh);
+    packed_scatter(s, dx, l->work + at.xh, (size_t)in);
 }
 
 const struct layer_ops layer_lstm = {

@@ -3,30 +3,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "nn/fused.h"
 #include "nn/lanes.h"
 
 /* A tile has two vectors for each of five columns: ten sums hide how long an addition takes, and sixteen
  * registers have room for the factors, too. */
 enum { COLS = 5, DEPTH = 800 /* rows of b that stay in the first-level cache, five columns of them */ };
-
-#ifdef __x86_64__
-#define FUSED   __attribute__((target("avx2,fma")))
-#define ONCE(v) __asm__("" : "+x"(v)) /* loaded once: gcc loads it for each use, and loads become the limit */
-
-static bool has_fused(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-#else
-#define FUSED
-#define ONCE(v) (void)(v)
-
-static bool has_fused(void)
-{
-    return false;
-}
-#endif
-#define INLINE static inline __attribute__((always_inline))
 
 #ifdef __clang__
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

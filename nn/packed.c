@@ -82,10 +82,10 @@ void packed_arrange(struct packed *p, int n, const int *lengths)
     }
 }
 
-void packed_gather(const struct packed *p, float *rows, const float *x, size_t width)
+void packed_gather(const struct packed *p, float *rows, size_t apart, const float *x, size_t width)
 {
     for (int t = 0; t < p->n_steps; t++)
-        for (int k = 0; k < p->n_at[t]; k++, rows += width)
+        for (int k = 0; k < p->n_at[t]; k++, rows += apart)
             memcpy(rows, x + ((size_t)p->order[k] * (size_t)p->time + (size_t)t) * width,
                    width * sizeof *rows);
 }

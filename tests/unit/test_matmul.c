@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "nn/blas.h"
+#include "nn/factor.h"
 #include "nn/narrow.h"
 #include "nn/onednn.h"
 #include "shared/rng.h"
@@ -50,8 +51,35 @@ static bool without_onednn(bool a_t, bool b_t, int m, int n, int k, const float 
     return true;
 }
 
+static bool factor_laid_out(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
+                            float beta, float *c)
+{
+    float *space = malloc(factor_size(n, k) * sizeof *space);
+    struct factor f;
+
+    assert_non_null(space);
+    factor_lay(&f, b_t, n, k, b, space);
+    if (!a_t)
+        factor_matmul(&f, m, a, beta, c);
+    free(space);
+    return !a_t;
+}
+
+/* Several threads are the libraries'. */
+static bool factor_as_it_lies(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
+                              float beta, float *c)
+{
+    bool taken;
+
+    blas_set_threads(2);
+    taken = factor_laid_out(a_t, b_t, m, n, k, a, b, beta, c);
+    blas_set_threads(1);
+    return taken;
+}
+
 /* Whoever may take a product; false: not this one. */
-static taker *const takers[] = {chosen_matmul, without_onednn, narrow_matmul, onednn_matmul};
+static taker *const takers[] = {chosen_matmul, without_onednn,  narrow_matmul,
+                                onednn_matmul, factor_laid_out, factor_as_it_lies};
 
 /* The numbers around c must stay as they are. */
 static void check(bool a_t, bool b_t, int m, int n, int k, float beta)
@@ -188,6 +216,21 @@ TEST(a_factor_that_is_not_finite_shows_in_its_row_alone)
             }
 }
 
+TEST(a_factor_is_laid_out_where_the_processor_can)
+{
+    static float b[8 * 20], space[16 * 20];
+    struct factor f;
+
+    assert_int_equal(factor_size(20, 8), N_OF(space));
+    factor_lay(&f, false, 20, 8, b, space);
+#ifdef __x86_64__
+    assert_int_equal(f.panels != NULL, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                                           !__builtin_cpu_supports("avx512f"));
+#else
+    assert_null(f.panels);
+#endif
+}
+
 TEST(kernels_of_old_processors_are_a_poor_choice_for_new_ones)
 {
     static const struct {
@@ -237,6 +280,7 @@ int main(void)
         cmocka_unit_test(the_same_product_elsewhere_in_memory_has_the_same_bits),
         cmocka_unit_test(the_result_of_beta_0_does_not_depend_on_what_lay_there),
         cmocka_unit_test(a_factor_that_is_not_finite_shows_in_its_row_alone),
+        cmocka_unit_test(a_factor_is_laid_out_where_the_processor_can),
         cmocka_unit_test(kernels_of_old_processors_are_a_poor_choice_for_new_ones),
         cmocka_unit_test(no_more_threads_than_processors),
     };

@@ -1,0 +1,123 @@
+#include "nn/factor.h"
+
+#include <string.h>
+
+#include "nn/blas.h"
+#include "nn/fused.h"
+#include "nn/lanes.h"
+#include "nn/matmul.h"
+
+/* Twelve sums hide how long an addition takes; with two vectors of b and a value of a they fit sixteen
+ * registers. */
+enum { ROWS = 6, COLS = 2 * LANES };
+
+/* On AVX-512 the libraries' vectors are twice as wide; several threads are theirs alone. */
+static bool takes(void)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f"))
+        return false;
+#endif
+    return has_fused() && blas_threads() == 1;
+}
+
+/* Rounded up to whole panels. */
+static size_t panels_size(size_t n, size_t k)
+{
+    return (n + COLS - 1) / COLS * COLS * k;
+}
+
+size_t factor_size(int n, int k)
+{
+    size_t as_it_lies = panels_size((size_t)n, (size_t)k), transposed = panels_size((size_t)k, (size_t)n);
+
+    return as_it_lies > transposed ? as_it_lies : transposed;
+}
+
+void factor_lay(struct factor *f, bool b_t, int n, int k, const float *b, float *space)
+{
+    size_t cols = (size_t)n, depth = (size_t)k;
+    size_t down = b_t ? 1 : cols, right = b_t ? depth : 1;
+
+    *f = (struct factor){.is_t = b_t, .n = n, .k = k, .b = b, .panels = takes() ? space : NULL};
+    for (size_t j = 0; f->panels && j < cols; j += COLS)
+        for (size_t p = 0; p < depth; p++)
+            for (size_t q = 0; q < COLS; q++)
+                *space++ = j + q < cols ? b[p * down + (j + q) * right] : 0;
+}
+
+/* c (rows, COLS), its rows `ldc` apart. `rows` is a constant wherever this is called. */
+FUSED INLINE void tile(const size_t rows, size_t k, const float *a, const float *panel, bool adds, float *c,
+                       size_t ldc)
+{
+    lanes sum[ROWS][2] = {0}, v0, v1, w;
+
+    for (size_t i = 0; adds && i < rows; i++) {
+        LANES_READ(sum[i][0], c + i * ldc);
+        LANES_READ(sum[i][1], c + i * ldc + LANES);
+    }
+    _Pragma("GCC unroll 1") for (size_t p = 0; p < k; p++, panel += COLS)
+    {
+        LANES_READ(v0, panel);
+        LANES_READ(v1, panel + LANES);
+        ONCE(v0);
+        ONCE(v1);
+        for (size_t i = 0; i < rows; i++) {
+            w = a[i * k + p] - (lanes){0};
+            ONCE(w);
+            sum[i][0] += w * v0;
+            sum[i][1] += w * v1;
+        }
+    }
+    for (size_t i = 0; i < rows; i++) {
+        LANES_WRITE(c + i * ldc, sum[i][0]);
+        LANES_WRITE(c + i * ldc + LANES, sum[i][1]);
+    }
+}
+
+#define TILE_OF(n)                                                                                           \
+    FUSED static void tile_##n(size_t k, const float *a, const float *panel, bool adds, float *c,            \
+                               size_t ldc)                                                                   \
+    {                                                                                                        \
+        tile(n, k, a, panel, adds, c, ldc);                                                                  \
+    }
+TILE_OF(1)
+TILE_OF(2)
+TILE_OF(3)
+TILE_OF(4)
+TILE_OF(5)
+TILE_OF(6)
+static void (*const tiles[ROWS])(size_t k, const float *a, const float *panel, bool adds, float *c,
+                                 size_t ldc) = {tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
+
+/* The last columns, where a panel has more of them than c. */
+static void narrow_tile(size_t rows, size_t cols, size_t k, const float *a, const float *panel, bool adds,
+                        float *c, size_t ldc)
+{
+    float out[ROWS * COLS] = {0};
+
+    for (size_t i = 0; adds && i < rows; i++)
+        memcpy(out + i * COLS, c + i * ldc, cols * sizeof *c);
+    tiles[rows - 1](k, a, panel, adds, out, COLS);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c + i * ldc, out + i * COLS, cols * sizeof *c);
+}
+
+void factor_matmul(const struct factor *f, int m, const float *a, float beta, float *c)
+{
+    size_t k = (size_t)f->k, n = (size_t)f->n;
+    const float *panel = f->panels;
+
+    if (!panel) {
+        matmul(false, f->is_t, m, f->n, f->k, a, f->b, beta, c);
+        return;
+    }
+    for (size_t j = 0; j < n; j += COLS, panel += k * COLS)
+        for (size_t i = 0, rows; i < (size_t)m; i += rows) {
+            rows = (size_t)m - i < ROWS ? (size_t)m - i : ROWS;
+            if (n - j < COLS)
+                narrow_tile(rows, n - j, k, a + i * k, panel, beta != 0, c + i * n + j, n);
+            else
+                tiles[rows - 1](k, a + i * k, panel, beta != 0, c + i * n + j, n);
+        }
+}
