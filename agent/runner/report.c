@@ -90,6 +90,29 @@ void report_warn(struct report *r, const char *text)
     write_line(r, json_pack("{ss ss ss}", "event", "log", "level", "warn", "text", text));
 }
 
+static const struct report_ending endings[] = {
+    {ERR_CODEC, "failed", "CodecFailed"},
+    {ERR_LOST, "failed", "NodeLost"},
+    {ERR_AUTH, "failed", "NodeLost"},
+    {ERR_PROTOCOL, "failed", "NodeLost"},
+    {ERR_TIMEOUT, "failed", "RoundTimeout"},
+    {ERR_NUMERIC, "failed", "NumericDivergence"},
+    {ERR_NOSPACE, "failed", "DiskFull"},
+    {ERR_NOMEM, "failed", "OutOfMemory"},
+    {ERR_CANCELLED, "cancelled", "UserCancelled"},
+    {ERR_INTERNAL, "failed", "Internal"}, /* and any other */
+};
+enum { N_ENDINGS = sizeof endings / sizeof *endings };
+
+const struct report_ending *report_ending(int code)
+{
+    int i = 0;
+
+    while (i < N_ENDINGS - 1 && endings[i].code != code)
+        i++;
+    return &endings[i];
+}
+
 void report_end(struct report *r, const char *state, const char *reason, const char *message)
 {
     write_line(

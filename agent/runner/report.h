@@ -34,6 +34,13 @@ void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
 /* A sentence for people, into the node's log and to job_submit, which passes it on: "this step was left out". */
 void report_warn(struct report *r, const char *text);
+/* What an error that ends a node's work is called. */
+struct report_ending {
+    int code;
+    const char *state, *reason;
+};
+const struct report_ending *report_ending(int code);
+
 /* The last line. `state` is succeeded, failed or cancelled. */
 void report_end(struct report *r, const char *state, const char *reason, const char *message);
 

@@ -9,22 +9,6 @@
 #include "agent/runner/node.h"
 #include "nn/blas.h"
 
-/* What the error of a node's work is called in its `end` line. */
-static const struct {
-    int code;
-    const char *state, *reason;
-} endings[] = {
-    {ERR_CODEC, "failed", "CodecFailed"},
-    {ERR_LOST, "failed", "NodeLost"},
-    {ERR_AUTH, "failed", "NodeLost"},
-    {ERR_PROTOCOL, "failed", "NodeLost"},
-    {ERR_TIMEOUT, "failed", "RoundTimeout"},
-    {ERR_NUMERIC, "failed", "NumericDivergence"},
-    {ERR_NOSPACE, "failed", "DiskFull"},
-    {ERR_NOMEM, "failed", "OutOfMemory"},
-    {ERR_CANCELLED, "cancelled", "UserCancelled"},
-};
-
 static void on_sigterm(int sig)
 {
     (void)sig;
@@ -33,14 +17,10 @@ static void on_sigterm(int sig)
 
 static int end(struct report *r, const char *reason, const struct err *e)
 {
-    const char *state = "failed";
-    const char *why = reason ? reason : "Internal";
+    const struct report_ending *of_code = report_ending(e->code);
+    const char *state = reason ? "failed" : of_code->state;
+    const char *why = reason ? reason : of_code->reason;
 
-    for (size_t i = 0; !reason && i < sizeof endings / sizeof *endings; i++)
-        if (endings[i].code == e->code) {
-            state = endings[i].state;
-            why = endings[i].reason;
-        }
     fprintf(stderr, "%s: %s\n", why, e->text);
     if (e->hint[0])
         fprintf(stderr, "hint: %s\n", e->hint);
