@@ -4,12 +4,17 @@
 
 enum { ALIGNMENT = 64 };
 
+static struct mesh_buf **pool_of(struct mesh *m)
+{
+    return m->lender ? &m->lender->pool : &m->pool;
+}
+
 struct mesh_buf *mesh_buf_take(struct mesh *m)
 {
-    struct mesh_buf *b = m->pool;
+    struct mesh_buf *b = *pool_of(m);
 
     if (b) {
-        m->pool = b->next;
+        *pool_of(m) = b->next;
     } else {
         b = malloc(sizeof *b);
         if (!b)
@@ -30,8 +35,8 @@ void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
 {
     if (!b || --b->refs > 0)
         return;
-    b->next = m->pool;
-    m->pool = b;
+    b->next = *pool_of(m);
+    *pool_of(m) = b;
 }
 
 void mesh_pool_clear(struct mesh *m)

@@ -76,8 +76,9 @@ struct mesh { /* the common part; implementations put theirs behind it */
     const struct mesh_ops *ops;
     size_t limit; /* bytes of the longest payload but a piece's; a longer one is a broken peer */
     struct mesh_buf *pool;
-    mesh_place *place; /* set after opening; without one a piece is a broken peer */
-    void *owner;       /* its first argument */
+    struct mesh *lender; /* whose pool is used, where nodes of one process share one; NULL: its own */
+    mesh_place *place;   /* set after opening; without one a piece is a broken peer */
+    void *owner;         /* its first argument */
     /* Set after opening: a peer that takes nothing for 10 s, although messages wait for it, is lost. For rules
      * in which everybody reads all the time; elsewhere one that computes long without reading is in order. */
     bool ends_stuck;
