@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
 #include "shared/codec_options.h"
 
 const struct exchange_config *channel_config(const struct channel *ch)
@@ -36,7 +35,7 @@ bool channel_is_behind(const struct channel *ch, int node)
 
 bool channel_has_left(const struct channel *ch, int node)
 {
-    return ch->x->has_left[exchange_slot(ch->x, node)];
+    return ch->x->links.has_left[exchange_slot(ch->x, node)];
 }
 
 void channel_pause(struct channel *ch, int node, bool on)
@@ -112,20 +111,21 @@ static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_
                      size_t len)
 {
     struct exchange *x = ch->x;
-    int slot = exchange_slot(x, h->peer);
-    struct exchange_traffic *t = &x->sent[slot];
+    struct link *l = link_make(&x->links, exchange_slot(x, h->peer));
     enum phase last = phase_enter(&x->watch, PHASE_SEND);
     double start = x->watch.since;
 
+    if (!l)
+        return err_set(x->e, ERR_NOMEM, "no memory for the traffic with node %d", h->peer);
     if ((b ? mesh_send(x->mesh, h, b, x->e) : mesh_send_view(x->mesh, h, bytes, len, x->e)) < 0)
         return x->e->code;
     if (x->watch.tracer)
-        tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++x->n_said[slot], start);
+        tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++l->n_said, start);
     phase_enter(&x->watch, last);
-    t->messages++;
-    t->raw_bytes += len;
-    t->wire_bytes += len + FRAME_BYTES;
-    t->transfer_s += x->watch.since - start;
+    l->sent.messages++;
+    l->sent.raw_bytes += len;
+    l->sent.wire_bytes += len + FRAME_BYTES;
+    l->sent.transfer_s += x->watch.since - start;
     x->totals.sent_messages++;
     x->totals.raw_bytes += len;
     x->totals.sent_bytes += len + FRAME_BYTES;
@@ -134,12 +134,16 @@ static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_
 
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
 {
-    struct exchange_traffic *t = &ch->x->sent[exchange_slot(ch->x, h->peer)];
+    int rc = hand_over(ch, h, b, b->bytes, b->len);
+    struct exchange_traffic *t;
 
+    if (rc < 0)
+        return rc;
+    t = &link_of(&ch->x->links, exchange_slot(ch->x, h->peer))->sent;
     t->encode_s += encode_s;
     t->raw_bytes += (uint64_t)ch->compressing.saved_out;
     ch->x->totals.raw_bytes += (uint64_t)ch->compressing.saved_out;
-    return hand_over(ch, h, b, b->bytes, b->len);
+    return CODEC_GO;
 }
 
 int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len)
@@ -149,7 +153,7 @@ int channel_send_view(struct channel *ch, const struct mesh_head *h, const void 
 
 void channel_received(struct channel *ch, int from, size_t len)
 {
-    struct exchange_traffic *t = &ch->x->received[exchange_slot(ch->x, from)];
+    struct exchange_traffic *t = &link_of(&ch->x->links, exchange_slot(ch->x, from))->received;
 
     t->messages++;
     t->raw_bytes += len + (uint64_t)ch->compressing.saved_in;
@@ -162,12 +166,12 @@ void channel_received(struct channel *ch, int from, size_t len)
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received)
 {
     struct exchange *x = ch->x;
-    int slot = exchange_slot(x, peer);
+    struct link *l = link_of(&x->links, exchange_slot(x, peer));
 
-    x->sent[slot].messages++;
-    x->sent[slot].raw_bytes += sent;
-    x->received[slot].messages++;
-    x->received[slot].raw_bytes += received;
+    l->sent.messages++;
+    l->sent.raw_bytes += sent;
+    l->received.messages++;
+    l->received.raw_bytes += received;
     x->totals.sent_messages++;
     x->totals.recv_messages++;
     x->totals.raw_bytes += sent;
@@ -203,14 +207,14 @@ int channel_apply(struct channel *ch)
 
 void channel_waited(struct channel *ch, int peer)
 {
-    ch->x->received[exchange_slot(ch->x, peer)].transfer_s += clock_now() - ch->round.said_at;
+    link_of(&ch->x->links, exchange_slot(ch->x, peer))->received.transfer_s += stopwatch_now(&ch->x->watch) -
+                                                                               ch->round.said_at;
 }
 
 /* The job's round is done when every channel's is. */
 void channel_round_done(struct channel *ch)
 {
     struct exchange *x = ch->x;
-    size_t bytes = (size_t)x->n_nodes * sizeof *x->sent;
 
     ch->codec.round++;
     if (++x->n_channels_done < x->n_channels)
@@ -219,10 +223,7 @@ void channel_round_done(struct channel *ch)
     x->n_rounds++;
     if (x->watch.tracer)
         x->watch.tracer->round = x->n_rounds + 1;
-    memcpy(x->sent_done, x->sent, bytes);
-    memcpy(x->received_done, x->received, bytes);
-    memset(x->sent, 0, bytes);
-    memset(x->received, 0, bytes);
+    links_close_round(&x->links);
 }
 
 /* What of the model's layers lies in [lo, hi). */

@@ -34,7 +34,7 @@ struct round {
     bool has_said;          /* my words of this round are out */
     bool awaits_reply;      /* a worker's, from its server */
     int next;               /* ssgd: the first word not merged yet */
-    double said_at;         /* clock_now */
+    double said_at;         /* stopwatch_now */
     struct undo undo;       /* of a server that goes on without lost workers */
 };
 
@@ -63,7 +63,7 @@ struct channel {
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft; /* an event rule's message being written */
-    double wake_at;         /* clock_now; INFINITY: never */
+    double wake_at;         /* stopwatch_now; INFINITY: never */
     struct codec_layer *layers;
     struct codec_vector {
         float *v;
@@ -79,14 +79,10 @@ struct exchange {
     struct err *e; /* of the call that is under way */
     int n_channels;
     struct channel *channels;
-    int n_nodes;
-    bool *has_left; /* (n_nodes), by slot: said good-bye, or is lost */
-    int n_lost;     /* of the workers */
+    struct links links; /* by slot */
+    int n_left, n_lost; /* of the workers; who is lost has left, too */
     struct exchange_totals totals;
     struct stopwatch watch;
-    uint64_t *n_said, *n_heard;               /* (n_nodes), by slot: messages so far, for the trace */
-    struct exchange_traffic *sent, *received; /* (n_nodes), by slot: of the round under way */
-    struct exchange_traffic *sent_done, *received_done;
     uint64_t n_rounds, n_rounds_told;
     int n_channels_done; /* channels that have closed the round */
 };

@@ -115,7 +115,7 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
 {
     struct collecting *s = &ch->collecting;
     int rc = COLLECTIVE_UNDER_WAY;
-    struct err later = {0};
+    struct err later;
 
     if (s->is_in_arena)
         rc = advance_in_arena(ch, e);

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "agent/runner/channel.h"
-#include "shared/clock.h"
 #include "shared/codec_load.h"
+
+enum { LINKS_AT_ONCE = 1024 };
 
 static int check_config(const struct exchange_config *cfg, struct err *e)
 {
@@ -40,6 +41,23 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
                               cfg->blocks->redundancy, e);
 }
 
+/* All at once, so that no round allocates; but a rule that may say anything to anybody talks to few of very
+ * many. */
+static int open_links(struct exchange *x, struct err *e)
+{
+    const struct exchange_config *cfg = &x->cfg;
+    int n = cfg->n_workers + cfg->n_servers;
+
+    if (links_open(&x->links, n, e) < 0)
+        return e->code;
+    if (cfg->plugin->events && n > LINKS_AT_ONCE)
+        return 0;
+    for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
+        if (exchange_talks_to(x, node) && !link_make(&x->links, exchange_slot(x, node)))
+            return err_set(e, ERR_NOMEM, "no memory for the figures of %d nodes", n);
+    return 0;
+}
+
 int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e)
 {
     struct exchange *x = calloc(1, sizeof *x);
@@ -48,22 +66,15 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
         return err_set(e, ERR_NOMEM, "no memory for the exchange");
     x->cfg = *cfg;
     x->e = e;
-    x->n_nodes = cfg->n_workers + cfg->n_servers;
     x->n_channels = cfg->node >= 0 && cfg->n_servers > 0 ? cfg->n_servers : 1;
     x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
-    x->sent = calloc(4 * (size_t)x->n_nodes, sizeof *x->sent);
-    x->has_left = calloc((size_t)x->n_nodes, sizeof *x->has_left);
-    x->n_said = calloc(2 * (size_t)x->n_nodes, sizeof *x->n_said);
-    x->watch.since = clock_now();
-    if (!x->channels || !x->sent || !x->has_left || !x->n_said) {
+    x->watch.time = cfg->time;
+    x->watch.since = stopwatch_now(&x->watch);
+    if (!x->channels) {
         err_set(e, ERR_NOMEM, "no memory for the exchange");
         goto fail;
     }
-    x->n_heard = x->n_said + x->n_nodes;
-    x->received = x->sent + x->n_nodes;
-    x->sent_done = x->received + x->n_nodes;
-    x->received_done = x->sent_done + x->n_nodes;
-    if (check_config(cfg, e) < 0)
+    if (check_config(cfg, e) < 0 || open_links(x, e) < 0)
         goto fail;
     for (int i = 0; i < x->n_channels; i++)
         if (channel_open(x, i) < 0)
@@ -94,9 +105,7 @@ void exchange_free(struct exchange *x)
     for (int i = 0; x->channels && i < x->n_channels; i++)
         channel_clear(&x->channels[i]);
     free(x->channels);
-    free(x->sent);
-    free(x->n_said);
-    free(x->has_left);
+    links_clear(&x->links);
     free(x);
 }
 
@@ -181,7 +190,7 @@ static int outcome(struct exchange *x)
 {
     char what[128];
 
-    for (int i = 0; i < x->n_channels; i++) {
+    for (int i = 0; x->links.n_left > 0 && i < x->n_channels; i++) {
         const struct channel *ch = &x->channels[i];
 
         if (!ch->is_waiting || !(ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch)))
@@ -310,7 +319,7 @@ static int wake_up(struct exchange *x)
     for (int i = 0; events && events->on_wake && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
-        if (ch->wake_at > clock_now())
+        if (ch->wake_at > stopwatch_now(&x->watch))
             continue;
         ch->wake_at = INFINITY;
         if (heard(ch, call_event(ch, events->on_wake)) < 0)
@@ -319,12 +328,18 @@ static int wake_up(struct exchange *x)
     return CODEC_GO;
 }
 
+static void leaves(struct exchange *x, int node)
+{
+    x->n_left += node >= 0 && !x->links.has_left[exchange_slot(x, node)];
+    links_leave(&x->links, exchange_slot(x, node));
+}
+
 static int on_loss(struct exchange *x, const struct mesh_event *ev)
 {
     int n_left = x->cfg.n_workers - (x->n_lost += ev->head.peer >= 0);
     char what[128];
 
-    x->has_left[exchange_slot(x, ev->head.peer)] = true;
+    leaves(x, ev->head.peer);
     err_set(x->e, ERR_LOST, "node %d is lost: %s", ev->head.peer, ev->why);
     if (!x->cfg.goes_on || ev->head.peer < 0) {
         exchange_waits_for(x, what, sizeof what);
@@ -348,14 +363,19 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_NOTHING:
         break;
     case MESH_MESSAGE:
+        if (!link_make(&x->links, exchange_slot(x, ev->head.peer))) {
+            mesh_buf_put(x->mesh, ev->buf);
+            return err_set(e, ERR_NOMEM, "no memory for the traffic with node %d", ev->head.peer);
+        }
         if (x->watch.tracer)
             tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
-                           ++x->n_heard[exchange_slot(x, ev->head.peer)], clock_now());
+                           ++link_of(&x->links, exchange_slot(x, ev->head.peer))->n_heard,
+                           stopwatch_now(&x->watch));
         if (ev->head.kind != FRAME_PIECE && on_message(x, ev) < 0)
             return e->code;
         break;
     case MESH_LEFT:
-        x->has_left[exchange_slot(x, ev->head.peer)] = true;
+        leaves(x, ev->head.peer);
         if (tell_lost(x, ev->head.peer) < 0)
             return e->code;
         break;
@@ -421,10 +441,7 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
 
 bool exchange_is_over(const struct exchange *x)
 {
-    for (int w = 0; w < x->cfg.n_workers; w++)
-        if (!x->has_left[w])
-            return false;
-    return true;
+    return x->n_left == x->cfg.n_workers;
 }
 
 struct compress_report exchange_coded(const struct exchange *x)
@@ -463,10 +480,10 @@ bool exchange_round_done(struct exchange *x, uint64_t *round)
 
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
 {
-    return &x->sent_done[exchange_slot(x, peer)];
+    return &link_read(&x->links, exchange_slot(x, peer))->sent_done;
 }
 
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer)
 {
-    return &x->received_done[exchange_slot(x, peer)];
+    return &link_read(&x->links, exchange_slot(x, peer))->recv_done;
 }

@@ -13,12 +13,14 @@
 
 #include "agent/runner/arena.h"
 #include "agent/runner/collective_plan.h"
+#include "agent/runner/links.h"
 #include "agent/runner/mesh.h"
 #include "agent/runner/stopwatch.h"
 #include "codecs/codec.h"
 #include "codecs/compress/compress.h"
 #include "shared/blocks.h"
 #include "shared/err.h"
+#include "shared/settings.h"
 
 struct exchange;
 
@@ -47,13 +49,8 @@ struct exchange_config {
     int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
     /* Keeps a row of codec.csv; `name` is gone when it returns. NULL: nobody keeps them. */
     int (*record)(void *owner, const struct codec *c, const char *name, double value, struct err *e);
-    void *owner; /* their first argument */
-};
-
-/* What went between this node and one peer since exchange_round_done() was last true. */
-struct exchange_traffic {
-    uint64_t messages, raw_bytes, wire_bytes;
-    double encode_s, transfer_s;
+    void *owner;        /* their first argument */
+    const double *time; /* NULL: time is clock_now; else what stands here, a simulation's. Borrowed */
 };
 
 /* Sums since the beginning. */
@@ -62,6 +59,10 @@ struct exchange_totals {
     uint64_t n_overtaken; /* asgd: words that newer ones of the same sender replaced before they were merged,
                            * and those not sent as their receiver did not take the ones before */
 };
+
+/* What settings, which are borrowed, say of a node's; the caller adds the plugin, blocks, vectors and what
+ * may be NULL. */
+struct exchange_config exchange_config_of(const struct settings *set, int node);
 
 /* Opens the codecs. ERR_CODEC: the rule cannot do what the job asks, or its open() failed. ERR_CONFIG: its
  * parameters. */
@@ -95,8 +96,8 @@ const float *exchange_gradient(const struct exchange *x);
 /* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more).
  * ERR_LOST: a node that the rule cannot do without has gone, or fewer than min_nodes workers stand. */
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
-/* An event, MESH_NOTHING will do, is wanted at this time (clock_now; INFINITY: at none): a codec wishes to be
- * woken. */
+/* An event, MESH_NOTHING will do, is wanted at this time (stopwatch_now; INFINITY: at none): a codec wishes
+ * to be woken. */
 double exchange_wakes_at(const struct exchange *x);
 
 /* Is the job's optimizer at work on this node? Else the codec has it on the servers, and a worker leaves its

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "agent/runner/channel.h"
-#include "shared/clock.h"
 
 static struct channel *channel_of(const struct codec *c)
 {
@@ -149,7 +148,7 @@ static int host_update(struct codec *c)
 
 static void host_wake(struct codec *c, double seconds)
 {
-    channel_of(c)->wake_at = clock_now() + fmax(seconds, 0);
+    channel_of(c)->wake_at = stopwatch_now(channel_watch(channel_of(c))) + fmax(seconds, 0);
 }
 
 static int host_record(struct codec *c, const char *name, double value)

@@ -44,7 +44,7 @@ struct mesh_head {
 };
 
 struct mesh_event {
-    enum { MESH_NOTHING, MESH_MESSAGE, MESH_LOST, MESH_LEFT } kind;
+    enum mesh_what { MESH_NOTHING, MESH_MESSAGE, MESH_LOST, MESH_LEFT } kind;
     struct mesh_head head; /* MESH_LOST, MESH_LEFT: only peer */
     struct mesh_buf *buf;  /* MESH_MESSAGE: the receiver puts it back; NULL for a piece: it is in its place */
     char why[MESH_WHY];    /* MESH_LOST: for people */

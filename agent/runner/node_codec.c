@@ -108,38 +108,21 @@ static int open_optimizer(struct node *n, struct err *e)
 
 int node_open_exchange(struct node *n, struct err *e)
 {
-    uint64_t rows = (uint64_t)n->set.steps_per_epoch;
-    int allreduce = collective_algorithm_find(n->set.allreduce);
+    struct exchange_config cfg = exchange_config_of(&n->set, n->job.node);
 
     if (list_layers(n, e) < 0)
         return e->code;
-    if (exchange_new(&n->exchange,
-                     &(struct exchange_config){
-                         .plugin = n->codec.plugin,
-                         .options = n->job.node < 0 ? n->set.server_codec_options : n->set.codec_options,
-                         .compress = n->set.compress,
-                         .compress_down = n->set.compress_down,
-                         .node = n->job.node,
-                         .n_workers = n->set.node_count,
-                         .n_servers = n->set.server_count,
-                         .blocks = &n->blocks,
-                         .is_sync = strcmp(n->set.sync, "ssgd") == 0,
-                         .goes_on = strcmp(n->set.on_node_loss, "continue") == 0,
-                         .min_nodes = n->set.min_nodes,
-                         .allreduce = (enum collective_algorithm)allreduce,
-                         .local_steps = n->set.local_steps > 0 ? (uint64_t)n->set.local_steps : rows,
-                         .n_steps = rows * (uint64_t)n->set.epochs,
-                         .seed = n->set.seed,
-                         .n_params = net_n_params(n->net),
-                         .params = net_params(n->net),
-                         .grads = net_grads(n->net),
-                         .layers = n->layers,
-                         .n_layers = n->n_layers,
-                         .update = update,
-                         .record = record,
-                         .owner = n,
-                     },
-                     e) < 0)
+    cfg.plugin = n->codec.plugin;
+    cfg.blocks = &n->blocks;
+    cfg.n_params = net_n_params(n->net);
+    cfg.params = net_params(n->net);
+    cfg.grads = net_grads(n->net);
+    cfg.layers = n->layers;
+    cfg.n_layers = n->n_layers;
+    cfg.update = update;
+    cfg.record = record;
+    cfg.owner = n;
+    if (exchange_new(&n->exchange, &cfg, e) < 0)
         return e->code;
     return exchange_updates_here(n->exchange) ? open_optimizer(n, e) : 0;
 }

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 #include "agent/runner/channel.h"
-#include "shared/clock.h"
 
 static bool is_server(const struct channel *ch)
 {
@@ -25,6 +24,8 @@ int round_open(struct channel *ch)
 {
     struct round *r = &ch->round;
 
+    if (ch->server) /* it hears replies, not words */
+        return CODEC_GO;
     r->n_words = ch->rule->per_block ? ch->codec.n_blocks : ch->codec.n_workers;
     r->depth = channel_config(ch)->blocks->redundancy + 3;
     r->inbox = calloc((size_t)r->n_words, sizeof *r->inbox);
@@ -317,7 +318,7 @@ static int say(struct channel *ch, int word)
 static int said(struct channel *ch)
 {
     ch->round.has_said = true;
-    ch->round.said_at = clock_now();
+    ch->round.said_at = stopwatch_now(channel_watch(ch));
     if (ch->server) {
         ch->round.awaits_reply = true;
         return CODEC_WAIT;

@@ -1,0 +1,46 @@
+/* links -- what an exchange keeps about each other node: whether it has left, and the traffic with it. Of
+ * thousands of nodes one talks to few, so figures are kept a page of nodes at a time, from the first that
+ * is asked for. */
+#ifndef PSGD_LINKS_H
+#define PSGD_LINKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+/* What went between this node and one peer in a round. */
+struct exchange_traffic {
+    uint64_t messages, raw_bytes, wire_bytes;
+    double encode_s, transfer_s;
+};
+
+struct link {
+    uint64_t n_said, n_heard;                     /* messages so far, for the trace */
+    struct exchange_traffic sent, received;       /* of the round under way */
+    struct exchange_traffic sent_done, recv_done; /* of the one before */
+};
+
+struct links { /* by slot: workers, then servers */
+    int n;
+    bool *has_left; /* (n): said good-bye, or is lost */
+    int n_left;
+    struct links_page **pages; /* by slot / page; NULL: not made yet */
+    struct links_page *made;   /* a list of those that are */
+};
+
+int links_open(struct links *l, int n, struct err *e);
+void links_clear(struct links *l);
+void links_leave(struct links *l, int slot); /* once for each that goes */
+
+/* Makes its page where there is none. NULL: no memory. */
+struct link *link_make(struct links *l, int slot);
+/* Of a node whose page is there. */
+struct link *link_of(const struct links *l, int slot);
+/* All zeros where nothing was said. */
+const struct link *link_read(const struct links *l, int slot);
+/* The round's traffic becomes that of the round before. */
+void links_close_round(struct links *l);
+
+#endif

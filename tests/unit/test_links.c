@@ -1,0 +1,59 @@
+/* What an exchange keeps about each other node. */
+#include "tests/unit/unit.h"
+
+#include "agent/runner/links.h"
+
+enum { N = 10000 };
+
+static struct links l;
+static struct err e;
+
+TEST(nodes_that_were_never_spoken_to_have_no_figures_and_take_no_page)
+{
+    assert_ok(links_open(&l, N, &e));
+    assert_non_null(link_make(&l, 9999));
+    for (int i = 0; i < N - 16; i++)
+        assert_true(link_read(&l, i) == link_read(&l, 0)); /* the one that stands for all of them */
+    assert_int_equal(link_read(&l, 17)->sent_done.messages, 0);
+    assert_true(link_read(&l, 9999) == link_of(&l, 9999));
+    links_clear(&l);
+}
+
+TEST(a_rounds_traffic_is_that_of_the_round_before_when_it_is_closed)
+{
+    assert_ok(links_open(&l, N, &e));
+    link_make(&l, 3)->sent.messages = 7;
+    link_make(&l, 3)->received.wire_bytes = 9;
+    link_make(&l, 3)->n_said = 5;
+    assert_int_equal(link_read(&l, 3)->sent_done.messages, 0);
+    links_close_round(&l);
+    assert_int_equal(link_read(&l, 3)->sent_done.messages, 7);
+    assert_int_equal(link_read(&l, 3)->recv_done.wire_bytes, 9);
+    assert_int_equal(link_read(&l, 3)->sent.messages, 0);
+    assert_int_equal(link_read(&l, 3)->n_said, 5);
+    links_close_round(&l);
+    assert_int_equal(link_read(&l, 3)->sent_done.messages, 0);
+    links_clear(&l);
+}
+
+TEST(who_leaves_twice_has_left_once)
+{
+    assert_ok(links_open(&l, 17, &e)); /* not whole pages */
+    links_leave(&l, 16);
+    links_leave(&l, 16);
+    links_leave(&l, 0);
+    assert_int_equal(l.n_left, 2);
+    assert_true(l.has_left[16] && l.has_left[0] && !l.has_left[1]);
+    links_clear(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_that_were_never_spoken_to_have_no_figures_and_take_no_page),
+        cmocka_unit_test(a_rounds_traffic_is_that_of_the_round_before_when_it_is_closed),
+        cmocka_unit_test(who_leaves_twice_has_left_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
