@@ -1,0 +1,272 @@
+#include "shared/simulation.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/json.h"
+
+#define F(name, json_type, ...)                                                                              \
+    {                                                                                                        \
+        .key = #name, .kind = json_type, JSON_AT(struct simulation, name), __VA_ARGS__                       \
+    }
+
+static const struct json_field fields[] = {
+    F(gradients, JSON_FIELD_U64, .min = 0, .max = 1e9),
+    F(link, JSON_FIELD_TEXT, .required = false),
+    F(server_link, JSON_FIELD_TEXT, .required = false),
+    F(step_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
+    F(eval_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
+    F(codec_rate_mbps, JSON_FIELD_DOUBLE, .min = 0, .max = 1e9),
+    F(speed, JSON_FIELD_TEXT, .required = false),
+    F(straggler, JSON_FIELD_TEXT, .required = false),
+    F(kill, JSON_FIELD_TEXT, .required = false),
+    F(cut, JSON_FIELD_TEXT, .required = false),
+    F(exhaustive, JSON_FIELD_BOOL, .required = false),
+    F(replay, JSON_FIELD_TEXT, .required = false),
+    {0},
+};
+
+void simulation_default(struct simulation *s)
+{
+    *s = (struct simulation){.link = "10Gbit,0.1ms", .speed = "1", .straggler = "0:1"};
+}
+
+json_t *simulation_json(const struct simulation *s)
+{
+    return json_from_struct(s, fields);
+}
+
+int simulation_parse(struct simulation *s, const json_t *doc, struct err *e)
+{
+    struct simulation t;
+    struct sim_straggler straggler;
+    struct sim_speed speed;
+    struct sim_kills kills;
+    struct sim_cuts cuts;
+    struct sim_link link;
+
+    simulation_default(&t);
+    if (json_to_struct(&t, doc, fields, "", e) < 0 || sim_link_parse(&link, t.link, e) < 0 ||
+        (t.server_link[0] && sim_link_parse(&link, t.server_link, e) < 0) ||
+        sim_speed_parse(&speed, t.speed, e) < 0 || sim_straggler_parse(&straggler, t.straggler, e) < 0 ||
+        sim_kills_parse(&kills, t.kill, e) < 0 || sim_cuts_parse(&cuts, t.cut, e) < 0)
+        return e->code;
+    *s = t;
+    return 0;
+}
+
+/* A number that is not negative, at *at, which moves behind it. */
+static bool take_number(const char **at, double *out)
+{
+    char *end;
+
+    if (**at < '0' || **at > '9')
+        return false;
+    *out = strtod(*at, &end);
+    *at = end;
+    return isfinite(*out);
+}
+
+/* A node's number; servers' are negative. */
+static bool take_node(const char **at, int *out)
+{
+    bool is_server = **at == '-';
+    double v;
+
+    *at += is_server;
+    if (!take_number(at, &v) || v > 1e6 || v != floor(v))
+        return false;
+    *out = is_server ? -(int)v : (int)v;
+    return true;
+}
+
+static bool take_unit(const char **at, const char *const *words, const double *values, double *factor)
+{
+    for (int i = 0; words[i]; i++)
+        if (strncmp(*at, words[i], strlen(words[i])) == 0) {
+            *at += strlen(words[i]);
+            *factor = values[i];
+            return true;
+        }
+    return false;
+}
+
+static bool take_rate(const char **at, double *bytes_per_s)
+{
+    static const char *const words[] = {"Gbit", "Mbit", "kbit", NULL};
+    static const double values[] = {1e9 / 8, 1e6 / 8, 1e3 / 8};
+    double v, factor;
+
+    if (strncmp(*at, "any", 3) == 0) {
+        *at += 3;
+        *bytes_per_s = 0;
+        return true;
+    }
+    if (!take_number(at, &v) || !take_unit(at, words, values, &factor))
+        return false;
+    *bytes_per_s = v * factor;
+    return v > 0;
+}
+
+static bool take_time(const char **at, double *seconds)
+{
+    static const char *const words[] = {"ms", "us", "s", NULL};
+    static const double values[] = {1e-3, 1e-6, 1};
+    double v, factor;
+
+    if (!take_number(at, &v) || !take_unit(at, words, values, &factor))
+        return false;
+    *seconds = v * factor;
+    return true;
+}
+
+int sim_link_parse(struct sim_link *out, const char *text, struct err *e)
+{
+    struct sim_link l = {0};
+    const char *at = text;
+
+    if (!take_rate(&at, &l.bytes_per_s) || *at++ != ',' || !take_time(&at, &l.latency_s) ||
+        (*at == ',' && (at++, !take_time(&at, &l.jitter_s))) || *at) {
+        err_set(e, ERR_CONFIG, "\"%s\" is no link", text);
+        return err_hint(e, "A link is RATE,LATENCY[,JITTER], as 100Mbit,20ms or any,0s: kbit, Mbit or Gbit a "
+                           "second, us, ms or s.");
+    }
+    *out = l;
+    return 0;
+}
+
+static int bad_speed(const char *text, struct err *e)
+{
+    err_set(e, ERR_CONFIG, "\"%s\" is no speed", text);
+    return err_hint(e,
+                    "A speed is X for all nodes, X-Y drawn between the two for each, or NODE=X,... for some; "
+                    "all above 0, and 2 is twice as fast as 1.");
+}
+
+int sim_speed_parse(struct sim_speed *out, const char *text, struct err *e)
+{
+    struct sim_speed s = {.low = 1, .high = 1};
+    const char *at = text;
+
+    if (!strchr(text, '=')) {
+        if (!take_number(&at, &s.low))
+            return bad_speed(text, e);
+        s.high = s.low;
+        if ((*at == '-' && (at++, !take_number(&at, &s.high))) || *at || !(s.low > 0) || s.high < s.low)
+            return bad_speed(text, e);
+        *out = s;
+        return 0;
+    }
+    for (; s.n == 0 || *at++ == ','; s.n++)
+        if (s.n == SIMULATION_PARTS || !take_node(&at, &s.of[s.n].node) || *at++ != '=' ||
+            !take_number(&at, &s.of[s.n].speed) || !(s.of[s.n].speed > 0))
+            return bad_speed(text, e);
+    if (at[-1])
+        return bad_speed(text, e);
+    *out = s;
+    return 0;
+}
+
+int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err *e)
+{
+    struct sim_straggler s;
+    const char *at = text;
+
+    if (!take_number(&at, &s.share) || *at++ != ':' || !take_number(&at, &s.factor) || *at || s.share > 1 ||
+        s.factor < 1) {
+        err_set(e, ERR_CONFIG, "\"%s\" is no straggler", text);
+        return err_hint(
+            e, "A straggler is SHARE:FACTOR, as 0.05:10: one step in twenty takes ten times as long.");
+    }
+    *out = s;
+    return 0;
+}
+
+static int bad_kill(const char *text, struct err *e)
+{
+    err_set(e, ERR_CONFIG, "\"%s\" says no losses", text);
+    return err_hint(e, "A loss is NODE@TIME, several are parted by commas: 3@1.5s,-2@900ms.");
+}
+
+int sim_kills_parse(struct sim_kills *out, const char *text, struct err *e)
+{
+    struct sim_kills k = {0};
+    const char *at = text;
+
+    for (; text[0] && (k.n == 0 || *at++ == ','); k.n++)
+        if (k.n == SIMULATION_PARTS || !take_node(&at, &k.of[k.n].node) || *at++ != '@' ||
+            !take_time(&at, &k.of[k.n].at))
+            return bad_kill(text, e);
+    if (k.n > 0 && at[-1])
+        return bad_kill(text, e);
+    *out = k;
+    return 0;
+}
+
+/* "0-3+7": nodes 0 to 3, and 7. */
+static bool take_side(const char **at, struct sim_cut *c, int side)
+{
+    int *n = &c->n_side[side];
+
+    do {
+        struct sim_nodes *s = &c->side[side][*n];
+
+        if (*n == SIMULATION_PARTS || !take_node(at, &s->first))
+            return false;
+        s->last = s->first;
+        if (**at == '-' && (++*at, !take_node(at, &s->last)))
+            return false;
+        ++*n;
+    } while (**at == '+' && ++*at);
+    return true;
+}
+
+static bool take_cut(const char **at, struct sim_cut *c)
+{
+    return take_side(at, c, 0) && *(*at)++ == '|' && take_side(at, c, 1) && *(*at)++ == '@' &&
+           take_time(at, &c->from) && *(*at)++ == '-' && take_time(at, &c->to) && c->to > c->from;
+}
+
+static int bad_cut(const char *text, struct err *e)
+{
+    err_set(e, ERR_CONFIG, "\"%s\" says no cut", text);
+    return err_hint(
+        e, "A cut is NODES|NODES@FROM-TO, as 0-3+7|4-6@2s-5s: between them nothing gets through from "
+           "second 2 to second 5. Several are parted by commas.");
+}
+
+int sim_cuts_parse(struct sim_cuts *out, const char *text, struct err *e)
+{
+    const char *at = text;
+
+    *out = (struct sim_cuts){0};
+    for (; text[0] && (out->n == 0 || *at++ == ','); out->n++)
+        if (out->n == (int)(sizeof out->of / sizeof *out->of) || !take_cut(&at, &out->of[out->n]))
+            return bad_cut(text, e);
+    return out->n > 0 && at[-1] ? bad_cut(text, e) : 0;
+}
+
+bool sim_cut_has(const struct sim_cut *c, int side, int node)
+{
+    for (int i = 0; i < c->n_side[side]; i++)
+        if (node >= c->side[side][i].first && node <= c->side[side][i].last)
+            return true;
+    return false;
+}
+
+int simulation_check(const struct simulation *s, int n_workers, int n_servers, struct err *e)
+{
+    struct sim_kills kills;
+
+    if (sim_kills_parse(&kills, s->kill, e) < 0)
+        return e->code;
+    for (int i = 0; i < kills.n; i++) {
+        int node = kills.of[i].node;
+
+        if (node >= n_workers || node == -1 || node < -1 - n_servers)
+            return err_set(e, ERR_CONFIG, "there is no node %d to be killed", node);
+    }
+    return 0;
+}
