@@ -29,6 +29,7 @@ RUNNER := $(filter-out agent/runner/runner.c,$(wildcard agent/runner/*.c))
 SUBMIT := $(filter-out submit/job_submit.c,$(wildcard submit/*.c))
 NN     := $(wildcard nn/*.c)
 COMPRESS := $(wildcard codecs/compress/*.c)
+SIM    := $(filter-out sim/simulator.c,$(wildcard sim/*.c))
 TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
@@ -44,6 +45,7 @@ LIBCOMPRESS := $(BUILD)/libcompress.a
 LIBAGENT  := $(BUILD)/libagent.a
 LIBRUNNER := $(BUILD)/librunner.a
 LIBSUBMIT := $(BUILD)/libsubmit.a
+LIBSIM    := $(BUILD)/libsim.a
 LIBTEST   := $(BUILD)/libtest.a
 
 # Who links what; `make check-layers` holds the includes against the same plan.
@@ -51,7 +53,7 @@ LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm
 LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -ljansson -lgnutls -ldl -lm
 LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
-PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner
+PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator
 
 .PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm tidy format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
@@ -68,12 +70,17 @@ $(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBCOMPR
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_SUBMIT)
 
+$(BUILD)/simulator: $(call objects,sim/simulator.c) $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
+
 $(LIBSHARED): $(call objects,$(SHARED))
 $(LIBNN): $(call objects,$(NN))
 $(LIBCOMPRESS): $(call objects,$(COMPRESS))
 $(LIBAGENT): $(call objects,$(AGENT))
 $(LIBRUNNER): $(call objects,$(RUNNER))
 $(LIBSUBMIT): $(call objects,$(SUBMIT))
+$(LIBSIM): $(call objects,$(SIM))
 $(LIBTEST): $(call objects,$(TESTLIB))
 $(BUILD)/%.a:
 	$(call say,AR,$@)
@@ -82,7 +89,7 @@ $(BUILD)/%.a:
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Made for AVX2 alone: there are no clones whose bits could differ, and fused operations are faster.
 $(BUILD)/obj/nn/narrow.o $(BUILD)/obj/nn/factor.o: CFLAGS += -ffp-contract=fast
-$(BUILD)/obj/agent/runner/feed.o: CFLAGS += $(FAST)
+$(BUILD)/obj/agent/runner/feed.o $(BUILD)/obj/sim/standin.o $(BUILD)/obj/sim/node.o: CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
@@ -107,7 +114,7 @@ $(BUILD)/include/%.h: codecs/%.h
 $(BUILD)/models/%.json: nn/models/%.json
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
@@ -138,7 +145,7 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
@@ -176,7 +183,7 @@ check-layers: ## nobody includes what docs/architecture.md forbids
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/psgd/codecs $(DESTDIR)$(PREFIX)/lib/psgd/models $(DESTDIR)$(PREFIX)/include/psgd
-	install $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(DESTDIR)$(PREFIX)/lib/psgd/
+	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/lib/psgd/
 	ln -sf ../lib/psgd/agent ../lib/psgd/job_submit $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 $(CODECS) $(DESTDIR)$(PREFIX)/lib/psgd/codecs/
 	install -m 644 $(MODELS) $(DESTDIR)$(PREFIX)/lib/psgd/models/

@@ -1,0 +1,540 @@
+#include "sim/mesh_sim.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/exchange.h"
+
+enum { FIRST_PAIRS = 256, LETTERS_AT_ONCE = 256, NONE = -1 };
+
+struct pair { /* one sender and one receiver that have to do with each other */
+    int from, to;
+    uint32_t n_waiting; /* messages sent and not taken by a poll */
+    int next_of_sender; /* a list of pairs; NONE ends it */
+    bool is_paused;     /* by the receiver */
+    bool is_broken;     /* they are lost to each other */
+};
+
+struct node {
+    struct mesh mesh;
+    struct mesh_sim *net;
+    int slot;
+    bool is_gone; /* has left, or is dead */
+    struct sim_letter *first, **last;
+    int pairs;     /* in which it sends, the latest first */
+    uint32_t most; /* n_waiting of the fullest of them; more than that while is_stale */
+    bool is_stale;
+    bool wants_room; /* was told of a full queue */
+};
+
+struct reason { /* of a loss; letters point at it */
+    struct reason *next;
+    char why[MESH_WHY];
+};
+
+struct mesh_sim {
+    struct mesh_sim_config cfg;
+    int n;
+    struct node *nodes; /* (n) */
+    struct mesh lender; /* of the buffers */
+    struct pair *pairs;
+    uint32_t n_pairs, room; /* room: a power of two */
+    uint32_t *index;        /* (2 room): number of a pair + 1, at its hash or behind it; 0: free */
+    struct sim_letter *free;
+    struct letters { /* what letters are made of */
+        struct letters *next;
+        struct sim_letter items[LETTERS_AT_ONCE];
+    } * blocks;
+    struct reason *reasons;
+    uint64_t n_delivered;
+};
+
+int mesh_sim_slot(const struct mesh_sim *net, int node)
+{
+    return node >= 0 ? node : net->cfg.n_workers - 2 - node;
+}
+
+static int node_of(const struct mesh_sim *net, int slot)
+{
+    return slot < net->cfg.n_workers ? slot : net->cfg.n_workers - 2 - slot;
+}
+
+static bool is_linked(const struct mesh_sim *net, int a, int b)
+{
+    return a != b && (!net->cfg.is_star || (a < net->cfg.n_workers) != (b < net->cfg.n_workers));
+}
+
+static uint32_t hash_of(const struct mesh_sim *net, int from, int to)
+{
+    uint64_t key = (uint64_t)from << 32 | (uint32_t)to;
+
+    return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (2 * net->room - 1);
+}
+
+/* Where the pair's number stands in the index, or where it is to stand. */
+static uint32_t place_of(const struct mesh_sim *net, int from, int to)
+{
+    uint32_t at = hash_of(net, from, to);
+
+    while (net->index[at] &&
+           (net->pairs[net->index[at] - 1].from != from || net->pairs[net->index[at] - 1].to != to))
+        at = (at + 1) & (2 * net->room - 1);
+    return at;
+}
+
+static int make_room(struct mesh_sim *net, uint32_t room, struct err *e)
+{
+    struct pair *pairs = realloc(net->pairs, room * sizeof *pairs);
+    uint32_t *index = calloc(2 * (size_t)room, sizeof *index);
+
+    net->pairs = pairs ? pairs : net->pairs;
+    if (!pairs || !index) {
+        free(index);
+        return err_set(e, ERR_NOMEM, "no memory for %u pairs of nodes", room);
+    }
+    free(net->index);
+    net->index = index;
+    net->room = room;
+    for (uint32_t i = 0; i < net->n_pairs; i++)
+        index[place_of(net, pairs[i].from, pairs[i].to)] = i + 1;
+    return 0;
+}
+
+static int make_pair(struct mesh_sim *net, int from, int to, struct err *e)
+{
+    if (net->n_pairs == net->room && make_room(net, 2 * net->room, e) < 0)
+        return e->code;
+    net->pairs[net->n_pairs++] = (struct pair){
+        .from = from, .to = to, .next_of_sender = net->nodes[from].pairs};
+    net->nodes[from].pairs = (int)net->n_pairs - 1;
+    net->index[place_of(net, from, to)] = net->n_pairs;
+    return 0;
+}
+
+/* NULL: they have had nothing to do with each other yet. */
+static struct pair *find_pair(const struct mesh_sim *net, int from, int to)
+{
+    uint32_t number = net->index[place_of(net, from, to)];
+
+    return number ? &net->pairs[number - 1] : NULL;
+}
+
+static struct pair *get_pair(struct mesh_sim *net, int from, int to, struct err *e)
+{
+    struct pair *p = find_pair(net, from, to);
+
+    if (p || make_pair(net, from, to, e) < 0)
+        return p;
+    return &net->pairs[net->n_pairs - 1];
+}
+
+static struct sim_letter *letter_take(struct mesh_sim *net, struct err *e)
+{
+    struct sim_letter *l = net->free;
+    struct letters *block;
+
+    if (!l) {
+        block = malloc(sizeof *block);
+        if (!block) {
+            err_set(e, ERR_NOMEM, "no memory for a message");
+            return NULL;
+        }
+        block->next = net->blocks;
+        net->blocks = block;
+        for (int i = 0; i < LETTERS_AT_ONCE; i++) {
+            block->items[i] = (struct sim_letter){.next = l};
+            l = &block->items[i];
+        }
+    }
+    net->free = l->next;
+    return l;
+}
+
+static void drop(struct mesh_sim *net, struct sim_letter *l)
+{
+    mesh_buf_put(&net->nodes[l->to].mesh, l->buf);
+    l->buf = NULL;
+    l->next = net->free;
+    net->free = l;
+}
+
+/* The pair's queue is shorter by one. */
+static void took(struct mesh_sim *net, struct pair *p)
+{
+    struct node *sender = &net->nodes[p->from];
+
+    sender->is_stale |= p->n_waiting-- == sender->most;
+    if (!sender->wants_room || !net->cfg.on_room)
+        return;
+    sender->wants_room = false;
+    net->cfg.on_room(net->cfg.owner, p->from);
+}
+
+static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
+                    struct mesh_buf *b, struct err *e)
+{
+    struct node *self = (struct node *)m;
+    struct mesh_sim *net = self->net;
+    int to = mesh_sim_slot(net, h->peer);
+    struct pair *p = get_pair(net, self->slot, to, e);
+    struct sim_letter *l;
+
+    if (!p)
+        return e->code;
+    if (net->nodes[to].is_gone || p->is_broken)
+        return 0;
+    if (p->n_waiting == MESH_QUEUE_MAX)
+        return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
+    assert(b || h->kind == FRAME_PIECE);
+    l = letter_take(net, e);
+    if (!l)
+        return e->code;
+    *l = (struct sim_letter){.kind = MESH_MESSAGE,
+                             .head = *h,
+                             .buf = b,
+                             .view = b ? NULL : bytes,
+                             .len = len,
+                             .pair = (uint32_t)(p - net->pairs),
+                             .from = self->slot,
+                             .to = to};
+    l->head.peer = node_of(net, self->slot);
+    if (b)
+        b->refs++;
+    if (++p->n_waiting > self->most) {
+        self->most = p->n_waiting;
+        self->is_stale = false;
+    }
+    return net->cfg.carry(net->cfg.owner, l, e);
+}
+
+static void append(struct node *n, struct sim_letter *l)
+{
+    l->next = NULL;
+    *n->last = l;
+    n->last = &l->next;
+}
+
+/* A letter that says to one node that `from` has left, or is lost. NULL: no memory. */
+static struct sim_letter *end_letter(struct mesh_sim *net, int from, int to, enum mesh_what kind,
+                                     const char *why, struct err *e)
+{
+    struct pair *p = get_pair(net, from, to, e);
+    struct sim_letter *l = p ? letter_take(net, e) : NULL;
+
+    if (l)
+        *l = (struct sim_letter){.kind = kind,
+                                 .head.peer = node_of(net, from),
+                                 .why = why,
+                                 .pair = (uint32_t)(p - net->pairs),
+                                 .from = from,
+                                 .to = to};
+    return l;
+}
+
+static int send_end(struct mesh_sim *net, int from, int to, enum mesh_what kind, const char *why,
+                    struct err *e)
+{
+    struct sim_letter *l = end_letter(net, from, to, kind, why, e);
+
+    return l ? net->cfg.carry(net->cfg.owner, l, e) : e->code;
+}
+
+static int end_node(struct mesh_sim *net, int slot, enum mesh_what kind, const char *why, struct err *e)
+{
+    net->nodes[slot].is_gone = true;
+    for (int to = 0; to < net->n; to++)
+        if (is_linked(net, slot, to) && !net->nodes[to].is_gone && send_end(net, slot, to, kind, why, e) < 0)
+            return e->code;
+    return 0;
+}
+
+int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e)
+{
+    return net->nodes[slot].is_gone ? 0 : end_node(net, slot, MESH_LOST, "its process is gone", e);
+}
+
+/* No wire brings it: the receiver finds out by itself. What is under way between them is dropped. */
+static int break_pair(struct mesh_sim *net, int from, int to, struct err *e)
+{
+    struct pair *p = get_pair(net, from, to, e);
+    struct sim_letter *l;
+
+    if (!p)
+        return e->code;
+    if (p->is_broken || net->nodes[from].is_gone || net->nodes[to].is_gone)
+        return 0;
+    p->is_broken = true;
+    l = end_letter(net, from, to, MESH_LOST, "it cannot be reached", e);
+    if (!l)
+        return e->code;
+    append(&net->nodes[to], l);
+    return 0;
+}
+
+int mesh_sim_part(struct mesh_sim *net, int a, int b, struct err *e)
+{
+    if (!is_linked(net, a, b))
+        return 0;
+    return break_pair(net, a, b, e) < 0 ? e->code : break_pair(net, b, a, e);
+}
+
+int mesh_sim_leave(struct mesh_sim *net, int slot, struct err *e)
+{
+    return net->nodes[slot].is_gone ? 0 : end_node(net, slot, MESH_LEFT, NULL, e);
+}
+
+static void sim_close(struct mesh *m, double deadline)
+{
+    struct node *self = (struct node *)m;
+    struct err ignored;
+
+    (void)deadline;
+    mesh_sim_leave(self->net, self->slot, &ignored);
+}
+
+void mesh_sim_deliver(struct mesh_sim *net, struct sim_letter *l)
+{
+    struct node *to = &net->nodes[l->to];
+
+    net->n_delivered += l->kind == MESH_MESSAGE;
+    if (to->is_gone || (net->pairs[l->pair].is_broken && l->kind == MESH_MESSAGE)) {
+        if (l->kind == MESH_MESSAGE)
+            took(net, &net->pairs[l->pair]);
+        drop(net, l);
+        return;
+    }
+    append(to, l);
+}
+
+/* The first letter whose sender is not paused, where it hangs. */
+static struct sim_letter **first_open(const struct mesh_sim *net, struct node *n)
+{
+    struct sim_letter **at = &n->first;
+
+    while (*at && net->pairs[(*at)->pair].is_paused)
+        at = &(*at)->next;
+    return *at ? at : NULL;
+}
+
+bool mesh_sim_has_news(const struct mesh_sim *net, int slot)
+{
+    return net->nodes[slot].first && first_open(net, &net->nodes[slot]);
+}
+
+static void unlink_letter(struct node *n, struct sim_letter **at)
+{
+    struct sim_letter *l = *at;
+
+    *at = l->next;
+    if (n->last == &l->next)
+        n->last = at;
+}
+
+/* Brings a piece to its place. MESH_LATER: it stays, and so does what its sender sends behind it. */
+static enum mesh_where place_piece(struct node *self, struct sim_letter *l)
+{
+    struct mesh *m = &self->mesh;
+    void *at = NULL;
+    enum mesh_where where = m->place ? m->place(m->owner, &l->head, l->len, &at) : MESH_WRONG;
+
+    if (where == MESH_LATER)
+        self->net->pairs[l->pair].is_paused = true;
+    else if (where == MESH_HERE)
+        memcpy(at, l->view, l->len);
+    return where;
+}
+
+static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
+{
+    struct node *self = (struct node *)m;
+    struct mesh_sim *net = self->net;
+    enum mesh_where where = MESH_HERE;
+    struct sim_letter **at, *l;
+
+    (void)deadline;
+    (void)e;
+    out->kind = MESH_NOTHING;
+    do {
+        at = self->first ? first_open(net, self) : NULL;
+        if (!at)
+            return 0;
+        l = *at;
+        if (l->kind == MESH_MESSAGE && l->view)
+            where = place_piece(self, l);
+    } while (where == MESH_LATER);
+    unlink_letter(self, at);
+    out->kind = l->kind;
+    out->head = l->head;
+    out->buf = l->buf;
+    if (where == MESH_WRONG) {
+        out->kind = MESH_LOST;
+        l->why = "it sent a piece that nobody expects";
+    }
+    if (out->kind == MESH_LOST)
+        snprintf(out->why, sizeof out->why, "%s", l->why);
+    l->buf = NULL; /* the reference is the caller's now */
+    if (l->kind == MESH_MESSAGE)
+        took(net, &net->pairs[l->pair]);
+    drop(net, l);
+    return 0;
+}
+
+static size_t sim_queued(const struct mesh *m)
+{
+    struct node *self = (struct node *)(uintptr_t)m;
+
+    if (self->is_stale) {
+        self->most = 0;
+        self->is_stale = false;
+        for (int i = self->pairs; i != NONE; i = self->net->pairs[i].next_of_sender)
+            if (self->net->pairs[i].n_waiting > self->most)
+                self->most = self->net->pairs[i].n_waiting;
+    }
+    self->wants_room |= self->most >= EXCHANGE_BACKLOG_MAX;
+    return self->most;
+}
+
+static size_t sim_queued_for(const struct mesh *m, int node)
+{
+    struct node *self = (struct node *)(uintptr_t)m;
+    const struct pair *p = find_pair(self->net, self->slot, mesh_sim_slot(self->net, node));
+
+    return p ? p->n_waiting : 0;
+}
+
+static void sim_pause(struct mesh *m, int node, bool on)
+{
+    struct node *self = (struct node *)m;
+    struct pair *p = find_pair(self->net, mesh_sim_slot(self->net, node), self->slot);
+
+    /* A pair that is not there has no letters yet: whoever resumes it need not be told of any. A pause
+     * asked for beforehand would be one without a reason. */
+    assert(p || !on);
+    if (p)
+        p->is_paused = on;
+}
+
+/* What has come from the pair's sender and was not taken. */
+static void forget(struct mesh_sim *net, struct node *n, uint32_t pair)
+{
+    struct sim_letter **at = &n->first;
+
+    while (*at) {
+        struct sim_letter *l = *at;
+
+        if (l->pair != pair) {
+            at = &l->next;
+            continue;
+        }
+        unlink_letter(n, at);
+        if (l->kind == MESH_MESSAGE)
+            took(net, &net->pairs[pair]);
+        drop(net, l);
+    }
+}
+
+static void sim_drop(struct mesh *m, int node, const char *why)
+{
+    struct node *self = (struct node *)m;
+    struct mesh_sim *net = self->net;
+    int other = mesh_sim_slot(net, node);
+    struct reason *r = malloc(sizeof *r);
+    struct err ignored;
+    struct pair *from = get_pair(net, other, self->slot, &ignored);
+    struct sim_letter *l;
+
+    if (!r || !from || from->is_broken || net->nodes[other].is_gone) {
+        free(r);
+        return;
+    }
+    snprintf(r->why, sizeof r->why, "%s", why);
+    r->next = net->reasons;
+    net->reasons = r;
+    from->is_broken = true;
+    forget(net, self, (uint32_t)(from - net->pairs));
+    l = end_letter(net, other, self->slot, MESH_LOST, r->why, &ignored);
+    if (l)
+        append(self, l);
+    from = get_pair(net, self->slot, other, &ignored);
+    if (from)
+        from->is_broken = true;
+    send_end(net, self->slot, other, MESH_LOST, "it has closed the connection", &ignored);
+}
+
+static bool sim_is_near(const struct mesh *m, int node)
+{
+    (void)m;
+    (void)node;
+    return false;
+}
+
+static int sim_watch(struct mesh *m, int fd, struct err *e)
+{
+    (void)m;
+    return err_set(e, ERR_IO, "a simulated mesh cannot watch descriptor %d", fd);
+}
+
+static const struct mesh_ops ops = {sim_send, sim_poll,  sim_queued,  sim_queued_for, sim_pause,
+                                    sim_drop, sim_close, sim_is_near, sim_watch};
+
+int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struct err *e)
+{
+    struct mesh_sim *net = calloc(1, sizeof *net);
+
+    if (!net)
+        return err_set(e, ERR_NOMEM, "no memory for a network");
+    net->cfg = *cfg;
+    net->n = cfg->n_workers + cfg->n_servers;
+    net->lender.limit = cfg->limit;
+    net->nodes = calloc((size_t)net->n, sizeof *net->nodes);
+    if (!net->nodes)
+        err_set(e, ERR_NOMEM, "no memory for %d nodes", net->n);
+    if (!net->nodes || make_room(net, FIRST_PAIRS, e) < 0) {
+        mesh_sim_free(net);
+        return e->code;
+    }
+    for (int i = 0; i < net->n; i++) {
+        struct node *n = &net->nodes[i];
+
+        *n = (struct node){.mesh = {.ops = &ops, .limit = cfg->limit, .lender = &net->lender},
+                           .net = net,
+                           .slot = i,
+                           .last = &n->first,
+                           .pairs = NONE};
+    }
+    *out = net;
+    return 0;
+}
+
+struct mesh *mesh_sim_node(struct mesh_sim *net, int slot)
+{
+    return &net->nodes[slot].mesh;
+}
+
+uint64_t mesh_sim_messages(const struct mesh_sim *net)
+{
+    return net->n_delivered;
+}
+
+void mesh_sim_free(struct mesh_sim *net)
+{
+    if (!net)
+        return;
+    for (struct letters *b = net->blocks, *next; b; b = next) {
+        for (int i = 0; i < LETTERS_AT_ONCE; i++)
+            mesh_buf_put(&net->lender, b->items[i].buf);
+        next = b->next;
+        free(b);
+    }
+    mesh_pool_clear(&net->lender);
+    for (struct reason *r = net->reasons, *next; r; r = next) {
+        next = r->next;
+        free(r);
+    }
+    free(net->pairs);
+    free(net->index);
+    free(net->nodes);
+    free(net);
+}

@@ -1,0 +1,211 @@
+/* network -- the trainer that is the job's own: its network on its data, each node on its share, as a
+ * runner has them (agent/runner/train.c). There is one network; whose weights are in it changes with every
+ * batch. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/feed.h"
+#include "nn/blas.h"
+#include "nn/metrics.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "sim/sim.h"
+
+enum { EVAL_BATCH = 256 };
+
+struct network {
+    struct trainer t;
+    const struct settings *set;
+    const struct blocks *blocks;
+    char *arch;
+    struct model_spec spec;
+    struct net *net;
+    int max_batch;
+    struct metrics *metrics;
+    struct feed *feeds; /* (n_workers) */
+    int n_feeds;        /* open ones */
+    struct feed_batch batch;
+    float *initial;   /* (n_params) */
+    float *evaluated; /* (n_params): of the latest evaluation, for nodes with equal weights need it once */
+    double loss, accuracy;
+    bool has_evaluated;
+    struct tensor_view *views;
+};
+
+static void network_begin(struct trainer *t, float *params)
+{
+    memcpy(params, ((struct network *)t)->initial, t->n_params * sizeof *params);
+}
+
+static void network_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+                             float *grads, struct net_score *score)
+{
+    struct network *w = (struct network *)t;
+    struct feed *f = &w->feeds[b->node];
+    uint64_t epoch = b->step / f->n_rows;
+    struct net_batch batch = {
+        .n = w->set->batch_size, .seed = w->set->seed, .stream = blocks_stream(w->blocks, b->step, b->block)};
+    double begun;
+
+    memcpy(net_params(w->net), params, t->n_params * sizeof *params);
+    begun = clock_now();
+    if (f->epoch != epoch)
+        feed_epoch(f, epoch);
+    feed_block(f, (size_t)(b->step % f->n_rows), b->i, &w->batch);
+    batch.x = w->batch.x;
+    batch.truth = feed_truth(&w->batch);
+    net_train(w->net, &batch, score);
+    t->spent_s += clock_now() - begun;
+    memcpy(grads, net_grads(w->net), t->n_params * sizeof *grads);
+}
+
+static void network_evaluate(struct trainer *t, const float *params, double *loss, double *accuracy)
+{
+    struct network *w = (struct network *)t;
+    const struct feed *f = &w->feeds[0]; /* all have the same test set */
+    size_t batch = (size_t)w->max_batch;
+    double begun;
+
+    if (!w->has_evaluated || memcmp(w->evaluated, params, t->n_params * sizeof *params) != 0) {
+        memcpy(w->evaluated, params, t->n_params * sizeof *params);
+        memcpy(net_params(w->net), params, t->n_params * sizeof *params);
+        begun = clock_now();
+        metrics_begin(w->metrics);
+        for (size_t i = 0; i < f->n_test; i += batch) {
+            size_t k = f->n_test - i < batch ? f->n_test - i : batch;
+            struct truth truth = feed_truth(&w->batch);
+
+            feed_test(f, i, k, &w->batch);
+            metrics_add(w->metrics, net_forward(w->net, w->batch.x, (int)k), &truth, (int)k);
+        }
+        w->loss = metrics_loss(w->metrics);
+        if (!metrics_value(w->metrics, METRIC_ACCURACY, &w->accuracy))
+            w->accuracy = NAN;
+        w->has_evaluated = true;
+        t->spent_s += clock_now() - begun;
+    }
+    *loss = w->loss;
+    *accuracy = w->accuracy;
+}
+
+static size_t network_tensors(struct trainer *t, const float *params, const struct tensor_view **out)
+{
+    struct network *w = (struct network *)t;
+    const struct tensor_view *own;
+    size_t n = net_tensors(w->net, &own);
+
+    for (size_t i = 0; i < n; i++) {
+        w->views[i] = own[i];
+        w->views[i].data = params ? params + ((const float *)own[i].data - net_params(w->net)) : NULL;
+    }
+    *out = w->views;
+    return n;
+}
+
+static void network_free(struct trainer *t)
+{
+    struct network *w = (struct network *)t;
+
+    for (int i = 0; i < w->n_feeds; i++)
+        feed_close(&w->feeds[i]);
+    free(w->feeds);
+    feed_batch_clear(&w->batch);
+    metrics_free(w->metrics);
+    net_free(w->net);
+    free(w->initial);
+    free(w->evaluated);
+    free(w->views);
+    free(w->arch);
+    free(w);
+}
+
+static const struct trainer_ops ops = {.begin = network_begin,
+                                       .gradient = network_gradient,
+                                       .evaluate = network_evaluate,
+                                       .tensors = network_tensors,
+                                       .free = network_free};
+
+static int load_model(struct network *w, const char *folder, struct err *e)
+{
+    char path[PATH_MAX];
+    json_t *doc;
+    size_t len;
+    int rc;
+
+    if (file_join(path, sizeof path, folder, "model.json", e) < 0 ||
+        file_read(&w->arch, &len, path, MODEL_DOCUMENT_MAX, e) < 0 ||
+        json_parse(&doc, w->arch, len, "model", e) < 0)
+        return e->code;
+    rc = model_spec_parse(&w->spec, doc, e);
+    json_decref(doc);
+    if (rc < 0)
+        return err_at(e, "model");
+    w->max_batch = w->set->batch_size > EVAL_BATCH ? w->set->batch_size : EVAL_BATCH;
+    return net_new(&w->net, &w->spec, w->max_batch, e);
+}
+
+static int load_shares(struct network *w, const char *folder, struct err *e)
+{
+    char train[PATH_MAX], test[PATH_MAX], name[48];
+
+    w->feeds = calloc((size_t)w->set->node_count, sizeof *w->feeds);
+    if (!w->feeds)
+        return err_set(e, ERR_NOMEM, "no memory for the shares of %d nodes", w->set->node_count);
+    for (int i = 0; i < w->set->node_count; i++) {
+        snprintf(name, sizeof name, "train-%d.safetensors", i);
+        if (file_join(train, sizeof train, folder, name, e) < 0 ||
+            file_join(test, sizeof test, folder, "test.safetensors", e) < 0 ||
+            feed_open(&w->feeds[i], train, test, w->blocks, i, (size_t)w->set->batch_size, &w->spec,
+                      w->set->seed, e) < 0)
+            return err_at(e, "data of node %d", i);
+        w->n_feeds = i + 1;
+        if (w->feeds[i].n_rows != (size_t)w->set->steps_per_epoch)
+            return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", w->feeds[i].n_rows,
+                           w->set->steps_per_epoch);
+        feed_epoch(&w->feeds[i], 0);
+    }
+    return feed_batch_init(&w->batch, &w->feeds[0], (size_t)w->max_batch, e);
+}
+
+static int make_room(struct network *w, struct err *e)
+{
+    const struct tensor_view *views;
+    size_t n = net_n_params(w->net);
+
+    w->initial = malloc(n * sizeof *w->initial);
+    w->evaluated = malloc(n * sizeof *w->evaluated);
+    w->views = malloc(net_tensors(w->net, &views) * sizeof *w->views);
+    if (!w->initial || !w->evaluated || !w->views)
+        return err_set(e, ERR_NOMEM, "no memory for the %zu weights of the network", n);
+    return metrics_new(&w->metrics, &w->spec, w->feeds[0].test.labels != NULL, w->feeds[0].n_test, e);
+}
+
+int trainer_network(struct trainer **out, const struct settings *set, const struct blocks *b,
+                    const char *folder, struct err *e)
+{
+    struct network *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return err_set(e, ERR_NOMEM, "no memory for a network");
+    w->set = set;
+    w->blocks = b;
+    blas_set_threads(set->threads);
+    blas_allow_onednn(strcmp(set->math, "auto") == 0);
+    if (load_model(w, folder, e) < 0 || load_shares(w, folder, e) < 0 || make_room(w, e) < 0) {
+        network_free(&w->t);
+        return e->code;
+    }
+    net_init(w->net, set->seed);
+    memcpy(w->initial, net_params(w->net), net_n_params(w->net) * sizeof *w->initial);
+    w->t = (struct trainer){.ops = &ops,
+                            .n_params = net_n_params(w->net),
+                            .n_trained = net_n_trained(w->net),
+                            .has_labels = w->feeds[0].train.labels != NULL,
+                            .arch = w->arch};
+    *out = &w->t;
+    return 0;
+}

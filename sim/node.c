@@ -1,0 +1,303 @@
+/* node -- one node's part in a simulation: what agent/runner/train.c and serve.c do, as a machine that is
+ * woken. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/fast.h"
+#include "sim/sim.h"
+
+enum { IDLE = CODEC_WAIT + 1 };
+
+static bool is_over(const struct sim_node *n)
+{
+    return n->phase >= SIM_DONE;
+}
+
+/* Time that goes into a codec's reading or writing. */
+static void work(const struct sim *s, struct sim_node *n, enum phase phase, size_t bytes)
+{
+    enum phase last;
+
+    if (s->how.codec_rate_mbps <= 0)
+        return;
+    last = phase_enter(exchange_watch(n->x), phase);
+    n->now += (double)bytes / (s->how.codec_rate_mbps * 1e6) / n->speed;
+    phase_enter(exchange_watch(n->x), last);
+}
+
+void sim_node_wrote(struct sim *s, struct sim_node *n, const struct sim_letter *l)
+{
+    if (!l->buf || (l->buf == n->encoded && l->head.round == n->encoded_round))
+        return; /* one encoding, however many receivers */
+    n->encoded = l->buf;
+    n->encoded_round = l->head.round;
+    work(s, n, PHASE_ENCODE, l->len);
+}
+
+static int keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e)
+{
+    n->is_busy = true;
+    return sim_queue_push(&s->queue, (struct sim_event){.at = until, .what = SIM_WAKE, .slot = n->slot}, e);
+}
+
+static int finish(struct sim *s, struct sim_node *n, struct err *e)
+{
+    n->phase = SIM_DONE;
+    n->ended_at = n->now;
+    exchange_detach(n->x);
+    return mesh_sim_leave(s->net, n->slot, e);
+}
+
+/* As a process that ends: its peers lose it. */
+void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why)
+{
+    struct err e;
+
+    n->phase = SIM_FAILED;
+    n->ended_at = n->now;
+    if (s->cause < 0)
+        s->cause = n->slot;
+    n->e = malloc(sizeof *n->e);
+    if (n->e)
+        *n->e = *why;
+    mesh_sim_kill(s->net, n->slot, &e); /* without memory for it others wait in vain, and that is told */
+}
+
+FAST static void add(float *restrict sum, const float *restrict grads, float part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += part * grads[i];
+}
+
+FAST static void copy(float *restrict sum, const float *restrict grads, float part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] = part * grads[i];
+}
+
+void sim_node_begin(struct sim *s, struct sim_node *n)
+{
+    const struct stopwatch *w = exchange_watch(n->x);
+
+    n->begun = w->since;
+    memcpy(n->spent, w->spent, sizeof n->spent);
+    n->before = *exchange_totals(n->x);
+    n->score = (struct net_score){0};
+    n->step_time = s->trainer->step_time_s / n->speed;
+    if (s->straggler.share > 0 && rng_uniform(&n->rng) < (float)s->straggler.share)
+        n->step_time *= s->straggler.factor;
+}
+
+/* The codec waits, or it is the node's turn again. */
+static void enter_phase(struct sim_node *n, enum sim_phase phase, int rc)
+{
+    n->phase = phase;
+    if (rc != CODEC_WAIT)
+        return;
+    n->waits_since = n->now;
+    phase_enter(exchange_watch(n->x), PHASE_WAIT);
+}
+
+/* One block's gradient is computed. Behind the last one of the step the codec has it. */
+static int end_block(struct sim *s, struct sim_node *n, struct err *e)
+{
+    struct trainer_batch b = {
+        .node = n->node, .i = n->at_block, .block = n->blocks[n->at_block], .step = n->step};
+    size_t n_params = s->trainer->n_params;
+    float part = 1.0f / (float)n->n_blocks;
+    int rc;
+
+    s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &n->score);
+    if (!isfinite(n->score.loss))
+        return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss is not finite", n->node,
+                       n->epoch, (unsigned long long)n->step + 1);
+    if (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b.block, e) < 0)
+        return e->code;
+    if (n->sum)
+        (n->at_block > 0 ? add : copy)(n->sum, n->grads, part, n_params);
+    n->phase = SIM_BEGINS;
+    if (++n->at_block < n->n_blocks)
+        return 0;
+    n->at_block = 0;
+    if (n->sum)
+        memcpy(n->grads, n->sum, n_params * sizeof *n->grads);
+    rc = exchange_on_grad(n->x, (size_t)n->n_blocks * (size_t)s->set.batch_size, e);
+    enter_phase(n, SIM_IN_GRAD, rc);
+    return rc;
+}
+
+/* Moves the parameters [from, from + n_params) of a node by its gradient there; running statistics, which
+ * lie behind the trained ones, by what the gradient says they lose. */
+static int move(struct sim *s, struct sim_node *n, const float *grads, size_t from, size_t n_params,
+                uint64_t step, float lr_factor, struct err *e)
+{
+    const struct schedule_job job = {.learn_rate = s->set.learn_rate,
+                                     .warmup_steps = (uint64_t)s->set.warmup_steps,
+                                     .steps_per_epoch = (uint64_t)s->set.steps_per_epoch,
+                                     .n_steps = s->n_steps};
+    size_t n_trained = sim_trained_of(s, from, n_params);
+
+    n->lr = schedule_rate(&s->schedule, &job, step) * (double)lr_factor;
+    n->grad_norm = gradient_norm(grads, n_trained);
+    if (!isfinite(n->grad_norm))
+        return err_set(e, ERR_NUMERIC, "node %d, step %llu: the gradient is not finite", n->node,
+                       (unsigned long long)step + 1);
+    if (!n->optimizer)
+        return 0;
+    optimizer_step(n->optimizer, n->params + from, grads, (float)n->lr,
+                   gradient_clip(n->grad_norm, s->set.clip_norm));
+    for (size_t i = n_trained; i < n_params; i++)
+        n->params[from + i] -= grads[i];
+    return 0;
+}
+
+int sim_node_update(void *owner, size_t from, size_t n_params, uint64_t step, float lr_factor, struct err *e)
+{
+    struct sim_node *n = owner;
+
+    return move(n->sim, n, n->grads + from, from, n_params, step, lr_factor, e);
+}
+
+static bool is_last(const struct sim *s, const struct sim_node *n)
+{
+    return n->step == s->n_steps || exchange_wants_stop(n->x);
+}
+
+static int end_step(struct sim *s, struct sim_node *n, struct err *e)
+{
+    n->loss = n->score.loss / (double)n->score.n;
+    phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
+    if (s->records && sim_record_step(s->records, s, n, e) < 0)
+        return e->code;
+    sim_node_begin(s, n);
+    n->phase = SIM_BEGINS;
+    if (!exchange_take_evaluation(n->x) && !is_last(s, n) && n->step % (uint64_t)s->set.steps_per_epoch != 0)
+        return 0;
+    n->phase = SIM_EVALUATES;
+    phase_enter(exchange_watch(n->x), PHASE_EVALUATE);
+    n->now += s->trainer->eval_time_s / n->speed;
+    return 0;
+}
+
+static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
+{
+    s->trainer->ops->evaluate(s->trainer, n->params, &n->eval_loss, &n->eval_accuracy);
+    if (s->records && sim_record_evaluation(s->records, n, e) < 0)
+        return e->code;
+    if (is_last(s, n))
+        return finish(s, n, e);
+    phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
+    sim_node_begin(s, n);
+    n->epoch = (int)(n->step / (uint64_t)s->set.steps_per_epoch) + 1;
+    n->phase = SIM_BEGINS;
+    return 0;
+}
+
+/* The codec said GO. */
+static int go_on(struct sim *s, struct sim_node *n, struct err *e)
+{
+    int rc;
+
+    if (n->phase == SIM_IN_STEP)
+        return end_step(s, n, e);
+    phase_enter(exchange_watch(n->x), PHASE_APPLY);
+    if (move(s, n, exchange_gradient(n->x), 0, s->trainer->n_params, n->step, exchange_lr_factor(n->x), e) <
+        0)
+        return e->code;
+    phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
+    n->step++;
+    n->samples += (uint64_t)n->n_blocks * (uint64_t)s->set.batch_size;
+    rc = exchange_on_step(n->x, e);
+    enter_phase(n, SIM_IN_STEP, rc);
+    return rc == CODEC_GO ? end_step(s, n, e) : rc;
+}
+
+static int check_time(const struct sim *s, const struct sim_node *n, struct err *e)
+{
+    char what[128];
+
+    if (n->phase == SIM_SERVES || n->now - n->waits_since <= s->set.round_timeout_s)
+        return 0;
+    exchange_waits_for(n->x, what, sizeof what);
+    err_set(e, ERR_TIMEOUT, "%s has not come for %g s", what, s->set.round_timeout_s);
+    return err_hint(e, "--round-timeout allows more.");
+}
+
+static bool is_waiting(const struct sim_node *n)
+{
+    return n->phase == SIM_IN_GRAD || n->phase == SIM_IN_STEP;
+}
+
+/* One event of the mesh. */
+static int hear(struct sim *s, struct sim_node *n, struct err *e)
+{
+    struct mesh_event ev;
+    int rc;
+
+    if (is_waiting(n) && check_time(s, n, e) < 0)
+        return e->code;
+    if (mesh_poll(n->mesh, &ev, 0, e) < 0)
+        return e->code;
+    n->has_room = false;
+    if (ev.kind == MESH_MESSAGE && ev.buf)
+        work(s, n, ev.head.kind == FRAME_REPLY ? PHASE_APPLY : PHASE_DECODE, ev.buf->len);
+    rc = exchange_on_event(n->x, &ev, e);
+    n->waits_since = n->now;
+    if (rc < 0)
+        return rc;
+    if (s->records && sim_record_comm(s->records, s, n, e) < 0)
+        return e->code;
+    if (n->phase == SIM_SERVES)
+        return exchange_is_over(n->x) ? finish(s, n, e) : 0;
+    return rc == CODEC_GO && is_waiting(n) ? go_on(s, n, e) : rc;
+}
+
+/* What a node that is not busy does next; IDLE: nothing, until it is woken. */
+static int act(struct sim *s, struct sim_node *n, struct err *e)
+{
+    int rc;
+
+    if (n->phase == SIM_COMPUTES) {
+        rc = end_block(s, n, e);
+        return rc == CODEC_GO && n->phase == SIM_IN_GRAD ? go_on(s, n, e) : rc;
+    }
+    if (n->phase == SIM_EVALUATES)
+        return end_epoch(s, n, e);
+    if (n->has_room || mesh_sim_has_news(s->net, n->slot))
+        return hear(s, n, e);
+    if (n->phase != SIM_BEGINS || exchange_must_wait(n->x) || (s->explorer && !n->may_step))
+        return IDLE;
+    n->may_step = false;
+    n->phase = SIM_COMPUTES;
+    n->now += n->step_time / n->n_blocks;
+    return 0;
+}
+
+/* Its codec's wish to be woken goes into the queue. */
+static int set_timer(struct sim *s, struct sim_node *n, struct err *e)
+{
+    double at = fmax(exchange_wakes_at(n->x), s->queue.now);
+
+    if (is_over(n) || s->explorer || !(at < n->timer))
+        return 0;
+    n->timer = at;
+    return sim_queue_push(&s->queue, (struct sim_event){.at = at, .what = SIM_TIMER, .slot = n->slot}, e);
+}
+
+int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e)
+{
+    int rc = 0;
+
+    if (n->is_busy || is_over(n))
+        return 0;
+    n->now = fmax(n->now, s->queue.now);
+    while (rc != IDLE && !is_over(n)) {
+        if (n->now > s->queue.now && !s->explorer)
+            return keep_busy(s, n, n->now, e) < 0 ? e->code : set_timer(s, n, e);
+        rc = act(s, n, &s->why);
+        if (rc < 0)
+            sim_node_fail(s, n, &s->why);
+    }
+    return set_timer(s, n, e);
+}

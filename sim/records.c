@@ -1,0 +1,207 @@
+#include "sim/records.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/record.h"
+#include "sim/sim.h"
+
+enum { COLUMNS_MAX = 32, ROWS = 64 };
+
+struct train_row {
+    struct record_train job;
+    double sim_time_s;
+};
+struct eval_row {
+    struct record_eval job;
+    double sim_time_s;
+};
+struct comm_row {
+    struct record_comm job;
+    double sim_time_s;
+};
+
+struct codec_row {
+    struct record_codec job;
+    double sim_time_s;
+};
+
+enum file { TRAIN, EVAL, COMM, CODEC, N_FILES };
+
+static const struct {
+    const char *path;
+    const struct record_column *columns;
+    size_t sim_time; /* its place in the row */
+} files[N_FILES] = {
+    [TRAIN] = {"records/train.csv", record_train_columns, offsetof(struct train_row, sim_time_s)},
+    [EVAL] = {"records/eval.csv", record_eval_columns, offsetof(struct eval_row, sim_time_s)},
+    [COMM] = {"records/comm.csv", record_comm_columns, offsetof(struct comm_row, sim_time_s)},
+    [CODEC] = {"records/codec.csv", record_codec_columns, offsetof(struct codec_row, sim_time_s)},
+};
+
+struct sim_records {
+    struct record_file of[N_FILES];
+    struct record_column columns[N_FILES][COLUMNS_MAX];
+};
+
+/* A job's columns and one more. */
+static void extend(struct record_column *out, int file)
+{
+    size_t n = 0;
+
+    for (; files[file].columns[n].name && n + 2 < COLUMNS_MAX; n++)
+        out[n] = files[file].columns[n];
+    out[n] = (struct record_column){"sim_time_s", RECORD_SECONDS, files[file].sim_time,
+                                    "simulated, since the simulation began"};
+}
+
+int sim_records_open(struct sim_records **out, struct err *e)
+{
+    struct sim_records *r = calloc(1, sizeof *r);
+    struct err ignored;
+
+    if (!r)
+        return err_set(e, ERR_NOMEM, "no memory for the records");
+    for (int i = 0; i < N_FILES; i++)
+        r->of[i].fd = -1;
+    for (int i = 0; i < N_FILES; i++)
+        extend(r->columns[i], i);
+    for (int i = 0; i < N_FILES; i++) {
+        if (i != CODEC && record_open(&r->of[i], files[i].path, r->columns[i], e) < 0) {
+            sim_records_close(r, &ignored);
+            return e->code;
+        }
+    }
+    *out = r;
+    return 0;
+}
+
+int sim_records_close(struct sim_records *r, struct err *e)
+{
+    int rc = 0;
+
+    for (int i = 0; r && i < N_FILES; i++) {
+        if (rc == 0 && r->of[i].fd >= 0)
+            rc = record_flush(&r->of[i], e);
+        record_close(&r->of[i]);
+    }
+    free(r);
+    return rc;
+}
+
+int sim_record_step(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e)
+{
+    const struct exchange_totals *t = exchange_totals(n->x);
+    const double *spent = exchange_watch(n->x)->spent;
+    struct train_row row;
+
+    if (n->step % (uint64_t)s->set.record_every != 0)
+        return 0;
+    row = (struct train_row){.job = {.time_s = n->now,
+                                     .node = n->node,
+                                     .role = "worker",
+                                     .epoch = n->epoch,
+                                     .batch = (n->step - 1) % (uint64_t)s->set.steps_per_epoch + 1,
+                                     .batches = (uint64_t)s->set.steps_per_epoch,
+                                     .step = n->step,
+                                     .samples = n->samples,
+                                     .loss = n->loss,
+                                     .accuracy = s->trainer->has_labels
+                                                     ? (double)n->score.n_right / (double)n->score.n
+                                                     : RECORD_MISSING,
+                                     .lr = n->lr,
+                                     .grad_norm = n->grad_norm,
+                                     .staleness = RECORD_MISSING,
+                                     .compute_s = spent[PHASE_COMPUTE] - n->spent[PHASE_COMPUTE],
+                                     .encode_s = spent[PHASE_ENCODE] - n->spent[PHASE_ENCODE],
+                                     .send_s = spent[PHASE_SEND] - n->spent[PHASE_SEND],
+                                     .wait_s = spent[PHASE_WAIT] - n->spent[PHASE_WAIT],
+                                     .decode_s = spent[PHASE_DECODE] - n->spent[PHASE_DECODE],
+                                     .raw_bytes = t->raw_bytes - n->before.raw_bytes,
+                                     .sent_bytes = t->sent_bytes - n->before.sent_bytes,
+                                     .recv_bytes = t->recv_bytes - n->before.recv_bytes,
+                                     .apply_s = spent[PHASE_APPLY] - n->spent[PHASE_APPLY]},
+                             .sim_time_s = n->now};
+    return record_write(&r->of[TRAIN], &row, sizeof row, 1, e);
+}
+
+int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struct err *e)
+{
+    const struct exchange_totals *t = exchange_totals(n->x);
+    struct eval_row row = {.job = {.time_s = n->now,
+                                   .node = n->node,
+                                   .epoch = n->epoch,
+                                   .step = n->step,
+                                   .samples = n->samples,
+                                   .loss = n->eval_loss,
+                                   .accuracy = isnan(n->eval_accuracy) ? RECORD_MISSING : n->eval_accuracy,
+                                   .sent_bytes_total = t->sent_bytes,
+                                   .recv_bytes_total = t->recv_bytes},
+                           .sim_time_s = n->now};
+
+    return record_write(&r->of[EVAL], &row, sizeof row, 1, e);
+}
+
+static size_t comm_row(struct comm_row *row, const struct sim_node *n, int peer, bool sent, uint64_t round)
+{
+    const struct exchange_traffic *t = sent ? exchange_sent(n->x, peer) : exchange_received(n->x, peer);
+
+    if (t->messages == 0)
+        return 0;
+    *row = (struct comm_row){.job = {.time_s = n->now,
+                                     .round = round,
+                                     .node = n->node,
+                                     .peer = peer,
+                                     .direction = sent ? "sent" : "received",
+                                     .messages = t->messages,
+                                     .raw_bytes = t->raw_bytes,
+                                     .wire_bytes = t->wire_bytes,
+                                     .encode_s = sent ? t->encode_s : RECORD_MISSING,
+                                     .transfer_s = t->transfer_s},
+                             .sim_time_s = n->now};
+    return 1;
+}
+
+int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e)
+{
+    /* A worker that talks to servers only has thousands of colleagues that need not be asked about. */
+    bool is_star = s->set.server_count > 0 && s->codec.plugin->round;
+    int first = is_star && n->node < 0 ? 0 : -1 - s->set.server_count;
+    int last = is_star && n->node >= 0 ? -2 : s->set.node_count - 1;
+    struct comm_row rows[ROWS];
+    size_t n_rows = 0;
+    uint64_t round;
+
+    if (!exchange_round_done(n->x, &round) || round % (uint64_t)s->set.record_every != 0)
+        return 0;
+    for (int peer = first; peer <= last; peer++) {
+        if (!exchange_talks_to(n->x, peer))
+            continue;
+        n_rows += comm_row(&rows[n_rows], n, peer, true, round);
+        n_rows += comm_row(&rows[n_rows], n, peer, false, round);
+        if (n_rows + 2 > ROWS) {
+            if (record_write(&r->of[COMM], rows, sizeof *rows, n_rows, e) < 0)
+                return e->code;
+            n_rows = 0;
+        }
+    }
+    return n_rows > 0 ? record_write(&r->of[COMM], rows, sizeof *rows, n_rows, e) : 0;
+}
+
+int sim_record_codec(struct sim_records *r, const struct sim_node *n, const struct codec *c, const char *name,
+                     double value, struct err *e)
+{
+    const struct codec_row row = {.job = {.time_s = n->now,
+                                          .node = c->node,
+                                          .step = c->step,
+                                          .round = c->round,
+                                          .name = name,
+                                          .value = value},
+                                  .sim_time_s = n->now};
+
+    if (r->of[CODEC].fd < 0 && record_open(&r->of[CODEC], files[CODEC].path, r->columns[CODEC], e) < 0)
+        return e->code;
+    return record_write(&r->of[CODEC], &row, sizeof row, 1, e);
+}

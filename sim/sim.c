@@ -1,0 +1,498 @@
+#include "sim/explore.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/file.h"
+
+enum { MEASURED = 15 };
+
+volatile int sim_interrupted;
+
+static const struct codec_plugin *plugin_of(const struct sim *s, int node)
+{
+    return node < 0 && s->server_codec.plugin ? s->server_codec.plugin : s->codec.plugin;
+}
+
+static int carry(void *owner, struct sim_letter *l, struct err *e)
+{
+    struct sim *s = owner;
+    struct sim_node *n = &s->nodes[l->from];
+
+    if (s->explorer)
+        return sim_explorer_keep(s->explorer, l, e);
+    sim_node_wrote(s, n, l);
+    return sim_wires_carry(s->wires, l, fmax(n->now, s->queue.now), e);
+}
+
+static void on_room(void *owner, int slot)
+{
+    struct sim *s = owner;
+
+    if (!s->nodes[slot].has_room)
+        s->waking[s->n_waking++] = slot;
+    s->nodes[slot].has_room = true;
+}
+
+static int open_codecs(struct sim *s, const char *folder, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, folder, "codec.so", e) < 0 || codec_library_open(&s->codec, path, e) < 0)
+        return e->code;
+    if (s->set.server_count == 0 || strcmp(s->set.server_codec, s->set.codec) == 0)
+        return 0;
+    if (file_join(path, sizeof path, folder, "server_codec.so", e) < 0)
+        return e->code;
+    return codec_library_open(&s->server_codec, path, e);
+}
+
+static double speed_of(const struct sim_speed *speed, int node, struct rng *r)
+{
+    for (int i = 0; i < speed->n; i++)
+        if (speed->of[i].node == node)
+            return speed->of[i].speed;
+    return speed->low + (speed->high - speed->low) * rng_uniform(r);
+}
+
+/* How many of the parameters [from, from + n) are the optimizer's. */
+size_t sim_trained_of(const struct sim *s, size_t from, size_t n)
+{
+    size_t n_trained = s->trainer->n_trained;
+
+    return from >= n_trained ? 0 : n_trained - from < n ? n_trained - from : n;
+}
+
+static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)
+{
+    struct sim_node *n = owner;
+
+    return n->sim->records ? sim_record_codec(n->sim->records, n, c, name, value, e) : 0;
+}
+
+static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
+{
+    struct exchange_config cfg = exchange_config_of(&s->set, n->node);
+
+    cfg.plugin = plugin_of(s, n->node);
+    cfg.blocks = &s->blocks;
+    cfg.n_params = s->trainer->n_params;
+    cfg.params = n->params;
+    cfg.grads = n->grads;
+    cfg.layers = s->layers;
+    cfg.n_layers = s->n_layers;
+    cfg.update = sim_node_update;
+    cfg.record = record;
+    cfg.owner = n;
+    cfg.time = &n->now;
+    return exchange_new(&n->x, &cfg, e);
+}
+
+static struct optimizer_config optimizer_of(const struct sim *s)
+{
+    return (struct optimizer_config){.kind = s->set.gradient_descent,
+                                     .momentum = (float)s->set.momentum,
+                                     .weight_decay = (float)s->set.weight_decay};
+}
+
+/* Of all that is trained, on a worker; of what lies in its range, on a server. */
+static int open_optimizer(struct sim *s, struct sim_node *n, struct err *e)
+{
+    const struct optimizer_config cfg = optimizer_of(s);
+    size_t from = 0, to = s->trainer->n_params;
+
+    if (n->node < 0) {
+        from = collective_slice(s->trainer->n_params, -2 - n->node, s->set.server_count);
+        to = collective_slice(s->trainer->n_params, -1 - n->node, s->set.server_count);
+    }
+    return optimizer_new(&n->optimizer, &cfg, sim_trained_of(s, from, to - from), e);
+}
+
+static int open_worker(struct sim *s, struct sim_node *n, struct err *e)
+{
+    n->phase = SIM_BEGINS;
+    n->epoch = 1;
+    n->n_blocks = blocks_of(&s->blocks, n->node, s->waking); /* room for all there are */
+    n->blocks = malloc((size_t)n->n_blocks * sizeof *n->blocks);
+    if (n->n_blocks > 1)
+        n->sum = malloc(s->trainer->n_params * sizeof *n->sum);
+    if (!n->blocks || (n->n_blocks > 1 && !n->sum))
+        return err_set(e, ERR_NOMEM, "no memory for node %d", n->node);
+    memcpy(n->blocks, s->waking, (size_t)n->n_blocks * sizeof *n->blocks);
+    return 0;
+}
+
+static int open_node(struct sim *s, int slot, const struct sim_speed *speed, struct err *e)
+{
+    struct sim_node *n = &s->nodes[slot];
+
+    *n = (struct sim_node){.sim = s,
+                           .slot = slot,
+                           .timer = INFINITY,
+                           .node = slot < s->set.node_count ? slot : s->set.node_count - 2 - slot,
+                           .phase = SIM_SERVES,
+                           .loss = NAN,
+                           .eval_loss = NAN,
+                           .eval_accuracy = NAN};
+    rng_init(&n->rng, s->set.seed, 0x5d, (uint64_t)slot);
+    n->speed = speed_of(speed, n->node, &n->rng);
+    n->params = calloc(s->trainer->n_params, sizeof *n->params);
+    n->grads = calloc(s->trainer->n_params, sizeof *n->grads);
+    if (!n->params || !n->grads)
+        return err_set(e, ERR_NOMEM, "no memory for the %zu parameters of node %d", s->trainer->n_params,
+                       n->node);
+    s->trainer->ops->begin(s->trainer, n->params);
+    if ((n->node >= 0 && open_worker(s, n, e) < 0) || open_exchange(s, n, e) < 0)
+        return e->code;
+    return exchange_updates_here(n->x) ? open_optimizer(s, n, e) : 0;
+}
+
+static int open_network(struct sim *s, struct err *e)
+{
+    struct sim_link worker, server;
+    struct mesh_sim_config cfg = {.n_workers = s->set.node_count,
+                                  .n_servers = s->set.server_count,
+                                  .is_star = s->set.server_count > 0 && s->codec.plugin->round,
+                                  .carry = carry,
+                                  .on_room = on_room,
+                                  .owner = s};
+
+    for (int i = 0; i < s->n_nodes; i++)
+        if (exchange_limit(s->nodes[i].x) > cfg.limit)
+            cfg.limit = exchange_limit(s->nodes[i].x);
+    if (sim_link_parse(&worker, s->how.link, e) < 0 ||
+        sim_link_parse(&server, s->how.server_link[0] ? s->how.server_link : s->how.link, e) < 0 ||
+        sim_cuts_parse(&s->cuts, s->how.cut, e) < 0 ||
+        sim_wires_new(&s->wires, s->set.node_count, s->set.server_count, &worker, &server, &s->cuts,
+                      &s->queue, s->set.seed, e) < 0 ||
+        mesh_sim_new(&s->net, &cfg, e) < 0)
+        return e->code;
+    for (int i = 0; i < s->n_nodes; i++) {
+        s->nodes[i].mesh = mesh_sim_node(s->net, i);
+        exchange_attach(s->nodes[i].x, s->nodes[i].mesh);
+    }
+    return 0;
+}
+
+static int push_kills(struct sim *s, struct err *e)
+{
+    struct sim_kills kills;
+
+    if (simulation_check(&s->how, s->set.node_count, s->set.server_count, e) < 0 ||
+        sim_kills_parse(&kills, s->how.kill, e) < 0)
+        return e->code;
+    for (int i = 0; i < kills.n; i++)
+        if (sim_queue_push(&s->queue,
+                           (struct sim_event){.at = kills.of[i].at,
+                                              .what = SIM_KILL,
+                                              .slot = mesh_sim_slot(s->net, kills.of[i].node)},
+                           e) < 0)
+            return e->code;
+    return 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* What a step and the test set take, where that was not said: node 0's first ones, done some times over.
+ * The middle one counts: this machine may be at something else meanwhile. */
+static int measure(struct sim *s, const struct optimizer_config *cfg, struct err *e)
+{
+    struct trainer *t = s->trainer;
+    struct trainer_batch b = {.block = 0};
+    double steps[MEASURED], begun, loss, accuracy;
+    float *params = malloc(2 * t->n_params * sizeof *params);
+    struct optimizer *o = NULL;
+    int n_own = 0, rc = params ? optimizer_new(&o, cfg, t->n_trained, e)
+                               : err_set(e, ERR_NOMEM, "no memory to measure a step");
+
+    while (!blocks_holds(&s->blocks, b.block, 0))
+        b.block++;
+    for (int i = 0; i < s->blocks.n_blocks; i++)
+        n_own += blocks_holds(&s->blocks, i, 0);
+    if (rc == 0)
+        t->ops->begin(t, params);
+    for (int i = 0; rc == 0 && i < MEASURED; i++) {
+        struct net_score score = {0};
+
+        t->spent_s = 0;
+        b.step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch;
+        t->ops->gradient(t, &b, params, params + t->n_params, &score);
+        begun = clock_now();
+        optimizer_step(o, params, params + t->n_params, (float)s->set.learn_rate,
+                       gradient_clip(gradient_norm(params + t->n_params, t->n_trained), 0));
+        steps[i] = n_own * t->spent_s + clock_now() - begun;
+    }
+    if (rc == 0) {
+        qsort(steps, MEASURED, sizeof *steps, by_size);
+        t->step_time_s = steps[MEASURED / 2];
+        t->spent_s = 0;
+        t->ops->evaluate(t, params, &loss, &accuracy);
+        t->eval_time_s = t->spent_s;
+    }
+    optimizer_free(o);
+    free(params);
+    return rc;
+}
+
+static int open_trainer(struct sim *s, const char *folder, struct err *e)
+{
+    const struct optimizer_config cfg = optimizer_of(s);
+    const struct tensor_view *t;
+    size_t n;
+
+    if (s->how.gradients > 0 ? trainer_standin(&s->trainer, s->how.gradients, s->set.seed, e) < 0
+                             : trainer_network(&s->trainer, &s->set, &s->blocks, folder, e) < 0)
+        return e->code;
+    if (s->how.gradients == 0 && (s->how.step_time_s == 0 || s->how.eval_time_s == 0) &&
+        measure(s, &cfg, e) < 0)
+        return e->code;
+    if (s->how.step_time_s > 0)
+        s->trainer->step_time_s = s->how.step_time_s;
+    if (s->how.eval_time_s > 0)
+        s->trainer->eval_time_s = s->how.eval_time_s;
+    n = s->trainer->ops->tensors(s->trainer, NULL, &t);
+    s->layers = calloc(n, sizeof *s->layers);
+    if (!s->layers)
+        return err_set(e, ERR_NOMEM, "no memory for a list of %zu layers", n);
+    for (size_t i = 0, offset = 0; i < n; offset += tensor_count(&t[i++])) {
+        s->layers[i] = (struct codec_layer){
+            .name = t[i].name, .offset = offset, .n = tensor_count(&t[i]), .n_dims = t[i].n_dims};
+        memcpy(s->layers[i].shape, t[i].shape, sizeof s->layers[i].shape);
+    }
+    s->n_layers = (int)n;
+    return 0;
+}
+
+static int open_nodes(struct sim *s, struct err *e)
+{
+    struct sim_speed speed;
+
+    if (sim_speed_parse(&speed, s->how.speed, e) < 0)
+        return e->code;
+    s->cause = -1;
+    s->n_waking = 0;
+    s->nodes = calloc((size_t)s->n_nodes, sizeof *s->nodes);
+    if (!s->nodes)
+        return err_set(e, ERR_NOMEM, "no memory for %d nodes", s->n_nodes);
+    for (int i = 0; i < s->n_nodes; i++)
+        if (open_node(s, i, &speed, e) < 0)
+            return e->code;
+    return open_network(s, e) < 0 ? e->code : push_kills(s, e);
+}
+
+static int open_all(struct sim *s, const char *folder, struct err *e)
+{
+    if (blocks_init(&s->blocks, s->set.block_assignment, s->set.node_count, s->set.redundancy, e) < 0 ||
+        schedule_parse(&s->schedule, s->set.schedule, e) < 0 || open_codecs(s, folder, e) < 0 ||
+        open_trainer(s, folder, e) < 0 || sim_straggler_parse(&s->straggler, s->how.straggler, e) < 0)
+        return e->code;
+    s->n_nodes = s->set.node_count + s->set.server_count;
+    s->waking = malloc((size_t)(s->n_nodes + s->blocks.n_blocks) * sizeof *s->waking);
+    if (!s->waking)
+        return err_set(e, ERR_NOMEM, "no memory for %d nodes", s->n_nodes);
+    return open_nodes(s, e);
+}
+
+int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
+             struct err *e)
+{
+    *s = (struct sim){.set = *set, .how = *how};
+    s->n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs;
+    sim_queue_init(&s->queue, set->seed);
+    if (open_all(s, folder, e) == 0)
+        return 0;
+    sim_close(s);
+    return e->code;
+}
+
+static int begin(struct sim *s, struct err *e)
+{
+    for (int i = 0; i < s->n_nodes; i++) {
+        struct sim_node *n = &s->nodes[i];
+
+        phase_enter(exchange_watch(n->x), n->node < 0 ? PHASE_WAIT : PHASE_COMPUTE);
+        if (n->node >= 0)
+            sim_node_begin(s, n);
+        if (sim_queue_push(&s->queue, (struct sim_event){.at = 0, .what = SIM_WAKE, .slot = i}, e) < 0)
+            return e->code;
+        n->is_busy = true;
+    }
+    return 0;
+}
+
+static int kill_node(struct sim *s, struct sim_node *n, struct err *e)
+{
+    if (n->phase >= SIM_DONE)
+        return 0;
+    n->phase = SIM_KILLED;
+    n->ended_at = s->queue.now;
+    if (strcmp(s->set.on_node_loss, "abort") == 0 && s->cause < 0)
+        s->cause = n->slot;
+    return mesh_sim_kill(s->net, n->slot, e);
+}
+
+static int deliver(struct sim *s, struct sim_letter *l, struct err *e)
+{
+    struct sim_node *to = &s->nodes[l->to];
+
+    if (sim_wires_end(s->wires, l, e) < 0)
+        return e->code;
+    mesh_sim_deliver(s->net, l);
+    return sim_node_drive(s, to, e);
+}
+
+static int happen(struct sim *s, const struct sim_event *ev, struct err *e)
+{
+    switch (ev->what) {
+    case SIM_WAKE:
+        s->nodes[ev->slot].is_busy = false;
+        return sim_node_drive(s, &s->nodes[ev->slot], e);
+    case SIM_TIMER:
+        s->nodes[ev->slot].timer = INFINITY;
+        s->nodes[ev->slot].has_room = true;
+        return sim_node_drive(s, &s->nodes[ev->slot], e);
+    case SIM_ARRIVE:
+        return sim_wires_arrive(s->wires, ev->letter, e);
+    case SIM_DELIVER:
+        return deliver(s, ev->letter, e);
+    case SIM_KILL:
+        return kill_node(s, &s->nodes[ev->slot], e);
+    case SIM_PART:
+        return mesh_sim_part(s->net, ev->slot, ev->other, e) < 0 ? e->code
+               : sim_node_drive(s, &s->nodes[ev->slot], e) < 0   ? e->code
+                                                                 : sim_node_drive(s, &s->nodes[ev->other], e);
+    }
+    return 0;
+}
+
+/* Who waits when nothing can happen any more waits for ever. */
+void sim_end_hanging(struct sim *s)
+{
+    char what[128];
+    struct err e;
+
+    for (int i = 0; i < s->n_nodes; i++) {
+        struct sim_node *n = &s->nodes[i];
+
+        if (n->phase >= SIM_DONE)
+            continue;
+        exchange_waits_for(n->x, what, sizeof what);
+        err_set(&e, ERR_TIMEOUT, "it waits for %s, and nothing is under way any more", what);
+        sim_node_fail(s, n, &e);
+    }
+}
+
+int sim_run(struct sim *s, struct err *e)
+{
+    struct sim_event ev;
+
+    if (begin(s, e) < 0)
+        return e->code;
+    while (sim_queue_pop(&s->queue, &ev)) {
+        if (happen(s, &ev, e) < 0)
+            return e->code;
+        while (s->n_waking > 0)
+            if (sim_node_drive(s, &s->nodes[s->waking[--s->n_waking]], e) < 0)
+                return e->code;
+        if (sim_interrupted)
+            return err_set(e, ERR_CANCELLED, "asked to stop");
+    }
+    sim_end_hanging(s);
+    return 0;
+}
+
+bool sim_has_succeeded(const struct sim *s)
+{
+    return s->cause < 0;
+}
+
+double sim_time(const struct sim *s)
+{
+    double last = 0;
+
+    for (int i = 0; i < s->n_nodes; i++)
+        last = fmax(last, s->nodes[i].ended_at);
+    return last;
+}
+
+bool sim_models_agree(const struct sim *s)
+{
+    const float *first = NULL;
+
+    for (int i = 0; i < s->set.node_count; i++) {
+        const struct sim_node *n = &s->nodes[i];
+
+        if (n->phase != SIM_DONE)
+            continue;
+        if (first && memcmp(first, n->params, s->trainer->n_params * sizeof *first) != 0)
+            return false;
+        first = first ? first : n->params;
+    }
+    return first;
+}
+
+bool sim_models_are_finite(const struct sim *s)
+{
+    for (int i = 0; i < s->set.node_count; i++)
+        if (s->nodes[i].phase == SIM_DONE &&
+            !isfinite(gradient_norm(s->nodes[i].params, s->trainer->n_params)))
+            return false;
+    return true;
+}
+
+static void node_clear(struct sim_node *n)
+{
+    exchange_free(n->x);
+    optimizer_free(n->optimizer);
+    free(n->params);
+    free(n->grads);
+    free(n->sum);
+    free(n->blocks);
+    free(n->e);
+}
+
+static void close_nodes(struct sim *s)
+{
+    for (int i = 0; s->nodes && i < s->n_nodes; i++)
+        node_clear(&s->nodes[i]);
+    free(s->nodes);
+    s->nodes = NULL;
+    sim_queue_clear(&s->queue);
+    mesh_sim_free(s->net);
+    s->net = NULL;
+    sim_wires_free(s->wires);
+    s->wires = NULL;
+}
+
+int sim_restart(struct sim *s, struct err *e)
+{
+    close_nodes(s);
+    sim_queue_init(&s->queue, s->set.seed);
+    if (open_nodes(s, e) < 0)
+        return e->code;
+    for (int i = 0; i < s->set.node_count; i++)
+        sim_node_begin(s, &s->nodes[i]);
+    return 0;
+}
+
+void sim_close(struct sim *s)
+{
+    close_nodes(s);
+    if (s->trainer)
+        s->trainer->ops->free(s->trainer);
+    free(s->waking);
+    free(s->layers);
+    blocks_clear(&s->blocks);
+    codec_library_close(&s->codec);
+    if (s->server_codec.plugin)
+        codec_library_close(&s->server_codec);
+    *s = (struct sim){0};
+}

@@ -1,0 +1,136 @@
+/* simulator -- runs one simulated job. job_submit simulate starts it in the folder of the results, with
+ * the folder that holds settings.json, simulation.json, codec.so and the rest of a job's packages as its
+ * only word; it leaves summary.json there. A program of its own, for it runs the codec's code. */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/blas.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "sim/summary.h"
+
+enum { DOCUMENT_MAX = 1 << 20 };
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    sim_interrupted = 1;
+}
+
+static int read_document(json_t **out, const char *folder, const char *name, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, folder, name, e) < 0)
+        return e->code;
+    return json_read(out, path, DOCUMENT_MAX, e);
+}
+
+static int read_documents(struct settings *set, struct simulation *how, const char *folder, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (read_document(&doc, folder, "settings.json", e) < 0)
+        return e->code;
+    rc = settings_parse(set, doc, e);
+    json_decref(doc);
+    if (rc < 0)
+        return err_at(e, "settings");
+    if (read_document(&doc, folder, "simulation.json", e) < 0)
+        return e->code;
+    rc = simulation_parse(how, doc, e);
+    json_decref(doc);
+    return rc < 0 ? err_at(e, "simulation") : 0;
+}
+
+/* The weights of the first worker that is done. */
+static int write_model(const struct sim *s, struct err *e)
+{
+    const struct tensor_view *tensors;
+    char step[32], seed[32];
+    const struct tensor_meta meta[] = {{"format", "psgd"},
+                                       {"codec", s->set.codec},
+                                       {"step", step},
+                                       {"seed", seed},
+                                       {s->trainer->arch ? "arch" : NULL, s->trainer->arch},
+                                       {0}};
+
+    for (int i = 0; i < s->set.node_count; i++) {
+        const struct sim_node *n = &s->nodes[i];
+        size_t n_tensors;
+
+        if (n->phase != SIM_DONE)
+            continue;
+        snprintf(step, sizeof step, "%llu", (unsigned long long)n->step);
+        snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->set.seed);
+        n_tensors = s->trainer->ops->tensors(s->trainer, n->params, &tensors);
+        return tensor_file_write("model/final.safetensors", tensors, n_tensors, meta, e);
+    }
+    return 0;
+}
+
+/* A simulation from its documents to its summary. */
+static int simulate(struct sim *s, json_t **summary, struct err *e)
+{
+    bool is_search = s->how.exhaustive || s->how.replay[0];
+    struct explore_result found;
+    double begun = clock_now();
+
+    if ((!s->how.exhaustive && sim_records_open(&s->records, e) < 0) ||
+        (is_search ? sim_explore(s, s->how.replay, &found, e) : sim_run(s, e)) < 0)
+        return e->code;
+    *summary = sim_summary(s, is_search ? &found : NULL, clock_now() - begun);
+    return write_model(s, e);
+}
+
+static int run(const char *folder, json_t **summary, struct err *e)
+{
+    struct settings set;
+    struct simulation how;
+    struct sim s;
+    struct err late;
+    int rc;
+
+    if (read_documents(&set, &how, folder, e) < 0 || sim_open(&s, &set, &how, folder, e) < 0)
+        return e->code;
+    rc = simulate(&s, summary, e);
+    if (s.records && sim_records_close(s.records, &late) < 0 && rc == 0) {
+        *e = late;
+        rc = late.code;
+    }
+    sim_close(&s);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    const struct sigaction stop = {.sa_handler = on_signal};
+    json_t *summary = NULL;
+    char path[PATH_MAX];
+    struct err e = {0};
+    int rc;
+
+    if (argc != 2) {
+        fprintf(stderr, "%s is started by job_submit simulate, not by hand; see docs/simulator.md\n",
+                argv[0]);
+        return 2;
+    }
+    blas_choose_core(argv);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+    rc = run(argv[1], &summary, &e);
+    if (rc < 0) {
+        json_decref(summary);
+        summary = json_pack("{s:b, s:i, s:s, s:s}", "ok", 0, "code", e.code, "text", e.text, "hint", e.hint);
+    }
+    if (file_join(path, sizeof path, argv[1], "summary.json", &e) < 0 ||
+        sim_summary_write(summary, path, &e) < 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    return rc < 0;
+}

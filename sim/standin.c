@@ -1,0 +1,134 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/fast.h"
+#include "shared/rng.h"
+#include "sim/trainer.h"
+
+enum { NOISE = 1 << 16, LANES = 16 };
+
+struct standin {
+    struct trainer t;
+    float *target; /* (n_params) */
+    float *noise;  /* (NOISE), N(0, 1): blocks and steps begin at different places of it */
+    struct tensor_view view;
+    uint64_t seed;
+};
+
+/* grads = params - target + noise, and the sum of (params - target)^2. */
+FAST static float pull(float *restrict grads, const float *restrict params, const float *restrict target,
+                       const float *restrict noise, size_t n)
+{
+    float sums[LANES] = {0}, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            float d = params[i + k] - target[i + k];
+
+            sums[k] += d * d;
+            grads[i + k] = d + noise[i + k];
+        }
+    for (; i < n; i++) {
+        float d = params[i] - target[i];
+
+        sum += d * d;
+        grads[i] = d + noise[i];
+    }
+    for (int k = 0; k < LANES; k++)
+        sum += sums[k];
+    return sum;
+}
+
+static void standin_begin(struct trainer *t, float *params)
+{
+    memset(params, 0, t->n_params * sizeof *params);
+}
+
+static void standin_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+                             float *grads, struct net_score *score)
+{
+    struct standin *s = (struct standin *)t;
+    struct rng r;
+    size_t from;
+    double sum = 0;
+
+    rng_init(&r, s->seed, b->step, (uint64_t)b->block);
+    from = rng_below(&r, NOISE);
+    for (size_t at = 0, n; at < t->n_params; at += n, from = 0) {
+        n = t->n_params - at < NOISE - from ? t->n_params - at : NOISE - from;
+        sum += (double)pull(grads + at, params + at, s->target + at, s->noise + from, n);
+    }
+    score->loss += 0.5 * sum / (double)t->n_params;
+    score->n++;
+}
+
+static void standin_evaluate(struct trainer *t, const float *params, double *loss, double *accuracy)
+{
+    const struct standin *s = (const struct standin *)t;
+    double sum = 0;
+
+    for (size_t i = 0; i < t->n_params; i++) {
+        double d = (double)params[i] - (double)s->target[i];
+
+        sum += d * d;
+    }
+    *loss = 0.5 * sum / (double)t->n_params;
+    *accuracy = NAN;
+}
+
+static size_t standin_tensors(struct trainer *t, const float *params, const struct tensor_view **out)
+{
+    struct standin *s = (struct standin *)t;
+
+    s->view.data = params;
+    *out = &s->view;
+    return 1;
+}
+
+static void standin_free(struct trainer *t)
+{
+    struct standin *s = (struct standin *)t;
+
+    free(s->target);
+    free(s->noise);
+    free(s);
+}
+
+static const struct trainer_ops ops = {.begin = standin_begin,
+                                       .gradient = standin_gradient,
+                                       .evaluate = standin_evaluate,
+                                       .tensors = standin_tensors,
+                                       .free = standin_free};
+
+static void fill(float *v, size_t n, uint64_t seed, uint64_t what)
+{
+    struct rng r;
+
+    rng_init(&r, seed, what, 0);
+    for (size_t i = 0; i < n; i++)
+        v[i] = rng_normal(&r);
+}
+
+int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct err *e)
+{
+    struct standin *s = calloc(1, sizeof *s);
+
+    if (s) {
+        s->target = malloc(n_params * sizeof *s->target);
+        s->noise = malloc(NOISE * sizeof *s->noise);
+    }
+    if (!s || !s->target || !s->noise) {
+        if (s)
+            standin_free(&s->t);
+        return err_set(e, ERR_NOMEM, "no memory for gradients of %zu numbers", n_params);
+    }
+    s->t = (struct trainer){.ops = &ops, .n_params = n_params, .n_trained = n_params};
+    s->seed = seed;
+    s->view = (struct tensor_view){.name = "weights", .type = TENSOR_F32, .n_dims = 1, .shape = {n_params}};
+    fill(s->target, n_params, seed, 0x7a);
+    fill(s->noise, NOISE, seed, 0x15);
+    *out = &s->t;
+    return 0;
+}

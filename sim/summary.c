@@ -1,0 +1,95 @@
+#include "sim/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/report.h"
+#include "shared/comm.h"
+#include "shared/file.h"
+
+static json_t *real(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+static struct comm comm_of(const struct sim_node *n)
+{
+    const struct exchange_totals *t = exchange_totals(n->x);
+    struct comm c = {.sent_messages = t->sent_messages,
+                     .recv_messages = t->recv_messages,
+                     .raw_bytes = t->raw_bytes,
+                     .sent_bytes = t->sent_bytes,
+                     .recv_bytes = t->recv_bytes};
+
+    memcpy(c.seconds, exchange_watch(n->x)->spent, sizeof c.seconds);
+    return c;
+}
+
+static const char *state_of(const struct sim_node *n)
+{
+    return n->phase == SIM_DONE ? "succeeded" : "failed";
+}
+
+static json_t *node_json(const struct sim_node *n)
+{
+    const struct comm c = comm_of(n);
+    const char *reason = n->phase == SIM_KILLED ? "NodeLost"
+                         : n->e                 ? report_ending(n->e->code)->reason
+                                                : NULL;
+    const char *message = n->phase == SIM_KILLED ? "killed, as --kill asks" : n->e ? n->e->text : "";
+    json_t *o = json_pack("{s:i, s:s, s:s?, s:s, s:I, s:f, s:o?}", "node", n->node, "state", state_of(n),
+                          "reason", reason, "message", message, "step", (json_int_t)n->step, "elapsed_s",
+                          n->ended_at, "comm", comm_json(&c));
+
+    if (!o)
+        return NULL;
+    json_object_set_new(o, "loss", real(n->loss));
+    json_object_set_new(o, "eval_loss", real(n->eval_loss));
+    json_object_set_new(o, "eval_accuracy", real(n->eval_accuracy));
+    return o;
+}
+
+static json_t *search_json(const struct explore_result *f)
+{
+    return json_pack("{s:I, s:I, s:b, s:s, s:s}", "orders", (json_int_t)f->n_orders, "different",
+                     (json_int_t)f->n_different, "is_complete", f->is_complete, "failure", f->failure,
+                     "order", f->order);
+}
+
+json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds)
+{
+    uint64_t n_messages = mesh_sim_messages(s->net);
+    json_t *nodes = json_array();
+    json_t *o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:f, s:b, s:b}", "ok", 1, "succeeded",
+                          sim_has_succeeded(s) && !(found && found->failure[0]), "sim_time_s", sim_time(s),
+                          "wall_s", seconds, "messages", (json_int_t)n_messages, "messages_per_s",
+                          seconds > 0 ? (double)n_messages / seconds : 0.0, "step_time_s",
+                          s->trainer->step_time_s, "eval_time_s", s->trainer->eval_time_s, "models_agree",
+                          sim_models_agree(s), "models_are_finite", sim_models_are_finite(s));
+
+    if (!o || !nodes) {
+        json_decref(o);
+        json_decref(nodes);
+        return NULL;
+    }
+    json_object_set_new(o, "cause", s->cause >= 0 ? json_integer(s->nodes[s->cause].node) : json_null());
+    for (int i = 0; i < s->n_nodes; i++)
+        json_array_append_new(nodes, node_json(&s->nodes[i]));
+    json_object_set_new(o, "nodes", nodes);
+    json_object_set_new(o, "search", found ? search_json(found) : json_null());
+    return o;
+}
+
+int sim_summary_write(json_t *take_doc, const char *path, struct err *e)
+{
+    char *text = take_doc ? json_dumps(take_doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    int rc;
+
+    json_decref(take_doc);
+    if (!text)
+        return err_set(e, ERR_NOMEM, "no memory for the summary");
+    rc = file_write(path, text, strlen(text), 0644, e);
+    free(text);
+    return rc;
+}

@@ -1,0 +1,191 @@
+#include "sim/wires.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "agent/runner/frame.h"
+
+/* Letters that are due one after the other: only the first of them stands in the queue, so that it stays
+ * short. */
+struct lane {
+    struct sim_letter *first, *last;
+};
+
+struct end { /* of the network: one node's link */
+    struct sim_link link;
+    double out_free, in_free; /* when it has sent, and heard, what it was given so far */
+    struct lane out, in;
+    double *latest; /* (n): to each node, when the last letter was there; NULL: not needed yet */
+};
+
+struct sim_wires {
+    int n, n_workers;
+    struct end *ends; /* (n) */
+    const struct sim_cuts *cuts;
+    struct sim_queue *queue;
+    struct rng rng;
+};
+
+static int node_of(const struct sim_wires *w, int slot)
+{
+    return slot < w->n_workers ? slot : w->n_workers - 2 - slot;
+}
+
+static bool is_cut(const struct sim_wires *w, const struct sim_cut *c, int a, int b)
+{
+    int x = node_of(w, a), y = node_of(w, b);
+
+    return (sim_cut_has(c, 0, x) && sim_cut_has(c, 1, y)) || (sim_cut_has(c, 1, x) && sim_cut_has(c, 0, y));
+}
+
+/* Who is parted for long is lost to each other. */
+static int push_parts(struct sim_wires *w, const struct sim_cut *c, struct err *e)
+{
+    for (int a = 0; a < w->n; a++)
+        for (int b = a + 1; b < w->n; b++)
+            if (is_cut(w, c, a, b) &&
+                sim_queue_push(w->queue,
+                               (struct sim_event){
+                                   .at = c->from + SIM_CUT_LOST_S, .what = SIM_PART, .slot = a, .other = b},
+                               e) < 0)
+                return e->code;
+    return 0;
+}
+
+int sim_wires_new(struct sim_wires **out, int n_workers, int n_servers, const struct sim_link *worker,
+                  const struct sim_link *server, const struct sim_cuts *cuts, struct sim_queue *queue,
+                  uint64_t seed, struct err *e)
+{
+    struct sim_wires *w = calloc(1, sizeof *w);
+    int n = n_workers + n_servers;
+
+    if (!w || !(w->ends = calloc((size_t)n, sizeof *w->ends))) {
+        free(w);
+        return err_set(e, ERR_NOMEM, "no memory for the links of %d nodes", n);
+    }
+    w->n = n;
+    w->n_workers = n_workers;
+    w->cuts = cuts;
+    w->queue = queue;
+    rng_init(&w->rng, seed, 0x11, 0);
+    for (int i = 0; i < n; i++)
+        w->ends[i].link = i < n_workers ? *worker : *server;
+    for (int i = 0; i < cuts->n; i++)
+        if (cuts->of[i].to - cuts->of[i].from > SIM_CUT_LOST_S && push_parts(w, &cuts->of[i], e) < 0) {
+            sim_wires_free(w);
+            return e->code;
+        }
+    *out = w;
+    return 0;
+}
+
+void sim_wires_free(struct sim_wires *w)
+{
+    for (int i = 0; w && i < w->n; i++)
+        free(w->ends[i].latest);
+    if (w)
+        free(w->ends);
+    free(w);
+}
+
+/* When a letter that would be at the other end at `at` is there: cuts hold it. */
+static double through_cuts(const struct sim_wires *w, const struct sim_letter *l, double at)
+{
+    for (int i = 0; i < w->cuts->n; i++) {
+        const struct sim_cut *c = &w->cuts->of[i];
+
+        if (at >= c->from && at < c->to && is_cut(w, c, l->from, l->to))
+            at = c->to;
+    }
+    return at;
+}
+
+/* Letters that leave one after the other come one after the other, unless their ways take different times
+ * or they leave at one moment. */
+static int keep_order(struct sim_wires *w, const struct sim_letter *l, double *first, struct err *e)
+{
+    struct end *from = &w->ends[l->from];
+
+    if (from->link.jitter_s == 0 && w->ends[l->to].link.jitter_s == 0 && from->link.bytes_per_s > 0 &&
+        w->cuts->n == 0)
+        return 0;
+    if (!from->latest) {
+        from->latest = calloc((size_t)w->n, sizeof *from->latest);
+        if (!from->latest)
+            return err_set(e, ERR_NOMEM, "no memory for the order of messages to %d nodes", w->n);
+    }
+    if (*first <= from->latest[l->to])
+        *first = nextafter(from->latest[l->to], INFINITY);
+    from->latest[l->to] = *first + l->tail;
+    return 0;
+}
+
+static int push(struct sim_wires *w, struct sim_letter *l, struct err *e)
+{
+    return sim_queue_push(w->queue,
+                          (struct sim_event){.at = l->at, .what = (enum sim_what)l->due, .letter = l}, e);
+}
+
+/* One that is due before the last of the lane goes a way of its own. */
+static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_letter *l, struct err *e)
+{
+    l->next = NULL;
+    l->lane = NULL;
+    if (lane->first && l->at < lane->last->at)
+        return push(w, l, e);
+    l->lane = lane;
+    if (lane->first) {
+        lane->last = lane->last->next = l;
+        return 0;
+    }
+    lane->first = lane->last = l;
+    return push(w, l, e);
+}
+
+/* The letter is out of the queue: the next of its lane takes its place. */
+static int dequeue(struct sim_wires *w, struct sim_letter *l, struct err *e)
+{
+    struct lane *lane = l->lane;
+
+    if (!lane)
+        return 0;
+    lane->first = l->next;
+    return lane->first ? push(w, lane->first, e) : 0;
+}
+
+int sim_wires_carry(struct sim_wires *w, struct sim_letter *l, double now, struct err *e)
+{
+    struct end *from = &w->ends[l->from];
+    const struct sim_link *a = &from->link, *b = &w->ends[l->to].link;
+    double jitter = (a->jitter_s + b->jitter_s) / 2;
+    double start = fmax(now, from->out_free), first;
+
+    l->tail = a->bytes_per_s > 0 ? (double)(l->len + FRAME_BYTES) / a->bytes_per_s : 0;
+    from->out_free = start + l->tail;
+    first = start + (a->latency_s + b->latency_s) / 2 + (jitter > 0 ? jitter * rng_uniform(&w->rng) : 0) +
+            (l->kind == MESH_LOST ? SIM_DEATH_S : 0);
+    first = through_cuts(w, l, first);
+    if (keep_order(w, l, &first, e) < 0)
+        return e->code;
+    l->due = b->bytes_per_s > 0 ? SIM_ARRIVE : SIM_DELIVER;
+    l->at = b->bytes_per_s > 0 ? first : first + l->tail;
+    return enqueue(w, &from->out, l, e);
+}
+
+int sim_wires_arrive(struct sim_wires *w, struct sim_letter *l, struct err *e)
+{
+    struct end *to = &w->ends[l->to];
+    double now = w->queue->now;
+    double size = (double)(l->len + FRAME_BYTES) / to->link.bytes_per_s;
+
+    if (dequeue(w, l, e) < 0)
+        return e->code;
+    l->at = to->in_free = fmax(fmax(now, to->in_free) + size, now + l->tail);
+    l->due = SIM_DELIVER;
+    return enqueue(w, &to->in, l, e);
+}
+
+int sim_wires_end(struct sim_wires *w, struct sim_letter *l, struct err *e)
+{
+    return dequeue(w, l, e);
+}

@@ -1,0 +1,240 @@
+/* Whole simulated jobs with stand-in gradients: what they come to, in which time, for which bytes. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "agent/runner/frame.h"
+#include "sim/sim.h"
+#include "tests/lib/cluster.h"
+
+enum { N_PARAMS = 1000, N_STEPS = 10 };
+
+static struct settings set;
+static struct simulation how;
+static struct sim s;
+static struct err e;
+
+static void job(const char *codec, int n_workers, int n_servers)
+{
+    settings_default(&set);
+    simulation_default(&how);
+    snprintf(set.codec, sizeof set.codec, "%s", codec);
+    snprintf(set.server_codec, sizeof set.server_codec, "%s", codec);
+    set.node_count = n_workers;
+    set.server_count = n_servers;
+    set.epochs = 2;
+    set.steps_per_epoch = N_STEPS / 2;
+    set.local_steps = 5;
+    set.momentum = 0;
+    how.gradients = N_PARAMS;
+    how.step_time_s = 0.01;
+    strcpy(how.link, "1Mbit,10ms"); /* 125 kB a second */
+}
+
+/* The folder that the codec is looked for in holds nothing but a link to it. */
+static void run(void)
+{
+    const char *folder = unit_folder();
+    char path[256], so[512], *real;
+
+    snprintf(path, sizeof path, "%s/codec.so", folder);
+    snprintf(so, sizeof so, "%s/codecs/%s.so", test_build_dir(), set.codec);
+    real = realpath(so, NULL);
+    assert_non_null(real);
+    assert_int_equal(symlink(real, path), 0);
+    free(real);
+    assert_ok(sim_open(&s, &set, &how, folder, &e));
+    unit_remove(folder);
+    assert_ok(sim_run(&s, &e));
+}
+
+static const struct exchange_totals *totals(int slot)
+{
+    return exchange_totals(s.nodes[slot].x);
+}
+
+TEST(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point)
+{
+    static const char *const codecs[] = {"plain", "allreduce", "fedavg", "doublebuffer"};
+    double first;
+
+    for (size_t i = 0; i < N_OF(codecs); i++) {
+        job(codecs[i], 5, 0);
+        run();
+        assert_true(sim_has_succeeded(&s) && sim_models_agree(&s) && sim_models_are_finite(&s));
+        s.trainer->ops->begin(s.trainer, s.nodes[0].grads);
+        s.trainer->ops->evaluate(s.trainer, s.nodes[0].grads, &first, &(double){0});
+        assert_true(s.nodes[0].eval_loss < 0.5 * first);
+        sim_close(&s);
+    }
+}
+
+TEST(time_is_computing_and_links_and_nothing_else)
+{
+    /* fedavg between two workers, 2 rounds: each time 5 steps, then a word of 4004 bytes and a frame's head. */
+    const double word = (4004 + FRAME_BYTES) / 125e3;
+
+    job("fedavg", 2, 0);
+    run();
+    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (word + 0.01))) < 1e-9);
+    sim_close(&s);
+    /* Half as fast a node: the other one waits for it, and it has the other's word before it asks. */
+    strcpy(how.speed, "1=0.5");
+    run();
+    assert_true(fabs(sim_time(&s) - (10 * 0.02 + word + 0.01)) < 1e-9);
+    assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_WAIT] - (0.1 + word + 0.01)) < 1e-9);
+    sim_close(&s);
+    /* A codec that reads and writes a megabyte a second. */
+    strcpy(how.speed, "1");
+    how.codec_rate_mbps = 1;
+    run();
+    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (word + 0.01 + 2 * 0.004004))) < 1e-9);
+    sim_close(&s);
+}
+
+TEST(a_servers_link_is_shared_by_its_workers)
+{
+    const double word = (4004 + FRAME_BYTES) / 125e3, reply = (4000 + FRAME_BYTES) / 125e3;
+    const double bye = FRAME_BYTES / 125e3;
+    int n = 7;
+
+    /* Words come one behind the other on the server's link, replies leave it so, and then a good-bye comes. */
+    job("fedavg", n, 1);
+    set.local_steps = 10;
+    set.epochs = 1;
+    set.steps_per_epoch = 10;
+    run();
+    assert_true(fabs(sim_time(&s) - (0.1 + n * word + n * reply + bye + 3 * 0.01)) < 1e-9);
+    sim_close(&s);
+}
+
+TEST(bytes_are_those_of_the_rule)
+{
+    job("fedavg", 4, 0);
+    run();
+    for (int i = 0; i < 4; i++)
+        assert_true(totals(i)->sent_bytes == 2 * 3 * (4004 + FRAME_BYTES) &&
+                    totals(i)->recv_bytes == totals(i)->sent_bytes);
+    sim_close(&s);
+    job("plain", 3, 0);
+    run();
+    assert_true(totals(0)->sent_bytes == N_STEPS * 2 * (4000 + FRAME_BYTES));
+    sim_close(&s);
+}
+
+TEST(a_simulation_is_the_same_again_and_another_seed_is_another_one)
+{
+    float *first = malloc(N_PARAMS * sizeof *first);
+    double end;
+
+    assert_non_null(first);
+    job("plain", 4, 0);
+    strcpy(set.sync, "asgd");
+    strcpy(how.link, "1Mbit,10ms,30ms");
+    strcpy(how.straggler, "0.3:4");
+    run();
+    end = sim_time(&s);
+    memcpy(first, s.nodes[2].params, N_PARAMS * sizeof *first);
+    sim_close(&s);
+    run();
+    assert_true(sim_time(&s) == end);
+    assert_memory_equal(first, s.nodes[2].params, N_PARAMS * sizeof *first);
+    sim_close(&s);
+    set.seed = 2;
+    run();
+    assert_true(sim_time(&s) != end);
+    sim_close(&s);
+    free(first);
+}
+
+TEST(jitter_overtakes_nothing_between_two_nodes)
+{
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        job("plain", 4, 0); /* a word of a round too early would be refused */
+        set.seed = seed;
+        strcpy(how.link, seed % 2 ? "any,1ms,500ms" : "10Mbit,1ms,500ms");
+        run();
+        assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
+        sim_close(&s);
+    }
+}
+
+TEST(a_worker_that_dies_ends_the_job_or_is_gone_on_without)
+{
+    job("fedavg", 4, 1);
+    strcpy(how.kill, "2@70ms");
+    run();
+    assert_false(sim_has_succeeded(&s));
+    assert_int_equal(s.cause, 2);
+    assert_int_equal(s.nodes[2].phase, SIM_KILLED);
+    assert_int_equal(s.nodes[0].phase, SIM_FAILED);
+    sim_close(&s);
+    strcpy(set.on_node_loss, "continue");
+    run();
+    assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
+    assert_int_equal(s.nodes[0].phase, SIM_DONE);
+    assert_true(s.nodes[0].step == N_STEPS && s.nodes[2].step < N_STEPS);
+    assert_true(sim_time(&s) > 0.07 + SIM_DEATH_S);
+    sim_close(&s);
+}
+
+TEST(a_short_cut_delays_and_a_long_one_ends_the_job)
+{
+    double end;
+
+    job("fedavg", 4, 0);
+    run();
+    end = sim_time(&s);
+    sim_close(&s);
+    strcpy(how.cut, "0-1|2-3@20ms-3s");
+    run();
+    assert_true(sim_has_succeeded(&s) && sim_models_agree(&s) && sim_time(&s) > end + 2.8);
+    sim_close(&s);
+    strcpy(how.cut, "0-1|2-3@20ms-30s");
+    run();
+    assert_false(sim_has_succeeded(&s));
+    assert_true(fabs(sim_time(&s) - (0.02 + SIM_CUT_LOST_S)) < SIM_DEATH_S + 0.2);
+    assert_int_equal(s.nodes[s.cause].e->code, ERR_LOST);
+    sim_close(&s);
+}
+
+TEST(a_wait_beyond_the_rounds_time_ends_the_job_as_it_would_a_real_one)
+{
+    job("fedavg", 2, 0);
+    set.round_timeout_s = 1;
+    strcpy(how.link, "10kbit,1ms"); /* 3.3 s a word */
+    run();
+    assert_false(sim_has_succeeded(&s));
+    assert_int_equal(s.nodes[s.cause].e->code, ERR_TIMEOUT);
+    sim_close(&s);
+}
+
+TEST(three_thousand_workers_of_two_servers_take_little_memory)
+{
+    job("fedavg", 3000, 2);
+    how.gradients = 10;
+    strcpy(how.link, "1Gbit,1ms");
+    run();
+    assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
+    assert_int_equal(mesh_sim_messages(s.net), 2 * 3000 * 2 * 2);
+    sim_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point),
+        cmocka_unit_test(time_is_computing_and_links_and_nothing_else),
+        cmocka_unit_test(a_servers_link_is_shared_by_its_workers),
+        cmocka_unit_test(bytes_are_those_of_the_rule),
+        cmocka_unit_test(a_simulation_is_the_same_again_and_another_seed_is_another_one),
+        cmocka_unit_test(jitter_overtakes_nothing_between_two_nodes),
+        cmocka_unit_test(a_worker_that_dies_ends_the_job_or_is_gone_on_without),
+        cmocka_unit_test(a_short_cut_delays_and_a_long_one_ends_the_job),
+        cmocka_unit_test(a_wait_beyond_the_rounds_time_ends_the_job_as_it_would_a_real_one),
+        cmocka_unit_test(three_thousand_workers_of_two_servers_take_little_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
