@@ -22,6 +22,8 @@ static const struct verb {
      "train: check, place, ship, start, watch and collect (the word may be left out)"},
     {"validate", verb_validate, FOR_SUBMIT, "",
      "check a job and show its model, data and shares; asks no agent"},
+    {"simulate", verb_simulate, FOR_SIMULATE, "",
+     "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent"},
     {"list", verb_list, FOR_LIST, "", "jobs that were submitted from here"},
     {"status", verb_status, FOR_STATUS, "[JOB]", "how each node of a job is"},
     {"wait", verb_wait, FOR_WAIT, "[JOB...]", "watch a job until its end and bring its results"},

@@ -17,7 +17,7 @@
 #include "submit/say.h"
 
 enum kind { TEXT, WORD, PATH, NAME_OR_PATH, INT, U64, NUMBER, FLAG, COUNT };
-enum group { JOB, WHERE, RESULTS, OUTPUT, N_GROUPS };
+enum group { JOB, SIMULATED, WHERE, RESULTS, OUTPUT, N_GROUPS };
 enum { NAMES_MAX = 128, NAME_LEN = 48 };
 
 struct option {
@@ -33,11 +33,13 @@ struct option {
     double min, max;  /* INT, U64, NUMBER; both 0: any */
     ptrdiff_t given;  /* offset of a bool that says it was given; 0: nobody asks */
     bool may_change;  /* of the job, and yet free to be another when it is resumed */
+    bool is_real;     /* of the job, and nothing that a simulation has */
 };
 
 #define AT(m)    .offset = offsetof(struct options, m), .size = sizeof(((struct options *)0)->m)
 #define GIVEN(m) .given = offsetof(struct options, m)
 #define SET(m)   AT(settings.m)
+#define SIM(m)   AT(simulation.m)
 
 /* The ancestor's names stay valid; what is new is spelt with '-', which makes no difference when it is
  typed. */
@@ -59,7 +61,7 @@ static const struct option table[] = {
     {"optimizer", "O", WORD, AT(optimizer), FOR_SUBMIT, JOB,
      "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
      "what is exchanged, gradients or parameters",
-     .hint = "sgd and adam are ways of gradient descent: --gradient-descent adam"},
+     .hint = "sgd and adam are ways of gradient descent: --gradient-descent adam", .is_real = true},
     {"parallel_sgd|psgd", "", WORD, SET(sync), FOR_SUBMIT, JOB, "ssgd|asgd",
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", NUMBER, SET(learn_rate), FOR_SUBMIT, JOB, "X", "learning rate", .min = 1e-30,
@@ -83,7 +85,7 @@ static const struct option table[] = {
     {"clip-norm", "", NUMBER, SET(clip_norm), FOR_SUBMIT, JOB, "X",
      "longest gradient that an update uses; 0: any", .min = 0, .max = 1e30},
     {"on-nonfinite", "", WORD, SET(on_nonfinite), FOR_SUBMIT, JOB, "stop|skip",
-     "a loss or gradient that is not finite ends the job or is left out"},
+     "a loss or gradient that is not finite ends the job or is left out", .is_real = true},
     {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
      "simlin"},
@@ -114,26 +116,55 @@ static const struct option table[] = {
     {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",
      "seconds a node waits for a word of a round", .min = 0.1, .max = 1e6, .may_change = true},
     {"local-path", "", WORD, SET(local_path), FOR_SUBMIT, JOB, "auto|off",
-     "collectives between workers of one machine go through shared memory"},
+     "collectives between workers of one machine go through shared memory", .is_real = true},
     {"data-tls", "", WORD, SET(data_tls), FOR_SUBMIT, JOB, "on|off|auto",
-     "what nodes tell each other is encrypted; auto: where it leaves a machine", .may_change = true},
+     "what nodes tell each other is encrypted; auto: where it leaves a machine", .may_change = true,
+     .is_real = true},
     {"on-node-loss", "", WORD, SET(on_node_loss), FOR_SUBMIT, JOB, "abort|continue",
      "a worker that is lost ends the job, or the others go on without it", .may_change = true},
     {"min-nodes", "", INT, SET(min_nodes), FOR_SUBMIT, JOB, "N",
      "with --on-node-loss continue: fewer workers than these end the job", .min = 1, .max = NODES_MAX,
      .may_change = true},
     {"time-limit", "", NUMBER, SET(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run", .min = 1,
-     .max = TIME_LIMIT_MAX_S, .may_change = true},
+     .max = TIME_LIMIT_MAX_S, .may_change = true, .is_real = true},
     {"checkpoint-every", "", INT, SET(checkpoint_every), FOR_SUBMIT, JOB, "N",
-     "epochs from one checkpoint to the next; 0: none", .min = 0, .max = 1e6, .may_change = true},
+     "epochs from one checkpoint to the next; 0: none", .min = 0, .max = 1e6, .may_change = true,
+     .is_real = true},
     {"init-from", "", PATH, AT(init_from), FOR_SUBMIT, JOB, "FILE",
-     "weights to start from, a .safetensors file; else they are drawn from the seed"},
+     "weights to start from, a .safetensors file; else they are drawn from the seed", .is_real = true},
     {"resume", "", PATH, AT(resume), FOR_SUBMIT, JOB, "DIR",
-     "go on where the checkpoints in this folder of results are", .may_change = true},
+     "go on where the checkpoints in this folder of results are", .may_change = true, .is_real = true},
     {"image-classification", "", FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
-     "accepted; the data set says what it is", .may_change = true},
+     "accepted; the data set says what it is", .may_change = true, .is_real = true},
     {"input", "I", INT, AT(input), FOR_SUBMIT, JOB, "N", "accepted; the model's file says its input",
-     .min = 0, .max = 1e9, .may_change = true},
+     .min = 0, .max = 1e9, .may_change = true, .is_real = true},
+    {"servers", "", INT, AT(servers), FOR_SIMULATE, SIMULATED, "N", "parameter servers", .min = 0,
+     .max = NODES_MAX},
+    {"gradients", "", U64, SIM(gradients), FOR_SIMULATE, SIMULATED, "N",
+     "stand-in gradients of N numbers instead of a network; 0: train it", .min = 0, .max = 1e9},
+    {"steps", "", INT, AT(steps), FOR_SIMULATE, SIMULATED, "N", "of an epoch, with stand-in gradients",
+     .min = 1, .max = 1e9},
+    {"link", "", TEXT, SIM(link), FOR_SIMULATE, SIMULATED, "RATE,LATENCY[,JITTER]",
+     "of each worker: 100Mbit,20ms or any,0s"},
+    {"server-link", "", TEXT, SIM(server_link), FOR_SIMULATE, SIMULATED, "RATE,LATENCY[,JITTER]",
+     "of each server, else as the workers'"},
+    {"step-time", "", NUMBER, SIM(step_time_s), FOR_SIMULATE, SIMULATED, "S",
+     "seconds a step takes to compute; 0: measured", .min = 0, .max = 1e6},
+    {"eval-time", "", NUMBER, SIM(eval_time_s), FOR_SIMULATE, SIMULATED, "S",
+     "seconds the test set takes; 0: measured", .min = 0, .max = 1e6},
+    {"codec-rate", "", NUMBER, SIM(codec_rate_mbps), FOR_SIMULATE, SIMULATED, "MB",
+     "megabytes a second that a codec writes or reads; 0: it takes no time", .min = 0, .max = 1e9},
+    {"speed", "", TEXT, SIM(speed), FOR_SIMULATE, SIMULATED, "X|X-Y|NODE=X,...",
+     "of the nodes: 2 is twice as fast; X-Y: drawn for each"},
+    {"straggler", "", TEXT, SIM(straggler), FOR_SIMULATE, SIMULATED, "SHARE:FACTOR",
+     "that share of the steps takes so many times as long"},
+    {"kill", "", TEXT, SIM(kill), FOR_SIMULATE, SIMULATED, "NODE@TIME,...", "nodes that die: 3@1.5s"},
+    {"cut", "", TEXT, SIM(cut), FOR_SIMULATE, SIMULATED, "NODES|NODES@FROM-TO,...",
+     "nothing gets through between them: 0-3|4-7@2s-5s"},
+    {"exhaustive", "", FLAG, SIM(exhaustive), FOR_SIMULATE, SIMULATED, NULL,
+     "try every order in which messages can come; for 3 workers at most and few steps"},
+    {"replay", "", TEXT, SIM(replay), FOR_SIMULATE, SIMULATED, "ORDER",
+     "one of them, as --exhaustive has named it"},
     {"workers|worker", "", PATH, AT(workers), FOR_SUBMIT, WHERE, "FILE", "list of the agents' addresses"},
     {"token-file", "", PATH, AT(token_file), FOR_AGENTS, WHERE, "FILE", "the agents' token"},
     {"insecure-no-tls", "", FLAG, AT(insecure_no_tls), FOR_AGENTS, WHERE, NULL,
@@ -144,7 +175,7 @@ static const struct option table[] = {
      "seconds an agent may be silent before its node is lost", .min = 0.1, .max = 1e6},
     {"network-bandwidth", "", NUMBER, AT(bandwidth_mbps), FOR_SUBMIT, WHERE, "MBIT",
      "of the network in Mbit/s, for the estimate of shipping", .min = 1e-3, .max = 1e9},
-    {"timeout", "", NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_WAIT, WHERE, "S",
+    {"timeout", "", NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_WAIT | FOR_SIMULATE, WHERE, "S",
      "stop waiting after so many seconds (status 5); 0: never", .min = 0, .max = 1e9},
     {"detach", "", FLAG, AT(detach), FOR_SUBMIT, WHERE, NULL, "do not wait for the end"},
     {"retrieve|retrieve_data", "", FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
@@ -155,7 +186,7 @@ static const struct option table[] = {
      .max = NODES_MAX, GIVEN(has_node)},
     {"to", "", PATH, AT(to), FOR_DATA, WHERE, "DIR", "where the files go"},
     {"mirror", "", TEXT, AT(mirror), FOR_DATA, WHERE, "URL", "folder to download from"},
-    {"output", "o", PATH, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "DIR",
+    {"output", "o", PATH, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
      "folder for the results, else logs/ID-NAME"},
     {"output", "o", PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
     {"to", "", WORD, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
@@ -173,13 +204,15 @@ static const struct option table[] = {
 enum { N_OPTIONS = sizeof table / sizeof *table };
 _Static_assert((int)N_OPTIONS <= (int)OPTIONS_MAX, "is_given has a place for every option");
 
-static const char *const group_names[N_GROUPS] = {"The job", "Where and how long", "Results", "Messages"};
+static const char *const group_names[N_GROUPS] = {"The job", "What is simulated", "Where and how long",
+                                                  "Results", "Messages"};
 
 static void set_defaults(struct options *o)
 {
     const char *workers = getenv("PSGD_WORKERS");
 
-    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10};
+    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10, .steps = 10};
+    simulation_default(&o->simulation);
     settings_default(&o->settings);
     o->settings.name[0] = '\0';
     snprintf(o->codec, sizeof o->codec, "%s", o->settings.codec);
@@ -207,10 +240,17 @@ static bool has_name(const char *names, const char *name, size_t n)
     return false;
 }
 
+/* A simulation takes what describes a job. */
+static bool is_for(const struct option *t, unsigned verb)
+{
+    return (t->verbs & verb) ||
+           ((verb & FOR_SIMULATE) && (t->verbs & FOR_SUBMIT) && t->group == JOB && !t->is_real);
+}
+
 static const struct option *find_long(unsigned verb, const char *name, size_t n)
 {
     for (int i = 0; i < N_OPTIONS; i++)
-        if ((table[i].verbs & verb) && has_name(table[i].names, name, n))
+        if (is_for(&table[i], verb) && has_name(table[i].names, name, n))
             return &table[i];
     return NULL;
 }
@@ -218,7 +258,7 @@ static const struct option *find_long(unsigned verb, const char *name, size_t n)
 static const struct option *find_short(unsigned verb, char c)
 {
     for (int i = 0; i < N_OPTIONS; i++)
-        if ((table[i].verbs & verb) && c && strchr(table[i].shorts, c))
+        if (is_for(&table[i], verb) && c && strchr(table[i].shorts, c))
             return &table[i];
     return NULL;
 }
@@ -237,7 +277,7 @@ static int unknown(const char *word, size_t n, unsigned verb, struct err *e)
     int k = 0;
 
     for (int i = 0; i < N_OPTIONS; i++)
-        for (const char *p = table[i].names; p && (table[i].verbs & verb) && k < NAMES_MAX;
+        for (const char *p = table[i].names; p && is_for(&table[i], verb) && k < NAMES_MAX;
              p = strchr(p, '|')) {
             p += *p == '|';
             snprintf(names[k], NAME_LEN, "%.*s", (int)strcspn(p, "|"), p);
@@ -567,7 +607,7 @@ void options_help(FILE *f, unsigned verb)
             const struct option *t = &table[i];
             char name[NAME_LEN], left[128];
 
-            if (!(t->verbs & verb) || t->group != (enum group)g)
+            if (!is_for(t, verb) || t->group != (enum group)g)
                 continue;
             if (!named)
                 fprintf(f, "\n%s:\n", group_names[g]);

@@ -12,6 +12,7 @@
 
 #include "shared/err.h"
 #include "shared/settings.h"
+#include "shared/simulation.h"
 
 /* The verbs that take an option, as bits. */
 enum {
@@ -25,8 +26,9 @@ enum {
     FOR_DATA = 128,
     FOR_MODEL = 256,
     FOR_CODECS = 512,
+    FOR_SIMULATE = 1024,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH,
-    FOR_ALL = 1023
+    FOR_ALL = 2047
 };
 
 enum { OPERANDS_MAX = 64, OPTIONS_MAX = 128 };
@@ -53,6 +55,8 @@ struct options {
     char format[8]; /* that a model is converted to */
     char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
+    struct simulation simulation;
+    int servers, steps; /* of a simulation: parameter servers, steps of an epoch with stand-in gradients */
     bool is_given[OPTIONS_MAX]; /* by place in the table: stood on the command line */
     const char *operands[OPERANDS_MAX];
     int n_operands;

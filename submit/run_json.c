@@ -12,6 +12,8 @@
 #include "submit/results.h"
 #include "submit/text.h"
 
+enum { ROWS_MAX = 64, ROWS_SHOWN = 12 };
+
 static const char read_me[] =
     "Results of one psgd job. run.json says what was run, on which nodes, how it ended, and lists every "
     "file.\n"
@@ -225,8 +227,10 @@ void run_table(FILE *f, const struct submission *s)
             job_state_name(s->state));
     fprintf(f, "%4s  %-6s  %-9s  %9s  %9s  %9s  %9s  %11s\n", "node", "role", "state", "accuracy", "loss",
             "sent", "received", "time");
-    for (i = 0; i < s->n_nodes; i++)
+    for (i = 0; i < s->n_nodes && (i < ROWS_SHOWN || s->n_nodes <= ROWS_MAX); i++)
         table_row(f, &s->nodes[i]);
+    if (i < s->n_nodes)
+        fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_time(f, s);
     if (json_array_size(s->files) == 0)
         return;

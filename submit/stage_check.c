@@ -75,12 +75,19 @@ static int check_data(struct submission *s, struct err *e)
     return rc;
 }
 
-int stage_check_job(struct submission *s, struct err *e)
+int stage_check_packages(struct submission *s, struct err *e)
 {
     choose_name(&s->settings);
     if (settings_check(&s->settings, e) < 0)
         return err_at(e, "settings");
-    if (check_data(s, e) < 0 || start_check_kept(s, e) < 0 || check_settings(s, e) < 0)
+    if ((s->opt->simulation.gradients == 0 && check_data(s, e) < 0) || start_check_kept(s, e) < 0)
+        return e->code;
+    return check_settings(s, e);
+}
+
+int stage_check_job(struct submission *s, struct err *e)
+{
+    if (stage_check_packages(s, e) < 0)
         return e->code;
     if (submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e) < 0)
         return e->code;

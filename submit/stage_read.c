@@ -89,7 +89,8 @@ static int read_servers(struct submission *s, const struct codec_facts *worker, 
     if (worker->updates_on_server && (n == 0 || strcmp(word, "null") == 0)) {
         err_set(e, ERR_CONFIG, "codec %s moves the weights on parameter servers, and the job has none",
                 worker->name);
-        return err_hint(e, "Name them in %s under \"PS\".", s->opt->workers);
+        return s->is_simulated ? err_hint(e, "--servers N gives it some.")
+                               : err_hint(e, "Name them in %s under \"PS\".", s->opt->workers);
     }
     if (n == 0) {
         if (word[0] && strcmp(word, "null") != 0)
@@ -185,10 +186,15 @@ static int read_model(struct submission *s, struct err *e)
 
 int stage_read(struct submission *s, struct err *e)
 {
+    return read_workers(s, e) < 0 ? e->code : stage_read_job(s, e);
+}
+
+int stage_read_job(struct submission *s, struct err *e)
+{
     struct codec_facts worker;
     json_t *doc;
 
-    if (read_workers(s, e) < 0 || read_model(s, e) < 0 ||
+    if ((s->opt->simulation.gradients == 0 && read_model(s, e) < 0) ||
         read_codec(&s->codec, &worker, &doc, s->opt->codec, e) < 0)
         return e->code;
     json_object_set_new(s->facts, "codec", doc);

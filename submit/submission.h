@@ -41,6 +41,7 @@ struct submission {
     struct http *http;
     char id[JOB_ID_MAX];
     char folder[PATH_MAX];        /* of the results, absolute */
+    bool is_simulated;            /* there are no agents, and servers are a number */
     bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
     bool made_folder, made_parts; /* by this process: taken away again when nothing comes of the job */
     char csv_style[8];
@@ -84,9 +85,12 @@ void submission_cancel(struct submission *s, const char *reason);
 int submission_check_time(struct submission *s, struct err *e);
 
 int stage_read(struct submission *s, struct err *e);
+int stage_read_job(struct submission *s, struct err *e); /* its part that needs no list of agents */
 int stage_check(struct submission *s, struct err *e);
 int stage_check_job(struct submission *s,
                     struct err *e); /* its part that leaves nothing behind: data, settings */
+/* The part of that which asks for no nodes: settings, and the shares of the data. */
+int stage_check_packages(struct submission *s, struct err *e);
 int stage_place(struct submission *s, struct err *e);
 int stage_ship(struct submission *s, struct err *e);
 int stage_start(struct submission *s, struct err *e);

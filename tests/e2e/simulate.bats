@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# job_submit simulate: a job without agents.
+load lib
+
+blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/$2"; }
+
+@test "the simulations in docs/simulator.md run as it says" {
+    ln -s "$BUILD" build
+    blocks sh docs/simulator.md >session.sh
+    grep -q 'simulate -q --codec fedavg' session.sh
+    run timeout 120 bash -e session.sh
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(jq -r .state sim-star/run.json)" = succeeded ]
+    [ "$(jq -r .facts.simulation.result.models_agree sim-mesh/run.json)" = true ]
+}
+
+@test "a simulation leaves what a job leaves, with simulated times" {
+    run "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --epochs 2 --steps 4 -o out
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Simulated 0.08 s"* ]]
+    [ -e out/logs/submit.log ]
+    for f in README.txt run.json records/train.csv records/eval.csv records/comm.csv model/final.safetensors; do
+        [ -s "out/$f" ]
+    done
+    [ "$(head -1 out/records/comm.csv | tr , '\n' | tail -1)" = sim_time_s ]
+    [ "$(wc -l <out/records/train.csv)" -eq $((1 + 3 * 8)) ]
+    [ "$(wc -l <out/records/eval.csv)" -eq $((1 + 3 * 2)) ]
+    "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --epochs 2 --steps 4 -o again
+    cmp out/records/train.csv again/records/train.csv
+    cmp out/records/comm.csv again/records/comm.csv
+    cmp out/model/final.safetensors again/model/final.safetensors
+}
+
+@test "--json is one object with every node" {
+    "$SUBMIT" simulate -q --json --codec plain --node_count 4 --gradients 100 -o out |
+        jq -e '.ok and (.data.nodes | length == 4) and .data.facts.simulation.result.messages == 240'
+}
+
+@test "a node that dies ends the simulated job with status 1 and its reason" {
+    run "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --kill 1@50ms -o out
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"node(1), NodeLost"* ]]
+    [ "$(jq -r '.nodes[1].state' out/run.json)" = failed ]
+}
+
+@test "what cannot be simulated is refused in words, and no folder is left" {
+    run "$SUBMIT" simulate -q --codec fedavg --link slow -o out
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"100Mbit,20ms"* ]]
+    run "$SUBMIT" simulate -q --codec plain --node_count 2 --servers 1 --gradients 10 -o out
+    [ "$status" -eq 2 ]
+    run "$SUBMIT" simulate -q --codec plain --node_count 2 --gradients 10 --kill 7@1s -o out
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"no node 7"* ]]
+    [ ! -e out ]
+    run "$SUBMIT" simulate -q --codec plain --node_count 2 --resume somewhere
+    [ "$status" -eq 2 ]
+}
+
+@test "a codec that crashes takes the simulator and not job_submit" {
+    cat >crash.c <<'C'
+#include <stdlib.h>
+#include "codec.h"
+static int encode(struct codec *c, struct wire_out *out) { (void)c; (void)out; abort(); }
+static int merge(struct codec *c, int from, struct wire_in *in) { (void)c; (void)from; (void)in; return CODEC_GO; }
+static const struct codec_round crash = {.encode = encode, .merge = merge};
+CODEC_PLUGIN(.name = "crash", .source = "none", .round = &crash)
+C
+    run "$SUBMIT" simulate -q --codec crash.c --node_count 2 --gradients 10 -o out
+    echo "$output"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"killed by signal 6"* ]]
+    [[ "$output" == *"codec crash has a mistake"* ]]
+}
+
+# same_as_real SIMULATED REAL: the weights to the last bit, and every node's bytes.
+same_as_real() {
+    python3 - "$1" "$2" <<'PY'
+import json, struct, sys
+def weights(folder):
+    raw = open(f"{folder}/model/final.safetensors", "rb").read()
+    n = struct.unpack("<Q", raw[:8])[0]
+    at = {k: t["data_offsets"] for k, t in json.loads(raw[8 : 8 + n]).items() if k != "__metadata__"}
+    return {k: raw[8 + n + a : 8 + n + b] for k, (a, b) in at.items()}
+def traffic(folder):
+    nodes = json.load(open(f"{folder}/run.json"))["nodes"]
+    return {n["node"]: [n["comm"][k] for k in ("sent_messages", "recv_messages", "sent_bytes", "recv_bytes")] for n in nodes}
+assert weights(sys.argv[1]) == weights(sys.argv[2])
+assert traffic(sys.argv[1]) == traffic(sys.argv[2])
+PY
+}
+
+@test "a simulation ends with the weights and bytes of the real job, to the last bit" {
+    start_agents 4
+    same() { # same NAME WORKERS SERVERS OPTIONS...
+        local name=$1 workers=$2 servers=$3
+        shift 3
+        write_workers "$workers" "$servers"
+        "$SUBMIT" -q --node_count "$workers" --epochs 1 --model softmax "$@" -o "$name-real"
+        "$SUBMIT" simulate -q --node_count "$workers" --servers "$servers" --epochs 1 --model softmax \
+            --step-time 0.01 --straggler 0.2:3 "$@" -o "$name"
+        same_as_real "$name" "$name-real"
+    }
+    same plain 2 0 --codec plain --gradient-descent adam
+    same star 2 1 --codec fedavg --local-steps 30 --gradient-descent momentum --learn-rate 0.02
+    same blocks 4 0 --codec plain --batch-size 16
+}
+
+@test "collectives are simulated piece by piece as they go over connections" {
+    start_agents 3
+    "$SUBMIT" -q --codec allreduce --local-path off --node_count 3 --epochs 1 -o real
+    "$SUBMIT" simulate -q --codec allreduce --node_count 3 --epochs 1 --step-time 0.01 -o simulated
+    same_as_real simulated real
+}
+
+@test "every order is tried, and one that fails is named and replayed" {
+    run "$SUBMIT" simulate -q --codec fedavg --node_count 2 --gradients 10 --steps 2 --epochs 1 --exhaustive -o all
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"5 orders of deliveries: all succeed"* ]]
+    # A worker that does not take part in its second round when the other's word is late.
+    cat >late.c <<'C'
+#include "codec.h"
+struct late { uint32_t n_heard; };
+static int on_step(struct codec *c)
+{
+    struct late *l = c->state;
+    wire_put_u32(c->host->message(c), 7);
+    if (c->step == 2 && l->n_heard == 0)
+        return codec_fail(c, "nobody has spoken");
+    return c->host->send(c, 1 - c->node);
+}
+static int on_message(struct codec *c, int from, struct wire_in *in)
+{
+    (void)from;
+    ((struct late *)c->state)->n_heard += wire_get_u32(in) == 7;
+    return CODEC_GO;
+}
+static const struct codec_events late = {.on_step = on_step, .on_message = on_message};
+CODEC_PLUGIN(.name = "late", .source = "none", .state_size = sizeof(struct late), .events = &late)
+C
+    run "$SUBMIT" simulate -q --codec late.c --node_count 2 --gradients 10 --steps 2 --epochs 1 --exhaustive -o one
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"nobody has spoken"* ]]
+    order=$(sed -n 's/.*--replay \([^ ]*\) .*/\1/p' <<<"$output")
+    run "$SUBMIT" simulate -q --codec late.c --node_count 2 --gradients 10 --steps 2 --epochs 1 --replay "$order" -o again
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"nobody has spoken"* ]]
+    [ -s again/records/train.csv ]
+}
