@@ -8,10 +8,15 @@
 
 #include "nn/fast.h"
 
+/* Vectors are worked on in pieces that stay in the first-level cache: so the gradient comes from memory once,
+ * for its norm and for the step. */
+enum { PIECE = 2048 };
+
 struct step { /* what is the same for all parameters */
-    size_t n;
+    size_t n; /* of this piece */
     float lr, scale, mu, decay;
     uint64_t t;
+    double weight_m, weight_v; /* Adam's 1 - .9^t and 1 - .999^t */
 };
 
 struct kind {
@@ -85,9 +90,8 @@ FAST static void adam_pass(const struct step *s, float keep, float *restrict w, 
 {
     const float b1 = 0.9f, b2 = 0.999f, eps = 1e-8f;
     const float rest1 = 0.1f, rest2 = 0.001f;
-    const double t = (double)s->t;
-    const float rate = (float)((double)s->lr / (1 - pow(0.9, t)));
-    const float unbias = (float)(1 / sqrt(1 - pow(0.999, t)));
+    const float rate = (float)((double)s->lr / s->weight_m);
+    const float unbias = (float)(1 / sqrt(s->weight_v));
     const float scale = s->scale, decay = s->decay;
 
     for (size_t i = 0; i < s->n; i++) {
@@ -218,12 +222,68 @@ void optimizer_free(struct optimizer *o)
     free(o);
 }
 
-void optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
+static size_t piece_at(size_t at, size_t n)
 {
-    struct step s = {
-        .n = o->n_params, .lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};
+    return n - at < PIECE ? n - at : PIECE;
+}
 
-    o->kind->step(&s, params, grads, o->vectors[0], o->vectors[1]);
+/* Of one piece: in float, but no sum is long enough to lose digits. Pieces are added up in double. */
+FAST static double sum_of_squares(const float *v, size_t n)
+{
+    enum { LANES = 32 };
+    float lane[LANES] = {0};
+    double sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            lane[k] += v[i + k] * v[i + k];
+    for (; i < n; i++)
+        lane[0] += v[i] * v[i];
+    for (size_t k = 0; k < LANES; k++)
+        sum += (double)lane[k];
+    return sum;
+}
+
+static double norm_of(double sum, const float *grads, size_t n)
+{
+    if (isfinite(sum) && sum > 1e-30)
+        return sqrt(sum);
+    /* Squares beyond float, one way or the other: rare enough to be slow. */
+    sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)grads[i] * (double)grads[i];
+    return sqrt(sum);
+}
+
+double gradient_norm(const float *grads, size_t n)
+{
+    double sum = 0;
+
+    for (size_t at = 0; at < n; at += PIECE)
+        sum += sum_of_squares(grads + at, piece_at(at, n));
+    return norm_of(sum, grads, n);
+}
+
+double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
+{
+    const double t = (double)++o->t;
+    struct step s = {.lr = lr,
+                     .scale = scale,
+                     .mu = o->momentum,
+                     .decay = o->weight_decay,
+                     .t = o->t,
+                     .weight_m = 1 - pow(0.9, t),
+                     .weight_v = 1 - pow(0.999, t)};
+    float *a = o->vectors[0], *b = o->vectors[1];
+    double sum = 0;
+
+    for (size_t at = 0; at < o->n_params; at += PIECE) {
+        s.n = piece_at(at, o->n_params);
+        sum += sum_of_squares(grads + at, s.n);
+        o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + at : NULL);
+    }
+    return norm_of(sum, grads, o->n_params);
 }
 
 size_t optimizer_tensors(const struct optimizer *o, struct tensor_view out[OPTIMIZER_TENSORS])
@@ -251,42 +311,6 @@ uint64_t optimizer_steps(const struct optimizer *o)
 void optimizer_set_steps(struct optimizer *o, uint64_t steps)
 {
     o->t = steps;
-}
-
-/* Lanes of float within a piece, double across pieces: as fast as float, and no sum is long enough to lose
- * digits. */
-FAST static double sum_of_squares(const float *v, size_t n)
-{
-    enum { LANES = 32, PIECE = 4096 };
-    double sum = 0;
-
-    for (size_t start = 0; start < n; start += PIECE) {
-        size_t end = n - start < PIECE ? n : start + PIECE;
-        float lane[LANES] = {0};
-        size_t i = start;
-
-        for (; i + LANES <= end; i += LANES)
-            for (size_t k = 0; k < LANES; k++)
-                lane[k] += v[i + k] * v[i + k];
-        for (; i < end; i++)
-            lane[0] += v[i] * v[i];
-        for (size_t k = 0; k < LANES; k++)
-            sum += (double)lane[k];
-    }
-    return sum;
-}
-
-double gradient_norm(const float *grads, size_t n)
-{
-    double sum = sum_of_squares(grads, n);
-
-    if (isfinite(sum) && sum > 1e-30)
-        return sqrt(sum);
-    /* Squares beyond float, one way or the other: rare enough to be slow. */
-    sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)grads[i] * (double)grads[i];
-    return sqrt(sum);
 }
 
 float gradient_clip(double norm, double limit)

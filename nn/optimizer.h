@@ -46,8 +46,9 @@ struct optimizer_config {
 int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e);
 void optimizer_free(struct optimizer *o);
 
-/* One step with `scale` times the gradient (n_params). */
-void optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale);
+/* One step with `scale` times the gradient (n_params). Returns gradient_norm(grads, n_params), to the bit, for
+ * less than a pass of its own takes; where that is not finite, the parameters may not be either. */
+double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale);
 
 /* For checkpoints: the state is the vectors named here, (n_params) each as "adam.m", and the number of steps
  * taken. The views' data stay where they are, and optimizer_vector gives the i-th to write to. Returns how many. */

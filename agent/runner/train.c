@@ -179,10 +179,14 @@ static int update(struct worker_loop *w, struct err *e)
     size_t n_trained = net_n_trained(n->net);
     const float *grads = exchange_gradient(n->exchange);
     double state = gradient_norm(grads + n_trained, net_n_params(n->net) - n_trained);
+    /* Else the norm decides nothing that the step has to wait for: what is not finite ends the job. */
+    bool norm_first = w->may_skip || n->set.clip_norm > 0 || !exchange_updates_here(n->exchange);
+    float *params = net_params(n->net);
     char what[256];
 
     w->lr = node_learn_rate(n, n->progress.step) * (double)exchange_lr_factor(n->exchange);
-    w->grad_norm = gradient_norm(grads, n_trained);
+    w->grad_norm = norm_first ? gradient_norm(grads, n_trained)
+                              : optimizer_step(n->optimizer, params, grads, (float)w->lr, 1);
     if (!isfinite(w->grad_norm) || !isfinite(state)) {
         const char *own = grads == net_grads(n->net) ? NULL : net_nonfinite(n->net);
 
@@ -193,8 +197,9 @@ static int update(struct worker_loop *w, struct err *e)
     }
     if (!exchange_updates_here(n->exchange) || (w->may_skip && w->grad_norm == 0))
         return 0;
-    optimizer_step(n->optimizer, net_params(n->net), grads, (float)w->lr,
-                   gradient_clip(w->grad_norm, n->set.clip_norm));
+    if (norm_first)
+        optimizer_step(n->optimizer, params, grads, (float)w->lr,
+                       gradient_clip(w->grad_norm, n->set.clip_norm));
     bring_home(n, n_trained);
     net_step_state(n->net);
     return 0;

@@ -137,11 +137,12 @@ TEST(every_optimizer_stands_still_without_a_gradient)
     }
 }
 
-/* Also in the tails of vectors, and with parameters that differ from each other. */
+/* Also in the tails of vectors and beyond the pieces they are worked on in, and with parameters that differ
+ * from each other. */
 TEST(every_parameter_is_updated_alike_whatever_their_number)
 {
     for (size_t k = 0; k < N_OF(kinds); k++)
-        for (size_t n = 0; n <= 67; n++) {
+        for (size_t n = 0; n <= 4500; n += n < 67 ? 1 : 4433 / 3) {
             float *w = calloc(n + 1, sizeof *w);
             float *g = calloc(n + 1, sizeof *g);
             struct optimizer *o = make(kinds[k], n, 0.9f, 0.01f);
@@ -286,6 +287,27 @@ TEST(the_norm_is_right_for_every_length_and_size_of_values)
     free(g);
 }
 
+TEST(a_step_knows_the_norm_of_its_gradient_to_the_bit)
+{
+    static const float sizes[] = {1, 1e-25f, 1e25f, INFINITY};
+    enum { MAX = 5000 };
+    float *g = malloc(MAX * sizeof *g), *w = calloc(MAX, sizeof *w);
+
+    assert_non_null(g);
+    assert_non_null(w);
+    for (size_t s = 0; s < N_OF(sizes); s++)
+        for (size_t n = 0; n <= MAX; n += n < 40 ? 1 : 620) {
+            struct optimizer *o = make("sgd", n, 0, 0);
+
+            for (size_t i = 0; i < n; i++)
+                g[i] = i % 1000 < 999 ? 0.01f * (float)(i % 77) : sizes[s];
+            assert_true(optimizer_step(o, w, g, 0.1f, 0.5f) == gradient_norm(g, n));
+            optimizer_free(o);
+        }
+    free(g);
+    free(w);
+}
+
 TEST(the_norm_shows_a_value_that_is_not_finite_wherever_it_stands)
 {
     enum { MAX = 4200 };
@@ -324,6 +346,7 @@ int main(void)
         cmocka_unit_test(every_kind_that_a_job_may_ask_for_is_there),
         cmocka_unit_test(another_name_is_refused),
         cmocka_unit_test(the_norm_is_right_for_every_length_and_size_of_values),
+        cmocka_unit_test(a_step_knows_the_norm_of_its_gradient_to_the_bit),
         cmocka_unit_test(the_norm_shows_a_value_that_is_not_finite_wherever_it_stands),
         cmocka_unit_test(only_what_is_longer_than_the_limit_is_clipped),
     };
