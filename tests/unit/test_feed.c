@@ -1,6 +1,7 @@
 #include "agent/runner/feed.h"
 
 #include "shared/partition.h"
+#include "shared/rng.h"
 #include "tests/unit/unit.h"
 
 enum { WIDTH = 3, BATCH = 4, NODES = 3, SAMPLES = 50, SEED = 9 };
@@ -88,6 +89,49 @@ static void partition_of(struct partition *p, struct blocks *b, int redundancy)
     assert_ok(partition_init(p, &(struct partition_set){.n = SAMPLES, .labels = labels, .n_classes = 10},
                              &(struct partition_rule){PARTITION_IID, 0}, (size_t)b->n_blocks, BATCH, SEED,
                              &e));
+}
+
+TEST(a_share_of_some_size_is_copied_out_of_its_file)
+{
+    enum { WIDE = 1 << 20, N = 5 };
+    uint8_t *bytes = malloc((size_t)N * WIDE);
+    int32_t labels[N] = {0, 1, 2, 3, 4};
+    struct tensor_view t[2] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 3, .shape = {N, 1, WIDE}, .data = bytes},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 2, .shape = {N, 1}, .data = labels},
+    };
+    struct model_spec *m = model(WIDE, 10);
+    struct feed_batch batch;
+    struct blocks b;
+    struct feed f;
+    struct rng r;
+    struct err e = {0};
+
+    assert_non_null(bytes);
+    rng_init(&r, 1, 2, 3);
+    for (size_t i = 0; i < (size_t)N * WIDE; i++)
+        bytes[i] = (uint8_t)rng_below(&r, 256);
+    assert_ok(tensor_file_write(train, t, 2, NULL, &e));
+    t[0] = (struct tensor_view){
+        .name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {1, WIDE}, .data = bytes};
+    t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {1}, .data = labels};
+    assert_ok(tensor_file_write(test, t, 2, NULL, &e));
+    assert_ok(blocks_init(&b, "iid", 1, 1, &e));
+    assert_ok(feed_open(&f, train, test, &b, 0, 1, m, SEED, &e));
+    assert_ok(feed_batch_init(&batch, &f, 1, &e));
+    assert_non_null(f.copy);
+    assert_ptr_equal(f.train.x.data, f.copy);
+    feed_epoch(&f, 0);
+    for (size_t row = 0; row < N; row++) {
+        feed_block(&f, row, 0, &batch);
+        for (size_t i = 0; i < WIDE; i++)
+            assert_true(batch.x[i] == (float)bytes[(size_t)batch.labels[0] * WIDE + i] * (1.0f / 255.0f));
+    }
+    feed_batch_clear(&batch);
+    feed_close(&f);
+    blocks_clear(&b);
+    free(bytes);
+    free(m);
 }
 
 TEST(every_epoch_shows_each_sample_of_a_share_once)
@@ -378,6 +422,7 @@ TEST(what_is_to_be_done_to_samples_must_suit_them)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_share_of_some_size_is_copied_out_of_its_file, make, clean),
         cmocka_unit_test_setup_teardown(every_epoch_shows_each_sample_of_a_share_once, make, clean),
         cmocka_unit_test_setup_teardown(a_file_that_is_not_this_node_s_share_is_refused, make, clean),
         cmocka_unit_test_setup_teardown(labels_in_one_half_and_targets_in_the_other_are_refused, make, clean),
