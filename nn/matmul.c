@@ -22,18 +22,28 @@ static bool is_narrow(bool a_t, int m, int n, int k)
     return n > 1 && k >= (a_t ? 16 : n <= 5 ? 128 : 512);
 }
 
-/* oneDNN's product reads rows as they lie. On AVX2 those of 512, 1024, ... floats fall into the same few sets of
- * the first-level cache, and OpenBLAS, which packs, is up to 1.6 times as fast; so it is where many long columns
- * are summed up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 only the
- * products of ten columns or so are OpenBLAS' (docs/engine.md has the figures). */
+/* oneDNN's product reads rows as they lie, unless it is large. On AVX2 those of 512, 1024, ... floats fall into
+ * the same few sets of the first-level cache. */
+static bool rows_collide(bool a_t, bool b_t, int m, int n)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f"))
+        return false;
+#endif
+    return a_t && !b_t && (m % 512 == 0 || n % 512 == 0) && (n < 384 || m <= 512 * 512 / n);
+}
+
+/* OpenBLAS, which packs, is up to 1.6 times as fast where rows collide, and where many long columns are summed
+ * up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 only the products of
+ * ten columns or so are OpenBLAS' (docs/engine.md has the figures). */
 static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f"))
         return n > 16 || k <= 16;
 #endif
-    if (a_t && (k > 512 || (m % 512 == 0 && k >= 64)))
-        return false;
+    if (a_t)
+        return k <= 512 && !rows_collide(a_t, b_t, m, n);
     return k <= 64 || (b_t ? k % 1024 : n % 512) != 0;
 }
 
@@ -43,6 +53,8 @@ void matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float
         return;
     if (blas_allows_onednn() && is_onednns(a_t, b_t, m, n, k) &&
         onednn_matmul(a_t, b_t, m, n, k, a, b, beta, c))
+        return;
+    if (blas_allows_onednn() && rows_collide(a_t, b_t, m, n) && onednn_matmul_copied(m, n, k, a, b, beta, c))
         return;
     cblas_sgemm(CblasRowMajor, a_t ? CblasTrans : CblasNoTrans, b_t ? CblasTrans : CblasNoTrans, m, n, k, 1,
                 a, a_t ? m : k, b, b_t ? k : n, beta, c, n);

@@ -13,6 +13,7 @@
 enum {
     AHEAD = 3,
     AHEAD_BYTES = 4096,
+    LINE = 64,
     HUGE_PAGE = 2 << 20,
     SMALL_SHARE = 8 /* is at most this part of the memory that is left */
 };
@@ -223,7 +224,8 @@ void feed_epoch(struct feed *f, uint64_t epoch)
 
 int feed_batch_init(struct feed_batch *b, const struct feed *f, size_t n, struct err *e)
 {
-    *b = (struct feed_batch){.x = malloc(n * f->n_in * sizeof *b->x)};
+    /* Whole cache lines: products load them faster than what begins within one. */
+    *b = (struct feed_batch){.x = aligned_alloc(LINE, (n * f->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
     if (f->train.labels)
         b->labels = malloc(n * sizeof *b->labels);
     else
