@@ -473,7 +473,7 @@ static bool sim_is_near(const struct mesh *m, int node)
 static int sim_watch(struct mesh *m, int fd, struct err *e)
 {
     (void)m;
-    return err_set(e, ERR_IO, "a simulated mesh cannot watch descriptor %d", fd);
+    return fd < 0 ? 0 : err_set(e, ERR_IO, "a simulated mesh cannot watch descriptor %d", fd);
 }
 
 static const struct mesh_ops ops = {sim_send, sim_poll,  sim_queued,  sim_queued_for, sim_pause,
