@@ -22,7 +22,7 @@ struct conv_path {
     /* l->y from x */
     void (*forward)(const struct layer *l, const float *x, int n);
     /* l->grads and, unless it is NULL, dx at once. NULL: the two below do that one by one. */
-    void (*backward)(const struct layer *l, const float *x, const float *dy, float *dx, int n);
+    void (*backward)(const struct layer *l, const float *x, const float *dy, float *dx, const struct pass *p);
     /* l->grads from x and dy */
     void (*weight_gradient)(const struct layer *l, const float *x, const float *dy, int n);
     /* dx (n, h, w, c) from dy. NULL: the others do that. */

@@ -335,16 +335,17 @@ static void forward(const struct layer *l, const float *x, int n)
     }
 }
 
-static void backward(const struct layer *l, const float *x, const float *dy, float *dx, int n)
+static void backward(const struct layer *l, const float *x, const float *dy, float *dx, const struct pass *p)
 {
     const struct space at = space_of(l->spec);
     int c = l->spec->in.dim[2], filters = l->spec->out.dim[2];
-    size_t end = (size_t)n * tiles_of(l->spec);
+    size_t n = (size_t)p->n, end = n * tiles_of(l->spec);
 
     if (dx)
         transform_weights(l, &at, false);
     for (size_t first = 0, k; first < end; first += k) {
         k = chunk_from(first, end);
+        pass_pause(p);
         transform_x(l, &at, x, first, k);
         transform_dy(l, &at, dy, first, k);
         for (size_t i = 0; i < POINTS; i++)
@@ -359,7 +360,7 @@ static void backward(const struct layer *l, const float *x, const float *dy, flo
     }
     transform_weights(l, &at, true);
     memset(l->grads[CONV_BIAS], 0, (size_t)filters * sizeof(float));
-    rows_add(l->grads[CONV_BIAS], dy, (size_t)n * (size_t)l->spec->n_out / (size_t)filters, (size_t)filters);
+    rows_add(l->grads[CONV_BIAS], dy, n * (size_t)l->spec->n_out / (size_t)filters, (size_t)filters);
 }
 
 const struct conv_path conv_winograd = {.work = work, .forward = forward, .backward = backward};

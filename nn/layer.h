@@ -17,7 +17,16 @@ struct pass {              /* one forward pass and the backward pass that may fo
     bool is_training;      /* else: running statistics are used, dropout does nothing, no backward follows */
     uint64_t seed, stream; /* of random numbers: rng_init(seed, stream, l->index) */
     const int *lengths;    /* (n) tokens before the padding, at least 1; NULL: the model reads no tokens */
+    void (*between)(void *owner, size_t ready); /* as in net_batch; a layer that takes long pauses for it */
+    void *owner;
+    size_t ready;
 };
+
+static inline void pass_pause(const struct pass *p)
+{
+    if (p->between)
+        p->between(p->owner, p->ready);
+}
 
 struct layer {
     const struct layer_ops *ops;
@@ -45,7 +54,7 @@ struct layer_ops {
     void (*forward)(const struct layer *l, const float *x, const struct pass *p);
     /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in). dx NULL: nobody
      * below wants it. x is the input of the last forward pass; a layer that works in place finds x == l->y.
-     * The "gradient" of a running statistic is what to take away from it (net.h). */
+     * The "gradient" of a running statistic is what to take away from it (net.h); forward has written it. */
     void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
 };
 

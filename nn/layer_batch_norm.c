@@ -159,13 +159,26 @@ FAST static void apply(float *restrict y, const float *restrict x, const float *
     }
 }
 
+/* What a step takes away from the running statistics. */
+static void move_statistics(const struct layer *l, size_t m)
+{
+    for (size_t k = 0; k < channels(l->spec); k++) {
+        float momentum = l->spec->norm.momentum;
+
+        l->grads[MEAN][k] = momentum * (l->params[MEAN][k] - row(l, BATCH_MEAN)[k]);
+        l->grads[VAR][k] = m > 1 ? momentum * (l->params[VAR][k] - row(l, BATCH_M2)[k] / (float)(m - 1)) : 0;
+    }
+}
+
 static void forward(const struct layer *l, const float *x, const struct pass *p)
 {
     const size_t c = channels(l->spec), w = wide(l->spec), n = (size_t)p->n * (size_t)l->spec->n_in;
     float *centre = row(l, CENTRE), *factor = row(l, FACTOR_X), *offset = row(l, OFFSET);
 
-    if (p->is_training)
+    if (p->is_training) {
         batch_moments(l, x, n);
+        move_statistics(l, n / c);
+    }
     for (size_t k = 0; k < c; k++) {
         float var = p->is_training ? row(l, BATCH_M2)[k] / (float)(n / c) : l->params[VAR][k];
 
@@ -194,17 +207,6 @@ FAST static void apply_backward(float *restrict dx, const float *restrict dy, co
     }
 }
 
-/* What a step takes away from the running statistics. */
-static void move_statistics(const struct layer *l, size_t m)
-{
-    for (size_t k = 0; k < channels(l->spec); k++) {
-        float momentum = l->spec->norm.momentum;
-
-        l->grads[MEAN][k] = momentum * (l->params[MEAN][k] - row(l, BATCH_MEAN)[k]);
-        l->grads[VAR][k] = m > 1 ? momentum * (l->params[VAR][k] - row(l, BATCH_M2)[k] / (float)(m - 1)) : 0;
-    }
-}
-
 static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
     const size_t c = channels(l->spec), w = wide(l->spec), n = (size_t)p->n * (size_t)l->spec->n_in;
@@ -224,7 +226,6 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
             dgain[k] += sum_2[k] * row(l, INVERSE)[k];
         }
     }
-    move_statistics(l, n / c);
     if (!dx)
         return;
     for (size_t k = 0; k < c; k++) {

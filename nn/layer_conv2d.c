@@ -65,12 +65,14 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     const struct conv_path *path = weight_path(l);
 
     if (path->backward) {
-        path->backward(l, x, dy, dx, p->n);
+        path->backward(l, x, dy, dx, p);
         return;
     }
     path->weight_gradient(l, x, dy, p->n);
-    if (dx)
-        input_path(l)->input_gradient(l, dy, dx, p->n);
+    if (!dx)
+        return;
+    pass_pause(p);
+    input_path(l)->input_gradient(l, dy, dx, p->n);
 }
 
 const struct layer_ops layer_conv2d = {

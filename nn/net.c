@@ -342,6 +342,8 @@ static const float *forward(struct net *net, const float *x, const struct pass *
     assert(p->n > 0 && p->n <= net->max_batch);
     find_lengths(net, x, p->n);
     for (int i = 0; i < net->n_layers; i++) {
+        if (i > 0)
+            pass_pause(p);
         net->layers[i].ops->forward(&net->layers[i], x, p);
         x = net->layers[i].y;
     }
@@ -350,19 +352,29 @@ static const float *forward(struct net *net, const float *x, const struct pass *
 
 void net_train(struct net *net, const struct net_batch *b, struct net_score *score)
 {
-    struct pass p = {
-        .n = b->n, .is_training = true, .seed = b->seed, .stream = b->stream, .lengths = net->lengths};
+    struct pass p = {.n = b->n,
+                     .is_training = true,
+                     .seed = b->seed,
+                     .stream = b->stream,
+                     .lengths = net->lengths,
+                     .between = b->between,
+                     .owner = b->owner,
+                     .ready = net->spec.n_params};
     const float *z = forward(net, b->x, &p);
     float *dy = net->d[0];
     float *spare = net->d[1];
 
     score->loss += loss_of(net->spec.loss, z, &b->truth, b->n, net->spec.n_out, dy, &score->n_right);
     score->n += (size_t)b->n;
+    p.ready = net->spec.n_trained; /* layers move running statistics on the way forward */
     for (int i = net->n_layers - 1; i >= net->first_trained; i--) {
         const struct layer *l = &net->layers[i];
         float *dx = i == net->first_trained ? NULL : l->ops->in_place ? dy : spare;
 
+        pass_pause(&p);
         l->ops->backward(l, i > 0 ? l[-1].y : b->x, dy, dx, &p);
+        if (l->spec->n_tensors > 0)
+            p.ready = (size_t)(l->grads[0] - net->grads);
         if (dx == spare) {
             spare = dy;
             dy = dx;

@@ -43,6 +43,10 @@ struct net_batch {
     struct truth truth;
     int n;                 /* <= max_batch */
     uint64_t seed, stream; /* of dropout: equal ones drop the same */
+    /* Called between two layers, forward and backward; NULL: nobody. The gradient comes to be from its end to its
+     * front: from parameter `ready` on it is complete. */
+    void (*between)(void *owner, size_t ready);
+    void *owner;
 };
 
 struct net_score {

@@ -204,7 +204,7 @@ static int check_path(const char *name, const struct conv_path *path, const stru
             spoil_results(&t);
             path->forward(&t.l, t.x, batch);
             if (path->backward)
-                path->backward(&t.l, t.x, t.dy, t.dx, batch);
+                path->backward(&t.l, t.x, t.dy, t.dx, &(struct pass){.n = batch, .is_training = true});
             else {
                 path->weight_gradient(&t.l, t.x, t.dy, batch);
                 down->input_gradient(&t.l, t.dy, t.dx, batch);

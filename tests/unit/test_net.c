@@ -357,6 +357,62 @@ TEST(initial_weights_are_glorots_and_the_seeds_alone)
     net_free(b);
 }
 
+struct watcher {
+    struct net *net;
+    size_t n_calls, ready, n_backward;
+    float *seen; /* (n_params): the gradients that were called complete, when they were */
+};
+
+static void watch(void *owner, size_t ready)
+{
+    struct watcher *w = owner;
+
+    assert_true(ready <= w->ready);
+    memcpy(w->seen + ready, net_grads(w->net) + ready, (w->ready - ready) * sizeof(float));
+    w->n_backward += ready < net_n_params(w->net);
+    w->ready = ready;
+    w->n_calls++;
+}
+
+TEST(between_layers_it_is_told_from_where_on_the_gradient_is_complete)
+{
+    static const struct {
+        const char *layers;
+        size_t n_calls, n_backward,
+            ready; /* those on the way back from the first that has news; in the end */
+    } cases[] = {
+        {DENSE(5) ", " F("tanh") ", " DENSE(4), 5, 2, N_IN * 5 + 5},
+        {DENSE(5) ", " F("batch_norm") ", " DENSE(4), 5, 3, N_IN * 5 + 5},
+        {"{\"kind\": \"reshape\", \"shape\": [7, 1, 1]}, {\"kind\": \"conv2d\", \"filters\": 1, \"kernel\": "
+         "[3, 1]}, "
+         "{\"kind\": \"conv2d\", \"filters\": 4, \"kernel\": [3, 1]}, {\"kind\": \"flatten\"}, " DENSE(4),
+         6, 3, 4},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        struct net *net = make(cases[k].layers);
+        size_t n = net_n_params(net);
+        struct watcher w = {.net = net, .ready = n, .seen = calloc(n, sizeof(float))};
+        float x[MAX_BATCH * N_IN];
+        int32_t labels[MAX_BATCH];
+        struct net_score s = {0};
+        struct net_batch b;
+
+        fill(net, x, labels, 4);
+        memset(net_grads(net), 0xff, n * sizeof(float)); /* no number */
+        b = batch_of(x, labels, MAX_BATCH);
+        b.between = watch;
+        b.owner = &w;
+        net_train(net, &b, &s);
+        assert_int_equal(w.n_calls, cases[k].n_calls);
+        assert_int_equal(w.n_backward, cases[k].n_backward);
+        assert_int_equal(w.ready, cases[k].ready);
+        assert_memory_equal(w.seen + w.ready, net_grads(net) + w.ready, (n - w.ready) * sizeof(float));
+        free(w.seen);
+        net_free(net);
+    }
+}
+
 TEST(the_same_batch_gives_the_same_bits)
 {
     struct net *net = make(DENSE(50) ", " F("tanh") ", " DENSE(4));
@@ -426,6 +482,7 @@ int main(void)
         cmocka_unit_test(a_value_that_is_no_number_shows_in_the_loss),
         cmocka_unit_test(tensors_have_names_shapes_and_cover_the_parameters),
         cmocka_unit_test(initial_weights_are_glorots_and_the_seeds_alone),
+        cmocka_unit_test(between_layers_it_is_told_from_where_on_the_gradient_is_complete),
         cmocka_unit_test(the_same_batch_gives_the_same_bits),
         cmocka_unit_test(our_exp_tanh_and_logistic_are_as_exact_as_they_say),
         cmocka_unit_test(their_ends_are_as_they_should_be),
