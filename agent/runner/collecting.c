@@ -218,28 +218,34 @@ static int collect(struct codec *c, const struct collective_ask *ask)
 
 int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
 {
-    return collect(c, &(struct collective_ask){COLLECTIVE_ALL_REDUCE, what == CODEC_MEAN, 0, in, out, n});
+    return collect(
+        c, &(struct collective_ask){
+               .kind = COLLECTIVE_ALL_REDUCE, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
 }
 
 int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
                               size_t n)
 {
-    return collect(c, &(struct collective_ask){COLLECTIVE_REDUCE_SCATTER, what == CODEC_MEAN, 0, in, out, n});
+    return collect(
+        c,
+        &(struct collective_ask){
+            .kind = COLLECTIVE_REDUCE_SCATTER, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
 }
 
 int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n)
 {
-    return collect(c, &(struct collective_ask){COLLECTIVE_ALL_GATHER, false, 0, in, out, n});
+    return collect(c, &(struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
 }
 
 int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
 {
-    return collect(c, &(struct collective_ask){COLLECTIVE_BROADCAST, false, root, in, out, n});
+    return collect(c, &(struct collective_ask){
+                          .kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
 }
 
 int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n)
 {
-    return collect(c, &(struct collective_ask){COLLECTIVE_ALL_TO_ALL, false, 0, in, out, n});
+    return collect(c, &(struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
 }
 
 size_t collecting_slice(const struct codec *c, size_t n, int k)

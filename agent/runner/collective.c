@@ -28,6 +28,7 @@ struct collective {
     struct collective_ask ask;
     uint64_t number; /* of the one under way, or of the last */
     size_t n_sent, n_done;
+    size_t ready;   /* of ask.in is there from here on */
     float *kept[2]; /* in turn: what one was sent from is free when the next is done */
     size_t kept_room[2];
 };
@@ -108,9 +109,12 @@ static const struct prepared *prepare(struct collective *c, const struct collect
                               .me = c->cfg.me,
                               .root = ask->root,
                               .n = ask->n,
-                              .piece = COLLECTIVE_PIECE / sizeof(float)};
+                              .piece = COLLECTIVE_PIECE / sizeof(float),
+                              .buckets = ask->buckets,
+                              .n_buckets = ask->n_buckets};
 
-    if (r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root)
+    if (r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root &&
+        r->plan.ask.buckets == ask->buckets)
         return r;
     free(r->staging);
     free(r->stage);
@@ -141,17 +145,20 @@ static int make_kept_room(struct collective *c, size_t n, struct err *e)
     return 0;
 }
 
-static int copy_own(struct collective *c, struct err *e)
+/* Of what the plan copies, the part that lies in [first, end). */
+static int copy_own(struct collective *c, size_t first, size_t end, struct err *e)
 {
     const struct collective_plan *p = &c->now->plan;
 
     for (size_t k = 0; k < p->n_copies; k++) {
         const struct plan_copy *v = &p->copies[k];
+        size_t from = v->first > first ? v->first : first;
+        size_t to = v->first + v->n < end ? v->first + v->n : end;
 
         if (v->to == PLAN_KEPT && make_kept_room(c, c->ask.n, e) < 0)
             return e->code;
-        if (v->n > 0)
-            vector_copy((v->to == PLAN_KEPT ? kept(c) : c->ask.out) + v->first, c->ask.in + v->first, v->n);
+        if (from < to)
+            vector_copy((v->to == PLAN_KEPT ? kept(c) : c->ask.out) + from, c->ask.in + from, to - from);
     }
     return 0;
 }
@@ -170,7 +177,8 @@ static int push(struct collective *c, struct err *e)
         const struct plan_send *s = &p->sends[c->n_sent];
         struct mesh_head h = {.kind = FRAME_PIECE, .peer = s->to, .word = s->word, .round = c->number};
 
-        if (s->after > c->n_done || mesh_queued(c->mesh) >= COLLECTIVE_QUEUE)
+        if (s->after > c->n_done || (s->vector != PLAN_OUT && s->first < c->ready) ||
+            mesh_queued(c->mesh) >= COLLECTIVE_QUEUE)
             break;
         if (c->cfg.send(c->cfg.owner, &h, vector(c, s->vector) + s->first, s->n * sizeof(float)) < 0)
             return e->code;
@@ -187,23 +195,6 @@ static void resume(struct collective *c, int node)
         return;
     c->senders[node].is_paused = false;
     mesh_pause(c->mesh, node, false);
-}
-
-int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e)
-{
-    assert(!c->now && ask->in != ask->out);
-    c->ask = *ask;
-    c->now = prepare(c, ask, e);
-    if (!c->now)
-        return e->code;
-    c->number++;
-    c->n_sent = c->n_done = 0;
-    for (int k = 0; k < c->cfg.n_nodes; k++) {
-        c->senders[k].cursor = c->now->plan.first[k];
-        c->senders[k].heard = 0;
-        resume(c, k);
-    }
-    return copy_own(c, e) < 0 ? e->code : push(c, e);
 }
 
 bool collective_is_under_way(const struct collective *c)
@@ -238,9 +229,13 @@ enum mesh_where collective_place(struct collective *c, const struct mesh_head *h
     return s->is_staged ? MESH_LATER : MESH_HERE;
 }
 
-static bool has_come(const struct collective *c, size_t recv)
+/* It has come, and what of `in` it is added to is there. */
+static bool can_take(const struct collective *c, size_t recv)
 {
-    return c->senders[c->now->plan.recvs[recv].from].cursor > recv;
+    const struct plan_recv *v = &c->now->plan.recvs[recv];
+    bool needs_in = v->op == PLAN_ADD_TO_IN || v->op == PLAN_ADD_AND_IN;
+
+    return c->senders[v->from].cursor > recv && (!needs_in || v->first >= c->ready);
 }
 
 static void add_piece(const struct collective *c, const struct plan_recv *v)
@@ -260,7 +255,7 @@ static void take(struct collective *c)
 {
     const struct collective_plan *p = &c->now->plan;
 
-    for (; c->n_done < p->n_recvs && has_come(c, c->n_done); c->n_done++) {
+    for (; c->n_done < p->n_recvs && can_take(c, c->n_done); c->n_done++) {
         const struct plan_recv *v = &p->recvs[c->n_done];
         enum phase last;
 
@@ -273,6 +268,33 @@ static void take(struct collective *c)
         c->senders[v->from].is_staged = false;
         resume(c, v->from);
     }
+}
+
+int collective_ready(struct collective *c, size_t ready, struct err *e)
+{
+    if (ready < c->ready && copy_own(c, ready, c->ready, e) < 0)
+        return e->code;
+    c->ready = ready < c->ready ? ready : c->ready;
+    take(c);
+    return push(c, e);
+}
+
+int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e)
+{
+    assert(!c->now && ask->in != ask->out);
+    c->ask = *ask;
+    c->now = prepare(c, ask, e);
+    if (!c->now)
+        return e->code;
+    c->number++;
+    c->n_sent = c->n_done = 0;
+    c->ready = ask->n;
+    for (int k = 0; k < c->cfg.n_nodes; k++) {
+        c->senders[k].cursor = c->now->plan.first[k];
+        c->senders[k].heard = 0;
+        resume(c, k);
+    }
+    return collective_ready(c, ask->ready, e);
 }
 
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e)

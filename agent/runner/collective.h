@@ -38,6 +38,9 @@ struct collective_ask {
     const float *in; /* (n): unchanged until the collective is done */
     float *out;      /* (n): unchanged until the next one is, and so not that one's `out` */
     size_t n;
+    size_t ready; /* `in` is there from here on; what is before it comes to be, from its end to its front */
+    const size_t *buckets; /* (n_buckets), as in plan_ask; borrowed until another ask of this kind */
+    size_t n_buckets;
 };
 
 struct collective;
@@ -50,6 +53,8 @@ void collective_attach(struct collective *c, struct mesh *m); /* borrowed */
  * wait for. ERR_NOMEM: only for a kind and length it has not had just before. */
 int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e);
 bool collective_is_under_way(const struct collective *c);
+/* Of the one under way, `in` is there from `ready` on by now: goes on with that. */
+int collective_ready(struct collective *c, size_t ready, struct err *e);
 /* One event of the mesh while one is under way: a piece that has come, or any other, for the mesh may have
  * room again. */
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e);

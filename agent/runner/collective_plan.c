@@ -10,6 +10,7 @@ struct range {
 
 struct builder {
     struct collective_plan *p;
+    struct range whole; /* the vector, or the bucket of it that is being planned */
     bool no_memory;
 };
 
@@ -23,9 +24,9 @@ size_t collective_slice(size_t n, int k, int n_slices)
 /* Slices k up to, without, l. */
 static struct range slices(const struct builder *b, int k, int l, int n_slices)
 {
-    size_t first = collective_slice(b->p->ask.n, k, n_slices);
+    size_t first = collective_slice(b->whole.n, k, n_slices);
 
-    return (struct range){first, collective_slice(b->p->ask.n, l, n_slices) - first};
+    return (struct range){b->whole.first + first, collective_slice(b->whole.n, l, n_slices) - first};
 }
 
 static struct range slice_of(const struct builder *b, int node)
@@ -36,33 +37,30 @@ static struct range slice_of(const struct builder *b, int node)
     return slices(b, k, k + 1, n_nodes);
 }
 
-static struct range everything(const struct builder *b)
-{
-    return (struct range){0, b->p->ask.n};
-}
-
-/* The pieces of a range, one after another, as few and as equal as can be: every node cuts a range alike. One
+/* The pieces of a range, the last one first, as few and as equal as can be: every node cuts a range alike. One
  * without a number is one empty piece. */
 struct pieces {
     struct range whole, piece;
-    int n_taken, n;
+    int n_left, n;
 };
 
 static struct pieces pieces_of(const struct builder *b, struct range r)
 {
     size_t limit = b->p->ask.piece;
 
-    return (struct pieces){.whole = r, .n = r.n > 0 ? (int)((r.n - 1) / limit + 1) : 1};
+    int n = r.n > 0 ? (int)((r.n - 1) / limit + 1) : 1;
+
+    return (struct pieces){.whole = r, .n_left = n, .n = n};
 }
 
 static bool next_piece(struct pieces *p)
 {
     size_t first, end;
 
-    if (p->n_taken == p->n)
+    if (p->n_left == 0)
         return false;
-    first = collective_slice(p->whole.n, p->n_taken, p->n);
-    end = collective_slice(p->whole.n, ++p->n_taken, p->n);
+    end = collective_slice(p->whole.n, p->n_left, p->n);
+    first = collective_slice(p->whole.n, --p->n_left, p->n);
     p->piece = (struct range){p->whole.first + first, end - first};
     return true;
 }
@@ -231,15 +229,15 @@ static void halving_doubling(struct builder *b)
     bool speaks_for_another = me + power < b->p->ask.n_nodes;
 
     if (me >= power) {
-        send_all(b, me - power, PLAN_IN, everything(b));
-        recv_all(b, me - power, PLAN_COPY, false, everything(b));
+        send_all(b, me - power, PLAN_IN, b->whole);
+        recv_all(b, me - power, PLAN_COPY, false, b->whole);
         return;
     }
     if (speaks_for_another)
-        recv_all(b, me + power, PLAN_ADD_TO_IN, false, everything(b));
+        recv_all(b, me + power, PLAN_ADD_TO_IN, false, b->whole);
     halve_and_double(b, power, speaks_for_another);
     if (speaks_for_another)
-        send_all(b, me + power, PLAN_OUT, everything(b));
+        send_all(b, me + power, PLAN_OUT, b->whole);
 }
 
 /* The binomial tree whose root is node `root`: places count from there. */
@@ -279,13 +277,13 @@ static void tree(struct builder *b)
 {
     int me = b->p->ask.me, n_nodes = b->p->ask.n_nodes;
 
-    for (struct pieces i = pieces_of(b, everything(b)); next_piece(&i);) {
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);) {
         for (int d = 1; has_child(b, me, d); d *= 2)
             recv_piece(b, me + d, d == 1 ? PLAN_ADD_TO_IN : PLAN_ADD, me == 0 && 2 * d >= n_nodes, i.piece);
         if (me > 0)
             send_piece(b, parent_of(b, 0, me), has_child(b, me, 1) ? PLAN_OUT : PLAN_IN, i.piece);
     }
-    for (struct pieces i = pieces_of(b, everything(b)); next_piece(&i);)
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);)
         tree_down(b, 0, i.piece);
 }
 
@@ -300,8 +298,8 @@ static void broadcast(struct builder *b)
     if (place > 0)
         send_piece(b, parent_of(b, root, place), PLAN_OUT, (struct range){0, 0});
     else
-        copy(b, PLAN_OUT, everything(b));
-    for (struct pieces i = pieces_of(b, everything(b)); next_piece(&i);)
+        copy(b, PLAN_OUT, b->whole);
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);)
         tree_down(b, root, i.piece);
 }
 
@@ -321,8 +319,8 @@ static void direct(struct builder *b)
     int me = b->p->ask.me, n_nodes = b->p->ask.n_nodes;
     int last = me == n_nodes - 1 ? me - 1 : n_nodes - 1;
 
-    copy(b, PLAN_KEPT, everything(b));
-    for (struct pieces i = pieces_of(b, everything(b)); next_piece(&i);) {
+    copy(b, PLAN_KEPT, b->whole);
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);) {
         for (int d = 1; d < n_nodes; d++)
             send_piece(b, at_distance(b, d), PLAN_KEPT, i.piece);
         for (int from = 0; from < n_nodes; from++)
@@ -335,7 +333,7 @@ static void all_to_all(struct builder *b)
 {
     int me = b->p->ask.me;
 
-    copy(b, PLAN_KEPT, everything(b));
+    copy(b, PLAN_KEPT, b->whole);
     copy(b, PLAN_OUT, slice_of(b, me));
     for (int d = 1; d < b->p->ask.n_nodes; d++) {
         send_all(b, at_distance(b, d), PLAN_KEPT, slice_of(b, me + d));
@@ -351,8 +349,17 @@ static void all_reduce(struct builder *b)
         [COLLECTIVE_TREE] = tree,
         [COLLECTIVE_DIRECT] = direct,
     };
+    const struct plan_ask *a = &b->p->ask;
+    size_t end = a->n;
 
-    by[b->p->ask.algorithm](b);
+    /* One piece deep, so that no piece waits for those before it: nothing is gained by buckets. */
+    if (a->n_buckets == 0 || a->algorithm == COLLECTIVE_DIRECT)
+        by[a->algorithm](b);
+    else
+        for (size_t k = 0; k < a->n_buckets; end = a->buckets[k++]) {
+            b->whole = (struct range){a->buckets[k], end - a->buckets[k]};
+            by[a->algorithm](b);
+        }
 }
 
 /* Numbers the pieces of each pair, and strings each sender's together. */
@@ -376,7 +383,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_BROADCAST] = broadcast,
         [COLLECTIVE_ALL_TO_ALL] = all_to_all,
     };
-    struct builder b = {.p = p};
+    struct builder b = {.p = p, .whole = {0, ask->n}};
     uint32_t *sent = malloc((size_t)ask->n_nodes * sizeof *sent);
 
     if (!p->first || p->ask.n_nodes != ask->n_nodes) {
@@ -388,7 +395,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
     if (p->ask.algorithm == COLLECTIVE_AUTO)
         p->ask.algorithm = collective_choose(ask->n_nodes, ask->n);
     if (ask->n_nodes == 1)
-        copy(&b, PLAN_OUT, everything(&b));
+        copy(&b, PLAN_OUT, b.whole);
     else
         by[ask->kind](&b);
     if (b.no_memory || !sent || !p->first) {
@@ -408,6 +415,16 @@ void collective_plan_clear(struct collective_plan *p)
     free(p->recvs);
     free(p->first);
     *p = (struct collective_plan){0};
+}
+
+size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least)
+{
+    size_t n_buckets = 0, end = n;
+
+    for (size_t k = 0; k < n_starts; k++)
+        if (starts[k] < end && (starts[k] == 0 || (least > 0 && end - starts[k] >= least)))
+            end = starts[n_buckets++] = starts[k];
+    return n_buckets;
 }
 
 enum collective_algorithm collective_choose(int n_nodes, size_t n)

@@ -8,7 +8,8 @@
  *   broadcast        out = the root's in
  *   all-to-all       slice k of out = slice me of node k's in; n is a multiple of n_nodes
  *
- * A vector's slices are as equal as whole numbers allow: collective_slice().
+ * A vector's slices are as equal as whole numbers allow: collective_slice(). A range's pieces go from its end to
+ * its front, as a gradient comes to be.
  *
  * Each pair of nodes hears the pieces of one sender in the order sent. Pieces are taken in the order of
  * `recvs`, whatever order they come in, so the order of summation does not depend on timing. A send waits
@@ -23,7 +24,7 @@
  *
  * Hence the contract of codec.h: `in` is free when a collective is done, `out` when the next one is.
  *
- * All-reduce:
+ * All-reduce, of the vector or of one bucket after the other (both statements hold for each):
  *   ring                 reduce-scatter, then all-gather, to the next node all the time: 2 (N-1) pieces deep,
  *                        the fewest bytes: 2 (N-1)/N n each way. Patarasuk and Yuan, "Bandwidth optimal
  *                        all-reduce algorithms for clusters of workstations", JPDC 2009.
@@ -70,6 +71,10 @@ struct plan_ask {
     int root;     /* of a broadcast */
     size_t n;     /* floats in `in` and in `out` */
     size_t piece; /* floats in the longest piece, at least n / INT_MAX + 1 */
+    /* All-reduce: where the buckets begin that are summed one after another, from the vector's end to its front;
+     * the last is 0. Borrowed. None: the whole vector is one. */
+    const size_t *buckets;
+    size_t n_buckets;
 };
 
 enum plan_vector { PLAN_IN, PLAN_OUT, PLAN_KEPT };
@@ -119,6 +124,10 @@ void collective_plan_clear(struct collective_plan *p);
 
 /* Where slice k of n_slices begins in n numbers; slice n_slices would begin at n. */
 size_t collective_slice(size_t n, int k, int n_slices);
+/* Cuts n numbers into buckets of at least `least` (0: into one), the last perhaps shorter. `starts` is where layers
+ * begin, from the last one to the first, which begins at 0; afterwards where the buckets do. Places that are not in
+ * turn, running statistics behind all layers, are left out. Returns the number of buckets, 0 where no layer is. */
+size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
 /* The algorithm that COLLECTIVE_AUTO stands for: docs/dataplane.md has the figures. */
 enum collective_algorithm collective_choose(int n_nodes, size_t n);
 /* "ring" -> COLLECTIVE_RING; -1: no such algorithm. */

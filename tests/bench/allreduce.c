@@ -54,7 +54,8 @@ static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len,
 
 static void all_reduce(struct bench *b, size_t n)
 {
-    struct collective_ask ask = {COLLECTIVE_ALL_REDUCE, true, 0, b->in, b->out[b->turn++ % 2], n};
+    struct collective_ask ask = {
+        .kind = COLLECTIVE_ALL_REDUCE, .is_mean = true, .in = b->in, .out = b->out[b->turn++ % 2], .n = n};
     int rc = collective_start(b->collective, &ask, &b->e);
 
     while (rc == COLLECTIVE_UNDER_WAY) {

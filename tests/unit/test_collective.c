@@ -81,7 +81,8 @@ static void close_all(void)
 
 static struct collective_ask mean_of(struct node *n, int turn)
 {
-    return (struct collective_ask){COLLECTIVE_ALL_REDUCE, true, 0, n->in, n->out[turn % 2], N};
+    return (struct collective_ask){
+        .kind = COLLECTIVE_ALL_REDUCE, .is_mean = true, .in = n->in, .out = n->out[turn % 2], .n = N};
 }
 
 static void begin(struct node *n, int turn)
@@ -151,6 +152,65 @@ TEST(vectors_of_many_pieces_are_averaged_by_every_algorithm)
     }
 }
 
+/* What is not ready holds wrong numbers until it is. */
+static void begin_with_nothing(struct node *n, const size_t *buckets, size_t n_buckets)
+{
+    struct collective_ask ask = mean_of(n, 0);
+
+    for (size_t i = 0; i < N; i++)
+        n->in[i] = -1e6f;
+    ask.ready = N;
+    ask.buckets = buckets;
+    ask.n_buckets = n_buckets;
+    assert_int_equal(collective_start(n->c, &ask, &e), COLLECTIVE_UNDER_WAY);
+    n->is_done = false;
+}
+
+static void make_ready(struct node *n, size_t from, size_t to)
+{
+    int rc;
+
+    for (size_t i = from; i < to; i++)
+        n->in[i] = (float)((n - nodes) * 3 + (long)(i % 1000));
+    rc = collective_ready(n->c, from, &e);
+    assert_ok(rc);
+    n->is_done = rc == COLLECTIVE_DONE;
+}
+
+static void hear_all(int times)
+{
+    for (int k = 0; k < times * N_NODES; k++)
+        hear(&nodes[k % N_NODES]);
+}
+
+TEST(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front)
+{
+    enum { PARTS = 5 };
+    static const size_t buckets[] = {N / 2, N / 5, 0};
+
+    for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
+        open_all((enum collective_algorithm)a, 1);
+        for (int i = 0; i < N_NODES; i++)
+            begin_with_nothing(&nodes[i], buckets, N_OF(buckets));
+        hear_all(100);
+        for (int i = 0; i < N_NODES; i++)
+            assert_int_equal(nodes[i].n_sent, 0);
+        for (size_t part = PARTS; part-- > 0;) {
+            for (int i = 0; i < N_NODES; i++) {
+                assert_false(nodes[i].is_done);
+                make_ready(&nodes[i], N * part / PARTS, N * (part + 1) / PARTS);
+            }
+            hear_all(200);
+            if (part == 2) /* the first bucket does not wait for the others */
+                assert_float_equal(nodes[1].out[0][N - 1], 3 + (N - 1) % 1000, 1e-3);
+        }
+        for (int i = 0; i < N_NODES; i++)
+            assert_true(nodes[i].is_done);
+        assert_mean(0);
+        close_all();
+    }
+}
+
 /* mesh_mem takes memory for each letter and gives it back; nothing else may stay taken. */
 TEST(the_third_collective_takes_no_memory_that_the_second_had_not)
 {
@@ -174,8 +234,8 @@ TEST(a_piece_that_the_plan_does_not_expect_is_refused_before_it_is_read)
     static const struct mesh_head right = {.kind = FRAME_PIECE, .peer = 2, .round = 1, .word = 0};
     struct mesh_head h = right;
     size_t slice = collective_slice(N, 2, N_NODES) - collective_slice(N, 1, N_NODES);
-    size_t len = collective_slice(slice, 1, 3) *
-                 sizeof(float); /* a slice of two and a third makes three pieces */
+    size_t len = (slice - collective_slice(slice, 2, 3)) *
+                 sizeof(float); /* a slice of two and a third makes three pieces; the last one goes first */
     struct collective_ask ask;
     void *at = NULL;
 
@@ -228,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_of_many_pieces_are_averaged_by_every_algorithm),
+        cmocka_unit_test(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front),
         cmocka_unit_test(the_third_collective_takes_no_memory_that_the_second_had_not),
         cmocka_unit_test(a_piece_that_the_plan_does_not_expect_is_refused_before_it_is_read),
         cmocka_unit_test(it_can_say_whose_piece_it_waits_for),

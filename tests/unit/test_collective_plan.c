@@ -140,7 +140,7 @@ static bool deliver_one(int me, int from)
     assert_memory_equal(w->at, w->then, w->n * sizeof(float));
     memcpy(v->op == PLAN_COPY ? vector(p, PLAN_OUT) + v->first : p->staged[from], w->at,
            w->n * sizeof(float));
-    p->is_staged[from] = v->op != PLAN_COPY;
+    p->is_staged[from] |= v->op != PLAN_COPY;
     p->has_come[p->cursor[from]] = true;
     p->cursor[from] = v->next;
     l->first = (l->first + 1) % N_OF(l->letters);
@@ -289,11 +289,85 @@ static void for_algorithms(struct game g, void (*check)(struct game *))
     }
 }
 
+/* A vector of layers that are about as long, as buckets of at least two of them. */
+static size_t cut(size_t *starts, size_t n)
+{
+    enum { N_LAYERS = 7 };
+
+    for (size_t k = 0; k < N_LAYERS; k++)
+        starts[k] = n * (N_LAYERS - 1 - k) / N_LAYERS;
+    return collective_buckets(starts, N_LAYERS, n, 2 * n / N_LAYERS);
+}
+
+static void check_buckets(struct game *g)
+{
+    size_t starts[8];
+
+    g->ask.buckets = starts;
+    g->ask.n_buckets = cut(starts, g->ask.n);
+    check_numbers(g);
+}
+
 static const struct game whole = {.ask = {.piece = PIECE}, .whole = true};
 
 TEST(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first)
 {
     for_algorithms(whole, check_numbers);
+}
+
+TEST(an_all_reduce_by_buckets_gives_the_sum_by_every_algorithm_whatever_comes_first)
+{
+    for_algorithms(whole, check_buckets);
+}
+
+TEST(pieces_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket)
+{
+    struct collective_plan p = {0};
+    struct err e = {0};
+    size_t starts[8];
+    struct plan_ask ask = {.n_nodes = 4, .n = 1000, .piece = 16, .buckets = starts};
+
+    ask.n_buckets = cut(starts, ask.n);
+    assert_true(ask.n_buckets > 2);
+    for (ask.me = 0; ask.me < ask.n_nodes; ask.me++)
+        for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
+            size_t bucket = 0, last = ask.n;
+
+            ask.algorithm = (enum collective_algorithm)a;
+            assert_ok(collective_plan_make(&p, &ask, &e));
+            for (size_t i = 0; i < p.n_sends; i++) {
+                const struct plan_send *s = &p.sends[i];
+
+                while (a != COLLECTIVE_DIRECT && s->first < starts[bucket])
+                    bucket++;
+                if (a != COLLECTIVE_DIRECT)
+                    assert_true(bucket == 0 || s->first + s->n <= starts[bucket - 1]);
+                if (s->vector == PLAN_OUT)
+                    continue;
+                assert_true(s->first <= last);
+                last = s->first;
+            }
+            assert_true(a == COLLECTIVE_DIRECT || bucket + 1 == ask.n_buckets);
+        }
+    collective_plan_clear(&p);
+}
+
+TEST(buckets_are_joined_from_layers_until_they_are_long_enough)
+{
+    size_t lenet[] = {1199882, 1198592, 1180032, 1179904, 18816, 18752, 320, 288, 0};
+    size_t small[] = {60, 50, 0};
+    size_t with_statistics[] = {100, 97, 90, 50, 40, 98, 96, 10, 0};
+
+    assert_int_equal(collective_buckets(lenet + 1, 8, 1199882, 1 << 18), 2);
+    assert_int_equal(lenet[1], 18816);
+    assert_int_equal(lenet[2], 0);
+    assert_int_equal(collective_buckets(small, 3, 70, 1 << 18), 1);
+    assert_int_equal(small[0], 0);
+    assert_int_equal(collective_buckets((size_t[]){60, 50, 0}, 3, 70, 0), 1);
+    assert_int_equal(collective_buckets(with_statistics, 9, 104, 50), 2);
+    assert_int_equal(with_statistics[0], 50);
+    assert_int_equal(with_statistics[1], 0);
+    assert_int_equal(collective_buckets(small, 0, 0, 50), 0);
 }
 
 TEST(the_other_collectives_give_what_they_promise_whatever_comes_first)
@@ -377,6 +451,24 @@ static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
     return most;
 }
 
+TEST(two_nodes_get_the_same_bits_however_the_vector_is_cut)
+{
+    struct game g = {.ask = {.piece = PIECE, .n_nodes = 2, .n = 61}, .seed = 1};
+    size_t starts[8], n_buckets = cut(starts, g.ask.n);
+    float uncut[IN_TURN][LEN_MAX];
+
+    g.ask.buckets = starts;
+    for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
+        g.ask.algorithm = (enum collective_algorithm)a;
+        g.ask.n_buckets = 0;
+        play(&g);
+        memcpy(uncut, players[0].result, sizeof uncut);
+        g.ask.n_buckets = n_buckets;
+        play(&g);
+        assert_memory_equal(uncut, players[0].result, sizeof uncut);
+    }
+}
+
 TEST(each_algorithm_sends_as_many_numbers_as_its_source_says)
 {
     enum { N = 8 * 2520 };
@@ -425,10 +517,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first),
+        cmocka_unit_test(an_all_reduce_by_buckets_gives_the_sum_by_every_algorithm_whatever_comes_first),
+        cmocka_unit_test(pieces_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket),
+        cmocka_unit_test(buckets_are_joined_from_layers_until_they_are_long_enough),
         cmocka_unit_test(the_other_collectives_give_what_they_promise_whatever_comes_first),
         cmocka_unit_test(a_collective_over_nothing_frees_what_the_one_before_has_sent),
         cmocka_unit_test(a_broadcast_may_come_from_any_node),
         cmocka_unit_test(the_sum_has_the_same_bits_on_all_nodes_and_whatever_comes_first),
+        cmocka_unit_test(two_nodes_get_the_same_bits_however_the_vector_is_cut),
         cmocka_unit_test(each_algorithm_sends_as_many_numbers_as_its_source_says),
         cmocka_unit_test(the_choice_is_always_an_algorithm_and_names_lead_to_them),
         cmocka_unit_test(a_plan_made_anew_in_the_same_memory_is_the_same),
