@@ -8,6 +8,7 @@
 
 struct allreduce {
     float *mean[2]; /* in turn: others may still hear from the last one */
+    bool is_asked;  /* for this step's, while its gradient is computed */
 };
 
 static int allreduce_open(struct codec *c)
@@ -26,12 +27,31 @@ static float *mean_of_step(const struct codec *c)
     return a->mean[c->step % 2];
 }
 
+static int ask(struct codec *c)
+{
+    return c->host->all_reduce(c, CODEC_MEAN, c->grads, mean_of_step(c), c->n_params);
+}
+
+static int allreduce_on_backward(struct codec *c)
+{
+    struct allreduce *a = c->state;
+    int rc = ask(c);
+
+    a->is_asked = true;
+    return rc < 0 ? rc : CODEC_GO;
+}
+
 /* A worker alone has the mean already: to copy it would take as long as the update. */
 static int allreduce_on_grad(struct codec *c)
 {
+    struct allreduce *a = c->state;
+
     if (c->n_workers == 1)
         return CODEC_GO;
-    return c->host->all_reduce(c, CODEC_MEAN, c->grads, mean_of_step(c), c->n_params);
+    if (!a->is_asked)
+        return ask(c);
+    a->is_asked = false;
+    return CODEC_WAIT;
 }
 
 static int allreduce_on_collective(struct codec *c)
@@ -40,8 +60,10 @@ static int allreduce_on_collective(struct codec *c)
     return CODEC_GO;
 }
 
-static const struct codec_events allreduce = {
-    .on_grad = allreduce_on_grad, .on_collective = allreduce_on_collective, .rests_between_steps = true};
+static const struct codec_events allreduce = {.on_backward = allreduce_on_backward,
+                                              .on_grad = allreduce_on_grad,
+                                              .on_collective = allreduce_on_collective,
+                                              .rests_between_steps = true};
 
 CODEC_PLUGIN(.name = "allreduce", .source = "Patarasuk and Yuan 2009; Thakur et al. 2005",
              .cost = "an all-reduce of n_params each step: 2 (n - 1) / n * 4 n_params bytes each way by ring",

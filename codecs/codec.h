@@ -169,6 +169,10 @@ struct codec_events {
     int (*on_collective)(struct codec *c);
     int (*on_lost)(struct codec *c, int node);
     int (*on_wake)(struct codec *c);
+    /* A step's gradient is about to be computed; it comes to be in grads from their end to their front. A
+     * collective over all of grads that is asked for here goes ahead with what is there, and is not done before
+     * on_grad. Only called where that may win: on_grad must do without. Returns CODEC_GO. */
+    int (*on_backward)(struct codec *c);
     /* When a step is done, nothing of this rule that others still need is under way on any worker: its state
      * may be saved then, and a job go on from it. */
     bool rests_between_steps;

@@ -1,14 +1,19 @@
 /* collecting -- how an event rule's collectives run: what codec.h promises is checked, the pieces are
  * accounted for, and the codec is told when one is done. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "agent/runner/arena_memory.h"
 #include "agent/runner/channel.h"
 
+bool collecting_is_on_mesh(const struct channel *ch)
+{
+    return ch->collecting.collective && collective_is_under_way(ch->collecting.collective);
+}
+
 static bool is_under_way(const struct channel *ch)
 {
-    return ch->collecting.is_in_arena ||
-           (ch->collecting.collective && collective_is_under_way(ch->collecting.collective));
+    return ch->collecting.is_in_arena || collecting_is_on_mesh(ch);
 }
 
 static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
@@ -26,6 +31,21 @@ static enum mesh_where place_piece(void *owner, const struct mesh_head *h, size_
     return collective_place(((struct channel *)owner)->collecting.collective, h, len, at);
 }
 
+static int make_buckets(struct channel *ch, struct err *e)
+{
+    const struct codec *c = &ch->codec;
+    size_t n = (size_t)c->n_layers;
+    size_t *starts = malloc((n + 1) * sizeof *starts);
+
+    if (!starts)
+        return err_set(e, ERR_NOMEM, "no memory for the places of %zu layers", n);
+    for (size_t k = 0; k < n; k++)
+        starts[k] = c->layers[n - 1 - k].offset;
+    ch->collecting.buckets = starts;
+    ch->collecting.n_buckets = collective_buckets(starts, n, c->n_params, channel_config(ch)->bucket);
+    return 0;
+}
+
 int collecting_open(struct channel *ch, struct err *e)
 {
     const struct exchange_config *cfg = channel_config(ch);
@@ -37,12 +57,15 @@ int collecting_open(struct channel *ch, struct err *e)
                                        .watch = channel_watch(ch),
                                        .owner = ch};
 
-    return cfg->n_servers > 0 ? 0 : collective_new(&ch->collecting.collective, &config, e);
+    if (cfg->n_servers > 0)
+        return 0;
+    return make_buckets(ch, e) < 0 ? e->code : collective_new(&ch->collecting.collective, &config, e);
 }
 
 void collecting_clear(struct channel *ch)
 {
     collective_free(ch->collecting.collective);
+    free(ch->collecting.buckets);
 }
 
 void collecting_attach(struct channel *ch, struct mesh *m)
@@ -65,6 +88,21 @@ int collecting_tell(struct channel *ch)
         rc = channel_config(ch)->plugin->events->on_collective(&ch->codec);
         ch->is_waiting = rc == CODEC_WAIT;
     }
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+int collecting_ready(struct channel *ch, size_t ready)
+{
+    struct collecting *s = &ch->collecting;
+    int rc;
+
+    if (ready >= s->ready)
+        return CODEC_GO;
+    s->ready = ready;
+    if (!collecting_is_on_mesh(ch))
+        return CODEC_GO;
+    rc = collective_ready(s->collective, ready, channel_err(ch));
+    s->is_done |= rc == COLLECTIVE_DONE;
     return rc < 0 ? rc : CODEC_GO;
 }
 
@@ -184,7 +222,7 @@ static int start_in_arena(struct channel *ch, const struct collective_ask *ask)
     return advance_in_arena(ch, e);
 }
 
-static int collect(struct codec *c, const struct collective_ask *ask)
+static int collect(struct codec *c, struct collective_ask *ask)
 {
     struct channel *ch = (struct channel *)c;
     struct collecting *s = &ch->collecting;
@@ -206,6 +244,11 @@ static int collect(struct codec *c, const struct collective_ask *ask)
     if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
         return channel_fail(ch, "%s of %zu numbers, which %d workers cannot share equally", name, ask->n,
                             c->n_workers);
+    if (ask->in == c->grads && ask->n == c->n_params) {
+        ask->ready = s->ready;
+        ask->buckets = s->buckets;
+        ask->n_buckets = s->n_buckets;
+    }
     rc = fits_arena(ch, ask) ? start_in_arena(ch, ask)
                              : collective_start(s->collective, ask, channel_err(ch));
     if (rc < 0)

@@ -1,5 +1,6 @@
 #include "agent/runner/exchange.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,31 @@ static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*
     return outcome(x);
 }
 
+/* What is one bucket is there when all is; and shared memory has nothing to wait for that could be hidden. */
+int exchange_on_backward(struct exchange *x, struct err *e)
+{
+    const struct codec_events *events = x->cfg.plugin->events;
+    struct channel *ch = &x->channels[0]; /* there are no servers */
+
+    if (!exchange_collects(x) || !events->on_backward || ch->collecting.n_buckets < 2 || ch->collecting.arena)
+        return CODEC_GO;
+    x->e = e;
+    ch->collecting.ready = x->cfg.n_params;
+    return call_event(ch, events->on_backward);
+}
+
+int exchange_on_ready(struct exchange *x, size_t ready, struct err *e)
+{
+    x->e = e;
+    assert(ready > 0);
+    return collecting_ready(&x->channels[0], ready);
+}
+
+bool exchange_is_collecting(const struct exchange *x)
+{
+    return collecting_is_on_mesh(&x->channels[0]);
+}
+
 int exchange_on_block(struct exchange *x, int block, struct err *e)
 {
     x->e = e;
@@ -250,6 +276,9 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
         x->channels[i].codec.samples += (float)n_samples;
         x->channels[i].codec.gradient = NULL;
     }
+    x->e = e;
+    if (collecting_ready(&x->channels[0], 0) < 0)
+        return e->code;
     return on_each(x, round_on_grad, x->cfg.plugin->events ? x->cfg.plugin->events->on_grad : NULL, e);
 }
 

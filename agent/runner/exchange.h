@@ -44,6 +44,9 @@ struct exchange_config {
     float *grads;                     /* (n_params); on a server too: a place to merge gradients in */
     const struct codec_layer *layers; /* (n_layers), of the whole model; borrowed */
     int n_layers;
+    /* Floats of a gradient's bucket at least (collective_plan.h), whose sum goes on while the layers before it are
+     * computed; 0: the gradient is one. */
+    size_t bucket;
     /* A server's, of a plugin that updates there: params [from, from + n) move by grads, as in step `step`
      * (from 0) of the workers, at lr_factor times its learning rate. */
     int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
@@ -82,9 +85,15 @@ void exchange_share(struct exchange *x, struct arena *a);
 void exchange_detach(struct exchange *x);
 
 /* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
+ *   on_backward  the gradient of my only block is about to be computed, whatever it will be; need not be called
+ *   on_ready  after on_backward: grads have what of it is from `ready` on, but not all of it: that is on_grad
  *   on_block  the gradient of one of my blocks is in grads (only asked for where wants_blocks says so)
  *   on_grad   the mean gradient over my blocks is in grads
  *   on_step   the optimizer has updated params */
+int exchange_on_backward(struct exchange *x, struct err *e);
+int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
+/* Is a collective under way over the mesh? It goes on when events are fed. */
+bool exchange_is_collecting(const struct exchange *x);
 bool exchange_wants_blocks(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);

@@ -2,6 +2,10 @@
 
 #include "agent/runner/exchange.h"
 
+/* Bytes of a gradient's bucket at least: PyTorch's DistributedDataParallel begins with one as large. Each is an
+ * all-reduce of its own, so smaller ones would wait more often. */
+enum { BUCKET = 1 << 20 };
+
 struct exchange_config exchange_config_of(const struct settings *set, int node)
 {
     uint64_t rows = (uint64_t)set->steps_per_epoch;
@@ -20,5 +24,6 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
         .n_steps = rows * (uint64_t)set->epochs,
         .seed = set->seed,
+        .bucket = BUCKET / sizeof(float),
     };
 }

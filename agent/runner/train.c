@@ -10,6 +10,9 @@
 #include "nn/fast.h"
 #include "shared/clock.h"
 
+/* Between layers, a look at what has come takes a microsecond or two: not more often than this. */
+static const double LOOK_S = 100e-6;
+
 struct worker_loop {
     struct node *n;
     struct stopwatch *watch;
@@ -22,6 +25,8 @@ struct worker_loop {
     double lr, grad_norm;
     bool may_skip;       /* a step that is not finite is left out, else it ends the job */
     uint64_t n_left_out; /* gradients and updates of this node */
+    double looked_at;    /* clock_now, of the last look between layers */
+    struct err between;  /* what failed there */
 };
 
 static int timed_out(struct node *n, struct err *e)
@@ -126,6 +131,31 @@ static int check_gradient(struct worker_loop *w, double loss, struct err *e)
     return 0;
 }
 
+/* What has been exchanged cannot be left out any more. */
+static bool overlaps(const struct worker_loop *w)
+{
+    return !w->may_skip && w->n->feed.n_blocks == 1;
+}
+
+/* While a collective is under way, it goes on between the layers of a pass, and with what the pass has made. */
+static void between_layers(void *owner, size_t ready)
+{
+    struct worker_loop *w = owner;
+    struct node *n = w->n;
+    enum phase last;
+    bool came = true;
+
+    if (w->between.code || !exchange_is_collecting(n->exchange))
+        return;
+    if (exchange_on_ready(n->exchange, ready, &w->between) < 0 || clock_now() < w->looked_at + LOOK_S)
+        return;
+    last = phase_enter(w->watch, PHASE_WAIT);
+    while (came && node_pump(n, 0, &came, &w->between) >= 0)
+        ;
+    phase_enter(w->watch, last);
+    w->looked_at = w->watch->since;
+}
+
 /* Gradient over my blocks: their mean, as all have equally many samples. */
 static int gradient(struct worker_loop *w, size_t row, struct err *e)
 {
@@ -139,13 +169,21 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
                                   .truth = feed_truth(&w->batch),
                                   .n = n->set.batch_size,
                                   .seed = n->set.seed,
-                                  .stream = blocks_stream(&n->blocks, n->progress.step, n->feed.blocks[b])};
+                                  .stream = blocks_stream(&n->blocks, n->progress.step, n->feed.blocks[b]),
+                                  .between = between_layers,
+                                  .owner = w};
         struct net_score score = {0};
 
         if (node_catch_up(n, e) < 0)
             return e->code;
         feed_block(&n->feed, row, b, &w->batch);
+        if (overlaps(w) && exchange_on_backward(n->exchange, e) < 0)
+            return e->code;
         net_train(n->net, &batch, &score);
+        if (w->between.code) {
+            *e = w->between;
+            return e->code;
+        }
         w->score.loss += score.loss;
         w->score.n += score.n;
         w->score.n_right += score.n_right;

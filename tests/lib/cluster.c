@@ -6,7 +6,7 @@
 
 #include "shared/rng.h"
 
-enum { BACKLOG_MAX = 8 }; /* as the runner's */
+enum { BACKLOG_MAX = 8 /* as the runner's */, N_LAYERS = 3 };
 static const float LR = 0.125f;
 
 const char *test_build_dir(void)
@@ -68,6 +68,10 @@ static void node_open(struct cluster *c, int slot)
     n->grads = calloc(cfg->n_params, sizeof *n->grads);
     for (size_t i = 0; i < cfg->n_params; i++)
         n->params[i] = (float)i / (float)cfg->n_params;
+    for (size_t k = 0; k < N_LAYERS; k++)
+        n->layers[k] = (struct codec_layer){.offset = cfg->n_params * k / N_LAYERS,
+                                            .n = cfg->n_params * (k + 1) / N_LAYERS -
+                                                 cfg->n_params * k / N_LAYERS};
     must(exchange_new(&n->x,
                       &(struct exchange_config){.plugin = c->lib.plugin,
                                                 .options = cfg->options,
@@ -89,7 +93,10 @@ static void node_open(struct cluster *c, int slot)
                                                 .allreduce = cfg->allreduce,
                                                 .n_params = cfg->n_params,
                                                 .params = n->params,
-                                                .grads = n->grads},
+                                                .grads = n->grads,
+                                                .layers = n->layers,
+                                                .n_layers = N_LAYERS,
+                                                .bucket = cfg->bucket},
                       &n->e),
          &n->e);
 }
@@ -133,6 +140,28 @@ static void end_node(struct cluster *c, struct cluster_node *n, bool well)
         mesh_mem_kill(c->net, n->node);
 }
 
+/* From its end to its front, as layers are computed, and with `bucket` exchanged meanwhile. */
+static int make_gradient(const struct cluster *c, struct cluster_node *n, int block)
+{
+    bool overlaps = c->cfg.bucket > 0;
+
+    if (overlaps)
+        must(exchange_on_backward(n->x, &n->e), &n->e);
+    if (overlaps && !exchange_is_collecting(n->x))
+        must(err_set(&n->e, ERR_INTERNAL, "nothing is asked for before the gradient is there"), &n->e);
+    for (size_t i = c->cfg.n_params; i-- > 0;) {
+        struct mesh_event ev;
+
+        n->grads[i] = c->cfg.is_convex ? n->params[i] - cluster_target(block, i)
+                                       : cluster_gradient(n->step, block, i);
+        if (overlaps && i > 0 &&
+            (exchange_on_ready(n->x, i, &n->e) < 0 || mesh_poll(n->mesh, &ev, 0, &n->e) < 0 ||
+             exchange_on_event(n->x, &ev, &n->e) < 0))
+            return -1;
+    }
+    return 0;
+}
+
 static int begin_step(struct cluster *c, struct cluster_node *n)
 {
     int n_own = 0;
@@ -144,15 +173,13 @@ static int begin_step(struct cluster *c, struct cluster_node *n)
     for (int b = 0; b < c->blocks.n_blocks; b++) {
         if (!blocks_holds(&c->blocks, b, n->node))
             continue;
-        for (size_t i = 0; i < c->cfg.n_params; i++) {
-            n->grads[i] = c->cfg.is_convex ? n->params[i] - cluster_target(b, i)
-                                           : cluster_gradient(n->step, b, i);
-            sum[i] += n->grads[i] / (float)n_own;
-        }
-        if (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b, &n->e) < 0) {
+        if (make_gradient(c, n, b) < 0 ||
+            (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b, &n->e) < 0)) {
             free(sum);
             return -1;
         }
+        for (size_t i = 0; i < c->cfg.n_params; i++)
+            sum[i] += n->grads[i] / (float)n_own;
     }
     memcpy(n->grads, sum, c->cfg.n_params * sizeof *sum);
     free(sum);

@@ -18,6 +18,8 @@ struct cluster_config {
     uint64_t local_steps, n_steps;
     size_t n_params;
     uint64_t seed;
+    size_t
+        bucket; /* of exchange_config, over three layers; with it gradients are exchanged while they are made */
     bool is_convex;   /* the gradient draws the params of worker k towards cluster_target(k, i) */
     int kill_node;    /* with kill_at > 0: the node that is killed ... */
     uint64_t kill_at; /* ... after so many turns of the cluster */
@@ -26,6 +28,7 @@ struct cluster_config {
 struct cluster_node {
     int node;
     float *params, *grads;
+    struct codec_layer layers[3];
     uint64_t step;
     enum { NODE_BEGINS, NODE_IN_GRAD, NODE_IN_STEP, NODE_DONE, NODE_FAILED, NODE_KILLED } phase;
     struct exchange *x;
