@@ -137,7 +137,7 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
                            .loss = NAN,
                            .eval_loss = NAN,
                            .eval_accuracy = NAN};
-    rng_init(&n->rng, s->set.seed, 0x5d, (uint64_t)slot);
+    rng_init(&n->rng, s->timing, 0x5d, (uint64_t)slot);
     n->speed = speed_of(speed, n->node, &n->rng);
     n->params = calloc(s->trainer->n_params, sizeof *n->params);
     n->grads = calloc(s->trainer->n_params, sizeof *n->grads);
@@ -167,7 +167,7 @@ static int open_network(struct sim *s, struct err *e)
         sim_link_parse(&server, s->how.server_link[0] ? s->how.server_link : s->how.link, e) < 0 ||
         sim_cuts_parse(&s->cuts, s->how.cut, e) < 0 ||
         sim_wires_new(&s->wires, s->set.node_count, s->set.server_count, &worker, &server, &s->cuts,
-                      &s->queue, s->set.seed, e) < 0 ||
+                      &s->queue, s->timing, e) < 0 ||
         mesh_sim_new(&s->net, &cfg, e) < 0)
         return e->code;
     for (int i = 0; i < s->n_nodes; i++) {
@@ -304,9 +304,9 @@ static int open_all(struct sim *s, const char *folder, struct err *e)
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct err *e)
 {
-    *s = (struct sim){.set = *set, .how = *how};
+    *s = (struct sim){.set = *set, .how = *how, .timing = set->seed};
     s->n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs;
-    sim_queue_init(&s->queue, set->seed);
+    sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)
         return 0;
     sim_close(s);
@@ -475,7 +475,7 @@ static void close_nodes(struct sim *s)
 int sim_restart(struct sim *s, struct err *e)
 {
     close_nodes(s);
-    sim_queue_init(&s->queue, s->set.seed);
+    sim_queue_init(&s->queue, s->timing);
     if (open_nodes(s, e) < 0)
         return e->code;
     for (int i = 0; i < s->set.node_count; i++)

@@ -60,6 +60,7 @@ struct sim_node {
 struct sim {
     struct settings set;
     struct simulation how;
+    uint64_t timing; /* the seed of what time decides; the job's, unless somebody tries others */
     struct blocks blocks;
     struct schedule schedule;
     struct codec_library codec, server_codec; /* the latter: not opened where it is the same */
@@ -90,7 +91,7 @@ int sim_open(struct sim *s, const struct settings *set, const struct simulation 
 int sim_run(struct sim *s, struct err *e);
 void sim_close(struct sim *s);
 
-/* For a search: all nodes are as they were before sim_run; and those that wait for ever have failed. */
+/* For a search, and for checks of a codec: all nodes are as they were before sim_run; and those that wait for ever have failed. */
 int sim_restart(struct sim *s, struct err *e);
 void sim_end_hanging(struct sim *s);
 
