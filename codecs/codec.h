@@ -220,6 +220,19 @@ enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY };
  * no server side anyhow, and one of whole gradients takes no redundant blocks.) */
 enum codec_limits { CODEC_NO_SERVERS = 1, CODEC_NO_ASGD = 2, CODEC_NO_REDUNDANCY = 4 };
 
+/* What workers have behind a synchronous exchange. `job_submit codecs test` computes it anew and compares. */
+enum codec_result {
+    CODEC_OWN_RESULT,        /* not declared: workers may differ */
+    CODEC_EQUAL_RESULT,      /* all the same, by a formula that is not listed here */
+    CODEC_MEAN_OF_GRADIENTS, /* the update uses the mean of all workers' gradients */
+    CODEC_SUM_OF_GRADIENTS,
+    CODEC_MEAN_OF_PARAMETERS /* of all workers, by their samples */
+};
+
+struct codec_cost {
+    uint64_t messages, bytes; /* bytes as the codec writes them: without frames' heads and compression */
+};
+
 /* A state is saved with checkpoints, as bytes: it holds numbers and vectors of zeros(), which may change
  * places with others as long, and no other address. */
 struct codec_plugin {
@@ -234,6 +247,10 @@ struct codec_plugin {
     bool updates_on_server; /* the job's optimizer is at work there (update()) and not on the workers */
     enum codec_compression compression;
     unsigned limits; /* of enum codec_limits */
+    enum codec_result result;
+    /* What this node, worker or server, sends in a synchronous round, or in a step of an event rule; NULL:
+     * not declared. */
+    struct codec_cost (*sends)(const struct codec *c);
 };
 
 #define CODEC_SYMBOL "codec_plugin"

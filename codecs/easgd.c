@@ -89,6 +89,13 @@ static int easgd_adopt(struct codec *c, struct wire_in *in)
     return easgd_apply(c);
 }
 
+static struct codec_cost easgd_sends(const struct codec *c)
+{
+    uint64_t to = (uint64_t)(c->node < 0 ? c->n_workers : c->n_servers > 0 ? 1 : c->n_workers - 1);
+
+    return (struct codec_cost){to, to * 4 * c->n_params};
+}
+
 static const struct codec_round easgd = {.encode = easgd_say,
                                          .merge = easgd_merge,
                                          .apply = easgd_apply,
@@ -97,4 +104,5 @@ static const struct codec_round easgd = {.encode = easgd_say,
 
 CODEC_PLUGIN(.name = "easgd", .source = "Zhang, Choromanska and LeCun, NIPS 2015, eq. 5 and 6, Algorithm 1",
              .cost = "each round 4 n_params bytes to each other worker, or to the servers, and as many back",
-             .state_size = sizeof(struct easgd), .options = options, .open = easgd_open, .round = &easgd)
+             .state_size = sizeof(struct easgd), .options = options, .open = easgd_open, .round = &easgd,
+             .sends = easgd_sends)

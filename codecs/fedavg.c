@@ -58,6 +58,13 @@ static int fedavg_adopt(struct codec *c, struct wire_in *in)
     return CODEC_GO;
 }
 
+static struct codec_cost fedavg_sends(const struct codec *c)
+{
+    uint64_t to = (uint64_t)(c->node < 0 ? c->n_workers : c->n_servers > 0 ? 1 : c->n_workers - 1);
+
+    return (struct codec_cost){to, to * ((c->node < 0 ? 0 : 4) + 4 * c->n_params)};
+}
+
 static const struct codec_round fedavg = {
     .encode = fedavg_encode, .merge = fedavg_merge, .reply = fedavg_reply, .adopt = fedavg_adopt};
 
@@ -65,4 +72,5 @@ CODEC_PLUGIN(.name = "fedavg", .source = "McMahan et al., AISTATS 2017, Algorith
              .cost =
                  "each round 4 + 4 n_params bytes to each other worker, or once to the servers, which send "
                  "4 n_params back",
-             .state_size = sizeof(struct fedavg), .round = &fedavg)
+             .state_size = sizeof(struct fedavg), .round = &fedavg, .result = CODEC_MEAN_OF_PARAMETERS,
+             .sends = fedavg_sends)

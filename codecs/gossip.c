@@ -95,6 +95,13 @@ static int gossip_on_lost(struct codec *c, int node)
     return g->is_waiting ? go_on(c) : CODEC_GO;
 }
 
+static struct codec_cost gossip_sends(const struct codec *c)
+{
+    uint64_t to = (uint64_t)((const struct gossip *)c->state)->n;
+
+    return (struct codec_cost){to, to * (4 + 4 * c->n_params)};
+}
+
 static const struct codec_events gossip = {.on_grad = gossip_on_grad,
                                            .on_message = gossip_on_message,
                                            .on_lost = gossip_on_lost,
@@ -103,4 +110,4 @@ static const struct codec_events gossip = {.on_grad = gossip_on_grad,
 CODEC_PLUGIN(.name = "gossip", .source = "Lian et al., NIPS 2017, Algorithm 1 (D-PSGD)",
              .cost = "each step 4 + 4 n_params bytes to each neighbour", .state_size = sizeof(struct gossip),
              .options = options, .open = gossip_open, .events = &gossip,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD)
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .sends = gossip_sends)

@@ -38,9 +38,20 @@ static int plain_merge(struct codec *c, int block, struct wire_in *in)
     return CODEC_GO;
 }
 
+static struct codec_cost plain_sends(const struct codec *c)
+{
+    uint64_t n_messages = 0;
+
+    for (int b = 0; b < c->n_blocks; b++)
+        for (int to = 0; c->host->holds(c, b, c->node) && to < c->n_workers; to++)
+            n_messages += !c->host->holds(c, b, to);
+    return (struct codec_cost){n_messages, n_messages * 4 * c->n_params};
+}
+
 static const struct codec_round plain = {
     .before_update = true, .per_block = true, .encode = plain_encode, .merge = plain_merge};
 
 CODEC_PLUGIN(.name = "plain", .source = "Chen et al. 2016, Algorithm 1, without servers",
              .cost = "each step 4 n_params bytes for each own block to each worker that does not hold it",
-             .round = &plain, .compression = CODEC_LOSSY_UP)
+             .round = &plain, .compression = CODEC_LOSSY_UP, .result = CODEC_MEAN_OF_GRADIENTS,
+             .sends = plain_sends)

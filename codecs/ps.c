@@ -62,6 +62,13 @@ static int ps_adopt(struct codec *c, struct wire_in *in)
     return CODEC_GO;
 }
 
+static struct codec_cost ps_sends(const struct codec *c)
+{
+    uint64_t to = (uint64_t)(c->node < 0 ? c->n_workers : 1);
+
+    return (struct codec_cost){to, to * (4 + 4 * c->n_params)};
+}
+
 static const struct codec_round ps = {.before_update = true,
                                       .encode = ps_encode,
                                       .merge = ps_merge,
@@ -72,4 +79,4 @@ static const struct codec_round ps = {.before_update = true,
 CODEC_PLUGIN(.name = "ps", .source = "Li et al., OSDI 2014, Algorithm 1; Dean et al., NIPS 2012",
              .cost = "each step 4 + 4 n_params bytes to each server for its range, and as many back",
              .state_size = sizeof(struct ps), .round = &ps, .updates_on_server = true,
-             .compression = CODEC_LOSSY_UP)
+             .compression = CODEC_LOSSY_UP, .result = CODEC_MEAN_OF_GRADIENTS, .sends = ps_sends)
