@@ -29,7 +29,7 @@ RUNNER := $(filter-out agent/runner/runner.c,$(wildcard agent/runner/*.c))
 SUBMIT := $(filter-out submit/job_submit.c,$(wildcard submit/*.c))
 NN     := $(wildcard nn/*.c)
 COMPRESS := $(wildcard codecs/compress/*.c)
-SIM    := $(filter-out sim/simulator.c,$(wildcard sim/*.c))
+SIM    := $(filter-out sim/simulator.c sim/codec_check.c,$(wildcard sim/*.c))
 TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
@@ -53,7 +53,7 @@ LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm
 LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -ljansson -lgnutls -ldl -lm
 LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
-PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator
+PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
 .PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm tidy format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
@@ -70,7 +70,7 @@ $(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBCOMPR
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_SUBMIT)
 
-$(BUILD)/simulator: $(call objects,sim/simulator.c) $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/simulator $(BUILD)/codec_check: $(BUILD)/%: $(BUILD)/obj/sim/%.o $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
 

@@ -17,7 +17,7 @@
 #include "submit/say.h"
 
 enum kind { TEXT, WORD, PATH, NAME_OR_PATH, INT, U64, NUMBER, FLAG, COUNT };
-enum group { JOB, SIMULATED, WHERE, RESULTS, OUTPUT, N_GROUPS };
+enum group { JOB, SIMULATED, CHECKED, WHERE, RESULTS, OUTPUT, N_GROUPS };
 enum { NAMES_MAX = 128, NAME_LEN = 48 };
 
 struct option {
@@ -186,6 +186,11 @@ static const struct option table[] = {
      .max = NODES_MAX, GIVEN(has_node)},
     {"to", "", PATH, AT(to), FOR_DATA, WHERE, "DIR", "where the files go"},
     {"mirror", "", TEXT, AT(mirror), FOR_DATA, WHERE, "URL", "folder to download from"},
+    {"check", "", TEXT, AT(check), FOR_CODECS, CHECKED, "NAME", "test: only this check"},
+    {"seed", "", U64, AT(part), FOR_CODECS, CHECKED, "N", "test: only this part of it, as a failure names it",
+     .min = 0, .max = 0x1p53},
+    {"mutations", "", U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: how many messages are changed",
+     .min = 0, .max = 1e9, GIVEN(has_mutations)},
     {"output", "o", PATH, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
      "folder for the results, else logs/ID-NAME"},
     {"output", "o", PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
@@ -204,14 +209,14 @@ static const struct option table[] = {
 enum { N_OPTIONS = sizeof table / sizeof *table };
 _Static_assert((int)N_OPTIONS <= (int)OPTIONS_MAX, "is_given has a place for every option");
 
-static const char *const group_names[N_GROUPS] = {"The job", "What is simulated", "Where and how long",
-                                                  "Results", "Messages"};
+static const char *const group_names[N_GROUPS] = {
+    "The job", "What is simulated", "What is checked", "Where and how long", "Results", "Messages"};
 
 static void set_defaults(struct options *o)
 {
     const char *workers = getenv("PSGD_WORKERS");
 
-    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10, .steps = 10};
+    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10, .steps = 10, .mutations = 100000};
     simulation_default(&o->simulation);
     settings_default(&o->settings);
     o->settings.name[0] = '\0';

@@ -57,6 +57,10 @@ struct options {
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;
     int servers, steps; /* of a simulation: parameter servers, steps of an epoch with stand-in gradients */
+    char check[16];     /* of a codec's test: only this one, ... */
+    uint64_t part;      /* ... and of it only this part; 0: all */
+    uint64_t mutations; /* of messages */
+    bool has_mutations;
     bool is_given[OPTIONS_MAX]; /* by place in the table: stood on the command line */
     const char *operands[OPERANDS_MAX];
     int n_operands;

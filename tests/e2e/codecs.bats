@@ -114,3 +114,68 @@ load lib
     [ "$(awk -F, '$2 == 1 { print $3 $6 }' out/records/codec.csv | tr '\n' ' ')" = "11 21 30.25 40.25 50.25 60.25 70.25 " ]
     [ -s out/model/final.safetensors ]
 }
+
+@test "every built-in codec passes the conformance suite" {
+    for c in "$ROOT"/codecs/*.c; do
+        run "$SUBMIT" codecs test "$(basename "$c" .c)"
+        echo "$output"
+        [ "$status" -eq 0 ]
+    done
+    "$SUBMIT" codecs test fedavg:every=4 --json >outcome
+    jq -e '.ok and .data.codec == "fedavg" and (.data.checks | length) == 9' outcome
+    [ "$(jq -r '[.data.checks[] | select(.outcome == "ok") | .check] | join(" ")' outcome | sed 's/ memory//')" \
+        = "ends timing result cost converges malformed restore loss" ]
+    [ "$("$SUBMIT" codecs test allreduce --check malformed | head -1)" = "-       malformed  it reads no messages of its own" ]
+}
+
+# fails CODEC CHECK WORDS: that check of a test codec fails, in these words, and its replay fails as well.
+fails() {
+    local replay
+    run "$SUBMIT" codecs test "$BUILD/tests/codecs/$1" --check "$2"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == "FAILED  $2 "*"$3"* ]]
+    replay=$(grep -o 'job_submit codecs test .*' <<<"$output")
+    [[ "$replay" == *" --check $2"* ]]
+    # shellcheck disable=SC2086 # words
+    run "$BUILD"/$replay
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"$3"* ]]
+}
+
+@test "broken codecs are caught, each with what is wrong" {
+    fails broken_sum.so result 'by the mean of all gradients it would be'
+    fails broken_lost.so ends 'node 1: it waits for'
+    fails broken_order.so timing 'the result depends on which message comes first'
+    fails broken_race.so timing 'the result depends on which message comes first'
+    fails broken_bounds.so malformed 'in step 0 reads beyond the end of the message'
+}
+
+@test "each promise of a codec that is not kept fails its check" {
+    fails broken_promise.so:what=cost cost 'together in 12 steps, and declares'
+    fails broken_promise.so:what=global restore 'its state does not hold all that the rule remembers'
+    fails broken_promise.so:what=trace malformed 'but has changed parameters, gradients or state by then'
+    fails broken_promise.so:what=taken malformed 'takes a message that is cut to 0 of its 404 bytes'
+    fails broken_promise.so:what=sign converges 'the loss is'
+    fails broken_order.so loss 'hangs: it waits for a message'
+    run "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_promise.so:what=memory" --check memory
+    # A sanitizer's build has its own malloc, and says that it cannot count.
+    [ "$status" -eq 1 ] || [[ "$output" == "-       memory"* ]]
+    [[ "$output" == *"the codec has allocated memory"* ]] || [[ "$output" == *"cannot count"* ]]
+    # What the host takes for messages is not the codec's.
+    "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_order.so" --check memory
+}
+
+@test "a codec that crashes, loops or calls exit is a finding, and the other checks are run" {
+    fails crash.so ends 'in step 3 has '
+    fails leave.so ends 'in step 3 has ended the process (status 0): a codec does not call exit'
+    run "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"on_step of node 0 in step 3 has not come back for 10 s: does it loop?"* ]]
+    run "$SUBMIT" codecs test "$BUILD/tests/codecs/crash.so"
+    [ "$(grep -c '^FAILED' <<<"$output")" -gt 3 ]
+    [[ "$output" == *"crash: not all is as codec.h has it" ]]
+    run "$SUBMIT" codecs test fedavg --check timng
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"Did you mean timing?"* ]]
+}

@@ -1,0 +1,34 @@
+/* codec_check -- what is checked of a codec, and the page of memory in which the program that checks
+ * (sim/codec_check.c) tells how far it is. job_submit maps the same page: whatever becomes of that program,
+ * which runs the codec's code, the page says where the codec was at work. */
+#ifndef PSGD_CODEC_CHECK_H
+#define PSGD_CODEC_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    CODEC_CHECKS = 9,
+    CODEC_CHECK_FD = 3 /* of the page, in the program that checks */
+};
+
+struct codec_check {
+    const char *name, *says; /* `says` is true of a codec that passes */
+};
+
+extern const struct codec_check codec_checks[CODEC_CHECKS];
+
+struct codec_check_page {
+    char callback[16]; /* that the codec is in; "": in none */
+    int node, from;    /* from: the sender of the message, where it is one's reading */
+    uint64_t step;
+    uint64_t n_calls; /* so far */
+    uint64_t seed;    /* what --seed is to repeat the part of the check that runs; 0: it has no parts */
+    char what[128];   /* this part, for people */
+    bool is_beyond;   /* a read behind the end of a message has ended the program ... */
+    uint64_t beyond;  /* ... so many bytes behind it */
+    enum codec_check_outcome { CHECK_RUNS, CHECK_HOLDS, CHECK_FAILED, CHECK_NOT_FOR_IT, CHECK_ERROR } outcome;
+    char text[1024]; /* why it failed, or is not for this codec */
+};
+
+#endif

@@ -1,0 +1,127 @@
+#include "sim/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct job_shape {
+    int n_workers, n_servers;
+} shapes[] = {{2, 0}, {3, 0}, {CHECK_WORKERS, 0}, {3, 1}, {4, 2}};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+/* The trainer of the one simulation that is under way. */
+static struct {
+    const struct trainer_ops *real;
+    struct trainer_ops ops;
+    check_gradient *hear;
+    void *owner;
+} tap;
+
+static void tapped_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+                            float *grads, struct net_score *score)
+{
+    tap.real->gradient(t, b, params, grads, score);
+    if (tap.hear)
+        tap.hear(tap.owner, b, params, grads);
+}
+
+void check_hears_gradients(struct check *k, check_gradient *hear, void *owner)
+{
+    if (k->sim.trainer->ops != &tap.ops) {
+        tap.real = k->sim.trainer->ops;
+        tap.ops = *tap.real;
+        tap.ops.gradient = tapped_gradient;
+        k->sim.trainer->ops = &tap.ops;
+    }
+    tap.hear = hear;
+    tap.owner = owner;
+}
+
+static bool can_have(const struct codec_plugin *p, int n_servers)
+{
+    if (n_servers == 0)
+        return !p->updates_on_server;
+    return p->round ? p->round->reply != NULL : !(p->limits & CODEC_NO_SERVERS);
+}
+
+static void describe(struct check *k, const struct job_shape *s, uint64_t n_steps, bool is_asgd)
+{
+    settings_default(&k->set);
+    simulation_default(&k->how);
+    snprintf(k->set.codec, sizeof k->set.codec, "%s", k->plugin->name);
+    memcpy(k->set.server_codec, k->set.codec, sizeof k->set.codec);
+    snprintf(k->set.codec_options, sizeof k->set.codec_options, "%s", k->options);
+    memcpy(k->set.server_codec_options, k->set.codec_options, sizeof k->set.codec_options);
+    strcpy(k->set.sync, is_asgd ? "asgd" : "ssgd");
+    strcpy(k->set.gradient_descent, "sgd");
+    k->set.node_count = s->n_workers;
+    k->set.server_count = s->n_servers;
+    k->set.epochs = 1;
+    k->set.steps_per_epoch = (int)n_steps;
+    k->set.local_steps = k->every > 0 ? k->every : 5; /* no divisor of 12: there is a closing round */
+    k->set.learn_rate = CHECK_LEARN_RATE;
+    k->set.momentum = 0;
+    k->how.gradients = CHECK_PARAMS;
+    k->how.step_time_s = 0.01;
+    /* Nodes are early and late by more than a step, and messages of one overtake those of another. */
+    strcpy(k->how.link, "100Mbit,10ms,30ms");
+    strcpy(k->how.speed, "0.5-2");
+    strcpy(k->how.straggler, "0.3:4");
+    snprintf(k->page->what, sizeof k->page->what, "%d workers%s%s", s->n_workers,
+             s->n_servers == 1  ? ", 1 server"
+             : s->n_servers > 1 ? ", 2 servers"
+                                : "",
+             is_asgd ? ", asgd" : "");
+}
+
+/* CHECK_IS_NOT_FOR_IT: the codec refuses such a job. */
+static int run_job(struct check *k, check_body *body, struct err *e)
+{
+    int rc = sim_open(&k->sim, &k->set, &k->how, k->folder, e);
+
+    if (rc < 0)
+        return rc == ERR_CODEC ? CHECK_IS_NOT_FOR_IT : rc;
+    k->sim.codec.plugin = watch_plugin();
+    rc = body(k, e);
+    watch_hears(NULL, NULL);
+    tap.hear = NULL;
+    sim_close(&k->sim);
+    return rc == ERR_CODEC ? err_at(e, "%s", k->page->what) : rc;
+}
+
+int check_jobs(struct check *k, uint64_t n_steps, bool has_asgd, check_body *body, struct err *e)
+{
+    bool is_for_it = false;
+
+    has_asgd = has_asgd && !(k->plugin->limits & CODEC_NO_ASGD);
+    for (int i = 0; i < N_SHAPES << has_asgd; i++) {
+        const struct job_shape *s = &shapes[i % N_SHAPES];
+        int rc;
+
+        if (!can_have(k->plugin, s->n_servers))
+            continue;
+        describe(k, s, n_steps, i >= N_SHAPES);
+        rc = run_job(k, body, e);
+        if (rc < 0)
+            return rc;
+        is_for_it = is_for_it || rc == 0;
+    }
+    return is_for_it ? 0 : CHECK_IS_NOT_FOR_IT;
+}
+
+int check_run(struct check *k, uint64_t timing, struct err *e)
+{
+    k->sim.timing = timing;
+    k->sim.set = k->set;
+    k->sim.how = k->how;
+    return sim_restart(&k->sim, e) < 0 ? e->code : sim_run(&k->sim, e);
+}
+
+int check_ended(const struct check *k, struct err *e)
+{
+    const struct sim_node *n;
+
+    if (k->sim.cause < 0)
+        return 0;
+    n = &k->sim.nodes[k->sim.cause];
+    return err_set(e, ERR_CODEC, "node %d: %s", n->node, n->e ? n->e->text : "it died");
+}

@@ -1,0 +1,190 @@
+/* check_runs -- checks that look at how jobs end: that they do, with which bits, how near to the solution,
+ * and what becomes of them when a node is lost. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/check.h"
+
+enum { SOME_TIMINGS = 10, TIMINGS = 100, LOSS_POINTS = 40 };
+
+static int end_under_some_timings(struct check *k, struct err *e)
+{
+    uint64_t last = k->seed > 0 ? k->seed : SOME_TIMINGS;
+
+    for (uint64_t seed = k->seed > 0 ? k->seed : 1; seed <= last; seed++) {
+        k->page->seed = seed;
+        if (check_run(k, seed, e) < 0 || check_ended(k, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+int check_ends(struct check *k, struct err *e)
+{
+    int rc = check_jobs(k, CHECK_STEPS, true, end_under_some_timings, e);
+
+    return rc == CHECK_IS_NOT_FOR_IT ? ERR_CODEC : rc; /* it refuses every job */
+}
+
+static int compare(const struct check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
+{
+    for (int i = 0; i < k->set.node_count; i++) {
+        const float *own = k->sim.nodes[i].params;
+
+        for (size_t p = 0; p < CHECK_PARAMS; p++)
+            if (memcmp(&own[p], &first[i][p], sizeof *own) != 0)
+                return err_set(
+                    e, ERR_CODEC,
+                    "worker %d ends with other weights under seed %llu than under seed 1: parameter %zu "
+                    "is %.9g and was %.9g; the result depends on which message comes first",
+                    i, (unsigned long long)seed, p, (double)own[p], (double)first[i][p]);
+    }
+    return 0;
+}
+
+/* One timing of a hundred, or the one that is asked for; the first one is what it is compared with. */
+static int try_timing(struct check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
+{
+    k->page->seed = seed;
+    if (check_run(k, seed, e) < 0 || check_ended(k, e) < 0)
+        return e->code;
+    for (int i = 0; i < k->set.node_count && seed == 1; i++)
+        memcpy(first[i], k->sim.nodes[i].params, sizeof first[i]);
+    if (compare(k, first, seed, e) < 0)
+        return e->code;
+    if (k->plugin->result != CODEC_OWN_RESULT && !sim_models_agree(&k->sim))
+        return err_set(e, ERR_CODEC, "workers end with different weights, and the codec declares one result");
+    return 0;
+}
+
+static int all_timings_give_the_same(struct check *k, struct err *e)
+{
+    float first[CHECK_WORKERS][CHECK_PARAMS];
+
+    for (uint64_t seed = 1; seed <= TIMINGS && k->seed == 0; seed++)
+        if (try_timing(k, first, seed, e) < 0)
+            return e->code;
+    if (k->seed == 0)
+        return 0;
+    return try_timing(k, first, 1, e) < 0 ? e->code : try_timing(k, first, k->seed, e);
+}
+
+int check_timing(struct check *k, struct err *e)
+{
+    return check_jobs(k, CHECK_STEPS, false, all_timings_give_the_same, e);
+}
+
+/* From zeros to a point whose coordinates are N(0, 1), with noise of N(0, 1) in each gradient. */
+static int solve(struct check *k, struct err *e)
+{
+    double first, loss, none;
+
+    k->set.learn_rate = CHECK_LEARN_RATE / 4;
+    if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
+        return e->code;
+    memset(k->sim.nodes[0].grads, 0, CHECK_PARAMS * sizeof(float));
+    k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[0].grads, &first, &none);
+    for (int i = 0; i < k->set.node_count; i++) {
+        k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[i].params, &loss, &none);
+        if (!(loss < first / 5))
+            return err_set(e, ERR_CODEC,
+                           "worker %d: after %d steps the loss is %.4g, and was %.4g at the beginning", i,
+                           k->set.steps_per_epoch, loss, first);
+    }
+    return 0;
+}
+
+int check_converges(struct check *k, struct err *e)
+{
+    return check_jobs(k, 20 * CHECK_STEPS, true, solve, e);
+}
+
+static int nothing_is_allocated(struct check *k, struct err *e)
+{
+    uint64_t before = watch_allocations();
+
+    if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
+        return e->code;
+    if (watch_allocations() == before)
+        return 0;
+    return err_set(
+        e, ERR_CODEC,
+        "the codec has allocated memory %llu times behind the second step; zeros() in open() is for "
+        "vectors, the state for the rest",
+        (unsigned long long)(watch_allocations() - before));
+}
+
+int check_memory(struct check *k, struct err *e)
+{
+    if (!watch_sees_allocations()) {
+        err_set(e, ERR_CODEC, "a sanitizer's build cannot count allocations");
+        return CHECK_IS_NOT_FOR_IT;
+    }
+    return check_jobs(k, 2 * CHECK_STEPS, false, nothing_is_allocated, e);
+}
+
+static int nobody_hangs(const struct check *k, int lost, double at, struct err *e)
+{
+    for (int i = 0; i < k->sim.n_nodes; i++) {
+        const struct sim_node *n = &k->sim.nodes[i];
+
+        if (n->phase == SIM_FAILED && n->e && n->e->code == ERR_TIMEOUT)
+            return err_set(e, ERR_CODEC, "node %d dies at %.3g s (on-node-loss %s), and node %d hangs: %s",
+                           lost, at, k->set.on_node_loss, n->node, n->e->text);
+    }
+    return 0;
+}
+
+/* One node dies at one point of a job that takes `whole` seconds; a part's number is what --seed repeats. */
+static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
+{
+    int slot = (int)(part - 1) / LOSS_POINTS;
+    int node = slot < k->set.node_count ? slot : k->set.node_count - 2 - slot;
+    double at = whole * (double)((part - 1) % LOSS_POINTS) / LOSS_POINTS;
+
+    k->page->seed = part;
+    snprintf(k->how.kill, sizeof k->how.kill, "%d@%.6fs", node, at);
+    return check_run(k, 1, e) < 0 ? e->code : nobody_hangs(k, node, at, e);
+}
+
+/* Each node at each point, or the one that is asked for. */
+static int lose_nodes(struct check *k, struct err *e)
+{
+    uint64_t n_parts = (uint64_t)k->sim.n_nodes * LOSS_POINTS;
+    uint64_t first = k->seed > 0 ? k->seed : 1, last = k->seed > 0 ? k->seed : n_parts;
+    double whole;
+
+    if (k->n_parts < n_parts)
+        k->n_parts = n_parts;
+    k->how.kill[0] = '\0';
+    if (check_run(k, 1, e) < 0)
+        return e->code;
+    whole = sim_time(&k->sim);
+    for (uint64_t part = first; part <= last && part <= n_parts; part++)
+        if (lose_one(k, part, whole, e) < 0)
+            return e->code;
+    return 0;
+}
+
+static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
+{
+    const struct codec_plugin *p = k->plugin;
+    bool may_go_on = p->round ? k->set.server_count > 0 : p->events->on_lost != NULL;
+    int rc = lose_nodes(k, e);
+
+    if (rc < 0 || !may_go_on)
+        return rc;
+    strcpy(k->set.on_node_loss, "continue");
+    return lose_nodes(k, e);
+}
+
+int check_loss(struct check *k, struct err *e)
+{
+    int rc = check_jobs(k, CHECK_STEPS, true, lose_nodes_and_end_or_go_on, e);
+
+    if (rc == 0 && k->seed > k->n_parts) {
+        err_set(e, ERR_CODEC, "its parts have the numbers 1 to %llu", (unsigned long long)k->n_parts);
+        return CHECK_IS_NOT_FOR_IT;
+    }
+    return rc;
+}

@@ -1,0 +1,130 @@
+/* codec_check -- checks one thing of one codec (shared/codec_check.h). job_submit codecs test starts it, with
+ * the page that tells it the outcome as descriptor 3, in a folder of its own that holds codec.so. A program
+ * by itself, and one for each check, for it runs the codec's code: that may crash, loop, exit, or eat
+ * memory. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "nn/blas.h"
+#include "sim/check.h"
+
+enum { MEMORY_MAX = 2000000000, N_WORDS = 6 };
+
+/* The C library's own are found by these names. A sanitizer brings its own. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define IS_SANITIZED 1
+#elif defined __has_feature
+#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define IS_SANITIZED 0
+#endif
+#if !IS_SANITIZED
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+
+void *malloc(size_t n)
+{
+    watch_allocation(__builtin_return_address(0));
+    return __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    watch_allocation(__builtin_return_address(0));
+    return __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    watch_allocation(__builtin_return_address(0));
+    return __libc_realloc(p, n);
+}
+#endif
+
+/* In the order of codec_checks. */
+static check_body *const bodies[] = {check_ends,   check_timing,    check_result,
+                                     check_cost,   check_converges, check_malformed,
+                                     check_memory, check_restore,   check_loss};
+
+/* The instruction is tried again, and ends the program as it would have without this. */
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+    (void)sig, (void)context;
+    watch_fault(info->si_addr);
+}
+
+static void guard(void)
+{
+    const struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = (int)(SA_SIGINFO | SA_RESETHAND)};
+    const struct rlimit none = {0, 0}, memory = {MEMORY_MAX, MEMORY_MAX};
+
+    sigaction(SIGSEGV, &fault, NULL);
+    setrlimit(RLIMIT_CORE, &none);
+    if (!IS_SANITIZED)
+        setrlimit(RLIMIT_AS, &memory);
+}
+
+static int find_check(check_body **out, const char *name, struct err *e)
+{
+    for (int i = 0; i < CODEC_CHECKS; i++)
+        if (strcmp(codec_checks[i].name, name) == 0) {
+            *out = bodies[i];
+            return 0;
+        }
+    return err_set(e, ERR_USAGE, "there is no check \"%s\"", name);
+}
+
+static int run(struct check *k, const char *name, struct err *e)
+{
+    struct codec_library lib;
+    check_body *body = NULL;
+    int rc;
+
+    if (find_check(&body, name, e) < 0 || codec_library_open(&lib, "codec.so", e) < 0)
+        return e->code;
+    k->plugin = lib.plugin;
+    rc = watch_open(lib.plugin, k->page, e);
+    if (rc == 0)
+        rc = body(k, e);
+    codec_library_close(&lib);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct check k;
+    struct err e = {0};
+    int rc;
+
+    if (argc != N_WORDS) {
+        fprintf(stderr, "%s is started by job_submit codecs test, not by hand\n", argv[0]);
+        return 2;
+    }
+    blas_choose_core(argv);
+    k = (struct check){.folder = ".",
+                       .options = argv[2],
+                       .every = atoi(argv[3]),
+                       .seed = strtoull(argv[4], NULL, 10),
+                       .n_mutations = strtoull(argv[5], NULL, 10)};
+    k.page = mmap(NULL, sizeof *k.page, PROT_READ | PROT_WRITE, MAP_SHARED, CODEC_CHECK_FD, 0);
+    if (k.page == MAP_FAILED) {
+        perror("codec_check: descriptor 3");
+        return 1;
+    }
+    guard();
+    rc = run(&k, argv[1], &e);
+    if (rc == ERR_NOMEM)
+        rc = err_set(&e, ERR_CODEC, "%s: the codec takes more than %d MB of memory", k.page->what,
+                     MEMORY_MAX / 1000000);
+    snprintf(k.page->text, sizeof k.page->text, "%s", rc != 0 ? e.text : "");
+    k.page->outcome = rc == 0                     ? CHECK_HOLDS
+                      : rc == CHECK_IS_NOT_FOR_IT ? CHECK_NOT_FOR_IT
+                      : rc == ERR_CODEC           ? CHECK_FAILED
+                                                  : CHECK_ERROR;
+    return 0;
+}

@@ -1,0 +1,266 @@
+#include "sim/watch.h"
+
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ROOM = 16 << 20, CALM_AFTER = 2 };
+
+static struct {
+    const struct codec_plugin *codec;
+    struct codec_plugin plugin;
+    struct codec_round round;
+    struct codec_events events;
+    struct codec_check_page *page;
+    unsigned char *end; /* of ROOM bytes; behind it no memory */
+    const unsigned char *message_end;
+    watch_hear *hear;
+    void *owner;
+    uintptr_t code, code_end; /* where the codec's object lies */
+    bool counts, sees;
+    uint64_t n_allocations;
+} w;
+
+void watch_enter(const char *name, const struct codec *c, int from)
+{
+    struct codec_check_page *p = w.page;
+
+    p->node = c->node;
+    p->from = from;
+    p->step = c->step;
+    p->n_calls++;
+    memccpy(p->callback, name, '\0', sizeof p->callback - 1);
+    w.counts = (c->node < 0 ? c->round : c->step) >= CALM_AFTER &&
+               (!w.codec->round || c->round >= CALM_AFTER);
+}
+
+int watch_leave(int rc)
+{
+    w.counts = false;
+    w.page->callback[0] = '\0';
+    return rc;
+}
+
+void watch_allocation(const void *caller)
+{
+    uintptr_t at = (uintptr_t)caller;
+
+    w.sees = true;
+    w.n_allocations += w.counts && at >= w.code && at < w.code_end;
+}
+
+bool watch_sees_allocations(void)
+{
+    return w.sees;
+}
+
+uint64_t watch_allocations(void)
+{
+    return w.n_allocations;
+}
+
+unsigned char *watch_place(size_t len)
+{
+    unsigned char *at = w.end - (len + 3) / 4 * 4;
+
+    w.message_end = at + len;
+    return at;
+}
+
+void watch_fault(const void *address)
+{
+    const unsigned char *at = address;
+
+    if (at < w.end || at >= w.end + sysconf(_SC_PAGESIZE))
+        return;
+    w.page->is_beyond = true;
+    w.page->beyond = (uint64_t)(at - w.message_end) + 1;
+}
+
+static int hear(watch_read *read, const char *name, struct codec *c, int from, struct wire_in *in)
+{
+    struct wire_in placed = *in;
+    unsigned char *at;
+    int rc;
+
+    if (w.hear)
+        w.hear(w.owner, read, name, c, from, in);
+    if (in->len <= ROOM) {
+        at = watch_place(in->len);
+        memcpy(at, in->bytes, in->len);
+        placed.bytes = at;
+    }
+    watch_enter(name, c, from);
+    rc = watch_leave(read(w.codec, c, from, &placed));
+    in->at = placed.at;
+    in->bad = placed.bad;
+    return rc;
+}
+
+static int read_merge(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
+{
+    return p->round->merge(c, from, in);
+}
+
+static int read_adopt(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
+{
+    (void)from;
+    return p->round->adopt(c, in);
+}
+
+static int read_message(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
+{
+    return p->events->on_message(c, from, in);
+}
+
+static int merge(struct codec *c, int from, struct wire_in *in)
+{
+    return hear(read_merge, "merge", c, from, in);
+}
+
+static int adopt(struct codec *c, struct wire_in *in)
+{
+    return hear(read_adopt, "adopt", c, c->server, in);
+}
+
+static int on_message(struct codec *c, int from, struct wire_in *in)
+{
+    return hear(read_message, "on_message", c, from, in);
+}
+
+static int open_codec(struct codec *c)
+{
+    watch_enter("open", c, c->node);
+    return watch_leave(w.codec->open(c));
+}
+
+static int encode(struct codec *c, struct wire_out *out)
+{
+    watch_enter("encode", c, c->node);
+    return watch_leave(w.codec->round->encode(c, out));
+}
+
+static int apply(struct codec *c)
+{
+    watch_enter("apply", c, c->node);
+    return watch_leave(w.codec->round->apply(c));
+}
+
+static int reply(struct codec *c, struct wire_out *out)
+{
+    watch_enter("reply", c, c->node);
+    return watch_leave(w.codec->round->reply(c, out));
+}
+
+static int on_backward(struct codec *c)
+{
+    watch_enter("on_backward", c, c->node);
+    return watch_leave(w.codec->events->on_backward(c));
+}
+
+static int on_grad(struct codec *c)
+{
+    watch_enter("on_grad", c, c->node);
+    return watch_leave(w.codec->events->on_grad(c));
+}
+
+static int on_step(struct codec *c)
+{
+    watch_enter("on_step", c, c->node);
+    return watch_leave(w.codec->events->on_step(c));
+}
+
+static int on_collective(struct codec *c)
+{
+    watch_enter("on_collective", c, c->node);
+    return watch_leave(w.codec->events->on_collective(c));
+}
+
+static int on_lost(struct codec *c, int node)
+{
+    watch_enter("on_lost", c, node);
+    return watch_leave(w.codec->events->on_lost(c, node));
+}
+
+static int on_wake(struct codec *c)
+{
+    watch_enter("on_wake", c, c->node);
+    return watch_leave(w.codec->events->on_wake(c));
+}
+
+/* What the codec does not have the host must not see either. */
+static void wrap(const struct codec_plugin *p)
+{
+    w.plugin = *p;
+    w.plugin.open = p->open ? open_codec : NULL;
+    if (p->round) {
+        w.round = *p->round;
+        w.round.encode = encode;
+        w.round.merge = merge;
+        w.round.apply = p->round->apply ? apply : NULL;
+        w.round.reply = p->round->reply ? reply : NULL;
+        w.round.adopt = p->round->adopt ? adopt : NULL;
+        w.plugin.round = &w.round;
+    } else {
+        w.events = *p->events;
+        w.events.on_backward = p->events->on_backward ? on_backward : NULL;
+        w.events.on_grad = p->events->on_grad ? on_grad : NULL;
+        w.events.on_step = p->events->on_step ? on_step : NULL;
+        w.events.on_message = p->events->on_message ? on_message : NULL;
+        w.events.on_collective = p->events->on_collective ? on_collective : NULL;
+        w.events.on_lost = p->events->on_lost ? on_lost : NULL;
+        w.events.on_wake = p->events->on_wake ? on_wake : NULL;
+        w.plugin.events = &w.events;
+    }
+}
+
+/* Is this the object that the plug-in lies in? */
+static int find_code(struct dl_phdr_info *info, size_t size, void *plugin)
+{
+    uintptr_t from = UINTPTR_MAX, to = 0, at = (uintptr_t)plugin;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+
+        if (p->p_type != PT_LOAD)
+            continue;
+        from = begin < from ? begin : from;
+        to = begin + p->p_memsz > to ? begin + p->p_memsz : to;
+    }
+    if (at < from || at >= to)
+        return 0;
+    w.code = from;
+    w.code_end = to;
+    return 1;
+}
+
+int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page, struct err *e)
+{
+    size_t behind = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *at = mmap(NULL, ROOM + behind, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (at == MAP_FAILED || mprotect(at + ROOM, behind, PROT_NONE) < 0)
+        return err_errno(e, ERR_NOMEM, "no memory for messages");
+    w.end = at + ROOM;
+    w.message_end = w.end;
+    w.codec = plugin;
+    w.page = page;
+    dl_iterate_phdr(find_code, (void *)(uintptr_t)plugin);
+    wrap(plugin);
+    return 0;
+}
+
+const struct codec_plugin *watch_plugin(void)
+{
+    return &w.plugin;
+}
+
+void watch_hears(watch_hear *hear_it, void *owner)
+{
+    w.hear = hear_it;
+    w.owner = owner;
+}

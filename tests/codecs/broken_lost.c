@@ -1,0 +1,44 @@
+/* broken_lost -- worker 0 gives the beat: each step of the others waits for its message; but behind its sixth
+ * step it forgets the last of them. */
+#include "codec.h"
+
+struct broken {
+    int n_beats, n_steps;
+    bool is_waiting;
+};
+
+static int give_beat(struct codec *c)
+{
+    wire_put_u32(c->host->message(c), 1);
+    for (int to = 1; to < c->n_workers; to++)
+        if ((c->step != 6 || to < c->n_workers - 1) && c->host->send(c, to) < 0)
+            return -1;
+    return CODEC_GO;
+}
+
+static int broken_on_step(struct codec *c)
+{
+    struct broken *b = c->state;
+
+    if (c->node == 0)
+        return give_beat(c);
+    b->is_waiting = b->n_beats < ++b->n_steps;
+    return b->is_waiting ? CODEC_WAIT : CODEC_GO;
+}
+
+static int broken_on_message(struct codec *c, int from, struct wire_in *in)
+{
+    struct broken *b = c->state;
+    uint32_t n = wire_get_u32(in);
+
+    if (!wire_ok(in) || n != 1)
+        return codec_fail(c, "worker %d sent a malformed beat", from);
+    b->n_beats++;
+    b->is_waiting = b->is_waiting && b->n_beats < b->n_steps;
+    return b->is_waiting ? CODEC_WAIT : CODEC_GO;
+}
+
+static const struct codec_events broken = {.on_step = broken_on_step, .on_message = broken_on_message};
+
+CODEC_PLUGIN(.name = "broken_lost", .source = "a test", .state_size = sizeof(struct broken),
+             .events = &broken, .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD)

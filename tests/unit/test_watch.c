@@ -1,0 +1,129 @@
+/* What stands between a host and a codec that is checked. */
+#include "tests/unit/unit.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/watch.h"
+
+static struct err e;
+static struct codec_check_page page;
+static char seen[16]; /* the page's callback, as the codec saw it */
+static size_t last_byte;
+
+static int merge(struct codec *c, int from, struct wire_in *in)
+{
+    (void)c, (void)from;
+    strcpy(seen, page.callback);
+    last_byte = (size_t)(uintptr_t)(in->bytes + in->len);
+    watch_allocation(seen); /* of this program's, where the plug-in lies */
+    watch_allocation(&c);   /* of nobody's code */
+    return wire_get_u32(in) == 7 ? CODEC_GO : ERR_CODEC;
+}
+
+static int encode(struct codec *c, struct wire_out *out)
+{
+    (void)c, (void)out;
+    return CODEC_WAIT;
+}
+
+static const struct codec_round rule = {.encode = encode, .merge = merge};
+static const struct codec_plugin plugin = {.name = "a", .round = &rule};
+
+static int say(struct codec *c, const void *bytes, size_t len)
+{
+    struct wire_in in = {.bytes = bytes, .len = len};
+
+    return watch_plugin()->round->merge(c, 3, &in);
+}
+
+TEST(the_page_tells_where_the_codec_is_and_nothing_when_it_is_back)
+{
+    struct codec c = {.node = 1, .step = 5};
+    uint32_t seven = 7;
+
+    assert_ok(watch_open(&plugin, &page, &e));
+    assert_int_equal(say(&c, &seven, sizeof seven), CODEC_GO);
+    assert_string_equal(seen, "merge");
+    assert_true(page.node == 1 && page.from == 3 && page.step == 5 && page.n_calls == 1);
+    assert_string_equal(page.callback, "");
+    assert_int_equal(watch_plugin()->round->encode(&c, NULL), CODEC_WAIT);
+    assert_int_equal(page.n_calls, 2);
+}
+
+TEST(what_a_codec_lacks_the_host_does_not_see)
+{
+    assert_ok(watch_open(&plugin, &page, &e));
+    assert_null(watch_plugin()->open);
+    assert_null(watch_plugin()->round->apply);
+    assert_null(watch_plugin()->round->reply);
+    assert_null(watch_plugin()->events);
+}
+
+TEST(a_message_ends_where_memory_ends)
+{
+    struct codec c = {.node = 1};
+    uint32_t words[3] = {7, 7, 7};
+
+    assert_ok(watch_open(&plugin, &page, &e));
+    for (size_t len = 0; len <= sizeof words; len++) {
+        unsigned char *at = watch_place(len);
+        size_t page_size = (size_t)sysconf(_SC_PAGESIZE), end = (size_t)(uintptr_t)at + (len + 3) / 4 * 4;
+
+        assert_int_equal(end % page_size, 0);
+        say(&c, words, len);
+        assert_true(last_byte <= end && end - last_byte < 4);
+    }
+}
+
+TEST(a_read_behind_a_message_is_told_with_its_distance)
+{
+    int status;
+    pid_t pid;
+
+    assert_ok(watch_open(&plugin, &page, &e));
+    page.is_beyond = false;
+    watch_fault(watch_place(8) + 8 + 4);
+    assert_true(page.is_beyond);
+    assert_int_equal(page.beyond, 5);
+    page.is_beyond = false;
+    watch_fault(&status);
+    assert_false(page.is_beyond);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(*(volatile unsigned char *)(watch_place(8) + 8));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(allocations_count_in_the_codec_behind_its_second_round_only)
+{
+    struct codec c = {.node = 1, .step = 9, .round = 1};
+    uint32_t seven = 7;
+    uint64_t before;
+
+    assert_ok(watch_open(&plugin, &page, &e));
+    before = watch_allocations();
+    say(&c, &seven, sizeof seven);
+    watch_allocation(seen);
+    assert_int_equal(watch_allocations(), before);
+    c.round = 2;
+    say(&c, &seven, sizeof seven);
+    watch_allocation(seen);
+    assert_int_equal(watch_allocations(), before + 1);
+    assert_true(watch_sees_allocations());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_tells_where_the_codec_is_and_nothing_when_it_is_back),
+        cmocka_unit_test(what_a_codec_lacks_the_host_does_not_see),
+        cmocka_unit_test(a_message_ends_where_memory_ends),
+        cmocka_unit_test(a_read_behind_a_message_is_told_with_its_distance),
+        cmocka_unit_test(allocations_count_in_the_codec_behind_its_second_round_only),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
