@@ -1,10 +1,11 @@
-/* codecs: which there are, what one of them is, by its own words, and whether it is as it must be. */
+/* codecs: which there are, what one of them is, by its own words; a new one, and whether one is as it must be. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/file.h"
 #include "submit/codec_look.h"
+#include "submit/codec_new.h"
 #include "submit/codec_test.h"
 #include "submit/verbs.h"
 
@@ -163,11 +164,11 @@ int verb_codecs(const struct options *o, struct err *e)
         const char *word;
         int n_operands;
         int (*run)(const struct options *o, const char *operand, struct err *e);
-    } actions[] = {{"list", 1, list}, {"show", 2, show}, {"test", 2, codec_test}};
+    } actions[] = {{"list", 1, list}, {"show", 2, show}, {"new", 2, codec_new}, {"test", 2, codec_test}};
 
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (o->n_operands == actions[i].n_operands && strcmp(o->operands[0], actions[i].word) == 0)
             return actions[i].run(o, o->operands[1], e);
     return err_set(e, ERR_USAGE,
-                   "codecs takes \"list\", \"show NAME|FILE\" or \"test NAME|FILE\"");
+                   "codecs takes \"list\", \"show NAME|FILE\", \"new NAME\" or \"test NAME|FILE\"");
 }

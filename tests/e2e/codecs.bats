@@ -179,3 +179,23 @@ fails() {
     [ "$status" -eq 2 ]
     [[ "$output" == *"Did you mean timing?"* ]]
 }
+
+@test "a new codec compiles without a warning, passes the suite and is written once" {
+    "$SUBMIT" codecs new mine >said
+    [ "$(wc -l <mine.c)" -le 60 ]
+    cc -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Werror -fsyntax-only -I"$BUILD/include" mine.c
+    grep -q 'job_submit codecs test mine.c' said
+    run "$SUBMIT" codecs test mine.c
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^ok ' <<<"$output")" -ge 8 ]
+    run "$SUBMIT" codecs test mine.c:factor=0.5 --check result
+    [ "$status" -eq 1 ]
+    echo mine >mine.c
+    run "$SUBMIT" codecs new mine
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"mine.c is there already"* ]]
+    [ "$(cat mine.c)" = mine ]
+    run "$SUBMIT" codecs new ../mine
+    [ "$status" -eq 2 ]
+}

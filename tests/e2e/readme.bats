@@ -48,6 +48,8 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     run timeout 300 bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
+    [[ "$output" == *"mine: all is as codec.h has it"* ]]
+    [ "$(jq -r .state mine/run.json)" = succeeded ]
     [[ "$output" == *"beta "*"float"*"0.9"*"0 to 1"* ]]
     [ "$(jq .models_agree smooth/run.json)" = true ]
 }
