@@ -30,8 +30,10 @@ static int keeper_open(struct codec *c)
     struct keeper *k = c->state;
 
     opened = c;
-    k->vector = vector = c->host->zeros(c, c->n_params);
-    return vector ? CODEC_GO : -1;
+    if (c->host->zeros(c, &k->vector, c->n_params) < 0)
+        return -1;
+    vector = k->vector;
+    return CODEC_GO;
 }
 
 static int no_words(struct codec *c, struct wire_out *out)
