@@ -8,7 +8,7 @@
 
 #include "shared/err.h"
 
-enum { FRAME_BYTES = 64, FRAME_VERSION = 2 };
+enum { FRAME_BYTES = 64, FRAME_VERSION = 3 };
 
 enum frame_kind {
     FRAME_HELLO = 1,

@@ -58,7 +58,7 @@ static void another_version_is_refused_naming_both(void **state)
     bytes[4] = 9;
     assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
     assert_says("version 9");
-    assert_says("version 2");
+    assert_says("version 3");
 }
 
 int main(void)
