@@ -55,7 +55,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm tidy format format-check check-layers install clean help demo
+.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy tidy format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -151,7 +151,7 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
 
 bench: all $(BUILD)/tests/bench/limit $(BUILD)/tests/bench/tls $(BUILD)/tests/bench/compress ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
-	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 	$(Q)$(if $(ONLY),,$(BUILD)/tests/bench/compress)
 
 # Those of our programs that exist, and the MPI peer where there is a compiler for it.
@@ -163,7 +163,10 @@ $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O2 -o $@ $<
 
 bench-comm: $(BENCH_COMM) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
-	$(Q)BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
+
+bench-accuracy: all ## seconds to 97 % on MNIST, PyTorch beside them; MNIST=DIR RUNS=3
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' MNIST='$(MNIST)' tests/bench/accuracy
 
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh

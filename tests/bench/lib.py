@@ -1,0 +1,93 @@
+"""What the benches share: two agents of ours, and PyTorch in one or more processes."""
+import csv
+import json
+import os
+import pathlib
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def free_ports(n):
+    held = [socket.socket() for _ in range(n)]
+    for s in held:
+        s.bind(("127.0.0.1", 0))
+    return [s.getsockname()[1] for s in held]
+
+
+class Agents:
+    """Two agents of one build, each pinned to a processor of its own."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+        folder.mkdir()
+        ports = free_ports(2)
+        cpus = sorted(os.sched_getaffinity(0))
+        self.running = [
+            subprocess.Popen([build / "agent", "--port", str(port), "--dir", folder / f"a{port}"], stderr=subprocess.DEVNULL,
+                             preexec_fn=lambda cpu=cpus[i % len(cpus)]: os.sched_setaffinity(0, {cpu}))
+            for i, port in enumerate(ports)]
+        (folder / "worker.json").write_text(json.dumps({"Worker": [f"127.0.0.1:{p}" for p in ports]}))
+        time.sleep(0.5)
+
+    def stop(self):
+        for a in self.running:
+            a.terminate()
+        for a in self.running:
+            a.wait()
+
+    def submit(self, nodes, model, batch, descent, rate, epochs, *more):
+        """Rows of node 0 in train.csv and in eval.csv, and the seconds from the command to its end."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as out:
+            start = time.perf_counter()
+            subprocess.run([self.build / "job_submit", "-q", "--workers", self.folder / "worker.json", "--codec", "allreduce",
+                            "--node_count", str(nodes), "--model", model, "--batch_size", str(batch), "--gradient-descent",
+                            descent, "--learn_rate", str(rate), "--epochs", str(epochs), "-o", f"{out}/job", *more],
+                           check=True, stdout=subprocess.DEVNULL)
+            seconds = time.perf_counter() - start
+            return *(self.rows(f"{out}/job/records/{name}.csv") for name in ("train", "eval")), seconds
+
+    @staticmethod
+    def rows(path):
+        with open(path) as f:
+            return [r for r in csv.DictReader(f) if r["node"] == "0"]
+
+
+def torch_python():
+    for python in ("/usr/bin/python3", sys.executable):
+        if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+def peer(python, world, script, *args):
+    """What rank 0 prints, a number; each process is pinned to a processor of its own. None: not there, or it failed."""
+    if not python:
+        return None
+    command = [python, str(HERE / script), *map(str, args)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if world > 1:
+        env |= {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0]), "GLOO_SOCKET_IFNAME": "lo"}
+    cpus = sorted(os.sched_getaffinity(0))
+    running = [subprocess.Popen(command, env={**env, "RANK": str(r)} if world > 1 else env, stdout=subprocess.PIPE, text=True,
+                                preexec_fn=lambda cpu=cpus[r % len(cpus)]: os.sched_setaffinity(0, {cpu}))
+               for r in range(world)]
+    outs = [p.communicate()[0] for p in running]
+    return float(outs[0]) if all(p.returncode == 0 for p in running) else None
+
+
+def median(values):
+    return statistics.median(values) if values and None not in values else None
+
+
+def ratio(a, b):
+    return a / b if a is not None and b else None
+
+
+def cell(value, width, form):
+    return f"{format(value, form) if value is not None else '-':>{width}}"
