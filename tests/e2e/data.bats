@@ -49,24 +49,31 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$status" -eq 6 ]
     echo weights >w
     run validate --init-from w
-    [ "$status" -eq 6 ] && [[ "$output" == *"not a safetensors file"* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"not a safetensors file"* ]]
     mkdir full && touch full/x
     run validate -o full
-    [ "$status" -eq 6 ] && [[ "$output" == *"is not empty"* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"is not empty"* ]]
     run validate --node_count two
     [ "$status" -eq 2 ]
     run validate --partition dirichlet
-    [ "$status" -eq 6 ] && [[ "$output" == *"dirichlet needs a number"* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"dirichlet needs a number"* ]]
     run validate --non-iid --partition iid
     [ "$status" -eq 2 ]
     run validate --transform centred
-    [ "$status" -eq 6 ] && [[ "$output" == *'"centred" is none of unit, centre, standard'* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'"centred" is none of unit, centre, standard'* ]]
     run validate --dataset cifar10
-    [ "$status" -eq 6 ] && [[ "$output" == *"data_batch"* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"data_batch"* ]]
     run validate --dataset csv:tset=1
-    [ "$status" -eq 6 ] && [[ "$output" == *'did you mean "test"?'* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'did you mean "test"?'* ]]
     run validate --batch_size 100000
-    [ "$status" -eq 6 ] && [[ "$output" == *"fewer than one global batch"* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"fewer than one global batch"* ]]
 }
 
 @test "every partition gives equal shares of different samples" {
@@ -135,7 +142,8 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$(jq -c '.data.data | [.n_train + .n_test, .n_test, .type, .vocab, .class_names]' v.json)" = \
         '[10662,1066,"tokens",5000,["rt-polarity.neg","rt-polarity.pos"]]' ]
     run validate --model m.json --dataset text:length=30,vocab=5001 --data "$DATA/rt-polarity"
-    [ "$status" -eq 6 ] && [[ "$output" == *"knows 5000 tokens, the data set has 5001"* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"knows 5000 tokens, the data set has 5001"* ]]
 }
 
 @test "MNIST: a runner needs at most 40 MB beside its share and the test set" {
@@ -153,5 +161,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     done
     wait "$submitter"
     echo "# peak $peak kB, data $data kB" >&3
-    [ "$data" -gt 50000 ] && [ "$peak" -gt 10000 ] && [ $((peak - data)) -lt 40960 ]
+    [ "$data" -gt 50000 ]
+    [ "$peak" -gt 10000 ]
+    [ $((peak - data)) -lt 40960 ]
 }

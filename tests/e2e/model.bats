@@ -185,7 +185,8 @@ forget_sums() {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 4 -o one
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 2 --checkpoint-every 1 -o half
-    [ -s half/checkpoints/node-0.safetensors ] && [ -s half/checkpoints/node-1.safetensors ]
+    [ -s half/checkpoints/node-0.safetensors ]
+    [ -s half/checkpoints/node-1.safetensors ]
     "$SUBMIT" --resume half --epochs 4 -o rest
     same_weights one/model/final.safetensors rest/model/final.safetensors
     cmp <(grep ',[34],' one/records/eval.csv | cut -d, -f2-7) <(grep ',[34],' rest/records/eval.csv | cut -d, -f2-7)
@@ -230,7 +231,8 @@ forget_sums() {
     run "$SUBMIT" cancel "$(only_job 0)"
     run "$SUBMIT" wait "$(only_job 0)"
     [ "$status" -eq 8 ]
-    [ -s broken/checkpoints/node-0.safetensors ] && [ -s broken/checkpoints/node-1-previous.safetensors ]
+    [ -s broken/checkpoints/node-0.safetensors ]
+    [ -s broken/checkpoints/node-1-previous.safetensors ]
     # as if node 1 had not come as far
     forget_sums broken
     mv broken/checkpoints/node-1-previous.safetensors broken/checkpoints/node-1.safetensors
@@ -251,12 +253,14 @@ forget_sums() {
     # a file that says it is the same data, with other samples in it
     jq '.facts.data.test_sha256 = "00"' half/run.json >run && cp run half/run.json
     run "$SUBMIT" --resume half --epochs 3 -o other
-    [ "$status" -eq 6 ] && [[ "$output" == *"the data set is not the earlier job's"* ]]
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"the data set is not the earlier job's"* ]]
     jq 'del(.facts.data)' half/run.json >run && cp run half/run.json
     printf 'X' | dd of=half/checkpoints/node-1.safetensors bs=1 seek=5000 conv=notrunc status=none
     run "$SUBMIT" --resume half --epochs 3 -o rest
     [ "$status" -eq 6 ]
-    [[ "$output" == *"node-1.safetensors is damaged"* ]] && [[ "$output" == *"node(1): no checkpoint of epoch 2"* ]]
+    [[ "$output" == *"node-1.safetensors is damaged"* ]]
+    [[ "$output" == *"node(1): no checkpoint of epoch 2"* ]]
 }
 
 @test "what cannot be gone on from is refused before an agent hears of it" {

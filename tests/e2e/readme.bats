@@ -35,7 +35,8 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     run timeout 300 bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
-    [[ "$output" == *"layer0.conv2d"* ]] && [[ "$output" == *",top5,0.9"* ]]
+    [[ "$output" == *"0  conv2d  "* ]]
+    [[ "$output" == *",top5,0.9"* ]]
     [ "$(awk -F, 'NR > 1 && $1 == 0 { n += $6 } END { print n }' mine/records/confusion.csv)" = 4000 ]
 }
 

@@ -32,6 +32,14 @@ plain_build_only() {
     [ "$status" -eq 0 ]
 }
 
+# In the middle of a test a false A in `A && B` ends nothing.
+@test "each assertion of a script stands on a line of its own" {
+    run awk 'was && !/^ *}/ { print was; bad = 1 } { was = "" }
+             /^ *\[.*\] && \[/ { was = FILENAME ":" FNR ": " $0 } END { exit bad }' "$ROOT"/tests/e2e/*.bats
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
 @test "the source is formatted, and every script is clean" {
     cd "$ROOT"
     [ -d .git ] || skip "not a git checkout"

@@ -94,7 +94,7 @@ PY
     [[ "$message" =~ ^'node 0, epoch 1, step '([0-9]+)': the loss is '.*'gradient'.*layer[0-9]+\.dense\. ]]
     # The last step on record is the one before.
     [ "$(column out/records/train.csv step | tail -1)" -eq $((BASH_REMATCH[1] - 1)) ]
-    column out/records/train.csv loss | grep -qiE 'nan|inf' && return 1
+    [ "$(column out/records/train.csv loss | grep -ciE 'nan|inf')" = 0 ]
     grep -q 'hint: A smaller --learn_rate' out/logs/worker-0.log
 }
 
