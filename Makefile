@@ -55,7 +55,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy tidy format format-check check-layers install clean help demo
+.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy tidy clang-check format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -174,6 +174,10 @@ demo: all ## two agents train on the built-in digits; shows where the results ar
 C_FILES = $(shell git ls-files '*.c' '*.h')
 tidy: ## clang-tidy over everything
 	$(Q)clang-tidy --quiet $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES))) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""'
+
+clang-check: ## no file has a warning with clang
+	$(Q)printf '%s\n' $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES))) | \
+	    xargs -P "$$(nproc)" -n 20 $(CLANG) -fsyntax-only $(ALL_CFLAGS) -Icodecs
 
 format: ## clang-format in place
 	$(Q)clang-format -i $(C_FILES)

@@ -24,10 +24,11 @@ plain_build_only() {
     [[ "$output" == *"are clean"* ]]
 }
 
-@test "the whole source compiles with clang, too" {
+@test "no file has a warning with clang, too" {
     plain_build_only
     command -v clang >/dev/null || skip "clang is not installed"
-    run make -s -C "$ROOT" CC=clang BUILD="$T/clang" all tests
+    [ -d "$ROOT/.git" ] || skip "not a git checkout"
+    run make -s -C "$ROOT" clang-check
     echo "$output"
     [ "$status" -eq 0 ]
 }
