@@ -86,12 +86,9 @@ static const struct json_field socket_fields[] = {
     {0},
 };
 
+/* Which packages there are, job_apply() knows by the one table of them. */
 static const struct json_field package_fields[] = {
-    {.key = "package",
-     .kind = JSON_FIELD_TEXT,
-     EVENT_AT(package),
-     .required = true,
-     .words = "settings|codec|model|data"},
+    {.key = "package", .kind = JSON_FIELD_TEXT, EVENT_AT(package), .required = true},
     {.key = "first", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[0]), .required = true},
     {.key = "second", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[1])},
     {0},

@@ -162,6 +162,7 @@ static void garbage_inside(void)
         "{\"seq\":1,\"at\":\"2026-11-21T07:31:22.123Z\",\"event\":\"log\",\"level\":\"info\",\"text\":\"\"}"
         "\n",
         "{\"seq\":3,\"at\":\"yesterday\",\"event\":\"log\",\"level\":\"info\",\"text\":\"\"}\n",
+        "{\"note\":\"package\",\"at\":\"2026-11-21T07:31:22.123Z\",\"package\":\"lunch\",\"first\":\"\"}\n",
         "{\"note\":\"start\",\"at\":\"2026-11-21T07:31:22.123Z\",\"digest\":\"\",\"nodes\":7}\n",
     };
     char *text, *all, *now;
@@ -194,6 +195,43 @@ static void garbage_inside(void)
 TEST(a_bad_line_refuses_the_journal_and_leaves_it_as_it_is)
 {
     in_folder(garbage_inside);
+}
+
+static void every_package(void)
+{
+    struct journal j;
+    struct event ev;
+    struct job job;
+    off_t cut;
+
+    open_journal(&j, &job, &cut);
+    event_init(&ev, NOTE_RESERVE);
+    ev.spec = (struct job_spec){.id = "j-abcdef",
+                                .attempt = 1,
+                                .role = "worker",
+                                .node_count = 1,
+                                .weights = true,
+                                .time_limit_s = 9};
+    append(&j, &job, &ev);
+    event_state(&ev, EVENT_STATE, JOB_PREPARING, "", "");
+    append(&j, &job, &ev);
+    for (int p = 0; p < N_PACKAGES; p++) {
+        event_init(&ev, NOTE_PACKAGE);
+        snprintf(ev.package, sizeof ev.package, "%s", package_name((enum package)p));
+        append(&j, &job, &ev);
+    }
+    journal_close(&j);
+    job_clear(&job);
+    open_journal(&j, &job, &cut);
+    for (int p = 0; p < N_PACKAGES; p++)
+        assert_true(job.packages[p].here);
+    journal_close(&j);
+    job_clear(&job);
+}
+
+TEST(every_package_is_there_when_the_journal_is_read_again)
+{
+    in_folder(every_package);
 }
 
 static void seek_everywhere(void)
@@ -298,6 +336,7 @@ int main(void)
         cmocka_unit_test(every_truncation_is_recovered_as_a_prefix),
         cmocka_unit_test(a_journal_goes_on_after_a_torn_end),
         cmocka_unit_test(a_bad_line_refuses_the_journal_and_leaves_it_as_it_is),
+        cmocka_unit_test(every_package_is_there_when_the_journal_is_read_again),
         cmocka_unit_test(a_reader_can_begin_after_any_event),
         cmocka_unit_test(notes_of_any_length_are_passed_over),
         cmocka_unit_test(what_was_not_written_is_not_counted),
