@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/job_action.h"
@@ -11,7 +12,7 @@
 #include "shared/file.h"
 #include "shared/log.h"
 
-static const char *const job_folders[] = {"", "/run", "/packages"};
+static const char *const job_folders[] = {"/run", "/packages"};
 
 struct task *task_find(const struct agent *a, const char *id)
 {
@@ -125,9 +126,14 @@ int task_add(struct agent *a, const struct job_spec *spec, struct task **out, st
 
     if (!t)
         return e->code;
-    if (is_set_aside(t)) {
+    /* A folder that is there is an earlier job's, which could not be restored: not ours to remove. */
+    if (mkdir(t->dir, 0700) < 0) {
+        if (errno == EEXIST)
+            err_set(e, ERR_CONFLICT, "%s: its folder keeps a job that could not be restored", spec->id);
+        else
+            err_errno(e, ERR_IO, "jobs/%s", spec->id);
         task_free(t);
-        return err_set(e, ERR_CONFLICT, "%s: its folder keeps a journal that cannot be read", spec->id);
+        return e->code;
     }
     for (size_t i = 0; i < sizeof job_folders / sizeof job_folders[0]; i++) {
         snprintf(path, sizeof path, "%s%s", t->dir, job_folders[i]);

@@ -1,5 +1,6 @@
 /* What an agent finds of an earlier one: jobs that ended, jobs that did not, and runners that went on. */
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -256,6 +257,32 @@ TEST(a_journal_with_a_bad_line_is_set_aside_and_the_job_kept_on_the_disk)
     fixture_close(&f);
 }
 
+TEST(a_job_that_could_not_be_restored_is_not_reserved_over)
+{
+    struct fixture f = {0};
+    char path[256], away[256];
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    fixture_crash(&f);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
+    snprintf(away, sizeof away, "%s/journal.jsonl", f.folder);
+    assert_int_equal(rename(path, away), 0);
+    assert_int_equal(mkdir(path, 0700), 0); /* for a moment the file cannot be opened */
+    fixture_reopen(&f);
+    assert_null(task_find(&f.agent, "j-abcdef"));
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 409);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rename(away, path), 0);
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 409);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    job_until(&f, "j-abcdef", "succeeded");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/final.safetensors", NULL), 200);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +296,7 @@ int main(void)
         cmocka_unit_test(ended_jobs_are_as_they_were),
         cmocka_unit_test(a_reservation_that_was_not_written_whole_never_was),
         cmocka_unit_test(a_journal_with_a_bad_line_is_set_aside_and_the_job_kept_on_the_disk),
+        cmocka_unit_test(a_job_that_could_not_be_restored_is_not_reserved_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
