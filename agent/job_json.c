@@ -4,6 +4,7 @@
 
 #include "agent/job.h"
 #include "shared/clock.h"
+#include "shared/json.h"
 
 static json_t *text_or_null(const char *s)
 {
@@ -45,7 +46,7 @@ static json_t *message(const struct job *j)
 {
     if (j->state == JOB_RUNNING && j->epochs > 0)
         return json_sprintf("epoch %d of %d", j->epoch, j->epochs);
-    return json_string(j->message);
+    return json_text(j->message, SIZE_MAX);
 }
 
 json_t *job_json(const struct job *j, double now)

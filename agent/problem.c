@@ -1,8 +1,6 @@
 #include "agent/problem.h"
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdlib.h>
+#include "shared/json.h"
 
 static const struct {
     int status;
@@ -56,14 +54,6 @@ enum problem problem_of(const struct err *e)
     return INTERNAL;
 }
 
-/* A detail may quote bytes of a request that are no UTF-8. */
-static json_t *text_json(const char *text)
-{
-    json_t *s = json_string(text);
-
-    return s ? s : json_string("(not printable)");
-}
-
 char *problem_document(enum problem p, const char *detail, const char *hint, const char *error_id)
 {
     json_t *o = json_object();
@@ -73,9 +63,10 @@ char *problem_document(enum problem p, const char *detail, const char *hint, con
     json_object_set_new(o, "title", json_string(table[p].title));
     json_object_set_new(o, "status", json_integer(table[p].status));
     json_object_set_new(o, "code", json_string(table[p].code));
-    json_object_set_new(o, "detail", text_json(detail));
+    /* They may quote bytes of a request. */
+    json_object_set_new(o, "detail", json_text(detail, SIZE_MAX));
     if (hint && hint[0])
-        json_object_set_new(o, "hint", text_json(hint));
+        json_object_set_new(o, "hint", json_text(hint, SIZE_MAX));
     json_object_set_new(o, "error_id", json_string(error_id));
     text = json_dumps(o, JSON_COMPACT);
     json_decref(o);

@@ -6,6 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/utf8.h"
+
+/* What does not fit is left out, and never half a character: a text that is no UTF-8 is refused where it goes. */
+static void write_text(char *out, size_t size, const char *fmt, va_list ap)
+{
+    if (vsnprintf(out, size, fmt, ap) >= (int)size)
+        out[utf8_whole(out, size - 1)] = '\0';
+}
+
+static void append(struct err *e, const char *text)
+{
+    size_t n = strlen(e->text);
+
+    if (snprintf(e->text + n, sizeof e->text - n, ": %s", text) >= (int)(sizeof e->text - n))
+        e->text[utf8_whole(e->text, sizeof e->text - 1)] = '\0';
+}
+
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
     va_list ap;
@@ -13,7 +30,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     e->code = code;
     e->hint[0] = '\0';
     va_start(ap, fmt);
-    vsnprintf(e->text, sizeof e->text, fmt, ap);
+    write_text(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
     return code;
 }
@@ -22,15 +39,13 @@ int err_errno(struct err *e, int code, const char *fmt, ...)
 {
     int saved = errno;
     va_list ap;
-    size_t n;
 
     e->code = saved == ENOSPC || saved == EDQUOT ? ERR_NOSPACE : saved == ENOMEM ? ERR_NOMEM : code;
     e->hint[0] = '\0';
     va_start(ap, fmt);
-    vsnprintf(e->text, sizeof e->text, fmt, ap);
+    write_text(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
-    n = strlen(e->text);
-    snprintf(e->text + n, sizeof e->text - n, ": %s", strerror(saved));
+    append(e, strerror(saved));
     return e->code;
 }
 
@@ -38,14 +53,12 @@ int err_at(struct err *e, const char *fmt, ...)
 {
     char old[sizeof e->text];
     va_list ap;
-    size_t n;
 
     memcpy(old, e->text, sizeof old);
     va_start(ap, fmt);
-    vsnprintf(e->text, sizeof e->text, fmt, ap);
+    write_text(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
-    n = strlen(e->text);
-    snprintf(e->text + n, sizeof e->text - n, ": %s", old);
+    append(e, old);
     return e->code;
 }
 
@@ -54,7 +67,7 @@ int err_hint(struct err *e, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(e->hint, sizeof e->hint, fmt, ap);
+    write_text(e->hint, sizeof e->hint, fmt, ap);
     va_end(ap);
     return e->code;
 }

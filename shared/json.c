@@ -7,6 +7,7 @@
 
 #include "shared/file.h"
 #include "shared/suggest.h"
+#include "shared/utf8.h"
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
 
@@ -187,7 +188,7 @@ static json_t *value_of(const void *in, const struct json_field *f)
 {
     switch (f->kind) {
     case JSON_FIELD_TEXT:
-        return json_string(in);
+        return json_text(in, f->size);
     case JSON_FIELD_INT:
         return json_integer(*(const int *)in);
     case JSON_FIELD_U64:
@@ -256,6 +257,30 @@ int json_get_word(int *out, const json_t *object, const char *key, const char *c
     if (near)
         return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown; did you mean \"%s\"?", at, key, word, near);
     return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, key, word, list);
+}
+
+json_t *json_text(const char *text, size_t max)
+{
+    size_t len = strnlen(text, max), step;
+    json_t *v;
+    char *s;
+
+    if (len == max)
+        len = utf8_whole(text, len);
+    v = json_stringn(text, len);
+    s = v ? NULL : strndup(text, len);
+    if (!s)
+        return v;
+    for (size_t i = 0; i < len; i += step) {
+        step = utf8_length(s + i, len - i);
+        if (step == 0) {
+            s[i] = '?';
+            step = 1;
+        }
+    }
+    v = json_stringn(s, len);
+    free(s);
+    return v;
 }
 
 json_t *json_sizes(const size_t *values, size_t n)

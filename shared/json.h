@@ -52,6 +52,10 @@ int json_get_word(int *out, const json_t *object, const char *key, const char *c
                   struct err *e);
 int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e);
 
+/* The first `max` bytes of a text that may be anybody's, cut at a character; bytes that are no UTF-8, which
+ * json_string refuses, are '?'. NULL without memory. */
+json_t *json_text(const char *text, size_t max);
+
 /* [values[0], ...]: a shape, or counts. */
 json_t *json_sizes(const size_t *values, size_t n);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "shared/json.h"
 #include "shared/suggest.h"
 #include "submit/interrupt.h"
 #include "submit/options.h"
@@ -153,8 +154,9 @@ void verb_print_json(bool ok, json_t *data, const struct err *e, const char *cod
 
     if (e)
         json_object_set_new(o, "error",
-                            json_pack("{s:s+, s:s, s:s, s:s?, s:i}", "type", "/problems/", code, "code", code,
-                                      "detail", e->text, "hint", e->hint[0] ? e->hint : NULL, "exit_status",
+                            json_pack("{s:s+, s:s, s:o, s:o?, s:i}", "type", "/problems/", code, "code", code,
+                                      "detail", json_text(e->text, SIZE_MAX), "hint",
+                                      e->hint[0] ? json_text(e->hint, SIZE_MAX) : NULL, "exit_status",
                                       failure_status(e->code)));
     if (data)
         json_object_set_new(o, "data", data);

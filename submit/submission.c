@@ -13,7 +13,7 @@
 #include "submit/interrupt.h"
 #include "submit/say.h"
 
-enum { LEASE_S = 30, RELEASE_S = 5 };
+enum { LEASE_S = 30, RELEASE_S = 5, REASON_MAX = 200 /* bytes that an agent takes */ };
 
 void blob_set(struct blob *b, void *take_bytes, size_t len)
 {
@@ -167,7 +167,7 @@ void submission_keep_lease(struct submission *s)
 
 static char *cancel_body(const char *reason)
 {
-    json_t *o = json_pack("{s:s%, s:i}", "reason", reason, strnlen(reason, 200), "grace_s", 5);
+    json_t *o = json_pack("{s:o, s:i}", "reason", json_text(reason, REASON_MAX), "grace_s", 5);
     char *line = o ? json_line(o) : NULL;
 
     json_decref(o);

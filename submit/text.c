@@ -3,25 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Length of the UTF-8 character at s, 0 when there is none: RFC 3629, no overlong forms, no surrogates. */
-static size_t character(const unsigned char *s, size_t len)
-{
-    size_t n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-                                             : 0;
-
-    if (n == 0 || n > len)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
+#include "shared/utf8.h"
 
 static bool is_control(const unsigned char *s, size_t n)
 {
@@ -32,7 +14,7 @@ void text_clean(char *s, size_t len, bool keep_lines)
 {
     for (size_t i = 0; i < len;) {
         unsigned char *at = (unsigned char *)s + i;
-        size_t n = character(at, len - i);
+        size_t n = utf8_length(s + i, len - i);
 
         if (n == 0 || (is_control(at, n) && !(keep_lines && (*at == '\n' || *at == '\t')))) {
             for (size_t k = 0; k < (n ? n : 1); k++)

@@ -87,7 +87,8 @@ void report_eval(struct report *r, const struct report_progress *p)
 void report_warn(struct report *r, const char *text)
 {
     fprintf(stderr, "WARN: %s\n", text);
-    write_line(r, json_pack("{ss ss ss}", "event", "log", "level", "warn", "text", text));
+    write_line(r,
+               json_pack("{ss ss so}", "event", "log", "level", "warn", "text", json_text(text, SIZE_MAX)));
 }
 
 static const struct report_ending endings[] = {
@@ -115,6 +116,6 @@ const struct report_ending *report_ending(int code)
 
 void report_end(struct report *r, const char *state, const char *reason, const char *message)
 {
-    write_line(
-        r, json_pack("{ss ss ss? ss}", "event", "end", "state", state, "reason", reason, "message", message));
+    write_line(r, json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
+                            json_text(message, SIZE_MAX)));
 }

@@ -171,6 +171,31 @@ TEST(single_values_are_held_to_their_limits)
     json_decref(doc);
 }
 
+TEST(any_text_becomes_a_value)
+{
+    static const struct {
+        const char *in, *out;
+        size_t max;
+    } cases[] = {
+        {"", "", SIZE_MAX},
+        {"gew\303\244hlt", "gew\303\244hlt", SIZE_MAX},
+        {"gew\344hlt", "gew?hlt", SIZE_MAX},
+        {"abc\303", "abc?", SIZE_MAX},
+        {"ab\303\244", "ab", 3},
+        {"ab\303\244", "ab\303\244", 4},
+        {"\377\303\244", "?", 2},
+        {"abc", "", 0},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        json_t *v = json_text(cases[i].in, cases[i].max);
+
+        assert_non_null(v);
+        assert_string_equal(json_string_value(v), cases[i].out);
+        json_decref(v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +208,7 @@ int main(void)
         cmocka_unit_test(what_is_written_reads_back_the_same),
         cmocka_unit_test(there_is_no_line_of_nothing),
         cmocka_unit_test(single_values_are_held_to_their_limits),
+        cmocka_unit_test(any_text_becomes_a_value),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

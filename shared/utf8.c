@@ -1,0 +1,36 @@
+#include "shared/utf8.h"
+
+/* What a first byte promises; 0: it is none. */
+static size_t promised(unsigned char first)
+{
+    return first < 0x80                    ? 1
+           : first >= 0xc2 && first < 0xe0 ? 2
+           : first >= 0xe0 && first < 0xf0 ? 3
+           : first >= 0xf0 && first < 0xf5 ? 4
+                                           : 0;
+}
+
+size_t utf8_length(const char *s, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)s;
+    size_t n = promised(c[0]);
+
+    if (n == 0 || n > len)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf0 && c[1] < 0x90) ||
+        (c[0] == 0xf4 && c[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+size_t utf8_whole(const char *s, size_t len)
+{
+    size_t n = 1;
+
+    while (n < 4 && n < len && ((unsigned char)s[len - n] & 0xc0) == 0x80)
+        n++;
+    return len > 0 && promised((unsigned char)s[len - n]) > n ? len - n : len;
+}

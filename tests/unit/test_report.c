@@ -1,0 +1,69 @@
+#include "agent/runner/report.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include "agent/event.h"
+#include "tests/unit/unit.h"
+
+/* Runs `write` in a folder of its own and reads its one line as the agent does. */
+static void line_of(void (*write)(struct report *), struct event *ev)
+{
+    const char *folder = unit_folder();
+    struct report r;
+    struct err e;
+    char *text, before[PATH_MAX];
+    size_t len;
+
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    assert_ok(report_open(&r, &e));
+    write(&r);
+    report_close(&r);
+    assert_ok(file_read(&text, &len, "events.jsonl", 1 << 16, &e));
+    assert_int_equal(chdir(before), 0);
+    unit_remove(folder);
+    assert_true(len > 0 && text[len - 1] == '\n');
+    assert_ok(event_parse_line(ev, text, len - 1, true, &e));
+    free(text);
+}
+
+static void end_in_latin(struct report *r)
+{
+    report_end(r, "failed", "DataInvalid", "no folder gew\344hlt: cut \303");
+}
+
+TEST(the_cause_of_an_end_is_told_whatever_bytes_it_quotes)
+{
+    struct event ev;
+
+    line_of(end_in_latin, &ev);
+    assert_int_equal(ev.kind, EVENT_END);
+    assert_int_equal(ev.state, JOB_FAILED);
+    assert_string_equal(ev.reason, "DataInvalid");
+    assert_string_equal(ev.message, "no folder gew?hlt: cut ?");
+}
+
+static void warn_in_latin(struct report *r)
+{
+    report_warn(r, "gew\344hlt");
+}
+
+TEST(a_warning_is_told_whatever_bytes_it_quotes)
+{
+    struct event ev;
+
+    line_of(warn_in_latin, &ev);
+    assert_int_equal(ev.kind, EVENT_LOG);
+    assert_string_equal(ev.text, "gew?hlt");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cause_of_an_end_is_told_whatever_bytes_it_quotes),
+        cmocka_unit_test(a_warning_is_told_whatever_bytes_it_quotes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+#include "shared/utf8.h"
+
+#include "tests/unit/unit.h"
+
+TEST(a_text_is_cut_between_two_characters)
+{
+    static const struct {
+        const char *text;
+        size_t whole;
+    } cases[] = {
+        {"", 0},
+        {"ab", 2},
+        {"ab\303", 2},
+        {"ab\303\244", 4},
+        {"ab\342\202", 2},
+        {"ab\342\202\254", 5},
+        {"ab\360\237\230", 2},
+        {"ab\360\237\230\200", 6},
+        {"\360\237", 0},
+        {"\200\200\200\200\200", 5}, /* no characters at all: nothing is won by cutting */
+        {"\377", 1},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        size_t len = strlen(cases[i].text);
+        char *exact = unit_copy(cases[i].text, len);
+
+        assert_int_equal(utf8_whole(exact, len), cases[i].whole);
+        free(exact);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_is_cut_between_two_characters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
