@@ -174,11 +174,13 @@ static int bind_data_socket(struct task *t, struct err *e)
     struct event note;
 
     t->data_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (t->data_fd < 0)
+        return err_errno(e, ERR_IO, "data socket");
     /* For nodes of this machine, before the first of them connects; the runner takes it back from others
      * (where it says why, in tcp_link.c). A kernel without cubic has no algorithm that paces either. */
     setsockopt(t->data_fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-    if (t->data_fd < 0 || bind(t->data_fd, (struct sockaddr *)&at, len) < 0 ||
-        listen(t->data_fd, SOMAXCONN) < 0 || getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)
+    if (bind(t->data_fd, (struct sockaddr *)&at, len) < 0 || listen(t->data_fd, SOMAXCONN) < 0 ||
+        getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)
         return err_errno(e, ERR_IO, "data socket");
     event_init(&note, NOTE_SOCKET);
     note.data_port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port

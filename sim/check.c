@@ -90,7 +90,7 @@ static int run_job(struct check *k, check_body *body, struct err *e)
 
 int check_jobs(struct check *k, uint64_t n_steps, bool has_asgd, check_body *body, struct err *e)
 {
-    bool is_for_it = false;
+    bool is_for_it = false, is_tried = false;
 
     has_asgd = has_asgd && !(k->plugin->limits & CODEC_NO_ASGD);
     for (int i = 0; i < N_SHAPES << has_asgd; i++) {
@@ -99,12 +99,16 @@ int check_jobs(struct check *k, uint64_t n_steps, bool has_asgd, check_body *bod
 
         if (!can_have(k->plugin, s->n_servers))
             continue;
+        is_tried = true;
         describe(k, s, n_steps, i >= N_SHAPES);
         rc = run_job(k, body, e);
         if (rc < 0)
             return rc;
         is_for_it = is_for_it || rc == 0;
     }
+    if (!is_tried)
+        err_set(e, ERR_CODEC,
+                "no job can have it: it updates on servers (updates_on_server), and does without them");
     return is_for_it ? 0 : CHECK_IS_NOT_FOR_IT;
 }
 

@@ -147,10 +147,12 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
         rc = download(h, url, part, e);
         if (rc == 0)
             rc = check(f, part, e);
-        if (rc == 0 && sha256_file(sum, &bytes, part, e) == 0 && rename(part, path) == 0)
-            say_info("%s: %s, unpacked bytes verified.", path, text_bytes(amount, bytes));
-        else if (rc == 0)
+        if (rc == 0)
+            rc = sha256_file(sum, &bytes, part, e);
+        if (rc == 0 && rename(part, path) < 0)
             rc = err_errno(e, ERR_IO, "%s", path);
+        if (rc == 0)
+            say_info("%s: %s, unpacked bytes verified.", path, text_bytes(amount, bytes));
         else
             say_error("%s", e->text);
         unlink(part);

@@ -295,13 +295,12 @@ static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
     t->watched_fd = -1;
     t->cfg.peers = peers;
     t->job = frame_job(cfg->job);
-    t->epoll = epoll_create1(EPOLL_CLOEXEC);
-    t->links_epoll = epoll_create1(EPOLL_CLOEXEC);
+    t->epoll = t->links_epoll = -1;
     t->peers = calloc(cfg->n_peers + 1, sizeof *t->peers);
     t->heard = calloc(cfg->n_peers + 1, sizeof *t->heard);
     t->news = calloc(cfg->n_peers + 1, sizeof *t->news);
     t->links = calloc(2 * cfg->n_peers + STRANGERS_MAX, sizeof *t->links);
-    if (t->epoll < 0 || t->links_epoll < 0 || !t->peers || !t->heard || !t->news || !t->links) {
+    if (!t->peers || !t->heard || !t->news || !t->links) {
         tcp_free(t);
         return NULL;
     }
@@ -322,7 +321,12 @@ int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct e
 
     if (!t)
         return err_set(e, ERR_NOMEM, "no memory for %zu links", cfg->n_peers);
-    if (tcp_links_open(t, e) < 0) {
+    t->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (t->epoll >= 0)
+        t->links_epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (t->links_epoll < 0)
+        err_errno(e, ERR_IO, "no epoll for %zu links", cfg->n_peers);
+    if (t->links_epoll < 0 || tcp_links_open(t, e) < 0) {
         tcp_free(t);
         return e->code;
     }

@@ -31,7 +31,7 @@ int round_open(struct channel *ch)
     r->inbox = calloc((size_t)r->n_words, sizeof *r->inbox);
     r->letters = calloc((size_t)r->n_words * (size_t)r->depth, sizeof *r->letters);
     if (!r->inbox || !r->letters)
-        return channel_fail(ch, "no memory for %d words", r->n_words);
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d words", r->n_words);
     for (int w = 0; w < r->n_words; w++)
         r->inbox[w].letters = r->letters + w * r->depth;
     return CODEC_GO;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -381,6 +382,27 @@ static void a_stranger_does_not_take_a_peers_place(void **state)
     pair_close(&p);
 }
 
+TEST(no_descriptor_left_is_said_as_such)
+{
+    struct opening o[MESH_NODES];
+    struct rlimit before, none;
+    struct mesh *m;
+    struct err e;
+    int rc;
+
+    opening_prepare(o, 5, MESH_TLS_AUTO);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    rc = mesh_tcp_open(&m, &o[0].cfg, &e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rc, ERR_IO);
+    assert_says("Too many open files");
+    for (int i = 1; i < MESH_NODES; i++)
+        close(o[i].cfg.listen_fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in),
         cmocka_unit_test(seventy_peers_link_at_once),
         cmocka_unit_test(a_stranger_does_not_take_a_peers_place),
+        cmocka_unit_test(no_descriptor_left_is_said_as_such),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

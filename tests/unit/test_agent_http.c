@@ -1,6 +1,8 @@
 /* The agent as programs see it: every route, over real connections, with a runner that only pretends. */
+#include "agent/job_action.h"
 #include "shared/clock.h"
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/lib/agent_fixture.h"
@@ -256,6 +258,36 @@ TEST(cancel_works_from_every_state)
         assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL), 200);
         fixture_close(&f);
     }
+}
+
+static rlim_t limit_files(rlim_t n)
+{
+    struct rlimit limit;
+    rlim_t old;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    old = limit.rlim_cur;
+    limit.rlim_cur = n;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return old;
+}
+
+TEST(a_data_socket_that_cannot_be_made_is_told_with_its_cause)
+{
+    const struct job_spec spec = {
+        .id = "j-abcdef", .attempt = 1, .role = "worker", .node_count = 1, .time_limit_s = 9};
+    struct fixture f = {0};
+    struct task *t;
+    struct err e;
+    rlim_t old;
+
+    fixture_open(&f);
+    assert_ok(task_add(&f.agent, &spec, &t, &e));
+    old = limit_files(3);
+    job_schedule(&f.agent);
+    limit_files(old);
+    assert_string_equal(t->job.message, "data socket: Too many open files");
+    fixture_close(&f);
 }
 
 TEST(a_runner_that_dies_is_an_event_with_its_last_words)
@@ -606,6 +638,7 @@ int main(void)
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
         cmocka_unit_test(cancel_works_from_every_state),
+        cmocka_unit_test(a_data_socket_that_cannot_be_made_is_told_with_its_cause),
         cmocka_unit_test(a_runner_that_dies_is_an_event_with_its_last_words),
         cmocka_unit_test(nothing_of_a_runner_survives_its_end),
         cmocka_unit_test(what_a_runner_plants_is_not_given_out),
