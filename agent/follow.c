@@ -35,8 +35,7 @@ static void on_runner_line(void *arg, const char *text, size_t len)
         if (!t->end) {
             t->end = ev;
             ev = NULL;
-            if (t->kill_at == 0)
-                t->kill_at = clock_now() + END_GRACE_S;
+            job_kill_by(t, clock_now() + END_GRACE_S);
         }
     } else if (t->n_skip > 0) {
         t->n_skip--;

@@ -255,6 +255,12 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
     return 0;
 }
 
+void job_kill_by(struct task *t, double kill_at)
+{
+    if (t->kill_at == 0 || kill_at < t->kill_at)
+        t->kill_at = kill_at;
+}
+
 void job_stop(struct task *t, const char *reason, const char *message, double grace_s)
 {
     double kill_at = clock_now() + grace_s;
@@ -269,8 +275,7 @@ void job_stop(struct task *t, const char *reason, const char *message, double gr
     if (t->job.state != JOB_STOPPING && enter(t, JOB_STOPPING, reason, message, &e) < 0)
         warn(t, "stop", &e);
     runner_signal(&t->runner, SIGTERM);
-    if (t->kill_at == 0 || kill_at < t->kill_at)
-        t->kill_at = kill_at;
+    job_kill_by(t, kill_at);
     timer_set(&t->agent->loop, &t->tick, grace_s < TICK_S ? kill_at + 1e-3 : clock_now() + TICK_S);
 }
 

@@ -27,6 +27,9 @@ enum job_state job_end_for(const char *reason);
  * `reason` decides whether it counts as failed or cancelled. */
 void job_stop(struct task *t, const char *reason, const char *message, double grace_s);
 
+/* The runner is killed at `kill_at` (clock_now), or before, where that was said earlier. */
+void job_kill_by(struct task *t, double kill_at);
+
 /* A sign of life of the submitter; a stream of the job's events opened or closed. */
 void job_touch(struct task *t);
 void job_stream_opened(struct task *t);

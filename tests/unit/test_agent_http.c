@@ -260,6 +260,25 @@ TEST(cancel_works_from_every_state)
     }
 }
 
+TEST(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had)
+{
+    struct fixture f = {0};
+    double until = clock_now() + 60;
+    struct task *t;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "linger");
+    job_until(&f, "j-abcdef", "running");
+    t = task_find(&f.agent, "j-abcdef");
+    while (t->job.step < 1 && clock_now() < until) /* its trap is set */
+        fixture_turn(&f);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":600}"), 202);
+    while (!job_state_is_terminal(t->job.state) && clock_now() < until)
+        fixture_turn(&f);
+    assert_string_equal(job_state_name(t->job.state), "cancelled");
+    fixture_close(&f);
+}
+
 static rlim_t limit_files(rlim_t n)
 {
     struct rlimit limit;
@@ -638,6 +657,7 @@ int main(void)
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
         cmocka_unit_test(cancel_works_from_every_state),
+        cmocka_unit_test(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had),
         cmocka_unit_test(a_data_socket_that_cannot_be_made_is_told_with_its_cause),
         cmocka_unit_test(a_runner_that_dies_is_an_event_with_its_last_words),
         cmocka_unit_test(nothing_of_a_runner_survives_its_end),
