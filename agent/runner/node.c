@@ -117,34 +117,39 @@ static int batch_of(const struct node *n)
 
 static int load_model(struct node *n, struct err *e)
 {
-    struct model_spec *spec = n->spec = malloc(sizeof *spec);
-    json_t *doc = NULL;
+    json_t *doc;
     size_t len;
-    int rc = spec ? 0 : err_set(e, ERR_NOMEM, "no memory for the model");
+    int rc;
 
-    if (rc == 0)
-        rc = file_read(&n->arch, &len, "../packages/model.json", DOCUMENT_MAX, e);
-    if (rc == 0)
-        rc = json_parse(&doc, n->arch, len, "model", e);
-    if (rc == 0 && model_spec_parse(spec, doc, e) < 0)
-        rc = err_at(e, "model");
-    if (rc == 0 && is_worker(n))
-        rc = tensor_file_fits("the model's file", (uint64_t)spec->n_params * sizeof(float), e);
-    if (rc == 0)
-        rc = net_new(&n->net, spec, n->max_batch = batch_of(n), e);
-    if (rc == 0)
-        rc = load_weights(n, e);
-    if (rc == 0 && is_worker(n) &&
-        feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
-                  n->job.node, (size_t)n->set.batch_size, spec, n->set.seed, e) < 0)
-        rc = err_at(e, "data");
-    if (rc == 0 && is_worker(n) && n->feed.n_rows != (size_t)n->set.steps_per_epoch)
-        rc = err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->feed.n_rows,
-                     n->set.steps_per_epoch);
-    if (rc == 0 && is_worker(n))
-        rc = metrics_new(&n->metrics, spec, n->feed.test.labels != NULL, n->feed.n_test, e);
+    n->spec = malloc(sizeof *n->spec);
+    if (!n->spec)
+        return err_set(e, ERR_NOMEM, "no memory for the model");
+    if (file_read(&n->arch, &len, "../packages/model.json", DOCUMENT_MAX, e) < 0 ||
+        json_parse(&doc, n->arch, len, "model", e) < 0)
+        return e->code;
+    rc = model_spec_parse(n->spec, doc, e);
     json_decref(doc);
-    return rc;
+    if (rc < 0)
+        return err_at(e, "model");
+    n->max_batch = batch_of(n);
+    return net_new(&n->net, n->spec, n->max_batch, e);
+}
+
+/* Whether what it leaves behind can be written is found out before the work, not after it. */
+static int check_result(struct node *n, struct err *e)
+{
+    return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), e);
+}
+
+static int load_data(struct node *n, struct err *e)
+{
+    if (feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
+                  n->job.node, (size_t)n->set.batch_size, n->spec, n->set.seed, e) < 0)
+        return err_at(e, "data");
+    if (n->feed.n_rows != (size_t)n->set.steps_per_epoch)
+        return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->feed.n_rows,
+                       n->set.steps_per_epoch);
+    return metrics_new(&n->metrics, n->spec, n->feed.test.labels != NULL, n->feed.n_test, e);
 }
 
 static struct checkpoint checkpoint(struct node *n)
@@ -205,21 +210,23 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     static const struct {
         int (*load)(struct node *, struct err *);
         const char *reason;
+        bool workers_only;
     } steps[] = {
-        {load_settings, "SettingsInvalid"},     {load_codec, "CodecLoadFailed"},
-        {load_model, "ModelInvalid"},           {node_open_exchange, "CodecFailed"},
-        {load_checkpoint, "CheckpointInvalid"}, {node_open_records, "Internal"},
+        {load_settings, "SettingsInvalid", false},  {load_codec, "CodecLoadFailed", false},
+        {load_model, "ModelInvalid", false},        {check_result, "ModelInvalid", true},
+        {load_weights, "ModelInvalid", false},      {load_data, "DataInvalid", true},
+        {node_open_exchange, "CodecFailed", false}, {load_checkpoint, "CheckpointInvalid", false},
+        {node_open_records, "Internal", false},
     };
 
     n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
     n->rows_of_codec.fd = -1;
     n->best = -INFINITY;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if (steps[i].load(n, e) < 0) {
-            *reason = e->code == ERR_NOMEM               ? "OutOfMemory"
-                      : e->code == ERR_NOSPACE           ? "DiskFull"
-                      : strncmp(e->text, "data", 4) == 0 ? "DataInvalid"
-                                                         : steps[i].reason;
+        if ((is_worker(n) || !steps[i].workers_only) && steps[i].load(n, e) < 0) {
+            *reason = e->code == ERR_NOMEM     ? "OutOfMemory"
+                      : e->code == ERR_NOSPACE ? "DiskFull"
+                                               : steps[i].reason;
             return e->code;
         }
     return 0;
