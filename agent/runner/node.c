@@ -247,18 +247,29 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     return exchange_on_event(n->exchange, &ev, e);
 }
 
+int node_hear(struct node *n, struct err *e)
+{
+    size_t left = n->n_peers * HEARD_MAX + 1;
+    bool came = true;
+
+    while (came && left-- > 0)
+        if (node_pump(n, 0, &came, e) < 0)
+            return e->code;
+    return 0;
+}
+
 int node_catch_up(struct node *n, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
     enum phase last = phase_enter(watch, PHASE_WAIT);
     double deadline = watch->since + n->set.round_timeout_s;
-    size_t left = n->n_peers * HEARD_MAX + 1;
-    bool came = true;
+    bool came;
 
-    while ((came && left > 0) || exchange_must_wait(n->exchange)) {
-        if (node_pump(n, left > 0 ? 0 : deadline, &came, e) < 0)
+    if (node_hear(n, e) < 0)
+        return e->code;
+    while (exchange_must_wait(n->exchange)) {
+        if (node_pump(n, deadline, &came, e) < 0)
             return e->code;
-        left = came && left > 0 ? left - 1 : 0;
         if (exchange_must_wait(n->exchange) && clock_now() >= deadline)
             return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
                            n->set.round_timeout_s);

@@ -73,6 +73,8 @@ void node_clear(struct node *n); /* at any point; peers are not told */
 /* For train.c and serve.c: feeds one mesh event to the exchange, waiting for it until `deadline` or a second;
  * false in *came when none came. Returns what exchange_on_event does. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
+/* Hears what has come, without waiting, and no more than some messages of each peer. */
+int node_hear(struct node *n, struct err *e);
 /* Between blocks, steps and test batches: hears what has come, so that no peer waits for this node to read,
  * and waits itself where it must (exchange_must_wait). ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);

@@ -143,15 +143,13 @@ static void between_layers(void *owner, size_t ready)
     struct worker_loop *w = owner;
     struct node *n = w->n;
     enum phase last;
-    bool came = true;
 
     if (w->between.code || !exchange_is_collecting(n->exchange))
         return;
     if (exchange_on_ready(n->exchange, ready, &w->between) < 0 || clock_now() < w->looked_at + LOOK_S)
         return;
     last = phase_enter(w->watch, PHASE_WAIT);
-    while (came && node_pump(n, 0, &came, &w->between) >= 0)
-        ;
+    node_hear(n, &w->between);
     phase_enter(w->watch, last);
     w->looked_at = w->watch->since;
 }

@@ -95,6 +95,23 @@ TEST(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing)
     close_bench(&b);
 }
 
+/* Between layers nothing of a collective is awaited, and floods come then as well. */
+TEST(what_is_heard_between_layers_has_an_end_too)
+{
+    struct bench b;
+    struct err e = {0};
+
+    open_bench(&b, "plain", true);
+    b.mesh.floods = true;
+    assert_ok(node_hear(&b.node, &e));
+    assert_in_range(b.mesh.n_polls, EXCHANGE_BACKLOG_MAX, 100);
+    b.mesh.floods = false;
+    b.mesh.queued = EXCHANGE_BACKLOG_MAX + 1; /* and nothing is waited for */
+    assert_ok(node_hear(&b.node, &e));
+    assert_true(b.mesh.longest <= 0);
+    close_bench(&b);
+}
+
 TEST(a_peer_that_takes_no_words_is_waited_for)
 {
     struct bench b;
@@ -126,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing),
+        cmocka_unit_test(what_is_heard_between_layers_has_an_end_too),
         cmocka_unit_test(a_peer_that_takes_no_words_is_waited_for),
         cmocka_unit_test(doublebuffer_does_not_wait_for_pieces_to_be_taken),
     };
