@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shared/json.h"
+#include "shared/settings.h"
 #include "shared/worker.h"
 
 #define HOST_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:%[]"
@@ -17,7 +18,12 @@ struct peer {
 #define PEER_AT(member) JSON_AT(struct peer, member)
 
 static const struct json_field peer_fields[] = {
-    {.key = "node", .kind = JSON_FIELD_INT, PEER_AT(node), .required = true, .min = -4097, .max = 4095},
+    {.key = "node",
+     .kind = JSON_FIELD_INT,
+     PEER_AT(node),
+     .required = true,
+     .min = -NODES_MAX - 1,
+     .max = NODES_MAX - 1},
     {.key = "role", .kind = JSON_FIELD_TEXT, PEER_AT(role), .required = true, .words = "worker|server"},
     {.key = "address", .kind = JSON_FIELD_TEXT, PEER_AT(address), .required = true},
     {.key = "host", .kind = JSON_FIELD_TEXT, PEER_AT(host), .required = true},

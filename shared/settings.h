@@ -10,7 +10,10 @@
 
 #include "shared/err.h"
 
-enum { NODES_MAX = 10000, TIME_LIMIT_MAX_S = 31 * 86400 };
+enum {
+    NODES_MAX = 4096, /* workers, and servers: the list of them that starts a node has to fit into 1 MiB */
+    TIME_LIMIT_MAX_S = 31 * 86400
+};
 
 struct settings {
     int version;      /* of this document: 1 */

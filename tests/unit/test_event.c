@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "shared/settings.h"
 #include "tests/unit/unit.h"
 
 static int read_line(struct event *ev, const char *line, bool from_runner, struct err *e)
@@ -162,6 +163,31 @@ TEST(a_reservation_says_what_it_must)
     }
 }
 
+TEST(a_job_of_as_many_nodes_as_the_settings_allow_is_reserved)
+{
+    static const struct {
+        const char *role;
+        int node, n_workers, n_servers;
+        bool fits;
+    } cases[] = {
+        {"worker", NODES_MAX - 1, NODES_MAX, NODES_MAX, true},
+        {"server", -NODES_MAX - 1, NODES_MAX, NODES_MAX, true},
+        {"worker", 0, NODES_MAX + 1, 0, false},
+        {"worker", 0, 1, NODES_MAX + 1, false},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        json_t *doc = json_pack("{s:s,s:i,s:i,s:s,s:i,s:i}", "id", "j-abcdef", "attempt", 1, "node",
+                                cases[i].node, "role", cases[i].role, "node_count", cases[i].n_workers,
+                                "server_count", cases[i].n_servers);
+        struct err e = {0};
+        struct job_spec s;
+
+        assert_int_equal(job_spec_parse(&s, doc, &e), cases[i].fits ? 0 : ERR_CONFIG);
+        json_decref(doc);
+    }
+}
+
 TEST(only_ids_of_the_right_form_name_a_job)
 {
     assert_true(is_job_id("j-1kq8x7m3qfab"));
@@ -182,6 +208,7 @@ int main(void)
         cmocka_unit_test(what_a_runner_may_not_say_is_refused),
         cmocka_unit_test(every_line_of_the_journal_reads_back_as_the_same_line),
         cmocka_unit_test(a_reservation_says_what_it_must),
+        cmocka_unit_test(a_job_of_as_many_nodes_as_the_settings_allow_is_reserved),
         cmocka_unit_test(only_ids_of_the_right_form_name_a_job),
     };
 
