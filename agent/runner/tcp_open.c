@@ -157,10 +157,11 @@ int tcp_links_serve(struct tcp *t, struct err *e)
 {
     struct epoll_event ev;
     int n = epoll_wait(t->links_epoll, &ev, 1, 0);
-    struct tcp_link *l = ev.data.ptr;
+    struct tcp_link *l;
 
     if (n <= 0)
         return 0;
+    l = ev.data.ptr;
     if (!l)
         accept_stranger(t);
     else if (l->fd >= 0)
