@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 enum { MEASURED = 15 };
 
-volatile int sim_interrupted;
+volatile sig_atomic_t sim_interrupted;
 
 static const struct codec_plugin *plugin_of(const struct sim *s, int node)
 {

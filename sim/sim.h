@@ -5,6 +5,8 @@
 #ifndef PSGD_SIM_H
 #define PSGD_SIM_H
 
+#include <signal.h>
+
 #include "agent/runner/exchange.h"
 #include "nn/optimizer.h"
 #include "shared/codec_load.h"
@@ -95,7 +97,7 @@ void sim_close(struct sim *s);
 int sim_restart(struct sim *s, struct err *e);
 void sim_end_hanging(struct sim *s);
 
-extern volatile int sim_interrupted; /* set by a signal */
+extern volatile sig_atomic_t sim_interrupted; /* set by a signal */
 
 bool sim_has_succeeded(
     const struct sim *s);             /* every node but those killed, where the job may go on without them */

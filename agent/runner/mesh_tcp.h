@@ -2,6 +2,7 @@
 #ifndef PSGD_MESH_TCP_H
 #define PSGD_MESH_TCP_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,9 +28,10 @@ struct mesh_tcp_config {
     const struct mesh_peer *peers; /* every node this one talks to, itself left out */
     size_t n_peers;
     enum mesh_tls tls;
-    size_t limit;                    /* bytes of the longest payload */
-    double deadline;                 /* until when every link must stand */
-    const volatile int *interrupted; /* set by a signal handler: opening gives up with ERR_CANCELLED, closing
+    size_t limit;    /* bytes of the longest payload */
+    double deadline; /* until when every link must stand */
+    const volatile sig_atomic_t
+        *interrupted; /* set by a signal handler: opening gives up with ERR_CANCELLED, closing
                                         waits for nobody; must outlive the mesh */
 };
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static const char next_name[] = "checkpoint-next.safetensors";
 static const char previous_name[] = "checkpoint-previous.safetensors";
 static const char start_path[] = "../packages/weights.safetensors";
 
-volatile int node_interrupted;
+volatile sig_atomic_t node_interrupted;
 
 static bool is_worker(const struct node *n)
 {

@@ -4,6 +4,7 @@
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -53,7 +54,7 @@ struct node {
 };
 
 /* Set by SIGTERM: stop after the present step. */
-extern volatile int node_interrupted;
+extern volatile sig_atomic_t node_interrupted;
 
 /* Loads what lies in ../packages. On failure *reason says which package it was about. */
 int node_prepare(struct node *n, const char **reason, struct err *e);

@@ -46,7 +46,7 @@ static int grow(struct orders *o, struct err *e)
 
 /* Reads up to a line feed, byte by byte off the pipe: two lines in a runner's life, and none may be read
  * ahead. */
-static int read_line(struct orders *o, const volatile int *interrupted, json_t **out, struct err *e)
+static int read_line(struct orders *o, const volatile sig_atomic_t *interrupted, json_t **out, struct err *e)
 {
     o->len = 0;
     for (;;) {
@@ -72,7 +72,7 @@ static int read_line(struct orders *o, const volatile int *interrupted, json_t *
 
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
 {
-    static const volatile int never = 0;
+    static const volatile sig_atomic_t never = 0;
     static const struct json_field fields[] = {
         {.key = "job", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, job), .required = true},
         {.key = "attempt",
@@ -140,8 +140,8 @@ static int parse_peers(struct orders_start *s, const json_t *peers, int node, st
     return 0;
 }
 
-int orders_read_start(struct orders *o, struct orders_start *out, int node, const volatile int *interrupted,
-                      struct err *e)
+int orders_read_start(struct orders *o, struct orders_start *out, int node,
+                      const volatile sig_atomic_t *interrupted, struct err *e)
 {
     struct orders_start s = {0};
     json_t *doc;

@@ -1,6 +1,7 @@
 /* allreduce NODES [ALGORITHM [BYTES...]] -- microseconds of an all-reduce between processes of this machine,
  * each bound to a processor, over the runner's own mesh and collectives. Prints, for each length: bytes,
  * median, least, most, GB/s of vector. Lengths of 1 MiB and more are begun together. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 enum { NODES_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
 
-static const volatile int never = 0;
+static const volatile sig_atomic_t never = 0;
 
 struct bench {
     int n_nodes, me;

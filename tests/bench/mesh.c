@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -17,7 +18,7 @@
 enum { PIECE = 1 << 18, LONGEST = 1 << 24, BATCHES = 40 };
 
 static unsigned char out[LONGEST], in[LONGEST];
-static const volatile int never = 0;
+static const volatile sig_atomic_t never = 0;
 
 static void must(int rc, const struct err *e)
 {

@@ -1,4 +1,5 @@
 /* Any line as an agent's order: refused, or peers with ports that exist. */
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const volatile int never = 0;
+    static const volatile sig_atomic_t never = 0;
     struct orders_start start;
     struct orders o;
     struct err e = {0};

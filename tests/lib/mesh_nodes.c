@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 #include "tests/unit/unit.h"
 
 const int mesh_ids[MESH_NODES] = {0, 1, -2};
-static const volatile int never = 0;
+static const volatile sig_atomic_t never = 0;
 
 int listen_anywhere(int *port)
 {

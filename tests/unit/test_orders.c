@@ -1,10 +1,11 @@
 #include "agent/runner/orders.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "tests/unit/unit.h"
 
-static const volatile int never = 0;
+static const volatile sig_atomic_t never = 0;
 
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -56,7 +57,7 @@ TEST(an_agent_that_is_gone_ends_the_wait)
 
 TEST(a_signal_ends_the_wait)
 {
-    static const volatile int now = 1;
+    static const volatile sig_atomic_t now = 1;
     struct orders_start start;
     struct orders o;
     struct err e = {0};
