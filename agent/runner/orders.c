@@ -18,56 +18,80 @@ void orders_open(struct orders *o, int fd)
     *o = (struct orders){.fd = fd};
 }
 
+/* Keys lie in it: none stays in memory that is given back. */
+static void drop_text(struct orders *o)
+{
+    if (o->text)
+        explicit_bzero(o->text, o->cap);
+    free(o->text);
+}
+
 void orders_close(struct orders *o)
 {
     close(o->fd);
-    if (o->line)
-        explicit_bzero(o->line, o->cap); /* it holds keys */
-    free(o->line);
+    drop_text(o);
     *o = (struct orders){.fd = -1};
 }
 
 static int grow(struct orders *o, struct err *e)
 {
     size_t cap = o->cap ? 2 * o->cap : 4096;
-    char *line;
+    char *text;
 
     if (o->len < o->cap)
         return 0;
     if (cap > LINE_MAX_BYTES)
         return err_set(e, ERR_PROTOCOL, "an order of more than %d bytes", LINE_MAX_BYTES);
-    line = realloc(o->line, cap);
-    if (!line)
+    text = malloc(cap);
+    if (!text)
         return err_set(e, ERR_NOMEM, "no memory for an order");
-    o->line = line;
+    if (o->len > 0)
+        memcpy(text, o->text, o->len);
+    drop_text(o);
+    o->text = text;
     o->cap = cap;
     return 0;
 }
 
-/* Reads up to a line feed, byte by byte off the pipe: two lines in a runner's life, and none may be read
- * ahead. */
-static int read_line(struct orders *o, const volatile sig_atomic_t *interrupted, json_t **out, struct err *e)
+/* Waits for more; what is there may be more than one line. */
+static int read_more(struct orders *o, const volatile sig_atomic_t *interrupted, struct err *e)
 {
-    o->len = 0;
-    for (;;) {
-        struct pollfd p = {.fd = o->fd, .events = POLLIN};
-        ssize_t n;
+    struct pollfd p = {.fd = o->fd, .events = POLLIN};
+    ssize_t n = -1;
 
+    if (grow(o, e) < 0)
+        return e->code;
+    while (n < 0) {
         if (*interrupted)
             return err_set(e, ERR_CANCELLED, "asked to stop before the start");
-        if (grow(o, e) < 0)
-            return e->code;
         if (poll(&p, 1, POLL_MS) <= 0)
             continue;
-        n = read(o->fd, o->line + o->len, 1);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n <= 0)
+        n = read(o->fd, o->text + o->len, o->cap - o->len);
+        if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
             return err_set(e, ERR_LOST, "the agent is gone");
-        if (o->line[o->len] == '\n')
-            return json_parse(out, o->line, o->len, "order", e);
-        o->len++;
     }
+    o->len += (size_t)n;
+    return 0;
+}
+
+static int read_line(struct orders *o, const volatile sig_atomic_t *interrupted, json_t **out, struct err *e)
+{
+    size_t seen = 0;
+    char *end = NULL;
+    int rc;
+
+    while (!end) {
+        if (o->len == seen && read_more(o, interrupted, e) < 0)
+            return e->code;
+        end = memchr(o->text + seen, '\n', o->len - seen);
+        seen = o->len;
+    }
+    seen = (size_t)(end - o->text) + 1;
+    rc = json_parse(out, o->text, seen - 1, "order", e);
+    o->len -= seen;
+    memmove(o->text, o->text + seen, o->len);
+    explicit_bzero(o->text + o->len, seen);
+    return rc;
 }
 
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)

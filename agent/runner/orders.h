@@ -26,15 +26,15 @@ struct orders_start {
 
 struct orders {
     int fd;
-    char *line;
+    char *text; /* (cap), what was read and not handed over yet: in part of the line behind it, maybe */
     size_t len, cap;
 };
 
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
 
-/* Each waits for its line; `node` is the own one, as the job says. ERR_LOST: the agent closed the pipe. ERR_CANCELLED: a signal asked to stop.
- * ERR_PROTOCOL. */
+/* Each waits for its line; `node` is the own one, as the job says. ERR_LOST: the agent closed the pipe.
+ * ERR_CANCELLED: a signal asked to stop. ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
 int orders_read_start(struct orders *o, struct orders_start *out, int node,
                       const volatile sig_atomic_t *interrupted, struct err *e);

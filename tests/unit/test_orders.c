@@ -44,6 +44,32 @@ TEST(a_job_and_its_start_are_read_one_after_the_other)
     orders_close(&o);
 }
 
+TEST(a_start_may_list_many_nodes)
+{
+    enum { N = 300 };
+    char text[N * 160], *at = text;
+    struct orders_start start;
+    struct orders_job job;
+    struct orders o;
+    struct err e = {0};
+
+    at += sprintf(at, "{\"job\":\"j-abc123\",\"attempt\":1,\"node\":0,\"role\":\"worker\"}\n"
+                      "{\"attempt\":1,\"peers\":[");
+    for (int i = 0; i < N; i++)
+        at += sprintf(at, "%s{\"node\":%d,\"host\":\"h\",\"data_port\":%d,\"key\":\"" KEY "\"}",
+                      i > 0 ? "," : "", i, 1000 + i);
+    sprintf(at, "]}\n");
+    open_with(&o, text);
+    assert_ok(orders_read_job(&o, &job, &e));
+    assert_ok(orders_read_start(&o, &start, 0, &never, &e));
+    assert_int_equal(start.n_peers, N);
+    assert_int_equal(start.peers[N - 1].port, 1000 + N - 1);
+    orders_start_clear(&start);
+    for (size_t i = 0; i < o.cap; i++) /* the keys are gone from it */
+        assert_int_equal(o.text[i], 0);
+    orders_close(&o);
+}
+
 TEST(an_agent_that_is_gone_ends_the_wait)
 {
     struct orders_start start;
@@ -99,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_and_its_start_are_read_one_after_the_other),
+        cmocka_unit_test(a_start_may_list_many_nodes),
         cmocka_unit_test(an_agent_that_is_gone_ends_the_wait),
         cmocka_unit_test(a_signal_ends_the_wait),
         cmocka_unit_test(orders_that_are_wrong_are_refused_with_their_path),
