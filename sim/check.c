@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of four workers with redundancy 2 there are six blocks, each pair's. */
 static const struct job_shape {
-    int n_workers, n_servers;
-} shapes[] = {{2, 0}, {3, 0}, {CHECK_WORKERS, 0}, {3, 1}, {4, 2}};
+    int n_workers, n_servers, redundancy;
+} shapes[] = {{2, 0, 1}, {3, 0, 1}, {CHECK_WORKERS, 0, 1}, {3, 1, 1}, {4, 2, 1}, {4, 0, 2}, {3, 1, 2}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
 /* The trainer of the one simulation that is under way. */
@@ -55,6 +56,7 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
     strcpy(k->set.gradient_descent, "sgd");
     k->set.node_count = s->n_workers;
     k->set.server_count = s->n_servers;
+    k->set.redundancy = s->redundancy;
     k->set.epochs = 1;
     k->set.steps_per_epoch = (int)n_steps;
     k->set.local_steps = k->every > 0 ? k->every : 5; /* no divisor of 12: there is a closing round */
@@ -66,11 +68,11 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
     strcpy(k->how.link, "100Mbit,10ms,30ms");
     strcpy(k->how.speed, "0.5-2");
     strcpy(k->how.straggler, "0.3:4");
-    snprintf(k->page->what, sizeof k->page->what, "%d workers%s%s", s->n_workers,
+    snprintf(k->page->what, sizeof k->page->what, "%d workers%s%s%s", s->n_workers,
              s->n_servers == 1  ? ", 1 server"
              : s->n_servers > 1 ? ", 2 servers"
                                 : "",
-             is_asgd ? ", asgd" : "");
+             s->redundancy > 1 ? ", redundancy 2" : "", is_asgd ? ", asgd" : "");
 }
 
 /* CHECK_IS_NOT_FOR_IT: the codec refuses such a job. */
@@ -91,6 +93,7 @@ static int run_job(struct check *k, check_body *body, struct err *e)
 int check_jobs(struct check *k, uint64_t n_steps, bool has_asgd, check_body *body, struct err *e)
 {
     bool is_for_it = false, is_tried = false;
+    struct err why = {0}; /* of the first job that says nothing about the codec */
 
     has_asgd = has_asgd && !(k->plugin->limits & CODEC_NO_ASGD);
     for (int i = 0; i < N_SHAPES << has_asgd; i++) {
@@ -105,10 +108,13 @@ int check_jobs(struct check *k, uint64_t n_steps, bool has_asgd, check_body *bod
         if (rc < 0)
             return rc;
         is_for_it = is_for_it || rc == 0;
+        if (rc == CHECK_IS_NOT_FOR_IT && !why.text[0])
+            why = *e;
     }
     if (!is_tried)
-        err_set(e, ERR_CODEC,
+        err_set(&why, ERR_CODEC,
                 "no job can have it: it updates on servers (updates_on_server), and does without them");
+    *e = why;
     return is_for_it ? 0 : CHECK_IS_NOT_FOR_IT;
 }
 

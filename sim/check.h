@@ -11,7 +11,13 @@
 #include "sim/sim.h"
 #include "sim/watch.h"
 
-enum { CHECK_IS_NOT_FOR_IT = 1, CHECK_PARAMS = 101, CHECK_WORKERS = 5, CHECK_STEPS = 12 };
+enum {
+    CHECK_IS_NOT_FOR_IT = 1,
+    CHECK_PARAMS = 101,
+    CHECK_WORKERS = 5,
+    CHECK_NODES = 6, /* workers and servers of one job, at most */
+    CHECK_STEPS = 12
+};
 #define CHECK_LEARN_RATE 0.125 /* a power of 2: a step is exact but for one rounding */
 
 struct check {

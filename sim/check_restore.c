@@ -1,5 +1,5 @@
-/* check_restore -- a job is saved behind one of its steps as a checkpoint saves it, and goes on from
- * there. */
+/* check_restore -- a job is saved behind one of its steps as checkpoints save it, on workers and on servers, and
+ * goes on from there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +9,27 @@
 
 enum { SAVED_AT = 7, FILE_NAME = 64 };
 
+/* Of one node, beside what its exchange has written into a file. */
+struct saved_node {
+    float params[CHECK_PARAMS], moments[OPTIMIZER_TENSORS][CHECK_PARAMS];
+    uint64_t n_updates;
+};
+
 struct saved {
     struct check *check;
-    float params[CHECK_WORKERS][CHECK_PARAMS], last[CHECK_WORKERS][CHECK_PARAMS];
-    struct err e; /* of a save that failed */
+    struct saved_node nodes[CHECK_NODES];
+    bool has_servers;
+    float last[CHECK_WORKERS][CHECK_PARAMS]; /* of the job that has not stopped */
+    struct err e;                            /* of a save that failed */
     int rc;
 };
 
 static void name_file(char out[FILE_NAME], int node)
 {
-    snprintf(out, FILE_NAME, "saved-%d.safetensors", node);
+    snprintf(out, FILE_NAME, "saved%d.safetensors", node);
 }
 
-static int write_state(const struct sim_node *n, uint64_t step, struct err *e)
+static int write_exchange(const struct sim_node *n, uint64_t step, struct err *e)
 {
     struct exchange_state state = {0};
     char name[FILE_NAME];
@@ -35,20 +43,57 @@ static int write_state(const struct sim_node *n, uint64_t step, struct err *e)
     return rc;
 }
 
-/* A node is about to hand its codec the gradient of this step: the last one is done. */
+static void save_optimizer(struct saved_node *to, const struct optimizer *o)
+{
+    struct tensor_view views[OPTIMIZER_TENSORS];
+    size_t n = optimizer_tensors(o, views);
+
+    for (size_t i = 0; i < n; i++)
+        memcpy(to->moments[i], views[i].data, tensor_bytes(&views[i]));
+    to->n_updates = optimizer_steps(o);
+}
+
+static void restore_optimizer(struct optimizer *o, const struct saved_node *from)
+{
+    struct tensor_view views[OPTIMIZER_TENSORS];
+    size_t n = optimizer_tensors(o, views);
+
+    for (size_t i = 0; i < n; i++)
+        memcpy(optimizer_vector(o, i), from->moments[i], tensor_bytes(&views[i]));
+    optimizer_set_steps(o, from->n_updates);
+}
+
+static void save_node(struct saved *s, const struct sim_node *n)
+{
+    struct saved_node *to = &s->nodes[n->slot];
+
+    if (s->rc < 0)
+        return;
+    memcpy(to->params, n->params, sizeof to->params);
+    if (n->optimizer)
+        save_optimizer(to, n->optimizer);
+    s->rc = write_exchange(n, SAVED_AT, &s->e);
+}
+
+/* A node is about to hand its codec the gradient of this step: the last one is done. By the first of them all
+ * servers have answered, and nobody has said a word of this step. */
 static void save(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
 {
     struct saved *s = owner;
+    const struct sim *sim = &s->check->sim;
 
-    (void)grads;
-    if (b->step != SAVED_AT || s->rc < 0)
+    (void)params, (void)grads;
+    if (b->step != SAVED_AT || b->i > 0)
         return;
-    memcpy(s->params[b->node], params, sizeof s->params[0]);
-    s->rc = write_state(&s->check->sim.nodes[b->node], b->step, &s->e);
+    save_node(s, &sim->nodes[b->node]);
+    for (int slot = sim->set.node_count; slot < sim->n_nodes && !s->has_servers; slot++)
+        save_node(s, &sim->nodes[slot]);
+    s->has_servers = true;
 }
 
 static int restore_node(struct sim_node *n, const struct saved *s, struct err *e)
 {
+    const struct saved_node *from = &s->nodes[n->slot];
     struct tensor_file f;
     char name[FILE_NAME];
     int rc;
@@ -58,8 +103,11 @@ static int restore_node(struct sim_node *n, const struct saved *s, struct err *e
         return e->code;
     rc = exchange_restore(n->x, &f, SAVED_AT, e);
     tensor_file_close(&f);
-    n->step = SAVED_AT;
-    memcpy(n->params, s->params[n->node], sizeof s->params[0]);
+    memcpy(n->params, from->params, sizeof from->params);
+    if (n->optimizer)
+        restore_optimizer(n->optimizer, from);
+    if (n->node >= 0)
+        n->step = SAVED_AT;
     return rc;
 }
 
@@ -69,8 +117,8 @@ static int go_on(struct check *k, const struct saved *s, struct err *e)
     k->sim.timing = 2;
     if (sim_restart(&k->sim, e) < 0)
         return e->code;
-    for (int i = 0; i < k->set.node_count; i++)
-        if (restore_node(&k->sim.nodes[i], s, e) < 0)
+    for (int slot = 0; slot < k->sim.n_nodes; slot++)
+        if (restore_node(&k->sim.nodes[slot], s, e) < 0)
             return e->code;
     if (sim_run(&k->sim, e) < 0)
         return e->code;
@@ -85,36 +133,45 @@ static int compare(const struct check *k, const struct saved *s, struct err *e)
                 return err_set(
                     e, ERR_CODEC,
                     "restored after %d steps worker %d ends with parameter %zu at %.9g, and without at "
-                    "%.9g: its state does not hold all that the rule remembers",
-                    SAVED_AT, i, p, (double)k->sim.nodes[i].params[p], (double)s->last[i][p]);
+                    "%.9g: %s not hold all that the rule remembers",
+                    SAVED_AT, i, p, (double)k->sim.nodes[i].params[p], (double)s->last[i][p],
+                    k->set.server_count > 0 ? "the states of workers and servers do" : "its state does");
     return 0;
 }
 
-static int restored_is_the_same(struct check *k, struct err *e)
+static int follow(struct check *k, struct saved *s, struct err *e)
 {
-    struct saved s = {.check = k};
-
-    if (k->set.server_count > 0)
-        return 0; /* what servers save is the runner's own test */
-    if (exchange_can_save(k->sim.nodes[0].x, e) < 0)
-        return CHECK_IS_NOT_FOR_IT;
-    check_hears_gradients(k, save, &s);
+    check_hears_gradients(k, save, s);
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
-    if (s.rc < 0) {
-        *e = s.e;
-        return s.rc;
+    if (s->rc < 0) {
+        *e = s->e;
+        return s->rc;
     }
     for (int i = 0; i < k->set.node_count; i++)
-        memcpy(s.last[i], k->sim.nodes[i].params, sizeof s.last[i]);
-    return go_on(k, &s, e) < 0 ? e->code : compare(k, &s, e);
+        memcpy(s->last[i], k->sim.nodes[i].params, sizeof s->last[i]);
+    return go_on(k, s, e) < 0 ? e->code : compare(k, s, e);
+}
+
+/* With an optimizer that has something to remember. */
+static int restored_is_the_same(struct check *k, struct err *e)
+{
+    struct saved *s;
+    int rc;
+
+    if (exchange_can_save(k->sim.nodes[0].x, e) < 0)
+        return CHECK_IS_NOT_FOR_IT;
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return err_set(e, ERR_NOMEM, "no memory for a job that is saved");
+    s->check = k;
+    strcpy(k->set.gradient_descent, "adam");
+    rc = follow(k, s, e);
+    free(s);
+    return rc;
 }
 
 int check_restore(struct check *k, struct err *e)
 {
-    if (k->plugin->updates_on_server) {
-        err_set(e, ERR_CODEC, "servers have the weights");
-        return CHECK_IS_NOT_FOR_IT;
-    }
     return check_jobs(k, CHECK_STEPS, false, restored_is_the_same, e);
 }

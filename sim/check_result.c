@@ -40,11 +40,12 @@ static const char *name_of(enum codec_result r)
 
 /* All workers begin step `from` with the same weights; each has the declared ones `to` - `from` steps behind.
  * The mean of what workers with equal weights come to by themselves is the weights less the mean of their
- * gradients. */
+ * gradients. Each holder of a block has added its gradient. */
 static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *e)
 {
     const struct check *k = c->check;
-    double part = k->plugin->result == CODEC_SUM_OF_GRADIENTS ? 1 : 1.0 / k->set.node_count;
+    double n = k->plugin->result == CODEC_SUM_OF_GRADIENTS ? 1 : k->sim.blocks.n_blocks;
+    double part = 1 / (n * k->sim.blocks.redundancy);
 
     for (size_t i = 0; i < CHECK_PARAMS; i++) {
         double right = (double)c->params[0][from][i];

@@ -154,6 +154,9 @@ fails() {
 @test "each promise of a codec that is not kept fails its check" {
     fails broken_promise.so:what=cost cost 'together in 12 steps, and declares'
     fails broken_promise.so:what=global restore 'its state does not hold all that the rule remembers'
+    fails broken_server.so restore '3 workers, 1 server: restored after 7 steps worker 0 ends with parameter 0 at'
+    fails broken_blocks.so:what=noise timing 'redundancy 2: worker 0 ends with other weights under seed 2'
+    fails broken_blocks.so:what=holder malformed '4 workers, redundancy 2: node 1: codec broken_blocks: a malformed gradient'
     fails broken_promise.so:what=trace malformed 'but has changed parameters, gradients or state by then'
     fails broken_promise.so:what=taken malformed 'takes a message that is cut to 0 of its 404 bytes'
     fails broken_promise.so:what=sign converges 'the loss is'

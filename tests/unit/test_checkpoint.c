@@ -73,6 +73,7 @@ static void open_exchange(struct fixture *f, const struct codec_plugin *p)
     assert_ok(exchange_new(&f->c.exchange,
                            &(struct exchange_config){.plugin = p,
                                                      .n_workers = 2,
+                                                     .n_servers = f->set.server_count,
                                                      .blocks = &f->blocks,
                                                      .is_sync = strcmp(f->set.sync, "ssgd") == 0,
                                                      .local_steps = 4,
@@ -471,6 +472,11 @@ TEST(a_rule_that_may_have_words_under_way_is_refused)
     open_exchange(&f, &resting);
     assert_ok(exchange_can_save(f.c.exchange, &e));
     assert_int_equal(exchange_rounds_after(f.c.exchange, 27), 27); /* its traffic is counted by step */
+    f.set.server_count = 1;
+    open_exchange(&f, &resting);
+    assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
+    assert_says("its servers hear messages, and cannot know which step they are in");
+    f.set.server_count = 0;
     strcpy(f.set.sync, "asgd");
     open_exchange(&f, &keeper);
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);

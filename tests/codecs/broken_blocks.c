@@ -1,0 +1,54 @@
+/* broken_blocks -- the mean over all blocks, which is right while each block has one holder; the parameter says
+ * what is wrong of several. */
+#include "codec.h"
+
+enum { HOLDER, NOISE };
+
+struct broken {
+    int what;
+    float *noisy; /* (n_params): of NOISE, what is said */
+};
+
+static const struct codec_option options[] = {
+    CODEC_OPTION_WORD(struct broken, what, "holder|noise", "that is broken"),
+    {0},
+};
+
+static int broken_open(struct codec *c)
+{
+    struct broken *b = c->state;
+
+    return c->host->zeros(c, &b->noisy, c->n_params);
+}
+
+/* Whoever holds the block must say the same: the noise is the node's own. */
+static int broken_encode(struct codec *c, struct wire_out *out)
+{
+    const struct broken *b = c->state;
+
+    for (size_t i = 0; i < c->n_params; i++)
+        b->noisy[i] = c->grads[i] * (b->what == NOISE ? 1 + 1e-3f * c->host->uniform(c) : 1);
+    wire_put_u32(out, (uint32_t)c->node);
+    c->host->put_vector(c, out, b->noisy, c->n_params);
+    return CODEC_GO;
+}
+
+/* A block has the number of its holder only where that is one. */
+static int broken_merge(struct codec *c, int from, struct wire_in *in)
+{
+    const struct broken *b = c->state;
+    uint32_t holder = wire_get_u32(in);
+    const float *g = c->host->get_vector(c, in, c->n_params);
+
+    if (!wire_ok(in) || (b->what == HOLDER && holder != (uint32_t)from))
+        return codec_fail(c, "a malformed gradient of block %d", from);
+    for (size_t i = 0; i < c->n_params; i++)
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
+    return CODEC_GO;
+}
+
+static const struct codec_round broken = {
+    .before_update = true, .per_block = true, .encode = broken_encode, .merge = broken_merge};
+
+CODEC_PLUGIN(.name = "broken_blocks", .source = "a test", .state_size = sizeof(struct broken),
+             .options = options, .open = broken_open, .round = &broken)
