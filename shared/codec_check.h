@@ -4,7 +4,6 @@
 #ifndef PSGD_CODEC_CHECK_H
 #define PSGD_CODEC_CHECK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -25,8 +24,9 @@ struct codec_check_page {
     uint64_t n_calls; /* so far */
     uint64_t seed;    /* what --seed is to repeat the part of the check that runs; 0: it has no parts */
     char what[128];   /* this part, for people */
-    bool is_beyond;   /* a read behind the end of a message has ended the program ... */
-    uint64_t beyond;  /* ... so many bytes behind it */
+    /* A read behind the end of this has ended the program, so many bytes behind it. */
+    enum codec_check_beyond { CHECK_BEYOND_NOTHING, CHECK_BEYOND_MESSAGE, CHECK_BEYOND_VECTOR } beyond_what;
+    uint64_t beyond;
     enum codec_check_outcome { CHECK_RUNS, CHECK_HOLDS, CHECK_FAILED, CHECK_NOT_FOR_IT, CHECK_ERROR } outcome;
     char text[1024]; /* why it failed, or is not for this codec */
 };

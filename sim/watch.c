@@ -13,8 +13,10 @@ static struct {
     struct codec_round round;
     struct codec_events events;
     struct codec_check_page *page;
-    unsigned char *end; /* of ROOM bytes; behind it no memory */
-    const unsigned char *message_end;
+    struct {
+        unsigned char *end;               /* of ROOM bytes; behind it no memory */
+        const unsigned char *content_end; /* of what lies there */
+    } places[WATCH_PLACES];
     watch_hear *hear;
     void *owner;
     uintptr_t code, code_end; /* where the codec's object lies */
@@ -60,11 +62,11 @@ uint64_t watch_allocations(void)
     return w.n_allocations;
 }
 
-unsigned char *watch_place(size_t len)
+unsigned char *watch_place(int place, size_t len)
 {
-    unsigned char *at = w.end - (len + 3) / 4 * 4;
+    unsigned char *at = w.places[place].end - (len + 3) / 4 * 4;
 
-    w.message_end = at + len;
+    w.places[place].content_end = at + len;
     return at;
 }
 
@@ -72,10 +74,12 @@ void watch_fault(const void *address)
 {
     const unsigned char *at = address;
 
-    if (at < w.end || at >= w.end + sysconf(_SC_PAGESIZE))
-        return;
-    w.page->is_beyond = true;
-    w.page->beyond = (uint64_t)(at - w.message_end) + 1;
+    for (int i = 0; i < WATCH_PLACES; i++) {
+        if (at < w.places[i].end || at >= w.places[i].end + sysconf(_SC_PAGESIZE))
+            continue;
+        w.page->beyond_what = i == WATCH_MESSAGE ? CHECK_BEYOND_MESSAGE : CHECK_BEYOND_VECTOR;
+        w.page->beyond = (uint64_t)(at - w.places[i].content_end) + 1;
+    }
 }
 
 static int hear(watch_read *read, const char *name, struct codec *c, int from, struct wire_in *in)
@@ -85,9 +89,9 @@ static int hear(watch_read *read, const char *name, struct codec *c, int from, s
     int rc;
 
     if (w.hear)
-        w.hear(w.owner, read, name, c, from, in);
+        w.hear(w.owner, &(struct watch_call){.read = read, .name = name, .c = c, .from = from, .in = in});
     if (in->len <= ROOM) {
-        at = watch_place(in->len);
+        at = watch_place(WATCH_MESSAGE, in->len);
         memcpy(at, in->bytes, in->len);
         placed.bytes = at;
     }
@@ -112,6 +116,12 @@ static int read_adopt(const struct codec_plugin *p, struct codec *c, int from, s
 static int read_message(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
 {
     return p->events->on_message(c, from, in);
+}
+
+static int read_collective(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
+{
+    (void)from, (void)in;
+    return p->events->on_collective(c);
 }
 
 static int merge(struct codec *c, int from, struct wire_in *in)
@@ -173,7 +183,11 @@ static int on_step(struct codec *c)
 
 static int on_collective(struct codec *c)
 {
-    watch_enter("on_collective", c, c->node);
+    static const char *const name = "on_collective";
+
+    if (w.hear)
+        w.hear(w.owner, &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->node});
+    watch_enter(name, c, c->node);
     return watch_leave(w.codec->events->on_collective(c));
 }
 
@@ -237,7 +251,7 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *plugin)
     return 1;
 }
 
-int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page, struct err *e)
+static int open_place(int place, struct err *e)
 {
     size_t behind = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *at = mmap(NULL, ROOM + behind, PROT_READ | PROT_WRITE,
@@ -245,8 +259,16 @@ int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page,
 
     if (at == MAP_FAILED || mprotect(at + ROOM, behind, PROT_NONE) < 0)
         return err_errno(e, ERR_NOMEM, "no memory for messages");
-    w.end = at + ROOM;
-    w.message_end = w.end;
+    w.places[place].end = at + ROOM;
+    w.places[place].content_end = at + ROOM;
+    return 0;
+}
+
+int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page, struct err *e)
+{
+    for (int i = 0; i < WATCH_PLACES; i++)
+        if (open_place(i, e) < 0)
+            return e->code;
     w.codec = plugin;
     w.page = page;
     dl_iterate_phdr(find_code, (void *)(uintptr_t)plugin);

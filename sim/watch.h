@@ -10,22 +10,31 @@
 #include "shared/codec_check.h"
 #include "shared/err.h"
 
-/* How a codec reads a message: merge, adopt or on_message. */
+/* How a codec hears of others: merge, adopt, on_message or on_collective. */
 typedef int watch_read(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in);
 
-/* Called before the codec reads a message; `name` is the callback's. */
-typedef void watch_hear(void *owner, watch_read *read, const char *name, struct codec *c, int from,
-                        const struct wire_in *in);
+struct watch_call {
+    watch_read *read;
+    const char *name; /* of the callback */
+    struct codec *c;
+    int from;
+    const struct wire_in *in; /* NULL: of no message, but a collective that is done */
+};
+
+/* Called before the codec is. */
+typedef void watch_hear(void *owner, const struct watch_call *call);
 
 /* `page` is borrowed. ERR_NOMEM. */
 int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page, struct err *e);
 const struct codec_plugin *watch_plugin(void);   /* for the host */
 void watch_hears(watch_hear *hear, void *owner); /* NULL: nobody */
 
-/* A place for a message of so many bytes that ends where memory does, but for what an alignment of 4 bytes
- * takes; what lay in such a place before is gone. */
-unsigned char *watch_place(size_t len);
-/* Is `address` behind the latest message? Then the page says so. For a handler of SIGSEGV. */
+/* Places that end where memory does: one for a message, but for what an alignment of 4 bytes takes, and one for each
+ * of the first vectors that are read from it. */
+enum { WATCH_MESSAGE, WATCH_VECTOR, WATCH_VECTORS = 3, WATCH_PLACES = WATCH_VECTOR + WATCH_VECTORS };
+/* For so many bytes; what lay in that place before is gone. */
+unsigned char *watch_place(int place, size_t len);
+/* Is `address` behind what lies in one of them? Then the page says so. For a handler of SIGSEGV. */
 void watch_fault(const void *address);
 
 /* The codec is in `name`, on c's node; it reads a message of `from`. watch_leave returns rc. */

@@ -154,11 +154,17 @@ static void explain(struct codec_check_page *p, const struct ending *end)
                  end->silent_s);
     else if (end->is_late)
         snprintf(p->text, sizeof p->text, "%s: the check takes too long", where);
-    else if (WIFSIGNALED(end->status) && p->is_beyond)
+    else if (WIFSIGNALED(end->status) && p->beyond_what == CHECK_BEYOND_MESSAGE)
         snprintf(
             p->text, sizeof p->text,
             "%s reads beyond the end of the message, %llu bytes behind it: ask wire_ok() before a vector is "
             "used",
+            where, (unsigned long long)p->beyond);
+    else if (WIFSIGNALED(end->status) && p->beyond_what == CHECK_BEYOND_VECTOR)
+        snprintf(
+            p->text, sizeof p->text,
+            "%s reads beyond the end of a vector, %llu bytes behind it: get_vector gives as many numbers "
+            "as are asked for",
             where, (unsigned long long)p->beyond);
     else if (WIFSIGNALED(end->status))
         snprintf(p->text, sizeof p->text, "%s has crashed (signal %d, %s)", where, WTERMSIG(end->status),

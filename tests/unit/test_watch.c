@@ -68,7 +68,7 @@ TEST(a_message_ends_where_memory_ends)
 
     assert_ok(watch_open(&plugin, &page, &e));
     for (size_t len = 0; len <= sizeof words; len++) {
-        unsigned char *at = watch_place(len);
+        unsigned char *at = watch_place(WATCH_MESSAGE, len);
         size_t page_size = (size_t)sysconf(_SC_PAGESIZE), end = (size_t)(uintptr_t)at + (len + 3) / 4 * 4;
 
         assert_int_equal(end % page_size, 0);
@@ -83,21 +83,51 @@ TEST(a_read_behind_a_message_is_told_with_its_distance)
     pid_t pid;
 
     assert_ok(watch_open(&plugin, &page, &e));
-    page.is_beyond = false;
-    watch_fault(watch_place(8) + 8 + 4);
-    assert_true(page.is_beyond);
+    page.beyond_what = CHECK_BEYOND_NOTHING;
+    watch_fault(watch_place(WATCH_MESSAGE, 8) + 8 + 4);
+    assert_int_equal(page.beyond_what, CHECK_BEYOND_MESSAGE);
     assert_int_equal(page.beyond, 5);
-    page.is_beyond = false;
+    watch_fault(watch_place(WATCH_VECTOR, 8) + 8);
+    assert_int_equal(page.beyond_what, CHECK_BEYOND_VECTOR);
+    assert_int_equal(page.beyond, 1);
+    page.beyond_what = CHECK_BEYOND_NOTHING;
     watch_fault(&status);
-    assert_false(page.is_beyond);
+    assert_int_equal(page.beyond_what, CHECK_BEYOND_NOTHING);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         signal(SIGSEGV, SIG_DFL); /* cmocka has its own */
-        _exit(*(volatile unsigned char *)(watch_place(8) + 8));
+        _exit(*(volatile unsigned char *)(watch_place(WATCH_MESSAGE, 8) + 8));
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
+static int on_collective(struct codec *c)
+{
+    (void)c;
+    return CODEC_GO;
+}
+
+static void count(void *owner, const struct watch_call *call)
+{
+    assert_string_equal(call->name, "on_collective");
+    assert_null(call->in);
+    ++*(int *)owner;
+}
+
+TEST(who_hears_is_told_of_a_collective_that_is_done)
+{
+    static const struct codec_events events = {.on_collective = on_collective};
+    static const struct codec_plugin collects = {.name = "b", .events = &events};
+    struct codec c = {.node = 1};
+    int n = 0;
+
+    assert_ok(watch_open(&collects, &page, &e));
+    watch_hears(count, &n);
+    assert_int_equal(watch_plugin()->events->on_collective(&c), CODEC_GO);
+    watch_hears(NULL, NULL);
+    assert_int_equal(n, 1);
 }
 
 TEST(allocations_count_in_the_codec_behind_its_second_round_only)
@@ -125,6 +155,7 @@ int main(void)
         cmocka_unit_test(what_a_codec_lacks_the_host_does_not_see),
         cmocka_unit_test(a_message_ends_where_memory_ends),
         cmocka_unit_test(a_read_behind_a_message_is_told_with_its_distance),
+        cmocka_unit_test(who_hears_is_told_of_a_collective_that_is_done),
         cmocka_unit_test(allocations_count_in_the_codec_behind_its_second_round_only),
     };
 
