@@ -1,4 +1,5 @@
-/* codecs: which there are, what one of them is, by its own words; a new one, and whether one is as it must be. */
+/* codecs: which there are, and which compressors; what one of them is, by its own words; a new codec, and whether one
+ * is as it must be. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "submit/codec_look.h"
 #include "submit/codec_new.h"
 #include "submit/codec_test.h"
+#include "submit/compressor_look.h"
 #include "submit/verbs.h"
 
 static const char *text(const json_t *o, const char *key)
@@ -39,30 +41,70 @@ static json_t *one_of_list(const char *name, const char *exe_dir, struct err *e)
     return o;
 }
 
-static int list(const struct options *o, const char *word, struct err *e)
+static json_t *list_codecs(struct err *e)
 {
     char names[FIND_NAMES_MAX][FIND_NAME_LEN], exe_dir[PATH_MAX];
-    json_t *all = json_array();
-    json_t *one;
-    size_t i;
+    json_t *all, *one;
 
-    (void)word;
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
-        return e->code;
+        return NULL;
+    all = json_array();
     for (int k = 0, n = find_codecs(names, exe_dir); k < n; k++)
         if ((one = one_of_list(names[k], exe_dir, e)) != NULL)
             json_array_append_new(all, one);
-    if (o->json) {
-        verb_print_json(true, all, NULL, NULL);
-        return 0;
-    }
-    printf("%-16s  %-7s  %-24s  %s\n", "codec", "runs by", "exchanges", "source");
+    if (!all)
+        err_set(e, ERR_NOMEM, "no memory for a list of codecs");
+    return all;
+}
+
+static void print_codecs(const json_t *all)
+{
+    const json_t *one;
+    size_t i;
+
+    printf("%-16s  %-7s  %-24s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
     json_array_foreach(all, i, one)
     {
-        printf("%-16s  %-7s  %-24s  %s\n", text(one, "name"), text(one, "runs_by"), text(one, "exchanges"),
+        printf("%-16s  %-7s  %-24s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
+               text(one, "exchanges"), text(one, "compression"),
                text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
     }
-    json_decref(all);
+}
+
+static void print_compressors(const json_t *all)
+{
+    const json_t *one;
+    size_t i;
+
+    printf("\n%-16s  %-7s  %-29s  %-8s  %s\n", "compressor", "kind", "parameters", "error", "source");
+    json_array_foreach(all, i, one)
+    {
+        printf("%-16s  %-7s  %-29s  %-8s  %s\n", text(one, "name"), text(one, "kind"), text(one, "values"),
+               text(one, "error"), text(one, "source"));
+    }
+    printf("\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", is for vectors that the "
+           "codec lets be\n"
+           "compressed: lossy both ways, lossy up (what workers say), or without loss.\n");
+}
+
+static int list(const struct options *o, const char *word, struct err *e)
+{
+    json_t *codecs = list_codecs(e), *compressors = codecs ? compressor_list_json(e) : NULL;
+
+    (void)word;
+    if (!compressors) {
+        json_decref(codecs);
+        return e->code;
+    }
+    if (o->json) {
+        verb_print_json(true, json_pack("{s:o, s:o}", "codecs", codecs, "compressors", compressors), NULL,
+                        NULL);
+        return 0;
+    }
+    print_codecs(codecs);
+    print_compressors(compressors);
+    json_decref(codecs);
+    json_decref(compressors);
     return 0;
 }
 
@@ -97,16 +139,12 @@ static void print_value(const json_t *v, int width)
     free(t);
 }
 
-static void print_parameters(const json_t *all)
+static void print_parameters(const json_t *all, const char *title)
 {
     const json_t *p;
     size_t i;
 
-    if (json_array_size(all) == 0) {
-        printf("\nIt takes no parameters.\n");
-        return;
-    }
-    printf("\n%-16s  %-5s  %-12s  %-24s  %s\n", "parameter", "type", "default", "range", "what");
+    printf("\n%-16s  %-5s  %-12s  %-24s  %s\n", title, "type", "default", "range", "what");
     json_array_foreach(all, i, p)
     {
         char range[64] = "true|false";
@@ -122,6 +160,16 @@ static void print_parameters(const json_t *all)
     }
 }
 
+static void print_own_parameters(const json_t *o)
+{
+    const json_t *all = json_object_get(o, "parameters");
+
+    if (json_array_size(all) > 0)
+        print_parameters(all, "parameter");
+    else
+        printf("\nIt takes no parameters.\n");
+}
+
 static void print_codec(const json_t *o)
 {
     printf("%s: %s\n\n", text(o, "name"), text(o, "source"));
@@ -135,26 +183,49 @@ static void print_codec(const json_t *o)
            is(o, "hears_of_losses") ? "the others may go on, where its exchange allows it" : "end the job");
     printf("  state        %lld bytes, and the vectors it asks for when it is opened\n",
            (long long)json_integer_value(json_object_get(o, "state_bytes")));
-    print_parameters(json_object_get(o, "parameters"));
+    print_own_parameters(o);
 }
 
-static int show(const struct options *o, const char *word, struct err *e)
+static void print_compressor(const json_t *o)
+{
+    bool is_exact = strcmp(text(o, "error"), "none") == 0;
+
+    printf("%s: %s\n\n", text(o, "name"), text(o, "source"));
+    printf("  what         %s\n", text(o, "help"));
+    printf("  kind         %s\n", text(o, "kind"));
+    printf("  error        %s%s%s\n", text(o, "error"), is_exact ? "" : ": ",
+           is_exact ? "" : text(o, "bound"));
+    print_own_parameters(o);
+    print_parameters(json_object_get(o, "chain_parameters"), "of a chain");
+}
+
+static json_t *look_at_codec(const char *word, struct err *e)
 {
     struct codec_look l;
     json_t *doc;
 
     if (codec_look_open(&l, word, e) < 0)
-        return e->code;
+        return NULL;
     doc = codec_look_json(&l);
     codec_look_close(&l);
     if (!doc)
-        return err_set(e, ERR_NOMEM, "no memory for a codec's facts");
+        err_set(e, ERR_NOMEM, "no memory for a codec's facts");
+    return doc;
+}
+
+static int show(const struct options *o, const char *word, struct err *e)
+{
+    bool is_compressor = compressor_is_named(word);
+    json_t *doc = is_compressor ? compressor_look_json(word, e) : look_at_codec(word, e);
+
+    if (!doc)
+        return e->code;
     if (o->json) {
         verb_print_json(true, doc, NULL, NULL);
-    } else {
-        print_codec(doc);
-        json_decref(doc);
+        return 0;
     }
+    (is_compressor ? print_compressor : print_codec)(doc);
+    json_decref(doc);
     return 0;
 }
 

@@ -41,6 +41,9 @@ struct chain_spec {
     int per; /* enum chain_per */
 };
 
+/* Of the whole chain; ends with {0}. */
+extern const struct codec_option chain_options[];
+
 /* ERR_CONFIG, with the names and ranges that there are; `s` is then undefined. */
 int chain_parse(struct chain_spec *s, const char *text, struct err *e);
 bool chain_is_lossy(const struct chain_spec *s);

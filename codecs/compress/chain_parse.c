@@ -8,7 +8,7 @@
 
 enum { NAMES_MAX = 32 };
 
-static const struct codec_option of_chain[] = {
+const struct codec_option chain_options[] = {
     CODEC_OPTION(struct chain_spec, ef, 0, 0, 1,
                  "error feedback: what was left out is added to the next vector"),
     CODEC_OPTION(struct chain_spec, decay, 1, 0, 1, "what is left of the rest in each message, with ef"),
@@ -35,7 +35,7 @@ static int parse_stage(struct chain_spec *s, char *text, enum compress_kind *lea
     bool is_first = *least == COMPRESS_SELECT;
     char *parameters = text, *name = strsep(&parameters, ":");
     const struct compressor *is = compressor_find(name);
-    struct codec_options sets[] = {{0}, {of_chain, s}};
+    struct codec_options sets[] = {{0}, {chain_options, s}};
 
     if (!is)
         return no_such_compressor(name, e);

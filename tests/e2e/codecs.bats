@@ -12,7 +12,42 @@ load lib
     [[ "$output" == *"fedavg "*"rounds"*"parameters"*"McMahan"* ]]
     [[ "$output" == *"other "*"source"*"mine/other.c"* ]]
     [[ "$output" == *"torn "*"broken"* ]]
-    "$SUBMIT" codecs list --json | jq -e '.ok and ([.data[].name] | . == sort and index("gossip") and index("torn"))'
+    "$SUBMIT" codecs list --json | jq -e '.ok and ([.data.codecs[].name] | . == sort and index("gossip") and index("torn"))'
+}
+
+@test "compressors are listed with their parameters, and each codec with what of them it takes" {
+    run "$SUBMIT" codecs list
+    echo "$output"
+    grep -qE '^plain +rounds +gradients +lossy up +Chen' <<<"$output"
+    grep -qE '^fedavg +rounds +parameters +lossless +McMahan' <<<"$output"
+    grep -qE '^topk +selects +ratio=0.01 +biased +Aji and Heafield, EMNLP 2017$' <<<"$output"
+    grep -qE '^qsgd +values +bits=4,bucket=512,norm=l2 +unbiased +Alistarh' <<<"$output"
+    grep -qE '^huffman +symbols +none +Huffman 1952' <<<"$output"
+    for c in "$ROOT"/codecs/compress/*.c; do
+        # One that is a compressor says its name where it is in the table.
+        grep -q '^const struct compressor compress_' "$c" || continue
+        [[ "$output" == *$'\n'"$(basename "$c" .c) "* ]]
+    done
+    "$SUBMIT" codecs list --json | jq -e '[.data.compressors[] | select(.error == "none") | .name] == ["none", "huffman"]'
+}
+
+@test "a compressor is shown with its parameters, what its error is at most, and its paper" {
+    run "$SUBMIT" codecs show topk
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == "topk: Aji and Heafield, EMNLP 2017"* ]]
+    [[ "$output" == *"biased: |C(v) - v|^2 <= (1 - k / n) |v|^2"* ]]
+    grep -qE '^ratio +float +0.01 +1e-06 to 1 +share of the values that is sent$' <<<"$output"
+    grep -qE '^ef +bool +false +true\|false' <<<"$output"
+    [[ "$("$SUBMIT" codecs show huffman)" == *"It takes no parameters."* ]]
+    "$SUBMIT" codecs show randomk --json | jq -e '.data | .error == "biased" and .options.unbiased == false'
+    "$SUBMIT" codecs show randomk:unbiased=true --json | jq -e '.data | .error == "unbiased" and .options.unbiased'
+    run "$SUBMIT" codecs show qsgd:bits=9
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"bits: 9 is not between 2 and 8"* ]]
+    # A codec of such a name is the user's own file.
+    sed 's/"dummy"/"topk"/' "$ROOT/codecs/dummy.c" >topk.c
+    [[ "$("$SUBMIT" codecs show ./topk.c)" == "topk: none: independent training"* ]]
 }
 
 @test "a codec is shown with its parameters, a built-in or one's own file" {
