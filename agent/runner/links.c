@@ -40,6 +40,20 @@ void links_leave(struct links *l, int slot)
     l->has_left[slot] = true;
 }
 
+static struct link *up_to_date(const struct links *l, struct link *k)
+{
+    const struct exchange_traffic none = {0};
+    uint64_t n_closed = l->n_rounds - k->round;
+
+    if (n_closed == 0)
+        return k;
+    k->sent_done = n_closed == 1 ? k->sent : none;
+    k->recv_done = n_closed == 1 ? k->received : none;
+    k->sent = k->received = none;
+    k->round = l->n_rounds;
+    return k;
+}
+
 struct link *link_make(struct links *l, int slot)
 {
     struct links_page *p = l->pages[slot / PAGE];
@@ -52,28 +66,23 @@ struct link *link_make(struct links *l, int slot)
         p->next = l->made;
         l->made = p;
     }
-    return &p->of[slot % PAGE];
+    return up_to_date(l, &p->of[slot % PAGE]);
 }
 
 struct link *link_of(const struct links *l, int slot)
 {
     assert(l->pages[slot / PAGE]);
-    return &l->pages[slot / PAGE]->of[slot % PAGE];
+    return up_to_date(l, &l->pages[slot / PAGE]->of[slot % PAGE]);
 }
 
 const struct link *link_read(const struct links *l, int slot)
 {
     static const struct link nothing;
 
-    return l->pages[slot / PAGE] ? &l->pages[slot / PAGE]->of[slot % PAGE] : &nothing;
+    return l->pages[slot / PAGE] ? link_of(l, slot) : &nothing;
 }
 
 void links_close_round(struct links *l)
 {
-    for (struct links_page *p = l->made; p; p = p->next)
-        for (struct link *k = p->of; k < p->of + PAGE; k++) {
-            k->sent_done = k->sent;
-            k->recv_done = k->received;
-            k->sent = k->received = (struct exchange_traffic){0};
-        }
+    l->n_rounds++;
 }

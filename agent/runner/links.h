@@ -18,6 +18,7 @@ struct exchange_traffic {
 
 struct link {
     uint64_t n_said, n_heard;                     /* messages so far, for the trace */
+    uint64_t round;                               /* the one under way, of links.n_rounds */
     struct exchange_traffic sent, received;       /* of the round under way */
     struct exchange_traffic sent_done, recv_done; /* of the one before */
 };
@@ -26,6 +27,7 @@ struct links { /* by slot: workers, then servers */
     int n;
     bool *has_left; /* (n): said good-bye, or is lost */
     int n_left;
+    uint64_t n_rounds;         /* closed */
     struct links_page **pages; /* by slot / page; NULL: not made yet */
     struct links_page *made;   /* a list of those that are */
 };
@@ -40,7 +42,8 @@ struct link *link_make(struct links *l, int slot);
 struct link *link_of(const struct links *l, int slot);
 /* All zeros where nothing was said. */
 const struct link *link_read(const struct links *l, int slot);
-/* The round's traffic becomes that of the round before. */
+/* The round's traffic becomes that of the round before: for each node when it is next looked at, as most of
+ * many nodes are not in every round. */
 void links_close_round(struct links *l);
 
 #endif

@@ -36,6 +36,22 @@ TEST(a_rounds_traffic_is_that_of_the_round_before_when_it_is_closed)
     links_clear(&l);
 }
 
+TEST(a_node_that_nobody_looked_at_for_rounds_has_the_figures_of_the_last_two_alone)
+{
+    assert_ok(links_open(&l, N, &e));
+    link_make(&l, 3)->sent.messages = 7;
+    links_close_round(&l);
+    links_close_round(&l);
+    assert_int_equal(link_read(&l, 3)->sent_done.messages, 0);
+    link_of(&l, 3)->received.messages = 2;
+    link_of(&l, 4)->sent.messages = 3; /* of the same page, for the first time */
+    links_close_round(&l);
+    assert_int_equal(link_of(&l, 3)->sent_done.messages, 0);
+    assert_int_equal(link_of(&l, 3)->recv_done.messages, 2);
+    assert_int_equal(link_of(&l, 4)->sent_done.messages, 3);
+    links_clear(&l);
+}
+
 TEST(who_leaves_twice_has_left_once)
 {
     assert_ok(links_open(&l, 17, &e)); /* not whole pages */
@@ -52,6 +68,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_that_were_never_spoken_to_have_no_figures_and_take_no_page),
         cmocka_unit_test(a_rounds_traffic_is_that_of_the_round_before_when_it_is_closed),
+        cmocka_unit_test(a_node_that_nobody_looked_at_for_rounds_has_the_figures_of_the_last_two_alone),
         cmocka_unit_test(who_leaves_twice_has_left_once),
     };
 
