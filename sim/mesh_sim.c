@@ -6,16 +6,7 @@
 #include <string.h>
 
 #include "agent/runner/exchange.h"
-
-enum { FIRST_PAIRS = 256, LETTERS_AT_ONCE = 256, NONE = -1 };
-
-struct pair { /* one sender and one receiver that have to do with each other */
-    int from, to;
-    uint32_t n_waiting; /* messages sent and not taken by a poll */
-    int next_of_sender; /* a list of pairs; NONE ends it */
-    bool is_paused;     /* by the receiver */
-    bool is_broken;     /* they are lost to each other */
-};
+#include "sim/pairs.h"
 
 struct node {
     struct mesh mesh;
@@ -39,14 +30,8 @@ struct mesh_sim {
     int n;
     struct node *nodes; /* (n) */
     struct mesh lender; /* of the buffers */
-    struct pair *pairs;
-    uint32_t n_pairs, room; /* room: a power of two */
-    uint32_t *index;        /* (2 room): number of a pair + 1, at its hash or behind it; 0: free */
-    struct sim_letter *free;
-    struct letters { /* what letters are made of */
-        struct letters *next;
-        struct sim_letter items[LETTERS_AT_ONCE];
-    } * blocks;
+    struct sim_pairs pairs;
+    struct sim_letters letters;
     struct reason *reasons;
     uint64_t n_delivered;
 };
@@ -66,102 +51,22 @@ static bool is_linked(const struct mesh_sim *net, int a, int b)
     return a != b && (!net->cfg.is_star || (a < net->cfg.n_workers) != (b < net->cfg.n_workers));
 }
 
-static uint32_t hash_of(const struct mesh_sim *net, int from, int to)
+static struct sim_pair *get_pair(struct mesh_sim *net, int from, int to, struct err *e)
 {
-    uint64_t key = (uint64_t)from << 32 | (uint32_t)to;
+    struct sim_pair *p = sim_pairs_find(&net->pairs, from, to);
 
-    return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (2 * net->room - 1);
-}
-
-/* Where the pair's number stands in the index, or where it is to stand. */
-static uint32_t place_of(const struct mesh_sim *net, int from, int to)
-{
-    uint32_t at = hash_of(net, from, to);
-
-    while (net->index[at] &&
-           (net->pairs[net->index[at] - 1].from != from || net->pairs[net->index[at] - 1].to != to))
-        at = (at + 1) & (2 * net->room - 1);
-    return at;
-}
-
-static int make_room(struct mesh_sim *net, uint32_t room, struct err *e)
-{
-    struct pair *pairs = realloc(net->pairs, room * sizeof *pairs);
-    uint32_t *index = calloc(2 * (size_t)room, sizeof *index);
-
-    net->pairs = pairs ? pairs : net->pairs;
-    if (!pairs || !index) {
-        free(index);
-        return err_set(e, ERR_NOMEM, "no memory for %u pairs of nodes", room);
-    }
-    free(net->index);
-    net->index = index;
-    net->room = room;
-    for (uint32_t i = 0; i < net->n_pairs; i++)
-        index[place_of(net, pairs[i].from, pairs[i].to)] = i + 1;
-    return 0;
-}
-
-static int make_pair(struct mesh_sim *net, int from, int to, struct err *e)
-{
-    if (net->n_pairs == net->room && make_room(net, 2 * net->room, e) < 0)
-        return e->code;
-    net->pairs[net->n_pairs++] = (struct pair){
-        .from = from, .to = to, .next_of_sender = net->nodes[from].pairs};
-    net->nodes[from].pairs = (int)net->n_pairs - 1;
-    net->index[place_of(net, from, to)] = net->n_pairs;
-    return 0;
-}
-
-/* NULL: they have had nothing to do with each other yet. */
-static struct pair *find_pair(const struct mesh_sim *net, int from, int to)
-{
-    uint32_t number = net->index[place_of(net, from, to)];
-
-    return number ? &net->pairs[number - 1] : NULL;
-}
-
-static struct pair *get_pair(struct mesh_sim *net, int from, int to, struct err *e)
-{
-    struct pair *p = find_pair(net, from, to);
-
-    if (p || make_pair(net, from, to, e) < 0)
+    if (p)
         return p;
-    return &net->pairs[net->n_pairs - 1];
-}
-
-static struct sim_letter *letter_take(struct mesh_sim *net, struct err *e)
-{
-    struct sim_letter *l = net->free;
-    struct letters *block;
-
-    if (!l) {
-        block = malloc(sizeof *block);
-        if (!block) {
-            err_set(e, ERR_NOMEM, "no memory for a message");
-            return NULL;
-        }
-        block->next = net->blocks;
-        net->blocks = block;
-        for (int i = 0; i < LETTERS_AT_ONCE; i++) {
-            block->items[i] = (struct sim_letter){.next = l};
-            l = &block->items[i];
-        }
+    p = sim_pairs_add(&net->pairs, from, to, e);
+    if (p) {
+        p->next_of_sender = net->nodes[from].pairs;
+        net->nodes[from].pairs = (int)(p - net->pairs.of);
     }
-    net->free = l->next;
-    return l;
-}
-
-static void drop(struct mesh_sim *net, struct sim_letter *l)
-{
-    mesh_buf_put(&net->nodes[l->to].mesh, l->buf);
-    l->buf = NULL;
-    l->next = net->free;
-    net->free = l;
+    return p;
 }
 
 /* The pair's queue is shorter by one. */
-static void took(struct mesh_sim *net, struct pair *p)
+static void took(struct mesh_sim *net, struct sim_pair *p)
 {
     struct node *sender = &net->nodes[p->from];
 
@@ -178,7 +83,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     struct node *self = (struct node *)m;
     struct mesh_sim *net = self->net;
     int to = mesh_sim_slot(net, h->peer);
-    struct pair *p = get_pair(net, self->slot, to, e);
+    struct sim_pair *p = get_pair(net, self->slot, to, e);
     struct sim_letter *l;
 
     if (!p)
@@ -188,7 +93,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (p->n_waiting == MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
     assert(b || h->kind == FRAME_PIECE);
-    l = letter_take(net, e);
+    l = sim_letter_take(&net->letters, e);
     if (!l)
         return e->code;
     *l = (struct sim_letter){.kind = MESH_MESSAGE,
@@ -196,7 +101,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
                              .buf = b,
                              .view = b ? NULL : bytes,
                              .len = len,
-                             .pair = (uint32_t)(p - net->pairs),
+                             .pair = (uint32_t)(p - net->pairs.of),
                              .from = self->slot,
                              .to = to};
     l->head.peer = node_of(net, self->slot);
@@ -220,14 +125,14 @@ static void append(struct node *n, struct sim_letter *l)
 static struct sim_letter *end_letter(struct mesh_sim *net, int from, int to, enum mesh_what kind,
                                      const char *why, struct err *e)
 {
-    struct pair *p = get_pair(net, from, to, e);
-    struct sim_letter *l = p ? letter_take(net, e) : NULL;
+    struct sim_pair *p = get_pair(net, from, to, e);
+    struct sim_letter *l = p ? sim_letter_take(&net->letters, e) : NULL;
 
     if (l)
         *l = (struct sim_letter){.kind = kind,
                                  .head.peer = node_of(net, from),
                                  .why = why,
-                                 .pair = (uint32_t)(p - net->pairs),
+                                 .pair = (uint32_t)(p - net->pairs.of),
                                  .from = from,
                                  .to = to};
     return l;
@@ -258,7 +163,7 @@ int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e)
 /* No wire brings it: the receiver finds out by itself. What is under way between them is dropped. */
 static int break_pair(struct mesh_sim *net, int from, int to, struct err *e)
 {
-    struct pair *p = get_pair(net, from, to, e);
+    struct sim_pair *p = get_pair(net, from, to, e);
     struct sim_letter *l;
 
     if (!p)
@@ -299,10 +204,10 @@ void mesh_sim_deliver(struct mesh_sim *net, struct sim_letter *l)
     struct node *to = &net->nodes[l->to];
 
     net->n_delivered += l->kind == MESH_MESSAGE;
-    if (to->is_gone || (net->pairs[l->pair].is_broken && l->kind == MESH_MESSAGE)) {
+    if (to->is_gone || (net->pairs.of[l->pair].is_broken && l->kind == MESH_MESSAGE)) {
         if (l->kind == MESH_MESSAGE)
-            took(net, &net->pairs[l->pair]);
-        drop(net, l);
+            took(net, &net->pairs.of[l->pair]);
+        sim_letter_put(&net->letters, l);
         return;
     }
     append(to, l);
@@ -313,7 +218,7 @@ static struct sim_letter **first_open(const struct mesh_sim *net, struct node *n
 {
     struct sim_letter **at = &n->first;
 
-    while (*at && net->pairs[(*at)->pair].is_paused)
+    while (*at && net->pairs.of[(*at)->pair].is_paused)
         at = &(*at)->next;
     return *at ? at : NULL;
 }
@@ -340,7 +245,7 @@ static enum mesh_where place_piece(struct node *self, struct sim_letter *l)
     enum mesh_where where = m->place ? m->place(m->owner, &l->head, l->len, &at) : MESH_WRONG;
 
     if (where == MESH_LATER)
-        self->net->pairs[l->pair].is_paused = true;
+        self->net->pairs.of[l->pair].is_paused = true;
     else if (where == MESH_HERE)
         memcpy(at, l->view, l->len);
     return where;
@@ -376,8 +281,8 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         snprintf(out->why, sizeof out->why, "%s", l->why);
     l->buf = NULL; /* the reference is the caller's now */
     if (l->kind == MESH_MESSAGE)
-        took(net, &net->pairs[l->pair]);
-    drop(net, l);
+        took(net, &net->pairs.of[l->pair]);
+    sim_letter_put(&net->letters, l);
     return 0;
 }
 
@@ -388,9 +293,9 @@ static size_t sim_queued(const struct mesh *m)
     if (self->is_stale) {
         self->most = 0;
         self->is_stale = false;
-        for (int i = self->pairs; i != NONE; i = self->net->pairs[i].next_of_sender)
-            if (self->net->pairs[i].n_waiting > self->most)
-                self->most = self->net->pairs[i].n_waiting;
+        for (int i = self->pairs; i != SIM_NO_PAIR; i = self->net->pairs.of[i].next_of_sender)
+            if (self->net->pairs.of[i].n_waiting > self->most)
+                self->most = self->net->pairs.of[i].n_waiting;
     }
     self->wants_room |= self->most >= EXCHANGE_BACKLOG_MAX;
     return self->most;
@@ -399,7 +304,7 @@ static size_t sim_queued(const struct mesh *m)
 static size_t sim_queued_for(const struct mesh *m, int node)
 {
     struct node *self = (struct node *)(uintptr_t)m;
-    const struct pair *p = find_pair(self->net, self->slot, mesh_sim_slot(self->net, node));
+    const struct sim_pair *p = sim_pairs_find(&self->net->pairs, self->slot, mesh_sim_slot(self->net, node));
 
     return p ? p->n_waiting : 0;
 }
@@ -407,7 +312,7 @@ static size_t sim_queued_for(const struct mesh *m, int node)
 static void sim_pause(struct mesh *m, int node, bool on)
 {
     struct node *self = (struct node *)m;
-    struct pair *p = find_pair(self->net, mesh_sim_slot(self->net, node), self->slot);
+    struct sim_pair *p = sim_pairs_find(&self->net->pairs, mesh_sim_slot(self->net, node), self->slot);
 
     /* A pair that is not there has no letters yet: whoever resumes it need not be told of any. A pause
      * asked for beforehand would be one without a reason. */
@@ -430,8 +335,8 @@ static void forget(struct mesh_sim *net, struct node *n, uint32_t pair)
         }
         unlink_letter(n, at);
         if (l->kind == MESH_MESSAGE)
-            took(net, &net->pairs[pair]);
-        drop(net, l);
+            took(net, &net->pairs.of[pair]);
+        sim_letter_put(&net->letters, l);
     }
 }
 
@@ -442,7 +347,7 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     int other = mesh_sim_slot(net, node);
     struct reason *r = malloc(sizeof *r);
     struct err ignored;
-    struct pair *from = get_pair(net, other, self->slot, &ignored);
+    struct sim_pair *from = get_pair(net, other, self->slot, &ignored);
     struct sim_letter *l;
 
     if (!r || !from || from->is_broken || net->nodes[other].is_gone) {
@@ -453,7 +358,7 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     r->next = net->reasons;
     net->reasons = r;
     from->is_broken = true;
-    forget(net, self, (uint32_t)(from - net->pairs));
+    forget(net, self, (uint32_t)(from - net->pairs.of));
     l = end_letter(net, other, self->slot, MESH_LOST, r->why, &ignored);
     if (l)
         append(self, l);
@@ -488,10 +393,11 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
     net->cfg = *cfg;
     net->n = cfg->n_workers + cfg->n_servers;
     net->lender.limit = cfg->limit;
+    net->letters.lender = &net->lender;
     net->nodes = calloc((size_t)net->n, sizeof *net->nodes);
     if (!net->nodes)
         err_set(e, ERR_NOMEM, "no memory for %d nodes", net->n);
-    if (!net->nodes || make_room(net, FIRST_PAIRS, e) < 0) {
+    if (!net->nodes || sim_pairs_init(&net->pairs, e) < 0) {
         mesh_sim_free(net);
         return e->code;
     }
@@ -502,7 +408,7 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
                            .net = net,
                            .slot = i,
                            .last = &n->first,
-                           .pairs = NONE};
+                           .pairs = SIM_NO_PAIR};
     }
     *out = net;
     return 0;
@@ -522,19 +428,13 @@ void mesh_sim_free(struct mesh_sim *net)
 {
     if (!net)
         return;
-    for (struct letters *b = net->blocks, *next; b; b = next) {
-        for (int i = 0; i < LETTERS_AT_ONCE; i++)
-            mesh_buf_put(&net->lender, b->items[i].buf);
-        next = b->next;
-        free(b);
-    }
+    sim_letters_clear(&net->letters);
     mesh_pool_clear(&net->lender);
     for (struct reason *r = net->reasons, *next; r; r = next) {
         next = r->next;
         free(r);
     }
-    free(net->pairs);
-    free(net->index);
+    sim_pairs_clear(&net->pairs);
     free(net->nodes);
     free(net);
 }

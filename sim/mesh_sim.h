@@ -5,25 +5,9 @@
 #ifndef PSGD_SIM_MESH_SIM_H
 #define PSGD_SIM_MESH_SIM_H
 
-#include "agent/runner/mesh.h"
+#include "sim/letters.h"
 
 struct mesh_sim; /* the network */
-
-struct sim_letter {
-    enum mesh_what kind;   /* MESH_MESSAGE, MESH_LOST, MESH_LEFT */
-    struct mesh_head head; /* peer: the sender */
-    struct mesh_buf *buf;  /* a reference; NULL: a piece's, or none */
-    const void *view;      /* a piece's bytes, its sender's */
-    const char *why;       /* MESH_LOST */
-    size_t len;
-    uint32_t pair; /* the network's number for its sender and receiver */
-    int from, to;  /* slots */
-    /* Its keeper's: */
-    double at, tail; /* when it is due; seconds from its first byte to its last one */
-    unsigned due;    /* enum sim_what */
-    void *lane;
-    struct sim_letter *next;
-};
 
 struct mesh_sim_config {
     int n_workers, n_servers;

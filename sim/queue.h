@@ -25,8 +25,11 @@ struct sim_event {
     double at; /* seconds */
     uint64_t order;
     enum sim_what what;
-    int slot, other;           /* the node, by slot; SIM_PART: the other one */
-    struct sim_letter *letter; /* SIM_ARRIVE, SIM_DELIVER */
+    int slot; /* the node, by slot */
+    union {
+        int other;                 /* SIM_PART: the other one */
+        struct sim_letter *letter; /* SIM_ARRIVE, SIM_DELIVER */
+    };
 };
 
 struct sim_queue {
