@@ -18,12 +18,12 @@ struct simulation {
     char server_link[64]; /* of each server; "": as the workers' */
     double step_time_s; /* a node of speed 1 computes a step in it; 0: measured, where a network is trained */
     double eval_time_s; /* and the test set */
-    double codec_rate_mbps;      /* megabytes a second that a codec writes or reads; 0: it takes no time */
-    char speed[SIMULATION_TEXT]; /* X, X-Y or NODE=X,... */
-    char straggler[32];          /* SHARE:FACTOR */
-    char kill[SIMULATION_TEXT];  /* NODE@SECONDS,... */
-    char cut[SIMULATION_TEXT];   /* NODES|NODES@FROM-TO,... */
-    bool exhaustive;             /* every order of deliveries is tried */
+    double codec_rate_mbps; /* megabytes a second that a codec writes or reads; 0: measured, or no time */
+    char speed[SIMULATION_TEXT];      /* X, X-Y or NODE=X,... */
+    char straggler[32];               /* SHARE:FACTOR */
+    char kill[SIMULATION_TEXT];       /* NODE@SECONDS,... */
+    char cut[SIMULATION_TEXT];        /* NODES|NODES@FROM-TO,... */
+    bool exhaustive;                  /* every order of deliveries is tried */
     char replay[4 * SIMULATION_TEXT]; /* one of them: what exhaustive has printed */
 };
 

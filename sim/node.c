@@ -19,10 +19,10 @@ static void work(const struct sim *s, struct sim_node *n, enum phase phase, size
 {
     enum phase last;
 
-    if (s->how.codec_rate_mbps <= 0)
+    if (s->codec_rate == 0)
         return;
     last = phase_enter(exchange_watch(n->x), phase);
-    n->now += (double)bytes / (s->how.codec_rate_mbps * 1e6) / n->speed;
+    n->now += (double)bytes / s->codec_rate / n->speed;
     phase_enter(exchange_watch(n->x), last);
 }
 

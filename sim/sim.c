@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
 #include "shared/file.h"
-
-enum { MEASURED = 15 };
 
 volatile sig_atomic_t sim_interrupted;
 
@@ -92,7 +89,7 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
     return exchange_new(&n->x, &cfg, e);
 }
 
-static struct optimizer_config optimizer_of(const struct sim *s)
+struct optimizer_config sim_optimizer_of(const struct sim *s)
 {
     return (struct optimizer_config){.kind = s->set.gradient_descent,
                                      .momentum = (float)s->set.momentum,
@@ -102,7 +99,7 @@ static struct optimizer_config optimizer_of(const struct sim *s)
 /* Of all that is trained, on a worker; of what lies in its range, on a server. */
 static int open_optimizer(struct sim *s, struct sim_node *n, struct err *e)
 {
-    const struct optimizer_config cfg = optimizer_of(s);
+    const struct optimizer_config cfg = sim_optimizer_of(s);
     size_t from = 0, to = s->trainer->n_params;
 
     if (n->node < 0) {
@@ -195,70 +192,16 @@ static int push_kills(struct sim *s, struct err *e)
     return 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* What a step and the test set take, where that was not said: node 0's first ones, done some times over.
- * The middle one counts: this machine may be at something else meanwhile. */
-static int measure(struct sim *s, const struct optimizer_config *cfg, struct err *e)
-{
-    struct trainer *t = s->trainer;
-    struct trainer_batch b = {.block = 0};
-    double steps[MEASURED], begun, loss, accuracy;
-    float *params = malloc(2 * t->n_params * sizeof *params);
-    struct optimizer *o = NULL;
-    int n_own = 0, rc = params ? optimizer_new(&o, cfg, t->n_trained, e)
-                               : err_set(e, ERR_NOMEM, "no memory to measure a step");
-
-    while (!blocks_holds(&s->blocks, b.block, 0))
-        b.block++;
-    for (int i = 0; i < s->blocks.n_blocks; i++)
-        n_own += blocks_holds(&s->blocks, i, 0);
-    if (rc == 0)
-        t->ops->begin(t, params);
-    for (int i = 0; rc == 0 && i < MEASURED; i++) {
-        struct net_score score = {0};
-
-        t->spent_s = 0;
-        b.step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch;
-        t->ops->gradient(t, &b, params, params + t->n_params, &score);
-        begun = clock_now();
-        optimizer_step(o, params, params + t->n_params, (float)s->set.learn_rate,
-                       gradient_clip(gradient_norm(params + t->n_params, t->n_trained), 0));
-        steps[i] = n_own * t->spent_s + clock_now() - begun;
-    }
-    if (rc == 0) {
-        qsort(steps, MEASURED, sizeof *steps, by_size);
-        t->step_time_s = steps[MEASURED / 2];
-        t->spent_s = 0;
-        t->ops->evaluate(t, params, &loss, &accuracy);
-        t->eval_time_s = t->spent_s;
-    }
-    optimizer_free(o);
-    free(params);
-    return rc;
-}
-
 static int open_trainer(struct sim *s, const char *folder, struct err *e)
 {
-    const struct optimizer_config cfg = optimizer_of(s);
     const struct tensor_view *t;
     size_t n;
 
     if (s->how.gradients > 0 ? trainer_standin(&s->trainer, s->how.gradients, s->set.seed, e) < 0
                              : trainer_network(&s->trainer, &s->set, &s->blocks, folder, e) < 0)
         return e->code;
-    if (s->how.gradients == 0 && (s->how.step_time_s == 0 || s->how.eval_time_s == 0) &&
-        measure(s, &cfg, e) < 0)
+    if (sim_find_costs(s, e) < 0)
         return e->code;
-    if (s->how.step_time_s > 0)
-        s->trainer->step_time_s = s->how.step_time_s;
-    if (s->how.eval_time_s > 0)
-        s->trainer->eval_time_s = s->how.eval_time_s;
     n = s->trainer->ops->tensors(s->trainer, NULL, &t);
     s->layers = calloc(n, sizeof *s->layers);
     if (!s->layers)

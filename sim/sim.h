@@ -67,6 +67,7 @@ struct sim {
     struct schedule schedule;
     struct codec_library codec, server_codec; /* the latter: not opened where it is the same */
     struct trainer *trainer;
+    double codec_rate;          /* bytes a second that it writes or reads; 0: it takes no time */
     struct codec_layer *layers; /* (n_layers) */
     int n_layers;
     struct sim_queue queue;
@@ -106,6 +107,9 @@ double sim_time(const struct sim *s); /* when the last node ended */
 bool sim_models_agree(const struct sim *s);
 bool sim_models_are_finite(const struct sim *s);
 
+/* costs.c: step_time_s and eval_time_s of the trainer, and codec_rate. */
+int sim_find_costs(struct sim *s, struct err *e);
+struct optimizer_config sim_optimizer_of(const struct sim *s);
 size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
 /* node.c: a step begins, now; lets a node do what it can by now. */
 void sim_node_begin(struct sim *s, struct sim_node *n);

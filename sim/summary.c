@@ -61,12 +61,13 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
 {
     uint64_t n_messages = mesh_sim_messages(s->net);
     json_t *nodes = json_array();
-    json_t *o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:f, s:b, s:b}", "ok", 1, "succeeded",
+    json_t *o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:f, s:f, s:b, s:b}", "ok", 1, "succeeded",
                           sim_has_succeeded(s) && !(found && found->failure[0]), "sim_time_s", sim_time(s),
                           "wall_s", seconds, "messages", (json_int_t)n_messages, "messages_per_s",
                           seconds > 0 ? (double)n_messages / seconds : 0.0, "step_time_s",
-                          s->trainer->step_time_s, "eval_time_s", s->trainer->eval_time_s, "models_agree",
-                          sim_models_agree(s), "models_are_finite", sim_models_are_finite(s));
+                          s->trainer->step_time_s, "eval_time_s", s->trainer->eval_time_s, "codec_rate_mbps",
+                          s->codec_rate / 1e6, "models_agree", sim_models_agree(s), "models_are_finite",
+                          sim_models_are_finite(s));
 
     if (!o || !nodes) {
         json_decref(o);

@@ -153,7 +153,7 @@ static const struct option table[] = {
     {"eval-time", "", NUMBER, SIM(eval_time_s), FOR_SIMULATE, SIMULATED, "S",
      "seconds the test set takes; 0: measured", .min = 0, .max = 1e6},
     {"codec-rate", "", NUMBER, SIM(codec_rate_mbps), FOR_SIMULATE, SIMULATED, "MB",
-     "megabytes a second that a codec writes or reads; 0: it takes no time", .min = 0, .max = 1e9},
+     "megabytes a second that a codec writes or reads; 0: measured", .min = 0, .max = 1e9},
     {"speed", "", TEXT, SIM(speed), FOR_SIMULATE, SIMULATED, "X|X-Y|NODE=X,...",
      "of the nodes: 2 is twice as fast; X-Y: drawn for each"},
     {"straggler", "", TEXT, SIM(straggler), FOR_SIMULATE, SIMULATED, "SHARE:FACTOR",
