@@ -18,6 +18,29 @@ static int check_options(const struct codec_plugin *p, struct err *e)
     return 0;
 }
 
+bool codec_is_name(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && n <= 32 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+}
+
+static int check_lists(const struct codec_plugin *p, struct err *e)
+{
+    const struct {
+        const char *field;
+        unsigned value, max;
+    } lists[] = {{"compression", p->compression, CODEC_COMPRESSION_MAX},
+                 {"limits", p->limits, CODEC_LIMITS_MAX},
+                 {"result", p->result, CODEC_RESULT_MAX}};
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i].value > lists[i].max)
+            return err_set(e, ERR_CODEC, ".%s is %u, and codec.h lists values up to %u", lists[i].field,
+                           lists[i].value, lists[i].max);
+    return 0;
+}
+
 static int check(const struct codec_plugin *p, const char *path, struct err *e)
 {
     const struct codec_round *r = p->round;
@@ -31,8 +54,7 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
                 sizeof(struct codec), sizeof(struct codec_host));
         return err_hint(e, "Compile the codec again with this psgd's codec.h.");
     }
-    if (!p->name || !p->name[0] || strlen(p->name) > 32 ||
-        strspn(p->name, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(p->name))
+    if (!p->name || !codec_is_name(p->name))
         return err_set(e, ERR_CODEC, "%s: the codec's name is not 1 to 32 of a-z, 0-9 and _", path);
     if (!r == !p->events)
         return err_set(e, ERR_CODEC, "%s: codec %s needs a round or events, exactly one", path, p->name);
@@ -50,7 +72,7 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
                        p->name);
     if (p->updates_on_server && r && !r->reply)
         return err_set(e, ERR_CODEC, "%s: codec %s updates on servers and has no server side", path, p->name);
-    return check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
+    return check_lists(p, e) < 0 || check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 
 int codec_check_limits(const char *name, unsigned limits, int n_servers, bool is_sync, int redundancy,

@@ -2,6 +2,8 @@
 #ifndef PSGD_CODEC_LOAD_H
 #define PSGD_CODEC_LOAD_H
 
+#include <stdbool.h>
+
 #include "codecs/codec.h"
 #include "shared/err.h"
 
@@ -9,6 +11,16 @@ struct codec_library {
     void *handle;
     const struct codec_plugin *plugin;
 };
+
+/* The greatest values of codec.h's lists: what is beyond names nothing, and tables are indexed by them. */
+enum {
+    CODEC_COMPRESSION_MAX = CODEC_LOSSY,
+    CODEC_LIMITS_MAX = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY,
+    CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
+};
+
+/* 1 to 32 of a-z, 0-9 and _? */
+bool codec_is_name(const char *name);
 
 /* Does a job stay within a codec's limits (codec.h)? ERR_CODEC. */
 int codec_check_limits(const char *name, unsigned limits, int n_servers, bool is_sync, int redundancy,

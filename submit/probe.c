@@ -109,6 +109,44 @@ static void be_the_probe(int fd, const char *path, const char *options)
     _exit(0); /* and not exit(): what job_submit has open is not this process's to flush or clean */
 }
 
+/* A bool of another value than 0 and 1 may not even be looked at as one. */
+static bool are_flags(const struct codec_facts *f)
+{
+    const bool *const flags[] = {&f->has_events,      &f->has_reply,         &f->has_adopt,
+                                 &f->per_block,       &f->sends_grads,       &f->sends_params,
+                                 &f->hears_of_losses, &f->updates_on_server, &f->rests_between_steps};
+
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (*(const unsigned char *)flags[i] > 1)
+            return false;
+    return true;
+}
+
+/* The process that wrote it ran the codec's code, which could write into the pipe, too: every text ends, and every
+ * number is one that this program goes by. */
+static int check(struct report *r, const char *path, struct err *e)
+{
+    struct codec_facts *f = &r->facts;
+    const struct {
+        char *text;
+        size_t size;
+    } texts[] = {{f->name, sizeof f->name},       {f->source, sizeof f->source}, {f->cost, sizeof f->cost},
+                 {f->options, sizeof f->options}, {f->values, sizeof f->values}, {f->list, sizeof f->list},
+                 {r->e.text, sizeof r->e.text},   {r->e.hint, sizeof r->e.hint}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        texts[i].text[texts[i].size - 1] = '\0';
+    if (r->e.code < 0) {
+        *e = r->e;
+        return e->code = r->e.code == ERR_CONFIG || r->e.code == ERR_NOMEM ? r->e.code : ERR_CODEC;
+    }
+    if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
+        (unsigned)f->compression > CODEC_COMPRESSION_MAX || f->limits > CODEC_LIMITS_MAX)
+        return err_set(e, ERR_CODEC, "%s: what was found out about it cannot be: its own code has written it",
+                       path);
+    return 0;
+}
+
 /* The whole report, or false: the process ended or the time is over before it came. */
 static bool await(struct report *r, int fd)
 {
@@ -174,10 +212,11 @@ int codec_probe(struct codec_facts *out, const char *path, const char *options, 
     if (!await(&r, fds[0])) {
         rc = failed(pid, path, e);
     } else {
+        kill(pid, SIGKILL); /* it has nothing left to do, and need not end by itself */
         waitpid(pid, NULL, 0);
-        *out = r.facts;
-        *e = r.e;
-        rc = r.e.code;
+        rc = check(&r, path, e);
+        if (rc == 0)
+            *out = r.facts;
     }
     close(fds[0]);
     return rc;

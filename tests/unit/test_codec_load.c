@@ -49,12 +49,22 @@ TEST(what_is_no_codec_is_refused)
     assert_says("/nowhere.so");
 }
 
+TEST(a_value_beyond_a_list_of_codec_h_is_refused)
+{
+    struct codec_library l;
+    struct err e = {0};
+
+    assert_int_equal(codec_library_open(&l, path_of("tests/codecs/beyond"), &e), ERR_CODEC);
+    assert_says("codec beyond: .compression is 3, and codec.h lists values up to 2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_built_in_codec_opens_and_names_its_source_and_cost),
         cmocka_unit_test(another_abi_is_refused_naming_both),
         cmocka_unit_test(what_is_no_codec_is_refused),
+        cmocka_unit_test(a_value_beyond_a_list_of_codec_h_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
