@@ -11,11 +11,9 @@
 #include "shared/data_sets.h"
 #include "shared/file.h"
 
-/* The most that a file may unpack to: small files can unpack to a thousand times their size. */
-static const size_t max_bytes = DATA_BYTES_MAX;
-
-/* Doubles *size as long as there is more to read; the file's own numbers are believed in nothing. */
-static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, struct err *e)
+/* Doubles *size, up to one byte more than `max`, as long as there is more to read; the file's own numbers are
+ * believed in nothing. */
+static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, size_t max, struct err *e)
 {
     for (;;) {
         size_t room = *size - *len;
@@ -26,14 +24,14 @@ static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, struct 
         if (k < 0)
             return err_set(e, ERR_CONFIG, "cannot be unpacked: %s", gzerror(f, &code));
         *len += (size_t)k;
+        if (*len > max)
+            return err_set(e, ERR_CONFIG, "more than %zu bytes", max);
         if (*len < *size) {
             if (k > 0)
                 continue;
             return 0;
         }
-        if (*size > max_bytes)
-            return err_set(e, ERR_CONFIG, "more than %zu bytes", max_bytes);
-        *size *= 2;
+        *size = *size <= max / 2 ? 2 * *size : max + 1;
         more = realloc(*buf, *size);
         if (!more)
             return err_set(e, ERR_NOMEM, "no memory for %zu bytes", *size);
@@ -41,7 +39,7 @@ static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, struct 
     }
 }
 
-int data_read(uint8_t **out, size_t *len, const char *path, struct err *e)
+int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     uint8_t *buf = NULL;
@@ -57,9 +55,10 @@ int data_read(uint8_t **out, size_t *len, const char *path, struct err *e)
         close(fd);
         return err_set(e, ERR_IO, "%s: not a readable file", path);
     }
-    size = st.st_size < (off_t)max_bytes ? (size_t)st.st_size + 1 : max_bytes + 1;
+    size = (uint64_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
     buf = malloc(size);
-    rc = buf ? read_rest(f, &buf, &size, len, e) : err_set(e, ERR_NOMEM, "no memory for %zu bytes", size);
+    rc = buf ? read_rest(f, &buf, &size, len, max, e)
+             : err_set(e, ERR_NOMEM, "no memory for %zu bytes", size);
     if (gzclose_r(f) != Z_OK && rc == 0)
         rc = err_set(e, ERR_CONFIG, "cannot be unpacked: its end is missing, %zu bytes unpacked until there",
                      *len);
@@ -69,6 +68,11 @@ int data_read(uint8_t **out, size_t *len, const char *path, struct err *e)
     }
     *out = buf;
     return 0;
+}
+
+int data_read(uint8_t **out, size_t *len, const char *path, struct err *e)
+{
+    return data_read_at_most(out, len, DATA_BYTES_MAX, path, e);
 }
 
 int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err *e)

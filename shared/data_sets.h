@@ -29,7 +29,9 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
                  struct err *e);
 
 /* A whole file, unpacked if it is packed by gzip; the caller frees. ERR_NOT_FOUND, ERR_IO; ERR_CONFIG: cannot be
- * unpacked, or is more than 1 GiB. */
+ * unpacked, or is more than `max` bytes. */
+int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e);
+/* With DATA_BYTES_MAX, 1 GiB, as the most. */
 int data_read(uint8_t **out, size_t *len, const char *path, struct err *e);
 /* The file `name` in `dir`, or the packed one, NAME.gz, beside it. ERR_NOT_FOUND. */
 int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err *e);

@@ -4,6 +4,7 @@
 
 #include "nn/net.h"
 #include "nn/optimizer.h"
+#include "shared/data_sets.h"
 #include "shared/json.h"
 #include "shared/partition.h"
 #include "tests/unit/unit.h"
@@ -311,6 +312,30 @@ TEST(digits_are_hard_for_a_linear_model_and_learnt_by_a_small_mlp)
     dataset_clear(&d);
 }
 
+TEST(a_file_is_read_up_to_so_many_bytes_and_no_further)
+{
+    static const char *const names[] = {"plain", "packed.gz"};
+    const uint8_t bytes[1000] = {0}; /* packed in so few that the room for them has to be doubled */
+    const char *dir = unit_folder();
+    struct err e;
+
+    put(dir, names[0], bytes, sizeof bytes);
+    put_gz(dir, names[1], bytes, sizeof bytes);
+    for (size_t i = 0; i < N_OF(names); i++) {
+        char path[256];
+        uint8_t *read;
+        size_t len;
+
+        assert_ok(file_join(path, sizeof path, dir, names[i], &e));
+        assert_ok(data_read_at_most(&read, &len, sizeof bytes, path, &e));
+        assert_int_equal(len, sizeof bytes);
+        free(read);
+        assert_int_equal(data_read_at_most(&read, &len, sizeof bytes - 1, path, &e), ERR_CONFIG);
+        assert_says("more than 999 bytes");
+    }
+    unit_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +344,7 @@ int main(void)
         cmocka_unit_test(files_that_do_not_belong_together_are_refused),
         cmocka_unit_test(every_truncation_and_any_byte_more_is_refused),
         cmocka_unit_test(every_truncation_of_a_packed_file_is_refused),
+        cmocka_unit_test(a_file_is_read_up_to_so_many_bytes_and_no_further),
         cmocka_unit_test(a_header_with_absurd_numbers_is_refused_without_believing_them),
         cmocka_unit_test(an_unknown_data_set_is_answered_with_the_known_ones),
         cmocka_unit_test(any_digit_can_be_drawn_by_itself_and_again),
