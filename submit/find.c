@@ -159,13 +159,13 @@ int find_codec(struct codec_file *out, const char *word, const char *exe_dir, st
     struct places p = {0};
     const char *ending;
 
-    if (strchr(word, ','))
-        return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
-                       word);
     if (find_is_path(word)) {
         out->is_source = ends_with(word, ".c");
         return take_path(out->path, word, ERR_CODEC, e);
     }
+    if (strchr(word, ','))
+        return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
+                       word);
     add_codec_places(&p, exe_dir);
     ending = look(out->path, &p, word);
     if (!ending)

@@ -89,6 +89,21 @@ TEST(a_path_is_taken_as_it_is)
     end(folder);
 }
 
+TEST(a_path_may_have_a_comma)
+{
+    const char *folder = begin();
+    struct codec_file f;
+    char path[PATH_MAX];
+
+    touch(folder, "mine, old/ring.c");
+    snprintf(path, sizeof path, "%s/mine, old/ring.c", folder);
+    assert_ok(find_codec(&f, path, folder, &e));
+    assert_string_equal(f.path, path);
+    assert_int_equal(find_codec(&f, "./plain.c,./ring.c", folder, &e), ERR_CODEC);
+    assert_says("./plain.c,./ring.c: No such file");
+    end(folder);
+}
+
 TEST(a_model_is_a_name_or_a_path)
 {
     const char *folder = begin();
@@ -108,6 +123,7 @@ int main(void)
         cmocka_unit_test(a_name_is_looked_for_beside_the_program_first),
         cmocka_unit_test(an_unknown_codec_gets_the_nearest_and_the_list),
         cmocka_unit_test(a_path_is_taken_as_it_is),
+        cmocka_unit_test(a_path_may_have_a_comma),
         cmocka_unit_test(a_model_is_a_name_or_a_path),
     };
 
