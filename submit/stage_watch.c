@@ -144,15 +144,6 @@ static void stop_others(struct submission *s, struct watch *w)
     w->stopped_at = clock_now();
 }
 
-static size_t count_ended(const struct submission *s)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->n_nodes; i++)
-        n += s->nodes[i].is_ended;
-    return n;
-}
-
 static void judge(struct submission *s, struct watch *w)
 {
     double now = clock_now();
@@ -160,7 +151,7 @@ static void judge(struct submission *s, struct watch *w)
     if (w->failed_at == 0 && outcome_cause(s) >= 0)
         w->failed_at = now;
     if (w->failed_at > 0 && w->stopped_at == 0 &&
-        (now - w->failed_at > own_reasons_s || count_ended(s) == s->n_nodes))
+        (now - w->failed_at > own_reasons_s || submission_count_ended(s) == s->n_nodes))
         stop_others(s, w);
     for (size_t i = 0; i < s->n_nodes && w->stopped_at > 0 && now - w->stopped_at > stop_s; i++) {
         struct node *n = &s->nodes[i];
@@ -196,7 +187,7 @@ int stage_watch(struct submission *s, struct err *e)
             tell(&s->nodes[i]);
         }
         judge(s, &w);
-        if (count_ended(s) == s->n_nodes)
+        if (submission_count_ended(s) == s->n_nodes)
             break;
         progress_show(&w.progress, s);
         if (submission_check_time(s, e) < 0)

@@ -153,6 +153,15 @@ void submission_finish_calls(struct submission *s)
             http_poll(s->http, 1);
 }
 
+size_t submission_count_ended(const struct submission *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        n += s->nodes[i].is_ended;
+    return n;
+}
+
 void submission_keep_lease(struct submission *s)
 {
     struct err ignored;

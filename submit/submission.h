@@ -75,6 +75,8 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
 
 /* Waits until no call runs any more. */
 void submission_finish_calls(struct submission *s);
+/* How many nodes' ends are known. */
+size_t submission_count_ended(const struct submission *s);
 /* Keeps the reservations alive while something takes long. */
 void submission_keep_lease(struct submission *s);
 /* Gives back every reservation; `reason` is kept with the job on the agents. */

@@ -50,6 +50,7 @@ size_t verb_ask_nodes(struct submission *s, double timeout_s)
         else if (node_answer(n, &n->silence) == 0 && node_take_view(n, &n->silence) == 0) {
             n->last_seq = n->view.last_seq;
             n->is_announced = false;
+            n->silent_since = 0;
             n_answers++;
             continue;
         }
@@ -169,10 +170,8 @@ static int wait_one(const struct options *o, const char *id, struct err *e)
     if (rc == 0)
         rc = results_prepare(&s, e);
     if (rc == 0) {
-        for (size_t i = 0; i < s.n_nodes; i++) {
+        for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_reserved = true;
-            s.nodes[i].silent_since = 0;
-        }
         if (results_begin(&s, e) < 0 || run_json_save(&s, e) < 0)
             say_error("%s", e->text);
         say_info("Waiting for %s (%s).", s.id, s.settings.name);
@@ -197,7 +196,15 @@ int verb_wait(const struct options *o, struct err *e)
     return worst;
 }
 
-/* 202 means that it will end: this waits until it has. */
+/* A node whose agent is silent is told once it answers. */
+static void tell_to_end(struct submission *s, const char *reason)
+{
+    submission_cancel(s, reason);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
+}
+
+/* 202 means that it will end: this waits until every node has, also where the first one's end decides the job's. */
 static int cancel_one(const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + stop_s;
@@ -205,14 +212,16 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
     int rc = load_and_ask(&s, o, id, e);
 
     if (rc == 0) {
+        if (job_state_is_terminal(s.state))
+            until = 0; /* its end was seen before: nothing is waited for */
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_reserved = true;
-        submission_cancel(&s, o->reason);
         do {
+            tell_to_end(&s, o->reason);
             http_poll(s.http, 0.1);
             verb_ask_nodes(&s, ask_s);
             judge(&s);
-        } while (!job_state_is_terminal(s.state) && clock_now() < until && !interrupt_signal());
+        } while (submission_count_ended(&s) < s.n_nodes && clock_now() < until && !interrupt_signal());
         say_silent(&s);
         if (!job_state_is_terminal(s.state))
             rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, stop_s);

@@ -307,6 +307,25 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     rm -r next && serves_the_next_job
 }
 
+@test "a node whose agent pauses is told to end once it answers, and its log is followed to the end" {
+    start_agents 2
+    long_job -q --codec plain --psgd asgd --on-node-loss continue --detach -o out # by itself node 1 would go on
+    id=$(only_job 0)
+    within 60 is_at_step 1 5
+    kill -STOP "${AGENTS[1]}"
+    timeout 100 "$SUBMIT" logs "$id" --follow >followed 2>log 3>&- &
+    local follow=$!
+    timeout 100 "$SUBMIT" cancel "$id" >cancelled 2>>log 3>&- &
+    local cancel=$!
+    sleep 5 # more than job_submit gives an agent to answer in
+    kill -CONT "${AGENTS[1]}"
+    wait $cancel
+    grep -q "$id: cancelled" cancelled
+    is_in_state 1 cancelled # and not failed for want of the other
+    wait $follow
+    grep -q '^worker-1 | ' followed
+}
+
 @test "an agent that is stopped ends its runner and leaves nothing" {
     start_agents 2
     long_job --codec plain --agent-timeout 1 -o out 2>/dev/null 3>&- &
