@@ -137,6 +137,13 @@ static uint64_t limit(const struct submission *s, const struct artifact *a)
     return a->max ? a->max : s->model_bytes ? s->model_bytes : 4 * (uint64_t)GIB;
 }
 
+static void drop(struct yield *y)
+{
+    if (y->fd > 0)
+        close(y->fd);
+    y->fd = 0;
+}
+
 /* Starts the download of one artefact from one node, where there is something to download. */
 static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
 {
@@ -157,8 +164,10 @@ static void fetch(struct collection *c, struct yield *y, const struct artifact *
     else
         snprintf(path, sizeof path, "/v1/jobs/%s/artifacts/%s", c->s->id, a->name);
     if (temp_file(&y->fd, c->s->folder, &e) < 0 ||
-        node_download(c->s->http, y->node, y->fd, limit(c->s, a), path, &e) < 0)
+        node_download(c->s->http, y->node, y->fd, limit(c->s, a), path, &e) < 0) {
         miss(c, y->node, a->name, e.text);
+        drop(y);
+    }
 }
 
 static int check_sum(const struct yield *y, const struct artifact *a, struct err *e)
@@ -180,6 +189,23 @@ static int check_sum(const struct yield *y, const struct artifact *a, struct err
     return 0;
 }
 
+static int check_model(const struct yield *y, struct err *e)
+{
+    struct tensor_file f;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    tensor_file_close(&f);
+    return 0;
+}
+
+static bool is_model(const struct artifact *a)
+{
+    return a == &artifacts[FINAL_MODEL] || a == &artifacts[BEST_MODEL];
+}
+
 /* Ends the download; what did not come whole is dropped. */
 static void take_download(struct collection *c, struct yield *y, const struct artifact *a)
 {
@@ -187,11 +213,11 @@ static void take_download(struct collection *c, struct yield *y, const struct ar
 
     if (y->fd <= 0)
         return;
-    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0)
+    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 &&
+        (!is_model(a) || check_model(y, &e) == 0))
         return;
     miss(c, y->node, a->name, e.text);
-    close(y->fd);
-    y->fd = 0;
+    drop(y);
 }
 
 /* The bytes of a download, mapped. NULL: empty. */
@@ -388,23 +414,14 @@ static int write_checkpoints(struct collection *c, const char *ending, struct er
     return 0;
 }
 
-/* The first worker's model; the others' sums are in run.json and are compared there. */
+/* One worker's model; the others' sums are in run.json and are compared there. */
 static int write_model(struct collection *c, const char *name, struct err *e)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         struct yield *y = &c->yields[i];
-        struct tensor_file f;
-        struct err why;
-        char path[64];
 
-        if (y->fd <= 0 || node_is_server(y->node))
+        if (y->fd <= 0)
             continue;
-        snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
-        if (tensor_file_open(&f, path, &why) < 0) {
-            miss(c, y->node, name, why.text);
-            continue;
-        }
-        tensor_file_close(&f);
         say_info("Restoring data (%s) from %d.", strrchr(name, '/') + 1, y->node->at.node);
         return copy_file(c, name, y, e);
     }
@@ -504,34 +521,53 @@ static int keep(struct collection *c, int which, struct err *e)
     }
 }
 
-/* One kind of file of all nodes: download side by side, then write what they make together. */
+/* Of all nodes side by side. */
+static void download_all(struct collection *c, const struct artifact *a)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        fetch(c, &c->yields[i], a);
+    submission_finish_calls(c->s);
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        take_download(c, &c->yields[i], a);
+}
+
+/* Of the first worker from which it comes whole: that others lack it is no fault then. */
+static void download_one(struct collection *c, const struct artifact *a)
+{
+    bool was_missing = c->is_missing;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+
+        if (node_is_server(y->node))
+            continue;
+        fetch(c, y, a);
+        submission_finish_calls(c->s);
+        take_download(c, y, a);
+        if (y->fd > 0) {
+            c->is_missing = was_missing;
+            return;
+        }
+    }
+}
+
+/* One kind of file of all nodes: download, then write what they make together. */
 static int collect(struct collection *c, int which, struct err *e)
 {
     const struct artifact *a = &artifacts[which];
-    bool is_model = which == FINAL_MODEL || which == BEST_MODEL;
-    bool has_model = false;
     int rc;
 
     if (which == CHECKPOINT_PREVIOUS && c->s->state == JOB_SUCCEEDED)
         return 0; /* all nodes' last ones are of the same epoch */
     if (which == TRACE && !c->s->opt->trace[0])
         return 0;
-    for (size_t i = 0; i < c->s->n_nodes; i++) {
-        struct yield *y = &c->yields[i];
-
-        y->fd = 0;
-        if (is_model && (has_model || node_is_server(y->node)))
-            continue; /* all workers' sums are in their lists; one file is enough */
-        fetch(c, y, a);
-        has_model |= is_model && y->fd > 0;
-    }
-    submission_finish_calls(c->s);
-    for (size_t i = 0; i < c->s->n_nodes; i++)
-        take_download(c, &c->yields[i], a);
+    if (is_model(a))
+        download_one(c, a);
+    else
+        download_all(c, a);
     rc = keep(c, which, e);
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        if (c->yields[i].fd > 0)
-            close(c->yields[i].fd);
+        drop(&c->yields[i]);
     return rc;
 }
 

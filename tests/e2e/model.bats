@@ -121,6 +121,16 @@ PY
 }
 
 # With a learning rate that moves only what was 0, a job ends with what it began with.
+@test "a model that one worker cannot give is brought from another" {
+    start_agents 2
+    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 1 -o out
+    echo none >"$(find agent0 -name final.safetensors)"
+    run "$SUBMIT" fetch "$(only_job 0)" -o again
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"node(0): final.safetensors is missing: "* ]]
+    cmp out/model/final.safetensors again/model/final.safetensors
+}
+
 @test "all nodes start from weights that numpy wrote by the words of the docs" {
     python=$(python_with_numpy) || skip "python3-numpy is not installed"
     script_of_docs >write.py
