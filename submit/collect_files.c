@@ -1,0 +1,138 @@
+/* Files of the nodes that become files of the job: events, logs, models, checkpoints. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/tensor_file.h"
+#include "submit/collect.h"
+#include "submit/event_log.h"
+#include "submit/results.h"
+#include "submit/say.h"
+#include "submit/start_from.h"
+
+const char *collect_map(const struct yield *y, size_t *len)
+{
+    struct stat st;
+    void *p;
+
+    *len = 0;
+    if (y->fd <= 0 || fstat(y->fd, &st) < 0 || st.st_size == 0)
+        return NULL;
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    *len = (size_t)st.st_size;
+    return p;
+}
+
+void collect_unmap(const char *p, size_t len)
+{
+    if (p)
+        munmap((void *)(uintptr_t)p, len);
+}
+
+static int copy_file(struct collection *c, const char *name, const struct yield *y, struct err *e)
+{
+    size_t len;
+    const char *p = collect_map(y, &len);
+    int rc = results_write(c->s, name, p ? p : "", len, e);
+
+    collect_unmap(p, len);
+    return rc;
+}
+
+int collect_events(struct collection *c, const struct artifact *a, struct err *e)
+{
+    struct event_log all = {0};
+    int rc = 0;
+    int fd;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        size_t len;
+        const char *p = collect_map(&c->yields[i], &len);
+
+        if (!event_log_add(&all, c->yields[i].node->at.node, p ? p : "", len))
+            say_info("node(%d): its events are not all in %s: those of all nodes are more than %d MiB.",
+                     c->yields[i].node->at.node, a->name, EVENT_LOG_MAX >> 20);
+        collect_unmap(p, len);
+    }
+    rc = results_create(c->s, a->name, &fd, e);
+    if (rc == 0 && (rc = event_log_write(&all, fd, e)) < 0)
+        close(fd);
+    event_log_clear(&all);
+    return rc == 0 ? results_seal(c->s, a->name, fd, e) : rc;
+}
+
+int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
+{
+    (void)a; /* each node's has a name of its own */
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+        int node = y->node->at.node;
+        char name[64];
+
+        if (y->fd <= 0)
+            continue;
+        if (node < 0)
+            snprintf(name, sizeof name, "logs/ps-%d.log", -2 - node);
+        else
+            snprintf(name, sizeof name, "logs/worker-%d.log", node);
+        say_info("Restoring data (%s) from %d.", name + strlen("logs/"), node);
+        if (copy_file(c, name, y, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* Each node's own, for each goes on from its own. */
+int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e)
+{
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+        int node = y->node->at.node;
+        char name[64];
+
+        if (y->fd <= 0)
+            continue;
+        start_checkpoint_name(name, node, a->ending);
+        say_info("Restoring data (%s) from %d.", name + strlen("checkpoints/"), node);
+        if (file_join(path, sizeof path, c->s->folder, "checkpoints", e) < 0 ||
+            file_mkdirs(path, 0777, e) < 0 || copy_file(c, name, y, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+int collect_check_model(const struct yield *y, struct err *e)
+{
+    struct tensor_file f;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    tensor_file_close(&f);
+    return 0;
+}
+
+/* One worker's model; the others' sums are in run.json and are compared there. */
+int collect_model(struct collection *c, const struct artifact *a, struct err *e)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "model/%s", a->name);
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+
+        if (y->fd <= 0)
+            continue;
+        say_info("Restoring data (%s) from %d.", a->name, y->node->at.node);
+        return copy_file(c, name, y, e);
+    }
+    return 0;
+}

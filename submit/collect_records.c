@@ -1,0 +1,110 @@
+/* Records of single nodes become records of the job. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "submit/collect.h"
+#include "submit/results.h"
+#include "submit/say.h"
+
+static int write_classic(struct collection *c, enum record_kind kind, const struct yield *y, const char *p,
+                         size_t len, struct err *e)
+{
+    const struct settings *set = &c->s->settings;
+    char name[160];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f;
+    int rc;
+
+    if (strcmp(c->s->csv_style, "classic") != 0 || kind > RECORD_EVAL || node_is_server(y->node))
+        return 0;
+    f = open_memstream(&text, &size);
+    if (!f)
+        return err_set(e, ERR_NOMEM, "no memory");
+    rc = records_classic(f, kind, p ? p : "", len);
+    if (fclose(f) != 0 || rc < 0) {
+        free(text);
+        return err_set(e, ERR_NOMEM, "no memory");
+    }
+    records_classic_name(name, sizeof name, kind, set->node_count, set->redundancy, y->node->at.node,
+                         set->codec, c->s->n_dense);
+    say_info("Restoring data (%s) from %d.", name, y->node->at.node);
+    rc = results_write(c->s, name, text, size, e);
+    free(text);
+    return rc;
+}
+
+static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, struct err *e)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+        size_t len, bad;
+        const char *p = collect_map(y, &len);
+        struct err why;
+        int rc = 0;
+
+        if (y->fd <= 0)
+            continue;
+        say_info("Restoring data (%s.csv) from %d.", record_names[kind], y->node->at.node);
+        if (records_append(out, kind, y->node->at.node, p ? p : "", len, &bad, &why) < 0)
+            collect_miss(c, y->node, "its part of the records", why.text);
+        else
+            rc = write_classic(c, kind, y, p, len, e);
+        if (kind == RECORD_COMM && p) {
+            json_decref(y->node->traffic);
+            y->node->traffic = records_peers(p, len);
+        }
+        if (bad > 0)
+            say_info("node(%d): left out %zu malformed line%s of %s.csv.", y->node->at.node, bad,
+                     bad == 1 ? "" : "s", record_names[kind]);
+        collect_unmap(p, len);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static bool some_node_has_it(const struct collection *c)
+{
+    struct stat st;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (c->yields[i].fd > 0 && fstat(c->yields[i].fd, &st) == 0 && st.st_size > 0)
+            return true;
+    return false;
+}
+
+int collect_records(struct collection *c, const struct artifact *a, struct err *e)
+{
+    enum record_kind kind = a->kind;
+    char name[32];
+    FILE *out;
+    int fd, copy;
+
+    if (!(a->flags & NEEDED) && !some_node_has_it(c))
+        return 0; /* written only where the model asks for it */
+    snprintf(name, sizeof name, "records/%s", a->name);
+    if (results_create(c->s, name, &fd, e) < 0)
+        return e->code;
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    out = copy < 0 ? NULL : fdopen(copy, "w");
+    if (!out) {
+        close(fd);
+        return err_errno(e, ERR_IO, "%s", name);
+    }
+    records_header(out, kind);
+    if (merge_rows(c, kind, out, e) < 0) {
+        fclose(out);
+        close(fd);
+        return e->code;
+    }
+    if (fclose(out) != 0) {
+        close(fd);
+        return err_errno(e, ERR_IO, "%s", name);
+    }
+    return results_seal(c->s, name, fd, e);
+}
