@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shared/suggest.h"
+#include "shared/words.h"
 
 enum { VALUE_MAX = 64, NAME_MAX_LEN = 32, SETS_MAX = 2 };
 
@@ -46,19 +47,6 @@ static const struct codec_option *end_of(const struct codec_option *table)
     while (table && table->name)
         table++;
     return table;
-}
-
-/* The place of `value` among "a|b|c", or -1. */
-static int word_find(const char *words, const char *value)
-{
-    size_t n = strlen(value);
-
-    for (int i = 0; words; i++, words = strchr(words, '|')) {
-        words += *words == '|';
-        if (n > 0 && strncmp(words, value, n) == 0 && (words[n] == '|' || !words[n]))
-            return i;
-    }
-    return -1;
 }
 
 /* Word k of "a|b|c", and how long it is. */
@@ -206,7 +194,7 @@ static int parse_value(double *out, const struct codec_option *o, const char *te
 
     if (o->type == CODEC_FLOAT || o->type == CODEC_INT)
         return number(out, o, text, e);
-    *out = word_find(words, text);
+    *out = words_find(words, text);
     return *out < 0 ? err_set(e, ERR_CONFIG, "%s: \"%.40s\" is not one of %s", o->name, text, words) : 0;
 }
 

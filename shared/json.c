@@ -8,6 +8,7 @@
 #include "shared/file.h"
 #include "shared/suggest.h"
 #include "shared/utf8.h"
+#include "shared/words.h"
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
 
@@ -93,20 +94,6 @@ int json_only_keys(const json_t *object, const char *const *keys, const char *at
     return 0;
 }
 
-static bool is_word(const char *words, const char *value)
-{
-    size_t n = strlen(value);
-
-    if (strchr(value, '|')) /* "iid|dup" stands in the list, too */
-        return false;
-    for (const char *w = words; w; w = strchr(w, '|')) {
-        w += *w == '|';
-        if (strncmp(w, value, n) == 0 && (w[n] == '|' || w[n] == '\0'))
-            return true;
-    }
-    return false;
-}
-
 static int fill_text(char *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
 {
     const char *s = json_string_value(v);
@@ -115,7 +102,7 @@ static int fill_text(char *out, const json_t *v, const struct json_field *f, con
         return err_set(e, ERR_CONFIG, "%s/%s: not a string", at, f->key);
     if (json_string_length(v) >= f->size || strlen(s) != json_string_length(v))
         return err_set(e, ERR_CONFIG, "%s/%s: longer than %zu characters", at, f->key, f->size - 1);
-    if (f->words && !is_word(f->words, s))
+    if (f->words && words_find(f->words, s) < 0)
         return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, f->key, s, f->words);
     memcpy(out, s, strlen(s) + 1);
     return 0;

@@ -15,6 +15,17 @@ enum {
     TIME_LIMIT_MAX_S = 31 * 86400
 };
 
+/* The words that a field may have: settings.c reads the document by them, and job_submit its options. */
+#define SYNC_WORDS             "ssgd|asgd"
+#define BLOCK_ASSIGNMENT_WORDS "iid|dup"
+#define GRADIENT_DESCENT_WORDS "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"
+#define ON_NONFINITE_WORDS     "stop|skip"
+#define MATH_WORDS             "auto|openblas"
+#define ALLREDUCE_WORDS        "auto|ring|halving-doubling|tree|direct"
+#define ON_NODE_LOSS_WORDS     "abort|continue"
+#define LOCAL_PATH_WORDS       "auto|off"
+#define DATA_TLS_WORDS         "on|off|auto"
+
 struct settings {
     int version;      /* of this document: 1 */
     char name[64];    /* for people: letters, digits, '-', '_', '.' */

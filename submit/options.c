@@ -12,6 +12,7 @@
 #include "shared/json.h"
 #include "shared/schedule.h"
 #include "shared/suggest.h"
+#include "shared/words.h"
 #include "submit/find.h"
 #include "submit/results.h"
 #include "submit/say.h"
@@ -62,16 +63,15 @@ static const struct option table[] = {
      "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
      "what is exchanged, gradients or parameters",
      .hint = "sgd and adam are ways of gradient descent: --gradient-descent adam", .is_real = true},
-    {"parallel_sgd|psgd", "", WORD, SET(sync), FOR_SUBMIT, JOB, "ssgd|asgd",
+    {"parallel_sgd|psgd", "", WORD, SET(sync), FOR_SUBMIT, JOB, SYNC_WORDS,
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", NUMBER, SET(learn_rate), FOR_SUBMIT, JOB, "X", "learning rate", .min = 1e-30,
      .max = 1e30, GIVEN(has_learn_rate)},
     {"epochs", "E", INT, SET(epochs), FOR_SUBMIT, JOB, "N", "passes over the training set", .min = 1,
      .max = 1e6, .may_change = true},
-    {"block_assignment", "", WORD, AT(block_assignment), FOR_SUBMIT, JOB, "iid|dup|dpa",
+    {"block_assignment", "", WORD, AT(block_assignment), FOR_SUBMIT, JOB, BLOCK_ASSIGNMENT_WORDS "|dpa",
      "which worker holds which block"},
-    {"gradient-descent", "", WORD, SET(gradient_descent), FOR_SUBMIT, JOB,
-     "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay",
+    {"gradient-descent", "", WORD, SET(gradient_descent), FOR_SUBMIT, JOB, GRADIENT_DESCENT_WORDS,
      "how a gradient moves the parameters: sgd, momentum, nesterov, adam, adamw, ..."},
     {"schedule", "", TEXT, SET(schedule), FOR_SUBMIT, JOB, "TEXT",
      "of the learning rate; constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
@@ -84,7 +84,7 @@ static const struct option table[] = {
      GIVEN(has_weight_decay)},
     {"clip-norm", "", NUMBER, SET(clip_norm), FOR_SUBMIT, JOB, "X",
      "longest gradient that an update uses; 0: any", .min = 0, .max = 1e30},
-    {"on-nonfinite", "", WORD, SET(on_nonfinite), FOR_SUBMIT, JOB, "stop|skip",
+    {"on-nonfinite", "", WORD, SET(on_nonfinite), FOR_SUBMIT, JOB, ON_NONFINITE_WORDS,
      "a loss or gradient that is not finite ends the job or is left out", .is_real = true},
     {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
@@ -104,23 +104,23 @@ static const struct option table[] = {
     {"seed", "", U64, SET(seed), FOR_SUBMIT, JOB, "N", "decides weights, partition and order", .min = 0,
      .max = 0x1p53},
     {"name", "", TEXT, SET(name), FOR_SUBMIT, JOB, "NAME", "name of the job, for people", .may_change = true},
-    {"math", "", WORD, SET(math), FOR_SUBMIT, JOB, "auto|openblas",
+    {"math", "", WORD, SET(math), FOR_SUBMIT, JOB, MATH_WORDS,
      "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone; narrow ones "
      "are loops of our own"},
     {"threads", "", INT, SET(threads), FOR_SUBMIT, JOB, "N", "threads of a node inside a matrix product",
      .min = 1, .max = 1024},
-    {"allreduce", "", WORD, SET(allreduce), FOR_SUBMIT, JOB, "auto|ring|halving-doubling|tree|direct",
+    {"allreduce", "", WORD, SET(allreduce), FOR_SUBMIT, JOB, ALLREDUCE_WORDS,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", INT, SET(record_every), FOR_SUBMIT, JOB, "N",
      "a row of train.csv each so many steps", .min = 1, .max = 1e9, .may_change = true},
     {"round-timeout", "", NUMBER, SET(round_timeout_s), FOR_SUBMIT, JOB, "S",
      "seconds a node waits for a word of a round", .min = 0.1, .max = 1e6, .may_change = true},
-    {"local-path", "", WORD, SET(local_path), FOR_SUBMIT, JOB, "auto|off",
+    {"local-path", "", WORD, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_WORDS,
      "collectives between workers of one machine go through shared memory", .is_real = true},
-    {"data-tls", "", WORD, SET(data_tls), FOR_SUBMIT, JOB, "on|off|auto",
+    {"data-tls", "", WORD, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_WORDS,
      "what nodes tell each other is encrypted; auto: where it leaves a machine", .may_change = true,
      .is_real = true},
-    {"on-node-loss", "", WORD, SET(on_node_loss), FOR_SUBMIT, JOB, "abort|continue",
+    {"on-node-loss", "", WORD, SET(on_node_loss), FOR_SUBMIT, JOB, ON_NODE_LOSS_WORDS,
      "a worker that is lost ends the job, or the others go on without it", .may_change = true},
     {"min-nodes", "", INT, SET(min_nodes), FOR_SUBMIT, JOB, "N",
      "with --on-node-loss continue: fewer workers than these end the job", .min = 1, .max = NODES_MAX,
@@ -326,18 +326,6 @@ static int set_number(void *out, const struct option *t, const char *name, const
     return 0;
 }
 
-static bool is_word(const char *words, const char *value)
-{
-    size_t n = strlen(value);
-
-    for (const char *p = words; p; p = strchr(p, '|')) {
-        p += *p == '|';
-        if (n > 0 && strncmp(p, value, n) == 0 && (p[n] == '|' || p[n] == '\0'))
-            return true;
-    }
-    return false;
-}
-
 static bool is_text(const struct option *t)
 {
     return t->kind == TEXT || t->kind == WORD || t->kind == PATH || t->kind == NAME_OR_PATH;
@@ -345,7 +333,7 @@ static bool is_text(const struct option *t)
 
 static int set_text(char *out, const struct option *t, const char *name, const char *text, struct err *e)
 {
-    if (t->kind == WORD && !is_word(t->value, text)) {
+    if (t->kind == WORD && words_find(t->value, text) < 0) {
         err_set(e, ERR_USAGE, "--%s: \"%s\" is not one of %s", name, text, t->value);
         return t->hint ? err_hint(e, "%s", t->hint) : e->code;
     }

@@ -68,6 +68,7 @@ TEST(a_wrong_parameter_is_refused_with_what_there_is)
         {"n=2147483648", "n: 2147483648 is not between -3 and 2147483647"},
         {"is_on=1", "is_on: \"1\" is not one of false|true"},
         {"graph=tor", "graph: \"tor\" is not one of ring|torus|exponential"},
+        {"graph=ring|torus", "graph: \"ring|torus\" is not one of ring|torus|exponential"},
         {"graph=", "is not one of"},
         {"every=-1", "every: -1 is not between 0 and 1000000000"},
         {"n=1,n=1", "n is there twice"},

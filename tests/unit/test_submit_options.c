@@ -31,6 +31,13 @@ TEST(underscore_and_hyphen_are_the_same)
     assert_int_equal(o.settings.local_steps, 7);
 }
 
+TEST(a_list_of_words_is_no_word_of_it)
+{
+    assert_ok(PARSE("--gradient-descent", "gradient_decay"));
+    assert_int_equal(PARSE("--psgd", "ssgd|asgd"), ERR_USAGE);
+    assert_says("\"ssgd|asgd\" is not one of ssgd|asgd");
+}
+
 TEST(short_options_take_their_value_attached_or_apart)
 {
     assert_ok(PARSE("-n2", "-b", "16", "-qvv", "-C", "fedavg", "-c", "plain", "-I", "784"));
@@ -258,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(underscore_and_hyphen_are_the_same),
+        cmocka_unit_test(a_list_of_words_is_no_word_of_it),
         cmocka_unit_test(short_options_take_their_value_attached_or_apart),
         cmocka_unit_test(the_ancestors_spellings_mean_ours),
         cmocka_unit_test(every_optimizer_has_its_own_defaults),

@@ -1,0 +1,17 @@
+#include "shared/words.h"
+
+#include <string.h>
+
+int words_find(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+
+    if (n == 0 || strchr(word, '|')) /* "ssgd|asgd" stands in the list, too */
+        return -1;
+    for (int i = 0; list; i++, list = strchr(list, '|')) {
+        list += *list == '|';
+        if (strncmp(list, word, n) == 0 && (list[n] == '|' || !list[n]))
+            return i;
+    }
+    return -1;
+}
