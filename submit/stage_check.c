@@ -1,6 +1,5 @@
 /* check: whether what was read fits together, before the first agent hears of it. Settings, data and model,
  * shares, the folder for the results. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +13,6 @@
 #include "submit/start_from.h"
 #include "submit/submission.h"
 #include "submit/text.h"
-
-static void choose_name(struct settings *s)
-{
-    if (s->name[0])
-        return;
-    snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
-    for (char *p = s->name; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
-            *p = '-';
-}
 
 /* What goes to the agents is read back as they will read it, which checks every limit once more. */
 static int check_settings(struct submission *s, struct err *e)
@@ -77,9 +66,6 @@ static int check_data(struct submission *s, struct err *e)
 
 int stage_check_packages(struct submission *s, struct err *e)
 {
-    choose_name(&s->settings);
-    if (settings_check(&s->settings, e) < 0)
-        return err_at(e, "settings");
     if ((s->opt->simulation.gradients == 0 && check_data(s, e) < 0) || start_check_kept(s, e) < 0)
         return e->code;
     return check_settings(s, e);
@@ -97,8 +83,5 @@ int stage_check_job(struct submission *s, struct err *e)
 int stage_check(struct submission *s, struct err *e)
 {
     memcpy(s->csv_style, s->opt->csv_style, sizeof s->csv_style);
-    choose_name(&s->settings);
-    if (settings_check(&s->settings, e) < 0)
-        return err_at(e, "settings");
     return results_prepare(s, e) < 0 ? e->code : stage_check_job(s, e);
 }

@@ -1,4 +1,6 @@
-/* read: the files that say what the job is. Worker list, codecs, model; each is checked by itself. */
+/* read: the files that say what the job is. Worker list, codecs, model; each is checked by itself, and then the
+ * settings that come of them. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +159,16 @@ static int check_compression(const struct settings *set, const struct codec_fact
     return chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e);
 }
 
+static void choose_name(struct settings *s)
+{
+    if (s->name[0])
+        return;
+    snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
+    for (char *p = s->name; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
+            *p = '-';
+}
+
 static int read_model(struct submission *s, struct err *e)
 {
     char exe_dir[PATH_MAX];
@@ -209,5 +221,8 @@ int stage_read_job(struct submission *s, struct err *e)
                            s->settings.redundancy, e) < 0 ||
         start_choose(s, !worker.has_events || worker.rests_between_steps, e) < 0)
         return e->code;
-    return read_servers(s, &worker, e) < 0 ? e->code : check_compression(&s->settings, &worker, e);
+    if (read_servers(s, &worker, e) < 0 || check_compression(&s->settings, &worker, e) < 0)
+        return e->code;
+    choose_name(&s->settings);
+    return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
 }
