@@ -209,6 +209,13 @@ int file_join(char *out, size_t size, const char *dir, const char *name, struct 
     return 0;
 }
 
+bool file_has_ending(const char *path, const char *ending)
+{
+    size_t n = strlen(path), k = strlen(ending);
+
+    return n > k && strcmp(path + n - k, ending) == 0;
+}
+
 int file_absolute(char *out, size_t size, const char *path, struct err *e)
 {
     char here[PATH_MAX];

@@ -27,6 +27,9 @@ int file_remove_tree(const char *path, struct err *e);
 /* Joins folder and name; ERR_CONFIG when the path would not fit. */
 int file_join(char *out, size_t size, const char *dir, const char *name, struct err *e);
 
+/* "mean.c" has the ending ".c", and ".c" alone has not. */
+bool file_has_ending(const char *path, const char *ending);
+
 /* The same place, whatever folder is the present one later: a path that begins with '/'. */
 int file_absolute(char *out, size_t size, const char *path, struct err *e);
 

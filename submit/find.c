@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/file.h"
 #include "shared/suggest.h"
 
 enum { FOLDERS_MAX = 16 };
@@ -54,11 +55,6 @@ static void add_codec_places(struct places *p, const char *exe_dir)
     add_place(p, "./codecs", 8, ".c", NULL);
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    return strlen(s) > strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
-}
-
 static bool is_listed(char (*names)[FIND_NAME_LEN], int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -77,7 +73,8 @@ static int list_folder(char (*names)[FIND_NAME_LEN], int n, const char *dir, con
             char name[FIND_NAME_LEN];
             size_t len = strlen(f->d_name);
 
-            if (!ends_with(f->d_name, *end) || len - strlen(*end) >= FIND_NAME_LEN || n == FIND_NAMES_MAX)
+            if (!file_has_ending(f->d_name, *end) || len - strlen(*end) >= FIND_NAME_LEN ||
+                n == FIND_NAMES_MAX)
                 continue;
             snprintf(name, sizeof name, "%.*s", (int)(len - strlen(*end)), f->d_name);
             if (!is_listed(names, n, name))
@@ -151,7 +148,8 @@ static int take_path(char out[PATH_MAX], const char *word, int code, struct err 
 
 bool find_is_path(const char *word)
 {
-    return strchr(word, '/') || ends_with(word, ".c") || ends_with(word, ".so") || ends_with(word, ".json");
+    return strchr(word, '/') || file_has_ending(word, ".c") || file_has_ending(word, ".so") ||
+           file_has_ending(word, ".json");
 }
 
 int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e)
@@ -160,7 +158,7 @@ int find_codec(struct codec_file *out, const char *word, const char *exe_dir, st
     const char *ending;
 
     if (find_is_path(word)) {
-        out->is_source = ends_with(word, ".c");
+        out->is_source = file_has_ending(word, ".c");
         return take_path(out->path, word, ERR_CODEC, e);
     }
     if (strchr(word, ','))

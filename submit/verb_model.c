@@ -16,15 +16,10 @@
 #include "submit/text.h"
 #include "submit/verbs.h"
 
-static bool ends_with(const char *s, const char *end)
-{
-    return strlen(s) > strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
-}
-
 /* A name or a .json is a model's document, anything else a file of tensors. */
 static bool is_document(const char *word)
 {
-    return ends_with(word, ".json") || (!strchr(word, '/') && !ends_with(word, ".safetensors"));
+    return file_has_ending(word, ".json") || (!strchr(word, '/') && !file_has_ending(word, ".safetensors"));
 }
 
 /* Where a checkpoint keeps the model. */
@@ -170,13 +165,16 @@ static void print_tensors(const struct tensor_file *f, const json_t *o)
     }
 }
 
-/* Control characters of a stranger's file do not reach the terminal. */
-static void print_clean(const char *key, const char *text)
+/* A stranger's words do not move the cursor. */
+static void print_meta(const char *key, const char *value)
 {
-    printf("  %-16s ", key);
-    for (; *text; text++)
-        putchar((unsigned char)*text < 32 || *text == 127 ? '?' : *text);
-    printf("\n");
+    char *line;
+
+    if (asprintf(&line, "  %-16s %s", key, value) < 0)
+        return;
+    text_clean(line, strlen(line), false);
+    puts(line);
+    free(line);
 }
 
 static void print_file(const char *path, const struct tensor_file *f, const json_t *o)
@@ -189,7 +187,7 @@ static void print_file(const char *path, const struct tensor_file *f, const json
     json_object_foreach((json_t *)(uintptr_t)json_object_get(o, "metadata"), key, v)
     {
         if (strcmp(key, "arch") != 0 && strcmp(key, "settings") != 0)
-            print_clean(key, json_string_value(v));
+            print_meta(key, json_string_value(v));
     }
     printf("\n");
     print_tensors(f, o);

@@ -11,14 +11,6 @@
 #include "submit/say.h"
 #include "submit/verbs.h"
 
-static bool has_ended_node(const struct submission *s)
-{
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].is_ended)
-            return true;
-    return false;
-}
-
 static int prepare(struct submission *s, struct err *e)
 {
     if (submission_check_time(s, e) < 0 || stage_read(s, e) < 0 || submission_check_time(s, e) < 0 ||
@@ -106,7 +98,7 @@ static int run(struct submission *s, struct err *e)
 {
     if (prepare(s, e) < 0 || stage_ship(s, e) < 0)
         return take_back(s, e);
-    if (has_ended_node(s)) {
+    if (submission_count_ended(s) > 0) {
         /* A node failed before the start: its records tell why, so this is a job that failed. */
         if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || job_index_save(s, e) < 0)
             return take_back(s, e);

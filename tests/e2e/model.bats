@@ -61,6 +61,11 @@ PY
     [ "$(jq '.data.tensors[0] | .rms > 0 and .min < .mean and .mean < .max' facts)" = true ]
     [ "$(jq .data.metadata.test_loss facts)" = null ]
     [ "$("$SUBMIT" model inspect out/model/best.safetensors --json | jq -r '.data.metadata.test_loss | tonumber > 0')" = true ]
+    # control characters of a stranger's metadata do not reach the terminal
+    doctor out/model/best.safetensors 'h["__metadata__"]["note"] = "\x9b2J\x1b[2J"'
+    run "$SUBMIT" model inspect out/model/best.safetensors
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"  note             ??2J?[2J"* ]]
     # and a file that is not what it says
     doctor out/model/final.safetensors 'd[0:4] = b"\0\0\xc0\x7f"'
     run "$SUBMIT" model inspect out/model/final.safetensors

@@ -139,6 +139,15 @@ TEST(a_path_that_does_not_fit_is_refused)
     assert_int_equal(file_join(out, sizeof out, "abcd", "def", &e), ERR_CONFIG);
 }
 
+TEST(an_ending_has_something_before_it)
+{
+    assert_true(file_has_ending("mean.c", ".c"));
+    assert_true(file_has_ending("/a/b.so", ".so"));
+    assert_false(file_has_ending("mean.cc", ".c"));
+    assert_false(file_has_ending(".c", ".c"));
+    assert_false(file_has_ending("c", ".c"));
+}
+
 TEST(the_folder_of_this_program_holds_this_program)
 {
     char dir[4096], path[4200], self[4096];
@@ -178,6 +187,7 @@ int main(void)
         cmocka_unit_test(folders_are_made_with_their_parents_and_again),
         cmocka_unit_test(removing_a_tree_does_not_follow_links_out_of_it),
         cmocka_unit_test(a_path_that_does_not_fit_is_refused),
+        cmocka_unit_test(an_ending_has_something_before_it),
         cmocka_unit_test(the_folder_of_this_program_holds_this_program),
         cmocka_unit_test(state_lies_where_xdg_says_else_at_home),
     };
