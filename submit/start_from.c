@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/checkpoint_meta.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/tensor_file.h"
@@ -132,7 +133,7 @@ static int prepare_weights(struct submission *s, struct err *e)
 
     if (tensor_file_open(&f, path, e) < 0)
         return e->code;
-    if (strcmp(meta(&f, "format"), "psgd-checkpoint") == 0) {
+    if (checkpoint_meta_is(&f)) {
         tensor_file_close(&f);
         err_set(e, ERR_CONFIG, "%s is a checkpoint and not a model", path);
         return err_hint(e,
@@ -170,14 +171,12 @@ static int check_servers(const struct submission *s, const json_t *then, struct 
 static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
 {
     const char *settings = meta(f, "settings"), *arch = meta(f, "arch");
-    const struct blob *codec = node < 0 && s->server_codec.len ? &s->server_codec : &s->codec;
-    char own[16];
+    bool is_servers = node < 0 && s->server_codec.len > 0;
     json_t *doc;
     int rc;
 
-    snprintf(own, sizeof own, "%d", node);
-    if (strcmp(meta(f, "format"), "psgd-checkpoint") != 0 || strcmp(meta(f, "node"), own) != 0)
-        return err_set(e, ERR_CONFIG, "not a checkpoint of node %d", node);
+    if (checkpoint_meta_check_node(f, node, e) < 0)
+        return e->code;
     if (strlen(arch) != s->model.len || memcmp(arch, s->model.bytes, s->model.len) != 0)
         return err_set(e, ERR_CONFIG, "it is of another model than %s is now", s->settings.model);
     if (json_parse(&doc, settings, strlen(settings), "its settings", e) < 0)
@@ -191,13 +190,9 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
         return err_hint(e, "--epochs N says with which epoch the job ends: N is more than %.20s.",
                         meta(f, "epoch"));
     }
-    if (rc == 0 && strcmp(meta(f, "codec_sha256"), codec->hex) != 0) {
-        err_set(e, ERR_CONFIG,
-                "it was written by another build of codec %s, which may lay out its state differently",
-                s->settings.codec);
-        return err_hint(e, "Resume needs the same file: SHA-256 %.64s; this one has %s.",
-                        meta(f, "codec_sha256"), codec->hex);
-    }
+    if (rc == 0 && checkpoint_meta_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
+                                               is_servers ? s->server_codec.hex : s->codec.hex, e) < 0)
+        return err_hint(e, "Resume needs the same file of the codec.");
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }
 

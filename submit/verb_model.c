@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/checkpoint_meta.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/weights.h"
@@ -25,9 +26,7 @@ static bool is_document(const char *word)
 /* Where a checkpoint keeps the model. */
 static const char *prefix_of(const struct tensor_file *f)
 {
-    const char *format = tensor_file_meta(f, "format");
-
-    return format && strcmp(format, "psgd-checkpoint") == 0 ? "model/" : "";
+    return checkpoint_meta_is(f) ? "model/" : "";
 }
 
 /* *out: the model of a document, which the caller frees. */
