@@ -8,8 +8,6 @@
 #include "shared/json.h"
 #include "submit/text.h"
 
-const char *const package_names[N_PACKAGES] = {"settings", "codec", "model", "weights", "data"};
-
 static int parse_object(json_t **out, const char *text, size_t len, struct err *e)
 {
     if (json_parse(out, text ? text : "", len, "answer", e) < 0)

@@ -11,9 +11,7 @@
 #include "shared/comm.h"
 #include "shared/err.h"
 #include "shared/job_state.h"
-
-enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_WEIGHTS, PACKAGE_DATA, N_PACKAGES };
-extern const char *const package_names[N_PACKAGES];
+#include "shared/package.h"
 
 struct agent_view {
     char id[64], version[32];
