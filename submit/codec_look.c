@@ -1,23 +1,27 @@
 #include "submit/codec_look.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/codec_options.h"
+#include "shared/compile.h"
 #include "shared/file.h"
-#include "submit/compile.h"
 
 static int look(struct codec_look *l, const char *word, struct err *e)
 {
     size_t n = codec_options_at(word);
     char exe_dir[PATH_MAX], name[PATH_MAX];
 
+    l->cc = getenv("CC");
+    if (!l->cc || !l->cc[strspn(l->cc, " \t")])
+        l->cc = "cc";
     snprintf(name, sizeof name, "%.*s", (int)n, word);
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, e) < 0)
         return e->code;
     memcpy(l->object, l->file.path, sizeof l->object);
     if (l->file.is_source && (file_join(l->object, sizeof l->object, l->temp.path, "codec.so", e) < 0 ||
-                              compile_codec(l->file.path, l->object, exe_dir, e) < 0))
+                              compile_codec(l->cc, l->file.path, l->object, exe_dir, e) < 0))
         return err_at(e, "codec %s", word);
     return codec_probe(&l->facts, l->object, word[n] ? word + n + 1 : "", e) < 0 ? err_at(e, "codec %s", word)
                                                                                  : 0;

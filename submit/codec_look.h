@@ -13,6 +13,7 @@ struct codec_look {
     char object[PATH_MAX]; /* what is shipped: the file, or what it was compiled to in `temp` */
     struct temp temp;
     struct codec_facts facts;
+    const char *cc; /* what has compiled it, if it is source: $CC, or cc */
 };
 
 /* `word` is "NAME|FILE[:KEY=VALUE,...]". ERR_CODEC, ERR_NOMEM; the sentence begins with the word. */

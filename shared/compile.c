@@ -1,0 +1,198 @@
+/* A user's codec is compiled as the built-in ones are, less the warnings that are errors for ours. */
+#include "shared/compile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 16, CPU_MAX_S = 120 };
+
+/* What a source that includes itself, or a macro that doubles without end, may take. */
+static const rlim_t memory_max = (rlim_t)4 << 30;
+
+const char compile_flags[] = "-std=c11 -O3 -fPIC -shared -ffp-contract=off";
+
+/* codec.h lies in include/ of a build, in ../../include/psgd of an installed tree, or in the source tree. */
+static int find_header(char *out, size_t size, const char *exe_dir, struct err *e)
+{
+    static const char *const places[] = {"%s/include", "%s/../../include/psgd", "%s/../codecs", "./codecs"};
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char file[PATH_MAX + 16];
+        int n = strchr(places[i], '%') ? snprintf(out, size, "%s%s", exe_dir, places[i] + 2)
+                                       : snprintf(out, size, "%s", places[i]);
+
+        if (n >= (int)size)
+            continue;
+        snprintf(file, sizeof file, "%s/codec.h", out);
+        if (access(file, R_OK) == 0)
+            return 0;
+    }
+    return err_set(e, ERR_CODEC,
+                   "codec.h is neither in %s/include nor in ../../include/psgd, ../codecs or ./codecs",
+                   exe_dir);
+}
+
+/* The words of `text`, which is cut up, at most WORDS_MAX. Returns how many there are. */
+static int split(char **words, char *text)
+{
+    char *rest = NULL;
+    int n = 0;
+
+    for (char *w = strtok_r(text, " \t", &rest); w && n < WORDS_MAX; w = strtok_r(NULL, " \t", &rest))
+        words[n++] = w;
+    return n;
+}
+
+/* Never more than this process may itself. */
+static void limit(int resource, rlim_t most)
+{
+    struct rlimit r;
+
+    if (getrlimit(resource, &r) < 0)
+        return;
+    r.rlim_cur = r.rlim_max = r.rlim_max < most ? r.rlim_max : most;
+    setrlimit(resource, &r);
+}
+
+/* In the child, between fork and exec. What it has to say on both channels goes to `out`. */
+static void become_compiler(char **argv, int out, int gate)
+{
+    int in = open("/dev/null", O_RDONLY);
+    int why;
+
+    limit(RLIMIT_CPU, CPU_MAX_S);
+    limit(RLIMIT_AS, memory_max);
+    signal(SIGPIPE, SIG_DFL);
+    close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+    if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+        dup2(out, STDERR_FILENO) >= 0)
+        execvp(argv[0], argv);
+    why = errno;
+    _exit(write(gate, &why, sizeof why) < 0 ? 126 : 127);
+}
+
+/* Returns the process, or an error where there is no such program. */
+static pid_t start(char **argv, int out, struct err *e)
+{
+    int gate[2], why = 0;
+    ssize_t n;
+    pid_t pid;
+
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        return err_errno(e, ERR_IO, "pipe");
+    pid = fork();
+    if (pid == 0)
+        become_compiler(argv, out, gate[1]);
+    close(gate[1]);
+    /* End of file is good news: the exec closed the other end. */
+    do
+        n = read(gate[0], &why, sizeof why);
+    while (n < 0 && errno == EINTR);
+    close(gate[0]);
+    if (pid > 0 && n == 0)
+        return pid;
+    if (pid > 0) {
+        waitpid(pid, NULL, 0);
+        errno = why;
+    }
+    err_errno(e, ERR_CODEC, "cannot run the compiler %s", argv[0]);
+    return err_hint(e, "Install one (gcc or clang); job_submit takes another from $CC.");
+}
+
+static int finish(pid_t pid, const char *name, struct err *e)
+{
+    int status;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFSIGNALED(status))
+        return err_set(e, ERR_CODEC, "%s was killed by signal %d (%s)", name, WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0)
+        return err_set(e, ERR_CODEC, "%s does not compile it (status %d, its words stand above)", name,
+                       WEXITSTATUS(status));
+    return 0;
+}
+
+int compile_codec(const char *cc, const char *source, const char *object, const char *exe_dir, struct err *e)
+{
+    char compiler[512], flags[sizeof compile_flags], header[PATH_MAX], include[PATH_MAX + 4];
+    char output[PATH_MAX], file[PATH_MAX], libm[] = "-lm", o[] = "-o";
+    char *argv[2 * WORDS_MAX + 6];
+    pid_t pid;
+    int n;
+
+    snprintf(compiler, sizeof compiler, "%s", cc);
+    memcpy(flags, compile_flags, sizeof flags);
+    if (find_header(header, sizeof header, exe_dir, e) < 0)
+        return e->code;
+    snprintf(include, sizeof include, "-I%s", header);
+    snprintf(output, sizeof output, "%s", object);
+    /* A name that begins with '-' is a file here, never an option. */
+    snprintf(file, sizeof file, "%s%s", source[0] == '-' ? "./" : "", source);
+    n = split(argv, compiler);
+    n += split(argv + n, flags);
+    argv[n++] = include;
+    argv[n++] = o;
+    argv[n++] = output;
+    argv[n++] = file;
+    argv[n++] = libm;
+    argv[n] = NULL;
+    pid = start(argv, STDERR_FILENO, e);
+    if (pid < 0 || finish(pid, argv[0], e) < 0)
+        return err_at(e, "%s", source);
+    return 0;
+}
+
+void compile_version(char *out, size_t size, const char *cc)
+{
+    char compiler[512], text[4096], option[] = "--version";
+    char *argv[WORDS_MAX + 2];
+    struct err ignored;
+    size_t len = 0;
+    ssize_t n;
+    int fds[2];
+    pid_t pid;
+    int n_words;
+
+    out[0] = '\0';
+    snprintf(compiler, sizeof compiler, "%s", cc);
+    n_words = split(argv, compiler);
+    argv[n_words++] = option;
+    argv[n_words] = NULL;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    pid = start(argv, fds[1], &ignored);
+    close(fds[1]);
+    while (pid > 0 && len < sizeof text - 1 &&
+           ((n = read(fds[0], text + len, sizeof text - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
+        len += n > 0 ? (size_t)n : 0;
+    close(fds[0]);
+    text[len] = '\0';
+    if (pid > 0 && finish(pid, argv[0], &ignored) == 0)
+        snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+bool compile_is_there(const char *cc)
+{
+    const char *path = getenv("PATH");
+    char file[PATH_MAX];
+
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+
+        if (n > 0 && snprintf(file, sizeof file, "%.*s/%s", (int)n, path, cc) < (int)sizeof file &&
+            access(file, X_OK) == 0)
+            return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}
