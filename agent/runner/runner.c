@@ -7,7 +7,11 @@
 #include <unistd.h>
 
 #include "agent/runner/node.h"
+#include "agent/runner/watchdog.h"
 #include "nn/blas.h"
+
+/* Of --round-timeout: a node says that its codec hangs before the others say that they have waited for it. */
+static const double codec_share = 0.75;
 
 static void on_sigterm(int sig)
 {
@@ -42,6 +46,7 @@ static void tell_engine(struct report *r, const char *warning)
 static int work(struct node *n, struct orders *orders, struct err *e)
 {
     struct orders_start start;
+    int rc;
 
     if (orders_read_start(orders, &start, n->job.node, &node_interrupted, e) < 0)
         return e->code;
@@ -51,9 +56,12 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     }
     orders_start_clear(&start);
     fprintf(stderr, "linked with %zu nodes\n", n->n_peers);
-    if ((n->job.node >= 0 ? node_train(n, e) : node_serve(n, e)) < 0)
+    if (watchdog_start(exchange_watch(n->exchange), codec_share * n->set.round_timeout_s,
+                       n->codec.plugin->name, n->report, e) < 0)
         return e->code;
-    return node_finish(n, e);
+    rc = n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
+    watchdog_stop();
+    return rc < 0 ? rc : node_finish(n, e);
 }
 
 int main(int argc, char **argv)
