@@ -54,6 +54,7 @@ struct agent {
     struct data_address data;
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
     char runner_exe[PATH_MAX];
+    uint64_t job_memory; /* bytes that a runner may take; 0: no limit */
     int dir_fd, lock_fd;
     double since_wall, since;
     bool is_draining;

@@ -11,7 +11,7 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 
-enum { DISK_RESERVE = 64 << 20 };
+enum { DISK_RESERVE = 64 << 20, MEMORY_PERCENT = 80 };
 
 /* One agent to a folder: two would number the same journal. */
 static int lock_folder(struct agent *a, struct err *e)
@@ -74,6 +74,14 @@ static int make_absolute(struct agent *a, struct err *e)
     return 0;
 }
 
+/* What is left is for the machine itself, and for an agent's neighbour. */
+static uint64_t job_memory(const struct agent_options *o)
+{
+    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+    return o->job_memory_gib < 0 ? all / 100 * MEMORY_PERCENT : (uint64_t)o->job_memory_gib << 30;
+}
+
 int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
     char path[PATH_MAX];
@@ -81,6 +89,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     *a = (struct agent){.opt = *opt, .dir_fd = -1, .lock_fd = -1};
     a->since_wall = clock_wall();
     a->since = clock_now();
+    a->job_memory = job_memory(opt);
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || lock_folder(a, e) < 0 ||
         load_id(a, e) < 0 || loop_open(&a->loop, e) < 0)
         goto fail;

@@ -130,7 +130,10 @@ static int tell_job(struct task *t, struct err *e)
 static int spawn(struct task *t, struct err *e)
 {
     char run_dir[PATH_MAX];
-    struct runner_plan plan = {.exe = t->agent->runner_exe, .run_dir = run_dir, .data_fd = t->data_fd};
+    struct runner_plan plan = {.exe = t->agent->runner_exe,
+                               .run_dir = run_dir,
+                               .data_fd = t->data_fd,
+                               .max_memory = t->agent->job_memory};
     struct event note;
 
     snprintf(run_dir, sizeof run_dir, "%s/run", t->dir);

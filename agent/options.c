@@ -26,6 +26,7 @@ const char agent_usage[] =
     "  --queue N           jobs that may wait (16)\n"
     "  --keep N            ended jobs that are kept (64)\n"
     "  --blob-limit N      GiB of packages kept for the next job (16)\n"
+    "  --job-memory N      GiB that a node's process may take (80 % of the machine's memory; 0: no limit)\n"
     "  --leave-running     at a clean stop let running jobs go on; the next agent on DIR takes them up\n"
     "  -h, --help          this text\n"
     "  -V, --version       the version\n"
@@ -54,6 +55,7 @@ static const struct option_row {
     {"queue", NUMBER, AT(queue), 0, 10000},
     {"keep", NUMBER, AT(keep), 1, 100000},
     {"blob-limit", NUMBER, AT(blob_limit_gib), 1, 1 << 20},
+    {"job-memory", NUMBER, AT(job_memory_gib), 0, 1 << 20},
     {"leave-running", FLAG, AT(leave_running), 0, 0},
     {"help", FLAG, AT(wants_help), 0, 0},
     {"version", FLAG, AT(wants_version), 0, 0},
@@ -135,8 +137,12 @@ static int take(struct agent_options *out, char **words, struct err *e)
 
 int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e)
 {
-    struct agent_options o = {
-        .port = AGENT_PORT, .bind = "127.0.0.1", .queue = 16, .keep = 64, .blob_limit_gib = 16};
+    struct agent_options o = {.port = AGENT_PORT,
+                              .bind = "127.0.0.1",
+                              .queue = 16,
+                              .keep = 64,
+                              .blob_limit_gib = 16,
+                              .job_memory_gib = -1};
     int i = 1;
 
     while (i < argc) {

@@ -18,6 +18,7 @@ struct agent_options {
     char token_file[PATH_MAX];                    /* "": DIR/token */
     bool no_token, insecure_no_tls, leave_running;
     int queue, keep, blob_limit_gib;
+    int job_memory_gib; /* -1: a share of the machine's; 0: no limit */
     bool wants_help, wants_version;
 };
 

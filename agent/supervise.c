@@ -18,6 +18,14 @@
 
 enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, RUNNER_MAX_FILES = 1024, CONTROL_PIPE_BYTES = 1 << 20 };
 
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define IS_SANITIZED true
+#elif defined __has_feature
+#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define IS_SANITIZED false
+#endif
+
 /* What a codec that logs in a loop can fill of the disk with one file. */
 static const rlim_t runner_max_file_bytes = (rlim_t)4 << 30;
 
@@ -51,10 +59,11 @@ bool process_start_ticks(uint64_t *out, pid_t pid)
 }
 
 /* PATH and LANG for the dynamic loader and messages, OPENBLAS_*; one thread unless told otherwise, for
- * several runners share a machine. Nothing else of ours is its business. */
+ * several runners share a machine. Its temporary files lie in its folder. Nothing else of ours is its
+ * business. */
 static char **runner_environment(void)
 {
-    static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
+    static char one_thread[] = "OPENBLAS_NUM_THREADS=1", here[] = "TMPDIR=.";
     static const char *const keep[] = {"PATH=", "LANG=", "OPENBLAS_"};
     size_t n = 0, n_out = 0;
     bool has_threads = false;
@@ -62,7 +71,7 @@ static char **runner_environment(void)
 
     while (environ[n])
         n++;
-    out = calloc(n + 2, sizeof *out);
+    out = calloc(n + 3, sizeof *out);
     if (!out)
         return NULL;
     for (size_t i = 0; i < n; i++)
@@ -74,6 +83,7 @@ static char **runner_environment(void)
             }
     if (!has_threads)
         out[n_out++] = one_thread;
+    out[n_out++] = here;
     return out;
 }
 
@@ -92,6 +102,16 @@ static bool open_standard_files(const char *run_dir)
         return false;
     log = open("node.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     return log >= 0 && place(in, STDIN_FILENO) && place(log, STDOUT_FILENO) && place(log, STDERR_FILENO);
+}
+
+/* RLIMIT_DATA counts what a process has for itself: its heap, its stacks, whatever it mapped to write to and
+ * nobody shares. Files that are mapped to be read, and memory that nodes share, are not in it. A sanitizer's
+ * build has terabytes of its own from the start. */
+static bool limit_memory(uint64_t most)
+{
+    const struct rlimit data = {most, most};
+
+    return most == 0 || IS_SANITIZED || setrlimit(RLIMIT_DATA, &data) == 0;
 }
 
 /* In the child, between fork and exec: only ends by exec or _exit. */
@@ -120,7 +140,8 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
     if (close_range(GATE_FD + 1, ~0u, 0) < 0)
         goto fail;
     if (setrlimit(RLIMIT_CORE, &no_core) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
-        setrlimit(RLIMIT_FSIZE, &file_size) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        setrlimit(RLIMIT_FSIZE, &file_size) < 0 || !limit_memory(plan->max_memory) ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         goto fail;
     /* No word from the agent: it is gone, and nobody knows this process. */
     if (read(GATE_FD, &go, 1) != 1)
@@ -162,7 +183,8 @@ int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e)
                          .pidfd = pidfd_open(pid, 0),
                          .control_fd = control[1],
                          .gate_fd = gate[0],
-                         .is_child = true};
+                         .is_child = true,
+                         .max_memory = plan->max_memory};
     if (r->pidfd < 0 || !process_start_ticks(&r->start_ticks, pid)) {
         err_errno(e, ERR_IO, "pidfd_open");
         runner_clear(r); /* closes the gate: the child ends */
@@ -247,9 +269,21 @@ void runner_signal(const struct runner *r, int signal)
     kill(-r->pid, signal);
 }
 
+/* A codec that allocates without end seldom looks at what it got, and so ends by a signal that says nothing
+ * of it. */
+static void add_memory(char *how, size_t size, uint64_t had, uint64_t most)
+{
+    size_t n = strlen(how);
+
+    if (most > 0 && had > most / 2 && n < size)
+        snprintf(how + n, size - n, "; it had %.1f GiB of memory, of the %.1f GiB that a job may take here",
+                 (double)had / 0x1p30, (double)most / 0x1p30);
+}
+
 void runner_reap(struct runner *r, char *how, size_t size)
 {
-    siginfo_t info = {0};
+    struct rusage use = {0};
+    int status;
 
     if (r->gate_fd >= 0) { /* it never got to exec: this lets it end */
         close(r->gate_fd);
@@ -258,13 +292,14 @@ void runner_reap(struct runner *r, char *how, size_t size)
     runner_signal(r, SIGKILL); /* before the leader is reaped, for until then its pid cannot be another's */
     if (!r->is_child)
         snprintf(how, size, "job_runner ended; how is not known, for the agent was restarted meanwhile");
-    else if (waitid(P_PIDFD, (id_t)r->pidfd, &info, WEXITED) < 0)
+    else if (wait4(r->pid, &status, 0, &use) < 0)
         snprintf(how, size, "job_runner ended in an unknown way: %s", strerror(errno));
-    else if (info.si_code == CLD_EXITED)
-        snprintf(how, size, "job_runner exited with status %d", info.si_status);
+    else if (WIFEXITED(status))
+        snprintf(how, size, "job_runner exited with status %d", WEXITSTATUS(status));
     else
-        snprintf(how, size, "job_runner was killed by signal %d (%s)", info.si_status,
-                 strsignal(info.si_status));
+        snprintf(how, size, "job_runner was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    add_memory(how, size, (uint64_t)use.ru_maxrss << 10, r->max_memory);
     runner_clear(r);
 }
 

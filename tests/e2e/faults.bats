@@ -51,6 +51,19 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     serves_the_next_job
 }
 
+@test "a codec that allocates without end takes its node only, and the failure says how much it had" {
+    # A sanitizer's build has no such limit, for its own memory would be counted.
+    case $BUILD in */asan | */tsan) skip "there is no limit to memory in a sanitizer's build" ;; esac
+    start_agent 0 --job-memory 1
+    start_agent 1
+    write_workers 2
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so" --node_count 2 --epochs 1000 -o out
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it had "*" GiB of memory, of the 1.0 GiB that a job may take here"* ]]
+    serves_the_next_job
+}
+
 @test "a codec that never comes back ends with the job's time limit" {
     start_agents 2
     start=$SECONDS

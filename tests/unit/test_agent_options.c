@@ -26,6 +26,17 @@ TEST(without_words_the_defaults_hold)
     assert_int_equal(o.queue, 16);
     assert_int_equal(o.keep, 64);
     assert_false(o.no_token);
+    assert_int_equal(o.job_memory_gib, -1);
+}
+
+TEST(a_jobs_memory_may_be_without_limit)
+{
+    struct agent_options o;
+    struct err e;
+
+    assert_ok(PARSE("--job-memory", "0"));
+    assert_int_equal(o.job_memory_gib, 0);
+    assert_int_equal(PARSE("--job-memory", "-1"), ERR_USAGE);
 }
 
 TEST(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes)
@@ -72,6 +83,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_words_the_defaults_hold),
+        cmocka_unit_test(a_jobs_memory_may_be_without_limit),
         cmocka_unit_test(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes),
         cmocka_unit_test(what_is_wrong_is_said),
     };

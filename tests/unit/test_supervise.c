@@ -17,8 +17,8 @@ struct scene {
     struct runner runner;
 };
 
-/* A runner that is this shell script. */
-static void scene_open(struct scene *s, const char *script)
+/* A runner that is this shell script, and may take so much memory. */
+static void scene_open_with(struct scene *s, const char *script, uint64_t max_memory)
 {
     struct err e;
     char text[512];
@@ -27,9 +27,16 @@ static void scene_open(struct scene *s, const char *script)
     snprintf(s->exe, sizeof s->exe, "%s/job_runner", s->folder);
     snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
     assert_ok(file_write(s->exe, text, strlen(text), 0700, &e));
-    s->plan = (struct runner_plan){
-        .exe = s->exe, .run_dir = s->folder, .data_fd = socket(AF_INET, SOCK_STREAM, 0)};
+    s->plan = (struct runner_plan){.exe = s->exe,
+                                   .run_dir = s->folder,
+                                   .data_fd = socket(AF_INET, SOCK_STREAM, 0),
+                                   .max_memory = max_memory};
     assert_ok(runner_fork(&s->runner, &s->plan, &e));
+}
+
+static void scene_open(struct scene *s, const char *script)
+{
+    scene_open_with(s, script, 0);
 }
 
 static void wait_for_end(const struct runner *r)
@@ -188,6 +195,40 @@ TEST(no_file_of_a_runner_grows_beyond_its_limit)
     scene_close(&s);
 }
 
+/* Doubles a text until the shell has no memory for it. */
+#define HOARD "x=0123456789abcdef; while :; do x=$x$x; done"
+
+TEST(a_runner_that_takes_all_the_memory_it_may_is_said_to)
+{
+    struct scene s;
+    struct err e;
+    char how[256];
+
+    if (IS_SANITIZED)
+        skip();
+    scene_open_with(&s, HOARD, 64 << 20);
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, how, sizeof how);
+    assert_non_null(strstr(how, "; it had 0."));
+    assert_non_null(strstr(how, " GiB of memory, of the 0.1 GiB that a job may take here"));
+    scene_close(&s);
+}
+
+TEST(a_runner_that_takes_little_memory_is_not_blamed_for_it)
+{
+    struct scene s;
+    struct err e;
+    char how[256];
+
+    scene_open_with(&s, "exit 4", 1 << 30);
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, how, sizeof how);
+    assert_string_equal(how, "job_runner exited with status 4");
+    scene_close(&s);
+}
+
 TEST(a_process_is_adopted_by_pid_and_start_time_together)
 {
     struct scene s;
@@ -233,6 +274,8 @@ int main(void)
         cmocka_unit_test(lines_reach_the_runner_up_to_a_mebibyte_without_waiting),
         cmocka_unit_test(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own),
         cmocka_unit_test(no_file_of_a_runner_grows_beyond_its_limit),
+        cmocka_unit_test(a_runner_that_takes_all_the_memory_it_may_is_said_to),
+        cmocka_unit_test(a_runner_that_takes_little_memory_is_not_blamed_for_it),
         cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time_together),
         cmocka_unit_test(a_name_with_parentheses_does_not_hide_the_start_time),
     };
