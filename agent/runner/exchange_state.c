@@ -258,10 +258,10 @@ static int check_cursor(struct channel *ch, int i, const int64_t *cursor, uint64
 static int restore_channel(struct channel *ch, int i, const struct tensor_file *f, uint64_t step,
                            struct err *e)
 {
-    const void *data = NULL;
+    const void *data;
     const int64_t *cursor;
     float lr_factor;
-    size_t n = 0;
+    size_t n;
 
     if (find(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
         return e->code;
