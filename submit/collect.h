@@ -1,5 +1,5 @@
-/* collect -- what the nodes of a job leave behind comes home. stage_collect.c has the table of artefacts and their
- * downloads; what becomes of each kind is in the functions below. */
+/* collect -- what the nodes of a job leave behind comes home. stage_collect.c has the table of artefacts and
+ * their downloads; what becomes of each kind is in the functions below. */
 #ifndef PSGD_SUBMIT_COLLECT_H
 #define PSGD_SUBMIT_COLLECT_H
 

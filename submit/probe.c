@@ -122,8 +122,8 @@ static bool are_flags(const struct codec_facts *f)
     return true;
 }
 
-/* The process that wrote it ran the codec's code, which could write into the pipe, too: every text ends, and every
- * number is one that this program goes by. */
+/* The process that wrote it ran the codec's code, which could write into the pipe, too: every text ends, and
+ * every number is one that this program goes by. */
 static int check(struct report *r, const char *path, struct err *e)
 {
     struct codec_facts *f = &r->facts;

@@ -1,5 +1,5 @@
-/* read: the files that say what the job is. Worker list, codecs, model; each is checked by itself, and then the
- * settings that come of them. */
+/* read: the files that say what the job is. Worker list, codecs, model; each is checked by itself, and then
+ * the settings that come of them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

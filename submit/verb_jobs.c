@@ -204,7 +204,8 @@ static void tell_to_end(struct submission *s, const char *reason)
         s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
 }
 
-/* 202 means that it will end: this waits until every node has, also where the first one's end decides the job's. */
+/* 202 means that it will end: this waits until every node has, also where the first one's end decides the
+ * job's. */
 static int cancel_one(const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + stop_s;
