@@ -4,7 +4,9 @@
 #define PSGD_AGENT_H
 
 #include <limits.h>
+#include <time.h>
 
+#include "agent/artefact.h"
 #include "agent/blob.h"
 #include "agent/gate.h"
 #include "agent/job.h"
@@ -22,6 +24,13 @@ enum {
     END_GRACE_S = 5,    /* between a runner's last word and its exit */
     N_SLOTS = 1,        /* a runner uses the machine as if it were its own */
     LAST_LOG_LINES = 20 /* of a runner that died */
+};
+
+/* What a file of an ended job was when it was hashed: as long as it is that, so is its digest. */
+struct file_digest {
+    uint64_t bytes;
+    struct timespec changed;
+    char hex[SHA256_HEX]; /* "": not hashed yet */
 };
 
 /* A job with what it holds on this machine. */
@@ -44,6 +53,7 @@ struct task {
     struct timer tick;                  /* once a second while the job lives */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
     unsigned n_streams;
+    struct file_digest digests[N_ARTEFACTS];
 };
 
 struct agent {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/api.h"
@@ -74,17 +75,26 @@ void api_records(struct agent *a, const struct request *rq, struct response *rs)
         respond_file(a, rq->arg[0], artefact_names[i], true, true, rs);
 }
 
-static json_t *digest_json(int fd, uint64_t bytes)
+/* Hashing holds the agent's one thread for as long as it takes: once for each file, not for each who asks. */
+static json_t *digest_json(struct file_digest *d, int fd)
 {
     uint8_t digest[SHA256_BYTES];
-    char path[64], hex[SHA256_HEX];
+    struct stat st;
+    char path[64];
+    uint64_t bytes;
     struct err e = {0};
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (bytes > DIGEST_MAX_BYTES || sha256_file(digest, &bytes, path, &e) < 0)
+    if (fstat(fd, &st) < 0 || (uint64_t)st.st_size > DIGEST_MAX_BYTES)
         return json_null();
-    hex_encode(hex, digest, sizeof digest);
-    return json_string(hex);
+    if (d->hex[0] && d->bytes == (uint64_t)st.st_size && d->changed.tv_sec == st.st_mtim.tv_sec &&
+        d->changed.tv_nsec == st.st_mtim.tv_nsec)
+        return json_string(d->hex);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (sha256_file(digest, &bytes, path, &e) < 0)
+        return json_null();
+    *d = (struct file_digest){.bytes = bytes, .changed = st.st_mtim};
+    hex_encode(d->hex, digest, sizeof digest);
+    return json_string(d->hex);
 }
 
 void api_artefacts(struct agent *a, const struct request *rq, struct response *rs)
@@ -106,8 +116,8 @@ void api_artefacts(struct agent *a, const struct request *rq, struct response *r
             continue;
         json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artefact_names[i], "bytes",
                                               (json_int_t)bytes, "sha256",
-                                              complete ? digest_json(fd, bytes) : json_null(), "complete",
-                                              (int)complete));
+                                              complete ? digest_json(&t->digests[i], fd) : json_null(),
+                                              "complete", (int)complete));
         close(fd);
     }
     respond_json(rs, 200, json_pack("{s:o}", "artifacts", list));

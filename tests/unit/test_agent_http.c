@@ -1,8 +1,10 @@
 /* The agent as programs see it: every route, over real connections, with a runner that only pretends. */
 #include "agent/job_action.h"
 #include "shared/clock.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/lib/agent_fixture.h"
@@ -276,6 +278,53 @@ TEST(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had)
     while (!job_state_is_terminal(t->job.state) && clock_now() < until)
         fixture_turn(&f);
     assert_string_equal(job_state_name(t->job.state), "cancelled");
+    fixture_close(&f);
+}
+
+/* What the agent says is the SHA-256 of this file of j-abcdef. */
+static void digest_of(struct fixture *f, const char *name, char hex[SHA256_HEX])
+{
+    json_t *o, *v;
+    size_t i;
+
+    hex[0] = '\0';
+    assert_int_equal(ask(f, &r, "GET", "/v1/jobs/j-abcdef/artifacts", NULL), 200);
+    o = json_loads(r.body, 0, NULL);
+    json_array_foreach(json_object_get(o, "artifacts"), i, v)
+    {
+        if (strcmp(json_string_value(json_object_get(v, "name")), name) == 0)
+            snprintf(hex, SHA256_HEX, "%s", json_string_value(json_object_get(v, "sha256")));
+    }
+    json_decref(o);
+    assert_int_equal(strlen(hex), SHA256_HEX - 1);
+}
+
+TEST(a_file_is_hashed_once_and_again_when_it_has_changed)
+{
+    struct fixture f = {0};
+    char path[256], first[SHA256_HEX], then[SHA256_HEX];
+    struct timespec times[2];
+    struct stat st;
+    int fd;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    digest_of(&f, "final.safetensors", first);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/final.safetensors", f.folder);
+    assert_int_equal(stat(path, &st), 0);
+    fd = open(path, O_WRONLY);
+    assert_int_equal(write(fd, "W", 1), 1);
+    times[0] = st.st_atim;
+    times[1] = st.st_mtim; /* by size and time it is what it was: nobody reads it */
+    assert_int_equal(futimens(fd, times), 0);
+    digest_of(&f, "final.safetensors", then);
+    assert_string_equal(then, first);
+    times[1].tv_sec++;
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+    digest_of(&f, "final.safetensors", then);
+    assert_string_not_equal(then, first);
     fixture_close(&f);
 }
 
@@ -658,6 +707,7 @@ int main(void)
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
         cmocka_unit_test(cancel_works_from_every_state),
         cmocka_unit_test(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had),
+        cmocka_unit_test(a_file_is_hashed_once_and_again_when_it_has_changed),
         cmocka_unit_test(a_data_socket_that_cannot_be_made_is_told_with_its_cause),
         cmocka_unit_test(a_runner_that_dies_is_an_event_with_its_last_words),
         cmocka_unit_test(nothing_of_a_runner_survives_its_end),
