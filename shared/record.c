@@ -30,7 +30,6 @@ const struct record_column record_train_columns[] = {
     TRAIN(accuracy, RECORD_FLOAT, "over the batch, before the update, 0 to 1; empty as in eval.csv"),
     TRAIN(lr, RECORD_FLOAT, "learning rate of this step"),
     TRAIN(grad_norm, RECORD_FLOAT, "Euclidean norm of the gradient for the update, before it was clipped"),
-    TRAIN(staleness, RECORD_FLOAT, "rounds behind of what was merged; empty where it is always 0"),
     TRAIN(compute_s, RECORD_SPAN, "all of the node's own: batch, forward, backward, checks, this file"),
     TRAIN(encode_s, RECORD_SPAN, "the codec writing its messages"),
     TRAIN(send_s, RECORD_SPAN, "handing them to the network"),

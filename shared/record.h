@@ -28,7 +28,7 @@ struct record_train { /* one row a recorded step */
     const char *role;
     int epoch;
     uint64_t batch, batches, step, samples;
-    double loss, accuracy, lr, grad_norm, staleness;
+    double loss, accuracy, lr, grad_norm;
     double compute_s, encode_s, send_s, wait_s, decode_s;
     uint64_t raw_bytes, sent_bytes, recv_bytes;
     double apply_s;

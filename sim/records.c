@@ -113,7 +113,6 @@ int sim_record_step(struct sim_records *r, const struct sim *s, const struct sim
                                                      : RECORD_MISSING,
                                      .lr = n->lr,
                                      .grad_norm = n->grad_norm,
-                                     .staleness = RECORD_MISSING,
                                      .compute_s = spent[PHASE_COMPUTE] - n->spent[PHASE_COMPUTE],
                                      .encode_s = spent[PHASE_ENCODE] - n->spent[PHASE_ENCODE],
                                      .send_s = spent[PHASE_SEND] - n->spent[PHASE_SEND],

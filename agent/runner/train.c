@@ -276,7 +276,6 @@ static struct record_train end_step(struct worker_loop *w, size_t row)
         .accuracy = n->feed.train.labels ? n->progress.accuracy : RECORD_MISSING,
         .lr = w->lr,
         .grad_norm = w->grad_norm,
-        .staleness = RECORD_MISSING,
         .compute_s = w->watch->spent[PHASE_COMPUTE] - w->spent[PHASE_COMPUTE],
         .encode_s = w->watch->spent[PHASE_ENCODE] - w->spent[PHASE_ENCODE],
         .send_s = w->watch->spent[PHASE_SEND] - w->spent[PHASE_SEND],
