@@ -418,6 +418,11 @@ FAST static bool are_finite(const float *v, size_t n)
     return sum == 0;
 }
 
+size_t net_tensor_offset(const struct net *net, size_t i)
+{
+    return (size_t)((const float *)net->tensors[i].data - net->params);
+}
+
 const char *net_nonfinite(const struct net *net)
 {
     if (are_finite(net->grads, net->spec.n_params))
@@ -425,7 +430,7 @@ const char *net_nonfinite(const struct net *net)
     for (size_t i = net->n_tensors; i-- > 0;) {
         const struct tensor_view *t = &net->tensors[i];
 
-        if (!are_finite(net->grads + ((const float *)t->data - net->params), tensor_count(t)))
+        if (!are_finite(net->grads + net_tensor_offset(net, i), tensor_count(t)))
             return t->name;
     }
     return NULL;

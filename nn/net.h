@@ -34,6 +34,8 @@ void net_use_grads(struct net *net, float *grads);
 /* The named views into params, in the order of the layers; type F32. Names as "layer0.dense.weight" (in, out),
  * "layer0.dense.bias" (out). */
 size_t net_tensors(struct net *net, const struct tensor_view **out);
+/* Where the i-th of them begins among the parameters, and its gradient among the gradients. */
+size_t net_tensor_offset(const struct net *net, size_t i);
 
 /* Initial weights, a function of the seed alone. */
 void net_init(struct net *net, uint64_t seed);

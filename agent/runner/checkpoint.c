@@ -186,8 +186,7 @@ static void restore_model(struct net *net, const struct tensor_file *f)
     size_t n = net_tensors(net, &t);
 
     for (size_t i = 0; i < n; i++)
-        weights_floats(net_params(net) + ((const float *)t[i].data - net_params(net)),
-                       weights_find(f, "model/", t[i].name));
+        weights_floats(net_params(net) + net_tensor_offset(net, i), weights_find(f, "model/", t[i].name));
 }
 
 static int restore_vector(float *out, const struct tensor_view *mine, const struct tensor_file *f,

@@ -98,8 +98,7 @@ static int load_weights(struct node *n, struct err *e)
         return e->code;
     rc = weights_check(&f, "", n->spec, e) < 0 ? err_at(e, "%s", start_path) : 0;
     for (size_t i = 0; rc == 0 && i < n_tensors; i++)
-        weights_floats(net_params(n->net) + ((const float *)t[i].data - net_params(n->net)),
-                       weights_find(&f, "", t[i].name));
+        weights_floats(net_params(n->net) + net_tensor_offset(n->net, i), weights_find(&f, "", t[i].name));
     tensor_file_close(&f);
     return rc;
 }

@@ -80,7 +80,7 @@ static int list_layers(struct node *n, struct err *e)
         struct codec_layer *l = &n->layers[i];
 
         *l = (struct codec_layer){.name = t[i].name,
-                                  .offset = (size_t)((const float *)t[i].data - net_params(n->net)),
+                                  .offset = net_tensor_offset(n->net, i),
                                   .n = tensor_count(&t[i]),
                                   .n_dims = t[i].n_dims};
         memcpy(l->shape, t[i].shape, sizeof l->shape);
