@@ -30,9 +30,8 @@ struct job {
 
     char engine[ENGINE_MAX]; /* as the runner says; "": not told yet */
     uint64_t last_seq;
-    uint64_t
-        n_copied; /* progress, eval, log and engine lines taken over from the runner: where to go on after a
-                          restart */
+    /* Progress, eval, log and engine lines taken over from the runner: where to go on after a restart. */
+    uint64_t n_copied;
 };
 
 void job_init(struct job *j);

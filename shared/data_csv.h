@@ -11,8 +11,8 @@
 struct csv_form {
     const char *column; /* what is to be learnt: its name in the header or its number from 1; "": the last */
     bool is_target;     /* a number to regress; else a label, of which the words stay words */
-    const char
-        *header; /* "yes", "no", "auto": yes where a cell of the first line is no number but should be */
+    /* "yes", "no", "auto": yes where a cell of the first line is no number but should be. */
+    const char *header;
 };
 
 struct csv_word { /* of the table's text, without the quotes */

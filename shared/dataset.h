@@ -1,4 +1,5 @@
-/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, cuts it into shares (partition.h) and ships each node its own. */
+/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, cuts it into shares
+ * (partition.h) and ships each node its own. */
 #ifndef PSGD_DATASET_H
 #define PSGD_DATASET_H
 

@@ -24,8 +24,8 @@
 #include "shared/layer_spec.h"
 
 enum {
-    MODEL_DOCUMENT_MAX = 1 << 18,
-    /* bytes */ MODEL_LAYERS_MAX = 256,
+    MODEL_DOCUMENT_MAX = 1 << 18, /* bytes */
+    MODEL_LAYERS_MAX = 256,
     MODEL_PARAMS_MAX = 1 << 30,
     MODEL_CONFUSION_MAX = 1024
 };

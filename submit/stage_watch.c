@@ -11,11 +11,12 @@
 #include "submit/submission.h"
 #include "submit/text.h"
 
-static const double probe_after_s = 5, probe_timeout_s = 5,
-                    retry_s = 0.25; /* silence, and what is done about it */
-static const double own_reasons_s =
-    1;                           /* after the first failure: time for the others to say why they failed */
-static const double stop_s = 15; /* after the order to stop */
+/* Silence, and what is done about it. */
+static const double probe_after_s = 5, probe_timeout_s = 5, retry_s = 0.25;
+/* After the first failure: time for the others to say why they failed. */
+static const double own_reasons_s = 1;
+/* After the order to stop. */
+static const double stop_s = 15;
 
 struct watch {
     struct progress progress;

@@ -55,13 +55,14 @@ enum collective_kind {
     COLLECTIVE_KINDS
 };
 
-enum collective_algorithm { /* of an all-reduce; the other operations have one each */
-                            COLLECTIVE_AUTO,
-                            COLLECTIVE_RING,
-                            COLLECTIVE_HALVING_DOUBLING,
-                            COLLECTIVE_TREE,
-                            COLLECTIVE_DIRECT,
-                            COLLECTIVE_ALGORITHMS
+/* Of an all-reduce; the other operations have one each. */
+enum collective_algorithm {
+    COLLECTIVE_AUTO,
+    COLLECTIVE_RING,
+    COLLECTIVE_HALVING_DOUBLING,
+    COLLECTIVE_TREE,
+    COLLECTIVE_DIRECT,
+    COLLECTIVE_ALGORITHMS
 };
 
 struct plan_ask {
@@ -79,15 +80,17 @@ struct plan_ask {
 
 enum plan_vector { PLAN_IN, PLAN_OUT, PLAN_KEPT };
 
-enum plan_op {                  /* what is done with a piece x, on its range */
-               PLAN_COPY,       /* out = x; x may be put there as soon as it comes */
-               PLAN_ADD,        /* out = out + x */
-               PLAN_ADD_TO_IN,  /* out = in + x */
-               PLAN_ADD_AND_IN, /* out = (out + x) + in */
-               PLAN_OPS
+/* What is done with a piece x, on its range. */
+enum plan_op {
+    PLAN_COPY,       /* out = x; x may be put there as soon as it comes */
+    PLAN_ADD,        /* out = out + x */
+    PLAN_ADD_TO_IN,  /* out = in + x */
+    PLAN_ADD_AND_IN, /* out = (out + x) + in */
+    PLAN_OPS
 };
 
-struct plan_copy { /* done by oneself, before anything else: to = in, on a range */
+/* Done by oneself, before anything else: to = in, on a range. */
+struct plan_copy {
     enum plan_vector to;
     size_t first, n;
 };
