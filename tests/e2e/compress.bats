@@ -20,6 +20,25 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 80 * wire) }' few/records/comm.csv)" = 1 ]
 }
 
+@test "differences of weights in a few bytes train nearly as well as the weights themselves" {
+    start_agents 3
+    write_workers 2 1
+    args=(-q --node_count 2 --epochs 2 --local-steps 20)
+    "$SUBMIT" "${args[@]}" --codec fedavg -o weights
+    "$SUBMIT" "${args[@]}" --codec fedpaq --compress int8 -o bytes
+    "$SUBMIT" "${args[@]}" --codec fedpaq --compress 'topk:ratio=0.05,ef=true|int8' -o few
+    "$SUBMIT" "${args[@]}" --codec fedpaq --server_codec null --compress int8 -o alone
+    accuracy() { tail -1 "$1/records/eval.csv" | cut -d, -f7; }
+    for j in bytes few alone; do
+        [ "$(jq .models_agree $j/run.json)" = true ]
+        echo "$j: $(accuracy $j), weights $(accuracy weights), $(ratio $j)"
+        [ "$(jq -n "$(accuracy $j) > $(accuracy weights) - 0.02")" = true ]
+    done
+    # 19 rounds of a frame's head, the number of samples, a scale for each 256 values and a byte for each of them.
+    jq -e '.nodes[0].comm.sent_bytes == 19 * (64 + 4 + 463 * 4 + 118282)' bytes/run.json
+    [ "$(jq -n "$(ratio alone) > 3.8 and $(ratio few) > 30")" = true ]
+}
+
 @test "a job that is resumed goes on with what error feedback kept" {
     start_agents 2
     args=(--codec plain --node_count 2 --model softmax --compress 'onebit:ef=true')

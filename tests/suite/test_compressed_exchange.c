@@ -35,12 +35,14 @@ static const char *const chains[] = {
 enum { N_WITHOUT_DICE = 7 /* of them: what they say does not depend on the seed */ };
 
 /* Workers alone, holders of the same blocks, servers; and rules that take nothing lossy. */
-enum { N_LOSSY = 4 };
+enum { N_LOSSY = 6 };
 static const struct cluster_config rules[] = {
     {.codec = "plain", .n_workers = 3, .n_steps = 6},
     {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 6},
     {.codec = "tests/mean_ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "int8:ef=true"},
     {.codec = "ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "none|huffman"},
+    {.codec = "fedpaq", .n_workers = 3, .local_steps = 3, .n_steps = 6},
+    {.codec = "fedpaq", .n_workers = 3, .n_servers = 2, .local_steps = 1, .n_steps = 6},
     {.codec = "fedavg", .n_workers = 3, .local_steps = 2, .n_steps = 6},
     {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
 };
