@@ -33,7 +33,7 @@ static const struct verb {
     {"fetch", verb_fetch, FOR_FETCH, "[JOB]", "bring records, logs and model, or what there is of them"},
     {"data", verb_data, FOR_DATA, "fetch mnist", "download a data set and verify it"},
     {"codecs", verb_codecs, FOR_CODECS, "list",
-     "the codecs and compressors there are; codecs show|test NAME|FILE: one of them; codecs new NAME: your own"},
+     "the codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME: your own"},
     {"model", verb_model, FOR_MODEL, "inspect FILE",
      "what a model or its file holds; model convert FILE --to npz|onnx"},
     {"help", verb_help, FOR_ALL, "[VERB]", "this text, or the options of a verb"},
