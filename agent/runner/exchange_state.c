@@ -175,6 +175,8 @@ static int find(const void **data, size_t *n, const struct tensor_file *f, int i
     char whole[TENSOR_NAME];
     const struct tensor_view *t;
 
+    *data = NULL;
+    *n = 0;
     snprintf(whole, sizeof whole, "codec/%d/%s", i, name);
     t = tensor_file_find(f, whole);
     if (!t || t->type != type || t->n_dims != 1)
