@@ -16,6 +16,14 @@ const char *test_build_dir(void)
     return b && b[0] ? b : "build";
 }
 
+void test_codec_path(char out[TEST_CODEC_PATH], const char *codec)
+{
+    if (strncmp(codec, "tests/", 6) == 0)
+        snprintf(out, TEST_CODEC_PATH, "%s/tests/codecs/%s.so", test_build_dir(), codec + 6);
+    else
+        snprintf(out, TEST_CODEC_PATH, "%s/codecs/%s.so", test_build_dir(), codec);
+}
+
 static void must(int rc, const struct err *e)
 {
     if (rc == 0)
@@ -104,17 +112,14 @@ static void node_open(struct cluster *c, int slot)
 void cluster_open(struct cluster *c, const struct cluster_config *cfg)
 {
     struct err e = {0};
-    char path[512];
+    char path[TEST_CODEC_PATH];
 
     *c = (struct cluster){.cfg = *cfg, .n_nodes = cfg->n_workers + cfg->n_servers};
     if (!c->cfg.redundancy)
         c->cfg.redundancy = 1;
     if (!c->cfg.local_steps)
         c->cfg.local_steps = 1;
-    if (strncmp(cfg->codec, "tests/", 6) == 0)
-        snprintf(path, sizeof path, "%s/tests/codecs/%s.so", test_build_dir(), cfg->codec + 6);
-    else
-        snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), cfg->codec);
+    test_codec_path(path, cfg->codec);
     must(codec_library_open(&c->lib, path, &e), &e);
     must(blocks_init(&c->blocks, cfg->assignment ? cfg->assignment : "iid", cfg->n_workers, c->cfg.redundancy,
                      &e),

@@ -59,5 +59,8 @@ void cluster_close(struct cluster *c);
 float cluster_gradient(uint64_t step, int block, size_t i);
 float cluster_target(int block, size_t i);
 const char *test_build_dir(void); /* $BUILD, as tests/run sets it */
+enum { TEST_CODEC_PATH = 512 };
+/* Where the codec of this name is: as cluster_config.codec has it. */
+void test_codec_path(char out[TEST_CODEC_PATH], const char *codec);
 
 #endif

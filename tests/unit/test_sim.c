@@ -2,11 +2,9 @@
 #include "tests/unit/unit.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "agent/runner/frame.h"
-#include "sim/sim.h"
-#include "tests/lib/cluster.h"
+#include "tests/lib/sim_job.h"
 
 enum { N_PARAMS = 1000, N_STEPS = 10 };
 
@@ -32,20 +30,9 @@ static void job(const char *codec, int n_workers, int n_servers)
     strcpy(how.link, "1Mbit,10ms"); /* 125 kB a second */
 }
 
-/* The folder that the codec is looked for in holds nothing but a link to it. */
 static void run(void)
 {
-    const char *folder = unit_folder();
-    char path[256], so[512], *real;
-
-    snprintf(path, sizeof path, "%s/codec.so", folder);
-    snprintf(so, sizeof so, "%s/codecs/%s.so", test_build_dir(), set.codec);
-    real = realpath(so, NULL);
-    assert_non_null(real);
-    assert_int_equal(symlink(real, path), 0);
-    free(real);
-    assert_ok(sim_open(&s, &set, &how, folder, &e));
-    unit_remove(folder);
+    sim_job_open(&s, &set, &how, set.codec);
     assert_ok(sim_run(&s, &e));
 }
 

@@ -1,10 +1,8 @@
 /* Every order of a short job's deliveries. */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
 #include "sim/explore.h"
-#include "tests/lib/cluster.h"
+#include "tests/lib/sim_job.h"
 
 static struct settings set;
 static struct simulation how;
@@ -12,11 +10,8 @@ static struct explore_result found, again;
 static struct sim s;
 static struct err e;
 
-static void job(const char *codec, const char *where, int n_workers, int n_servers, int n_steps)
+static void job(const char *codec, int n_workers, int n_servers, int n_steps)
 {
-    const char *folder = unit_folder();
-    char path[256], so[512], *real;
-
     settings_default(&set);
     simulation_default(&how);
     snprintf(set.codec, sizeof set.codec, "%s", codec);
@@ -27,21 +22,14 @@ static void job(const char *codec, const char *where, int n_workers, int n_serve
     set.steps_per_epoch = n_steps;
     set.momentum = 0;
     how.gradients = 3;
-    snprintf(path, sizeof path, "%s/codec.so", folder);
-    snprintf(so, sizeof so, "%s/%s/%s.so", test_build_dir(), where, codec);
-    real = realpath(so, NULL);
-    assert_non_null(real);
-    assert_int_equal(symlink(real, path), 0);
-    free(real);
-    assert_ok(sim_open(&s, &set, &how, folder, &e));
-    unit_remove(folder);
+    sim_job_open(&s, &set, &how, codec);
 }
 
 TEST(of_two_nodes_that_average_after_two_steps_there_are_five_orders)
 {
     /* A node hears the other's word before its first step, before its second, or behind it; before the
      * second only where the other hears its word last. */
-    job("fedavg", "codecs", 2, 0, 2);
+    job("fedavg", 2, 0, 2);
     assert_ok(sim_explore(&s, "", &found, &e));
     assert_true(found.is_complete && !found.failure[0]);
     assert_int_equal(found.n_orders, 5);
@@ -57,7 +45,7 @@ TEST(synchronous_rules_succeed_in_every_order_and_end_the_same)
     } cases[] = {{"plain", 3, 0, 1}, {"fedavg", 3, 1, 1}, {"fedavg", 2, 2, 2}, {"allreduce", 3, 0, 1}};
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        job(cases[i].codec, "codecs", cases[i].n_workers, cases[i].n_servers, cases[i].n_steps);
+        job(cases[i].codec, cases[i].n_workers, cases[i].n_servers, cases[i].n_steps);
         assert_ok(sim_explore(&s, "", &found, &e));
         assert_true(found.is_complete && !found.failure[0] && found.n_orders > 1 && found.n_different == 0);
         assert_true(sim_models_agree(&s));
@@ -67,7 +55,7 @@ TEST(synchronous_rules_succeed_in_every_order_and_end_the_same)
 
 TEST(an_asynchronous_rule_ends_differently_in_different_orders)
 {
-    job("plain", "codecs", 2, 0, 2);
+    job("plain", 2, 0, 2);
     strcpy(s.set.sync, "asgd");
     assert_ok(sim_explore(&s, "", &found, &e));
     assert_true(found.is_complete && !found.failure[0] && found.n_different > 0);
@@ -76,7 +64,7 @@ TEST(an_asynchronous_rule_ends_differently_in_different_orders)
 
 TEST(a_rule_that_depends_on_the_order_is_found_and_its_order_can_be_replayed)
 {
-    job("has_globals", "tests/codecs", 3, 0, 1);
+    job("tests/has_globals", 3, 0, 1);
     assert_ok(sim_explore(&s, "", &found, &e));
     assert_non_null(strstr(found.failure, "depends on timing"));
     assert_true(!found.is_complete && found.n_orders > 1);
@@ -90,11 +78,11 @@ TEST(what_is_no_order_of_the_job_is_refused)
 {
     static const char *const wrong[] = {"0", "0x", "9s", "0s,1s", "0s.", "01", "0s.0s.0s.0s"};
 
-    job("fedavg", "codecs", 2, 0, 2);
+    job("fedavg", 2, 0, 2);
     for (size_t i = 0; i < N_OF(wrong); i++)
         assert_int_equal(sim_explore(&s, wrong[i], &found, &e), ERR_CONFIG);
     sim_close(&s);
-    job("fedavg", "codecs", 6, 0, 2);
+    job("fedavg", 6, 0, 2);
     assert_int_equal(sim_explore(&s, "", &found, &e), ERR_CONFIG);
     assert_says("not of 6");
     sim_close(&s);

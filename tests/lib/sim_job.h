@@ -1,0 +1,11 @@
+/* sim_job -- a simulation with one of the built codecs, for a test. */
+#ifndef PSGD_TEST_SIM_JOB_H
+#define PSGD_TEST_SIM_JOB_H
+
+#include "sim/sim.h"
+
+/* As sim_open, in a folder that holds nothing but the codec, which is a name as cluster_config's. Aborts, and
+ * says why. */
+void sim_job_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *codec);
+
+#endif
