@@ -205,6 +205,7 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
                             .n_params = net_n_params(w->net),
                             .n_trained = net_n_trained(w->net),
                             .has_labels = w->feeds[0].train.labels != NULL,
+                            .has_test = w->feeds[0].n_test > 0,
                             .arch = w->arch};
     *out = &w->t;
     return 0;

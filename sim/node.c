@@ -99,6 +99,43 @@ static void enter_phase(struct sim_node *n, enum sim_phase phase, int rc)
     phase_enter(exchange_watch(n->x), PHASE_WAIT);
 }
 
+/* A worker can leave steps out only while its weights themselves are sound. */
+static bool can_skip(const struct sim *s, const struct sim_node *n)
+{
+    return s->may_skip && (n->node < 0 || isfinite(gradient_norm(n->params, s->trainer->n_params)));
+}
+
+/* Something is not finite in the step under way, as *e says: the policy's answer, which is the runner's
+ * (agent/runner/train.c). */
+static int leave_out(const struct sim *s, struct sim_node *n, const struct err *e)
+{
+    if (!can_skip(s, n))
+        return e->code;
+    n->n_left_out++;
+    return 0;
+}
+
+/* One block's gradient, into grads; zeros where it is left out. What is not finite and ends the job is told
+ * by the loss, or when the update is made. */
+static int gradient(struct sim *s, struct sim_node *n, const struct trainer_batch *b, struct err *e)
+{
+    size_t n_params = s->trainer->n_params;
+    struct net_score score = {0};
+
+    s->trainer->ops->gradient(s->trainer, b, n->params, n->grads, &score);
+    n->score.loss += score.loss;
+    n->score.n += score.n;
+    n->score.n_right += score.n_right;
+    if (isfinite(score.loss) && (!s->may_skip || isfinite(gradient_norm(n->grads, n_params))))
+        return 0;
+    err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss is %g, its gradient not finite", n->node,
+            n->epoch, (unsigned long long)n->step + 1, err_number(score.loss));
+    if (leave_out(s, n, e) < 0)
+        return e->code;
+    memset(n->grads, 0, n_params * sizeof *n->grads);
+    return 0;
+}
+
 /* One block's gradient is computed. Behind the last one of the step the codec has it. */
 static int end_block(struct sim *s, struct sim_node *n, struct err *e)
 {
@@ -108,10 +145,8 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     float part = 1.0f / (float)n->n_blocks;
     int rc;
 
-    s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &n->score);
-    if (!isfinite(n->score.loss))
-        return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss is not finite", n->node,
-                       n->epoch, (unsigned long long)n->step + 1);
+    if (gradient(s, n, &b, e) < 0)
+        return e->code;
     if (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b.block, e) < 0)
         return e->code;
     if (n->sum)
@@ -140,10 +175,12 @@ static int move(struct sim *s, struct sim_node *n, const float *grads, size_t fr
 
     n->lr = schedule_rate(&s->schedule, &job, step) * (double)lr_factor;
     n->grad_norm = gradient_norm(grads, n_trained);
-    if (!isfinite(n->grad_norm))
-        return err_set(e, ERR_NUMERIC, "node %d, step %llu: the gradient is not finite", n->node,
-                       (unsigned long long)step + 1);
-    if (!n->optimizer)
+    if (!isfinite(n->grad_norm) || !isfinite(gradient_norm(grads + n_trained, n_params - n_trained))) {
+        err_set(e, ERR_NUMERIC, "node %d, step %llu: the gradient is not finite", n->node,
+                (unsigned long long)step + 1);
+        return leave_out(s, n, e);
+    }
+    if (!n->optimizer || (s->may_skip && n->grad_norm == 0))
         return 0;
     optimizer_step(n->optimizer, n->params + from, grads, (float)n->lr,
                    gradient_clip(n->grad_norm, s->set.clip_norm));
@@ -185,6 +222,9 @@ static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
     s->trainer->ops->evaluate(s->trainer, n->params, &n->eval_loss, &n->eval_accuracy);
     if (s->records && sim_record_evaluation(s->records, n, e) < 0)
         return e->code;
+    if (s->trainer->has_test && !isfinite(n->eval_loss) && (is_last(s, n) || !can_skip(s, n)))
+        return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
+                       n->node, n->epoch, (unsigned long long)n->step, err_number(n->eval_loss));
     if (is_last(s, n))
         return finish(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_COMPUTE);

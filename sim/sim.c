@@ -248,7 +248,8 @@ static int open_all(struct sim *s, const char *folder, struct err *e)
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct err *e)
 {
-    *s = (struct sim){.set = *set, .how = *how, .timing = set->seed};
+    *s = (struct sim){
+        .set = *set, .how = *how, .may_skip = strcmp(set->on_nonfinite, "skip") == 0, .timing = set->seed};
     s->n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs;
     sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)

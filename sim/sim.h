@@ -46,7 +46,8 @@ struct sim_node {
     double speed, step_time; /* of the step under way: stragglers */
     struct rng rng;
     uint64_t step, samples;
-    int epoch; /* from 1 */
+    uint64_t n_left_out; /* gradients and updates that were not finite */
+    int epoch;           /* from 1 */
     double waits_since;
     const struct mesh_buf *encoded; /* the message whose writing it has spent time on ... */
     uint64_t encoded_round;         /* ... in that round */
@@ -62,6 +63,7 @@ struct sim_node {
 struct sim {
     struct settings set;
     struct simulation how;
+    bool may_skip;   /* a step that is not finite is left out, else it ends the job */
     uint64_t timing; /* the seed of what time decides; the job's, unless somebody tries others */
     struct blocks blocks;
     struct schedule schedule;

@@ -124,7 +124,7 @@ int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct
             standin_free(&s->t);
         return err_set(e, ERR_NOMEM, "no memory for gradients of %zu numbers", n_params);
     }
-    s->t = (struct trainer){.ops = &ops, .n_params = n_params, .n_trained = n_params};
+    s->t = (struct trainer){.ops = &ops, .n_params = n_params, .n_trained = n_params, .has_test = true};
     s->seed = seed;
     s->view = (struct tensor_view){.name = "weights", .type = TENSOR_F32, .n_dims = 1, .shape = {n_params}};
     fill(s->target, n_params, seed, 0x7a);

@@ -57,6 +57,15 @@ static json_t *search_json(const struct explore_result *f)
                      "order", f->order);
 }
 
+static uint64_t count_left_out(const struct sim *s)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < s->n_nodes; i++)
+        n += s->nodes[i].n_left_out;
+    return n;
+}
+
 json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds)
 {
     uint64_t n_messages = mesh_sim_messages(s->net);
@@ -74,6 +83,7 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
         json_decref(nodes);
         return NULL;
     }
+    json_object_set_new(o, "left_out", json_integer((json_int_t)count_left_out(s)));
     json_object_set_new(o, "cause", s->cause >= 0 ? json_integer(s->nodes[s->cause].node) : json_null());
     for (int i = 0; i < s->n_nodes; i++)
         json_array_append_new(nodes, node_json(&s->nodes[i]));

@@ -85,7 +85,7 @@ static const struct option table[] = {
     {"clip-norm", "", NUMBER, SET(clip_norm), FOR_SUBMIT, JOB, "X",
      "longest gradient that an update uses; 0: any", .min = 0, .max = 1e30},
     {"on-nonfinite", "", WORD, SET(on_nonfinite), FOR_SUBMIT, JOB, ON_NONFINITE_WORDS,
-     "a loss or gradient that is not finite ends the job or is left out", .is_real = true},
+     "a loss or gradient that is not finite ends the job or is left out"},
     {"dataset", "D", TEXT, SET(dataset), FOR_SUBMIT, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
      "simlin"},

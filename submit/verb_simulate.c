@@ -363,6 +363,9 @@ static void show(const struct run *r)
            text_seconds(took, number_of(r->summary, "wall_s")),
            (unsigned long long)count_of(r->summary, "messages"), number_of(r->summary, "messages_per_s"),
            number_of(r->summary, "step_time_s"));
+    if (count_of(r->summary, "left_out") > 0)
+        printf("%llu gradients or updates that were not finite were left out.\n",
+               (unsigned long long)count_of(r->summary, "left_out"));
     if (s->state == JOB_SUCCEEDED)
         printf("The workers' weights are %s%s.\n",
                json_is_true(json_object_get(r->summary, "models_agree")) ? "equal" : "different",

@@ -109,6 +109,30 @@ PY
     same blocks 4 0 --codec plain --batch-size 16
 }
 
+@test "steps that are not finite are left out in a simulation as in the real job, to the last bit" {
+    start_agents 2
+    # One row of 64 adds up to more than a float can hold.
+    awk 'BEGIN { for (i = 0; i < 64; i++) print (i == 40 ? "3e38,3e38" : i % 7 "," i % 5) "," (i % 7 > 3) }' >train.csv
+    head -20 train.csv >test.csv
+    echo '{"version":1,"name":"m","input":[2],"layers":[{"kind":"dense","units":2,"init":"ones"}],
+           "loss":"softmax_cross_entropy"}' >m.json
+    for codec in plain fedavg; do
+        job=(--codec $codec --node_count 2 --batch_size 8 --epochs 3 --model m.json --dataset csv:test_file=test.csv --data train.csv)
+        "$SUBMIT" -q "${job[@]}" --on-nonfinite skip -o $codec-real
+        run "$SUBMIT" simulate -q "${job[@]}" --on-nonfinite skip -o $codec
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ "$output" == *" gradients or updates that were not finite were left out."* ]]
+        same_as_real $codec $codec-real
+    done
+    run "$SUBMIT" simulate -q "${job[@]}" -o stop
+    [ "$status" -eq 1 ]
+    [[ "$output" == *NumericDivergence*"the loss is "* ]]
+    run "$SUBMIT" simulate -q --codec plain --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 --on-nonfinite skip -o out
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"the loss on the test set is"* ]]
+}
+
 @test "collectives are simulated piece by piece as they go over connections" {
     start_agents 3
     "$SUBMIT" -q --codec allreduce --local-path off --node_count 3 --epochs 1 -o real
