@@ -58,8 +58,8 @@ struct codec {
     uint64_t step, n_steps;   /* steps done by this node, and in the whole job */
     uint64_t round;           /* rounds closed so far */
     float samples;            /* samples behind my word: seen since the last exchange */
-    int n_words, n_merged; /* words in the round being merged (ssgd: all; asgd: at least one), and how many of
-                                 them are merged already */
+    int n_words, n_merged; /* words in the round being merged (ssgd: all but those of lost workers; asgd: at
+                              least one), and how many of them are merged already */
     int block;             /* the block whose word is being encoded or merged; -1: of none */
     size_t n_params;       /* of the range this codec works on */
     float *params;         /* (n_params); the weights to start from when open() is called */
@@ -136,7 +136,7 @@ struct codec_host {
 /* A word is what one worker says in one round -- or, with per_block, what is said about one block by whoever
  * holds it; words of one block are equal, so the first that comes counts (to the last bit only where their
  * nodes compute with the same kernels: nodes[].engine in run.json). Words are merged in ascending order of
- * `from` (the worker, or the block), mine among them. A merge that fails has changed nothing: where a server
+ * `from` (the worker, or the block), mine among them. A merge that fails has changed nothing: where the job
  * goes on without lost workers, the word's sender is one from then on.
  *
  * Between workers:  encode -> every other worker (a block's word: those who do not hold it)

@@ -23,7 +23,8 @@ static int fedavg_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* A running mean: params move by n_k / n towards each word; the first one of a full round replaces them. */
+/* A running mean: params move by n_k / n towards each word; the first one of a synchronous round
+ * replaces them. */
 static int fedavg_merge(struct codec *c, int from, struct wire_in *in)
 {
     struct fedavg *f = c->state;
@@ -34,7 +35,7 @@ static int fedavg_merge(struct codec *c, int from, struct wire_in *in)
     if (!wire_ok(in) || !(n_k > 0))
         return codec_fail(c, "node %d sent a malformed average", from);
     if (c->n_merged == 0)
-        f->n = c->n_words < c->n_workers ? n_k * (float)(c->n_workers - c->n_words) : 0;
+        f->n = c->is_sync || c->n_words > c->n_workers ? 0 : n_k * (float)(c->n_workers - c->n_words);
     f->n += n_k;
     part = n_k / f->n;
     for (size_t i = 0; i < c->n_params; i++)

@@ -135,6 +135,23 @@ static int nobody_hangs(const struct check *k, int lost, double at, struct err *
     return 0;
 }
 
+/* What the rule promises of all workers holds of those that are left. */
+static int those_left_are_equal(struct check *k, int lost, double at, struct err *e)
+{
+    int n_done = 0;
+
+    for (int i = 0; i < k->set.node_count; i++)
+        n_done += k->sim.nodes[i].phase == SIM_DONE;
+    if (n_done == 0 || k->plugin->result == CODEC_OWN_RESULT || strcmp(k->set.sync, "ssgd") != 0 ||
+        sim_models_agree(&k->sim))
+        return 0;
+    return err_set(
+        e, ERR_CODEC,
+        "node %d dies at %.3g s (on-node-loss %s), and the workers that are left end with different "
+        "weights",
+        lost, at, k->set.on_node_loss);
+}
+
 /* One node dies at one point of a job that takes `whole` seconds; a part's number is what --seed repeats. */
 static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
 {
@@ -144,7 +161,9 @@ static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
 
     k->page->seed = part;
     snprintf(k->how.kill, sizeof k->how.kill, "%d@%.6fs", node, at);
-    return check_run(k, 1, e) < 0 ? e->code : nobody_hangs(k, node, at, e);
+    if (check_run(k, 1, e) < 0 || nobody_hangs(k, node, at, e) < 0)
+        return e->code;
+    return those_left_are_equal(k, node, at, e);
 }
 
 /* Each node at each point, or the one that is asked for. */
@@ -169,7 +188,7 @@ static int lose_nodes(struct check *k, struct err *e)
 static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
-    bool may_go_on = p->round ? k->set.server_count > 0 : p->events->on_lost != NULL;
+    bool may_go_on = p->round || p->events->on_lost;
     int rc = lose_nodes(k, e);
 
     if (rc < 0 || !may_go_on)

@@ -66,6 +66,8 @@ int channel_blame(struct channel *ch, int from)
 
     if (!x->cfg.goes_on || from < 0 || from == x->cfg.node)
         return x->e->code;
+    if (round_agrees(ch))
+        return round_accuse(ch, from);
     mesh_drop(x->mesh, from, x->e->text);
     *x->e = (struct err){0};
     return CODEC_GO;

@@ -1,42 +1,17 @@
 /* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
  * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages), host.c (what
- * the codec may ask), round.c (how a round rule runs on it) and collecting.c (how an event rule's collectives
- * do). */
+ * the codec may ask), round.c (how a round rule runs on it; round.h) and collecting.c (how an event rule's
+ * collectives do). */
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H
 
 #include "agent/runner/collective.h"
 #include "agent/runner/compressing.h"
 #include "agent/runner/exchange.h"
-#include "agent/runner/undo.h"
+#include "agent/runner/round.h"
 #include "shared/rng.h"
 
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
-
-struct letter { /* a word that has come */
-    struct mesh_buf *buf;
-    uint64_t round;
-    int from;      /* the node that sent it */
-    int64_t saved; /* bytes by its compression, once it is merged */
-};
-
-/* Words of one worker (or about one block) that have come and are not merged: a ring. */
-struct inbox {
-    struct letter *letters; /* (round.depth) */
-    int first, n;
-};
-
-struct round {
-    int n_words;            /* a full round */
-    int depth;              /* of an inbox */
-    struct inbox *inbox;    /* (n_words) */
-    struct letter *letters; /* (n_words, depth) */
-    bool has_said;          /* my words of this round are out */
-    bool awaits_reply;      /* a worker's, from its server */
-    int next;               /* ssgd: the first word not merged yet */
-    double said_at;         /* stopwatch_now */
-    struct undo undo;       /* of a server that goes on without lost workers */
-};
 
 struct collecting {
     struct arena *arena; /* NULL: collectives go over the mesh */
@@ -121,7 +96,8 @@ int channel_decode(struct channel *ch, enum phase phase,
 int channel_apply(struct channel *ch); /* the rule's apply, where it has one */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A call that took what worker `from` said has failed, by its fault: where the job goes on without lost
- * workers it is one from now on, and this returns CODEC_GO, else the error. */
+ * workers it is one from now on, and this returns CODEC_GO, or CODEC_WAIT where a round still waits, else the
+ * error. */
 int channel_blame(struct channel *ch, int from);
 void channel_waited(struct channel *ch,
                     int peer); /* a word came that had been waited for since round.said_at */
@@ -138,15 +114,14 @@ void channel_overtaken(struct channel *ch); /* a word was dropped, as there is a
 struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
 void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first */
 
-int round_open(struct channel *ch); /* CODEC_GO or a code */
-void round_clear(struct channel *ch);
-int round_on_block(struct channel *ch, int block);
-int round_on_grad(struct channel *ch);
-int round_on_step(struct channel *ch);
-int round_on_loss(struct channel *ch); /* somebody who is not indispensable is lost */
-int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
-bool round_is_hopeless(const struct channel *ch); /* waits for a word that can no longer come */
-void round_waits_for(const struct channel *ch, char *out, size_t size);
+/* exchange_loss.c: what becomes of all channels when a node goes. Each returns CODEC_GO or a code. */
+int exchange_on_lost(struct exchange *x, const struct mesh_event *ev);
+int exchange_on_left(struct exchange *x, int node);
+/* A worker counts as gone from now on, for this reason; no effect on one that is. ERR_LOST: too few are left. */
+int exchange_lose(struct exchange *x, int node, const char *why);
+/* What a channel's callback, or its round, returned: with CODEC_GO it waits for nothing (any more). */
+int exchange_heard(struct channel *ch, int rc);
+bool exchange_waits(const struct exchange *x);
 
 int collecting_open(struct channel *ch, struct err *e);
 void collecting_clear(struct channel *ch);

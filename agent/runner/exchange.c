@@ -7,85 +7,6 @@
 #include <string.h>
 
 #include "agent/runner/channel.h"
-#include "shared/codec_load.h"
-
-enum { LINKS_AT_ONCE = 1024 };
-
-static int check_config(const struct exchange_config *cfg, struct err *e)
-{
-    const struct codec_round *r = cfg->plugin->round;
-
-    if (r && cfg->n_servers > 0 && !r->reply)
-        return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
-                       cfg->plugin->name);
-    if (cfg->plugin->updates_on_server && cfg->n_servers == 0) {
-        err_set(e, ERR_CODEC, "codec %s moves the weights on parameter servers, and the job has none",
-                cfg->plugin->name);
-        return err_hint(e, "The list of workers names them under \"PS\".");
-    }
-    if (cfg->goes_on && cfg->plugin->events && !cfg->plugin->events->on_lost)
-        return err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them",
-                       cfg->plugin->name);
-    if (cfg->goes_on && r && cfg->is_sync && cfg->n_servers == 0 && cfg->n_workers > 1 &&
-        !(r->per_block && cfg->blocks->redundancy > 1)) {
-        err_set(e, ERR_CODEC,
-                "codec %s between workers in ssgd needs the word of every worker in every round",
-                cfg->plugin->name);
-        return err_hint(e, "With parameter servers, --sync asgd%s it can go on without some.",
-                        r->per_block ? " or --redundancy 2" : "");
-    }
-    if (r && !r->per_block && cfg->blocks->n_blocks != cfg->n_workers && r->before_update)
-        return err_set(e, ERR_CODEC,
-                       "codec %s exchanges one gradient per worker; it cannot use redundant blocks",
-                       cfg->plugin->name);
-    return codec_check_limits(cfg->plugin->name, cfg->plugin->limits, cfg->n_servers, cfg->is_sync,
-                              cfg->blocks->redundancy, e);
-}
-
-/* All at once, so that no round allocates; but a rule that may say anything to anybody talks to few of very
- * many. */
-static int open_links(struct exchange *x, struct err *e)
-{
-    const struct exchange_config *cfg = &x->cfg;
-    int n = cfg->n_workers + cfg->n_servers;
-
-    if (links_open(&x->links, n, e) < 0)
-        return e->code;
-    if (cfg->plugin->events && n > LINKS_AT_ONCE)
-        return 0;
-    for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
-        if (exchange_talks_to(x, node) && !link_make(&x->links, exchange_slot(x, node)))
-            return err_set(e, ERR_NOMEM, "no memory for the figures of %d nodes", n);
-    return 0;
-}
-
-int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e)
-{
-    struct exchange *x = calloc(1, sizeof *x);
-
-    if (!x)
-        return err_set(e, ERR_NOMEM, "no memory for the exchange");
-    x->cfg = *cfg;
-    x->e = e;
-    x->n_channels = cfg->node >= 0 && cfg->n_servers > 0 ? cfg->n_servers : 1;
-    x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
-    x->watch.time = cfg->time;
-    x->watch.since = stopwatch_now(&x->watch);
-    if (!x->channels) {
-        err_set(e, ERR_NOMEM, "no memory for the exchange");
-        goto fail;
-    }
-    if (check_config(cfg, e) < 0 || open_links(x, e) < 0)
-        goto fail;
-    for (int i = 0; i < x->n_channels; i++)
-        if (channel_open(x, i) < 0)
-            goto fail;
-    *out = x;
-    return 0;
-fail:
-    exchange_free(x);
-    return e->code;
-}
 
 void exchange_detach(struct exchange *x)
 {
@@ -96,18 +17,6 @@ void exchange_detach(struct exchange *x)
         channel_drop_buf(ch, ch->draft);
         ch->draft = NULL;
     }
-}
-
-void exchange_free(struct exchange *x)
-{
-    if (!x)
-        return;
-    exchange_detach(x);
-    for (int i = 0; x->channels && i < x->n_channels; i++)
-        channel_clear(&x->channels[i]);
-    free(x->channels);
-    links_clear(&x->links);
-    free(x);
 }
 
 struct channel *exchange_channel(struct exchange *x, int i)
@@ -127,7 +36,7 @@ uint64_t exchange_rounds(const struct exchange *x)
 
 size_t exchange_limit(const struct exchange *x)
 {
-    size_t limit = 0;
+    size_t limit = agreement_bytes(&x->channels[0].round.agreement);
 
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].limit > limit)
@@ -178,14 +87,6 @@ bool exchange_wants_blocks(const struct exchange *x)
     return x->cfg.plugin->round && x->cfg.plugin->round->per_block;
 }
 
-static bool any_waits(const struct exchange *x)
-{
-    for (int i = 0; i < x->n_channels; i++)
-        if (x->channels[i].is_waiting)
-            return true;
-    return false;
-}
-
 /* What the call under way comes to: GO, WAIT, or an error where the wait would never end. */
 static int outcome(struct exchange *x)
 {
@@ -199,7 +100,7 @@ static int outcome(struct exchange *x)
         exchange_waits_for(x, what, sizeof what);
         return err_set(x->e, ERR_LOST, "%s cannot come: the node has left", what);
     }
-    return any_waits(x) ? CODEC_WAIT : CODEC_GO;
+    return exchange_waits(x) ? CODEC_WAIT : CODEC_GO;
 }
 
 /* An event rule's callback writes what messages it likes: that is encoding. */
@@ -209,14 +110,6 @@ static int call_event(struct channel *ch, int (*callback)(struct codec *))
     int rc = callback(&ch->codec);
 
     phase_enter(&ch->x->watch, last);
-    return rc;
-}
-
-/* A callback outside of a step: with CODEC_GO the codec waits for nothing (any more). */
-static int heard(struct channel *ch, int rc)
-{
-    if (rc == CODEC_GO)
-        ch->is_waiting = false;
     return rc;
 }
 
@@ -305,7 +198,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     if (ev->head.channel != ch->id) {
         mesh_buf_put(x->mesh, ev->buf);
         channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
-        return channel_blame(ch, ev->head.peer);
+        return exchange_heard(ch, channel_blame(ch, ev->head.peer));
     }
     if (ch->rule) {
         rc = round_on_message(ch, &ev->head, ev->buf);
@@ -319,25 +212,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
             channel_round_done(ch);
     }
-    /* A word of the next round that comes early does not end a wait for this one. */
-    return ch->rule && (ch->round.has_said || ch->round.awaits_reply) ? rc : heard(ch, rc);
-}
-
-/* A node is gone and the job goes on: whoever does not hear of it by itself is told. */
-static int tell_lost(struct exchange *x, int node)
-{
-    const struct codec_events *events = x->cfg.plugin->events;
-
-    for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
-        struct channel *ch = &x->channels[i];
-        enum phase last = phase_enter(&x->watch, PHASE_DECODE);
-        int rc = heard(ch, events->on_lost(&ch->codec, node));
-
-        phase_enter(&x->watch, last);
-        if (rc < 0)
-            return rc;
-    }
-    return CODEC_GO;
+    return exchange_heard(ch, rc);
 }
 
 /* Calls those whose time has come. */
@@ -351,38 +226,10 @@ static int wake_up(struct exchange *x)
         if (ch->wake_at > stopwatch_now(&x->watch))
             continue;
         ch->wake_at = INFINITY;
-        if (heard(ch, call_event(ch, events->on_wake)) < 0)
+        if (exchange_heard(ch, call_event(ch, events->on_wake)) < 0)
             return x->e->code;
     }
     return CODEC_GO;
-}
-
-static void leaves(struct exchange *x, int node)
-{
-    x->n_left += node >= 0 && !x->links.has_left[exchange_slot(x, node)];
-    links_leave(&x->links, exchange_slot(x, node));
-}
-
-static int on_loss(struct exchange *x, const struct mesh_event *ev)
-{
-    int n_left = x->cfg.n_workers - (x->n_lost += ev->head.peer >= 0);
-    char what[128];
-
-    leaves(x, ev->head.peer);
-    err_set(x->e, ERR_LOST, "node %d is lost: %s", ev->head.peer, ev->why);
-    if (!x->cfg.goes_on || ev->head.peer < 0) {
-        exchange_waits_for(x, what, sizeof what);
-        return any_waits(x) ? err_hint(x->e, "This node was waiting for %s.", what) : x->e->code;
-    }
-    if (n_left < x->cfg.min_nodes)
-        return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left of at least %d",
-                       ev->head.peer, ev->why, n_left, x->cfg.min_nodes);
-    fprintf(stderr, "%s; going on without it\n", x->e->text);
-    *x->e = (struct err){0};
-    for (int i = 0; i < x->n_channels; i++)
-        if (x->channels[i].rule && round_on_loss(&x->channels[i]) < 0)
-            return x->e->code;
-    return tell_lost(x, ev->head.peer);
 }
 
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
@@ -392,6 +239,11 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_NOTHING:
         break;
     case MESH_MESSAGE:
+        if (x->links.has_left[exchange_slot(
+                x, ev->head.peer)]) { /* lost as another node says, or by what it said */
+            mesh_buf_put(x->mesh, ev->buf);
+            break;
+        }
         if (!link_make(&x->links, exchange_slot(x, ev->head.peer))) {
             mesh_buf_put(x->mesh, ev->buf);
             return err_set(e, ERR_NOMEM, "no memory for the traffic with node %d", ev->head.peer);
@@ -404,12 +256,11 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             return e->code;
         break;
     case MESH_LEFT:
-        leaves(x, ev->head.peer);
-        if (tell_lost(x, ev->head.peer) < 0)
+        if (exchange_on_left(x, ev->head.peer) < 0)
             return e->code;
         break;
     case MESH_LOST:
-        if (on_loss(x, ev) < 0)
+        if (exchange_on_lost(x, ev) < 0)
             return e->code;
         break;
     }

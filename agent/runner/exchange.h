@@ -89,7 +89,8 @@ void exchange_detach(struct exchange *x);
  *   on_ready  after on_backward: grads have what of it is from `ready` on, but not all of it: that is on_grad
  *   on_block  the gradient of one of my blocks is in grads (only asked for where wants_blocks says so)
  *   on_grad   the mean gradient over my blocks is in grads
- *   on_step   the optimizer has updated params */
+ *   on_step   the optimizer has updated params. Behind the last one, workers of a job that goes on without
+ *             lost ones wait for each other: each may be needed until all have closed the last round */
 int exchange_on_backward(struct exchange *x, struct err *e);
 int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
 /* Is a collective under way over the mesh? It goes on when events are fed. */
@@ -103,7 +104,8 @@ int exchange_on_step(struct exchange *x, struct err *e);
 const float *exchange_gradient(const struct exchange *x);
 
 /* One event from the mesh; takes its buffer. Returns CODEC_GO when nothing is waited for (any more).
- * ERR_LOST: a node that the rule cannot do without has gone, or fewer than min_nodes workers stand. */
+ * ERR_LOST: a node that the rule cannot do without has gone, or fewer than min_nodes workers stand, or this
+ * node is lost to others, who go on without it. */
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
 /* An event, MESH_NOTHING will do, is wanted at this time (stopwatch_now; INFINITY: at none): a codec wishes
  * to be woken. */

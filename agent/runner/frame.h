@@ -21,6 +21,7 @@ enum frame_kind {
     FRAME_PIECE, /* a part of a collective's vector */
     FRAME_ACK,   /* nothing but `ack` */
     FRAME_LOCAL, /* how to come to the memory that nodes of one machine share, or that it is not to be */
+    FRAME_LOSS,  /* which workers are lost to the sender, and what it has had of them */
     FRAME_KINDS
 };
 

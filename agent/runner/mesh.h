@@ -36,7 +36,7 @@ struct mesh_buf {
 };
 
 struct mesh_head {
-    enum frame_kind kind; /* FRAME_WORD to FRAME_LOCAL */
+    enum frame_kind kind; /* FRAME_WORD to FRAME_LOSS */
     int peer;             /* node it goes to, or comes from */
     uint16_t channel;
     uint32_t word;

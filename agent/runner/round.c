@@ -9,9 +9,9 @@
  *
  * In ssgd a node can be one round ahead of another, never two: its next round needs my word of this one.
  * Redundant blocks loosen that: those who need nothing from a slow node run ahead of it until its inboxes are
- * nearly full; it then takes nothing more from them, and they wait. */
+ * nearly full; it then takes nothing more from them, and they wait. Where the job goes on without lost
+ * workers, round_loss.c knows when a round is whole. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "agent/runner/channel.h"
 
@@ -20,118 +20,11 @@ static bool is_server(const struct channel *ch)
     return ch->codec.node < 0;
 }
 
-int round_open(struct channel *ch)
-{
-    struct round *r = &ch->round;
-
-    if (ch->server) /* it hears replies, not words */
-        return CODEC_GO;
-    r->n_words = ch->rule->per_block ? ch->codec.n_blocks : ch->codec.n_workers;
-    r->depth = channel_config(ch)->blocks->redundancy + 3;
-    r->inbox = calloc((size_t)r->n_words, sizeof *r->inbox);
-    r->letters = calloc((size_t)r->n_words * (size_t)r->depth, sizeof *r->letters);
-    if (!r->inbox || !r->letters)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d words", r->n_words);
-    for (int w = 0; w < r->n_words; w++)
-        r->inbox[w].letters = r->letters + w * r->depth;
-    return CODEC_GO;
-}
-
-static struct letter inbox_pop(const struct channel *ch, struct inbox *in)
-{
-    struct letter l = in->letters[in->first];
-
-    in->first = (in->first + 1) % ch->round.depth;
-    in->n--;
-    return l;
-}
-
-void round_clear(struct channel *ch)
-{
-    for (int w = 0; ch->round.inbox && ch->round.letters && w < ch->round.n_words; w++)
-        while (ch->round.inbox[w].n > 0)
-            channel_drop_buf(ch, inbox_pop(ch, &ch->round.inbox[w]).buf);
-    free(ch->round.inbox);
-    free(ch->round.letters);
-    undo_clear(&ch->round.undo);
-    ch->round = (struct round){0};
-}
-
-static void inbox_push(struct channel *ch, int word, struct mesh_buf *b, uint64_t round, int from)
-{
-    struct inbox *in = &ch->round.inbox[word];
-
-    if (in->n == ch->round.depth) { /* only in asgd: the oldest word gives way */
-        channel_drop_buf(ch, inbox_pop(ch, in).buf);
-        channel_overtaken(ch);
-    }
-    in->letters[(in->first + in->n++) % ch->round.depth] = (struct letter){
-        .buf = b, .round = round, .from = from};
-}
-
-/* Room is kept for one more word of each holder: each is paused only by a word of its own. */
-static bool is_nearly_full(const struct channel *ch, int word)
-{
-    return ch->round.inbox[word].n >= ch->round.depth - channel_config(ch)->blocks->redundancy;
-}
-
-static bool is_ahead(const struct channel *ch, int worker)
-{
-    for (int word = 0; word < ch->round.n_words; word++)
-        if (is_nearly_full(ch, word) && blocks_holds(channel_config(ch)->blocks, word, worker))
-            return true;
-    return false;
-}
-
-static bool has_redundant_words(const struct channel *ch)
-{
-    return ch->rule->per_block && channel_config(ch)->blocks->redundancy > 1;
-}
-
-static void resume_those_no_longer_ahead(struct channel *ch)
-{
-    for (int w = 0; has_redundant_words(ch) && w < ch->codec.n_workers; w++)
-        if (w != ch->codec.node && !is_ahead(ch, w))
-            channel_pause(ch, w, false);
-}
-
-static bool has_word(const struct channel *ch, int word)
-{
-    const struct inbox *in = &ch->round.inbox[word];
-
-    return in->n > 0 && in->letters[in->first].round == ch->codec.round;
-}
-
-/* It stays in its inbox. */
-static int merge_first(struct channel *ch, int word)
-{
-    const struct inbox *in = &ch->round.inbox[word];
-    struct letter *l = &in->letters[in->first];
-    int rc;
-
-    ch->codec.block = ch->rule->per_block ? word : -1;
-    rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, l->buf);
-    ch->codec.block = -1;
-    l->saved = ch->compressing.saved_in;
-    ch->codec.n_merged++;
-    return rc;
-}
-
-static void finish_first(struct channel *ch, int word)
-{
-    struct letter l = inbox_pop(ch, &ch->round.inbox[word]);
-
-    ch->compressing.saved_in = l.saved;
-    if (l.from != ch->codec.node)
-        channel_received(ch, l.from, l.buf->len);
-    channel_drop_buf(ch, l.buf);
-}
-
 static int merge_one(struct channel *ch, int word)
 {
-    int rc = merge_first(ch, word);
+    int rc = round_merge_word(ch, word);
 
-    finish_first(ch, word);
+    round_finish_word(ch, word);
     return rc;
 }
 
@@ -150,107 +43,44 @@ static int answer(struct channel *ch, int first, int last, uint64_t round)
     return rc;
 }
 
-/* All words of the round are merged. A server answers workers first .. last, who are in `their_round`. */
-static int close_round(struct channel *ch, int first, int last, uint64_t their_round)
+/* Hands a word, of which it takes the reference, to those who lack it, and keeps it. */
+static int spread(struct channel *ch, int word, struct mesh_buf *b, double encode_s)
 {
-    if (channel_apply(ch) < 0)
-        return -1;
-    if (is_server(ch) && answer(ch, first, last, their_round) < 0)
-        return -1;
-    ch->round.next = 0;
-    ch->round.has_said = false;
-    ch->codec.samples = 0;
-    ch->codec.n_merged = 0;
-    resume_those_no_longer_ahead(ch);
-    channel_round_done(ch);
-    return CODEC_GO;
-}
+    struct mesh_head h = {.kind = FRAME_WORD,
+                          .peer = ch->server,
+                          .channel = ch->id,
+                          .word = (uint32_t)word,
+                          .round = ch->codec.round};
+    int rc = ch->server ? channel_send(ch, &h, b, encode_s) : CODEC_GO;
 
-static bool can_still_come(const struct channel *ch, int word)
-{
-    if (ch->round.inbox[word].n > 0)
-        return true;
-    if (!ch->rule->per_block)
-        return !channel_has_left(ch, word);
-    for (int w = 0; w < ch->codec.n_workers; w++)
-        if (blocks_holds(channel_config(ch)->blocks, word, w) && !channel_has_left(ch, w))
-            return true;
-    return false;
-}
-
-/* A server that goes on without lost workers: how many words the round will have, or 0 while it is open whose. A
- * rule may divide by that number from its first word on, so none is merged before. */
-static int count_words(const struct channel *ch)
-{
-    int n = 0;
-
-    for (int word = 0; word < ch->round.n_words; word++) {
-        if (!has_word(ch, word) && can_still_come(ch, word))
-            return 0;
-        n += has_word(ch, word);
-    }
-    return n;
-}
-
-/* The first word of this worker on a server is none: the round is as it was before, and does without its
- * sender. */
-static int refuse_word(struct channel *ch, int worker)
-{
-    struct inbox *in = &ch->round.inbox[worker];
-
-    ch->codec.n_merged = 0;
-    while (in->n > 0)
-        channel_drop_buf(ch, inbox_pop(ch, in).buf);
-    return channel_blame(ch, worker);
-}
-
-/* A server that goes on without lost workers: merges all words at once, when it is settled whose there are.
- * Should one be malformed, those before it have been merged as if it were there: all that is taken back,
- * until its sender's loss is told -- which may have been. */
-static int advance_without_lost(struct channel *ch)
-{
-    struct round *r = &ch->round;
-
-    ch->codec.n_words = count_words(ch);
-    if (ch->codec.n_words == 0)
-        return CODEC_WAIT;
-    if (undo_keep(&r->undo, ch) < 0)
-        return -1;
-    for (int word = 0; word < r->n_words; word++)
-        if (has_word(ch, word) && merge_first(ch, word) < 0) {
-            bool was_told = channel_has_left(ch, word);
-
-            undo_restore(&r->undo, ch);
-            if (refuse_word(ch, word) < 0)
-                return -1;
-            return was_told ? advance_without_lost(ch) : CODEC_GO;
+    for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
+        if (w == ch->codec.node || channel_has_left(ch, w) ||
+            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, word, w)))
+            continue;
+        if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* nobody is waited for */
+            channel_overtaken(ch);
+            continue;
         }
-    for (int word = 0; word < r->n_words; word++)
-        if (has_word(ch, word))
-            finish_first(ch, word);
-    return close_round(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
-}
-
-/* ssgd: merges as far as the words reach, in order. */
-static int advance(struct channel *ch)
-{
-    struct round *r = &ch->round;
-
-    if (is_server(ch) && channel_config(ch)->goes_on)
-        return advance_without_lost(ch);
-    ch->codec.n_words = r->n_words;
-    for (; r->next < r->n_words; r->next++) {
-        if (!has_word(ch, r->next))
-            return CODEC_WAIT;
-        if (merge_one(ch, r->next) < 0)
-            return -1;
+        h.peer = w;
+        rc = channel_send(ch, &h, b, encode_s);
+        encode_s = 0; /* one encoding, however many receivers */
     }
-    return close_round(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+    if (rc == CODEC_GO && !ch->server)
+        round_push(ch, word, b, ch->codec.round, ch->codec.node);
+    else
+        channel_drop_buf(ch, b);
+    return rc;
 }
 
-int round_on_loss(struct channel *ch)
+static int say(struct channel *ch, int word)
 {
-    return is_server(ch) && ch->codec.is_sync ? advance(ch) : CODEC_GO;
+    double seconds;
+    struct mesh_buf *b;
+
+    ch->codec.block = ch->rule->per_block ? word : -1;
+    b = channel_encode(ch, ch->rule->encode, &seconds);
+    ch->codec.block = -1;
+    return b ? spread(ch, word, b, seconds) : -1;
 }
 
 /* asgd between workers: everything that has come, by worker, then by age. */
@@ -265,54 +95,7 @@ static int merge_what_came(struct channel *ch)
         while (r->inbox[w].n > 0)
             if (merge_one(ch, w) < 0)
                 return -1;
-    return close_round(ch, 0, -1, 0);
-}
-
-/* asgd on a server: one word is a round. */
-static int merge_and_answer(struct channel *ch, int worker)
-{
-    const struct inbox *in = &ch->round.inbox[worker];
-    uint64_t their_round = in->letters[in->first].round;
-
-    ch->codec.n_words = 1;
-    return merge_one(ch, worker) < 0 ? refuse_word(ch, worker) : close_round(ch, worker, worker, their_round);
-}
-
-/* Encodes one word, keeps it, and sends it to those who lack it. */
-static int say(struct channel *ch, int word)
-{
-    struct mesh_head h = {.kind = FRAME_WORD,
-                          .peer = ch->server,
-                          .channel = ch->id,
-                          .word = (uint32_t)word,
-                          .round = ch->codec.round};
-    double seconds;
-    struct mesh_buf *b;
-    int rc;
-
-    ch->codec.block = ch->rule->per_block ? word : -1;
-    b = channel_encode(ch, ch->rule->encode, &seconds);
-    ch->codec.block = -1;
-    rc = b ? CODEC_GO : -1;
-    if (rc == CODEC_GO && ch->server)
-        rc = channel_send(ch, &h, b, seconds);
-    for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
-        if (w == ch->codec.node || channel_has_left(ch, w) ||
-            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, word, w)))
-            continue;
-        if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* nobody is waited for */
-            channel_overtaken(ch);
-            continue;
-        }
-        h.peer = w;
-        rc = channel_send(ch, &h, b, seconds);
-        seconds = 0; /* one encoding, however many receivers */
-    }
-    if (rc == CODEC_GO && !ch->server)
-        inbox_push(ch, word, b, ch->codec.round, ch->codec.node);
-    else
-        channel_drop_buf(ch, b);
-    return rc;
+    return round_close(ch, 0, -1, 0);
 }
 
 static int said(struct channel *ch)
@@ -323,7 +106,71 @@ static int said(struct channel *ch)
         ch->round.awaits_reply = true;
         return CODEC_WAIT;
     }
-    return ch->codec.is_sync ? advance(ch) : merge_what_came(ch);
+    return ch->codec.is_sync ? round_advance(ch) : merge_what_came(ch);
+}
+
+static int say_nothing(struct codec *c, struct wire_out *out)
+{
+    (void)c, (void)out;
+    return CODEC_GO;
+}
+
+/* Behind the last round, where workers may need each other until all have closed it: an empty word, and the
+ * wait for everybody's. */
+static int end_with_the_others(struct channel *ch)
+{
+    struct mesh_buf *b;
+    double seconds;
+
+    if (!round_agrees(ch) || (ch->codec.step < ch->codec.n_steps && !ch->codec.wants_stop))
+        return CODEC_GO;
+    b = channel_encode(ch, say_nothing, &seconds);
+    if (!b || spread(ch, ch->codec.node, b, seconds) < 0)
+        return -1;
+    ch->round.is_ending = true;
+    return said(ch);
+}
+
+int round_close(struct channel *ch, int first, int last, uint64_t their_round)
+{
+    if (channel_apply(ch) < 0)
+        return -1;
+    if (is_server(ch) && answer(ch, first, last, their_round) < 0)
+        return -1;
+    ch->round.next = 0;
+    ch->round.has_said = false;
+    ch->codec.samples = 0;
+    ch->codec.n_merged = 0;
+    round_resume_those_no_longer_ahead(ch);
+    channel_round_done(ch);
+    return ch->rule->before_update ? CODEC_GO : end_with_the_others(ch);
+}
+
+int round_advance(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    if (round_goes_on(ch))
+        return round_advance_without_lost(ch);
+    ch->codec.n_words = r->n_words;
+    for (; r->next < r->n_words; r->next++) {
+        if (!round_has_word(ch, r->next))
+            return CODEC_WAIT;
+        if (merge_one(ch, r->next) < 0)
+            return -1;
+    }
+    return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+}
+
+/* asgd on a server: one word is a round. */
+static int merge_and_answer(struct channel *ch, int worker)
+{
+    const struct inbox *in = &ch->round.inbox[worker];
+    uint64_t their_round = in->letters[in->first].round;
+
+    ch->codec.n_words = 1;
+    return merge_one(ch, worker) < 0 ? round_refuse_word(ch, worker, worker)
+                                     : round_close(ch, worker, worker, their_round);
 }
 
 int round_on_block(struct channel *ch, int block)
@@ -344,7 +191,9 @@ int round_on_step(struct channel *ch)
 {
     uint64_t every = channel_config(ch)->local_steps;
 
-    if (ch->rule->before_update || (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps))
+    if (ch->rule->before_update)
+        return end_with_the_others(ch);
+    if (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps)
         return CODEC_GO;
     return say(ch, ch->codec.node) < 0 ? -1 : said(ch);
 }
@@ -388,7 +237,7 @@ static bool may_say(const struct channel *ch, const struct mesh_head *h)
 
 static int on_word_async(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
-    inbox_push(ch, (int)h->word, b, h->round, h->peer);
+    round_push(ch, (int)h->word, b, h->round, h->peer);
     return is_server(ch) ? merge_and_answer(ch, (int)h->word) : CODEC_GO;
 }
 
@@ -396,7 +245,7 @@ static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_bu
 {
     const struct round *r = &ch->round;
     const struct inbox *in = &r->inbox[h->word];
-    bool is_redundant = has_redundant_words(ch);
+    bool is_redundant = round_has_redundancy(ch);
     bool is_known = h->round < ch->codec.round || (h->round == ch->codec.round && (int)h->word < r->next) ||
                     (in->n > 0 && h->round <= in->letters[(in->first + in->n - 1) % r->depth].round);
 
@@ -412,16 +261,20 @@ static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_bu
     }
     if (r->has_said && h->round == ch->codec.round)
         channel_waited(ch, h->peer);
-    inbox_push(ch, (int)h->word, b, h->round, h->peer);
-    if (is_redundant && is_nearly_full(ch, (int)h->word))
+    round_push(ch, (int)h->word, b, h->round, h->peer);
+    if (is_redundant && round_is_nearly_full(ch, (int)h->word))
         channel_pause(ch, h->peer, true);
-    return is_server(ch) || r->has_said ? advance(ch) : CODEC_GO;
+    return is_server(ch) || r->has_said ? round_advance(ch) : CODEC_GO;
 }
 
 int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     if (h->kind == FRAME_REPLY && ch->server)
         return on_reply(ch, h, b);
+    if (h->kind == FRAME_LOSS && h->peer >= 0 && round_agrees(ch))
+        return round_on_statement(ch, h, b);
+    if (round_is_relayed(ch, h))
+        return round_on_relayed(ch, h, b);
     if (h->kind != FRAME_WORD || !may_say(ch, h)) {
         channel_drop_buf(ch, b);
         channel_fail(ch, "node %d sent a message that is not its to send", h->peer);
@@ -432,12 +285,16 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
 
 bool round_is_hopeless(const struct channel *ch)
 {
+    int missing;
+
     if (ch->server)
         return ch->round.awaits_reply && channel_has_left(ch, ch->server);
-    if (is_server(ch) && channel_config(ch)->goes_on)
-        return false;
+    if (round_goes_on(ch)) { /* lost ones aside, a worker does not leave before the end */
+        missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing_word(ch) : -1;
+        return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
+    }
     for (int word = ch->round.next; ch->codec.is_sync && word < ch->round.n_words; word++)
-        if (!can_still_come(ch, word))
+        if (!round_can_still_come(ch, word))
             return true;
     return false;
 }
@@ -448,6 +305,8 @@ void round_waits_for(const struct channel *ch, char *out, size_t size)
 
     if (ch->server)
         snprintf(out, size, "the reply of node %d in round %llu", ch->server, round);
+    else if (round_agrees(ch))
+        round_waits_for_agreement(ch, out, size);
     else if (ch->rule->per_block)
         snprintf(out, size, "the word on block %d in round %llu", ch->round.next, round);
     else

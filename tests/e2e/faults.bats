@@ -142,6 +142,30 @@ ready_by_hand() {
     [ -s out/model/final.safetensors ]
 }
 
+# A job of three workers and no server, of which node 1 is killed while it trains.
+goes_on_without_one() { # goes_on_without_one CODEC OPTION...
+    start_agents 3
+    "$SUBMIT" --codec "$@" --node_count 3 --epochs 30 --record-every 100 --on-node-loss continue --min-nodes 2 -o out 2>log 3>&- &
+    local pid=$! n
+    within 60 is_at_step 1 50
+    kill -9 "$(runner_of 1)"
+    wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
+    grep -q 'The job went on without node(1): RunnerDied' log
+    [ "$(jq -r '[.state, .nodes[].state] | join(" ")' out/run.json)" = "succeeded succeeded failed succeeded" ]
+    [ "$(jq .models_agree out/run.json)" = true ]
+    for n in 0 2; do
+        grep -q 'node 1 is lost: .*; going on without it' out/logs/worker-$n.log
+    done
+}
+
+@test "plain: without servers, too, the others go on without a lost worker, and end equal" {
+    goes_on_without_one plain
+}
+
+@test "fedavg: so they do after its local steps" {
+    goes_on_without_one fedavg --local-steps 5
+}
+
 step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 steps_in() { # steps_in SECONDS: how many node 0 takes
@@ -184,9 +208,9 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     kill -9 "$(runner_of 1)"
     ends_failed $pid
     grep -q 'node(1)' log
-    run "$SUBMIT" --codec plain --node_count 3 --on-node-loss continue -o no
+    run "$SUBMIT" --codec allreduce --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 1 ]
-    [[ "$output" == *"needs the word of every worker"* ]]
+    [[ "$output" == *"is not told of lost nodes"* ]]
 }
 
 @test "kill -9 of a runner that is ready, before the start" {

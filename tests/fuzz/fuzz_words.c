@@ -20,6 +20,7 @@ static const struct cluster_config rules[] = {
     {.codec = "ps", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
     {.codec = "easgd", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "gossip", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "plain", .n_workers = 3, .n_steps = 2, .n_params = N_PARAMS, .goes_on = 1},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
@@ -44,15 +45,18 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static size_t hear(struct cluster_node *n, const uint8_t *data, size_t size)
+static size_t hear(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data, size_t size)
 {
+    static const enum frame_kind kinds[] = {FRAME_WORD, FRAME_REPLY, FRAME_EVENT, FRAME_LOSS};
+    int slot;
     struct mesh_event ev = {.kind = MESH_MESSAGE};
     size_t len;
 
     if (size < 5)
         return 0;
-    ev.head = (struct mesh_head){.kind = (enum frame_kind)(FRAME_WORD + data[0] % 3),
-                                 .peer = data[1] % 3 == 2 ? -2 : data[1] % 3,
+    slot = data[1] % (cfg->n_workers + cfg->n_servers);
+    ev.head = (struct mesh_head){.kind = kinds[data[0] % 4],
+                                 .peer = slot < cfg->n_workers ? slot : -2,
                                  .word = data[2],
                                  .round = data[3] % 4,
                                  .channel = data[0] / 64};
@@ -84,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             exchange_on_step(n->x, &n->e);
     }
     while (used < size) {
-        size_t k = hear(n, data + used, size - used);
+        size_t k = hear(&c.cfg, n, data + used, size - used);
 
         if (k == 0)
             break;
