@@ -14,10 +14,9 @@ struct allreduce {
 static int allreduce_open(struct codec *c)
 {
     struct allreduce *a = c->state;
+    int rc = c->host->zeros(c, &a->mean[0], c->n_params);
 
-    if (c->host->zeros(c, &a->mean[0], c->n_params) < 0)
-        return -1;
-    return c->host->zeros(c, &a->mean[1], c->n_params);
+    return rc < 0 ? rc : c->host->zeros(c, &a->mean[1], c->n_params);
 }
 
 static float *mean_of_step(const struct codec *c)

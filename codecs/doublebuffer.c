@@ -18,10 +18,12 @@ struct doublebuffer {
 static int doublebuffer_open(struct codec *c)
 {
     struct doublebuffer *d = c->state;
+    float **const vectors[] = {&d->mine, &d->mean[0], &d->mean[1]};
+    int rc = CODEC_GO;
 
-    if (c->host->zeros(c, &d->mine, c->n_params) < 0 || c->host->zeros(c, &d->mean[0], c->n_params) < 0)
-        return -1;
-    return c->host->zeros(c, &d->mean[1], c->n_params);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors && rc == CODEC_GO; i++)
+        rc = c->host->zeros(c, vectors[i], c->n_params);
+    return rc;
 }
 
 /* The mean of the step before is there: it is this step's update, while this step's gradient goes out. */

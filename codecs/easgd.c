@@ -30,6 +30,7 @@ static int easgd_open(struct codec *c)
 {
     struct easgd *e = c->state;
     size_t n_copy = c->server ? 0 : c->n_params;
+    int rc;
 
     if (!c->is_sync && !c->server)
         return codec_fail(c,
@@ -39,8 +40,11 @@ static int easgd_open(struct codec *c)
     if (c->is_sync && e->alpha * (float)c->n_workers > 1)
         return codec_fail(c, "alpha=%g of each of %d workers throws the center beyond their mean; at most %g",
                           (double)e->alpha, c->n_workers, 1.0 / c->n_workers);
-    if (c->host->zeros(c, &e->center, n_copy) < 0 || c->host->zeros(c, &e->was, c->n_params) < 0)
-        return -1;
+    rc = c->host->zeros(c, &e->center, n_copy);
+    if (rc == CODEC_GO)
+        rc = c->host->zeros(c, &e->was, c->n_params);
+    if (rc < 0)
+        return rc;
     memcpy(e->center, c->params, n_copy * sizeof *e->center);
     return CODEC_GO;
 }

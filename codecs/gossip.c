@@ -51,12 +51,14 @@ static int gossip_say(struct codec *c)
 {
     struct gossip *g = c->state;
     struct wire_out *out = c->host->message(c);
+    int rc = CODEC_GO;
 
     wire_put_u32(out, (uint32_t)c->step);
     c->host->put_vector(c, out, c->params, c->n_params);
-    for (int k = 1; k < g->n; k++)
-        if (c->host->send(c, g->near[k]) < 0)
-            return -1;
+    for (int k = 1; k < g->n && rc == CODEC_GO; k++)
+        rc = c->host->send(c, g->near[k]);
+    if (rc < 0)
+        return rc;
     memcpy(g->words + c->step % 2 * c->n_params, c->params, c->n_params * sizeof *c->params);
     g->heard[0] = c->step + 1;
     return average(c);
