@@ -4,18 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "shared/child.h"
 
 enum { WORDS_MAX = 16, CPU_MAX_S = 120 };
 
 /* What a source that includes itself, or a macro that doubles without end, may take. */
-static const rlim_t memory_max = (rlim_t)4 << 30;
+static const uint64_t memory_max = (uint64_t)4 << 30;
 
 const char compile_flags[] = "-std=c11 -O3 -fPIC -shared -ffp-contract=off";
 
@@ -51,68 +51,23 @@ static int split(char **words, char *text)
     return n;
 }
 
-/* Never more than this process may itself. */
-static void limit(int resource, rlim_t most)
+/* What it has to say on both channels goes to `out`. */
+static int start(struct child *c, char **argv, int out, struct err *e)
 {
-    struct rlimit r;
+    const struct child_how how = {
+        .argv = argv, .out = out, .err = out, .cpu_s = CPU_MAX_S, .memory_size = memory_max};
 
-    if (getrlimit(resource, &r) < 0)
-        return;
-    r.rlim_cur = r.rlim_max = r.rlim_max < most ? r.rlim_max : most;
-    setrlimit(resource, &r);
-}
-
-/* In the child, between fork and exec. What it has to say on both channels goes to `out`. */
-static void become_compiler(char **argv, int out, int gate)
-{
-    int in = open("/dev/null", O_RDONLY);
-    int why;
-
-    limit(RLIMIT_CPU, CPU_MAX_S);
-    limit(RLIMIT_AS, memory_max);
-    signal(SIGPIPE, SIG_DFL);
-    close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
-    if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-        dup2(out, STDERR_FILENO) >= 0)
-        execvp(argv[0], argv);
-    why = errno;
-    _exit(write(gate, &why, sizeof why) < 0 ? 126 : 127);
-}
-
-/* Returns the process, or an error where there is no such program. */
-static pid_t start(char **argv, int out, struct err *e)
-{
-    int gate[2], why = 0;
-    ssize_t n;
-    pid_t pid;
-
-    if (pipe2(gate, O_CLOEXEC) < 0)
-        return err_errno(e, ERR_IO, "pipe");
-    pid = fork();
-    if (pid == 0)
-        become_compiler(argv, out, gate[1]);
-    close(gate[1]);
-    /* End of file is good news: the exec closed the other end. */
-    do
-        n = read(gate[0], &why, sizeof why);
-    while (n < 0 && errno == EINTR);
-    close(gate[0]);
-    if (pid > 0 && n == 0)
-        return pid;
-    if (pid > 0) {
-        waitpid(pid, NULL, 0);
-        errno = why;
-    }
-    err_errno(e, ERR_CODEC, "cannot run the compiler %s", argv[0]);
+    if (child_start(c, &how, e) == 0)
+        return 0;
+    e->code = ERR_CODEC;
+    err_at(e, "the compiler");
     return err_hint(e, "Install one (gcc or clang); job_submit takes another from $CC.");
 }
 
-static int finish(pid_t pid, const char *name, struct err *e)
+static int finish(struct child *c, const char *name, struct err *e)
 {
-    int status;
+    int status = child_wait(c);
 
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
     if (WIFSIGNALED(status))
         return err_set(e, ERR_CODEC, "%s was killed by signal %d (%s)", name, WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
@@ -127,7 +82,7 @@ int compile_codec(const char *cc, const char *source, const char *object, const 
     char compiler[512], flags[sizeof compile_flags], header[PATH_MAX], include[PATH_MAX + 4];
     char output[PATH_MAX], file[PATH_MAX], libm[] = "-lm", o[] = "-o";
     char *argv[2 * WORDS_MAX + 6];
-    pid_t pid;
+    struct child c;
     int n;
 
     snprintf(compiler, sizeof compiler, "%s", cc);
@@ -146,8 +101,7 @@ int compile_codec(const char *cc, const char *source, const char *object, const 
     argv[n++] = file;
     argv[n++] = libm;
     argv[n] = NULL;
-    pid = start(argv, STDERR_FILENO, e);
-    if (pid < 0 || finish(pid, argv[0], e) < 0)
+    if (start(&c, argv, STDERR_FILENO, e) < 0 || finish(&c, argv[0], e) < 0)
         return err_at(e, "%s", source);
     return 0;
 }
@@ -159,9 +113,9 @@ void compile_version(char *out, size_t size, const char *cc)
     struct err ignored;
     size_t len = 0;
     ssize_t n;
+    struct child c;
     int fds[2];
-    pid_t pid;
-    int n_words;
+    int n_words, rc;
 
     out[0] = '\0';
     snprintf(compiler, sizeof compiler, "%s", cc);
@@ -170,14 +124,14 @@ void compile_version(char *out, size_t size, const char *cc)
     argv[n_words] = NULL;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return;
-    pid = start(argv, fds[1], &ignored);
+    rc = start(&c, argv, fds[1], &ignored);
     close(fds[1]);
-    while (pid > 0 && len < sizeof text - 1 &&
+    while (rc == 0 && len < sizeof text - 1 &&
            ((n = read(fds[0], text + len, sizeof text - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
         len += n > 0 ? (size_t)n : 0;
     close(fds[0]);
     text[len] = '\0';
-    if (pid > 0 && finish(pid, argv[0], &ignored) == 0)
+    if (rc == 0 && finish(&c, argv[0], &ignored) == 0)
         snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
 }
 

@@ -1,18 +1,14 @@
 #include "submit/codec_test.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shared/child.h"
 #include "shared/clock.h"
 #include "shared/codec_check.h"
 #include "shared/file.h"
@@ -20,8 +16,6 @@
 #include "submit/codec_look.h"
 #include "submit/interrupt.h"
 #include "submit/verbs.h"
-
-extern char **environ;
 
 enum { CALL_MAX_S = 10, CHECK_MAX_S = 120, MUTATIONS_PER_S = 10000, LOOK_MS = 100 };
 
@@ -44,44 +38,22 @@ struct ending { /* of a check's process */
 };
 
 /* With -v the codec's own words are to be seen. */
-static void set_descriptors(posix_spawn_file_actions_t *a, const struct test *t)
-{
-    posix_spawn_file_actions_init(a);
-    posix_spawn_file_actions_addopen(a, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(a, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (t->o->verbose == 0)
-        posix_spawn_file_actions_addopen(a, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(a, t->fd, CODEC_CHECK_FD);
-    posix_spawn_file_actions_addchdir_np(a, t->folder.path);
-}
-
-static int start(pid_t *pid, struct test *t, const char *check, struct err *e)
+static int start(struct child *c, struct test *t, const char *check, struct err *e)
 {
     char name[16], every[16], seed[24], mutations[24];
     char *argv[] = {t->program, name, t->look.facts.options, every, seed, mutations, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t pipe_only;
-    int rc;
+    const struct child_how how = {.argv = argv,
+                                  .folder = t->folder.path,
+                                  .out = -1,
+                                  .err = t->o->verbose > 0 ? STDERR_FILENO : -1,
+                                  .extra = t->fd,
+                                  .is_foreign = true};
 
     snprintf(name, sizeof name, "%s", check);
     snprintf(every, sizeof every, "%d", t->look.facts.every);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->o->part);
     snprintf(mutations, sizeof mutations, "%llu", (unsigned long long)t->o->mutations);
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigdefault(&attributes, &pipe_only);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-    set_descriptors(&actions, t);
-    rc = posix_spawn(pid, t->program, &actions, &attributes, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (rc != 0) {
-        errno = rc;
-        return err_errno(e, ERR_IO, "cannot start %s", t->program);
-    }
-    return 0;
+    return child_start(c, &how, e);
 }
 
 /* Until the process has ended, or must be. */
@@ -111,17 +83,11 @@ static int watch(struct ending *out, const struct test *t, int fd, struct err *e
     }
 }
 
-static int await(struct ending *out, const struct test *t, pid_t pid, struct err *e)
+static int await(struct ending *out, const struct test *t, struct child *c, struct err *e)
 {
-    int fd = pidfd_open(pid, 0);
-    int rc = fd < 0 ? err_errno(e, ERR_IO, "pidfd_open") : watch(out, t, fd, e);
+    int rc = watch(out, t, c->fd, e);
 
-    if (rc < 0 || out->silent_s > 0 || out->is_late)
-        kill(pid, SIGKILL);
-    while (waitpid(pid, &out->status, 0) < 0 && errno == EINTR)
-        ;
-    if (fd >= 0)
-        close(fd);
+    out->status = rc < 0 || out->silent_s > 0 || out->is_late ? child_end(c, 0) : child_wait(c);
     return rc;
 }
 
@@ -218,10 +184,10 @@ static int run_check(struct test *t, const struct codec_check *check, struct err
 {
     struct codec_check_page page;
     struct ending end = {0};
-    pid_t pid;
+    struct child c;
 
     memset(t->page, 0, sizeof *t->page);
-    if (start(&pid, t, check->name, e) < 0 || await(&end, t, pid, e) < 0)
+    if (start(&c, t, check->name, e) < 0 || await(&end, t, &c, e) < 0)
         return e->code;
     page = *t->page;
     page.callback[sizeof page.callback - 1] = '\0';

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shared/child.h"
 #include "shared/clock.h"
 #include "shared/codec_load.h"
 #include "shared/file.h"
@@ -168,21 +169,15 @@ static bool await(struct report *r, int fd)
     return true;
 }
 
-static int failed(pid_t pid, const char *path, struct err *e)
+static int failed(struct child *c, const char *path, struct err *e)
 {
-    int status = 0;
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    bool blocks = poll(&p, 1, 100) <= 0; /* its pipe closes a moment before it has ended */
+    int status = child_end(c, 0);
 
-    if (waitpid(pid, &status, WNOHANG) == 0) {
-        struct pollfd nothing = {.fd = -1};
-
-        poll(&nothing, 1, 100); /* its pipe closes a moment before it has ended */
-        if (waitpid(pid, &status, WNOHANG) == 0) {
-            kill(pid, SIGKILL);
-            waitpid(pid, &status, 0);
-            return err_set(e, ERR_CODEC, "%s: loading it takes more than %d s: something in it blocks", path,
-                           PATIENCE_S);
-        }
-    }
+    if (blocks)
+        return err_set(e, ERR_CODEC, "%s: loading it takes more than %d s: something in it blocks", path,
+                       PATIENCE_S);
     if (WIFSIGNALED(status))
         return err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path,
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -192,28 +187,21 @@ static int failed(pid_t pid, const char *path, struct err *e)
 int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
 {
     struct report r;
+    struct child c;
     int fds[2];
-    pid_t pid;
     int rc;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_errno(e, ERR_IO, "pipe");
     fflush(NULL);
-    pid = fork();
-    if (pid < 0) {
-        err_errno(e, ERR_IO, "fork");
-        close(fds[0]);
-        close(fds[1]);
-        return e->code;
-    }
-    if (pid == 0)
+    rc = child_fork(&c, true, e);
+    if (rc > 0)
         be_the_probe(fds[1], path, options);
     close(fds[1]);
-    if (!await(&r, fds[0])) {
-        rc = failed(pid, path, e);
-    } else {
-        kill(pid, SIGKILL); /* it has nothing left to do, and need not end by itself */
-        waitpid(pid, NULL, 0);
+    if (rc == 0 && !await(&r, fds[0])) {
+        rc = failed(&c, path, e);
+    } else if (rc == 0) {
+        child_end(&c, 0); /* it has nothing left to do, and need not end by itself */
         rc = check(&r, path, e);
         if (rc == 0)
             *out = r.facts;

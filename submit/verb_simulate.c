@@ -1,18 +1,15 @@
 /* simulate: a job's packages, made as for agents, go to a simulator of this machine, a process of its own,
  * as it runs the codec's code. What it leaves is shown and kept as a job's results are. */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shared/child.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
@@ -24,9 +21,7 @@
 #include "submit/text.h"
 #include "submit/verbs.h"
 
-extern char **environ;
-
-enum { SUMMARY_MAX = 64 << 20 };
+enum { SUMMARY_MAX = 64 << 20, GRACE_S = 2 };
 #define STEP_TIME_S 0.01 /* of a stand-in: there is nothing to be measured */
 
 struct run {
@@ -140,59 +135,34 @@ static int prepare(struct run *r, struct err *e)
 }
 
 /* Waits for the simulator's end, and ends it when a signal comes or --timeout is over. */
-static int await(const struct run *r, pid_t pid, int *status, struct err *e)
+static int await(struct run *r, struct child *c, int *status, struct err *e)
 {
-    int fd = pidfd_open(pid, 0);
-    struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
     const struct submission *s = &r->s;
     int rc = 0;
 
-    if (fd < 0)
-        err_errno(e, ERR_IO, "pidfd_open");
-    while (fd >= 0 && !(p[0].revents & POLLIN)) {
+    while (rc == 0 && !(p[0].revents & POLLIN)) {
         double left = s->deadline > 0 ? s->deadline - clock_now() : 3600;
 
         poll(p, 2, left > 0 ? (int)fmin(left * 1e3 + 1, 3.6e6) : 0);
-        rc = submission_check_time((struct submission *)(uintptr_t)s, e);
-        if (rc < 0)
-            break;
+        rc = submission_check_time(&r->s, e);
     }
-    if (fd < 0 || rc < 0)
-        kill(pid, SIGTERM);
-    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-        ;
-    if (fd >= 0)
-        close(fd);
-    return fd < 0 ? e->code : rc;
+    *status = rc < 0 ? child_end(c, GRACE_S) : child_wait(c);
+    return rc;
 }
 
 static int run_simulator(struct run *r, int *status, struct err *e)
 {
     char dir[PATH_MAX], program[PATH_MAX];
     char *argv[] = {program, r->packages.path, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t pipe_only;
-    pid_t pid;
-    int rc;
+    const struct child_how how = {
+        .argv = argv, .folder = r->s.folder, .out = STDOUT_FILENO, .err = STDERR_FILENO, .is_foreign = true};
+    struct child c;
 
-    if (file_exe_dir(dir, sizeof dir, e) < 0 || file_join(program, sizeof program, dir, "simulator", e) < 0)
+    if (file_exe_dir(dir, sizeof dir, e) < 0 || file_join(program, sizeof program, dir, "simulator", e) < 0 ||
+        child_start(&c, &how, e) < 0)
         return e->code;
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigdefault(&attributes, &pipe_only);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addchdir_np(&actions, r->s.folder);
-    rc = posix_spawn(&pid, program, &actions, &attributes, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (rc != 0) {
-        errno = rc;
-        return err_errno(e, ERR_IO, "cannot start %s", program);
-    }
-    return await(r, pid, status, e);
+    return await(r, &c, status, e);
 }
 
 /* What a search through all orders has found. */

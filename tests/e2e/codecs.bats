@@ -216,6 +216,11 @@ fails() {
     run "$SUBMIT" codecs test "$BUILD/tests/codecs/crash.so"
     [ "$(grep -c '^FAILED' <<<"$output")" -gt 3 ]
     [[ "$output" == *"crash: not all is as codec.h has it" ]]
+    printf '#define _GNU_SOURCE\n#include <signal.h>\n' >kill.c
+    sed 's/return CODEC_GO/return kill(0, SIGKILL)/' <"$ROOT/tests/codecs/spin.c" >>kill.c
+    run setsid -w "$SUBMIT" codecs test kill.c --check ends
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"has crashed (signal 9, Killed)"* ]]
     run "$SUBMIT" codecs test fedavg --check timng
     [ "$status" -eq 2 ]
     [[ "$output" == *"Did you mean timing?"* ]]

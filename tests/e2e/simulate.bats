@@ -76,6 +76,58 @@ C
     [[ "$output" == *"codec crash has a mistake"* ]]
 }
 
+looping() { # a job whose codec never comes back from its first word
+    cat >loop.c <<'C'
+#include "codec.h"
+static int encode(struct codec *c, struct wire_out *out)
+{
+    volatile int busy = 1;
+    (void)c, (void)out;
+    while (busy) {}
+    return CODEC_GO;
+}
+static int merge(struct codec *c, int from, struct wire_in *in) { (void)c; (void)from; (void)in; return CODEC_GO; }
+static const struct codec_round loop = {.encode = encode, .merge = merge};
+CODEC_PLUGIN(.name = "loop", .source = "none", .round = &loop)
+C
+    exec "$SUBMIT" simulate --codec loop.c --node_count 2 --gradients 10 --steps 2 --epochs 1 -o out "$@"
+}
+
+has_simulator() { # in the folder of the results
+    pgrep -x simulator | while read -r pid; do readlink "/proc/$pid/cwd"; done | grep -qx "$T/out"
+}
+
+has_none() { ! has_simulator; }
+
+@test "--timeout ends a simulation whose codec loops" {
+    run looping -q --timeout 1
+    echo "$output"
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"the 1 s of --timeout are over"* ]]
+    has_none
+}
+
+@test "one signal ends a simulation whose codec loops" {
+    looping -q >said 2>&1 3>&- &
+    local pid=$! status=0
+    within 60 has_simulator
+    kill -TERM $pid
+    wait $pid || status=$?
+    cat said
+    [ $status -eq 143 ]
+    has_none
+}
+
+@test "a simulator ends with its job_submit, however that ends" {
+    export TMPDIR=$T
+    looping -q 3>&- &
+    local pid=$!
+    within 60 has_simulator
+    kill -9 $pid
+    wait $pid || true
+    within 60 has_none
+}
+
 # same_as_real SIMULATED REAL: the weights to the last bit, and every node's bytes.
 same_as_real() {
     python3 - "$1" "$2" <<'PY'

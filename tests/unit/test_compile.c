@@ -99,7 +99,7 @@ TEST(how_a_compiler_fails_is_said_and_its_own_words_pass_through)
                      ERR_CODEC);
     assert_says("was killed by signal 24 (CPU time limit exceeded)");
     assert_int_equal(compile_codec("/nowhere/cc", "x.c", "x.so", "/nowhere", &e), ERR_CODEC);
-    assert_says("cannot run the compiler /nowhere/cc: No such file or directory");
+    assert_says("the compiler: cannot run /nowhere/cc: No such file or directory");
     unit_remove(folder);
 }
 

@@ -1,0 +1,161 @@
+#include "shared/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+
+enum { N_FDS = 4, FIRST_FREE = 16 };
+
+/* The signal for a parent's death outlives the exec. A compiler removes its temporary files on SIGTERM; a codec may
+ * have made itself deaf to it. */
+static void begin(pid_t parent, bool is_foreign)
+{
+    if (is_foreign)
+        setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, is_foreign ? SIGKILL : SIGTERM);
+    if (getppid() != parent) /* it ended before the line above */
+        _exit(127);
+    signal(SIGPIPE, SIG_DFL);
+    if (is_foreign) /* a terminal set to tostop would stop what writes from another group, without a word */
+        signal(SIGTTOU, SIG_IGN);
+}
+
+int child_fork(struct child *c, bool is_foreign, struct err *e)
+{
+    pid_t parent = getpid();
+
+    *c = (struct child){.pid = fork(), .fd = -1, .is_foreign = is_foreign};
+    if (c->pid < 0)
+        return err_errno(e, ERR_IO, "fork");
+    if (c->pid == 0) {
+        begin(parent, is_foreign);
+        return 1;
+    }
+    if (is_foreign) /* here as well: whoever comes first, the group is there when it is signalled */
+        setpgid(c->pid, c->pid);
+    c->fd = pidfd_open(c->pid, 0);
+    if (c->fd >= 0)
+        return 0;
+    err_errno(e, ERR_IO, "pidfd_open");
+    kill(c->pid, SIGKILL);
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return e->code;
+}
+
+/* Never more than this process may itself. */
+static struct rlimit at_most(uint64_t most, struct rlimit own)
+{
+    rlim_t max = own.rlim_max < most ? own.rlim_max : (rlim_t)most;
+
+    return (struct rlimit){max, max};
+}
+
+static void set_limits(const struct child_how *how)
+{
+    struct rlimit cpu, memory;
+
+    if (getrlimit(RLIMIT_CPU, &cpu) < 0 || getrlimit(RLIMIT_AS, &memory) < 0)
+        return;
+    if (how->cpu_s > 0)
+        cpu = at_most((uint64_t)how->cpu_s, cpu);
+    if (how->memory_size > 0)
+        memory = at_most(how->memory_size, memory);
+    setrlimit(RLIMIT_CPU, &cpu);
+    setrlimit(RLIMIT_AS, &memory);
+}
+
+/* First out of the way of each other, then to where they belong: any of them may lie where another is to be. */
+static int set_descriptors(const struct child_how *how)
+{
+    const int wanted[N_FDS] = {-1, how->out, how->err, how->extra > 0 ? how->extra : -1};
+    int n = how->extra > 0 ? N_FDS : N_FDS - 1;
+    int high[N_FDS];
+
+    for (int i = 0; i < n; i++) {
+        high[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, FIRST_FREE);
+        if (high[i] < 0) {
+            int null = open("/dev/null", i == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+
+            high[i] = fcntl(null, F_DUPFD_CLOEXEC, FIRST_FREE);
+        }
+    }
+    for (int i = 0; i < n; i++)
+        if (dup2(high[i], i) < 0)
+            return -1;
+    return close_range((unsigned)n, ~0u, CLOSE_RANGE_CLOEXEC);
+}
+
+/* In the child, between fork and exec. */
+static _Noreturn void become(const struct child_how *how, int gate)
+{
+    int why;
+
+    gate = fcntl(gate, F_DUPFD_CLOEXEC, FIRST_FREE);
+    set_limits(how);
+    if (set_descriptors(how) == 0 && (!how->folder || chdir(how->folder) == 0))
+        execvp(how->argv[0], how->argv);
+    why = errno;
+    _exit(write(gate, &why, sizeof why) < 0 ? 126 : 127);
+}
+
+int child_start(struct child *c, const struct child_how *how, struct err *e)
+{
+    int gate[2], why = 0, rc;
+    ssize_t n;
+
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        return err_errno(e, ERR_IO, "pipe");
+    rc = child_fork(c, how->is_foreign, e);
+    if (rc > 0)
+        become(how, gate[1]);
+    close(gate[1]);
+    /* End of file is good news: the exec closed the other end. */
+    do
+        n = rc == 0 ? read(gate[0], &why, sizeof why) : 0;
+    while (n < 0 && errno == EINTR);
+    close(gate[0]);
+    if (n <= 0)
+        return rc;
+    child_wait(c);
+    errno = why;
+    return err_errno(e, ERR_IO, "cannot run %s", how->argv[0]);
+}
+
+int child_wait(struct child *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    int status = 0;
+
+    while (poll(&p, 1, -1) < 0 && errno == EINTR)
+        ;
+    if (c->is_foreign) /* before it is waited for: until then nobody else can have the number of its group */
+        kill(-c->pid, SIGKILL);
+    while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    close(c->fd);
+    *c = (struct child){.fd = -1};
+    return status;
+}
+
+int child_end(struct child *c, double grace_s)
+{
+    pid_t whom = c->is_foreign ? -c->pid : c->pid;
+    double until = clock_now() + grace_s, left = grace_s;
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+
+    if (grace_s > 0)
+        kill(whom, SIGTERM);
+    while (left > 0 && poll(&p, 1, (int)(left * 1e3) + 1) <= 0)
+        left = until - clock_now();
+    kill(whom, SIGKILL); /* what has ended does not mind */
+    return child_wait(c);
+}

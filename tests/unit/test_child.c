@@ -1,0 +1,220 @@
+#include "shared/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+/* A shell that runs `script` and says what it says into a pipe; *said is this end of it. */
+static void start(struct child *c, struct child_how how, char *script, int *said)
+{
+    char sh[] = "sh", option[] = "-c";
+    char *argv[] = {sh, option, script, NULL};
+    int fds[2];
+
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    how.argv = argv;
+    how.out = fds[1];
+    assert_ok(child_start(c, &how, &e));
+    close(fds[1]);
+    *said = fds[0];
+}
+
+/* All that is said until nobody can say more: each holder of the other end is gone. */
+static const char *hear(int fd)
+{
+    static char text[512];
+    double until = clock_now() + 60;
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (n > 0) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+
+        assert_true(clock_now() < until && len < sizeof text - 1);
+        if (poll(&p, 1, 1000) <= 0)
+            continue;
+        n = read(fd, text + len, sizeof text - 1 - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    text[len] = '\0';
+    return text;
+}
+
+TEST(a_child_has_the_folder_and_the_descriptors_it_is_given)
+{
+    char script[] =
+        "pwd; readlink /proc/$$/fd/0; readlink /proc/$$/fd/2; cat <&3; [ -e /proc/$$/fd/20 ] || echo closed";
+    const char *folder = unit_folder();
+    int ours = fcntl(STDERR_FILENO, F_DUPFD, 20), said, page[2]; /* without O_CLOEXEC */
+    struct child c;
+    char expected[512];
+
+    assert_int_equal(ours, 20);
+    assert_int_equal(pipe2(page, O_CLOEXEC), 0);
+    assert_int_equal(write(page[1], "a page\n", 7), 7);
+    close(page[1]);
+    start(&c, (struct child_how){.folder = folder, .err = -1, .extra = page[0]}, script, &said);
+    snprintf(expected, sizeof expected, "%s\n/dev/null\n/dev/null\na page\nclosed\n", folder);
+    assert_string_equal(hear(said), expected);
+    assert_int_equal(child_wait(&c), 0);
+    close(page[0]);
+    close(ours);
+    unit_remove(folder);
+}
+
+TEST(descriptors_may_lie_where_others_are_to_be)
+{
+    char script[] = "cat <&3; echo error >&2";
+    int high = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 20), page[2], said[2];
+    char sh[] = "sh", option[] = "-c";
+    char *argv[] = {sh, option, script, NULL};
+    struct child c;
+    const char *text;
+
+    assert_int_equal(pipe2(page, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+    assert_int_equal(write(page[1], "a page\n", 7), 7);
+    close(page[1]);
+    assert_int_equal(dup2(page[0], STDERR_FILENO), STDERR_FILENO); /* as where 2 was closed before */
+    assert_ok(child_start(
+        &c, &(struct child_how){.argv = argv, .out = said[1], .err = said[1], .extra = STDERR_FILENO}, &e));
+    dup2(high, STDERR_FILENO);
+    close(high);
+    close(page[0]);
+    close(said[1]);
+    text = hear(said[0]);
+    assert_string_equal(text, "a page\nerror\n");
+    assert_int_equal(child_wait(&c), 0);
+}
+
+TEST(what_cannot_be_run_is_said_and_leaves_no_process)
+{
+    char name[] = "/nowhere/program", sh[] = "sh";
+    char *argv[] = {name, NULL};
+    struct child c;
+
+    assert_int_equal(child_start(&c, &(struct child_how){.argv = argv, .out = 1, .err = 2}, &e), ERR_IO);
+    assert_says("cannot run /nowhere/program: No such file or directory");
+    argv[0] = sh;
+    assert_int_equal(
+        child_start(&c, &(struct child_how){.argv = argv, .folder = "/nowhere", .out = 1, .err = 2}, &e),
+        ERR_IO);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+TEST(limits_are_the_childs_alone)
+{
+    char script[] = "ulimit -t; ulimit -v";
+    struct child c;
+    int said;
+
+    start(&c, (struct child_how){.err = -1, .cpu_s = 77, .memory_size = (uint64_t)3 << 30}, script, &said);
+    assert_string_equal(hear(said), "77\n3145728\n");
+    assert_int_equal(child_wait(&c), 0);
+}
+
+TEST(a_foreign_child_kills_its_own_group_only)
+{
+    char script[] = "kill -9 0";
+    struct child c;
+    int said, status;
+
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
+    assert_string_equal(hear(said), "");
+    status = child_wait(&c);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST(who_is_asked_to_end_and_ends_keeps_its_status)
+{
+    char script[] = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
+    struct child c;
+    int said, status;
+    char byte;
+
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
+    assert_int_equal(read(said, &byte, 1), 1);
+    status = child_end(&c, 60);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    close(said);
+}
+
+TEST(who_is_deaf_is_killed_after_the_grace_with_all_it_has_started)
+{
+    char script[] = "trap '' TERM; echo ready; sleep 1000 & sleep 1000";
+    double start_s;
+    struct child c;
+    int said, status;
+    char byte;
+
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
+    assert_int_equal(read(said, &byte, 1), 1);
+    start_s = clock_now();
+    status = child_end(&c, 0.3);
+    assert_true(clock_now() - start_s >= 0.3);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_string_equal(hear(said), "eady\n");
+}
+
+TEST(what_a_foreign_child_leaves_behind_is_ended)
+{
+    char script[] = "sleep 1000 & exit 3";
+    struct child c;
+    int said;
+
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
+    assert_int_equal(WEXITSTATUS(child_wait(&c)), 3);
+    assert_string_equal(hear(said), "");
+}
+
+TEST(a_child_ends_with_the_process_that_started_it)
+{
+    for (int foreign = 0; foreign < 2; foreign++) {
+        char script[] = "trap '' INT HUP; echo ready; exec sleep 1000";
+        int said[2];
+        pid_t between;
+
+        assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+        between = fork();
+        if (between == 0) {
+            char sh[] = "sh", option[] = "-c";
+            char *argv[] = {sh, option, script, NULL};
+            struct child c;
+
+            child_start(
+                &c, &(struct child_how){.argv = argv, .out = said[1], .err = -1, .is_foreign = foreign == 1},
+                &e);
+            poll(NULL, 0, -1);
+        }
+        close(said[1]);
+        assert_int_equal(read(said[0], (char[8]){0}, 6), 6);
+        kill(between, SIGKILL);
+        assert_int_equal(waitpid(between, NULL, 0), between);
+        assert_string_equal(hear(said[0]), "");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_has_the_folder_and_the_descriptors_it_is_given),
+        cmocka_unit_test(descriptors_may_lie_where_others_are_to_be),
+        cmocka_unit_test(what_cannot_be_run_is_said_and_leaves_no_process),
+        cmocka_unit_test(limits_are_the_childs_alone),
+        cmocka_unit_test(a_foreign_child_kills_its_own_group_only),
+        cmocka_unit_test(who_is_asked_to_end_and_ends_keeps_its_status),
+        cmocka_unit_test(who_is_deaf_is_killed_after_the_grace_with_all_it_has_started),
+        cmocka_unit_test(what_a_foreign_child_leaves_behind_is_ended),
+        cmocka_unit_test(a_child_ends_with_the_process_that_started_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
