@@ -31,8 +31,6 @@ int interrupt_init(struct err *e)
     sigfillset(&a.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &a, NULL);
-    a.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &a, NULL);
     return 0;
 }
 

@@ -5,10 +5,10 @@
 
 #include "shared/err.h"
 
-int interrupt_init(struct err *e); /* also ignores SIGPIPE */
-int interrupt_signal(void);        /* the signal that came, or 0 */
-int interrupt_fd(void);            /* becomes readable when one comes; -1 before interrupt_init */
-void interrupt_drain(void);        /* so that a poll sleeps again */
+int interrupt_init(struct err *e);
+int interrupt_signal(void); /* the signal that came, or 0 */
+int interrupt_fd(void);     /* becomes readable when one comes; -1 before interrupt_init */
+void interrupt_drain(void); /* so that a poll sleeps again */
 
 /* 0, or ERR_CANCELLED with a sentence when a signal came. */
 int interrupt_check(struct err *e);

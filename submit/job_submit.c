@@ -7,6 +7,7 @@
 #include "shared/suggest.h"
 #include "submit/interrupt.h"
 #include "submit/options.h"
+#include "submit/output.h"
 #include "submit/say.h"
 #include "submit/verbs.h"
 
@@ -16,28 +17,30 @@ static int verb_version(const struct options *o, struct err *e);
 static const struct verb {
     const char *name;
     int (*run)(const struct options *o, struct err *e);
+    enum { SHOWS, WORKS } purpose; /* to print something; or more, of which what is printed only tells */
     unsigned options;
     const char *words, *help;
 } verbs[] = {
-    {"submit", verb_submit, FOR_SUBMIT, "",
+    {"submit", verb_submit, WORKS, FOR_SUBMIT, "",
      "train: check, place, ship, start, watch and collect (the word may be left out)"},
-    {"validate", verb_validate, FOR_SUBMIT, "",
+    {"validate", verb_validate, SHOWS, FOR_SUBMIT, "",
      "check a job and show its model, data and shares; asks no agent"},
-    {"simulate", verb_simulate, FOR_SIMULATE, "",
+    {"simulate", verb_simulate, WORKS, FOR_SIMULATE, "",
      "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent"},
-    {"list", verb_list, FOR_LIST, "", "jobs that were submitted from here"},
-    {"status", verb_status, FOR_STATUS, "[JOB]", "how each node of a job is"},
-    {"wait", verb_wait, FOR_WAIT, "[JOB...]", "watch a job until its end and bring its results"},
-    {"logs", verb_logs, FOR_LOGS, "[JOB]", "what its nodes wrote"},
-    {"cancel", verb_cancel, FOR_CANCEL, "JOB...", "end a job"},
-    {"fetch", verb_fetch, FOR_FETCH, "[JOB]", "bring records, logs and model, or what there is of them"},
-    {"data", verb_data, FOR_DATA, "fetch mnist", "download a data set and verify it"},
-    {"codecs", verb_codecs, FOR_CODECS, "list",
+    {"list", verb_list, SHOWS, FOR_LIST, "", "jobs that were submitted from here"},
+    {"status", verb_status, SHOWS, FOR_STATUS, "[JOB]", "how each node of a job is"},
+    {"wait", verb_wait, WORKS, FOR_WAIT, "[JOB...]", "watch a job until its end and bring its results"},
+    {"logs", verb_logs, SHOWS, FOR_LOGS, "[JOB]", "what its nodes wrote"},
+    {"cancel", verb_cancel, WORKS, FOR_CANCEL, "JOB...", "end a job"},
+    {"fetch", verb_fetch, WORKS, FOR_FETCH, "[JOB]",
+     "bring records, logs and model, or what there is of them"},
+    {"data", verb_data, WORKS, FOR_DATA, "fetch mnist", "download a data set and verify it"},
+    {"codecs", verb_codecs, SHOWS, FOR_CODECS, "list",
      "the codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME: your own"},
-    {"model", verb_model, FOR_MODEL, "inspect FILE",
+    {"model", verb_model, SHOWS, FOR_MODEL, "inspect FILE",
      "what a model or its file holds; model convert FILE --to npz|onnx"},
-    {"help", verb_help, FOR_ALL, "[VERB]", "this text, or the options of a verb"},
-    {"version", verb_version, FOR_ALL, "", "version"},
+    {"help", verb_help, SHOWS, FOR_ALL, "[VERB]", "this text, or the options of a verb"},
+    {"version", verb_version, SHOWS, FOR_ALL, "", "version"},
 };
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
@@ -68,8 +71,10 @@ enum { N_FAILURES = sizeof failures / sizeof *failures };
 
 static const char exit_help[] =
     "\nExit status: 0 succeeded, 1 job failed, 2 usage, 3 an agent cannot be reached, 4 an agent refused,\n"
-    "5 --timeout elapsed (the job goes on), 6 invalid input, 7 not authorised, 8 job cancelled,\n"
-    "9 results incomplete, 70 internal error, 130 interrupted (a running job goes on).\n";
+    "5 --timeout elapsed (the job goes on), 6 invalid input, or a file or stdout that cannot be written,\n"
+    "7 not authorised, 8 job cancelled, 9 results incomplete, 70 internal error; ended by a signal, while a\n"
+    "running job goes on: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; 141 nobody reads stdout any more, as behind\n"
+    "`| head -1` (commands that only show something; a job's status stays its own).\n";
 
 static const struct verb *find_verb(const char *name)
 {
@@ -139,8 +144,11 @@ static const char *failure_name(int code)
     return "INTERNAL";
 }
 
+/* Whatever a command that was interrupted complains of, that is why it ended. */
 static int failure_status(int code)
 {
+    if (interrupt_signal())
+        return 128 + interrupt_signal();
     for (int i = 0; i < N_FAILURES; i++)
         if (failures[i].code == code)
             return failures[i].status;
@@ -211,6 +219,21 @@ static int run(const struct verb *v, const struct options *o, struct err *e)
     return v->run(o, e);
 }
 
+static int end(int status, const struct verb *v)
+{
+    struct err e = {0};
+    int rc = output_finish(&e);
+
+    if (rc < 0)
+        say_failure(&e, failure_name(e.code));
+    say_end();
+    if (status != 0 || rc == 0)
+        return status;
+    if (rc > 0)
+        return v && v->purpose == SHOWS ? rc : status;
+    return failure_status(rc);
+}
+
 int main(int argc, char **argv)
 {
     static struct options o;
@@ -218,10 +241,11 @@ int main(int argc, char **argv)
     const struct verb *v;
     int rc;
 
+    output_init();
     say_init(0, false);
     if (argc < 2) {
         print_short_help(stdout);
-        return 0;
+        return end(0, find_verb("help"));
     }
     v = choose_verb(&argc, &argv, &e);
     rc = v ? options_parse(&o, v->options, argc, argv, &e) : e.code;
@@ -235,6 +259,5 @@ int main(int argc, char **argv)
             verb_print_json(false, NULL, &e, failure_name(e.code));
         rc = failure_status(e.code);
     }
-    say_end();
-    return fflush(stdout) == 0 ? rc : EXIT_INTERNAL;
+    return end(rc, o.help || o.version ? find_verb("help") : v);
 }

@@ -178,7 +178,7 @@ int verb_data(const struct options *o, struct err *e)
         rc = fetch(h, &files[i], dir, o->mirror[0] ? mine : mirrors, e);
     http_free(h);
     if (rc < 0)
-        return interrupt_signal() ? 128 + interrupt_signal() : rc;
+        return rc;
     if (o->json)
         verb_print_json(true, json_pack("{s:s}", "folder", dir), NULL, NULL);
     else

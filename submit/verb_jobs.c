@@ -83,6 +83,8 @@ static int load_and_ask(struct submission *s, const struct options *o, const cha
         return e->code;
     if (verb_ask_nodes(s, ask_s) > 0)
         return 0;
+    if (interrupt_check(e) < 0)
+        return e->code;
     *e = s->nodes[0].silence;
     return e->code;
 }
@@ -159,7 +161,7 @@ int verb_list(const struct options *o, struct err *e)
     else if (n == 0)
         say_plain("No job has been submitted from here yet.");
     json_decref(list);
-    return 0;
+    return interrupt_check(e);
 }
 
 static int wait_one(const struct options *o, const char *id, struct err *e)
@@ -224,7 +226,9 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
             judge(&s);
         } while (submission_count_ended(&s) < s.n_nodes && clock_now() < until && !interrupt_signal());
         say_silent(&s);
-        if (!job_state_is_terminal(s.state))
+        if (!job_state_is_terminal(s.state) && interrupt_check(e) < 0)
+            rc = e->code;
+        else if (!job_state_is_terminal(s.state))
             rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, stop_s);
         else if (o->json)
             verb_print_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,

@@ -7,6 +7,7 @@
 #include "submit/interrupt.h"
 #include "submit/job_index.h"
 #include "submit/outcome.h"
+#include "submit/output.h"
 #include "submit/say.h"
 #include "submit/text.h"
 #include "submit/verbs.h"
@@ -91,12 +92,12 @@ int verb_logs(const struct options *o, struct err *e)
             more = !job_state_is_terminal(outcome_state(&s, JOB_RUNNING));
         }
         rc = print_all(&s, o, seen, more, e);
-        if (!more)
+        if (!more || output_has_failed())
             break;
         while (clock_now() < until && !interrupt_signal())
             http_poll(s.http, 0.2);
-        if (interrupt_signal())
-            rc = 128 + interrupt_signal();
+        if (rc == 0)
+            rc = interrupt_check(e);
     }
     free(seen);
     submission_clear(&s);

@@ -374,5 +374,5 @@ int verb_simulate(const struct options *o, struct err *e)
     if (r->packages.path[0])
         temp_close(&r->packages);
     free(r);
-    return rc < 0 && interrupt_signal() ? 128 + interrupt_signal() : rc;
+    return rc;
 }

@@ -131,5 +131,5 @@ int verb_submit(const struct options *o, struct err *e)
             "--image-classification and --input are the ancestor's; the data set and the model say it here.");
     rc = submission_init(&s, o, e) < 0 ? e->code : run(&s, e);
     submission_clear(&s);
-    return interrupt_signal() && rc < 0 ? 128 + interrupt_signal() : rc;
+    return rc;
 }

@@ -226,6 +226,15 @@ fails() {
     [[ "$output" == *"Did you mean timing?"* ]]
 }
 
+@test "a signal ends a check, with the status for it" {
+    run timeout --preserve-status -s INT 2 "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
+    [ "$status" -eq 130 ]
+    [[ "$output" == *"interrupted (Ctrl-C)"* ]]
+    run timeout --preserve-status -s TERM 2 "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends --json
+    [ "$status" -eq 143 ]
+    [[ "$output" == *"asked to end by a signal"*'"exit_status":143'* ]]
+}
+
 @test "a new codec compiles without a warning, passes the suite and is written once" {
     "$SUBMIT" codecs new mine >said
     [ "$(wc -l <mine.c)" -le 60 ]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Wrong input: one sentence that says what, where and what to do, and the exit status for it. Nothing is started.
+bats_require_minimum_version 1.5.0
 load lib
 
 # refused STATUS WORDS ARGS...: job_submit ends with the status and says the words.
@@ -13,6 +14,44 @@ refused() {
 
 listed() { # a worker.json that is right, though nobody is there
     echo '{"Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
+}
+
+@test "stdout that cannot be written, whatever the command" {
+    [ -w /dev/full ] || skip "there is no /dev/full"
+    for command in "list --json" "help" "list --help" "codecs list" "version" ""; do
+        # shellcheck disable=SC2086
+        run --separate-stderr bash -c "'$SUBMIT' $command >/dev/full"
+        echo "$command: $status ${stderr:=}"
+        [ "$status" -eq 6 ]
+        [ "$(grep -c 'standard output could not be written' <<<"$stderr")" -eq 1 ]
+        # shellcheck disable=SC2086
+        run --separate-stderr bash -c "'$SUBMIT' $command >&-"
+        [ "$status" -eq 6 ]
+        [[ "$stderr" == *"standard output could not be written"* ]]
+    done
+}
+
+unread() { # unread ARGS...: job_submit, whose stdout nobody reads
+    run --separate-stderr python3 -c '
+import os, subprocess, sys
+r, w = os.pipe()
+os.close(r)
+sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
+    echo "status $status: ${stderr:=}"
+}
+
+@test "a reader that has seen enough ends a command that only shows something, without a word" {
+    for command in "list --json" "help" "simulate --help" "codecs show fedavg"; do
+        # shellcheck disable=SC2086
+        unread $command
+        [ "$status" -eq 141 ]
+        [ "$stderr" = "" ]
+    done
+    unread simulate -q --codec plain --node_count 2 --gradients 10 --epochs 1 -o out
+    [ "$status" -eq 0 ]
+    [ -s out/run.json ]
+    unread simulate -q --codec plain --node_count 2 --gradients 10 --epochs 1 --kill 1@1ms -o lost
+    [ "$status" -eq 1 ]
 }
 
 @test "no worker.json" {
