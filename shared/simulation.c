@@ -28,6 +28,14 @@ static const struct json_field fields[] = {
     {0},
 };
 
+/* Beyond these a time no longer says anything, and sums of such times lose the short ones. */
+#define RATE_MIN            1.0 /* bytes a second */
+#define RATE_MAX            1e15
+#define TIME_MAX_S          1e6
+#define FACTOR_MIN          1e-6 /* how much slower, or quicker, than a node of speed 1 */
+#define FACTOR_MAX          1e6
+#define CODEC_RATE_MIN_MBPS 1e-6
+
 void simulation_default(struct simulation *s)
 {
     *s = (struct simulation){.link = "10Gbit,0.1ms", .speed = "1", .straggler = "0:1"};
@@ -53,8 +61,16 @@ int simulation_parse(struct simulation *s, const json_t *doc, struct err *e)
         sim_speed_parse(&speed, t.speed, e) < 0 || sim_straggler_parse(&straggler, t.straggler, e) < 0 ||
         sim_kills_parse(&kills, t.kill, e) < 0 || sim_cuts_parse(&cuts, t.cut, e) < 0)
         return e->code;
+    if (t.codec_rate_mbps > 0 && t.codec_rate_mbps < CODEC_RATE_MIN_MBPS)
+        return err_set(e, ERR_CONFIG, "/codec_rate_mbps: %.15g is not between %g and 1e+09",
+                       t.codec_rate_mbps, CODEC_RATE_MIN_MBPS);
     *s = t;
     return 0;
+}
+
+static bool is_between(double v, double min, double max)
+{
+    return v >= min && v <= max;
 }
 
 /* A number that is not negative, at *at, which moves behind it. */
@@ -107,7 +123,7 @@ static bool take_rate(const char **at, double *bytes_per_s)
     if (!take_number(at, &v) || !take_unit(at, words, values, &factor))
         return false;
     *bytes_per_s = v * factor;
-    return v > 0;
+    return is_between(*bytes_per_s, RATE_MIN, RATE_MAX);
 }
 
 static bool take_time(const char **at, double *seconds)
@@ -119,7 +135,7 @@ static bool take_time(const char **at, double *seconds)
     if (!take_number(at, &v) || !take_unit(at, words, values, &factor))
         return false;
     *seconds = v * factor;
-    return true;
+    return *seconds <= TIME_MAX_S;
 }
 
 int sim_link_parse(struct sim_link *out, const char *text, struct err *e)
@@ -131,7 +147,7 @@ int sim_link_parse(struct sim_link *out, const char *text, struct err *e)
         (*at == ',' && (at++, !take_time(&at, &l.jitter_s))) || *at) {
         err_set(e, ERR_CONFIG, "\"%s\" is no link", text);
         return err_hint(e, "A link is RATE,LATENCY[,JITTER], as 100Mbit,20ms or any,0s: kbit, Mbit or Gbit a "
-                           "second, us, ms or s.");
+                           "second, us, ms or s; from 0.008kbit to 8000000Gbit, and up to 1000000s.");
     }
     *out = l;
     return 0;
@@ -142,7 +158,7 @@ static int bad_speed(const char *text, struct err *e)
     err_set(e, ERR_CONFIG, "\"%s\" is no speed", text);
     return err_hint(e,
                     "A speed is X for all nodes, X-Y drawn between the two for each, or NODE=X,... for some; "
-                    "all above 0, and 2 is twice as fast as 1.");
+                    "all from 1e-6 to 1e6, and 2 is twice as fast as 1.");
 }
 
 int sim_speed_parse(struct sim_speed *out, const char *text, struct err *e)
@@ -154,14 +170,15 @@ int sim_speed_parse(struct sim_speed *out, const char *text, struct err *e)
         if (!take_number(&at, &s.low))
             return bad_speed(text, e);
         s.high = s.low;
-        if ((*at == '-' && (at++, !take_number(&at, &s.high))) || *at || !(s.low > 0) || s.high < s.low)
+        if ((*at == '-' && (at++, !take_number(&at, &s.high))) || *at ||
+            !is_between(s.low, FACTOR_MIN, FACTOR_MAX) || !is_between(s.high, s.low, FACTOR_MAX))
             return bad_speed(text, e);
         *out = s;
         return 0;
     }
     for (; s.n == 0 || *at++ == ','; s.n++)
         if (s.n == SIMULATION_PARTS || !take_node(&at, &s.of[s.n].node) || *at++ != '=' ||
-            !take_number(&at, &s.of[s.n].speed) || !(s.of[s.n].speed > 0))
+            !take_number(&at, &s.of[s.n].speed) || !is_between(s.of[s.n].speed, FACTOR_MIN, FACTOR_MAX))
             return bad_speed(text, e);
     if (at[-1])
         return bad_speed(text, e);
@@ -175,10 +192,12 @@ int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err 
     const char *at = text;
 
     if (!take_number(&at, &s.share) || *at++ != ':' || !take_number(&at, &s.factor) || *at || s.share > 1 ||
-        s.factor < 1) {
+        !is_between(s.factor, 1, FACTOR_MAX)) {
         err_set(e, ERR_CONFIG, "\"%s\" is no straggler", text);
         return err_hint(
-            e, "A straggler is SHARE:FACTOR, as 0.05:10: one step in twenty takes ten times as long.");
+            e,
+            "A straggler is SHARE:FACTOR, as 0.05:10: one step in twenty takes ten times as long. FACTOR is "
+            "from 1 to 1e6.");
     }
     *out = s;
     return 0;
@@ -187,7 +206,9 @@ int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err 
 static int bad_kill(const char *text, struct err *e)
 {
     err_set(e, ERR_CONFIG, "\"%s\" says no losses", text);
-    return err_hint(e, "A loss is NODE@TIME, several are parted by commas: 3@1.5s,-2@900ms.");
+    return err_hint(
+        e, "A loss is NODE@TIME, several are parted by commas: 3@1.5s,-2@900ms. A time has its unit: us, "
+           "ms or s.");
 }
 
 int sim_kills_parse(struct sim_kills *out, const char *text, struct err *e)
@@ -256,17 +277,52 @@ bool sim_cut_has(const struct sim_cut *c, int side, int node)
     return false;
 }
 
+/* The nodes of a job, to be asked for one that a text names. */
+struct crowd {
+    int n_workers, n_servers;
+};
+
+static int check_node(const struct crowd *c, const char *option, int node, struct err *e)
+{
+    if (node < 0 ? node <= -2 && node >= -1 - c->n_servers : node < c->n_workers)
+        return 0;
+    err_set(e, ERR_CONFIG, "--%s: there is no node %d", option, node);
+    return err_hint(e, "Workers are 0 to %d%s.", c->n_workers - 1,
+                    c->n_servers > 0 ? ", servers -2, -3 and so on" : ", and the job has no servers");
+}
+
+static int check_cut(const struct crowd *c, const struct sim_cut *cut, struct err *e)
+{
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < cut->n_side[side]; i++) {
+            const struct sim_nodes *s = &cut->side[side][i];
+
+            if (s->last < s->first)
+                return err_set(e, ERR_CONFIG, "--cut: no node is from %d to %d", s->first, s->last);
+            if (check_node(c, "cut", s->first, e) < 0 || check_node(c, "cut", s->last, e) < 0)
+                return e->code;
+        }
+    return 0;
+}
+
 int simulation_check(const struct simulation *s, int n_workers, int n_servers, struct err *e)
 {
+    const struct crowd crowd = {n_workers, n_servers};
+    struct sim_speed speed;
     struct sim_kills kills;
+    struct sim_cuts cuts;
 
-    if (sim_kills_parse(&kills, s->kill, e) < 0)
+    if (sim_speed_parse(&speed, s->speed, e) < 0 || sim_kills_parse(&kills, s->kill, e) < 0 ||
+        sim_cuts_parse(&cuts, s->cut, e) < 0)
         return e->code;
-    for (int i = 0; i < kills.n; i++) {
-        int node = kills.of[i].node;
-
-        if (node >= n_workers || node == -1 || node < -1 - n_servers)
-            return err_set(e, ERR_CONFIG, "there is no node %d to be killed", node);
-    }
+    for (int i = 0; i < speed.n; i++)
+        if (check_node(&crowd, "speed", speed.of[i].node, e) < 0)
+            return e->code;
+    for (int i = 0; i < kills.n; i++)
+        if (check_node(&crowd, "kill", kills.of[i].node, e) < 0)
+            return e->code;
+    for (int i = 0; i < cuts.n; i++)
+        if (check_cut(&crowd, &cuts.of[i], e) < 0)
+            return e->code;
     return 0;
 }

@@ -70,7 +70,7 @@ struct sim_cuts {
 void simulation_default(struct simulation *s);
 /* ERR_CONFIG. Texts are checked, too. */
 int simulation_parse(struct simulation *s, const json_t *doc, struct err *e);
-/* ERR_CONFIG: it speaks of a node that the job does not have. */
+/* ERR_CONFIG: --speed, --kill or --cut speaks of a node that the job does not have. */
 int simulation_check(const struct simulation *s, int n_workers, int n_servers, struct err *e);
 json_t *simulation_json(const struct simulation *s); /* NULL: no memory */
 

@@ -50,7 +50,7 @@ const char *text_seconds(char out[TEXT_AMOUNT], double s)
     else if (s < 7200)
         snprintf(out, TEXT_AMOUNT, "%d min %02d s", (int)s / 60, (int)s % 60);
     else
-        snprintf(out, TEXT_AMOUNT, "%.1f h", s / 3600 < 1e6 ? s / 3600 : 1e6);
+        snprintf(out, TEXT_AMOUNT, s < 3.6e9 ? "%.1f h" : "over %.0f h", s < 3.6e9 ? s / 3600 : 1e6);
     return out;
 }
 

@@ -161,6 +161,16 @@ TEST(only_text_reaches_the_terminal)
     }
 }
 
+TEST(seconds_beyond_what_fits_are_said_to_be_beyond)
+{
+    char out[TEXT_AMOUNT];
+
+    assert_string_equal(text_seconds(out, 3.41), "3.41 s");
+    assert_string_equal(text_seconds(out, 125), "2 min 05 s");
+    assert_string_equal(text_seconds(out, 9000), "2.5 h");
+    assert_string_equal(text_seconds(out, 1e300), "over 1000000 h");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +184,7 @@ int main(void)
         cmocka_unit_test(another_api_version_is_named),
         cmocka_unit_test(the_holder_of_a_slot_is_named),
         cmocka_unit_test(only_text_reaches_the_terminal),
+        cmocka_unit_test(seconds_beyond_what_fits_are_said_to_be_beyond),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,10 +48,12 @@ TEST(losses_and_cuts_are_lists)
 
 TEST(what_is_none_of_these_is_refused_with_what_would_be)
 {
-    static const char *const links[] = {"",          "100Mbit",      "100Mbit,20", "0Mbit,1s", "100 Mbit,1s",
-                                        "fast,20ms", "1Mbit,1s,1s,", "1Mbit,-1s",  "1Mbit,1s "};
-    static const char *const speeds[] = {"", "0", "2-1", "1=", "1=0", "1=2,", "1=2;3=4", "x", "-1"};
-    static const char *const stragglers[] = {"", "2:3", "0.1", "0.1:0.5", "0.1:2:3"};
+    static const char *const links[] = {
+        "",          "100Mbit",   "100Mbit,20",    "0Mbit,1s",     "100 Mbit,1s", "fast,20ms", "1Mbit,1s,1s,",
+        "1Mbit,-1s", "1Mbit,1s ", "1e-300kbit,1s", "1e300Gbit,1s", "1Mbit,1e300s"};
+    static const char *const speeds[] = {"",        "0", "2-1", "1=",     "1=0",     "1=2,",
+                                         "1=2;3=4", "x", "-1",  "1e-300", "1-1e300", "1=1e-300"};
+    static const char *const stragglers[] = {"", "2:3", "0.1", "0.1:0.5", "0.1:2:3", "1:1e300"};
     static const char *const kills[] = {"3", "3@", "3@1", "@1s", "3@1s,", "3@1s 4@2s", "1.5@1s"};
     static const char *const cuts[] = {"0|1", "0|1@2s-1s", "0@1s-2s", "0|@1s-2s", "0|1@1s-2s,", "0|1@1s"};
     struct sim_straggler straggler;
@@ -68,10 +70,40 @@ TEST(what_is_none_of_these_is_refused_with_what_would_be)
         assert_int_equal(sim_speed_parse(&speed, speeds[i], &e), ERR_CONFIG);
     for (size_t i = 0; i < N_OF(stragglers); i++)
         assert_int_equal(sim_straggler_parse(&straggler, stragglers[i], &e), ERR_CONFIG);
-    for (size_t i = 0; i < N_OF(kills); i++)
+    for (size_t i = 0; i < N_OF(kills); i++) {
         assert_int_equal(sim_kills_parse(&kill, kills[i], &e), ERR_CONFIG);
+        assert_non_null(strstr(e.hint, "unit"));
+    }
     for (size_t i = 0; i < N_OF(cuts); i++)
         assert_int_equal(sim_cuts_parse(&cut, cuts[i], &e), ERR_CONFIG);
+}
+
+TEST(only_nodes_that_there_are_can_be_spoken_of)
+{
+    static const struct {
+        const char *speed, *kill, *cut, *says;
+    } cases[] = {
+        {"7=2", "", "", "--speed: there is no node 7"},
+        {"1", "9@1s", "", "--kill: there is no node 9"},
+        {"1", "-1@1s", "", "--kill: there is no node -1"},
+        {"1", "", "0-4|1@1s-2s", "--cut: there is no node 4"},
+        {"1", "", "0|-4@1s-2s", "--cut: there is no node -4"},
+        {"1", "", "3-2|0@1s-2s", "--cut: no node is from 3 to 2"},
+    };
+    struct simulation s;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        simulation_default(&s);
+        strcpy(s.speed, cases[i].speed);
+        strcpy(s.kill, cases[i].kill);
+        strcpy(s.cut, cases[i].cut);
+        assert_int_equal(simulation_check(&s, 4, 2, &e), ERR_CONFIG);
+        assert_says(cases[i].says);
+    }
+    simulation_default(&s);
+    strcpy(s.speed, "3=2,-3=0.5");
+    strcpy(s.cut, "0-3|-3--2@1s-2s");
+    assert_ok(simulation_check(&s, 4, 2, &e));
 }
 
 TEST(only_nodes_that_there_are_can_be_killed)
@@ -107,6 +139,19 @@ TEST(the_document_is_read_back_as_it_was_written)
     json_decref(doc);
 }
 
+TEST(a_codec_so_slow_that_no_time_says_anything_is_refused)
+{
+    struct simulation s, t;
+    json_t *doc;
+
+    simulation_default(&s);
+    s.codec_rate_mbps = 1e-300;
+    doc = simulation_json(&s);
+    assert_int_equal(simulation_parse(&t, doc, &e), ERR_CONFIG);
+    assert_says("codec_rate_mbps");
+    json_decref(doc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,7 +159,9 @@ int main(void)
         cmocka_unit_test(a_speed_is_one_for_all_a_range_or_a_list),
         cmocka_unit_test(losses_and_cuts_are_lists),
         cmocka_unit_test(what_is_none_of_these_is_refused_with_what_would_be),
+        cmocka_unit_test(only_nodes_that_there_are_can_be_spoken_of),
         cmocka_unit_test(only_nodes_that_there_are_can_be_killed),
+        cmocka_unit_test(a_codec_so_slow_that_no_time_says_anything_is_refused),
         cmocka_unit_test(the_document_is_read_back_as_it_was_written),
     };
 

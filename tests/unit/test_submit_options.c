@@ -147,6 +147,18 @@ TEST(numbers_are_whole_and_in_range)
     assert_true(o.settings.seed == UINT64_C(1) << 53);
 }
 
+TEST(what_is_measured_unless_it_is_given_is_not_given_as_0)
+{
+    static const char *const names[] = {"--step-time", "--eval-time", "--codec-rate", "--gradients"};
+
+    for (size_t i = 0; i < N_OF(names); i++) {
+        const char *const words[] = {names[i], "0", NULL};
+
+        assert_int_equal(parse(&o, FOR_SIMULATE, &e, words), ERR_USAGE);
+        assert_says("0 is not between 1");
+    }
+}
+
 TEST(a_value_is_there_when_one_is_needed_and_only_then)
 {
     assert_int_equal(PARSE("--epochs"), ERR_USAGE);
@@ -275,6 +287,7 @@ int main(void)
         cmocka_unit_test(long_options_are_not_abbreviated),
         cmocka_unit_test(a_wrong_word_is_refused_with_the_nearest_one),
         cmocka_unit_test(numbers_are_whole_and_in_range),
+        cmocka_unit_test(what_is_measured_unless_it_is_given_is_not_given_as_0),
         cmocka_unit_test(a_value_is_there_when_one_is_needed_and_only_then),
         cmocka_unit_test(a_verb_takes_its_own_options_only),
         cmocka_unit_test(run_json_gets_every_option_of_a_job),
