@@ -95,9 +95,12 @@ static int read_servers(struct submission *s, const struct codec_facts *worker, 
                                : err_hint(e, "Name them in %s under \"PS\".", s->opt->workers);
     }
     if (n == 0) {
-        if (word[0] && strcmp(word, "null") != 0)
-            say_info("%s lists no PS: --server_codec %s is not used.", s->opt->workers, word);
-        return 0;
+        if (!word[0] || strcmp(word, "null") == 0)
+            return 0;
+        err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", word);
+        return s->is_simulated ? err_hint(e, "--servers N gives it some.")
+                               : err_hint(e, "Name them in %s under \"PS\", or leave --server_codec out.",
+                                          s->opt->workers);
     }
     if (strcmp(word, "null") == 0) {
         say_info("--server_codec null: the parameter server%s of %s stay%s out of this job.", plural,
@@ -105,6 +108,9 @@ static int read_servers(struct submission *s, const struct codec_facts *worker, 
         return 0;
     }
     if (!codec_has_server_side(worker)) {
+        if (word[0])
+            return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", word,
+                           worker->name);
         say_info("Codec %s has no server side: the parameter server%s of %s stay%s out of this job.",
                  worker->name, plural, s->opt->workers, n == 1 ? "s" : "");
         return 0;

@@ -124,6 +124,13 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
     echo '{"PS":"127.0.0.1:3","Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
     refused 6 "rounds" --codec fedavg --server_codec dummy --node_count 2
     refused 6 "no server side" --codec fedavg --server_codec plain --node_count 2
+    refused 6 "codec plain has no server side" --codec plain --server_codec fedavg --node_count 2
+}
+
+@test "a server codec for a job without servers" {
+    listed
+    refused 6 "--server_codec nosuch: the job has no parameter servers" -q --codec fedavg --server_codec nosuch --node_count 2
+    refused 3 "127.0.0.1:1" -q --codec fedavg --server_codec null --node_count 2
 }
 
 @test "addresses and files in unusual clothes" {
