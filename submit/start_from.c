@@ -212,7 +212,8 @@ static const char *sum_of(const json_t *earlier, const char *name)
     return NULL;
 }
 
-/* One that is not as it was brought home counts as none: there may be another place to go back to. */
+/* ERR_NOT_FOUND, ERR_CONFLICT: there is none, or it is not as it was brought home, which counts as none: there may be
+ * another place to go back to. */
 static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s,
                            const json_t *earlier, int node, const char *ending, struct err *e)
 {
@@ -228,8 +229,12 @@ static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const str
     hex_encode(hex, digest, sizeof digest);
     if (!sum || strcmp(sum, hex) == 0)
         return tensor_file_open(f, path, e);
-    say_info("%s is damaged: its SHA-256 is not the one in run.json.", path);
-    return err_set(e, ERR_NOT_FOUND, "%s is damaged: its SHA-256 is not the one in run.json", path);
+    return err_set(e, ERR_CONFLICT, "%s is damaged: its SHA-256 is not the one in run.json", path);
+}
+
+static bool counts_as_none(int code)
+{
+    return code == ERR_NOT_FOUND || code == ERR_CONFLICT;
 }
 
 /* The order of samples goes on as if nothing had happened: the samples must be the same ones. */
@@ -263,7 +268,8 @@ static int take_checkpoint(struct submission *s, size_t i, const struct place *p
 {
     static const char *const endings[] = {"", START_PREVIOUS};
     int node = s->nodes[i].at.node;
-    char has[96] = "none";
+    char has[PATH_MAX + 128] = "it has none";
+    int missing = ERR_NOT_FOUND;
 
     for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
         struct tensor_file f;
@@ -271,12 +277,18 @@ static int take_checkpoint(struct submission *s, size_t i, const struct place *p
         int rc;
 
         if (open_checkpoint(&f, path, s, earlier, node, endings[k], e) < 0) {
-            if (e->code == ERR_NOT_FOUND)
-                continue;
-            return e->code;
+            if (!counts_as_none(e->code))
+                return e->code;
+            if (e->code == ERR_CONFLICT) {
+                missing = e->code;
+                snprintf(has, sizeof has, "%s", e->text);
+            }
+            continue;
         }
         if (!is_at(&f, p, node)) {
-            snprintf(has, sizeof has, "one of epoch %.20s of %.50s", meta(&f, "epoch"), meta(&f, "job_id"));
+            if (missing == ERR_NOT_FOUND)
+                snprintf(has, sizeof has, "it has one of epoch %.20s of %.50s", meta(&f, "epoch"),
+                         meta(&f, "job_id"));
             tensor_file_close(&f);
             continue;
         }
@@ -286,8 +298,8 @@ static int take_checkpoint(struct submission *s, size_t i, const struct place *p
             rc = blob_open(&s->checkpoints[i], path, e);
         return rc < 0 ? err_at(e, "%s", path) : 0;
     }
-    err_set(e, ERR_NOT_FOUND, "node(%d): no checkpoint of epoch %s of %s in %s, it has %s", node, p->epoch,
-            p->job, s->opt->resume, has);
+    err_set(e, missing, "node(%d): no checkpoint of epoch %s of %s in %s: %s", node, p->epoch, p->job,
+            s->opt->resume, has);
     return err_hint(e, "job_submit fetch %s brings it if its agent still has it.", p->job);
 }
 
@@ -334,11 +346,14 @@ static void note(struct submission *s, const struct place *p)
 /* Goes back to the place of the first worker's file, if all nodes have one of it. */
 static int go_back(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
 {
+    const char *job = json_string_value(json_object_get(earlier, "id"));
     struct place p;
 
     if (find_place(&p, s, earlier, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
             err_hint(e, "Jobs leave checkpoints when they run with --checkpoint-every N.");
+        else if (e->code == ERR_CONFLICT)
+            err_hint(e, "job_submit fetch %s brings it again if its agent still has it.", job ? job : "JOB");
         return e->code;
     }
     if (take_all(s, &p, earlier, e) < 0)
@@ -351,18 +366,21 @@ static int go_back(struct submission *s, const json_t *earlier, const char *endi
  * that broke off between two names has only that. */
 static int find_checkpoints(struct submission *s, const json_t *earlier, struct err *e)
 {
-    struct err before;
+    struct err last, before;
     int rc;
 
     if (check_samples(s, earlier, e) < 0)
         return e->code;
-    if (go_back(s, earlier, "", e) == 0)
-        return 0;
-    if (e->code != ERR_NOT_FOUND)
-        return e->code;
-    rc = go_back(s, earlier, START_PREVIOUS, &before);
-    if (rc < 0 && rc != ERR_NOT_FOUND)
-        *e = before; /* there is such a place, and this is why it will not do */
+    rc = go_back(s, earlier, "", &last);
+    if (rc < 0 && counts_as_none(rc)) {
+        rc = go_back(s, earlier, START_PREVIOUS, &before);
+        if (rc == 0)
+            say_info("%s.", last.text);
+        else if (rc != ERR_NOT_FOUND && rc != last.code)
+            last = before; /* there is such a place, and this is why it will not do */
+    }
+    if (rc < 0)
+        *e = last;
     return rc < 0 ? e->code : 0;
 }
 
