@@ -47,9 +47,11 @@ static int copy_file(struct collection *c, const char *name, const struct yield 
 int collect_events(struct collection *c, const struct artifact *a, struct err *e)
 {
     struct event_log all = {0};
-    int rc = 0;
-    int fd;
+    char path[PATH_MAX];
+    int rc, fd;
 
+    if (file_join(path, sizeof path, c->s->folder, a->name, e) < 0)
+        return e->code;
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         size_t len;
         const char *p = collect_map(&c->yields[i], &len);
@@ -60,7 +62,7 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
         collect_unmap(p, len);
     }
     rc = results_create(c->s, a->name, &fd, e);
-    if (rc == 0 && (rc = event_log_write(&all, fd, e)) < 0)
+    if (rc == 0 && (rc = event_log_write(&all, fd, path, e)) < 0)
         close(fd);
     event_log_clear(&all);
     return rc == 0 ? results_seal(c->s, a->name, fd, e) : rc;

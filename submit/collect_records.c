@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/file.h"
 #include "submit/collect.h"
 #include "submit/results.h"
 #include "submit/say.h"
@@ -81,20 +82,22 @@ static bool some_node_has_it(const struct collection *c)
 int collect_records(struct collection *c, const struct artifact *a, struct err *e)
 {
     enum record_kind kind = a->kind;
-    char name[32];
+    char name[32], path[PATH_MAX];
+    bool is_whole;
     FILE *out;
     int fd, copy;
 
     if (!(a->flags & NEEDED) && !some_node_has_it(c))
         return 0; /* written only where the model asks for it */
     snprintf(name, sizeof name, "records/%s", a->name);
-    if (results_create(c->s, name, &fd, e) < 0)
+    if (file_join(path, sizeof path, c->s->folder, name, e) < 0 || results_create(c->s, name, &fd, e) < 0)
         return e->code;
     copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     out = copy < 0 ? NULL : fdopen(copy, "w");
     if (!out) {
+        err_errno(e, ERR_IO, "%s", path);
         close(fd);
-        return err_errno(e, ERR_IO, "%s", name);
+        return e->code;
     }
     records_header(out, kind);
     if (merge_rows(c, kind, out, e) < 0) {
@@ -102,9 +105,11 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
         close(fd);
         return e->code;
     }
-    if (fclose(out) != 0) {
+    is_whole = fflush(out) == 0 && !ferror(out);
+    if (fclose(out) != 0 || !is_whole) {
+        err_errno(e, ERR_IO, "%s", path);
         close(fd);
-        return err_errno(e, ERR_IO, "%s", name);
+        return e->code;
     }
     return results_seal(c->s, name, fd, e);
 }

@@ -56,8 +56,8 @@ int collect_trace(struct collection *c, const struct artifact *a, struct err *e)
     if (n == 0)
         say_info("No node has a trace: the job was not submitted with --trace.");
     else if (save_trace(path, nodes, n, &why) < 0)
-        say_info("The trace is missing: %s. job_submit fetch %s --trace FILE tries again.", why.text,
-                 c->s->id);
+        say_error("The trace is missing: %s. job_submit fetch %s --trace FILE tries again.", why.text,
+                  c->s->id);
     else
         say_info("Trace of %zu node%s in %s; https://ui.perfetto.dev shows it.", n, n == 1 ? "" : "s", path);
     c->is_missing |= n == 0 || why.code != 0;

@@ -77,12 +77,12 @@ static int by_time(const void *a, const void *b)
     return d ? d : (x->order > y->order) - (x->order < y->order);
 }
 
-int event_log_write(struct event_log *l, int fd, struct err *e)
+int event_log_write(struct event_log *l, int fd, const char *path, struct err *e)
 {
     if (l->n > 0)
         qsort(l->lines, l->n, sizeof *l->lines, by_time);
     for (size_t i = 0; i < l->n; i++)
-        if (file_write_all(fd, l->lines[i].text, strlen(l->lines[i].text), "events.jsonl", e) < 0)
+        if (file_write_all(fd, l->lines[i].text, strlen(l->lines[i].text), path, e) < 0)
             return e->code;
     return 0;
 }

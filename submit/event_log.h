@@ -18,7 +18,7 @@ struct event_log {
 /* Takes the lines of one node's events. What is no JSON object is left out. False: there was no
  * room for the rest. */
 bool event_log_add(struct event_log *l, int node, const char *text, size_t len);
-int event_log_write(struct event_log *l, int fd, struct err *e);
+int event_log_write(struct event_log *l, int fd, const char *path, struct err *e);
 void event_log_clear(struct event_log *l);
 
 #endif

@@ -27,8 +27,9 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* Does the folder hold results of this very job? */
-static bool is_mine(const struct submission *s)
+/* Does the folder hold results of this very job? Its run.json says so, or, where the disk was too full for one, the
+ * job index, which knows the folder. */
+static bool is_mine(const struct submission *s, const char *known)
 {
     char path[PATH_MAX];
     struct err ignored;
@@ -38,7 +39,7 @@ static bool is_mine(const struct submission *s)
 
     if (file_join(path, sizeof path, s->folder, "run.json", &ignored) < 0 ||
         json_read(&doc, path, RUN_JSON_MAX, &ignored) < 0)
-        return false;
+        return ignored.code == ERR_NOT_FOUND && strcmp(s->folder, known) == 0;
     id = json_string_value(json_object_get(doc, "id"));
     mine = id && strcmp(id, s->id) == 0;
     json_decref(doc);
@@ -67,21 +68,44 @@ static int make_parts(struct submission *s, struct err *e)
     return 0;
 }
 
+/* The file of --trace is written last: that it cannot be is to be known first. */
+static int check_trace(const char *path, struct err *e)
+{
+    bool is_there = access(path, F_OK) == 0;
+    int fd;
+
+    if (!path[0])
+        return 0;
+    fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "--trace %s", path);
+    close(fd);
+    if (!is_there)
+        unlink(path);
+    return 0;
+}
+
 int results_prepare(struct submission *s, struct err *e)
 {
+    char known[PATH_MAX];
+
+    memcpy(known, s->folder, sizeof known);
     if (choose(s, e) < 0)
         return e->code;
     s->made_folder = access(s->folder, F_OK) < 0;
     if (file_mkdirs(s->folder, 0777, e) < 0)
         goto fail;
-    if (!is_empty(s->folder) && !is_mine(s)) {
+    if (!is_empty(s->folder) && !is_mine(s, known)) {
         err_set(e, ERR_CONFLICT, "%s is not empty and holds no results of %s", s->folder, s->id);
         return err_hint(e, "Name another folder: -o DIR");
     }
     s->made_parts = true;
     if (make_parts(s, e) < 0)
         goto fail;
-    return 0;
+    if (check_trace(s->opt->trace, e) == 0)
+        return 0;
+    results_abandon(s);
+    return e->code;
 fail:
     results_abandon(s);
     return err_at(e, "the folder for the results cannot be written to");
@@ -160,11 +184,12 @@ int results_seal(struct submission *s, const char *name, int fd, struct err *e)
 
 int results_write(struct submission *s, const char *name, const char *text, size_t len, struct err *e)
 {
+    char path[PATH_MAX];
     int fd;
 
-    if (results_create(s, name, &fd, e) < 0)
+    if (file_join(path, sizeof path, s->folder, name, e) < 0 || results_create(s, name, &fd, e) < 0)
         return e->code;
-    if (file_write_all(fd, text, len, name, e) < 0) {
+    if (file_write_all(fd, text, len, path, e) < 0) {
         close(fd);
         return e->code;
     }

@@ -84,6 +84,7 @@ int verb_finish(struct submission *s, struct err *e)
     }
     if (stage_collect(s, e) < 0) {
         job_index_save(s, &ignored);
+        err_hint(e, "job_submit fetch %s -o FOLDER brings the results to another folder.", s->id);
         say_failure(e, "INCOMPLETE");
         return s->state == JOB_SUCCEEDED ? EXIT_INCOMPLETE : exit_status(s);
     }

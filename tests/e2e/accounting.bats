@@ -172,6 +172,29 @@ PY
     [[ "$output" == *"No node has a trace"* ]]
 }
 
+@test "a trace that cannot be written is refused before the job, and named where it fails later" {
+    start_agents 1
+    touch file
+    for bad in file/x nowhere/t.json .; do
+        run "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --trace $bad -o out
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"--trace $bad: "* ]]
+        [ ! -e out ]
+    done
+    [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 0 ]
+    mkdir there
+    id=$("$SUBMIT" -q --codec plain --node_count 1 --epochs 300 --model softmax --trace there/t.json --detach -o out)
+    [ ! -e there/t.json ]
+    "$SUBMIT" wait -q "$id" --trace there/t.json >said 2>&1 3>&- &
+    within 60 grep -q 'Waiting for' out/logs/submit.log
+    rmdir there
+    "$SUBMIT" cancel "$id"
+    run wait $!
+    grep -q "The trace is missing: there/t.json: .*job_submit fetch $id --trace FILE" said
+    "$SUBMIT" fetch -q "$id" --trace t.json
+    [ -s t.json ]
+}
+
 @test "a node with another clock comes onto the same axis" {
     command -v unshare >/dev/null && unshare -rT --fork --monotonic 5000 true 2>/dev/null || skip "no time namespaces here"
     start_agent 0

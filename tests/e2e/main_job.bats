@@ -218,6 +218,26 @@ PY
     [ -s out/model/final.safetensors ]
 }
 
+@test "a disk too full for the results: which file, and how they come elsewhere" {
+    start_agents 2
+    id=$("$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --model softmax --detach -o out)
+    rm -f out/run.json # as it is where the disk was full from the start
+    # Room for what one node has, not for both: a file that would be longer cannot be written.
+    run bash -c "trap '' XFSZ; ulimit -f 20; '$SUBMIT' wait -q $id"
+    [ "$status" -eq 9 ]
+    [[ "$output" == *"error: $PWD/out/"*": File too large"* ]]
+    [[ "$output" == *"job_submit fetch $id -o FOLDER"*"code: INCOMPLETE"* ]]
+    rm -f out/run.json
+    # The folder is this job's with or without a run.json; another job's is not.
+    "$SUBMIT" fetch -q "$id"
+    [ "$(jq -r .id out/run.json)" = "$id" ]
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax -o other
+    rm other/run.json
+    run "$SUBMIT" fetch -q "$id" -o other
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"holds no results of $id"* ]]
+}
+
 @test "Ctrl-C detaches and says how to come back; cancel ends the job" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 100000 --record-every 1000 -o out 2>log 3>&- &
