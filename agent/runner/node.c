@@ -1,11 +1,13 @@
 #include "agent/runner/node.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/runner/checkpoint.h"
 #include "agent/runner/exchange_state.h"
@@ -185,6 +187,11 @@ static int load_checkpoint(struct node *n, struct err *e)
     return rc;
 }
 
+int node_go_home(const struct node *n, struct err *e)
+{
+    return fchdir(n->folder_fd) < 0 ? err_errno(e, ERR_IO, "the node's folder") : 0;
+}
+
 bool node_keeps_epoch(const struct node *n, int epoch)
 {
     return n->set.checkpoint_every > 0 && epoch > 0 && epoch % n->set.checkpoint_every == 0;
@@ -198,7 +205,7 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
     c.samples = n->samples;
     /* Both earlier ones stay until the new one is whole: writing takes long, and the disk may be full. */
-    if (checkpoint_write(next_name, &c, e) < 0)
+    if (node_go_home(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
         return err_at(e, "checkpoint of epoch %d", epoch);
     if (rename(checkpoint_name, previous_name) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", previous_name);
@@ -222,8 +229,9 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
     n->rows_of_codec.fd = -1;
     n->best = -INFINITY;
+    n->folder_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if ((is_worker(n) || !steps[i].workers_only) && steps[i].load(n, e) < 0) {
+        if ((is_worker(n) || !steps[i].workers_only) && (node_go_home(n, e) < 0 || steps[i].load(n, e) < 0)) {
             *reason = e->code == ERR_NOMEM     ? "OutOfMemory"
                       : e->code == ERR_NOSPACE ? "DiskFull"
                                                : steps[i].reason;
@@ -299,7 +307,7 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     snprintf(step, sizeof step, "%llu", (unsigned long long)n->progress.step);
     snprintf(loss, sizeof loss, "%.9g", test_loss);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
-    return tensor_file_write(name, tensors, n_tensors, meta, e);
+    return node_go_home(n, e) < 0 ? e->code : tensor_file_write(name, tensors, n_tensors, meta, e);
 }
 
 int node_finish(struct node *n, struct err *e)
@@ -329,6 +337,8 @@ void node_clear(struct node *n)
     record_close(&n->metric);
     record_close(&n->confusion);
     record_close(&n->rows_of_codec);
+    if (n->folder_fd >= 0)
+        close(n->folder_fd);
     if (!n->mesh)
         exchange_free(n->exchange);
     feed_close(&n->feed);

@@ -63,7 +63,8 @@ static int record(void *owner, const struct codec *c, const char *name, double v
                                      .name = name,
                                      .value = value};
 
-    if (n->rows_of_codec.fd < 0 && record_open(&n->rows_of_codec, "codec.csv", record_codec_columns, e) < 0)
+    if (n->rows_of_codec.fd < 0 &&
+        (node_go_home(n, e) < 0 || record_open(&n->rows_of_codec, "codec.csv", record_codec_columns, e) < 0))
         return e->code;
     return record_write(&n->rows_of_codec, &row, sizeof row, 1, e);
 }

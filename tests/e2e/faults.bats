@@ -38,6 +38,14 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     serves_the_next_job
 }
 
+@test "a codec that calls chdir leaves no file elsewhere" {
+    start_agents 1
+    "$SUBMIT" --codec "$BUILD/tests/codecs/wander.so" --node_count 1 --epochs 2 --checkpoint-every 1 --model softmax -o out
+    [ -s out/model/final.safetensors ]
+    [ -s out/checkpoints/node-0.safetensors ]
+    [ -s out/records/codec.csv ]
+}
+
 @test "a codec that loops is ended by its node, which says so" {
     # A sanitizer may hold a signal back until the next system call, which never comes.
     case $BUILD in */tsan) skip "under ThreadSanitizer a loop hears no signal" ;; esac

@@ -1,0 +1,21 @@
+/* wander -- leaves the node's folder when it is opened, and once more in its third step, as no codec should. */
+#define _POSIX_C_SOURCE 200809L /* chdir */
+#include <unistd.h>
+
+#include "codec.h"
+
+static int leave(struct codec *c)
+{
+    return chdir("..") == 0 ? CODEC_GO : codec_fail(c, "there is no way out");
+}
+
+static int wander_on_step(struct codec *c)
+{
+    if (c->step == 3 && leave(c) < 0)
+        return -1;
+    return c->host->record(c, "steps", (double)c->step);
+}
+
+static const struct codec_events wander = {.on_step = wander_on_step, .rests_between_steps = true};
+
+CODEC_PLUGIN(.name = "wander", .source = "a test", .open = leave, .events = &wander)
