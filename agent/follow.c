@@ -122,11 +122,22 @@ static void record_last_log_lines(struct task *t)
     }
 }
 
+/* Did it end because it was told to? It may well fail on the way: a job that had failed before, as one whose time was
+ * over, has that for a reason. */
+static bool was_told(const struct task *t)
+{
+    const struct event *end = t->end;
+
+    return t->job.state == JOB_STOPPING &&
+           (!end || end->state == JOB_CANCELLED ||
+            (end->state == JOB_FAILED && job_end_for(t->job.reason) == JOB_FAILED));
+}
+
 /* The runner is gone and has said what it had to say. */
 void follow_conclude(struct task *t, const char *how)
 {
     const struct event *end = t->end;
-    bool was_stopped = t->job.state == JOB_STOPPING && (!end || end->state == JOB_CANCELLED);
+    bool was_stopped = was_told(t);
     char reason[REASON_MAX], message[MESSAGE_MAX];
 
     if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {

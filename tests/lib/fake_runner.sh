@@ -11,6 +11,7 @@ exit_early) echo "giving up"; exit 0 ;;
 crash_early) kill -SEGV $$ ;;
 too_eager) say '{"event":"end","state":"succeeded"}'; exit 0 ;;
 deaf) trap '' TERM ;;
+stumble) trap 'say "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"malformed\"}"; exit 1' TERM ;;
 linger) trap 'say "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\"}"; sleep 300' TERM ;;
 *) trap 'say "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\",\"message\":\"stopped\"}"; exit 0' TERM ;;
 esac
@@ -37,7 +38,7 @@ family) (trap '' TERM; sleep 300) & (trap '' TERM; sleep 300) & echo "$!" >child
 esac
 printf 'epoch,loss\n1,0.5\n' >train.csv
 i=1
-while [ "$behave" = forever ] || [ "$behave" = deaf ] || [ "$behave" = family ] || [ "$behave" = linger ] || [ $i -le 4 ]; do
+while [ "$behave" = forever ] || [ "$behave" = deaf ] || [ "$behave" = family ] || [ "$behave" = linger ] || [ "$behave" = stumble ] || [ $i -le 4 ]; do
     say "{\"event\":\"progress\",\"epoch\":1,\"epochs\":2,\"step\":$i,\"steps\":8,\"loss\":0.4,\"accuracy\":null,\"sent_bytes\":$i,\"recv_bytes\":1}"
     i=$((i + 1))
     sleep 0.05
