@@ -1,10 +1,14 @@
 /* allreduce NODES [ALGORITHM [BYTES...]] -- microseconds of an all-reduce between processes of this machine,
  * each bound to a processor, over the runner's own mesh and collectives. Prints, for each length: bytes,
- * median, least, most, GB/s of vector. Lengths of 1 MiB and more are begun together. */
+ * median, least, most, GB/s of vector. Lengths of 1 MiB and more are begun together. With TLS=on in the
+ * environment connections are encrypted. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,11 +129,13 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
                     int n_wanted, const size_t *wanted)
 {
     struct mesh_peer peers[NODES_MAX];
+    const char *tls = getenv("TLS");
     struct mesh_tcp_config cfg = {.job = "j-bench",
                                   .attempt = 1,
                                   .node = b->me,
                                   .listen_fd = fds[b->me],
                                   .peers = peers,
+                                  .tls = tls && strcmp(tls, "on") == 0 ? MESH_TLS_ON : MESH_TLS_AUTO,
                                   .limit = 64,
                                   .deadline = clock_now() + 10,
                                   .interrupted = &never};
@@ -176,8 +182,10 @@ int main(int argc, char **argv)
     }
     for (int i = 3; i < argc && i < 64; i++, n_wanted = i - 3)
         wanted[i - 3] = strtoul(argv[i], NULL, 10) / sizeof(float) * sizeof(float);
-    for (int k = 0; k < b.n_nodes; k++)
+    for (int k = 0; k < b.n_nodes; k++) {
         fds[k] = listen_anywhere(&ports[k]);
+        setsockopt(fds[k], IPPROTO_TCP, TCP_CONGESTION, "cubic", 5); /* as the agent does */
+    }
     for (b.me = 0; b.me < b.n_nodes; b.me++)
         if (fork() == 0)
             return run_node(&b, (enum collective_algorithm)algorithm, ports, fds, n_wanted, wanted);
