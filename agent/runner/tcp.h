@@ -82,7 +82,6 @@ struct tcp {
     size_t n_news;          /* peers whose end is to be told */
     struct mesh_event *news;
     double care_at, cared_at; /* when to look after the connections again, and when that was last done */
-    double spin_s;            /* how long a poll asks again and again before it sleeps */
     size_t turn;              /* the peer whose staged messages are next */
     int n_staged;             /* of those that were handed out since sockets were asked */
     bool is_open, is_closing;

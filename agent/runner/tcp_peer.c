@@ -213,10 +213,12 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         return;
     if (p->has_left && !next_frame(t, p))
         tcp_peer_drop(t, p, "");
-    else
-        tcp_peer_watch(t, p, next_frame(t, p), p->is_paused);
+    else /* with its budget used up it has another turn, though nothing may wait yet */
+        tcp_peer_watch(t, p, budget == 0 || next_frame(t, p), p->is_paused);
 }
 
+/* Long messages take turns with what comes: sent as far as the kernel takes them, megabytes would lie there, and have
+ * left the caches of both ends when they are received. */
 void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter *l)
 {
     *letter_at(p, p->n_kept + p->n_unsent) = *l;
@@ -224,7 +226,7 @@ void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter
         l->buf->refs++;
     p->n_unsent++;
     if (!p->is_writing)
-        tcp_peer_flush(t, p, SIZE_MAX);
+        tcp_peer_flush(t, p, AT_ONCE);
 }
 
 /* The peer hears nothing more: what waits for it goes, but for a frame that has begun, and it is told that
