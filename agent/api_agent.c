@@ -64,8 +64,8 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
                         json_integer(n_active < N_SLOTS ? (json_int_t)(N_SLOTS - n_active) : 0));
     json_object_set_new(o, "limits",
                         json_pack("{s:i,s:i,s:i,s:i,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
-                                  "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX,
-                                  "job_memory_bytes", (json_int_t)a->job_memory));
+                                  "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "job_memory_bytes",
+                                  (json_int_t)a->job_memory));
     respond_json(rs, 200, o);
 }
 
