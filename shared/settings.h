@@ -12,6 +12,7 @@
 
 enum {
     NODES_MAX = 4096, /* workers, and servers: the list of them that starts a node has to fit into 1 MiB */
+    SIMULATED_NODES_MAX = 10000,
     TIME_LIMIT_MAX_S = 31 * 86400
 };
 

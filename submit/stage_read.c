@@ -204,6 +204,8 @@ static int read_model(struct submission *s, struct err *e)
 
 int stage_read(struct submission *s, struct err *e)
 {
+    if (s->settings.node_count > NODES_MAX)
+        return err_set(e, ERR_CONFIG, "--node_count: agents run jobs of at most %d workers", NODES_MAX);
     return read_workers(s, e) < 0 ? e->code : stage_read_job(s, e);
 }
 

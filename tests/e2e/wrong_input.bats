@@ -67,6 +67,13 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
     refused 6 "127.0.0.1:1" --codec plain --node_count 2
 }
 
+@test "more workers than agents run a job of, though a simulation may have them" {
+    listed
+    refused 6 "at most 4096 workers" validate --codec dummy --node_count 4097 --model softmax --batch_size 1
+    run "$SUBMIT" simulate -q --codec dummy --node_count 10000 --gradients 10 --steps 1 --epochs 1 -o out
+    [ "$status" -eq 0 ]
+}
+
 @test "an agent that nobody is at" {
     listed
     refused 3 "127.0.0.1:1" --codec plain --node_count 2
