@@ -239,8 +239,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_NOTHING:
         break;
     case MESH_MESSAGE:
-        if (x->links.has_left[exchange_slot(
-                x, ev->head.peer)]) { /* lost as another node says, or by what it said */
+        if (channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
             mesh_buf_put(x->mesh, ev->buf);
             break;
         }

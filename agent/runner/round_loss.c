@@ -86,7 +86,7 @@ static int merge_again_without(struct channel *ch, int word)
     return rc == CODEC_GO && was_told ? round_advance_without_lost(ch) : rc;
 }
 
-/* Those of the round are kept, where somebody may be in need of them; those of the one before nobody needs. */
+/* Its words are kept where somebody may be in need of them; those of the round before nobody needs any more. */
 static int close_whole(struct channel *ch)
 {
     struct round *r = &ch->round;
@@ -288,7 +288,7 @@ void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
     if (!a->is_settled)
         snprintf(out, size, "what node %d says of %d lost ones", node, a->n_lost);
     else if (ch->round.is_ending)
-        snprintf(out, size, "node %d to be at its end", node);
+        snprintf(out, size, "the end of node %d", node);
     else
         snprintf(out, size, "the word of node %d in round %llu", node,
                  (unsigned long long)ch->codec.round + 1);

@@ -149,20 +149,40 @@ TEST(jitter_overtakes_nothing_between_two_nodes)
 
 TEST(a_worker_that_dies_ends_the_job_or_is_gone_on_without)
 {
-    job("fedavg", 4, 1);
-    strcpy(how.kill, "2@70ms");
-    run();
-    assert_false(sim_has_succeeded(&s));
-    assert_int_equal(s.cause, 2);
-    assert_int_equal(s.nodes[2].phase, SIM_KILLED);
-    assert_int_equal(s.nodes[0].phase, SIM_FAILED);
-    sim_close(&s);
+    for (int n_servers = 0; n_servers < 2; n_servers++) {
+        job("fedavg", 4, n_servers);
+        strcpy(how.kill, "2@70ms");
+        run();
+        assert_false(sim_has_succeeded(&s));
+        assert_int_equal(s.cause, 2);
+        assert_int_equal(s.nodes[2].phase, SIM_KILLED);
+        assert_int_equal(s.nodes[0].phase, SIM_FAILED);
+        sim_close(&s);
+        strcpy(set.on_node_loss, "continue");
+        run();
+        assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
+        assert_int_equal(s.nodes[0].phase, SIM_DONE);
+        assert_true(s.nodes[0].step == N_STEPS && s.nodes[2].step < N_STEPS);
+        assert_true(sim_time(&s) > 0.07 + SIM_DEATH_S);
+        sim_close(&s);
+    }
+}
+
+TEST(of_two_workers_that_are_cut_off_from_each_other_one_goes_on_with_the_others)
+{
+    int n_done = 0;
+
+    job("plain", 4, 0);
     strcpy(set.on_node_loss, "continue");
+    set.min_nodes = 3;
+    strcpy(how.cut, "0|3@20ms-30s");
     run();
-    assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
-    assert_int_equal(s.nodes[0].phase, SIM_DONE);
-    assert_true(s.nodes[0].step == N_STEPS && s.nodes[2].step < N_STEPS);
-    assert_true(sim_time(&s) > 0.07 + SIM_DEATH_S);
+    for (int i = 0; i < 4; i++)
+        n_done += s.nodes[i].phase == SIM_DONE;
+    assert_int_equal(n_done, 3);
+    assert_true(sim_models_agree(&s));
+    assert_int_equal(s.nodes[s.cause].e->code, ERR_LOST);
+    assert_non_null(strstr(s.nodes[s.cause].e->text, "goes on without this node"));
     sim_close(&s);
 }
 
@@ -218,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_simulation_is_the_same_again_and_another_seed_is_another_one),
         cmocka_unit_test(jitter_overtakes_nothing_between_two_nodes),
         cmocka_unit_test(a_worker_that_dies_ends_the_job_or_is_gone_on_without),
+        cmocka_unit_test(of_two_workers_that_are_cut_off_from_each_other_one_goes_on_with_the_others),
         cmocka_unit_test(a_short_cut_delays_and_a_long_one_ends_the_job),
         cmocka_unit_test(a_wait_beyond_the_rounds_time_ends_the_job_as_it_would_a_real_one),
         cmocka_unit_test(three_thousand_workers_of_two_servers_take_little_memory),
