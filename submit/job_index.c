@@ -40,6 +40,24 @@ static const char *token_file(char out[PATH_MAX], const struct submission *s, co
     return named[0] && realpath(named, out) ? out : named;
 }
 
+/* Why it did not succeed: of a job that was watched, or that was judged before. */
+static int put_reason(json_t *o, const struct submission *s)
+{
+    const struct node *cause = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
+    json_t *why = NULL;
+
+    if (cause)
+        why = json_pack("{s:i, s:o, s:o}", "cause_node", cause->at.node, "reason",
+                        json_text(cause->view.reason, SIZE_MAX), "message",
+                        json_text(cause->view.message, SIZE_MAX));
+    else if (s->seen.reason[0])
+        why = json_pack("{s:i, s:o, s:o}", "cause_node", s->seen.node, "reason",
+                        json_text(s->seen.reason, SIZE_MAX), "message", json_text(s->seen.message, SIZE_MAX));
+    else
+        why = json_pack("{s:n, s:n, s:n}", "cause_node", "reason", "message");
+    return json_object_update_new(o, why);
+}
+
 json_t *job_index_json(const struct submission *s)
 {
     char path[PATH_MAX];
@@ -60,6 +78,10 @@ json_t *job_index_json(const struct submission *s)
                   "csv_style", s->csv_style, "dense_layers", s->n_dense, "model_bytes_max",
                   (json_int_t)s->model_bytes, "settings", settings_json(&s->settings), "facts", s->facts,
                   "nodes", nodes);
+    if (o && put_reason(o, s) < 0) {
+        json_decref(o);
+        return NULL;
+    }
     if (o && job_state_is_terminal(s->state))
         json_object_set_new(o, "state", json_string(job_state_name(s->state)));
     return o;
@@ -180,6 +202,14 @@ static int read_nodes(struct submission *s, const json_t *list, struct err *e)
     return submission_set_nodes(s, s->workers.n_workers, s->workers.n_servers, e);
 }
 
+/* "" where it is null, as of a job that succeeded. */
+static void take_text(char *out, size_t size, const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    snprintf(out, size, "%s", text ? text : "");
+}
+
 static int take(struct submission *s, const json_t *o, struct err *e)
 {
     const json_t *facts = json_object_get(o, "facts");
@@ -197,6 +227,11 @@ static int take(struct submission *s, const json_t *o, struct err *e)
         json_object_update(s->facts, (json_t *)(uintptr_t)facts);
     if (json_is_string(state))
         job_state_parse(&s->state, json_string_value(state));
+    if (job_state_is_terminal(s->state)) {
+        s->seen.node = (int)json_integer_value(json_object_get(o, "cause_node"));
+        take_text(s->seen.reason, sizeof s->seen.reason, o, "reason");
+        take_text(s->seen.message, sizeof s->seen.message, o, "message");
+    }
     s->is_started = true;
     return read_nodes(s, json_object_get(o, "nodes"), e);
 }

@@ -61,3 +61,18 @@ enum job_state outcome_state(const struct submission *s, enum job_state unheard)
     }
     return least;
 }
+
+bool outcome_judge(struct submission *s)
+{
+    enum job_state before = s->state;
+    int cause = outcome_cause(s);
+
+    if (job_state_is_terminal(before) && (cause >= 0 || submission_count_ended(s) < s->n_nodes))
+        return false;
+    s->cause = cause;
+    s->state = outcome_state(s, before);
+    if (!job_state_is_terminal(before) || s->state == before)
+        return false;
+    s->seen.reason[0] = '\0';
+    return true;
+}

@@ -128,7 +128,6 @@ static json_t *models_agree(const struct submission *s)
 
 json_t *run_json(const struct submission *s)
 {
-    const struct node *cause = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
     json_t *o = job_index_json(s);
     json_t *nodes = json_array();
     char at[CLOCK_TEXT];
@@ -140,9 +139,6 @@ json_t *run_json(const struct submission *s)
     }
     json_object_del(o, "submitted_s");
     json_object_set_new(o, "state", json_string(job_state_name(s->state)));
-    json_object_set_new(o, "reason", cause ? json_string(cause->view.reason) : json_null());
-    json_object_set_new(o, "message", cause ? json_string(cause->view.message) : json_null());
-    json_object_set_new(o, "cause_node", cause ? json_integer(cause->at.node) : json_null());
     json_object_set_new(o, "is_complete", json_boolean(s->is_complete));
     json_object_set_new(o, "collected_at", json_string(clock_text(at, clock_wall())));
     json_object_set_new(

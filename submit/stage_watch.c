@@ -94,6 +94,7 @@ static void probe(struct submission *s, struct node *n)
 
 static void look_at(struct submission *s, struct node *n)
 {
+    char how[48];
     struct err e;
 
     if (n->is_ended)
@@ -109,8 +110,9 @@ static void look_at(struct submission *s, struct node *n)
     }
     if (n->is_ended || n->silent_since == 0)
         return;
+    snprintf(how, sizeof how, "and did not come back within %g s", s->opt->agent_timeout_s);
     if (clock_now() - n->silent_since > s->opt->agent_timeout_s)
-        lose(s, n, "and did not come back");
+        lose(s, n, how);
     else if (!n->is_streaming && clock_now() >= n->retry_at && node_open_stream(s->http, n, &e) < 0)
         fall_silent(s, n, &e, true);
 }

@@ -63,8 +63,12 @@ struct submission {
     bool is_started;
     enum job_state state; /* of the whole job, once it is over */
     int cause;            /* index of the node that decided it; -1: none */
-    bool is_complete;     /* every file that should be there is */
-    json_t *files;        /* [{"name","bytes","sha256"}] of the result folder */
+    struct {
+        int node;
+        char reason[40], message[1024];
+    } seen; /* why it ended, of a job that an earlier command judged; reason "": nothing went wrong */
+    bool is_complete; /* every file that should be there is */
+    json_t *files;    /* [{"name","bytes","sha256"}] of the result folder */
 };
 
 int submission_init(struct submission *s, const struct options *opt, struct err *e);

@@ -59,13 +59,13 @@ size_t verb_ask_nodes(struct submission *s, double timeout_s)
     return n_answers;
 }
 
-/* What was found when the job was watched is better than what can be told from its nodes afterwards. */
+/* What is found out anew is kept for the commands to come. */
 static void judge(struct submission *s)
 {
-    if (job_state_is_terminal(s->state))
-        return;
-    s->cause = outcome_cause(s);
-    s->state = outcome_state(s, s->state);
+    struct err ignored;
+
+    if (outcome_judge(s))
+        job_index_save(s, &ignored);
 }
 
 static void say_silent(const struct submission *s)

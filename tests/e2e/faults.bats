@@ -384,6 +384,42 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     grep -q '^worker-1 | ' followed
 }
 
+@test "a job that failed for a silent agent has succeeded once the agent tells so" {
+    start_agents 2
+    cat >nap.c <<'C'
+#define _GNU_SOURCE
+#include <time.h>
+#include "codec.h"
+static int nap_on_step(struct codec *c) /* node 1 takes five seconds for its first steps */
+{
+    const struct timespec nap = {.tv_nsec = 250000000};
+    if (c->node == 1 && c->step <= 20)
+        nanosleep(&nap, NULL);
+    return CODEC_GO;
+}
+static const struct codec_events nap = {.on_step = nap_on_step};
+CODEC_PLUGIN(.name = "nap", .source = "a test", .events = &nap)
+C
+    "$SUBMIT" -q --codec nap.c --node_count 2 --epochs 1 --model softmax --agent-timeout 1 -o out 2>log 3>&- &
+    local pid=$! s=0 runner
+    within 60 is_at_step 0 1
+    runner=$(runner_of 1)
+    kill -STOP "${AGENTS[1]}" "$runner"
+    within 60 is_in_state 0 succeeded
+    wait $pid || s=$?
+    [ $s -eq 1 ]
+    grep -q 'NodeLost.* and did not come back within 1 s' log
+    id=$(only_job 0)
+    "$SUBMIT" fetch -q "$id" -o out 2>/dev/null || true # what there is, while it is silent
+    [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed NodeLost 1" ]
+    kill -CONT "${AGENTS[1]}" "$runner"
+    within 60 bash -c "curl -sf http://127.0.0.1:${PORTS[1]}/v1/status | jq -e '.running | length == 0'"
+    [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = failed ]
+    "$SUBMIT" fetch -q "$id" -o out
+    [ "$(jq -r '.state, .reason, .is_complete' out/run.json | xargs)" = "succeeded null true" ]
+    [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = succeeded ]
+}
+
 @test "an agent that is stopped ends its runner and leaves nothing" {
     start_agents 2
     long_job --codec plain --agent-timeout 1 -o out 2>/dev/null 3>&- &

@@ -77,6 +77,30 @@ TEST(a_job_is_found_again_with_its_agents_and_folder)
     unit_remove(folder);
 }
 
+TEST(why_a_job_failed_is_kept_with_it)
+{
+    const char *folder = home();
+    struct submission s;
+
+    begin(&s, "j-1aaaaa");
+    s.state = JOB_FAILED;
+    s.cause = 2;
+    strcpy(s.nodes[2].view.reason, "NodeLost");
+    strcpy(s.nodes[2].view.message, "agent does not answer");
+    assert_ok(job_index_save(&s, &e));
+    submission_clear(&s);
+    for (int again = 0; again < 2; again++) { /* also through a command that finds out nothing new */
+        assert_ok(load(&s, "j-1aaaaa"));
+        assert_int_equal(s.state, JOB_FAILED);
+        assert_int_equal(s.seen.node, -2);
+        assert_string_equal(s.seen.reason, "NodeLost");
+        assert_string_equal(s.seen.message, "agent does not answer");
+        assert_ok(job_index_save(&s, &e));
+        submission_clear(&s);
+    }
+    unit_remove(folder);
+}
+
 TEST(the_beginning_of_an_id_is_enough_and_none_is_the_latest)
 {
     const char *folder = home();
@@ -141,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_is_found_again_with_its_agents_and_folder),
+        cmocka_unit_test(why_a_job_failed_is_kept_with_it),
         cmocka_unit_test(the_beginning_of_an_id_is_enough_and_none_is_the_latest),
         cmocka_unit_test(the_record_is_the_users_alone_and_holds_no_token),
         cmocka_unit_test(new_ids_differ_and_sort_by_time),

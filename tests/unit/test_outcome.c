@@ -98,6 +98,41 @@ TEST(a_lost_server_or_a_cancelled_worker_is_not_borne)
     assert_int_equal(outcome_cause(&s), 1);
 }
 
+TEST(what_was_judged_stays_while_a_node_is_silent_or_has_failed)
+{
+    PUT({JOB_SUCCEEDED, "", 1}, {JOB_SUCCEEDED, "", 2});
+    s.state = JOB_FAILED;
+    nodes[1].is_ended = false;
+    nodes[1].silent_since = 1;
+    assert_false(outcome_judge(&s));
+    assert_int_equal(s.state, JOB_FAILED);
+    PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
+    s.state = JOB_CANCELLED;
+    assert_false(outcome_judge(&s));
+    assert_int_equal(s.state, JOB_CANCELLED);
+    assert_int_equal(s.cause, -1);
+}
+
+TEST(a_job_whose_nodes_all_did_well_after_all_has_succeeded)
+{
+    PUT({JOB_SUCCEEDED, "", 1}, {JOB_SUCCEEDED, "", 2});
+    s.state = JOB_FAILED;
+    strcpy(s.seen.reason, "NodeLost");
+    assert_true(outcome_judge(&s));
+    assert_int_equal(s.state, JOB_SUCCEEDED);
+    assert_string_equal(s.seen.reason, "");
+    assert_false(outcome_judge(&s)); /* nothing new */
+}
+
+TEST(a_job_that_nobody_judged_is_what_its_nodes_are)
+{
+    PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
+    s.state = JOB_RUNNING;
+    assert_false(outcome_judge(&s));
+    assert_int_equal(s.state, JOB_FAILED);
+    assert_int_equal(s.cause, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +144,9 @@ int main(void)
         cmocka_unit_test(of_equals_the_first_is_the_cause),
         cmocka_unit_test(a_lost_worker_is_borne_while_enough_of_the_others_stand),
         cmocka_unit_test(a_lost_server_or_a_cancelled_worker_is_not_borne),
+        cmocka_unit_test(what_was_judged_stays_while_a_node_is_silent_or_has_failed),
+        cmocka_unit_test(a_job_whose_nodes_all_did_well_after_all_has_succeeded),
+        cmocka_unit_test(a_job_that_nobody_judged_is_what_its_nodes_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
