@@ -203,7 +203,7 @@ int node_answer(const struct node *n, struct err *e)
         reply_problem(e, r->status, r->reply, r->reply_len);
     if (!r->err.code) {
         err_at(e, "%s", n->label);
-        if (r->status == 401)
+        if (e->code == ERR_AUTH && r->status == 401)
             err_hint(e, "%s %s.",
                      n->token[0] ? "The token came from" : "Looked for a token:", n->token_story);
     }

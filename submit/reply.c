@@ -8,14 +8,19 @@
 #include "shared/json.h"
 #include "submit/text.h"
 
+static const char no_agent[] = "Something else than an agent may have this port.";
+
 static int parse_object(json_t **out, const char *text, size_t len, struct err *e)
 {
-    if (json_parse(out, text ? text : "", len, "answer", e) < 0)
-        return e->code = ERR_PROTOCOL;
+    if (json_parse(out, text ? text : "", len, "answer", e) < 0) {
+        e->code = ERR_PROTOCOL;
+        return err_hint(e, "%s", no_agent);
+    }
     if (json_is_object(*out))
         return 0;
     json_decref(*out);
-    return err_set(e, ERR_PROTOCOL, "answer: not an object");
+    err_set(e, ERR_PROTOCOL, "answer: not an object");
+    return err_hint(e, "%s", no_agent);
 }
 
 static void get_text(char *out, size_t size, const json_t *o, const char *key)
@@ -265,8 +270,12 @@ int reply_problem(struct err *out, int status, const char *text, size_t len)
 
     if (status >= 300 && status < 400)
         return err_set(out, ERR_PROTOCOL, "answered with a redirection (%d), which no agent does", status);
-    if (parse_object(&o, text, len, &ignored) < 0)
+    if (len == 0) /* as to HEAD */
         return err_set(out, code, "answered with status %d", status);
+    if (parse_object(&o, text, len, &ignored) < 0) {
+        err_set(out, ERR_PROTOCOL, "answered with status %d and no JSON", status);
+        return err_hint(out, "%s", no_agent);
+    }
     get_text(detail, sizeof detail, o, "detail");
     detail[strlen(detail) - (detail[0] && detail[strlen(detail) - 1] == '.')] = '\0';
     get_text(hint, sizeof hint, o, "hint");

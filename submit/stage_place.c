@@ -2,6 +2,7 @@
  * that two submitters who want the same agents never each hold what the other waits for. The stream of events
  * of each node is opened with its reservation: when this process dies, the stream closes and the agent is
  * free again. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,36 @@
 #include "submit/submission.h"
 #include "submit/text.h"
 
-enum { WAIT_SAY_S = 30 };
+enum { WAIT_SAY_S = 30, PATIENCE_S = 3 };
 
 static void add_workers(const struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         say_info("Add worker (Rule: %s, Id: %d, Address: %s).",
                  node_is_server(&s->nodes[i]) ? "PS" : "Worker", s->nodes[i].at.node, s->nodes[i].at.address);
+}
+
+/* Whoever is slow is named: what took the connection may be no agent, and never say a word. */
+static int hear_all(struct submission *s, struct err *e)
+{
+    double say_at = clock_now() + PATIENCE_S;
+    char until[TEXT_AMOUNT];
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+
+        while (n->call.busy) {
+            if (clock_now() > say_at) {
+                say_info("node(%d): %s has not answered yet; waiting until %s for it (Ctrl-C gives up).",
+                         n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - PATIENCE_S));
+                say_at = INFINITY;
+            }
+            http_poll(s->http, 0.5);
+            if (submission_check_time(s, e) < 0)
+                return e->code;
+        }
+    }
+    return 0;
 }
 
 /* All agents at once; the first failure in node order is told, and how many more there are. */
@@ -31,7 +55,8 @@ static int meet(struct submission *s, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
             return e->code;
-    submission_finish_calls(s);
+    if (hear_all(s, e) < 0)
+        return e->code;
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
         struct err *at = n_failed ? &other : e;

@@ -79,6 +79,43 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
     refused 3 "127.0.0.1:1" --codec plain --node_count 2
 }
 
+# serves CODE: a port that this Python code, the body of a server with the socket s, stands behind.
+serves() {
+    python3 -c "
+import http.server, socket, time
+s = socket.create_server(('127.0.0.1', 0))
+open('port', 'w').write(str(s.getsockname()[1]))
+$1" 2>/dev/null 3>&- &
+    SERVER=$!
+    within 60 [ -s port ]
+    echo "{\"Worker\":[\"127.0.0.1:$(cat port)\"]}" >worker.json
+}
+
+@test "a web server that is no agent" {
+    serves "
+h = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler, False)
+h.socket = s
+h.serve_forever()"
+    run "$SUBMIT" --codec plain --node_count 1
+    kill $SERVER
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"answered with status 501 and no JSON"* ]]
+    [[ "$output" == *"Something else than an agent may have this port."* ]]
+}
+
+@test "a server that says nothing, which Ctrl-C gives up" {
+    serves "c = s.accept(); time.sleep(1000)"
+    "$SUBMIT" --codec plain --node_count 1 2>log 3>&- &
+    local pid=$! s=0
+    within 60 grep -q "node(0): agent 127.0.0.1:$(cat port) has not answered yet; waiting until" log
+    kill -INT $pid
+    wait $pid || s=$?
+    kill $SERVER
+    cat log
+    [ $s -eq 130 ]
+    ! grep -q 'does not answer' log
+}
+
 @test "a wrong token" {
     start_agents 2
     head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >wrong

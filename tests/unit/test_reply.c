@@ -109,7 +109,10 @@ TEST(a_problem_becomes_a_sentence_and_a_code)
     assert_says("runs j-abc (status 409, AGENT_BUSY)");
     assert_string_equal(e.hint, "Wait.");
     assert_int_equal(reply_problem(&e, 401, NULL, 0), ERR_AUTH);
-    assert_int_equal(reply_problem(&e, 404, "<html>", 6), ERR_NOT_FOUND);
+    assert_int_equal(reply_problem(&e, 404, NULL, 0), ERR_NOT_FOUND);
+    assert_int_equal(reply_problem(&e, 404, "<html>", 6), ERR_PROTOCOL);
+    assert_says("answered with status 404 and no JSON");
+    assert_string_equal(e.hint, "Something else than an agent may have this port.");
     assert_int_equal(reply_problem(&e, 302, busy, strlen(busy)), ERR_PROTOCOL);
     assert_says("redirection");
 }
