@@ -1,5 +1,7 @@
 #include "shared/utf8.h"
 
+#include <string.h>
+
 /* What a first byte promises; 0: it is none. */
 static size_t promised(unsigned char first)
 {
@@ -24,6 +26,16 @@ size_t utf8_length(const char *s, size_t len)
         (c[0] == 0xf4 && c[1] > 0x8f))
         return 0;
     return n;
+}
+
+bool utf8_is_all(const char *text)
+{
+    for (size_t len = strlen(text), step; len > 0; text += step, len -= step) {
+        step = utf8_length(text, len);
+        if (step == 0)
+            return false;
+    }
+    return true;
 }
 
 size_t utf8_whole(const char *s, size_t len)

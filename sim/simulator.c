@@ -125,7 +125,8 @@ int main(int argc, char **argv)
     rc = run(argv[1], &summary, &e);
     if (rc < 0) {
         json_decref(summary);
-        summary = json_pack("{s:b, s:i, s:s, s:s}", "ok", 0, "code", e.code, "text", e.text, "hint", e.hint);
+        summary = json_pack("{s:b, s:i, s:o, s:o}", "ok", 0, "code", e.code, "text",
+                            json_text(e.text, SIZE_MAX), "hint", json_text(e.hint, SIZE_MAX));
     }
     if (file_join(path, sizeof path, argv[1], "summary.json", &e) < 0 ||
         sim_summary_write(summary, path, &e) < 0) {

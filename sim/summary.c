@@ -7,6 +7,7 @@
 #include "agent/runner/report.h"
 #include "shared/comm.h"
 #include "shared/file.h"
+#include "shared/json.h"
 
 static json_t *real(double v)
 {
@@ -38,9 +39,9 @@ static json_t *node_json(const struct sim_node *n)
                          : n->e                 ? report_ending(n->e->code)->reason
                                                 : NULL;
     const char *message = n->phase == SIM_KILLED ? "killed, as --kill asks" : n->e ? n->e->text : "";
-    json_t *o = json_pack("{s:i, s:s, s:s?, s:s, s:I, s:f, s:o?}", "node", n->node, "state", state_of(n),
-                          "reason", reason, "message", message, "step", (json_int_t)n->step, "elapsed_s",
-                          n->ended_at, "comm", comm_json(&c));
+    json_t *o = json_pack("{s:i, s:s, s:s?, s:o, s:I, s:f, s:o?}", "node", n->node, "state", state_of(n),
+                          "reason", reason, "message", json_text(message, SIZE_MAX), "step",
+                          (json_int_t)n->step, "elapsed_s", n->ended_at, "comm", comm_json(&c));
 
     if (!o)
         return NULL;
@@ -52,9 +53,9 @@ static json_t *node_json(const struct sim_node *n)
 
 static json_t *search_json(const struct explore_result *f)
 {
-    return json_pack("{s:I, s:I, s:b, s:s, s:s}", "orders", (json_int_t)f->n_orders, "different",
-                     (json_int_t)f->n_different, "is_complete", f->is_complete, "failure", f->failure,
-                     "order", f->order);
+    return json_pack("{s:I, s:I, s:b, s:o, s:s}", "orders", (json_int_t)f->n_orders, "different",
+                     (json_int_t)f->n_different, "is_complete", f->is_complete, "failure",
+                     json_text(f->failure, SIZE_MAX), "order", f->order);
 }
 
 static uint64_t count_left_out(const struct sim *s)

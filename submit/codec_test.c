@@ -12,6 +12,7 @@
 #include "shared/clock.h"
 #include "shared/codec_check.h"
 #include "shared/file.h"
+#include "shared/json.h"
 #include "shared/suggest.h"
 #include "submit/codec_look.h"
 #include "submit/interrupt.h"
@@ -170,11 +171,12 @@ static int keep(struct test *t, const struct codec_check *check, const struct co
             printf("%19s%s\n", "", replay);
         fflush(stdout);
     }
-    if (json_array_append_new(t->results, json_pack("{s:s, s:s, s:s, s:s?}", "check", check->name, "outcome",
+    if (json_array_append_new(t->results, json_pack("{s:s, s:s, s:o, s:o?}", "check", check->name, "outcome",
                                                     failed                           ? "failed"
                                                     : p->outcome == CHECK_NOT_FOR_IT ? "skipped"
                                                                                      : "ok",
-                                                    "text", p->text, "replay", failed ? replay : NULL)) < 0)
+                                                    "text", json_text(p->text, SIZE_MAX), "replay",
+                                                    failed ? json_text(replay, SIZE_MAX) : NULL)) < 0)
         return err_set(e, ERR_NOMEM, "no memory for the outcome of check %s", check->name);
     return 0;
 }
@@ -207,8 +209,8 @@ static int run_checks(struct test *t, struct err *e)
             return e->code;
     if (t->o->json)
         verb_print_json(!t->has_failed,
-                        json_pack("{s:s, s:s, s:O}", "codec", t->look.facts.name, "file", t->look.file.path,
-                                  "checks", t->results),
+                        json_pack("{s:s, s:o, s:O}", "codec", t->look.facts.name, "file",
+                                  json_text(t->look.file.path, SIZE_MAX), "checks", t->results),
                         NULL, NULL);
     else if (!t->o->check[0])
         printf("\n%s: %s\n", t->look.facts.name,

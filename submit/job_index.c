@@ -68,9 +68,9 @@ json_t *job_index_json(const struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *n = &s->nodes[i];
 
-        json_array_append_new(nodes,
-                              json_pack("{s:i, s:s, s:s, s:s}", "node", n->at.node, "role", node_role(n),
-                                        "address", n->at.address, "token_file", token_file(path, s, n)));
+        json_array_append_new(nodes, json_pack("{s:i, s:s, s:s, s:o}", "node", n->at.node, "role",
+                                               node_role(n), "address", n->at.address, "token_file",
+                                               json_text(token_file(path, s, n), SIZE_MAX)));
     }
     o = json_pack("{s:i, s:s, s:i, s:s, s:s, s:f, s:s, s:s, s:i, s:I, s:o, s:O, s:o}", "version", 1, "id",
                   s->id, "attempt", ATTEMPT, "name", s->settings.name, "submitted_at",

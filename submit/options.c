@@ -673,7 +673,7 @@ json_t *options_json(const struct options *o)
             continue;
         first_name(name, &table[i]);
         record_text(value, sizeof value, o, &table[i]);
-        json_object_set_new(all, name, json_string(value));
+        json_object_set_new(all, name, json_text(value, SIZE_MAX));
     }
     return all;
 }

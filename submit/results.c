@@ -9,6 +9,7 @@
 
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/utf8.h"
 #include "submit/say.h"
 
 static const char *const parts[] = {"records", "logs", "model"};
@@ -55,7 +56,13 @@ static int choose(struct submission *s, struct err *e)
         return 0; /* the job index knows it */
     s->has_default_folder = !o[0];
     snprintf(name, sizeof name, "logs/%s-%s", s->id, s->settings.name);
-    return file_absolute(s->folder, sizeof s->folder, o[0] ? o : name, e);
+    if (file_absolute(s->folder, sizeof s->folder, o[0] ? o : name, e) < 0)
+        return e->code;
+    if (utf8_is_all(s->folder))
+        return 0;
+    err_set(e, ERR_CONFIG, "%s: the path is not UTF-8", s->folder);
+    return err_hint(e,
+                    "The list of jobs and run.json name the folder, and both are UTF-8. Another one: -o DIR");
 }
 
 static int make_parts(struct submission *s, struct err *e)

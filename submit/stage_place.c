@@ -100,11 +100,12 @@ static char *reservation(const struct submission *s, const struct node *n)
 
     gethostname(host, sizeof host - 1);
     snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "somebody", host);
-    o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:s, s:b, s:f}", "id", s->id, "attempt", ATTEMPT,
+    o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:f}", "id", s->id, "attempt", ATTEMPT,
                   "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
                   node_is_server(n) ? s->settings.server_codec : s->settings.codec, "node_count",
-                  s->settings.node_count, "server_count", s->settings.server_count, "submitter", submitter,
-                  "no_queue", (int)s->opt->no_queue, "time_limit_s", s->settings.time_limit_s);
+                  s->settings.node_count, "server_count", s->settings.server_count, "submitter",
+                  json_text(submitter, SIZE_MAX), "no_queue", (int)s->opt->no_queue, "time_limit_s",
+                  s->settings.time_limit_s);
     if (strcmp(s->settings.starts_from, "seed") != 0) /* an agent that does not know the word says so */
         json_object_set_new(o, "weights", json_true());
     line = o ? json_line(o) : NULL;

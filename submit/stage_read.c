@@ -189,9 +189,9 @@ static int read_model(struct submission *s, struct err *e)
         return e->code;
     rc = model_spec_parse(&s->model_spec, doc, e);
     json_object_set_new(s->facts, "model",
-                        json_pack("{s:s, s:s, s:s, s:I, s:O}", "name", s->model_spec.name, "file", path,
-                                  "sha256", s->model.hex, "n_params", (json_int_t)s->model_spec.n_params,
-                                  "description", doc));
+                        json_pack("{s:s, s:o, s:s, s:I, s:O}", "name", s->model_spec.name, "file",
+                                  json_text(path, SIZE_MAX), "sha256", s->model.hex, "n_params",
+                                  (json_int_t)s->model_spec.n_params, "description", doc));
     json_decref(doc);
     if (rc < 0)
         return err_at(e, "%s", path);

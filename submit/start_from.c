@@ -149,8 +149,9 @@ static int prepare_weights(struct submission *s, struct err *e)
         return e->code;
     hex_encode(hex, sum, sizeof sum);
     json_object_set_new(s->facts, "start",
-                        json_pack("{s:s, s:s, s:s, s:s}", "from", "weights", "file", path, "sha256", hex,
-                                  "shipped_sha256", s->weights.hex));
+                        json_pack("{s:s, s:o, s:s, s:s}", "from", "weights", "file",
+                                  json_text(path, SIZE_MAX), "sha256", hex, "shipped_sha256",
+                                  s->weights.hex));
     say_info("All nodes start from the weights of %s.", path);
     return 0;
 }
@@ -337,9 +338,9 @@ static void note(struct submission *s, const struct place *p)
         json_array_append_new(
             sums, json_pack("{s:i, s:s}", "node", s->nodes[i].at.node, "sha256", s->checkpoints[i].hex));
     json_object_set_new(s->facts, "start",
-                        json_pack("{s:s, s:s, s:s, s:i, s:o}", "from", "checkpoint", "folder", s->opt->resume,
-                                  "job", p->job, "epoch", (int)strtol(p->epoch, NULL, 10), "checkpoints",
-                                  sums));
+                        json_pack("{s:s, s:o, s:s, s:i, s:o}", "from", "checkpoint", "folder",
+                                  json_text(s->opt->resume, SIZE_MAX), "job", p->job, "epoch",
+                                  (int)strtol(p->epoch, NULL, 10), "checkpoints", sums));
     say_info("The job goes on behind epoch %s of %s.", p->epoch, p->job);
 }
 

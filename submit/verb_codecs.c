@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shared/file.h"
+#include "shared/json.h"
 #include "submit/codec_look.h"
 #include "submit/codec_new.h"
 #include "submit/codec_test.h"
@@ -32,10 +33,11 @@ static json_t *one_of_list(const char *name, const char *exe_dir, struct err *e)
     if (find_codec(&l.file, name, exe_dir, e) < 0)
         return NULL;
     if (l.file.is_source)
-        return json_pack("{s:s, s:s?, s:s}", "name", name, "file", l.file.path, "runs_by", "source");
+        return json_pack("{s:s, s:o, s:s}", "name", name, "file", json_text(l.file.path, SIZE_MAX), "runs_by",
+                         "source");
     if (codec_look_open(&l, name, e) < 0)
-        return json_pack("{s:s, s:s?, s:s, s:s}", "name", name, "file", l.file.path, "runs_by", "broken",
-                         "source", e->text);
+        return json_pack("{s:s, s:o, s:s, s:o}", "name", name, "file", json_text(l.file.path, SIZE_MAX),
+                         "runs_by", "broken", "source", json_text(e->text, SIZE_MAX));
     o = codec_look_json(&l);
     codec_look_close(&l);
     return o;

@@ -8,6 +8,7 @@
 
 #include "shared/dataset.h"
 #include "shared/file.h"
+#include "shared/json.h"
 #include "submit/data_folder.h"
 #include "submit/interrupt.h"
 #include "submit/say.h"
@@ -180,7 +181,7 @@ int verb_data(const struct options *o, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json)
-        verb_print_json(true, json_pack("{s:s}", "folder", dir), NULL, NULL);
+        verb_print_json(true, json_pack("{s:o}", "folder", json_text(dir, SIZE_MAX)), NULL, NULL);
     else
         printf("%s\n", dir);
     say_plain("next: job_submit --dataset mnist%s%s ...", o->to[0] ? " --data " : "", o->to);

@@ -270,7 +270,9 @@ static int convert(const struct options *o, const char *path, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json)
-        verb_print_json(true, json_pack("{s:s, s:s}", "file", o->output, "format", o->format), NULL, NULL);
+        verb_print_json(true,
+                        json_pack("{s:o, s:s}", "file", json_text(o->output, SIZE_MAX), "format", o->format),
+                        NULL, NULL);
     else
         printf("%s\n", o->output);
     return 0;

@@ -54,6 +54,30 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
     [ "$status" -eq 1 ]
 }
 
+@test "what is no UTF-8 is shown with question marks, and refused where it has to be found again" {
+    start_agents 1
+    cat >$'caf\xe9.c' <<'C'
+#include "codec.h"
+static int encode(struct codec *c, struct wire_out *out) { (void)out; return codec_fail(c, "caf\xe9 is closed"); }
+static int merge(struct codec *c, int from, struct wire_in *in) { (void)c; (void)from; (void)in; return CODEC_GO; }
+static const struct codec_round cafe = {.encode = encode, .merge = merge};
+CODEC_PLUGIN(.name = "cafe", .source = "caf\xe9", .round = &cafe)
+C
+    run "$SUBMIT" codecs test $'caf\xe9.c' --check ends --json
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'caf? is closed'* ]]
+    "$SUBMIT" codecs show $'caf\xe9.c' --json | jq -e '.data.source == "caf?"'
+    USER=$'j\xe9' refused 1 "caf? is closed" --codec $'caf\xe9.c' --node_count 1 -o out
+    [ "$(jq -r '.reason' out/run.json)" = CodecFailed ]
+    refused 1 "caf? is closed" simulate --codec $'caf\xe9.c' --node_count 2 --gradients 10 -o simulated
+    refused 6 "/caf?: the path is not UTF-8" --codec plain --node_count 1 -o $'caf\xe9'
+    [ ! -e $'caf\xe9' ]
+    mkdir $'h\xe9' && cd $'h\xe9'
+    refused 6 "the path is not UTF-8" simulate --codec plain --node_count 2 --gradients 10 -o out
+    refused 0 "Results in" simulate --codec plain --node_count 2 --gradients 10 -o "$T/again"
+    refused 6 'caf?' validate --codec plain --node_count 1 --json --workers ../worker.json --model $'caf\xe9'
+}
+
 @test "no worker.json" {
     refused 6 "worker.json" --codec plain --node_count 2
 }

@@ -30,10 +30,20 @@ TEST(a_text_is_cut_between_two_characters)
     }
 }
 
+TEST(a_text_is_utf8_or_is_not)
+{
+    assert_true(utf8_is_all(""));
+    assert_true(utf8_is_all("caf\303\251 \342\202\254"));
+    assert_false(utf8_is_all("caf\351"));
+    assert_false(utf8_is_all("caf\303"));
+    assert_false(utf8_is_all("\300\200"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_is_cut_between_two_characters),
+        cmocka_unit_test(a_text_is_utf8_or_is_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
