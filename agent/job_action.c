@@ -57,6 +57,7 @@ void job_finish(struct task *t, enum job_state s, const char *reason, const char
     event_state(&ev, EVENT_END, s, reason, message);
     if (task_record(t, &ev, &e) < 0)
         warn(t, "end", &e);
+    journal_rest(&t->journal);
     job_release(t);
     job_schedule(t->agent);
 }

@@ -86,6 +86,11 @@ int journal_open(struct journal *j, const char *path, journal_replay *replay, vo
         return err_errno(e, ERR_IO, "%s", path);
     j->is_open = true;
     *cut = 0;
+    j->path = strdup(path);
+    if (!j->path) {
+        err_set(e, ERR_NOMEM, "no memory for a journal's path");
+        goto fail;
+    }
     if (fstat(j->fd, &st) < 0) {
         err_errno(e, ERR_IO, "%s", path);
         goto fail;
@@ -112,10 +117,17 @@ fail:
     return e->code;
 }
 
+void journal_rest(struct journal *j)
+{
+    if (j->is_open && j->fd >= 0)
+        close(j->fd);
+    j->fd = -1;
+}
+
 void journal_close(struct journal *j)
 {
-    if (j->is_open)
-        close(j->fd);
+    journal_rest(j);
+    free(j->path);
     free(j->marks);
     *j = (struct journal){0};
 }
@@ -151,14 +163,18 @@ static size_t read_at(const struct journal *j, off_t at, char *buf, size_t size)
 {
     off_t left = j->end - at;
     ssize_t n;
+    int fd;
 
     if (left <= 0)
         return 0;
     if ((off_t)size > left)
         size = (size_t)left;
+    fd = j->fd < 0 ? open(j->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : j->fd;
     do
-        n = pread(j->fd, buf, size, at);
+        n = pread(fd, buf, size, at);
     while (n < 0 && errno == EINTR);
+    if (j->fd < 0 && fd >= 0)
+        close(fd);
     return n < 0 ? 0 : (size_t)n;
 }
 

@@ -15,7 +15,8 @@ enum { JOURNAL_MARK_EVERY = 256, JOURNAL_MAX_BYTES = 64 << 20 };
 
 /* {0} is a journal that is not open. */
 struct journal {
-    int fd;
+    int fd;     /* -1: it rests */
+    char *path; /* to read it while it rests */
     bool is_open;
     off_t end;
     uint64_t n_events;
@@ -31,6 +32,8 @@ typedef int journal_replay(void *arg, const struct event *ev, struct err *e);
 int journal_open(struct journal *j, const char *path, journal_replay *replay, void *arg, off_t *cut,
                  struct err *e);
 void journal_close(struct journal *j);
+/* Gives the descriptor back: many ended jobs are kept. It can still be read; nothing can be appended any more. */
+void journal_rest(struct journal *j);
 
 /* Appends the line of `ev`, wholly or not at all; `sync`: it is on the disk when this returns. */
 int journal_append(struct journal *j, const struct event *ev, bool sync, struct err *e);

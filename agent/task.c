@@ -265,6 +265,8 @@ static int restore(struct agent *a, const char *id, struct err *e)
         task_free(t);
         return file_remove_tree(path, e);
     }
+    if (job_state_is_terminal(t->job.state))
+        journal_rest(&t->journal);
     task_insert(a, t);
     return 0;
 fail:

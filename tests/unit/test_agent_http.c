@@ -626,6 +626,40 @@ TEST(the_status_is_for_everybody_here_and_tells_no_secret)
     fixture_close(&f);
 }
 
+static int n_descriptors(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+TEST(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events)
+{
+    struct fixture f = {0};
+    int before;
+
+    fixture_open(&f);
+    before = n_descriptors();
+    for (int round = 0; round < 2; round++) {
+        if (round == 0) {
+            job_run(&f, "j-first1", "ok");
+            job_until(&f, "j-first1", "succeeded");
+            job_reserve(&f, &r, "j-second", false);
+            ask(&f, &r, "POST", "/v1/jobs/j-second/cancel", NULL);
+        } else {
+            fixture_crash(&f);
+            fixture_reopen(&f);
+        }
+        assert_int_equal(n_descriptors(), before);
+        assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1/events?after=0", NULL), 200);
+        assert_non_null(strstr(r.body, "\"seq\":1,"));
+        assert_non_null(strstr(r.body, "\"state\":\"succeeded\""));
+    }
+    fixture_close(&f);
+}
+
 TEST(ended_jobs_beyond_keep_are_forgotten)
 {
     struct fixture f = {.opt.keep = 2};
@@ -725,6 +759,7 @@ int main(void)
         cmocka_unit_test(a_wait_lasts_until_its_time_or_the_end_whichever_is_first),
         cmocka_unit_test(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody),
         cmocka_unit_test(the_status_is_for_everybody_here_and_tells_no_secret),
+        cmocka_unit_test(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events),
         cmocka_unit_test(ended_jobs_beyond_keep_are_forgotten),
         cmocka_unit_test(heads_the_server_library_would_take_are_refused),
         cmocka_unit_test(bytes_that_are_no_request_leave_the_agent_well),

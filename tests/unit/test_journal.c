@@ -234,26 +234,41 @@ TEST(every_package_is_there_when_the_journal_is_read_again)
     in_folder(every_package);
 }
 
-static void seek_everywhere(void)
+static void assert_seeks(const struct journal *j)
 {
-    enum { N = 700 };
-    struct journal j;
-    struct job job;
-    off_t cut;
-
-    write_life(N);
-    open_journal(&j, &job, &cut);
-    assert_int_equal(j.n_events, N + 4);
-    for (uint64_t after = 0; after <= j.n_events + 1; after++) {
-        off_t at = journal_seek(&j, after);
+    for (uint64_t after = 0; after <= j->n_events + 1; after++) {
+        off_t at = journal_seek(j, after);
         char line[EVENT_LINE_MAX + 1], want[32];
         size_t len;
 
         snprintf(want, sizeof want, "{\"seq\":%llu,", (unsigned long long)after + 1);
-        assert_int_equal(journal_next(&j, &at, line, &len), after < j.n_events);
-        if (after < j.n_events)
+        assert_int_equal(journal_next(j, &at, line, &len), after < j->n_events);
+        if (after < j->n_events)
             assert_int_equal(strncmp(line, want, strlen(want)), 0);
     }
+}
+
+static void seek_everywhere(void)
+{
+    enum { N = 700 };
+    struct journal j;
+    struct event ev;
+    struct job job;
+    struct err e;
+    off_t cut;
+    int fd;
+
+    write_life(N);
+    open_journal(&j, &job, &cut);
+    assert_int_equal(j.n_events, N + 4);
+    assert_seeks(&j);
+    fd = j.fd;
+    journal_rest(&j);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    assert_seeks(&j);
+    event_init(&ev, EVENT_LOG);
+    assert_int_equal(journal_append(&j, &ev, false, &e), ERR_IO);
+    assert_seeks(&j);
     journal_close(&j);
     job_clear(&job);
 }
