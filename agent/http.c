@@ -38,7 +38,7 @@ struct conn {
     int fd;
     double deadline;
     bool is_loopback;
-    char local_host[64];
+    char local_host[64], peer_host[64];
 };
 
 /* One request with its answer. */
@@ -69,8 +69,8 @@ struct http_server {
     struct timer tick;
     struct conn *conns;
     struct exchange *parked;
-    unsigned n_exchanges, n_refused;
-    uint64_t n_seen;      /* agent->n_changes at the last look at the suspended */
+    unsigned n_exchanges, n_refused, n_dropped; /* the last two: in the present second */
+    uint64_t n_seen;                            /* agent->n_changes at the last look at the suspended */
     bool look, suspended; /* something else happened to one of them; one was suspended in this turn */
     bool is_closing;
 };
@@ -241,6 +241,26 @@ static void log_refusal(struct http_server *h, const struct exchange *x, const s
     if (h->n_refused++ == 0 && (v->problem == UNAUTHORIZED || v->problem == FORBIDDEN))
         log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s refused: %s", x->request_id,
                  x->target ? x->target : "", v->detail);
+}
+
+/* Called before a connection is taken. One address may not use up what all share; that its further connections close
+ * without an answer is to be found somewhere. */
+static enum MHD_Result may_connect(void *arg, const struct sockaddr *peer, socklen_t len)
+{
+    struct http_server *h = arg;
+    unsigned n = 0;
+    char host[64];
+
+    (void)len;
+    address_host(host, sizeof host, peer);
+    for (const struct conn *k = h->conns; k; k = k->next)
+        n += strcmp(k->peer_host, host) == 0;
+    if (n < MAX_PER_ADDRESS)
+        return MHD_YES;
+    if (h->n_dropped++ == 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL,
+                 "http: a connection from %s is dropped: %d are open from there", host, MAX_PER_ADDRESS);
+    return MHD_NO;
 }
 
 struct header_list {
@@ -469,6 +489,8 @@ static struct conn *conn_new(struct http_server *h, struct MHD_Connection *c)
     k->is_loopback = peer && peer->client_addr && address_is_loopback(peer->client_addr);
     if (getsockname(k->fd, (struct sockaddr *)&local, &len) == 0)
         address_host(k->local_host, sizeof k->local_host, (struct sockaddr *)&local);
+    if (peer && peer->client_addr)
+        address_host(k->peer_host, sizeof k->peer_host, peer->client_addr);
     /* A reader that vanished without a word: unacknowledged bytes or keep-alives find out. */
     setsockopt(k->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
     setsockopt(k->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -508,7 +530,9 @@ static void on_tick(void *arg)
             shutdown(k->fd, SHUT_RDWR); /* the library finds it closed and lets it go */
     if (h->n_refused > 1)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more requests were refused", h->n_refused - 1);
-    h->n_refused = 0;
+    if (h->n_dropped > 1)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more connections were dropped", h->n_dropped - 1);
+    h->n_refused = h->n_dropped = 0;
     h->look = true;
     timer_set(&h->agent->loop, &h->tick, now + 1);
 }
@@ -552,10 +576,9 @@ int http_server_open(struct http_server **out, struct agent *a, int listen_fd, s
                                    .allow_hosts = a->opt.allow_hosts,
                                    .token = a->opt.no_token ? NULL : &a->token};
     h->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET,
-        listen_fd, MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)MAX_PER_ADDRESS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, may_connect, h, on_request, h, MHD_OPTION_LISTEN_SOCKET,
+        listen_fd, MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
     if (!h->daemon) {

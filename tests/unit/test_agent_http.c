@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/lib/agent_fixture.h"
+#include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;
@@ -712,6 +714,37 @@ TEST(heads_the_server_library_would_take_are_refused)
     fixture_close(&f);
 }
 
+TEST(an_address_with_too_many_connections_is_told_of_in_the_log)
+{
+    enum { MANY = 70 };
+    static struct client c[MANY];
+    struct stderr_catch caught;
+    struct fixture f = {0};
+    double until = clock_now() + 60;
+    int n_open = 0, status;
+
+    fixture_open(&f);
+    stderr_catch_begin(&caught);
+    for (int i = 0; i < MANY; i++) {
+        client_open(&c[i], &f);
+        fixture_turn(&f);
+    }
+    client_expect_close(&c[MANY - 1], &f);
+    stderr_catch_end(&caught);
+    assert_non_null(strstr(caught.text, "a connection from 127.0.0.1 is dropped: 64 are open from there"));
+    assert_null(strstr(strstr(caught.text, "is dropped") + 1, "is dropped"));
+    for (int i = 0; i < 64; i++)
+        n_open += recv(c[i].fd, c[i].text, 1, MSG_DONTWAIT) < 0;
+    assert_int_equal(n_open, 64);
+    for (int i = 0; i < MANY; i++)
+        client_close(&c[i]);
+    do /* until the agent has seen that they are gone */
+        status = ask_bytes(&f, &r, "GET", "/healthz", "", NULL, 0);
+    while (status != 200 && clock_now() < until);
+    assert_int_equal(status, 200);
+    fixture_close(&f);
+}
+
 TEST(bytes_that_are_no_request_leave_the_agent_well)
 {
     static struct client c;
@@ -762,6 +795,7 @@ int main(void)
         cmocka_unit_test(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events),
         cmocka_unit_test(ended_jobs_beyond_keep_are_forgotten),
         cmocka_unit_test(heads_the_server_library_would_take_are_refused),
+        cmocka_unit_test(an_address_with_too_many_connections_is_told_of_in_the_log),
         cmocka_unit_test(bytes_that_are_no_request_leave_the_agent_well),
     };
 
