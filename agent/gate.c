@@ -208,7 +208,10 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
         return true;
     snprintf(v->hint, sizeof v->hint,
              "Send the token of the agent's token file: Authorization: Bearer TOKEN");
-    return refuse(v, UNAUTHORIZED, n ? "the token is not this agent's" : "a token is needed");
+    return refuse(v, UNAUTHORIZED,
+                  n > 1    ? "more than one Authorization header"
+                  : n == 1 ? "the token is not this agent's"
+                           : "a token is needed");
 }
 
 static bool media_type_is_ours(const char *type)
@@ -243,8 +246,11 @@ static bool check_body(const struct gate_input *in, const struct request *rq, st
         return refuse(v, TOO_LARGE, "%llu bytes, at most %llu are taken here",
                       (unsigned long long)v->body_bytes, (unsigned long long)r->max_body);
     if (v->body_bytes > in->disk_free)
-        return refuse(v, DISK_FULL, "%llu bytes, and %llu are free on the agent's disk",
-                      (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free);
+        return refuse(
+            v, DISK_FULL,
+            "%llu bytes, and %llu are free for them on the agent's disk: %d MiB more are kept for what "
+            "jobs write",
+            (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
     return true;
 }
 

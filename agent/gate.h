@@ -11,6 +11,8 @@ struct header {
     const char *name, *value;
 };
 
+enum { DISK_RESERVE_MIB = 64 }; /* kept free of uploads, for journals and records */
+
 struct gate_rules {
     const char *bound_host; /* "127.0.0.1", "::1" */
     int port;
@@ -24,7 +26,7 @@ struct gate_input {
     size_t n_headers;
     const char *local_host; /* the address the connection came in at; NULL: not known */
     bool is_loopback;       /* the other end is a loopback address */
-    uint64_t disk_free;     /* bytes that uploads may use */
+    uint64_t disk_free;     /* bytes that uploads may use: all but the reserve */
 };
 
 struct verdict {

@@ -11,7 +11,7 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 
-enum { DISK_RESERVE = 64 << 20, MEMORY_PERCENT = 80 };
+enum { MEMORY_PERCENT = 80 };
 
 /* One agent to a folder: two would number the same journal. */
 static int lock_folder(struct agent *a, struct err *e)
@@ -127,10 +127,11 @@ void agent_close(struct agent *a)
 uint64_t agent_disk_free(const struct agent *a)
 {
     struct statvfs v;
+    const uint64_t reserve = (uint64_t)DISK_RESERVE_MIB << 20;
     uint64_t free_bytes;
 
     if (fstatvfs(a->dir_fd, &v) < 0)
         return 0;
     free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
-    return free_bytes > DISK_RESERVE ? free_bytes - DISK_RESERVE : 0;
+    return free_bytes > reserve ? free_bytes - reserve : 0;
 }

@@ -154,6 +154,27 @@ TEST(each_rule_of_the_gate_has_its_answer)
     }
 }
 
+TEST(what_is_wrong_is_said)
+{
+    static const struct {
+        struct gate_case request;
+        const char *says;
+    } cases[] = {
+        {{"GET", "/v1/jobs", {HOST}, UNAUTHORIZED}, "a token is needed"},
+        {{"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer wrong"}}, UNAUTHORIZED}, "is not this agent's"},
+        {{"GET", "/v1/jobs", {HOST, AUTH, AUTH}, UNAUTHORIZED}, "more than one Authorization"},
+        {{"PUT", "/v1/blobs/sha256/" HEX64, {HOST, AUTH, JSON, {"Content-Length", "1048577"}}, DISK_FULL},
+         "1048576 are free for them on the agent's disk: 64 MiB more are kept"},
+    };
+    struct request rq;
+    struct verdict v;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_false(check(&cases[i].request, &rules, true, &rq, &v));
+        assert_non_null(strstr(v.detail, cases[i].says));
+    }
+}
+
 TEST(the_status_is_open_on_loopback_only)
 {
     static const struct gate_case status = {"GET", "/v1/status", {HOST}, PROBLEM_NONE};
@@ -216,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_of_the_gate_has_its_answer),
+        cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(the_status_is_open_on_loopback_only),
         cmocka_unit_test(without_a_token_everybody_is_authorised_and_the_other_rules_stay),
         cmocka_unit_test(a_target_may_have_512_bytes),
