@@ -1,4 +1,5 @@
 /* agent -- the daemon: one thread, one loop. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,6 +187,18 @@ static enum exit_status status_of(int code)
                                : EXIT_SYSTEM;
 }
 
+/* Started with some of them closed, sockets and the lock file would have their numbers, and a log line would go there. */
+static void fill_stdio(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct rlimit no_core = {0, 0};
@@ -193,6 +206,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     int rc;
 
+    fill_stdio();
     /* Its memory holds jobs' keys for a moment: no core file, no debugger of the same user. */
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0);

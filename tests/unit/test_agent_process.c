@@ -1,6 +1,7 @@
 /* The agent as a process: its words, its exit statuses, what it leaves. Uses BUILD's agent beside a fake
  * runner. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -20,6 +21,7 @@ struct scene {
     char folder[64], exe[96], log[96], dir[96], token[64];
     pid_t pid;
     int port;
+    bool without_stdio; /* descriptors 0 to 2 are closed when it starts */
 };
 
 static void copy_file(const char *to, const char *from)
@@ -72,6 +74,9 @@ static void start(struct scene *s, const char *const *words)
     log = open(s->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (log < 0 || dup2(log, 2) < 0 || dup2(log, 1) < 0)
         _exit(99);
+    for (int fd = 0; s->without_stdio && fd <= 2; fd++)
+        close(fd);
+    close(log);
     execv(s->exe, argv);
     _exit(98);
 }
@@ -368,6 +373,34 @@ TEST(the_default_folder_is_named_by_the_port)
     scene_close(&s);
 }
 
+TEST(an_agent_without_stdio_has_none_of_its_files_there)
+{
+    double until = clock_now() + 60;
+    char path[160], to[160] = "";
+    struct stat st = {0};
+    struct scene s;
+    ssize_t n;
+
+    scene_open(&s);
+    s.without_stdio = true;
+    START(&s, "--port", "0", "--dir", s.dir);
+    snprintf(path, sizeof path, "%s/lock", s.dir);
+    while ((stat(path, &st) < 0 || st.st_size == 0) && clock_now() < until)
+        usleep(5000);
+    assert_true(st.st_size > 0);
+    for (int fd = 0; fd <= 2; fd++) {
+        snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)s.pid, fd);
+        n = readlink(path, to, sizeof to - 1);
+        if (n < 0 && errno == EACCES) { /* its memory holds keys, and we are not root */
+            scene_close(&s);
+            skip();
+        }
+        to[n > 0 ? n : 0] = '\0';
+        assert_string_equal(to, "/dev/null");
+    }
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +411,7 @@ int main(void)
         cmocka_unit_test(running_jobs_survive_a_stop_that_leaves_them_and_a_kill),
         cmocka_unit_test(without_a_token_the_log_is_loud),
         cmocka_unit_test(the_default_folder_is_named_by_the_port),
+        cmocka_unit_test(an_agent_without_stdio_has_none_of_its_files_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
