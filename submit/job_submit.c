@@ -102,15 +102,44 @@ static void print_verb_help(FILE *f, const struct verb *v)
     fputs(exit_help, f);
 }
 
+/* What people type who have other programs' words in mind, or mean an option. */
+static const struct {
+    const char *said, *meant;
+} other_words[] = {
+    {"attach", "wait"},
+    {"watch", "wait"},
+    {"jobs", "list"},
+    {"ls", "list"},
+    {"ps", "list"},
+    {"kill", "cancel"},
+    {"stop", "cancel"},
+    {"get", "fetch"},
+    {"log", "logs"},
+    {"run", "submit"},
+    {"check", "validate"},
+    {"resume", "submit --resume DIR"},
+    {"trace", "submit --trace FILE"},
+    {"train", "submit"},
+};
+
+static const char *other_word(const char *name)
+{
+    for (size_t i = 0; i < sizeof other_words / sizeof *other_words; i++)
+        if (strcmp(other_words[i].said, name) == 0)
+            return other_words[i].meant;
+    return NULL;
+}
+
 static int unknown_verb(const char *name, struct err *e)
 {
     const char *names[N_VERBS + 1];
-    const char *near;
+    const char *near = other_word(name);
 
     for (int i = 0; i < N_VERBS; i++)
         names[i] = verbs[i].name;
     names[N_VERBS] = NULL;
-    near = suggest(name, names);
+    if (!near)
+        near = suggest(name, names);
     err_set(e, ERR_USAGE, "unknown verb \"%s\"", name);
     return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "job_submit help lists them.");
 }

@@ -311,10 +311,9 @@ static int set_number(void *out, const struct option *t, const char *name, const
 
     errno = 0;
     d = strtod(text, &end);
-    if (end == text || *end || isspace((unsigned char)text[0]) || !(d - d == 0))
+    if (end == text || *end || isspace((unsigned char)text[0]) || strpbrk(text, "xX") || d != d)
         return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a number", name, text);
-    if (t->kind != NUMBER &&
-        (d < -0x1p53 || d > 0x1p53 || d != (double)(long long)d || strpbrk(text, ".eExX")))
+    if (t->kind != NUMBER && strcspn(text, ".eEiI") < strlen(text))
         return err_set(e, ERR_USAGE, "--%s: \"%s\" is not an integer", name, text);
     if ((t->min != 0 || t->max != 0) && !(d >= t->min && d <= t->max))
         return err_set(e, ERR_USAGE, "--%s: %s is not between %.16g and %.16g", name, text, t->min, t->max);

@@ -50,7 +50,7 @@ struct options {
     bool follow;
     int node;
     bool has_node, has_learn_rate, has_momentum, has_weight_decay, has_partition;
-    char reason[128];
+    char reason[201]; /* as much as an agent takes */
     char to[PATH_MAX], mirror[512];
     char format[8]; /* that a model is converted to */
     char trace[PATH_MAX];

@@ -244,6 +244,9 @@ PY
     listed
     refused 2 "node_count" --codec plain --node_cuont 2
     refused 2 "cancel" cancle
+    refused 2 "Did you mean wait?" attach
+    refused 2 "Did you mean list?" jobs
+    refused 2 "Did you mean submit --resume DIR?" resume
     refused 2 "adam" --codec plain --gradient-descent addam
     refused 2 "epochs" --codec plain --epochs 0
     refused 2 "epochs" --codec plain --epochs many

@@ -147,6 +147,38 @@ TEST(numbers_are_whole_and_in_range)
     assert_true(o.settings.seed == UINT64_C(1) << 53);
 }
 
+TEST(a_number_out_of_range_is_told_from_what_is_no_number)
+{
+    static const struct {
+        const char *option, *text, *says;
+    } cases[] = {
+        {"--epochs", "99999999999999999999", "99999999999999999999 is not between 1 and 1000000"},
+        {"--epochs", "1e2", "is not an integer"},
+        {"--epochs", "0x2", "is not a number"},
+        {"--learn_rate", "0x2", "is not a number"},
+        {"--learn_rate", "2 ", "is not a number"},
+        {"--learn_rate", "inf", "inf is not between"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_int_equal(PARSE(cases[i].option, cases[i].text), ERR_USAGE);
+        assert_says(cases[i].says);
+    }
+}
+
+TEST(a_reason_is_as_long_as_an_agent_takes_it)
+{
+    char reason[202];
+    const char *const words[] = {"j-abcdef", "--reason", reason, NULL};
+
+    memset(reason, 'x', 201);
+    reason[201] = '\0';
+    assert_int_equal(parse(&o, FOR_CANCEL, &e, words), ERR_USAGE);
+    reason[200] = '\0';
+    assert_ok(parse(&o, FOR_CANCEL, &e, words));
+    assert_string_equal(o.reason, reason);
+}
+
 TEST(what_is_measured_unless_it_is_given_is_not_given_as_0)
 {
     static const char *const names[] = {"--step-time", "--eval-time", "--codec-rate", "--gradients"};
@@ -287,6 +319,8 @@ int main(void)
         cmocka_unit_test(long_options_are_not_abbreviated),
         cmocka_unit_test(a_wrong_word_is_refused_with_the_nearest_one),
         cmocka_unit_test(numbers_are_whole_and_in_range),
+        cmocka_unit_test(a_number_out_of_range_is_told_from_what_is_no_number),
+        cmocka_unit_test(a_reason_is_as_long_as_an_agent_takes_it),
         cmocka_unit_test(what_is_measured_unless_it_is_given_is_not_given_as_0),
         cmocka_unit_test(a_value_is_there_when_one_is_needed_and_only_then),
         cmocka_unit_test(a_verb_takes_its_own_options_only),
