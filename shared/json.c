@@ -25,9 +25,11 @@ static int too_deep(const json_t *v, int left)
     return 0;
 }
 
-/* Jansson quotes what it stumbles over as it is, and that may be anybody's. */
+/* Jansson quotes what it stumbles over as it is, and that may be anybody's; and names its own flags. */
 static const char *printable(char *s)
 {
+    if (strstr(s, "JSON_ALLOW_NUL"))
+        return "\\u0000 is not allowed";
     for (char *c = s; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';

@@ -15,8 +15,10 @@ enum { WORKER_FILE_MAX = 4 << 20 };
 
 static int parse_port(int *port, const char *text, const char *whole, struct err *e)
 {
-    size_t n = strlen(text);
+    size_t n;
 
+    text += strspn(text, "0");
+    n = strlen(text);
     if (n == 0 || n > 5 || strspn(text, "0123456789") != n || atoi(text) < 1 || atoi(text) > 65535)
         return err_set(e, ERR_CONFIG, "\"%s\": the port is not a number from 1 to 65535", whole);
     *port = atoi(text);
@@ -46,6 +48,11 @@ int address_parse(char *host, size_t size, int *port, const char *whole, struct 
     const char *rest = end ? end + bracketed : NULL;
     size_t n = end ? (size_t)(end - start) : 0;
 
+    if (strpbrk(text, ",;"))
+        return err_set(e, ERR_CONFIG, "\"%s\" is more than one address; a list is [\"host:port\", ...]",
+                       whole);
+    if (strpbrk(text, " \t\r\n"))
+        return err_set(e, ERR_CONFIG, "\"%s\": there is a blank in this address", whole);
     if (strstr(text, "://"))
         return err_set(e, ERR_CONFIG, "\"%s\": agents speak http:// only; leave the scheme out", whole);
     if (!bracketed && rest && rest[0] && strchr(rest + 1, ':'))

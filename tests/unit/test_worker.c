@@ -55,7 +55,8 @@ TEST(addresses_are_read_in_all_their_forms)
                 {"[::1]", "::1", 15387},
                 {"[fe80::2]:65535", "fe80::2", 65535},
                 {"http://a:2", "a", 2},
-                {"GPU1.lab:15400", "gpu1.lab", 15400}};
+                {"GPU1.lab:15400", "gpu1.lab", 15400},
+                {"127.0.0.1:021000", "127.0.0.1", 21000}};
     static const char *const bad[] = {"",    ":1",  "a:",  "a:0",       "a:65536", "a:1x", "::1",  "[::1",
                                       "[x]", "a b", "a/b", "https://a", "[::1]x",  "a:-1", "a: 1", "\xff"};
     char host[64];
@@ -84,6 +85,9 @@ TEST(a_wrong_list_is_refused_with_the_place)
         {"{\"Worker\": [1]}", "/Worker/0: not a string"},
         {"{\"Worker\": [\"a\", \"A:15387\"]}", "/Worker/1: a:15387 is there already, as node 0"},
         {"{\"Worker\": [\"a\"], \"PS\": \"a\"}", "/PS: a:15387 is there already"},
+        {"{\"Worker\": [\"a:1 \"]}", "/Worker/0: \"a:1 \": there is a blank in this address"},
+        {"{\"Worker\": \"a:1;b:2\"}", "/Worker: \"a:1;b:2\" is more than one address"},
+        {"{\"Worker\": [\"a\\u0000x\"]}", "\\u0000 is not allowed"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"b\": {}}}", "/nodes/b: neither a Worker nor a PS"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"tokenfile\": \"x\"}}}", "did you mean \"token_file\"?"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"advertise\": \"10.0.0.3:7\"}}}",
@@ -100,6 +104,7 @@ TEST(a_wrong_list_is_refused_with_the_place)
     for (size_t i = 0; i < N_OF(wrong); i++) {
         assert_int_equal(parse(&w, wrong[i].text, &e), ERR_CONFIG);
         assert_says(wrong[i].says);
+        assert_null(strstr(e.text, "JSON_ALLOW")); /* a word of the library, not of ours */
         assert_null(w.nodes);
     }
 }
