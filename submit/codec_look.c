@@ -9,6 +9,29 @@
 #include "shared/file.h"
 #include "shared/json.h"
 
+/* Takes "PATH: " away where it says nothing: of a file that is gone, or named already. */
+static void drop_path(struct err *e, const char *path)
+{
+    size_t n = strlen(path);
+
+    if (strncmp(e->text, path, n) == 0 && strncmp(e->text + n, ": ", 2) == 0)
+        memmove(e->text, e->text + n + 2, strlen(e->text + n + 2) + 1);
+}
+
+/* A disk that is full is not the codec's fault, and the compiler, which says so, has cleaned up after itself. */
+static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
+{
+    struct err full;
+
+    if (file_join(l->object, sizeof l->object, l->temp.path, "codec.so", e) < 0)
+        return e->code;
+    if (compile_codec(l->cc, l->file.path, l->object, exe_dir, e) == 0)
+        return 0;
+    if (temp_check_room(&l->temp, &full) < 0)
+        *e = full;
+    return e->code;
+}
+
 static int look(struct codec_look *l, const char *word, struct err *e)
 {
     size_t n = codec_options_at(word);
@@ -21,11 +44,12 @@ static int look(struct codec_look *l, const char *word, struct err *e)
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, e) < 0)
         return e->code;
     memcpy(l->object, l->file.path, sizeof l->object);
-    if (l->file.is_source && (file_join(l->object, sizeof l->object, l->temp.path, "codec.so", e) < 0 ||
-                              compile_codec(l->cc, l->file.path, l->object, exe_dir, e) < 0))
-        return err_at(e, "codec %s", word);
-    return codec_probe(&l->facts, l->object, word[n] ? word + n + 1 : "", e) < 0 ? err_at(e, "codec %s", word)
-                                                                                 : 0;
+    if ((!l->file.is_source || compile(l, exe_dir, e) == 0) &&
+        codec_probe(&l->facts, l->object, word[n] ? word + n + 1 : "", e) == 0)
+        return 0;
+    drop_path(e, l->object);
+    drop_path(e, name);
+    return err_at(e, "codec %s", word);
 }
 
 int codec_look_open(struct codec_look *l, const char *word, struct err *e)
@@ -35,7 +59,7 @@ int codec_look_open(struct codec_look *l, const char *word, struct err *e)
     if (look(l, word, e) == 0)
         return 0;
     temp_close(&l->temp);
-    return e->code = e->code == ERR_NOMEM ? ERR_NOMEM : ERR_CODEC;
+    return e->code = e->code == ERR_NOMEM || e->code == ERR_NOSPACE ? e->code : ERR_CODEC;
 }
 
 void codec_look_close(struct codec_look *l)

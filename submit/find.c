@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/file.h"
@@ -139,11 +140,13 @@ static const char *look(char out[PATH_MAX], const struct places *p, const char *
 
 static int take_path(char out[PATH_MAX], const char *word, int code, struct err *e)
 {
+    struct stat st;
+
     if (snprintf(out, PATH_MAX, "%s", word) >= PATH_MAX)
         return err_set(e, code, "%s: path too long", word);
-    if (access(word, R_OK) < 0)
+    if (access(word, R_OK) < 0 || stat(word, &st) < 0)
         return err_errno(e, code, "%s", word);
-    return 0;
+    return S_ISDIR(st.st_mode) ? err_set(e, code, "%s: a folder, and not a file", word) : 0;
 }
 
 bool find_is_path(const char *word)

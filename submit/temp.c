@@ -1,8 +1,10 @@
 #include "submit/temp.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "shared/file.h"
@@ -14,9 +16,22 @@ int temp_open(struct temp *t, struct err *e)
     if (snprintf(t->path, sizeof t->path, "%s/psgd-XXXXXX", dir && dir[0] ? dir : "/tmp") >=
         (int)sizeof t->path)
         return err_set(e, ERR_IO, "TMPDIR: path too long");
-    if (!mkdtemp(t->path))
-        return err_errno(e, ERR_IO, "%s", t->path);
+    if (!mkdtemp(t->path)) {
+        err_errno(e, ERR_IO, "%s, a folder for temporary files, cannot be made", t->path);
+        return err_hint(e, "TMPDIR=FOLDER says where they go.");
+    }
     return 0;
+}
+
+int temp_check_room(const struct temp *t, struct err *e)
+{
+    struct statvfs v;
+
+    if (statvfs(t->path, &v) < 0 || (uint64_t)v.f_bavail * v.f_frsize >= TEMP_ROOM)
+        return 0;
+    err_set(e, ERR_NOSPACE, "%s: %llu kB are free there, too little for temporary files", t->path,
+            (unsigned long long)v.f_bavail * v.f_frsize / 1000);
+    return err_hint(e, "TMPDIR=FOLDER says where they go.");
 }
 
 void temp_close(struct temp *t)

@@ -171,7 +171,24 @@ h.serve_forever()"
 @test "a shared object that is no codec" {
     listed
     printf 'int x;\n' >none.c
-    refused 6 "codec_plugin" --codec none.c --node_count 2
+    refused 6 "error: codec none.c: not a codec: it has no symbol codec_plugin" --codec none.c --node_count 2
+    # nothing of a temporary file that is gone, or the same path twice
+    printf '#include "codec.h"\nint x = "y"\n' >bad.c
+    refused 6 "error: codec bad.c: cc does not compile it" --codec bad.c --node_count 2
+    refused 6 "error: ../: a folder, and not a file" --codec ../ --node_count 2
+}
+
+@test "a folder for temporary files that is missing or full is no codec's fault" {
+    listed
+    printf '#include "codec.h"\nint x;\n' >some.c
+    TMPDIR=/nonexistent refused 6 "/nonexistent/psgd-" --codec some.c --node_count 2
+    [[ "$output" == *"TMPDIR=FOLDER says where"* ]]
+    mkdir tiny
+    mount -t tmpfs -o size=8k tmpfs tiny 2>/dev/null || skip "mounting a small disk is not allowed here"
+    TMPDIR=$PWD/tiny run "$SUBMIT" --codec some.c --node_count 2
+    umount tiny
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"too little for temporary files"*"code: DISK_FULL"* ]]
 }
 
 @test "a codec that ends, kills or blocks the process that loads it" {
