@@ -247,6 +247,24 @@ static int add_row(struct csv_table *t, const struct reader *r, size_t column, c
     return 0;
 }
 
+/* A line of one cell is most often one that is parted by something else. */
+static int one_column(const struct reader *r, struct err *e)
+{
+    const char *other = memchr(r->cells[0].at, ';', r->cells[0].len)    ? "semicolons"
+                        : memchr(r->cells[0].at, '\t', r->cells[0].len) ? "tabs"
+                                                                        : NULL;
+
+    if (other)
+        return err_set(e, ERR_CONFIG, "line %zu: its cells are parted by %s, expected commas", r->line,
+                       other);
+    return err_set(e, ERR_CONFIG, "line %zu: one column, expected values and a label or target", r->line);
+}
+
+static bool is_utf16(const char *text, size_t len)
+{
+    return len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+}
+
 int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form, struct err *e)
 {
     struct reader r = {.at = text, .end = text + len};
@@ -257,11 +275,11 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     *t = (struct csv_table){0};
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         r.at += 3;
-    rc = read_row(&r, e);
+    rc = is_utf16(text, len) ? err_set(e, ERR_CONFIG, "it is UTF-16, expected UTF-8") : read_row(&r, e);
     if (rc == 0)
         rc = err_set(e, ERR_CONFIG, "nothing in it");
     if (rc > 0 && r.n_cells < 2)
-        rc = err_set(e, ERR_CONFIG, "line %zu: one column, expected values and what they say", r.line);
+        rc = one_column(&r, e);
     if (rc > 0 && r.n_cells > LAYER_VALUES_MAX)
         rc = err_set(e, ERR_CONFIG, "line %zu: more than %d columns", r.line, LAYER_VALUES_MAX);
     if (rc > 0 && choose_column(&column, &has_header, &r, form, e) < 0)
@@ -328,7 +346,8 @@ int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct er
             c->words[c->n++] = c->words[i];
     if (c->n >= 2 && c->n <= CLASSES_MAX)
         return 0;
-    err_set(e, ERR_CONFIG, "%zu different labels, expected 2 to %d", c->n, CLASSES_MAX);
+    err_set(e, ERR_CONFIG, "%zu different label%s, expected 2 to %d", c->n, c->n == 1 ? "" : "s",
+            CLASSES_MAX);
     err_hint(e, "label=COLUMN names another column; target=COLUMN takes its numbers as values to regress.");
     free(c->words);
     *c = (struct csv_classes){0};

@@ -37,6 +37,14 @@ static int check_settings(struct submission *s, struct err *e)
     return rc < 0 ? err_at(e, "settings") : 0;
 }
 
+/* The same file named twice, most often: nothing would say how the model does with what it has not seen. */
+static bool tests_what_it_trains(const struct dataset *d)
+{
+    size_t bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type);
+
+    return d->n_train == d->n_test && memcmp(d->train_x, d->test_x, d->n_train * bytes) == 0;
+}
+
 static int check_data(struct submission *s, struct err *e)
 {
     char folder[PATH_MAX];
@@ -55,6 +63,9 @@ static int check_data(struct submission *s, struct err *e)
             err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
         return e->code;
     }
+    if (tests_what_it_trains(&d))
+        say_info("The test set of %s is the training set: accuracy says nothing about other samples.",
+                 s->settings.dataset);
     rc = model_spec_fits(&s->model_spec, &d, e);
     if (rc < 0)
         err_at(e, "model %s and data set %s", s->settings.model, s->settings.dataset);

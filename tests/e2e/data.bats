@@ -103,6 +103,10 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
         --transform standard --gradient-descent adam --learn_rate 0.05 --epochs 20 -o out
     awk -v a="$(tail -1 out/records/eval.csv | cut -d, -f7)" 'BEGIN { exit !(a > 0.95) }'
     [ "$(jq -c .facts.data.class_names out/run.json)" = '["above","below,right"]' ]
+    run "$SUBMIT" validate --model m.json --dataset csv:label=side,test=0.25 --data t.csv
+    [[ "$output" != *"is the training set"* ]]
+    run "$SUBMIT" validate --model m.json --dataset csv:label=side,test_file=t.csv --data t.csv
+    [[ "$output" == *"The test set of csv:label=side,test_file=t.csv is the training set"* ]]
 }
 
 @test "a linear model regresses the linear simulator" {
