@@ -196,7 +196,7 @@ static void table_row(FILE *f, const struct node *n)
             number(accuracy, sizeof accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
             number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss),
             text_bytes(sent, p->comm.sent_bytes), text_bytes(received, p->comm.recv_bytes),
-            text_seconds(time, n->view.elapsed_s));
+            n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
 }
 
 static void table_time(FILE *f, const struct submission *s)

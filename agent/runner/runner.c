@@ -66,7 +66,7 @@ static int work(struct node *n, struct orders *orders, struct err *e)
         return e->code;
     }
     orders_start_clear(&start);
-    fprintf(stderr, "linked with %zu nodes\n", n->n_peers);
+    fprintf(stderr, "linked with %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
     if (watchdog_start(exchange_watch(n->exchange), codec_share * n->set.round_timeout_s,
                        n->codec.plugin->name, n->report, e) < 0)
         return e->code;
