@@ -15,6 +15,18 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(jq -r .facts.simulation.result.models_agree sim-mesh/run.json)" = true ]
 }
 
+@test "the comparison in docs/sync-async.md runs and comes to the times in its tables" {
+    ln -s "$BUILD" build
+    blocks sh docs/sync-async.md >session.sh
+    run timeout 600 bash -e session.sh
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 22 ]
+    grep '^|' "$ROOT/docs/sync-async.md" | grep -oE '[0-9]+\.[0-9]+ s\b' | sort -u >times
+    [ "$(wc -l <times)" -ge 15 ]
+    while read -r time; do [[ "$output" == *" $time "* ]] || { echo "no $time" && false; }; done <times
+}
+
 @test "a simulation leaves what a job leaves, with simulated times" {
     run "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --epochs 2 --steps 4 -o out
     echo "$output"
