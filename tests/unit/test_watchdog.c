@@ -1,0 +1,134 @@
+#include "agent/runner/watchdog.h"
+
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+#if defined __SANITIZE_THREAD__
+#define HEARS_SIGNALS                                                                                        \
+    0 /* ThreadSanitizer keeps one back until the next system call, which a loop never makes */
+#elif defined __has_feature
+#define HEARS_SIGNALS (!__has_feature(thread_sanitizer))
+#else
+#define HEARS_SIGNALS 1
+#endif
+
+/* What a node wrote in its folder until it ended, in this phase for `seconds`. */
+struct trial {
+    int status;
+    char *events, *log;
+};
+
+static void loop_for(double seconds)
+{
+    double until = clock_now() + seconds;
+    volatile int busy = 1;
+
+    while (clock_now() < until)
+        (void)busy;
+}
+
+/* In a process of its own: a node that enters the phase and stays there. Ends with 7 if it is let, after a
+ * call that takes too long behind the watchdog's end. */
+static void be_a_node(const char *folder, enum phase phase, double limit_s, double seconds)
+{
+    static struct stopwatch watch;
+    struct report r;
+    struct err e;
+
+    if (chdir(folder) < 0 || report_open(&r, &e) < 0 || !freopen("node.log", "w", stderr))
+        _exit(98);
+    watch.since = clock_now();
+    if (watchdog_start(&watch, limit_s, "spin", &r, &e) < 0)
+        _exit(99);
+    phase_enter(&watch, phase);
+    loop_for(seconds);
+    watchdog_stop();
+    phase_enter(&watch, PHASE_ENCODE);
+    loop_for(fmin(2 * limit_s, 1));
+    _exit(7);
+}
+
+static void read_text(char **out, const char *folder, const char *name)
+{
+    char path[128];
+    struct err e;
+    size_t len;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(file_read(out, &len, path, 4096, &e));
+}
+
+static void try_phase(struct trial *t, enum phase phase, double limit_s, double seconds)
+{
+    const char *folder = unit_folder();
+    pid_t pid = fork();
+
+    if (pid == 0)
+        be_a_node(folder, phase, limit_s, seconds);
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &t->status, 0), pid);
+    read_text(&t->events, folder, "events.jsonl");
+    read_text(&t->log, folder, "node.log");
+    unit_remove(folder);
+}
+
+static void trial_clear(struct trial *t)
+{
+    free(t->events);
+    free(t->log);
+}
+
+TEST(a_codec_that_does_not_come_back_ends_its_node_which_says_so)
+{
+    static const enum phase of_codec[] = {PHASE_ENCODE, PHASE_DECODE, PHASE_APPLY};
+
+    if (!HEARS_SIGNALS)
+        skip();
+    for (size_t i = 0; i < N_OF(of_codec); i++) {
+        struct trial t;
+
+        try_phase(&t, of_codec[i], 0.2, 60);
+        assert_true(WIFEXITED(t.status));
+        assert_int_equal(WEXITSTATUS(t.status), 1);
+        assert_string_equal(
+            t.log, "CodecFailed: codec spin has not come back from a call for 0.2 s: does it loop?\n");
+        assert_string_equal(t.events,
+                            "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":"
+                            "\"codec spin has not come back from a call for 0.2 s: does it loop?\"}\n");
+        trial_clear(&t);
+    }
+}
+
+TEST(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take)
+{
+    static const struct {
+        enum phase phase;
+        double limit_s, seconds;
+    } cases[] = {{PHASE_COMPUTE, 0.1, 0.5},
+                 {PHASE_WAIT, 0.1, 0.5},
+                 {PHASE_EVALUATE, 0.1, 0.5},
+                 {PHASE_ENCODE, 5, 0.1}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct trial t;
+
+        try_phase(&t, cases[i].phase, cases[i].limit_s, cases[i].seconds);
+        assert_true(WIFEXITED(t.status));
+        assert_int_equal(WEXITSTATUS(t.status), 7);
+        assert_string_equal(t.events, "");
+        trial_clear(&t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_codec_that_does_not_come_back_ends_its_node_which_says_so),
+        cmocka_unit_test(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
