@@ -101,6 +101,8 @@ static void say_hello(const struct agent *a)
 {
     log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s, dir %s, token %s",
              a->address, a->opt.dir, a->opt.no_token ? "(none is asked for)" : a->opt.token_file);
+    if (a->codecs.policy == CODECS_ALLOWLIST)
+        log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: its own, and those that %s lists", a->codecs.list);
     if (a->opt.no_token)
         log_line(LOG_LEVEL_WARN, "agent", NULL,
                  "--no-token: every user of this machine may run code through me");
@@ -164,6 +166,8 @@ static int start(struct agent_options *o, struct err *e)
         return e->code;
     }
     o->port = l.port;
+    if (o->codecs < 0)
+        o->codecs = address_is_loopback((const struct sockaddr *)&l.at) ? CODECS_ANY : CODECS_ALLOWLIST;
     if (default_folder(o, e) < 0 || file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
         agent_open(&a, o, e) < 0) {
         close(l.fd);
@@ -174,6 +178,7 @@ static int start(struct agent_options *o, struct err *e)
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);
     snprintf(a.runner_exe, sizeof a.runner_exe, "%s/job_runner", exe_dir);
+    snprintf(a.codecs.builtin_dir, sizeof a.codecs.builtin_dir, "%s/codecs", exe_dir);
     rc = run(&a, l.fd, e);
     agent_close(&a);
     return rc;

@@ -8,6 +8,7 @@
 
 #include "agent/artefact.h"
 #include "agent/blob.h"
+#include "agent/codec_policy.h"
 #include "agent/gate.h"
 #include "agent/job.h"
 #include "agent/journal.h"
@@ -64,6 +65,7 @@ struct agent {
     struct data_address data;
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
     char runner_exe[PATH_MAX];
+    struct codec_rules codecs;
     uint64_t job_memory; /* bytes that a runner may take; 0: no limit */
     int dir_fd, lock_fd;
     double since_wall, since;

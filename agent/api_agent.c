@@ -63,8 +63,9 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     json_object_set_new(o, "slots_free",
                         json_integer(n_active < N_SLOTS ? (json_int_t)(N_SLOTS - n_active) : 0));
     json_object_set_new(o, "limits",
-                        json_pack("{s:i,s:i,s:i,s:i,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
-                                  "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "job_memory_bytes",
+                        json_pack("{s:i,s:i,s:i,s:i,s:s,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
+                                  "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs",
+                                  codec_policy_words[a->codecs.policy], "job_memory_bytes",
                                   (json_int_t)a->job_memory));
     respond_json(rs, 200, o);
 }

@@ -1,14 +1,12 @@
 /* Handlers that reserve, prepare, start and end a job. */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/api.h"
 #include "agent/job_action.h"
+#include "agent/packages.h"
 #include "agent/peers.h"
 #include "shared/clock.h"
 #include "shared/json.h"
@@ -74,6 +72,17 @@ static void respond_busy(struct agent *a, struct response *rs)
                         j->spec.id, j->spec.node, job_state_name(j->state));
 }
 
+/* A codec that is told with the reservation is refused with it, and not when the job has waited for its
+ * turn. */
+static int check_codec(const struct agent *a, const struct job_spec *spec, struct err *e)
+{
+    const struct codec_offer offer = {
+        .name = spec->codec, .object_hex = spec->codec_sha256, .source_hex = spec->codec_source_sha256};
+    enum codec_use unused;
+
+    return spec->codec_sha256[0] ? codec_admit(&unused, &a->codecs, &offer, e) : 0;
+}
+
 static bool may_reserve(struct agent *a, const struct job_spec *spec, struct response *rs)
 {
     size_t n_pending = task_count(a, job_is_pending);
@@ -103,7 +112,7 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         return;
     rc = job_spec_parse(&spec, doc, &e);
     json_decref(doc);
-    if (rc < 0) {
+    if (rc < 0 || check_codec(a, &spec, &e) < 0) {
         respond_error(rs, &e);
         return;
     }
@@ -177,51 +186,6 @@ void api_forget(struct agent *a, const struct request *rq, struct response *rs)
     rs->status = 204;
 }
 
-/* {"files":{"codec.so":"HEX"}} -> the digests in the order of package_files; an optional file may lack. */
-static int package_parse_body(struct event *note, const json_t *doc, enum package p, struct err *e)
-{
-    static const char *const keys[] = {"files", NULL};
-    const char *const *names = package_files(p);
-    const json_t *files = json_object_get(doc, "files");
-
-    if (json_only_keys(doc, keys, "", e) < 0)
-        return e->code;
-    if (!files)
-        return err_set(e, ERR_CONFIG, "/files: missing");
-    if (json_only_keys(files, names, "/files", e) < 0)
-        return e->code;
-    for (size_t i = 0; names[i]; i++) {
-        uint8_t unused[SHA256_BYTES];
-
-        if (i > 0 && !json_object_get(files, names[i]))
-            continue;
-        if (json_get_text(note->hex[i], SHA256_HEX, files, names[i], "/files", e) < 0)
-            return e->code;
-        if (!hex_decode(unused, sizeof unused, note->hex[i]))
-            return err_set(e, ERR_CONFIG, "/files/%s: not a SHA-256 in 64 lower-case hex digits", names[i]);
-    }
-    return 0;
-}
-
-/* All or nothing: what lacks is found out before the first link. */
-static int link_package(struct agent *a, const struct task *t, const struct event *note, enum package p,
-                        struct err *e)
-{
-    const char *const *names = package_files(p);
-    char path[PATH_MAX];
-
-    for (size_t i = 0; names[i]; i++)
-        if (note->hex[i][0] && blob_size(&a->blobs, note->hex[i]) < 0)
-            return err_set(e, ERR_NOT_FOUND, "no blob %s here", note->hex[i]);
-    for (size_t i = 0; names[i]; i++) {
-        snprintf(path, sizeof path, "%s/packages/%s", t->dir, names[i]);
-        if (note->hex[i][0] ? blob_link(&a->blobs, note->hex[i], AT_FDCWD, path, e) < 0
-                            : unlink(path) < 0 && errno != ENOENT)
-            return note->hex[i][0] ? e->code : err_errno(e, ERR_IO, "%s", path);
-    }
-    return 0;
-}
-
 void api_package(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs);
@@ -243,7 +207,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
         return;
     event_init(&note, NOTE_PACKAGE);
     snprintf(note.package, sizeof note.package, "%s", package_name(p));
-    rc = package_parse_body(&note, doc, p, &e);
+    rc = packages_parse(&note, doc, p, &e);
     json_decref(doc);
     if (rc < 0) {
         respond_error(rs, &e);
@@ -255,7 +219,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
     if (t->job.pid || (t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING))
         respond_problem(rs, WRONG_STATE, NULL, "%s is %s and takes no package any more", t->job.spec.id,
                         job_state_name(t->job.state));
-    else if (link_package(a, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
+    else if (packages_link(a, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
         respond_error(rs, &e);
     else
         job_advance(t);

@@ -1,5 +1,7 @@
 #include "agent/artefact.h"
 
+#include "shared/codec_manifest.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -21,7 +23,9 @@ const char *const artefact_names[N_ARTEFACTS] = {"train.csv",
                                                  "best.safetensors",
                                                  "checkpoint.safetensors",
                                                  "checkpoint-previous.safetensors",
-                                                 "trace.bin"};
+                                                 "trace.bin",
+                                                 CODEC_SOURCE_NAME,
+                                                 CODEC_MANIFEST_NAME};
 
 const char *artefact_find(const char *name)
 {
@@ -37,9 +41,16 @@ const char *artefact_type(const char *name)
 
     if (strcmp(dot, ".csv") == 0)
         return "text/csv; charset=utf-8";
-    if (strcmp(dot, ".log") == 0)
+    if (strcmp(dot, ".log") == 0 || strcmp(dot, ".c") == 0)
         return "text/plain; charset=utf-8";
+    if (strcmp(dot, ".json") == 0)
+        return "application/json";
     return strcmp(dot, ".jsonl") == 0 ? "application/x-ndjson" : "application/octet-stream";
+}
+
+static bool is_of_package(const char *name)
+{
+    return strcmp(name, CODEC_SOURCE_NAME) == 0 || strcmp(name, CODEC_MANIFEST_NAME) == 0;
 }
 
 int artefact_open(int *out, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e)
@@ -52,12 +63,12 @@ int artefact_open(int *out, uint64_t *bytes, int dir_fd, const char *id, const c
     struct stat st;
     long fd;
 
-    snprintf(path, sizeof path, "jobs/%s/run/%s", id, name);
+    snprintf(path, sizeof path, "jobs/%s/%s/%s", id, is_of_package(name) ? "packages" : "run", name);
     fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
     if (fd < 0)
         return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%s has no %s", id, name)
                                : err_errno(e, ERR_REFUSED, "%s of %s", name, id);
-    if (fstat((int)fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1) {
+    if (fstat((int)fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_nlink != 1 && !is_of_package(name))) {
         close((int)fd);
         return err_set(e, ERR_REFUSED, "%s of %s is not a plain file", name, id);
     }

@@ -1,5 +1,7 @@
-/* artefact -- the files a runner leaves, opened so that nothing it planted there leads elsewhere: names from
- * a fixed list only, resolved beneath the agent's folder without links, regular files with one name. */
+/* artefact -- the files a runner leaves, opened so that nothing it planted there leads elsewhere: names
+ * from a fixed list only, resolved beneath the agent's folder without links, regular files with one name.
+ * And what of a job's packages is given back with them: its codec's source and manifest, so that it can
+ * be repeated. */
 #ifndef PSGD_ARTEFACT_H
 #define PSGD_ARTEFACT_H
 
@@ -8,14 +10,15 @@
 
 #include "shared/err.h"
 
-enum { N_ARTEFACTS = 13, ARTEFACT_LINE_MAX = 65536 };
+enum { N_ARTEFACTS = 15, ARTEFACT_LINE_MAX = 65536 };
 extern const char *const artefact_names[N_ARTEFACTS]; /* the records first */
 
 /* The name in the list that equals `name`, or NULL. */
 const char *artefact_find(const char *name);
 const char *artefact_type(const char *name); /* its media type */
 
-/* Opens jobs/ID/run/NAME below `dir_fd` for reading. ERR_NOT_FOUND: none, ERR_REFUSED: a link, a pipe, ... */
+/* Opens jobs/ID/run/NAME, or jobs/ID/packages/NAME, below `dir_fd` for reading. ERR_NOT_FOUND: none,
+ * ERR_REFUSED: a link, a pipe, ... */
 int artefact_open(int *fd, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e);
 
 /* How many bytes at its start are whole lines; 0 when the last ARTEFACT_LINE_MAX bytes hold no line feed. */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "shared/clock.h"
+#include "shared/codec_manifest.h"
 #include "shared/json.h"
 #include "shared/settings.h"
 
@@ -91,6 +92,7 @@ static const struct json_field package_fields[] = {
     {.key = "package", .kind = JSON_FIELD_TEXT, EVENT_AT(package), .required = true},
     {.key = "first", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[0]), .required = true},
     {.key = "second", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[1])},
+    {.key = "third", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[2])},
     {0},
 };
 
@@ -147,6 +149,8 @@ static const struct json_field spec_fields[] = {
     {.key = "submitter", .kind = JSON_FIELD_TEXT, SPEC_AT(submitter)},
     {.key = "no_queue", .kind = JSON_FIELD_BOOL, SPEC_AT(no_queue)},
     {.key = "weights", .kind = JSON_FIELD_BOOL, SPEC_AT(weights)},
+    {.key = "codec_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_sha256)},
+    {.key = "codec_source_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_source_sha256)},
     {.key = "time_limit_s",
      .kind = JSON_FIELD_DOUBLE,
      SPEC_AT(time_limit_s),
@@ -160,7 +164,7 @@ static const struct {
     const char *files[PACKAGE_FILES_MAX + 1];
 } packages[N_PACKAGES] = {
     [PACKAGE_SETTINGS] = {"settings", {"settings.json"}},
-    [PACKAGE_CODEC] = {"codec", {"codec.so"}},
+    [PACKAGE_CODEC] = {"codec", {CODEC_OBJECT_NAME, CODEC_SOURCE_NAME, CODEC_MANIFEST_NAME}},
     [PACKAGE_MODEL] = {"model", {"model.json"}},
     [PACKAGE_WEIGHTS] = {"weights", {"weights.safetensors"}},
     [PACKAGE_DATA] = {"data", {"train.safetensors", "test.safetensors"}},
@@ -342,8 +346,9 @@ static int body_parse(struct event *ev, const json_t *o, bool from_runner, struc
         return 0;
     if (ev->kind == NOTE_RESERVE)
         return job_spec_parse(&ev->spec, json_object_get(o, "request"), e);
-    if (ev->kind == NOTE_PACKAGE && !(is_hex_or_empty(ev->hex[0]) && is_hex_or_empty(ev->hex[1])))
-        return err_set(e, ERR_CONFIG, "/first: not a SHA-256");
+    for (int i = 0; ev->kind == NOTE_PACKAGE && i < PACKAGE_FILES_MAX; i++)
+        if (!is_hex_or_empty(ev->hex[i]))
+            return err_set(e, ERR_CONFIG, "/first, /second, /third: not a SHA-256");
     if (ev->kind == NOTE_START) {
         ev->nodes = json_incref(json_object_get(o, "nodes"));
         if (!json_is_array(ev->nodes)) {
@@ -401,6 +406,8 @@ int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
         return err_set(e, ERR_CONFIG, "/id: \"%s\" is not j- and 6 to 40 of a-z0-9", s.id);
     if (!is_printable(s.name) || !is_printable(s.codec) || !is_printable(s.submitter))
         return err_set(e, ERR_CONFIG, "/name: control characters in name, codec or submitter");
+    if (!is_hex_or_empty(s.codec_sha256) || !is_hex_or_empty(s.codec_source_sha256))
+        return err_set(e, ERR_CONFIG, "/codec_sha256: not a SHA-256 in 64 lower-case hex digits");
     is_server = strcmp(s.role, "server") == 0;
     if (is_server ? !(s.node <= -2 && -2 - s.node < s.server_count) : !(s.node >= 0 && s.node < s.node_count))
         return err_set(e, ERR_CONFIG, "/node: %d is no %s of %d workers and %d servers", s.node, s.role,

@@ -41,7 +41,7 @@ enum event_kind {
 };
 
 enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_WEIGHTS, PACKAGE_DATA, N_PACKAGES };
-enum { PACKAGE_FILES_MAX = 2 };
+enum { PACKAGE_FILES_MAX = 3 };
 
 /* What a submitter asks for: the body of POST /v1/jobs. */
 struct job_spec {
@@ -52,6 +52,7 @@ struct job_spec {
     int node_count, server_count;
     bool no_queue;
     bool weights; /* it starts from weights or a checkpoint, and needs that package */
+    char codec_sha256[SHA256_HEX], codec_source_sha256[SHA256_HEX]; /* "": not told yet, or none */
     double time_limit_s;
 };
 

@@ -74,6 +74,18 @@ static int make_absolute(struct agent *a, struct err *e)
     return 0;
 }
 
+static int set_codec_rules(struct agent *a, struct err *e)
+{
+    struct codec_rules *r = &a->codecs;
+
+    r->policy = (enum codec_policy)a->opt.codecs;
+    r->cc = "cc";
+    memcpy(r->list, a->opt.codec_list, sizeof r->list);
+    if (!r->list[0] && file_join(r->list, sizeof r->list, a->opt.dir, "codecs.allow", e) < 0)
+        return e->code;
+    return elf_here(&r->here, e);
+}
+
 /* What is left is for the machine itself, and for an agent's neighbour. */
 static uint64_t job_memory(const struct agent_options *o)
 {
@@ -91,7 +103,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     a->since = clock_now();
     a->job_memory = job_memory(opt);
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || lock_folder(a, e) < 0 ||
-        load_id(a, e) < 0 || loop_open(&a->loop, e) < 0)
+        load_id(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
         goto fail;
     a->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->dir_fd < 0) {

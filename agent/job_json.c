@@ -58,6 +58,7 @@ json_t *job_json(const struct job *j, double now)
                           s->node, "role", s->role, "name", s->name, "codec", s->codec, "submitter",
                           s->submitter);
 
+    json_object_set_new(o, "codec_sha256", text_or_null(j->packages[PACKAGE_CODEC].hex[0]));
     json_object_set_new(o, "state", json_string(job_state_name(j->state)));
     json_object_set_new(o, "reason", text_or_null(j->reason));
     json_object_set_new(o, "message", message(j));

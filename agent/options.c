@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/codec_policy.h"
 #include "shared/suggest.h"
 #include "shared/worker.h"
 
@@ -26,6 +27,10 @@ const char agent_usage[] =
     "  --queue N           jobs that may wait (16)\n"
     "  --keep N            ended jobs that are kept (64)\n"
     "  --blob-limit N      GiB of packages kept for the next job (16)\n"
+    "  --codecs WORD       which may run here: builtin, allowlist (also what --codec-list has), any\n"
+    "                      (any where only loopback addresses are listened on, else allowlist)\n"
+    "  --codec-list FILE   SHA-256 digests of codecs, objects or sources, one a line (DIR/codecs.allow);\n"
+    "                      a source that is listed is compiled here: sha256sum my.c >>DIR/codecs.allow\n"
     "  --job-memory N      GiB that a node's process may take (80 % of the machine's memory; 0: no limit)\n"
     "  --leave-running     at a clean stop let running jobs go on; the next agent on DIR takes them up\n"
     "  -h, --help          this text\n"
@@ -34,7 +39,7 @@ const char agent_usage[] =
     "Exit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 would be insecure, 71 port or folder in "
     "use.\n";
 
-enum kind { FLAG, NUMBER, TEXT, HOSTS };
+enum kind { FLAG, NUMBER, TEXT, POLICY, HOSTS };
 
 #define AT(member) offsetof(struct agent_options, member), sizeof((struct agent_options *)0)->member
 
@@ -55,6 +60,8 @@ static const struct option_row {
     {"queue", NUMBER, AT(queue), 0, 10000},
     {"keep", NUMBER, AT(keep), 1, 100000},
     {"blob-limit", NUMBER, AT(blob_limit_gib), 1, 1 << 20},
+    {"codecs", POLICY, AT(codecs), 0, 0},
+    {"codec-list", TEXT, AT(codec_list), 0, 0},
     {"job-memory", NUMBER, AT(job_memory_gib), 0, 1 << 20},
     {"leave-running", FLAG, AT(leave_running), 0, 0},
     {"help", FLAG, AT(wants_help), 0, 0},
@@ -73,6 +80,19 @@ static int unknown(const char *word, struct err *e)
     err_set(e, ERR_USAGE, "unknown option --%s%s%s%s", word, near ? "; did you mean --" : "",
             near ? near : "", near ? "?" : "");
     return err_hint(e, "agent --help lists the options.");
+}
+
+static int fill_policy(int *out, const char *value, struct err *e)
+{
+    const char *near = suggest(value, codec_policy_words);
+
+    for (int i = 0; codec_policy_words[i]; i++)
+        if (strcmp(codec_policy_words[i], value) == 0) {
+            *out = i;
+            return 0;
+        }
+    return err_set(e, ERR_USAGE, "--codecs: \"%s\" is not builtin, allowlist or any%s%s%s", value,
+                   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static int fill(struct agent_options *out, const struct option_row *row, const char *value, struct err *e)
@@ -98,6 +118,8 @@ static int fill(struct agent_options *out, const struct option_row *row, const c
                            row->size - 1);
         memcpy(at, value, strlen(value) + 1);
         return 0;
+    case POLICY:
+        return fill_policy((int *)at, value, e);
     case HOSTS:
         for (size_t i = 0; i < ALLOW_HOSTS_MAX; i++)
             if (!out->allow_hosts[i]) {
@@ -142,6 +164,7 @@ int agent_options_parse(struct agent_options *out, int argc, char **argv, struct
                               .queue = 16,
                               .keep = 64,
                               .blob_limit_gib = 16,
+                              .codecs = -1,
                               .job_memory_gib = -1};
     int i = 1;
 

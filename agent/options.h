@@ -18,7 +18,9 @@ struct agent_options {
     char token_file[PATH_MAX];                    /* "": DIR/token */
     bool no_token, insecure_no_tls, leave_running;
     int queue, keep, blob_limit_gib;
-    int job_memory_gib; /* -1: a share of the machine's; 0: no limit */
+    int codecs;                /* enum codec_policy; -1: by what is listened on */
+    char codec_list[PATH_MAX]; /* "": DIR/codecs.allow */
+    int job_memory_gib;        /* -1: a share of the machine's; 0: no limit */
     bool wants_help, wants_version;
 };
 

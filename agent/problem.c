@@ -26,6 +26,7 @@ static const struct {
     [INTERNAL] = {500, "INTERNAL", "Internal error"},
     [DRAINING] = {503, "DRAINING", "Agent is stopping"},
     [DISK_FULL] = {507, "DISK_FULL", "Disk is full"},
+    [CODEC_REFUSED] = {403, "CODEC_REFUSED", "Codec is refused"},
 };
 
 int problem_status(enum problem p)
@@ -45,7 +46,7 @@ enum problem problem_of(const struct err *e)
         enum problem problem;
     } map[] = {
         {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL}, {ERR_NOT_FOUND, NOT_FOUND},
-        {ERR_CONFLICT, WRONG_STATE},    {ERR_REFUSED, FORBIDDEN},
+        {ERR_CONFLICT, WRONG_STATE},    {ERR_REFUSED, FORBIDDEN}, {ERR_CODEC, CODEC_REFUSED},
     };
 
     for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)

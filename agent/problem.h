@@ -25,6 +25,7 @@ enum problem {
     INTERNAL,
     DRAINING,
     DISK_FULL,
+    CODEC_REFUSED,
     N_PROBLEMS
 };
 

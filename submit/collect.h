@@ -21,11 +21,12 @@ struct collection {
 };
 
 enum artifact_flags {
-    OF_SERVERS = 1,     /* a server has it too */
-    NEEDED = 2,         /* its lack after a success is a fault */
-    ONE_IS_ENOUGH = 4,  /* all workers have the same, and their sums are in their lists */
-    ONLY_IF_ASKED = 8,  /* with --trace */
-    ONLY_IF_FAILED = 16 /* no use after a success */
+    OF_SERVERS = 1,      /* a server has it too */
+    NEEDED = 2,          /* its lack after a success is a fault */
+    ONE_IS_ENOUGH = 4,   /* all workers have the same, and their sums are in their lists */
+    ONLY_IF_ASKED = 8,   /* with --trace */
+    ONLY_IF_FAILED = 16, /* no use after a success */
+    OF_THEIR_CODEC = 32  /* of one server instead of a worker, where servers have another codec */
 };
 
 /* What a node may leave behind. */
@@ -39,7 +40,7 @@ struct artifact {
     int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
     int (*check)(const struct yield *y, struct err *e); /* of one download; NULL: anything will do */
     enum record_kind kind;                              /* of collect_records */
-    const char *ending; /* of collect_checkpoints, as start_checkpoint_name has it */
+    const char *ending; /* of collect_checkpoints, as start_checkpoint_name has it; of collect_codec */
 };
 
 /* Says that this lacks, and why; the results are incomplete then, unless the job bears the node's failure. */
@@ -53,6 +54,9 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
 int collect_events(struct collection *c, const struct artifact *a, struct err *e);
 int collect_logs(struct collection *c, const struct artifact *a, struct err *e);
 int collect_model(struct collection *c, const struct artifact *a, struct err *e);
+/* Into codec/NAME.c, with which the job can be submitted again, and codec/NAME.json, which says what was made
+ * of it. */
+int collect_codec(struct collection *c, const struct artifact *a, struct err *e);
 int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e);
 /* Not into the folder: to where --trace says. The nodes keep their parts, so that a fetch can try again. */
 int collect_trace(struct collection *c, const struct artifact *a, struct err *e);

@@ -1,4 +1,4 @@
-/* Files of the nodes that become files of the job: events, logs, models, checkpoints. */
+/* Files of the nodes that become files of the job: events, logs, models, checkpoints, codecs. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -106,6 +106,26 @@ int collect_checkpoints(struct collection *c, const struct artifact *a, struct e
         if (file_join(path, sizeof path, c->s->folder, "checkpoints", e) < 0 ||
             file_mkdirs(path, 0777, e) < 0 || copy_file(c, name, y, e) < 0)
             return e->code;
+    }
+    return 0;
+}
+
+int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
+{
+    bool is_servers = (a->flags & OF_THEIR_CODEC) != 0;
+    const struct settings *set = &c->s->settings;
+    char path[PATH_MAX], name[160];
+
+    snprintf(name, sizeof name, "codec/%s%s%s", is_servers ? "server-" : "",
+             is_servers ? set->server_codec : set->codec, a->ending);
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+
+        if (y->fd <= 0)
+            continue;
+        if (file_join(path, sizeof path, c->s->folder, "codec", e) < 0 || file_mkdirs(path, 0777, e) < 0)
+            return e->code;
+        return copy_file(c, name, y, e);
     }
     return 0;
 }

@@ -23,6 +23,7 @@ static const char read_me[] =
     "records/metrics.csv, records/confusion.csv: what the model asks to be measured on the test set\n"
     "records/codec.csv: what the codec found worth keeping\n"
     "logs/              the nodes' own words, and job_submit's   model/            weights (safetensors)\n"
+    "codec/             the codec's source, as it was submitted, and what it was compiled with\n"
     "checkpoints/       where job_submit --resume goes on, if the job was to keep any\n"
     "\n"
     "A few lines of Python with numpy read the records and the weights:\n"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/codec_manifest.h"
 #include "submit/collect.h"
 #include "submit/outcome.h"
 #include "submit/run_json.h"
@@ -42,6 +43,13 @@ static const struct artifact artifacts[] = {
      .keep = collect_checkpoints, .ending = START_PREVIOUS},
     {"trace.bin", NULL, NULL, TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX *TRACE_RECORD_BYTES,
      OF_SERVERS | ONLY_IF_ASKED, .keep = collect_trace},
+    {CODEC_SOURCE_NAME, NULL, NULL, CODEC_SOURCE_MAX, ONE_IS_ENOUGH, .keep = collect_codec, .ending = ".c"},
+    {CODEC_SOURCE_NAME, NULL, NULL, CODEC_SOURCE_MAX, ONE_IS_ENOUGH | OF_THEIR_CODEC, .keep = collect_codec,
+     .ending = ".c"},
+    {CODEC_MANIFEST_NAME, NULL, NULL, CODEC_MANIFEST_MAX, ONE_IS_ENOUGH, .keep = collect_codec,
+     .ending = ".json"},
+    {CODEC_MANIFEST_NAME, NULL, NULL, CODEC_MANIFEST_MAX, ONE_IS_ENOUGH | OF_THEIR_CODEC,
+     .keep = collect_codec, .ending = ".json"},
 };
 
 static const struct artifact_view *find_listed(const struct yield *y, const char *name)
@@ -178,7 +186,7 @@ static void download_all(struct collection *c, const struct artifact *a)
         take_download(c, &c->yields[i], a);
 }
 
-/* Of the first worker from which it comes whole: that others lack it is no fault then. */
+/* Of the first worker, or server, from which it comes whole: that others lack it is no fault then. */
 static void download_one(struct collection *c, const struct artifact *a)
 {
     bool was_missing = c->is_missing;
@@ -186,7 +194,7 @@ static void download_one(struct collection *c, const struct artifact *a)
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         struct yield *y = &c->yields[i];
 
-        if (node_is_server(y->node))
+        if (node_is_server(y->node) != ((a->flags & OF_THEIR_CODEC) != 0))
             continue;
         fetch(c, y, a);
         submission_finish_calls(c->s);
@@ -201,7 +209,8 @@ static void download_one(struct collection *c, const struct artifact *a)
 static bool is_wanted(const struct submission *s, const struct artifact *a)
 {
     return !((a->flags & ONLY_IF_FAILED) && s->state == JOB_SUCCEEDED) &&
-           !((a->flags & ONLY_IF_ASKED) && !s->opt->trace[0]);
+           !((a->flags & ONLY_IF_ASKED) && !s->opt->trace[0]) &&
+           !((a->flags & OF_THEIR_CODEC) && !json_object_get(s->facts, "server_codec"));
 }
 
 /* One kind of file of all nodes: download, then write what they make together. */

@@ -95,14 +95,16 @@ static char *reservation(const struct submission *s, const struct node *n)
     const char *user = getenv("USER");
     char host[65] = "";
     char submitter[128];
+    const struct codec_blobs *codec = submission_codec(s, n);
     json_t *o;
     char *line;
 
     gethostname(host, sizeof host - 1);
     snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "somebody", host);
-    o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:f}", "id", s->id, "attempt", ATTEMPT,
-                  "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
-                  node_is_server(n) ? s->settings.server_codec : s->settings.codec, "node_count",
+    o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:f}", "id", s->id, "attempt",
+                  ATTEMPT, "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
+                  node_is_server(n) ? s->settings.server_codec : s->settings.codec, "codec_sha256",
+                  codec->object.hex, "codec_source_sha256", codec->source.hex, "node_count",
                   s->settings.node_count, "server_count", s->settings.server_count, "submitter",
                   json_text(submitter, SIZE_MAX), "no_queue", (int)s->opt->no_queue, "time_limit_s",
                   s->settings.time_limit_s);

@@ -7,6 +7,9 @@
 
 #include "codecs/compress/chain.h"
 #include "shared/codec_load.h"
+#include "shared/codec_manifest.h"
+#include "shared/compile.h"
+#include "shared/elf.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/codec_look.h"
@@ -36,32 +39,56 @@ static int read_workers(struct submission *s, struct err *e)
     return 0;
 }
 
+/* What was compiled from what, and with what. */
+static int describe(struct codec_blobs *b, json_t *facts, const struct codec_look *l, struct err *e)
+{
+    struct codec_manifest m = {.abi = CODEC_ABI};
+    struct elf_kind kind;
+    json_t *doc;
+    char *line;
+
+    if (elf_read(&kind, l->object, e) < 0)
+        return e->code;
+    elf_machine(m.architecture, &kind);
+    memcpy(m.name, l->facts.name, sizeof m.name);
+    memcpy(m.sha256, b->object.hex, sizeof m.sha256);
+    memcpy(m.source_sha256, b->source.hex, sizeof m.source_sha256);
+    if (l->file.is_source) {
+        compile_version(m.compiler, sizeof m.compiler, l->cc);
+        snprintf(m.flags, sizeof m.flags, "%s", compile_flags);
+    }
+    doc = codec_manifest_json(&m);
+    line = doc && json_object_update(facts, doc) == 0 ? json_line(doc) : NULL;
+    json_decref(doc);
+    if (!line)
+        return err_set(e, ERR_NOMEM, "no memory for a codec's manifest");
+    blob_set(&b->manifest, line, strlen(line));
+    return 0;
+}
+
 /* Looks at it, and takes the bytes that will be shipped. */
-static int read_codec(struct blob *b, struct codec_facts *f, json_t **doc, const char *word, struct err *e)
+static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc, const char *word,
+                      struct err *e)
 {
     struct codec_look l;
-    uint8_t sum[SHA256_BYTES];
-    char hex[SHA256_HEX];
-    uint64_t bytes;
     int rc;
 
     if (codec_look_open(&l, word, e) < 0)
         return e->code;
     *f = l.facts;
     *doc = codec_look_json(&l);
-    rc = *doc ? blob_read(b, l.object, CODEC_MAX, e) : err_set(e, ERR_NOMEM, "no memory for a codec's facts");
-    if (rc == 0 && l.file.is_source && (rc = sha256_file(sum, &bytes, l.file.path, e)) == 0) {
-        hex_encode(hex, sum, sizeof sum);
-        json_object_set_new(*doc, "compiled_sha256", json_string(hex));
-    }
+    rc = *doc ? blob_read(&b->object, l.object, CODEC_MAX, e)
+              : err_set(e, ERR_NOMEM, "no memory for a codec's facts");
+    if (rc == 0 && l.file.is_source)
+        rc = blob_read(&b->source, l.file.path, CODEC_SOURCE_MAX, e);
+    if (rc == 0)
+        rc = describe(b, *doc, &l, e);
     codec_look_close(&l);
-    if (rc < 0) {
-        json_decref(*doc);
-        *doc = NULL;
-        return err_at(e, "codec %s", word);
-    }
-    json_object_set_new(*doc, "sha256", json_string(b->hex));
-    return 0;
+    if (rc == 0)
+        return 0;
+    json_decref(*doc);
+    *doc = NULL;
+    return err_at(e, "codec %s", word);
 }
 
 static int check_optimizer(const char *optimizer, const struct codec_facts *f, struct err *e)

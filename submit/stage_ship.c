@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "shared/codec_manifest.h"
 #include "shared/json.h"
 #include "submit/say.h"
 #include "submit/submission.h"
 #include "submit/text.h"
 
-enum { SENDING_MAX = 32, FILES_MAX = 2, WAIT_SAY_S = 10, READY_S = 120 };
+enum { SENDING_MAX = 32, FILES_MAX = 3, WAIT_SAY_S = 10, READY_S = 120 };
 
 /* The slowest way a blob may go before it counts as stuck. */
 static const double least_bytes_per_s = 50e3;
@@ -36,14 +37,17 @@ struct shipment {
 static int package_files(struct file out[FILES_MAX], const struct submission *s, const struct node *n,
                          int package)
 {
+    const struct codec_blobs *codec = submission_codec(s, n);
+
     switch (package) {
     case PACKAGE_SETTINGS:
         out[0] = (struct file){"settings.json", &s->settings_blob};
         return 1;
     case PACKAGE_CODEC:
-        out[0] = (struct file){"codec.so",
-                               node_is_server(n) && s->server_codec.len ? &s->server_codec : &s->codec};
-        return 1;
+        out[0] = (struct file){CODEC_OBJECT_NAME, &codec->object};
+        out[1] = (struct file){CODEC_MANIFEST_NAME, &codec->manifest};
+        out[2] = (struct file){CODEC_SOURCE_NAME, &codec->source};
+        return codec->source.len ? 3 : 2;
     case PACKAGE_MODEL:
         out[0] = (struct file){"model.json", &s->model};
         return 1;

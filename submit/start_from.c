@@ -172,7 +172,7 @@ static int check_servers(const struct submission *s, const json_t *then, struct 
 static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
 {
     const char *settings = meta(f, "settings"), *arch = meta(f, "arch");
-    bool is_servers = node < 0 && s->server_codec.len > 0;
+    bool is_servers = node < 0 && s->server_codec.object.len > 0;
     json_t *doc;
     int rc;
 
@@ -191,8 +191,9 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
         return err_hint(e, "--epochs N says with which epoch the job ends: N is more than %.20s.",
                         meta(f, "epoch"));
     }
-    if (rc == 0 && checkpoint_meta_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
-                                               is_servers ? s->server_codec.hex : s->codec.hex, e) < 0)
+    if (rc == 0 &&
+        checkpoint_meta_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
+                                    (is_servers ? &s->server_codec : &s->codec)->object.hex, e) < 0)
         return err_hint(e, "Resume needs the same file of the codec.");
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }

@@ -100,6 +100,13 @@ int submission_init(struct submission *s, const struct options *opt, struct err 
     return 0;
 }
 
+static void codec_blobs_clear(struct codec_blobs *c)
+{
+    blob_clear(&c->object);
+    blob_clear(&c->source);
+    blob_clear(&c->manifest);
+}
+
 void submission_clear(struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
@@ -113,8 +120,8 @@ void submission_clear(struct submission *s)
     blob_clear(&s->weights);
     free(s->nodes);
     blob_clear(&s->settings_blob);
-    blob_clear(&s->codec);
-    blob_clear(&s->server_codec);
+    codec_blobs_clear(&s->codec);
+    codec_blobs_clear(&s->server_codec);
     blob_clear(&s->model);
     blob_clear(&s->test);
     json_decref(s->facts);
@@ -144,6 +151,11 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
             return e->code;
     }
     return 0;
+}
+
+const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n)
+{
+    return node_is_server(n) && s->server_codec.object.len ? &s->server_codec : &s->codec;
 }
 
 void submission_finish_calls(struct submission *s)

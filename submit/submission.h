@@ -35,6 +35,11 @@ void blob_clear(struct blob *b);
 
 enum { ATTEMPT = 1 };
 
+/* The package of a codec; without source when it came as an object. */
+struct codec_blobs {
+    struct blob object, source, manifest;
+};
+
 struct submission {
     const struct options *opt;
     struct settings settings;
@@ -56,7 +61,8 @@ struct submission {
     int n_dense;          /* layers of the model, for the names of --csv-style=classic */
     uint64_t model_bytes; /* a result's model file is not longer; 0: not known */
 
-    struct blob settings_blob, codec, server_codec, model, test, *shares; /* shares: (node_count) */
+    struct blob settings_blob, model, test, *shares; /* shares: (node_count) */
+    struct codec_blobs codec, server_codec;          /* server_codec: empty where servers have the workers' */
     struct blob weights;      /* that every node starts from; empty: drawn from the seed */
     struct blob *checkpoints; /* (n_nodes) that each starts from instead; NULL: none */
 
@@ -76,6 +82,9 @@ void submission_clear(struct submission *s);
 void submission_new_id(char out[JOB_ID_MAX]);
 /* Makes the nodes out of the first n_workers and n_servers of `workers`, and finds each one's token. */
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
+
+/* What of it is shipped to that node. */
+const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n);
 
 /* Waits until no call runs any more. */
 void submission_finish_calls(struct submission *s);

@@ -67,8 +67,8 @@ static int put_packages(struct run *r, struct err *e)
     json_decref(doc);
     free(line);
     if (rc < 0 || put_blob(r, "settings.json", &s->settings_blob, e) < 0 ||
-        put_blob(r, "codec.so", &s->codec, e) < 0 ||
-        put_blob(r, "server_codec.so", &s->server_codec, e) < 0 ||
+        put_blob(r, "codec.so", &s->codec.object, e) < 0 ||
+        put_blob(r, "server_codec.so", &s->server_codec.object, e) < 0 ||
         put_blob(r, "model.json", &s->model, e) < 0 || put_blob(r, "test.safetensors", &s->test, e) < 0)
         return e->code;
     for (int i = 0; s->shares && i < s->settings.node_count; i++) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,8 @@
 #include "agent/runner/exchange_state.h"
 #include "nn/blas.h"
 #include "shared/clock.h"
+#include "shared/codec_manifest.h"
+#include "shared/compile.h"
 #include "shared/crypto.h"
 #include "shared/file.h"
 #include "shared/json.h"
@@ -72,12 +75,29 @@ static int load_settings(struct node *n, struct err *e)
     return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);
 }
 
+/* The object that came is not for this machine, or only the source is trusted. The codec keeps the name it
+ * came under: the digest of the object that its manifest has. */
+static int compile_here(struct node *n, struct err *e)
+{
+    struct codec_manifest m;
+    char exe_dir[PATH_MAX];
+
+    if (codec_manifest_read(&m, "../packages/" CODEC_MANIFEST_NAME, e) < 0 ||
+        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
+        return e->code;
+    memcpy(n->codec_sha256, m.sha256, sizeof n->codec_sha256);
+    fprintf(stderr, "codec %s (made for %s by %s) is compiled here\n", m.name, m.architecture, m.compiler);
+    return compile_codec("cc", "../packages/" CODEC_SOURCE_NAME, CODEC_OBJECT_NAME, exe_dir, e);
+}
+
 static int load_codec(struct node *n, struct err *e)
 {
-    const char *path = "../packages/codec.so";
+    const char *path = "../packages/" CODEC_OBJECT_NAME;
     uint8_t digest[SHA256_BYTES];
     uint64_t bytes;
 
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return compile_here(n, e) < 0 ? e->code : codec_library_open(&n->codec, CODEC_OBJECT_NAME, e);
     if (sha256_file(digest, &bytes, path, e) < 0)
         return e->code;
     hex_encode(n->codec_sha256, digest, sizeof digest);

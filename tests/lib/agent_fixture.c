@@ -52,6 +52,8 @@ void fixture_open(struct fixture *f)
     if (!f->opt.keep)
         f->opt.keep = 64;
     f->opt.blob_limit_gib = 1;
+    if (!f->opt.codecs)
+        f->opt.codecs = CODECS_ANY;
     open_on_folder(f);
 }
 
@@ -218,20 +220,38 @@ int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queu
     return ask(f, r, "POST", "/v1/jobs", body);
 }
 
-static void send_package(struct fixture *f, const char *id, const char *package, const char *file,
-                         const char *text)
+void blob_send(char hex[SHA256_HEX], struct fixture *f, const void *bytes, size_t len)
 {
     static struct reply r;
     uint8_t digest[SHA256_BYTES];
-    char hex[SHA256_HEX], path[256], body[256], headers[256];
+    char path[256], headers[256];
 
-    sha256(digest, text, strlen(text));
+    sha256(digest, bytes, len);
     hex_encode(hex, digest, sizeof digest);
     snprintf(path, sizeof path, "/v1/blobs/sha256/%s", hex);
     snprintf(headers, sizeof headers,
              "Authorization: Bearer %s\r\nContent-Type: application/octet-stream\r\nContent-Length: %zu\r\n",
-             f->token, strlen(text));
-    assert_in_range(ask_bytes(f, &r, "PUT", path, headers, text, strlen(text)), 200, 201);
+             f->token, len);
+    assert_in_range(ask_bytes(f, &r, "PUT", path, headers, bytes, len), 200, 201);
+}
+
+void object_begin(uint8_t out[OBJECT_BYTES])
+{
+    FILE *f = fopen("/proc/self/exe", "re");
+
+    assert_non_null(f);
+    assert_int_equal(fread(out, 1, OBJECT_BYTES, f), OBJECT_BYTES);
+    fclose(f);
+    out[16] = 3; /* e_type: a shared object */
+}
+
+static void send_package(struct fixture *f, const char *id, const char *package, const char *file,
+                         const void *bytes, size_t len)
+{
+    static struct reply r;
+    char hex[SHA256_HEX], path[256], body[256];
+
+    blob_send(hex, f, bytes, len);
     snprintf(path, sizeof path, "/v1/jobs/%s/packages/%s", id, package);
     snprintf(body, sizeof body, "{\"files\":{\"%s\":\"%s\"}}", file, hex);
     assert_int_equal(ask(f, &r, "PUT", path, body), 204);
@@ -239,13 +259,15 @@ static void send_package(struct fixture *f, const char *id, const char *package,
 
 void job_send_packages(struct fixture *f, const char *id, const char *behave)
 {
+    uint8_t object[OBJECT_BYTES];
     char settings[128];
+    int n = snprintf(settings, sizeof settings, "{\"behave\":\"%s\"}", behave);
 
-    snprintf(settings, sizeof settings, "{\"behave\":\"%s\"}", behave);
-    send_package(f, id, "settings", "settings.json", settings);
-    send_package(f, id, "codec", "codec.so", "elf");
-    send_package(f, id, "model", "model.json", "{}");
-    send_package(f, id, "data", "train.safetensors", "t");
+    object_begin(object);
+    send_package(f, id, "settings", "settings.json", settings, (size_t)n);
+    send_package(f, id, "codec", "codec.so", object, sizeof object);
+    send_package(f, id, "model", "model.json", "{}", 2);
+    send_package(f, id, "data", "train.safetensors", "t", 1);
 }
 
 int job_send_start(struct fixture *f, struct reply *r, const char *id)

@@ -54,6 +54,13 @@ int ask_bytes(struct fixture *f, struct reply *r, const char *method, const char
 /* Whether the answer's JSON has this text or number at key. */
 bool reply_has(const struct reply *r, const char *key, const char *value);
 
+/* Its digest into `hex`. */
+void blob_send(char hex[SHA256_HEX], struct fixture *f, const void *bytes, size_t len);
+
+/* The beginning of a shared object for this machine: as much as an agent looks at. */
+enum { OBJECT_BYTES = 64 };
+void object_begin(uint8_t out[OBJECT_BYTES]);
+
 /* The steps of a job with one worker, whose runner behaves as the word says. */
 int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queue);
 void job_send_packages(struct fixture *f, const char *id, const char *behave);

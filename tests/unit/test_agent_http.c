@@ -1,6 +1,4 @@
 /* The agent as programs see it: every route, over real connections, with a runner that only pretends. */
-#include "agent/job_action.h"
-#include "shared/clock.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -8,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/job_action.h"
+#include "codecs/codec.h"
+#include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"
@@ -532,6 +533,122 @@ TEST(requests_that_make_no_sense_are_refused_with_the_reason)
     fixture_close(&f);
 }
 
+/* Of a job on the agent: binds the codec's package to these blobs. */
+static int bind_codec(struct fixture *f, const char *object, const char *source, const char *manifest)
+{
+    char body[512];
+
+    snprintf(body, sizeof body, "{\"files\":{\"codec.so\":\"%s\",\"codec.c\":\"%s\",\"codec.json\":\"%s\"}}",
+             object, source, manifest);
+    return ask(f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", body);
+}
+
+static bool has_package_file(const struct fixture *f, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/packages/%s", f->folder, name);
+    return access(path, F_OK) == 0;
+}
+
+TEST(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package)
+{
+    uint8_t object[OBJECT_BYTES];
+    char hex[SHA256_HEX], body[512], list[256];
+    struct fixture f = {.opt.codecs = CODECS_ALLOWLIST};
+    struct err e;
+
+    fixture_open(&f);
+    object_begin(object);
+    blob_send(hex, &f, object, sizeof object);
+    snprintf(body, sizeof body,
+             "{\"id\":\"j-zzzzzz\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"codec\":\"mean\",\"node_"
+             "count\":1,"
+             "\"codec_sha256\":\"%s\"}",
+             hex);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs", body), 403);
+    assert_true(reply_has(&r, "code", "CODEC_REFUSED"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-zzzzzz", NULL), 404);
+
+    job_reserve(&f, &r, "j-abcdef", false);
+    snprintf(body, sizeof body, "{\"files\":{\"codec.so\":\"%s\"}}", hex);
+    assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", body), 403);
+    assert_true(reply_has(&r, "code", "CODEC_REFUSED"));
+    assert_non_null(strstr(r.body, hex));
+    assert_false(has_package_file(&f, "codec.so"));
+
+    snprintf(list, sizeof list, "%s/agent/codecs.allow", f.folder);
+    assert_ok(file_write(list, hex, strlen(hex), 0600, &e));
+    assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", body), 204);
+    assert_true(has_package_file(&f, "codec.so"));
+    fixture_close(&f);
+}
+
+TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artefacts)
+{
+    static const char source_text[] = "int x;\n";
+    uint8_t object[OBJECT_BYTES];
+    char hex[SHA256_HEX], source[SHA256_HEX], manifest[SHA256_HEX], text[512], path[256], *p;
+    struct fixture f = {0};
+    struct err e;
+    size_t len;
+    int n;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    object_begin(object);
+    object[18] ^= 0x7f; /* e_machine: some other */
+    blob_send(hex, &f, object, sizeof object);
+    blob_send(source, &f, source_text, strlen(source_text));
+    n = snprintf(text, sizeof text,
+                 "{\"name\":\"mean\",\"abi\":%d,\"architecture\":\"other\",\"sha256\":\"%s\",\"source_"
+                 "sha256\":\"%s\"}",
+                 CODEC_ABI, hex, source);
+    blob_send(manifest, &f, text, (size_t)n);
+
+    assert_int_equal(bind_codec(&f, hex, source, source), 422);      /* which is no manifest */
+    assert_int_equal(bind_codec(&f, source, source, manifest), 403); /* nor an object */
+    snprintf(path, sizeof path, "{\"files\":{\"codec.so\":\"%s\"}}", hex);
+    assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", path), 403);
+    assert_non_null(strstr(r.body, "its source did not come along"));
+    assert_false(has_package_file(&f, "codec.json"));
+
+    f.agent.codecs.cc = "sh"; /* it is only looked for: job_runner compiles */
+    assert_int_equal(bind_codec(&f, hex, source, manifest), 204);
+    assert_false(has_package_file(&f, "codec.so"));
+    assert_true(has_package_file(&f, "codec.c") && has_package_file(&f, "codec.json"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
+    assert_true(reply_has(&r, "codec_sha256", hex));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/codec.c", NULL), 200);
+    assert_string_equal(r.body, source_text);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/packages/codec.json", f.folder);
+    assert_ok(file_read(&p, &len, path, sizeof text, &e));
+    assert_string_equal(p, text);
+    free(p);
+    fixture_close(&f);
+}
+
+TEST(a_manifest_of_other_files_is_refused)
+{
+    uint8_t object[OBJECT_BYTES];
+    char hex[SHA256_HEX], source[SHA256_HEX], manifest[SHA256_HEX], text[512];
+    struct fixture f = {0};
+    int n;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    object_begin(object);
+    blob_send(hex, &f, object, sizeof object);
+    blob_send(source, &f, "int x;", 6);
+    n = snprintf(text, sizeof text,
+                 "{\"name\":\"mean\",\"abi\":%d,\"architecture\":\"other\",\"sha256\":\"%s\"}", CODEC_ABI,
+                 hex);
+    blob_send(manifest, &f, text, (size_t)n);
+    assert_int_equal(bind_codec(&f, hex, source, manifest), 422);
+    assert_non_null(strstr(r.body, "/files/codec.json: is of other files"));
+    fixture_close(&f);
+}
+
 TEST(blobs_are_checked_and_not_sent_twice)
 {
     struct fixture f = {0};
@@ -788,6 +905,9 @@ int main(void)
         cmocka_unit_test(what_a_runner_plants_is_not_given_out),
         cmocka_unit_test(lines_that_are_not_of_the_form_are_dropped),
         cmocka_unit_test(requests_that_make_no_sense_are_refused_with_the_reason),
+        cmocka_unit_test(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package),
+        cmocka_unit_test(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artefacts),
+        cmocka_unit_test(a_manifest_of_other_files_is_refused),
         cmocka_unit_test(blobs_are_checked_and_not_sent_twice),
         cmocka_unit_test(a_wait_lasts_until_its_time_or_the_end_whichever_is_first),
         cmocka_unit_test(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody),

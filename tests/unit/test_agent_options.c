@@ -1,5 +1,6 @@
 #include "agent/options.h"
 
+#include "agent/codec_policy.h"
 #include "tests/unit/unit.h"
 
 static int parse(struct agent_options *o, struct err *e, const char *const *words)
@@ -26,6 +27,7 @@ TEST(without_words_the_defaults_hold)
     assert_int_equal(o.queue, 16);
     assert_int_equal(o.keep, 64);
     assert_false(o.no_token);
+    assert_int_equal(o.codecs, -1);
     assert_int_equal(o.job_memory_gib, -1);
 }
 
@@ -37,6 +39,21 @@ TEST(a_jobs_memory_may_be_without_limit)
     assert_ok(PARSE("--job-memory", "0"));
     assert_int_equal(o.job_memory_gib, 0);
     assert_int_equal(PARSE("--job-memory", "-1"), ERR_USAGE);
+}
+
+TEST(which_codecs_may_run_is_one_of_three_words)
+{
+    struct agent_options o;
+    struct err e;
+
+    assert_ok(PARSE("--codecs", "allowlist", "--codec-list", "/x/list"));
+    assert_int_equal(o.codecs, CODECS_ALLOWLIST);
+    assert_string_equal(o.codec_list, "/x/list");
+    assert_ok(PARSE("--codecs=builtin"));
+    assert_int_equal(o.codecs, CODECS_BUILTIN);
+    assert_int_equal(PARSE("--codecs", "alowlist"), ERR_USAGE);
+    assert_says("--codecs: \"alowlist\" is not builtin, allowlist or any; did you mean allowlist?");
+    assert_int_equal(PARSE("--codecs", "2"), ERR_USAGE);
 }
 
 TEST(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes)
@@ -84,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_words_the_defaults_hold),
         cmocka_unit_test(a_jobs_memory_may_be_without_limit),
+        cmocka_unit_test(which_codecs_may_run_is_one_of_three_words),
         cmocka_unit_test(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes),
         cmocka_unit_test(what_is_wrong_is_said),
     };

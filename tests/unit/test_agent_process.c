@@ -138,8 +138,8 @@ static void scene_close(struct scene *s)
     unit_remove(s->folder);
 }
 
-static int ask_agent(struct scene *s, const char *method, const char *path, const char *body, char *answer,
-                     size_t size)
+static int send_agent(struct scene *s, const char *method, const char *path, const void *body,
+                      size_t body_len, char *answer, size_t size)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = 0;
@@ -149,11 +149,14 @@ static int ask_agent(struct scene *s, const char *method, const char *path, cons
     int len = snprintf(
         text, sizeof text,
         "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
-        "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-        method, path, s->token, strlen(body), body);
+        "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+        method, path, s->token, body_len);
 
     answer[0] = '\0';
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_true((size_t)len + body_len <= sizeof text);
+    memcpy(text + len, body, body_len);
+    len += (int)body_len;
     if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && write(fd, text, (size_t)len) == len) {
         while (n < size - 1 && (k = read(fd, answer + n, size - 1 - n)) > 0)
             n += (size_t)k;
@@ -165,16 +168,22 @@ static int ask_agent(struct scene *s, const char *method, const char *path, cons
     return status;
 }
 
+static int ask_agent(struct scene *s, const char *method, const char *path, const char *body, char *answer,
+                     size_t size)
+{
+    return send_agent(s, method, path, body, strlen(body), answer, size);
+}
+
 static void put_package(struct scene *s, const char *id, const char *package, const char *file,
-                        const char *text)
+                        const void *bytes, size_t len)
 {
     char path[160], body[160], hex[SHA256_HEX], answer[4096];
     uint8_t digest[SHA256_BYTES];
 
-    sha256(digest, text, strlen(text));
+    sha256(digest, bytes, len);
     hex_encode(hex, digest, sizeof digest);
     snprintf(path, sizeof path, "/v1/blobs/sha256/%s", hex);
-    assert_in_range(ask_agent(s, "PUT", path, text, answer, sizeof answer), 200, 201);
+    assert_in_range(send_agent(s, "PUT", path, bytes, len, answer, sizeof answer), 200, 201);
     snprintf(path, sizeof path, "/v1/jobs/%s/packages/%s", id, package);
     snprintf(body, sizeof body, "{\"files\":{\"%s\":\"%s\"}}", file, hex);
     assert_int_equal(ask_agent(s, "PUT", path, body, answer, sizeof answer), 204);
@@ -208,17 +217,20 @@ static int runner_pid(struct scene *s, const char *id)
 static void run_job(struct scene *s, const char *behave)
 {
     char answer[8192], settings[64];
+    uint8_t object[OBJECT_BYTES];
+    int n;
 
     assert_int_equal(
         ask_agent(s, "POST", "/v1/jobs",
                   "{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":1}",
                   answer, sizeof answer),
         201);
-    snprintf(settings, sizeof settings, "{\"behave\":\"%s\"}", behave);
-    put_package(s, "j-abcdef", "settings", "settings.json", settings);
-    put_package(s, "j-abcdef", "codec", "codec.so", "elf");
-    put_package(s, "j-abcdef", "model", "model.json", "{}");
-    put_package(s, "j-abcdef", "data", "train.safetensors", "t");
+    n = snprintf(settings, sizeof settings, "{\"behave\":\"%s\"}", behave);
+    object_begin(object);
+    put_package(s, "j-abcdef", "settings", "settings.json", settings, (size_t)n);
+    put_package(s, "j-abcdef", "codec", "codec.so", object, sizeof object);
+    put_package(s, "j-abcdef", "model", "model.json", "{}", 2);
+    put_package(s, "j-abcdef", "data", "train.safetensors", "t", 1);
     wait_for(s, "j-abcdef", "\"state\":\"ready\"");
     assert_int_equal(
         ask_agent(

@@ -96,6 +96,30 @@ TEST(whatever_else_lies_there_is_refused_at_once)
     scene_close(&s);
 }
 
+TEST(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too)
+{
+    struct scene s;
+    char blob[256], path[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    snprintf(path, sizeof path, "%s/jobs/j-abcdef/packages", s.folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(blob, sizeof blob, "%s/blob", s.folder);
+    assert_ok(file_write(blob, "int x;", 6, 0400, &e));
+    snprintf(path, sizeof path, "%s/jobs/j-abcdef/packages/codec.c", s.folder);
+    assert_int_equal(link(blob, path), 0);
+    assert_ok(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "codec.c", &e));
+    assert_int_equal(bytes, 6);
+    close(fd);
+    unlink(path);
+    assert_int_equal(symlink(blob, path), 0);
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "codec.c", &e), ERR_REFUSED);
+    scene_close(&s);
+}
+
 TEST(a_run_folder_that_became_a_link_leads_nowhere)
 {
     struct scene s;
@@ -142,6 +166,7 @@ int main(void)
         cmocka_unit_test(only_names_of_the_list_are_known),
         cmocka_unit_test(a_plain_file_is_opened_with_its_size),
         cmocka_unit_test(whatever_else_lies_there_is_refused_at_once),
+        cmocka_unit_test(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too),
         cmocka_unit_test(a_run_folder_that_became_a_link_leads_nowhere),
         cmocka_unit_test(a_huge_hole_takes_no_time),
     };

@@ -108,6 +108,8 @@ TEST(a_problem_becomes_a_sentence_and_a_code)
     assert_int_equal(reply_problem(&e, 409, busy, strlen(busy)), ERR_REFUSED);
     assert_says("runs j-abc (status 409, AGENT_BUSY)");
     assert_string_equal(e.hint, "Wait.");
+    assert_int_equal(reply_problem(&e, 403, "{\"code\":\"CODEC_REFUSED\"}", 24), ERR_REFUSED);
+    assert_int_equal(reply_problem(&e, 403, "{\"code\":\"FORBIDDEN\"}", 20), ERR_AUTH);
     assert_int_equal(reply_problem(&e, 401, NULL, 0), ERR_AUTH);
     assert_int_equal(reply_problem(&e, 404, NULL, 0), ERR_NOT_FOUND);
     assert_int_equal(reply_problem(&e, 404, "<html>", 6), ERR_PROTOCOL);

@@ -1,0 +1,19 @@
+/* packages -- what a job's packages must be before they are the job's: which files, and for a codec whether
+ * it may run here. */
+#ifndef PSGD_PACKAGES_H
+#define PSGD_PACKAGES_H
+
+#include "agent/agent.h"
+
+/* {"files":{"codec.so":"HEX"}} -> the digests in the order of package_files(); an optional file may lack.
+ * ERR_CONFIG. */
+int packages_parse(struct event *note, const json_t *doc, enum package p, struct err *e);
+
+/* Links the blobs into the job's folder. All or nothing: what lacks, or is refused, is found out before the
+ * first link. A codec's object that this machine cannot load, or that nobody vouches for, is not linked:
+ * job_runner then compiles the source. ERR_NOT_FOUND: a blob is not here; ERR_CODEC: refused; ERR_CONFIG: the
+ * manifest is of other files. */
+int packages_link(struct agent *a, const struct task *t, const struct event *note, enum package p,
+                  struct err *e);
+
+#endif

@@ -1,0 +1,190 @@
+#include "agent/codec_policy.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+
+#include "tests/unit/unit.h"
+
+#define LISTED   "1111111111111111111111111111111111111111111111111111111111111111"
+#define UNLISTED "2222222222222222222222222222222222222222222222222222222222222222"
+
+static struct err e;
+
+/* An agent on an x86-64 machine with a compiler, one built-in codec and a list. */
+struct scene {
+    const char *folder;
+    struct codec_rules rules;
+    char builtin[SHA256_HEX], ours[128], theirs[128]; /* objects: for this machine, and for AArch64 */
+};
+
+static void put(char path[128], const struct scene *s, const char *name, const void *bytes, size_t len)
+{
+    snprintf(path, 128, "%s/%s", s->folder, name);
+    assert_ok(file_write(path, bytes, len, 0600, &e));
+}
+
+static void write_list(struct scene *s, const char *text)
+{
+    char path[128];
+
+    put(path, s, "codecs.allow", text, strlen(text));
+}
+
+static void scene_open(struct scene *s, enum codec_policy policy)
+{
+    uint8_t head[20] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, [16] = ET_DYN, [18] = EM_X86_64};
+    uint8_t sum[SHA256_BYTES];
+    char path[128];
+
+    *s = (struct scene){
+        .folder = unit_folder(),
+        .rules = {.policy = policy,
+                  .here = {.word_class = ELFCLASS64, .byte_order = ELFDATA2LSB, .machine = EM_X86_64},
+                  .cc = "sh" /* it is only looked for */}};
+    snprintf(s->rules.builtin_dir, sizeof s->rules.builtin_dir, "%s/codecs", s->folder);
+    snprintf(s->rules.list, sizeof s->rules.list, "%s/codecs.allow", s->folder);
+    assert_ok(file_mkdirs(s->rules.builtin_dir, 0700, &e));
+    put(path, s, "codecs/fedavg.so", "built in", 8);
+    sha256(sum, "built in", 8);
+    hex_encode(s->builtin, sum, sizeof sum);
+    write_list(s, "# of ann's\n\n" LISTED "  mean.c\r\n");
+    put(s->ours, s, "ours.so", head, sizeof head);
+    head[18] = EM_AARCH64;
+    put(s->theirs, s, "theirs.so", head, sizeof head);
+}
+
+static int admit(enum codec_use *use, const struct scene *s, const char *object_hex, const char *source_hex,
+                 const char *object)
+{
+    const struct codec_offer offer = {"mean", object_hex, source_hex, object};
+
+    return codec_admit(use, &s->rules, &offer, &e);
+}
+
+TEST(each_policy_takes_what_it_says_and_nothing_else)
+{
+    static const struct {
+        enum codec_policy policy;
+        bool builtin, listed, unlisted;
+    } cases[] = {{CODECS_BUILTIN, true, false, false},
+                 {CODECS_ALLOWLIST, true, true, false},
+                 {CODECS_ANY, true, true, true}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        enum codec_use use = CODEC_COMPILE;
+        struct scene s;
+
+        scene_open(&s, cases[i].policy);
+        assert_int_equal(admit(&use, &s, s.builtin, "", s.ours) == 0, cases[i].builtin);
+        assert_int_equal(use, CODEC_LOAD);
+        assert_int_equal(admit(&use, &s, LISTED, "", s.ours) == 0, cases[i].listed);
+        assert_int_equal(admit(&use, &s, UNLISTED, "", s.ours) == 0, cases[i].unlisted);
+        assert_int_equal(admit(&use, &s, UNLISTED, "", NULL) == 0,
+                         cases[i].unlisted); /* with a reservation */
+        unit_remove(s.folder);
+    }
+}
+
+TEST(a_source_that_is_listed_is_compiled_and_its_object_is_not_loaded)
+{
+    enum codec_use use = CODEC_LOAD;
+    struct scene s;
+
+    scene_open(&s, CODECS_ALLOWLIST);
+    assert_ok(admit(&use, &s, UNLISTED, LISTED, s.ours));
+    assert_int_equal(use, CODEC_COMPILE);
+    assert_ok(admit(&use, &s, LISTED, UNLISTED, s.ours));
+    assert_int_equal(use, CODEC_LOAD);
+    s.rules.cc = "no-such-compiler";
+    assert_int_equal(admit(&use, &s, UNLISTED, LISTED, NULL), ERR_CODEC);
+    assert_says("codec mean must be compiled here, for x86-64, and there is no no-such-compiler");
+    unit_remove(s.folder);
+}
+
+TEST(a_refusal_says_what_is_to_be_added_where)
+{
+    enum codec_use use;
+    struct scene s;
+
+    scene_open(&s, CODECS_ALLOWLIST);
+    assert_int_equal(admit(&use, &s, UNLISTED, "", s.ours), ERR_CODEC);
+    assert_says("codec mean (SHA-256 " UNLISTED ") is neither one of this agent's own nor on its list");
+    assert_non_null(strstr(e.hint, "a line with " UNLISTED " in "));
+    assert_non_null(strstr(e.hint, s.rules.list));
+    s.rules.list[0] = '\0'; /* no list at all is an empty one */
+    assert_int_equal(admit(&use, &s, LISTED, UNLISTED, s.ours), ERR_CODEC);
+    assert_says("(SHA-256 " LISTED ", source " UNLISTED ")");
+    assert_non_null(strstr(e.hint, "a line with " UNLISTED));
+    s.rules.policy = CODECS_BUILTIN;
+    assert_int_equal(admit(&use, &s, UNLISTED, "", s.ours), ERR_CODEC);
+    assert_says("it runs no other (--codecs builtin)");
+    unit_remove(s.folder);
+}
+
+TEST(an_object_for_another_machine_is_compiled_from_its_source_or_refused)
+{
+    enum codec_use use = CODEC_LOAD;
+    struct scene s;
+
+    scene_open(&s, CODECS_ANY);
+    assert_ok(admit(&use, &s, UNLISTED, UNLISTED, s.theirs));
+    assert_int_equal(use, CODEC_COMPILE);
+    assert_int_equal(admit(&use, &s, UNLISTED, "", s.theirs), ERR_CODEC);
+    assert_says(
+        "codec mean is an object for AArch64, this machine is x86-64, and its source did not come along");
+    s.rules.cc = "no-such-compiler";
+    assert_int_equal(admit(&use, &s, UNLISTED, UNLISTED, s.theirs), ERR_CODEC);
+    assert_says("must be compiled here, for x86-64");
+    s.rules.policy = CODECS_ALLOWLIST;
+    assert_int_equal(admit(&use, &s, LISTED, UNLISTED, s.theirs), ERR_CODEC);
+    assert_says("its source (SHA-256 " UNLISTED ") is not on the agent's list");
+    unit_remove(s.folder);
+}
+
+TEST(what_is_no_shared_object_is_refused_under_every_policy)
+{
+    enum codec_use use;
+    struct scene s;
+    char path[128];
+
+    scene_open(&s, CODECS_ANY);
+    put(path, &s, "text.so", "not an object at all", 20);
+    assert_int_equal(admit(&use, &s, UNLISTED, "", path), ERR_CODEC);
+    assert_says("codec mean: ");
+    assert_says("not an ELF file");
+    put(path, &s, "main.o", "\177ELF\2\1\0\0\0\0\0\0\0\0\0\0\1\0\76\0", 20);
+    assert_int_equal(admit(&use, &s, UNLISTED, "", path), ERR_CODEC);
+    assert_says("its object is not a shared one");
+    unit_remove(s.folder);
+}
+
+TEST(a_list_that_cannot_be_trusted_allows_nothing)
+{
+    enum codec_use use;
+    struct scene s;
+
+    scene_open(&s, CODECS_ALLOWLIST);
+    write_list(&s, "# one\nmean.c " LISTED "\n" LISTED "\n");
+    assert_int_equal(admit(&use, &s, LISTED, "", s.ours), ERR_CODEC);
+    assert_says("codecs.allow:2: \"mean.c\" is not a SHA-256");
+    write_list(&s, LISTED);
+    assert_ok(admit(&use, &s, LISTED, "", s.ours));
+    assert_int_equal(chmod(s.rules.list, 0620), 0);
+    assert_int_equal(admit(&use, &s, LISTED, "", s.ours), ERR_CODEC);
+    assert_says("can be written by others (mode 620)");
+    unit_remove(s.folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_policy_takes_what_it_says_and_nothing_else),
+        cmocka_unit_test(a_source_that_is_listed_is_compiled_and_its_object_is_not_loaded),
+        cmocka_unit_test(a_refusal_says_what_is_to_be_added_where),
+        cmocka_unit_test(an_object_for_another_machine_is_compiled_from_its_source_or_refused),
+        cmocka_unit_test(what_is_no_shared_object_is_refused_under_every_policy),
+        cmocka_unit_test(a_list_that_cannot_be_trusted_allows_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
