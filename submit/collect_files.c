@@ -6,12 +6,16 @@
 #include <unistd.h>
 
 #include "shared/file.h"
+#include "shared/json.h"
 #include "shared/tensor_file.h"
 #include "submit/collect.h"
 #include "submit/event_log.h"
 #include "submit/results.h"
 #include "submit/say.h"
 #include "submit/start_from.h"
+#include "submit/text.h"
+
+enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
 
 const char *collect_map(const struct yield *y, size_t *len)
 {
@@ -68,6 +72,28 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
     return rc == 0 ? results_seal(c->s, a->name, fd, e) : rc;
 }
 
+/* What the node that decided a failed job wrote last. It is text of anybody's. */
+static void keep_last_lines(struct submission *s, const char *p, size_t len)
+{
+    size_t n = 0, from = len;
+
+    while (from > 0 && n < LAST_LINES)
+        n += p[--from] == '\n' && from + 1 < len;
+    from += n == LAST_LINES;
+    json_decref(s->last_log);
+    s->last_log = json_array();
+    while (from < len) {
+        const char *lf = memchr(p + from, '\n', len - from);
+        size_t k = lf ? (size_t)(lf - p) - from : len - from;
+        char line[LAST_LINE_BYTES];
+
+        snprintf(line, sizeof line, "%.*s", (int)(k < sizeof line ? k : sizeof line - 1), p + from);
+        text_clean(line, strlen(line), false);
+        json_array_append_new(s->last_log, json_text(line, SIZE_MAX));
+        from += k + 1;
+    }
+}
+
 int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
 {
     (void)a; /* each node's has a name of its own */
@@ -85,6 +111,13 @@ int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
         say_info("Restoring data (%s) from %d.", name + strlen("logs/"), node);
         if (copy_file(c, name, y, e) < 0)
             return e->code;
+        if ((int)i == c->s->cause) {
+            size_t len;
+            const char *p = collect_map(y, &len);
+
+            keep_last_lines(c->s, p, len);
+            collect_unmap(p, len);
+        }
     }
     return 0;
 }

@@ -127,6 +127,16 @@ static json_t *models_agree(const struct submission *s)
     return n > 1 ? json_true() : json_null();
 }
 
+/* What the node that decided ran, and what it wrote last. */
+static json_t *failure(const struct submission *s, const struct node *cause)
+{
+    const json_t *codec = submission_codec_facts(s, cause);
+
+    return json_pack("{s:i, s:O?, s:O?, s:O?, s:O?}", "node", cause->at.node, "codec",
+                     json_object_get(codec, "name"), "codec_sha256", json_object_get(codec, "sha256"),
+                     "source_sha256", json_object_get(codec, "source_sha256"), "last_log", s->last_log);
+}
+
 json_t *run_json(const struct submission *s)
 {
     json_t *o = job_index_json(s);
@@ -140,6 +150,9 @@ json_t *run_json(const struct submission *s)
     }
     json_object_del(o, "submitted_s");
     json_object_set_new(o, "state", json_string(job_state_name(s->state)));
+    json_object_set_new(o, "failure",
+                        s->cause >= 0 && s->state == JOB_FAILED ? failure(s, &s->nodes[s->cause])
+                                                                : json_null());
     json_object_set_new(o, "is_complete", json_boolean(s->is_complete));
     json_object_set_new(o, "collected_at", json_string(clock_text(at, clock_wall())));
     json_object_set_new(

@@ -126,6 +126,7 @@ void submission_clear(struct submission *s)
     blob_clear(&s->test);
     json_decref(s->facts);
     json_decref(s->files);
+    json_decref(s->last_log);
     http_free(s->http);
     worker_list_clear(&s->workers);
     *s = (struct submission){0};
@@ -156,6 +157,13 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
 const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n)
 {
     return node_is_server(n) && s->server_codec.object.len ? &s->server_codec : &s->codec;
+}
+
+const json_t *submission_codec_facts(const struct submission *s, const struct node *n)
+{
+    const json_t *of_server = node_is_server(n) ? json_object_get(s->facts, "server_codec") : NULL;
+
+    return of_server ? of_server : json_object_get(s->facts, "codec");
 }
 
 void submission_finish_calls(struct submission *s)

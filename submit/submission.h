@@ -75,6 +75,7 @@ struct submission {
     } seen; /* why it ended, of a job that an earlier command judged; reason "": nothing went wrong */
     bool is_complete; /* every file that should be there is */
     json_t *files;    /* [{"name","bytes","sha256"}] of the result folder */
+    json_t *last_log; /* what the node that decided a failed job wrote last: lines; NULL: none */
 };
 
 int submission_init(struct submission *s, const struct options *opt, struct err *e);
@@ -83,8 +84,9 @@ void submission_new_id(char out[JOB_ID_MAX]);
 /* Makes the nodes out of the first n_workers and n_servers of `workers`, and finds each one's token. */
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
 
-/* What of it is shipped to that node. */
+/* What of it is shipped to that node, and what `facts` say of it: {"name","sha256",...}. */
 const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n);
+const json_t *submission_codec_facts(const struct submission *s, const struct node *n);
 
 /* Waits until no call runs any more. */
 void submission_finish_calls(struct submission *s);

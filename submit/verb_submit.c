@@ -47,6 +47,26 @@ static int exit_status(const struct submission *s)
     return s->state == JOB_CANCELLED ? EXIT_CANCELLED : EXIT_JOB_FAILED;
 }
 
+static const char *fact(const json_t *codec, const char *key)
+{
+    const char *text = json_string_value(json_object_get(codec, key));
+
+    return text ? text : "not known";
+}
+
+/* Of the node that decided how it ended: what it ran, and what it wrote last. */
+static void tell_last_words(const struct submission *s, const struct node *n)
+{
+    const json_t *codec = submission_codec_facts(s, n);
+    json_t *line;
+    size_t i;
+
+    say_info("It ran codec %s, SHA-256 %s.", fact(codec, "name"), fact(codec, "sha256"));
+    if (json_array_size(s->last_log) > 0)
+        say_info("The last lines of its log:");
+    json_array_foreach(s->last_log, i, line) say_info("\t %s", json_string_value(line));
+}
+
 static void tell_end(const struct submission *s)
 {
     const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
@@ -54,6 +74,8 @@ static void tell_end(const struct submission *s)
     if (n)
         say_error("Job %s %s: node(%d), %s%s%s", s->id, job_state_name(s->state), n->at.node, n->view.reason,
                   n->view.message[0] ? ": " : "", n->view.message);
+    if (n && s->state == JOB_FAILED)
+        tell_last_words(s, n);
     if (n)
         say_info("What was recorded is kept. next: job_submit logs %s --node %d", s->id, n->at.node);
     for (size_t i = 0; i < s->n_nodes; i++)

@@ -27,6 +27,12 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     esac
     [ "$(jq -r .state out/run.json)" = failed ]
     [ -s out/records/train.csv ]
+    # What a person looks for next: whose code it was, and what the node said last.
+    local hash
+    hash=$(sha256sum "$BUILD/tests/codecs/crash.so" | cut -d' ' -f1)
+    [[ "$output" == *"failed: node("*"It ran codec crash, SHA-256 $hash."*"The last lines of its log:"*"ready: codec crash"* ]]
+    jq -e --arg h "$hash" '.failure | (.node == 0 or .node == 1) and .codec == "crash" and .codec_sha256 == $h
+        and ([.last_log[] | select(contains("ready: codec crash"))] | length == 1)' out/run.json
     serves_the_next_job
 }
 
@@ -55,6 +61,7 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), CodecFailed: codec spin has not come back from a call for 3 s: does it loop?"* ]]
+    [ "$(jq -r '.failure.codec' out/run.json)" = spin ]
     [ $((SECONDS - start)) -le 60 ]
     serves_the_next_job
 }
@@ -69,6 +76,7 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it had "*" GiB of memory, of the 1.0 GiB that a job may take here"* ]]
+    [[ "$output" == *"It ran codec hoard, SHA-256"* ]]
     serves_the_next_job
 }
 
