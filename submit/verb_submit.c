@@ -117,9 +117,21 @@ int verb_finish(struct submission *s, struct err *e)
     return exit_status(s);
 }
 
+/* Only now: what an agent or a check refuses is told by itself. */
+static void echo_options(const struct options *o)
+{
+    options_echo(o);
+    if (o->image_classification || o->input)
+        say_info(
+            "--image-classification and --input are the ancestor's; the data set and the model say it here.");
+}
+
 static int run(struct submission *s, struct err *e)
 {
-    if (prepare(s, e) < 0 || stage_ship(s, e) < 0)
+    if (prepare(s, e) < 0)
+        return take_back(s, e);
+    echo_options(s->opt);
+    if (stage_ship(s, e) < 0)
         return take_back(s, e);
     if (submission_count_ended(s) > 0) {
         /* A node failed before the start: its records tell why, so this is a job that failed. */
@@ -148,10 +160,6 @@ int verb_submit(const struct options *o, struct err *e)
         return verb_fetch(o, e);
     if (o->n_operands > 0)
         return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->operands[0]);
-    options_echo(o);
-    if (o->image_classification || o->input)
-        say_info(
-            "--image-classification and --input are the ancestor's; the data set and the model say it here.");
     rc = submission_init(&s, o, e) < 0 ? e->code : run(&s, e);
     submission_clear(&s);
     return rc;
