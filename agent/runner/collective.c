@@ -109,6 +109,7 @@ static const struct prepared *prepare(struct collective *c, const struct collect
                               .me = c->cfg.me,
                               .root = ask->root,
                               .n = ask->n,
+                              .is_one_machine = c->mesh->is_one_machine,
                               .piece = COLLECTIVE_PIECE / sizeof(float),
                               .buckets = ask->buckets,
                               .n_buckets = ask->n_buckets};

@@ -393,7 +393,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
     p->ask = *ask;
     p->n_copies = p->n_sends = p->n_recvs = 0;
     if (p->ask.algorithm == COLLECTIVE_AUTO)
-        p->ask.algorithm = collective_choose(ask->n_nodes, ask->n);
+        p->ask.algorithm = collective_choose(ask->n_nodes, ask->n, ask->is_one_machine);
     if (ask->n_nodes == 1)
         copy(&b, PLAN_OUT, b.whole);
     else
@@ -427,21 +427,23 @@ size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t leas
     return n_buckets;
 }
 
-enum collective_algorithm collective_choose(int n_nodes, size_t n)
+enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_machine)
 {
     static const struct { /* the first row that fits */
         int nodes_max;
         size_t bytes_max;
+        bool only_between_machines;
         enum collective_algorithm algorithm;
     } rows[] = {
-        {2, 64 << 10, COLLECTIVE_DIRECT},
-        {2, SIZE_MAX, COLLECTIVE_RING},
-        {4, 16 << 10, COLLECTIVE_DIRECT},
-        {INT_MAX, 64 << 10, COLLECTIVE_TREE},
+        {2, 64 << 10, false, COLLECTIVE_DIRECT},
+        {2, SIZE_MAX, false, COLLECTIVE_RING},
+        {4, 16 << 10, true, COLLECTIVE_DIRECT},
+        {INT_MAX, 64 << 10, false, COLLECTIVE_TREE},
     };
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        if (n_nodes <= rows[k].nodes_max && n <= rows[k].bytes_max / sizeof(float))
+        if (n_nodes <= rows[k].nodes_max && n <= rows[k].bytes_max / sizeof(float) &&
+            !(rows[k].only_between_machines && is_one_machine))
             return rows[k].algorithm;
     return power_of_two_in(n_nodes) == n_nodes ? COLLECTIVE_HALVING_DOUBLING : COLLECTIVE_RING;
 }

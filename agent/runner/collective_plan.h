@@ -69,9 +69,10 @@ struct plan_ask {
     enum collective_kind kind;
     enum collective_algorithm algorithm;
     int n_nodes, me;
-    int root;     /* of a broadcast */
-    size_t n;     /* floats in `in` and in `out` */
-    size_t piece; /* floats in the longest piece, at least n / INT_MAX + 1 */
+    int root;            /* of a broadcast */
+    size_t n;            /* floats in `in` and in `out` */
+    bool is_one_machine; /* all nodes run on one: what COLLECTIVE_AUTO stands for depends on it */
+    size_t piece;        /* floats in the longest piece, at least n / INT_MAX + 1 */
     /* All-reduce: where the buckets begin that are summed one after another, from the vector's end to its front;
      * the last is 0. Borrowed. None: the whole vector is one. */
     const size_t *buckets;
@@ -132,7 +133,7 @@ size_t collective_slice(size_t n, int k, int n_slices);
  * turn, running statistics behind all layers, are left out. Returns the number of buckets, 0 where no layer is. */
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
 /* The algorithm that COLLECTIVE_AUTO stands for: docs/dataplane.md has the figures. */
-enum collective_algorithm collective_choose(int n_nodes, size_t n);
+enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_machine);
 /* "ring" -> COLLECTIVE_RING; -1: no such algorithm. */
 int collective_algorithm_find(const char *name);
 const char *collective_kind_name(enum collective_kind kind);

@@ -82,6 +82,9 @@ struct mesh { /* the common part; implementations put theirs behind it */
     /* Set after opening: a peer that takes nothing for 10 s, although messages wait for it, is lost. For rules
      * in which everybody reads all the time; elsewhere one that computes long without reading is in order. */
     bool ends_stuck;
+    /* Set after opening, alike on all nodes: they run on one machine, where a message costs time of processors that
+     * they may share; between machines it costs time on the way. */
+    bool is_one_machine;
 };
 
 /* An empty buffer with one reference, or NULL without memory. */

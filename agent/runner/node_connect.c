@@ -52,6 +52,15 @@ static int share_memory(struct node *n, struct err *e)
     return 0;
 }
 
+/* Is every node of the job reached by the same name? All have the same list, and so the same answer. */
+static bool has_one_host(const struct orders_start *start)
+{
+    for (size_t i = 1; i < start->n_peers; i++)
+        if (strcmp(start->peers[i].host, start->peers[0].host) != 0)
+            return false;
+    return true;
+}
+
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
 {
     struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
@@ -82,6 +91,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     free(wanted);
     if (rc < 0)
         return rc;
+    n->mesh->is_one_machine = has_one_host(start);
     exchange_attach(n->exchange, n->mesh);
     if (share_memory(n, e) < 0)
         return e->code;

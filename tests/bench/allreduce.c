@@ -156,6 +156,7 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
         cfg.n_peers++;
     }
     must(mesh_tcp_open(&b->mesh, &cfg, &b->e), b, "open");
+    b->mesh->is_one_machine = true;
     must(collective_new(&b->collective, &config, &b->e), b, "collective");
     collective_attach(b->collective, b->mesh);
     b->mesh->place = place;

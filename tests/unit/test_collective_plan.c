@@ -485,13 +485,22 @@ TEST(the_choice_is_always_an_algorithm_and_names_lead_to_them)
 {
     for (int n_nodes = 1; n_nodes < 70; n_nodes++)
         for (size_t n = 0; n < (size_t)1 << 28; n = 3 * n + 1) {
-            enum collective_algorithm a = collective_choose(n_nodes, n);
+            enum collective_algorithm a = collective_choose(n_nodes, n, n % 2 == 0);
 
             assert_true(a > COLLECTIVE_AUTO && a < COLLECTIVE_ALGORITHMS);
         }
     assert_int_equal(collective_algorithm_find("auto"), COLLECTIVE_AUTO);
     assert_int_equal(collective_algorithm_find("halving-doubling"), COLLECTIVE_HALVING_DOUBLING);
     assert_int_equal(collective_algorithm_find("star"), -1);
+}
+
+TEST(short_vectors_take_one_step_between_machines_and_few_messages_on_one)
+{
+    for (int n_nodes = 3; n_nodes <= 4; n_nodes++) {
+        assert_int_equal(collective_choose(n_nodes, 1024, false), COLLECTIVE_DIRECT);
+        assert_int_equal(collective_choose(n_nodes, 1024, true), COLLECTIVE_TREE);
+    }
+    assert_int_equal(collective_choose(2, 1024, true), COLLECTIVE_DIRECT); /* as few messages as any */
 }
 
 TEST(a_plan_made_anew_in_the_same_memory_is_the_same)
@@ -527,6 +536,7 @@ int main(void)
         cmocka_unit_test(two_nodes_get_the_same_bits_however_the_vector_is_cut),
         cmocka_unit_test(each_algorithm_sends_as_many_numbers_as_its_source_says),
         cmocka_unit_test(the_choice_is_always_an_algorithm_and_names_lead_to_them),
+        cmocka_unit_test(short_vectors_take_one_step_between_machines_and_few_messages_on_one),
         cmocka_unit_test(a_plan_made_anew_in_the_same_memory_is_the_same),
     };
 
