@@ -377,6 +377,9 @@ static int take_long(struct options *o, unsigned verb, int left, char **argv, st
     const struct option *t = find_long(verb, word, n);
     const char *value = word[n] ? word + n + 1 : NULL;
 
+    if (!t && (verb & FOR_SIMULATE) && find_long(FOR_SUBMIT, word, n))
+        return err_set(e, ERR_USAGE, "--%.*s is for jobs on agents; a simulation has nothing of the kind",
+                       (int)n, word);
     if (!t)
         return unknown(word, n, verb, e);
     if (!takes_value(t) && value)

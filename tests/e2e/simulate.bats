@@ -70,6 +70,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ ! -e out ]
     run "$SUBMIT" simulate -q --codec plain --node_count 2 --resume somewhere
     [ "$status" -eq 2 ]
+    [[ "$output" == *"--resume is for jobs on agents"* ]]
 }
 
 @test "a codec that crashes takes the simulator and not job_submit" {
