@@ -55,7 +55,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy tidy clang-check format format-check check-layers install clean help demo
+.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-sim tidy clang-check format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -164,6 +164,9 @@ $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 
 bench-comm: $(BENCH_COMM) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
+
+bench-sim: all $(BUILD)/tests/bench/allreduce ## messages a second of the simulator, its time beside real jobs'; RUNS=5
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/simulator
 
 bench-accuracy: all ## seconds to 97 % on MNIST, PyTorch beside them; MNIST=DIR RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' MNIST='$(MNIST)' tests/bench/accuracy

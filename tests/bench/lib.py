@@ -1,4 +1,4 @@
-"""What the benches share: two agents of ours, and PyTorch in one or more processes."""
+"""What the benches share: agents of ours, and PyTorch in one or more processes."""
 import csv
 import json
 import os
@@ -21,12 +21,12 @@ def free_ports(n):
 
 
 class Agents:
-    """Two agents of one build, each pinned to a processor of its own."""
+    """Agents of one build, two or n, each pinned to a processor of its own as long as there are some."""
 
-    def __init__(self, build, folder):
+    def __init__(self, build, folder, n=2):
         self.build, self.folder = build, folder
         folder.mkdir()
-        ports = free_ports(2)
+        ports = free_ports(n)
         cpus = sorted(os.sched_getaffinity(0))
         self.running = [
             subprocess.Popen([build / "agent", "--port", str(port), "--dir", folder / f"a{port}"], stderr=subprocess.DEVNULL,
