@@ -60,6 +60,27 @@ int channel_fail(struct channel *ch, const char *fmt, ...)
     return err_set(ch->x->e, ERR_CODEC, "codec %s: %s", ch->x->cfg.plugin->name, text);
 }
 
+void channel_calls(struct channel *ch)
+{
+    ch->x->e->code = 0;
+}
+
+int channel_called(struct channel *ch, const char *callback, int rc, bool may_wait)
+{
+    int failed = ch->x->e->code;
+
+    if (rc == CODEC_GO || (rc == CODEC_WAIT && may_wait))
+        return rc;
+    if (rc < 0 && failed < 0)
+        return failed;
+    return rc < 0
+               ? channel_fail(ch, "its %s failed and has not said why (codec_fail says it)", callback)
+               : channel_fail(ch,
+                              "its %s returned %d, which is neither CODEC_GO%s nor what a call of the host "
+                              "returned",
+                              callback, rc, may_wait ? " nor CODEC_WAIT" : "");
+}
+
 int channel_blame(struct channel *ch, int from)
 {
     struct exchange *x = ch->x;
@@ -73,8 +94,8 @@ int channel_blame(struct channel *ch, int from)
     return CODEC_GO;
 }
 
-struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
-                                double *seconds)
+struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
+                                int (*encode)(struct codec *, struct wire_out *), double *seconds)
 {
     struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
     struct stopwatch *w = &ch->x->watch;
@@ -89,7 +110,8 @@ struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *
     compressing_begin_writing(ch);
     last = phase_enter(w, PHASE_ENCODE);
     start = w->since;
-    if (encode(&ch->codec, &ch->out) < 0)
+    channel_calls(ch);
+    if (channel_called(ch, callback, encode(&ch->codec, &ch->out), false) < 0)
         goto fail;
     if (ch->compressing.lacks_memory) {
         err_set(ch->x->e, ERR_NOMEM, "no memory for a residual of what compressors leave out");
@@ -179,7 +201,7 @@ void channel_shared(struct channel *ch, int peer, size_t sent, size_t received)
     x->totals.raw_bytes += sent;
 }
 
-int channel_decode(struct channel *ch, enum phase phase,
+int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b)
 {
@@ -188,8 +210,8 @@ int channel_decode(struct channel *ch, enum phase phase,
     int rc;
 
     compressing_begin_reading(ch, from);
-    rc = read(&ch->codec, from, &in);
-
+    channel_calls(ch);
+    rc = channel_called(ch, callback, read(&ch->codec, from, &in), !ch->rule);
     phase_enter(&ch->x->watch, last);
     return rc;
 }
@@ -202,7 +224,8 @@ int channel_apply(struct channel *ch)
     if (!ch->rule->apply)
         return CODEC_GO;
     last = phase_enter(&ch->x->watch, PHASE_APPLY);
-    rc = ch->rule->apply(&ch->codec);
+    channel_calls(ch);
+    rc = channel_called(ch, "apply", ch->rule->apply(&ch->codec), false);
     phase_enter(&ch->x->watch, last);
     return rc;
 }
@@ -300,7 +323,10 @@ int channel_open(struct exchange *x, int id)
         return x->e->code;
     if (ch->rule ? round_open(ch) < 0 : collecting_open(ch, x->e) < 0)
         return x->e->code;
-    return p->open ? p->open(&ch->codec) : CODEC_GO;
+    if (!p->open)
+        return CODEC_GO;
+    channel_calls(ch);
+    return channel_called(ch, "open", p->open(&ch->codec), false);
 }
 
 void channel_clear(struct channel *ch)

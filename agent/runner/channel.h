@@ -86,11 +86,17 @@ int channel_send_view(struct channel *ch, const struct mesh_head *h, const void 
 /* Accounts for a message in the round that uses it, not the one it happened to come in: figures must
  * repeat. */
 void channel_received(struct channel *ch, int from, size_t len);
-/* Has `encode` write a message into a fresh buffer. NULL: it failed, and the error stands in the exchange. */
-struct mesh_buf *channel_encode(struct channel *ch, int (*encode)(struct codec *, struct wire_out *),
-                                double *seconds);
+/* Before and behind each call of the codec. What it has returned, as codec.h has it: CODEC_GO, CODEC_WAIT where that may
+ * be, or the code of the error that stands in the exchange: the host's own, or that `callback` gave none or returned
+ * something else. */
+void channel_calls(struct channel *ch);
+int channel_called(struct channel *ch, const char *callback, int rc, bool may_wait);
+/* Has `encode`, the codec's `callback`, write a message into a fresh buffer. NULL: it failed, and the error stands in
+ * the exchange. */
+struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
+                                int (*encode)(struct codec *, struct wire_out *), double *seconds);
 /* Hands a message to `read`, timed as `phase`. */
-int channel_decode(struct channel *ch, enum phase phase,
+int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
 int channel_apply(struct channel *ch); /* the rule's apply, where it has one */

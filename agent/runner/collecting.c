@@ -85,7 +85,9 @@ int collecting_tell(struct channel *ch)
 
     while (rc >= 0 && ch->collecting.is_done) {
         ch->collecting.is_done = false;
-        rc = channel_config(ch)->plugin->events->on_collective(&ch->codec);
+        channel_calls(ch);
+        rc = channel_called(ch, "on_collective",
+                            channel_config(ch)->plugin->events->on_collective(&ch->codec), true);
         ch->is_waiting = rc == CODEC_WAIT;
     }
     return rc < 0 ? rc : CODEC_GO;

@@ -104,23 +104,25 @@ static int outcome(struct exchange *x)
 }
 
 /* An event rule's callback writes what messages it likes: that is encoding. */
-static int call_event(struct channel *ch, int (*callback)(struct codec *))
+static int call_event(struct channel *ch, const char *name, int (*callback)(struct codec *), bool may_wait)
 {
     enum phase last = phase_enter(&ch->x->watch, PHASE_ENCODE);
-    int rc = callback(&ch->codec);
+    int rc;
 
+    channel_calls(ch);
+    rc = channel_called(ch, name, callback(&ch->codec), may_wait);
     phase_enter(&ch->x->watch, last);
     return rc;
 }
 
-/* Calls `of_round` or the event rule's callback on each channel. */
-static int on_each(struct exchange *x, int (*of_round)(struct channel *), int (*of_events)(struct codec *),
-                   struct err *e)
+/* Calls `of_round` or the event rule's callback of this name on each channel. */
+static int on_each(struct exchange *x, int (*of_round)(struct channel *), const char *name,
+                   int (*of_events)(struct codec *), struct err *e)
 {
     x->e = e;
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
-        int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, of_events) : CODEC_GO;
+        int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, name, of_events, true) : CODEC_GO;
 
         ch->is_waiting = rc == CODEC_WAIT;
         if (rc < 0 || collecting_tell(ch) < 0)
@@ -139,7 +141,7 @@ int exchange_on_backward(struct exchange *x, struct err *e)
         return CODEC_GO;
     x->e = e;
     ch->collecting.ready = x->cfg.n_params;
-    return call_event(ch, events->on_backward);
+    return call_event(ch, "on_backward", events->on_backward, false);
 }
 
 int exchange_on_ready(struct exchange *x, size_t ready, struct err *e)
@@ -172,7 +174,8 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
     x->e = e;
     if (collecting_ready(&x->channels[0], 0) < 0)
         return e->code;
-    return on_each(x, round_on_grad, x->cfg.plugin->events ? x->cfg.plugin->events->on_grad : NULL, e);
+    return on_each(x, round_on_grad, "on_grad", x->cfg.plugin->events ? x->cfg.plugin->events->on_grad : NULL,
+                   e);
 }
 
 int exchange_on_step(struct exchange *x, struct err *e)
@@ -181,7 +184,8 @@ int exchange_on_step(struct exchange *x, struct err *e)
 
     for (int i = 0; i < x->n_channels; i++)
         x->channels[i].codec.step++;
-    rc = on_each(x, round_on_step, x->cfg.plugin->events ? x->cfg.plugin->events->on_step : NULL, e);
+    rc = on_each(x, round_on_step, "on_step", x->cfg.plugin->events ? x->cfg.plugin->events->on_step : NULL,
+                 e);
     if (x->cfg.plugin->events) /* an event rule has no rounds of its own: its traffic is counted by step */
         for (int i = 0; i < x->n_channels; i++)
             channel_round_done(&x->channels[i]);
@@ -206,7 +210,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         if (ev->head.kind != FRAME_EVENT)
             rc = channel_fail(ch, "node %d sent a message that is not an event", ev->head.peer);
         else if (events->on_message)
-            rc = channel_decode(ch, PHASE_DECODE, events->on_message, ev->head.peer, ev->buf);
+            rc = channel_decode(ch, PHASE_DECODE, "on_message", events->on_message, ev->head.peer, ev->buf);
         channel_received(ch, ev->head.peer, ev->buf->len);
         mesh_buf_put(x->mesh, ev->buf);
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
@@ -226,7 +230,7 @@ static int wake_up(struct exchange *x)
         if (ch->wake_at > stopwatch_now(&x->watch))
             continue;
         ch->wake_at = INFINITY;
-        if (exchange_heard(ch, call_event(ch, events->on_wake)) < 0)
+        if (exchange_heard(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
             return x->e->code;
     }
     return CODEC_GO;

@@ -27,8 +27,10 @@ static int tell_lost(struct exchange *x, int node)
     for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
         enum phase last = phase_enter(&x->watch, PHASE_DECODE);
-        int rc = exchange_heard(ch, events->on_lost(&ch->codec, node));
+        int rc;
 
+        channel_calls(ch);
+        rc = exchange_heard(ch, channel_called(ch, "on_lost", events->on_lost(&ch->codec, node), true));
         phase_enter(&x->watch, last);
         if (rc < 0)
             return rc;

@@ -33,7 +33,7 @@ static int answer(struct channel *ch, int first, int last, uint64_t round)
 {
     struct mesh_head h = {.kind = FRAME_REPLY, .channel = ch->id, .round = round};
     double seconds;
-    struct mesh_buf *b = channel_encode(ch, ch->rule->reply, &seconds);
+    struct mesh_buf *b = channel_encode(ch, "reply", ch->rule->reply, &seconds);
     int rc = b ? CODEC_GO : -1;
 
     for (h.peer = first; rc == CODEC_GO && h.peer <= last; h.peer++, seconds = 0)
@@ -78,7 +78,7 @@ static int say(struct channel *ch, int word)
     struct mesh_buf *b;
 
     ch->codec.block = ch->rule->per_block ? word : -1;
-    b = channel_encode(ch, ch->rule->encode, &seconds);
+    b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
     ch->codec.block = -1;
     return b ? spread(ch, word, b, seconds) : -1;
 }
@@ -124,7 +124,7 @@ static int end_with_the_others(struct channel *ch)
 
     if (!round_agrees(ch) || (ch->codec.step < ch->codec.n_steps && !ch->codec.wants_stop))
         return CODEC_GO;
-    b = channel_encode(ch, say_nothing, &seconds);
+    b = channel_encode(ch, "encode", say_nothing, &seconds);
     if (!b || spread(ch, ch->codec.node, b, seconds) < 0)
         return -1;
     ch->round.is_ending = true;
@@ -213,7 +213,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
         return channel_fail(ch, "node %d sent a reply that nobody waits for", h->peer);
     }
     channel_waited(ch, h->peer);
-    rc = channel_decode(ch, PHASE_APPLY, adopt, h->peer, b);
+    rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, h->peer, b);
     channel_received(ch, h->peer, b->len);
     channel_drop_buf(ch, b);
     if (rc < 0)

@@ -115,7 +115,7 @@ int round_merge_word(struct channel *ch, int word)
     int rc;
 
     ch->codec.block = ch->rule->per_block ? word : -1;
-    rc = channel_decode(ch, PHASE_DECODE, ch->rule->merge, word, l->buf);
+    rc = channel_decode(ch, PHASE_DECODE, "merge", ch->rule->merge, word, l->buf);
     ch->codec.block = -1;
     l->saved = ch->compressing.saved_in;
     ch->codec.n_merged++;

@@ -221,6 +221,90 @@ TEST(parameters_are_in_the_state_before_open)
     close_node(&f);
 }
 
+static int returned;
+
+static int fails_at_once(struct codec *c)
+{
+    (c->host->fail)(c, "it has a reason"); /* cmocka has a macro of that name */
+    return returned;
+}
+
+static int returns(struct codec *c)
+{
+    (void)c;
+    return returned;
+}
+
+static int encode_returns(struct codec *c, struct wire_out *out)
+{
+    (void)c, (void)out;
+    return returned;
+}
+
+static int merge_returns(struct codec *c, int from, struct wire_in *in)
+{
+    (void)c, (void)from, (void)in;
+    return returned;
+}
+
+/* What no callback may return ends the node, in words, and never counts as success. */
+TEST(a_codec_that_fails_without_a_sentence_or_returns_anything_else_has_failed)
+{
+    static const struct {
+        int returned;
+        bool in_events; /* also where a callback may wait */
+        const char *says;
+    } cases[] = {
+        {-1, true, " failed and has not said why"},
+        {ERR_LOST, true, " failed and has not said why"},
+        {77, true, " returned 77, which is neither CODEC_GO"},
+        {CODEC_WAIT, false, " returned 1, which is neither CODEC_GO nor what a call of the host returned"},
+    };
+    const struct codec_round bad_encode = {.before_update = true, .encode = encode_returns, .merge = merge},
+                             bad_merge = {.before_update = true, .encode = encode, .merge = merge_returns};
+    const struct codec_events bad_event = {.on_grad = returns};
+    struct fixture f;
+    char says[128];
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        returned = cases[i].returned;
+        e = (struct err){.code = ERR_LOST, .text = "an older error"}; /* that nobody may take for this one */
+        ask = returns;
+        assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), ERR_CODEC);
+        snprintf(says, sizeof says, "%s%s", "codec made: its open", cases[i].says);
+        assert_says(says);
+        ask = NULL;
+        assert_ok(open_node(&f, &(struct codec_plugin){.round = &bad_encode}, 0, 0));
+        assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
+        snprintf(says, sizeof says, "%s%s", "codec made: its encode", cases[i].says);
+        assert_says(says);
+        close_node(&f);
+        assert_ok(open_node(&f, &(struct codec_plugin){.round = &bad_merge}, 0, 0));
+        assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC); /* merges its own word */
+        snprintf(says, sizeof says, "%s%s", "codec made: its merge", cases[i].says);
+        assert_says(says);
+        close_node(&f);
+        assert_ok(open_node(&f, &(struct codec_plugin){.events = &bad_event}, 0, 0));
+        assert_int_equal(exchange_on_grad(f.x, 1, &e), cases[i].in_events ? ERR_CODEC : CODEC_WAIT);
+        snprintf(says, sizeof says, "%s%s", "codec made: its on_grad", cases[i].says);
+        if (cases[i].in_events)
+            assert_says(says);
+        close_node(&f);
+    }
+}
+
+TEST(what_a_codec_said_of_its_failure_is_told_whatever_it_returns)
+{
+    struct fixture f;
+
+    ask = fails_at_once;
+    for (returned = -1; returned >= -96; returned -= 95) {
+        assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), ERR_CODEC);
+        assert_says("codec made: it has a reason");
+    }
+    ask = NULL;
+}
+
 static float *somewhere;
 
 static int zeros_outside(struct codec *c)
@@ -419,6 +503,8 @@ int main(void)
         cmocka_unit_test(layers_are_cut_to_a_servers_range),
         cmocka_unit_test(a_word_on_a_block_knows_its_block_and_holders),
         cmocka_unit_test(parameters_are_in_the_state_before_open),
+        cmocka_unit_test(a_codec_that_fails_without_a_sentence_or_returns_anything_else_has_failed),
+        cmocka_unit_test(what_a_codec_said_of_its_failure_is_told_whatever_it_returns),
         cmocka_unit_test(zeros_asked_for_wrongly_are_refused_in_words),
         cmocka_unit_test(a_server_moves_its_range_at_the_workers_step),
         cmocka_unit_test(a_codec_is_woken_once_after_the_time_it_asked_for),
