@@ -114,7 +114,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     int rc;
 
-    if (argc != 2) {
+    if (argc != 2 || argv[1][0] == '-') {
         fprintf(stderr, "%s is started by job_submit simulate, not by hand; see docs/simulator.md\n",
                 argv[0]);
         return 2;

@@ -73,6 +73,15 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [[ "$output" == *"--resume is for jobs on agents"* ]]
 }
 
+@test "the simulator says that it is not started by hand" {
+    for word in "" --help -h; do
+        # shellcheck disable=SC2086
+        run "$BUILD/simulator" $word
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"is started by job_submit simulate, not by hand"* ]]
+    done
+}
+
 @test "a codec that crashes takes the simulator and not job_submit" {
     cat >crash.c <<'C'
 #include <stdlib.h>
