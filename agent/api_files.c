@@ -12,23 +12,35 @@
 /* A digest takes a second for each 1.5 GB, and nobody else is served meanwhile. */
 #define DIGEST_MAX_BYTES (256ull << 20)
 
+/* Of a log, to who says after which byte: one who follows has room for so much. */
+#define LOG_PART_BYTES (4ull << 20)
+
+/* ?after=N; 0 where it does not stand. False: it is refused. */
+static bool take_after(uint64_t *after, const struct request *rq, struct response *rs, const char *what)
+{
+    const char *text = query_get(rq, "after");
+
+    if (text && (strspn(text, "0123456789") != strlen(text) || strlen(text) > 15)) {
+        respond_problem(rs, BAD_REQUEST, NULL, "after=%s: not %s", text, what);
+        return false;
+    }
+    *after = text ? strtoull(text, NULL, 10) : 0;
+    return true;
+}
+
 void api_events(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs);
-    const char *after = query_get(rq, "after");
+    uint64_t after;
 
-    if (!t)
+    if (!t || !take_after(&after, rq, rs, "an event's number"))
         return;
-    if (after && (strspn(after, "0123456789") != strlen(after) || strlen(after) > 15)) {
-        respond_problem(rs, BAD_REQUEST, NULL, "after=%s: not an event's number", after);
-        return;
-    }
     rs->is_ndjson = rq->wants_ndjson;
     rs->type = rs->is_ndjson ? "application/x-ndjson" : "text/event-stream";
     if (rq->method == METHOD_HEAD)
         return;
     rs->kind = RESPONSE_STREAM;
-    rs->after = after ? strtoull(after, NULL, 10) : 0;
+    rs->after = after;
     memcpy(rs->id, t->job.spec.id, sizeof rs->id);
 }
 
@@ -53,8 +65,17 @@ static void respond_file(struct agent *a, const char *id, const char *name, bool
 
 void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 {
-    if (api_task(a, rq, rs))
-        respond_file(a, rq->arg[0], "node.log", false, true, rs);
+    uint64_t after;
+
+    if (!api_task(a, rq, rs) || !take_after(&after, rq, rs, "a number of bytes"))
+        return;
+    respond_file(a, rq->arg[0], "node.log", false, true, rs);
+    if (rs->kind != RESPONSE_FILE || !query_get(rq, "after"))
+        return;
+    rs->after = after < rs->bytes ? after : rs->bytes;
+    rs->bytes -= rs->after;
+    if (rs->bytes > LOG_PART_BYTES)
+        rs->bytes = LOG_PART_BYTES;
 }
 
 void api_records(struct agent *a, const struct request *rq, struct response *rs)

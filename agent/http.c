@@ -187,7 +187,7 @@ static struct MHD_Response *body_of(struct exchange *x)
     if (rs->kind == RESPONSE_FILE && rs->fd < 0)
         return MHD_create_response_from_callback(rs->bytes, BLOCK_BYTES, read_nothing, NULL, NULL);
     if (rs->kind == RESPONSE_FILE && rs->bytes > 0) {
-        r = MHD_create_response_from_fd64(rs->bytes, rs->fd);
+        r = MHD_create_response_from_fd_at_offset64(rs->bytes, rs->fd, rs->after);
         if (r) {
             x->conn->deadline = deadline_for(rs->bytes);
             rs->fd = -1;

@@ -26,7 +26,7 @@ const struct route routes[] = {
     {METHOD_POST, "/v1/jobs/{id}/cancel", api_cancel, JSON_BODY, ROUTE_JOB | ROUTE_BODY_OPTIONAL, {0}},
     {METHOD_GET, "/v1/jobs/{id}/wait", api_wait, 0, ROUTE_JOB, {"timeout_s"}},
     {METHOD_GET, "/v1/jobs/{id}/events", api_events, 0, ROUTE_JOB, {"after"}},
-    {METHOD_GET, "/v1/jobs/{id}/logs", api_logs, 0, ROUTE_JOB, {0}},
+    {METHOD_GET, "/v1/jobs/{id}/logs", api_logs, 0, ROUTE_JOB, {"after"}},
     {METHOD_GET, "/v1/jobs/{id}/records.csv", api_records, 0, ROUTE_JOB, {"kind"}},
     {METHOD_GET, "/v1/jobs/{id}/artifacts", api_artefacts, 0, ROUTE_JOB, {0}},
     {METHOD_GET, "/v1/jobs/{id}/artifacts/{name}", api_artefact, 0, ROUTE_JOB, {0}},

@@ -33,7 +33,7 @@ struct request {
 
 enum response_kind {
     RESPONSE_BYTES,
-    RESPONSE_FILE,   /* `fd`, `bytes` from its start */
+    RESPONSE_FILE,   /* `fd`, `bytes` of it behind the first `after` */
     RESPONSE_STREAM, /* events of job `id` after `after` */
     RESPONSE_WAIT    /* the job, once terminal or at `deadline` */
 };

@@ -1,4 +1,5 @@
 /* logs: what the nodes wrote, cleaned for a terminal, each line with its node in front. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "submit/text.h"
 #include "submit/verbs.h"
 
-enum { LOG_MAX = 256 << 20 };
+/* A log comes in parts of at most 4 MiB, and a line that does not end within one is printed as it is. */
+enum { PART_MAX = 4 << 20, LINE_MAX_BYTES = 1 << 20 };
 static const double follow_s = 1, ask_s = 3;
 
 static void print_lines(const struct node *n, char *text, size_t len)
@@ -33,24 +35,27 @@ static void print_lines(const struct node *n, char *text, size_t len)
 }
 
 /* Prints what is behind *seen. Whole lines only while more may come. */
-static int print_log(struct submission *s, struct node *n, size_t *seen, bool more_may_come, struct err *e)
+static int print_log(struct submission *s, struct node *n, uint64_t *seen, bool more_may_come, struct err *e)
 {
-    struct http_request *r = &n->call;
+    const struct http_request *r = &n->call;
     size_t len;
 
-    if (node_get(s->http, n, LOG_MAX, e, "/v1/jobs/%s/logs", s->id) < 0)
-        return e->code;
-    len = r->reply_len;
-    while (more_may_come && len > 0 && r->reply[len - 1] != '\n')
-        len--;
-    if (len > *seen)
-        print_lines(n, r->reply + *seen, len - *seen);
-    if (len > *seen)
-        *seen = len;
+    do {
+        if (node_get(s->http, n, PART_MAX, e, "/v1/jobs/%s/logs?after=%" PRIu64, s->id, *seen) < 0)
+            return e->code;
+        len = r->reply_len;
+        while (len > 0 && r->reply[len - 1] != '\n')
+            len--;
+        if (len == 0 && (!more_may_come || r->reply_len > LINE_MAX_BYTES))
+            len = r->reply_len;
+        if (len > 0)
+            print_lines(n, r->reply, len);
+        *seen += len;
+    } while (len > 0);
     return 0;
 }
 
-static int print_all(struct submission *s, const struct options *o, size_t *seen, bool more_may_come,
+static int print_all(struct submission *s, const struct options *o, uint64_t *seen, bool more_may_come,
                      struct err *e)
 {
     int rc = 0;
@@ -76,7 +81,7 @@ static int print_all(struct submission *s, const struct options *o, size_t *seen
 int verb_logs(const struct options *o, struct err *e)
 {
     struct submission s;
-    size_t *seen = NULL;
+    uint64_t *seen = NULL;
     int rc = submission_init(&s, o, e);
 
     if (rc == 0)

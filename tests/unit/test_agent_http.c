@@ -745,6 +745,38 @@ TEST(the_status_is_for_everybody_here_and_tells_no_secret)
     fixture_close(&f);
 }
 
+TEST(a_log_is_followed_by_the_byte)
+{
+    static const char text[] = "first line\nsecond line\n";
+    struct fixture f = {0};
+    static char much[5 << 20];
+    char path[128];
+    struct err e;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/node.log", f.folder);
+    assert_ok(file_write(path, text, sizeof text - 1, 0600, &e));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
+    assert_string_equal(r.body, text);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=11", NULL), 200);
+    assert_string_equal(r.body, text + 11);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=23", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=999999999999", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=-1", NULL), 400);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/events?after=x", NULL), 400);
+    memset(much, 'x', sizeof much);
+    assert_ok(file_write(path, much, sizeof much, 0600, &e));
+    assert_int_equal(ask(&f, &r, "HEAD", "/v1/jobs/j-abcdef/logs?after=1", NULL), 200);
+    assert_non_null(strstr(r.text, "Content-Length: 4194304\r\n"));
+    assert_int_equal(ask(&f, &r, "HEAD", "/v1/jobs/j-abcdef/logs", NULL), 200);
+    assert_non_null(strstr(r.text, "Content-Length: 5242880\r\n"));
+    fixture_close(&f);
+}
+
 static int n_descriptors(void)
 {
     int n = 0;
@@ -912,6 +944,7 @@ int main(void)
         cmocka_unit_test(a_wait_lasts_until_its_time_or_the_end_whichever_is_first),
         cmocka_unit_test(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody),
         cmocka_unit_test(the_status_is_for_everybody_here_and_tells_no_secret),
+        cmocka_unit_test(a_log_is_followed_by_the_byte),
         cmocka_unit_test(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events),
         cmocka_unit_test(ended_jobs_beyond_keep_are_forgotten),
         cmocka_unit_test(heads_the_server_library_would_take_are_refused),
