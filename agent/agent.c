@@ -192,7 +192,8 @@ static enum exit_status status_of(int code)
                                : EXIT_SYSTEM;
 }
 
-/* Started with some of them closed, sockets and the lock file would have their numbers, and a log line would go there. */
+/* Started with some of them closed, sockets and the lock file would have their numbers, and a log line would
+ * go there. */
 static void fill_stdio(void)
 {
     int fd;

@@ -122,8 +122,8 @@ static void record_last_log_lines(struct task *t)
     }
 }
 
-/* Did it end because it was told to? It may well fail on the way: a job that had failed before, as one whose time was
- * over, has that for a reason. */
+/* Did it end because it was told to? It may well fail on the way: a job that had failed before, as one whose
+ * time was over, has that for a reason. */
 static bool was_told(const struct task *t)
 {
     const struct event *end = t->end;

@@ -243,8 +243,8 @@ static void log_refusal(struct http_server *h, const struct exchange *x, const s
                  x->target ? x->target : "", v->detail);
 }
 
-/* Called before a connection is taken. One address may not use up what all share; that its further connections close
- * without an answer is to be found somewhere. */
+/* Called before a connection is taken. One address may not use up what all share; that its further connections
+ * close without an answer is to be found somewhere. */
 static enum MHD_Result may_connect(void *arg, const struct sockaddr *peer, socklen_t len)
 {
     struct http_server *h = arg;

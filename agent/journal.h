@@ -32,7 +32,7 @@ typedef int journal_replay(void *arg, const struct event *ev, struct err *e);
 int journal_open(struct journal *j, const char *path, journal_replay *replay, void *arg, off_t *cut,
                  struct err *e);
 void journal_close(struct journal *j);
-/* Gives the descriptor back: many ended jobs are kept. It can still be read; nothing can be appended any more. */
+/* Gives the descriptor back: many ended jobs are kept. It can still be read, and nothing be appended any more. */
 void journal_rest(struct journal *j);
 
 /* Appends the line of `ev`, wholly or not at all; `sync`: it is on the disk when this returns. */

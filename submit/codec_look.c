@@ -18,7 +18,7 @@ static void drop_path(struct err *e, const char *path)
         memmove(e->text, e->text + n + 2, strlen(e->text + n + 2) + 1);
 }
 
-/* A disk that is full is not the codec's fault, and the compiler, which says so, has cleaned up after itself. */
+/* A disk that is full is not the codec's fault, and the compiler, which says so, has cleaned up. */
 static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
 {
     struct err full;

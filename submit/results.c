@@ -28,8 +28,8 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* Does the folder hold results of this very job? Its run.json says so, or, where the disk was too full for one, the
- * job index, which knows the folder. */
+/* Does the folder hold results of this very job? Its run.json says so, or, where the disk was too full for
+ * one, the job index, which knows the folder. */
 static bool is_mine(const struct submission *s, const char *known)
 {
     char path[PATH_MAX];

@@ -214,8 +214,8 @@ static const char *sum_of(const json_t *earlier, const char *name)
     return NULL;
 }
 
-/* ERR_NOT_FOUND, ERR_CONFLICT: there is none, or it is not as it was brought home, which counts as none: there may be
- * another place to go back to. */
+/* ERR_NOT_FOUND, ERR_CONFLICT: there is none, or it is not as it was brought home, which counts as none: there
+ * may be another place to go back to. */
 static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s,
                            const json_t *earlier, int node, const char *ending, struct err *e)
 {

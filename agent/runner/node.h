@@ -93,7 +93,8 @@ int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for eac
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
 int node_write_model(struct node *n, const char *name, double test_loss,
                      struct err *e); /* nan: no loss in it */
-/* Goes back to the folder that files are named in: a codec is code of this process, and may have called chdir. */
+/* Goes back to the folder that files are named in: a codec is code of this process, and may have called
+ * chdir. */
 int node_go_home(const struct node *n, struct err *e);
 /* Is the end of this epoch (from 1) one of those that are kept? */
 bool node_keeps_epoch(const struct node *n, int epoch);

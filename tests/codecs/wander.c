@@ -1,4 +1,4 @@
-/* wander -- leaves the node's folder when it is opened, and once more in its third step, as no codec should. */
+/* wander -- leaves the node's folder when it is opened and in its third step, as no codec should. */
 #define _POSIX_C_SOURCE 200809L /* chdir */
 #include <unistd.h>
 
