@@ -36,8 +36,8 @@ const char agent_usage[] =
     "  -h, --help          this text\n"
     "  -V, --version       the version\n"
     "\n"
-    "Exit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 would be insecure, 71 port or folder in "
-    "use.\n";
+    "Exit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 would be insecure (as with a token\n"
+    "file that others can read), 71 a port, an address or the folder cannot be had.\n";
 
 enum kind { FLAG, NUMBER, TEXT, POLICY, HOSTS };
 
