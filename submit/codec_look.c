@@ -77,21 +77,25 @@ static json_t *parsed(const char *text)
     return json_loads(text, 0, NULL);
 }
 
+/* What an event rule sends is known to itself alone. */
+static const char *exchanges(const struct codec_facts *f)
+{
+    if (!f->sends_grads && !f->sends_params)
+        return "nothing";
+    return f->has_events ? "what it likes" : f->sends_grads ? "gradients" : "parameters";
+}
+
 json_t *codec_look_json(const struct codec_look *l)
 {
     static const char *const compressions[] = {
         [CODEC_LOSSLESS_ONLY] = "lossless", [CODEC_LOSSY_UP] = "lossy up", [CODEC_LOSSY] = "lossy"};
     const struct codec_facts *f = &l->facts;
-    const char *exchanges = f->sends_grads && f->sends_params ? "gradients and parameters"
-                            : f->sends_grads                  ? "gradients"
-                            : f->sends_params                 ? "parameters"
-                                                              : "nothing";
 
     return json_pack("{s:o, s:s, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}",
                      "file", json_text(l->file.path, SIZE_MAX), "name", f->name, "source",
                      f->source[0] ? json_text(f->source, SIZE_MAX) : NULL, "cost",
                      f->cost[0] ? json_text(f->cost, SIZE_MAX) : NULL, "runs_by",
-                     f->has_events ? "events" : "rounds", "exchanges", exchanges, "per_block",
+                     f->has_events ? "events" : "rounds", "exchanges", exchanges(f), "per_block",
                      (int)f->per_block, "has_server_side", (int)codec_has_server_side(f), "has_asgd",
                      (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server,
                      "compression", compressions[f->compression], "can_be_kept",

@@ -64,10 +64,10 @@ static void print_codecs(const json_t *all)
     const json_t *one;
     size_t i;
 
-    printf("%-16s  %-7s  %-24s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
+    printf("%-16s  %-7s  %-13s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
     json_array_foreach(all, i, one)
     {
-        printf("%-16s  %-7s  %-24s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
+        printf("%-16s  %-7s  %-13s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
                text(one, "exchanges"), text(one, "compression"),
                text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
     }
@@ -112,10 +112,8 @@ static int list(const struct options *o, const char *word, struct err *e)
 
 static const char *when(const json_t *o)
 {
-    if (strcmp(text(o, "exchanges"), "nothing") == 0)
-        return "";
     if (strcmp(text(o, "runs_by"), "events") == 0)
-        return ", as the rule likes";
+        return "";
     return strcmp(text(o, "exchanges"), "gradients") == 0 ? ", each step" : ", each `every` local steps";
 }
 
