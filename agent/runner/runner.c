@@ -30,6 +30,16 @@ static void offer_to_oom_killer(void)
         close(fd);
 }
 
+/* Handlers run on a stack of their own. The kernels of OpenBLAS or oneDNN keep values farther below the stack
+ * pointer than the ABI's 128 bytes: on their stack a handler wrote over them, and the heap was damaged. */
+static void give_handlers_a_stack(void)
+{
+    static char room[1 << 16];
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+
+    sigaltstack(&stack, NULL);
+}
+
 static int end(struct report *r, const char *reason, const struct err *e)
 {
     const struct report_ending *of_code = report_ending(e->code);
@@ -77,7 +87,8 @@ static int work(struct node *n, struct orders *orders, struct err *e)
 
 int main(int argc, char **argv)
 {
-    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it wakes a wait */
+    /* Without SA_RESTART: it wakes a wait. */
+    const struct sigaction term = {.sa_handler = on_sigterm, .sa_flags = SA_ONSTACK};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const char *reason = NULL;
     static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
@@ -93,6 +104,7 @@ int main(int argc, char **argv)
     }
     offer_to_oom_killer();
     n.report = &report;
+    give_handlers_a_stack();
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGXFSZ, &ignore, NULL); /* a file at its limit is a write that fails, like a full disk */

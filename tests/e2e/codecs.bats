@@ -227,10 +227,10 @@ fails() {
 }
 
 @test "a signal ends a check, with the status for it" {
-    run timeout --preserve-status -s INT 2 "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
+    run timeout --foreground --preserve-status -s INT 2 "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
     [ "$status" -eq 130 ]
     [[ "$output" == *"interrupted (Ctrl-C)"* ]]
-    run timeout --preserve-status -s TERM 2 "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends --json
+    run timeout --foreground --preserve-status -s TERM 2 "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends --json
     [ "$status" -eq 143 ]
     [[ "$output" == *"asked to end by a signal"*'"exit_status":143'* ]]
 }

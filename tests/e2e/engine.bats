@@ -62,7 +62,7 @@ C
 
 # With fma, too: no clone may make one operation of two, though all processors with AVX2 could.
 @test "every clone of a loop gives the same bits" {
-    local needs=(nn/{layer_activation,layer_layer_norm,loss,optimizer,init} shared/{err,rng,layer_spec,json,suggest,file}) name
+    local needs=(nn/{layer_activation,layer_layer_norm,loss,optimizer,init} shared/{err,rng,layer_spec,json,suggest,file,utf8,words}) name
     clone() { # clone NAME OPTIONS
         env -u MAKEFLAGS -u SANITIZE -u CC CFLAGS="-O2 -DFAST= $2" make -s -C "$ROOT" BUILD="$T/$1" "${needs[@]/#/$T/$1/obj/}"
     }
