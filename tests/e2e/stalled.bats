@@ -41,8 +41,7 @@ is_lost() { grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs
     # 5 % of a step: less would show the machine's other work rather than the worker that hangs.
     # shellcheck disable=SC2086
     python3 -c 'import sys; _, a, step, b = map(float, sys.argv[1:]); sys.exit(not a < b + 0.05 * step)' $beside $without
-    "$SUBMIT" cancel -q "$(only_job 0)"
-    kill -CONT "$hung"
+    "$SUBMIT" cancel -q "$(only_job 0)" # returns when all have ended: the agent has killed the one that hangs
     wait $pid || true
     [ "$(jq -r .state out/run.json)" = cancelled ]
 }
