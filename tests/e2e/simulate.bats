@@ -191,7 +191,7 @@ PY
     echo '{"version":1,"name":"m","input":[2],"layers":[{"kind":"dense","units":2,"init":"ones"}],
            "loss":"softmax_cross_entropy"}' >m.json
     for codec in plain fedavg; do
-        job=(--codec $codec --node_count 2 --batch_size 8 --epochs 3 --model m.json --dataset csv:test_file=test.csv --data train.csv)
+        job=(--codec "$codec" --node_count 2 --batch_size 8 --epochs 3 --model m.json --dataset csv:test_file=test.csv --data train.csv)
         "$SUBMIT" -q "${job[@]}" --on-nonfinite skip -o $codec-real
         run "$SUBMIT" simulate -q "${job[@]}" --on-nonfinite skip -o $codec
         echo "$output"
