@@ -689,6 +689,6 @@ void options_echo(const struct options *o)
             continue;
         first_name(name, &table[i]);
         value_text(value, sizeof value, o, &table[i]);
-        say_info("\t --%s <%s%s%s>", name, table[i].help, value[0] ? ": " : "", value);
+        say_more("\t --%s <%s%s%s>", name, table[i].help, value[0] ? ": " : "", value);
     }
 }

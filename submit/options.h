@@ -77,7 +77,7 @@ void options_help(FILE *f, unsigned verb);
 /* The same as an object of texts, for run.json. Paths are absolute there. */
 json_t *options_json(const struct options *o);
 
-/* --name <description value>, one say_info a line, for everything a job takes. */
+/* --name <description value>, one say_more a line, for everything a job takes. */
 void options_echo(const struct options *o);
 
 #endif
