@@ -10,7 +10,7 @@ bool checkpoint_meta_is(const struct tensor_file *f)
     return format && strcmp(format, CHECKPOINT_FORMAT) == 0;
 }
 
-static int get(const char **out, const struct tensor_file *f, const char *key, struct err *e)
+int checkpoint_meta_get(const char **out, const struct tensor_file *f, const char *key, struct err *e)
 {
     *out = tensor_file_meta(f, key);
     return *out ? 0 : err_set(e, ERR_CONFIG, "its metadata has no \"%s\"", key);
@@ -21,16 +21,16 @@ int checkpoint_meta_check_node(const struct tensor_file *f, int node, struct err
     const char *format, *version, *owner;
     char own[16];
 
-    if (get(&format, f, "format", e) < 0)
+    if (checkpoint_meta_get(&format, f, "format", e) < 0)
         return e->code;
     if (!checkpoint_meta_is(f))
         return err_set(e, ERR_CONFIG, "its format is \"%.64s\", expected " CHECKPOINT_FORMAT, format);
-    if (get(&version, f, "version", e) < 0)
+    if (checkpoint_meta_get(&version, f, "version", e) < 0)
         return e->code;
     if (strcmp(version, CHECKPOINT_VERSION) != 0)
         return err_set(e, ERR_CONFIG, "it has version \"%.64s\", this psgd reads " CHECKPOINT_VERSION,
                        version);
-    if (get(&owner, f, "node", e) < 0)
+    if (checkpoint_meta_get(&owner, f, "node", e) < 0)
         return e->code;
     snprintf(own, sizeof own, "%d", node);
     return strcmp(owner, own) == 0 ? 0
@@ -42,7 +42,7 @@ int checkpoint_meta_check_codec(const struct tensor_file *f, const char *codec, 
 {
     const char *text;
 
-    if (get(&text, f, "codec_sha256", e) < 0)
+    if (checkpoint_meta_get(&text, f, "codec_sha256", e) < 0)
         return e->code;
     if (strcmp(text, sha256) == 0)
         return 0;

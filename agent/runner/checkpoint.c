@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/runner/exchange_state.h"
+#include "shared/checkpoint_meta.h"
 #include "shared/json.h"
 #include "shared/weights.h"
 
@@ -100,51 +101,16 @@ int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e
     return rc;
 }
 
-static int get_meta(const char **out, const struct tensor_file *f, const char *key, struct err *e)
-{
-    *out = tensor_file_meta(f, key);
-    return *out ? 0 : err_set(e, ERR_CONFIG, "its metadata has no \"%s\"", key);
-}
-
 static int get_number(uint64_t *out, const struct tensor_file *f, const char *key, struct err *e)
 {
     const char *text;
     char end;
 
-    if (get_meta(&text, f, key, e) < 0)
+    if (checkpoint_meta_get(&text, f, key, e) < 0)
         return e->code;
     if (strlen(text) > 18 || strspn(text, "0123456789") != strlen(text) ||
         sscanf(text, "%" SCNu64 "%c", out, &end) != 1)
         return err_set(e, ERR_CONFIG, "its metadata's \"%s\" is no number", key);
-    return 0;
-}
-
-static int check_words(const struct checkpoint *c, const struct tensor_file *f, struct err *e)
-{
-    char node[16];
-    const char *text;
-
-    if (get_meta(&text, f, "format", e) < 0)
-        return e->code;
-    if (strcmp(text, CHECKPOINT_FORMAT) != 0)
-        return err_set(e, ERR_CONFIG, "its format is \"%.64s\", expected " CHECKPOINT_FORMAT, text);
-    if (get_meta(&text, f, "version", e) < 0)
-        return e->code;
-    if (strcmp(text, CHECKPOINT_VERSION) != 0)
-        return err_set(e, ERR_CONFIG, "it has version \"%.64s\", this psgd reads " CHECKPOINT_VERSION, text);
-    snprintf(node, sizeof node, "%d", c->node);
-    if (get_meta(&text, f, "node", e) < 0)
-        return e->code;
-    if (strcmp(text, node) != 0)
-        return err_set(e, ERR_CONFIG, "it is node %.16s's, not node %s's", text, node);
-    if (get_meta(&text, f, "codec_sha256", e) < 0)
-        return e->code;
-    if (strcmp(text, c->codec_sha256) != 0)
-        return err_set(
-            e, ERR_CONFIG,
-            "it was written by another build of codec %s (SHA-256 %.64s, now %s), which may lay out "
-            "its state differently",
-            c->set->codec, text, c->codec_sha256);
     return 0;
 }
 
@@ -154,7 +120,8 @@ static int check_settings(const struct checkpoint *c, const struct tensor_file *
     json_t *doc;
     int rc;
 
-    if (get_meta(&text, f, "settings", e) < 0 || json_parse(&doc, text, strlen(text), "its settings", e) < 0)
+    if (checkpoint_meta_get(&text, f, "settings", e) < 0 ||
+        json_parse(&doc, text, strlen(text), "its settings", e) < 0)
         return e->code;
     rc = settings_check_resume(c->set, doc, e);
     json_decref(doc);
@@ -227,8 +194,9 @@ static int restore_optimizer(struct optimizer *o, const struct tensor_file *f, s
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
                        struct err *e)
 {
-    if (check_words(c, f, e) < 0 || check_settings(c, f, e) < 0 || restore_cursor(c, f, e) < 0 ||
-        weights_check(f, "model/", m, e) < 0)
+    if (checkpoint_meta_check_node(f, c->node, e) < 0 ||
+        checkpoint_meta_check_codec(f, c->set->codec, c->codec_sha256, e) < 0 ||
+        check_settings(c, f, e) < 0 || restore_cursor(c, f, e) < 0 || weights_check(f, "model/", m, e) < 0)
         return e->code;
     restore_model(c->net, f);
     if (restore_optimizer(c->optimizer, f, e) < 0)

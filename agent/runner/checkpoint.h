@@ -22,9 +22,6 @@
 #include "shared/settings.h"
 #include "shared/tensor_file.h"
 
-#define CHECKPOINT_FORMAT  "psgd-checkpoint"
-#define CHECKPOINT_VERSION "1"
-
 struct checkpoint { /* of whom; all borrowed */
     const struct settings *set;
     const char *job, *arch, *codec_sha256;
