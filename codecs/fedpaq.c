@@ -18,11 +18,13 @@ struct fedpaq {
 static int fedpaq_open(struct codec *c)
 {
     struct fedpaq *f = c->state;
+    int rc;
 
     if (!c->is_sync && !c->server)
         return codec_fail(c, "in asgd workers have no weights in common: it needs parameter servers");
-    if (c->host->zeros(c, &f->common, c->n_params) < 0)
-        return -1;
+    rc = c->host->zeros(c, &f->common, c->n_params);
+    if (rc < 0)
+        return rc;
     memcpy(f->common, c->params, c->n_params * sizeof *f->common);
     return c->host->zeros(c, &f->moved, c->node < 0 ? 0 : c->n_params);
 }

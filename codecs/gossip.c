@@ -1,9 +1,9 @@
 /* gossip -- in each step a worker averages its weights with its d neighbours' only, then takes its step:
  *     w_i <- sum_j W_ij w_j - eta g_i(w_i),      W_ij = 1 / (1 + d) for i itself and each neighbour
- * which is D-PSGD: Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017,
- * Algorithm 1, with the job's optimizer. Neighbours are 1 apart (graph=ring), or 1, 2, 4, ... on both sides
- * (graph=exponential: Ying et al., NeurIPS 2021, made symmetric as W is). Workers end near each other, not
- * equal. A lost neighbour's share falls to i. Cost per step: 4 + 4 n_params bytes to each neighbour. */
+ * D-PSGD: Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017, Algorithm
+ * 1, with the job's optimizer. Neighbours are 1 apart (graph=ring), or 1, 2, 4, ... on both sides
+ * (graph=exponential: Ying et al., NeurIPS 2021, made symmetric). Workers end near each other, not equal.
+ * Cost per step: 4 + 4 n_params bytes to each neighbour. A lost one's share falls to the worker itself. */
 #include "codec.h"
 
 enum { RING, NEAR_MAX = 64 };
@@ -57,11 +57,9 @@ static int gossip_say(struct codec *c)
     c->host->put_vector(c, out, c->params, c->n_params);
     for (int k = 1; k < g->n && rc == CODEC_GO; k++)
         rc = c->host->send(c, g->near[k]);
-    if (rc < 0)
-        return rc;
     memcpy(g->words + c->step % 2 * c->n_params, c->params, c->n_params * sizeof *c->params);
     g->heard[0] = c->step + 1;
-    return average(c);
+    return rc < 0 ? rc : average(c);
 }
 
 static int gossip_hear(struct codec *c, int from, struct wire_in *in)
