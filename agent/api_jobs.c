@@ -206,7 +206,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
     if (!doc)
         return;
     event_init(&note, NOTE_PACKAGE);
-    snprintf(note.package, sizeof note.package, "%s", package_name(p));
+    snprintf(note.package, sizeof note.package, "%s", package_names[p]);
     rc = packages_parse(&note, doc, p, &e);
     json_decref(doc);
     if (rc < 0) {

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "shared/clock.h"
-#include "shared/codec_manifest.h"
 #include "shared/json.h"
 #include "shared/settings.h"
 
@@ -87,7 +86,7 @@ static const struct json_field socket_fields[] = {
     {0},
 };
 
-/* Which packages there are, job_apply() knows by the one table of them. */
+/* Which packages there are, job_apply() knows (shared/package.h). */
 static const struct json_field package_fields[] = {
     {.key = "package", .kind = JSON_FIELD_TEXT, EVENT_AT(package), .required = true},
     {.key = "first", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[0]), .required = true},
@@ -158,37 +157,6 @@ static const struct json_field spec_fields[] = {
      .max = TIME_LIMIT_MAX_S},
     {0},
 };
-
-static const struct {
-    const char *name;
-    const char *files[PACKAGE_FILES_MAX + 1];
-} packages[N_PACKAGES] = {
-    [PACKAGE_SETTINGS] = {"settings", {"settings.json"}},
-    [PACKAGE_CODEC] = {"codec", {CODEC_OBJECT_NAME, CODEC_SOURCE_NAME, CODEC_MANIFEST_NAME}},
-    [PACKAGE_MODEL] = {"model", {"model.json"}},
-    [PACKAGE_WEIGHTS] = {"weights", {"weights.safetensors"}},
-    [PACKAGE_DATA] = {"data", {"train.safetensors", "test.safetensors"}},
-};
-
-const char *package_name(enum package p)
-{
-    return packages[p].name;
-}
-
-bool package_parse(enum package *out, const char *name)
-{
-    for (int p = 0; p < N_PACKAGES; p++)
-        if (strcmp(packages[p].name, name) == 0) {
-            *out = (enum package)p;
-            return true;
-        }
-    return false;
-}
-
-const char *const *package_files(enum package p)
-{
-    return packages[p].files;
-}
 
 void event_init(struct event *ev, enum event_kind kind)
 {

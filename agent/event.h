@@ -21,7 +21,8 @@ enum {
     EVENT_LINE_MAX = 8192,  /* a runner's line grows by seq and at, and never doubles */
     REASON_MAX = 32,
     MESSAGE_MAX = 1024,
-    ENGINE_MAX = 256
+    ENGINE_MAX = 256,
+    PACKAGE_FILES_MAX = 3
 };
 
 enum event_kind {
@@ -39,9 +40,6 @@ enum event_kind {
     NOTE_START,   /* doCommit was passed on */
     N_EVENT_KINDS
 };
-
-enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_WEIGHTS, PACKAGE_DATA, N_PACKAGES };
-enum { PACKAGE_FILES_MAX = 3 };
 
 /* What a submitter asks for: the body of POST /v1/jobs. */
 struct job_spec {
@@ -73,7 +71,7 @@ struct event {
 
     struct job_spec spec; /* RESERVE */
     int data_port;        /* SOCKET */
-    char package[16];     /* PACKAGE, and the SHA-256 of its files in the order of package_files() */
+    char package[16];     /* PACKAGE, and the SHA-256 of its files in the order of packages.c */
     char hex[PACKAGE_FILES_MAX][SHA256_HEX];
     int pid; /* RUNNER: and its start time in clock ticks since boot, which makes the pid unmistakable */
     uint64_t start_ticks;
@@ -99,9 +97,5 @@ int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e);
 json_t *job_spec_json(const struct job_spec *s);
 
 bool is_job_id(const char *text);
-
-const char *package_name(enum package p);
-bool package_parse(enum package *out, const char *name);
-const char *const *package_files(enum package p); /* ends with NULL; the first must be there */
 
 #endif

@@ -4,6 +4,7 @@
 #define PSGD_JOB_H
 
 #include "agent/event.h"
+#include "shared/package.h"
 
 struct job_package {
     bool here;

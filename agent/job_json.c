@@ -29,7 +29,7 @@ static json_t *requirements(const struct job *j)
 
     for (int p = 0; p < N_PACKAGES; p++)
         if (job_lacks(j, (enum package)p))
-            json_array_append_new(a, json_string(package_name((enum package)p)));
+            json_array_append_new(a, json_string(package_names[p]));
     return a;
 }
 

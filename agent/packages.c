@@ -9,12 +9,22 @@
 #include "shared/codec_manifest.h"
 #include "shared/json.h"
 
-enum { OBJECT, SOURCE, MANIFEST }; /* the order of package_files(PACKAGE_CODEC) */
+enum { OBJECT, SOURCE, MANIFEST };
+
+/* Each list ends with NULL; the first file must be there. */
+static const char *const files_of[N_PACKAGES][PACKAGE_FILES_MAX + 1] = {
+    [PACKAGE_SETTINGS] = {"settings.json"},
+    [PACKAGE_CODEC] =
+        {[OBJECT] = CODEC_OBJECT_NAME, [SOURCE] = CODEC_SOURCE_NAME, [MANIFEST] = CODEC_MANIFEST_NAME},
+    [PACKAGE_MODEL] = {"model.json"},
+    [PACKAGE_WEIGHTS] = {"weights.safetensors"},
+    [PACKAGE_DATA] = {"train.safetensors", "test.safetensors"},
+};
 
 int packages_parse(struct event *note, const json_t *doc, enum package p, struct err *e)
 {
     static const char *const keys[] = {"files", NULL};
-    const char *const *names = package_files(p);
+    const char *const *names = files_of[p];
     const json_t *files = json_object_get(doc, "files");
 
     if (json_only_keys(doc, keys, "", e) < 0)
@@ -79,7 +89,7 @@ static int check_codec(enum codec_use *use, const struct agent *a, const struct 
 int packages_link(struct agent *a, const struct task *t, const struct event *note, enum package p,
                   struct err *e)
 {
-    const char *const *names = package_files(p);
+    const char *const *names = files_of[p];
     enum codec_use use = CODEC_LOAD;
     char path[PATH_MAX];
 

@@ -4,8 +4,9 @@
 #define PSGD_PACKAGES_H
 
 #include "agent/agent.h"
+#include "shared/package.h"
 
-/* {"files":{"codec.so":"HEX"}} -> the digests in the order of package_files(); an optional file may lack.
+/* {"files":{"codec.so":"HEX"}} -> the digests in the order of the package's files; an optional file may lack.
  * ERR_CONFIG. */
 int packages_parse(struct event *note, const json_t *doc, enum package p, struct err *e);
 

@@ -113,6 +113,7 @@ int reply_agent(struct agent_view *out, const char *text, size_t len, struct err
 
 int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
 {
+    enum package p;
     json_t *o;
     json_t *item;
     size_t i;
@@ -130,8 +131,11 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
     get_text(out->engine, sizeof out->engine, o, "engine");
     get_text(out->started_at, sizeof out->started_at, o, "started_at");
     get_text(out->finished_at, sizeof out->finished_at, o, "finished_at");
-    json_array_foreach(json_object_get(o, "requirements"), i, item) for (int k = 0; k < N_PACKAGES; k++)
-        out->lacks[k] |= json_is_string(item) && strcmp(json_string_value(item), package_names[k]) == 0;
+    json_array_foreach(json_object_get(o, "requirements"), i, item)
+    {
+        if (json_is_string(item) && package_parse(&p, json_string_value(item)))
+            out->lacks[p] = true;
+    }
     out->data_port = (int)fmin(get_number(o, "data_port", 0), 65536);
     out->elapsed_s = get_number(o, "elapsed_s", 0);
     out->last_seq = (uint64_t)get_count(o, "last_seq", 0);

@@ -217,7 +217,7 @@ static void every_package(void)
     append(&j, &job, &ev);
     for (int p = 0; p < N_PACKAGES; p++) {
         event_init(&ev, NOTE_PACKAGE);
-        snprintf(ev.package, sizeof ev.package, "%s", package_name((enum package)p));
+        snprintf(ev.package, sizeof ev.package, "%s", package_names[p]);
         append(&j, &job, &ev);
     }
     journal_close(&j);
