@@ -187,9 +187,11 @@ PY
     [ ! -e there/t.json ]
     "$SUBMIT" wait -q "$id" --trace there/t.json >said 2>&1 3>&- &
     within 60 grep -q 'Waiting for' out/logs/submit.log
+    within 60 is_at_step 0 1
     rmdir there
     "$SUBMIT" cancel "$id"
     run wait $!
+    cat said
     grep -q "The trace is missing: there/t.json: .*job_submit fetch $id --trace FILE" said
     "$SUBMIT" fetch -q "$id" --trace t.json
     [ -s t.json ]
