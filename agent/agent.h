@@ -49,6 +49,7 @@ struct task {
     uint64_t n_skip;   /* lines of the runner that the journal has already */
     struct event *end; /* the runner's last word, kept until it is gone; owned */
     unsigned n_bad_lines;
+    int n_last_turns; /* in which lines of a runner that is gone were read */
     bool is_cut; /* a line did not reach the journal: none does after it, so that n_skip counts a beginning */
 
     struct timer tick;                  /* once a second while the job lives */

@@ -1,5 +1,6 @@
 #include "agent/follow.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 
-enum { LOG_TAIL_BYTES = 16384, WARNED_LINES = 5, DRAIN_TURNS = JOURNAL_MAX_BYTES / TAIL_TURN_BYTES };
+enum { LOG_TAIL_BYTES = 16384, WARNED_LINES = 5, LAST_TURNS_MAX = JOURNAL_MAX_BYTES / TAIL_TURN_BYTES };
 
 static void bad_line(struct task *t, const char *why)
 {
@@ -29,7 +30,8 @@ static void on_runner_line(void *arg, const char *text, size_t len)
     if (event_parse_line(ev, text, len, true, &e) < 0) {
         bad_line(t, e.text);
     } else if (ev->kind == EVENT_READY) {
-        if (t->job.state == JOB_PREPARING && t->runner.pid) /* the word of a dead one makes nothing ready */
+        /* The word of a dead one makes nothing ready. */
+        if (t->job.state == JOB_PREPARING && t->runner.pid && t->n_last_turns == 0)
             job_enter(t, JOB_READY, "WaitingForNodes", "ready, waits for the other nodes");
     } else if (ev->kind == EVENT_END) {
         if (!t->end) {
@@ -71,12 +73,6 @@ static void on_tail(void *arg, uint32_t events)
 {
     (void)events;
     follow_read(arg);
-}
-
-static void drain(struct task *t)
-{
-    for (int turn = 0; turn < DRAIN_TURNS && read_lines(t); turn++)
-        continue;
 }
 
 /* What a dead runner wrote last, as log events. Its bytes are anything: only text is passed on. */
@@ -152,16 +148,20 @@ void follow_conclude(struct task *t, const char *how)
     }
 }
 
+/* It may have left megabytes: each turn of the loop takes a piece of them, and has time for others. The descriptor
+ * stays readable until then, and what is left of the group writes no more. */
 static void on_runner_gone(void *arg, uint32_t events)
 {
     struct task *t = arg;
     char how[MESSAGE_MAX];
 
     (void)events;
-    loop_unwatch(&t->agent->loop, &t->runner_watch);
     loop_unwatch(&t->agent->loop, &t->tail_watch);
+    runner_signal(&t->runner, SIGKILL);
+    if (++t->n_last_turns < LAST_TURNS_MAX && read_lines(t))
+        return;
+    loop_unwatch(&t->agent->loop, &t->runner_watch);
     runner_reap(&t->runner, how, sizeof how);
-    drain(t);
     if (!job_state_is_terminal(t->job.state))
         follow_conclude(t, how);
 }
@@ -192,6 +192,8 @@ void follow_past(struct task *t)
 {
     struct err e;
 
-    if (open_events(t, &e) == 0)
-        drain(t);
+    if (open_events(t, &e) < 0)
+        return;
+    while (t->n_last_turns++ < LAST_TURNS_MAX && read_lines(t))
+        continue;
 }

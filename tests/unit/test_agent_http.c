@@ -1,5 +1,6 @@
 /* The agent as programs see it: every route, over real connections, with a runner that only pretends. */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -406,6 +407,46 @@ TEST(a_runner_that_dies_is_an_event_with_its_last_words)
         }
         fixture_close(&f);
     }
+}
+
+/* So many lines more in the file of its runner's events, and the end. */
+static void leave_lines(const struct fixture *f, const char *id, int n)
+{
+    char path[256];
+    FILE *events;
+
+    snprintf(path, sizeof path, "%s/agent/jobs/%s/run/events.jsonl", f->folder, id);
+    events = fopen(path, "a");
+    assert_non_null(events);
+    for (int i = 0; i < n; i++)
+        fprintf(events, "{\"event\":\"log\",\"level\":\"info\",\"text\":\"%0500d\"}\n", i);
+    fprintf(events, "{\"event\":\"end\",\"state\":\"succeeded\"}\n");
+    assert_int_equal(fclose(events), 0);
+}
+
+TEST(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end)
+{
+    enum { LINES = 4096 };
+    struct fixture f = {0};
+    struct pollfd gone = {.events = POLLIN};
+    const struct task *t;
+    uint64_t n_before;
+    int n_turns = 0;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "deaf");
+    t = task_find(&f.agent, "j-abcdef");
+    gone.fd = t->runner.pidfd;
+    kill(-t->runner.pid, SIGKILL);
+    assert_int_equal(poll(&gone, 1, 10000), 1);
+    n_before = t->job.last_seq;
+    leave_lines(&f, "j-abcdef", LINES);
+    for (; t->job.state == JOB_RUNNING; n_turns++)
+        fixture_turn(&f);
+    assert_true(n_turns > 2 && n_turns <= 512);
+    assert_int_equal(t->job.state, JOB_SUCCEEDED);
+    assert_true(t->job.last_seq > n_before + LINES);
+    fixture_close(&f);
 }
 
 TEST(nothing_of_a_runner_survives_its_end)
@@ -933,6 +974,7 @@ int main(void)
         cmocka_unit_test(a_file_is_hashed_once_and_again_when_it_has_changed),
         cmocka_unit_test(a_data_socket_that_cannot_be_made_is_told_with_its_cause),
         cmocka_unit_test(a_runner_that_dies_is_an_event_with_its_last_words),
+        cmocka_unit_test(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end),
         cmocka_unit_test(nothing_of_a_runner_survives_its_end),
         cmocka_unit_test(what_a_runner_plants_is_not_given_out),
         cmocka_unit_test(lines_that_are_not_of_the_form_are_dropped),
