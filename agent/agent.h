@@ -68,6 +68,7 @@ struct agent {
     char runner_exe[PATH_MAX];
     struct codec_rules codecs;
     uint64_t job_memory; /* bytes that a runner may take; 0: no limit */
+    uint64_t job_files;  /* descriptors that one can have here */
     int dir_fd, lock_fd;
     double since_wall, since;
     bool is_draining;

@@ -87,9 +87,17 @@ static bool may_reserve(struct agent *a, const struct job_spec *spec, struct res
 {
     size_t n_pending = task_count(a, job_is_pending);
     bool is_busy = n_pending > 0 || task_count(a, job_is_active) >= N_SLOTS;
+    int n_nodes = spec->node_count + spec->server_count;
+    uint64_t n_files = runner_files(n_nodes);
 
     if (a->is_draining)
         respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
+    else if (n_files > a->job_files)
+        respond_problem(
+            rs, TOO_LARGE,
+            "Start that agent with a larger hard limit of open files (ulimit -Hn, LimitNOFILE=).",
+            "a node of a job of %d nodes may need %llu open files, a process at %s has at most %llu", n_nodes,
+            (unsigned long long)n_files, a->address, (unsigned long long)a->job_files);
     else if (is_busy && spec->no_queue)
         respond_busy(a, rs);
     else if (is_busy && n_pending >= (size_t)a->opt.queue)

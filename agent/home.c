@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -94,6 +95,14 @@ static uint64_t job_memory(const struct agent_options *o)
     return o->job_memory_gib < 0 ? all / 100 * MEMORY_PERCENT : (uint64_t)o->job_memory_gib << 30;
 }
 
+static uint64_t job_files(void)
+{
+    struct rlimit files = {0};
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    return files.rlim_max;
+}
+
 int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
     char path[PATH_MAX];
@@ -102,6 +111,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     a->since_wall = clock_wall();
     a->since = clock_now();
     a->job_memory = job_memory(opt);
+    a->job_files = job_files();
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || lock_folder(a, e) < 0 ||
         load_id(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
         goto fail;

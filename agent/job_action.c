@@ -134,7 +134,8 @@ static int spawn(struct task *t, struct err *e)
     struct runner_plan plan = {.exe = t->agent->runner_exe,
                                .run_dir = run_dir,
                                .data_fd = t->data_fd,
-                               .max_memory = t->agent->job_memory};
+                               .max_memory = t->agent->job_memory,
+                               .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count)};
     struct event note;
 
     snprintf(run_dir, sizeof run_dir, "%s/run", t->dir);

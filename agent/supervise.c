@@ -16,7 +16,12 @@
 
 #include "shared/file.h"
 
-enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, RUNNER_MAX_FILES = 1024, CONTROL_PIPE_BYTES = 1 << 20 };
+enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, CONTROL_PIPE_BYTES = 1 << 20 };
+
+enum {
+    FILES_OF_ITS_OWN = 256, /* its records and data, strangers at its data socket, memory it shares */
+    FILES_LEAST = 1024
+};
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define IS_SANITIZED true
@@ -114,10 +119,17 @@ static bool limit_memory(uint64_t most)
     return most == 0 || IS_SANITIZED || setrlimit(RLIMIT_DATA, &data) == 0;
 }
 
+uint64_t runner_files(int n_nodes)
+{
+    uint64_t n = FILES_OF_ITS_OWN + 2 * (uint64_t)n_nodes;
+
+    return n > FILES_LEAST ? n : FILES_LEAST;
+}
+
 /* In the child, between fork and exec: only ends by exec or _exit. */
 static void become_runner(const struct runner_plan *plan, int control, int gate, char **env)
 {
-    struct rlimit no_core = {0, 0}, files = {RUNNER_MAX_FILES, RUNNER_MAX_FILES};
+    struct rlimit no_core = {0, 0}, files = {plan->max_files, plan->max_files};
     struct rlimit file_size = {runner_max_file_bytes, runner_max_file_bytes};
     int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
     int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);

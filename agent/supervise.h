@@ -25,7 +25,12 @@ struct runner_plan {
     const char *run_dir; /* its working folder */
     int data_fd;         /* the listening data socket, becomes 4 */
     uint64_t max_memory; /* bytes that are its own: what it allocates; 0: no limit */
+    uint64_t max_files;  /* descriptors, not more than the agent's own hard limit */
 };
+
+/* Descriptors of a runner in a job of so many nodes: for each other one a connection, and one that is being made
+ * again. */
+uint64_t runner_files(int n_nodes);
 
 /* Forks, with everything prepared but the exec: the child waits for runner_go, and ends by itself when this
  * process does. So its pid can be written down before it can do anything. */

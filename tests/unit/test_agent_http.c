@@ -244,6 +244,21 @@ TEST(a_busy_agent_queues_or_refuses)
     fixture_close(&f);
 }
 
+TEST(a_job_of_more_nodes_than_a_process_can_be_linked_with_is_refused)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    f.agent.job_files = runner_files(1) - 1;
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 413);
+    assert_true(reply_has(&r, "code", "TOO_LARGE"));
+    assert_non_null(strstr(r.body, "may need 1024 open files, a process at 127.0.0.1"));
+    assert_non_null(strstr(r.body, "has at most 1023"));
+    f.agent.job_files++;
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 201);
+    fixture_close(&f);
+}
+
 TEST(cancel_works_from_every_state)
 {
     static const char *const states[] = {"pending", "preparing", "ready", "running", "stopping"};
@@ -969,6 +984,7 @@ int main(void)
         cmocka_unit_test(a_reservation_without_a_sign_of_life_expires),
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
+        cmocka_unit_test(a_job_of_more_nodes_than_a_process_can_be_linked_with_is_refused),
         cmocka_unit_test(cancel_works_from_every_state),
         cmocka_unit_test(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had),
         cmocka_unit_test(a_file_is_hashed_once_and_again_when_it_has_changed),

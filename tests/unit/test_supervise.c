@@ -30,7 +30,8 @@ static void scene_open_with(struct scene *s, const char *script, uint64_t max_me
     s->plan = (struct runner_plan){.exe = s->exe,
                                    .run_dir = s->folder,
                                    .data_fd = socket(AF_INET, SOCK_STREAM, 0),
-                                   .max_memory = max_memory};
+                                   .max_memory = max_memory,
+                                   .max_files = runner_files(2)};
     assert_ok(runner_fork(&s->runner, &s->plan, &e));
 }
 
@@ -181,6 +182,25 @@ TEST(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own)
     scene_close(&s);
 }
 
+TEST(a_runner_of_many_nodes_may_have_a_connection_to_each_and_another)
+{
+    struct scene s;
+    struct err e;
+    char how[128];
+
+    assert_int_equal(runner_files(1), runner_files(384));
+    assert_true(runner_files(4096) >= 2 * 4096);
+    scene_open(&s, "[ $(ulimit -n) = 1256 ] && exit 6");
+    runner_reap(&s.runner, how, sizeof how);
+    s.plan.max_files = runner_files(500);
+    assert_ok(runner_fork(&s.runner, &s.plan, &e));
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, how, sizeof how);
+    assert_string_equal(how, "job_runner exited with status 6");
+    scene_close(&s);
+}
+
 TEST(no_file_of_a_runner_grows_beyond_its_limit)
 {
     struct scene s;
@@ -273,6 +293,7 @@ int main(void)
         cmocka_unit_test(the_whole_group_is_signalled_and_what_is_left_of_it_killed),
         cmocka_unit_test(lines_reach_the_runner_up_to_a_mebibyte_without_waiting),
         cmocka_unit_test(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own),
+        cmocka_unit_test(a_runner_of_many_nodes_may_have_a_connection_to_each_and_another),
         cmocka_unit_test(no_file_of_a_runner_grows_beyond_its_limit),
         cmocka_unit_test(a_runner_that_takes_all_the_memory_it_may_is_said_to),
         cmocka_unit_test(a_runner_that_takes_little_memory_is_not_blamed_for_it),
