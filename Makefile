@@ -33,6 +33,7 @@ SIM    := $(filter-out sim/simulator.c sim/codec_check.c,$(wildcard sim/*.c))
 TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
+CODEC_SOURCES := $(patsubst codecs/%.c,$(BUILD)/codecs/%.c,$(wildcard codecs/*.c))
 HEADERS := $(BUILD)/include/codec.h $(BUILD)/include/wire.h
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
@@ -56,7 +57,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
 .PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-sim tidy clang-check format format-check check-layers install clean help demo
-all: $(PROGRAMS) $(CODECS) $(MODELS) $(HEADERS)
+all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
 	$(call say,LINK,$@)
@@ -106,6 +107,10 @@ $(BUILD)/tests/codecs/%.so: tests/codecs/%.c codecs/codec.h codecs/wire.h
 	$(call say,CODEC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $<
+
+# They travel with the objects, to machines that those are not made for.
+$(BUILD)/codecs/%.c: codecs/%.c
+	$(Q)mkdir -p $(@D) && cp $< $@
 
 # What job_submit compiles a user's codec against.
 $(BUILD)/include/%.h: codecs/%.h
@@ -195,7 +200,7 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/psgd/codecs $(DESTDIR)$(PREFIX)/lib/psgd/models $(DESTDIR)$(PREFIX)/include/psgd
 	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/lib/psgd/
 	ln -sf ../lib/psgd/agent ../lib/psgd/job_submit $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(CODECS) $(DESTDIR)$(PREFIX)/lib/psgd/codecs/
+	install -m 644 $(CODECS) $(CODEC_SOURCES) $(DESTDIR)$(PREFIX)/lib/psgd/codecs/
 	install -m 644 $(MODELS) $(DESTDIR)$(PREFIX)/lib/psgd/models/
 	install -m 644 codecs/codec.h codecs/wire.h $(DESTDIR)$(PREFIX)/include/psgd/
 

@@ -15,19 +15,19 @@ const char *const codec_policy_words[] = {"builtin", "allowlist", "any", NULL};
 
 static bool has_digest(const char *dir, const char *name, const char *hex)
 {
-    const char *dot = strrchr(name, '.');
     uint8_t sum[SHA256_BYTES];
     char path[PATH_MAX], own[SHA256_HEX];
     uint64_t bytes;
     struct err e;
 
-    if (!dot || strcmp(dot, ".so") != 0 || file_join(path, sizeof path, dir, name, &e) < 0 ||
-        sha256_file(sum, &bytes, path, &e) < 0)
+    if ((!file_has_ending(name, ".so") && !file_has_ending(name, ".c")) ||
+        file_join(path, sizeof path, dir, name, &e) < 0 || sha256_file(sum, &bytes, path, &e) < 0)
         return false;
     hex_encode(own, sum, sizeof sum);
     return strcmp(own, hex) == 0;
 }
 
+/* A codec of this build, as object or as source. */
 static bool is_builtin(const char *dir, const char *hex)
 {
     DIR *d = opendir(dir);
@@ -108,7 +108,7 @@ static int refuse_unknown(const struct codec_rules *r, const struct codec_offer 
             e, ERR_CODEC,
             "codec %s (SHA-256 %s) is not one of this agent's own, and it runs no other (--codecs builtin)",
             o->name, o->object_hex);
-        return err_hint(e, "Built-in codecs are the same where agent and job_submit are of one build.");
+        return err_hint(e, "Built-in codecs are the same where agent and job_submit are of one version.");
     }
     err_set(e, ERR_CODEC,
             "codec %s (SHA-256 %s%s%s) is neither one of this agent's own nor on its list (--codecs "

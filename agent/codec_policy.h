@@ -3,7 +3,8 @@
  *
  * Digests decide. An object may be loaded as it came when it is one of the agent's own built-in codecs, when
  * its SHA-256 is on the list, or when anything goes. The digest of a source says nothing about an object that
- * came beside it, so a source that is on the list is compiled here, and only what comes of that is loaded. */
+ * came beside it, so a source that is built in here too, or on the list, is compiled here, and only what comes of that
+ * is loaded. */
 #ifndef PSGD_CODEC_POLICY_H
 #define PSGD_CODEC_POLICY_H
 
@@ -17,7 +18,7 @@ extern const char *const codec_policy_words[]; /* in the order of the enum; ends
 
 struct codec_rules {
     enum codec_policy policy;
-    char builtin_dir[PATH_MAX]; /* the agent's own: *.so */
+    char builtin_dir[PATH_MAX]; /* the agent's own: *.so, and the *.c they are made from */
     char list[PATH_MAX];        /* a SHA-256 a line, as sha256sum writes it or alone; # begins a comment */
     struct elf_kind here;
     const char *cc; /* the compiler that job_runner will find, or not */

@@ -15,12 +15,12 @@ enum { CODEC_MANIFEST_MAX = 64 << 10, CODEC_SOURCE_MAX = 1 << 20 }; /* bytes of 
 #define CODEC_MANIFEST_NAME "codec.json"
 
 struct codec_manifest {
-    char name[64];         /* as its plug-in says */
-    int abi;               /* of the codec.h it was built against */
-    char architecture[24]; /* of the object, as elf_machine() says */
-    char compiler[256], flags[256];
+    char name[64];                  /* as its plug-in says */
+    int abi;                        /* of the codec.h it was built against */
+    char architecture[24];          /* of the object, as elf_machine() says */
+    char compiler[256], flags[256]; /* that job_submit has compiled it with; "": it was an object already */
     char sha256[SHA256_HEX];        /* of the object: names the codec, whoever compiles its source again */
-    char source_sha256[SHA256_HEX]; /* this and the two above it: "" where it came as an object */
+    char source_sha256[SHA256_HEX]; /* "": a user's own object came without */
 };
 
 json_t *codec_manifest_json(const struct codec_manifest *m);

@@ -155,6 +155,21 @@ bool find_is_path(const char *word)
            file_has_ending(word, ".json");
 }
 
+static void find_source(struct codec_file *out, const char *word, const char *exe_dir)
+{
+    char object[PATH_MAX];
+    int n = snprintf(object, sizeof object, "%s/codecs/%s.so", exe_dir, word);
+
+    out->source[0] = '\0';
+    if (out->is_source) {
+        memcpy(out->source, out->path, sizeof out->source);
+    } else if (n < PATH_MAX && strcmp(object, out->path) == 0) {
+        snprintf(out->source, sizeof out->source, "%.*s.c", n - 3, object);
+        if (access(out->source, R_OK) < 0)
+            out->source[0] = '\0';
+    }
+}
+
 int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e)
 {
     struct places p = {0};
@@ -162,7 +177,10 @@ int find_codec(struct codec_file *out, const char *word, const char *exe_dir, st
 
     if (find_is_path(word)) {
         out->is_source = file_has_ending(word, ".c");
-        return take_path(out->path, word, ERR_CODEC, e);
+        if (take_path(out->path, word, ERR_CODEC, e) < 0)
+            return e->code;
+        find_source(out, word, exe_dir);
+        return 0;
     }
     if (strchr(word, ','))
         return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
@@ -172,6 +190,7 @@ int find_codec(struct codec_file *out, const char *word, const char *exe_dir, st
     if (!ending)
         return unknown("codec", word, &p, ERR_CODEC, e);
     out->is_source = strcmp(ending, ".c") == 0;
+    find_source(out, word, exe_dir);
     return 0;
 }
 

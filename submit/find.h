@@ -12,6 +12,9 @@ enum { FIND_NAMES_MAX = 256, FIND_NAME_LEN = 64 };
 struct codec_file {
     char path[PATH_MAX];
     bool is_source; /* to be compiled first */
+    /* What the object is, or will be, made from; "": not known. Of a built-in codec, beside which it lies; a file of
+     * that name beside another object may have changed since. */
+    char source[PATH_MAX];
 };
 
 /* Is the word of an option that takes a name or a file a file's path: with a slash, or ending in .c, .so or .json? */

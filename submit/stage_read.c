@@ -79,8 +79,8 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
     *doc = codec_look_json(&l);
     rc = *doc ? blob_read(&b->object, l.object, CODEC_MAX, e)
               : err_set(e, ERR_NOMEM, "no memory for a codec's facts");
-    if (rc == 0 && l.file.is_source)
-        rc = blob_read(&b->source, l.file.path, CODEC_SOURCE_MAX, e);
+    if (rc == 0 && l.file.source[0])
+        rc = blob_read(&b->source, l.file.source, CODEC_SOURCE_MAX, e);
     if (rc == 0)
         rc = describe(b, *doc, &l, e);
     codec_look_close(&l);

@@ -35,7 +35,7 @@ void blob_clear(struct blob *b);
 
 enum { ATTEMPT = 1 };
 
-/* The package of a codec; without source when it came as an object. */
+/* The package of a codec; without source when a user's came as an object. */
 struct codec_blobs {
     struct blob object, source, manifest;
 };

@@ -86,7 +86,8 @@ static int compile_here(struct node *n, struct err *e)
         file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
         return e->code;
     memcpy(n->codec_sha256, m.sha256, sizeof n->codec_sha256);
-    fprintf(stderr, "codec %s (made for %s by %s) is compiled here\n", m.name, m.architecture, m.compiler);
+    fprintf(stderr, "codec %s (made for %s%s%s) is compiled here\n", m.name, m.architecture,
+            m.compiler[0] ? " by " : "", m.compiler);
     return compile_codec("cc", "../packages/" CODEC_SOURCE_NAME, CODEC_OBJECT_NAME, exe_dir, e);
 }
 

@@ -177,7 +177,7 @@ PY
 @test "agents serve one job after another, and know what blobs they have" {
     start_agents 2
     for i in 1 2 3; do "$SUBMIT" -v --codec plain --node_count 2 --epochs 1 --model softmax -o out$i 2>log$i; done
-    [ "$(find agent0/blobs -type f | wc -l)" -eq 6 ]
+    [ "$(find agent0/blobs -type f | wc -l)" -eq 7 ]
     [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 3 ]
 }
 

@@ -33,7 +33,8 @@ digest() { sha256sum "$1" | cut -d' ' -f1; }
     start_agents 2
     write_workers 1 1
     cp "$ROOT/codecs/fedavg.c" served.c
-    small_job 1 -q --codec fedavg --server_codec served.c -o out
+    cp "$BUILD/codecs/fedavg.so" own.so
+    small_job 1 -q --codec own.so --server_codec served.c -o out
     cmp served.c out/codec/server-fedavg.c
     [ -s out/codec/fedavg.json ]
     [ ! -e out/codec/fedavg.c ]
@@ -88,23 +89,35 @@ put_package() { # put_package ID PACKAGE NAME:FILE...: prints the answer's statu
     status_of 0 PUT "/v1/jobs/$1/packages/$2" -H 'Content-Type: application/json' -d "{\"files\":{${files#,}}}"
 }
 
+reserve_by_hand() { # reserve_by_hand ID CODEC
+    api 0 POST /v1/jobs -H 'Content-Type: application/json' -d '{"id":"'"$1"'","attempt":1,"node":0,"role":"worker",
+        "name":"hand","codec":"'"$2"'","node_count":1,"server_count":0,"submitter":"test"}' >/dev/null
+}
+
+put_all_but_codec() { # put_all_but_codec ID FOLDER: as an earlier job had them
+    put_package "$1" settings "settings.json:$2/settings.json"
+    put_package "$1" model "model.json:$2/model.json"
+    put_package "$1" data "train.safetensors:$2/train.safetensors" "test.safetensors:$2/test.safetensors"
+}
+
+# An object that cannot be loaded here, with EM_AARCH64 where the ELF header has the machine: other.so, other.json.
+make_foreign() { # make_foreign FOLDER
+    cp "$1/codec.so" other.so && chmod 600 other.so
+    printf '\xb7\x00' | dd of=other.so bs=1 seek=18 conv=notrunc status=none
+    jq -c --arg d "$(digest other.so)" '.sha256 = $d | .architecture = "AArch64"' "$1/codec.json" >other.json
+}
+
 @test "an object for another machine: its source is compiled here, without one it is refused" {
     start_agents 1
     write_mine
     small_job 1 -q --codec mine.c -o out
     local old
     old=agent0/jobs/$(only_job 0)/packages
-    cp "$old/codec.so" other.so && chmod 600 other.so
-    # EM_AARCH64 where the ELF header has the machine: an object that cannot be loaded.
-    printf '\xb7\x00' | dd of=other.so bs=1 seek=18 conv=notrunc status=none
-    jq -c --arg d "$(digest other.so)" '.sha256 = $d | .architecture = "AArch64"' "$old/codec.json" >other.json
-    api 0 POST /v1/jobs -H 'Content-Type: application/json' -d '{"id":"j-foreign1","attempt":1,"node":0,"role":"worker",
-        "name":"hand","codec":"mine","node_count":1,"server_count":0,"submitter":"test"}' >/dev/null
+    make_foreign "$old"
+    reserve_by_hand j-foreign1 mine
     [ "$(put_package j-foreign1 codec codec.so:other.so)" -eq 403 ]
     [ "$(put_package j-foreign1 codec codec.so:other.so codec.c:mine.c codec.json:other.json)" -eq 204 ]
-    put_package j-foreign1 settings "settings.json:$old/settings.json"
-    put_package j-foreign1 model "model.json:$old/model.json"
-    put_package j-foreign1 data "train.safetensors:$old/train.safetensors" "test.safetensors:$old/test.safetensors"
+    put_all_but_codec j-foreign1 "$old"
     within 60 is_in_state 0 ready
     grep -q 'codec mine (made for AArch64 by .*) is compiled here' agent0/jobs/j-foreign1/run/node.log
     # One that does not compile fails the node, in the compiler's own words.
@@ -112,15 +125,29 @@ put_package() { # put_package ID PACKAGE NAME:FILE...: prints the answer's statu
     within 60 is_in_state 0 cancelled
     printf '#include "codec.h"\nint x = "y"\n' >broken.c
     jq -c --arg d "$(digest broken.c)" '.source_sha256 = $d' other.json >broken.json
-    api 0 POST /v1/jobs -H 'Content-Type: application/json' -d '{"id":"j-foreign2","attempt":1,"node":0,"role":"worker",
-        "name":"hand","codec":"mine","node_count":1,"server_count":0,"submitter":"test"}' >/dev/null
+    reserve_by_hand j-foreign2 mine
     [ "$(put_package j-foreign2 codec codec.so:other.so codec.c:broken.c codec.json:broken.json)" -eq 204 ]
-    put_package j-foreign2 settings "settings.json:$old/settings.json"
-    put_package j-foreign2 model "model.json:$old/model.json"
-    put_package j-foreign2 data "train.safetensors:$old/train.safetensors" "test.safetensors:$old/test.safetensors"
+    put_all_but_codec j-foreign2 "$old"
     within 60 is_in_state 0 failed
     [ "$(api 0 GET /v1/jobs/j-foreign2 | jq -r .reason)" = CodecLoadFailed ]
     grep -q 'codec.c:2:' agent0/jobs/j-foreign2/run/node.log
+}
+
+@test "a built-in codec's object for another machine: its source came along, and is the agent's own, too" {
+    start_agent 0 --codecs builtin
+    write_workers 1
+    small_job 1 -q --codec fedavg -o out
+    cmp "$ROOT/codecs/fedavg.c" out/codec/fedavg.c
+    local old
+    old=agent0/jobs/$(only_job 0)/packages
+    [ -e "$old/codec.so" ]
+    make_foreign "$old"
+    reserve_by_hand j-foreign1 fedavg
+    [ "$(put_package j-foreign1 codec codec.so:other.so)" -eq 403 ]
+    [ "$(put_package j-foreign1 codec codec.so:other.so codec.c:"$old/codec.c" codec.json:other.json)" -eq 204 ]
+    put_all_but_codec j-foreign1 "$old"
+    within 60 is_in_state 0 ready
+    grep -q 'codec fedavg (made for AArch64) is compiled here' agent0/jobs/j-foreign1/run/node.log
 }
 
 @test "a codec is found by its name among one's own, in PSGD_CODEC_PATH and in ./codecs" {

@@ -14,7 +14,8 @@ static struct err e;
 struct scene {
     const char *folder;
     struct codec_rules rules;
-    char builtin[SHA256_HEX], ours[128], theirs[128]; /* objects: for this machine, and for AArch64 */
+    char builtin[SHA256_HEX], source[SHA256_HEX]; /* of the built-in codec */
+    char ours[128], theirs[128];                  /* objects: for this machine, and for AArch64 */
 };
 
 static void put(char path[128], const struct scene *s, const char *name, const void *bytes, size_t len)
@@ -47,6 +48,9 @@ static void scene_open(struct scene *s, enum codec_policy policy)
     put(path, s, "codecs/fedavg.so", "built in", 8);
     sha256(sum, "built in", 8);
     hex_encode(s->builtin, sum, sizeof sum);
+    put(path, s, "codecs/fedavg.c", "its source", 10);
+    sha256(sum, "its source", 10);
+    hex_encode(s->source, sum, sizeof sum);
     write_list(s, "# of ann's\n\n" LISTED "  mean.c\r\n");
     put(s->ours, s, "ours.so", head, sizeof head);
     head[18] = EM_AARCH64;
@@ -99,6 +103,23 @@ TEST(a_source_that_is_listed_is_compiled_and_its_object_is_not_loaded)
     assert_int_equal(admit(&use, &s, UNLISTED, LISTED, NULL), ERR_CODEC);
     assert_says("codec mean must be compiled here, for x86-64, and there is no no-such-compiler");
     unit_remove(s.folder);
+}
+
+TEST(a_builtin_codec_of_another_build_or_machine_is_compiled_under_every_policy)
+{
+    for (int policy = CODECS_BUILTIN; policy <= CODECS_ANY; policy++) {
+        enum codec_use use = CODEC_LOAD;
+        struct scene s;
+
+        scene_open(&s, (enum codec_policy)policy);
+        assert_ok(admit(&use, &s, UNLISTED, s.source, s.theirs));
+        assert_int_equal(use, CODEC_COMPILE);
+        assert_ok(admit(&use, &s, UNLISTED, s.source, s.ours));
+        assert_int_equal(use, policy == CODECS_ANY ? CODEC_LOAD : CODEC_COMPILE);
+        assert_ok(admit(&use, &s, s.builtin, s.source, s.ours));
+        assert_int_equal(use, CODEC_LOAD);
+        unit_remove(s.folder);
+    }
 }
 
 TEST(a_refusal_says_what_is_to_be_added_where)
@@ -180,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_policy_takes_what_it_says_and_nothing_else),
         cmocka_unit_test(a_source_that_is_listed_is_compiled_and_its_object_is_not_loaded),
+        cmocka_unit_test(a_builtin_codec_of_another_build_or_machine_is_compiled_under_every_policy),
         cmocka_unit_test(a_refusal_says_what_is_to_be_added_where),
         cmocka_unit_test(an_object_for_another_machine_is_compiled_from_its_source_or_refused),
         cmocka_unit_test(what_is_no_shared_object_is_refused_under_every_policy),

@@ -26,9 +26,12 @@ static const char *begin(void)
 
     touch(folder, "codecs/fedavg.so");
     touch(folder, "codecs/plain.so");
+    touch(folder, "codecs/plain.c");
     touch(folder, "models/softmax.json");
     touch(folder, "mine/ring.c");
     touch(folder, "mine/plain.so");
+    touch(folder, "mine/other.so");
+    touch(folder, "mine/other.c");
     snprintf(path, sizeof path, "/nowhere:%s/mine", folder);
     setenv("PSGD_CODEC_PATH", path, 1);
     return folder;
@@ -51,6 +54,29 @@ TEST(a_name_is_looked_for_beside_the_program_first)
     assert_ok(find_codec(&f, "ring", folder, &e));
     assert_non_null(strstr(f.path, "/mine/ring.c"));
     assert_true(f.is_source);
+    end(folder);
+}
+
+TEST(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in)
+{
+    static const struct {
+        const char *word, *source; /* of each the end */
+    } cases[] = {
+        {"plain", "/codecs/plain.c"},
+        {"fedavg", ""},
+        {"ring", "/mine/ring.c"},
+        {"other", ""},
+    };
+    const char *folder = begin();
+    struct codec_file f;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_ok(find_codec(&f, cases[i].word, folder, &e));
+        if (cases[i].source[0])
+            assert_true(file_has_ending(f.source, cases[i].source));
+        else
+            assert_string_equal(f.source, "");
+    }
     end(folder);
 }
 
@@ -121,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_is_looked_for_beside_the_program_first),
+        cmocka_unit_test(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in),
         cmocka_unit_test(an_unknown_codec_gets_the_nearest_and_the_list),
         cmocka_unit_test(a_path_is_taken_as_it_is),
         cmocka_unit_test(a_path_may_have_a_comma),
