@@ -18,13 +18,6 @@ static int check_options(const struct codec_plugin *p, struct err *e)
     return 0;
 }
 
-bool codec_is_name(const char *name)
-{
-    size_t n = strlen(name);
-
-    return n > 0 && n <= 32 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
-}
-
 static int check_lists(const struct codec_plugin *p, struct err *e)
 {
     const struct {

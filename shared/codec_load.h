@@ -19,9 +19,6 @@ enum {
     CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
 };
 
-/* 1 to 32 of a-z, 0-9 and _? */
-bool codec_is_name(const char *name);
-
 /* Does a job stay within a codec's limits (codec.h)? ERR_CODEC. */
 int codec_check_limits(const char *name, unsigned limits, int n_servers, bool is_sync, int redundancy,
                        struct err *e);

@@ -8,7 +8,7 @@
 #include "shared/suggest.h"
 #include "shared/words.h"
 
-enum { VALUE_MAX = 64, NAME_MAX_LEN = 32, SETS_MAX = 2 };
+enum { VALUE_MAX = 64, SETS_MAX = 2 };
 
 const struct codec_option codec_common_options[] = {
     CODEC_OPTION(struct codec_common, every, 0, 0, 1e9,
@@ -321,11 +321,11 @@ static size_t width(enum codec_type type)
     return type == CODEC_FLOAT ? sizeof(float) : type == CODEC_BOOL ? sizeof(bool) : sizeof(int);
 }
 
-static bool is_name(const char *name)
+bool codec_is_name(const char *name)
 {
     size_t n = strlen(name);
 
-    return n > 0 && n <= NAME_MAX_LEN && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+    return n > 0 && n <= CODEC_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
 }
 
 /* Is the default one that a user could give? */
@@ -351,9 +351,9 @@ int codec_options_check(const struct codec_option *table, size_t size, struct er
     if (end - table > CODEC_OPTIONS_MAX)
         return err_set(e, ERR_CODEC, "it has more than %d parameters", CODEC_OPTIONS_MAX);
     for (const struct codec_option *o = table; o < end; o++) {
-        if (!is_name(o->name))
+        if (!codec_is_name(o->name))
             return err_set(e, ERR_CODEC, "parameter %td has no name of 1 to %d of a-z, 0-9 and _", o - table,
-                           NAME_MAX_LEN);
+                           CODEC_NAME_MAX);
         if (!o->help || o->offset > size || width(o->type) > size - o->offset)
             return err_set(e, ERR_CODEC, "parameter %s has no help, or lies outside the state of %zu bytes",
                            o->name, size);

@@ -4,14 +4,19 @@
 #define PSGD_CODEC_OPTIONS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "codecs/codec.h"
 #include "shared/err.h"
 
 enum {
     CODEC_OPTIONS_TEXT = 512, /* of all parameters of one codec, with its NUL */
-    CODEC_OPTIONS_MAX = 32    /* in one table */
+    CODEC_OPTIONS_MAX = 32,   /* in one table */
+    CODEC_NAME_MAX = 32       /* characters */
 };
+
+/* Of a codec, of a parameter, of what a codec records: 1 to CODEC_NAME_MAX of a-z, 0-9 and _? */
+bool codec_is_name(const char *name);
 
 /* A table, and the struct that its offsets are in. A table ends with {0}; NULL is an empty one. */
 struct codec_options {

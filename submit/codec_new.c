@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/codec_options.h"
 #include "submit/verbs.h"
 
-enum { NAME_MAX_LEN = 32 };
-
-/* '@' is the codec's name. */
+/* '@' is the codec's name, which may be a word of C as well: nothing is named by it alone. */
 static const char *const lines[] = {
     "/* @ -- what this rule does, and the paper it comes from. As it stands: the update of every worker uses "
     "the",
@@ -20,12 +19,12 @@ static const char *const lines[] = {
     "",
     "/* What a worker remembers from one step to the next. A field becomes a parameter of the user's,",
     " * --codec @.c:factor=0.5, by its line in the table: default, least, greatest, help. */",
-    "struct @ {",
+    "struct @_state {",
     "    float factor;",
     "};",
     "",
     "static const struct codec_option options[] = {",
-    "    CODEC_OPTION(struct @, factor, 1, 0, 10, \"of the mean gradient\"),",
+    "    CODEC_OPTION(struct @_state, factor, 1, 0, 10, \"of the mean gradient\"),",
     "    {0},",
     "};",
     "",
@@ -41,7 +40,7 @@ static const char *const lines[] = {
     "/* The words come one after another, in the same order on every worker; mine is among them. */",
     "static int @_merge(struct codec *c, int from, struct wire_in *in)",
     "{",
-    "    const struct @ *s = c->state;",
+    "    const struct @_state *s = c->state;",
     "    const float *g = c->host->get_vector(c, in, c->n_params);",
     "    float part = s->factor / (float)c->n_words;",
     "",
@@ -60,7 +59,7 @@ static const char *const lines[] = {
     "    return (struct codec_cost){to, to * 4 * c->n_params};",
     "}",
     "",
-    "static const struct codec_round @ = {",
+    "static const struct codec_round @_round = {",
     "    .before_update = true, /* gradients, each step, before the optimizer uses them */",
     "    .encode = @_encode,",
     "    .merge = @_merge,",
@@ -68,7 +67,7 @@ static const char *const lines[] = {
     "",
     "CODEC_PLUGIN(.name = \"@\", .source = \"the paper\", .cost = \"each step 4 n_params bytes to each "
     "worker\",",
-    "             .state_size = sizeof(struct @), .options = options, .round = &@,",
+    "             .state_size = sizeof(struct @_state), .options = options, .round = &@_round,",
     "             .result = CODEC_MEAN_OF_GRADIENTS, /* with factor=1; codecs test holds it against that */",
     "             .sends = @_sends)",
 };
@@ -101,14 +100,12 @@ static int write_new(const char *path, const char *name, struct err *e)
 
 int codec_new(const struct options *o, const char *name, struct err *e)
 {
-    char path[NAME_MAX_LEN + 3];
-    size_t len = strlen(name);
+    char path[CODEC_NAME_MAX + 3];
 
-    if (len == 0 || len > NAME_MAX_LEN || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != len ||
-        strspn(name, "0123456789") > 0)
+    if (!codec_is_name(name) || strspn(name, "0123456789") > 0)
         return err_set(e, ERR_USAGE,
                        "\"%s\": a codec's name is 1 to %d of a-z, 0-9 and _, the first no digit", name,
-                       NAME_MAX_LEN);
+                       CODEC_NAME_MAX);
     snprintf(path, sizeof path, "%s.c", name);
     if (write_new(path, name, e) < 0)
         return e->code;

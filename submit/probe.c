@@ -13,6 +13,7 @@
 #include "shared/child.h"
 #include "shared/clock.h"
 #include "shared/codec_load.h"
+#include "shared/codec_options.h"
 #include "shared/file.h"
 
 enum { PATIENCE_S = 10 };

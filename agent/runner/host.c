@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/runner/channel.h"
+#include "shared/codec_options.h"
 
 static struct channel *channel_of(const struct codec *c)
 {
@@ -155,9 +156,8 @@ static int host_record(struct codec *c, const char *name, double value)
 {
     struct channel *ch = channel_of(c);
     const struct exchange_config *cfg = channel_config(ch);
-    size_t n = strlen(name);
 
-    if (n == 0 || n > 32 || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
+    if (!codec_is_name(name))
         return channel_fail(ch, "record(): a name is 1 to 32 of a-z, 0-9 and _");
     return cfg->record ? cfg->record(cfg->owner, c, name, value, channel_err(ch)) : CODEC_GO;
 }

@@ -254,3 +254,14 @@ fails() {
     run "$SUBMIT" codecs new ../mine
     [ "$status" -eq 2 ]
 }
+
+@test "a new codec may have any name, a word of C's or of codec.h's, too" {
+    local name
+    for name in double codec int log; do
+        "$SUBMIT" codecs new $name
+        run "$SUBMIT" codecs test $name.c --check cost
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ "$output" != *warning* ]]
+    done
+}
