@@ -23,16 +23,26 @@ static bool is_the_codecs(enum phase p)
     return p == PHASE_ENCODE || p == PHASE_DECODE || p == PHASE_APPLY;
 }
 
+static bool put(int fd, const char *text)
+{
+    return write(fd, text, strlen(text)) > 0;
+}
+
+/* The agent is told whatever becomes of the log, which a codec that prints in a loop has filled. */
+static void tell_and_end(void)
+{
+    bool is_logged = put(STDERR_FILENO, dog.log), is_told = put(dog.events_fd, dog.end);
+
+    _exit(is_logged && is_told ? 1 : 2);
+}
+
 static void look(int sig)
 {
     int before = errno;
 
     (void)sig;
     if (is_the_codecs(dog.watch->phase) && clock_now() - dog.watch->since > dog.limit_s)
-        _exit(write(STDERR_FILENO, dog.log, strlen(dog.log)) < 0 ||
-                      write(dog.events_fd, dog.end, strlen(dog.end)) < 0
-                  ? 2
-                  : 1);
+        tell_and_end();
     errno = before;
 }
 

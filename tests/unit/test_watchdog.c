@@ -32,13 +32,13 @@ static void loop_for(double seconds)
 
 /* In a process of its own: a node that enters the phase and stays there. Ends with 7 if it is let, after a
  * call that takes too long behind the watchdog's end. */
-static void be_a_node(const char *folder, enum phase phase, double limit_s, double seconds)
+static void be_a_node(const char *folder, const char *log, enum phase phase, double limit_s, double seconds)
 {
     static struct stopwatch watch;
     struct report r;
     struct err e;
 
-    if (chdir(folder) < 0 || report_open(&r, &e) < 0 || !freopen("node.log", "w", stderr))
+    if (chdir(folder) < 0 || report_open(&r, &e) < 0 || !freopen(log, "w", stderr))
         _exit(98);
     watch.since = clock_now();
     if (watchdog_start(&watch, limit_s, "spin", &r, &e) < 0)
@@ -61,17 +61,19 @@ static void read_text(char **out, const char *folder, const char *name)
     assert_ok(file_read(out, &len, path, 4096, &e));
 }
 
-static void try_phase(struct trial *t, enum phase phase, double limit_s, double seconds)
+static void try_phase(struct trial *t, const char *log, enum phase phase, double limit_s, double seconds)
 {
     const char *folder = unit_folder();
     pid_t pid = fork();
 
     if (pid == 0)
-        be_a_node(folder, phase, limit_s, seconds);
+        be_a_node(folder, log, phase, limit_s, seconds);
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &t->status, 0), pid);
     read_text(&t->events, folder, "events.jsonl");
-    read_text(&t->log, folder, "node.log");
+    t->log = NULL;
+    if (log[0] != '/')
+        read_text(&t->log, folder, log);
     unit_remove(folder);
 }
 
@@ -90,7 +92,7 @@ TEST(a_codec_that_does_not_come_back_ends_its_node_which_says_so)
     for (size_t i = 0; i < N_OF(of_codec); i++) {
         struct trial t;
 
-        try_phase(&t, of_codec[i], 0.2, 60);
+        try_phase(&t, "node.log", of_codec[i], 0.2, 60);
         assert_true(WIFEXITED(t.status));
         assert_int_equal(WEXITSTATUS(t.status), 1);
         assert_string_equal(
@@ -100,6 +102,18 @@ TEST(a_codec_that_does_not_come_back_ends_its_node_which_says_so)
                             "\"codec spin has not come back from a call for 0.2 s: does it loop?\"}\n");
         trial_clear(&t);
     }
+}
+
+TEST(the_agent_is_told_although_the_log_takes_nothing_more)
+{
+    struct trial t;
+
+    if (!HEARS_SIGNALS)
+        skip();
+    try_phase(&t, "/dev/full", PHASE_DECODE, 0.2, 60);
+    assert_int_equal(WEXITSTATUS(t.status), 2);
+    assert_non_null(strstr(t.events, "\"reason\":\"CodecFailed\""));
+    trial_clear(&t);
 }
 
 TEST(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take)
@@ -115,7 +129,7 @@ TEST(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take)
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct trial t;
 
-        try_phase(&t, cases[i].phase, cases[i].limit_s, cases[i].seconds);
+        try_phase(&t, "node.log", cases[i].phase, cases[i].limit_s, cases[i].seconds);
         assert_true(WIFEXITED(t.status));
         assert_int_equal(WEXITSTATUS(t.status), 7);
         assert_string_equal(t.events, "");
@@ -127,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_codec_that_does_not_come_back_ends_its_node_which_says_so),
+        cmocka_unit_test(the_agent_is_told_although_the_log_takes_nothing_more),
         cmocka_unit_test(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take),
     };
 
