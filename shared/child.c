@@ -14,6 +14,16 @@
 
 enum { N_FDS = 4, FIRST_FREE = 16 };
 
+/* They are this program's, and so is that it ignores SIGPIPE. What else is ignored was before, as by nohup. */
+static void drop_handlers(void)
+{
+    struct sigaction has;
+
+    for (int s = 1; s < NSIG; s++)
+        if (s == SIGPIPE || (sigaction(s, NULL, &has) == 0 && has.sa_handler != SIG_IGN))
+            signal(s, SIG_DFL);
+}
+
 /* The signal for a parent's death outlives the exec. A compiler removes its temporary files on SIGTERM; a codec may
  * have made itself deaf to it. */
 static void begin(pid_t parent, bool is_foreign)
@@ -23,7 +33,7 @@ static void begin(pid_t parent, bool is_foreign)
     prctl(PR_SET_PDEATHSIG, is_foreign ? SIGKILL : SIGTERM);
     if (getppid() != parent) /* it ended before the line above */
         _exit(127);
-    signal(SIGPIPE, SIG_DFL);
+    drop_handlers();
     if (is_foreign) /* a terminal set to tostop would stop what writes from another group, without a word */
         signal(SIGTTOU, SIG_IGN);
 }

@@ -162,6 +162,10 @@ h.serve_forever()"
     listed
     printf '#include "codec.h"\nint x = "y"\n' >bad.c
     refused 6 "bad.c:2:" --codec bad.c --node_count 2
+    # Also where whoever starts job_submit ignores its children's ends.
+    run env --ignore-signal=CHLD "$SUBMIT" codecs show bad.c
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"cc does not compile it (status 1"* ]]
 }
 
 @test "a codec of another ABI, naming both" {

@@ -110,6 +110,37 @@ TEST(what_cannot_be_run_is_said_and_leaves_no_process)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
+static void handler(int sig)
+{
+    (void)sig;
+}
+
+static bool is(int sig, void (*what)(int))
+{
+    struct sigaction a;
+
+    return sigaction(sig, NULL, &a) == 0 && a.sa_handler == what;
+}
+
+TEST(a_child_has_none_of_this_programs_handlers_and_ignores_what_was_ignored)
+{
+    struct child c;
+    int rc;
+
+    signal(SIGUSR1, handler);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    rc = child_fork(&c, true, &e);
+    if (rc > 0)
+        _exit(is(SIGUSR1, SIG_DFL) && is(SIGPIPE, SIG_DFL) && is(SIGHUP, SIG_IGN) && is(SIGTTOU, SIG_IGN)
+                  ? 7
+                  : 8);
+    assert_ok(rc);
+    assert_int_equal(WEXITSTATUS(child_wait(&c)), 7);
+    signal(SIGUSR1, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+}
+
 TEST(limits_are_the_childs_alone)
 {
     char script[] = "ulimit -t; ulimit -v";
@@ -208,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_child_has_the_folder_and_the_descriptors_it_is_given),
         cmocka_unit_test(descriptors_may_lie_where_others_are_to_be),
         cmocka_unit_test(what_cannot_be_run_is_said_and_leaves_no_process),
+        cmocka_unit_test(a_child_has_none_of_this_programs_handlers_and_ignores_what_was_ignored),
         cmocka_unit_test(limits_are_the_childs_alone),
         cmocka_unit_test(a_foreign_child_kills_its_own_group_only),
         cmocka_unit_test(who_is_asked_to_end_and_ends_keeps_its_status),
