@@ -104,66 +104,99 @@ static int check_optimizer(const char *optimizer, const struct codec_facts *f, s
     return err_hint(e, "Leave --optimizer out, or take another codec.");
 }
 
-/* How many of the listed servers take part, and why not where they do not. */
+/* Where servers come from, or what else to do. */
+static int hint_servers(const struct submission *s, const char *otherwise, struct err *e)
+{
+    return s->is_simulated ? err_hint(e, "--servers N gives it some.")
+                           : err_hint(e, "Name them in %s under \"PS\"%s.", s->opt->workers, otherwise);
+}
+
+static void say_stays_out(const struct submission *s, const char *why)
+{
+    bool is_one = s->workers.n_servers == 1;
+
+    say_info("%s: the parameter server%s of %s stay%s out of this job.", why, is_one ? "" : "s",
+             s->opt->workers, is_one ? "s" : "");
+}
+
+/* Do the listed servers take part? ERR_CONFIG: the job cannot be with them, or without. */
+static int want_servers(bool *out, const struct submission *s, const struct codec_facts *worker,
+                        struct err *e)
+{
+    const char *word = s->opt->server_codec;
+    bool is_none = strcmp(word, "null") == 0;
+    size_t n = s->workers.n_servers;
+    char why[128];
+
+    *out = false;
+    if (worker->updates_on_server && (n == 0 || is_none)) {
+        err_set(e, ERR_CONFIG, "codec %s moves the weights on parameter servers, and the job has none",
+                worker->name);
+        return hint_servers(s, "", e);
+    }
+    if (n == 0 && word[0] && !is_none) {
+        err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", word);
+        return hint_servers(s, ", or leave --server_codec out", e);
+    }
+    if (n == 0)
+        return 0;
+    if (is_none) {
+        say_stays_out(s, "--server_codec null");
+        return 0;
+    }
+    *out = codec_has_server_side(worker);
+    if (!*out && word[0])
+        return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", word, worker->name);
+    snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
+    if (!*out)
+        say_stays_out(s, why);
+    return 0;
+}
+
+/* Can workers with the one codec and servers with the other make a job? */
+static int check_pair(const struct codec_facts *worker, const struct codec_facts *server, struct err *e)
+{
+    if (server->has_events != worker->has_events)
+        return err_set(e, ERR_CODEC,
+                       "codec %s runs by %s and codec %s by %s: they do not understand each other",
+                       worker->name, worker->has_events ? "events" : "rounds", server->name,
+                       server->has_events ? "events" : "rounds");
+    if (server->updates_on_server != worker->updates_on_server)
+        return err_set(e, ERR_CODEC, "of the codecs %s and %s only one has the optimizer on the servers",
+                       worker->name, server->name);
+    if (!server->has_events && !server->has_reply)
+        return err_set(e, ERR_CODEC,
+                       "codec %s has no server side (no reply): it cannot be the servers' codec",
+                       server->name);
+    if (server->every != 0)
+        return err_set(e, ERR_CONFIG,
+                       "--server_codec %s:every=%d: the workers say when they exchange: --codec %s:every=%d",
+                       server->name, server->every, worker->name, server->every);
+    return 0;
+}
+
+/* How many of the listed servers take part, and with which codec. */
 static int read_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     const char *word = s->opt->server_codec;
-    size_t n = s->workers.n_servers;
-    const char *plural = n == 1 ? "" : "s";
     struct codec_facts server = *worker;
+    bool wants;
     json_t *doc;
 
-    server.every = 0; /* of its own */
     s->settings.server_count = 0;
-    if (worker->updates_on_server && (n == 0 || strcmp(word, "null") == 0)) {
-        err_set(e, ERR_CONFIG, "codec %s moves the weights on parameter servers, and the job has none",
-                worker->name);
-        return s->is_simulated ? err_hint(e, "--servers N gives it some.")
-                               : err_hint(e, "Name them in %s under \"PS\".", s->opt->workers);
-    }
-    if (n == 0) {
-        if (!word[0] || strcmp(word, "null") == 0)
-            return 0;
-        err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", word);
-        return s->is_simulated ? err_hint(e, "--servers N gives it some.")
-                               : err_hint(e, "Name them in %s under \"PS\", or leave --server_codec out.",
-                                          s->opt->workers);
-    }
-    if (strcmp(word, "null") == 0) {
-        say_info("--server_codec null: the parameter server%s of %s stay%s out of this job.", plural,
-                 s->opt->workers, n == 1 ? "s" : "");
+    if (want_servers(&wants, s, worker, e) < 0)
+        return e->code;
+    if (!wants)
         return 0;
-    }
-    if (!codec_has_server_side(worker)) {
-        if (word[0])
-            return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", word,
-                           worker->name);
-        say_info("Codec %s has no server side: the parameter server%s of %s stay%s out of this job.",
-                 worker->name, plural, s->opt->workers, n == 1 ? "s" : "");
-        return 0;
-    }
-    s->settings.server_count = (int)n;
+    s->settings.server_count = (int)s->workers.n_servers;
+    server.every = 0; /* of its own */
     if (word[0]) {
         if (read_codec(&s->server_codec, &server, &doc, word, e) < 0)
             return e->code;
         json_object_set_new(s->facts, "server_codec", doc);
     }
-    if (server.has_events != worker->has_events)
-        return err_set(e, ERR_CODEC,
-                       "codec %s runs by %s and codec %s by %s: they do not understand each other",
-                       worker->name, worker->has_events ? "events" : "rounds", server.name,
-                       server.has_events ? "events" : "rounds");
-    if (server.updates_on_server != worker->updates_on_server)
-        return err_set(e, ERR_CODEC, "of the codecs %s and %s only one has the optimizer on the servers",
-                       worker->name, server.name);
-    if (!server.has_events && !server.has_reply)
-        return err_set(e, ERR_CODEC,
-                       "codec %s has no server side (no reply): it cannot be the servers' codec",
-                       server.name);
-    if (server.every != 0)
-        return err_set(e, ERR_CONFIG,
-                       "--server_codec %s: the workers say when they exchange: --codec %s:every=%d", word,
-                       worker->name, server.every);
+    if (check_pair(worker, &server, e) < 0)
+        return e->code;
     snprintf(s->settings.server_codec, sizeof s->settings.server_codec, "%s", server.name);
     snprintf(s->settings.server_codec_options, sizeof s->settings.server_codec_options, "%s", server.options);
     return 0;

@@ -1,31 +1,17 @@
 /* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
- * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages), host.c (what
- * the codec may ask), round.c (how a round rule runs on it; round.h) and collecting.c (how an event rule's
- * collectives do). */
+ * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages) and host.c (what
+ * the codec may ask). How a round rule runs on it is in round.h, how an event rule's collectives do in
+ * collecting.h. */
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H
 
-#include "agent/runner/collective.h"
+#include "agent/runner/collecting.h"
 #include "agent/runner/compressing.h"
 #include "agent/runner/exchange.h"
 #include "agent/runner/round.h"
 #include "shared/rng.h"
 
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
-
-struct collecting {
-    struct arena *arena; /* NULL: collectives go over the mesh */
-    struct collective_ask in_arena;
-    bool is_in_arena; /* one is under way there */
-    size_t ready;     /* grads are there from here on; 0: all of them */
-    size_t *buckets;  /* (n_buckets), of grads, as in plan_ask */
-    size_t n_buckets;
-    struct collective *collective; /* NULL: this channel can have none */
-    struct mesh *mesh;
-    bool is_done;          /* and the codec has not been told */
-    const float *last_out; /* (n_last_out) */
-    size_t n_last_out;
-};
 
 struct channel {
     struct codec codec; /* first: a codec's callbacks find their channel by it */
@@ -128,25 +114,5 @@ int exchange_lose(struct exchange *x, int node, const char *why);
 /* What a channel's callback, or its round, returned: with CODEC_GO it waits for nothing (any more). */
 int exchange_heard(struct channel *ch, int rc);
 bool exchange_waits(const struct exchange *x);
-
-int collecting_open(struct channel *ch, struct err *e);
-void collecting_clear(struct channel *ch);
-void collecting_attach(struct channel *ch, struct mesh *m);
-/* Any event. CODEC_GO or an error code. */
-int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
-int collecting_ready(struct channel *ch, size_t ready); /* grads are there from `ready` on */
-bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
-int collecting_tell(struct channel *ch);                /* the codec, that its collective is done, if it is */
-bool collecting_is_hopeless(const struct channel *ch);  /* waits for a piece that can no longer come */
-void collecting_waits_for(const struct channel *ch, char *out, size_t size);
-
-/* The host's table. */
-int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
-int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
-                              size_t n);
-int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n);
-int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n);
-int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n);
-size_t collecting_slice(const struct codec *c, size_t n, int k);
 
 #endif

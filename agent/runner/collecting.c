@@ -1,5 +1,3 @@
-/* collecting -- how an event rule's collectives run: what codec.h promises is checked, the pieces are
- * accounted for, and the codec is told when one is done. */
 #include <stdio.h>
 #include <stdlib.h>
 
