@@ -185,6 +185,19 @@ static void show_search(const struct run *r, const json_t *search)
                json_string_value(json_object_get(search, "order")));
 }
 
+/* Why it failed, as it says. Its process ran the codec's code, which could write that file, too. */
+static int take_failure(const json_t *summary, struct err *e)
+{
+    const char *text = json_string_value(json_object_get(summary, "text"));
+    const char *hint = json_string_value(json_object_get(summary, "hint"));
+    json_int_t code = json_integer_value(json_object_get(summary, "code"));
+
+    if (!text || code < ERR_INTERNAL || code > ERR_CONFLICT)
+        return err_set(e, ERR_CODEC, "the simulator's summary is not of its form");
+    err_set(e, (int)code, "%s", text);
+    return err_hint(e, "%s", hint ? hint : "");
+}
+
 /* What the simulator has left, or how it ended without. */
 static int read_summary(struct run *r, int status, struct err *e)
 {
@@ -205,11 +218,7 @@ static int read_summary(struct run *r, int status, struct err *e)
                              "call exit?",
                              WEXITSTATUS(status), r->s.settings.codec)
                    : e->code;
-    if (json_is_true(json_object_get(r->summary, "ok")))
-        return 0;
-    err_set(e, (int)json_integer_value(json_object_get(r->summary, "code")), "%s",
-            json_string_value(json_object_get(r->summary, "text")));
-    return err_hint(e, "%s", json_string_value(json_object_get(r->summary, "hint")));
+    return json_is_true(json_object_get(r->summary, "ok")) ? 0 : take_failure(r->summary, e);
 }
 
 static double number_of(const json_t *o, const char *key)

@@ -250,3 +250,30 @@ C
     [[ "$output" == *"nobody has spoken"* ]]
     [ -s again/records/train.csv ]
 }
+
+@test "a summary that a codec has written is not believed" {
+    cat >forge.c <<'C'
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "codec.h"
+static int forge_grad(struct codec *c)
+{
+    char line[4096] = "", path[4200];
+    FILE *f = fopen("/proc/self/cmdline", "r");
+    (void)c;
+    fread(line, 1, sizeof line - 1, f);
+    snprintf(path, sizeof path, "%s/summary.json", line + strlen(line) + 1);
+    f = fopen(path, "w");
+    fputs("{\"ok\":false,\"code\":0}", f);
+    fclose(f);
+    _exit(0);
+}
+static const struct codec_events forge = {.on_grad = forge_grad};
+CODEC_PLUGIN(.name = "forge", .source = "a test", .events = &forge)
+C
+    run "$SUBMIT" simulate --codec forge.c --node_count 2 --gradients 10 --epochs 1 --steps 2 -o out
+    echo "$output"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"the simulator's summary is not of its form"* ]]
+}
