@@ -135,33 +135,33 @@ static int step(struct submission *s, struct shipment *x, struct err *e)
     return next_package(s, x, e);
 }
 
-static void list_ready(const struct submission *s, const struct shipment *x)
+/* "0, 1, 2", of many nodes the first. */
+static void list_ready(char list[256], const struct submission *s, const struct shipment *x)
 {
-    char list[256] = "";
+    const size_t room = 256 - sizeof "-12345, ...";
+    size_t k = 0;
 
-    for (size_t i = 0; i < s->n_nodes; i++) {
-        size_t k = strlen(list);
-
+    list[0] = '\0';
+    for (size_t i = 0; i < s->n_nodes && k < room; i++)
         if (x[i].is_told)
-            snprintf(list + k, sizeof list - k, "%s%d", k ? ", " : "", x[i].node->at.node);
-    }
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (x[i].node->is_announced && x[i].is_told)
-            say_info("Node(%d) is ready, %zu nodes total, {%s} is ready.", x[i].node->at.node, s->n_nodes,
-                     list);
+            k += (size_t)snprintf(list + k, 256 - k, "%s%d", k ? ", " : "", x[i].node->at.node);
+    if (k >= room)
+        snprintf(list + k, 256 - k, ", ...");
 }
 
 /* Says who has become ready; returns how many are. */
 static size_t tell_ready(const struct submission *s, struct shipment *x)
 {
+    char list[256];
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         x[i].node->is_announced = false;
         if (x[i].node->is_ready && !x[i].is_told) {
-            x[i].is_told = x[i].node->is_announced = true;
-            list_ready(s, x);
-            x[i].node->is_announced = false;
+            x[i].is_told = true;
+            list_ready(list, s, x);
+            say_info("Node(%d) is ready, %zu nodes total, {%s} is ready.", x[i].node->at.node, s->n_nodes,
+                     list);
         }
         n += x[i].is_told;
     }
