@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t came;
@@ -21,6 +22,14 @@ static void on_signal(int sig)
     errno = saved;
 }
 
+/* As by nohup. (A shell has its background jobs ignore SIGINT, which kill -INT is to reach all the same.) */
+static bool is_ignored(int sig)
+{
+    struct sigaction before;
+
+    return sigaction(sig, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+}
+
 int interrupt_init(struct err *e)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -32,7 +41,8 @@ int interrupt_init(struct err *e)
            SIG_DFL); /* ignored, as a parent may have left it, it would take children's statuses away */
     sigfillset(&a.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], &a, NULL);
+        if (signals[i] != SIGHUP || !is_ignored(SIGHUP))
+            sigaction(signals[i], &a, NULL);
     return 0;
 }
 

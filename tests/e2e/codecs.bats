@@ -235,6 +235,15 @@ fails() {
     [[ "$output" == *"asked to end by a signal"*'"exit_status":143'* ]]
 }
 
+@test "what nohup starts outlives the terminal" {
+    run timeout --foreground --preserve-status -s HUP 2 "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
+    [ "$status" -eq 129 ]
+    run timeout --foreground --preserve-status -s HUP -k 2 2 env --ignore-signal=HUP \
+        "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
+    [ "$status" -eq 137 ]
+    [[ "$output" != *signal* ]]
+}
+
 @test "a new codec compiles without a warning, passes the suite and is written once" {
     "$SUBMIT" codecs new mine >said
     [ "$(wc -l <mine.c)" -le 60 ]
