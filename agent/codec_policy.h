@@ -3,8 +3,8 @@
  *
  * Digests decide. An object may be loaded as it came when it is one of the agent's own built-in codecs, when
  * its SHA-256 is on the list, or when anything goes. The digest of a source says nothing about an object that
- * came beside it, so a source that is built in here too, or on the list, is compiled here, and only what comes of that
- * is loaded. */
+ * came beside it, so a source that is built in here too, or on the list, is compiled here, and only what
+ * comes of that is loaded. */
 #ifndef PSGD_CODEC_POLICY_H
 #define PSGD_CODEC_POLICY_H
 

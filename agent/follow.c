@@ -148,8 +148,8 @@ void follow_conclude(struct task *t, const char *how)
     }
 }
 
-/* It may have left megabytes: each turn of the loop takes a piece of them, and has time for others. The descriptor
- * stays readable until then, and what is left of the group writes no more. */
+/* It may have left megabytes: each turn of the loop takes a piece of them, and has time for others. The
+ * descriptor stays readable until then, and what is left of the group writes no more. */
 static void on_runner_gone(void *arg, uint32_t events)
 {
     struct task *t = arg;

@@ -10,7 +10,7 @@ int follow_start(struct task *t, struct err *e);
 /* Takes over the lines that are there; more than a bounded piece of them waits for the next turn. */
 void follow_read(struct task *t);
 
-/* At the agent's start, before it serves anybody: takes over all that a runner wrote which is gone already. */
+/* At the agent's start, before it serves anybody: takes over all that a runner wrote which is gone. */
 void follow_past(struct task *t);
 
 /* The runner is gone: the last event, by its last word or else by `how` it ended. */

@@ -28,8 +28,8 @@ struct runner_plan {
     uint64_t max_files;  /* descriptors, not more than the agent's own hard limit */
 };
 
-/* Descriptors of a runner in a job of so many nodes: for each other one a connection, and one that is being made
- * again. */
+/* Descriptors of a runner in a job of so many nodes: for each other one a connection, and one that is being
+ * made again. */
 uint64_t runner_files(int n_nodes);
 
 /* Forks, with everything prepared but the exec: the child waits for runner_go, and ends by itself when this

@@ -1,6 +1,6 @@
 /* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
- * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages) and host.c (what
- * the codec may ask). How a round rule runs on it is in round.h, how an event rule's collectives do in
+ * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages) and host.c
+ * (what the codec may ask). How a round rule runs on it is in round.h, how an event rule's collectives do in
  * collecting.h. */
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H

@@ -1,5 +1,5 @@
-/* collecting -- how an event rule's collectives run on its channel: what codec.h promises is checked, the pieces are
- * accounted for, and the codec is told when one is done. */
+/* collecting -- how an event rule's collectives run on its channel: what codec.h promises is checked, the
+ * pieces are accounted for, and the codec is told when one is done. */
 #ifndef PSGD_COLLECTING_H
 #define PSGD_COLLECTING_H
 
