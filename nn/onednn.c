@@ -6,11 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nn/signals.h"
+
+static bool sgemm(bool a_t, bool b_t, int m, int n, int k, const float *a, int lda, const float *b, int ldb,
+                  float beta, float *c)
+{
+    dnnl_status_t bad;
+    sigset_t before;
+
+    signals_hold(&before);
+    bad = dnnl_sgemm(a_t ? 'T' : 'N', b_t ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, n);
+    signals_release(&before);
+    return bad == dnnl_success;
+}
+
 bool onednn_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
                    float *c)
 {
-    return dnnl_sgemm(a_t ? 'T' : 'N', b_t ? 'T' : 'N', m, n, k, 1, a, a_t ? m : k, b, b_t ? k : n, beta, c,
-                      n) == dnnl_success;
+    return sgemm(a_t, b_t, m, n, k, a, a_t ? m : k, b, b_t ? k : n, beta, c);
 }
 
 enum { APART = 16, COPIES = 128 * (512 + 512 + 2 * APART) };
@@ -32,7 +45,7 @@ bool onednn_matmul_copied(int m, int n, int k, const float *a, const float *b, f
     copy_b = copies + rows * (width_a + APART);
     copy_rows(copies, a, rows, width_a);
     copy_rows(copy_b, b, rows, width_b);
-    return dnnl_sgemm('T', 'N', m, n, k, 1, copies, m + APART, copy_b, n + APART, beta, c, n) == dnnl_success;
+    return sgemm(true, false, m, n, k, copies, m + APART, copy_b, n + APART, beta, c);
 }
 
 const char *onednn_version(void)

@@ -11,6 +11,7 @@
 
 #include "nn/fast.h"
 #include "nn/rows.h"
+#include "nn/signals.h"
 
 /* One sample a call: its images stay in the second-level cache, channels last are then as fast as oneDNN's own
  * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the weights are
@@ -36,8 +37,9 @@ struct onednn {
     dnnl_stream_t stream;
     dnnl_primitive_t tasks[N_TASKS];
     dnnl_memory_t memories[N_MEMORIES];
-    size_t n_dw; /* floats of DW */
-    bool failed; /* in this pass */
+    size_t n_dw;     /* floats of DW */
+    sigset_t before; /* what was held when this pass began */
+    bool failed;     /* in it */
 };
 
 /* Descriptions without memory yet. */
@@ -222,7 +224,8 @@ static void reorder(struct onednn *o, enum task task, enum memory from, enum mem
     run(o, task, 2, args);
 }
 
-/* A pass cannot fail; what was not computed is no number, and a job ends at the first of those. */
+/* Ends a pass, which began by holding signals. It cannot fail; what was not computed is no number, and a job
+ * ends at the first of those. */
 static void finish(struct onednn *o, float *result, size_t n)
 {
     if (dnnl_stream_wait(o->stream) != dnnl_success)
@@ -230,6 +233,7 @@ static void finish(struct onednn *o, float *result, size_t n)
     for (size_t i = 0; o->failed && i < n; i++)
         result[i] = NAN;
     o->failed = false;
+    signals_release(&o->before);
 }
 
 /* Asks for a sample's images all at once: oneDNN goes through them in steps too wide for the processor to guess. */
@@ -247,6 +251,7 @@ static void forward(const struct layer *l, const float *x, int n)
                                     {DNNL_ARG_BIAS, o->memories[BIAS]},
                                     {DNNL_ARG_DST, o->memories[Y]}};
 
+    signals_hold(&o->before);
     place(o, WEIGHT, l->params[CONV_WEIGHT]);
     place(o, BIAS, l->params[CONV_BIAS]);
     reorder(o, TO_FORWARD, WEIGHT, W_FORWARD);
@@ -282,6 +287,7 @@ static void weight_gradient(const struct layer *l, const float *x, const float *
                               {DNNL_ARG_DIFF_DST, o->memories[Y]},
                               {DNNL_ARG_DIFF_WEIGHTS, o->memories[DW_SUM]}};
 
+    signals_hold(&o->before);
     memset(l->grads[CONV_BIAS], 0, filters * sizeof(float));
     for (int i = 0; i < n; i++) {
         const float *d = dy + (size_t)i * (size_t)l->spec->n_out;
@@ -306,6 +312,7 @@ static void input_gradient(const struct layer *l, const float *dy, float *dx, in
                                     {DNNL_ARG_WEIGHTS, o->memories[W_D_INPUT]},
                                     {DNNL_ARG_DIFF_SRC, o->memories[DX]}};
 
+    signals_hold(&o->before);
     place(o, WEIGHT, l->params[CONV_WEIGHT]);
     reorder(o, TO_D_INPUT, WEIGHT, W_D_INPUT);
     for (int i = 0; i < n; i++) {

@@ -30,17 +30,6 @@ static void offer_to_oom_killer(void)
         close(fd);
 }
 
-/* Handlers run on a stack of their own. On that of the computing thread a timer's handler damaged the heap of
- * one job in eight, on their own of none in fifty: something there, likely a kernel of OpenBLAS or oneDNN, keeps
- * values farther below the stack pointer than the 128 bytes that a handler spares. */
-static void give_handlers_a_stack(void)
-{
-    static char room[1 << 16];
-    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
-
-    sigaltstack(&stack, NULL);
-}
-
 static int end(struct report *r, const char *reason, const struct err *e)
 {
     const struct report_ending *of_code = report_ending(e->code);
@@ -88,8 +77,7 @@ static int work(struct node *n, struct orders *orders, struct err *e)
 
 int main(int argc, char **argv)
 {
-    /* Without SA_RESTART: it wakes a wait. */
-    const struct sigaction term = {.sa_handler = on_sigterm, .sa_flags = SA_ONSTACK};
+    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it wakes a wait */
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const char *reason = NULL;
     static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
@@ -105,7 +93,6 @@ int main(int argc, char **argv)
     }
     offer_to_oom_killer();
     n.report = &report;
-    give_handlers_a_stack();
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGXFSZ, &ignore, NULL); /* a file at its limit is a write that fails, like a full disk */

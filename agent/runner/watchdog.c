@@ -50,7 +50,7 @@ int watchdog_start(const struct stopwatch *watch, double limit_s, const char *na
                    struct err *e)
 {
     /* Reads and writes go on by themselves; who waits for a peer looks at the clock and waits on. */
-    const struct sigaction act = {.sa_handler = look, .sa_flags = SA_RESTART | SA_ONSTACK};
+    const struct sigaction act = {.sa_handler = look, .sa_flags = SA_RESTART};
     double period = fmin(limit_s / 4, 1);
     struct itimerval every = {.it_interval = {.tv_sec = (time_t)period}};
     char text[192];
