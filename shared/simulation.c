@@ -19,6 +19,7 @@ static const struct json_field fields[] = {
     F(step_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
     F(eval_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
     F(codec_rate_mbps, JSON_FIELD_DOUBLE, .min = 0, .max = 1e9),
+    F(overhead, JSON_FIELD_TEXT, .required = false),
     F(speed, JSON_FIELD_TEXT, .required = false),
     F(straggler, JSON_FIELD_TEXT, .required = false),
     F(kill, JSON_FIELD_TEXT, .required = false),
@@ -50,6 +51,7 @@ int simulation_parse(struct simulation *s, const json_t *doc, struct err *e)
 {
     struct simulation t;
     struct sim_straggler straggler;
+    struct sim_overhead overhead;
     struct sim_speed speed;
     struct sim_kills kills;
     struct sim_cuts cuts;
@@ -58,6 +60,7 @@ int simulation_parse(struct simulation *s, const json_t *doc, struct err *e)
     simulation_default(&t);
     if (json_to_struct(&t, doc, fields, "", e) < 0 || sim_link_parse(&link, t.link, e) < 0 ||
         (t.server_link[0] && sim_link_parse(&link, t.server_link, e) < 0) ||
+        (t.overhead[0] && sim_overhead_parse(&overhead, t.overhead, e) < 0) ||
         sim_speed_parse(&speed, t.speed, e) < 0 || sim_straggler_parse(&straggler, t.straggler, e) < 0 ||
         sim_kills_parse(&kills, t.kill, e) < 0 || sim_cuts_parse(&cuts, t.cut, e) < 0)
         return e->code;
@@ -150,6 +153,20 @@ int sim_link_parse(struct sim_link *out, const char *text, struct err *e)
                            "second, us, ms or s; from 0.008kbit to 8000000Gbit, and up to 1000000s.");
     }
     *out = l;
+    return 0;
+}
+
+int sim_overhead_parse(struct sim_overhead *out, const char *text, struct err *e)
+{
+    struct sim_overhead o = {0};
+    const char *at = text;
+
+    if (!take_rate(&at, &o.bytes_per_s) || *at++ != ',' || !take_time(&at, &o.message_s) || *at) {
+        err_set(e, ERR_CONFIG, "\"%s\" is no overhead", text);
+        return err_hint(e, "An overhead is RATE,TIME, as 12Gbit,5us or any,0s: what a message takes a node's "
+                           "processor for its bytes, and once.");
+    }
+    *out = o;
     return 0;
 }
 

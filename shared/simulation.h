@@ -19,6 +19,7 @@ struct simulation {
     double step_time_s; /* a node of speed 1 computes a step in it; 0: measured, where a network is trained */
     double eval_time_s; /* and the test set */
     double codec_rate_mbps; /* megabytes a second that a codec writes or reads; 0: measured, or no time */
+    char overhead[64];      /* RATE,TIME: of a message at each end; "": measured, or none */
     char speed[SIMULATION_TEXT];      /* X, X-Y or NODE=X,... */
     char straggler[32];               /* SHARE:FACTOR */
     char kill[SIMULATION_TEXT];       /* NODE@SECONDS,... */
@@ -31,6 +32,11 @@ struct sim_link {
     double bytes_per_s; /* each way; 0: any number */
     double latency_s;   /* one way */
     double jitter_s;    /* up to so much more, drawn for each message */
+};
+
+struct sim_overhead {   /* what a message takes the processor of who sends it, and of who hears it */
+    double bytes_per_s; /* 0: its bytes take no time */
+    double message_s;
 };
 
 struct sim_speed {
@@ -76,6 +82,7 @@ json_t *simulation_json(const struct simulation *s); /* NULL: no memory */
 
 /* Each: ERR_CONFIG with what the text should be. */
 int sim_link_parse(struct sim_link *out, const char *text, struct err *e);
+int sim_overhead_parse(struct sim_overhead *out, const char *text, struct err *e);
 int sim_speed_parse(struct sim_speed *out, const char *text, struct err *e);
 int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err *e);
 int sim_kills_parse(struct sim_kills *out, const char *text, struct err *e);

@@ -1,12 +1,24 @@
-/* costs -- what a step, the test set and a codec take a node of speed 1: as was said, or measured on this
- * machine. Each is done some times over, and the middle one counts: the machine may be at something else
- * meanwhile. */
+/* costs -- what a step, the test set, a codec and a message take a node of speed 1: as was said, or measured
+ * on this machine. Each is done some times over, one after the other, as in a job: so each finds the caches
+ * as the others leave them. The middle one counts: the machine may be at something else meanwhile. */
 #include <stdlib.h>
 
+#include "agent/runner/frame.h"
+#include "agent/runner/vector.h"
 #include "shared/clock.h"
+#include "sim/overhead.h"
 #include "sim/sim.h"
 
 enum { MEASURED = 15 };
+
+struct bench {
+    struct optimizer *optimizer;
+    float *params, *grads, *heard, *sum; /* (n_params) each, of one allocation */
+    struct sim_self self;
+    struct seconds {
+        double step[MEASURED], codec[MEASURED], message[MEASURED], vector[MEASURED];
+    } took;
+};
 
 static int by_size(const void *a, const void *b)
 {
@@ -21,32 +33,35 @@ static double middle_of(double seconds[MEASURED])
     return seconds[MEASURED / 2];
 }
 
-/* Node 0's first steps. `params`: and behind them as many gradients. */
-static double measure_step(const struct sim *s, float *params, struct optimizer *o)
+/* Node 0's i-th step. */
+static double do_step(const struct sim *s, struct bench *b, int i)
 {
     struct trainer *t = s->trainer;
-    float *grads = params + t->n_params;
-    struct trainer_batch b = {.block = 0};
-    double seconds[MEASURED];
+    struct trainer_batch batch = {.block = 0, .step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch};
+    struct net_score score = {0};
+    double begun;
     int n_own = 0;
 
-    while (!blocks_holds(&s->blocks, b.block, 0))
-        b.block++;
-    for (int i = 0; i < s->blocks.n_blocks; i++)
-        n_own += blocks_holds(&s->blocks, i, 0);
-    for (int i = 0; i < MEASURED; i++) {
-        struct net_score score = {0};
-        double begun;
+    while (!blocks_holds(&s->blocks, batch.block, 0))
+        batch.block++;
+    for (int k = 0; k < s->blocks.n_blocks; k++)
+        n_own += blocks_holds(&s->blocks, k, 0);
+    t->spent_s = 0;
+    t->ops->gradient(t, &batch, b->params, b->grads, &score);
+    begun = clock_now();
+    optimizer_step(b->optimizer, b->params, b->grads, (float)s->set.learn_rate,
+                   gradient_clip(gradient_norm(b->grads, t->n_trained), 0));
+    return n_own * t->spent_s + clock_now() - begun;
+}
 
-        t->spent_s = 0;
-        b.step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch;
-        t->ops->gradient(t, &b, params, grads, &score);
-        begun = clock_now();
-        optimizer_step(o, params, grads, (float)s->set.learn_rate,
-                       gradient_clip(gradient_norm(grads, t->n_trained), 0));
-        seconds[i] = n_own * t->spent_s + clock_now() - begun;
-    }
-    return middle_of(seconds);
+/* Most rules add two vectors, and so do collectives: one's own, and one that has come. */
+static double do_codec(const struct trainer *t, struct bench *b)
+{
+    const float *const in[] = {b->grads, b->heard};
+    double begun = clock_now();
+
+    vector_sum(b->sum, in, 2, t->n_params, 0.5f);
+    return clock_now() - begun;
 }
 
 static double measure_evaluation(struct trainer *t, const float *params)
@@ -58,45 +73,68 @@ static double measure_evaluation(struct trainer *t, const float *params)
     return t->spent_s;
 }
 
-/* Most rules add a vector to another, or take a share of it: bytes a second of the one that was sent. */
-static double measure_codec(const struct trainer *t, float *params)
+/* Of a short message and one as long as the gradient, half of what both ends took. Of a model so small that no
+ * difference is seen, bytes take no time. */
+static struct sim_overhead overhead_of(double message_s, double vector_s, size_t len)
 {
-    double seconds[MEASURED];
+    struct sim_overhead o = {.message_s = message_s / 2};
 
+    if (vector_s > message_s)
+        o.bytes_per_s = (double)len / ((vector_s - message_s) / 2);
+    return o;
+}
+
+static int measure_all(struct sim *s, struct bench *b, struct err *e)
+{
+    struct trainer *t = s->trainer;
+    size_t len = t->n_params * sizeof *b->grads;
+    struct seconds *took = &b->took;
+
+    t->ops->begin(t, b->params);
     for (int i = 0; i < MEASURED; i++) {
-        double begun = clock_now();
-
-        for (size_t k = 0; k < t->n_params; k++)
-            params[k] += 0.5f * params[t->n_params + k];
-        seconds[i] = clock_now() - begun;
+        took->step[i] = do_step(s, b, i);
+        if (sim_self_send(&b->self, b->grads, b->heard, len, &took->vector[i], e) < 0)
+            return e->code;
+        took->codec[i] = do_codec(t, b);
+        if (sim_self_send(&b->self, b->grads, b->heard, len < FRAME_BYTES ? len : FRAME_BYTES,
+                          &took->message[i], e) < 0)
+            return e->code;
     }
-    return (double)(t->n_params * sizeof *params) / middle_of(seconds);
+    t->step_time_s = middle_of(took->step);
+    t->eval_time_s = measure_evaluation(t, b->params);
+    s->codec_rate = (double)len / middle_of(took->codec);
+    s->overhead = overhead_of(middle_of(took->message), middle_of(took->vector), len);
+    return 0;
 }
 
 static int measure(struct sim *s, struct err *e)
 {
     const struct optimizer_config cfg = sim_optimizer_of(s);
-    struct trainer *t = s->trainer;
-    float *params = malloc(2 * t->n_params * sizeof *params);
-    struct optimizer *o = NULL;
-    int rc = params ? optimizer_new(&o, &cfg, t->n_trained, e)
-                    : err_set(e, ERR_NOMEM, "no memory to measure a step");
+    size_t n = s->trainer->n_params;
+    struct bench b = {.params = malloc(4 * n * sizeof *b.params), .self = {-1, -1}};
+    int rc;
 
-    if (rc == 0) {
-        t->ops->begin(t, params);
-        t->step_time_s = measure_step(s, params, o);
-        t->eval_time_s = measure_evaluation(t, params);
-        s->codec_rate = measure_codec(t, params);
-    }
-    optimizer_free(o);
-    free(params);
+    if (!b.params)
+        return err_set(e, ERR_NOMEM, "no memory to measure a step");
+    b.grads = b.params + n;
+    b.heard = b.grads + n;
+    b.sum = b.heard + n;
+    rc = optimizer_new(&b.optimizer, &cfg, s->trainer->n_trained, e);
+    if (rc == 0)
+        rc = sim_self_open(&b.self, e);
+    if (rc == 0)
+        rc = measure_all(s, &b, e);
+    sim_self_close(&b.self);
+    optimizer_free(b.optimizer);
+    free(b.params);
     return rc;
 }
 
 int sim_find_costs(struct sim *s, struct err *e)
 {
     const struct simulation *how = &s->how;
-    bool is_said = how->step_time_s > 0 && how->eval_time_s > 0 && how->codec_rate_mbps > 0;
+    bool is_said = how->step_time_s > 0 && how->eval_time_s > 0 && how->codec_rate_mbps > 0 &&
+                   how->overhead[0];
 
     if (how->gradients == 0 && !is_said && measure(s, e) < 0)
         return e->code;
@@ -106,5 +144,5 @@ int sim_find_costs(struct sim *s, struct err *e)
         s->trainer->eval_time_s = how->eval_time_s;
     if (how->codec_rate_mbps > 0)
         s->codec_rate = how->codec_rate_mbps * 1e6;
-    return 0;
+    return how->overhead[0] ? sim_overhead_parse(&s->overhead, how->overhead, e) : 0;
 }

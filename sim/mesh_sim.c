@@ -279,9 +279,11 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     }
     if (out->kind == MESH_LOST)
         snprintf(out->why, sizeof out->why, "%s", l->why);
-    l->buf = NULL; /* the reference is the caller's now */
     if (l->kind == MESH_MESSAGE)
         took(net, &net->pairs.of[l->pair]);
+    if (out->kind == MESH_MESSAGE && net->cfg.on_taken)
+        net->cfg.on_taken(net->cfg.owner, l);
+    l->buf = NULL; /* the reference is the caller's now */
     sim_letter_put(&net->letters, l);
     return 0;
 }

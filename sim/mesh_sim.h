@@ -18,6 +18,8 @@ struct mesh_sim_config {
     int (*carry)(void *owner, struct sim_letter *l, struct err *e);
     /* That node was told that much waits for a peer, and now it is less. NULL: nobody asks. */
     void (*on_room)(void *owner, int slot);
+    /* The receiver has taken a message. NULL: nobody asks. */
+    void (*on_taken)(void *owner, const struct sim_letter *l);
     void *owner;
 };
 

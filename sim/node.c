@@ -14,25 +14,57 @@ static bool is_over(const struct sim_node *n)
     return n->phase >= SIM_DONE;
 }
 
-/* Time that goes into a codec's reading or writing. */
-static void work(const struct sim *s, struct sim_node *n, enum phase phase, size_t bytes)
+static void spend(struct sim_node *n, enum phase phase, double seconds)
 {
     enum phase last;
 
-    if (s->codec_rate == 0)
+    if (seconds == 0)
         return;
     last = phase_enter(exchange_watch(n->x), phase);
-    n->now += (double)bytes / s->codec_rate / n->speed;
+    n->now += seconds / n->speed;
     phase_enter(exchange_watch(n->x), last);
 }
 
-void sim_node_wrote(struct sim *s, struct sim_node *n, const struct sim_letter *l)
+/* Time that goes into a codec's reading or writing. */
+static void work(const struct sim *s, struct sim_node *n, enum phase phase, uint64_t bytes)
 {
-    if (!l->buf || (l->buf == n->encoded && l->head.round == n->encoded_round))
-        return; /* one encoding, however many receivers */
-    n->encoded = l->buf;
-    n->encoded_round = l->head.round;
-    work(s, n, PHASE_ENCODE, l->len);
+    if (s->codec_rate > 0)
+        spend(n, phase, (double)bytes / s->codec_rate);
+}
+
+/* At one end of a message: checksum, and copying between node and kernel. */
+static double overhead(const struct sim *s, const struct sim_letter *l)
+{
+    const struct sim_overhead *o = &s->overhead;
+
+    return o->message_s + (o->bytes_per_s > 0 ? (double)(l->len + FRAME_BYTES) / o->bytes_per_s : 0);
+}
+
+/* Of what collectives have added since the last look. */
+static void spend_on_sums(const struct sim *s, struct sim_node *n)
+{
+    uint64_t bytes = exchange_summed(n->x) - n->summed;
+
+    n->summed += bytes;
+    work(s, n, PHASE_DECODE, bytes);
+}
+
+void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l)
+{
+    if (l->kind != MESH_MESSAGE)
+        return;
+    spend_on_sums(s, n); /* which it may hold */
+    if (l->buf && (l->buf != n->encoded || l->head.round != n->encoded_round)) {
+        n->encoded = l->buf; /* one encoding, however many receivers */
+        n->encoded_round = l->head.round;
+        work(s, n, PHASE_ENCODE, l->len);
+    }
+    spend(n, PHASE_SEND, overhead(s, l));
+}
+
+void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_letter *l)
+{
+    spend(n, PHASE_WAIT, overhead(s, l));
 }
 
 static int keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e)
@@ -158,6 +190,7 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     if (n->sum)
         memcpy(n->grads, n->sum, n_params * sizeof *n->grads);
     rc = exchange_on_grad(n->x, (size_t)n->n_blocks * (size_t)s->set.batch_size, e);
+    spend_on_sums(s, n);
     enter_phase(n, SIM_IN_GRAD, rc);
     return rc;
 }
@@ -283,6 +316,7 @@ static int hear(struct sim *s, struct sim_node *n, struct err *e)
     if (ev.kind == MESH_MESSAGE && ev.buf)
         work(s, n, ev.head.kind == FRAME_REPLY ? PHASE_APPLY : PHASE_DECODE, ev.buf->len);
     rc = exchange_on_event(n->x, &ev, e);
+    spend_on_sums(s, n);
     n->waits_since = n->now;
     if (rc < 0)
         return rc;

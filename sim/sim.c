@@ -22,7 +22,7 @@ static int carry(void *owner, struct sim_letter *l, struct err *e)
 
     if (s->explorer)
         return sim_explorer_keep(s->explorer, l, e);
-    sim_node_wrote(s, n, l);
+    sim_node_sent(s, n, l);
     return sim_wires_carry(s->wires, l, fmax(n->now, s->queue.now), e);
 }
 
@@ -33,6 +33,13 @@ static void on_room(void *owner, int slot)
     if (!s->nodes[slot].has_room)
         s->waking[s->n_waking++] = slot;
     s->nodes[slot].has_room = true;
+}
+
+static void on_taken(void *owner, const struct sim_letter *l)
+{
+    struct sim *s = owner;
+
+    sim_node_took(s, &s->nodes[l->to], l);
 }
 
 static int open_codecs(struct sim *s, const char *folder, struct err *e)
@@ -156,6 +163,7 @@ static int open_network(struct sim *s, struct err *e)
                                   .is_star = s->set.server_count > 0 && s->codec.plugin->round,
                                   .carry = carry,
                                   .on_room = on_room,
+                                  .on_taken = on_taken,
                                   .owner = s};
 
     for (int i = 0; i < s->n_nodes; i++)

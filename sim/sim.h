@@ -51,6 +51,7 @@ struct sim_node {
     double waits_since;
     const struct mesh_buf *encoded; /* the message whose writing it has spent time on ... */
     uint64_t encoded_round;         /* ... in that round */
+    uint64_t summed;                /* bytes that collectives have added, and that it has spent time on */
     struct net_score score;
     double lr, grad_norm;
     double begun, spent[N_STEP_PHASES]; /* at the step's begin */
@@ -69,8 +70,9 @@ struct sim {
     struct schedule schedule;
     struct codec_library codec, server_codec; /* the latter: not opened where it is the same */
     struct trainer *trainer;
-    double codec_rate;          /* bytes a second that it writes or reads; 0: it takes no time */
-    struct codec_layer *layers; /* (n_layers) */
+    double codec_rate;            /* bytes a second that it writes or reads; 0: it takes no time */
+    struct sim_overhead overhead; /* of a message at each end */
+    struct codec_layer *layers;   /* (n_layers) */
     int n_layers;
     struct sim_queue queue;
     struct sim_wires *wires;
@@ -109,7 +111,7 @@ double sim_time(const struct sim *s); /* when the last node ended */
 bool sim_models_agree(const struct sim *s);
 bool sim_models_are_finite(const struct sim *s);
 
-/* costs.c: step_time_s and eval_time_s of the trainer, and codec_rate. */
+/* costs.c: step_time_s and eval_time_s of the trainer, codec_rate, and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
 struct optimizer_config sim_optimizer_of(const struct sim *s);
 size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
@@ -118,8 +120,9 @@ void sim_node_begin(struct sim *s, struct sim_node *n);
 int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e);
 /* The exchange's: the optimizer on a server. */
 int sim_node_update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
-/* A message of its leaves: the time that its writing took. */
-void sim_node_wrote(struct sim *s, struct sim_node *n, const struct sim_letter *l);
+/* A message of its leaves, or has come to it: the time that takes. */
+void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l);
+void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_letter *l);
 void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why);
 
 #endif

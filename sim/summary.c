@@ -1,6 +1,7 @@
 #include "sim/summary.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,17 +68,32 @@ static uint64_t count_left_out(const struct sim *s)
     return n;
 }
 
+/* As --overhead has it. */
+static void write_overhead(char *out, size_t size, const struct sim_overhead *o)
+{
+    double us = o->message_s * 1e6;
+
+    if (o->bytes_per_s > 0)
+        snprintf(out, size, "%.6gGbit,%.6gus", o->bytes_per_s * 8e-9, us);
+    else
+        snprintf(out, size, "any,%.6gus", us);
+}
+
 json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds)
 {
     uint64_t n_messages = mesh_sim_messages(s->net);
     json_t *nodes = json_array();
-    json_t *o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:f, s:f, s:b, s:b}", "ok", 1, "succeeded",
-                          sim_has_succeeded(s) && !(found && found->failure[0]), "sim_time_s", sim_time(s),
-                          "wall_s", seconds, "messages", (json_int_t)n_messages, "messages_per_s",
-                          seconds > 0 ? (double)n_messages / seconds : 0.0, "step_time_s",
-                          s->trainer->step_time_s, "eval_time_s", s->trainer->eval_time_s, "codec_rate_mbps",
-                          s->codec_rate / 1e6, "models_agree", sim_models_agree(s), "models_are_finite",
-                          sim_models_are_finite(s));
+    char overhead[64];
+    json_t *o;
+
+    write_overhead(overhead, sizeof overhead, &s->overhead);
+    o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:f, s:f, s:s, s:b, s:b}", "ok", 1, "succeeded",
+                  sim_has_succeeded(s) && !(found && found->failure[0]), "sim_time_s", sim_time(s), "wall_s",
+                  seconds, "messages", (json_int_t)n_messages, "messages_per_s",
+                  seconds > 0 ? (double)n_messages / seconds : 0.0, "step_time_s", s->trainer->step_time_s,
+                  "eval_time_s", s->trainer->eval_time_s, "codec_rate_mbps", s->codec_rate / 1e6, "overhead",
+                  overhead, "models_agree", sim_models_agree(s), "models_are_finite",
+                  sim_models_are_finite(s));
 
     if (!o || !nodes) {
         json_decref(o);

@@ -28,8 +28,9 @@ struct collective {
     struct collective_ask ask;
     uint64_t number; /* of the one under way, or of the last */
     size_t n_sent, n_done;
-    size_t ready;   /* of ask.in is there from here on */
-    float *kept[2]; /* in turn: what one was sent from is free when the next is done */
+    uint64_t summed; /* bytes that were added so far */
+    size_t ready;    /* of ask.in is there from here on */
+    float *kept[2];  /* in turn: what one was sent from is free when the next is done */
     size_t kept_room[2];
 };
 
@@ -239,7 +240,7 @@ static bool can_take(const struct collective *c, size_t recv)
     return c->senders[v->from].cursor > recv && (!needs_in || v->first >= c->ready);
 }
 
-static void add_piece(const struct collective *c, const struct plan_recv *v)
+static void add_piece(struct collective *c, const struct plan_recv *v)
 {
     float *out = c->ask.out + v->first;
     const float *in = c->ask.in + v->first;
@@ -247,6 +248,7 @@ static void add_piece(const struct collective *c, const struct plan_recv *v)
     const float *const of[PLAN_OPS][3] = {
         [PLAN_ADD] = {out, x}, [PLAN_ADD_TO_IN] = {in, x}, [PLAN_ADD_AND_IN] = {out, x, in}};
 
+    c->summed += v->n * sizeof(float);
     vector_sum(out, of[v->op], v->op == PLAN_ADD_AND_IN ? 3 : 2, v->n,
                v->is_sum && c->ask.is_mean ? 1.0f / (float)c->cfg.n_nodes : 1.0f);
 }
@@ -310,6 +312,11 @@ int collective_on_event(struct collective *c, const struct mesh_event *ev, struc
         take(c);
     }
     return push(c, e);
+}
+
+uint64_t collective_summed(const struct collective *c)
+{
+    return c->summed;
 }
 
 int collective_awaits(const struct collective *c)

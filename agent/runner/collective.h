@@ -58,6 +58,7 @@ int collective_ready(struct collective *c, size_t ready, struct err *e);
 /* One event of the mesh while one is under way: a piece that has come, or any other, for the mesh may have
  * room again. */
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e);
+uint64_t collective_summed(const struct collective *c); /* bytes of pieces that it has added so far */
 /* Of the collective under way: the node whose piece is waited for, or -1; and in words: "piece 3 of node 1 in
  * all-reduce 12". */
 int collective_awaits(const struct collective *c);

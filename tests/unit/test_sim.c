@@ -80,6 +80,40 @@ TEST(time_is_computing_and_links_and_nothing_else)
     sim_close(&s);
 }
 
+TEST(a_message_takes_time_at_both_ends)
+{
+    const double word = (4004 + FRAME_BYTES) / 125e3, overhead = 0.001 + (4004 + FRAME_BYTES) / 500e3;
+
+    job("fedavg", 2, 0);
+    strcpy(how.overhead, "4Mbit,1ms");
+    run();
+    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (word + 0.01 + 2 * overhead))) < 1e-9);
+    assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_SEND] - 2 * overhead) < 1e-9);
+    sim_close(&s);
+    /* A node half as fast takes twice as long for it. */
+    strcpy(how.speed, "1=0.5");
+    run();
+    assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_SEND] - 2 * overhead) < 1e-9);
+    assert_true(fabs(exchange_watch(s.nodes[1].x)->spent[PHASE_SEND] - 4 * overhead) < 1e-9);
+    sim_close(&s);
+}
+
+TEST(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent)
+{
+    double end;
+
+    /* Each step a half of the vector is heard, added and sent on: a megabyte a second is 2 ms. */
+    job("allreduce", 2, 0);
+    strcpy(set.allreduce, "ring");
+    run();
+    end = sim_time(&s);
+    sim_close(&s);
+    how.codec_rate_mbps = 1;
+    run();
+    assert_true(fabs(sim_time(&s) - (end + N_STEPS * 0.002)) < 1e-9);
+    sim_close(&s);
+}
+
 TEST(a_servers_link_is_shared_by_its_workers)
 {
     const double word = (4004 + FRAME_BYTES) / 125e3, reply = (4000 + FRAME_BYTES) / 125e3;
@@ -233,6 +267,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point),
         cmocka_unit_test(time_is_computing_and_links_and_nothing_else),
+        cmocka_unit_test(a_message_takes_time_at_both_ends),
+        cmocka_unit_test(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent),
         cmocka_unit_test(a_servers_link_is_shared_by_its_workers),
         cmocka_unit_test(bytes_are_those_of_the_rule),
         cmocka_unit_test(a_simulation_is_the_same_again_and_another_seed_is_another_one),

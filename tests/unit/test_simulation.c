@@ -1,6 +1,8 @@
 /* The texts that describe a simulation. */
 #include "tests/unit/unit.h"
 
+#include <math.h>
+
 #include "shared/simulation.h"
 
 static struct err e;
@@ -15,6 +17,21 @@ TEST(a_link_is_a_rate_a_latency_and_perhaps_jitter)
     assert_true(l.bytes_per_s == 187.5e6 && l.jitter_s == 0);
     assert_ok(sim_link_parse(&l, "any,0s", &e));
     assert_true(l.bytes_per_s == 0 && l.latency_s == 0);
+}
+
+TEST(an_overhead_is_a_rate_and_a_time)
+{
+    static const char *const wrong[] = {"", "1Gbit", "1Gbit,5", "0Gbit,5us", "1Gbit,5us,5us", "1Gbit,5us "};
+    struct sim_overhead o;
+
+    assert_ok(sim_overhead_parse(&o, "8Gbit,5us", &e));
+    assert_true(o.bytes_per_s == 1e9 && fabs(o.message_s - 5e-6) < 1e-12);
+    assert_ok(sim_overhead_parse(&o, "any,0s", &e));
+    assert_true(o.bytes_per_s == 0 && o.message_s == 0);
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        assert_int_equal(sim_overhead_parse(&o, wrong[i], &e), ERR_CONFIG);
+        assert_non_null(strstr(e.hint, "12Gbit,5us"));
+    }
 }
 
 TEST(a_speed_is_one_for_all_a_range_or_a_list)
@@ -129,10 +146,15 @@ TEST(the_document_is_read_back_as_it_was_written)
     s.step_time_s = 0.25;
     strcpy(s.kill, "1@2s");
     strcpy(s.server_link, "1Gbit,1ms");
+    strcpy(s.overhead, "12Gbit,5us");
     s.exhaustive = true;
     doc = simulation_json(&s);
     assert_ok(simulation_parse(&t, doc, &e));
     assert_memory_equal(&s, &t, sizeof s);
+    json_object_set_new(doc, "overhead", json_string("much"));
+    assert_int_equal(simulation_parse(&t, doc, &e), ERR_CONFIG);
+    assert_says("\"much\" is no overhead");
+    json_object_set_new(doc, "overhead", json_string(""));
     json_object_set_new(doc, "cut", json_string("nonsense"));
     assert_int_equal(simulation_parse(&t, doc, &e), ERR_CONFIG);
     assert_says("nonsense");
@@ -156,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_link_is_a_rate_a_latency_and_perhaps_jitter),
+        cmocka_unit_test(an_overhead_is_a_rate_and_a_time),
         cmocka_unit_test(a_speed_is_one_for_all_a_range_or_a_list),
         cmocka_unit_test(losses_and_cuts_are_lists),
         cmocka_unit_test(what_is_none_of_these_is_refused_with_what_would_be),
