@@ -20,6 +20,7 @@ static const struct json_field fields[] = {
     F(eval_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
     F(codec_rate_mbps, JSON_FIELD_DOUBLE, .min = 0, .max = 1e9),
     F(overhead, JSON_FIELD_TEXT, .required = false),
+    F(processors, JSON_FIELD_INT, .min = 0, .max = 1e6),
     F(speed, JSON_FIELD_TEXT, .required = false),
     F(straggler, JSON_FIELD_TEXT, .required = false),
     F(kill, JSON_FIELD_TEXT, .required = false),

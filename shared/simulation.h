@@ -20,6 +20,7 @@ struct simulation {
     double eval_time_s; /* and the test set */
     double codec_rate_mbps; /* megabytes a second that a codec writes or reads; 0: measured, or no time */
     char overhead[64];      /* RATE,TIME: of a message at each end; "": measured, or none */
+    int processors;         /* that all nodes share; 0: each has its own */
     char speed[SIMULATION_TEXT];      /* X, X-Y or NODE=X,... */
     char straggler[32];               /* SHARE:FACTOR */
     char kill[SIMULATION_TEXT];       /* NODE@SECONDS,... */

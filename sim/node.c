@@ -7,7 +7,7 @@
 #include "nn/fast.h"
 #include "sim/sim.h"
 
-enum { IDLE = CODEC_WAIT + 1 };
+enum { IDLE = CODEC_WAIT + 1, YIELDS };
 
 static bool is_over(const struct sim_node *n)
 {
@@ -67,7 +67,7 @@ void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_letter *l
     spend(n, PHASE_WAIT, overhead(s, l));
 }
 
-static int keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e)
+int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e)
 {
     n->is_busy = true;
     return sim_queue_push(&s->queue, (struct sim_event){.at = until, .what = SIM_WAKE, .slot = n->slot}, e);
@@ -327,7 +327,7 @@ static int hear(struct sim *s, struct sim_node *n, struct err *e)
     return rc == CODEC_GO && is_waiting(n) ? go_on(s, n, e) : rc;
 }
 
-/* What a node that is not busy does next; IDLE: nothing, until it is woken. */
+/* What a node that is not busy does next; IDLE: nothing, until it is woken; YIELDS: others have their turn first. */
 static int act(struct sim *s, struct sim_node *n, struct err *e)
 {
     int rc;
@@ -342,6 +342,9 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
         return hear(s, n, e);
     if (n->phase != SIM_BEGINS || exchange_must_wait(n->x) || (s->explorer && !n->may_step))
         return IDLE;
+    if (n->has_computed && sim_processor_is_wanted(s))
+        return YIELDS;
+    n->has_computed = true;
     n->may_step = false;
     n->phase = SIM_COMPUTES;
     n->now += n->step_time / n->n_blocks;
@@ -363,15 +366,21 @@ int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e)
 {
     int rc = 0;
 
-    if (n->is_busy || is_over(n))
+    if (n->is_busy)
+        return 0;
+    if (is_over(n))
+        return sim_processor_leave(s, n, e);
+    if (!sim_processor_take(s, n))
         return 0;
     n->now = fmax(n->now, s->queue.now);
-    while (rc != IDLE && !is_over(n)) {
+    while (rc != IDLE && rc != YIELDS && !is_over(n)) {
         if (n->now > s->queue.now && !s->explorer)
-            return keep_busy(s, n, n->now, e) < 0 ? e->code : set_timer(s, n, e);
+            return sim_node_keep_busy(s, n, n->now, e) < 0 ? e->code : set_timer(s, n, e);
         rc = act(s, n, &s->why);
         if (rc < 0)
             sim_node_fail(s, n, &s->why);
     }
+    if ((rc == YIELDS ? sim_processor_yield : sim_processor_leave)(s, n, e) < 0)
+        return e->code;
     return set_timer(s, n, e);
 }

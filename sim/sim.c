@@ -231,6 +231,7 @@ static int open_nodes(struct sim *s, struct err *e)
         return e->code;
     s->cause = -1;
     s->n_waking = 0;
+    sim_processors_init(s);
     s->nodes = calloc((size_t)s->n_nodes, sizeof *s->nodes);
     if (!s->nodes)
         return err_set(e, ERR_NOMEM, "no memory for %d nodes", s->n_nodes);

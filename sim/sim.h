@@ -35,8 +35,11 @@ struct sim_node {
     } phase;
     bool may_step; /* in a search through all orders: it is the node's turn to compute */
     bool is_busy;  /* until a SIM_WAKE that is in the queue */
-    bool has_room; /* a queue of its has become shorter, or its codec's time has come */
-    double timer;  /* of the SIM_TIMER that is in the queue; INFINITY: none is */
+    bool has_processor, wants_processor;
+    bool has_computed; /* a block, since it has the processor */
+    int next_wanting;  /* slot; -1: none */
+    bool has_room;     /* a queue of its has become shorter, or its codec's time has come */
+    double timer;      /* of the SIM_TIMER that is in the queue; INFINITY: none is */
     struct exchange *x;
     struct mesh *mesh;
     float *params, *grads; /* (n_params) */
@@ -70,9 +73,11 @@ struct sim {
     struct schedule schedule;
     struct codec_library codec, server_codec; /* the latter: not opened where it is the same */
     struct trainer *trainer;
-    double codec_rate;            /* bytes a second that it writes or reads; 0: it takes no time */
-    struct sim_overhead overhead; /* of a message at each end */
-    struct codec_layer *layers;   /* (n_layers) */
+    double codec_rate;               /* bytes a second that it writes or reads; 0: it takes no time */
+    struct sim_overhead overhead;    /* of a message at each end */
+    int n_free;                      /* processors, where nodes share some */
+    int first_wanting, last_wanting; /* slots of who wants one, by time; -1: nobody */
+    struct codec_layer *layers;      /* (n_layers) */
     int n_layers;
     struct sim_queue queue;
     struct sim_wires *wires;
@@ -113,6 +118,14 @@ bool sim_models_are_finite(const struct sim *s);
 
 /* costs.c: step_time_s and eval_time_s of the trainer, codec_rate, and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
+/* processors.c. A node has a processor for as long as it is at something: it takes one before, gives it up when it
+ * waits, and offers it to others in between. False: it is woken when it has one. */
+void sim_processors_init(struct sim *s);
+bool sim_processor_take(struct sim *s, struct sim_node *n);
+int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);
+/* Behind all who want one now. */
+int sim_processor_yield(struct sim *s, struct sim_node *n, struct err *e);
+bool sim_processor_is_wanted(const struct sim *s);
 struct optimizer_config sim_optimizer_of(const struct sim *s);
 size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
 /* node.c: a step begins, now; lets a node do what it can by now. */
@@ -123,6 +136,8 @@ int sim_node_update(void *owner, size_t from, size_t n, uint64_t step, float lr_
 /* A message of its leaves, or has come to it: the time that takes. */
 void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l);
 void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_letter *l);
+/* Until then it is at something. */
+int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e);
 void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why);
 
 #endif

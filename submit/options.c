@@ -157,6 +157,8 @@ static const struct option table[] = {
      "megabytes a second that a codec writes or reads, else measured", .min = 1e-6, .max = 1e9},
     {"overhead", "", TEXT, SIM(overhead), FOR_SIMULATE, SIMULATED, "RATE,TIME",
      "of a message on the processor at each end, else measured: 12Gbit,5us or any,0s"},
+    {"processors", "", INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",
+     "that all nodes share, as those of one machine do; 0: each has its own", .min = 0, .max = 1e6},
     {"speed", "", TEXT, SIM(speed), FOR_SIMULATE, SIMULATED, "X|X-Y|NODE=X,...",
      "of the nodes: 2 is twice as fast; X-Y: drawn for each"},
     {"straggler", "", TEXT, SIM(straggler), FOR_SIMULATE, SIMULATED, "SHARE:FACTOR",

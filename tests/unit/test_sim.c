@@ -114,6 +114,42 @@ TEST(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent)
     sim_close(&s);
 }
 
+TEST(nodes_that_share_processors_take_turns_at_them)
+{
+    const double word = (4004 + FRAME_BYTES) / 125e3;
+
+    job("dummy", 4, 0);
+    how.processors = 2;
+    run();
+    assert_true(fabs(sim_time(&s) - 4 * N_STEPS * 0.01 / 2) < 1e-9);
+    for (int i = 0; i < 4; i++) /* nobody is left to the end */
+        assert_true(s.nodes[i].ended_at > sim_time(&s) - 0.02);
+    sim_close(&s);
+    how.processors = 4;
+    run();
+    assert_true(fabs(sim_time(&s) - N_STEPS * 0.01) < 1e-9);
+    sim_close(&s);
+    /* Who waits leaves it to the other one, which has heard its word by the time it has said its own. */
+    job("fedavg", 2, 0);
+    how.processors = 1;
+    run();
+    assert_true(fabs(sim_time(&s) - (0.09 + word + 0.01 + 0.1 + word + 0.01)) < 1e-9);
+    assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
+    sim_close(&s);
+}
+
+TEST(who_dies_leaves_its_processor_to_the_others)
+{
+    job("fedavg", 5, 1);
+    how.processors = 2;
+    strcpy(set.on_node_loss, "continue");
+    strcpy(how.kill, "0@1ms,1@2ms,2@27ms");
+    run();
+    assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
+    assert_int_equal(s.n_free, 2);
+    sim_close(&s);
+}
+
 TEST(a_servers_link_is_shared_by_its_workers)
 {
     const double word = (4004 + FRAME_BYTES) / 125e3, reply = (4000 + FRAME_BYTES) / 125e3;
@@ -269,6 +305,8 @@ int main(void)
         cmocka_unit_test(time_is_computing_and_links_and_nothing_else),
         cmocka_unit_test(a_message_takes_time_at_both_ends),
         cmocka_unit_test(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent),
+        cmocka_unit_test(nodes_that_share_processors_take_turns_at_them),
+        cmocka_unit_test(who_dies_leaves_its_processor_to_the_others),
         cmocka_unit_test(a_servers_link_is_shared_by_its_workers),
         cmocka_unit_test(bytes_are_those_of_the_rule),
         cmocka_unit_test(a_simulation_is_the_same_again_and_another_seed_is_another_one),

@@ -147,6 +147,7 @@ TEST(the_document_is_read_back_as_it_was_written)
     strcpy(s.kill, "1@2s");
     strcpy(s.server_link, "1Gbit,1ms");
     strcpy(s.overhead, "12Gbit,5us");
+    s.processors = 3;
     s.exhaustive = true;
     doc = simulation_json(&s);
     assert_ok(simulation_parse(&t, doc, &e));

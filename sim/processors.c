@@ -1,0 +1,84 @@
+/* processors -- nodes that share those of one machine (--processors). Who wants one and finds none free
+ * waits in line. Nobody loses it in the middle: a runner that waits hands its processor on (mesh_tcp.c),
+ * and between two of them a step is shorter than the kernel's slices. */
+#include "sim/sim.h"
+
+enum { NOBODY = -1 };
+
+void sim_processors_init(struct sim *s)
+{
+    s->n_free = s->how.processors;
+    s->first_wanting = s->last_wanting = NOBODY;
+}
+
+static void give(struct sim_node *n)
+{
+    n->has_processor = true;
+    n->has_computed = false;
+}
+
+static void stand_in_line(struct sim *s, struct sim_node *n)
+{
+    n->wants_processor = true;
+    n->next_wanting = NOBODY;
+    if (s->first_wanting == NOBODY)
+        s->first_wanting = n->slot;
+    else
+        s->nodes[s->last_wanting].next_wanting = n->slot;
+    s->last_wanting = n->slot;
+}
+
+/* Out of the line. Who has died in it wants nothing any more. NULL: it is empty. */
+static struct sim_node *next_in_line(struct sim *s)
+{
+    while (s->first_wanting != NOBODY) {
+        struct sim_node *n = &s->nodes[s->first_wanting];
+
+        s->first_wanting = n->next_wanting;
+        n->wants_processor = false;
+        if (n->phase < SIM_DONE)
+            return n;
+    }
+    return NULL;
+}
+
+bool sim_processor_is_wanted(const struct sim *s)
+{
+    return s->first_wanting != NOBODY;
+}
+
+bool sim_processor_take(struct sim *s, struct sim_node *n)
+{
+    if (s->how.processors == 0 || s->explorer || n->has_processor)
+        return true;
+    if (s->n_free == 0) {
+        if (!n->wants_processor)
+            stand_in_line(s, n);
+        return false;
+    }
+    s->n_free--;
+    give(n);
+    return true;
+}
+
+int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e)
+{
+    struct sim_node *next;
+
+    if (!n->has_processor)
+        return 0;
+    n->has_processor = false;
+    next = next_in_line(s);
+    if (!next) {
+        s->n_free++;
+        return 0;
+    }
+    give(next);
+    return sim_node_keep_busy(s, next, s->queue.now, e);
+}
+
+int sim_processor_yield(struct sim *s, struct sim_node *n, struct err *e)
+{
+    stand_in_line(s, n);
+    return sim_processor_leave(s, n, e);
+}
