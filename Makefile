@@ -170,7 +170,7 @@ $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 bench-comm: $(BENCH_COMM) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
 
-bench-sim: all $(BUILD)/tests/bench/allreduce ## messages a second of the simulator, its time beside real jobs'; RUNS=5
+bench-sim: all ## messages a second of the simulator, its time beside real jobs'; RUNS=5
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/simulator
 
 bench-accuracy: all ## seconds to 97 % on MNIST, PyTorch beside them; MNIST=DIR RUNS=3
