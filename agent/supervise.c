@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shared/file.h"
+#include "shared/sanitized.h"
 
 enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, CONTROL_PIPE_BYTES = 1 << 20 };
 
@@ -22,14 +23,6 @@ enum {
     FILES_OF_ITS_OWN = 256, /* its records and data, strangers at its data socket, memory it shares */
     FILES_LEAST = 1024
 };
-
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define IS_SANITIZED true
-#elif defined __has_feature
-#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define IS_SANITIZED false
-#endif
 
 /* What a codec that logs in a loop can fill of the disk with one file. */
 static const rlim_t runner_max_file_bytes = (rlim_t)4 << 30;

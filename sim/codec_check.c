@@ -10,18 +10,12 @@
 #include <sys/resource.h>
 
 #include "nn/blas.h"
+#include "shared/sanitized.h"
 #include "sim/check.h"
 
 enum { MEMORY_MAX = 2000000000, N_WORDS = 6 };
 
 /* The C library's own are found by these names. A sanitizer brings its own. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define IS_SANITIZED 1
-#elif defined __has_feature
-#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define IS_SANITIZED 0
-#endif
 #if !IS_SANITIZED
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);

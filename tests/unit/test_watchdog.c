@@ -6,15 +6,6 @@
 
 #include "tests/unit/unit.h"
 
-#if defined __SANITIZE_THREAD__
-#define HEARS_SIGNALS                                                                                        \
-    0 /* ThreadSanitizer keeps one back until the next system call, which a loop never makes */
-#elif defined __has_feature
-#define HEARS_SIGNALS (!__has_feature(thread_sanitizer))
-#else
-#define HEARS_SIGNALS 1
-#endif
-
 /* What a node wrote in its folder until it ended, in this phase for `seconds`. */
 struct trial {
     int status;
@@ -87,7 +78,7 @@ TEST(a_codec_that_does_not_come_back_ends_its_node_which_says_so)
 {
     static const enum phase of_codec[] = {PHASE_ENCODE, PHASE_DECODE, PHASE_APPLY};
 
-    if (!HEARS_SIGNALS)
+    if (IS_THREAD_SANITIZED) /* it keeps a signal back until the next system call, which a loop never makes */
         skip();
     for (size_t i = 0; i < N_OF(of_codec); i++) {
         struct trial t;
@@ -108,7 +99,7 @@ TEST(the_agent_is_told_although_the_log_takes_nothing_more)
 {
     struct trial t;
 
-    if (!HEARS_SIGNALS)
+    if (IS_THREAD_SANITIZED)
         skip();
     try_phase(&t, "/dev/full", PHASE_DECODE, 0.2, 60);
     assert_int_equal(WEXITSTATUS(t.status), 2);

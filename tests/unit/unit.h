@@ -16,20 +16,12 @@
 #include "shared/err.h"
 #include "shared/file.h"
 #include "shared/rng.h"
+#include "shared/sanitized.h" /* tests that one makes too long ask */
 
 #define TEST(name)         static void name(void **state __attribute__((unused)))
 #define N_OF(array)        (sizeof(array) / sizeof((array)[0]))
 #define assert_ok(call)    assert_true((call) >= 0 || (print_error("%s\n", e.text), false))
 #define assert_says(words) assert_true(strstr(e.text, words) || (print_error("\"%s\"\n", e.text), false))
-
-/* A test that a sanitizer makes too long, or that counts what it replaces, asks. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define IS_SANITIZED 1
-#elif defined __has_feature
-#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define IS_SANITIZED 0
-#endif
 
 /* An empty folder for one test; unit_remove() takes it away again. */
 static inline const char *unit_folder(void)
