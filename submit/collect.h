@@ -11,7 +11,9 @@ struct yield {
     struct node *node;
     struct artifact_list list;
     bool is_heard;
-    int fd; /* the artefact on its way; 0: none */
+    int fd;            /* the artefact on its way; 0: none */
+    const char *bytes; /* the artefact once it is here, mapped; NULL: it is not */
+    size_t len;
 };
 
 struct collection {
@@ -36,7 +38,7 @@ struct artifact {
     const char *from; /* where it is read instead of among the artefacts; NULL: it is one of them */
     uint64_t max;     /* bytes; 0: as many as a model has */
     unsigned flags;
-    /* Puts what the nodes gave (yields with an fd) into the folder. */
+    /* Puts what the nodes gave (yields with bytes) into the folder. */
     int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
     int (*check)(const struct yield *y, struct err *e); /* of one download; NULL: anything will do */
     enum record_kind kind;                              /* of collect_records */
@@ -45,10 +47,6 @@ struct artifact {
 
 /* Says that this lacks, and why; the results are incomplete then, unless the job bears the node's failure. */
 void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why);
-
-/* The bytes of a download, mapped. NULL: empty. */
-const char *collect_map(const struct yield *y, size_t *len);
-void collect_unmap(const char *p, size_t len);
 
 int collect_records(struct collection *c, const struct artifact *a, struct err *e);
 int collect_events(struct collection *c, const struct artifact *a, struct err *e);

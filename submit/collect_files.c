@@ -1,8 +1,6 @@
 /* Files of the nodes that become files of the job: events, logs, models, checkpoints, codecs. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/file.h"
@@ -17,35 +15,26 @@
 
 enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
 
-const char *collect_map(const struct yield *y, size_t *len)
+/* What a node gave becomes a file of the results, `name` with its folder. */
+static int keep_file(struct collection *c, const char *name, const struct yield *y, struct err *e)
 {
-    struct stat st;
-    void *p;
+    const char *slash = strchr(name, '/');
+    char path[PATH_MAX], folder[32];
 
-    *len = 0;
-    if (y->fd <= 0 || fstat(y->fd, &st) < 0 || st.st_size == 0)
-        return NULL;
-    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    *len = (size_t)st.st_size;
-    return p;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - name), name);
+    if (file_join(path, sizeof path, c->s->folder, folder, e) < 0 || file_mkdirs(path, 0777, e) < 0)
+        return e->code;
+    say_info("Restoring data (%s) from %d.", slash + 1, y->node->at.node);
+    return results_write(c->s, name, y->bytes, y->len, e);
 }
 
-void collect_unmap(const char *p, size_t len)
+/* Of an artefact that one node is asked for: who gave it. NULL: nobody has it. */
+static const struct yield *find_giver(const struct collection *c)
 {
-    if (p)
-        munmap((void *)(uintptr_t)p, len);
-}
-
-static int copy_file(struct collection *c, const char *name, const struct yield *y, struct err *e)
-{
-    size_t len;
-    const char *p = collect_map(y, &len);
-    int rc = results_write(c->s, name, p ? p : "", len, e);
-
-    collect_unmap(p, len);
-    return rc;
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (c->yields[i].bytes)
+            return &c->yields[i];
+    return NULL;
 }
 
 int collect_events(struct collection *c, const struct artifact *a, struct err *e)
@@ -57,13 +46,11 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
     if (file_join(path, sizeof path, c->s->folder, a->name, e) < 0)
         return e->code;
     for (size_t i = 0; i < c->s->n_nodes; i++) {
-        size_t len;
-        const char *p = collect_map(&c->yields[i], &len);
+        const struct yield *y = &c->yields[i];
 
-        if (!event_log_add(&all, c->yields[i].node->at.node, p ? p : "", len))
+        if (y->bytes && !event_log_add(&all, y->node->at.node, y->bytes, y->len))
             say_info("node(%d): its events are not all in %s: those of all nodes are more than %d MiB.",
-                     c->yields[i].node->at.node, a->name, EVENT_LOG_MAX >> 20);
-        collect_unmap(p, len);
+                     y->node->at.node, a->name, EVENT_LOG_MAX >> 20);
     }
     rc = results_create(c->s, a->name, &fd, e);
     if (rc == 0 && (rc = event_log_write(&all, fd, path, e)) < 0)
@@ -98,26 +85,20 @@ int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
 {
     (void)a; /* each node's has a name of its own */
     for (size_t i = 0; i < c->s->n_nodes; i++) {
-        struct yield *y = &c->yields[i];
+        const struct yield *y = &c->yields[i];
         int node = y->node->at.node;
         char name[64];
 
-        if (y->fd <= 0)
+        if (!y->bytes)
             continue;
         if (node < 0)
             snprintf(name, sizeof name, "logs/ps-%d.log", -2 - node);
         else
             snprintf(name, sizeof name, "logs/worker-%d.log", node);
-        say_info("Restoring data (%s) from %d.", name + strlen("logs/"), node);
-        if (copy_file(c, name, y, e) < 0)
+        if (keep_file(c, name, y, e) < 0)
             return e->code;
-        if ((int)i == c->s->cause) {
-            size_t len;
-            const char *p = collect_map(y, &len);
-
-            keep_last_lines(c->s, p, len);
-            collect_unmap(p, len);
-        }
+        if ((int)i == c->s->cause)
+            keep_last_lines(c->s, y->bytes, y->len);
     }
     return 0;
 }
@@ -125,19 +106,12 @@ int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
 /* Each node's own, for each goes on from its own. */
 int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e)
 {
-    char path[PATH_MAX];
-
     for (size_t i = 0; i < c->s->n_nodes; i++) {
-        struct yield *y = &c->yields[i];
-        int node = y->node->at.node;
+        const struct yield *y = &c->yields[i];
         char name[64];
 
-        if (y->fd <= 0)
-            continue;
-        start_checkpoint_name(name, node, a->ending);
-        say_info("Restoring data (%s) from %d.", name + strlen("checkpoints/"), node);
-        if (file_join(path, sizeof path, c->s->folder, "checkpoints", e) < 0 ||
-            file_mkdirs(path, 0777, e) < 0 || copy_file(c, name, y, e) < 0)
+        start_checkpoint_name(name, y->node->at.node, a->ending);
+        if (y->bytes && keep_file(c, name, y, e) < 0)
             return e->code;
     }
     return 0;
@@ -147,20 +121,12 @@ int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
 {
     bool is_servers = (a->flags & OF_THEIR_CODEC) != 0;
     const struct settings *set = &c->s->settings;
-    char path[PATH_MAX], name[160];
+    const struct yield *y = find_giver(c);
+    char name[160];
 
     snprintf(name, sizeof name, "codec/%s%s%s", is_servers ? "server-" : "",
              is_servers ? set->server_codec : set->codec, a->ending);
-    for (size_t i = 0; i < c->s->n_nodes; i++) {
-        struct yield *y = &c->yields[i];
-
-        if (y->fd <= 0)
-            continue;
-        if (file_join(path, sizeof path, c->s->folder, "codec", e) < 0 || file_mkdirs(path, 0777, e) < 0)
-            return e->code;
-        return copy_file(c, name, y, e);
-    }
-    return 0;
+    return y ? keep_file(c, name, y, e) : 0;
 }
 
 int collect_check_model(const struct yield *y, struct err *e)
@@ -178,16 +144,9 @@ int collect_check_model(const struct yield *y, struct err *e)
 /* One worker's model; the others' sums are in run.json and are compared there. */
 int collect_model(struct collection *c, const struct artifact *a, struct err *e)
 {
+    const struct yield *y = find_giver(c);
     char name[64];
 
     snprintf(name, sizeof name, "model/%s", a->name);
-    for (size_t i = 0; i < c->s->n_nodes; i++) {
-        struct yield *y = &c->yields[i];
-
-        if (y->fd <= 0)
-            continue;
-        say_info("Restoring data (%s) from %d.", a->name, y->node->at.node);
-        return copy_file(c, name, y, e);
-    }
-    return 0;
+    return y ? keep_file(c, name, y, e) : 0;
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/file.h"
@@ -11,8 +10,7 @@
 #include "submit/results.h"
 #include "submit/say.h"
 
-static int write_classic(struct collection *c, enum record_kind kind, const struct yield *y, const char *p,
-                         size_t len, struct err *e)
+static int write_classic(struct collection *c, enum record_kind kind, const struct yield *y, struct err *e)
 {
     const struct settings *set = &c->s->settings;
     char name[160];
@@ -26,7 +24,7 @@ static int write_classic(struct collection *c, enum record_kind kind, const stru
     f = open_memstream(&text, &size);
     if (!f)
         return err_set(e, ERR_NOMEM, "no memory");
-    rc = records_classic(f, kind, p ? p : "", len);
+    rc = records_classic(f, kind, y->bytes, y->len);
     if (fclose(f) != 0 || rc < 0) {
         free(text);
         return err_set(e, ERR_NOMEM, "no memory");
@@ -42,39 +40,32 @@ static int write_classic(struct collection *c, enum record_kind kind, const stru
 static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, struct err *e)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++) {
-        struct yield *y = &c->yields[i];
-        size_t len, bad;
-        const char *p = collect_map(y, &len);
+        const struct yield *y = &c->yields[i];
         struct err why;
-        int rc = 0;
+        size_t bad;
 
-        if (y->fd <= 0)
+        if (!y->bytes)
             continue;
         say_info("Restoring data (%s.csv) from %d.", record_names[kind], y->node->at.node);
-        if (records_append(out, kind, y->node->at.node, p ? p : "", len, &bad, &why) < 0)
+        if (records_append(out, kind, y->node->at.node, y->bytes, y->len, &bad, &why) < 0)
             collect_miss(c, y->node, "its part of the records", why.text);
-        else
-            rc = write_classic(c, kind, y, p, len, e);
-        if (kind == RECORD_COMM && p) {
+        else if (write_classic(c, kind, y, e) < 0)
+            return e->code;
+        if (kind == RECORD_COMM && y->len > 0) {
             json_decref(y->node->traffic);
-            y->node->traffic = records_peers(p, len);
+            y->node->traffic = records_peers(y->bytes, y->len);
         }
         if (bad > 0)
             say_info("node(%d): left out %zu malformed line%s of %s.csv.", y->node->at.node, bad,
                      bad == 1 ? "" : "s", record_names[kind]);
-        collect_unmap(p, len);
-        if (rc < 0)
-            return rc;
     }
     return 0;
 }
 
 static bool some_node_has_it(const struct collection *c)
 {
-    struct stat st;
-
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        if (c->yields[i].fd > 0 && fstat(c->yields[i].fd, &st) == 0 && st.st_size > 0)
+        if (c->yields[i].len > 0)
             return true;
     return false;
 }

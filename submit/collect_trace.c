@@ -12,14 +12,13 @@ static bool read_trace(struct collection *c, const struct yield *y, struct trace
     struct node *n = y->node;
     struct err e;
 
-    *t = (struct trace_node){.node = n->at.node, .role = node_role(n), .address = n->at.address};
-    t->bytes = collect_map(y, &t->len);
-    if (!t->bytes)
+    if (y->len == 0)
         return false;
+    *t = (struct trace_node){
+        .node = n->at.node, .role = node_role(n), .address = n->at.address, .bytes = y->bytes, .len = y->len};
     if (trace_file_parse(&t->head, &t->records, &t->n, t->node, t->bytes, t->len, &e) < 0 ||
         trace_find_offset(t, c->s->http, n, &e) < 0) {
         collect_miss(c, n, "its trace", e.text);
-        collect_unmap(t->bytes, t->len);
         return false;
     }
     if (t->head.n_dropped > 0)
@@ -61,8 +60,6 @@ int collect_trace(struct collection *c, const struct artifact *a, struct err *e)
     else
         say_info("Trace of %zu node%s in %s; https://ui.perfetto.dev shows it.", n, n == 1 ? "" : "s", path);
     c->is_missing |= n == 0 || why.code != 0;
-    for (size_t i = 0; i < n; i++)
-        collect_unmap(nodes[i].bytes, nodes[i].len);
     free(nodes);
     return 0;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/codec_manifest.h"
@@ -111,10 +113,33 @@ static uint64_t limit(const struct submission *s, const struct artifact *a)
     return a->max ? a->max : s->model_bytes ? s->model_bytes : 4 * (uint64_t)GIB;
 }
 
+static int map(struct yield *y, struct err *e)
+{
+    struct stat st;
+    void *p;
+
+    if (fstat(y->fd, &st) < 0)
+        return err_errno(e, ERR_IO, "the file that it came into");
+    if (st.st_size == 0) {
+        y->bytes = ""; /* of no bytes there is no map */
+        return 0;
+    }
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
+    if (p == MAP_FAILED)
+        return err_errno(e, ERR_IO, "the %lld bytes that came cannot be mapped", (long long)st.st_size);
+    y->bytes = p;
+    y->len = (size_t)st.st_size;
+    return 0;
+}
+
 static void drop(struct yield *y)
 {
+    if (y->len > 0)
+        munmap((void *)(uintptr_t)y->bytes, y->len);
     if (y->fd > 0)
         close(y->fd);
+    y->bytes = NULL;
+    y->len = 0;
     y->fd = 0;
 }
 
@@ -163,14 +188,15 @@ static int check_sum(const struct yield *y, const struct artifact *a, struct err
     return 0;
 }
 
-/* Ends the download; what did not come whole is dropped. */
+/* Ends the download, and maps what came; what did not come whole is dropped. */
 static void take_download(struct collection *c, struct yield *y, const struct artifact *a)
 {
     struct err e;
 
     if (y->fd <= 0)
         return;
-    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 && (!a->check || a->check(y, &e) == 0))
+    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 && (!a->check || a->check(y, &e) == 0) &&
+        map(y, &e) == 0)
         return;
     collect_miss(c, y->node, a->name, e.text);
     drop(y);
@@ -199,7 +225,7 @@ static void download_one(struct collection *c, const struct artifact *a)
         fetch(c, y, a);
         submission_finish_calls(c->s);
         take_download(c, y, a);
-        if (y->fd > 0) {
+        if (y->bytes) {
             c->is_missing = was_missing;
             return;
         }
