@@ -156,9 +156,9 @@ static size_t tell_ready(const struct submission *s, struct shipment *x)
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        x[i].node->is_announced = false;
         if (x[i].node->is_ready && !x[i].is_told) {
             x[i].is_told = true;
+            x[i].node->is_announced = false; /* this says it */
             list_ready(list, s, x);
             say_info("Node(%d) is ready, %zu nodes total, {%s} is ready.", x[i].node->at.node, s->n_nodes,
                      list);
@@ -225,24 +225,16 @@ static int look_after(struct submission *s, struct shipment *x, struct patience 
     return submission_check_time(s, e);
 }
 
-static bool has_ended_node(const struct submission *s)
-{
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].is_ended)
-            return true;
-    return false;
-}
-
 static int ship(struct submission *s, struct shipment *x, struct err *e)
 {
     struct patience p = {.said = clock_now(), .until = clock_now() + READY_S};
 
-    while (tell_ready(s, x) < s->n_nodes && !has_ended_node(s)) {
+    while (tell_ready(s, x) < s->n_nodes && submission_count_ended(s) == 0) {
         if (step_all(s, x, e) < 0)
             return e->code;
         http_poll(s->http, 0.2);
-        if (has_ended_node(s))
-            break;
+        if (submission_count_ended(s) > 0)
+            break; /* that is what went wrong, whoever is lost or late besides */
         if (look_after(s, x, &p, e) < 0)
             return e->code;
     }
