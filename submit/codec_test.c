@@ -16,6 +16,7 @@
 #include "shared/suggest.h"
 #include "submit/codec_look.h"
 #include "submit/interrupt.h"
+#include "submit/text.h"
 #include "submit/verbs.h"
 
 enum { CALL_MAX_S = 10, CHECK_MAX_S = 120, MUTATIONS_PER_S = 10000, LOOK_MS = 100 };
@@ -157,26 +158,27 @@ static void name_replay(char *out, size_t size, const struct test *t, const char
 static int keep(struct test *t, const struct codec_check *check, const struct codec_check_page *p,
                 struct err *e)
 {
-    static const char *const outcomes[] = {
-        [CHECK_HOLDS] = "ok", [CHECK_FAILED] = "FAILED", [CHECK_NOT_FOR_IT] = "-"};
+    static const struct {
+        const char *shown, *json;
+    } outcomes[] = {[CHECK_HOLDS] = {"ok", "ok"},
+                    [CHECK_FAILED] = {"FAILED", "failed"},
+                    [CHECK_NOT_FOR_IT] = {"-", "skipped"}};
     bool failed = p->outcome == CHECK_FAILED;
     char replay[PATH_MAX + 128];
 
     name_replay(replay, sizeof replay, t, check->name, p);
     t->has_failed = t->has_failed || failed;
     if (!t->o->json) {
-        printf("%-6s  %-9s  %s\n", outcomes[p->outcome], check->name,
-               p->outcome == CHECK_HOLDS ? check->says : p->text);
+        text_print("%-6s  %-9s  %s\n", outcomes[p->outcome].shown, check->name,
+                   p->outcome == CHECK_HOLDS ? check->says : p->text);
         if (failed)
-            printf("%19s%s\n", "", replay);
+            text_print("%19s%s\n", "", replay);
         fflush(stdout);
     }
-    if (json_array_append_new(t->results, json_pack("{s:s, s:s, s:o, s:o?}", "check", check->name, "outcome",
-                                                    failed                           ? "failed"
-                                                    : p->outcome == CHECK_NOT_FOR_IT ? "skipped"
-                                                                                     : "ok",
-                                                    "text", json_text(p->text, SIZE_MAX), "replay",
-                                                    failed ? json_text(replay, SIZE_MAX) : NULL)) < 0)
+    if (json_array_append_new(t->results,
+                              json_pack("{s:s, s:s, s:o, s:o?}", "check", check->name, "outcome",
+                                        outcomes[p->outcome].json, "text", json_text(p->text, SIZE_MAX),
+                                        "replay", failed ? json_text(replay, SIZE_MAX) : NULL)) < 0)
         return err_set(e, ERR_NOMEM, "no memory for the outcome of check %s", check->name);
     return 0;
 }
@@ -213,8 +215,8 @@ static int run_checks(struct test *t, struct err *e)
                                   json_text(t->look.file.path, SIZE_MAX), "checks", t->results),
                         NULL, NULL);
     else if (!t->o->check[0])
-        printf("\n%s: %s\n", t->look.facts.name,
-               t->has_failed ? "not all is as codec.h has it" : "all is as codec.h has it");
+        text_print("\n%s: %s\n", t->look.facts.name,
+                   t->has_failed ? "not all is as codec.h has it" : "all is as codec.h has it");
     return t->has_failed ? EXIT_JOB_FAILED : 0;
 }
 

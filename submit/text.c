@@ -1,6 +1,8 @@
 #include "submit/text.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "shared/utf8.h"
@@ -22,6 +24,22 @@ void text_clean(char *s, size_t len, bool keep_lines)
         }
         i += n ? n : 1;
     }
+}
+
+void text_print(const char *fmt, ...)
+{
+    char *s = NULL;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return;
+    text_clean(s, (size_t)n, true);
+    fputs(s, stdout);
+    free(s);
 }
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes)

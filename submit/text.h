@@ -11,6 +11,8 @@ enum { TEXT_AMOUNT = 24 };
 /* Replaces in place every control character (C0, DEL, C1) and every byte that is not UTF-8 by '?', so that no
  * text of an agent moves a cursor. `keep_lines`: line feeds and tabs stay. */
 void text_clean(char *s, size_t len, bool keep_lines);
+/* printf, cleaned so, but for its line feeds. */
+void text_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes); /* "1.2 MB" */
 const char *text_seconds(char out[TEXT_AMOUNT], double s);     /* "3.41 s", "2 min 05 s" */

@@ -1,5 +1,5 @@
-/* codecs: which there are, and which compressors; what one of them is, by its own words; a new codec, and whether one
- * is as it must be. */
+/* codecs: which there are, and which compressors; what one of them is, by its own words, which may be anybody's;
+ * a new codec, and whether one is as it must be. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "submit/codec_new.h"
 #include "submit/codec_test.h"
 #include "submit/compressor_look.h"
+#include "submit/text.h"
 #include "submit/verbs.h"
 
 static const char *text(const json_t *o, const char *key)
@@ -64,12 +65,12 @@ static void print_codecs(const json_t *all)
     const json_t *one;
     size_t i;
 
-    printf("%-16s  %-7s  %-13s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
+    text_print("%-16s  %-7s  %-13s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
     json_array_foreach(all, i, one)
     {
-        printf("%-16s  %-7s  %-13s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
-               text(one, "exchanges"), text(one, "compression"),
-               text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
+        text_print("%-16s  %-7s  %-13s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
+                   text(one, "exchanges"), text(one, "compression"),
+                   text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
     }
 }
 
@@ -78,15 +79,15 @@ static void print_compressors(const json_t *all)
     const json_t *one;
     size_t i;
 
-    printf("\n%-16s  %-7s  %-29s  %-8s  %s\n", "compressor", "kind", "parameters", "error", "source");
+    text_print("\n%-16s  %-7s  %-29s  %-8s  %s\n", "compressor", "kind", "parameters", "error", "source");
     json_array_foreach(all, i, one)
     {
-        printf("%-16s  %-7s  %-29s  %-8s  %s\n", text(one, "name"), text(one, "kind"), text(one, "values"),
-               text(one, "error"), text(one, "source"));
+        text_print("%-16s  %-7s  %-29s  %-8s  %s\n", text(one, "name"), text(one, "kind"),
+                   text(one, "values"), text(one, "error"), text(one, "source"));
     }
-    printf("\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", is for vectors that the "
-           "codec lets be\n"
-           "compressed: lossy both ways, lossy up (what workers say), or without loss.\n");
+    text_print("\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", is for vectors that the "
+               "codec lets be\n"
+               "compressed: lossy both ways, lossy up (what workers say), or without loss.\n");
 }
 
 static int list(const struct options *o, const char *word, struct err *e)
@@ -128,14 +129,10 @@ static const char *roles(const json_t *o)
 /* As JSON has it, but for the quotes of a text. */
 static void print_value(const json_t *v, int width)
 {
-    char *t = json_is_string(v) || json_is_null(v) ? NULL
-                                                   : json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char *t = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    const char *shown = json_is_string(v) ? json_string_value(v) : json_is_null(v) ? "(its own)" : t;
 
-    printf("%-*s  ", width,
-           json_is_string(v) ? json_string_value(v)
-           : json_is_null(v) ? "(its own)"
-           : t               ? t
-                             : "");
+    text_print("%-*s  ", width, shown ? shown : "");
     free(t);
 }
 
@@ -144,7 +141,7 @@ static void print_parameters(const json_t *all, const char *title)
     const json_t *p;
     size_t i;
 
-    printf("\n%-16s  %-5s  %-12s  %-24s  %s\n", title, "type", "default", "range", "what");
+    text_print("\n%-16s  %-5s  %-12s  %-24s  %s\n", title, "type", "default", "range", "what");
     json_array_foreach(all, i, p)
     {
         char range[64] = "true|false";
@@ -154,9 +151,9 @@ static void print_parameters(const json_t *all, const char *title)
         else if (json_object_get(p, "max"))
             snprintf(range, sizeof range, "%.9g to %.10g", json_number_value(json_object_get(p, "min")),
                      json_number_value(json_object_get(p, "max")));
-        printf("%-16s  %-5s  ", text(p, "name"), text(p, "type"));
+        text_print("%-16s  %-5s  ", text(p, "name"), text(p, "type"));
         print_value(json_object_get(p, "default"), 12);
-        printf("%-24s  %s\n", range, text(p, "help"));
+        text_print("%-24s  %s\n", range, text(p, "help"));
     }
 }
 
@@ -167,22 +164,24 @@ static void print_own_parameters(const json_t *o)
     if (json_array_size(all) > 0)
         print_parameters(all, "parameter");
     else
-        printf("\nIt takes no parameters.\n");
+        text_print("\nIt takes no parameters.\n");
 }
 
 static void print_codec(const json_t *o)
 {
-    printf("%s: %s\n\n", text(o, "name"), text(o, "source"));
-    printf("  file         %s\n", text(o, "file"));
-    printf("  exchanges    %s%s%s\n", text(o, "exchanges"), is(o, "per_block") ? " of blocks" : "", when(o));
-    printf("  roles        %s%s\n", roles(o), is(o, "has_asgd") ? "" : ", in ssgd");
-    printf("  cost         %s\n", text(o, "cost"));
-    printf("  compression  %s\n", text(o, "compression"));
-    printf("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
-    printf("  lost nodes   %s\n",
-           is(o, "hears_of_losses") ? "the others may go on, where its exchange allows it" : "end the job");
-    printf("  state        %lld bytes, and the vectors it asks for when it is opened\n",
-           (long long)json_integer_value(json_object_get(o, "state_bytes")));
+    text_print("%s: %s\n\n", text(o, "name"), text(o, "source"));
+    text_print("  file         %s\n", text(o, "file"));
+    text_print("  exchanges    %s%s%s\n", text(o, "exchanges"), is(o, "per_block") ? " of blocks" : "",
+               when(o));
+    text_print("  roles        %s%s\n", roles(o), is(o, "has_asgd") ? "" : ", in ssgd");
+    text_print("  cost         %s\n", text(o, "cost"));
+    text_print("  compression  %s\n", text(o, "compression"));
+    text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
+    text_print("  lost nodes   %s\n", is(o, "hears_of_losses")
+                                          ? "the others may go on, where its exchange allows it"
+                                          : "end the job");
+    text_print("  state        %lld bytes, and the vectors it asks for when it is opened\n",
+               (long long)json_integer_value(json_object_get(o, "state_bytes")));
     print_own_parameters(o);
 }
 
@@ -190,11 +189,11 @@ static void print_compressor(const json_t *o)
 {
     bool is_exact = strcmp(text(o, "error"), "none") == 0;
 
-    printf("%s: %s\n\n", text(o, "name"), text(o, "source"));
-    printf("  what         %s\n", text(o, "help"));
-    printf("  kind         %s\n", text(o, "kind"));
-    printf("  error        %s%s%s\n", text(o, "error"), is_exact ? "" : ": ",
-           is_exact ? "" : text(o, "bound"));
+    text_print("%s: %s\n\n", text(o, "name"), text(o, "source"));
+    text_print("  what         %s\n", text(o, "help"));
+    text_print("  kind         %s\n", text(o, "kind"));
+    text_print("  error        %s%s%s\n", text(o, "error"), is_exact ? "" : ": ",
+               is_exact ? "" : text(o, "bound"));
     print_own_parameters(o);
     print_parameters(json_object_get(o, "chain_parameters"), "of a chain");
 }

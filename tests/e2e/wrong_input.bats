@@ -69,6 +69,10 @@ C
     [ "$status" -eq 1 ]
     [[ "$output" == *'caf? is closed'* ]]
     "$SUBMIT" codecs show $'caf\xe9.c' --json | jq -e '.data.source == "caf?"'
+    # what would colour a terminal, too
+    sed 's/caf.xe9/\\033[31mred/g' $'caf\xe9.c' >red.c
+    refused 1 "?[31mred is closed" codecs test red.c --check ends
+    refused 0 "cafe: ?[31mred" codecs show red.c
     USER=$'j\xe9' refused 1 "caf? is closed" --codec $'caf\xe9.c' --node_count 1 -o out
     [ "$(jq -r '.reason' out/run.json)" = CodecFailed ]
     refused 1 "caf? is closed" simulate --codec $'caf\xe9.c' --node_count 2 --gradients 10 -o simulated
