@@ -57,12 +57,14 @@ static void scene_open(struct scene *s, enum codec_policy policy)
     put(s->theirs, s, "theirs.so", head, sizeof head);
 }
 
-static int admit(enum codec_use *use, const struct scene *s, const char *object_hex, const char *source_hex,
-                 const char *object)
+/* How it is used, an enum codec_use, or the error. */
+static int admit(const struct scene *s, const char *object_hex, const char *source_hex, const char *object)
 {
     const struct codec_offer offer = {"mean", object_hex, source_hex, object};
+    enum codec_use use = (enum codec_use) - 1; /* neither */
+    int rc = codec_admit(&use, &s->rules, &offer, &e);
 
-    return codec_admit(use, &s->rules, &offer, &e);
+    return rc < 0 ? rc : (int)use;
 }
 
 TEST(each_policy_takes_what_it_says_and_nothing_else)
@@ -75,123 +77,118 @@ TEST(each_policy_takes_what_it_says_and_nothing_else)
                  {CODECS_ANY, true, true, true}};
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        enum codec_use use = CODEC_COMPILE;
         struct scene s;
 
         scene_open(&s, cases[i].policy);
-        assert_int_equal(admit(&use, &s, s.builtin, "", s.ours) == 0, cases[i].builtin);
-        assert_int_equal(use, CODEC_LOAD);
-        assert_int_equal(admit(&use, &s, LISTED, "", s.ours) == 0, cases[i].listed);
-        assert_int_equal(admit(&use, &s, UNLISTED, "", s.ours) == 0, cases[i].unlisted);
-        assert_int_equal(admit(&use, &s, UNLISTED, "", NULL) == 0,
-                         cases[i].unlisted); /* with a reservation */
+        assert_int_equal(admit(&s, s.builtin, "", s.ours) == CODEC_LOAD, cases[i].builtin);
+        assert_int_equal(admit(&s, LISTED, "", s.ours) == CODEC_LOAD, cases[i].listed);
+        assert_int_equal(admit(&s, UNLISTED, "", s.ours) == CODEC_LOAD, cases[i].unlisted);
+        /* with a reservation, which has no object yet */
+        assert_int_equal(admit(&s, UNLISTED, "", NULL) == CODEC_LOAD, cases[i].unlisted);
         unit_remove(s.folder);
     }
 }
 
 TEST(a_source_that_is_listed_is_compiled_and_its_object_is_not_loaded)
 {
-    enum codec_use use = CODEC_LOAD;
     struct scene s;
 
     scene_open(&s, CODECS_ALLOWLIST);
-    assert_ok(admit(&use, &s, UNLISTED, LISTED, s.ours));
-    assert_int_equal(use, CODEC_COMPILE);
-    assert_ok(admit(&use, &s, LISTED, UNLISTED, s.ours));
-    assert_int_equal(use, CODEC_LOAD);
-    s.rules.cc = "no-such-compiler";
-    assert_int_equal(admit(&use, &s, UNLISTED, LISTED, NULL), ERR_CODEC);
-    assert_says("codec mean must be compiled here, for x86-64, and there is no no-such-compiler");
+    assert_int_equal(admit(&s, UNLISTED, LISTED, s.ours), CODEC_COMPILE);
+    assert_int_equal(admit(&s, LISTED, UNLISTED, s.ours), CODEC_LOAD);
     unit_remove(s.folder);
 }
 
 TEST(a_builtin_codec_of_another_build_or_machine_is_compiled_under_every_policy)
 {
     for (int policy = CODECS_BUILTIN; policy <= CODECS_ANY; policy++) {
-        enum codec_use use = CODEC_LOAD;
         struct scene s;
 
         scene_open(&s, (enum codec_policy)policy);
-        assert_ok(admit(&use, &s, UNLISTED, s.source, s.theirs));
-        assert_int_equal(use, CODEC_COMPILE);
-        assert_ok(admit(&use, &s, UNLISTED, s.source, s.ours));
-        assert_int_equal(use, policy == CODECS_ANY ? CODEC_LOAD : CODEC_COMPILE);
-        assert_ok(admit(&use, &s, s.builtin, s.source, s.ours));
-        assert_int_equal(use, CODEC_LOAD);
+        assert_int_equal(admit(&s, UNLISTED, s.source, s.theirs), CODEC_COMPILE);
+        assert_int_equal(admit(&s, UNLISTED, s.source, s.ours),
+                         policy == CODECS_ANY ? CODEC_LOAD : CODEC_COMPILE);
+        assert_int_equal(admit(&s, s.builtin, s.source, s.ours), CODEC_LOAD);
         unit_remove(s.folder);
     }
 }
 
 TEST(a_refusal_says_what_is_to_be_added_where)
 {
-    enum codec_use use;
     struct scene s;
 
     scene_open(&s, CODECS_ALLOWLIST);
-    assert_int_equal(admit(&use, &s, UNLISTED, "", s.ours), ERR_CODEC);
+    assert_int_equal(admit(&s, UNLISTED, "", s.ours), ERR_CODEC);
     assert_says("codec mean (SHA-256 " UNLISTED ") is neither one of this agent's own nor on its list");
     assert_non_null(strstr(e.hint, "a line with " UNLISTED " in "));
     assert_non_null(strstr(e.hint, s.rules.list));
     s.rules.list[0] = '\0'; /* no list at all is an empty one */
-    assert_int_equal(admit(&use, &s, LISTED, UNLISTED, s.ours), ERR_CODEC);
+    assert_int_equal(admit(&s, LISTED, UNLISTED, s.ours), ERR_CODEC);
     assert_says("(SHA-256 " LISTED ", source " UNLISTED ")");
     assert_non_null(strstr(e.hint, "a line with " UNLISTED));
     s.rules.policy = CODECS_BUILTIN;
-    assert_int_equal(admit(&use, &s, UNLISTED, "", s.ours), ERR_CODEC);
+    assert_int_equal(admit(&s, UNLISTED, "", s.ours), ERR_CODEC);
     assert_says("it runs no other (--codecs builtin)");
     unit_remove(s.folder);
 }
 
 TEST(an_object_for_another_machine_is_compiled_from_its_source_or_refused)
 {
-    enum codec_use use = CODEC_LOAD;
     struct scene s;
 
     scene_open(&s, CODECS_ANY);
-    assert_ok(admit(&use, &s, UNLISTED, UNLISTED, s.theirs));
-    assert_int_equal(use, CODEC_COMPILE);
-    assert_int_equal(admit(&use, &s, UNLISTED, "", s.theirs), ERR_CODEC);
+    assert_int_equal(admit(&s, UNLISTED, UNLISTED, s.theirs), CODEC_COMPILE);
+    assert_int_equal(admit(&s, UNLISTED, "", s.theirs), ERR_CODEC);
     assert_says(
         "codec mean is an object for AArch64, this machine is x86-64, and its source did not come along");
-    s.rules.cc = "no-such-compiler";
-    assert_int_equal(admit(&use, &s, UNLISTED, UNLISTED, s.theirs), ERR_CODEC);
-    assert_says("must be compiled here, for x86-64");
     s.rules.policy = CODECS_ALLOWLIST;
-    assert_int_equal(admit(&use, &s, LISTED, UNLISTED, s.theirs), ERR_CODEC);
+    assert_int_equal(admit(&s, LISTED, UNLISTED, s.theirs), ERR_CODEC);
     assert_says("its source (SHA-256 " UNLISTED ") is not on the agent's list");
+    unit_remove(s.folder);
+}
+
+TEST(a_codec_that_must_be_compiled_is_refused_where_there_is_no_compiler)
+{
+    struct scene s;
+
+    scene_open(&s, CODECS_ALLOWLIST);
+    s.rules.cc = "no-such-compiler";
+    assert_int_equal(admit(&s, UNLISTED, LISTED, NULL), ERR_CODEC); /* its source alone is on the list */
+    assert_says("codec mean must be compiled here, for x86-64, and there is no no-such-compiler");
+    s.rules.policy = CODECS_ANY;
+    assert_int_equal(admit(&s, UNLISTED, UNLISTED, s.theirs), ERR_CODEC);
+    assert_says("must be compiled here, for x86-64");
     unit_remove(s.folder);
 }
 
 TEST(what_is_no_shared_object_is_refused_under_every_policy)
 {
-    enum codec_use use;
     struct scene s;
     char path[128];
 
     scene_open(&s, CODECS_ANY);
     put(path, &s, "text.so", "not an object at all", 20);
-    assert_int_equal(admit(&use, &s, UNLISTED, "", path), ERR_CODEC);
+    assert_int_equal(admit(&s, UNLISTED, "", path), ERR_CODEC);
     assert_says("codec mean: ");
     assert_says("not an ELF file");
     put(path, &s, "main.o", "\177ELF\2\1\0\0\0\0\0\0\0\0\0\0\1\0\76\0", 20);
-    assert_int_equal(admit(&use, &s, UNLISTED, "", path), ERR_CODEC);
+    assert_int_equal(admit(&s, UNLISTED, "", path), ERR_CODEC);
     assert_says("its object is not a shared one");
     unit_remove(s.folder);
 }
 
 TEST(a_list_that_cannot_be_trusted_allows_nothing)
 {
-    enum codec_use use;
     struct scene s;
 
     scene_open(&s, CODECS_ALLOWLIST);
     write_list(&s, "# one\nmean.c " LISTED "\n" LISTED "\n");
-    assert_int_equal(admit(&use, &s, LISTED, "", s.ours), ERR_CODEC);
+    assert_int_equal(admit(&s, LISTED, "", s.ours), ERR_CODEC);
     assert_says("codecs.allow:2: \"mean.c\" is not a SHA-256");
     write_list(&s, LISTED);
-    assert_ok(admit(&use, &s, LISTED, "", s.ours));
+    assert_ok(admit(&s, LISTED, "", s.ours));
     assert_int_equal(chmod(s.rules.list, 0620), 0);
-    assert_int_equal(admit(&use, &s, LISTED, "", s.ours), ERR_CODEC);
+    assert_int_equal(admit(&s, LISTED, "", s.ours), ERR_CODEC);
     assert_says("can be written by others (mode 620)");
     unit_remove(s.folder);
 }
@@ -204,6 +201,7 @@ int main(void)
         cmocka_unit_test(a_builtin_codec_of_another_build_or_machine_is_compiled_under_every_policy),
         cmocka_unit_test(a_refusal_says_what_is_to_be_added_where),
         cmocka_unit_test(an_object_for_another_machine_is_compiled_from_its_source_or_refused),
+        cmocka_unit_test(a_codec_that_must_be_compiled_is_refused_where_there_is_no_compiler),
         cmocka_unit_test(what_is_no_shared_object_is_refused_under_every_policy),
         cmocka_unit_test(a_list_that_cannot_be_trusted_allows_nothing),
     };
