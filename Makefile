@@ -103,7 +103,7 @@ $(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(CFLAGS) $(FAST) $(SANITIZE) -o $@ $<
 
-$(BUILD)/tests/codecs/%.so: tests/codecs/%.c codecs/codec.h codecs/wire.h
+$(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h
 	$(call say,CODEC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $<

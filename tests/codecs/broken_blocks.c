@@ -1,6 +1,6 @@
 /* broken_blocks -- the mean over all blocks, which is right while each block has one holder; the parameter says
  * what is wrong of several. */
-#include "codec.h"
+#include "mean.h"
 
 enum { HOLDER, NOISE };
 
@@ -42,9 +42,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
 
     if (!wire_ok(in) || (b->what == HOLDER && holder != (uint32_t)from))
         return codec_fail(c, "a malformed gradient of block %d", from);
-    for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
-    return CODEC_GO;
+    return mean_add(c, g);
 }
 
 static const struct codec_round broken = {

@@ -1,25 +1,8 @@
 /* broken_server -- the server's rate falls from round to round, by a count of rounds that is not in its state: no
  * checkpoint has it. */
-#include "codec.h"
+#include "mean.h"
 
 static int n_rounds;
-
-static int broken_encode(struct codec *c, struct wire_out *out)
-{
-    c->host->put_vector(c, out, c->grads, c->n_params);
-    return CODEC_GO;
-}
-
-static int broken_merge(struct codec *c, int from, struct wire_in *in)
-{
-    const float *g = c->host->get_vector(c, in, c->n_params);
-
-    if (!wire_ok(in))
-        return codec_fail(c, "node %d sent a malformed gradient", from);
-    for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
-    return CODEC_GO;
-}
 
 static int broken_apply(struct codec *c)
 {
@@ -35,17 +18,12 @@ static int broken_reply(struct codec *c, struct wire_out *out)
 
 static int broken_adopt(struct codec *c, struct wire_in *in)
 {
-    const float *w = c->host->get_vector(c, in, c->n_params);
-
-    if (!wire_ok(in))
-        return codec_fail(c, "the server sent malformed weights");
-    memcpy(c->params, w, c->n_params * sizeof *w);
-    return CODEC_GO;
+    return mean_take(c, c->params, in);
 }
 
 static const struct codec_round broken = {.before_update = true,
-                                          .encode = broken_encode,
-                                          .merge = broken_merge,
+                                          .encode = mean_encode,
+                                          .merge = mean_merge,
                                           .apply = broken_apply,
                                           .reply = broken_reply,
                                           .adopt = broken_adopt};

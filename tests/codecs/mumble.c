@@ -1,6 +1,6 @@
 /* mumble -- gradients go to the servers, their mean comes back, and both are counted in the state; but what
  * worker 1 says in its third round is one number short. */
-#include "codec.h"
+#include "mean.h"
 
 struct mumble {
     float n_merged; /* words so far */
@@ -22,9 +22,7 @@ static int mumble_merge(struct codec *c, int from, struct wire_in *in)
     if (!wire_ok(in))
         return codec_fail(c, "node %d sent a malformed gradient", from);
     m->n_merged++;
-    for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
-    return CODEC_GO;
+    return mean_add(c, g);
 }
 
 /* The count goes to the workers as their first parameter's gradient. */

@@ -1,0 +1,39 @@
+/* mean -- what several codecs of the tests do right: each sends its gradient, and their mean is made. */
+#ifndef PSGD_TEST_MEAN_H
+#define PSGD_TEST_MEAN_H
+
+#include "codec.h"
+
+static inline int mean_encode(struct codec *c, struct wire_out *out)
+{
+    c->host->put_vector(c, out, c->grads, c->n_params);
+    return CODEC_GO;
+}
+
+/* One more of the round's gradients; the first takes the place of what is in grads. */
+static inline int mean_add(struct codec *c, const float *g)
+{
+    for (size_t i = 0; i < c->n_params; i++)
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
+    return CODEC_GO;
+}
+
+static inline int mean_merge(struct codec *c, int from, struct wire_in *in)
+{
+    const float *g = c->host->get_vector(c, in, c->n_params);
+
+    return wire_ok(in) ? mean_add(c, g) : codec_fail(c, "node %d sent a malformed gradient", from);
+}
+
+/* What a server answers: (n_params) into `to`. */
+static inline int mean_take(struct codec *c, float *to, struct wire_in *in)
+{
+    const float *v = c->host->get_vector(c, in, c->n_params);
+
+    if (!wire_ok(in))
+        return codec_fail(c, "the server sent a malformed vector");
+    memcpy(to, v, c->n_params * sizeof *v);
+    return CODEC_GO;
+}
+
+#endif
