@@ -126,6 +126,16 @@ long_job() {
     "$SUBMIT" --workers worker.json --node_count 2 --epochs 100000 --record-every 1000 "$@"
 }
 
+# A training set of 64 rows, one of which adds up to more than a float can hold, and a model that adds them; OVERFLOW has
+# the options for two nodes to train on it.
+prepare_overflow() {
+    awk 'BEGIN { for (i = 0; i < 64; i++) print (i == 40 ? "3e38,3e38" : i % 7 "," i % 5) "," (i % 7 > 3) }' >train.csv
+    head -20 train.csv >test.csv
+    echo '{"version":1,"name":"m","input":[2],"layers":[{"kind":"dense","units":2,"init":"ones"}],
+           "loss":"softmax_cross_entropy"}' >m.json
+    OVERFLOW=(--node_count 2 --batch_size 8 --epochs 3 --model m.json --dataset csv:test_file=test.csv --data train.csv)
+}
+
 python_with_numpy() {
     local p
     for p in python3 /usr/bin/python3; do
