@@ -65,11 +65,12 @@ def torch_python():
     return None
 
 
-def peer(python, world, script, *args):
-    """What rank 0 prints, a number; each process is pinned to a processor of its own. None: not there, or it failed."""
+def peer(python, world, *args):
+    """The number that rank 0 of torch_peer.py prints; each process is pinned to a processor of its own. None: not there, or it
+    failed."""
     if not python:
         return None
-    command = [python, str(HERE / script), *map(str, args)]
+    command = [python, str(HERE / "torch_peer.py"), *map(str, args)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     if world > 1:
         env |= {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0]), "GLOO_SOCKET_IFNAME": "lo"}

@@ -1,15 +1,21 @@
-"""torch_peer.py MODEL BATCH DESCENT LEARN_RATE SAMPLES EPOCHS: the same training in PyTorch, one thread, in the
-configuration that was quickest of those tried: data in memory, index_select, foreach Adam, channels last for LeNet.
-Prints samples a second, the median over the epochs after the first. In a torchrun-like environment (RANK, WORLD_SIZE,
-MASTER_ADDR, MASTER_PORT) it is one of several processes under DistributedDataParallel over gloo, each with BATCH."""
+"""torch_peer.py MODEL BATCH DESCENT LEARN_RATE [options]: the same training in PyTorch, one thread, in the configuration
+that was quickest of those tried: data in memory, index_select, foreach Adam, channels last for LeNet. In a torchrun-like
+environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) it is one of several processes under DistributedDataParallel over
+gloo, each with BATCH samples of a step. Rank 0 prints one number:
+  --samples N --epochs N      samples a second of made-up data, the median over the epochs after the first
+  --mnist DIR --target SHARE  the epochs until SHARE of MNIST's test set is right, looked at each quarter of an epoch"""
+import argparse
+import gzip
 import os
 import statistics
-import sys
 import time
 
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+EPOCHS_MAX = 100
 
 
 class ConvnetRay(nn.Module):
@@ -55,33 +61,80 @@ MODELS = {
 }
 
 
-def main():
-    model, batch, descent, rate, samples, epochs = sys.argv[1:7]
-    batch, samples, epochs, rate = int(batch), int(samples), int(epochs), float(rate)
-    world, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    net = MODELS[model]()
-    if world > 1:
-        torch.distributed.init_process_group("gloo")
-        net = nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True, broadcast_buffers=False)
-    step = (torch.optim.Adam(net.parameters(), lr=rate, foreach=True) if descent == "adam"
-            else torch.optim.SGD(net.parameters(), lr=rate))
-    x, y = torch.rand(samples, 784), torch.randint(0, 10, (samples,))
-    rates = []
-    for _ in range(epochs):
-        order = torch.randperm(samples)
-        n = samples // (batch * world)
-        start = time.perf_counter()
+def idx(path, head, kind):
+    with gzip.open(path + ".gz") if os.path.exists(path + ".gz") else open(path, "rb") as f:
+        return torch.from_numpy(np.frombuffer(f.read(), np.uint8, offset=head).astype(kind))
+
+
+def mnist(folder, part):
+    x = idx(f"{folder}/{part}-images-idx3-ubyte", 16, np.float32)
+    return x.reshape(-1, 784).div_(255), idx(f"{folder}/{part}-labels-idx1-ubyte", 8, np.int64)
+
+
+class Training:
+    def __init__(self, model, batch, descent, rate):
+        self.batch, self.world, self.rank = batch, int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+        self.net = MODELS[model]()
+        if self.world > 1:
+            torch.distributed.init_process_group("gloo")
+            self.net = nn.parallel.DistributedDataParallel(self.net, gradient_as_bucket_view=True, broadcast_buffers=False)
+        self.step = (torch.optim.Adam(self.net.parameters(), lr=rate, foreach=True) if descent == "adam"
+                     else torch.optim.SGD(self.net.parameters(), lr=rate))
+
+    def epoch(self, x, y):
+        """Yields after each step how many are done, and how many there are."""
+        n = len(x) // (self.batch * self.world)
+        order = torch.randperm(len(x))
         for i in range(n):
-            k = order[(i * world + rank) * batch:][:batch]
-            loss = F.cross_entropy(net(x.index_select(0, k)), y.index_select(0, k))
-            step.zero_grad(set_to_none=world == 1)
+            k = order[(i * self.world + self.rank) * self.batch:][:self.batch]
+            loss = F.cross_entropy(self.net(x.index_select(0, k)), y.index_select(0, k))
+            self.step.zero_grad(set_to_none=self.world == 1)
             loss.backward()
-            step.step()
-        rates.append(n * batch * world / (time.perf_counter() - start))
-    if rank == 0:
-        print(statistics.median(rates[1:] or rates))
+            self.step.step()
+            yield i + 1, n
+
+    def samples_per_second(self, samples, epochs):
+        x, y = torch.rand(samples, 784), torch.randint(0, 10, (samples,))
+        rates = []
+        for _ in range(epochs):
+            epoch = self.epoch(x, y)
+            next(epoch)  # the order of the samples, and a step
+            start = time.perf_counter()
+            n = sum(1 for _ in epoch)
+            rates.append(n * self.batch * self.world / (time.perf_counter() - start))
+        return statistics.median(rates[1:] or rates)
+
+    @torch.no_grad()
+    def is_good(self, x, y, target):
+        return (self.net(x).argmax(1) == y).float().mean() >= target
+
+    def epochs_to(self, target, folder):
+        data, test = mnist(folder, "train"), mnist(folder, "t10k")
+        for epoch in range(EPOCHS_MAX):
+            for i, n in self.epoch(*data):
+                if i % (n // 4) == 0 and self.is_good(*test, target):
+                    return epoch + i / n
+        raise SystemExit(f"torch_peer.py: {target} is not reached in {EPOCHS_MAX} epochs")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("model", choices=MODELS)
+    p.add_argument("batch", type=int)
+    p.add_argument("descent", choices=("sgd", "adam"))
+    p.add_argument("rate", type=float)
+    p.add_argument("--samples", type=int)
+    p.add_argument("--epochs", type=int)
+    p.add_argument("--mnist")
+    p.add_argument("--target", type=float)
+    p.add_argument("--seed", type=int, default=1)
+    a = p.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(a.seed)
+    t = Training(a.model, a.batch, a.descent, a.rate)
+    figure = t.epochs_to(a.target, a.mnist) if a.mnist else t.samples_per_second(a.samples, a.epochs)
+    if t.rank == 0:
+        print(figure)
 
 
 main()
