@@ -37,7 +37,7 @@ void client_open(struct client *c, struct fixture *f);
 void client_close(struct client *c);
 void client_send(struct client *c, const char *bytes, size_t len);
 void client_get(struct client *c, struct fixture *f, const char *path, const char *more_headers);
-/* Turns until `words` came; fails the test after 10 s. */
+/* Turns until `words` came; fails the test after a minute. */
 void client_expect(struct client *c, struct fixture *f, const char *words);
 void client_expect_close(struct client *c, struct fixture *f);
 
@@ -65,7 +65,7 @@ void object_begin(uint8_t out[OBJECT_BYTES]);
 int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queue);
 void job_send_packages(struct fixture *f, const char *id, const char *behave);
 int job_send_start(struct fixture *f, struct reply *r, const char *id);
-void job_until(struct fixture *f, const char *id, const char *state); /* fails the test after 10 s */
+void job_until(struct fixture *f, const char *id, const char *state); /* fails the test after a minute */
 void job_run(struct fixture *f, const char *id, const char *behave);  /* up to `running` */
 
 /* Neither gone nor waiting to be reaped by somebody else. */

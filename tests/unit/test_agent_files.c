@@ -1,0 +1,260 @@
+/* Files that come to an agent and go from it: blobs, packages of codecs, artefacts, logs. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codecs/codec.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/unit/unit.h"
+
+static struct reply r;
+
+TEST(blobs_are_checked_and_not_sent_twice)
+{
+    struct fixture f = {0};
+    char headers[256];
+    const char *path = "/v1/blobs/sha256/2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+
+    fixture_open(&f);
+    snprintf(headers, sizeof headers,
+             "Authorization: Bearer %s\r\nContent-Type: application/octet-stream\r\nContent-Length: 3\r\n",
+             f.token);
+    assert_int_equal(ask(&f, &r, "HEAD", path, NULL), 404);
+    assert_int_equal(ask_bytes(&f, &r, "PUT", path, headers, "bar", 3), 422);
+    assert_true(reply_has(&r, "code", "DIGEST_MISMATCH"));
+    assert_int_equal(ask_bytes(&f, &r, "PUT", path, headers, "foo", 3), 201);
+    assert_int_equal(ask_bytes(&f, &r, "PUT", path, headers, "foo", 3), 200);
+    assert_int_equal(ask(&f, &r, "HEAD", path, NULL), 200);
+    assert_non_null(strstr(r.text, "Content-Length: 3\r\n"));
+    fixture_close(&f);
+}
+
+/* Of a job on the agent: binds the codec's package to these blobs. */
+static int bind_codec(struct fixture *f, const char *object, const char *source, const char *manifest)
+{
+    char body[512];
+
+    snprintf(body, sizeof body, "{\"files\":{\"codec.so\":\"%s\",\"codec.c\":\"%s\",\"codec.json\":\"%s\"}}",
+             object, source, manifest);
+    return ask(f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", body);
+}
+
+static bool has_package_file(const struct fixture *f, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/packages/%s", f->folder, name);
+    return access(path, F_OK) == 0;
+}
+
+TEST(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package)
+{
+    uint8_t object[OBJECT_BYTES];
+    char hex[SHA256_HEX], body[512], list[256];
+    struct fixture f = {.opt.codecs = CODECS_ALLOWLIST};
+    struct err e;
+
+    fixture_open(&f);
+    object_begin(object);
+    blob_send(hex, &f, object, sizeof object);
+    snprintf(body, sizeof body,
+             "{\"id\":\"j-zzzzzz\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"codec\":\"mean\",\"node_"
+             "count\":1,"
+             "\"codec_sha256\":\"%s\"}",
+             hex);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs", body), 403);
+    assert_true(reply_has(&r, "code", "CODEC_REFUSED"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-zzzzzz", NULL), 404);
+
+    job_reserve(&f, &r, "j-abcdef", false);
+    snprintf(body, sizeof body, "{\"files\":{\"codec.so\":\"%s\"}}", hex);
+    assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", body), 403);
+    assert_true(reply_has(&r, "code", "CODEC_REFUSED"));
+    assert_non_null(strstr(r.body, hex));
+    assert_false(has_package_file(&f, "codec.so"));
+
+    snprintf(list, sizeof list, "%s/agent/codecs.allow", f.folder);
+    assert_ok(file_write(list, hex, strlen(hex), 0600, &e));
+    assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", body), 204);
+    assert_true(has_package_file(&f, "codec.so"));
+    fixture_close(&f);
+}
+
+TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artefacts)
+{
+    static const char source_text[] = "int x;\n";
+    uint8_t object[OBJECT_BYTES];
+    char hex[SHA256_HEX], source[SHA256_HEX], manifest[SHA256_HEX], text[512], path[256], *p;
+    struct fixture f = {0};
+    struct err e;
+    size_t len;
+    int n;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    object_begin(object);
+    object[18] ^= 0x7f; /* e_machine: some other */
+    blob_send(hex, &f, object, sizeof object);
+    blob_send(source, &f, source_text, strlen(source_text));
+    n = snprintf(text, sizeof text,
+                 "{\"name\":\"mean\",\"abi\":%d,\"architecture\":\"other\",\"sha256\":\"%s\",\"source_"
+                 "sha256\":\"%s\"}",
+                 CODEC_ABI, hex, source);
+    blob_send(manifest, &f, text, (size_t)n);
+
+    assert_int_equal(bind_codec(&f, hex, source, source), 422);      /* which is no manifest */
+    assert_int_equal(bind_codec(&f, source, source, manifest), 403); /* nor an object */
+    snprintf(path, sizeof path, "{\"files\":{\"codec.so\":\"%s\"}}", hex);
+    assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", path), 403);
+    assert_non_null(strstr(r.body, "its source did not come along"));
+    assert_false(has_package_file(&f, "codec.json"));
+
+    f.agent.codecs.cc = "sh"; /* it is only looked for: job_runner compiles */
+    assert_int_equal(bind_codec(&f, hex, source, manifest), 204);
+    assert_false(has_package_file(&f, "codec.so"));
+    assert_true(has_package_file(&f, "codec.c") && has_package_file(&f, "codec.json"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
+    assert_true(reply_has(&r, "codec_sha256", hex));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/codec.c", NULL), 200);
+    assert_string_equal(r.body, source_text);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/packages/codec.json", f.folder);
+    assert_ok(file_read(&p, &len, path, sizeof text, &e));
+    assert_string_equal(p, text);
+    free(p);
+    fixture_close(&f);
+}
+
+TEST(a_manifest_of_other_files_is_refused)
+{
+    uint8_t object[OBJECT_BYTES];
+    char hex[SHA256_HEX], source[SHA256_HEX], manifest[SHA256_HEX], text[512];
+    struct fixture f = {0};
+    int n;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    object_begin(object);
+    blob_send(hex, &f, object, sizeof object);
+    blob_send(source, &f, "int x;", 6);
+    n = snprintf(text, sizeof text,
+                 "{\"name\":\"mean\",\"abi\":%d,\"architecture\":\"other\",\"sha256\":\"%s\"}", CODEC_ABI,
+                 hex);
+    blob_send(manifest, &f, text, (size_t)n);
+    assert_int_equal(bind_codec(&f, hex, source, manifest), 422);
+    assert_non_null(strstr(r.body, "/files/codec.json: is of other files"));
+    fixture_close(&f);
+}
+
+/* What the agent says is the SHA-256 of this file of j-abcdef. */
+static void digest_of(struct fixture *f, const char *name, char hex[SHA256_HEX])
+{
+    json_t *o, *v;
+    size_t i;
+
+    hex[0] = '\0';
+    assert_int_equal(ask(f, &r, "GET", "/v1/jobs/j-abcdef/artifacts", NULL), 200);
+    o = json_loads(r.body, 0, NULL);
+    json_array_foreach(json_object_get(o, "artifacts"), i, v)
+    {
+        if (strcmp(json_string_value(json_object_get(v, "name")), name) == 0)
+            snprintf(hex, SHA256_HEX, "%s", json_string_value(json_object_get(v, "sha256")));
+    }
+    json_decref(o);
+    assert_int_equal(strlen(hex), SHA256_HEX - 1);
+}
+
+TEST(a_file_is_hashed_once_and_again_when_it_has_changed)
+{
+    struct fixture f = {0};
+    char path[256], first[SHA256_HEX], then[SHA256_HEX];
+    struct timespec times[2];
+    struct stat st;
+    int fd;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    digest_of(&f, "final.safetensors", first);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/final.safetensors", f.folder);
+    assert_int_equal(stat(path, &st), 0);
+    fd = open(path, O_WRONLY);
+    assert_int_equal(write(fd, "W", 1), 1);
+    times[0] = st.st_atim;
+    times[1] = st.st_mtim; /* by size and time it is what it was: nobody reads it */
+    assert_int_equal(futimens(fd, times), 0);
+    digest_of(&f, "final.safetensors", then);
+    assert_string_equal(then, first);
+    times[1].tv_sec++;
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+    digest_of(&f, "final.safetensors", then);
+    assert_string_not_equal(then, first);
+    fixture_close(&f);
+}
+
+TEST(a_log_is_followed_by_the_byte)
+{
+    static const char text[] = "first line\nsecond line\n";
+    struct fixture f = {0};
+    static char much[5 << 20];
+    char path[128];
+    struct err e;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/node.log", f.folder);
+    assert_ok(file_write(path, text, sizeof text - 1, 0600, &e));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
+    assert_string_equal(r.body, text);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=11", NULL), 200);
+    assert_string_equal(r.body, text + 11);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=23", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=999999999999", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=-1", NULL), 400);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/events?after=x", NULL), 400);
+    memset(much, 'x', sizeof much);
+    assert_ok(file_write(path, much, sizeof much, 0600, &e));
+    assert_int_equal(ask(&f, &r, "HEAD", "/v1/jobs/j-abcdef/logs?after=1", NULL), 200);
+    assert_non_null(strstr(r.text, "Content-Length: 4194304\r\n"));
+    assert_int_equal(ask(&f, &r, "HEAD", "/v1/jobs/j-abcdef/logs", NULL), 200);
+    assert_non_null(strstr(r.text, "Content-Length: 5242880\r\n"));
+    fixture_close(&f);
+}
+
+TEST(what_a_runner_plants_is_not_given_out)
+{
+    static const char *const names[] = {"eval.csv", "comm.csv", "best.safetensors"};
+    struct fixture f = {0};
+    char path[128];
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "links");
+    job_until(&f, "j-abcdef", "succeeded");
+    for (size_t i = 0; i < N_OF(names); i++) {
+        snprintf(path, sizeof path, "/v1/jobs/j-abcdef/artifacts/%s", names[i]);
+        assert_int_equal(ask(&f, &r, "GET", path, NULL), 403);
+        assert_null(strstr(r.text, "root:"));
+    }
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=eval", NULL), 403);
+    ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts", NULL);
+    assert_null(strstr(r.body, "eval.csv"));
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blobs_are_checked_and_not_sent_twice),
+        cmocka_unit_test(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package),
+        cmocka_unit_test(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artefacts),
+        cmocka_unit_test(a_manifest_of_other_files_is_refused),
+        cmocka_unit_test(a_file_is_hashed_once_and_again_when_it_has_changed),
+        cmocka_unit_test(a_log_is_followed_by_the_byte),
+        cmocka_unit_test(what_a_runner_plants_is_not_given_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

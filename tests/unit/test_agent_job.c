@@ -1,0 +1,301 @@
+/* Jobs on an agent, from reservation to the day they are forgotten, with a runner that only pretends. */
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/unit/unit.h"
+
+static struct reply r;
+
+TEST(a_job_goes_from_reservation_to_its_results)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 201);
+    assert_non_null(strstr(r.text, "Location: /v1/jobs/j-abcdef"));
+    assert_non_null(strstr(r.text, "X-Request-Id: r-"));
+    assert_true(reply_has(&r, "state", "preparing"));
+    assert_non_null(strstr(r.body, "\"requirements\":[\"settings\",\"codec\",\"model\",\"data\"]"));
+    job_send_packages(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "ready");
+    assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202);
+    assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202); /* the same again */
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/wait", NULL), 200);
+    assert_true(reply_has(&r, "state", "succeeded"));
+    assert_non_null(strstr(r.body, "\"eval_accuracy\":0.94"));
+    assert_non_null(
+        strstr(r.body, "\"nodes\":[{\"node\":0,\"role\":\"worker\",\"address\":\"127.0.0.1:15387\"}]"));
+
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts", NULL), 200);
+    assert_non_null(
+        strstr(r.body, "\"name\":\"final.safetensors\",\"bytes\":7,\"sha256\":\"9a129038d9a00aed"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/final.safetensors", NULL), 200);
+    assert_string_equal(r.body, "weights");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=train", NULL), 200);
+    assert_string_equal(r.body, "epoch,loss\n1,0.5\n"); /* half a row stays away */
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=comm", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=confusion", NULL), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=node", NULL), 400);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
+    assert_non_null(strstr(r.body, "fake runner"));
+    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 204);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 404);
+    fixture_close(&f);
+}
+
+static void follow_events(struct client *c, struct fixture *f, const char *id)
+{
+    char path[96];
+
+    client_open(c, f);
+    snprintf(path, sizeof path, "/v1/jobs/%s/events", id);
+    client_get(c, f, path, "");
+    client_expect(c, f, "\"seq\":1,");
+}
+
+TEST(a_reservation_ends_at_once_when_its_stream_closes)
+{
+    static struct client c;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    job_reserve(&f, &r, "j-second", false);
+    assert_true(reply_has(&r, "state", "pending"));
+    assert_true(reply_has(&r, "reason", "AgentBusy"));
+    follow_events(&c, &f, "j-first1");
+    client_close(&c);
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(task_find(&f.agent, "j-first1")->job.reason, "LeaseExpired");
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-second")->job.state), "preparing");
+    fixture_close(&f);
+}
+
+TEST(a_reservation_without_a_sign_of_life_expires)
+{
+    struct fixture f = {0};
+    struct task *t;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    t = task_find(&f.agent, "j-first1");
+    t->lease_at = clock_now() - 1;
+    timer_set(&f.agent.loop, &t->tick, clock_now());
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(t->job.reason, "LeaseExpired");
+    fixture_close(&f);
+}
+
+TEST(a_ready_job_is_released_with_its_runner)
+{
+    static struct client c;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    follow_events(&c, &f, "j-first1");
+    job_send_packages(&f, "j-first1", "ok");
+    job_until(&f, "j-first1", "ready");
+    client_close(&c);
+    job_until(&f, "j-first1", "cancelled");
+    fixture_close(&f);
+}
+
+TEST(a_start_that_does_not_fit_the_pipe_ends_the_job_with_the_reason)
+{
+    static char fill[4096];
+    struct fixture f = {0};
+    struct task *t;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    job_send_packages(&f, "j-first1", "ok");
+    job_until(&f, "j-first1", "ready");
+    t = task_find(&f.agent, "j-first1");
+    kill(-t->runner.pid, SIGSTOP);
+    while (write(t->runner.control_fd, fill, sizeof fill) > 0)
+        continue;
+    assert_int_equal(job_send_start(&f, &r, "j-first1"), 500);
+    job_until(&f, "j-first1", "failed");
+    assert_string_equal(t->job.reason, "Internal");
+    assert_non_null(strstr(t->job.message, "the pipe to job_runner"));
+    fixture_close(&f);
+}
+
+TEST(a_started_job_does_not_need_its_submitter)
+{
+    static struct client c;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    follow_events(&c, &f, "j-first1");
+    job_send_packages(&f, "j-first1", "ok");
+    job_until(&f, "j-first1", "ready");
+    job_send_start(&f, &r, "j-first1");
+    client_close(&c);
+    job_until(&f, "j-first1", "succeeded");
+    fixture_close(&f);
+}
+
+TEST(the_time_limit_ends_a_job_as_failed)
+{
+    /* The second one's codec fails because the signal has woken it. */
+    static const char *const behave[] = {"forever", "stumble"};
+    struct fixture f = {0};
+    struct task *t;
+
+    fixture_open(&f);
+    for (size_t i = 0; i < N_OF(behave); i++) {
+        char id[] = "j-first1";
+
+        id[7] = (char)('1' + i);
+        job_run(&f, id, behave[i]);
+        t = task_find(&f.agent, id);
+        t->limit_at = clock_now() - 1;
+        timer_set(&f.agent.loop, &t->tick, clock_now());
+        job_until(&f, id, "failed");
+        assert_string_equal(t->job.reason, "TimeLimit");
+    }
+    fixture_close(&f);
+}
+
+TEST(a_busy_agent_queues_or_refuses)
+{
+    struct fixture f = {.opt.queue = 1};
+
+    fixture_open(&f);
+    job_run(&f, "j-first1", "forever");
+    assert_int_equal(job_reserve(&f, &r, "j-second", true), 409);
+    assert_true(reply_has(&r, "code", "AGENT_BUSY"));
+    assert_non_null(strstr(r.body, "runs j-first1 (node 0"));
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 201);
+    assert_int_equal(job_reserve(&f, &r, "j-third1", false), 429);
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 200); /* the same again */
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL), 202);
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-second")->job.state), "preparing");
+    fixture_close(&f);
+}
+
+TEST(a_job_of_more_nodes_than_a_process_can_be_linked_with_is_refused)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    f.agent.job_files = runner_files(1) - 1;
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 413);
+    assert_true(reply_has(&r, "code", "TOO_LARGE"));
+    assert_non_null(strstr(r.body, "may need 1024 open files, a process at 127.0.0.1"));
+    assert_non_null(strstr(r.body, "has at most 1023"));
+    f.agent.job_files++;
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 201);
+    fixture_close(&f);
+}
+
+TEST(cancel_works_from_every_state)
+{
+    static const char *const states[] = {"pending", "preparing", "ready", "running", "stopping"};
+
+    for (size_t i = 0; i < N_OF(states); i++) {
+        struct fixture f = {0};
+
+        fixture_open(&f);
+        if (i == 0)
+            job_reserve(&f, &r, "j-before", false);
+        job_reserve(&f, &r, "j-abcdef", false);
+        if (i >= 2) {
+            job_send_packages(&f, "j-abcdef", i == 4 ? "deaf" : "forever");
+            job_until(&f, "j-abcdef", "ready");
+        }
+        if (i >= 3)
+            job_send_start(&f, &r, "j-abcdef");
+        if (i == 4)
+            assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":60}"), 202);
+        job_until(&f, "j-abcdef", states[i]);
+        assert_int_equal(
+            ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"reason\":\"enough\",\"grace_s\":0.2}"), 202);
+        job_until(&f, "j-abcdef", "cancelled");
+        assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "UserCancelled");
+        assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL), 200);
+        fixture_close(&f);
+    }
+}
+
+static int n_descriptors(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+TEST(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events)
+{
+    struct fixture f = {0};
+    int before;
+
+    fixture_open(&f);
+    before = n_descriptors();
+    for (int round = 0; round < 2; round++) {
+        if (round == 0) {
+            job_run(&f, "j-first1", "ok");
+            job_until(&f, "j-first1", "succeeded");
+            job_reserve(&f, &r, "j-second", false);
+            ask(&f, &r, "POST", "/v1/jobs/j-second/cancel", NULL);
+        } else {
+            fixture_crash(&f);
+            fixture_reopen(&f);
+        }
+        assert_int_equal(n_descriptors(), before);
+        assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1/events?after=0", NULL), 200);
+        assert_non_null(strstr(r.body, "\"seq\":1,"));
+        assert_non_null(strstr(r.body, "\"state\":\"succeeded\""));
+    }
+    fixture_close(&f);
+}
+
+TEST(ended_jobs_beyond_keep_are_forgotten)
+{
+    struct fixture f = {.opt.keep = 2};
+    char id[32], path[128];
+
+    fixture_open(&f);
+    for (int i = 0; i < 4; i++) {
+        snprintf(id, sizeof id, "j-job00%d", i);
+        snprintf(path, sizeof path, "/v1/jobs/%s/cancel", id);
+        job_reserve(&f, &r, id, false);
+        ask(&f, &r, "POST", path, NULL);
+    }
+    assert_null(task_find(&f.agent, "j-job001"));
+    assert_non_null(task_find(&f.agent, "j-job002"));
+    snprintf(path, sizeof path, "%s/agent/jobs/j-job001", f.folder);
+    assert_int_not_equal(access(path, F_OK), 0);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_goes_from_reservation_to_its_results),
+        cmocka_unit_test(a_reservation_ends_at_once_when_its_stream_closes),
+        cmocka_unit_test(a_reservation_without_a_sign_of_life_expires),
+        cmocka_unit_test(a_ready_job_is_released_with_its_runner),
+        cmocka_unit_test(a_start_that_does_not_fit_the_pipe_ends_the_job_with_the_reason),
+        cmocka_unit_test(a_started_job_does_not_need_its_submitter),
+        cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
+        cmocka_unit_test(a_busy_agent_queues_or_refuses),
+        cmocka_unit_test(a_job_of_more_nodes_than_a_process_can_be_linked_with_is_refused),
+        cmocka_unit_test(cancel_works_from_every_state),
+        cmocka_unit_test(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events),
+        cmocka_unit_test(ended_jobs_beyond_keep_are_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* A runner and its agent: how it is born, what it says, and how it ends, with one that only pretends. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "agent/job_action.h"
+#include "shared/clock.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/unit/unit.h"
+
+static struct reply r;
+
+TEST(the_runner_is_born_as_the_protocol_says)
+{
+    struct fixture f = {0};
+    static char text[4096];
+    struct err e;
+    char path[256], *p;
+    size_t len;
+
+    setenv("SECRET_OF_THE_AGENT", "x", 1);
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "birth");
+    job_until(&f, "j-abcdef", "succeeded");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/birth.txt", f.folder);
+    assert_ok(file_read(&p, &len, path, sizeof text, &e));
+    snprintf(text, sizeof text, "%s", p);
+    free(p);
+    assert_non_null(strstr(text, "fds: 0 1 2 3 4 \n"));
+    assert_non_null(strstr(text, "stdin: /dev/null\n"));
+    assert_non_null(strstr(text, "files: 1024\n"));
+    assert_non_null(strstr(text, "core: 0\n"));
+    assert_non_null(strstr(text, "leader: yes\n"));
+    assert_non_null(strstr(text, "NoNewPrivs:\t1\n"));
+    assert_non_null(strstr(text, "OPENBLAS_NUM_THREADS=1\n"));
+    assert_null(strstr(text, "SECRET_OF_THE_AGENT"));
+    fixture_close(&f);
+}
+
+static rlim_t limit_files(rlim_t n)
+{
+    struct rlimit limit;
+    rlim_t old;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    old = limit.rlim_cur;
+    limit.rlim_cur = n;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return old;
+}
+
+TEST(a_data_socket_that_cannot_be_made_is_told_with_its_cause)
+{
+    const struct job_spec spec = {
+        .id = "j-abcdef", .attempt = 1, .role = "worker", .node_count = 1, .time_limit_s = 9};
+    struct fixture f = {0};
+    struct task *t;
+    struct err e;
+    rlim_t old;
+
+    fixture_open(&f);
+    assert_ok(task_add(&f.agent, &spec, &t, &e));
+    old = limit_files(3);
+    job_schedule(&f.agent);
+    limit_files(old);
+    assert_string_equal(t->job.message, "data socket: Too many open files");
+    fixture_close(&f);
+}
+
+TEST(lines_that_are_not_of_the_form_are_dropped)
+{
+    struct fixture f = {0};
+    const struct task *t;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "noise");
+    job_until(&f, "j-abcdef", "succeeded");
+    t = task_find(&f.agent, "j-abcdef");
+    assert_int_equal(t->n_bad_lines, 4);
+    assert_int_equal(t->job.last_seq, 4 + 4 + 2 + 1);
+    fixture_close(&f);
+}
+
+TEST(a_runner_that_dies_is_an_event_with_its_last_words)
+{
+    static const struct {
+        const char *behave, *reason, *message;
+        bool starts;
+    } cases[] = {
+        {"crash", "RunnerDied", "job_runner was killed by signal 11 (Segmentation fault)", true},
+        {"crash_early", "RunnerDied", "job_runner was killed by signal 11 (Segmentation fault)", false},
+        {"exit_early", "RunnerDied", "job_runner exited with status 0", false},
+        {"too_eager", "RunnerDied", "job_runner reported success before it was started", false},
+        {"fail_load", "CodecLoadFailed", "no such symbol", false},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct fixture f = {0};
+        struct task *t;
+
+        fixture_open(&f);
+        job_reserve(&f, &r, "j-abcdef", false);
+        job_send_packages(&f, "j-abcdef", cases[i].behave);
+        t = task_find(&f.agent, "j-abcdef");
+        if (cases[i].starts) {
+            job_until(&f, "j-abcdef", "ready");
+            job_send_start(&f, &r, "j-abcdef");
+        }
+        job_until(&f, "j-abcdef", "failed");
+        assert_string_equal(t->job.reason, cases[i].reason);
+        assert_string_equal(t->job.message, cases[i].message);
+        if (cases[i].starts) {
+            ask_bytes(&f, &r, "GET", "/v1/jobs/j-abcdef/events", "", NULL, 0);
+            assert_int_equal(r.status, 401);
+            ask(&f, &r, "GET", "/v1/jobs/j-abcdef/events", NULL);
+            assert_non_null(strstr(r.body, "\"text\":\"log line 10\""));
+            assert_non_null(strstr(r.body, "\"text\":\"log line 29\""));
+            assert_null(strstr(r.body, "\"text\":\"log line 9\""));
+        }
+        fixture_close(&f);
+    }
+}
+
+/* So many lines more in the file of its runner's events, and the end. */
+static void leave_lines(const struct fixture *f, const char *id, int n)
+{
+    char path[256];
+    FILE *events;
+
+    snprintf(path, sizeof path, "%s/agent/jobs/%s/run/events.jsonl", f->folder, id);
+    events = fopen(path, "a");
+    assert_non_null(events);
+    for (int i = 0; i < n; i++)
+        fprintf(events, "{\"event\":\"log\",\"level\":\"info\",\"text\":\"%0500d\"}\n", i);
+    fprintf(events, "{\"event\":\"end\",\"state\":\"succeeded\"}\n");
+    assert_int_equal(fclose(events), 0);
+}
+
+TEST(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end)
+{
+    enum { LINES = 4096 };
+    struct fixture f = {0};
+    struct pollfd gone = {.events = POLLIN};
+    const struct task *t;
+    uint64_t n_before;
+    int n_turns = 0;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "deaf");
+    t = task_find(&f.agent, "j-abcdef");
+    gone.fd = t->runner.pidfd;
+    kill(-t->runner.pid, SIGKILL);
+    assert_int_equal(poll(&gone, 1, 10000), 1);
+    n_before = t->job.last_seq;
+    leave_lines(&f, "j-abcdef", LINES);
+    for (; t->job.state == JOB_RUNNING; n_turns++)
+        fixture_turn(&f);
+    assert_true(n_turns > 2 && n_turns <= 512);
+    assert_int_equal(t->job.state, JOB_SUCCEEDED);
+    assert_true(t->job.last_seq > n_before + LINES);
+    fixture_close(&f);
+}
+
+TEST(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had)
+{
+    struct fixture f = {0};
+    double until = clock_now() + 60;
+    struct task *t;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "linger");
+    job_until(&f, "j-abcdef", "running");
+    t = task_find(&f.agent, "j-abcdef");
+    while (t->job.step < 1 && clock_now() < until) /* its trap is set */
+        fixture_turn(&f);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":600}"), 202);
+    while (!job_state_is_terminal(t->job.state) && clock_now() < until)
+        fixture_turn(&f);
+    assert_string_equal(job_state_name(t->job.state), "cancelled");
+    fixture_close(&f);
+}
+
+TEST(nothing_of_a_runner_survives_its_end)
+{
+    struct fixture f = {0};
+    double until = clock_now() + 60;
+    char path[256], *text;
+    struct err e;
+    size_t len;
+    int child = 0;
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "family");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/child.pid", f.folder);
+    while (child == 0 && clock_now() < until) {
+        fixture_turn(&f);
+        if (file_read(&text, &len, path, 64, &e) < 0)
+            continue;
+        child = atoi(text); /* 0 while nothing is in it yet */
+        free(text);
+    }
+    assert_true(child > 0 && process_is_running(child));
+    ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":0.1}");
+    job_until(&f, "j-abcdef", "cancelled");
+    while (process_is_running(child) && clock_now() < until) /* killed, and still on its way out */
+        fixture_turn(&f);
+    assert_false(process_is_running(child));
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_runner_is_born_as_the_protocol_says),
+        cmocka_unit_test(a_data_socket_that_cannot_be_made_is_told_with_its_cause),
+        cmocka_unit_test(lines_that_are_not_of_the_form_are_dropped),
+        cmocka_unit_test(a_runner_that_dies_is_an_event_with_its_last_words),
+        cmocka_unit_test(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end),
+        cmocka_unit_test(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had),
+        cmocka_unit_test(nothing_of_a_runner_survives_its_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
