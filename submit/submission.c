@@ -207,11 +207,13 @@ static void send_cancel(struct submission *s, const char *body)
 {
     struct err ignored;
 
-    for (size_t i = 0; body && i < s->n_nodes; i++) {
+    for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
 
-        if (n->is_reserved && !n->is_ended && n->silent_since == 0)
+        if (body && n->is_reserved && !n->is_ended && n->silent_since == 0)
             node_ask(s->http, n, "POST", body, strlen(body), &ignored, "/v1/jobs/%s/cancel", s->id);
+        else
+            http_clear(s->http, &n->call); /* what it was asked before needs no answer any more */
     }
 }
 
