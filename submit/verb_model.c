@@ -195,7 +195,7 @@ static void print_file(const char *path, const struct tensor_file *f, const json
         printf("; the parameters of model \"%s\", its arch, all there and no other\n",
                json_string_value(json_object_get(o, "model")));
     else
-        printf("; not the parameters of a model: %s\n", json_string_value(why));
+        text_print("; not the parameters of a model: %s\n", json_string_value(why));
 }
 
 static json_t *file_json(const struct tensor_file *f)

@@ -173,11 +173,11 @@ static void show_search(const struct run *r, const json_t *search)
     long long n = json_integer_value(json_object_get(search, "orders"));
     long long n_different = json_integer_value(json_object_get(search, "different"));
 
-    printf("\n%lld order%s of deliveries: %s%s\n", n, n == 1 ? "" : "s",
-           has_failed                    ? "the last one fails, "
-           : r->opt.simulation.replay[0] ? "it succeeds"
-                                         : "all succeed",
-           has_failed ? failure : "");
+    text_print("\n%lld order%s of deliveries: %s%s\n", n, n == 1 ? "" : "s",
+               has_failed                    ? "the last one fails, "
+               : r->opt.simulation.replay[0] ? "it succeeds"
+                                             : "all succeed",
+               has_failed ? failure : "");
     if (!has_failed && n_different > 0)
         printf("%lld of them end with other weights than the first.\n", n_different);
     if (has_failed && !r->opt.simulation.replay[0])

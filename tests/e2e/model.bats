@@ -66,6 +66,9 @@ PY
     run "$SUBMIT" model inspect out/model/best.safetensors
     [ "$status" -eq 0 ]
     [[ "$output" == *"  note             ??2J?[2J"* ]]
+    doctor out/model/best.safetensors 'h["__metadata__"]["arch"] = "{\"x\\u001b\": 1}"'
+    run "$SUBMIT" model inspect out/model/best.safetensors
+    [[ "$output" == *"not the parameters of a model: arch: /x?: unknown key"* ]]
     # and a file that is not what it says
     doctor out/model/final.safetensors 'd[0:4] = b"\0\0\xc0\x7f"'
     run "$SUBMIT" model inspect out/model/final.safetensors

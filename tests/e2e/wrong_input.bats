@@ -73,6 +73,7 @@ C
     sed 's/caf.xe9/\\033[31mred/g' $'caf\xe9.c' >red.c
     refused 1 "?[31mred is closed" codecs test red.c --check ends
     refused 0 "cafe: ?[31mred" codecs show red.c
+    refused 1 "?[31mred is closed" simulate --codec red.c --node_count 2 --gradients 10 --steps 2 --epochs 1 --exhaustive -o searched
     USER=$'j\xe9' refused 1 "caf? is closed" --codec $'caf\xe9.c' --node_count 1 -o out
     [ "$(jq -r '.reason' out/run.json)" = CodecFailed ]
     refused 1 "caf? is closed" simulate --codec $'caf\xe9.c' --node_count 2 --gradients 10 -o simulated
