@@ -12,12 +12,13 @@ enum { FIND_NAMES_MAX = 256, FIND_NAME_LEN = 64 };
 struct codec_file {
     char path[PATH_MAX];
     bool is_source; /* to be compiled first */
-    /* What the object is, or will be, made from; "": not known. It lies beside a built-in codec; a file of that
-     * name beside another object may have changed since. */
+    /* What the object is, or will be, made from; "": not known. It lies beside a built-in codec; a file of
+     * that name beside another object may have changed since. */
     char source[PATH_MAX];
 };
 
-/* Is the word of an option that takes a name or a file a file's path: with a slash, or ending in .c, .so or .json? */
+/* Is the word of an option that takes a name or a file a file's path: with a slash, or ending in .c, .so or
+ * .json? */
 bool find_is_path(const char *word);
 
 /* A name is looked for as NAME.so beside this program, then in the folders of $PSGD_CODEC_PATH (.so or .c),

@@ -6,8 +6,8 @@
 
 #include "submit/submission.h"
 
-/* What a job is, and why it ended where it did not succeed: the part that the index and run.json share. NULL: no
- * memory. */
+/* What a job is, and why it ended where it did not succeed: the part that the index and run.json share. NULL:
+ * no memory. */
 json_t *job_index_json(const struct submission *s);
 
 int job_index_save(const struct submission *s, struct err *e);

@@ -5,8 +5,8 @@
 
 #include "shared/tensor_file.h"
 
-/* Replaces `path`. ERR_CONFIG: a tensor's type is unknown to numpy (BF16), or the archive would need more than
- * 4 GiB, which a plain zip cannot have. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+/* Replaces `path`. ERR_CONFIG: a tensor's type is unknown to numpy (BF16), or the archive would need more
+ * than 4 GiB, which a plain zip cannot have. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
 int npz_write(const char *path, const struct tensor_view *t, size_t n, struct err *e);
 
 #endif

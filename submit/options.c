@@ -518,8 +518,8 @@ static bool is_inherited(const struct option *t)
            ((t->group == JOB && !starts) || t->offset == offsetof(struct options, workers));
 }
 
-/* Sets what is inherited, from the texts that options_json made. `given`: by place in the table, on this command
- * line, which comes first. */
+/* Sets what is inherited, from the texts that options_json made. `given`: by place in the table, on this
+ * command line, which comes first. */
 static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
 {
     for (int i = 0; i < N_OPTIONS; i++) {

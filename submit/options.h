@@ -66,8 +66,8 @@ struct options {
     int n_operands;
 };
 
-/* argv: what follows the verb. The strings stay argv's. With --resume, what the earlier job's run.json says of
- * the job and of its list of workers takes the place of the defaults. ERR_USAGE; ERR_CONFIG: of that file;
+/* argv: what follows the verb. The strings stay argv's. With --resume, what the earlier job's run.json says
+ * of the job and of its list of workers takes the place of the defaults. ERR_USAGE; ERR_CONFIG: of that file;
  * ERR_NOT_FOUND: it, or a file it names, is not there. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
 

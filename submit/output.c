@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Open for the wrong direction, after gnulib's stdopen: what is done there fails, as it does where nothing is open. */
+/* Open for the wrong direction, after gnulib's stdopen: what is done there fails, as it does where nothing is
+ * open. */
 void output_init(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

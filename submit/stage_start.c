@@ -1,5 +1,5 @@
-/* start: doCommit. Every node is ready; all are told who the others are and how to know them, and go. If one does
- * not go, none shall. */
+/* start: doCommit. Every node is ready; all are told who the others are and how to know them, and go. If one
+ * does not go, none shall. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static void orders_free(char **orders, size_t n)
     free(orders);
 }
 
-/* One for each node. The key that the pairs' keys come from is made here and lives no longer than this takes. */
+/* One for each node. The key that the pairs' keys come from is made here and lives no longer than this
+ * takes. */
 static char **orders_new(const struct submission *s)
 {
     char **orders = calloc(s->n_nodes, sizeof *orders);

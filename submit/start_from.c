@@ -40,9 +40,9 @@ int start_choose(struct submission *s, bool can_rest, struct err *e)
     return 0;
 }
 
-/* Each node keeps two checkpoints, and only rounds hold nodes together: one may be almost a round ahead of another.
- * Where each round has at most one kept epoch in it, what the one has as its last the other has as its last but
- * one, or the other way round. */
+/* Each node keeps two checkpoints, and only rounds hold nodes together: one may be almost a round ahead of
+ * another. Where each round has at most one kept epoch in it, what the one has as its last the other has as
+ * its last but one, or the other way round. */
 int start_check_kept(const struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;
@@ -214,8 +214,8 @@ static const char *sum_of(const json_t *earlier, const char *name)
     return NULL;
 }
 
-/* ERR_NOT_FOUND, ERR_CONFLICT: there is none, or it is not as it was brought home, which counts as none: there
- * may be another place to go back to. */
+/* ERR_NOT_FOUND, ERR_CONFLICT: there is none, or it is not as it was brought home, which counts as none:
+ * there may be another place to go back to. */
 static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s,
                            const json_t *earlier, int node, const char *ending, struct err *e)
 {
@@ -252,8 +252,8 @@ static int check_samples(const struct submission *s, const json_t *earlier, stru
     return err_hint(e, "--data names where the earlier job's data set is.");
 }
 
-/* The place in the job that the nodes' checkpoints must share. Workers say their epoch; the rounds are the same
- * on servers too, which may have kept them under a later epoch that has no more of them. */
+/* The place in the job that the nodes' checkpoints must share. Workers say their epoch; the rounds are the
+ * same on servers too, which may have kept them under a later epoch that has no more of them. */
 struct place {
     char job[64], epoch[24], round[24];
 };
@@ -364,8 +364,8 @@ static int go_back(struct submission *s, const json_t *earlier, const char *endi
     return 0;
 }
 
-/* The last place that all nodes have. A node that was ahead when the job broke off has it as the one before, and one
- * that broke off between two names has only that. */
+/* The last place that all nodes have. A node that was ahead when the job broke off has it as the one before,
+ * and one that broke off between two names has only that. */
 static int find_checkpoints(struct submission *s, const json_t *earlier, struct err *e)
 {
     struct err last, before;

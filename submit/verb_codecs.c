@@ -1,5 +1,5 @@
-/* codecs: which there are, and which compressors; what one of them is, by its own words, which may be anybody's;
- * a new codec, and whether one is as it must be. */
+/* codecs: which there are, and which compressors; what one of them is, by its own words, which may be
+ * anybody's; a new codec, and whether one is as it must be. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -75,8 +75,8 @@ static void say_silent(const struct submission *s)
             say_error("%s", s->nodes[i].silence.text);
 }
 
-/* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers; `s` is to
- * be cleared in any case. */
+/* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers;
+ * `s` is to be cleared in any case. */
 static int load_and_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
     if (load(s, o, id, e) < 0)

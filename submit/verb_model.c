@@ -1,5 +1,5 @@
-/* model inspect: what is in a model file, or what a model's document comes to. model convert: the same numbers
- * for other programs. */
+/* model inspect: what is in a model file, or what a model's document comes to. model convert: the same
+ * numbers for other programs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* validate: a job's read and check stages without any agent, and what came of them. Labels are counted in the very
- * files that would be shipped. */
+/* validate: a job's read and check stages without any agent, and what came of them. Labels are counted in the
+ * very files that would be shipped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

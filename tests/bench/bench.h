@@ -1,4 +1,5 @@
-/* bench -- what the benchmarks do alike. No library is needed for it: mpi_peer.c is compiled by mpicc alone. */
+/* bench -- what the benchmarks do alike. No library is needed for it: mpi_peer.c is compiled by mpicc
+ * alone. */
 #ifndef PSGD_BENCH_H
 #define PSGD_BENCH_H
 

@@ -1,7 +1,7 @@
 /* limit MODEL.json BATCH -- microseconds that the matrix products of one training step take by themselves, on
- * one thread: as nn/matmul has them computed, which no engine on these products can beat, and by the better one
- * of the libraries alone. A convolution counts as the products of its unfolded images, one image at a time;
- * nn/conv_winograd needs smaller ones. */
+ * one thread: as nn/matmul has them computed, which no engine on these products can beat, and by the better
+ * one of the libraries alone. A convolution counts as the products of its unfolded images, one image at a
+ * time; nn/conv_winograd needs smaller ones. */
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* mpi_peer N_NODES BYTES... -- the median time of MPI_Allreduce over so many bytes of float32, on N_NODES
- * processes that mpirun has started, each bound to a processor of its own. The peer of the all-reduce benchmarks;
- * tests/bench/comm says what all of them do alike. */
+ * processes that mpirun has started, each bound to a processor of its own. The peer of the all-reduce
+ * benchmarks; tests/bench/comm says what all of them do alike. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* tls -- GB/s from one process to another over loopback, one processor each, in messages of a header and a payload:
- * plain TCP and TLS beside each other, and how long a TLS handshake takes. The best of ROUNDS. Beside each, GB a second of
- * processor time of the end that needs more of it: the same on a machine that has other work, too. */
+/* tls -- GB/s from one process to another over loopback, one processor each, in messages of a header and a
+ * payload: plain TCP and TLS beside each other, and how long a TLS handshake takes. The best of ROUNDS.
+ * Beside each, GB a second of processor time of the end that needs more of it: the same on a machine that has
+ * other work, too. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/tcp.h>

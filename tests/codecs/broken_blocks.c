@@ -1,5 +1,5 @@
-/* broken_blocks -- the mean over all blocks, which is right while each block has one holder; the parameter says
- * what is wrong of several. */
+/* broken_blocks -- the mean over all blocks, which is right while each block has one holder; the parameter
+ * says what is wrong of several. */
 #include "mean.h"
 
 enum { HOLDER, NOISE };

@@ -1,5 +1,5 @@
-/* broken_collective -- each worker names a parameter by its index, and all leave those as they are: a collective
- * brings the indices, and none is looked at before it is used. */
+/* broken_collective -- each worker names a parameter by its index, and all leave those as they are: a
+ * collective brings the indices, and none is looked at before it is used. */
 #include "codec.h"
 
 struct broken {

@@ -1,5 +1,5 @@
-/* broken_compressed -- the mean of all gradients, right while nobody compresses them; the parameter says what is
- * wrong then. */
+/* broken_compressed -- the mean of all gradients, right while nobody compresses them; the parameter says what
+ * is wrong then. */
 #include "codec.h"
 
 enum { RAW, BEYOND };

@@ -1,5 +1,5 @@
-/* What loops behind FAST (nn/fast.h) make of the same numbers, as bytes: for each instruction set the test compiles
- * them anew and compares. Odd sizes, so that whole vectors and what is left over both occur. */
+/* What loops behind FAST (nn/fast.h) make of the same numbers, as bytes: for each instruction set the test
+ * compiles them anew and compares. Odd sizes, so that whole vectors and what is left over both occur. */
 #include <stdio.h>
 
 #include "nn/init.h"

@@ -1,8 +1,8 @@
 /* Any bytes as a safetensors file. Where they are taken, the tensors must tile the data without a gap: each
  * is read to its last byte, and together they are as long as what stands behind the header.
  *
- * Then the same file as the checkpoint of a small node (tests/fuzz/corpus/tensor_file/checkpoint is one): it may be
- * refused, but where it is taken the weights are finite and the codec's vectors are the host's own. */
+ * Then the same file as the checkpoint of a small node (tests/fuzz/corpus/tensor_file/checkpoint is one): it
+ * may be refused, but where it is taken the weights are finite and the codec's vectors are the host's own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* arena_pair -- two nodes of an arena in one thread of a test, which nobody keeps from doing what a runner would
- * not. Whatever fails here fails the test. */
+/* arena_pair -- two nodes of an arena in one thread of a test, which nobody keeps from doing what a runner
+ * would not. Whatever fails here fails the test. */
 #ifndef PSGD_TEST_ARENA_PAIR_H
 #define PSGD_TEST_ARENA_PAIR_H
 

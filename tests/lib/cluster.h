@@ -18,8 +18,7 @@ struct cluster_config {
     uint64_t local_steps, n_steps;
     size_t n_params;
     uint64_t seed;
-    size_t
-        bucket; /* of exchange_config, over three layers; with it gradients are exchanged while they are made */
+    size_t bucket;    /* of exchange_config, over three layers: gradients are exchanged while they are made */
     bool is_convex;   /* the gradient draws the params of worker k towards cluster_target(k, i) */
     int kill_node;    /* with kill_at > 0: the node that is killed ... */
     uint64_t kill_at; /* ... after so many turns of the cluster */

@@ -19,8 +19,8 @@ enum {
     CONNECTIONS_MAX = 64,
     CHUNK = 1 << 14,
     PIECES_MAX = 64, /* under way in one direction; then nothing more is read */
-    /* Of a slow reader: what it leaves waits at the sender. With room for less than two segments, 64 KiB each on
-     * loopback, the kernel sends by its timers: fifty times slower than the rate. */
+    /* Of a slow reader: what it leaves waits at the sender. With room for less than two segments, 64 KiB each
+     * on loopback, the kernel sends by its timers: fifty times slower than the rate. */
     SLOW_BUFFER = 1 << 18,
     ON_THE_WAY = 1 << 22, /* more than the kernel's buffers hold of a connection */
     TURNS_A_SECOND = 100

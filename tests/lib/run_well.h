@@ -1,4 +1,5 @@
-/* run_well -- for tests of clusters: a job whose end is well, or the test fails and says who failed of what. */
+/* run_well -- for tests of clusters: a job whose end is well, or the test fails and says who failed of
+ * what. */
 #ifndef PSGD_TEST_RUN_WELL_H
 #define PSGD_TEST_RUN_WELL_H
 

@@ -1,13 +1,13 @@
-/* Every kind of layer and every loss against PyTorch's numbers (tests/reference/layers), and against differences
- * of its own loss.
+/* Every kind of layer and every loss against PyTorch's numbers (tests/reference/layers), and against
+ * differences of its own loss.
  *
- * The bound on a reference: PyTorch computed it in double, so the whole difference is our rounding in float32.
- * A sum of m products rounds to about sqrt(m) u of its largest terms, u = 2^-24 = 6e-8, each layer adds its own,
- * and no sum here has more than 100 terms: BOUND = 2e-6 of the largest value is some three times that. "Largest"
- * is that of all gradients of a file for a gradient: what batch_norm makes 0 by taking away the mean is the
- * difference of numbers of that size. Where float32 itself loses digits (a mean of 30 around a spread of 1, outputs
- * of 50 under an exponential), PyTorch's float32 loses them too: the file says how many, as "float32_error", and
- * ours may lose AS_GOOD times as many. */
+ * The bound on a reference: PyTorch computed it in double, so the whole difference is our rounding in
+ * float32. A sum of m products rounds to about sqrt(m) u of its largest terms, u = 2^-24 = 6e-8, each layer
+ * adds its own, and no sum here has more than 100 terms: BOUND = 2e-6 of the largest value is some three
+ * times that. "Largest" is that of all gradients of a file for a gradient: what batch_norm makes 0 by taking
+ * away the mean is the difference of numbers of that size. Where float32 itself loses digits (a mean of 30
+ * around a spread of 1, outputs of 50 under an exponential), PyTorch's float32 loses them too: the file says
+ * how many, as "float32_error", and ours may lose AS_GOOD times as many. */
 #include <dirent.h>
 #include <math.h>
 
@@ -44,7 +44,8 @@ static void problem_clear(struct problem *p)
     *p = (struct problem){0};
 }
 
-/* Fills spec and net; the batch of n samples is the caller's. The net has room for more samples than it gets. */
+/* Fills spec and net; the batch of n samples is the caller's. The net has room for more samples than it
+ * gets. */
 static void problem_init(struct problem *p, const char *name, const char *document, int n)
 {
     json_t *doc;
@@ -218,10 +219,10 @@ struct agreement {
     size_t n, n_rough;
 };
 
-/* Central differences over 2h and h, extrapolated (Richardson), so that what remains is the loss's rounding over
- * h: about 1e-7 / 2^-6 = 6e-6 in a gradient of about 0.1. A smooth function has the same slope over both and bends
- * twice as much over 2h; where it has not, a kink lies between (relu, max_pool) or the function is too steep for
- * this h (a norm of values that are nearly equal), and the differences say nothing. */
+/* Central differences over 2h and h, extrapolated (Richardson), so that what remains is the loss's rounding
+ * over h: about 1e-7 / 2^-6 = 6e-6 in a gradient of about 0.1. A smooth function has the same slope over both
+ * and bends twice as much over 2h; where it has not, a kink lies between (relu, max_pool) or the function is
+ * too steep for this h (a norm of values that are nearly equal), and the differences say nothing. */
 static void look_at(struct agreement *a, struct problem *p, float *w, double exact, double here,
                     double smooth)
 {
@@ -274,8 +275,8 @@ static void fill_params(struct problem *p, struct rng *r)
         net_params(p->net)[i] = i < net_n_trained(p->net) ? 0.6f * rng_normal(r) : 0.5f + rng_uniform(r);
 }
 
-/* Values, or tokens with a padding behind some of them; labels, or targets half of the time where the loss takes
- * them. */
+/* Values, or tokens with a padding behind some of them; labels, or targets half of the time where the loss
+ * takes them. */
 static void fill_batch(struct problem *p, struct rng *r)
 {
     int n = p->batch.n, k = p->spec.n_out, n_in = p->spec.n_in, vocab = model_spec_vocab(&p->spec);

@@ -216,7 +216,8 @@ static void every_message_arrives_once_through_all_faults_together(void **state)
         talk_over((struct talk){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
 }
 
-/* The length of a TLS record is believed before the record is whole: bytes would be waited for that nobody sends. */
+/* The length of a TLS record is believed before the record is whole: bytes would be waited for that nobody
+ * sends. */
 static void a_flipped_bit_in_a_records_length_delays_its_message(void **state)
 {
     struct fault_proxy proxy;

@@ -101,7 +101,8 @@ TEST(ps_converges)
 
 /* Whoever is slow ends alone and draws the weights towards its own target, and the cluster's turns make some
  * slower than others: so the mean over many runs is near the least loss, and not at it. */
-/* Which gradient or difference comes last differs from run to run: the mean of some ends near the least loss. */
+/* Which gradient or difference comes last differs from run to run: the mean of some ends near the least
+ * loss. */
 static void assert_server_comes_near(struct cluster_config cfg)
 {
     enum { RUNS = 60 };

@@ -1,7 +1,7 @@
-/* Once it is under way, a job takes no memory and copies no parameter vector: two workers train as their runners
- * do, in a process each, and every allocation and every memcpy of the process is counted, whoever makes it, by the
- * step in which it happens. Copies by a loop are not seen: in shared memory they are how a result comes. Products
- * are OpenBLAS's: oneDNN takes some memory for each and gives it back. */
+/* Once it is under way, a job takes no memory and copies no parameter vector: two workers train as their
+ * runners do, in a process each, and every allocation and every memcpy of the process is counted, whoever
+ * makes it, by the step in which it happens. Copies by a loop are not seen: in shared memory they are how a
+ * result comes. Products are OpenBLAS's: oneDNN takes some memory for each and gives it back. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -247,8 +247,8 @@ TEST(in_shared_memory_a_sum_allocates_nothing_and_copies_no_vector_besides)
     train(&(struct job){.codec = "allreduce", .local_path = "auto"});
 }
 
-/* Its word is a copy of the gradient, which changes while the word is on its way. The pool of messages grows as
- * nodes come to be apart from each other by more steps, which they cannot be by many. */
+/* Its word is a copy of the gradient, which changes while the word is on its way. The pool of messages grows
+ * as nodes come to be apart from each other by more steps, which they cannot be by many. */
 TEST(a_rule_of_words_copies_the_vector_once_and_allocates_a_few_messages)
 {
     if (IS_SANITIZED)

@@ -22,7 +22,8 @@ static void begin(uint64_t round, const int *lost, int n_lost)
     agreement_restate(&a, round);
 }
 
-/* Worker `from` states that it has lost `lost`, is in `round`, and has closed the one before with all words. */
+/* Worker `from` states that it has lost `lost`, is in `round`, and has closed the one before with all
+ * words. */
 static void state_of(int from, uint64_t round, int lost)
 {
     memset(bytes, 0xff, sizeof bytes);

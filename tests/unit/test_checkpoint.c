@@ -435,7 +435,8 @@ TEST(length_and_limits_may_differ_and_nothing_else)
     json_decref(doc);
 }
 
-/* What is not one of the codec's vectors means nothing in another process; one of another length is none for its place. */
+/* What is not one of the codec's vectors means nothing in another process; one of another length is none for
+ * its place. */
 TEST(a_field_that_holds_no_vector_of_its_length_is_refused)
 {
     struct fixture f;

@@ -86,8 +86,8 @@ TEST(a_short_vector_no_longer_than_the_model_goes_through_shared_memory)
     assert_int_equal(sent_for(N_PARAMS), 0);
 }
 
-/* What the nodes share was agreed on for the model's length: a longer vector has no place there, though it would
- * fit where short ones lie. */
+/* What the nodes share was agreed on for the model's length: a longer vector has no place there, though it
+ * would fit where short ones lie. */
 TEST(a_vector_longer_than_the_model_goes_over_connections_however_short)
 {
     assert_true(sent_for(N_PARAMS + 1) > 0);

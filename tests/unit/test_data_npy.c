@@ -152,7 +152,8 @@ TEST(a_damaged_byte_of_a_member_is_noticed)
             damaged++;
         bytes[k] ^= 0x10;
     }
-    /* x_train is the first of four members: most of its local file, its directory entry and the end record count. */
+    /* x_train is the first of four members: most of its local file, its directory entry and the end record
+     * count. */
     assert_true(damaged > len / 5);
     for (size_t k = 65; k < 85; k++) { /* inside its packed data */
         bytes[k] ^= 0x10;

@@ -114,7 +114,8 @@ TEST(simlin_is_linear_with_the_ancestors_numbers)
     dataset_clear(&other);
 }
 
-/* Differences of samples know nothing of b: w from 65 of them would do; here, that y is additive is enough. */
+/* Differences of samples know nothing of b: w from 65 of them would do; here, that y is additive is
+ * enough. */
 TEST(simlin_has_the_same_line_for_both_halves)
 {
     struct dataset d;

@@ -216,7 +216,8 @@ static void write_one(const char *path, int n_dims, struct tensor_view *x, const
     assert_ok(tensor_file_write(path, t, 2 + n_more, NULL, &e));
 }
 
-/* A feed of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` stands in the share. */
+/* A feed of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` stands in the
+ * share. */
 static int open_one(struct feed *f, enum tensor_type type, const void *values, size_t n_in,
                     const struct tensor_view *more, size_t n_more, struct err *e)
 {

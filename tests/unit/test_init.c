@@ -77,7 +77,8 @@ TEST(random_weights_have_the_mean_variance_and_bound_of_their_kind)
     free(w);
 }
 
-/* A normal distribution has 68.3 % within one deviation and 95.4 % within two, a uniform one 57.7 % and all. */
+/* A normal distribution has 68.3 % within one deviation and 95.4 % within two, a uniform one 57.7 % and
+ * all. */
 TEST(a_normal_distribution_is_normal_and_a_uniform_one_uniform)
 {
     float *w = malloc(N * sizeof *w);
@@ -138,8 +139,9 @@ TEST(an_orthogonal_matrix_is_made_of_orthogonal_squares)
     }
 }
 
-/* Of the Haar distribution each value has mean 0 and variance 1/m, the trace mean 0 and variance 1 (Diaconis and
- * Shahshahani 1994). Over 4,000 draws a mean strays by 1/63 of its deviation, and five times that is allowed. */
+/* Of the Haar distribution each value has mean 0 and variance 1/m, the trace mean 0 and variance 1 (Diaconis
+ * and Shahshahani 1994). Over 4,000 draws a mean strays by 1/63 of its deviation, and five times that is
+ * allowed. */
 TEST(orthogonal_squares_are_of_the_haar_distribution)
 {
     enum { M = 5, DRAWS = 4000 };

@@ -188,8 +188,8 @@ static void expect_right(const struct trial *t, const char *name, size_t i, int 
     free(db);
 }
 
-/* One path on all shapes that it takes, with one sample and with as many as there can be. Returns the number of
- * shapes. */
+/* One path on all shapes that it takes, with one sample and with as many as there can be. Returns the number
+ * of shapes. */
 static int check_path(const char *name, const struct conv_path *path, const struct conv_path *down,
                       bool (*takes)(const struct layer *l))
 {

@@ -234,8 +234,8 @@ TEST(the_way_back_does_not_read_the_output)
     tear_down(&b);
 }
 
-/* A net may go through them in either order: with windows that overlap and that do not, that leave values out, and
- * that make no fewer values of them. */
+/* A net may go through them in either order: with windows that overlap and that do not, that leave values
+ * out, and that make no fewer values of them. */
 TEST(the_largest_of_what_relu_leaves_is_relu_of_the_largest)
 {
     static const char *const pools[] = {

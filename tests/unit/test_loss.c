@@ -38,7 +38,8 @@ TEST(softmax_cross_entropy_worked_out_by_hand)
         assert_near((double)dz[i], expected[i], 1e-7);
 }
 
-/* One output: log(1 + e^-2) for label 1 at z = 2, log(1 + e^2) for label 0. Two outputs: one-hot of the label. */
+/* One output: log(1 + e^-2) for label 1 at z = 2, log(1 + e^2) for label 0. Two outputs: one-hot of the
+ * label. */
 TEST(sigmoid_cross_entropy_worked_out_by_hand)
 {
     const float z[] = {2, 2}, targets[] = {1, 0.25f};
@@ -87,8 +88,8 @@ static void fill(float *z, int32_t *labels, float *targets, int n, int k)
         labels[i] = (int32_t)rng_below(&r, k == 1 ? 2 : (uint32_t)k);
 }
 
-/* Central differences of width h: of a loss that adds up in double, their error is that of h^2 and of z + h in
- * float32. */
+/* Central differences of width h: of a loss that adds up in double, their error is that of h^2 and of z + h
+ * in float32. */
 static void check_gradient(enum loss_kind kind, float *z, struct truth t, int n, int k)
 {
     float *dz = malloc(VALUES * sizeof *dz);

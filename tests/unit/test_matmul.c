@@ -9,8 +9,8 @@
 #include "shared/rng.h"
 #include "tests/unit/unit.h"
 
-/* |c - naive| <= (k + 1) 2^-24 (sum |a b| + |c|): k + 1 numbers in float are added in some order, each addition
- * rounds once (Higham 2002, eq. 3.5). */
+/* |c - naive| <= (k + 1) 2^-24 (sum |a b| + |c|): k + 1 numbers in float are added in some order, each
+ * addition rounds once (Higham 2002, eq. 3.5). */
 static void assert_is_product(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
                               float beta, const float *before, const float *c)
 {

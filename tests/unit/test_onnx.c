@@ -87,8 +87,8 @@ static json_t *document(size_t i)
     return doc;
 }
 
-/* Weights of a size that nets have, where rounding errors stay small; vectors, which begin as zeros and ones, get
- * values of their own. Running variances are positive. */
+/* Weights of a size that nets have, where rounding errors stay small; vectors, which begin as zeros and ones,
+ * get values of their own. Running variances are positive. */
 static void fill_weights(struct net *net, struct rng *r)
 {
     const struct tensor_view *t;

@@ -59,7 +59,8 @@ TEST(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point)
 
 TEST(time_is_computing_and_links_and_nothing_else)
 {
-    /* fedavg between two workers, 2 rounds: each time 5 steps, then a word of 4004 bytes and a frame's head. */
+    /* fedavg between two workers, 2 rounds: each time 5 steps, then a word of 4004 bytes and a frame's
+     * head. */
     const double word = (4004 + FRAME_BYTES) / 125e3;
 
     job("fedavg", 2, 0);
@@ -156,7 +157,8 @@ TEST(a_servers_link_is_shared_by_its_workers)
     const double bye = FRAME_BYTES / 125e3;
     int n = 7;
 
-    /* Words come one behind the other on the server's link, replies leave it so, and then a good-bye comes. */
+    /* Words come one behind the other on the server's link, replies leave it so, and then a good-bye
+     * comes. */
     job("fedavg", n, 1);
     set.local_steps = 10;
     set.epochs = 1;

@@ -193,7 +193,8 @@ static void fill(uint8_t *out, size_t len, size_t at)
         out[i] = (uint8_t)(at * 2654435761u >> 13);
 }
 
-/* Sends and receives `total` bytes each way in pieces of odd sizes, as a mesh does: a header and a payload. */
+/* Sends and receives `total` bytes each way in pieces of odd sizes, as a mesh does: a header and a
+ * payload. */
 static void both_ways(struct pair *p, size_t total)
 {
     enum { PIECE = 300000 };
@@ -400,8 +401,8 @@ TEST(only_an_end_with_a_good_bye_is_an_end)
     }
 }
 
-/* Type and version in the open before each record are constants (RFC 8446, 5.2), which GnuTLS does not look at in
- * every case: a change there changes nothing. */
+/* Type and version in the open before each record are constants (RFC 8446, 5.2), which GnuTLS does not look
+ * at in every case: a change there changes nothing. */
 TEST(every_flipped_bit_of_a_record_is_noticed)
 {
     enum { RECORD = 5 + 20 + 1 + 16 };
@@ -430,8 +431,8 @@ TEST(every_flipped_bit_of_a_record_is_noticed)
     }
 }
 
-/* Some bytes of a handshake mean nothing, the version of its records for one (RFC 8446, 5.1): then it is as if
- * nobody had touched them. */
+/* Some bytes of a handshake mean nothing, the version of its records for one (RFC 8446, 5.1): then it is as
+ * if nobody had touched them. */
 TEST(a_flipped_bit_of_a_handshake_ends_it_or_changes_nothing)
 {
     for (int from = 0; from < ENDS; from++) {
