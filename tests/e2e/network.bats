@@ -27,6 +27,7 @@ make_network() {
 }
 
 # start_agents_in_network [OPTION...]: one in each namespace; %n in an option is 2 or 3, the last number of its address.
+# worker.json names both.
 start_agents_in_network() {
     local n
     head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >token
@@ -37,6 +38,7 @@ start_agents_in_network() {
         AGENTS[n]=$!
     done
     for n in 2 3; do within 60 curl -sf -o /dev/null "http://$NET.$n:15387/healthz"; done
+    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
 }
 
 # One more, on the bridge, for a server; worker.json names all three.
@@ -92,15 +94,13 @@ teardown() {
 @test "agents on two machines train, and one that falls silent is noticed within 10 s" {
     make_network
     start_agents_in_network
-    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
     # No token goes over an open network unasked.
     run "$SUBMIT" --token-file token --codec plain --node_count 2 -o no
     [ "$status" -eq 7 ]
-    "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 1 -o one
-    "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 100000 --record-every 1000 -o two 2>log 3>&- &
+    net_submit --codec plain --epochs 1 -o one
+    net_submit --codec plain --epochs 100000 -o two 2>log 3>&- &
     local pid=$! s=0
-    within 60 bash -c "[ \$(curl -s -H 'Authorization: Bearer $(cat token)' http://$NET.2:15387/v1/status |
-        jq '.running[0].progress.step // 0') -ge 50 ]"
+    within 60 is_at_step_in_network 50
     ip -n "${NS}1" link set cable down
     within 10 grep -q 'node(0): failed, NodeLost: node 1 is lost' log
     wait $pid || s=$? # its agent has a while to come back and tell how the node ended
@@ -112,18 +112,16 @@ teardown() {
 @test "what nodes tell each other is encrypted on the way between machines, and the weights are the same" {
     make_network
     start_agents_in_network
-    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
     local tls n
     for tls in auto off; do
-        "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 1 --data-tls $tls -o $tls
+        net_submit --codec plain --epochs 1 --record-every 1 --data-tls $tls -o $tls
     done
     for n in 0 1; do
         grep -qx "link to node $((1 - n)): TLS 1.3, AES-128-GCM" auto/logs/worker-$n.log
         grep -qx "link to node $((1 - n)): not encrypted" off/logs/worker-$n.log
     done
     cmp <(without_times auto/records/train.csv) <(without_times off/records/train.csv)
-    # A model file begins with what it is, the job's name too; the parameters are its end.
-    cmp <(tail -c $((4 * 118282)) auto/model/final.safetensors) <(tail -c $((4 * 118282)) off/model/final.safetensors)
+    same_model auto off
 }
 
 @test "nodes reach each other on another network than the one agents listen on, where worker.json names it" {
@@ -131,11 +129,11 @@ teardown() {
     local data=10.$((RANDOM % 100 + 100)).250 n
     for n in 0 1; do ip -n "$NS$n" addr add "$data.$((n + 2))/24" dev cable; done
     start_agents_in_network --data-bind "$data.%n"
-    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >plain.json
-    jq --arg d "$data" '.nodes = {(.Worker[0]): {advertise: ($d + ".2")}, (.Worker[1]): {advertise: ($d + ".3")}}' plain.json >worker.json
-    "$SUBMIT" --insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 1 -o one
+    jq --arg d "$data" '.nodes = {(.Worker[0]): {advertise: ($d + ".2")}, (.Worker[1]): {advertise: ($d + ".3")}}' \
+        worker.json >named.json
+    net_submit --workers named.json --codec plain --epochs 1 -o one
     # Nobody listens for nodes where the agents listen.
-    run "$SUBMIT" --insecure-no-tls --token-file token --workers plain.json --codec plain --node_count 2 --epochs 1 -o two
+    run net_submit --codec plain --epochs 1 -o two
     [ "$status" -eq 1 ]
     [[ "$output" == *"Connection refused"* ]]
 }
@@ -143,20 +141,17 @@ teardown() {
 @test "a cable that is out for six seconds costs a job nothing but time" {
     make_network
     start_agents_in_network
-    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
-    local common=(--insecure-no-tls --token-file token --codec plain --node_count 2 --epochs 60 --record-every 100 --seed 3)
-    "$SUBMIT" "${common[@]}" -o whole
-    "$SUBMIT" "${common[@]}" -o cut 2>log 3>&- &
+    net_submit --codec plain --epochs 30 -o whole
+    net_submit --codec plain --epochs 30 -o cut 2>log 3>&- &
     local pid=$!
-    within 60 bash -c "[ \$(curl -s -H 'Authorization: Bearer $(cat token)' http://$NET.2:15387/v1/status |
-        jq '.running[0].progress.step // 0') -ge 50 ]"
+    within 60 is_at_step_in_network 50
     ip -n "${NS}1" link set cable down
     sleep 6
     ip -n "${NS}1" link set cable up
     wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
     cat agent?/jobs/*/run/node.log | grep -q 'has not answered for 3 s'
     cat agent?/jobs/*/run/node.log | grep -q 'is linked again'
-    cmp <(without_times whole/records/eval.csv) <(without_times cut/records/eval.csv)
+    same_model whole cut
 }
 
 # partition_changes_nothing WAYS OPTION...: of a job with these options, which has run into the folder `whole`.
@@ -181,7 +176,6 @@ partition_changes_nothing() {
     make_network
     needs_partitions
     start_agents_in_network
-    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
     local ways job=(--codec allreduce --epochs 8)
     net_submit "${job[@]}" -o whole
     for ways in "input output" input output; do partition_changes_nothing "$ways" "${job[@]}"; done
@@ -201,7 +195,6 @@ partition_changes_nothing() {
     make_network
     needs_partitions
     start_agents_in_network
-    echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
     local pid ways s
     for ways in "input output" output; do
         net_submit --codec allreduce --epochs 100000 -o "ends-${ways:0:1}" 2>log 3>&- &
