@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Codecs as a user meets them: listed, shown, given parameters; what they may ask of their node.
+# Takes about 1 minute.
 load lib
 
 @test "codecs are listed, the user's own among them" {

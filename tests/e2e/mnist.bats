@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Real MNIST, when it lies beside the checkout or in PSGD_DATA.
+# Takes about 1 minute.
 load lib
 
 needs_mnist() {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Model files: looked at, converted, started from, gone on from.
+# Takes about 1 minute.
 load lib
 
 # same_weights FILE FILE [MOST]: the tensors of two files are the same, bit by bit, or up to MOST.

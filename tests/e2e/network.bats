@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Agents on different machines: network namespaces, a bridge between them, and a cable that can be pulled.
+# Takes about 3 minutes.
 load lib
 
 # Two namespaces behind one bridge; this one reaches both. Names carry the test's pid, so that two runs do not meet.

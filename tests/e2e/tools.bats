@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The short versions of the long runs, and the tools that watch over the source.
+# Takes about 4 minutes.
 load lib
 
 plain_build_only() {
