@@ -47,7 +47,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 }
 
 @test "what a simulation has measured can be given to the next one" {
-    local job=(--codec allreduce --node_count 2 --model softmax --epochs 1 --link any,0s --processors 2)
+    local job=(--codec allreduce --node_count 2 --model softmax --epochs 1 --link "any,0s" --processors 2)
     "$SUBMIT" simulate -q "${job[@]}" -o measured
     jq .facts.simulation.result measured/run.json >result.json
     [[ "$(jq -r .overhead result.json)" =~ ^[0-9.e+]+Gbit,[0-9.]+us$ ]]
