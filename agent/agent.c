@@ -43,8 +43,8 @@ static int stop_signal_open(struct stop_signal *s, struct loop *l, struct err *e
     sigaddset(&s->set, SIGTERM);
     sigaddset(&s->set, SIGINT);
     sigprocmask(SIG_BLOCK, &s->set, NULL);
-    signal(SIGCHLD,
-           SIG_DFL); /* ignored, as a parent may have left it, it would take runners' statuses away */
+    /* Ignored, as a parent may have left it, it would take runners' statuses away. */
+    signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     s->watch = (struct watch){

@@ -37,8 +37,8 @@ int interrupt_init(struct err *e)
 
     if (pipe2(pipe_fd, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_errno(e, ERR_INTERNAL, "pipe");
-    signal(SIGCHLD,
-           SIG_DFL); /* ignored, as a parent may have left it, it would take children's statuses away */
+    /* Ignored, as a parent may have left it, it would take children's statuses away. */
+    signal(SIGCHLD, SIG_DFL);
     sigfillset(&a.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (signals[i] != SIGHUP || !is_ignored(SIGHUP))
