@@ -1,5 +1,7 @@
 # make help lists the targets. Everything that is built lies in build/ (or BUILD=...), nothing elsewhere.
 BUILD   ?= build
+# One name for one folder: what is known of its files by one name, as what they depend on, is not by another.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 PREFIX  ?= /usr/local
 CC      ?= cc
 CLANG   ?= clang

@@ -34,6 +34,14 @@ plain_build_only() {
     [ "$status" -eq 0 ]
 }
 
+@test "make knows what is made from a changed header, whichever name the build's folder has" {
+    for name in "$BUILD" "$(realpath --relative-to="$ROOT" "$BUILD")"; do
+        run env -u MAKEFLAGS make -n V=1 -C "$ROOT" BUILD="$name" -W submit/find.h
+        echo "$name: $output"
+        [[ "$output" == *"submit/codec_look.c"* ]]
+    done
+}
+
 # In the middle of a test a false A in `A && B` ends nothing.
 @test "each assertion of a script stands on a line of its own" {
     run awk 'was && !/^ *}/ { print was; bad = 1 } { was = "" }
