@@ -16,7 +16,7 @@ static const struct json_field fields[] = {
     F(gradients, JSON_FIELD_U64, .min = 0, .max = 1e9),
     F(link, JSON_FIELD_TEXT, .required = false),
     F(server_link, JSON_FIELD_TEXT, .required = false),
-    F(step_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
+    F(step_time, JSON_FIELD_TEXT, .required = false),
     F(eval_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
     F(codec_rate_mbps, JSON_FIELD_DOUBLE, .min = 0, .max = 1e9),
     F(overhead, JSON_FIELD_TEXT, .required = false),
@@ -34,6 +34,7 @@ static const struct json_field fields[] = {
 #define RATE_MIN            1.0 /* bytes a second */
 #define RATE_MAX            1e15
 #define TIME_MAX_S          1e6
+#define STEP_MIN_S          1e-9
 #define FACTOR_MIN          1e-6 /* how much slower, or quicker, than a node of speed 1 */
 #define FACTOR_MAX          1e6
 #define CODEC_RATE_MIN_MBPS 1e-6
@@ -53,6 +54,7 @@ int simulation_parse(struct simulation *s, const json_t *doc, struct err *e)
     struct simulation t;
     struct sim_straggler straggler;
     struct sim_overhead overhead;
+    struct sim_steps steps;
     struct sim_speed speed;
     struct sim_kills kills;
     struct sim_cuts cuts;
@@ -61,6 +63,7 @@ int simulation_parse(struct simulation *s, const json_t *doc, struct err *e)
     simulation_default(&t);
     if (json_to_struct(&t, doc, fields, "", e) < 0 || sim_link_parse(&link, t.link, e) < 0 ||
         (t.server_link[0] && sim_link_parse(&link, t.server_link, e) < 0) ||
+        (t.step_time[0] && sim_steps_parse(&steps, t.step_time, e) < 0) ||
         (t.overhead[0] && sim_overhead_parse(&overhead, t.overhead, e) < 0) ||
         sim_speed_parse(&speed, t.speed, e) < 0 || sim_straggler_parse(&straggler, t.straggler, e) < 0 ||
         sim_kills_parse(&kills, t.kill, e) < 0 || sim_cuts_parse(&cuts, t.cut, e) < 0)
@@ -154,6 +157,33 @@ int sim_link_parse(struct sim_link *out, const char *text, struct err *e)
                            "second, us, ms or s; from 0.008kbit to 8000000Gbit, and up to 1000000s.");
     }
     *out = l;
+    return 0;
+}
+
+static int bad_steps(const char *text, struct err *e)
+{
+    err_set(e, ERR_CONFIG, "\"%s\" is no time of a step", text);
+    return err_hint(
+        e,
+        "It is S, or up to %d of them with commas between: seconds, from 1e-9 to 1e6. Each step takes one "
+        "of them, by lot.",
+        SIMULATION_STEPS);
+}
+
+int sim_steps_parse(struct sim_steps *out, const char *text, struct err *e)
+{
+    struct sim_steps s = {0};
+    const char *at = text;
+
+    do {
+        if (s.n == SIMULATION_STEPS || !take_number(&at, &s.s[s.n]) ||
+            !is_between(s.s[s.n], STEP_MIN_S, TIME_MAX_S))
+            return bad_steps(text, e);
+        s.n++;
+    } while (*at++ == ',');
+    if (at[-1])
+        return bad_steps(text, e);
+    *out = s;
     return 0;
 }
 

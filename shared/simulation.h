@@ -10,14 +10,16 @@
 
 #include "shared/err.h"
 
-enum { SIMULATION_PARTS = 64, SIMULATION_TEXT = 512 };
+enum { SIMULATION_PARTS = 64, SIMULATION_TEXT = 512, SIMULATION_STEPS = 16 };
 
 struct simulation {
     uint64_t gradients;   /* stand-in gradients of so many numbers; 0: a network is trained */
     char link[64];        /* of each worker: RATE,LATENCY[,JITTER] */
     char server_link[64]; /* of each server; "": as the workers' */
-    double step_time_s; /* a node of speed 1 computes a step in it; 0: measured, where a network is trained */
-    double eval_time_s; /* and the test set */
+    /* S,...: a node of speed 1 computes a step in it, in one of them by lot; "": measured, where a network is
+     * trained. */
+    char step_time[SIMULATION_TEXT];
+    double eval_time_s;     /* the test set's; 0: measured */
     double codec_rate_mbps; /* megabytes a second that a codec writes or reads; 0: measured, or no time */
     char overhead[64];      /* RATE,TIME: of a message at each end; "": measured, or none */
     int processors;         /* that all nodes share; 0: each has its own */
@@ -33,6 +35,11 @@ struct sim_link {
     double bytes_per_s; /* each way; 0: any number */
     double latency_s;   /* one way */
     double jitter_s;    /* up to so much more, drawn for each message */
+};
+
+struct sim_steps { /* what a step takes a node of speed 1: one of these, all equally often */
+    int n;
+    double s[SIMULATION_STEPS];
 };
 
 struct sim_overhead {   /* what a message takes the processor of who sends it, and of who hears it */
@@ -83,6 +90,7 @@ json_t *simulation_json(const struct simulation *s); /* NULL: no memory */
 
 /* Each: ERR_CONFIG with what the text should be. */
 int sim_link_parse(struct sim_link *out, const char *text, struct err *e);
+int sim_steps_parse(struct sim_steps *out, const char *text, struct err *e);
 int sim_overhead_parse(struct sim_overhead *out, const char *text, struct err *e);
 int sim_speed_parse(struct sim_speed *out, const char *text, struct err *e);
 int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err *e);

@@ -63,7 +63,7 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
     k->set.learn_rate = CHECK_LEARN_RATE;
     k->set.momentum = 0;
     k->how.gradients = CHECK_PARAMS;
-    k->how.step_time_s = 0.01;
+    strcpy(k->how.step_time, "0.01");
     /* Nodes are early and late by more than a step, and messages of one overtake those of another. */
     strcpy(k->how.link, "100Mbit,10ms,30ms");
     strcpy(k->how.speed, "0.5-2");

@@ -1,6 +1,7 @@
 /* costs -- what a step, the test set, a codec and a message take a node of speed 1: as was said, or measured
- * on this machine. Each is done some times over, one after the other, as in a job: so each finds the caches
- * as the others leave them. The middle one counts: the machine may be at something else meanwhile. */
+ * on this machine. Each is done many times over, one after the other, as in a job: so each finds the caches
+ * as the others leave them. The middle one counts, the machine may be at something else meanwhile; but of
+ * steps their whole range, from quickest to slowest: workers wait for the slowest of them. */
 #include <stdlib.h>
 
 #include "agent/runner/frame.h"
@@ -9,15 +10,15 @@
 #include "sim/overhead.h"
 #include "sim/sim.h"
 
-enum { MEASURED = 15 };
+enum { MEASURED_LEAST = SIMULATION_STEPS, MEASURED_MOST = 500 };
+#define MEASURED_S 0.25 /* and not for longer than that, if it can be had */
 
 struct bench {
     struct optimizer *optimizer;
     float *params, *grads, *heard, *sum; /* (n_params) each, of one allocation */
     struct sim_self self;
-    struct seconds {
-        double step[MEASURED], codec[MEASURED], message[MEASURED], vector[MEASURED];
-    } took;
+    int n; /* rounds measured, and what was in each */
+    double step[MEASURED_MOST], codec[MEASURED_MOST], message[MEASURED_MOST], vector[MEASURED_MOST];
 };
 
 static int by_size(const void *a, const void *b)
@@ -27,10 +28,25 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double middle_of(double seconds[MEASURED])
+static double middle_of(double *seconds, int n)
 {
-    qsort(seconds, MEASURED, sizeof *seconds, by_size);
-    return seconds[MEASURED / 2];
+    qsort(seconds, (size_t)n, sizeof *seconds, by_size);
+    return seconds[n / 2];
+}
+
+/* The mean of each sixteenth, so that all together have the mean of all. */
+static struct sim_steps range_of(double *seconds, int n)
+{
+    struct sim_steps range = {.n = SIMULATION_STEPS};
+
+    qsort(seconds, (size_t)n, sizeof *seconds, by_size);
+    for (int k = 0; k < range.n; k++) {
+        int from = k * n / range.n, to = (k + 1) * n / range.n;
+
+        for (int i = from; i < to; i++)
+            range.s[k] += seconds[i] / (to - from);
+    }
+    return range;
 }
 
 /* Node 0's i-th step. */
@@ -84,26 +100,34 @@ static struct sim_overhead overhead_of(double message_s, double vector_s, size_t
     return o;
 }
 
-static int measure_all(struct sim *s, struct bench *b, struct err *e)
+/* A step, and what becomes of its gradient. */
+static int measure_round(const struct sim *s, struct bench *b, struct err *e)
 {
     struct trainer *t = s->trainer;
     size_t len = t->n_params * sizeof *b->grads;
-    struct seconds *took = &b->took;
+    int i = b->n++;
 
-    t->ops->begin(t, b->params);
-    for (int i = 0; i < MEASURED; i++) {
-        took->step[i] = do_step(s, b, i);
-        if (sim_self_send(&b->self, b->grads, b->heard, len, &took->vector[i], e) < 0)
+    b->step[i] = do_step(s, b, i);
+    if (sim_self_send(&b->self, b->grads, b->heard, len, &b->vector[i], e) < 0)
+        return e->code;
+    b->codec[i] = do_codec(t, b);
+    return sim_self_send(&b->self, b->grads, b->heard, len < FRAME_BYTES ? len : FRAME_BYTES, &b->message[i],
+                         e);
+}
+
+static int measure_all(struct sim *s, struct bench *b, struct err *e)
+{
+    size_t len = s->trainer->n_params * sizeof *b->grads;
+    double begun = clock_now();
+
+    s->trainer->ops->begin(s->trainer, b->params);
+    while (b->n < MEASURED_LEAST || (b->n < MEASURED_MOST && clock_now() - begun < MEASURED_S))
+        if (measure_round(s, b, e) < 0)
             return e->code;
-        took->codec[i] = do_codec(t, b);
-        if (sim_self_send(&b->self, b->grads, b->heard, len < FRAME_BYTES ? len : FRAME_BYTES,
-                          &took->message[i], e) < 0)
-            return e->code;
-    }
-    t->step_time_s = middle_of(took->step);
-    t->eval_time_s = measure_evaluation(t, b->params);
-    s->codec_rate = (double)len / middle_of(took->codec);
-    s->overhead = overhead_of(middle_of(took->message), middle_of(took->vector), len);
+    s->steps = range_of(b->step, b->n);
+    s->eval_time_s = measure_evaluation(s->trainer, b->params);
+    s->codec_rate = (double)len / middle_of(b->codec, b->n);
+    s->overhead = overhead_of(middle_of(b->message, b->n), middle_of(b->vector, b->n), len);
     return 0;
 }
 
@@ -133,15 +157,14 @@ static int measure(struct sim *s, struct err *e)
 int sim_find_costs(struct sim *s, struct err *e)
 {
     const struct simulation *how = &s->how;
-    bool is_said = how->step_time_s > 0 && how->eval_time_s > 0 && how->codec_rate_mbps > 0 &&
-                   how->overhead[0];
+    bool is_said = how->step_time[0] && how->eval_time_s > 0 && how->codec_rate_mbps > 0 && how->overhead[0];
 
     if (how->gradients == 0 && !is_said && measure(s, e) < 0)
         return e->code;
-    if (how->step_time_s > 0)
-        s->trainer->step_time_s = how->step_time_s;
+    if (how->step_time[0] && sim_steps_parse(&s->steps, how->step_time, e) < 0)
+        return e->code;
     if (how->eval_time_s > 0)
-        s->trainer->eval_time_s = how->eval_time_s;
+        s->eval_time_s = how->eval_time_s;
     if (how->codec_rate_mbps > 0)
         s->codec_rate = how->codec_rate_mbps * 1e6;
     return how->overhead[0] ? sim_overhead_parse(&s->overhead, how->overhead, e) : 0;

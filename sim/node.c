@@ -108,6 +108,11 @@ FAST static void copy(float *restrict sum, const float *restrict grads, float pa
         sum[i] = part * grads[i];
 }
 
+static double draw_step(const struct sim_steps *t, struct rng *rng)
+{
+    return t->s[t->n > 1 ? rng_below(rng, (uint32_t)t->n) : 0];
+}
+
 void sim_node_begin(struct sim *s, struct sim_node *n)
 {
     const struct stopwatch *w = exchange_watch(n->x);
@@ -116,7 +121,7 @@ void sim_node_begin(struct sim *s, struct sim_node *n)
     memcpy(n->spent, w->spent, sizeof n->spent);
     n->before = *exchange_totals(n->x);
     n->score = (struct net_score){0};
-    n->step_time = s->trainer->step_time_s / n->speed;
+    n->step_time = draw_step(&s->steps, &n->rng) / n->speed;
     if (s->straggler.share > 0 && rng_uniform(&n->rng) < (float)s->straggler.share)
         n->step_time *= s->straggler.factor;
 }
@@ -246,7 +251,7 @@ static int end_step(struct sim *s, struct sim_node *n, struct err *e)
         return 0;
     n->phase = SIM_EVALUATES;
     phase_enter(exchange_watch(n->x), PHASE_EVALUATE);
-    n->now += s->trainer->eval_time_s / n->speed;
+    n->now += s->eval_time_s / n->speed;
     return 0;
 }
 

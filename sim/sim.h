@@ -73,6 +73,8 @@ struct sim {
     struct schedule schedule;
     struct codec_library codec, server_codec; /* the latter: not opened where it is the same */
     struct trainer *trainer;
+    struct sim_steps steps;          /* times of one */
+    double eval_time_s;              /* what the test set takes a node of speed 1 */
     double codec_rate;               /* bytes a second that it writes or reads; 0: it takes no time */
     struct sim_overhead overhead;    /* of a message at each end */
     int n_free;                      /* processors, where nodes share some */
@@ -116,7 +118,7 @@ double sim_time(const struct sim *s); /* when the last node ended */
 bool sim_models_agree(const struct sim *s);
 bool sim_models_are_finite(const struct sim *s);
 
-/* costs.c: step_time_s and eval_time_s of the trainer, codec_rate, and overhead. */
+/* costs.c: steps, eval_time_s, codec_rate, and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
 /* processors.c. A node has a processor for as long as it is at something: it takes one before, gives it up when it
  * waits, and offers it to others in between. False: it is woken when it has one. */

@@ -68,6 +68,19 @@ static uint64_t count_left_out(const struct sim *s)
     return n;
 }
 
+/* As --step-time has them. Their mean. */
+static double write_steps(char *out, size_t size, const struct sim_steps *t)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int i = 0; i < t->n; i++) {
+        n += snprintf(out + n, size - (size_t)n, "%s%.9g", i > 0 ? "," : "", t->s[i]);
+        sum += t->s[i];
+    }
+    return sum / t->n;
+}
+
 /* As --overhead has it. */
 static void write_overhead(char *out, size_t size, const struct sim_overhead *o)
 {
@@ -83,17 +96,17 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
 {
     uint64_t n_messages = mesh_sim_messages(s->net);
     json_t *nodes = json_array();
-    char overhead[64];
+    char overhead[64], steps[SIMULATION_TEXT];
+    double step = write_steps(steps, sizeof steps, &s->steps);
     json_t *o;
 
     write_overhead(overhead, sizeof overhead, &s->overhead);
-    o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:f, s:f, s:s, s:b, s:b}", "ok", 1, "succeeded",
+    o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:s, s:f, s:f, s:s, s:b, s:b}", "ok", 1, "succeeded",
                   sim_has_succeeded(s) && !(found && found->failure[0]), "sim_time_s", sim_time(s), "wall_s",
                   seconds, "messages", (json_int_t)n_messages, "messages_per_s",
-                  seconds > 0 ? (double)n_messages / seconds : 0.0, "step_time_s", s->trainer->step_time_s,
-                  "eval_time_s", s->trainer->eval_time_s, "codec_rate_mbps", s->codec_rate / 1e6, "overhead",
-                  overhead, "models_agree", sim_models_agree(s), "models_are_finite",
-                  sim_models_are_finite(s));
+                  seconds > 0 ? (double)n_messages / seconds : 0.0, "step_time_s", step, "step_time", steps,
+                  "eval_time_s", s->eval_time_s, "codec_rate_mbps", s->codec_rate / 1e6, "overhead", overhead,
+                  "models_agree", sim_models_agree(s), "models_are_finite", sim_models_are_finite(s));
 
     if (!o || !nodes) {
         json_decref(o);

@@ -35,12 +35,11 @@ struct trainer_ops {
 
 struct trainer { /* the common part; each puts its own behind it */
     const struct trainer_ops *ops;
-    size_t n_params, n_trained;      /* behind the trained ones: running statistics, as nn/net.h has them */
-    bool has_labels;                 /* so that there is an accuracy */
-    bool has_test;                   /* so that there is a loss of an evaluation */
-    double step_time_s, eval_time_s; /* what a step, and the test set, take a node of speed 1 */
-    double spent_s;                  /* on this machine, by gradients and evaluations of a network so far */
-    const char *arch;                /* the model's document; NULL: none */
+    size_t n_params, n_trained; /* behind the trained ones: running statistics, as nn/net.h has them */
+    bool has_labels;            /* so that there is an accuracy */
+    bool has_test;              /* so that there is a loss of an evaluation */
+    double spent_s;             /* on this machine, by gradients and evaluations of a network so far */
+    const char *arch;           /* the model's document; NULL: none */
 };
 
 /* Least squares towards a known point w*: a block's gradient is w - w* and noise of its own, the loss is

@@ -22,7 +22,7 @@
 #include "submit/verbs.h"
 
 enum { SUMMARY_MAX = 64 << 20, GRACE_S = 2 };
-#define STEP_TIME_S 0.01 /* of a stand-in: there is nothing to be measured */
+#define STEP_TIME_S "0.01" /* of a stand-in: there is nothing to be measured */
 
 struct run {
     struct submission s;
@@ -94,8 +94,8 @@ static int check_options(struct run *r, struct err *e)
                 how->exhaustive ? "exhaustive" : "replay");
         return err_hint(e, "Orders are many: begin with --node_count 2 --gradients 10 --steps 2 --epochs 1.");
     }
-    if (how->gradients > 0 && how->step_time_s == 0)
-        how->step_time_s = STEP_TIME_S;
+    if (how->gradients > 0 && !how->step_time[0])
+        strcpy(how->step_time, STEP_TIME_S);
     doc = simulation_json(how);
     if (!doc)
         return err_set(e, ERR_NOMEM, "no memory");

@@ -26,7 +26,7 @@ static void job(const char *codec, int n_workers, int n_servers)
     set.local_steps = 5;
     set.momentum = 0;
     how.gradients = N_PARAMS;
-    how.step_time_s = 0.01;
+    strcpy(how.step_time, "0.01");
     strcpy(how.link, "1Mbit,10ms"); /* 125 kB a second */
 }
 
@@ -55,6 +55,19 @@ TEST(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point)
         assert_true(s.nodes[0].eval_loss < 0.5 * first);
         sim_close(&s);
     }
+}
+
+TEST(steps_take_one_of_the_times_that_are_given)
+{
+    double longer;
+
+    job("fedavg", 1, 0);
+    strcpy(how.step_time, "0.01,0.03");
+    run();
+    longer = (sim_time(&s) - N_STEPS * 0.01) / 0.02; /* so many steps took the second one */
+    assert_true(fabs(longer - round(longer)) < 1e-9);
+    assert_in_range((int)round(longer), 1, N_STEPS - 1);
+    sim_close(&s);
 }
 
 TEST(time_is_computing_and_links_and_nothing_else)
@@ -304,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point),
+        cmocka_unit_test(steps_take_one_of_the_times_that_are_given),
         cmocka_unit_test(time_is_computing_and_links_and_nothing_else),
         cmocka_unit_test(a_message_takes_time_at_both_ends),
         cmocka_unit_test(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent),

@@ -19,6 +19,23 @@ TEST(a_link_is_a_rate_a_latency_and_perhaps_jitter)
     assert_true(l.bytes_per_s == 0 && l.latency_s == 0);
 }
 
+TEST(a_step_takes_one_of_some_times)
+{
+    static const char *const wrong[] = {"",    "x",   "1,",    ",1",
+                                        "1;2", "0",   "1e-10", "2e6",
+                                        "-1",  "nan", "inf",   "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"};
+    struct sim_steps t;
+
+    assert_ok(sim_steps_parse(&t, "0.25", &e));
+    assert_true(t.n == 1 && t.s[0] == 0.25);
+    assert_ok(sim_steps_parse(&t, "1e-3,2,0.5", &e));
+    assert_true(t.n == 3 && t.s[0] == 1e-3 && t.s[1] == 2 && t.s[2] == 0.5);
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        assert_int_equal(sim_steps_parse(&t, wrong[i], &e), ERR_CONFIG);
+        assert_says("is no time of a step");
+    }
+}
+
 TEST(an_overhead_is_a_rate_and_a_time)
 {
     static const char *const wrong[] = {"", "1Gbit", "1Gbit,5", "0Gbit,5us", "1Gbit,5us,5us", "1Gbit,5us "};
@@ -143,7 +160,7 @@ TEST(the_document_is_read_back_as_it_was_written)
 
     simulation_default(&s);
     s.gradients = 12345;
-    s.step_time_s = 0.25;
+    strcpy(s.step_time, "0.25,0.5");
     strcpy(s.kill, "1@2s");
     strcpy(s.server_link, "1Gbit,1ms");
     strcpy(s.overhead, "12Gbit,5us");
@@ -179,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_link_is_a_rate_a_latency_and_perhaps_jitter),
+        cmocka_unit_test(a_step_takes_one_of_some_times),
         cmocka_unit_test(an_overhead_is_a_rate_and_a_time),
         cmocka_unit_test(a_speed_is_one_for_all_a_range_or_a_list),
         cmocka_unit_test(losses_and_cuts_are_lists),
