@@ -181,7 +181,7 @@ TEST(a_reason_is_as_long_as_an_agent_takes_it)
 
 TEST(what_is_measured_unless_it_is_given_is_not_given_as_0)
 {
-    static const char *const names[] = {"--step-time", "--eval-time", "--codec-rate", "--gradients"};
+    static const char *const names[] = {"--eval-time", "--codec-rate", "--gradients"};
 
     for (size_t i = 0; i < N_OF(names); i++) {
         const char *const words[] = {names[i], "0", NULL};
