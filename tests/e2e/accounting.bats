@@ -98,7 +98,7 @@ PY
     step=$(grep '"progress"' "$run/events.jsonl" | tail -1 | jq .step)
     kill -9 "$pid"
     within 5 is_in_state 0 failed
-    [ "$(tail -c 1 "$run/train.csv" | xxd -p)" = 0a ]
+    [ "$(tail -c 1 "$run/train.csv" | od -An -tx1)" = " 0a" ]
     [ "$(tail -1 "$run/train.csv" | cut -d, -f7)" -ge "$step" ]
 }
 
