@@ -1,7 +1,7 @@
 /* gossip -- in each step a worker averages its weights with its d neighbours' only, then takes its step:
  *     w_i <- sum_j W_ij w_j - eta g_i(w_i),      W_ij = 1 / (1 + d) for i itself and each neighbour
- * D-PSGD: Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017, Algorithm
- * 1, with the job's optimizer. Neighbours are 1 apart (graph=ring), or 1, 2, 4, ... on both sides
+ * D-PSGD: Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017,
+ * Algorithm 1, with the job's optimizer. Neighbours are 1 apart (graph=ring), or 1, 2, 4, ... on both sides
  * (graph=exponential: Ying et al., NeurIPS 2021, made symmetric). Workers end near each other, not equal.
  * Cost per step: 4 + 4 n_params bytes to each neighbour. A lost one's share falls to the worker itself. */
 #include "codec.h"

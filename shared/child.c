@@ -14,7 +14,7 @@
 
 enum { N_FDS = 4, FIRST_FREE = 16 };
 
-/* They are this program's, and so is that it ignores SIGPIPE. What else is ignored was so before, by nohup. */
+/* They are this program's, and so is that it ignores SIGPIPE. What else is ignored was before, as by nohup. */
 static void drop_handlers(void)
 {
     struct sigaction has;

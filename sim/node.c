@@ -332,7 +332,8 @@ static int hear(struct sim *s, struct sim_node *n, struct err *e)
     return rc == CODEC_GO && is_waiting(n) ? go_on(s, n, e) : rc;
 }
 
-/* What a node that is not busy does next; IDLE: nothing, until it is woken; YIELDS: others have their turn first. */
+/* What a node that is not busy does next; IDLE: nothing, until it is woken; YIELDS: others have their turn
+ * first. */
 static int act(struct sim *s, struct sim_node *n, struct err *e)
 {
     int rc;

@@ -15,7 +15,8 @@ struct sim_self { /* a connection's two ends; {-1, -1}: there is none */
 /* ERR_IO: this machine has no loopback. */
 int sim_self_open(struct sim_self *s, struct err *e);
 void sim_self_close(struct sim_self *s);
-/* `len` bytes go from `from` to `to`, as a message does, and *seconds is what both ends together take. ERR_IO. */
+/* `len` bytes go from `from` to `to`, as a message does, and *seconds is what both ends together take.
+ * ERR_IO. */
 int sim_self_send(const struct sim_self *s, const void *from, void *to, size_t len, double *seconds,
                   struct err *e);
 

@@ -120,8 +120,8 @@ bool sim_models_are_finite(const struct sim *s);
 
 /* costs.c: steps, eval_time_s, codec_rate, and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
-/* processors.c. A node has a processor for as long as it is at something: it takes one before, gives it up when it
- * waits, and offers it to others in between. False: it is woken when it has one. */
+/* processors.c. A node has a processor for as long as it is at something: it takes one before, gives it up when
+ * it waits, and offers it to others in between. False: it is woken when it has one. */
 void sim_processors_init(struct sim *s);
 bool sim_processor_take(struct sim *s, struct sim_node *n);
 int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);

@@ -11,8 +11,8 @@ enum {
     LINE = 64,
 };
 
-/* Lanes go through one variable: an array of them that is filled as a whole stays on gcc 12's stack, and sums take six
- * times as long. */
+/* Lanes go through one variable: an array of them that is filled as a whole stays on gcc 12's stack, and sums
+ * take six times as long. */
 FAST void vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale)
 {
     size_t i = 0;

@@ -58,6 +58,16 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
         given/run.json
 }
 
+@test "where a machine cannot talk to itself, --overhead does without" {
+    unshare -rn true 2>/dev/null || skip "no network namespaces here"
+    local job=(--codec plain --node_count 2 --model softmax --epochs 1 -q)
+    run unshare -rn "$SUBMIT" simulate "${job[@]}" -o without
+    echo "$output"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"hint: --overhead says what a message takes"* ]]
+    unshare -rn "$SUBMIT" simulate "${job[@]}" --overhead any,0s -o with
+}
+
 @test "--json is one object with every node" {
     "$SUBMIT" simulate -q --json --codec plain --node_count 4 --gradients 100 -o out |
         jq -e '.ok and (.data.nodes | length == 4) and .data.facts.simulation.result.messages == 240'

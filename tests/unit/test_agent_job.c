@@ -91,16 +91,22 @@ TEST(a_reservation_without_a_sign_of_life_expires)
     fixture_close(&f);
 }
 
+/* Its submitter, c, follows it. */
+static void make_ready(struct fixture *f, struct client *c)
+{
+    fixture_open(f);
+    job_reserve(f, &r, "j-first1", false);
+    follow_events(c, f, "j-first1");
+    job_send_packages(f, "j-first1", "ok");
+    job_until(f, "j-first1", "ready");
+}
+
 TEST(a_ready_job_is_released_with_its_runner)
 {
     static struct client c;
     struct fixture f = {0};
 
-    fixture_open(&f);
-    job_reserve(&f, &r, "j-first1", false);
-    follow_events(&c, &f, "j-first1");
-    job_send_packages(&f, "j-first1", "ok");
-    job_until(&f, "j-first1", "ready");
+    make_ready(&f, &c);
     client_close(&c);
     job_until(&f, "j-first1", "cancelled");
     fixture_close(&f);
@@ -132,11 +138,7 @@ TEST(a_started_job_does_not_need_its_submitter)
     static struct client c;
     struct fixture f = {0};
 
-    fixture_open(&f);
-    job_reserve(&f, &r, "j-first1", false);
-    follow_events(&c, &f, "j-first1");
-    job_send_packages(&f, "j-first1", "ok");
-    job_until(&f, "j-first1", "ready");
+    make_ready(&f, &c);
     job_send_start(&f, &r, "j-first1");
     client_close(&c);
     job_until(&f, "j-first1", "succeeded");
