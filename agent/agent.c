@@ -221,11 +221,13 @@ int main(int argc, char **argv)
     umask(077);
     rc = agent_options_parse(&o, argc, argv, &e);
     if (rc == 0 && o.wants_help)
-        return fputs(agent_usage, stdout) < 0 ? EXIT_SYSTEM : EXIT_CLEAN;
-    if (rc == 0 && o.wants_version)
-        return puts("agent (psgd) " PSGD_VERSION) < 0 ? EXIT_SYSTEM : EXIT_CLEAN;
-    if (rc == 0)
+        agent_usage(stdout);
+    else if (rc == 0 && o.wants_version)
+        puts("agent (psgd) " PSGD_VERSION);
+    else if (rc == 0)
         rc = start(&o, &e);
+    if (rc == 0 && fflush(stdout) != 0)
+        rc = err_errno(&e, ERR_IO, "standard output");
     if (rc < 0)
         fprintf(stderr, "agent: %s\n%s%s", e.text, e.hint, e.hint[0] ? "\n" : "");
     return (int)status_of(rc);

@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "agent/api.h"
 #include "shared/clock.h"
+#include "shared/words.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
 
@@ -51,6 +52,8 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
 {
     size_t n_active = task_count(a, job_is_active);
     long long mem = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    int n_codecs;
+    const char *codecs = words_at(CODEC_POLICY_WORDS, (int)a->codecs.policy, &n_codecs);
     json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o,s:f}", "id", a->id, "version", PSGD_VERSION, "api", 1,
                           "address", a->address, "pid", (int)getpid(), "started_at", time_json(a->since_wall),
                           "uptime_s", uptime_json(a), "monotonic_s", clock_now());
@@ -63,10 +66,9 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     json_object_set_new(o, "slots_free",
                         json_integer(n_active < N_SLOTS ? (json_int_t)(N_SLOTS - n_active) : 0));
     json_object_set_new(o, "limits",
-                        json_pack("{s:i,s:i,s:i,s:i,s:s,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
-                                  "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs",
-                                  codec_policy_words[a->codecs.policy], "job_memory_bytes",
-                                  (json_int_t)a->job_memory));
+                        json_pack("{s:i,s:i,s:i,s:i,s:s#,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
+                                  "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs", codecs,
+                                  n_codecs, "job_memory_bytes", (json_int_t)a->job_memory));
     respond_json(rs, 200, o);
 }
 

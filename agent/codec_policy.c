@@ -11,8 +11,6 @@
 
 enum { LIST_MAX = 1 << 20 };
 
-const char *const codec_policy_words[] = {"builtin", "allowlist", "any", NULL};
-
 static bool has_digest(const char *dir, const char *name, const char *hex)
 {
     uint8_t sum[SHA256_BYTES];

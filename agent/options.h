@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "shared/err.h"
 
@@ -24,10 +25,10 @@ struct agent_options {
     bool wants_help, wants_version;
 };
 
-/* Long options take `_` for `-` and are never abbreviated. ERR_USAGE, with the nearest option in the
- * sentence. */
+/* shared/args.h says how. ERR_USAGE. */
 int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e);
 
-extern const char agent_usage[];
+/* What --help prints. */
+void agent_usage(FILE *f);
 
 #endif

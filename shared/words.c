@@ -15,3 +15,11 @@ int words_find(const char *list, const char *word)
     }
     return -1;
 }
+
+const char *words_at(const char *list, int place, int *n)
+{
+    for (; place > 0; place--)
+        list = strchr(list, '|') + 1;
+    *n = (int)strcspn(list, "|");
+    return list;
+}

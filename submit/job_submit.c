@@ -146,10 +146,10 @@ static int unknown_verb(const char *name, struct err *e)
 
 static int verb_help(const struct options *o, struct err *e)
 {
-    const struct verb *v = o->n_operands ? find_verb(o->operands[0]) : NULL;
+    const struct verb *v = o->args.n_operands ? find_verb(o->args.operands[0]) : NULL;
 
-    if (o->n_operands && !v)
-        return unknown_verb(o->operands[0], e);
+    if (o->args.n_operands && !v)
+        return unknown_verb(o->args.operands[0], e);
     if (v)
         print_verb_help(stdout, v);
     else
@@ -215,22 +215,18 @@ static void raise_limits(void)
 }
 
 /* The verb may be left out before an option, and only there: so no word a user types is ever taken for
- * another. */
+ * another. What is left of argv begins with the word before the options. */
 static const struct verb *choose_verb(int *argc, char ***argv, struct err *e)
 {
-    const struct verb *v = &verbs[0];
+    const struct verb *v;
 
+    if ((*argv)[1][0] == '-')
+        return &verbs[0];
     ++*argv;
     --*argc;
-    if ((*argv)[0][0] == '-')
-        return v;
     v = find_verb((*argv)[0]);
-    if (!v) {
+    if (!v)
         unknown_verb((*argv)[0], e);
-        return NULL;
-    }
-    ++*argv;
-    --*argc;
     return v;
 }
 

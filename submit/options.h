@@ -1,6 +1,5 @@
-/* options -- the command line. One table (options.c) gives parsing, --help and the echo at the start.
- * '_' and '-' are the same in long options; a long option is never abbreviated; unknown ones get the nearest
- * match. */
+/* options -- the command line. One table (options.c) gives parsing, --help, the echo at the start and what
+ * run.json has of it (options_record.c), where a resumed job finds it. */
 #ifndef PSGD_SUBMIT_OPTIONS_H
 #define PSGD_SUBMIT_OPTIONS_H
 
@@ -10,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "shared/args.h"
 #include "shared/err.h"
 #include "shared/settings.h"
 #include "shared/simulation.h"
@@ -30,8 +30,6 @@ enum {
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH,
     FOR_ALL = 2047
 };
-
-enum { OPERANDS_MAX = 64, OPTIONS_MAX = 128 };
 
 struct options {
     struct settings settings; /* what of it stands on the command line; the rest are defaults */
@@ -61,12 +59,10 @@ struct options {
     uint64_t part;      /* ... and of it only this part; 0: all */
     uint64_t mutations; /* of messages */
     bool has_mutations;
-    bool is_given[OPTIONS_MAX]; /* by place in the table: stood on the command line */
-    const char *operands[OPERANDS_MAX];
-    int n_operands;
+    struct args_found args; /* what was given, and the words that are no options */
 };
 
-/* argv: what follows the verb. The strings stay argv's. With --resume, what the earlier job's run.json says
+/* argv: the verb, which is passed over, and what follows it; the strings stay argv's (shared/args.h). With --resume, what the earlier job's run.json says
  * of the job and of its list of workers takes the place of the defaults. ERR_USAGE; ERR_CONFIG: of that file;
  * ERR_NOT_FOUND: it, or a file it names, is not there. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
@@ -74,10 +70,10 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);
 
-/* The same as an object of texts, for run.json. Paths are absolute there. */
+/* Everything a job takes as an object of texts, for run.json. Paths are absolute there. */
 json_t *options_json(const struct options *o);
 
-/* --name <description value>, one say_more a line, for everything a job takes. */
+/* The same with say_more, --name <description value>, one a line. */
 void options_echo(const struct options *o);
 
 #endif

@@ -237,8 +237,8 @@ int verb_codecs(const struct options *o, struct err *e)
     } actions[] = {{"list", 1, list}, {"show", 2, show}, {"new", 2, codec_new}, {"test", 2, codec_test}};
 
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        if (o->n_operands == actions[i].n_operands && strcmp(o->operands[0], actions[i].word) == 0)
-            return actions[i].run(o, o->operands[1], e);
+        if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].word) == 0)
+            return actions[i].run(o, o->args.operands[1], e);
     return err_set(e, ERR_USAGE,
                    "codecs takes \"list\", \"show NAME|FILE\", \"new NAME\" or \"test NAME|FILE\"");
 }

@@ -168,7 +168,8 @@ int verb_data(const struct options *o, struct err *e)
     struct http *h;
     int rc = 0;
 
-    if (o->n_operands != 2 || strcmp(o->operands[0], "fetch") != 0 || strcmp(o->operands[1], "mnist") != 0)
+    if (o->args.n_operands != 2 || strcmp(o->args.operands[0], "fetch") != 0 ||
+        strcmp(o->args.operands[1], "mnist") != 0)
         return err_set(e, ERR_USAGE, "data takes the words \"fetch mnist\"");
     if (data_folder(dir, sizeof dir, "mnist", o->to, e) < 0 || file_mkdirs(dir, 0777, e) < 0)
         return e->code;

@@ -24,7 +24,7 @@ static int load(struct submission *s, const struct options *o, const char *id, s
 
 static const char *operand(const struct options *o)
 {
-    return o->n_operands > 0 ? o->operands[0] : NULL;
+    return o->args.n_operands > 0 ? o->args.operands[0] : NULL;
 }
 
 size_t verb_ask_nodes(struct submission *s, double timeout_s)
@@ -187,8 +187,8 @@ int verb_wait(const struct options *o, struct err *e)
 {
     int worst = 0;
 
-    for (int i = 0; i < (o->n_operands ? o->n_operands : 1); i++) {
-        int rc = wait_one(o, o->n_operands ? o->operands[i] : NULL, e);
+    for (int i = 0; i < (o->args.n_operands ? o->args.n_operands : 1); i++) {
+        int rc = wait_one(o, o->args.n_operands ? o->args.operands[i] : NULL, e);
 
         if (rc < 0 || interrupt_signal())
             return rc;
@@ -247,10 +247,10 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
 
 int verb_cancel(const struct options *o, struct err *e)
 {
-    if (o->n_operands == 0)
+    if (o->args.n_operands == 0)
         return err_set(e, ERR_USAGE, "cancel which job? job_submit list shows them");
-    for (int i = 0; i < o->n_operands; i++)
-        if (cancel_one(o, o->operands[i], e) < 0)
+    for (int i = 0; i < o->args.n_operands; i++)
+        if (cancel_one(o, o->args.operands[i], e) < 0)
             return e->code;
     return 0;
 }

@@ -85,7 +85,7 @@ int verb_logs(const struct options *o, struct err *e)
     int rc = submission_init(&s, o, e);
 
     if (rc == 0)
-        rc = job_index_load(&s, o->n_operands ? o->operands[0] : NULL, e);
+        rc = job_index_load(&s, o->args.n_operands ? o->args.operands[0] : NULL, e);
     if (rc == 0 && !(seen = calloc(s.n_nodes, sizeof *seen)))
         rc = err_set(e, ERR_NOMEM, "no memory");
     while (rc == 0) {

@@ -285,8 +285,8 @@ int verb_model(const struct options *o, struct err *e)
         int (*run)(const struct options *o, const char *operand, struct err *e);
     } actions[] = {{"inspect", inspect}, {"convert", convert}};
 
-    for (size_t i = 0; o->n_operands == 2 && i < sizeof actions / sizeof *actions; i++)
-        if (strcmp(o->operands[0], actions[i].word) == 0)
-            return actions[i].run(o, o->operands[1], e);
+    for (size_t i = 0; o->args.n_operands == 2 && i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(o->args.operands[0], actions[i].word) == 0)
+            return actions[i].run(o, o->args.operands[1], e);
     return err_set(e, ERR_USAGE, "model takes \"inspect FILE|NAME\" or \"convert FILE\"");
 }

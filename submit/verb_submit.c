@@ -158,8 +158,8 @@ int verb_submit(const struct options *o, struct err *e)
 
     if (o->retrieve)
         return verb_fetch(o, e);
-    if (o->n_operands > 0)
-        return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->operands[0]);
+    if (o->args.n_operands > 0)
+        return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->args.operands[0]);
     rc = submission_init(&s, o, e) < 0 ? e->code : run(&s, e);
     submission_clear(&s);
     return rc;

@@ -6,12 +6,10 @@
 
 static int parse(struct options *o, unsigned verb, struct err *e, const char *const *words)
 {
-    char *argv[16];
-    int argc = 0;
+    static struct unit_argv argv; /* operands point into it */
 
-    for (; words[argc]; argc++)
-        argv[argc] = (char *)(uintptr_t)words[argc];
-    return options_parse(o, verb, argc, argv, e);
+    unit_argv(&argv, "submit", words);
+    return options_parse(o, verb, argv.n, argv.of, e);
 }
 
 #define PARSE(...) parse(&o, FOR_SUBMIT, &e, (const char *const[]){__VA_ARGS__, NULL})
@@ -209,10 +207,10 @@ TEST(a_verb_takes_its_own_options_only)
     assert_ok(parse(&o, FOR_LOGS, &e, follow));
     assert_true(o.follow && o.has_node);
     assert_int_equal(o.node, -2);
-    assert_int_equal(o.n_operands, 1);
-    assert_string_equal(o.operands[0], "j-abcdef");
+    assert_int_equal(o.args.n_operands, 1);
+    assert_string_equal(o.args.operands[0], "j-abcdef");
     assert_ok(PARSE("--", "--codec"));
-    assert_string_equal(o.operands[0], "--codec");
+    assert_string_equal(o.args.operands[0], "--codec");
 }
 
 TEST(run_json_gets_every_option_of_a_job)

@@ -50,6 +50,23 @@ static inline void *unit_copy(const void *bytes, size_t len)
     return p;
 }
 
+/* A command line that may be written to, as main()'s may. */
+struct unit_argv {
+    char words[24][512];
+    char *of[25];
+    int n;
+};
+
+static inline void unit_argv(struct unit_argv *a, const char *program, const char *const *words)
+{
+    *a = (struct unit_argv){.n = 0};
+    for (const char *w = program; w; w = *words++) {
+        assert_true(a->n < (int)N_OF(a->words) && strlen(w) < sizeof a->words[0]);
+        a->of[a->n] = strcpy(a->words[a->n], w);
+        a->n++;
+    }
+}
+
 /* n numbers N(0, 1); the caller frees. */
 static inline float *unit_normals(size_t n, struct rng *r)
 {

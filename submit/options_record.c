@@ -1,0 +1,124 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/codec_options.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/find.h"
+#include "submit/options.h"
+#include "submit/options_table.h"
+#include "submit/results.h"
+
+/* Of a codec, without its parameters. */
+static void file_of(char out[PATH_MAX], const struct args_option *t, const char *value)
+{
+    bool is_codec = t->offset == offsetof(struct options, codec) ||
+                    t->offset == offsetof(struct options, server_codec);
+
+    snprintf(out, PATH_MAX, "%.*s", (int)(is_codec ? codec_options_at(value) : strlen(value)), value);
+}
+
+static bool names_file(const struct args_option *t, const char *value)
+{
+    char file[PATH_MAX];
+
+    file_of(file, t, value);
+    return file[0] && (t->kind == ARGS_PATH || (t->kind == ARGS_NAME_OR_PATH && find_is_path(file)));
+}
+
+/* The option's text; a file's with its folder, for the job may be gone on with from another one. */
+static void record_text(char *out, size_t size, const struct options *o, const struct args_option *t)
+{
+    char text[PATH_MAX];
+    struct err ignored;
+
+    args_text(text, sizeof text, t, o);
+    if (!names_file(t, text) || file_absolute(out, size, text, &ignored) < 0)
+        snprintf(out, size, "%s", text);
+}
+
+json_t *options_json(const struct options *o)
+{
+    json_t *all = json_object();
+
+    for (int i = 0; i < options_table.n; i++) {
+        char name[ARGS_NAME], value[PATH_MAX];
+
+        if (!options_is_shown(&options_table.options[i]))
+            continue;
+        args_name(name, &options_table.options[i]);
+        record_text(value, sizeof value, o, &options_table.options[i]);
+        json_object_set_new(all, name, json_text(value, SIZE_MAX));
+    }
+    return all;
+}
+
+/* Does a resumed job have this from the earlier one? What describes it, and the list with its servers. */
+static bool is_inherited(const struct args_option *t)
+{
+    bool starts = t->offset == offsetof(struct options, resume) ||
+                  t->offset == offsetof(struct options, init_from);
+
+    return (t->verbs & FOR_SUBMIT) &&
+           ((t->group == JOB && !starts) || t->offset == offsetof(struct options, workers));
+}
+
+/* Sets what is inherited, from the texts that options_json made. `given`: by place in the table, on this
+ * command line, which comes first. */
+static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
+{
+    for (int i = 0; i < options_table.n; i++) {
+        const struct args_option *t = &options_table.options[i];
+        const char *value;
+        char name[ARGS_NAME], file[PATH_MAX];
+
+        args_name(name, t);
+        value = json_string_value(json_object_get(texts, name));
+        if (!is_inherited(t) || given[i] || !value || !value[0] ||
+            (t->kind == ARGS_FLAG && strcmp(value, "yes") != 0))
+            continue;
+        file_of(file, t, value);
+        if (names_file(t, value) && access(file, F_OK) < 0) {
+            err_errno(e, ERR_NOT_FOUND, "--%s was %s", name, value);
+            return err_hint(e, "--%s %s says where it is now.", name, t->value);
+        }
+        if (args_set(t, value, o, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* The options of the job in `folder`, over the defaults. */
+int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e)
+{
+    char path[PATH_MAX];
+    const json_t *texts;
+    json_t *doc;
+    int rc;
+
+    if (file_join(path, sizeof path, folder, "run.json", e) < 0 || json_read(&doc, path, RUN_JSON_MAX, e) < 0)
+        return e->code == ERR_NOT_FOUND ? err_hint(e, "--resume takes the folder of a job's results.")
+                                        : e->code;
+    texts = json_object_get(json_object_get(doc, "facts"), "options");
+    rc = json_is_object(texts) ? take_texts(o, given, texts, e)
+                               : err_set(e, ERR_CONFIG, "/facts/options: missing");
+    json_decref(doc);
+    return rc < 0 ? err_at(e, "%s", path) : 0;
+}
+
+int options_check_resume(const struct options *o, struct err *e)
+{
+    char name[ARGS_NAME];
+
+    if (o->init_from[0])
+        return err_set(e, ERR_USAGE, "--resume and --init-from: a job starts from one of them");
+    for (int i = 0; i < options_table.n; i++) {
+        if (!o->args.given[i] || options_table.options[i].group != JOB || options_table.options[i].may_change)
+            continue;
+        args_name(name, &options_table.options[i]);
+        err_set(e, ERR_USAGE, "--%s cannot be changed by --resume", name);
+        return err_hint(e,
+                        "Leave it out: it stays what it was. --init-from starts a new job with the weights.");
+    }
+    return 0;
+}
