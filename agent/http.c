@@ -69,8 +69,9 @@ struct http_server {
     struct timer tick;
     struct conn *conns;
     struct exchange *parked;
-    unsigned n_exchanges, n_refused, n_dropped; /* the last two: in the present second */
-    uint64_t n_seen;                            /* agent->n_changes at the last look at the suspended */
+    unsigned n_exchanges;
+    unsigned n_refused, n_dropped; /* at the wrong door, and beyond the limit, in the present second */
+    uint64_t n_seen;               /* agent->n_changes at the last look at the suspended */
     bool look, suspended; /* something else happened to one of them; one was suspended in this turn */
     bool is_closing;
 };
@@ -235,10 +236,11 @@ static enum MHD_Result send_response(struct exchange *x)
     return rc;
 }
 
-/* Somebody at the wrong door is worth a line a second, not a full disk. */
+/* Somebody at the wrong door is worth a line a second, not a full disk. Whoever merely asks wrongly is told, and
+ * that is all. */
 static void log_refusal(struct http_server *h, const struct exchange *x, const struct verdict *v)
 {
-    if (h->n_refused++ == 0 && (v->problem == UNAUTHORIZED || v->problem == FORBIDDEN))
+    if ((v->problem == UNAUTHORIZED || v->problem == FORBIDDEN) && h->n_refused++ == 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s refused: %s", x->request_id,
                  x->target ? x->target : "", v->detail);
 }

@@ -159,6 +159,32 @@ TEST(an_address_with_too_many_connections_is_told_of_in_the_log)
     fixture_close(&f);
 }
 
+TEST(a_missing_token_is_told_of_in_the_log_whatever_else_was_refused_just_before)
+{
+    static const struct {
+        const char *head, *status;
+    } cases[] = {
+        {"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404 "},
+        {"GET /v1/agent HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 401 "},
+    };
+    static struct client c;
+    struct stderr_catch caught;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    stderr_catch_begin(&caught);
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        client_open(&c, &f);
+        client_send(&c, cases[i].head, strlen(cases[i].head));
+        client_expect(&c, &f, cases[i].status);
+        client_close(&c);
+    }
+    stderr_catch_end(&caught);
+    assert_non_null(strstr(caught.text, "/v1/agent refused: a token is needed"));
+    assert_null(strstr(caught.text, "/nothing"));
+    fixture_close(&f);
+}
+
 TEST(the_status_is_for_everybody_here_and_tells_no_secret)
 {
     struct fixture f = {0};
@@ -270,6 +296,7 @@ int main(void)
         cmocka_unit_test(heads_the_server_library_would_take_are_refused),
         cmocka_unit_test(bytes_that_are_no_request_leave_the_agent_well),
         cmocka_unit_test(an_address_with_too_many_connections_is_told_of_in_the_log),
+        cmocka_unit_test(a_missing_token_is_told_of_in_the_log_whatever_else_was_refused_just_before),
         cmocka_unit_test(the_status_is_for_everybody_here_and_tells_no_secret),
         cmocka_unit_test(events_stream_as_they_come_and_end_with_the_end),
         cmocka_unit_test(a_wait_lasts_until_its_time_or_the_end_whichever_is_first),
