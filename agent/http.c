@@ -369,41 +369,40 @@ static void end_upload(struct exchange *x)
     }
 }
 
-/* The whole request is there; also where a suspended /wait comes back to. */
+/* A /wait, also one that was suspended and is looked at again: answers, or waits on. */
+static enum MHD_Result wait_or_answer(struct exchange *x)
+{
+    struct http_server *h = x->server;
+    const struct task *t = task_find(h->agent, x->rs.id);
+
+    if (x->is_gone)
+        return MHD_NO;
+    if (!wait_is_over(x) && !h->is_closing) {
+        x->conn->deadline = HUGE_VAL;
+        if (x->rs.deadline < h->tick.at)
+            timer_set(&h->agent->loop, &h->tick, x->rs.deadline);
+        park(x);
+        return MHD_YES;
+    }
+    if (t)
+        respond_json(&x->rs, 200, job_json(&t->job, clock_wall()));
+    else
+        respond_problem(&x->rs, GONE, NULL, "the job was forgotten meanwhile");
+    return send_response(x);
+}
+
+/* The whole request is there. */
 static enum MHD_Result conclude(struct exchange *x)
 {
-    struct agent *a = x->server->agent;
-
-    if (x->rs.kind != RESPONSE_WAIT) {
-        if (x->upload.is_open) {
-            end_upload(x);
-        } else {
-            if (x->body)
-                x->body[x->rq.body_len] = '\0';
-            x->rq.body = x->body;
-            x->rq.route->handler(a, &x->rq, &x->rs);
-        }
+    if (x->upload.is_open) {
+        end_upload(x);
+    } else {
+        if (x->body)
+            x->body[x->rq.body_len] = '\0';
+        x->rq.body = x->body;
+        x->rq.route->handler(x->server->agent, &x->rq, &x->rs);
     }
-    if (x->rs.kind == RESPONSE_WAIT) {
-        const struct task *t = task_find(a, x->rs.id);
-
-        if (x->is_gone)
-            return MHD_NO;
-        if (!wait_is_over(x) && !x->server->is_closing) {
-            struct http_server *h = x->server;
-
-            x->conn->deadline = HUGE_VAL;
-            if (x->rs.deadline < h->tick.at)
-                timer_set(&a->loop, &h->tick, x->rs.deadline);
-            park(x);
-            return MHD_YES;
-        }
-        if (t)
-            respond_json(&x->rs, 200, job_json(&t->job, clock_wall()));
-        else
-            respond_problem(&x->rs, GONE, NULL, "the job was forgotten meanwhile");
-    }
-    return send_response(x);
+    return x->rs.kind == RESPONSE_WAIT ? wait_or_answer(x) : send_response(x);
 }
 
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
@@ -426,7 +425,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         *len = 0;
         return MHD_YES;
     }
-    return conclude(x);
+    return x->rs.kind == RESPONSE_WAIT ? wait_or_answer(x) : conclude(x);
 }
 
 /* The first the library tells of a request; the target as it came, undecoded, or NULL. */
@@ -602,18 +601,16 @@ int http_server_open(struct http_server **out, struct agent *a, int listen_fd, s
 
 void http_server_turn(struct http_server *h)
 {
-    bool resumed = false;
+    bool resumed;
 
     /* Again while anything moved: the library is known to pass over the neighbour of a connection that was
      * suspended under its hands. */
     do {
-        h->suspended = false;
+        h->suspended = resumed = false;
         if (h->look || h->n_seen != h->agent->n_changes) {
             h->look = false;
             h->n_seen = h->agent->n_changes;
             resumed = resume_those_with_news(h);
-        } else {
-            resumed = false;
         }
         MHD_run(h->daemon);
     } while (h->suspended || resumed || h->n_seen != h->agent->n_changes);
