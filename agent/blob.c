@@ -16,13 +16,6 @@ enum { SYNC_EVERY_BYTES = 8 << 20 };
 
 static const char temporary[] = "tmp-";
 
-static bool is_hex(const char *hex)
-{
-    uint8_t unused[SHA256_BYTES];
-
-    return hex_decode(unused, sizeof unused, hex);
-}
-
 static DIR *open_listing(const struct blob_store *s)
 {
     int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -61,7 +54,7 @@ int64_t blob_size(struct blob_store *s, const char *hex)
 {
     struct stat st;
 
-    if (!is_hex(hex) || fstatat(s->dir_fd, hex, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+    if (!is_sha256_hex(hex) || fstatat(s->dir_fd, hex, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
         return -1;
     utimensat(s->dir_fd, hex, NULL, AT_SYMLINK_NOFOLLOW); /* the time of the last use orders blob_trim */
     return st.st_size;
@@ -70,7 +63,7 @@ int64_t blob_size(struct blob_store *s, const char *hex)
 int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, struct err *e)
 {
     *u = (struct blob_upload){.fd = -1};
-    if (!is_hex(hex))
+    if (!is_sha256_hex(hex))
         return err_set(e, ERR_CONFIG, "\"%s\" is no SHA-256 in 64 lower-case hex digits", hex);
     memcpy(u->hex, hex, sizeof u->hex);
     snprintf(u->name, sizeof u->name, "%s%llu", temporary, (unsigned long long)++s->n_begun);
@@ -182,7 +175,7 @@ static size_t list_unheld(const struct blob_store *s, struct old_blob **out, uin
     while (dir && (d = readdir(dir)) != NULL) {
         struct stat st;
 
-        if (!is_hex(d->d_name) || fstatat(s->dir_fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        if (!is_sha256_hex(d->d_name) || fstatat(s->dir_fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             st.st_nlink > 1)
             continue;
         if (n == size) {

@@ -47,8 +47,6 @@ static int look_through(char *text, const char *path, const char *hex, struct er
     char *next;
 
     for (char *line = text; line; line = next, number++) {
-        uint8_t unused[SHA256_BYTES];
-
         next = strchr(line, '\n');
         if (next)
             *next++ = '\0';
@@ -56,7 +54,7 @@ static int look_through(char *text, const char *path, const char *hex, struct er
         line[strcspn(line, " \t\r#")] = '\0';
         if (!line[0])
             continue;
-        if (!hex_decode(unused, sizeof unused, line))
+        if (!is_sha256_hex(line))
             return err_set(e, ERR_CODEC, "%s:%d: \"%.80s\" is not a SHA-256 in 64 lower-case hex digits",
                            path, number, line);
         if (strcmp(line, hex) == 0)
@@ -89,8 +87,10 @@ static int is_listed(const char *path, const char *hex, struct err *e)
 /* 1: what has this digest may be used; 0: not; or an error. */
 static int is_trusted(const struct codec_rules *r, const char *hex, struct err *e)
 {
-    if (!hex[0] || r->policy == CODECS_ANY || is_builtin(r->builtin_dir, hex))
-        return hex[0] != '\0';
+    if (!hex[0])
+        return 0;
+    if (r->policy == CODECS_ANY || is_builtin(r->builtin_dir, hex))
+        return 1;
     return r->policy == CODECS_ALLOWLIST ? is_listed(r->list, hex, e) : 0;
 }
 

@@ -288,9 +288,7 @@ static int head_parse(struct event *ev, json_t *o, bool from_runner, struct err 
 
 static bool is_hex_or_empty(const char *text)
 {
-    uint8_t unused[SHA256_BYTES];
-
-    return !text[0] || hex_decode(unused, sizeof unused, text);
+    return !text[0] || is_sha256_hex(text);
 }
 
 static int body_parse(struct event *ev, const json_t *o, bool from_runner, struct err *e)

@@ -34,13 +34,11 @@ int packages_parse(struct event *note, const json_t *doc, enum package p, struct
     if (json_only_keys(files, names, "/files", e) < 0)
         return e->code;
     for (size_t i = 0; names[i]; i++) {
-        uint8_t unused[SHA256_BYTES];
-
         if (i > 0 && !json_object_get(files, names[i]))
             continue;
         if (json_get_text(note->hex[i], SHA256_HEX, files, names[i], "/files", e) < 0)
             return e->code;
-        if (!hex_decode(unused, sizeof unused, note->hex[i]))
+        if (!is_sha256_hex(note->hex[i]))
             return err_set(e, ERR_CONFIG, "/files/%s: not a SHA-256 in 64 lower-case hex digits", names[i]);
     }
     return 0;

@@ -31,12 +31,10 @@ json_t *codec_manifest_json(const struct codec_manifest *m)
 int codec_manifest_parse(struct codec_manifest *out, const json_t *doc, struct err *e)
 {
     struct codec_manifest m = {0};
-    uint8_t unused[SHA256_BYTES];
 
     if (json_to_struct(&m, doc, fields, "", e) < 0)
         return e->code;
-    if (!hex_decode(unused, sizeof unused, m.sha256) ||
-        (m.source_sha256[0] && !hex_decode(unused, sizeof unused, m.source_sha256)))
+    if (!is_sha256_hex(m.sha256) || (m.source_sha256[0] && !is_sha256_hex(m.source_sha256)))
         return err_set(e, ERR_CONFIG, "/sha256: not a SHA-256 in 64 lower-case hex digits");
     if (m.abi != CODEC_ABI) {
         err_set(e, ERR_CONFIG, "/abi: codec %s is built against codec.h with ABI %d; this psgd has ABI %d",

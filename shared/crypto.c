@@ -133,6 +133,13 @@ bool hex_decode(uint8_t *out, size_t len, const char *hex)
     return true;
 }
 
+bool is_sha256_hex(const char *text)
+{
+    uint8_t unused[SHA256_BYTES];
+
+    return hex_decode(unused, sizeof unused, text);
+}
+
 void random_bytes(void *out, size_t len)
 {
     must(gnutls_rnd(GNUTLS_RND_KEY, out, len));

@@ -27,6 +27,7 @@ int sha256_file(uint8_t out[SHA256_BYTES], uint64_t *bytes, const char *path, st
 
 void hex_encode(char *out, const uint8_t *bytes, size_t len); /* writes 2 len characters and a zero */
 bool hex_decode(uint8_t *out, size_t len, const char *hex); /* exactly 2 len lower-case digits, else false */
+bool is_sha256_hex(const char *text);                       /* 64 of them */
 void random_bytes(void *out, size_t len);                   /* for keys and tokens */
 bool equal_in_constant_time(const void *a, const void *b, size_t len);
 
