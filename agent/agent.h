@@ -86,7 +86,6 @@ uint64_t agent_disk_free(const struct agent *a);
 
 struct task *task_find(const struct agent *a, const char *id);
 size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
-bool job_is_pending(const struct job *j);
 
 /* Makes the job's folder and journal. ERR_CONFLICT: the folder is there already; ERR_IO, ERR_NOSPACE: nothing is
  * left. */

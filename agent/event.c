@@ -158,6 +158,11 @@ static const struct json_field spec_fields[] = {
     {0},
 };
 
+bool event_is_note(const struct event *ev)
+{
+    return kinds[ev->kind].is_note;
+}
+
 void event_init(struct event *ev, enum event_kind kind)
 {
     *ev = (struct event){.kind = kind, .at = clock_wall(), .loss = NAN, .accuracy = NAN};
@@ -204,7 +209,7 @@ char *event_line(const struct event *ev)
     json_t *rest = json_from_struct(ev, kinds[ev->kind].fields);
     char *line;
 
-    if (kinds[ev->kind].is_note) {
+    if (event_is_note(ev)) {
         json_object_set_new(o, "note", json_string(kinds[ev->kind].name));
         json_object_set_new(o, "at", json_string(clock_text(at, ev->at)));
     } else {

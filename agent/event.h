@@ -79,6 +79,8 @@ struct event {
     json_t *nodes;           /* START: [{"node","role","address"}], owned */
 };
 
+bool event_is_note(const struct event *ev);
+
 /* An event of `kind` now; reason and message may be NULL. */
 void event_init(struct event *ev, enum event_kind kind);
 void event_state(struct event *ev, enum event_kind kind, enum job_state s, const char *reason,

@@ -138,7 +138,7 @@ static apply_fn *const apply[N_EVENT_KINDS] = {
 
 int job_apply(struct job *j, const struct event *ev, struct err *e)
 {
-    bool is_note = ev->kind >= NOTE_RESERVE;
+    bool is_note = event_is_note(ev);
 
     if (!is_note && ev->seq != j->last_seq + 1)
         return err_set(e, ERR_CONFLICT, "%s: event %llu after %llu", j->spec.id, (unsigned long long)ev->seq,
@@ -169,6 +169,11 @@ bool job_is_complete(const struct job *j)
         if (job_lacks(j, (enum package)p))
             return false;
     return true;
+}
+
+bool job_is_pending(const struct job *j)
+{
+    return j->state == JOB_PENDING;
 }
 
 bool job_is_active(const struct job *j)

@@ -45,7 +45,8 @@ int job_apply(struct job *j, const struct event *ev, struct err *e);
 /* Whether the job needs this package and it is not complete. */
 bool job_lacks(const struct job *j, enum package p);
 bool job_is_complete(const struct job *j); /* lacks none */
-bool job_is_active(const struct job *j);   /* holds a slot */
+bool job_is_pending(const struct job *j);  /* waits for a slot */
+bool job_is_active(const struct job *j);   /* holds one */
 
 /* The resource as docs/protocol.md 1.4 shows it; `now` is clock_wall(). */
 json_t *job_json(const struct job *j, double now);

@@ -34,19 +34,19 @@ static int count_event(struct journal *j, off_t at, struct err *e)
 static int replay_line(struct journal *j, struct event *ev, const char *line, size_t len, off_t at,
                        journal_replay *replay, void *arg, struct err *e)
 {
-    bool is_event;
-    int rc = 0;
+    bool is_note;
+    int rc;
 
     if (event_parse_line(ev, line, len, false, e) < 0)
         return e->code;
-    is_event = ev->kind < NOTE_RESERVE;
-    if (is_event && ev->seq != j->n_events + 1)
+    is_note = event_is_note(ev);
+    if (!is_note && ev->seq != j->n_events + 1)
         rc = err_set(e, ERR_CONFIG, "event %llu after %llu", (unsigned long long)ev->seq,
                      (unsigned long long)j->n_events);
     else
         rc = replay(arg, ev, e);
     event_clear(ev);
-    return rc < 0 ? rc : is_event ? count_event(j, at, e) : 0;
+    return rc < 0 || is_note ? rc : count_event(j, at, e);
 }
 
 /* Hands every whole line over; returns where the last one ends. ERR_CONFIG: one is bad, ERR_NOMEM. */
@@ -146,7 +146,7 @@ int journal_append(struct journal *j, const struct event *ev, bool sync, struct 
         err_errno(e, ERR_IO, "journal");
         goto fail;
     }
-    if (ev->kind < NOTE_RESERVE && count_event(j, j->end, e) < 0)
+    if (!event_is_note(ev) && count_event(j, j->end, e) < 0)
         goto fail;
     free(line);
     j->end += (off_t)len;

@@ -31,11 +31,6 @@ size_t task_count(const struct agent *a, bool (*is_it)(const struct job *))
     return n;
 }
 
-bool job_is_pending(const struct job *j)
-{
-    return j->state == JOB_PENDING;
-}
-
 static struct task *task_new(struct agent *a, const char *id, struct err *e)
 {
     struct task *t = calloc(1, sizeof *t);
@@ -195,11 +190,10 @@ void task_trim(struct agent *a)
 
 int task_record(struct task *t, struct event *ev, struct err *e)
 {
-    bool is_event = ev->kind < NOTE_RESERVE;
     bool is_mass = ev->kind == EVENT_PROGRESS || ev->kind == EVENT_EVAL || ev->kind == EVENT_LOG;
     struct job before = t->job;
 
-    ev->seq = is_event ? t->job.last_seq + 1 : 0;
+    ev->seq = event_is_note(ev) ? 0 : t->job.last_seq + 1;
     /* Applied first, for what cannot follow must not be written. Nobody sees it before the journal has it. */
     json_incref(before.nodes);
     if (job_apply(&t->job, ev, e) < 0) {
