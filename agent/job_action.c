@@ -85,10 +85,14 @@ static void check_limits(struct task *t, double now)
 
     if (t->job.state == JOB_STOPPING)
         return;
-    if (!is_started && t->n_streams == 0 && now > t->lease_at)
-        job_stop(t, "LeaseExpired", "no sign of the submitter for 120 s", STOP_GRACE_S);
-    else if (is_started && now > t->limit_at)
+    if (!is_started && t->n_streams == 0 && now > t->lease_at) {
+        char message[64];
+
+        snprintf(message, sizeof message, "no sign of the submitter for %d s", LEASE_S);
+        job_stop(t, "LeaseExpired", message, STOP_GRACE_S);
+    } else if (is_started && now > t->limit_at) {
         job_stop(t, "TimeLimit", "the job's time limit is over", LIMIT_GRACE_S);
+    }
 }
 
 static void on_tick(void *arg)
@@ -102,6 +106,12 @@ static void on_tick(void *arg)
         check_limits(t, now);
     if (!job_state_is_terminal(t->job.state) && t->kill_at > 0 && now > t->kill_at)
         runner_signal(&t->runner, SIGKILL);
+}
+
+static void start_ticking(struct task *t, double at)
+{
+    t->tick = (struct timer){.due = on_tick, .arg = t};
+    timer_set(&t->agent->loop, &t->tick, at);
 }
 
 /* An empty file, so that it can be followed from the first byte. */
@@ -188,8 +198,7 @@ static int bind_data_socket(struct task *t, struct err *e)
         getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)
         return err_errno(e, ERR_IO, "data socket");
     event_init(&note, NOTE_SOCKET);
-    note.data_port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
-                                                    : ((struct sockaddr_in *)&at)->sin_port);
+    note.data_port = address_port(&at);
     return task_record(t, &note, e);
 }
 
@@ -198,6 +207,8 @@ static void promote(struct task *t)
 {
     struct err e;
 
+    if (!t->tick.on)
+        start_ticking(t, clock_now() + TICK_S);
     job_touch(t);
     if (bind_data_socket(t, &e) < 0 ||
         enter(t, JOB_PREPARING, "WaitingForPackages", "waits for its packages", &e) < 0)
@@ -206,32 +217,35 @@ static void promote(struct task *t)
         job_advance(t);
 }
 
-void job_schedule(struct agent *a)
+/* It has been reserved just now, and has to wait. */
+static void enter_queue(struct task *t)
+{
+    start_ticking(t, clock_now() + TICK_S);
+    job_touch(t);
+    job_enter(t, JOB_PENDING, "AgentBusy", "waits in the queue for the agent's slot");
+}
+
+static struct task *first_pending(const struct agent *a)
 {
     struct task *t = a->first;
 
+    while (t && !job_is_pending(&t->job))
+        t = t->next;
+    return t;
+}
+
+void job_schedule(struct agent *a)
+{
+    struct task *t;
+
     if (a->is_draining)
         return;
-    /* From the top again after each: a promotion may end at once, and then the slot is free again. */
-    while (t && task_count(a, job_is_active) < N_SLOTS) {
-        if (job_is_pending(&t->job)) {
-            if (!t->tick.on) {
-                t->tick = (struct timer){.due = on_tick, .arg = t};
-                timer_set(&a->loop, &t->tick, clock_now() + TICK_S);
-            }
-            promote(t);
-            t = a->first;
-        } else {
-            t = t->next;
-        }
-    }
+    /* A promotion may end at once, and then the slot is free again. */
+    while (task_count(a, job_is_active) < N_SLOTS && (t = first_pending(a)) != NULL)
+        promote(t);
     for (t = a->first; t; t = t->next)
-        if (job_is_pending(&t->job) && !t->tick.on) {
-            job_touch(t);
-            t->tick = (struct timer){.due = on_tick, .arg = t};
-            timer_set(&a->loop, &t->tick, clock_now() + TICK_S);
-            job_enter(t, JOB_PENDING, "AgentBusy", "waits in the queue for the agent's slot");
-        }
+        if (job_is_pending(&t->job) && !t->tick.on)
+            enter_queue(t);
 }
 
 int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e)
@@ -318,8 +332,7 @@ static void adopt(struct task *t)
     }
     log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d goes on, adopted", j->pid);
     t->limit_at = clock_now() + left;
-    t->tick = (struct timer){.due = on_tick, .arg = t};
-    timer_set(&t->agent->loop, &t->tick, clock_now());
+    start_ticking(t, clock_now());
     if (follow_start(t, &e) < 0)
         job_stop(t, "Internal", e.text, STOP_GRACE_S);
     else if (j->state == JOB_STOPPING)

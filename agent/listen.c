@@ -31,6 +31,12 @@ void address_host(char *out, size_t size, const struct sockaddr *a)
         out[0] = '\0';
 }
 
+int address_port(const struct sockaddr_storage *a)
+{
+    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)(const void *)a)->sin6_port
+                                          : ((const struct sockaddr_in *)(const void *)a)->sin_port);
+}
+
 static int may_listen(const struct listener *l, const struct agent_options *opt, struct err *e)
 {
     if (address_is_loopback((const struct sockaddr *)&l->at) || (opt->insecure_no_tls && !opt->no_token))
@@ -119,8 +125,7 @@ int listener_open(struct listener *out, const struct agent_options *opt, struct 
     if (may_listen(&l, opt, e) < 0 || bind_and_listen(&l, e) < 0)
         return e->code;
     getsockname(l.fd, (struct sockaddr *)&l.at, &l.len);
-    l.port = ntohs(l.at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&l.at)->sin6_port
-                                              : ((struct sockaddr_in *)&l.at)->sin_port);
+    l.port = address_port(&l.at);
     snprintf(l.address, sizeof l.address, l.at.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", l.host, l.port);
     *out = l;
     return 0;

@@ -22,6 +22,9 @@ bool address_is_loopback(const struct sockaddr *a);
 /* The address's number without port; "" when it is neither IPv4 nor IPv6. */
 void address_host(char *out, size_t size, const struct sockaddr *a);
 
+/* Of an IPv4 or IPv6 address. */
+int address_port(const struct sockaddr_storage *a);
+
 /* ERR_AUTH: not a loopback address, and not both a token and --insecure-no-tls. ERR_USAGE: no such address.
  * ERR_IO: the port is in use. */
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e);
