@@ -80,20 +80,18 @@ void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 
 void api_records(struct agent *a, const struct request *rq, struct response *rs)
 {
-    static const char *const kinds[] = {"train", "eval", "comm", "metrics", "confusion", "codec"};
-    const size_t n = sizeof kinds / sizeof *kinds;
-    const char *kind = query_get(rq, "kind");
-    size_t i = 0;
+    const char *kind = query_get(rq, "kind"), *name;
+    char wanted[QUERY_VALUE_MAX + 8];
 
     if (!api_task(a, rq, rs))
         return;
-    while (kind && i < n && strcmp(kinds[i], kind) != 0)
-        i++;
-    if (i == n)
+    snprintf(wanted, sizeof wanted, "%s.csv", kind ? kind : "train");
+    name = artefact_find(wanted);
+    if (name)
+        respond_file(a, rq->arg[0], name, true, true, rs);
+    else
         respond_problem(rs, BAD_REQUEST, NULL,
                         "kind=%s: not one of train, eval, comm, metrics, confusion, codec", kind);
-    else
-        respond_file(a, rq->arg[0], artefact_names[i], true, true, rs);
 }
 
 /* Hashing holds the agent's one thread for as long as it takes: once for each file, not for each who asks. */

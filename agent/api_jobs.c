@@ -281,26 +281,30 @@ static const struct json_field cancel_fields[] = {
     {0},
 };
 
+/* An empty body leaves *c as it is. False: it was answered with what is wrong. */
+static bool take_cancel(struct cancel *c, const struct request *rq, struct response *rs)
+{
+    struct err e = {0};
+    json_t *doc;
+
+    if (rq->body_len == 0)
+        return true;
+    doc = body_json(rq, rs);
+    if (!doc)
+        return false;
+    if (json_to_struct(c, doc, cancel_fields, "", &e) < 0)
+        respond_error(rs, &e);
+    json_decref(doc);
+    return e.code == 0;
+}
+
 void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     struct cancel c = {.grace_s = STOP_GRACE_S};
-    struct err e;
 
-    if (!t)
+    if (!t || !take_cancel(&c, rq, rs))
         return;
-    if (rq->body_len > 0) {
-        json_t *doc = body_json(rq, rs);
-        int rc = doc ? json_to_struct(&c, doc, cancel_fields, "", &e) : 0;
-
-        if (!doc)
-            return;
-        json_decref(doc);
-        if (rc < 0) {
-            respond_error(rs, &e);
-            return;
-        }
-    }
     if (job_state_is_terminal(t->job.state)) {
         respond_job(rs, 200, t);
         return;

@@ -1,7 +1,5 @@
 #include "agent/artefact.h"
 
-#include "shared/codec_manifest.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -10,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "shared/codec_manifest.h"
 
 const char *const artefact_names[N_ARTEFACTS] = {"train.csv",
                                                  "eval.csv",

@@ -11,7 +11,7 @@
 #include "shared/err.h"
 
 enum { N_ARTEFACTS = 15, ARTEFACT_LINE_MAX = 65536 };
-extern const char *const artefact_names[N_ARTEFACTS]; /* the records first */
+extern const char *const artefact_names[N_ARTEFACTS];
 
 /* The name in the list that equals `name`, or NULL. */
 const char *artefact_find(const char *name);

@@ -132,24 +132,17 @@ static bool authority_is_ours(const struct gate_rules *rules, const struct gate_
                               bool *has_port)
 {
     const char *const *allow = rules->allow_hosts;
+    bool is_bracketed = text[0] == '[';
     char host[256], port[8];
-    size_t n = 0;
+    size_t n;
 
-    if (text[0] == '[') {
-        n = strcspn(++text, "]");
-        if (!text[n] || n >= sizeof host)
-            return false;
-        memcpy(host, text, n);
-        host[n] = '\0';
-        text += n + 1;
-    } else {
-        n = strcspn(text, ":");
-        if (n >= sizeof host)
-            return false;
-        memcpy(host, text, n);
-        host[n] = '\0';
-        text += n;
-    }
+    text += is_bracketed;
+    n = strcspn(text, is_bracketed ? "]" : ":");
+    if (n >= sizeof host || (is_bracketed && !text[n]))
+        return false;
+    memcpy(host, text, n);
+    host[n] = '\0';
+    text += n + is_bracketed;
     snprintf(port, sizeof port, "%d", rules->port);
     *has_port = text[0] == ':';
     if (*has_port ? strcmp(text + 1, port) != 0 : text[0] != '\0')
