@@ -21,8 +21,6 @@ enum {
 
 static const char *const kinds[] = {
     [ARENA_ALL_REDUCE] = "all-reduce",
-    [ARENA_REDUCE_SCATTER] = "reduce-scatter",
-    [ARENA_ALL_GATHER] = "all-gather",
     [ARENA_BROADCAST] = "broadcast",
 };
 
@@ -141,20 +139,15 @@ static void copy_range(float *out, const float *in, size_t from, size_t to)
         vector_copy(out + from, in + from, to - from);
 }
 
-/* Everything that can be done from the vectors of all nodes alone: of a sum, the range [from, to). */
-static void read_all(const struct arena *a, size_t from, size_t to)
+/* The whole result from the nodes' vectors, whatever the others do meanwhile. */
+static void read_all(const struct arena *a)
 {
     const struct arena_collective *c = &a->now;
 
     if (c->kind == ARENA_BROADCAST)
         copy_range(c->out, in_of(a, c->root), 0, c->n);
-    else if (c->kind != ARENA_ALL_GATHER)
-        sum_range(a, c->out, from, to);
     else
-        for (int i = 0; i < a->n; i++) {
-            arena_slice(a, c->n, i, &from, &to);
-            copy_range(c->out, in_of(a, i), from, to);
-        }
+        sum_range(a, c->out, 0, c->n);
 }
 
 static uint64_t what_of(const struct arena_collective *c)
@@ -171,21 +164,15 @@ static void publish(struct arena *a, _Atomic uint64_t *word, uint64_t value)
     arena_ring(a);
 }
 
-/* What of this node's vector anybody reads. */
-static void offered(const struct arena *a, size_t *from, size_t *to)
+/* Does anybody read this node's vector? */
+static bool is_read(const struct arena *a)
 {
-    const struct arena_collective *c = &a->now;
-
-    *from = 0;
-    *to = c->kind == ARENA_BROADCAST && c->root != a->me ? 0 : c->n;
-    if (c->kind == ARENA_ALL_GATHER)
-        arena_slice(a, c->n, a->me, from, to);
+    return a->now.kind == ARENA_ALL_REDUCE || a->now.root == a->me;
 }
 
 int arena_start(struct arena *a, const struct arena_collective *c, struct err *e)
 {
     struct arena_view *mine = &a->members[a->me].view;
-    size_t from, to;
 
     if (a->broken.code) {
         *e = a->broken;
@@ -201,8 +188,8 @@ int arena_start(struct arena *a, const struct arena_collective *c, struct err *e
     a->n_parts = c->kind == ARENA_ALL_REDUCE ? (slice_floats(a, c->n) + PART - 1) / PART : 1;
     for (int i = 0; i < a->n; i++)
         a->members[i].n_taken = 0;
-    offered(a, &from, &to);
-    copy_range(is_small(a) ? mine->slots[a->number % 2] : mine->in, c->in, from, to);
+    if (is_read(a))
+        copy_range(is_small(a) ? mine->slots[a->number % 2] : mine->in, c->in, 0, c->n);
     atomic_store_explicit(&mine->words->what[a->number % 2], what_of(c), memory_order_relaxed);
     atomic_store_explicit(&mine->words->floats[a->number % 2], c->n, memory_order_relaxed);
     publish(a, &mine->words->ready, a->number);
@@ -300,13 +287,9 @@ static int all_are_done(struct arena *a, struct err *e)
 static void work(struct arena *a)
 {
     struct arena_words *mine = a->members[a->me].view.words;
-    size_t from, to;
 
-    arena_slice(a, a->now.n, a->me, &from, &to);
     if (is_small(a)) {
-        bool is_slice = a->now.kind == ARENA_REDUCE_SCATTER;
-
-        read_all(a, is_slice ? from : 0, is_slice ? to : a->now.n);
+        read_all(a);
         a->stage = STAGE_NONE;
         return;
     }
@@ -316,7 +299,7 @@ static void work(struct arena *a)
         while (a->part < a->n_parts)
             sum_part(a);
     } else {
-        read_all(a, from, to);
+        read_all(a);
         publish(a, &mine->parts, a->n_parts);
     }
     a->waits_for = 0;

@@ -49,10 +49,8 @@ struct arena_config {
 };
 
 enum arena_kind {
-    ARENA_ALL_REDUCE,     /* out = the sum of all in */
-    ARENA_REDUCE_SCATTER, /* this node's slice of it (arena_slice); the rest of `out` stays as it is */
-    ARENA_ALL_GATHER,     /* out = slice 0 of node 0's in, slice 1 of node 1's, ... */
-    ARENA_BROADCAST,      /* out = root's in */
+    ARENA_ALL_REDUCE, /* out = the sum of all in */
+    ARENA_BROADCAST,  /* out = root's in */
 };
 
 /* in (n), out (n) do not overlap. Wherever they lie, the result is the same; least copying is needed when in
