@@ -14,7 +14,7 @@ bool exchange_waits(const struct exchange *x)
 /* A word of the next round that comes early does not end a wait for this one. */
 int exchange_heard(struct channel *ch, int rc)
 {
-    if (rc == CODEC_GO && !ch->round.has_said && !ch->round.awaits_reply)
+    if (rc == CODEC_GO && ch->round.stage == ROUND_OPEN)
         ch->is_waiting = false;
     return rc;
 }

@@ -127,7 +127,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
     if (exchange_can_save(x, e) < 0)
         return e->code;
     for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
-        if (ch->round.has_said || ch->round.next > 0)
+        if (ch->round.stage != ROUND_OPEN || ch->round.next > 0)
             return err_set(e, ERR_INTERNAL, "codec %s is in the midst of round %" PRIu64,
                            channel_config(ch)->plugin->name, ch->codec.round);
         n_tensors += 2 + ch->n_zeros + ch->compressing.n_residuals;

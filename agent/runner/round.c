@@ -98,14 +98,17 @@ static int merge_what_came(struct channel *ch)
     return round_close(ch, 0, -1, 0);
 }
 
+static void words_are_out(struct channel *ch, enum round_stage next)
+{
+    ch->round.stage = next;
+    ch->round.said_at = stopwatch_now(channel_watch(ch));
+}
+
 static int said(struct channel *ch)
 {
-    ch->round.has_said = true;
-    ch->round.said_at = stopwatch_now(channel_watch(ch));
-    if (ch->server) {
-        ch->round.awaits_reply = true;
+    words_are_out(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SAID);
+    if (ch->server)
         return CODEC_WAIT;
-    }
     return ch->codec.is_sync ? round_advance(ch) : merge_what_came(ch);
 }
 
@@ -127,8 +130,8 @@ static int end_with_the_others(struct channel *ch)
     b = channel_encode(ch, "encode", say_nothing, &seconds);
     if (!b || spread(ch, ch->codec.node, b, seconds) < 0)
         return -1;
-    ch->round.is_ending = true;
-    return said(ch);
+    words_are_out(ch, ROUND_ENDS);
+    return round_advance(ch);
 }
 
 int round_close(struct channel *ch, int first, int last, uint64_t their_round)
@@ -138,7 +141,7 @@ int round_close(struct channel *ch, int first, int last, uint64_t their_round)
     if (is_server(ch) && answer(ch, first, last, their_round) < 0)
         return -1;
     ch->round.next = 0;
-    ch->round.has_said = false;
+    ch->round.stage = ROUND_OPEN;
     ch->codec.samples = 0;
     ch->codec.n_merged = 0;
     round_resume_those_no_longer_ahead(ch);
@@ -208,7 +211,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
 {
     int rc;
 
-    if (h->peer != ch->server || h->round != ch->codec.round || !ch->round.awaits_reply) {
+    if (h->peer != ch->server || h->round != ch->codec.round || ch->round.stage != ROUND_AWAITS_REPLY) {
         channel_drop_buf(ch, b);
         return channel_fail(ch, "node %d sent a reply that nobody waits for", h->peer);
     }
@@ -218,8 +221,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
     channel_drop_buf(ch, b);
     if (rc < 0)
         return rc;
-    ch->round.awaits_reply = false;
-    ch->round.has_said = false;
+    ch->round.stage = ROUND_OPEN;
     ch->codec.samples = 0;
     channel_round_done(ch);
     return CODEC_GO;
@@ -259,12 +261,12 @@ static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_bu
                      (unsigned long long)h->round, (unsigned long long)ch->codec.round);
         return channel_blame(ch, h->peer);
     }
-    if (r->has_said && h->round == ch->codec.round)
+    if (r->stage != ROUND_OPEN && h->round == ch->codec.round)
         channel_waited(ch, h->peer);
     round_push(ch, (int)h->word, b, h->round, h->peer);
     if (is_redundant && round_is_nearly_full(ch, (int)h->word))
         channel_pause(ch, h->peer, true);
-    return is_server(ch) || r->has_said ? round_advance(ch) : CODEC_GO;
+    return is_server(ch) || r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
 }
 
 int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
@@ -288,7 +290,7 @@ bool round_is_hopeless(const struct channel *ch)
     int missing;
 
     if (ch->server)
-        return ch->round.awaits_reply && channel_has_left(ch, ch->server);
+        return ch->round.stage == ROUND_AWAITS_REPLY && channel_has_left(ch, ch->server);
     if (round_goes_on(ch)) { /* lost ones aside, a worker does not leave before the end */
         missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing_word(ch) : -1;
         return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];

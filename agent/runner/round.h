@@ -22,18 +22,24 @@ struct inbox {
     int first, n;
 };
 
+/* Where this node is in the round. A server is always in the first: it only hears. */
+enum round_stage {
+    ROUND_OPEN,         /* my words are not out yet */
+    ROUND_SAID,         /* they are, and those of others are waited for */
+    ROUND_AWAITS_REPLY, /* they are, at the server */
+    ROUND_ENDS          /* what I have said is that I have no more to say */
+};
+
 struct round {
     int n_words;            /* a full round */
     int depth;              /* of an inbox */
     struct inbox *inbox;    /* (n_words) */
     struct letter *letters; /* (n_words, depth) */
-    bool has_said;          /* my words of this round are out */
-    bool awaits_reply;      /* a worker's, from its server */
-    bool is_ending;         /* what I have said is that I have no more to say */
-    int next;               /* ssgd: the first word not merged yet */
-    double said_at;         /* stopwatch_now */
-    struct undo undo;       /* where the job goes on without lost workers */
-    bool can_undo;          /* it is from before this round */
+    enum round_stage stage;
+    double said_at;   /* stopwatch_now, when the last of my words were out */
+    int next;         /* ssgd: the first word not merged yet */
+    struct undo undo; /* where the job goes on without lost workers */
+    bool can_undo;    /* it is from before this round */
     struct agreement agreement;
     struct mesh_buf **kept; /* (n_words) of the round closed last; NULL: nobody can be in need of them */
 };

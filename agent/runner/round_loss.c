@@ -50,10 +50,11 @@ static int count_words(const struct channel *ch)
 static int begin_merging(struct channel *ch)
 {
     struct round *r = &ch->round;
+    bool ends = r->stage == ROUND_ENDS; /* empty words change nothing */
 
-    if (!r->can_undo && !r->is_ending && undo_keep(&r->undo, ch) < 0)
+    if (!r->can_undo && !ends && undo_keep(&r->undo, ch) < 0)
         return -1;
-    r->can_undo = !r->is_ending;
+    r->can_undo = !ends;
     return CODEC_GO;
 }
 
@@ -106,6 +107,7 @@ static int close_whole(struct channel *ch)
 int round_advance_without_lost(struct channel *ch)
 {
     struct round *r = &ch->round;
+    bool ends = r->stage == ROUND_ENDS;
 
     ch->codec.n_words = count_words(ch);
     if (ch->codec.n_words == 0)
@@ -115,12 +117,12 @@ int round_advance_without_lost(struct channel *ch)
     for (; r->next < r->n_words; r->next++) {
         if (is_awaited(ch, r->next))
             return CODEC_WAIT;
-        if (!r->is_ending && round_has_word(ch, r->next) && round_merge_word(ch, r->next) < 0)
+        if (!ends && round_has_word(ch, r->next) && round_merge_word(ch, r->next) < 0)
             return merge_again_without(ch, r->next);
     }
-    if (!r->is_ending)
+    if (!ends)
         return close_whole(ch);
-    r->has_said = r->is_ending = false;
+    r->stage = ROUND_OPEN;
     r->next = 0;
     return CODEC_GO;
 }
@@ -182,7 +184,7 @@ static int go_on(struct channel *ch)
 
     if (agreement_settles(&r->agreement, ch->x->links.has_left) && hand_on(ch) < 0)
         return -1;
-    return r->has_said ? round_advance(ch) : CODEC_GO;
+    return r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
 }
 
 int round_on_leave(struct channel *ch)
@@ -287,7 +289,7 @@ void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
 
     if (!a->is_settled)
         snprintf(out, size, "what node %d says of %d lost ones", node, a->n_lost);
-    else if (ch->round.is_ending)
+    else if (ch->round.stage == ROUND_ENDS)
         snprintf(out, size, "the end of node %d", node);
     else
         snprintf(out, size, "the word of node %d in round %llu", node,
