@@ -5,7 +5,7 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-static const double JOIN_S = 5;
+static const double JOIN_S = 5; /* workers are linked already: only one that hangs takes so long */
 
 enum word { INVITES, CAN, CANNOT, N_WORDS };
 
@@ -123,21 +123,33 @@ int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct er
     return rc < 0 ? rc : local_path_advance(p, e);
 }
 
+static int another_cannot(struct err *e)
+{
+    return err_set(e, ERR_UNREACHABLE, "another worker cannot share memory");
+}
+
+/* 1: everybody's memory is here; 0: not yet; or why it will not be. */
+static int join(struct local_path *p, struct err *e)
+{
+    int rc = arena_poll(p->arena, e);
+
+    if (!p->all_can)
+        return another_cannot(e);
+    return rc == 0 && clock_now() >= p->deadline ? arena_late(p->arena, e) : rc;
+}
+
 int local_path_advance(struct local_path *p, struct err *e)
 {
     struct err why = {0};
-    int joined = p->arena && !p->has_said ? arena_poll(p->arena, &why) : 0;
+    int joined;
 
     if (p->has_said)
         return 0;
-    if (p->arena && !p->all_can)
-        joined = err_set(&why, ERR_UNREACHABLE, "another worker cannot share memory");
-    else if (p->arena && joined == 0 && clock_now() >= p->deadline)
-        joined = arena_late(p->arena, &why);
+    joined = p->arena ? join(p, &why) : 1;
+    if (joined == 0)
+        return 0;
     if (joined < 0)
         give_up(p, &why);
-    if (p->arena && joined == 0)
-        return 0;
     p->has_said = true;
     for (int node = 0; node < p->n_workers; node++)
         if (node != p->me && tell(p, node, p->arena ? CAN : CANNOT, NULL, 0, e) < 0)
@@ -156,7 +168,7 @@ struct arena *local_path_take(struct local_path *p)
     struct arena *a;
 
     if (p->arena && !p->all_can) {
-        err_set(&why, ERR_UNREACHABLE, "another worker cannot share memory");
+        another_cannot(&why);
         give_up(p, &why);
     }
     a = p->arena;

@@ -18,9 +18,9 @@ struct local_path {
     int n_workers, me;
     struct arena *arena; /* NULL: this worker cannot */
     double deadline;     /* clock_now: whoever has not joined by then does not */
-    bool has_said;
-    bool all_can;
-    int n_heard;
+    bool has_said;       /* whether it can: all have joined its memory, or some will not */
+    bool all_can;        /* of those that have said so, this one included */
+    int n_heard;         /* others that have said whether they can: */
     bool heard[ARENA_NODES_MAX];
     struct err why; /* this worker cannot, or another */
 };
