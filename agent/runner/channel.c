@@ -60,12 +60,12 @@ int channel_fail(struct channel *ch, const char *fmt, ...)
     return err_set(ch->x->e, ERR_CODEC, "codec %s: %s", ch->x->cfg.plugin->name, text);
 }
 
-void channel_calls(struct channel *ch)
+void channel_before_call(struct channel *ch)
 {
     ch->x->e->code = 0;
 }
 
-int channel_called(struct channel *ch, const char *callback, int rc, bool may_wait)
+int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait)
 {
     int failed = ch->x->e->code;
 
@@ -110,8 +110,8 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
     compressing_begin_writing(ch);
     last = phase_enter(w, PHASE_ENCODE);
     start = w->since;
-    channel_calls(ch);
-    if (channel_called(ch, callback, encode(&ch->codec, &ch->out), false) < 0)
+    channel_before_call(ch);
+    if (channel_after_call(ch, callback, encode(&ch->codec, &ch->out), false) < 0)
         goto fail;
     if (ch->compressing.lacks_memory) {
         err_set(ch->x->e, ERR_NOMEM, "no memory for a residual of what compressors leave out");
@@ -210,8 +210,8 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
     int rc;
 
     compressing_begin_reading(ch, from);
-    channel_calls(ch);
-    rc = channel_called(ch, callback, read(&ch->codec, from, &in), !ch->rule);
+    channel_before_call(ch);
+    rc = channel_after_call(ch, callback, read(&ch->codec, from, &in), !ch->rule);
     phase_enter(&ch->x->watch, last);
     return rc;
 }
@@ -224,16 +224,17 @@ int channel_apply(struct channel *ch)
     if (!ch->rule->apply)
         return CODEC_GO;
     last = phase_enter(&ch->x->watch, PHASE_APPLY);
-    channel_calls(ch);
-    rc = channel_called(ch, "apply", ch->rule->apply(&ch->codec), false);
+    channel_before_call(ch);
+    rc = channel_after_call(ch, "apply", ch->rule->apply(&ch->codec), false);
     phase_enter(&ch->x->watch, last);
     return rc;
 }
 
 void channel_waited(struct channel *ch, int peer)
 {
-    link_of(&ch->x->links, exchange_slot(ch->x, peer))->received.transfer_s += stopwatch_now(&ch->x->watch) -
-                                                                               ch->round.said_at;
+    struct link *l = link_of(&ch->x->links, exchange_slot(ch->x, peer));
+
+    l->received.transfer_s += stopwatch_now(&ch->x->watch) - ch->round.said_at;
 }
 
 /* The job's round is done when every channel's is. */
@@ -325,8 +326,8 @@ int channel_open(struct exchange *x, int id)
         return x->e->code;
     if (!p->open)
         return CODEC_GO;
-    channel_calls(ch);
-    return channel_called(ch, "open", p->open(&ch->codec), false);
+    channel_before_call(ch);
+    return channel_after_call(ch, "open", p->open(&ch->codec), false);
 }
 
 void channel_clear(struct channel *ch)

@@ -64,21 +64,22 @@ extern const struct codec_host channel_host; /* host.c */
 int channel_open(struct exchange *x, int id);
 void channel_clear(struct channel *ch); /* after round_clear */
 
-/* Sends `b` to one node as this channel's message and accounts for it. */
+/* Sends a message of this channel's to one node and accounts for it: a buffer, which took `encode_s` seconds
+ * to write, or bytes that stay the caller's, as mesh_send_view has it. CODEC_GO or a code. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
 /* Accounts for what went to and from `peer` through shared memory: no byte of it is on a wire. */
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
-int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
 /* Accounts for a message in the round that uses it, not the one it happened to come in: figures must
  * repeat. */
 void channel_received(struct channel *ch, int from, size_t len);
-/* Before and behind each call of the codec. What it has returned, as codec.h has it: CODEC_GO, CODEC_WAIT where that may
- * be, or the code of the error that stands in the exchange: the host's own, or that `callback` gave none or returned
- * something else. */
-void channel_calls(struct channel *ch);
-int channel_called(struct channel *ch, const char *callback, int rc, bool may_wait);
-/* Has `encode`, the codec's `callback`, write a message into a fresh buffer. NULL: it failed, and the error stands in
- * the exchange. */
+/* Around each call of the codec's `callback`, which returned `rc`. What comes of it: CODEC_GO, CODEC_WAIT if
+ * it may wait, or the code of the error that stands in the exchange then: what a call of the host said, or
+ * that the callback failed without one or returned what codec.h does not know. */
+void channel_before_call(struct channel *ch);
+int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait);
+/* Has `encode`, the codec's `callback`, write a message into a fresh buffer. NULL: it failed, and the error
+ * stands in the exchange. */
 struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
                                 int (*encode)(struct codec *, struct wire_out *), double *seconds);
 /* Hands a message to `read`, timed as `phase`. */
@@ -86,13 +87,14 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
 int channel_apply(struct channel *ch); /* the rule's apply, where it has one */
+/* Puts a sentence about the codec into the exchange's error. ERR_CODEC. */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A call that took what worker `from` said has failed, by its fault: where the job goes on without lost
  * workers it is one from now on, and this returns CODEC_GO, or CODEC_WAIT where a round still waits, else the
  * error. */
 int channel_blame(struct channel *ch, int from);
-void channel_waited(struct channel *ch,
-                    int peer); /* a word came that had been waited for since round.said_at */
+/* A word of that peer has come, which had been waited for since round.said_at. */
+void channel_waited(struct channel *ch, int peer);
 const struct exchange_config *channel_config(const struct channel *ch);
 struct stopwatch *channel_watch(const struct channel *ch);
 struct err *channel_err(const struct channel *ch); /* of the call that is under way */
@@ -109,7 +111,7 @@ void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first
 /* exchange_loss.c: what becomes of all channels when a node goes. Each returns CODEC_GO or a code. */
 int exchange_on_lost(struct exchange *x, const struct mesh_event *ev);
 int exchange_on_left(struct exchange *x, int node);
-/* A worker counts as gone from now on, for this reason; no effect on one that is. ERR_LOST: too few are left. */
+/* A worker counts as gone from now on, for this reason, if it does not yet. ERR_LOST: too few are left. */
 int exchange_lose(struct exchange *x, int node, const char *why);
 /* What a channel's callback, or its round, returned: with CODEC_GO it waits for nothing (any more). */
 int exchange_heard(struct channel *ch, int rc);

@@ -83,9 +83,9 @@ int collecting_tell(struct channel *ch)
 
     while (rc >= 0 && ch->collecting.is_done) {
         ch->collecting.is_done = false;
-        channel_calls(ch);
-        rc = channel_called(ch, "on_collective",
-                            channel_config(ch)->plugin->events->on_collective(&ch->codec), true);
+        channel_before_call(ch);
+        rc = channel_after_call(ch, "on_collective",
+                                channel_config(ch)->plugin->events->on_collective(&ch->codec), true);
         ch->is_waiting = rc == CODEC_WAIT;
     }
     return rc < 0 ? rc : CODEC_GO;
@@ -114,7 +114,7 @@ static size_t bytes_of_slice(const struct arena *a, size_t n, int i)
     return (to - from) * sizeof(float);
 }
 
-/* Each other worker read its slice of this one's `in`, or all of a short one, and this one's slice of the result. */
+/* Each other worker has read its slice of my `in`, or all of a short one, and my slice of the result. */
 static void account(struct channel *ch)
 {
     const struct collecting *s = &ch->collecting;
@@ -155,11 +155,12 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     int rc = COLLECTIVE_UNDER_WAY;
     struct err later;
 
+    /* A bell that comes late would wake every poll from now on. What is wrong then is told by the next
+     * collective. */
     if (s->is_in_arena)
         rc = advance_in_arena(ch, e);
     else if (s->arena && ev->kind == MESH_NOTHING)
-        arena_poll(s->arena,
-                   &later); /* a bell that came late would wake every poll; an error is the next one's */
+        arena_poll(s->arena, &later);
     if (rc == COLLECTIVE_UNDER_WAY && !s->is_in_arena && is_under_way(ch))
         rc = collective_on_event(s->collective, ev, e);
     if (rc < 0)
@@ -192,9 +193,9 @@ static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
     return a_at < b_at + n_b * sizeof *b && b_at < a_at + n_a * sizeof *a;
 }
 
-/* The next gradient may be computed into the shared `in` while other vectors are under way, so they go over the mesh
- * unless they are short. Reduce-scatter and all-gather do, as its slices are cut otherwise than codec.h says. All
- * workers run the same codec and decide alike. */
+/* An arena has all-reduce and broadcast alone, as its slices are cut otherwise than codec.h says. A long
+ * vector that is not its `in` would have to be copied there, where the next gradient may be computed
+ * meanwhile. All workers run the same codec and decide alike. */
 static bool fits_arena(const struct channel *ch, const struct collective_ask *ask)
 {
     const struct arena *a = ch->collecting.arena;

@@ -109,8 +109,8 @@ static int call_event(struct channel *ch, const char *name, int (*callback)(stru
     enum phase last = phase_enter(&ch->x->watch, PHASE_ENCODE);
     int rc;
 
-    channel_calls(ch);
-    rc = channel_called(ch, name, callback(&ch->codec), may_wait);
+    channel_before_call(ch);
+    rc = channel_after_call(ch, name, callback(&ch->codec), may_wait);
     phase_enter(&ch->x->watch, last);
     return rc;
 }

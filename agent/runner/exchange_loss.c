@@ -29,8 +29,8 @@ static int tell_lost(struct exchange *x, int node)
         enum phase last = phase_enter(&x->watch, PHASE_DECODE);
         int rc;
 
-        channel_calls(ch);
-        rc = exchange_heard(ch, channel_called(ch, "on_lost", events->on_lost(&ch->codec, node), true));
+        channel_before_call(ch);
+        rc = exchange_heard(ch, channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
         phase_enter(&x->watch, last);
         if (rc < 0)
             return rc;
