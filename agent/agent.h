@@ -87,8 +87,8 @@ uint64_t agent_disk_free(const struct agent *a);
 struct task *task_find(const struct agent *a, const char *id);
 size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
 
-/* Makes the job's folder and journal. ERR_CONFLICT: the folder is there already; ERR_IO, ERR_NOSPACE: nothing is
- * left. */
+/* Makes the job's folder and journal. ERR_CONFLICT: the folder is there already; ERR_IO, ERR_NOSPACE: nothing
+ * is left. */
 int task_add(struct agent *a, const struct job_spec *spec, struct task **out, struct err *e);
 
 /* Removes the job from memory and disk. Only what is terminal. */

@@ -45,8 +45,8 @@ void blob_drop(struct blob_upload *u, struct blob_store *s); /* fine on {0} and 
 /* Links the blob to dir/name. ERR_NOT_FOUND: it is not here. */
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e);
 
-/* Removes the blobs unused for longest that no job holds, until they are within the limit. What was used in the
- * last `keep_s` stays: somebody was told that it is here, and will link it. */
+/* Removes the blobs unused for longest that no job holds, until they are within the limit. What was used in
+ * the last `keep_s` stays: somebody was told that it is here, and will link it. */
 void blob_trim(struct blob_store *s, double keep_s);
 
 #endif

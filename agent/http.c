@@ -236,8 +236,8 @@ static enum MHD_Result send_response(struct exchange *x)
     return rc;
 }
 
-/* Somebody at the wrong door is worth a line a second, not a full disk. Whoever merely asks wrongly is told, and
- * that is all. */
+/* Somebody at the wrong door is worth a line a second, not a full disk. Whoever merely asks wrongly is told,
+ * and that is all. */
 static void log_refusal(struct http_server *h, const struct exchange *x, const struct verdict *v)
 {
     if ((v->problem == UNAUTHORIZED || v->problem == FORBIDDEN) && h->n_refused++ == 0)
@@ -245,8 +245,8 @@ static void log_refusal(struct http_server *h, const struct exchange *x, const s
                  x->target ? x->target : "", v->detail);
 }
 
-/* Called before a connection is taken. One address may not use up what all share; that its further connections
- * close without an answer is to be found somewhere. */
+/* Called before a connection is taken. One address may not use up what all share; that its further
+ * connections close without an answer is to be found somewhere. */
 static enum MHD_Result may_connect(void *arg, const struct sockaddr *peer, socklen_t len)
 {
     struct http_server *h = arg;

@@ -1,6 +1,6 @@
 /* journal -- the append-only log of one job, one JSON object a line: events that everybody may read, and the
- * agent's own notes between them. What a crash leaves of it is a prefix: journal_open cuts off a torn end, which
- * is what follows the last line feed, and nothing else. */
+ * agent's own notes between them. What a crash leaves of it is a prefix: journal_open cuts off a torn end,
+ * which is what follows the last line feed, and nothing else. */
 #ifndef PSGD_JOURNAL_H
 #define PSGD_JOURNAL_H
 
@@ -32,7 +32,7 @@ typedef int journal_replay(void *arg, const struct event *ev, struct err *e);
 int journal_open(struct journal *j, const char *path, journal_replay *replay, void *arg, off_t *cut,
                  struct err *e);
 void journal_close(struct journal *j);
-/* Gives the descriptor back: many ended jobs are kept. It can still be read, and nothing be appended any more. */
+/* Gives the descriptor back: many ended jobs are kept. It can still be read, and nothing be appended. */
 void journal_rest(struct journal *j);
 
 /* Appends the line of `ev`, wholly or not at all; `sync`: it is on the disk when this returns. */

@@ -29,14 +29,14 @@ int address_port(const struct sockaddr_storage *a);
  * ERR_IO: the port is in use. */
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e);
 
-/* Where nodes of other machines reach this one's: every job's data socket is bound there, to a port of its own. */
+/* Where nodes of other machines reach this one's: a job's socket is bound there, to a port of its own. */
 struct data_address {
     struct sockaddr_storage at; /* port 0 */
     socklen_t len;
 };
 
-/* --data-bind, else --bind. Beyond loopback it needs no further word: whoever connects there shows a key of the job
- * before it is heard. ERR_USAGE: no such address; ERR_IO: not one of this machine. */
+/* --data-bind, else --bind. Beyond loopback it needs no further word: whoever connects there shows a key of
+ * the job before it is heard. ERR_USAGE: no such address; ERR_IO: not one of this machine. */
 int data_address_find(struct data_address *out, const struct agent_options *opt, struct err *e);
 
 #endif

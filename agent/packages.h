@@ -6,11 +6,11 @@
 #include "agent/agent.h"
 #include "shared/package.h"
 
-/* {"files":{"codec.so":"HEX"}} -> the digests in the order of the package's files; an optional file may lack.
- * ERR_CONFIG. */
+/* {"files":{"codec.so":"HEX"}} -> the digests in the order of the package's files; an optional file may be
+ * missing. ERR_CONFIG. */
 int packages_parse(struct event *note, const json_t *doc, enum package p, struct err *e);
 
-/* Links the blobs into the job's folder. All or nothing: what lacks, or is refused, is found out before the
+/* Links the blobs into the job's folder. All or nothing: what is missing, or refused, is found out before the
  * first link. A codec's object that this machine cannot load, or that nobody vouches for, is not linked:
  * job_runner then compiles the source. ERR_NOT_FOUND: a blob is not here; ERR_CODEC: refused; ERR_CONFIG: the
  * manifest is of other files. */

@@ -1,5 +1,5 @@
-/* peers -- the document of doCommit: attempt, and every node of the job, each but this one with the key of its
- * pair with this one. */
+/* peers -- the document of doCommit: attempt, and every node of the job, each but this one with the key of
+ * its pair with this one. */
 #ifndef PSGD_PEERS_H
 #define PSGD_PEERS_H
 

@@ -170,8 +170,8 @@ struct codec_events {
     int (*on_lost)(struct codec *c, int node);
     int (*on_wake)(struct codec *c);
     /* A step's gradient is about to be computed; it comes to be in grads from their end to their front. A
-     * collective over all of grads that is asked for here goes ahead with what is there, and is not done before
-     * on_grad. Only called where that may win: on_grad must do without. Returns CODEC_GO. */
+     * collective over all of grads that is asked for here goes ahead with what is there, and is not done
+     * before on_grad. Only called where that may win: on_grad must do without. Returns CODEC_GO. */
     int (*on_backward)(struct codec *c);
     /* When a step is done, nothing of this rule that others still need is under way on any worker: its state
      * may be saved then, and a job go on from it. */
@@ -220,7 +220,7 @@ enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY };
  * no server side anyhow, and one of whole gradients takes no redundant blocks.) */
 enum codec_limits { CODEC_NO_SERVERS = 1, CODEC_NO_ASGD = 2, CODEC_NO_REDUNDANCY = 4 };
 
-/* What workers have behind a synchronous exchange. `job_submit codecs test` computes it anew and compares. */
+/* What workers have after a synchronous exchange. `job_submit codecs test` computes it anew and compares. */
 enum codec_result {
     CODEC_OWN_RESULT,        /* not declared: workers may differ */
     CODEC_EQUAL_RESULT,      /* all the same, by a formula that is not listed here */

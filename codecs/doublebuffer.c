@@ -1,10 +1,10 @@
-/* doublebuffer -- the exchange of one step's gradient goes on while the next one is computed, so the update is a
- * step behind, on every worker alike:
+/* doublebuffer -- the exchange of one step's gradient goes on while the next one is computed, so the update
+ * is a step behind, on every worker alike:
  *     w_1 = w_0;   w_{t+1} = w_t - lr (1 / n) sum_k g_k(w_{t-1})
  *
  * The double buffering of distributed trainers whose network is slower than their processor (ChainerMN's
- * double_buffering optimizer: Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep Learning Framework",
- * 2017). The staleness of one step is the price; the gradient of the last step is not used.
+ * double_buffering optimizer: Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep Learning
+ * Framework", 2017). The staleness of one step is the price; the gradient of the last step is not used.
  *
  * Cost: an all-reduce of n_params per step (codecs/allreduce.c) and a copy of the gradient. */
 #include "codec.h"

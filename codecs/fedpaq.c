@@ -1,5 +1,5 @@
-/* fedpaq -- fedavg by differences: after a round of local steps, everybody takes the sample-weighted average of
- * what the workers have moved since the weights that they last had in common:
+/* fedpaq -- fedavg by differences: after a round of local steps, everybody takes the sample-weighted average
+ * of what the workers have moved since the weights that they last had in common:
  *     w <- w_0 + sum_k (n_k / n) Q(w_k - w_0),      with Q what --compress makes of a vector
  *
  * Reisizadeh et al., "FedPAQ: A Communication-Efficient Federated Learning Method with Periodic Averaging and

@@ -32,7 +32,7 @@ static int gossip_open(struct codec *c)
     return c->host->zeros(c, &g->words, 2 * (size_t)g->n * c->n_params);
 }
 
-/* Averages once the weights of this step are here, the worker's own first, from all who can still send them. */
+/* Averages once the weights of this step are here, the worker's own first, from all who can still send. */
 static int average(struct codec *c)
 {
     const struct gossip *g = c->state;

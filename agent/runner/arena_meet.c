@@ -98,8 +98,8 @@ static int hear_word(const struct arena *a, int from, uint32_t kind, struct word
         w->to == (uint32_t)a->me)
         return 1;
     shut(fd);
-    return n == 0 ? ERR_LOST
-                  : ERR_PROTOCOL; /* an empty packet looks like the end, but can carry a descriptor */
+    /* An empty packet looks like the end too, and can carry a descriptor. */
+    return n == 0 ? ERR_LOST : ERR_PROTOCOL;
 }
 
 static bool is_proved(const struct word *w, const struct arena_member *m)

@@ -8,7 +8,7 @@
 
 enum {
     ARENA_NONCE = 16,
-    /* All nodes may come at once, and on a busy machine each waits for a processor before it says who it is. */
+    /* All nodes may come at once, and on a busy machine each waits for a processor to say who it is. */
     ARENA_STRANGERS_MAX = ARENA_NODES_MAX + 16
 };
 

@@ -9,9 +9,10 @@
  * cursor: the order of samples is a function of (seed, epoch), what dropout drops one of (seed, step), and a
  * codec's own generator is in codec/K/cursor.
  *
- * It is one point of the job on all nodes: the end of an epoch, when no round is open. A node that is ahead of
- * another may have replaced its file when a job breaks off; so the one before is kept beside it. That is enough as
- * long as a round closes from each checkpoint to the next: job_submit refuses a job without (start_check_kept). */
+ * It is one point of the job on all nodes: the end of an epoch, when no round is open. A node that is ahead
+ * of another may have replaced its file when a job breaks off; so the one before is kept beside it. That is
+ * enough as long as a round closes from each checkpoint to the next: job_submit refuses a job without
+ * (start_check_kept). */
 #ifndef PSGD_CHECKPOINT_H
 #define PSGD_CHECKPOINT_H
 
@@ -38,8 +39,9 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e);
 /* Replaces `path`. ERR_CODEC, ERR_INTERNAL: as exchange_save. */
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e);
 
-/* Sets epoch, step and samples, and what net, optimizer and exchange hold. ERR_CONFIG: no checkpoint, of another
- * node, model, codec or settings, or one that contradicts itself; what was set so far is of no use then. */
+/* Sets epoch, step and samples, and what net, optimizer and exchange hold. ERR_CONFIG: no checkpoint, of
+ * another node, model, codec or settings, or one that contradicts itself; what was set so far is of no use
+ * then. */
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
                        struct err *e);
 

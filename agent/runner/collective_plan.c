@@ -37,8 +37,8 @@ static struct range slice_of(const struct builder *b, int node)
     return slices(b, k, k + 1, n_nodes);
 }
 
-/* The pieces of a range, the last one first, as few and as equal as can be: every node cuts a range alike. One
- * without a number is one empty piece. */
+/* The pieces of a range, the last one first, as few and as equal as can be: every node cuts a range alike.
+ * One without a number is one empty piece. */
 struct pieces {
     struct range whole, piece;
     int n_left, n;
@@ -47,7 +47,6 @@ struct pieces {
 static struct pieces pieces_of(const struct builder *b, struct range r)
 {
     size_t limit = b->p->ask.piece;
-
     int n = r.n > 0 ? (int)((r.n - 1) / limit + 1) : 1;
 
     return (struct pieces){.whole = r, .n_left = n, .n = n};

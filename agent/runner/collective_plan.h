@@ -8,8 +8,8 @@
  *   broadcast        out = the root's in
  *   all-to-all       slice k of out = slice me of node k's in; n is a multiple of n_nodes
  *
- * A vector's slices are as equal as whole numbers allow: collective_slice(). A range's pieces go from its end to
- * its front, as a gradient comes to be.
+ * A vector's slices are as equal as whole numbers allow: collective_slice(). A range's pieces go from its end
+ * to its front, as a gradient comes to be.
  *
  * Each pair of nodes hears the pieces of one sender in the order sent. Pieces are taken in the order of
  * `recvs`, whatever order they come in, so the order of summation does not depend on timing. A send waits
@@ -73,8 +73,8 @@ struct plan_ask {
     size_t n;            /* floats in `in` and in `out` */
     bool is_one_machine; /* all nodes run on one: what COLLECTIVE_AUTO stands for depends on it */
     size_t piece;        /* floats in the longest piece, at least n / INT_MAX + 1 */
-    /* All-reduce: where the buckets begin that are summed one after another, from the vector's end to its front;
-     * the last is 0. Borrowed. None: the whole vector is one. */
+    /* All-reduce: where the buckets begin that are summed one after another, from the vector's end to its
+     * front; the last is 0. Borrowed. None: the whole vector is one. */
     const size_t *buckets;
     size_t n_buckets;
 };
@@ -98,7 +98,7 @@ struct plan_copy {
 
 struct plan_send {
     int to;
-    uint32_t word; /* the how manieth piece to that node it is */
+    uint32_t word; /* its place among the pieces to that node, from 0 */
     enum plan_vector vector;
     size_t first, n;
     size_t after; /* so many receipts must be done */
@@ -128,9 +128,10 @@ void collective_plan_clear(struct collective_plan *p);
 
 /* Where slice k of n_slices begins in n numbers; slice n_slices would begin at n. */
 size_t collective_slice(size_t n, int k, int n_slices);
-/* Cuts n numbers into buckets of at least `least` (0: into one), the last perhaps shorter. `starts` is where layers
- * begin, from the last one to the first, which begins at 0; afterwards where the buckets do. Places that are not in
- * turn, running statistics behind all layers, are left out. Returns the number of buckets, 0 where no layer is. */
+/* Cuts n numbers into buckets of at least `least` (0: into one), the last perhaps shorter. `starts` is where
+ * layers begin, from the last one to the first, which begins at 0; afterwards where the buckets do. Places
+ * that are not in turn, running statistics after all layers, are left out. Returns the number of buckets, 0
+ * where no layer is. */
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
 /* The algorithm that COLLECTIVE_AUTO stands for: docs/dataplane.md has the figures. */
 enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_machine);

@@ -1,4 +1,4 @@
-/* evaluation -- what an evaluation on the test set leaves behind: rows of eval.csv, metrics.csv, confusion.csv. */
+/* evaluation -- what a pass over the test set leaves: rows of eval.csv, metrics.csv and confusion.csv. */
 #include <math.h>
 
 #include "agent/runner/node.h"

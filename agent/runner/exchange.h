@@ -30,8 +30,8 @@ enum { EXCHANGE_BACKLOG_MAX = MESH_BEHIND };
 struct exchange_config {
     const struct codec_plugin *plugin;
     const char *options; /* the codec's parameters: shared/codec_options.h; NULL: their defaults */
-    const char *compress,
-        *compress_down; /* what --compress says: codecs/compress/chain.h; NULL or "": nothing */
+    /* What --compress says: codecs/compress/chain.h; NULL or "": nothing. */
+    const char *compress, *compress_down;
     int node, n_workers, n_servers;
     const struct blocks *blocks; /* borrowed for the exchange's life */
     bool is_sync;
@@ -44,8 +44,8 @@ struct exchange_config {
     float *grads;                     /* (n_params); on a server too: a place to merge gradients in */
     const struct codec_layer *layers; /* (n_layers), of the whole model; borrowed */
     int n_layers;
-    /* Floats of a gradient's bucket at least (collective_plan.h), whose sum goes on while the layers before it are
-     * computed; 0: the gradient is one. */
+    /* Floats of a gradient's bucket at least (collective_plan.h), whose sum goes on while the layers before
+     * it are computed; 0: the gradient is one. */
     size_t bucket;
     /* A server's, of a plugin that updates there: params [from, from + n) move by grads, as in step `step`
      * (from 0) of the workers, at lr_factor times its learning rate. */
@@ -85,11 +85,12 @@ void exchange_share(struct exchange *x, struct arena *a);
 void exchange_detach(struct exchange *x);
 
 /* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
- *   on_backward  the gradient of my only block is about to be computed, whatever it will be; need not be called
+ *   on_backward  the gradient of my only block is about to be computed, whatever it will be; need not be
+ *             called
  *   on_ready  after on_backward: grads have what of it is from `ready` on, but not all of it: that is on_grad
  *   on_block  the gradient of one of my blocks is in grads (only asked for where wants_blocks says so)
  *   on_grad   the mean gradient over my blocks is in grads
- *   on_step   the optimizer has updated params. Behind the last one, workers of a job that goes on without
+ *   on_step   the optimizer has updated params. After the last one, workers of a job that goes on without
  *             lost ones wait for each other: each may be needed until all have closed the last round */
 int exchange_on_backward(struct exchange *x, struct err *e);
 int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);

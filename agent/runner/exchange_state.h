@@ -36,7 +36,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
 uint64_t exchange_saved_bytes(struct exchange *x);
 
 /* A rule that exchanges parameters each so many steps closes with a round after the last step. A job that
- * goes on behind it would not have had that round: is this step such a last one? */
+ * goes on after it would not have had that round: is this step such a last one? */
 bool exchange_closes_early(struct exchange *x, uint64_t step);
 /* Rounds that are closed after so many steps, but for such a closing one. */
 uint64_t exchange_rounds_after(struct exchange *x, uint64_t step);

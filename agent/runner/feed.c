@@ -79,7 +79,7 @@ static int open_part(struct feed_part *p, const char *path, int n_dims, const st
     return check_part(p, n_dims, m, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
-/* Values by channel or column become one for each value of a sample: then a row is one loop, whatever its shape. */
+/* Values by channel or column become one for each value of a sample: then any row is one loop. */
 static int spread(float **out, const float *v, size_t n, size_t n_in, struct err *e)
 {
     *out = malloc(n_in * sizeof **out);
@@ -140,8 +140,9 @@ static int open_image(struct feed *f, struct err *e)
 }
 
 /* Samples of a batch lie anywhere in the share, and among pages of 4 KiB the processor looks up a place anew
- * for nearly each: from huge ones a batch is gathered in two thirds of the time. Few file systems map files with
- * them, so a small share is copied; what is copied of the file no longer counts as memory of this process. */
+ * for nearly each: from huge ones a batch is gathered in two thirds of the time. Few file systems map files
+ * with them, so a small share is copied; what is copied of the file no longer counts as memory of this
+ * process. */
 static void use_huge_pages(struct feed *f)
 {
     const char *from = f->train.x.data, *map = f->train.file.map;
@@ -332,7 +333,7 @@ static void fill_outside(const struct feed *f, float *to, size_t n)
         to[i] = f->shifts ? f->shifts[i % f->image.channels] : f->is_scaled ? f->shift : 0;
 }
 
-/* Pixel (r, c) of x is pixel (r + down - crop, c + right - crop) of f->whole, where there is one; mirrored or not. */
+/* Pixel (r, c) of x is pixel (r + down - crop, c + right - crop) of f->whole, if there is one. */
 static void show_window(const struct feed *f, float *x, size_t down, size_t right, bool mirrored)
 {
     const struct feed_image *im = &f->image;
@@ -378,13 +379,13 @@ static size_t place_of(const struct feed *f, size_t row, size_t col)
     return f->order[col * f->n_rows + row] * f->n_cols + col;
 }
 
-/* Samples of a batch lie anywhere in the file: to ask for one while those before it are converted halves the time. */
+/* Samples of a batch lie anywhere in the file: asking for one early halves the time. */
 static void fetch_ahead(const struct feed *f, size_t at)
 {
     size_t size = tensor_type_size(f->train.x.type) * f->n_in;
     const char *p = (const char *)f->train.x.data + at * size;
 
-    for (size_t k = 0; k < size && k < AHEAD_BYTES; k += 64)
+    for (size_t k = 0; k < size && k < AHEAD_BYTES; k += LINE)
         __builtin_prefetch(p + k);
 }
 
@@ -396,7 +397,6 @@ void feed_block(const struct feed *f, size_t row, int i, struct feed_batch *b)
 
         if (j + AHEAD < f->batch)
             fetch_ahead(f, place_of(f, row, col + AHEAD));
-
         if (f->whole)
             take_augmented(f, at, col, row, b->x + j * f->n_in);
         else

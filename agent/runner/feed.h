@@ -1,8 +1,8 @@
 /* feed -- a worker's share of the data set, cut into the batches of its blocks in the order that the job's
  * seed gives (shared/partition.h). Samples stay as they are in the file, mapped or copied; a batch becomes
  * floats as it is gathered, scaled and, for training, cropped and flipped as the share says
- * (shared/transform.h): tensors "scale" and "shift" F32, of all values, or by channel or column, and "augment"
- * I32: rows, columns, channels, crop, flip. */
+ * (shared/transform.h): tensors "scale" and "shift" F32, of all values, or by channel or column, and
+ * "augment" I32: rows, columns, channels, crop, flip. */
 #ifndef PSGD_FEED_H
 #define PSGD_FEED_H
 
@@ -45,8 +45,8 @@ struct feed {
     void *copy;   /* of all training samples, or NULL: they are read where the file is mapped */
 };
 
-/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels, targets, tokens or what is to be
- * done to them do not suit the model. */
+/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels, targets, tokens or what
+ * is to be done to them do not suit the model. */
 int feed_open(struct feed *f, const char *train, const char *test, const struct blocks *b, int node,
               size_t batch, const struct model_spec *m, uint64_t seed, struct err *e);
 void feed_close(struct feed *f);

@@ -23,7 +23,7 @@ static int host_zeros(struct codec *c, float **at, size_t n)
     float *p;
 
     if (ch->x->mesh)
-        return channel_fail(ch, "it asks for zeros() behind open()");
+        return channel_fail(ch, "it asks for zeros() after open()");
     if ((uintptr_t)at < (uintptr_t)c->state || offset > size || size - offset < sizeof *at)
         return channel_fail(ch, "zeros() is to set something that is no field of its state");
     for (size_t k = 0; k < ch->n_zeros; k++)

@@ -1,6 +1,6 @@
-/* local_path -- workers that all run on one machine do their collectives in shared memory (arena.h) instead of
- * over connections. Everybody tells everybody whether it can, once, over the mesh, and it is done only where all
- * can: so all do, or none.
+/* local_path -- workers that all run on one machine do their collectives in shared memory (arena.h) instead
+ * of over connections. Everybody tells everybody whether it can, once, over the mesh, and it is done only
+ * where all can: so all do, or none.
  *
  *   local_path_begin(&p, mesh, n_workers, me, n_floats);
  *   until it is settled: local_path_on_message for each FRAME_LOCAL, local_path_advance after each poll
@@ -25,8 +25,8 @@ struct local_path {
     struct err why; /* this worker cannot, or another */
 };
 
-/* Tells the others how to come to this worker's memory, or that it cannot. The mesh links all workers; more than
- * ARENA_NODES_MAX have nothing to say to each other, and share nothing. */
+/* Tells the others how to come to this worker's memory, or that it cannot. The mesh links all workers; more
+ * than ARENA_NODES_MAX have nothing to say to each other, and share nothing. */
 int local_path_begin(struct local_path *p, struct mesh *m, int n_workers, int me, size_t n_floats,
                      struct err *e);
 /* Takes its buffer. ERR_PROTOCOL: not what that peer has to say. */

@@ -79,11 +79,11 @@ struct mesh { /* the common part; implementations put theirs behind it */
     struct mesh *lender; /* whose pool is used, where nodes of one process share one; NULL: its own */
     mesh_place *place;   /* set after opening; without one a piece is a broken peer */
     void *owner;         /* its first argument */
-    /* Set after opening: a peer that takes nothing for 10 s, although messages wait for it, is lost. For rules
-     * in which everybody reads all the time; elsewhere one that computes long without reading is in order. */
+    /* Set after opening: a peer that takes nothing for 10 s, although messages wait for it, is lost. For
+     * rules in which everybody reads all the time; elsewhere one may compute for long without reading. */
     bool ends_stuck;
-    /* Set after opening, alike on all nodes: they run on one machine, where a message costs time of processors that
-     * they may share; between machines it costs time on the way. */
+    /* Set after opening, alike on all nodes: they run on one machine, where a message costs time of
+     * processors that they may share; between machines it costs time on the way. */
     bool is_one_machine;
 };
 
@@ -142,8 +142,8 @@ static inline bool mesh_is_near(const struct mesh *m, int node)
     return m->ops->is_near(m, node);
 }
 
-/* A poll returns, with MESH_NOTHING, also when this descriptor can be read: one at a time, -1 for none, and none
- * that is closed. */
+/* A poll returns, with MESH_NOTHING, also when this descriptor can be read: one at a time, -1 for none, and
+ * none that is closed. */
 static inline int mesh_watch(struct mesh *m, int fd, struct err *e)
 {
     return m->ops->watch(m, fd, e);

@@ -12,7 +12,7 @@ struct mesh_mem; /* the network */
 struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed);
 void mesh_mem_free(struct mesh_mem *net); /* after the nodes' meshes are closed */
 struct mesh *mesh_mem_node(struct mesh_mem *net, int node);
-void mesh_mem_kill(struct mesh_mem *net,
-                   int node); /* the node is lost to all others; what it sent still arrives */
+/* The node is lost to all others; what it sent still arrives. */
+void mesh_mem_kill(struct mesh_mem *net, int node);
 
 #endif

@@ -19,10 +19,10 @@ enum {
     PATIENT_S = 3           /* a good-bye may take so long before anybody is told of it */
 };
 
-/* For so long a poll asks again and again before it sleeps. Waking a sleeping process takes the kernel some 50 us
- * on a virtual machine, longer than a small message takes, and a peer is silent for some 150 us while it takes,
- * checks and adds a piece of 256 KiB. In between sched_yield hands the processor on, so this also pays where there
- * are more nodes than processors: one that sleeps lets its processor fall asleep, too. */
+/* For so long a poll asks again and again before it sleeps. Waking a sleeping process takes the kernel some
+ * 50 us on a virtual machine, longer than a small message takes, and a peer is silent for some 150 us while
+ * it takes, checks and adds a piece of 256 KiB. In between sched_yield hands the processor on, so this also
+ * pays where there are more nodes than processors: one that sleeps lets its processor fall asleep, too. */
 static const double SPIN_S = 250e-6;
 
 /* What has come by the deadline is taken still, but who sends without end keeps nobody for longer than

@@ -29,10 +29,10 @@ struct mesh_tcp_config {
     size_t n_peers;
     enum mesh_tls tls;
     size_t limit;    /* bytes of the longest payload */
-    double deadline; /* until when every link must stand */
-    const volatile sig_atomic_t
-        *interrupted; /* set by a signal handler: opening gives up with ERR_CANCELLED, closing
-                                        waits for nobody; must outlive the mesh */
+    double deadline; /* by which every link must stand */
+    /* Set by a signal handler: opening gives up with ERR_CANCELLED, closing waits for nobody. Must outlive
+     * the mesh. */
+    const volatile sig_atomic_t *interrupted;
 };
 
 /* Connects to the peers that come earlier in the order 0, 1, ..., -2, -3, ..., and accepts the later ones.

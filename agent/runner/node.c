@@ -264,7 +264,6 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
 int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 {
     struct mesh_event ev;
-
     double slice = clock_now() + 1; /* a signal just before the wait is seen a second later */
 
     slice = fmin(slice, exchange_wakes_at(n->exchange));

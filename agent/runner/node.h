@@ -91,8 +91,8 @@ int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for eac
 /* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is
  * none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
-int node_write_model(struct node *n, const char *name, double test_loss,
-                     struct err *e); /* nan: no loss in it */
+/* `test_loss` nan: it has none in it. */
+int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
 /* Goes back to the folder that files are named in: a codec is code of this process, and may have called
  * chdir. */
 int node_go_home(const struct node *n, struct err *e);

@@ -1,4 +1,4 @@
-/* How a node links up with its peers: connections first, then the memory that workers of one machine share. */
+/* How a node links up with its peers: connections first, then memory that workers of one machine share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -32,7 +32,7 @@ void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
-/* A sentence for people, into the node's log and to job_submit, which passes it on: "this step was left out". */
+/* A sentence for people, in the node's log and by way of job_submit: "this step was left out". */
 void report_warn(struct report *r, const char *text);
 /* What an error that ends a node's work is called. */
 struct report_ending {

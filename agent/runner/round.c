@@ -118,7 +118,7 @@ static int say_nothing(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* Behind the last round, where workers may need each other until all have closed it: an empty word, and the
+/* After the last round, where workers may need each other until all have closed it: an empty word, and the
  * wait for everybody's. */
 static int end_with_the_others(struct channel *ch)
 {

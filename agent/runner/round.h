@@ -83,7 +83,7 @@ bool round_goes_on(const struct channel *ch); /* a synchronous round that needs 
 int round_advance_without_lost(struct channel *ch);
 int round_refuse_word(struct channel *ch, int word, int from);
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size);
-int round_missing_word(const struct channel *ch); /* the first that lacks; -1: none does */
+int round_missing_word(const struct channel *ch); /* the first that is missing; -1: none is */
 int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);
 bool round_is_relayed(const struct channel *ch, const struct mesh_head *h);
 int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);

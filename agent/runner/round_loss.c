@@ -87,7 +87,7 @@ static int merge_again_without(struct channel *ch, int word)
     return rc == CODEC_GO && was_told ? round_advance_without_lost(ch) : rc;
 }
 
-/* Its words are kept where somebody may be in need of them; those of the round before nobody needs any more. */
+/* Its words are kept where somebody may need them; those of the round before nobody needs any more. */
 static int close_whole(struct channel *ch)
 {
     struct round *r = &ch->round;

@@ -5,8 +5,9 @@
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
-/* A server takes no steps; it is where the workers are at the end of an epoch when it has closed as many rounds as
- * they have then. Rounds close one at a time, so none is missed. *next: the first epoch that was not kept yet. */
+/* A server takes no steps; it is where the workers are at the end of an epoch when it has closed as many
+ * rounds as they have then. Rounds close one at a time, so none is missed. *next: the first epoch that was
+ * not kept yet. */
 static int keep(struct node *n, int *next, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);

@@ -73,8 +73,8 @@ struct tcp {
     struct mesh mesh;
     struct mesh_tcp_config cfg; /* a copy; listen_fd stays open */
     uint64_t job;
-    int epoll;      /* of the peers' sockets, and of links_epoll: data.ptr is the peer, NULL for it,
-                the mesh for a descriptor of the caller's */
+    /* Of the peers' sockets, of links_epoll, and of watched_fd: data.ptr is the peer, NULL, this mesh. */
+    int epoll;
     int watched_fd; /* of mesh_watch; -1: none */
     size_t n_peers, n_awaited;
     struct tcp_peer *peers; /* (n_peers), in cfg.peers' order */
@@ -117,7 +117,7 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
 int tcp_links_open(struct tcp *t, struct err *e);
 /* What is ready among the links. ERR_*: only while opening, when a peer refuses for good. */
 int tcp_links_serve(struct tcp *t, struct err *e);
-/* Gives up what takes too long, dials what is due, ends what has been gone too long; looks for silent peers. */
+/* Gives up what takes too long, dials what is due, ends what is gone too long, looks for silent peers. */
 int tcp_links_care(struct tcp *t, double now, struct err *e);
 
 #endif

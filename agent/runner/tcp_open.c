@@ -218,8 +218,8 @@ static bool is_stuck(const struct tcp *t, struct tcp_peer *p, double watched)
     return t->mesh.ends_stuck && p->stuck_s > TCP_PATIENCE_S;
 }
 
-/* What a record's length says is believed before it is whole: damaged, it has this end wait for bytes that nobody
- * sends. */
+/* A record's length is believed before the record is whole: where it is damaged, this end waits for bytes
+ * that nobody sends. */
 static bool is_half_heard(struct tcp_peer *p, double watched)
 {
     size_t n = p->tls && !p->is_paused ? tls_unfinished(p->tls) : 0;

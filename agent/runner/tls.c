@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* GnuTLS asks for each record in two reads and sends each one by itself. With as much as this in between, system
- * calls are as large as without TLS; it lies in the cache while the next records are made. */
+/* GnuTLS asks for each record in two reads and sends each one by itself. With as much as this in between,
+ * system calls are as large as without TLS; it lies in the cache while the next records are made. */
 enum {
     RECORD = 16384,
     RECORD_OVERHEAD = 256,
@@ -15,8 +15,8 @@ enum {
     STAGE_OUT = 4 * (RECORD + RECORD_OVERHEAD)
 };
 
-/* The one suite that GnuTLS 3.7 has for external keys and that is as fast as the data plane: its PSK binder is tied
- * to SHA-256, and left to itself it takes ChaCha20, at a fifth of the speed. */
+/* The one suite that GnuTLS 3.7 has for external keys and that is as fast as the data plane: its PSK binder
+ * is tied to SHA-256, and left to itself it takes ChaCha20, at a fifth of the speed. */
 static const char priority[] = "NONE:+VERS-TLS1.3:+AES-128-GCM:+AEAD:+DHE-PSK:+GROUP-X25519:+SIGN-ALL";
 
 struct tls {
@@ -221,8 +221,8 @@ const char *tls_cipher(const struct tls *t)
     return gnutls_cipher_get_name(gnutls_cipher_get(t->session));
 }
 
-/* The next record's bytes, from byte `at` of `v` on: those of one part where it fills a record, else gathered from
- * several. */
+/* The next record's bytes, from byte `at` of `v` on: those of one part where it fills a record, else gathered
+ * from several. */
 static size_t next_record(struct tls *t, const void **bytes, const struct iovec *v, int n, size_t at)
 {
     size_t len = 0;
@@ -245,7 +245,7 @@ static size_t next_record(struct tls *t, const void **bytes, const struct iovec 
     return len;
 }
 
-/* What was staged before the kernel took no more belongs to the same bytes, with which the caller comes back. */
+/* What was staged before the kernel took no more is of the same bytes, with which the caller comes back. */
 ssize_t tls_send(struct tls *t, const struct iovec *v, int n)
 {
     ssize_t taken, rc = 0;

@@ -32,8 +32,8 @@ void tls_close(struct tls *t);
 int tls_handshake(struct tls *t, struct err *e);
 const char *tls_cipher(const struct tls *t); /* by name, once the handshake is done */
 
-/* -1 with EAGAIN: wait until the socket is writable, then come with the same bytes again, or more behind them. What
- * was returned is with the kernel. After any other error the connection is over. */
+/* -1 with EAGAIN: wait until the socket is writable, then come with the same bytes again, or more behind
+ * them. What was returned is with the kernel. After any other error the connection is over. */
 ssize_t tls_send(struct tls *t, const struct iovec *v, int n);
 
 /* 0: the other end said good-bye. Without that its end is an error, ECONNRESET, for anybody can close a

@@ -38,8 +38,8 @@ static int timed_out(struct node *n, struct err *e)
     return err_hint(e, "Is that node slow or stuck? --round-timeout allows more.");
 }
 
-/* Feeds the exchange until it has what it waits for. A round has its time for each word; an event rule, of which
- * the host does not know what it waits for, for each message. */
+/* Feeds the exchange until it has what it waits for. A round has its time for each word; an event rule, of
+ * which the host does not know what it waits for, for each message. */
 static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
 {
     struct node *n = w->n;
@@ -109,8 +109,8 @@ static int left_out(struct worker_loop *w, const char *what, const char *then, s
 }
 
 /* Looks at one block's loss and gradient before anybody else does. A node that leaves its gradient out says 0
- * instead: so every rule goes on, nobody waits, and all nodes still work with the same gradient. Where there is
- * nobody else, or the job ends anyhow and a sum shows it to all, update() is early enough. */
+ * instead: so every rule goes on, nobody waits, and all nodes still work with the same gradient. Where there
+ * is nobody else, or the job ends anyhow and a sum shows it to all, update() is early enough. */
 static int check_gradient(struct worker_loop *w, double loss, struct err *e)
 {
     struct node *n = w->n;
@@ -137,7 +137,7 @@ static bool overlaps(const struct worker_loop *w)
     return !w->may_skip && w->n->feed.n_blocks == 1;
 }
 
-/* While a collective is under way, it goes on between the layers of a pass, and with what the pass has made. */
+/* While a collective is under way, it goes on between the layers of a pass, with what the pass has made. */
 static void between_layers(void *owner, size_t ready)
 {
     struct worker_loop *w = owner;
@@ -206,9 +206,9 @@ static void bring_home(struct node *n, size_t first)
         memcpy(net_grads(n->net) + first, grads + first, (net_n_params(n->net) - first) * sizeof *grads);
 }
 
-/* Moves the parameters by the gradient as it is after the exchange: a peer may have sent what is not finite, or
- * sums may have grown beyond float. Under a rule that exchanges gradients all nodes see the same and do the same;
- * so they do where every node has left its own out, and momentum alone would move them. */
+/* Moves the parameters by the gradient as it is after the exchange: a peer may have sent what is not finite,
+ * or sums may have grown beyond float. Under a rule that exchanges gradients all nodes see the same and do
+ * the same; so they do where every node has left its own out, and momentum alone would move them. */
 static int update(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;

@@ -346,7 +346,7 @@ TEST(zeros_asked_for_wrongly_are_refused_in_words)
     assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
     ask = zeros_twice;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
-    assert_says("behind open()");
+    assert_says("after open()");
     close_node(&f);
 }
 
