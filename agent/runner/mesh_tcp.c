@@ -101,6 +101,16 @@ static bool serve_staged(struct tcp *t, struct mesh_event *out)
     return false;
 }
 
+/* Something has happened at `ev`. 1: the poll has its answer; 0: it goes on. */
+static int serve_event(struct tcp *t, const struct epoll_event *ev, struct mesh_event *out, struct err *e)
+{
+    if (ev->data.ptr == t) /* the caller's descriptor */
+        return 1;
+    if (!ev->data.ptr)
+        return tcp_links_serve(t, e);
+    return serve(t, ev->data.ptr, ev->events, out);
+}
+
 /* For epoll_wait, when there is no reason to come back at once. */
 static int sleep_ms(const struct tcp *t, double left)
 {
@@ -138,20 +148,19 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         /* One event a time: the kernel keeps the rest, and hands links out in turn. */
         n = epoll_wait(t->epoll, &ev, 1, left <= 0 || spins || is_sockets_turn ? 0 : sleep_ms(t, left));
         t->n_staged = 0;
-        if (n < 0 && errno != EINTR)
-            return err_errno(e, ERR_IO, "epoll_wait");
-        if (n < 0 || (n == 0 && left <= 0 && !is_sockets_turn))
-            return 0;
-        if (n > 0 && ev.data.ptr == t)
-            return 0;
-        if (n == 0 && spins && !is_sockets_turn)
-            sched_yield();
-        else if (n > 0 && !ev.data.ptr && tcp_links_serve(t, e) < 0)
-            return e->code;
-        else if (n > 0 && ev.data.ptr && serve(t, ev.data.ptr, ev.events, out))
-            return 0;
-        if (n > 0 && now > latest)
-            return 0;
+        if (n < 0)
+            return errno == EINTR ? 0 : err_errno(e, ERR_IO, "epoll_wait");
+        if (n > 0) {
+            int rc = serve_event(t, &ev, out, e);
+
+            if (rc != 0 || now > latest)
+                return rc < 0 ? rc : 0;
+        } else if (!is_sockets_turn) {
+            if (left <= 0)
+                return 0;
+            if (spins)
+                sched_yield();
+        }
     }
 }
 
