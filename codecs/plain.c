@@ -26,11 +26,12 @@ static int plain_encode(struct codec *c, struct wire_out *out)
 /* My own gradient is among the words, so that grads are free to take the mean. */
 static int plain_merge(struct codec *c, int block, struct wire_in *in)
 {
-    const float *g = is_known_to_all(c) ? NULL : c->host->get_vector(c, in, c->n_params);
     float part = 1.0f / (float)c->n_words;
+    const float *g;
 
     if (is_known_to_all(c))
         return CODEC_GO;
+    g = c->host->get_vector(c, in, c->n_params);
     if (!wire_ok(in))
         return codec_fail(c, "a malformed gradient of block %d", block);
     for (size_t i = 0; i < c->n_params; i++)

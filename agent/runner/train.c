@@ -252,6 +252,11 @@ static void begin_step(struct worker_loop *w)
         w->watch->tracer->step = w->n->progress.step + 1;
 }
 
+static double spent_in(const struct worker_loop *w, enum phase p)
+{
+    return w->watch->spent[p] - w->spent[p];
+}
+
 /* The step ends, and the next one begins: no moment is between them, and none in both. */
 static struct record_train end_step(struct worker_loop *w, size_t row)
 {
@@ -276,15 +281,15 @@ static struct record_train end_step(struct worker_loop *w, size_t row)
         .accuracy = n->feed.train.labels ? n->progress.accuracy : RECORD_MISSING,
         .lr = w->lr,
         .grad_norm = w->grad_norm,
-        .compute_s = w->watch->spent[PHASE_COMPUTE] - w->spent[PHASE_COMPUTE],
-        .encode_s = w->watch->spent[PHASE_ENCODE] - w->spent[PHASE_ENCODE],
-        .send_s = w->watch->spent[PHASE_SEND] - w->spent[PHASE_SEND],
-        .wait_s = w->watch->spent[PHASE_WAIT] - w->spent[PHASE_WAIT],
-        .decode_s = w->watch->spent[PHASE_DECODE] - w->spent[PHASE_DECODE],
+        .compute_s = spent_in(w, PHASE_COMPUTE),
+        .encode_s = spent_in(w, PHASE_ENCODE),
+        .send_s = spent_in(w, PHASE_SEND),
+        .wait_s = spent_in(w, PHASE_WAIT),
+        .decode_s = spent_in(w, PHASE_DECODE),
         .raw_bytes = t->raw_bytes - w->before.raw_bytes,
         .sent_bytes = t->sent_bytes - w->before.sent_bytes,
         .recv_bytes = t->recv_bytes - w->before.recv_bytes,
-        .apply_s = w->watch->spent[PHASE_APPLY] - w->spent[PHASE_APPLY],
+        .apply_s = spent_in(w, PHASE_APPLY),
     };
     begin_step(w);
     return r;
