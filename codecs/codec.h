@@ -233,6 +233,15 @@ struct codec_cost {
     uint64_t messages, bytes; /* bytes as the codec writes them: without frames' heads and compression */
 };
 
+/* For `sends` below, of a round that is not per_block: to how many nodes this one's word goes, or a server's
+ * reply. */
+static inline uint64_t codec_receivers(const struct codec *c)
+{
+    if (c->node < 0)
+        return (uint64_t)c->n_workers;
+    return c->n_servers > 0 ? 1 : (uint64_t)c->n_workers - 1;
+}
+
 /* A state is saved with checkpoints, as bytes: it holds numbers and vectors of zeros(), which may change
  * places with others as long, and no other address. */
 struct codec_plugin {

@@ -95,7 +95,7 @@ static int easgd_adopt(struct codec *c, struct wire_in *in)
 
 static struct codec_cost easgd_sends(const struct codec *c)
 {
-    uint64_t to = (uint64_t)(c->node < 0 ? c->n_workers : c->n_servers > 0 ? 1 : c->n_workers - 1);
+    uint64_t to = codec_receivers(c);
 
     return (struct codec_cost){to, to * 4 * c->n_params};
 }

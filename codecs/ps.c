@@ -64,7 +64,7 @@ static int ps_adopt(struct codec *c, struct wire_in *in)
 
 static struct codec_cost ps_sends(const struct codec *c)
 {
-    uint64_t to = (uint64_t)(c->node < 0 ? c->n_workers : 1);
+    uint64_t to = codec_receivers(c);
 
     return (struct codec_cost){to, to * (4 + 4 * c->n_params)};
 }
