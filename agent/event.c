@@ -9,6 +9,7 @@
 #include "shared/clock.h"
 #include "shared/json.h"
 #include "shared/settings.h"
+#include "shared/utf8.h"
 
 #define EVENT_AT(member) JSON_AT(struct event, member)
 #define SPEC_AT(member)  JSON_AT(struct job_spec, member)
@@ -357,15 +358,6 @@ bool is_job_id(const char *text)
            strspn(text + 2, "abcdefghijklmnopqrstuvwxyz0123456789") == n - 2;
 }
 
-/* Shown to people later: nothing that could steer a terminal, neither as a byte nor as U+0080 to U+009F. */
-static bool is_printable(const char *text)
-{
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-        if (*p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
-            return false;
-    return true;
-}
-
 int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
 {
     struct job_spec s = {.time_limit_s = 86400};
@@ -375,7 +367,8 @@ int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
         return e->code;
     if (!is_job_id(s.id))
         return err_set(e, ERR_CONFIG, "/id: \"%s\" is not j- and 6 to 40 of a-z0-9", s.id);
-    if (!is_printable(s.name) || !is_printable(s.codec) || !is_printable(s.submitter))
+    /* Shown to people later. */
+    if (!utf8_is_clean(s.name) || !utf8_is_clean(s.codec) || !utf8_is_clean(s.submitter))
         return err_set(e, ERR_CONFIG, "/name: control characters in name, codec or submitter");
     if (!is_hex_or_empty(s.codec_sha256) || !is_hex_or_empty(s.codec_source_sha256))
         return err_set(e, ERR_CONFIG, "/codec_sha256: not a SHA-256 in 64 lower-case hex digits");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/utf8.h"
 
 enum { LINE_MAX_BYTES = 2048 };
 
@@ -23,9 +24,8 @@ void log_line(enum log_level level, const char *who, const char *job, const char
     va_start(ap, fmt);
     vsnprintf(line + n, LINE_MAX_BYTES - n, fmt, ap);
     va_end(ap);
-    for (n = 0; line[n]; n++)
-        if ((unsigned char)line[n] < ' ' || line[n] == 0x7f)
-            line[n] = '?';
+    n = strlen(line);
+    utf8_clean(line, n, false);
     line[n++] = '\n';
     /* Where nobody reads stderr any more there is nobody to tell. */
     if (write(STDERR_FILENO, line, n) < 0)

@@ -46,3 +46,32 @@ size_t utf8_whole(const char *s, size_t len)
         n++;
     return len > 0 && promised((unsigned char)s[len - n]) > n ? len - n : len;
 }
+
+static bool is_control(const unsigned char *s, size_t n)
+{
+    return (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+}
+
+bool utf8_is_clean(const char *text)
+{
+    for (size_t len = strlen(text), step; len > 0; text += step, len -= step) {
+        step = utf8_length(text, len);
+        if (step == 0 || is_control((const unsigned char *)text, step))
+            return false;
+    }
+    return true;
+}
+
+void utf8_clean(char *s, size_t len, bool keep_lines)
+{
+    for (size_t i = 0; i < len;) {
+        unsigned char *at = (unsigned char *)s + i;
+        size_t n = utf8_length(s + i, len - i);
+
+        if (n == 0 || (is_control(at, n) && !(keep_lines && (*at == '\n' || *at == '\t')))) {
+            for (size_t k = 0; k < (n ? n : 1); k++)
+                at[k] = '?';
+        }
+        i += n ? n : 1;
+    }
+}

@@ -6,12 +6,12 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/tensor_file.h"
+#include "shared/utf8.h"
 #include "submit/collect.h"
 #include "submit/event_log.h"
 #include "submit/results.h"
 #include "submit/say.h"
 #include "submit/start_from.h"
-#include "submit/text.h"
 
 enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
 
@@ -75,7 +75,7 @@ static void keep_last_lines(struct submission *s, const char *p, size_t len)
         char line[LAST_LINE_BYTES];
 
         snprintf(line, sizeof line, "%.*s", (int)(k < sizeof line ? k : sizeof line - 1), p + from);
-        text_clean(line, strlen(line), false);
+        utf8_clean(line, strlen(line), false);
         json_array_append_new(s->last_log, json_text(line, SIZE_MAX));
         from += k + 1;
     }

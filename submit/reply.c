@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "shared/json.h"
-#include "submit/text.h"
+#include "shared/utf8.h"
 
 static const char no_agent[] = "Something else than an agent may have this port.";
 
@@ -28,7 +28,7 @@ static void get_text(char *out, size_t size, const json_t *o, const char *key)
     const char *s = json_string_value(json_object_get(o, key));
 
     snprintf(out, size, "%s", s ? s : "");
-    text_clean(out, strlen(out), false);
+    utf8_clean(out, strlen(out), false);
 }
 
 static double get_number(const json_t *o, const char *key, double missing)

@@ -11,6 +11,7 @@
 
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/utf8.h"
 #include "submit/text.h"
 
 enum { LINE = 2048, SAID_MAX = 1 << 18, BARS_MAX = 16 };
@@ -118,7 +119,7 @@ static void line(int least, const char *level, const char *color, const char *fm
     n += vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
     if (n > LINE - 2)
         n = LINE - 2;
-    text_clean(text, (size_t)n, true);
+    utf8_clean(text, (size_t)n, true);
     for (char *lf = text; (lf = memchr(lf, '\n', (size_t)(text + n - lf))) != NULL;)
         *lf = '?'; /* one call is one line, whoever's words are in it */
     text[n++] = '\n';

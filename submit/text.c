@@ -7,25 +7,6 @@
 
 #include "shared/utf8.h"
 
-static bool is_control(const unsigned char *s, size_t n)
-{
-    return (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
-}
-
-void text_clean(char *s, size_t len, bool keep_lines)
-{
-    for (size_t i = 0; i < len;) {
-        unsigned char *at = (unsigned char *)s + i;
-        size_t n = utf8_length(s + i, len - i);
-
-        if (n == 0 || (is_control(at, n) && !(keep_lines && (*at == '\n' || *at == '\t')))) {
-            for (size_t k = 0; k < (n ? n : 1); k++)
-                at[k] = '?';
-        }
-        i += n ? n : 1;
-    }
-}
-
 void text_print(const char *fmt, ...)
 {
     char *s = NULL;
@@ -37,7 +18,7 @@ void text_print(const char *fmt, ...)
     va_end(ap);
     if (n < 0)
         return;
-    text_clean(s, (size_t)n, true);
+    utf8_clean(s, (size_t)n, true);
     fputs(s, stdout);
     free(s);
 }

@@ -1,4 +1,4 @@
-/* text -- what others wrote is made fit for a terminal here, and numbers fit for people. */
+/* text -- what others wrote is printed, and numbers are put, so that people can read them. */
 #ifndef PSGD_SUBMIT_TEXT_H
 #define PSGD_SUBMIT_TEXT_H
 
@@ -8,10 +8,7 @@
 
 enum { TEXT_AMOUNT = 24 };
 
-/* Replaces in place every control character (C0, DEL, C1) and every byte that is not UTF-8 by '?', so that no
- * text of an agent moves a cursor. `keep_lines`: line feeds and tabs stay. */
-void text_clean(char *s, size_t len, bool keep_lines);
-/* printf, cleaned so, but for its line feeds. */
+/* printf, cleaned as utf8_clean has it, but for its line feeds: no text of an agent moves a cursor. */
 void text_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes); /* "1.2 MB" */

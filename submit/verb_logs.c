@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "shared/utf8.h"
 #include "submit/interrupt.h"
 #include "submit/job_index.h"
 #include "submit/outcome.h"
 #include "submit/output.h"
 #include "submit/say.h"
-#include "submit/text.h"
 #include "submit/verbs.h"
 
 /* A log comes in parts of at most 4 MiB, and a line that does not end within one is printed as it is. */
@@ -23,7 +23,7 @@ static void print_lines(const struct node *n, char *text, size_t len)
 
     snprintf(label, sizeof label, node_is_server(n) ? "ps-%d" : "worker-%d",
              node_is_server(n) ? -2 - n->at.node : n->at.node);
-    text_clean(text, len, true);
+    utf8_clean(text, len, true);
     for (size_t at = 0; at < len;) {
         const char *end = memchr(text + at, '\n', len - at);
         size_t k = end ? (size_t)(end - text) - at : len - at;

@@ -8,6 +8,7 @@
 #include "shared/checkpoint_meta.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/utf8.h"
 #include "shared/weights.h"
 #include "submit/find.h"
 #include "submit/model_table.h"
@@ -171,7 +172,7 @@ static void print_meta(const char *key, const char *value)
 
     if (asprintf(&line, "  %-16s %s", key, value) < 0)
         return;
-    text_clean(line, strlen(line), false);
+    utf8_clean(line, strlen(line), false);
     puts(line);
     free(line);
 }

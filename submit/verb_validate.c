@@ -6,6 +6,7 @@
 
 #include "shared/json.h"
 #include "shared/tensor_file.h"
+#include "shared/utf8.h"
 #include "submit/model_table.h"
 #include "submit/results.h"
 #include "submit/say.h"
@@ -111,7 +112,7 @@ static void print_class(const json_t *names, int k)
         snprintf(text, sizeof text, "%s", name);
     else
         snprintf(text, sizeof text, "%d", k);
-    text_clean(text, strlen(text), false);
+    utf8_clean(text, strlen(text), false);
     printf("%-*s", NAME_WIDTH, text);
 }
 

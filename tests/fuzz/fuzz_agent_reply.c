@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/utf8.h"
 #include "submit/records.h"
 #include "submit/reply.h"
-#include "submit/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         as_records(text, len - 1);
         break;
     default:
-        text_clean(text, len - 1, false);
+        utf8_clean(text, len - 1, false);
         text[len - 1] = '\0';
         check_text(text);
     }

@@ -185,6 +185,24 @@ TEST(a_missing_token_is_told_of_in_the_log_whatever_else_was_refused_just_before
     fixture_close(&f);
 }
 
+TEST(what_a_stranger_sends_cannot_steer_the_terminal_that_shows_the_log)
+{
+    static const char head[] = "GET /healthz HTTP/1.1\r\nHost: a\302\2332Jb\r\n\r\n"; /* U+009B: CSI */
+    static struct client c;
+    struct stderr_catch caught;
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    stderr_catch_begin(&caught);
+    client_open(&c, &f);
+    client_send(&c, head, sizeof head - 1);
+    client_expect(&c, &f, "HTTP/1.1 403 ");
+    client_close(&c);
+    stderr_catch_end(&caught);
+    assert_non_null(strstr(caught.text, "this agent is not \"a??2Jb\""));
+    fixture_close(&f);
+}
+
 TEST(the_status_is_for_everybody_here_and_tells_no_secret)
 {
     struct fixture f = {0};
@@ -297,6 +315,7 @@ int main(void)
         cmocka_unit_test(bytes_that_are_no_request_leave_the_agent_well),
         cmocka_unit_test(an_address_with_too_many_connections_is_told_of_in_the_log),
         cmocka_unit_test(a_missing_token_is_told_of_in_the_log_whatever_else_was_refused_just_before),
+        cmocka_unit_test(what_a_stranger_sends_cannot_steer_the_terminal_that_shows_the_log),
         cmocka_unit_test(the_status_is_for_everybody_here_and_tells_no_secret),
         cmocka_unit_test(events_stream_as_they_come_and_end_with_the_end),
         cmocka_unit_test(a_wait_lasts_until_its_time_or_the_end_whichever_is_first),

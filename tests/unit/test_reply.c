@@ -141,31 +141,6 @@ TEST(the_holder_of_a_slot_is_named)
     assert_string_equal(holder, "");
 }
 
-TEST(only_text_reaches_the_terminal)
-{
-    static const struct {
-        const char *in, *out;
-    } cases[] = {
-        {"plain", "plain"},
-        {"tab\there\n", "tab\there\n"},
-        {"\033]0;x\007", "?]0;x?"},
-        {"\302\233m", "??m"},
-        {"caf\303\251 \342\202\254 \360\237\230\200", "caf\303\251 \342\202\254 \360\237\230\200"},
-        {"\300\200\355\240\200\377", "??????"},
-        {"cut \342\202", "cut ??"},
-        {"\r\b\177", "???"},
-    };
-
-    for (size_t i = 0; i < N_OF(cases); i++) {
-        size_t len = strlen(cases[i].in);
-        char *s = unit_copy(cases[i].in, len);
-
-        text_clean(s, len, true);
-        assert_memory_equal(s, cases[i].out, len);
-        free(s);
-    }
-}
-
 TEST(seconds_beyond_what_fits_are_said_to_be_beyond)
 {
     char out[TEXT_AMOUNT];
@@ -188,7 +163,6 @@ int main(void)
         cmocka_unit_test(a_problem_becomes_a_sentence_and_a_code),
         cmocka_unit_test(another_api_version_is_named),
         cmocka_unit_test(the_holder_of_a_slot_is_named),
-        cmocka_unit_test(only_text_reaches_the_terminal),
         cmocka_unit_test(seconds_beyond_what_fits_are_said_to_be_beyond),
     };
 

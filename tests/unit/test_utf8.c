@@ -39,11 +39,48 @@ TEST(a_text_is_utf8_or_is_not)
     assert_false(utf8_is_all("\300\200"));
 }
 
+TEST(only_text_reaches_the_terminal)
+{
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        {"plain", "plain"},
+        {"tab\there\n", "tab\there\n"},
+        {"\033]0;x\007", "?]0;x?"},
+        {"\302\233m", "??m"},
+        {"caf\303\251 \342\202\254 \360\237\230\200", "caf\303\251 \342\202\254 \360\237\230\200"},
+        {"\300\200\355\240\200\377", "??????"},
+        {"cut \342\202", "cut ??"},
+        {"\r\b\177", "???"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        size_t len = strlen(cases[i].in);
+        char *s = unit_copy(cases[i].in, len);
+
+        utf8_clean(s, len, true);
+        assert_memory_equal(s, cases[i].out, len);
+        free(s);
+    }
+}
+
+TEST(a_text_is_clean_when_nothing_in_it_would_be_replaced)
+{
+    static const char *const unclean[] = {"a\n", "\033[2J", "\177", "a\302\233m", "caf\351", "cut \342\202"};
+
+    assert_true(utf8_is_clean(""));
+    assert_true(utf8_is_clean("caf\303\251 \302\240 \360\237\230\200"));
+    for (size_t i = 0; i < N_OF(unclean); i++)
+        assert_false(utf8_is_clean(unclean[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_is_cut_between_two_characters),
         cmocka_unit_test(a_text_is_utf8_or_is_not),
+        cmocka_unit_test(only_text_reaches_the_terminal),
+        cmocka_unit_test(a_text_is_clean_when_nothing_in_it_would_be_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
