@@ -79,6 +79,15 @@ static int open_part(struct feed_part *p, const char *path, int n_dims, const st
     return check_part(p, n_dims, m, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
+static int check_alike(const struct feed_part *train, const struct feed_part *test, struct err *e)
+{
+    if (train->x.type != test->x.type)
+        return err_set(e, ERR_CONFIG, "training and test samples are of different types");
+    if (!train->labels != !test->labels)
+        return err_set(e, ERR_CONFIG, "labels in one half, targets in the other");
+    return 0;
+}
+
 /* Values by channel or column become one for each value of a sample: then any row is one loop. */
 static int spread(float **out, const float *v, size_t n, size_t n_in, struct err *e)
 {
@@ -98,10 +107,6 @@ static int open_scale(struct feed *f, struct err *e)
 
     f->is_scaled = scale || f->train.x.type == TENSOR_U8;
     f->scale = 1.0f / 255.0f;
-    if (f->train.x.type != f->test.x.type)
-        return err_set(e, ERR_CONFIG, "training and test samples are of different types");
-    if (!f->train.labels != !f->test.labels)
-        return err_set(e, ERR_CONFIG, "labels in one half, targets in the other");
     if (!scale && !shift)
         return 0;
     if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||
@@ -175,7 +180,7 @@ int feed_open(struct feed *f, const char *train, const char *test, const struct 
     f->n_cols = (size_t)f->n_blocks * batch;
     if (open_part(&f->train, train, 2, m, e) < 0 || open_part(&f->test, test, 1, m, e) < 0)
         goto fail;
-    if (open_scale(f, e) < 0 || open_image(f, e) < 0) {
+    if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, e) < 0 || open_image(f, e) < 0) {
         err_at(e, "%s", train);
         goto fail;
     }
