@@ -20,11 +20,6 @@ static const char *const init_names[N_INIT_KINDS + 1] = {
     [INIT_ORTHOGONAL] = "orthogonal",
 };
 
-const char *init_kind_name(enum init_kind kind)
-{
-    return init_names[kind];
-}
-
 int shape_count(const struct shape *s)
 {
     int n = 1;

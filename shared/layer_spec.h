@@ -118,7 +118,6 @@ struct layer_spec {
 };
 
 const char *layer_kind_name(enum layer_kind kind);
-const char *init_kind_name(enum init_kind kind);
 
 /* `l->in` is set; fills the rest. `at` is the object's path. ERR_CONFIG with the path inside the document. */
 int layer_spec_parse(struct layer_spec *l, const json_t *doc, const char *at, struct err *e);
