@@ -355,11 +355,3 @@ void http_poll(struct http *h, double timeout_s)
     curl_multi_perform(h->multi, &running);
     take_done(h);
 }
-
-void http_run(struct http *h, struct http_request *r)
-{
-    if (http_start(h, r, &r->err) < 0)
-        return;
-    while (r->busy)
-        http_poll(h, 1);
-}

@@ -1,7 +1,9 @@
 /* http -- all of libcurl. Requests to many agents run at once over kept connections; the caller polls.
  *
- *     http_start(h, &r);                 the strings, bodies and r itself stay the caller's until r.busy is
- * false while (r.busy) http_poll(h, 1);
+ *     http_start(h, &r, &e);
+ *     while (r.busy)
+ *         http_poll(h, 1);
+ * The strings, bodies and r itself stay the caller's until r.busy is false.
  *
  * An agent is not trusted: nothing is followed, unpacked or named after what it sends, and every answer has a
  * limit in bytes and, but for streams, in time. */
@@ -56,8 +58,6 @@ void http_free(struct http *h);
 int http_start(struct http *h, struct http_request *r, struct err *e);
 /* Moves all requests on; returns after something happened, a signal came, or timeout_s. */
 void http_poll(struct http *h, double timeout_s);
-/* http_start, and poll until it is done. What happened is in r. */
-void http_run(struct http *h, struct http_request *r);
 /* Ends a running request (its connection closes) and frees the answer; fine on an empty one. */
 void http_clear(struct http *h, struct http_request *r);
 
