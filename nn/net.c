@@ -393,14 +393,6 @@ const float *net_forward(struct net *net, const float *x, int n)
     return forward(net, x, &(struct pass){.n = n, .lengths = net->lengths});
 }
 
-void net_evaluate(struct net *net, const struct net_batch *b, struct net_score *score)
-{
-    const float *z = net_forward(net, b->x, b->n);
-
-    score->loss += loss_of(net->spec.loss, z, &b->truth, b->n, net->spec.n_out, NULL, &score->n_right);
-    score->n += (size_t)b->n;
-}
-
 /* x * 0 is 0 for a finite x and no number for any other. */
 FAST static bool are_finite(const float *v, size_t n)
 {

@@ -63,8 +63,6 @@ void net_step_state(struct net *net);
 
 /* The outputs (n, n_out) for x, as evaluation has them; good until the next call. */
 const float *net_forward(struct net *net, const float *x, int n);
-/* The same with its loss. Adds to *score. */
-void net_evaluate(struct net *net, const struct net_batch *b, struct net_score *score);
 
 /* The tensor in whose gradient a value is not finite, the last layer's first; NULL: all are finite. */
 const char *net_nonfinite(const struct net *net);

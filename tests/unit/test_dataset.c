@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include "nn/metrics.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"
 #include "shared/data_sets.h"
@@ -256,11 +257,13 @@ static double train(const struct dataset *d, const char *path, int epochs)
 {
     enum { BATCH = 64 };
     static float x[BATCH * IMAGE];
-    struct net_score train_score = {0}, test_score = {0};
+    struct net_score score = {0};
     struct model_spec spec;
     struct partition p;
     struct optimizer *o;
+    struct metrics *m;
     struct net *net;
+    double accuracy;
     json_t *doc;
     struct err e;
 
@@ -282,19 +285,21 @@ static double train(const struct dataset *d, const char *path, int epochs)
                 load(x + k * IMAGE, (uint8_t *)d->train_x + i * IMAGE);
                 y[k] = d->train_y[i];
             }
-            net_train(net, &(struct net_batch){.x = x, .truth = {.labels = y}, .n = BATCH}, &train_score);
+            net_train(net, &(struct net_batch){.x = x, .truth = {.labels = y}, .n = BATCH}, &score);
             optimizer_step(o, net_params(net), net_grads(net), 1e-3f, 1);
         }
+    assert_ok(metrics_new(&m, &spec, true, d->n_test, &e));
     for (size_t i = 0; i < d->n_test; i++) {
         load(x, (uint8_t *)d->test_x + i * IMAGE);
-        net_evaluate(net, &(struct net_batch){.x = x, .truth = {.labels = &d->test_y[i]}, .n = 1},
-                     &test_score);
+        metrics_add(m, net_forward(net, x, 1), &(struct truth){.labels = &d->test_y[i]}, 1);
     }
+    assert_true(metrics_value(m, METRIC_ACCURACY, &accuracy));
+    metrics_free(m);
     partition_clear(&p);
     optimizer_free(o);
     net_free(net);
     json_decref(doc);
-    return (double)test_score.n_right / (double)test_score.n;
+    return accuracy;
 }
 
 TEST(digits_are_hard_for_a_linear_model_and_learnt_by_a_small_mlp)

@@ -1,10 +1,10 @@
 #include <math.h>
 
 #include "nn/conv.h"
-#include "nn/net.h"
 #include "nn/onednn_conv.h"
 #include "shared/json.h"
 #include "shared/rng.h"
+#include "tests/unit/layer_check.h"
 #include "tests/unit/unit.h"
 
 struct shape_case {
@@ -162,7 +162,7 @@ static double off_by(const float *is, const double *should, size_t n)
     return off / (size > 0 ? size : 1);
 }
 
-#define assert_near(is, should, n)                                                                           \
+#define assert_all_near(is, should, n)                                                                       \
     do {                                                                                                     \
         double off_ = off_by(is, should, n);                                                                 \
         if (!(off_ < 1e-5))                                                                                  \
@@ -178,10 +178,10 @@ static void expect_right(const struct trial *t, const char *name, size_t i, int 
 
     assert_true(y && dx && dw && db);
     naive(t, batch, y, dw, db, dx);
-    assert_near(t->l.y, y, n_y);
-    assert_near(t->l.grads[CONV_WEIGHT], dw, t->n_w);
-    assert_near(t->l.grads[CONV_BIAS], db, t->n_b);
-    assert_near(t->dx, dx, n_x);
+    assert_all_near(t->l.y, y, n_y);
+    assert_all_near(t->l.grads[CONV_WEIGHT], dw, t->n_w);
+    assert_all_near(t->l.grads[CONV_BIAS], db, t->n_b);
+    assert_all_near(t->dx, dx, n_x);
     free(y);
     free(dx);
     free(dw);
@@ -394,76 +394,23 @@ TEST(a_value_that_is_no_number_shows_in_each_window_that_sees_it)
     }
 }
 
-static struct net *net_of(const char *layers)
-{
-    struct model_spec spec;
-    char text[600];
-    struct net *net;
-    json_t *doc;
-    struct err e;
-
-    snprintf(
-        text, sizeof text,
-        "{\"version\": 1, \"name\": \"m\", \"input\": [6, 5, 2], \"layers\": [%s, {\"kind\": \"flatten\"}, "
-        "{\"kind\": \"dense\", \"units\": 3}], \"loss\": \"softmax_cross_entropy\"}",
-        layers);
-    assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
-    assert_ok(model_spec_parse(&spec, doc, &e));
-    assert_ok(net_new(&net, &spec, 4, &e));
-    json_decref(doc);
-    net_init(net, 1);
-    return net;
-}
-
 #define CONV(filters, kernel, stride, padding)                                                               \
     "{\"kind\": \"conv2d\", \"filters\": " filters ", \"kernel\": " kernel ", \"stride\": " stride           \
     ", \"padding\": \"" padding "\"}"
 #define TANH     ", {\"kind\": \"tanh\"}, "
 #define AVG_POOL ", {\"kind\": \"avg_pool\", \"size\": 2, \"padding\": \"same\"}"
+#define CLASSES  ", {\"kind\": \"flatten\"}, {\"kind\": \"dense\", \"units\": 3}"
 
 /* Through the whole engine: the layers' order, their shared gradients and their work space. */
 TEST(gradients_agree_with_central_differences)
 {
     static const char *const nets[] = {
-        CONV("4", "3", "1", "valid"),
-        CONV("8", "[2, 3]", "1", "same") TANH CONV("16", "3", "2", "valid"),
-        CONV("3", "2", "1", "valid") TANH CONV("2", "3", "1", "valid") AVG_POOL,
+        CONV("4", "3", "1", "valid") CLASSES,
+        CONV("8", "[2, 3]", "1", "same") TANH CONV("16", "3", "2", "valid") CLASSES,
+        CONV("3", "2", "1", "valid") TANH CONV("2", "3", "1", "valid") AVG_POOL CLASSES,
     };
-    const double h = 0x1p-7;
 
-    for (size_t i = 0; i < N_OF(nets); i++) {
-        struct net *net = net_of(nets[i]);
-        const int32_t labels[4] = {0, 2, 1, 2};
-        struct net_score unused = {0};
-        double off = 0, size = 0;
-        struct net_batch b;
-        struct rng r;
-        float *x;
-
-        rng_init(&r, 7, 0, 0);
-        x = unit_normals(4 * 60, &r);
-        b = (struct net_batch){.x = x, .truth = {.labels = labels}, .n = 4};
-        net_train(net, &b, &unused);
-        for (size_t k = 0; k < net_n_params(net); k++) {
-            struct net_score up = {0}, down = {0};
-            float old = net_params(net)[k];
-            double exact = (double)net_grads(net)[k], numeric;
-
-            net_params(net)[k] = old + (float)h;
-            net_evaluate(net, &b, &up);
-            net_params(net)[k] = old - (float)h;
-            net_evaluate(net, &b, &down);
-            net_params(net)[k] = old;
-            numeric = (up.loss - down.loss) / 4 / (2 * h);
-            off += (numeric - exact) * (numeric - exact);
-            size += exact * exact;
-        }
-        assert_true(size > 1e-4);
-        if (!(sqrt(off / size) < 1e-3))
-            fail_msg("net %zu: off by %g", i, sqrt(off / size));
-        free(x);
-        net_free(net);
-    }
+    check_gradients("[6, 5, 2]", nets, N_OF(nets), 4, false);
 }
 
 int main(void)

@@ -3,9 +3,11 @@
 #include <math.h>
 
 #include "nn/layer.h"
+#include "nn/metrics.h"
 #include "nn/vecmath.h"
 #include "shared/json.h"
 #include "shared/rng.h"
+#include "tests/unit/layer_check.h"
 #include "tests/unit/unit.h"
 
 #define DENSE(n) "{\"kind\": \"dense\", \"units\": " #n "}"
@@ -59,46 +61,12 @@ static void train(struct net *net, const float *x, const int32_t *labels, int n,
     net_train(net, &b, s);
 }
 
-static void evaluate(struct net *net, const float *x, const int32_t *labels, int n, struct net_score *s)
-{
-    struct net_batch b = batch_of(x, labels, n);
-
-    net_evaluate(net, &b, s);
-}
-
 static double mean_loss(struct net *net, const float *x, const int32_t *labels, int n)
 {
     struct net_score s = {0};
 
-    evaluate(net, x, labels, n, &s);
-    return s.loss / n;
-}
-
-/* Central differences against net_train: |numeric - exact| over |exact|, as vectors. */
-static double gradient_error(struct net *net, const float *x, const int32_t *labels, int n)
-{
-    const float h = 0x1p-7f;
-    struct net_score s = {0};
-    double off = 0, size = 0;
-
     train(net, x, labels, n, &s);
-    for (size_t i = 0; i < net_n_params(net); i++) {
-        float *w = &net_params(net)[i];
-        float old = *w;
-        double exact = (double)net_grads(net)[i];
-        double up, down, numeric;
-
-        *w = old + h;
-        up = mean_loss(net, x, labels, n);
-        *w = old - h;
-        down = mean_loss(net, x, labels, n);
-        *w = old;
-        numeric = (up - down) / (2 * (double)h);
-        off += (numeric - exact) * (numeric - exact);
-        size += exact * exact;
-    }
-    assert_true(size > 1e-4);
-    return sqrt(off / size);
+    return s.loss / n;
 }
 
 TEST(gradients_agree_with_central_differences)
@@ -114,33 +82,20 @@ TEST(gradients_agree_with_central_differences)
         DENSE(5) ", " F("tanh") ", " DENSE(4) ", " F("tanh"),    /* and one before the loss */
     };
 
-    for (size_t i = 0; i < N_OF(nets); i++)
-        for (int n = 1; n <= MAX_BATCH; n += 7) {
-            struct net *net = make(nets[i]);
-            float x[MAX_BATCH * N_IN];
-            int32_t labels[MAX_BATCH];
-            double off;
-
-            fill(net, x, labels, 4);
-            off = gradient_error(net, x, labels, n);
-            if (!(off < 1e-3))
-                fail_msg("%s, batch of %d: off by %g", nets[i], n, off);
-            net_free(net);
-        }
+    check_gradients("[7]", nets, N_OF(nets), MAX_BATCH, true);
 }
 
 /* Biases of +-4 keep each unit away from the kink at 0, where differences mean nothing. */
 TEST(the_gradient_of_relu_agrees_on_both_sides_of_its_kink)
 {
-    struct net *net = make(DENSE(6) ", " F("relu") ", " DENSE(4));
-    float x[MAX_BATCH * N_IN];
-    int32_t labels[MAX_BATCH];
+    struct check c;
 
-    fill(net, x, labels, 4);
+    check_open(&c, "[7]", DENSE(6) ", " F("relu") ", " DENSE(4), MAX_BATCH);
+    check_fill(&c);
     for (int j = 0; j < 6; j++)
-        net_params(net)[N_IN * 6 + j] = j % 2 ? 4 : -4;
-    assert_true(gradient_error(net, x, labels, MAX_BATCH) < 1e-3);
-    net_free(net);
+        net_params(c.net)[N_IN * 6 + j] = j % 2 ? 4 : -4;
+    assert_true(check_gradient(&c, MAX_BATCH) < 1e-3);
+    check_close(&c);
 }
 
 TEST(a_network_that_would_not_fit_the_machine_is_refused_with_its_size)
@@ -229,19 +184,27 @@ TEST(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same)
 
 TEST(training_and_evaluation_give_the_same_score_and_it_adds_up)
 {
-    struct net *net = make(DENSE(5) ", " F("relu") ", " DENSE(4));
-    struct net_score a = {0}, b = {0};
-    float x[MAX_BATCH * N_IN];
-    int32_t labels[MAX_BATCH];
+    struct net_score trained = {0};
+    struct metrics *tested;
+    double accuracy;
+    struct net_batch b;
+    struct check c;
+    struct err e;
 
-    fill(net, x, labels, 4);
-    train(net, x, labels, MAX_BATCH, &a);
-    evaluate(net, x, labels, 3, &b);
-    evaluate(net, x + 3 * N_IN, labels + 3, MAX_BATCH - 3, &b);
-    assert_true(fabs(a.loss - b.loss) < 1e-5);
-    assert_int_equal(a.n, b.n);
-    assert_int_equal(a.n_right, b.n_right);
-    net_free(net);
+    check_open(&c, "[7]", DENSE(5) ", " F("relu") ", " DENSE(4), MAX_BATCH);
+    check_fill(&c);
+    b = check_batch(&c, MAX_BATCH);
+    net_train(c.net, &b, &trained);
+    assert_ok(metrics_new(&tested, &c.spec, true, MAX_BATCH, &e));
+    metrics_add(tested, net_forward(c.net, c.x, 3), &(struct truth){.labels = c.labels}, 3);
+    metrics_add(tested, net_forward(c.net, c.x + 3 * N_IN, MAX_BATCH - 3),
+                &(struct truth){.labels = c.labels + 3}, MAX_BATCH - 3);
+    assert_true(fabs(trained.loss / MAX_BATCH - metrics_loss(tested)) < 1e-6);
+    assert_true(metrics_value(tested, METRIC_ACCURACY, &accuracy));
+    assert_true(accuracy == (double)trained.n_right / MAX_BATCH);
+    assert_int_equal(trained.n, MAX_BATCH);
+    metrics_free(tested);
+    check_close(&c);
 }
 
 TEST(a_net_of_zeros_knows_nothing)
