@@ -1,8 +1,6 @@
 #include "agent/runner/arena.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,11 +64,6 @@ void arena_close(struct arena *a)
 float *arena_in(const struct arena *a)
 {
     return a->members[a->me].view.in;
-}
-
-float *arena_out(const struct arena *a)
-{
-    return a->members[a->me].view.out;
 }
 
 int arena_fd(const struct arena *a)
@@ -403,23 +396,4 @@ int arena_late(const struct arena *a, struct err *e)
     return err_set(
         e, ERR_TIMEOUT, "node %d, on this machine, has not done its part of %s %llu of %zu numbers in time",
         a->members[a->waits_for].node, kinds[a->now.kind], (unsigned long long)a->number, a->now.n);
-}
-
-int arena_wait(struct arena *a, double deadline, struct err *e)
-{
-    const double look_again_s = 1;
-    struct pollfd p = {.fd = a->epoll, .events = POLLIN};
-
-    for (;;) {
-        int rc = arena_poll(a, e);
-        double left = deadline - clock_now();
-
-        if (rc != 0)
-            return rc;
-        if (left <= 0)
-            return arena_late(a, e);
-        left = left < look_again_s ? left : look_again_s;
-        if (poll(&p, 1, (int)(left * 1e3) + 1) < 0 && errno != EINTR)
-            return err_errno(e, ERR_IO, "poll");
-    }
 }

@@ -23,13 +23,12 @@
  * Vectors of up to ARENA_SMALL floats are copied into one of two slots of the node's memory, and every node
  * reads all of them itself: one meeting. Slot k % 2 is written in collective k after collective k-1 is
  * complete here, for which all had to be ready for k-1, that is, complete with k-2: nobody reads it any more.
- * Longer ones lie in `in`. Node r reads its slice of all `in`s, and writes the sum into its own `out`, from
- * where the others copy it while it goes on with the next part. A collective is complete here when all nodes
+ * Longer ones lie in `in`. Node r reads its slice of all `in`s, and writes the sum into its own shared `out`,
+ * from where the others copy it while it goes on with the next part. A collective is complete here when all nodes
  * are done with reading, so:
  *   - `in` can be written again as soon as a collective is complete: nobody reads it any more;
- *   - the shared `out` is written in collective k+1 once all are ready for k+1, that is, complete with k,
- *     which includes their copying. Therefore the caller must leave arena_out as it is until its next
- *     collective: others may still be copying. An `out` elsewhere is the caller's alone. */
+ *   - that `out` is written in collective k+1 once all are ready for k+1, that is, complete with k,
+ *     which includes their copying. */
 #ifndef PSGD_ARENA_H
 #define PSGD_ARENA_H
 
@@ -54,7 +53,7 @@ enum arena_kind {
 };
 
 /* in (n), out (n) do not overlap. Wherever they lie, the result is the same; least copying is needed when in
- * is arena_in. An out elsewhere than arena_out costs one more copy of this node's slice. */
+ * is arena_in. */
 struct arena_collective {
     enum arena_kind kind;
     const float *in;
@@ -79,10 +78,8 @@ void arena_expect(struct arena *a, int i, const uint8_t secret[ARENA_SECRET_BYTE
 int arena_connect(struct arena *a, int i, const uint8_t name[ARENA_NAME_BYTES],
                   const uint8_t secret[ARENA_SECRET_BYTES], struct err *e);
 
-/* (n_floats) each, from a multiple of 64 bytes, zeros at first. arena_in may be written between collectives,
- * arena_out only be read. */
+/* (n_floats), from a multiple of 64 bytes, zeros at first; may be written between collectives. */
 float *arena_in(const struct arena *a);
-float *arena_out(const struct arena *a);
 
 /* The part of n that node i sums: [*from, *to), perhaps empty. Slices lie in the order of the nodes. */
 void arena_slice(const struct arena *a, size_t n, int i, size_t *from, size_t *to);
@@ -98,9 +95,6 @@ int arena_poll(struct arena *a, struct err *e);
 
 /* For an epoll of the caller's. Whenever it is readable, call arena_poll. */
 int arena_fd(const struct arena *a);
-
-/* arena_poll until it says 1 or fails, asleep in between. ERR_TIMEOUT at the deadline (clock_now). */
-int arena_wait(struct arena *a, double deadline, struct err *e);
 
 /* Says who is being waited for, and returns ERR_TIMEOUT: for a caller whose own deadline has passed. */
 int arena_late(const struct arena *a, struct err *e);

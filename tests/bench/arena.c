@@ -1,6 +1,5 @@
 /* arena N_NODES [BYTES...] -- microseconds of an all-reduce through shared memory. Before each one every
- * node writes its vector anew, as a backward pass would, and all meet. Columns: bytes; median and least with
- * arena_out; median and least with an `out` of the caller's own. */
+ * node writes its vector anew, as a backward pass would, and all meet. Columns: bytes, median, least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static void all_reduce(struct arena *a, float *out, size_t n)
     struct err e;
 
     must(arena_start(a, &c, &e), &e);
-    must(arena_wait(a, clock_now() + 60, &e), &e);
+    must(crew_poll(a, clock_now() + 60, &e), &e);
 }
 
 /* The times of n_times all-reduces, sorted. */
@@ -61,18 +60,15 @@ static int part(struct crew *c, struct arena *a, int me, void *arg)
     for (int s = 0; s < b->n_sizes; s++) {
         size_t n = b->bytes[s] / sizeof(float);
         int n_times = b->bytes[s] < 1 << 17 ? TIMES_MAX : b->bytes[s] < 1 << 23 ? 300 : 30;
-        float *own = calloc(n, sizeof *own);
+        float *out = calloc(n, sizeof *out);
 
-        if (!own)
+        if (!out)
             return 1;
-        measure(a, arena_out(a), n, times, n_times);
+        measure(a, out, n, times, n_times);
         if (me == 0)
-            printf("%zu\t%.1f\t%.1f", b->bytes[s], times[n_times / 2], times[0]);
-        measure(a, own, n, times, n_times);
-        if (me == 0)
-            printf("\t%.1f\t%.1f\n", times[n_times / 2], times[0]);
+            printf("%zu\t%.1f\t%.1f\n", b->bytes[s], times[n_times / 2], times[0]);
         fflush(stdout);
-        free(own);
+        free(out);
     }
     return 0;
 }

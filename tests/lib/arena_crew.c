@@ -1,6 +1,8 @@
 #include "tests/lib/arena_crew.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +51,23 @@ static void must(int rc, const struct err *e, int me)
     }
 }
 
+int crew_poll(struct arena *a, double deadline, struct err *e)
+{
+    struct pollfd p = {.fd = arena_fd(a), .events = POLLIN};
+
+    for (;;) {
+        int rc = arena_poll(a, e);
+        double left = deadline - clock_now();
+
+        if (rc != 0)
+            return rc;
+        if (left <= 0)
+            return arena_late(a, e);
+        if (poll(&p, 1, (int)(left * 1e3) + 1) < 0 && errno != EINTR)
+            return err_errno(e, ERR_IO, "poll");
+    }
+}
+
 void crew_meet(struct crew *c, struct arena *a, int me)
 {
     struct crew_board *b = c->board;
@@ -62,7 +81,7 @@ void crew_meet(struct crew *c, struct arena *a, int me)
         sched_yield();
     for (int i = 0; i < me; i++)
         must(arena_connect(a, i, b->names[i], b->secrets[i][me], &e), &e, me);
-    must(arena_wait(a, clock_now() + MEETING_S, &e), &e, me);
+    must(crew_poll(a, clock_now() + MEETING_S, &e), &e, me);
 }
 
 static int live(struct crew *c, int me, size_t n_floats, crew_part *part, void *arg)

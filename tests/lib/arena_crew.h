@@ -36,6 +36,9 @@ int crew_wait(struct crew *c); /* for all to end; the number of those that ended
 /* Nodes of an arena have met, or a sentence is printed and the process ends with status 1. */
 void crew_meet(struct crew *c, struct arena *a, int me);
 
+/* arena_poll until it says 1 or fails, asleep in between. ERR_TIMEOUT at the deadline (clock_now). */
+int crew_poll(struct arena *a, double deadline, struct err *e);
+
 int crew_fds(void);      /* that this process has open */
 int crew_mappings(void); /* of arenas, in this process */
 

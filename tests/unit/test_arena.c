@@ -16,6 +16,8 @@
 
 enum { PRIME = 70001, LONG = 1000000 };
 
+static float out[LONG]; /* a crew's nodes are processes and have one each; a pair's result is not looked at */
+
 /* Number i of a node's vector in a round: all nodes can compute those of all others. */
 static float value(uint64_t round, int node, size_t i)
 {
@@ -48,10 +50,10 @@ static int check(struct crew *c, struct arena *a, int me, struct arena_collectiv
 
     for (size_t i = 0; i < j.n; i++)
         in[i] = value(round, me, i);
-    for (size_t i = 0; j.out != arena_out(a) && i < j.n; i++)
+    for (size_t i = 0; i < j.n; i++)
         j.out[i] = -1;
     j.in = j.kind == ARENA_BROADCAST && j.root != me ? NULL : in;
-    if (arena_start(a, &j, &e) < 0 || arena_wait(a, clock_now() + 30, &e) < 0) {
+    if (arena_start(a, &j, &e) < 0 || crew_poll(a, clock_now() + 30, &e) < 0) {
         fprintf(stderr, "node %d: %s\n", me, e.text);
         return 1;
     }
@@ -70,18 +72,16 @@ static int check(struct crew *c, struct arena *a, int me, struct arena_collectiv
 static int every_length(struct crew *c, struct arena *a, int me, void *arg)
 {
     static const size_t lengths[] = {0, 1, 2, 17, 1021, ARENA_SMALL, ARENA_SMALL + 1, PRIME, LONG};
-    static float own_in[LONG], own_out[LONG];
+    static float own_in[LONG];
     uint64_t round = 0;
 
     (void)arg;
     for (size_t k = 0; k < N_OF(lengths); k++)
-        for (int own = 0; own < 4; own++) {
-            struct arena_collective j = {.kind = ARENA_ALL_REDUCE,
-                                         .out = own & 1 ? own_out : arena_out(a),
-                                         .n = lengths[k],
-                                         .is_mean = own == 3};
+        for (int way = 0; way < 4; way++) {
+            struct arena_collective j = {
+                .kind = ARENA_ALL_REDUCE, .out = out, .n = lengths[k], .is_mean = way & 1};
 
-            if (check(c, a, me, j, own & 2 ? own_in : arena_in(a), round++))
+            if (check(c, a, me, j, way & 2 ? own_in : arena_in(a), round++))
                 return 1;
         }
     return 0;
@@ -103,7 +103,7 @@ static int short_and_long(struct crew *c, struct arena *a, int me, void *arg)
 
     (void)arg;
     for (size_t k = 0; k < N_OF(lengths); k++) {
-        struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .out = arena_out(a), .n = lengths[k]};
+        struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .out = out, .n = lengths[k]};
 
         if (check(c, a, me, j, arena_in(a), k))
             return 1;
@@ -122,16 +122,14 @@ TEST(as_many_nodes_as_there_may_be_meet_and_sum)
 /* Kinds and lengths by a seed that all nodes share, delays by one of each node's own. */
 static int many_rounds(struct crew *c, struct arena *a, int me, void *arg)
 {
-    static float own[40000];
     struct rng same, mine;
 
     (void)arg;
     rng_init(&same, 1, 0, 0);
     rng_init(&mine, 1, 1, (uint64_t)me);
     for (uint64_t round = 0; round < 1000; round++) {
-        struct arena_collective j = {.kind = rng_below(&same, 2)};
+        struct arena_collective j = {.kind = rng_below(&same, 2), .out = out};
 
-        j.out = rng_below(&same, 2) ? own : arena_out(a);
         j.n = rng_below(&same, rng_below(&same, 4) ? 2000 : 40000);
         j.is_mean = rng_below(&same, 2) > 0;
         j.root = (int)rng_below(&same, (uint32_t)c->n);
@@ -155,18 +153,18 @@ TEST(a_thousand_collectives_of_all_kinds_with_random_delays_have_the_right_bits)
 
 static int one_all_reduce(struct arena *a, size_t n, double timeout, struct err *e)
 {
-    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = arena_out(a), .n = n};
+    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = out, .n = n};
 
     if (arena_start(a, &j, e) < 0)
         return e->code;
-    return arena_wait(a, clock_now() + timeout, e);
+    return crew_poll(a, clock_now() + timeout, e);
 }
 
 /* Node 1 dies after it has said that its vector is there; the others then wait for what it would have
  * summed. */
 static int node_1_dies(struct crew *c, struct arena *a, int me, void *arg)
 {
-    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = arena_out(a), .n = LONG};
+    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = out, .n = LONG};
     double start;
     struct err e;
 
@@ -179,7 +177,7 @@ static int node_1_dies(struct crew *c, struct arena *a, int me, void *arg)
         return 1;
     if (me == 1)
         raise(SIGKILL);
-    if (arena_wait(a, start + 20, &e) != ERR_LOST || clock_now() - start > 5 ||
+    if (crew_poll(a, start + 20, &e) != ERR_LOST || clock_now() - start > 5 ||
         !strstr(e.text, "node 1, on this machine, ended in the middle of all-reduce 2 of 1000000 numbers"))
         return 1;
     return one_all_reduce(a, 1, 20, &e) == ERR_LOST ? 0 : 1; /* and it stays so */
@@ -201,12 +199,11 @@ static int node_0_leaves_first(struct crew *c, struct arena *a, int me, void *ar
     (void)arg;
     if (me == 0)
         return one_all_reduce(a, LONG, 20, &e) == 1 ? 0 : 1;
-    arena_start(a,
-                &(struct arena_collective){
-                    .kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = arena_out(a), .n = LONG},
-                &e);
+    arena_start(
+        a, &(struct arena_collective){.kind = ARENA_ALL_REDUCE, .in = arena_in(a), .out = out, .n = LONG},
+        &e);
     usleep(100000);
-    return arena_wait(a, clock_now() + 20, &e) == 1 ? 0 : 1;
+    return crew_poll(a, clock_now() + 20, &e) == 1 ? 0 : 1;
 }
 
 TEST(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones)
@@ -258,7 +255,7 @@ TEST(who_shows_another_secret_gets_nothing)
     arena_pair_open(&p, 1000, 1000);
     pair_fail(&p, another, ERR_LOST,
               "node 4, on this machine, ended the connection: another secret, or it is gone");
-    assert_int_equal(arena_wait(p.a[0], clock_now() + 0.05, &e), ERR_TIMEOUT);
+    assert_int_equal(crew_poll(p.a[0], clock_now() + 0.05, &e), ERR_TIMEOUT);
     assert_says("node 7 has not joined");
     assert_int_equal(crew_mappings(), mappings + 2);
     arena_pair_close(&p);
@@ -391,16 +388,13 @@ TEST(nodes_in_different_collectives_say_so)
 
     arena_pair_open(&p, 1000, 1000);
     arena_pair_meet(&p);
-    assert_ok(
-        arena_start(p.a[0],
-                    &(struct arena_collective){
-                        .kind = ARENA_ALL_REDUCE, .in = arena_in(p.a[0]), .out = arena_out(p.a[0]), .n = 9},
-                    &e));
-    assert_ok(
-        arena_start(p.a[1],
-                    &(struct arena_collective){
-                        .kind = ARENA_BROADCAST, .in = arena_in(p.a[1]), .out = arena_out(p.a[1]), .n = 9},
-                    &e));
+    assert_ok(arena_start(
+        p.a[0],
+        &(struct arena_collective){.kind = ARENA_ALL_REDUCE, .in = arena_in(p.a[0]), .out = out, .n = 9},
+        &e));
+    assert_ok(arena_start(
+        p.a[1],
+        &(struct arena_collective){.kind = ARENA_BROADCAST, .in = arena_in(p.a[1]), .out = out, .n = 9}, &e));
     assert_int_equal(arena_poll(p.a[0], &e), ERR_PROTOCOL);
     assert_says("collective 1: node 7 is in another one (0x1 of 9 numbers) than this node's all-reduce of 9");
     arena_pair_close(&p);
@@ -429,19 +423,17 @@ static bool is_readable(const struct arena *a)
 
 TEST(the_descriptor_is_readable_when_another_node_has_done_something)
 {
-    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .n = 5};
+    struct arena_collective j = {.kind = ARENA_ALL_REDUCE, .out = out, .n = 5};
     struct arena_pair p;
     struct err e;
 
     arena_pair_open(&p, 1000, 1000);
     arena_pair_meet(&p);
     j.in = arena_in(p.a[0]);
-    j.out = arena_out(p.a[0]);
     assert_ok(arena_start(p.a[0], &j, &e));
     assert_int_equal(arena_poll(p.a[0], &e), 0);
     assert_false(is_readable(p.a[0]));
     j.in = arena_in(p.a[1]);
-    j.out = arena_out(p.a[1]);
     assert_ok(arena_start(p.a[1], &j, &e));
     assert_true(is_readable(p.a[0]));
     assert_int_equal(arena_poll(p.a[0], &e), 1);
