@@ -1,5 +1,5 @@
 /* mesh -- the data plane: one node's links to the other nodes of its job. Implementations: mesh_tcp (between
- * processes and machines), mesh_mem (nodes in one process: tests).
+ * processes and machines), mesh_mem (tests/lib: nodes in one process).
  *
  * Contract, for every implementation:
  *   - messages of one sender to one receiver arrive whole, once, in the order sent, or the peer is lost;

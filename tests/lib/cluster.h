@@ -4,8 +4,8 @@
 #define PSGD_TEST_CLUSTER_H
 
 #include "agent/runner/exchange.h"
-#include "agent/runner/mesh_mem.h"
 #include "shared/codec_load.h"
+#include "tests/lib/mesh_mem.h"
 
 struct cluster_config {
     const char *codec; /* name in build/codecs, or in build/tests/codecs as "tests/NAME" */

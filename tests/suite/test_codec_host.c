@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "agent/runner/exchange.h"
-#include "agent/runner/mesh_mem.h"
 #include "shared/blocks.h"
 #include "shared/clock.h"
+#include "tests/lib/mesh_mem.h"
 
 enum { N_PARAMS = 12 };
 

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh_mem.h"
 #include "shared/clock.h"
+#include "tests/lib/mesh_mem.h"
 #include "tests/lib/mesh_nodes.h"
 
 struct net {

@@ -1,8 +1,8 @@
 /* Which collectives of a codec go through shared memory, and which over connections. */
 #include "agent/runner/arena_memory.h"
 #include "agent/runner/exchange.h"
-#include "agent/runner/mesh_mem.h"
 #include "tests/lib/arena_pair.h"
+#include "tests/lib/mesh_mem.h"
 #include "tests/unit/unit.h"
 
 enum { N_NODES = 2, N_PARAMS = 10, LONGEST = ARENA_SMALL };

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "agent/runner/collective.h"
-#include "agent/runner/mesh_mem.h"
+#include "tests/lib/mesh_mem.h"
 
 enum { N_NODES = 3, PIECE = COLLECTIVE_PIECE / sizeof(float), N = 7 * PIECE + 17 };
 

@@ -1,4 +1,4 @@
-#include "agent/runner/mesh_mem.h"
+#include "tests/lib/mesh_mem.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* mesh_mem -- nodes in one process and one thread. A message is delivered when the receiver polls; whose
  * comes next, among the senders that have one waiting, is chosen by seed, so that a test can try many timings
  * and repeat each. poll never waits: nothing can happen while it does. */
-#ifndef PSGD_MESH_MEM_H
-#define PSGD_MESH_MEM_H
+#ifndef PSGD_TEST_MESH_MEM_H
+#define PSGD_TEST_MESH_MEM_H
 
 #include "agent/runner/mesh.h"
 
