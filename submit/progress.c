@@ -12,7 +12,8 @@
 enum { BARS_MAX = 12, SLOWEST = 3, BAR_WIDTH = 24, LINE = 256 };
 static const double redraw_s = 0.2, say_s = 10;
 
-double progress_ratio(const struct node *n)
+/* 0..1 of one node; 0 when nothing is known yet. */
+static double ratio_of(const struct node *n)
 {
     const struct progress_view *p = &n->view.progress;
     double ratio = p->steps > 0 ? (double)p->step / (double)p->steps : 0;
@@ -36,7 +37,7 @@ const char *progress_text(char *out, size_t size, const struct node *n)
     if (p->epochs > 0)
         k += (size_t)snprintf(out + k, size - k, ", epoch %lld of %lld", (long long)p->epoch,
                               (long long)p->epochs);
-    k += (size_t)snprintf(out + k, size - k, ", %.0f %%", floor(100 * progress_ratio(n)));
+    k += (size_t)snprintf(out + k, size - k, ", %.0f %%", floor(100 * ratio_of(n)));
     k = add(out, size, k, "loss", p->loss);
     k = add(out, size, k, "accuracy", p->accuracy);
     k = add(out, size, k, "test accuracy", p->eval_accuracy);
@@ -60,14 +61,14 @@ static void draw_node(char out[LINE], const struct node *n)
     char text[192];
 
     snprintf(label, sizeof label, "node(%d)", n->at.node);
-    draw_bar(out, label, progress_ratio(n),
+    draw_bar(out, label, ratio_of(n),
              n->silent_since > 0 ? "its agent does not answer" : progress_text(text, sizeof text, n));
 }
 
 static int by_ratio(const void *a, const void *b)
 {
-    double x = progress_ratio(*(const struct node *const *)a);
-    double y = progress_ratio(*(const struct node *const *)b);
+    double x = ratio_of(*(const struct node *const *)a);
+    double y = ratio_of(*(const struct node *const *)b);
 
     return (x > y) - (x < y);
 }
@@ -90,7 +91,7 @@ static double mean_ratio(const struct node *const *order, size_t n)
     double sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += progress_ratio(order[i]);
+        sum += ratio_of(order[i]);
     return n ? sum / (double)n : 0;
 }
 
@@ -109,7 +110,7 @@ static void draw(const struct submission *s, const struct node **order, size_t n
 
         snprintf(label, sizeof label, "%zu nodes", s->n_nodes);
         snprintf(text, sizeof text, "%.0f %% (the slowest %.0f %%)", 100 * mean_ratio(order, n),
-                 100 * progress_ratio(order[0]));
+                 100 * ratio_of(order[0]));
         draw_bar(lines[k++], label, mean_ratio(order, n), text);
         for (size_t i = 0; i < SLOWEST && i < n; i++)
             draw_node(lines[k++], order[i]);
@@ -145,7 +146,7 @@ void progress_show(struct progress *p, const struct submission *s)
     if (!order)
         return; /* a picture less */
     n = sort_nodes(order, s);
-    tenth = (int)(10 * progress_ratio(order[0]));
+    tenth = (int)(10 * ratio_of(order[0]));
     if (say_is_terminal()) {
         draw(s, order, n);
     } else if (now - p->said_at > say_s || (tenth > p->tenth && tenth < 10)) {

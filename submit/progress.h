@@ -11,8 +11,6 @@ struct progress {
 
 void progress_show(struct progress *p, const struct submission *s);
 
-/* 0..1 of one node; 0 when nothing is known yet. */
-double progress_ratio(const struct node *n);
 /* "epoch 1 of 2, 35 %, loss 0.412, accuracy 0.901, 1.2 MB sent" */
 const char *progress_text(char *out, size_t size, const struct node *n);
 
