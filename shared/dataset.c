@@ -51,13 +51,18 @@ bool dataset_is_drawn(const char *name)
     return set && set->is_drawn;
 }
 
+int dataset_check_name(const char *name, struct err *e)
+{
+    return find(name) ? 0 : no_such_set(name, e);
+}
+
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e)
 {
     const struct set *set = find(name);
     const char *colon = strchr(name, ':');
 
-    if (!set)
-        return no_such_set(name, e);
+    if (dataset_check_name(name, e) < 0)
+        return e->code;
     return set->open(d, colon ? colon + 1 : NULL, path, e) < 0 ? err_at(e, "%s", name) : 0;
 }
 

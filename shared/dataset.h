@@ -34,6 +34,7 @@ struct dataset {
  * and their options. ERR_CONFIG: no such set or option, or a file is not what it must be (where, expected and
  * found). ERR_NOT_FOUND: a file is not there; the sentence names it and how to get it. */
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
+int dataset_check_name(const char *name, struct err *e); /* no file is looked at. ERR_CONFIG: no such set */
 void dataset_clear(struct dataset *d);
 /* Is there a set of this name that needs no file, being drawn from a seed? */
 bool dataset_is_drawn(const char *name);

@@ -1,5 +1,5 @@
-/* read: the files that say what the job is. Worker list, codecs, model; each is checked by itself, and then
- * the settings that come of them. */
+/* read: the files that say what the job is. Model and codecs, each checked by itself, with the settings that
+ * come of them; the worker list last: what is wrong with a command is told also where there is none. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,12 @@
 #include "shared/codec_load.h"
 #include "shared/codec_manifest.h"
 #include "shared/compile.h"
+#include "shared/dataset.h"
 #include "shared/elf.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/partition.h"
+#include "shared/transform.h"
 #include "submit/codec_look.h"
 #include "submit/find.h"
 #include "submit/say.h"
@@ -119,12 +122,17 @@ static void say_stays_out(const struct submission *s, const char *why)
              s->opt->workers, is_one ? "s" : "");
 }
 
+static bool is_without_servers(const struct submission *s)
+{
+    return strcmp(s->opt->server_codec, "null") == 0;
+}
+
 /* Do the listed servers take part? ERR_CONFIG: the job cannot be with them, or without. */
 static int want_servers(bool *out, const struct submission *s, const struct codec_facts *worker,
                         struct err *e)
 {
     const char *word = s->opt->server_codec;
-    bool is_none = strcmp(word, "null") == 0;
+    bool is_none = is_without_servers(s);
     size_t n = s->workers.n_servers;
     char why[128];
 
@@ -145,8 +153,6 @@ static int want_servers(bool *out, const struct submission *s, const struct code
         return 0;
     }
     *out = codec_has_server_side(worker);
-    if (!*out && word[0])
-        return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", word, worker->name);
     snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
     if (!*out)
         say_stays_out(s, why);
@@ -175,31 +181,23 @@ static int check_pair(const struct codec_facts *worker, const struct codec_facts
     return 0;
 }
 
-/* How many of the listed servers take part, and with which codec. */
-static int read_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
+/* The servers' codec, where it is another than the workers'. */
+static int read_server_codec(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     const char *word = s->opt->server_codec;
-    struct codec_facts server = *worker;
-    bool wants;
+    struct codec_facts server;
     json_t *doc;
 
-    s->settings.server_count = 0;
-    if (want_servers(&wants, s, worker, e) < 0)
-        return e->code;
-    if (!wants)
+    if (!word[0] || is_without_servers(s))
         return 0;
-    s->settings.server_count = (int)s->workers.n_servers;
-    server.every = 0; /* of its own */
-    if (word[0]) {
-        if (read_codec(&s->server_codec, &server, &doc, word, e) < 0)
-            return e->code;
-        json_object_set_new(s->facts, "server_codec", doc);
-    }
-    if (check_pair(worker, &server, e) < 0)
+    if (!codec_has_server_side(worker))
+        return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", word, worker->name);
+    if (read_codec(&s->server_codec, &server, &doc, word, e) < 0)
         return e->code;
+    json_object_set_new(s->facts, "server_codec", doc);
     snprintf(s->settings.server_codec, sizeof s->settings.server_codec, "%s", server.name);
     snprintf(s->settings.server_codec_options, sizeof s->settings.server_codec_options, "%s", server.options);
-    return 0;
+    return check_pair(worker, &server, e);
 }
 
 /* `every` of the codec is --local-steps by another name. */
@@ -219,10 +217,21 @@ static int check_compression(const struct settings *set, const struct codec_fact
 {
     struct chain_pair pair;
 
-    if (set->compress_down[0] && set->server_count == 0)
-        return err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
-                       set->compress_down);
+    if (set->compress_down[0] && !codec_has_server_side(f))
+        return err_set(e, ERR_CONFIG, "--compress-down %s: codec %s has no server side", set->compress_down,
+                       f->name);
     return chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e);
+}
+
+/* Names and rules alone: the data is read when all else is right. */
+static int check_data_words(const struct settings *set, struct err *e)
+{
+    struct partition_rule rule;
+    struct transform transform;
+
+    if (dataset_check_name(set->dataset, e) < 0 || partition_rule_parse(&rule, set->partition, e) < 0)
+        return e->code;
+    return transform_parse(&transform, set->transform, e) < 0 ? err_at(e, "transform") : 0;
 }
 
 static void choose_name(struct settings *s)
@@ -262,35 +271,60 @@ static int read_model(struct submission *s, struct err *e)
     return 0;
 }
 
+/* All that can be said of the job before it is known which agents there are. */
+static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
+{
+    bool is_trained = s->opt->simulation.gradients == 0;
+    json_t *doc;
+
+    if ((is_trained && (read_model(s, e) < 0 || check_data_words(&s->settings, e) < 0)) ||
+        read_codec(&s->codec, worker, &doc, s->opt->codec, e) < 0)
+        return e->code;
+    json_object_set_new(s->facts, "codec", doc);
+    json_object_set_new(s->facts, "options", options_json(s->opt));
+    snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker->name);
+    snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker->options);
+    s->sends_params = worker->sends_params;
+    s->settings.trace = s->opt->trace[0] != '\0';
+    choose_name(&s->settings);
+    if (check_optimizer(s->opt->optimizer, worker, e) < 0 ||
+        choose_local_steps(&s->settings, worker, e) < 0 ||
+        codec_check_limits(worker->name, worker->limits, 0, strcmp(s->settings.sync, "ssgd") == 0,
+                           s->settings.redundancy, e) < 0 ||
+        start_choose(s, !worker->has_events || worker->rests_between_steps, e) < 0 ||
+        read_server_codec(s, worker, e) < 0 || check_compression(&s->settings, worker, e) < 0)
+        return e->code;
+    return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
+}
+
+/* How many of the listed servers take part. */
+static int choose_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    bool wants;
+
+    if (want_servers(&wants, s, worker, e) < 0)
+        return e->code;
+    s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
+    if (s->settings.compress_down[0] && !wants)
+        return err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
+                       s->settings.compress_down);
+    return 0;
+}
+
 int stage_read(struct submission *s, struct err *e)
 {
+    struct codec_facts worker;
+
     if (s->settings.node_count > NODES_MAX)
         return err_set(e, ERR_CONFIG, "--node_count: agents run jobs of at most %d workers", NODES_MAX);
-    return read_workers(s, e) < 0 ? e->code : stage_read_job(s, e);
+    if (read_command(s, &worker, e) < 0 || read_workers(s, e) < 0)
+        return e->code;
+    return choose_servers(s, &worker, e);
 }
 
 int stage_read_job(struct submission *s, struct err *e)
 {
     struct codec_facts worker;
-    json_t *doc;
 
-    if ((s->opt->simulation.gradients == 0 && read_model(s, e) < 0) ||
-        read_codec(&s->codec, &worker, &doc, s->opt->codec, e) < 0)
-        return e->code;
-    json_object_set_new(s->facts, "codec", doc);
-    json_object_set_new(s->facts, "options", options_json(s->opt));
-    snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker.name);
-    snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker.options);
-    s->sends_params = worker.sends_params;
-    s->settings.trace = s->opt->trace[0] != '\0';
-    if (check_optimizer(s->opt->optimizer, &worker, e) < 0 ||
-        choose_local_steps(&s->settings, &worker, e) < 0 ||
-        codec_check_limits(worker.name, worker.limits, 0, strcmp(s->settings.sync, "ssgd") == 0,
-                           s->settings.redundancy, e) < 0 ||
-        start_choose(s, !worker.has_events || worker.rests_between_steps, e) < 0)
-        return e->code;
-    if (read_servers(s, &worker, e) < 0 || check_compression(&s->settings, &worker, e) < 0)
-        return e->code;
-    choose_name(&s->settings);
-    return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
+    return read_command(s, &worker, e) < 0 ? e->code : choose_servers(s, &worker, e);
 }

@@ -101,6 +101,7 @@ void submission_cancel(struct submission *s, const char *reason);
 /* ERR_CANCELLED, ERR_TIMEOUT: a signal came, --timeout is over. */
 int submission_check_time(struct submission *s, struct err *e);
 
+/* What the command says of the job is refused before the list of agents is opened. */
 int stage_read(struct submission *s, struct err *e);
 int stage_read_job(struct submission *s, struct err *e); /* its part that needs no list of agents */
 int stage_check(struct submission *s, struct err *e);

@@ -62,6 +62,9 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [[ "$output" == *'codec allreduce needs vectors to arrive as they were'* ]]
     run "$SUBMIT" --codec plain --node_count 2 --compress-down fp16 -o x
     [ "$status" -ne 0 ]
-    [[ "$output" == *'the job has no parameter servers'* ]]
+    [[ "$output" == *'--compress-down fp16: codec plain has no server side'* ]]
+    run "$SUBMIT" --codec fedavg --node_count 2 --compress-down 'none|huffman' -o x
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'--compress-down none|huffman: the job has no parameter servers'* ]]
     [ ! -e x ]
 }

@@ -89,6 +89,33 @@ C
     refused 6 "worker.json" --codec plain --node_count 2
 }
 
+# told SENTENCE ARGS...: job_submit says the sentence, and nothing of worker.json, which is not there.
+told() {
+    local sentence=$1
+    shift
+    refused 6 "error: $sentence" --node_count 2 "$@" && [[ "$output" != *"worker.json"* ]]
+}
+
+@test "what a command says wrongly of its job, before worker.json is opened" {
+    [ ! -e worker.json ]
+    told 'unknown codec "nosuchcodec"' --codec nosuchcodec
+    told 'codec easgd:alhpa=0.3: no parameter "alhpa" (did you mean "alpha"?)' --codec easgd:alhpa=0.3
+    told 'codec easgd:alpha=much: alpha: "much" is not a number' --codec easgd:alpha=much
+    told 'unknown codec "nosuchcodec"' --codec fedavg --server_codec nosuchcodec
+    told '--server_codec fedavg: codec plain has no server side' --codec plain --server_codec fedavg
+    told 'unknown model "nosuchmodel"' --codec plain --model nosuchmodel
+    told 'no data set is called "nosuchset"' --codec plain --dataset nosuchset
+    told 'no partition is called "nosuchrule"' --codec plain --partition nosuchrule
+    told 'transform: "nosuchword" is none of unit' --codec plain --transform nosuchword
+    told '--compress: no compressor "nosuchcompressor"' --codec fedpaq --compress nosuchcompressor
+    told '--compress int8: codec fedavg needs vectors to arrive as they were' --codec fedavg --compress int8
+    told '--compress-down fp16: codec plain has no server side' --codec plain --compress-down fp16
+    told '--optimizer pa exchanges parameters, but codec plain exchanges gradients' --codec plain --optimizer pa
+    told '--local-steps 5 and --codec easgd:every=10' --codec easgd:every=10 --local-steps 5
+    told 'settings: /block_assignment: ' --codec plain --redundancy 3
+    told 'asgd: ' --codec plain --parallel_sgd asgd --checkpoint-every 1
+}
+
 @test "broken JSON, with line and column" {
     printf '{\n  "Worker": [1\n' >worker.json
     refused 6 "worker.json:3:" --codec plain --node_count 2
@@ -229,7 +256,7 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 @test "a server codec for a job without servers" {
     listed
-    refused 6 "--server_codec nosuch: the job has no parameter servers" -q --codec fedavg --server_codec nosuch --node_count 2
+    refused 6 "--server_codec easgd: the job has no parameter servers" -q --codec fedavg --server_codec easgd --node_count 2
     refused 3 "127.0.0.1:1" -q --codec fedavg --server_codec null --node_count 2
 }
 
