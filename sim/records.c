@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/comm_rows.h"
 #include "shared/record.h"
 #include "sim/sim.h"
 
-enum { COLUMNS_MAX = 32, ROWS = 64 };
+enum { COLUMNS_MAX = 32 };
 
 struct train_row {
     struct record_train job;
@@ -143,50 +144,27 @@ int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struc
     return record_write(&r->of[EVAL], &row, sizeof row, 1, e);
 }
 
-static size_t comm_row(struct comm_row *row, const struct sim_node *n, int peer, bool sent, uint64_t round)
-{
-    const struct exchange_traffic *t = sent ? exchange_sent(n->x, peer) : exchange_received(n->x, peer);
-
-    if (t->messages == 0)
-        return 0;
-    *row = (struct comm_row){.job = {.time_s = n->now,
-                                     .round = round,
-                                     .node = n->node,
-                                     .peer = peer,
-                                     .direction = sent ? "sent" : "received",
-                                     .messages = t->messages,
-                                     .raw_bytes = t->raw_bytes,
-                                     .wire_bytes = t->wire_bytes,
-                                     .encode_s = sent ? t->encode_s : RECORD_MISSING,
-                                     .transfer_s = t->transfer_s},
-                             .sim_time_s = n->now};
-    return 1;
-}
-
 int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e)
 {
     /* A worker that talks to servers only has thousands of colleagues that need not be asked about. */
     bool is_star = s->set.server_count > 0 && s->codec.plugin->round;
     int first = is_star && n->node < 0 ? 0 : -1 - s->set.server_count;
     int last = is_star && n->node >= 0 ? -2 : s->set.node_count - 1;
-    struct comm_row rows[ROWS];
-    size_t n_rows = 0;
-    uint64_t round;
+    struct record_comm row = {.time_s = n->now, .node = n->node, .peer = first}, rows[2];
 
-    if (!exchange_round_done(n->x, &round) || round % (uint64_t)s->set.record_every != 0)
+    if (!exchange_round_done(n->x, &row.round) || row.round % (uint64_t)s->set.record_every != 0)
         return 0;
-    for (int peer = first; peer <= last; peer++) {
-        if (!exchange_talks_to(n->x, peer))
-            continue;
-        n_rows += comm_row(&rows[n_rows], n, peer, true, round);
-        n_rows += comm_row(&rows[n_rows], n, peer, false, round);
-        if (n_rows + 2 > ROWS) {
-            if (record_write(&r->of[COMM], rows, sizeof *rows, n_rows, e) < 0)
+    for (; row.peer <= last; row.peer++) {
+        size_t n_rows = exchange_talks_to(n->x, row.peer) ? comm_rows(rows, n->x, row) : 0;
+
+        for (size_t i = 0; i < n_rows; i++) {
+            const struct comm_row timed = {.job = rows[i], .sim_time_s = n->now};
+
+            if (record_write(&r->of[COMM], &timed, sizeof timed, 1, e) < 0)
                 return e->code;
-            n_rows = 0;
         }
     }
-    return n_rows > 0 ? record_write(&r->of[COMM], rows, sizeof *rows, n_rows, e) : 0;
+    return 0;
 }
 
 int sim_record_codec(struct sim_records *r, const struct sim_node *n, const struct codec *c, const char *name,

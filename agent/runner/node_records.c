@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/runner/comm_rows.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
@@ -81,45 +82,20 @@ void node_close_trace(struct node *n)
     report_warn(n->report, text);
 }
 
-static size_t comm_row(struct record_comm *row, const struct node *n, int peer, bool sent, uint64_t round,
-                       double time_s)
-{
-    const struct exchange_traffic *t = sent ? exchange_sent(n->exchange, peer)
-                                            : exchange_received(n->exchange, peer);
-
-    if (t->messages == 0)
-        return 0;
-    *row = (struct record_comm){.time_s = time_s,
-                                .round = round,
-                                .node = n->job.node,
-                                .peer = peer,
-                                .direction = sent ? "sent" : "received",
-                                .messages = t->messages,
-                                .raw_bytes = t->raw_bytes,
-                                .wire_bytes = t->wire_bytes,
-                                .encode_s = sent ? t->encode_s : RECORD_MISSING,
-                                .transfer_s = t->transfer_s};
-    return 1;
-}
-
 int node_record_comm(struct node *n, struct err *e)
 {
-    struct record_comm rows[64];
-    size_t n_rows = 0;
-    uint64_t round;
-    double time_s;
+    struct record_comm row = {.node = n->job.node}, rows[2];
 
-    if (!exchange_round_done(n->exchange, &round))
+    if (!exchange_round_done(n->exchange, &row.round))
         return 0;
-    time_s = clock_now() - n->started;
+    row.time_s = clock_now() - n->started;
     for (size_t i = 0; i < n->n_peers; i++) {
-        n_rows += comm_row(&rows[n_rows], n, n->peers[i], true, round, time_s);
-        n_rows += comm_row(&rows[n_rows], n, n->peers[i], false, round, time_s);
-        if (n_rows + 2 > sizeof rows / sizeof *rows || i + 1 == n->n_peers) {
-            if (n_rows > 0 && record_write(&n->comm, rows, sizeof *rows, n_rows, e) < 0)
-                return e->code;
-            n_rows = 0;
-        }
+        size_t n_rows;
+
+        row.peer = n->peers[i];
+        n_rows = comm_rows(rows, n->exchange, row);
+        if (n_rows > 0 && record_write(&n->comm, rows, sizeof *rows, n_rows, e) < 0)
+            return e->code;
     }
     return 0;
 }
