@@ -441,12 +441,50 @@ C
     unset 'AGENTS[0]'
 }
 
-@test "a full disk fails the node in words" {
-    mount -t tmpfs -o size=3m tmpfs "$(mkdir -p agent1 && echo agent1)" 2>/dev/null || skip "mounting a small disk is not allowed here"
+# small_disk SIZE: what agent 1 writes goes to a disk of that size, until end_small_disk.
+small_disk() {
+    mkdir agent1
+    mount -t tmpfs -o size="$1" tmpfs agent1 2>/dev/null || skip "mounting a small disk is not allowed here"
     start_agents 2 || { umount agent1; return 1; }
-    run "$SUBMIT" --codec plain --node_count 2 --dataset digits -o out
+}
+
+end_small_disk() {
     kill "${AGENTS[1]}" && wait "${AGENTS[1]}" || true
     umount agent1
-    [ "$status" -ne 0 ]
-    [[ "$output" == *"disk"* || "$output" == *"space"* ]]
+}
+
+@test "an agent without room for a package refuses it, and says how much there is" {
+    small_disk 3m
+    run "$SUBMIT" --codec plain --node_count 2 --dataset digits -o out
+    end_small_disk
+    [ "$status" -eq 4 ]
+    local said="error: node\(1\): agent 127.0.0.1:${PORTS[1]}: [0-9]+ bytes, and 0 are free for them on the agent's disk: "
+    grep -Eq "^${said}64 MiB more are kept for what jobs write \(status 507, DISK_FULL\)$" <<<"$output"
+}
+
+# The runner of node 1 stands still, and of the page that its events end in half is free: its last one finds room there.
+stands_with_room() {
+    kill -STOP "$1"
+    [ $(($(stat -c %s agent1/jobs/*/run/events.jsonl) % 4096)) -lt 2048 ] && return 0
+    kill -CONT "$1"
+    return 1
+}
+
+@test "a full disk fails the node in words" {
+    small_disk 80m
+    "$SUBMIT" --codec dummy --node_count 2 --model softmax --dataset digits --batch_size 8 --epochs 1000000 -o out \
+        2>log 3>&- &
+    local pid=$! s=0 runner
+    if within 60 is_at_step 1 100 && runner=$(runner_of 1) && within 60 stands_with_room "$runner"; then
+        head -c 80m /dev/zero >agent1/else 2>/dev/null || true
+        kill -CONT "$runner"
+    else
+        kill "$pid"
+    fi
+    wait $pid || s=$?
+    end_small_disk
+    cat log
+    [ $s -eq 1 ]
+    grep -Eq ' : Job [^ ]+ failed: node\(1\), DiskFull: [^ ]+: No space left on device$' log
+    [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed DiskFull 1" ]
 }
