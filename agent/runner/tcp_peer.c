@@ -409,62 +409,78 @@ static bool has_more(const struct tcp_peer *p)
     return p->fd >= 0 && p->tls && !p->is_drained;
 }
 
+/* False: the next frame's header is not all here, or the connection is broken. */
+static bool read_header(struct tcp *t, struct tcp_peer *p)
+{
+    struct err e = {0};
+
+    if (p->n_header == FRAME_BYTES)
+        return true;
+    if (!fill(t, p, p->header, &p->n_header, FRAME_BYTES))
+        return false;
+    p->n_payload = 0;
+    p->crc = 0;
+    if (frame_unpack(&p->frame, p->header, &e) < 0)
+        broken(t, p, "sent a damaged frame");
+    else if (p->frame.kind < FRAME_WORD) /* bytes came twice */
+        broken(t, p, "sent a handshake in the middle");
+    return p->fd >= 0;
+}
+
+/* Where the frame's payload goes; NULL: nowhere, it has been heard, or nobody hears it any more. */
+static unsigned char *payload_place(const struct tcp_peer *p)
+{
+    return p->is_double || p->frame.kind == FRAME_ACK ? NULL : p->into;
+}
+
+/* False: the payload is not all here, or the connection is broken. */
+static bool read_payload(struct tcp *t, struct tcp_peer *p)
+{
+    unsigned char *into = payload_place(p);
+    size_t before = p->n_payload;
+    bool is_whole = fill(t, p, into, &p->n_payload, p->frame.len);
+
+    if (into && p->fd >= 0)
+        p->crc = crc32c_more(p->crc, into + before, p->n_payload - before);
+    return is_whole;
+}
+
+/* The frame is whole; true: its message is for the caller. */
+static bool end_frame(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
+{
+    p->n_header = 0;
+    if (p->frame.kind == FRAME_ACK) {
+        go_on_sending(t, p);
+        return false;
+    }
+    if (payload_place(p) && p->crc != p->frame.crc) {
+        broken(t, p, "sent a message that does not match its checksum");
+        return false;
+    }
+    if (!p->is_double)
+        return take_message(t, p, out);
+    if (!t->is_closing) { /* its sender keeps it until it is told again */
+        p->n_owed++;
+        p->owed_bytes += p->frame.len;
+        go_on_sending(t, p);
+    }
+    return false;
+}
+
 bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
     p->is_drained = false;
     p->n_taken = 0;
     while (p->fd >= 0 && p->n_taken < TURN) {
-        size_t before = p->n_payload;
-        unsigned char *into;
-        bool is_whole;
+        bool has_header = read_header(t, p), is_whole;
 
-        if (p->n_header < FRAME_BYTES) {
-            struct err e = {0};
-
-            if (!fill(t, p, p->header, &p->n_header, FRAME_BYTES)) {
-                if (has_more(p))
-                    continue;
-                return false;
-            }
-            if (frame_unpack(&p->frame, p->header, &e) < 0) {
-                broken(t, p, "sent a damaged frame");
-                return false;
-            }
-            if (p->frame.kind < FRAME_WORD) { /* bytes came twice */
-                broken(t, p, "sent a handshake in the middle");
-                return false;
-            }
-            p->n_payload = before = 0;
-            p->crc = 0;
-        }
-        if (before == 0 && !begin_message(t, p))
+        if (has_header && p->n_payload == 0 && !begin_message(t, p))
             return false;
-        into = p->is_double || p->frame.kind == FRAME_ACK ? NULL : p->into;
-        is_whole = fill(t, p, into, &p->n_payload, p->frame.len);
-        if (p->fd < 0)
-            return false;
-        if (into)
-            p->crc = crc32c_more(p->crc, into + before, p->n_payload - before);
-        if (!is_whole && has_more(p))
-            continue;
-        if (!is_whole)
-            return false;
-        p->n_header = 0;
-        if (p->frame.kind == FRAME_ACK) {
-            go_on_sending(t, p);
-            continue;
-        }
-        if (into && p->crc != p->frame.crc) {
-            broken(t, p, "sent a message that does not match its checksum");
-            return false;
-        }
-        if (p->is_double && !t->is_closing) { /* its sender keeps it until it is told again */
-            p->n_owed++;
-            p->owed_bytes += p->frame.len;
-            go_on_sending(t, p);
-        } else if (!p->is_double && take_message(t, p, out)) {
+        is_whole = has_header && read_payload(t, p);
+        if (is_whole && end_frame(t, p, out))
             return true;
-        }
+        if (!is_whole && !has_more(p))
+            return false;
     }
     return false;
 }
