@@ -75,27 +75,52 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     return rc < 0 ? rc : node_finish(n, e);
 }
 
-int main(int argc, char **argv)
+/* From the packages to the end of the job, which is told. Returns the exit status. */
+static int run(struct node *n, struct orders *orders, const char *warning)
+{
+    const char *reason = NULL;
+    struct err e = {0}, also;
+
+    if (node_prepare(n, &reason, &e) < 0)
+        return end(n->report, reason, &e);
+    tell_engine(n->report, warning);
+    report_ready(n->report, n->codec_sha256, net_n_params(n->net));
+    fprintf(stderr, "ready: codec %s, %zu parameters\n", n->codec.plugin->name, net_n_params(n->net));
+    if (work(n, orders, &e) < 0) {
+        node_flush_records(n, &also); /* what there is, is there before the end is told */
+        node_close_trace(n);
+        return end(n->report, NULL, &e);
+    }
+    report_end(n->report, "succeeded", NULL, "all steps are done");
+    return 0;
+}
+
+static void handle_signals(void)
 {
     const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it wakes a wait */
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    const char *reason = NULL;
+
+    sigaction(SIGTERM, &term, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file at its limit is a write that fails, like a full disk */
+}
+
+int main(int argc, char **argv)
+{
     static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
     const char *warning = blas_choose_core(argv);
     struct report report;
     struct orders orders;
     struct err e = {0};
-    int status = 0;
+    int status;
 
     if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0) {
         fprintf(stderr, "%s is started by the agent, not by hand; see docs/protocol.md\n", argv[0]);
         return 2;
     }
     offer_to_oom_killer();
+    handle_signals();
     n.report = &report;
-    sigaction(SIGTERM, &term, NULL);
-    sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGXFSZ, &ignore, NULL); /* a file at its limit is a write that fails, like a full disk */
     orders_open(&orders, ORDERS_FD);
     if (orders_read_job(&orders, &n.job, &e) < 0 || report_open(&report, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
@@ -103,21 +128,7 @@ int main(int argc, char **argv)
     }
     fprintf(stderr, "job %s, attempt %d, node %d (%s), pid %ld\n", n.job.job, n.job.attempt, n.job.node,
             n.job.role, (long)getpid());
-    if (node_prepare(&n, &reason, &e) < 0) {
-        status = end(&report, reason, &e);
-    } else {
-        tell_engine(&report, warning);
-        report_ready(&report, n.codec_sha256, net_n_params(n.net));
-        fprintf(stderr, "ready: codec %s, %zu parameters\n", n.codec.plugin->name, net_n_params(n.net));
-        if (work(&n, &orders, &e) < 0) {
-            struct err also;
-
-            node_flush_records(&n, &also); /* what there is, is there before the end is told */
-            node_close_trace(&n);
-            status = end(&report, NULL, &e);
-        } else
-            report_end(&report, "succeeded", NULL, "all steps are done");
-    }
+    status = run(&n, &orders, warning);
     node_clear(&n);
     orders_close(&orders);
     report_close(&report);
