@@ -119,92 +119,123 @@ uint64_t runner_files(int n_nodes)
     return n > FILES_LEAST ? n : FILES_LEAST;
 }
 
-/* In the child, between fork and exec: only ends by exec or _exit. */
-static void become_runner(const struct runner_plan *plan, int control, int gate, char **env)
+static void forget_signals(void)
 {
-    struct rlimit no_core = {0, 0}, files = {plan->max_files, plan->max_files};
-    struct rlimit file_size = {runner_max_file_bytes, runner_max_file_bytes};
-    int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
-    int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);
-    char *argv[] = {(char *)(uintptr_t) "job_runner", NULL};
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigset_t none;
-    char go;
-    int why;
 
     for (int s = 1; s < NSIG; s++)
         sigaction(s, &plain, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (setsid() < 0 || !open_standard_files(plan->run_dir))
-        goto fail;
-    if (!place(safe_control, CONTROL_FD) || !place(safe_data, DATA_FD) || !place(safe_gate, GATE_FD))
-        goto fail;
-    safe_gate = GATE_FD;
-    fcntl(GATE_FD, F_SETFD, FD_CLOEXEC);
-    if (close_range(GATE_FD + 1, ~0u, 0) < 0)
-        goto fail;
-    if (setrlimit(RLIMIT_CORE, &no_core) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
-        setrlimit(RLIMIT_FSIZE, &file_size) < 0 || !limit_memory(plan->max_memory) ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        goto fail;
-    /* No word from the agent: it is gone, and nobody knows this process. */
-    if (read(GATE_FD, &go, 1) != 1)
-        _exit(0);
-    execve(plan->exe, argv, env);
-fail:
+}
+
+static bool take_limits(const struct runner_plan *plan)
+{
+    const struct rlimit no_core = {0, 0}, files = {plan->max_files, plan->max_files};
+    const struct rlimit file_size = {runner_max_file_bytes, runner_max_file_bytes};
+
+    return setrlimit(RLIMIT_CORE, &no_core) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0 &&
+           setrlimit(RLIMIT_FSIZE, &file_size) == 0 && limit_memory(plan->max_memory) &&
+           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+/* Nothing else of the agent's stays open, and exec closes the gate. */
+static bool place_descriptors(int control, int data, int gate)
+{
+    return place(control, CONTROL_FD) && place(data, DATA_FD) && place(gate, GATE_FD) &&
+           fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) == 0 && close_range(GATE_FD + 1, ~0u, 0) == 0;
+}
+
+/* In the child, between fork and exec: only ends by exec or _exit. */
+static void become_runner(const struct runner_plan *plan, int control, int gate, char **env)
+{
+    int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
+    int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);
+    char *argv[] = {(char *)(uintptr_t) "job_runner", NULL};
+    char go;
+    int why;
+
+    forget_signals();
+    if (setsid() >= 0 && open_standard_files(plan->run_dir) && take_limits(plan) &&
+        place_descriptors(safe_control, safe_data, safe_gate)) {
+        safe_gate = GATE_FD;
+        /* No word from the agent: it is gone, and nobody knows this process. */
+        if (read(GATE_FD, &go, 1) != 1)
+            _exit(0);
+        execve(plan->exe, argv, env);
+    }
     why = errno;
     if (write(safe_gate, &why, sizeof why) < 0)
         _exit(127);
     _exit(127);
 }
 
+/* Orders go down the control pipe; through the gate the runner is told to exec, and tells why it could not.
+ * [0] of the pipe and [1] of the gate are the runner's. */
+struct lines {
+    int control[2], gate[2];
+};
+
+static int open_lines(struct lines *l, struct err *e)
+{
+    if (pipe2(l->control, O_CLOEXEC) < 0)
+        return err_errno(e, ERR_IO, "pipe");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, l->gate) < 0) {
+        err_errno(e, ERR_IO, "socketpair");
+        close(l->control[0]);
+        close(l->control[1]);
+        return e->code;
+    }
+    /* A start document of 4,096 nodes must fit, for the agent never waits for a runner to read. */
+    fcntl(l->control[1], F_SETPIPE_SZ, CONTROL_PIPE_BYTES);
+    fcntl(l->control[1], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+/* What tells this process from a later one of the same number. ERR_IO: it has been ended. */
+static int identify(struct runner *r, struct err *e)
+{
+    pid_t pid = r->pid;
+
+    r->pidfd = pidfd_open(pid, 0);
+    if (r->pidfd >= 0 && process_start_ticks(&r->start_ticks, pid))
+        return 0;
+    err_errno(e, ERR_IO, "pidfd_open");
+    runner_clear(r); /* closes the gate: the child ends */
+    waitpid(pid, NULL, 0);
+    return e->code;
+}
+
 int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e)
 {
-    int control[2] = {-1, -1}, gate[2] = {-1, -1};
     char **env = runner_environment();
-    pid_t pid = -1;
+    struct lines l;
+    pid_t pid;
 
     if (!env)
         return err_set(e, ERR_NOMEM, "no memory for job_runner's environment");
-    if (pipe2(control, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) < 0) {
-        err_errno(e, ERR_IO, "pipe");
-        goto fail;
-    }
-    /* A start document of 4,096 nodes must fit, for the agent never waits for a runner to read. */
-    fcntl(control[1], F_SETPIPE_SZ, CONTROL_PIPE_BYTES);
-    fcntl(control[1], F_SETFL, O_NONBLOCK);
-    pid = fork();
-    if (pid < 0) {
-        err_errno(e, ERR_IO, "fork");
-        goto fail;
-    }
-    if (pid == 0)
-        become_runner(plan, control[0], gate[1], env);
-    close(control[0]);
-    close(gate[1]);
-    free(env);
-    *r = (struct runner){.pid = pid,
-                         .pidfd = pidfd_open(pid, 0),
-                         .control_fd = control[1],
-                         .gate_fd = gate[0],
-                         .is_child = true,
-                         .max_memory = plan->max_memory};
-    if (r->pidfd < 0 || !process_start_ticks(&r->start_ticks, pid)) {
-        err_errno(e, ERR_IO, "pidfd_open");
-        runner_clear(r); /* closes the gate: the child ends */
-        waitpid(pid, NULL, 0);
+    if (open_lines(&l, e) < 0) {
+        free(env);
         return e->code;
     }
-    return 0;
-fail:
-    for (int i = 0; i < 2; i++) {
-        if (control[i] >= 0)
-            close(control[i]);
-        if (gate[i] >= 0)
-            close(gate[i]);
-    }
+    pid = fork();
+    if (pid == 0)
+        become_runner(plan, l.control[0], l.gate[1], env);
+    if (pid < 0)
+        err_errno(e, ERR_IO, "fork");
     free(env);
+    close(l.control[0]);
+    close(l.gate[1]);
+    *r = (struct runner){.pid = pid,
+                         .pidfd = -1,
+                         .control_fd = l.control[1],
+                         .gate_fd = l.gate[0],
+                         .is_child = true,
+                         .max_memory = plan->max_memory};
+    if (pid > 0)
+        return identify(r, e);
+    runner_clear(r);
     return e->code;
 }
 
