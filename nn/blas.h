@@ -1,22 +1,24 @@
-/* blas -- which libraries compute, with which kernels and how many threads. One choice for the whole process. */
+/* blas -- which libraries compute, with which kernels and how many threads.
+ * One choice for the whole process. */
 #ifndef PSGD_BLAS_H
 #define PSGD_BLAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* OpenBLAS picks its kernels by a list of processors it knows when it is loaded, and takes SSE kernels, four to
- * five times slower, for those it does not know (OpenMathLib/OpenBLAS#4267; Debian 12's 0.3.21 and Sapphire
- * Rapids). The core type it should be told instead of `core`; NULL: `core` is no poor choice. */
+/* OpenBLAS picks its kernels by a list of processors it knows when it is loaded, and takes SSE kernels, four
+ * to five times slower, for those it does not know (OpenMathLib/OpenBLAS#4267; Debian 12's 0.3.21 and
+ * Sapphire Rapids). The core type it should be told instead of `core`; NULL: `core` is no poor choice. */
 const char *blas_better_core(const char *core, bool has_avx2, bool has_avx512);
 
-/* Call first in main(). Where OpenBLAS chose poorly and OPENBLAS_CORETYPE does not say that the user did, starts
- * this program anew with a better choice, which OpenBLAS reads only while it is loaded. Returns what is to be
- * said about it, or NULL. */
+/* Call first in main(). Where OpenBLAS chose poorly and OPENBLAS_CORETYPE does not say that the user did,
+ * starts this program anew with a better choice, which OpenBLAS reads only while it is loaded. Returns what
+ * is to be said about it, or NULL. */
 const char *blas_choose_core(char **argv);
 
-/* Threads inside a product, for OpenBLAS and oneDNN; not more than the processors this process may use. Returns
- * how many there will be. Other numbers split sums otherwise: results repeat for the same number only. */
+/* Threads inside a product, for OpenBLAS and oneDNN; not more than the processors this process may use.
+ * Returns how many there will be. Other numbers split sums otherwise:
+ * results repeat for the same number only. */
 int blas_set_threads(int n);
 int blas_threads(void);
 /* As many as were set; one where nobody has, though the libraries begin with all processors. */

@@ -1,4 +1,5 @@
-/* conv -- the ways to compute a convolution; layer_conv2d.c chooses one by the shape. Images lie channels last:
+/* conv -- the ways to compute a convolution; layer_conv2d.c chooses one by the shape.
+ * Images lie channels last:
  *
  *     x (n, h, w, c)    weight (rows, cols, c, filters)    bias (filters)    y, dy (n, h', w', filters)
  *
@@ -36,7 +37,8 @@ extern const struct conv_path conv_columns;
 extern const struct conv_path conv_direct;
 bool conv_direct_takes(const struct layer_spec *s);
 
-/* Products of transformed tiles: a quarter of the multiplications, for windows of 3 x 3 that move by one pixel. */
+/* Products of transformed tiles: a quarter of the multiplications,
+ * for windows of 3 x 3 that move by one pixel. */
 extern const struct conv_path conv_winograd;
 bool conv_winograd_takes(const struct layer_spec *s);
 

@@ -1,10 +1,11 @@
-/* conv_columns -- convolution as matrix products (Chellapilla, Puri and Simard 2006). Row p of `columns` (pixels,
- * k), k = rows cols c, is what the window sees for pixel p of the output, pixels counted through the batch:
+/* conv_columns -- convolution as matrix products (Chellapilla, Puri and Simard 2006). Row p of `columns`
+ * (pixels, k), k = rows cols c, is what the window sees for pixel p of the output,
+ * pixels counted through the batch:
  *
  *     y = columns weight + bias      d weight = columns^T dy      d columns = dy weight^T
  *
- * Only a few pixels at a time are unfolded, so that their columns are still in the second-level cache when the
- * product reads them. */
+ * Only a few pixels at a time are unfolded, so that their columns are still in the second-level cache when
+ * the product reads them. */
 #include <string.h>
 
 #include "nn/conv.h"

@@ -1,9 +1,9 @@
-/* conv_direct -- convolution of images with few channels into few filters, one filter's output row as vectors.
- * A matrix product that narrow leaves most of a vector register empty.
+/* conv_direct -- convolution of images with few channels into few filters, one filter's output row as
+ * vectors. A matrix product that narrow leaves most of a vector register empty.
  *
  * Each sample is copied once into planes: planes_x[k] (height, width) is channel k with its padding, and
- * planes_d[f] (h', breadth) is filter f of dy. Rows are so long that whole vectors can be read and computed at
- * the right end; planes_d is 0 there, so that nothing of it counts. */
+ * planes_d[f] (h', breadth) is filter f of dy. Rows are so long that whole vectors can be read and computed
+ * at the right end; planes_d is 0 there, so that nothing of it counts. */
 #include <string.h>
 
 #include "nn/conv.h"
@@ -89,8 +89,9 @@ static void spread_d(const struct planes *g, size_t w, const float *dy, float *p
         }
 }
 
-/* BLOCK neighbours in one output row of `n` of the `filters`. x: the window's first value in the first plane; w,
- * b, y: of the first filter. Only n_out of the block lie in the image. `n` is a constant wherever this is called. */
+/* BLOCK neighbours in one output row of `n` of the `filters`. x: the window's first value in the first plane;
+ * w, b, y: of the first filter. Only n_out of the block lie in the image.
+ * `n` is a constant wherever this is called. */
 INLINE void forward_block(const struct layer_spec *s, const struct planes *g, size_t n, const float *x,
                           const float *w, const float *b, float *y, size_t n_out)
 {
@@ -154,7 +155,8 @@ FAST static void forward(const struct layer *l, const float *x, int n)
     }
 }
 
-/* dw[f] += sum over the image of x d[f], for `n` filters. x: what meets the first output; d: the first plane. */
+/* dw[f] += sum over the image of x d[f], for `n` filters. x: what meets the first output;
+ * d: the first plane. */
 INLINE void weight_block(const struct planes *g, size_t row_step, size_t n, const float *x, const float *d,
                          float *dw)
 {

@@ -1,17 +1,17 @@
-/* conv_winograd -- convolution with windows of 3 x 3 in a quarter of the multiplications (Winograd 1980; Lavin
- * and Gray 2016, F(4 x 4, 3 x 3)). For a tile of 4 x 4 results y, the 6 x 6 values d of the image that they see
- * and the window w, each for one channel and one filter:
+/* conv_winograd -- convolution with windows of 3 x 3 in a quarter of the multiplications (Winograd 1980;
+ * Lavin and Gray 2016, F(4 x 4, 3 x 3)). For a tile of 4 x 4 results y, the 6 x 6 values d of the image that
+ * they see and the window w, each for one channel and one filter:
  *
- *     v = B^T d B      u = G w G^T      m = sum over channels of v * u, value by value      y = A^T m A + bias
+ *     v = B^T d B     u = G w G^T     m = sum over channels of v * u, value by value     y = A^T m A + bias
  *
- * so each of the 36 points is a matrix product of its own: m (tiles, filters) = v (tiles, c) u (c, filters). The
- * gradients are the derivatives of these formulas:
+ * so each of the 36 points is a matrix product of its own: m (tiles, filters) = v (tiles, c) u (c, filters).
+ * The gradients are the derivatives of these formulas:
  *
- *     dm = A dy A^T      du = v^T dm      dw = G^T du G      dv = dm u^T      dd = B dv B^T
+ *     dm = A dy A^T     du = v^T dm     dw = G^T du G     dv = dm u^T     dd = B dv B^T
  *
- * A, B and G are those of the points 0, +-sqrt(1/2), +-sqrt(2) and infinity. The paper's 0, +-1, +-2 and infinity
- * take as many operations, but their rounding errors are four times as large: these here are twice those of the
- * plain sum. */
+ * A, B and G are those of the points 0, +-sqrt(1/2), +-sqrt(2) and infinity. The paper's 0, +-1, +-2 and
+ * infinity take as many operations, but their rounding errors are four times as large: these here are twice
+ * those of the plain sum. */
 #include <string.h>
 
 #include "nn/conv.h"
@@ -45,8 +45,8 @@ static size_t tiles_of(const struct layer_spec *s)
     return ((size_t)s->out.dim[0] + RESULT - 1) / RESULT * tile_cols(s);
 }
 
-/* With fewer channels or filters, or where more than a third of what the tiles have lies outside of the image, the
- * other ways are as fast (docs/engine.md has the figures). */
+/* With fewer channels or filters, or where more than a third of what the tiles have lies outside of the
+ * image, the other ways are as fast (docs/engine.md has the figures). */
 bool conv_winograd_takes(const struct layer_spec *s)
 {
     const struct window_spec *w = &s->window;
@@ -167,9 +167,10 @@ struct square {
     int at[POINTS]; /* -1: outside of the image */
 };
 
-/* The columns of the square `from` go through `one`, then the rows of what becomes of them; a channel or filter
- * in each lane. The square `to` becomes the result; or, where it adds, itself and the result; or, where there is
- * `plus`, that and the result. The sizes, `one` and `adds` are constants wherever this is called. */
+/* The columns of the square `from` go through `one`, then the rows of what becomes of them; a channel or
+ * filter in each lane. The square `to` becomes the result; or, where it adds, itself and the result; or,
+ * where there is `plus`, that and the result. The sizes,
+ * `one` and `adds` are constants wherever this is called. */
 INLINE void change(transform *one, size_t n_from, size_t n_to, const float *from, const struct square *f,
                    float *to, const struct square *t, bool adds, const float *plus)
 {
@@ -202,7 +203,8 @@ INLINE void change(transform *one, size_t n_from, size_t n_to, const float *from
     }
 }
 
-/* Tile p of the batch: `n` x `n` pixels of an image whose first tile begins at (-top, -left). Returns the sample. */
+/* Tile p of the batch: `n` x `n` pixels of an image whose first tile begins at (-top, -left).
+ * Returns the sample. */
 static size_t find_tile(struct square *square, const struct layer_spec *s, size_t p, int n,
                         const struct shape *image, int top, int left)
 {

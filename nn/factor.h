@@ -1,5 +1,5 @@
-/* factor -- the second factor of several products. The libraries lay it out anew for each of them, which takes a
- * good part of the time where the first factor has few rows; here that is done once. */
+/* factor -- the second factor of several products. The libraries lay it out anew for each of them, which
+ * takes a good part of the time where the first factor has few rows; here that is done once. */
 #ifndef PSGD_FACTOR_H
 #define PSGD_FACTOR_H
 
@@ -20,8 +20,8 @@ size_t factor_size(int n, int k);
 /* op(b) (k, n); op(b) = b, or its transpose where `b_t` says so. b and `space` must outlive the use of f. */
 void factor_lay(struct factor *f, bool b_t, int n, int k, const float *b, float *space);
 
-/* c (m, n) = a (m, k) op(b) (k, n) + beta c, for beta 0 or 1. In panels, each value of the result is summed up from
- * its first product to the last, every multiplication fused with its addition. */
+/* c (m, n) = a (m, k) op(b) (k, n) + beta c, for beta 0 or 1. In panels, each value of the result is summed
+ * up from its first product to the last, every multiplication fused with its addition. */
 void factor_matmul(const struct factor *f, int m, const float *a, float beta, float *c);
 
 #endif

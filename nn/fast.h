@@ -1,8 +1,8 @@
 /* fast -- FAST in front of a function with a loop over vectors: the compiler makes it three times, for every
  * x86-64, for AVX2 and for AVX-512, and the loader takes the one that suits the processor. No clone fuses a
  * multiplication with an addition (-ffp-contract=off), and sums have a fixed number of lanes: all clones give
- * the same bits. There is one version elsewhere, where a sanitizer runs before the loader has chosen, and from
- * clang, whose clones of static functions of equal names clash (up to 14 at least). */
+ * the same bits. There is one version elsewhere, where a sanitizer runs before the loader has chosen, and
+ * from clang, whose clones of static functions of equal names clash (up to 14 at least). */
 #ifndef PSGD_FAST_H
 #define PSGD_FAST_H
 

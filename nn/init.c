@@ -35,8 +35,8 @@ static double dot(const float *a, const float *b, size_t n)
     return sum;
 }
 
-/* Row k becomes the reflector v = x/|x| + s e_k, s the sign of x_k, of a Gaussian x that is zero before its k-th
- * value; of length sqrt(2), so that H_k = I - v v'. */
+/* Row k becomes the reflector v = x/|x| + s e_k, s the sign of x_k, of a Gaussian x that is zero before its
+ * k-th value; of length sqrt(2), so that H_k = I - v v'. */
 static void draw_reflectors(float *q, size_t m, size_t stride, struct rng *r)
 {
     for (size_t k = 0; k < m; k++) {
@@ -82,8 +82,9 @@ static inline void reflect(float *rows, size_t n, size_t stride, const float *re
 }
 
 /* Haar-distributed Q = D H_(m-1) ... H_1 H_0 as Stewart 1980 has it, D the signs that make Q that of a QR
- * decomposition with positive diagonal. Row i is e_i' D H_i ... H_0, the reflectors after i leave e_i alone: so
- * rows are made from the last to the first, each in the place of the reflector that no other needs any more. */
+ * decomposition with positive diagonal. Row i is e_i' D H_i ... H_0, the reflectors after i leave e_i alone:
+ * so rows are made from the last to the first, each in the place of the reflector that no other needs any
+ * more. */
 FAST static void orthogonal(float *q, size_t m, size_t stride)
 {
     for (size_t end = m, first; end > 0; end = first) {

@@ -1,5 +1,6 @@
 /* layer -- what the engine asks of a kind of layer: forward and backward beside each other in layer_KIND.c. A
- * new kind is such a file, a line below, one in net.c's table, and its words and shapes in shared/layer_spec.c.
+ * new kind is such a file, a line below, one in net.c's table,
+ * and its words and shapes in shared/layer_spec.c.
  *
  * Images lie channels last: (n, rows, columns, channels). */
 #ifndef PSGD_LAYER_H
@@ -52,9 +53,10 @@ struct layer_ops {
 
     /* l->y (n, n_out) from x (n, n_in). */
     void (*forward)(const struct layer *l, const float *x, const struct pass *p);
-    /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in). dx NULL: nobody
-     * below wants it. x is the input of the last forward pass; a layer that works in place finds x == l->y.
-     * The "gradient" of a running statistic is what to take away from it (net.h); forward has written it. */
+    /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in).
+     * dx NULL: nobody below wants it. x is the input of the last forward pass; a layer that works in place
+     * finds x == l->y. The "gradient" of a running statistic is what to take away from it (net.h);
+     * forward has written it. */
     void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
 };
 

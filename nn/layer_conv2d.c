@@ -1,5 +1,5 @@
-/* conv2d -- nn/conv.h has the formula. Which way it is computed is a rule of the shape and of what is compiled
- * in: a run repeats to the bit on the same machine. */
+/* conv2d -- nn/conv.h has the formula. Which way it is computed is a rule of the shape and of what is
+ * compiled in: a run repeats to the bit on the same machine. */
 #include "nn/blas.h"
 #include "nn/conv.h"
 #include "nn/onednn_conv.h"
@@ -7,7 +7,8 @@
 enum {
     FEW_FILTERS = 7, /* up to here our own loop is the faster one, also where there is oneDNN */
 
-    /* From both of these on, oneDNN's gradient of the weights takes up to 1.7 times as long as matrix products. */
+    /* From both of these on, oneDNN's gradient of the weights takes up to 1.7 times as long as matrix
+     * products. */
     MANY_FILTERS = 16,
     LARGE_WINDOW = 128
 };

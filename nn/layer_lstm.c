@@ -16,9 +16,9 @@
  *     dh_(t-1) = da U^T      dc_(t-1) = dc * f
  *     dW = x^T da            dU = h_(t-1)^T da      db = sum of da      dx = da W^T
  *
- * The steps of all samples lie in one matrix (nn/packed.h), [x_t h_(t-1)] side by side as W and U lie one below the
- * other: so a_t is one product, and dW with dU, and dx is one of all steps. What a step touches stays in the
- * second-level cache until it is done. */
+ * The steps of all samples lie in one matrix (nn/packed.h), [x_t h_(t-1)] side by side as W and U lie one
+ * below the other: so a_t is one product, and dW with dU, and dx is one of all steps. What a step touches
+ * stays in the second-level cache until it is done. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* max_pool, avg_pool -- x (n, h, w, c) -> y (n, h', w', c): the largest value in each window, or the mean of those
- * that lie in the image. Padding is never the largest, and does not count.
+/* max_pool, avg_pool -- x (n, h, w, c) -> y (n, h', w', c): the largest value in each window, or the mean of
+ * those that lie in the image. Padding is never the largest, and does not count.
  *
- * The gradient of a maximum goes to the first largest value in its window, row by row; forward writes down which
- * it was. A value that is not a number is larger than any, so that it shows in the loss. */
+ * The gradient of a maximum goes to the first largest value in its window, row by row; forward writes down
+ * which it was. A value that is not a number is larger than any, so that it shows in the loss. */
 #include <string.h>
 
 #include "nn/fast.h"
@@ -51,8 +51,8 @@ static void max_of(const float *x, const struct covered *w, int width, int c, in
     }
 }
 
-/* The same without branches, for LANES channels at a time, however many there are: what it reads and writes behind
- * the last is the caller's, too, and is overwritten by what comes next. */
+/* The same without branches, for LANES channels at a time, however many there are: what it reads and writes
+ * behind the last is the caller's, too, and is overwritten by what comes next. */
 INLINE void max_of_lanes(const float *x, const struct covered *w, int width, int c, int k, float *y,
                          int32_t *at)
 {

@@ -7,8 +7,8 @@
 #include "nn/vecmath.h"
 
 enum {
-    PIECE =
-        1024, /* outputs whose exponentials are taken in one loop: rows alone are often shorter than a vector */
+    /* Outputs whose exponentials are taken in one loop: rows alone are often shorter than a vector. */
+    PIECE = 1024,
     LANES = 8,
     PRODUCT = 32 /* logarithms that are taken as one, of a product */
 };
@@ -91,8 +91,8 @@ static double sum_of_logs(const float *v, int n)
     return sum;
 }
 
-/* log sum e^(z - max) + max - z_label: with the largest output taken away no exponential overflows, and the sum
- * is at least 1. dz = (softmax(z) - one-hot) / n. */
+/* log sum e^(z - max) + max - z_label: with the largest output taken away no exponential overflows, and the
+ * sum is at least 1. dz = (softmax(z) - one-hot) / n. */
 static double softmax_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
 {
     const float share = 1 / (float)n;
@@ -130,7 +130,8 @@ static inline float wanted(const struct truth *t, size_t i, int j, int k)
     return k == 1 ? (float)t->labels[i] : (float)(t->labels[i] == j);
 }
 
-/* What a loss of single outputs makes of up to PIECE of them: z and their targets y in, dz out, times `share`. */
+/* What a loss of single outputs makes of up to PIECE of them: z and their targets y in, dz out,
+ * times `share`. */
 typedef double (*piece_fn)(const float *z, const float *y, int n, float *dz, float share);
 
 static double in_pieces(piece_fn piece, const float *z, const struct truth *t, size_t n, int k, float *dz,
@@ -231,8 +232,8 @@ static double (*const losses[N_LOSS_KINDS])(const float *z, const struct truth *
     [LOSS_MSE] = mse,
 };
 
-/* How many outputs come before the label's: larger ones, equal ones of smaller number, and where one of the two
- * is not a number. Without branches, as nobody can foresee them. */
+/* How many outputs come before the label's: larger ones, equal ones of smaller number, and where one of the
+ * two is not a number. Without branches, as nobody can foresee them. */
 FAST int loss_rank(const float *z, int k, int label)
 {
     const float own = z[label];

@@ -22,8 +22,8 @@ static bool is_narrow(bool a_t, int m, int n, int k)
     return n > 1 && k >= (a_t ? 16 : n <= 5 ? 128 : 512);
 }
 
-/* oneDNN's product reads rows as they lie, unless it is large. On AVX2 those of 512, 1024, ... floats fall into
- * the same few sets of the first-level cache. */
+/* oneDNN's product reads rows as they lie, unless it is large. On AVX2 those of 512, 1024, ... floats fall
+ * into the same few sets of the first-level cache. */
 static bool rows_collide(bool a_t, bool b_t, int m, int n)
 {
 #ifdef __x86_64__
@@ -33,9 +33,9 @@ static bool rows_collide(bool a_t, bool b_t, int m, int n)
     return a_t && !b_t && (m % 512 == 0 || n % 512 == 0) && (n < 384 || m <= 512 * 512 / n);
 }
 
-/* OpenBLAS, which packs, is up to 1.6 times as fast where rows collide, and where many long columns are summed
- * up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 only the products of
- * ten columns or so are OpenBLAS' (docs/engine.md has the figures). */
+/* OpenBLAS, which packs, is up to 1.6 times as fast where rows collide, and where many long columns are
+ * summed up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 only the
+ * products of ten columns or so are OpenBLAS' (docs/engine.md has the figures). */
 static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 {
 #ifdef __x86_64__

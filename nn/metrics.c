@@ -163,7 +163,8 @@ static int by_score(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The samples from `at` on that share a score: how many of class 1 and 0. Returns the first of the next score. */
+/* The samples from `at` on that share a score: how many of class 1 and 0.
+ * Returns the first of the next score. */
 static size_t same_score(const struct metrics *m, size_t at, double *positive, double *negative)
 {
     size_t i = at;

@@ -2,16 +2,17 @@
  *
  *   loss       mean over the samples (nn/loss.h)
  *   accuracy   share of the samples whose class was found
- *   top5       share of the samples whose label is among the five largest outputs (of equal ones the first count)
- *   mse, rmse  mean over samples and outputs of (p - target)^2, its root. The prediction p is softmax(z) under
- *              softmax_cross_entropy, the logistic function of z under sigmoid_cross_entropy, else z; a label's
- *              target is its one-hot
- *   auc        area under the ROC curve of class 1: the share of pairs of a sample of class 1 and one of class 0
- *              in which the first has the higher score, ties half (Hanley and McNeil 1982); exact. The score is
- *              z, of two outputs z_1 - z_0
- *   eer        equal error rate: where, as the score at which class 1 is accepted rises, false accepts (of all of
- *              class 0) and false rejects (of all of class 1) become equal, on the straight line between the two
- *              neighbouring scores
+ *   top5       share of the samples whose label is among the five largest outputs (of equal ones the first
+ *              count)
+ *   mse, rmse  mean over samples and outputs of (p - target)^2, its root. The prediction p is softmax(z)
+ *              under softmax_cross_entropy, the logistic function of z under sigmoid_cross_entropy, else z;
+ *              a label's target is its one-hot
+ *   auc        area under the ROC curve of class 1: the share of pairs of a sample of class 1 and one of
+ *              class 0 in which the first has the higher score, ties half (Hanley and McNeil 1982); exact.
+ *              The score is z, of two outputs z_1 - z_0
+ *   eer        equal error rate: where, as the score at which class 1 is accepted rises, false accepts (of
+ *              all of class 0) and false rejects (of all of class 1) become equal, on the straight line
+ *              between the two neighbouring scores
  *   confusion  how often each label was taken for each class
  *
  * Accuracy, top5, auc, eer and confusion are about labels: with targets there are none of them. */
@@ -38,8 +39,8 @@ void metrics_add(struct metrics *m, const float *z, const struct truth *t, int n
 
 double metrics_loss(const struct metrics *m);
 bool metrics_asked(const struct metrics *m, enum metric_kind kind);
-/* False: what was seen says nothing of it: it is about labels, or about two classes of which one did not occur,
- * or was not asked for (accuracy need not be). nan: some output was no number. */
+/* False: what was seen says nothing of it: it is about labels, or about two classes of which one did not
+ * occur, or was not asked for (accuracy need not be). nan: some output was no number. */
 bool metrics_value(struct metrics *m, enum metric_kind kind, double *value);
 /* (*n_classes, *n_classes) by label and class found; NULL: not asked for. */
 const uint64_t *metrics_confusion(const struct metrics *m, int *n_classes);

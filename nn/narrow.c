@@ -103,9 +103,9 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* c (m, n) in tiles of `high` rows, whose factors lie `down` apart in a, and of up to COLS columns, whose factors
- * lie `right` apart in b. The last rows are computed with some before them. `high` is a constant wherever this
- * is called. */
+/* c (m, n) in tiles of `high` rows, whose factors lie `down` apart in a, and of up to COLS columns, whose
+ * factors lie `right` apart in b. The last rows are computed with some before them. `high` is a constant
+ * wherever this is called. */
 INLINE void cover(tile *const tiles[], size_t high, size_t m, size_t n, size_t k, const float *a, size_t down,
                   size_t lda, const float *b, size_t right, size_t ldb, bool adds, float *c)
 {

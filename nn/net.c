@@ -166,8 +166,8 @@ static int new_activations(struct net *net)
     return 0;
 }
 
-/* The largest of what relu leaves is relu of the largest, and their gradients are the same: behind the pool relu
- * has fewer values to go through. */
+/* The largest of what relu leaves is relu of the largest, and their gradients are the same: behind the pool
+ * relu has fewer values to go through. */
 static void pool_before_relu(struct model_spec *m)
 {
     for (int i = 0; i + 1 < m->n_layers; i++) {

@@ -31,8 +31,8 @@ float *net_grads(struct net *net);  /* (n_params) */
 /* From now on gradients lie in the caller's `grads` (n_params), which must outlive the net. */
 void net_use_grads(struct net *net, float *grads);
 
-/* The named views into params, in the order of the layers; type F32. Names as "layer0.dense.weight" (in, out),
- * "layer0.dense.bias" (out). */
+/* The named views into params, in the order of the layers; type F32. Names as "layer0.dense.weight" (in,
+ * out), "layer0.dense.bias" (out). */
 size_t net_tensors(struct net *net, const struct tensor_view **out);
 /* Where the i-th of them begins among the parameters, and its gradient among the gradients. */
 size_t net_tensor_offset(const struct net *net, size_t i);
@@ -45,8 +45,8 @@ struct net_batch {
     struct truth truth;
     int n;                 /* <= max_batch */
     uint64_t seed, stream; /* of dropout: equal ones drop the same */
-    /* Called between two layers, forward and backward; NULL: nobody. The gradient comes to be from its end to its
-     * front: from parameter `ready` on it is complete. */
+    /* Called between two layers, forward and backward; NULL: nobody. The gradient comes to be from its end to
+     * its front: from parameter `ready` on it is complete. */
     void (*between)(void *owner, size_t ready);
     void *owner;
 };

@@ -7,8 +7,9 @@
 /* Of matmul.h's contract. False: not built in, nothing was done. */
 bool onednn_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
                    float *c);
-/* The same for a transposed a and b as it lies, from copies of both whose rows are a cache line longer. False:
- * not built in, or they would be more than stays in the second-level cache. For one caller at a time. */
+/* The same for a transposed a and b as it lies, from copies of both whose rows are a cache line longer.
+ * False: not built in, or they would be more than stays in the second-level cache.
+ * For one caller at a time. */
 bool onednn_matmul_copied(int m, int n, int k, const float *a, const float *b, float beta, float *c);
 /* ", oneDNN 2.6.3", or "" without it. */
 const char *onednn_version(void);

@@ -13,9 +13,9 @@
 #include "nn/rows.h"
 #include "nn/signals.h"
 
-/* One sample a call: its images stay in the second-level cache, channels last are then as fast as oneDNN's own
- * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the weights are
- * brought into the layout that the code for this processor wants, once a pass. */
+/* One sample a call: its images stay in the second-level cache, channels last are then as fast as oneDNN's
+ * own blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the
+ * weights are brought into the layout that the code for this processor wants, once a pass. */
 
 enum task { FORWARD, D_INPUT, D_WEIGHT, TO_FORWARD, TO_D_INPUT, FROM_D_WEIGHT, N_TASKS };
 
@@ -236,7 +236,8 @@ static void finish(struct onednn *o, float *result, size_t n)
     signals_release(&o->before);
 }
 
-/* Asks for a sample's images all at once: oneDNN goes through them in steps too wide for the processor to guess. */
+/* Asks for a sample's images all at once: oneDNN goes through them in steps too wide for the processor to
+ * guess. */
 static void fetch(const float *p, size_t n)
 {
     for (size_t i = 0; i < n; i += 64 / sizeof *p)

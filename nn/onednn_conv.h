@@ -1,5 +1,5 @@
-/* onednn_conv -- convolutions by oneDNN, prepared when a layer is made. Compiled without it (make ONEDNN=), there
- * is nothing to prepare and conv_columns does the work. */
+/* onednn_conv -- convolutions by oneDNN, prepared when a layer is made. Compiled without it (make ONEDNN=),
+ * there is nothing to prepare and conv_columns does the work. */
 #ifndef PSGD_ONEDNN_CONV_H
 #define PSGD_ONEDNN_CONV_H
 

@@ -32,8 +32,8 @@ void packed_free(struct packed *p);
 /* `lengths` (n), cut to 1 .. time: a reshape below may have left fewer steps than there were tokens. */
 void packed_arrange(struct packed *p, int n, const int *lengths);
 
-/* rows (all, width), `apart` from each other, from x (n, time, width). And back, from rows without gaps; the padding
- * of x becomes 0. */
+/* rows (all, width), `apart` from each other, from x (n, time, width). And back, from rows without gaps; the
+ * padding of x becomes 0. */
 void packed_gather(const struct packed *p, float *rows, size_t apart, const float *x, size_t width);
 void packed_scatter(const struct packed *p, float *x, const float *rows, size_t width);
 

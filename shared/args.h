@@ -1,11 +1,11 @@
 /* args -- the options of a program, from one table: what it takes, what --help says of it, what it was given.
  *
  *     static const struct args_option table[] = {
- *         {"port", "p", ARGS_INT, ARGS_AT(struct options, port), FOR_ALL, 0, "N", "listen there", .max = 65535},
+ *         {"port", "p", ARGS_INT, ARGS_AT(struct options, port), FOR_ALL, 0, "N", "its port", .max = 65535},
  *     };
  *
- * getopt_long takes the words apart. Beyond it, '_' and '-' are the same in a long option, none is abbreviated,
- * and an unknown one is refused with the nearest. */
+ * getopt_long takes the words apart. Beyond it, '_' and '-' are the same in a long option, none is
+ * abbreviated, and an unknown one is refused with the nearest. */
 #ifndef PSGD_ARGS_H
 #define PSGD_ARGS_H
 
@@ -61,15 +61,16 @@ struct args_found {
     int n_operands;
 };
 
-/* Sets the members of `out` that argv names; argv[0] is passed over. The strings stay argv's, where '_' becomes
- * '-' in the names of options. ERR_USAGE. */
+/* Sets the members of `out` that argv names; argv[0] is passed over. The strings stay argv's, where '_'
+ * becomes '-' in the names of options. ERR_USAGE. */
 int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void *out,
                struct args_found *found, struct err *e);
 
 /* One option, as if it had stood there. */
 int args_set(const struct args_option *t, const char *value, void *out, struct err *e);
 
-/* What the option's member holds, as it could stand on a command line; a flag: "yes" or "no"; of a list, its first. */
+/* What the option's member holds, as it could stand on a command line; a flag: "yes" or "no"; of a list,
+ * its first. */
 void args_text(char *text, size_t size, const struct args_option *t, const void *from);
 
 void args_name(char out[ARGS_NAME], const struct args_option *t);

@@ -24,8 +24,8 @@ void blocks_clear(struct blocks *b);
 bool blocks_holds(const struct blocks *b, int block, int node);
 /* Writes the blocks of one node, ascending, to `out` (n_blocks wide) and returns how many they are. */
 int blocks_of(const struct blocks *b, int node, int *out);
-/* The stream of random numbers of a block in a step, apart from all others of the job: all who hold the block drop
- * the same of it, and so have the same gradient. */
+/* The stream of random numbers of a block in a step, apart from all others of the job: all who hold the block
+ * drop the same of it, and so have the same gradient. */
 uint64_t blocks_stream(const struct blocks *b, uint64_t step, int block);
 
 #endif

@@ -1,5 +1,5 @@
-/* checkpoint_meta -- the words of a checkpoint's metadata that say what it is and whose: job_submit asks before
- * it ships one, job_runner before it goes on from it. Each check fails with ERR_CONFIG. */
+/* checkpoint_meta -- the words of a checkpoint's metadata that say what it is and whose: job_submit asks
+ * before it ships one, job_runner before it goes on from it. Each check fails with ERR_CONFIG. */
 #ifndef PSGD_CHECKPOINT_META_H
 #define PSGD_CHECKPOINT_META_H
 

@@ -14,7 +14,8 @@
 
 enum { N_FDS = 4, FIRST_FREE = 16 };
 
-/* They are this program's, and so is that it ignores SIGPIPE. What else is ignored was before, as by nohup. */
+/* They are this program's, and so is that it ignores SIGPIPE. What else is ignored was before,
+ * as by nohup. */
 static void drop_handlers(void)
 {
     struct sigaction has;
@@ -24,8 +25,8 @@ static void drop_handlers(void)
             signal(s, SIG_DFL);
 }
 
-/* The signal for a parent's death outlives the exec. A compiler removes its temporary files on SIGTERM; a codec may
- * have made itself deaf to it. */
+/* The signal for a parent's death outlives the exec. A compiler removes its temporary files on SIGTERM; a
+ * codec may have made itself deaf to it. */
 static void begin(pid_t parent, bool is_foreign)
 {
     if (is_foreign)
@@ -83,7 +84,8 @@ static void set_limits(const struct child_how *how)
     setrlimit(RLIMIT_AS, &memory);
 }
 
-/* First out of the way of each other, then to where they belong: any of them may lie where another is to be. */
+/* First out of the way of each other, then to where they belong:
+ * any of them may lie where another is to be. */
 static int set_descriptors(const struct child_how *how)
 {
     const int wanted[N_FDS] = {-1, how->out, how->err, how->extra > 0 ? how->extra : -1};

@@ -1,5 +1,6 @@
-/* CIFAR-10 and CIFAR-100 in their binary form (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html): a
- * record is a label (CIFAR-100: a coarse one and a fine one), then 32 x 32 bytes of red, of green, of blue. */
+/* CIFAR-10 and CIFAR-100 in their binary form (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html):
+ * a record is a label (CIFAR-100: a coarse one and a fine one), then 32 x 32 bytes of red, of green,
+ * of blue. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

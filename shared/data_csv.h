@@ -1,5 +1,5 @@
-/* data_csv -- a table of numbers as text, RFC 4180: cells parted by commas, quoted where they hold commas, quotes or
- * line ends; one column is what is to be learnt. */
+/* data_csv -- a table of numbers as text, RFC 4180: cells parted by commas, quoted where they hold commas,
+ * quotes or line ends; one column is what is to be learnt. */
 #ifndef PSGD_DATA_CSV_H
 #define PSGD_DATA_CSV_H
 

@@ -1,5 +1,5 @@
-/* NumPy's arrays as a data set: x_train, y_train, x_test, y_test as Keras has them, or x and y, of which a share
- * becomes the test half. In one .npz file, or as .npy files in a folder. */
+/* NumPy's arrays as a data set: x_train, y_train, x_test, y_test as Keras has them, or x and y, of which a
+ * share becomes the test half. In one .npz file, or as .npy files in a folder. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,8 @@ static int tokens_of(int32_t *out, const struct npy_array *a, int vocab, struct 
     return 0;
 }
 
-/* (n, d), (n, time, d) or (n, rows, columns, channels); bytes of three dimensions are images of one channel. */
+/* (n, d), (n, time, d) or (n, rows, columns, channels);
+ * bytes of three dimensions are images of one channel. */
 static int shape_of(struct shape *s, const struct npy_array *a, struct err *e)
 {
     size_t count = 1;

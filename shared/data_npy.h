@@ -24,8 +24,9 @@ int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err 
 double npy_value(const struct npy_array *a, size_t i);    /* of a floating type */
 int64_t npy_integer(const struct npy_array *a, size_t i); /* of an integer type */
 
-/* One member of a zip file, stored or deflated, its CRC-32 checked; the caller frees. No zip64, no encryption.
- * ERR_NOT_FOUND: no member of that name. ERR_CONFIG: not a zip file, or one that contradicts itself. */
+/* One member of a zip file, stored or deflated, its CRC-32 checked; the caller frees. No zip64, no
+ * encryption. ERR_NOT_FOUND: no member of that name. ERR_CONFIG: not a zip file,
+ * or one that contradicts itself. */
 int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, const char *name,
                struct err *e);
 

@@ -11,7 +11,8 @@ static const struct {
     [NPY_F4] = {"<f4", 4}, [NPY_F8] = {"<f8", 8},
 };
 
-/* The header is the text of a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
+/* The header is the text of a Python dictionary:
+ * {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
 struct text {
     const char *at, *end;
 };

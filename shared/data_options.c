@@ -1,4 +1,5 @@
-/* The options of a data set, "KEY=VALUE,...", by way of a JSON object: one table says keys, types and limits. */
+/* The options of a data set, "KEY=VALUE,...", by way of a JSON object: one table says keys,
+ * types and limits. */
 #include <stdlib.h>
 #include <string.h>
 

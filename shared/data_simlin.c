@@ -1,5 +1,5 @@
-/* SimLin, the ancestor's linear simulator: x U(0, 10), y = x w + b with w U(0, 1 / (in out)) and b N(0, 0.1), so that
- * a linear model can reach a loss of 0. Drawn here, from the seed alone. */
+/* SimLin, the ancestor's linear simulator: x U(0, 10), y = x w + b with w U(0, 1 / (in out)) and b N(0, 0.1),
+ * so that a linear model can reach a loss of 0. Drawn here, from the seed alone. */
 #include <stdlib.h>
 
 #include "shared/data_sets.h"

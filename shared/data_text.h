@@ -1,5 +1,5 @@
-/* data_text -- lines of text as rows of tokens. A token is a word (letters, digits, apostrophes inside it, and every byte
- * from 128 on, whatever the encoding) in lower case, or one other printing character. */
+/* data_text -- lines of text as rows of tokens. A token is a word (letters, digits, apostrophes inside it,
+ * and every byte from 128 on, whatever the encoding) in lower case, or one other printing character. */
 #ifndef PSGD_DATA_TEXT_H
 #define PSGD_DATA_TEXT_H
 
@@ -18,8 +18,8 @@ struct text_class {
     size_t len;
 };
 
-/* Lines without a token are passed over. The vocabulary is that of the training lines, most frequent first, equal
- * ones by their bytes. ERR_CONFIG: fewer than two classes or lines. On failure *d holds nothing. */
+/* Lines without a token are passed over. The vocabulary is that of the training lines, most frequent first,
+ * equal ones by their bytes. ERR_CONFIG: fewer than two classes or lines. On failure *d holds nothing. */
 int text_parse(struct dataset *d, struct text_class *classes, int n_classes, const struct text_form *form,
                struct err *e);
 

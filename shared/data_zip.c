@@ -1,5 +1,5 @@
-/* Just so much of zip (PKWARE's APPNOTE) as numpy.savez and savez_compressed write. Sizes come from the central
- * directory at the end: local headers may say them elsewhere (zip64, streams). */
+/* Just so much of zip (PKWARE's APPNOTE) as numpy.savez and savez_compressed write. Sizes come from the
+ * central directory at the end: local headers may say them elsewhere (zip64, streams). */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -50,7 +50,8 @@ static const uint8_t *find_end(const uint8_t *zip, size_t len)
     return NULL;
 }
 
-/* The data behind the local header that the entry p points at. `directory`: where the central directory begins. */
+/* The data behind the local header that the entry p points at.
+ * `directory`: where the central directory begins. */
 static int locate(struct entry *m, const uint8_t *zip, size_t directory, const uint8_t *p, struct err *e)
 {
     size_t at = le32(p + 42);

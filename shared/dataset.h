@@ -1,5 +1,5 @@
-/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, cuts it into shares
- * (partition.h) and ships each node its own. */
+/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, cuts it into
+ * shares (partition.h) and ships each node its own. */
 #ifndef PSGD_DATASET_H
 #define PSGD_DATASET_H
 
@@ -30,9 +30,9 @@ struct dataset {
     char *class_names; /* one behind another, each with its zero byte; NULL: classes are their numbers */
 };
 
-/* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder that holds the set; docs/data.md has the sets
- * and their options. ERR_CONFIG: no such set or option, or a file is not what it must be (where, expected and
- * found). ERR_NOT_FOUND: a file is not there; the sentence names it and how to get it. */
+/* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder that holds the set; docs/data.md has
+ * the sets and their options. ERR_CONFIG: no such set or option, or a file is not what it must be (where,
+ * expected and found). ERR_NOT_FOUND: a file is not there; the sentence names it and how to get it. */
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
 int dataset_check_name(const char *name, struct err *e); /* no file is looked at. ERR_CONFIG: no such set */
 void dataset_clear(struct dataset *d);

@@ -6,7 +6,8 @@
  *   conv2d        filters, kernel, stride (1), padding (valid), init  (h, w, c) -> (h', w', filters)
  *   max_pool      size, stride (size), padding (valid)                (h, w, c) -> (h', w', c)
  *   avg_pool      the same; what lies outside does not count          (h, w, c) -> (h', w', c)
- *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last dimension
+ *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last
+ *                                                                     dimension
  *   layer_norm    epsilon (1e-5)                                      the same; over the last dimension
  *   dropout       rate (0.5)                                          the same
  *   flatten       -                                                   any -> (n)
@@ -17,11 +18,11 @@
  *   linear, relu, leaky_relu (slope 0.01), tanh, sigmoid, gelu, softmax   the same
  *
  * kernel, size and stride are a number or [rows, columns]. "valid": windows lie inside the image. "same": one
- * output for each stride, ceil(h / stride); what is missing is added as zeros, half before, the odd one behind.
- * momentum is the new batch's share in the running statistics.
- * init: zeros, ones, glorot_uniform, glorot_normal, he_uniform, he_normal, fan_in_uniform (PyTorch's default),
- * normal, uniform (these two with init_scale: standard deviation, bound), orthogonal. It is about the weights
- * that meet the input; recurrent weights begin orthogonal, biases as zeros, gains as ones. */
+ * output for each stride, ceil(h / stride); what is missing is added as zeros, half before, the odd one
+ * behind. momentum is the new batch's share in the running statistics.
+ * init: zeros, ones, glorot_uniform, glorot_normal, he_uniform, he_normal, fan_in_uniform (PyTorch's
+ * default), normal, uniform (these two with init_scale: standard deviation, bound), orthogonal. It is about
+ * the weights that meet the input; recurrent weights begin orthogonal, biases as zeros, gains as ones. */
 #ifndef PSGD_LAYER_SPEC_H
 #define PSGD_LAYER_SPEC_H
 

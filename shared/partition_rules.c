@@ -61,8 +61,8 @@ int deal_sorted(struct deal *d, size_t n, struct err *e)
     return rc;
 }
 
-/* Walks the sorted samples and gives a piece to each (block, slot) in shuffled order. Slot i of every block is as long
- * as slot i of any other, so that blocks are equally long whether or not N divides them. */
+/* Walks the sorted samples and gives a piece to each (block, slot) in shuffled order. Slot i of every block
+ * is as long as slot i of any other, so that blocks are equally long whether or not N divides them. */
 int deal_shards(struct deal *d, size_t n_shards, struct err *e)
 {
     size_t used = d->n_blocks * d->per_block;
@@ -105,8 +105,8 @@ static double open_uniform(struct rng *r)
     return ((double)(rng_u64(r) >> 12) + 0.5) * 0x1p-52;
 }
 
-/* The logarithm of a Gamma(a) variate: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; for
- * a < 1 by Gamma(a + 1) U^(1/a), which would be 0 for small a without the logarithm. */
+/* The logarithm of a Gamma(a) variate: Marsaglia and Tsang, "A simple method for generating gamma variables",
+ * 2000; for a < 1 by Gamma(a + 1) U^(1/a), which would be 0 for small a without the logarithm. */
 static double log_gamma_variate(struct rng *r, double a)
 {
     double boost = a < 1 ? log(open_uniform(r)) / a : 0;
@@ -146,8 +146,8 @@ static double weigh(double *w, const double *log_q, const size_t *left, size_t n
     return sum;
 }
 
-/* A label by its weight, among those that have samples left; of which some have. Weights are made anew where all that
- * are left had become 0 beside those that are gone. */
+/* A label by its weight, among those that have samples left; of which some have. Weights are made anew where
+ * all that are left had become 0 beside those that are gone. */
 static size_t draw_label(double *w, const double *log_q, const size_t *left, size_t n_classes, struct rng *r)
 {
     size_t last = 0;

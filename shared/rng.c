@@ -59,7 +59,8 @@ float rng_uniform(struct rng *r)
     return (float)(rng_u64(r) >> 40) * 0x1p-24f;
 }
 
-/* log(u) for 0 < u <= 1:  log(2^k m) = k log 2 + 2 artanh((m - 1) / (m + 1)), its series where m is near 1. */
+/* log(u) for 0 < u <= 1:  log(2^k m) = k log 2 + 2 artanh((m - 1) / (m + 1)), its series
+ * where m is near 1. */
 static double log_of(double u)
 {
     static const double odd[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
@@ -79,7 +80,8 @@ static double log_of(double u)
     return k * 0.6931471805599453 + 2 * s * sum;
 }
 
-/* cos(2 pi v) for 0 <= v < 1, as the sine of an angle within a quarter of a turn, where its series is short. */
+/* cos(2 pi v) for 0 <= v < 1, as the sine of an angle within a quarter of a turn,
+ * where its series is short. */
 static double cos_of_turns(double v)
 {
     static const double steps[] = {1.0 / (20 * 21), 1.0 / (18 * 19), 1.0 / (16 * 17), 1.0 / (14 * 15),
@@ -93,8 +95,9 @@ static double cos_of_turns(double v)
     return x * sum;
 }
 
-/* Box and Muller, one of the pair: the other would be hidden state. libm's log and cos may differ in the last bit from
- * one processor to the next, and nodes must draw the same weights: here are only operations that IEEE 754 rounds. */
+/* Box and Muller, one of the pair: the other would be hidden state. libm's log and cos may differ in the last
+ * bit from one processor to the next, and nodes must draw the same weights:
+ * here are only operations that IEEE 754 rounds. */
 float rng_normal(struct rng *r)
 {
     double u = ((double)(rng_u64(r) >> 11) + 0.5) * 0x1p-53;

@@ -1,15 +1,15 @@
 /* schedule -- the learning rate of each step, as the job's settings say it: a pure function of the step.
  *
- *   constant                     r
- *   step:every=5,factor=0.1      r factor^(epochs / 5): after each 5 epochs `factor` (0.1) times the rate before
- *   step:every_steps=1000        the same after each so many steps
- *   cosine                       r (1 + cos(pi t / T)) / 2            Loshchilov and Hutter 2017, eq. 5, one period
- *   linear                       r (1 - t / T)
- *   sqrt                         r / sqrt(t + 1)                      Zinkevich 2003
+ *   constant                 r
+ *   step:every=5,factor=0.1  r factor^(epochs / 5): after each 5 epochs `factor` (0.1) times the rate before
+ *   step:every_steps=1000    the same after each so many steps
+ *   cosine                   r (1 + cos(pi t / T)) / 2        Loshchilov and Hutter 2017, eq. 5, one period
+ *   linear                   r (1 - t / T)
+ *   sqrt                     r / sqrt(t + 1)                  Zinkevich 2003
  *
  * t is the number of steps before this one, T that of the whole job. A warm-up of W steps goes before:
- * r (t + 1) / (W + 1) while t < W, "gradual warmup" of Goyal et al. 2017, section 2.2. Then the schedule begins,
- * as if the job began there: with t - W and T - W. */
+ * r (t + 1) / (W + 1) while t < W, "gradual warmup" of Goyal et al. 2017, section 2.2. Then the schedule
+ * begins, as if the job began there: with t - W and T - W. */
 #ifndef PSGD_SCHEDULE_H
 #define PSGD_SCHEDULE_H
 

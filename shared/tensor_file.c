@@ -433,8 +433,8 @@ int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e)
     return 0;
 }
 
-/* The whole file in memory, so that one write does. For that long the tensors are there twice: up to 4 GiB more in
- * a runner, whose files may not be longer. */
+/* The whole file in memory, so that one write does. For that long the tensors are there twice: up to 4 GiB
+ * more in a runner, whose files may not be longer. */
 static int assemble(unsigned char **out, size_t *len, const json_t *header, const struct tensor_view **order,
                     size_t n, size_t data_len, struct err *e)
 {

@@ -41,8 +41,8 @@ struct tensor_meta {
 int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
                       struct err *e);
 
-/* May this process write a file with so much data, and a header of 2 MiB at most (a model's document, names of its
- * tensors)? To be asked before the work whose result it holds. ERR_CONFIG: the limit on its files
+/* May this process write a file with so much data, and a header of 2 MiB at most (a model's document, names
+ * of its tensors)? To be asked before the work whose result it holds. ERR_CONFIG: the limit on its files
  * (RLIMIT_FSIZE) is lower; `what` names the file. */
 int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e);
 

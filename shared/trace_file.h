@@ -39,8 +39,8 @@ _Static_assert(sizeof(struct trace_record) == TRACE_RECORD_BYTES, "as it lies in
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is written as it lies in memory");
 
 void trace_head_init(struct trace_head *h, int node);
-/* What tells this process's CLOCK_MONOTONIC from others: the machine's boot, and the time namespace in it. "" where
- * the system does not say. */
+/* What tells this process's CLOCK_MONOTONIC from others: the machine's boot, and the time namespace in it. ""
+ * where the system does not say. */
 void trace_clock_id(char out[TRACE_CLOCK_ID]);
 
 /* Looks at a whole file of node `node`: head into *h, *records to (n) records within `bytes`, which stay

@@ -4,7 +4,8 @@
  *   standard   (x - mean) / deviation, both of the training set, by channel (the last dimension) or by column
  *   ,crop=N    images: N zeros around, then a random window of the old size; training only
  *   ,flip      images: left and right change places half of the time; training only
- * "standard,crop=4,flip" is what He et al. ("Deep Residual Learning", CVPR 2016, section 4.2) do for CIFAR-10. */
+ * "standard,crop=4,flip" is what He et al. ("Deep Residual Learning", CVPR 2016,
+ * section 4.2) do for CIFAR-10. */
 #ifndef PSGD_TRANSFORM_H
 #define PSGD_TRANSFORM_H
 
@@ -25,8 +26,8 @@ struct transform {
 /* ERR_CONFIG: no such word. */
 int transform_parse(struct transform *t, const char *text, struct err *e);
 
-/* x * scale + shift, (n) of each: one for all values, one for each of the last dimension, or n = 0 where samples stay as
- * they are. */
+/* x * scale + shift, (n) of each: one for all values, one for each of the last dimension, or n = 0 where
+ * samples stay as they are. */
 struct transform_scale {
     size_t n;
     float *scale, *shift; /* one allocation, scale's */

@@ -1,5 +1,6 @@
 /* weights -- a model's parameters in a safetensors file: which tensors there must be, and whether they are
- * there. Models, checkpoints ("model/" in front of each name) and files from elsewhere are held to the same. */
+ * there. Models, checkpoints ("model/" in front of each name) and files from elsewhere are held to the
+ * same. */
 #ifndef PSGD_WEIGHTS_H
 #define PSGD_WEIGHTS_H
 

@@ -1,6 +1,6 @@
-/* check_malformed -- messages that the codec gets in a job are cut short and changed, and read by a copy of it. So
- * are the results of collectives, but for the cutting: the host takes in any numbers, and no other count of
- * them. */
+/* check_malformed -- messages that the codec gets in a job are cut short and changed, and read by a copy of
+ * it. So are the results of collectives, but for the cutting: the host takes in any numbers,
+ * and no other count of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "sim/check.h"
 #include "sim/victim.h"
 
-/* A job runs twice, as it is and compressed; in each run some messages are attacked, of every so many that are heard. */
+/* A job runs twice, as it is and compressed; in each run some messages are attacked,
+ * of every so many that are heard. */
 enum { RUNS = 2, ATTACKS = 4, EVERY = 5, EXTRA = 64 };
 
 static struct campaign { /* what check_jobs calls has no other owner */

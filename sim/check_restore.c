@@ -1,5 +1,5 @@
-/* check_restore -- a job is saved behind one of its steps as checkpoints save it, on workers and on servers, and
- * goes on from there. */
+/* check_restore -- a job is saved behind one of its steps as checkpoints save it, on workers and on servers,
+ * and goes on from there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -105,7 +105,8 @@ int sim_open(struct sim *s, const struct settings *set, const struct simulation 
 int sim_run(struct sim *s, struct err *e);
 void sim_close(struct sim *s);
 
-/* For a search, and for checks of a codec: all nodes are as they were before sim_run; and those that wait for ever have failed. */
+/* For a search, and for checks of a codec: all nodes are as they were before sim_run;
+ * and those that wait for ever have failed. */
 int sim_restart(struct sim *s, struct err *e);
 void sim_end_hanging(struct sim *s);
 
@@ -120,8 +121,8 @@ bool sim_models_are_finite(const struct sim *s);
 
 /* costs.c: steps, eval_time_s, codec_rate, and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
-/* processors.c. A node has a processor for as long as it is at something: it takes one before, gives it up when
- * it waits, and offers it to others in between. False: it is woken when it has one. */
+/* processors.c. A node has a processor for as long as it is at something: it takes one before, gives it up
+ * when it waits, and offers it to others in between. False: it is woken when it has one. */
 void sim_processors_init(struct sim *s);
 bool sim_processor_take(struct sim *s, struct sim_node *n);
 int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);

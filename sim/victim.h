@@ -1,5 +1,5 @@
-/* victim -- a copy of a codec at work, on a host that does nothing but say yes: it may be told anything, and is as
- * before then. */
+/* victim -- a copy of a codec at work, on a host that does nothing but say yes: it may be told anything,
+ * and is as before then. */
 #ifndef PSGD_SIM_VICTIM_H
 #define PSGD_SIM_VICTIM_H
 

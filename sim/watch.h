@@ -29,8 +29,8 @@ int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page,
 const struct codec_plugin *watch_plugin(void);   /* for the host */
 void watch_hears(watch_hear *hear, void *owner); /* NULL: nobody */
 
-/* Places that end where memory does: one for a message, but for what an alignment of 4 bytes takes, and one for each
- * of the first vectors that are read from it. */
+/* Places that end where memory does: one for a message, but for what an alignment of 4 bytes takes, and one
+ * for each of the first vectors that are read from it. */
 enum { WATCH_MESSAGE, WATCH_VECTOR, WATCH_VECTORS = 3, WATCH_PLACES = WATCH_VECTOR + WATCH_VECTORS };
 /* For so many bytes; what lay in that place before is gone. */
 unsigned char *watch_place(int place, size_t len);
@@ -41,8 +41,8 @@ void watch_fault(const void *address);
 void watch_enter(const char *name, const struct codec *c, int from);
 int watch_leave(int rc);
 
-/* An allocation is being made for the code at `caller`. Counted are those of the codec's own code, as the host
- * may take memory in its calls, while it is at work on a step and round behind its second. */
+/* An allocation is being made for the code at `caller`. Counted are those of the codec's own code, as the
+ * host may take memory in its calls, while it is at work on a step and round behind its second. */
 void watch_allocation(const void *caller);
 uint64_t watch_allocations(void);
 bool watch_sees_allocations(void); /* has anybody told of any? */

@@ -1,5 +1,6 @@
-/* onnx_graph -- what an ONNX file is made of: nodes with attributes, values between them, initialisers. Numbers of
- * fields and types are those of onnx.proto. A lack of memory is noted in the graph's protocol buffer. */
+/* onnx_graph -- what an ONNX file is made of: nodes with attributes, values between them, initialisers.
+ * Numbers of fields and types are those of onnx.proto.
+ * A lack of memory is noted in the graph's protocol buffer. */
 #ifndef PSGD_SUBMIT_ONNX_GRAPH_H
 #define PSGD_SUBMIT_ONNX_GRAPH_H
 

@@ -62,9 +62,9 @@ struct options {
     struct args_found args; /* what was given, and the words that are no options */
 };
 
-/* argv: the verb, which is passed over, and what follows it; the strings stay argv's (shared/args.h). With --resume, what the earlier job's run.json says
- * of the job and of its list of workers takes the place of the defaults. ERR_USAGE; ERR_CONFIG: of that file;
- * ERR_NOT_FOUND: it, or a file it names, is not there. */
+/* argv: the verb, which is passed over, and what follows it; the strings stay argv's (shared/args.h). With
+ * --resume, what the earlier job's run.json says of the job and of its list of workers takes the place of the
+ * defaults. ERR_USAGE; ERR_CONFIG: of that file; ERR_NOT_FOUND: it, or a file it names, is not there. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
 
 /* The part of --help that lists the options of a verb. */

@@ -14,7 +14,8 @@ bool options_is_shown(const struct args_option *t);
 
 /* Refuses, with --resume, what a resumed job has from the earlier one. */
 int options_check_resume(const struct options *o, struct err *e);
-/* The options of the job in `folder`, over the defaults, but those that are `given`, by place in the table. */
+/* The options of the job in `folder`, over the defaults, but those that are `given`,
+ * by place in the table. */
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e);
 
 #endif

@@ -24,8 +24,8 @@
  * reads all of them itself: one meeting. Slot k % 2 is written in collective k after collective k-1 is
  * complete here, for which all had to be ready for k-1, that is, complete with k-2: nobody reads it any more.
  * Longer ones lie in `in`. Node r reads its slice of all `in`s, and writes the sum into its own shared `out`,
- * from where the others copy it while it goes on with the next part. A collective is complete here when all nodes
- * are done with reading, so:
+ * from where the others copy it while it goes on with the next part. A collective is complete here when all
+ * nodes are done with reading, so:
  *   - `in` can be written again as soon as a collective is complete: nobody reads it any more;
  *   - that `out` is written in collective k+1 once all are ready for k+1, that is, complete with k,
  *     which includes their copying. */

@@ -217,8 +217,8 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         tcp_peer_watch(t, p, budget == 0 || next_frame(t, p), p->is_paused);
 }
 
-/* Long messages take turns with what comes: sent as far as the kernel takes them, megabytes would lie there, and have
- * left the caches of both ends when they are received. */
+/* Long messages take turns with what comes: sent as far as the kernel takes them, megabytes would lie there,
+ * and have left the caches of both ends when they are received. */
 void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter *l)
 {
     *letter_at(p, p->n_kept + p->n_unsent) = *l;
