@@ -1,5 +1,6 @@
 #include "agent/runner/report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 #include "shared/json.h"
 
 static const double EVERY_S = 0.2;
+enum { LAST_LINE = 4096 /* bytes of it at most */ };
 
 int report_open(struct report *r, struct err *e)
 {
@@ -25,12 +27,21 @@ void report_close(struct report *r)
     r->fd = -1;
 }
 
-static void write_line(struct report *r, json_t *line)
+/* A line goes where room for the last one stays behind it: what ends a node may be that the disk is full. Where a
+ * file system cannot keep room, there is none kept. */
+static bool leaves_room(const struct report *r, size_t len)
+{
+    off_t end = lseek(r->fd, 0, SEEK_END);
+
+    return fallocate(r->fd, FALLOC_FL_KEEP_SIZE, end, (off_t)len + LAST_LINE) == 0 || errno != ENOSPC;
+}
+
+static void write_line(struct report *r, json_t *line, bool is_last)
 {
     char *text = line ? json_line(line) : NULL;
     struct err e = {0};
 
-    if (text)
+    if (text && (is_last || leaves_room(r, strlen(text))))
         file_write_all(r->fd, text, strlen(text), "events.jsonl", &e);
     free(text);
     json_decref(line);
@@ -38,13 +49,15 @@ static void write_line(struct report *r, json_t *line)
 
 void report_engine(struct report *r, const char *text)
 {
-    write_line(r, json_pack("{ss ss}", "event", "engine", "text", text));
+    write_line(r, json_pack("{ss ss}", "event", "engine", "text", text), false);
 }
 
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
 {
-    write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
-                            (json_int_t)n_params));
+    write_line(r,
+               json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
+                         (json_int_t)n_params),
+               false);
 }
 
 bool report_is_due(struct report *r, double now)
@@ -75,20 +88,22 @@ void report_progress(struct report *r, const struct report_progress *p)
         snprintf(key, sizeof key, "%s_s", phase_names[i]);
         json_object_set_new(line, key, json_real(round(p->spent[i] * 1e6) / 1e6));
     }
-    write_line(r, line);
+    write_line(r, line, false);
 }
 
 void report_eval(struct report *r, const struct report_progress *p)
 {
-    write_line(r, json_pack("{ss si sI so so}", "event", "eval", "epoch", p->epoch, "step",
-                            (json_int_t)p->step, "loss", number(p->loss), "accuracy", number(p->accuracy)));
+    write_line(r,
+               json_pack("{ss si sI so so}", "event", "eval", "epoch", p->epoch, "step", (json_int_t)p->step,
+                         "loss", number(p->loss), "accuracy", number(p->accuracy)),
+               false);
 }
 
 void report_warn(struct report *r, const char *text)
 {
     fprintf(stderr, "WARN: %s\n", text);
-    write_line(r,
-               json_pack("{ss ss so}", "event", "log", "level", "warn", "text", json_text(text, SIZE_MAX)));
+    write_line(r, json_pack("{ss ss so}", "event", "log", "level", "warn", "text", json_text(text, SIZE_MAX)),
+               false);
 }
 
 static const struct report_ending endings[] = {
@@ -116,6 +131,8 @@ const struct report_ending *report_ending(int code)
 
 void report_end(struct report *r, const char *state, const char *reason, const char *message)
 {
-    write_line(r, json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
-                            json_text(message, SIZE_MAX)));
+    write_line(r,
+               json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
+                         json_text(message, SIZE_MAX)),
+               true);
 }
