@@ -22,6 +22,11 @@ const char *node_role(const struct node *n)
     return node_is_server(n) ? "server" : "worker";
 }
 
+const char *node_state(const struct node *n)
+{
+    return n->silent_since > 0 && !n->is_ended ? "unknown" : job_state_name(n->view.state);
+}
+
 static bool is_loopback(const char *host)
 {
     return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;

@@ -41,6 +41,8 @@ struct node {
 
 const char *node_role(const struct node *n); /* "worker", "server" */
 bool node_is_server(const struct node *n);
+/* For people and run.json; "unknown" where its agent does not answer and its end has not been seen. */
+const char *node_state(const struct node *n);
 
 /* Finds the token; none is fine until an agent asks for one. ERR_AUTH: a file that was named cannot be read.
  * `in_clear`: it may go to another machine over a connection that is not encrypted. */

@@ -70,7 +70,7 @@ bool outcome_judge(struct submission *s)
     if (job_state_is_terminal(before) && (cause >= 0 || submission_count_ended(s) < s->n_nodes))
         return false;
     s->cause = cause;
-    s->state = outcome_state(s, before);
+    s->state = outcome_state(s, job_state_is_terminal(before) ? before : JOB_RUNNING);
     if (!job_state_is_terminal(before) || s->state == before)
         return false;
     s->seen.reason[0] = '\0';

@@ -17,8 +17,9 @@ enum job_state outcome_state(const struct submission *s, enum job_state unheard)
 
 /* The state and cause of a job that was not watched to its end, from what its nodes have answered. What an
  * earlier command found when it watched the job stays, with the reason, for it saw what came first; unless
- * all nodes answer and did well after all: that an agent was silent for too long is no failure then. True: an
- * earlier judgement is another now. */
+ * all nodes answer and did well after all: that an agent was silent for too long is no failure then. Else a
+ * node whose agent is silent counts as running, for its runner goes on without the agent. True: an earlier
+ * judgement is another now. */
 bool outcome_judge(struct submission *s);
 
 #endif

@@ -49,9 +49,9 @@ static json_t *node_json(const struct node *n)
     const struct progress_view *p = &n->view.progress;
     json_t *o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "node", n->at.node, "role",
                           node_role(n), "address", n->at.address, "agent_id", n->agent.id, "agent_version",
-                          n->agent.version, "state", job_state_name(n->view.state), "message",
-                          n->view.message, "started_at", n->view.started_at, "finished_at",
-                          n->view.finished_at, "elapsed_s", n->view.elapsed_s);
+                          n->agent.version, "state", node_state(n), "message", n->view.message, "started_at",
+                          n->view.started_at, "finished_at", n->view.finished_at, "elapsed_s",
+                          n->view.elapsed_s);
 
     if (!o)
         return NULL;
@@ -204,12 +204,13 @@ static void table_row(FILE *f, const struct node *n)
 {
     const struct progress_view *p = &n->view.progress;
     char accuracy[24], loss[24], sent[TEXT_AMOUNT], received[TEXT_AMOUNT], time[TEXT_AMOUNT];
+    bool is_known = strcmp(node_state(n), "unknown") != 0;
 
-    fprintf(f, "%4d  %-6s  %-9s  %9s  %9s  %9s  %9s  %11s\n", n->at.node, node_role(n),
-            job_state_name(n->view.state),
+    fprintf(f, "%4d  %-6s  %-9s  %9s  %9s  %9s  %9s  %11s\n", n->at.node, node_role(n), node_state(n),
             number(accuracy, sizeof accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
             number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss),
-            text_bytes(sent, p->comm.sent_bytes), text_bytes(received, p->comm.recv_bytes),
+            is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",
+            is_known ? text_bytes(received, p->comm.recv_bytes) : "-",
             n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
 }
 

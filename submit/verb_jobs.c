@@ -75,8 +75,8 @@ static void say_silent(const struct submission *s)
             say_error("%s", s->nodes[i].silence.text);
 }
 
-/* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers;
- * `s` is to be cleared in any case. */
+/* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers,
+ * and `s` has what the index knows; it is to be cleared in any case. */
 static int load_and_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
     if (load(s, o, id, e) < 0)
@@ -89,24 +89,32 @@ static int load_and_ask(struct submission *s, const struct options *o, const cha
     return e->code;
 }
 
+/* What there is to say of a node beyond its line in the table. */
+static void tell_node(const struct submission *s, const struct node *n)
+{
+    char text[256];
+
+    if (n->silent_since > 0 && s->seen.reason[0] && s->seen.node == n->at.node)
+        printf("node(%d): %s: %s\n", n->at.node, s->seen.reason, s->seen.message);
+    else if (n->silent_since == 0 && !n->is_ended)
+        printf("node(%d): %s\n", n->at.node, progress_text(text, sizeof text, n));
+    else if (n->view.reason[0])
+        printf("node(%d): %s: %s\n", n->at.node, n->view.reason, n->view.message);
+}
+
 int verb_status(const struct options *o, struct err *e)
 {
     struct submission s;
     int rc = load_and_ask(&s, o, operand(o), e);
 
+    if (rc < 0 && job_state_is_terminal(s.state) && !interrupt_signal())
+        rc = 0; /* how it ended was seen before, so that its agents are gone is no failure */
     if (rc == 0) {
         say_silent(&s);
         judge(&s);
         verb_show_run(true, &s);
-        for (size_t i = 0; i < s.n_nodes && !o->json; i++) {
-            char text[256];
-
-            if (s.nodes[i].silent_since == 0 && !s.nodes[i].is_ended)
-                printf("node(%d): %s\n", s.nodes[i].at.node, progress_text(text, sizeof text, &s.nodes[i]));
-            else if (s.nodes[i].view.reason[0])
-                printf("node(%d): %s: %s\n", s.nodes[i].at.node, s.nodes[i].view.reason,
-                       s.nodes[i].view.message);
-        }
+        for (size_t i = 0; i < s.n_nodes && !o->json; i++)
+            tell_node(&s, &s.nodes[i]);
     }
     submission_clear(&s);
     return rc;

@@ -287,12 +287,23 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     local pid=$!
     within 60 is_at_step 0 50
     kill_agent 1
+    run "$SUBMIT" status
+    [ "$status" -eq 0 ]
+    [[ "$output" == *'): running'* ]]
+    [[ "$output" =~ '   1  worker  unknown '.*' -            -' ]]
+    [[ "$("$SUBMIT" list)" == *' running '* ]]
     start_agent 1
     within 60 is_in_state 1 running
     "$SUBMIT" cancel "$(only_job 0)"
     wait $pid || [ $? -eq 8 ]
     [ "$(jq -r .state out/run.json)" = cancelled ]
     serves_the_next_job
+    # How a job ended is known without its agents, one that failed with its reason.
+    kill_agent 0
+    kill_agent 1
+    "$SUBMIT" status "$(jq -r .id out/run.json)" >said
+    grep -q '): cancelled' said
+    grep -q '^node(.): UserCancelled: ' said
 }
 
 @test "kill -9 of an agent before the start: the others are released" {

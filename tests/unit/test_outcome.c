@@ -133,6 +133,20 @@ TEST(a_job_that_nobody_judged_is_what_its_nodes_are)
     assert_int_equal(s.cause, 1);
 }
 
+TEST(a_started_job_goes_on_where_an_agent_is_silent)
+{
+    PUT({JOB_RUNNING, "", 0}, {JOB_PENDING, "", 0});
+    nodes[1].silent_since = 1;
+    s.state = JOB_PENDING; /* as of a job that is read from the index */
+    assert_false(outcome_judge(&s));
+    assert_int_equal(s.state, JOB_RUNNING);
+    assert_string_equal(node_state(&nodes[0]), "running");
+    assert_string_equal(node_state(&nodes[1]), "unknown");
+    nodes[1].is_ended = true;
+    nodes[1].view.state = JOB_FAILED;
+    assert_string_equal(node_state(&nodes[1]), "failed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +161,7 @@ int main(void)
         cmocka_unit_test(what_was_judged_stays_while_a_node_is_silent_or_has_failed),
         cmocka_unit_test(a_job_whose_nodes_all_did_well_after_all_has_succeeded),
         cmocka_unit_test(a_job_that_nobody_judged_is_what_its_nodes_are),
+        cmocka_unit_test(a_started_job_goes_on_where_an_agent_is_silent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
