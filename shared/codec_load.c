@@ -68,16 +68,29 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     return check_lists(p, e) < 0 || check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 
-int codec_check_limits(const char *name, unsigned limits, int n_servers, bool is_sync, int redundancy,
-                       struct err *e)
+unsigned codec_limits(const struct codec_plugin *p)
 {
-    if ((limits & CODEC_NO_SERVERS) && n_servers > 0)
+    const struct codec_round *r = p->round;
+
+    return p->limits | (r && r->before_update && !r->per_block ? CODEC_WHOLE_GRADIENTS : 0) |
+           (p->events && !p->events->on_lost ? CODEC_DEAF_TO_LOSSES : 0);
+}
+
+int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e)
+{
+    if ((limits & CODEC_DEAF_TO_LOSSES) && job->goes_on)
+        return err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them",
+                       name);
+    if ((limits & CODEC_WHOLE_GRADIENTS) && job->n_blocks != job->n_workers)
+        return err_set(e, ERR_CODEC,
+                       "codec %s exchanges one gradient per worker; it cannot use redundant blocks", name);
+    if ((limits & CODEC_NO_SERVERS) && job->n_servers > 0)
         return err_set(e, ERR_CODEC,
                        "codec %s is for workers among each other; leave the parameter servers out", name);
-    if ((limits & CODEC_NO_ASGD) && !is_sync)
+    if ((limits & CODEC_NO_ASGD) && !job->is_sync)
         return err_set(e, ERR_CODEC, "codec %s needs to hear every worker it works with; it has no asgd",
                        name);
-    if ((limits & CODEC_NO_REDUNDANCY) && redundancy > 1)
+    if ((limits & CODEC_NO_REDUNDANCY) && job->redundancy > 1)
         return err_set(e, ERR_CODEC, "codec %s hears every worker: redundant blocks spare it nothing", name);
     return 0;
 }

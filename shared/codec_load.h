@@ -19,9 +19,24 @@ enum {
     CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
 };
 
-/* Does a job stay within a codec's limits (codec.h)? ERR_CODEC. */
-int codec_check_limits(const char *name, unsigned limits, int n_servers, bool is_sync, int redundancy,
-                       struct err *e);
+/* Limits that follow from a plug-in's callbacks, beside those that it states. */
+enum {
+    CODEC_WHOLE_GRADIENTS = 1 << 16, /* it exchanges one gradient per worker, not one per block */
+    CODEC_DEAF_TO_LOSSES = 1 << 17,  /* an event rule without on_lost */
+    CODEC_LIMITS_KNOWN = CODEC_LIMITS_MAX | CODEC_WHOLE_GRADIENTS | CODEC_DEAF_TO_LOSSES
+};
+
+/* All limits of a plug-in, CODEC_LIMITS_KNOWN. */
+unsigned codec_limits(const struct codec_plugin *p);
+
+/* What of a job may be outside a codec's limits. */
+struct codec_job {
+    int n_workers, n_servers, n_blocks, redundancy;
+    bool is_sync, goes_on; /* goes_on: without lost workers */
+};
+
+/* Does a job stay within a codec's limits? ERR_CODEC. */
+int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e);
 
 /* ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or
  * a plug-in that contradicts itself. Runs the object's constructors: only a process that may run its code

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/codec_load.h"
 #include "shared/codec_options.h"
 #include "shared/compile.h"
 #include "shared/file.h"
@@ -100,6 +101,6 @@ json_t *codec_look_json(const struct codec_look *l)
                      (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server,
                      "compression", compressions[f->compression], "can_be_kept",
                      (int)(!f->has_events || f->rests_between_steps), "hears_of_losses",
-                     (int)(!f->has_events || f->hears_of_losses), "state_bytes", (json_int_t)f->state_size,
+                     (int)!(f->limits & CODEC_DEAF_TO_LOSSES), "state_bytes", (json_int_t)f->state_size,
                      "options", parsed(f->values), "parameters", parsed(f->list));
 }

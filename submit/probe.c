@@ -82,7 +82,7 @@ static void look(struct report *r, const char *path, const char *options)
     snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
     f->updates_on_server = p->updates_on_server;
     f->compression = p->compression;
-    f->limits = p->limits;
+    f->limits = codec_limits(p);
     f->state_size = p->state_size;
     if (p->round) {
         f->has_reply = p->round->reply != NULL;
@@ -94,7 +94,6 @@ static void look(struct report *r, const char *path, const char *options)
         f->sends_grads = p->events->on_grad != NULL;
         f->sends_params = p->events->on_step != NULL;
         f->rests_between_steps = p->events->rests_between_steps;
-        f->hears_of_losses = p->events->on_lost != NULL;
     }
     look_at_options(f, p, options, &r->e);
 }
@@ -112,9 +111,9 @@ static void be_the_probe(int fd, const char *path, const char *options)
 /* A bool of another value than 0 and 1 may not even be looked at as one. */
 static bool are_flags(const struct codec_facts *f)
 {
-    const bool *const flags[] = {&f->has_events,      &f->has_reply,         &f->has_adopt,
-                                 &f->per_block,       &f->sends_grads,       &f->sends_params,
-                                 &f->hears_of_losses, &f->updates_on_server, &f->rests_between_steps};
+    const bool *const flags[] = {&f->has_events,        &f->has_reply,          &f->has_adopt,
+                                 &f->per_block,         &f->sends_grads,        &f->sends_params,
+                                 &f->updates_on_server, &f->rests_between_steps};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)
@@ -141,7 +140,7 @@ static int check(struct report *r, const char *path, struct err *e)
         return e->code = r->e.code == ERR_CONFIG || r->e.code == ERR_NOMEM ? r->e.code : ERR_CODEC;
     }
     if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
-        (unsigned)f->compression > CODEC_COMPRESSION_MAX || f->limits > CODEC_LIMITS_MAX)
+        (unsigned)f->compression > CODEC_COMPRESSION_MAX || (f->limits & ~(unsigned)CODEC_LIMITS_KNOWN))
         return err_set(e, ERR_CODEC, "%s: what was found out about it cannot be: its own code has written it",
                        path);
     return 0;

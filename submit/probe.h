@@ -13,9 +13,9 @@ struct codec_facts {
     char name[64], source[256], cost[256];
     bool has_events, has_reply, has_adopt, per_block;
     bool sends_grads, sends_params; /* neither: it says nothing at all */
-    bool updates_on_server, rests_between_steps, hears_of_losses;
+    bool updates_on_server, rests_between_steps;
     enum codec_compression compression;
-    unsigned limits;
+    unsigned limits; /* of codec_load.h */
     size_t state_size;
     char options[CODEC_OPTIONS_TEXT]; /* every parameter with its value, as settings have it */
     int every;                        /* steps between exchanges; 0: not said */

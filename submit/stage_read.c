@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codecs/compress/chain.h"
+#include "shared/blocks.h"
 #include "shared/codec_load.h"
 #include "shared/codec_manifest.h"
 #include "shared/compile.h"
@@ -212,6 +213,22 @@ static int choose_local_steps(struct settings *set, const struct codec_facts *f,
     return 0;
 }
 
+/* Before anything is shipped: is the job one that the codec can run? Servers are chosen later, by that. */
+static int check_limits(const struct settings *set, const struct codec_facts *f, struct err *e)
+{
+    struct codec_job job = {.n_workers = set->node_count,
+                            .redundancy = set->redundancy,
+                            .is_sync = strcmp(set->sync, "ssgd") == 0,
+                            .goes_on = strcmp(set->on_node_loss, "continue") == 0};
+    struct blocks b;
+
+    if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
+        return err_at(e, "settings: /block_assignment");
+    job.n_blocks = b.n_blocks;
+    blocks_clear(&b);
+    return codec_check_limits(f->name, f->limits, &job, e);
+}
+
 /* Before anything is shipped: are these chains, and does the codec take them? */
 static int check_compression(const struct settings *set, const struct codec_facts *f, struct err *e)
 {
@@ -288,9 +305,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     s->settings.trace = s->opt->trace[0] != '\0';
     choose_name(&s->settings);
     if (check_optimizer(s->opt->optimizer, worker, e) < 0 ||
-        choose_local_steps(&s->settings, worker, e) < 0 ||
-        codec_check_limits(worker->name, worker->limits, 0, strcmp(s->settings.sync, "ssgd") == 0,
-                           s->settings.redundancy, e) < 0 ||
+        choose_local_steps(&s->settings, worker, e) < 0 || check_limits(&s->settings, worker, e) < 0 ||
         start_choose(s, !worker->has_events || worker->rests_between_steps, e) < 0 ||
         read_server_codec(s, worker, e) < 0 || check_compression(&s->settings, worker, e) < 0)
         return e->code;

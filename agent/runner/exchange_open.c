@@ -18,15 +18,14 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
                 cfg->plugin->name);
         return err_hint(e, "The list of workers names them under \"PS\".");
     }
-    if (cfg->goes_on && cfg->plugin->events && !cfg->plugin->events->on_lost)
-        return err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them",
-                       cfg->plugin->name);
-    if (r && !r->per_block && cfg->blocks->n_blocks != cfg->n_workers && r->before_update)
-        return err_set(e, ERR_CODEC,
-                       "codec %s exchanges one gradient per worker; it cannot use redundant blocks",
-                       cfg->plugin->name);
-    return codec_check_limits(cfg->plugin->name, cfg->plugin->limits, cfg->n_servers, cfg->is_sync,
-                              cfg->blocks->redundancy, e);
+    return codec_check_limits(cfg->plugin->name, codec_limits(cfg->plugin),
+                              &(struct codec_job){.n_workers = cfg->n_workers,
+                                                  .n_servers = cfg->n_servers,
+                                                  .n_blocks = cfg->blocks->n_blocks,
+                                                  .redundancy = cfg->blocks->redundancy,
+                                                  .is_sync = cfg->is_sync,
+                                                  .goes_on = cfg->goes_on},
+                              e);
 }
 
 /* All at once, so that no round allocates; but a rule that may say anything to anybody talks to few of very

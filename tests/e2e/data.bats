@@ -65,6 +65,18 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     run validate --transform centred
     [ "$status" -eq 6 ]
     [[ "$output" == *'"centred" is none of unit, centre, standard'* ]]
+    # What a rule is not for, as the nodes would say it.
+    run validate --node_count 2 --codec dummy --on-node-loss continue
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"codec dummy is not told of lost nodes"* ]]
+    run validate --node_count 2 --codec fedavg --on-node-loss continue
+    [ "$status" -eq 0 ]
+    "$SUBMIT" codecs new mine
+    run validate --node_count 2 --codec mine.c --redundancy 2
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"codec mine exchanges one gradient per worker"* ]]
+    run validate --node_count 2 --codec plain --redundancy 2
+    [ "$status" -eq 0 ]
     run validate --dataset cifar10
     [ "$status" -eq 6 ]
     [[ "$output" == *"data_batch"* ]]

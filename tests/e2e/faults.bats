@@ -226,8 +226,9 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     ends_failed $pid
     grep -q 'node(1)' log
     run "$SUBMIT" --codec allreduce --node_count 3 --on-node-loss continue -o no
-    [ "$status" -eq 1 ]
+    [ "$status" -eq 6 ]
     [[ "$output" == *"is not told of lost nodes"* ]]
+    [ ! -e no ]
 }
 
 @test "kill -9 of a runner that is ready, before the start" {
