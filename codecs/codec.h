@@ -91,10 +91,11 @@ struct codec_host {
     int (*fail)(struct codec *c, const char *fmt, ...);
     /* A line in the node's log. */
     void (*log)(struct codec *c, const char *fmt, ...);
-    /* Events only: an empty message to write into, and queueing it for one node. It may be sent to
-       several. */
+    /* Events only: an empty message to write into, and queueing it for one node. It may be sent to several. A
+     * worker sends to workers, and to the server of this codec's range. To a node that has left nothing is
+     * sent. */
     struct wire_out *(*message)(struct codec *c);
-    int (*send)(struct codec *c, int to); /* a worker: to workers, and to the server of this codec's range */
+    int (*send)(struct codec *c, int to);
 
     /* Collectives; events only, without servers. All workers ask for the same ones, with the same n, in the
      * same order, one at a time. Each returns CODEC_WAIT (or what fail() returns); on_collective is called

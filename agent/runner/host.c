@@ -95,6 +95,8 @@ static int host_send(struct codec *c, int to)
         return channel_fail(ch, "node %d has no link to node %d", c->node, to);
     if (ch->server && to < 0 && to != ch->server)
         return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
+    if (channel_has_left(ch, to))
+        return CODEC_GO; /* the mesh would drop it: it is no traffic */
     ch->draft->len = ch->out.len;
     return channel_send(ch, &h, ch->draft, 0);
 }

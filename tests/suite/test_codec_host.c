@@ -428,6 +428,35 @@ static int just_wait(struct codec *c)
     return CODEC_WAIT;
 }
 
+static int send_to_the_other(struct codec *c)
+{
+    wire_put_u32(c->host->message(c), 1);
+    return c->host->send(c, 1);
+}
+
+TEST(what_is_sent_to_a_node_that_has_left_is_no_traffic)
+{
+    struct mesh_event ev = {.kind = MESH_LOST, .head = {.peer = 1}};
+    struct fixture f;
+    struct exchange *x;
+
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    f.cfg.goes_on = true;
+    f.cfg.min_nodes = 1;
+    assert_ok(exchange_new(&x, &f.cfg, &e));
+    exchange_attach(x, mesh_mem_node(f.net, 0));
+    ask = send_to_the_other;
+    assert_int_equal(exchange_on_grad(x, 1, &e), CODEC_GO);
+    assert_int_equal(exchange_totals(x)->sent_messages, 1);
+    answer = CODEC_GO;
+    assert_int_equal(exchange_on_event(x, &ev, &e), CODEC_GO);
+    assert_int_equal(exchange_on_grad(x, 2, &e), CODEC_GO);
+    assert_int_equal(exchange_totals(x)->sent_messages, 1);
+    exchange_free(x);
+    close_node(&f);
+}
+
 TEST(a_codec_is_told_who_is_lost_and_who_has_left)
 {
     struct mesh_event ev = {.kind = MESH_LEFT, .head = {.peer = 1}};
@@ -508,6 +537,7 @@ int main(void)
         cmocka_unit_test(zeros_asked_for_wrongly_are_refused_in_words),
         cmocka_unit_test(a_server_moves_its_range_at_the_workers_step),
         cmocka_unit_test(a_codec_is_woken_once_after_the_time_it_asked_for),
+        cmocka_unit_test(what_is_sent_to_a_node_that_has_left_is_no_traffic),
         cmocka_unit_test(a_codec_is_told_who_is_lost_and_who_has_left),
         cmocka_unit_test(a_record_has_its_node_step_and_name),
         cmocka_unit_test(what_a_codec_wants_of_its_node_is_heard),
