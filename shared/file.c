@@ -106,6 +106,16 @@ static int sync_folder_of(const char *path, struct err *e)
     return 0;
 }
 
+/* A rename would put a file in the place of a device or a pipe, as root even in that of /dev/null. */
+static int check_is_replaceable(const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return err_set(e, ERR_IO, "%s: not a regular file, and left as it is", path);
+    return 0;
+}
+
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
 {
     char tmp[PATH_MAX];
@@ -113,18 +123,17 @@ int file_write(const char *path, const void *bytes, size_t len, mode_t mode, str
 
     if (snprintf(tmp, sizeof tmp, "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof tmp)
         return err_set(e, ERR_CONFIG, "%s: path too long", path);
-    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (check_is_replaceable(path, e) < 0)
+        return e->code;
+    /* A new file each time: one that was left here, or that somebody else has put here, has another mode. */
+    unlink(tmp);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
-        return err_errno(e, ERR_IO, "%s", tmp);
-    /* The mode is set before the rename, so that a umask or an older file never widens it. */
-    if (fchmod(fd, mode) < 0) {
-        err_errno(e, ERR_IO, "%s", tmp);
-        goto fail;
-    }
-    if (file_write_all(fd, bytes, len, tmp, e) < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (file_write_all(fd, bytes, len, path, e) < 0)
         goto fail;
     if (fsync(fd) < 0) {
-        err_errno(e, ERR_IO, "%s", tmp);
+        err_errno(e, ERR_IO, "%s", path);
         goto fail;
     }
     close(fd);

@@ -89,6 +89,47 @@ TEST(writing_into_a_missing_folder_fails_with_the_path)
     unit_remove(dir);
 }
 
+TEST(a_pipe_is_left_as_it_is_and_so_is_what_a_link_leads_to)
+{
+    const char *dir = unit_folder();
+    char pipe[256], link[256];
+    struct stat st;
+    struct err e;
+
+    assert_ok(file_join(pipe, sizeof pipe, dir, "pipe", &e));
+    assert_ok(file_join(link, sizeof link, dir, "link", &e));
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(symlink("pipe", link), 0);
+    assert_int_equal(file_write(pipe, "a", 1, 0600, &e), ERR_IO);
+    assert_says("pipe: not a regular file, and left as it is");
+    assert_int_equal(file_write(link, "a", 1, 0600, &e), ERR_IO);
+    assert_int_equal(file_write(dir, "a", 1, 0600, &e), ERR_IO);
+    assert_int_equal(lstat(pipe, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(n_entries(dir), 2);
+    unit_remove(dir);
+}
+
+TEST(the_umask_holds_for_new_files_and_for_those_that_were_wider)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    struct stat st;
+    struct err e;
+    mode_t old;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_ok(file_write(path, "", 0, 0666, &e));
+    old = umask(077);
+    assert_ok(file_write(path, "", 0, 0644, &e));
+    umask(old);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    unit_remove(dir);
+}
+
 TEST(folders_are_made_with_their_parents_and_again)
 {
     const char *dir = unit_folder();
@@ -184,6 +225,8 @@ int main(void)
         cmocka_unit_test(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it),
         cmocka_unit_test(reading_refuses_what_is_missing_too_long_or_no_file),
         cmocka_unit_test(writing_into_a_missing_folder_fails_with_the_path),
+        cmocka_unit_test(a_pipe_is_left_as_it_is_and_so_is_what_a_link_leads_to),
+        cmocka_unit_test(the_umask_holds_for_new_files_and_for_those_that_were_wider),
         cmocka_unit_test(folders_are_made_with_their_parents_and_again),
         cmocka_unit_test(removing_a_tree_does_not_follow_links_out_of_it),
         cmocka_unit_test(a_path_that_does_not_fit_is_refused),
