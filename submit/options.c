@@ -256,24 +256,26 @@ static int finish(struct options *o, struct err *e)
     return finish_descent(o, e);
 }
 
-int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+/* The options of the earlier job, and over them those of this command line. */
+static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
-    struct args_found found;
-    char folder[PATH_MAX];
+    struct options given = *o, earlier;
 
     set_defaults(o);
+    if (options_take_earlier(o, given.args.given, given.resume, e) < 0)
+        return e->code;
+    earlier = *o;
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0)
         return e->code;
-    if (o->resume[0]) {
-        if (options_check_resume(o, e) < 0)
-            return e->code;
-        found = o->args;
-        memcpy(folder, o->resume, sizeof folder);
-        set_defaults(o);
-        if (options_take_earlier(o, found.given, folder, e) < 0 ||
-            args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0)
-            return e->code;
-    }
+    return options_check_resume(o, &earlier, e);
+}
+
+int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+{
+    set_defaults(o);
+    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
+        (o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0))
+        return e->code;
     return finish(o, e);
 }
 

@@ -63,8 +63,14 @@ static bool is_inherited(const struct args_option *t)
            ((t->group == JOB && !starts) || t->offset == offsetof(struct options, workers));
 }
 
+/* May it be another on the command line that resumes the job? */
+static bool may_differ(const struct args_option *t)
+{
+    return t->group != JOB || t->may_change;
+}
+
 /* Sets what is inherited, from the texts that options_json made. `given`: by place in the table, on this
- * command line, which comes first. */
+ * command line, which comes first where it may differ. */
 static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
 {
     for (int i = 0; i < options_table.n; i++) {
@@ -74,7 +80,7 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
 
         args_name(name, t);
         value = json_string_value(json_object_get(texts, name));
-        if (!is_inherited(t) || given[i] || !value || !value[0] ||
+        if (!is_inherited(t) || (given[i] && may_differ(t)) || !value || !value[0] ||
             (t->kind == ARGS_FLAG && strcmp(value, "yes") != 0))
             continue;
         file_of(file, t, value);
@@ -106,16 +112,22 @@ int options_take_earlier(struct options *o, const bool *given, const char *folde
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
 
-int options_check_resume(const struct options *o, struct err *e)
+int options_check_resume(const struct options *o, const struct options *earlier, struct err *e)
 {
-    char name[ARGS_NAME];
+    char name[ARGS_NAME], now[PATH_MAX], before[PATH_MAX];
 
     if (o->init_from[0])
         return err_set(e, ERR_USAGE, "--resume and --init-from: a job starts from one of them");
     for (int i = 0; i < options_table.n; i++) {
-        if (!o->args.given[i] || options_table.options[i].group != JOB || options_table.options[i].may_change)
+        const struct args_option *t = &options_table.options[i];
+
+        if (!o->args.given[i] || may_differ(t))
             continue;
-        args_name(name, &options_table.options[i]);
+        args_text(now, sizeof now, t, o);
+        args_text(before, sizeof before, t, earlier);
+        if (strcmp(now, before) == 0)
+            continue;
+        args_name(name, t);
         err_set(e, ERR_USAGE, "--%s cannot be changed by --resume", name);
         return err_hint(e,
                         "Leave it out: it stays what it was. --init-from starts a new job with the weights.");

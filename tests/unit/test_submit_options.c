@@ -259,8 +259,14 @@ TEST(a_resumed_job_has_the_options_it_had_but_for_what_may_change)
     assert_string_equal(o.resume, dir);
     assert_int_equal(o.settings.epochs, 9);
     assert_string_equal(o.settings.name, "more");
-    assert_int_equal(PARSE("--batch-size", "16", "--resume", dir), ERR_USAGE);
+    assert_ok(PARSE("--batch-size", "16", "--seed=7", "--non-iid", "--gradient-descent", "adam", "--psgd",
+                    "asgd", "--resume", dir, "--epochs", "9"));
+    assert_int_equal(o.settings.batch_size, 16);
+    assert_true(o.settings.learn_rate == 0.001);
+    assert_int_equal(PARSE("--batch-size", "17", "--resume", dir), ERR_USAGE);
     assert_says("--batch_size cannot be changed by --resume");
+    assert_int_equal(PARSE("--gradient-descent", "sgd", "--resume", dir), ERR_USAGE);
+    assert_says("--gradient-descent cannot be changed by --resume");
     assert_int_equal(PARSE("--init-from", "w", "--resume", dir), ERR_USAGE);
     unit_remove(dir);
     assert_int_equal(PARSE("--resume", dir), ERR_NOT_FOUND);
