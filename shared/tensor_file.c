@@ -477,12 +477,14 @@ int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, c
 
     assert(n <= TENSOR_FILE_MAX_TENSORS);
     if (!order || !header || (meta && json_object_set_new(header, meta_key, describe_meta(meta)) < 0))
-        rc = err_set(e, ERR_NOMEM, "no memory for the header of %zu tensors", n);
-    else if ((rc = describe_all(header, order, &data_len, t, n, e)) == 0 &&
-             (rc = assemble(&bytes, &len, header, order, n, data_len, e)) == 0)
+        rc = err_set(e, ERR_NOMEM, "%s: no memory for the header of %zu tensors", path, n);
+    else if (describe_all(header, order, &data_len, t, n, e) < 0 ||
+             assemble(&bytes, &len, header, order, n, data_len, e) < 0)
+        rc = err_at(e, "%s", path);
+    else
         rc = file_write(path, bytes, len, 0644, e);
     free(bytes);
     free(order);
     json_decref(header);
-    return rc < 0 ? err_at(e, "%s", path) : 0;
+    return rc;
 }

@@ -276,6 +276,9 @@ TEST(names_that_could_not_be_read_back_are_not_written)
         assert_int_equal(access(path, F_OK), -1);
     }
     unit_remove(dir);
+    assert_int_equal(tensor_file_write(path, NULL, 0, NULL, &e), ERR_IO); /* nor where there is no folder */
+    assert_memory_equal(e.text, path, strlen(path));
+    assert_null(strstr(e.text + 1, path)); /* which is said once */
 }
 
 TEST(a_value_of_every_type_reads_as_a_number)
