@@ -101,8 +101,24 @@ static int list_all(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const struct plac
     return n;
 }
 
-static int unknown(const char *kind, const char *word, const struct places *p, int code, struct err *e)
+/* Tries dir/word+ending in order; returns the ending of the file that is there, or NULL. */
+static const char *look(char out[PATH_MAX], const struct places *p, const char *word)
 {
+    for (int i = 0; i < p->n; i++)
+        for (const char *const *end = p->items[i].endings; *end; end++) {
+            int n = snprintf(out, PATH_MAX, "%s/%s%s", p->items[i].dir, word, *end);
+
+            if (n < PATH_MAX && access(out, R_OK) == 0)
+                return *end;
+        }
+    return NULL;
+}
+
+/* `here`: the present folder, where no name is looked for, but where a file may be that was meant. */
+static int unknown(const char *kind, const char *word, const struct places *p, const struct places *here,
+                   int code, struct err *e)
+{
+    char path[PATH_MAX];
     char names[FIND_NAMES_MAX][FIND_NAME_LEN];
     const char *words[FIND_NAMES_MAX + 1];
     char list[256] = "";
@@ -116,6 +132,10 @@ static int unknown(const char *kind, const char *word, const struct places *p, i
         snprintf(list + k, sizeof list - k, "%s%s", i ? " " : "", names[i]);
     }
     words[n] = NULL;
+    if (look(path, here, word)) {
+        err_set(e, code, "unknown %s \"%s\"", kind, word);
+        return err_hint(e, "A file of your own is named with its path: --%s %s", kind, path);
+    }
     near = suggest(word, words);
     if (near)
         err_set(e, code, "unknown %s \"%s\"; did you mean \"%s\"?", kind, word, near);
@@ -123,19 +143,6 @@ static int unknown(const char *kind, const char *word, const struct places *p, i
         err_set(e, code, "unknown %s \"%s\"", kind, word);
     return err_hint(e, "Known here: %s. A file of your own is named with its path: --%s ./FILE",
                     n ? list : "none", kind);
-}
-
-/* Tries dir/word+ending in order; returns the ending of the file that is there, or NULL. */
-static const char *look(char out[PATH_MAX], const struct places *p, const char *word)
-{
-    for (int i = 0; i < p->n; i++)
-        for (const char *const *end = p->items[i].endings; *end; end++) {
-            int n = snprintf(out, PATH_MAX, "%s/%s%s", p->items[i].dir, word, *end);
-
-            if (n < PATH_MAX && access(out, R_OK) == 0)
-                return *end;
-        }
-    return NULL;
 }
 
 static int take_path(char out[PATH_MAX], const char *word, int code, struct err *e)
@@ -172,7 +179,7 @@ static void find_source(struct codec_file *out, const char *word, const char *ex
 
 int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e)
 {
-    struct places p = {0};
+    struct places p = {0}, here = {0};
     const char *ending;
 
     if (find_is_path(word)) {
@@ -186,9 +193,10 @@ int find_codec(struct codec_file *out, const char *word, const char *exe_dir, st
         return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
                        word);
     add_codec_places(&p, exe_dir);
+    add_place(&here, ".", 1, ".c", ".so");
     ending = look(out->path, &p, word);
     if (!ending)
-        return unknown("codec", word, &p, ERR_CODEC, e);
+        return unknown("codec", word, &p, &here, ERR_CODEC, e);
     out->is_source = strcmp(ending, ".c") == 0;
     find_source(out, word, exe_dir);
     return 0;
@@ -204,10 +212,11 @@ int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)
 
 int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e)
 {
-    struct places p = {0};
+    struct places p = {0}, here = {0};
 
     if (find_is_path(word))
         return take_path(out, word, ERR_CONFIG, e);
     add_beside(&p, exe_dir, "models", ".json");
-    return look(out, &p, word) ? 0 : unknown("model", word, &p, ERR_CONFIG, e);
+    add_place(&here, ".", 1, ".json", NULL);
+    return look(out, &p, word) ? 0 : unknown("model", word, &p, &here, ERR_CONFIG, e);
 }

@@ -98,6 +98,25 @@ TEST(an_unknown_codec_gets_the_nearest_and_the_list)
     end(folder);
 }
 
+TEST(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to)
+{
+    const char *folder = begin();
+    struct codec_file found;
+    char path[PATH_MAX], from[PATH_MAX];
+
+    touch(folder, "plan.c");
+    touch(folder, "net.json");
+    assert_non_null(getcwd(from, sizeof from));
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(find_codec(&found, "plan", folder, &e), ERR_CODEC);
+    assert_says("unknown codec \"plan\"");
+    assert_string_equal(e.hint, "A file of your own is named with its path: --codec ./plan.c");
+    assert_int_equal(find_model(path, "net", folder, &e), ERR_CONFIG);
+    assert_string_equal(e.hint, "A file of your own is named with its path: --model ./net.json");
+    assert_int_equal(chdir(from), 0);
+    end(folder);
+}
+
 TEST(a_path_is_taken_as_it_is)
 {
     const char *folder = begin();
@@ -149,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_name_is_looked_for_beside_the_program_first),
         cmocka_unit_test(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in),
         cmocka_unit_test(an_unknown_codec_gets_the_nearest_and_the_list),
+        cmocka_unit_test(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to),
         cmocka_unit_test(a_path_is_taken_as_it_is),
         cmocka_unit_test(a_path_may_have_a_comma),
         cmocka_unit_test(a_model_is_a_name_or_a_path),
