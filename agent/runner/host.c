@@ -91,7 +91,9 @@ static int host_send(struct codec *c, int to)
     if (ch->out.bad)
         return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)",
                             ch->limit);
-    if (to == c->node || !exchange_talks_to(ch->x, to))
+    if (to == c->node)
+        return channel_fail(ch, "node %d sends to itself; only others hear a message", to);
+    if (!exchange_talks_to(ch->x, to))
         return channel_fail(ch, "node %d has no link to node %d", c->node, to);
     if (ch->server && to < 0 && to != ch->server)
         return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);

@@ -457,6 +457,24 @@ TEST(what_is_sent_to_a_node_that_has_left_is_no_traffic)
     close_node(&f);
 }
 
+static int send_to_itself(struct codec *c)
+{
+    wire_put_u32(c->host->message(c), 1);
+    return c->host->send(c, c->node);
+}
+
+TEST(a_codec_that_sends_to_itself_has_failed)
+{
+    struct fixture f;
+
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    ask = send_to_itself;
+    assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
+    assert_says("node 0 sends to itself");
+    close_node(&f);
+}
+
 TEST(a_codec_is_told_who_is_lost_and_who_has_left)
 {
     struct mesh_event ev = {.kind = MESH_LEFT, .head = {.peer = 1}};
@@ -538,6 +556,7 @@ int main(void)
         cmocka_unit_test(a_server_moves_its_range_at_the_workers_step),
         cmocka_unit_test(a_codec_is_woken_once_after_the_time_it_asked_for),
         cmocka_unit_test(what_is_sent_to_a_node_that_has_left_is_no_traffic),
+        cmocka_unit_test(a_codec_that_sends_to_itself_has_failed),
         cmocka_unit_test(a_codec_is_told_who_is_lost_and_who_has_left),
         cmocka_unit_test(a_record_has_its_node_step_and_name),
         cmocka_unit_test(what_a_codec_wants_of_its_node_is_heard),
