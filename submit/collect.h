@@ -28,7 +28,8 @@ enum artifact_flags {
     ONE_IS_ENOUGH = 4,   /* all workers have the same, and their sums are in their lists */
     ONLY_IF_ASKED = 8,   /* with --trace */
     ONLY_IF_FAILED = 16, /* no use after a success */
-    OF_THEIR_CODEC = 32  /* of one server instead of a worker, where servers have another codec */
+    OF_THEIR_CODEC = 32, /* of one server instead of a worker, where servers have another codec */
+    END_IS_ENOUGH = 64   /* of what is longer than `max`; `live` takes ?after=BYTES */
 };
 
 /* What a node may leave behind. */

@@ -17,7 +17,11 @@
 #include "submit/temp.h"
 #include "submit/trace.h"
 
-enum { GIB = 1 << 30 };
+enum {
+    GIB = 1 << 30,
+    END_BYTES = 4 << 20, /* what an agent gives of a log behind some byte */
+    PATH_LEN = 160
+};
 
 static const char final_model[] = "final.safetensors";
 
@@ -34,7 +38,7 @@ static const struct artifact artifacts[] = {
      .kind = RECORD_CONFUSION},
     {"codec.csv", "records.csv?kind=codec", NULL, GIB, OF_SERVERS, .keep = collect_records,
      .kind = RECORD_CODEC},
-    {"node.log", "logs", NULL, GIB / 4, OF_SERVERS | NEEDED, .keep = collect_logs},
+    {"node.log", "logs", NULL, GIB / 4, OF_SERVERS | NEEDED | END_IS_ENOUGH, .keep = collect_logs},
     {"events.jsonl", NULL, "events?after=0", GIB / 4, OF_SERVERS, .keep = collect_events},
     {final_model, NULL, NULL, 0, NEEDED | ONE_IS_ENOUGH, .keep = collect_model, .check = collect_check_model},
     {"best.safetensors", NULL, NULL, 0, ONE_IS_ENOUGH, .keep = collect_model, .check = collect_check_model},
@@ -143,6 +147,26 @@ static void drop(struct yield *y)
     y->fd = 0;
 }
 
+/* Where it is read; of what is too long to be brought, the end. */
+static void choose_path(char path[PATH_LEN], const struct collection *c, const struct yield *y,
+                        const struct artifact *a, const struct artifact_view *listed)
+{
+    bool live = !y->node->is_ended && a->live;
+    int node = y->node->at.node;
+
+    if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > limit(c->s, a)) {
+        say_info("node(%d): %s has %llu bytes, of which the last %d are brought; job_submit logs %s --node "
+                 "%d shows all.",
+                 node, a->name, (unsigned long long)listed->bytes, END_BYTES, c->s->id, node);
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s?after=%llu", c->s->id, a->live,
+                 (unsigned long long)listed->bytes - END_BYTES);
+    } else if (live || a->from) {
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s", c->s->id, live ? a->live : a->from);
+    } else {
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/artifacts/%s", c->s->id, a->name);
+    }
+}
+
 /* Starts the download of one artefact from one node, where there is something to download. */
 static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
 {
@@ -150,7 +174,7 @@ static void fetch(struct collection *c, struct yield *y, const struct artifact *
     bool live = !y->node->is_ended && a->live;
     bool expected = (a->flags & NEEDED) && y->node->view.state == JOB_SUCCEEDED &&
                     ((a->flags & OF_SERVERS) || !node_is_server(y->node));
-    char path[160];
+    char path[PATH_LEN];
     struct err e;
 
     if (!y->is_heard || (!listed && !live) || (a->from && !y->node->is_ended)) {
@@ -158,10 +182,7 @@ static void fetch(struct collection *c, struct yield *y, const struct artifact *
             collect_miss(c, y->node, a->name, "");
         return;
     }
-    if (live || a->from)
-        snprintf(path, sizeof path, "/v1/jobs/%s/%s", c->s->id, live ? a->live : a->from);
-    else
-        snprintf(path, sizeof path, "/v1/jobs/%s/artifacts/%s", c->s->id, a->name);
+    choose_path(path, c, y, a, listed);
     if (temp_file(&y->fd, c->s->folder, &e) < 0 ||
         node_download(c->s->http, y->node, y->fd, limit(c->s, a), path, &e) < 0) {
         collect_miss(c, y->node, a->name, e.text);

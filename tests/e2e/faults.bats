@@ -37,6 +37,32 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     serves_the_next_job
 }
 
+@test "of a log that is too long to be brought comes the end" {
+    start_agents 1
+    cat >talks.c <<'C'
+#include <stdio.h>
+
+#include "codec.h"
+
+static int talk(struct codec *c)
+{
+    for (int i = 0; i < (270 << 20) / 64 && c->step == 0; i++)
+        printf("%062d\n", i);
+    puts("the last word");
+    fflush(stdout);
+    return CODEC_GO;
+}
+
+static const struct codec_events talks = {.on_grad = talk};
+
+CODEC_PLUGIN(.name = "talks", .source = "a test", .events = &talks)
+C
+    "$SUBMIT" --codec talks.c --node_count 1 --epochs 1 --model softmax --round-timeout 200 -o out >log 2>&1
+    [ "$(stat -c %s out/logs/worker-0.log)" -eq $((4 << 20)) ]
+    grep -q 'the last word' out/logs/worker-0.log
+    grep -q 'of which the last 4194304 are brought' log
+}
+
 @test "a codec that calls exit(0) has not succeeded" {
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 -o out
