@@ -151,6 +151,8 @@ static int resolve(char out[JOB_ID_MAX], const char *id, struct err *e)
     size_t n, found = 0;
     char **ids;
 
+    if (id && !id[0]) /* as of a variable that is not set: the beginning of any */
+        return err_set(e, ERR_USAGE, "the job's id is empty");
     if (job_index_list(&ids, &n, e) < 0)
         return e->code;
     for (size_t i = 0; i < n; i++) {

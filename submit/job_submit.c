@@ -19,28 +19,30 @@ static const struct verb {
     int (*run)(const struct options *o, struct err *e);
     enum { SHOWS, WORKS } purpose; /* to print something; or more, of which what is printed only tells */
     unsigned options;
+    int most_words; /* beside options; ARGS_OPERANDS: any number, or it has a sentence of its own */
     const char *words, *help;
 } verbs[] = {
-    {"submit", verb_submit, WORKS, FOR_SUBMIT, "",
+    {"submit", verb_submit, WORKS, FOR_SUBMIT, ARGS_OPERANDS, "",
      "train: check, place, ship, start, watch and collect (the word may be left out)"},
-    {"validate", verb_validate, SHOWS, FOR_SUBMIT, "",
+    {"validate", verb_validate, SHOWS, FOR_SUBMIT, 0, "",
      "check a job and show its model, data and shares; asks no agent"},
-    {"simulate", verb_simulate, WORKS, FOR_SIMULATE, "",
+    {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
      "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent"},
-    {"list", verb_list, SHOWS, FOR_LIST, "", "jobs that were submitted from here"},
-    {"status", verb_status, SHOWS, FOR_STATUS, "[JOB]", "how each node of a job is"},
-    {"wait", verb_wait, WORKS, FOR_WAIT, "[JOB...]", "watch a job until its end and bring its results"},
-    {"logs", verb_logs, SHOWS, FOR_LOGS, "[JOB]", "what its nodes wrote"},
-    {"cancel", verb_cancel, WORKS, FOR_CANCEL, "JOB...", "end a job"},
-    {"fetch", verb_fetch, WORKS, FOR_FETCH, "[JOB]",
+    {"list", verb_list, SHOWS, FOR_LIST, 0, "", "jobs that were submitted from here"},
+    {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "how each node of a job is"},
+    {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB...]",
+     "watch a job until its end and bring its results"},
+    {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB]", "what its nodes wrote"},
+    {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job"},
+    {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
      "bring records, logs and model, or what there is of them"},
-    {"data", verb_data, WORKS, FOR_DATA, "fetch mnist", "download a data set and verify it"},
-    {"codecs", verb_codecs, SHOWS, FOR_CODECS, "list",
+    {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it"},
+    {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
      "the codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME: your own"},
-    {"model", verb_model, SHOWS, FOR_MODEL, "inspect FILE",
+    {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
      "what a model or its file holds; model convert FILE --to npz|onnx"},
-    {"help", verb_help, SHOWS, FOR_ALL, "[VERB]", "this text, or the options of a verb"},
-    {"version", verb_version, SHOWS, FOR_ALL, "", "version"},
+    {"help", verb_help, SHOWS, FOR_ALL, 1, "[VERB]", "this text, or the options of a verb"},
+    {"version", verb_version, SHOWS, FOR_ALL, 0, "", "version"},
 };
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
@@ -230,6 +232,15 @@ static const struct verb *choose_verb(int *argc, char ***argv, struct err *e)
     return v;
 }
 
+/* A second job that is named is not passed over in silence. */
+static int check_words(const struct verb *v, const struct options *o, struct err *e)
+{
+    if (o->args.n_operands <= v->most_words)
+        return 0;
+    err_set(e, ERR_USAGE, "\"%s\" is one word too many for %s", o->args.operands[v->most_words], v->name);
+    return err_hint(e, "job_submit help %s says what it takes.", v->name);
+}
+
 static int run(const struct verb *v, const struct options *o, struct err *e)
 {
     if (o->help) {
@@ -238,6 +249,8 @@ static int run(const struct verb *v, const struct options *o, struct err *e)
     }
     if (o->version)
         return verb_version(o, e);
+    if (check_words(v, o, e) < 0)
+        return e->code;
     raise_limits();
     if (interrupt_init(e) < 0)
         return e->code;

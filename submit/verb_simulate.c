@@ -374,9 +374,7 @@ int verb_simulate(const struct options *o, struct err *e)
     if (!r)
         return err_set(e, ERR_NOMEM, "no memory");
     r->opt = *o;
-    rc = o->args.n_operands > 0
-             ? err_set(e, ERR_USAGE, "\"%s\": simulate takes options only", o->args.operands[0])
-         : temp_open(&r->packages, e) < 0         ? e->code
+    rc = temp_open(&r->packages, e) < 0           ? e->code
          : submission_init(&r->s, &r->opt, e) < 0 ? e->code
                                                   : simulate(r, e);
     json_decref(r->summary);

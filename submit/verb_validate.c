@@ -174,8 +174,6 @@ int verb_validate(const struct options *o, struct err *e)
     struct submission s;
     int rc;
 
-    if (o->args.n_operands > 0)
-        return err_set(e, ERR_USAGE, "\"%s\": validate takes the options of a job only", o->args.operands[0]);
     if (submission_init(&s, o, e) < 0 || stage_read(&s, e) < 0 ||
         (o->output[0] && results_prepare(&s, e) < 0) || stage_check_job(&s, e) < 0)
         rc = e->code;

@@ -189,6 +189,20 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
     [ "$status" -eq 0 ]
 }
 
+@test "a word too many, or an empty one for a job, is refused and no job chosen instead" {
+    run "$SUBMIT" status j-aaaaaa j-bbbbbb
+    [ "$status" -eq 2 ]
+    [[ "$output" == *'"j-bbbbbb" is one word too many for status'* ]]
+    for verb in list validate simulate; do
+        run "$SUBMIT" $verb word
+        [ "$status" -eq 2 ]
+        [[ "$output" == *'"word" is one word too many for '$verb* ]]
+    done
+    run "$SUBMIT" cancel ''
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"the job's id is empty"* ]]
+}
+
 @test "an unknown codec, with the nearest one" {
     listed
     refused 6 "fedavg" --codec fedavgg --node_count 2

@@ -120,7 +120,11 @@ TEST(the_beginning_of_an_id_is_enough_and_none_is_the_latest)
     submission_clear(&s);
     assert_int_equal(load(&s, "j-9"), ERR_NOT_FOUND);
     submission_clear(&s);
+    job_index_forget("j-1aaaaa");
     job_index_forget("j-2ccccc");
+    assert_int_equal(load(&s, ""), ERR_USAGE); /* there is one job only, and it is not meant */
+    assert_says("the job's id is empty");
+    submission_clear(&s);
     assert_ok(load(&s, NULL));
     assert_string_equal(s.id, "j-1abbbb");
     submission_clear(&s);
