@@ -57,7 +57,7 @@ C
     run "$SUBMIT" --node_count 1 --epochs 1 --codec dummy --threads 1000 -o out
     [ "$status" -eq 0 ]
     [[ "$output" == *"instead of 1000: it has no more processors"* ]]
-    jq -e --arg n "$(nproc)" '.nodes[0].engine | test(", " + $n + " threads?$")' out/run.json
+    jq -e --arg n "$(env -u OMP_NUM_THREADS nproc)" '.nodes[0].engine | test(", " + $n + " threads?$")' out/run.json
 }
 
 # With fma, too: no clone may make one operation of two, though all processors with AVX2 could.

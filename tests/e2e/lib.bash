@@ -10,7 +10,7 @@ setup() {
     T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-e2e-XXXXXX")
     export XDG_STATE_HOME=$T/state XDG_CACHE_HOME=$T/cache
     export TSAN_OPTIONS="report_signal_unsafe=0 $TSAN_OPTIONS"
-    unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH NO_COLOR
+    unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH NO_COLOR CC
     AGENTS=()
     PORTS=()
     cd "$T" || return 1
