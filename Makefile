@@ -92,7 +92,7 @@ $(BUILD)/%.a:
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Made for AVX2 alone: there are no clones whose bits could differ, and fused operations are faster.
 $(BUILD)/obj/nn/narrow.o $(BUILD)/obj/nn/factor.o: CFLAGS += -ffp-contract=fast
-$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,feed train vector) $(addprefix sim/,standin node)): CFLAGS += $(FAST)
+$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,feed train vector) $(addprefix sim/,standin node) shared/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)

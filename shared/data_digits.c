@@ -199,7 +199,6 @@ void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_
     float near[SIDE * SIDE];
     struct rng shape, noise;
     float radius, edge, ink;
-    uint64_t bits = 0;
     int n;
 
     rng_init(&shape, seed, index, DRAW_SHAPE);
@@ -212,15 +211,20 @@ void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_
     for (int i = 0; i < SIDE * SIDE; i++)
         near[i] = edge * edge;
     draw_strokes(near, p, n, edge);
+    for (int i = 0; i < SIDE * SIDE; i += 8) {
+        uint64_t bits = rng_u64(&noise);
+
+        for (int k = 0; k < 8; k++)
+            pixels[i + k] = (uint8_t)(bits >> 8 * k);
+    }
+    /* Noise is in pixels[], so that this loop has no call and no state: compilers make vectors of it. */
     for (int i = 0; i < SIDE * SIDE; i++) {
         float cover = edge - sqrtf(near[i]);
-        float v;
+        float v = ink * (cover < 1 ? cover : 1) + grain * (float)(2 * pixels[i] - 255);
 
-        if (i % 8 == 0)
-            bits = rng_u64(&noise);
-        v = ink * (cover < 1 ? cover : 1) + grain * (2 * (float)(bits & 255) - 255);
-        bits >>= 8;
-        pixels[i] = v < 0 ? 0 : v > 255 ? 255 : (uint8_t)v;
+        v = v < 0 ? 0 : v;
+        v = v > 255 ? 255 : v;
+        pixels[i] = (uint8_t)v;
     }
 }
 
