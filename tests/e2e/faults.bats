@@ -172,7 +172,7 @@ ready_by_hand() {
 @test "a lost worker may be borne: the others finish without it, while there are enough" {
     start_agents 4
     write_workers 3 1
-    "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 30 --record-every 100 --on-node-loss continue \
+    "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 15 --record-every 100 --on-node-loss continue \
         -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_step 1 50
@@ -188,7 +188,7 @@ ready_by_hand() {
 # A job of three workers and no server, of which node 1 is killed while it trains.
 goes_on_without_one() { # goes_on_without_one CODEC OPTION...
     start_agents 3
-    "$SUBMIT" --codec "$@" --node_count 3 --epochs 30 --record-every 100 --on-node-loss continue --min-nodes 2 -o out 2>log 3>&- &
+    "$SUBMIT" --codec "$@" --node_count 3 --epochs 15 --record-every 100 --on-node-loss continue --min-nodes 2 -o out 2>log 3>&- &
     local pid=$! n
     within 60 is_at_step 1 50
     kill -9 "$(runner_of 1)"
@@ -209,6 +209,13 @@ goes_on_without_one() { # goes_on_without_one CODEC OPTION...
     goes_on_without_one fedavg --local-steps 5
 }
 
+# plain at a pace of its own, 10 ms a step: what a node does then tells of its waiting, not of how busy the machine is.
+paced_plain() {
+    printf '#define _GNU_SOURCE\n#include <time.h>\n'
+    sed -e 's/"plain"/"paced"/' -e '/^static int plain_encode/,/^{/s/^{/{\n    nanosleep(\&(struct timespec){.tv_nsec = 10000000}, NULL);/' \
+        "$ROOT/codecs/plain.c"
+}
+
 step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 steps_in() { # steps_in SECONDS: how many node 0 takes
@@ -220,17 +227,19 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
 
 @test "asgd: nobody waits for a worker that hangs, it is lost after a while, and the others finish" {
     start_agents 3
-    "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 200 --record-every 1000 --on-node-loss continue --min-nodes 2 \
+    paced_plain >paced.c
+    # 2500 steps, 25 s at least: longer than all of what follows takes until the worker is lost.
+    "$SUBMIT" --codec paced.c --psgd asgd --node_count 3 --epochs 20 --record-every 1000 --on-node-loss continue --min-nodes 2 \
         -o out 2>log 3>&- &
     local pid=$! hung before after
-    within 60 is_at_step 0 200
-    before=$(steps_in 4)
+    within 60 is_at_step 0 50
+    before=$(steps_in 3)
     hung=$(runner_of 1)
     kill -STOP "$hung"
-    after=$(steps_in 12)
-    echo "# node 0 took $before steps in 4 s, then $after in 12 s beside one that hangs" >&3
+    after=$(steps_in 6)
+    echo "# node 0 took $before steps in 3 s, then $after in 6 s beside one that hangs" >&3
     # The machine may be busy with other things; whoever waited would take none.
-    [ $((after * 2)) -ge $((before * 3)) ]
+    [ "$after" -ge "$before" ]
     within 20 grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs/*/run/node.log
     within 150 is_in_state 0 succeeded
     within 150 is_in_state 2 succeeded
@@ -366,7 +375,7 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
 
 @test "kill -9 of the submitter while nodes train: the job goes on, and its results are fetched later" {
     start_agents 2
-    "$SUBMIT" --codec plain --node_count 2 --epochs 20 -o out 2>/dev/null 3>&- &
+    "$SUBMIT" --codec plain --node_count 2 --epochs 10 -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_step 0 20
     kill -9 $pid
