@@ -43,7 +43,16 @@ cd "$T"
 # shellcheck disable=SC2086 # three words
 set -- $ports
 echo "{\"PS\":\"127.0.0.1:$1\",\"Worker\":[\"127.0.0.1:$2\",\"127.0.0.1:$3\"]}" >worker.json
-bin/job_submit -q --codec fedavg --node_count 2 --model softmax --epochs 1 --agent-timeout 60 --math openblas -o out
+# Ten steps of each node: more show nothing more. The files are MNIST's, with N times 256 images, all of one kind.
+mkdir data
+images() { printf '\0\0\10\3\0\0%b\0\0\0\0\34\0\0\0\34' "\\0$1" && yes psgd | head -c $(($1 * 256 * 28 * 28)); }
+labels() { printf '\0\0\10\1\0\0%b\0' "\\0$1" && head -c $(($1 * 256)) /dev/zero; }
+images 5 >data/train-images-idx3-ubyte
+labels 5 >data/train-labels-idx1-ubyte
+images 1 >data/t10k-images-idx3-ubyte
+labels 1 >data/t10k-labels-idx1-ubyte
+bin/job_submit -q --codec fedavg --node_count 2 --model softmax --dataset mnist --data data --epochs 1 --agent-timeout 60 \
+    --math openblas -o out
 for pid in $agents; do kill "$pid"; done
 for pid in $agents; do wait "$pid"; done
 agents=

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Faults: who is left says so at once, names node and cause, keeps what there is, and serves the next job.
-# Takes about 3 minutes.
+# Takes about 2 minutes.
 load lib
 
 ends_failed() { # of the job whose job_submit is $1: status 1

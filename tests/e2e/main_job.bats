@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The main job: agents, one submission, results.
-# Takes about 2 minutes.
+# Takes about 1 minute.
 load lib
 
 @test "two agents train, and records, logs and model come back" {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # job_submit simulate: a job without agents.
-# Takes about 2 minutes.
+# Takes about 1 minute.
 load lib
 
 blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/$2"; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Nodes that are slow, or silent for a while, and yet alive.
+# Takes about 1 minute.
 load lib
 
 T_CODECS=$BUILD/tests/codecs
