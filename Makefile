@@ -163,8 +163,9 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
-# Of job_submit and the fixtures only what a target reaches is compiled once more.
-FUZZ_REACHES := tests/lib/cluster.c $(patsubst %,submit/%.c,http interrupt node records reply say text trace)
+# Of job_submit only what a target reaches is compiled once more.
+FUZZ_REACHES := $(TESTLIB) $(patsubst %,submit/%.c,http interrupt node records reply say text trace)
+FUZZ_SOURCES := tests/fuzz/% $(FUZZ_REACHES) $(AGENT) $(RUNNER) $(NN) $(COMPRESS) $(SHARED)
 $(BUILD)/libfuzz.a: $(call objects,$(FUZZ_REACHES))
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzz.a $(LIBAGENT) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,FUZZ,$@)
@@ -201,7 +202,7 @@ tidy: ## clang-tidy over everything
 
 # Less what `make fuzz` has just compiled with the same clang and the same warnings, where FUZZED is set.
 clang-check: ## no file has a warning with clang
-	$(Q)printf '%s\n' $(filter-out tests/bench/mpi_peer.c $(if $(FUZZED),tests/fuzz/% $(FUZZ_REACHES) $(AGENT) $(RUNNER) $(NN) $(COMPRESS) $(SHARED)),$(filter %.c,$(C_FILES))) | \
+	$(Q)printf '%s\n' $(filter-out tests/bench/mpi_peer.c $(if $(FUZZED),$(FUZZ_SOURCES)),$(filter %.c,$(C_FILES))) | \
 	    xargs -P "$$(nproc)" -n 20 $(CLANG) -fsyntax-only $(ALL_CFLAGS) -Icodecs
 
 format: ## clang-format in place

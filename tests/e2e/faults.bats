@@ -496,7 +496,8 @@ small_disk() {
 }
 
 end_small_disk() {
-    kill "${AGENTS[1]}" && wait "${AGENTS[1]}" || true
+    kill "${AGENTS[1]}"
+    wait "${AGENTS[1]}" || true
     umount agent1
 }
 
@@ -523,6 +524,6 @@ end_small_disk() {
     end_small_disk
     cat log
     [ $s -eq 1 ]
-    grep -Eq ' : Job [^ ]+ failed: node\(1\), DiskFull: [^ ]+: No space left on device$' log
+    grep -Eq ' : Job [^ ]+ failed: node\(1\), DiskFull: ([^ ]+: )+No space left on device$' log
     [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed DiskFull 1" ]
 }

@@ -69,8 +69,8 @@ needs_partitions() {
 net_submit() { "$SUBMIT" --insecure-no-tls --token-file token --node_count 2 --seed 3 --record-every 100 "$@"; }
 
 is_at_step_in_network() {
-    [[ $(curl -s -H "Authorization: Bearer $(<token)" "http://$NET.2:15387/v1/jobs?state=running&limit=1") =~ '"step":'([0-9]+) ]] &&
-        [ "${BASH_REMATCH[1]}" -ge "$1" ]
+    local url="http://$NET.2:15387/v1/jobs?state=running&limit=1"
+    [[ $(curl -s -H "Authorization: Bearer $(<token)" "$url") =~ '"step":'([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ]
 }
 
 same_model() { # same_model OUT OUT: a model file begins with what it is, the job's name too; the parameters are its end
