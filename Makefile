@@ -140,12 +140,14 @@ test: all tests ## every test: unit, suites, end to end
 	$(Q)BUILD=$(BUILD) tests/check-layers
 	$(Q)BUILD=$(BUILD) tests/run
 
+# A test of minutes takes up to ten times as long under one of them.
+SANITIZED := TEST_TIMEOUT=7200
 sanitize: ## the whole test suite under AddressSanitizer and UBSan
-	$(Q)$(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' test
+	$(Q)$(SANITIZED) $(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' test
 
 # OMP_NUM_THREADS: it does not see how OpenMP's threads, oneDNN's, wait for each other.
 tsan: ## the whole test suite under ThreadSanitizer
-	$(Q)OMP_NUM_THREADS=1 $(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' test
+	$(Q)OMP_NUM_THREADS=1 $(SANITIZED) $(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' test
 
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh

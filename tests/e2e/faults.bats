@@ -21,19 +21,18 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     run "$SUBMIT" --codec "$BUILD/tests/codecs/crash.so" --node_count 2 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"RunnerDied"* ]]
-    # A sanitizer takes the signal and exits instead.
-    case $BUILD in
-    */asan | */tsan) [[ "$output" == *"signal 11"* || "$output" == *"exited with status"* ]] ;;
-    *) [[ "$output" == *"signal 11"* ]] ;;
-    esac
+    # A sanitizer takes the signal, exits instead, and has the last word.
+    local how="signal 11" last="ready: codec crash"
+    case $BUILD in */asan | */tsan) how="exited with status" last="SUMMARY: " ;; esac
+    [[ "$output" == *"$how"* ]]
     [ "$(jq -r .state out/run.json)" = failed ]
     [ -s out/records/train.csv ]
     # What a person looks for next: whose code it was, and what the node said last.
     local hash
     hash=$(sha256sum "$BUILD/tests/codecs/crash.so" | cut -d' ' -f1)
-    [[ "$output" == *"failed: node("*"It ran codec crash, SHA-256 $hash."*"The last lines of its log:"*"ready: codec crash"* ]]
-    jq -e --arg h "$hash" '.failure | (.node == 0 or .node == 1) and .codec == "crash" and .codec_sha256 == $h
-        and ([.last_log[] | select(contains("ready: codec crash"))] | length == 1)' out/run.json
+    [[ "$output" == *"failed: node("*"It ran codec crash, SHA-256 $hash."*"The last lines of its log:"*"$last"* ]]
+    jq -e --arg h "$hash" --arg l "$last" '.failure | (.node == 0 or .node == 1) and .codec == "crash"
+        and .codec_sha256 == $h and ([.last_log[] | select(contains($l))] | length == 1)' out/run.json
     serves_the_next_job
 }
 
