@@ -140,6 +140,11 @@ int journal_append(struct journal *j, const struct event *ev, bool sync, struct 
     if (!line)
         return err_set(e, ERR_NOMEM, "no memory for an event");
     len = strlen(line);
+    /* How the job ended is told on a full disk, too: room for that stays behind every line. */
+    if (ev->kind != EVENT_END && !file_keep_room(j->fd, len + EVENT_LINE_MAX)) {
+        err_set(e, ERR_NOSPACE, "journal: no room on the disk");
+        goto fail;
+    }
     if (file_write_all(j->fd, line, len, "journal", e) < 0)
         goto fail;
     if (sync && fdatasync(j->fd) < 0) {

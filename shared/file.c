@@ -79,6 +79,11 @@ int file_write_all(int fd, const void *bytes, size_t len, const char *what, stru
     return 0;
 }
 
+bool file_keep_room(int fd, size_t len)
+{
+    return fallocate(fd, FALLOC_FL_KEEP_SIZE, lseek(fd, 0, SEEK_END), (off_t)len) == 0 || errno != ENOSPC;
+}
+
 /* A rename is on the disk once its folder is. */
 static int sync_folder_of(const char *path, struct err *e)
 {

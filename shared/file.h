@@ -19,6 +19,10 @@ int file_write(const char *path, const void *bytes, size_t len, mode_t mode, str
 /* Writes every byte, whatever the kernel takes at once. */
 int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e);
 
+/* Keeps room for `len` bytes behind the end of an open file. False: the disk is full. True, and nothing kept, where
+ * the file system cannot do that. */
+bool file_keep_room(int fd, size_t len);
+
 /* Makes a folder and its parents. */
 int file_mkdirs(const char *path, mode_t mode, struct err *e);
 

@@ -1,6 +1,5 @@
 #include "agent/runner/report.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -27,21 +26,13 @@ void report_close(struct report *r)
     r->fd = -1;
 }
 
-/* A line goes where room for the last one stays behind it: what ends a node may be that the disk is full. Where a
- * file system cannot keep room, there is none kept. */
-static bool leaves_room(const struct report *r, size_t len)
-{
-    off_t end = lseek(r->fd, 0, SEEK_END);
-
-    return fallocate(r->fd, FALLOC_FL_KEEP_SIZE, end, (off_t)len + LAST_LINE) == 0 || errno != ENOSPC;
-}
-
+/* A line goes where room for the last one stays behind it: what ends a node may be that the disk is full. */
 static void write_line(struct report *r, json_t *line, bool is_last)
 {
     char *text = line ? json_line(line) : NULL;
     struct err e = {0};
 
-    if (text && (is_last || leaves_room(r, strlen(text))))
+    if (text && (is_last || file_keep_room(r->fd, strlen(text) + LAST_LINE)))
         file_write_all(r->fd, text, strlen(text), "events.jsonl", &e);
     free(text);
     json_decref(line);
