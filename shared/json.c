@@ -30,9 +30,7 @@ static const char *printable(char *s)
 {
     if (strstr(s, "JSON_ALLOW_NUL"))
         return "\\u0000 is not allowed";
-    for (char *c = s; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
+    utf8_clean(s, strlen(s), false);
     return s;
 }
 
@@ -45,7 +43,6 @@ int json_parse(json_t **out, const char *text, size_t len, const char *what, str
         return err_set(e, ERR_CONFIG, "%s:1:1: begins with a byte order mark; save it as UTF-8 without one",
                        what);
     v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
-
     if (!v)
         return err_set(e, ERR_CONFIG, "%s:%d:%d: %s", what, je.line, je.column, printable(je.text));
     if (too_deep(v, MAX_DEPTH)) {

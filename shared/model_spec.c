@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shared/json.h"
+#include "shared/utf8.h"
 
 enum { PATH_LEN = 64 };
 
@@ -96,10 +97,7 @@ static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err
 /* It is shown on terminals. */
 static int check_name(const char *name, struct err *e)
 {
-    for (const char *p = name; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 127)
-            return err_set(e, ERR_CONFIG, "/name: a control character in it");
-    return 0;
+    return utf8_is_clean(name) ? 0 : err_set(e, ERR_CONFIG, "/name: a control character in it");
 }
 
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)

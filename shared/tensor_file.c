@@ -15,6 +15,7 @@
 
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/utf8.h"
 
 enum { PREFIX = 8, ALIGN = 8, HEADER_MAX = 16 << 20, HEADER_USUAL = 2 << 20 };
 
@@ -176,15 +177,6 @@ static int parse_offsets(struct tensor_view *t, const json_t *v, const struct so
     return 0;
 }
 
-/* Names are shown on terminals. */
-static bool is_printable(const char *name)
-{
-    for (; *name; name++)
-        if ((unsigned char)*name < ' ' || *name == 127)
-            return false;
-    return true;
-}
-
 static int parse_tensor(struct tensor_view *t, const char *name, const json_t *entry,
                         const struct source *src, struct err *e)
 {
@@ -194,7 +186,7 @@ static int parse_tensor(struct tensor_view *t, const char *name, const json_t *e
     if (!name[0] || strlen(name) >= sizeof t->name)
         return err_set(e, ERR_CONFIG, "a tensor's name has %zu bytes, expected 1 to %zu", strlen(name),
                        sizeof t->name - 1);
-    if (!is_printable(name))
+    if (!utf8_is_clean(name)) /* names are shown on terminals */
         return err_set(e, ERR_CONFIG, "a tensor's name has control characters");
     memcpy(t->name, name, strlen(name) + 1);
     at[0] = '/';
@@ -214,7 +206,7 @@ static int check_meta(const json_t *meta, struct err *e)
         return err_set(e, ERR_CONFIG, "/%s: not an object", meta_key);
     json_object_foreach((json_t *)(uintptr_t)meta, key, v)
     {
-        if (!is_printable(key))
+        if (!utf8_is_clean(key))
             return err_set(e, ERR_CONFIG, "/%s: a key has control characters", meta_key);
         if (!json_is_string(v))
             return err_set(e, ERR_CONFIG, "/%s/%s: not a string", meta_key, key);

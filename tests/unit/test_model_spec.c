@@ -114,6 +114,8 @@ TEST(what_would_read_or_write_outside_of_a_row_or_spoil_a_terminal_is_refused)
     assert_says("/loss: softmax_cross_entropy tells classes apart, the last layer has one output");
     assert_int_equal(parse(m, "{\"version\": 1, \"name\": \"a\\u001b[2J\"}", &e), ERR_CONFIG);
     assert_says("/name: a control character");
+    assert_int_equal(parse(m, "{\"version\": 1, \"name\": \"a\\u009b2J\"}", &e), ERR_CONFIG);
+    assert_says("/name: a control character");
     free(m);
 }
 
