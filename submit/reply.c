@@ -58,26 +58,6 @@ void progress_view_init(struct progress_view *p)
     *p = (struct progress_view){.loss = NAN, .accuracy = NAN, .eval_loss = NAN, .eval_accuracy = NAN};
 }
 
-static void update_comm(struct comm *c, const json_t *o)
-{
-    const struct {
-        const char *key;
-        uint64_t *at;
-    } counts[] = {{"sent_messages", &c->sent_messages},
-                  {"recv_messages", &c->recv_messages},
-                  {"raw_bytes", &c->raw_bytes},
-                  {"sent_bytes", &c->sent_bytes},
-                  {"recv_bytes", &c->recv_bytes}};
-    char key[24];
-
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        *counts[i].at = (uint64_t)get_count(o, counts[i].key, (int64_t)*counts[i].at);
-    for (int i = 0; i < N_STEP_PHASES; i++) {
-        snprintf(key, sizeof key, "%s_s", phase_names[i]);
-        c->seconds[i] = fmax(0, get_number(o, key, c->seconds[i]));
-    }
-}
-
 /* One event or one of a job's objects: whatever stands there replaces what was known. */
 static void update_progress(struct progress_view *p, const json_t *o)
 {
@@ -89,7 +69,7 @@ static void update_progress(struct progress_view *p, const json_t *o)
     p->accuracy = get_number(o, "accuracy", p->accuracy);
     p->eval_loss = get_number(o, "eval_loss", p->eval_loss);
     p->eval_accuracy = get_number(o, "eval_accuracy", p->eval_accuracy);
-    update_comm(&p->comm, o);
+    comm_update(&p->comm, o);
 }
 
 int reply_agent(struct agent_view *out, const char *text, size_t len, struct err *e)

@@ -243,7 +243,6 @@ static void text_of(char *out, size_t size, const json_t *o, const char *key)
 static void take_node(struct node *n, const json_t *o, int64_t steps)
 {
     struct progress_view *p = &n->view.progress;
-    const json_t *comm = json_object_get(o, "comm");
     char state[16];
 
     progress_view_init(p);
@@ -259,17 +258,7 @@ static void take_node(struct node *n, const json_t *o, int64_t steps)
     p->loss = number_of(o, "loss");
     p->eval_loss = number_of(o, "eval_loss");
     p->eval_accuracy = number_of(o, "eval_accuracy");
-    p->comm = (struct comm){.sent_messages = count_of(comm, "sent_messages"),
-                            .recv_messages = count_of(comm, "recv_messages"),
-                            .raw_bytes = count_of(comm, "raw_bytes"),
-                            .sent_bytes = count_of(comm, "sent_bytes"),
-                            .recv_bytes = count_of(comm, "recv_bytes")};
-    for (int i = 0; i < N_STEP_PHASES; i++) {
-        char key[24];
-
-        snprintf(key, sizeof key, "%s_s", phase_names[i]);
-        p->comm.seconds[i] = number_of(comm, key);
-    }
+    comm_update(&p->comm, json_object_get(o, "comm"));
 }
 
 static int take_nodes(struct run *r, struct err *e)

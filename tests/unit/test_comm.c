@@ -1,0 +1,56 @@
+#include "shared/comm.h"
+
+#include <math.h>
+
+#include "tests/unit/unit.h"
+
+TEST(what_is_written_reads_back)
+{
+    struct comm c = {
+        .sent_messages = 1, .recv_messages = 2, .raw_bytes = 3, .sent_bytes = 4, .recv_bytes = 5};
+    struct comm back = {0};
+    json_t *o;
+
+    for (int i = 0; i < N_STEP_PHASES; i++)
+        c.seconds[i] = 0.5 + i;
+    o = comm_json(&c);
+    comm_update(&back, o);
+    assert_memory_equal(&back, &c, sizeof c);
+    json_decref(o);
+}
+
+TEST(what_is_missing_negative_or_no_number_stays_as_it_was)
+{
+    struct comm c = {.sent_messages = 1, .sent_bytes = 2, .recv_bytes = 3, .seconds = {4, 5, 6}}, was = c;
+    json_t *o = json_pack("{s:i, s:f, s:s, s:f, s:n, s:i}", "sent_messages", -1, "sent_bytes", 2.5,
+                          "recv_bytes", "3", "compute_s", -4.0, "encode_s", "recv_messages", 9);
+
+    comm_update(&c, o);
+    was.recv_messages = 9;
+    assert_memory_equal(&c, &was, sizeof c);
+    comm_update(&c, NULL);
+    assert_memory_equal(&c, &was, sizeof c);
+    json_decref(o);
+}
+
+TEST(shares_of_nothing_are_null)
+{
+    const struct comm none = {0};
+    json_t *o = comm_json(&none);
+
+    assert_true(isnan(comm_share(&none)));
+    assert_true(json_is_null(json_object_get(o, "share")));
+    assert_true(json_is_null(json_object_get(o, "compression_ratio")));
+    json_decref(o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(what_is_missing_negative_or_no_number_stays_as_it_was),
+        cmocka_unit_test(shares_of_nothing_are_null),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
