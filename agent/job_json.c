@@ -18,11 +18,6 @@ static json_t *time_or_null(double t)
     return t > 0 ? json_string(clock_text(text, t)) : json_null();
 }
 
-static json_t *number_or_null(double d)
-{
-    return isfinite(d) ? json_real(d) : json_null();
-}
-
 static json_t *requirements(const struct job *j)
 {
     json_t *a = json_array();
@@ -73,9 +68,10 @@ json_t *job_json(const struct job *j, double now)
     json_object_set_new(o, "time_limit_s", json_real(s->time_limit_s));
     json_object_set_new(o, "progress", progress(j));
     json_object_set_new(o, "metrics",
-                        json_pack("{s:o,s:o,s:o,s:o}", "loss", number_or_null(j->loss), "accuracy",
-                                  number_or_null(j->accuracy), "eval_loss", number_or_null(j->eval_loss),
-                                  "eval_accuracy", number_or_null(j->eval_accuracy)));
+                        json_pack("{s:o,s:o,s:o,s:o}", "loss", json_real_or_null(j->loss), "accuracy",
+                                  json_real_or_null(j->accuracy), "eval_loss",
+                                  json_real_or_null(j->eval_loss), "eval_accuracy",
+                                  json_real_or_null(j->eval_accuracy)));
     json_object_set_new(o, "comm", comm_json(&j->comm));
     json_object_set_new(o, "nodes", j->nodes ? json_incref(j->nodes) : json_array());
     json_object_set_new(o, "last_seq", json_integer((json_int_t)j->last_seq));

@@ -49,15 +49,6 @@ static const struct codec_option *end_of(const struct codec_option *table)
     return table;
 }
 
-/* Word k of "a|b|c", and how long it is. */
-static const char *word_at(const char *words, int k, int *len)
-{
-    for (; k > 0; k--)
-        words = strchr(words, '|') + 1;
-    *len = (int)strcspn(words, "|");
-    return words;
-}
-
 static void store(const struct codec_option *o, void *at, double v)
 {
     void *field = (char *)at + o->offset;
@@ -107,7 +98,7 @@ static void value_text(char out[VALUE_MAX], const struct codec_option *o, double
     if (isnan(v)) {
         out[0] = '\0';
     } else if (o->type == CODEC_WORD) {
-        word = word_at(o->words, (int)v, &len);
+        word = words_at(o->words, (int)v, &len);
         snprintf(out, VALUE_MAX, "%.*s", len, word);
     } else if (o->type == CODEC_BOOL) {
         snprintf(out, VALUE_MAX, "%s", v != 0 ? "true" : "false");

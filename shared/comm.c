@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "shared/json.h"
+
 void comm_add(struct comm *sum, const struct comm *c)
 {
     sum->sent_messages += c->sent_messages;
@@ -63,7 +65,7 @@ json_t *comm_json(const struct comm *c)
                         c->sent_bytes > 0 ? json_real(round(ratio * 1e4) / 1e4) : json_null());
     for (int i = 0; i < N_STEP_PHASES; i++)
         json_object_set_new(o, key_of(key, i), json_real(round(c->seconds[i] * 1e6) / 1e6));
-    json_object_set_new(o, "share", isfinite(share) ? json_real(round(share * 1e4) / 1e4) : json_null());
+    json_object_set_new(o, "share", json_real_or_null(round(share * 1e4) / 1e4));
     return o;
 }
 

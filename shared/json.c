@@ -269,6 +269,11 @@ json_t *json_text(const char *text, size_t max)
     return v;
 }
 
+json_t *json_real_or_null(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
 json_t *json_sizes(const size_t *values, size_t n)
 {
     json_t *a = json_array();

@@ -56,6 +56,9 @@ int json_only_keys(const json_t *object, const char *const *keys, const char *at
  * json_string refuses, are '?'. NULL without memory. */
 json_t *json_text(const char *text, size_t max);
 
+/* null where v is not finite, as JSON has no number for it. */
+json_t *json_real_or_null(double v);
+
 /* [values[0], ...]: a shape, or counts. */
 json_t *json_sizes(const size_t *values, size_t n);
 

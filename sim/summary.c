@@ -1,6 +1,5 @@
 #include "sim/summary.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +8,6 @@
 #include "shared/comm.h"
 #include "shared/file.h"
 #include "shared/json.h"
-
-static json_t *real(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
 
 static struct comm comm_of(const struct sim_node *n)
 {
@@ -46,9 +40,9 @@ static json_t *node_json(const struct sim_node *n)
 
     if (!o)
         return NULL;
-    json_object_set_new(o, "loss", real(n->loss));
-    json_object_set_new(o, "eval_loss", real(n->eval_loss));
-    json_object_set_new(o, "eval_accuracy", real(n->eval_accuracy));
+    json_object_set_new(o, "loss", json_real_or_null(n->loss));
+    json_object_set_new(o, "eval_loss", json_real_or_null(n->eval_loss));
+    json_object_set_new(o, "eval_accuracy", json_real_or_null(n->eval_accuracy));
     return o;
 }
 

@@ -31,11 +31,11 @@ struct node {
     double retry_at;    /* when the stream is opened again */
     struct err silence; /* why it does not */
     uint64_t last_seq;
-    bool has_bad_event;    /* said once */
-    bool is_streaming;     /* the stream is open, or its end was not looked at yet */
-    bool is_probed;        /* the call that runs asks whether its agent lives */
-    char model_sha256[65]; /* of its final model; "": none */
-    json_t *traffic;       /* by peer, out of its records; NULL: they were not fetched */
+    bool has_bad_event;            /* said once */
+    bool is_streaming;             /* the stream is open, or its end was not looked at yet */
+    bool is_probed;                /* the call that runs asks whether its agent lives */
+    char model_sha256[SHA256_HEX]; /* of its final model; "": none */
+    json_t *traffic;               /* by peer, out of its records; NULL: they were not fetched */
     struct http_request call, stream;
 };
 

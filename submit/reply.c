@@ -128,11 +128,6 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
     return 0;
 }
 
-static bool is_hex(const char *s)
-{
-    return strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64;
-}
-
 int reply_artifacts(struct artifact_list *out, const char *text, size_t len, struct err *e)
 {
     json_t *o;
@@ -152,7 +147,7 @@ int reply_artifacts(struct artifact_list *out, const char *text, size_t len, str
         get_text(a->name, sizeof a->name, item, "name");
         get_text(a->sha256, sizeof a->sha256, item, "sha256");
         a->bytes = (uint64_t)get_count(item, "bytes", 0);
-        if (!is_hex(a->sha256))
+        if (!is_sha256_hex(a->sha256))
             a->sha256[0] = '\0';
         out->n += a->name[0] != '\0';
     }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "shared/comm.h"
+#include "shared/crypto.h"
 #include "shared/err.h"
 #include "shared/job_state.h"
 #include "shared/package.h"
@@ -48,7 +49,7 @@ struct event {
 
 enum { ARTIFACTS_MAX = 16 };
 struct artifact_view {
-    char name[64], sha256[65];
+    char name[64], sha256[SHA256_HEX];
     uint64_t bytes;
     bool complete;
 };

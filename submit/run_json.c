@@ -39,11 +39,6 @@ static const char read_me[] =
     "     for k, t in head.items() if k != '__metadata__'}\n"
     "print(rows['accuracy'], {k: v.shape for k, v in w.items()})\n";
 
-static json_t *real(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
 static json_t *node_json(const struct node *n)
 {
     const struct progress_view *p = &n->view.progress;
@@ -58,10 +53,10 @@ static json_t *node_json(const struct node *n)
     json_object_set_new(o, "reason", n->view.reason[0] ? json_string(n->view.reason) : json_null());
     json_object_set_new(o, "engine", n->view.engine[0] ? json_string(n->view.engine) : json_null());
     json_object_set_new(o, "steps", json_integer(p->step));
-    json_object_set_new(o, "loss", real(p->loss));
-    json_object_set_new(o, "accuracy", real(p->accuracy));
-    json_object_set_new(o, "eval_loss", real(p->eval_loss));
-    json_object_set_new(o, "eval_accuracy", real(p->eval_accuracy));
+    json_object_set_new(o, "loss", json_real_or_null(p->loss));
+    json_object_set_new(o, "accuracy", json_real_or_null(p->accuracy));
+    json_object_set_new(o, "eval_loss", json_real_or_null(p->eval_loss));
+    json_object_set_new(o, "eval_accuracy", json_real_or_null(p->eval_accuracy));
     json_object_set_new(o, "sent_bytes", json_integer((json_int_t)p->comm.sent_bytes));
     json_object_set_new(o, "recv_bytes", json_integer((json_int_t)p->comm.recv_bytes));
     json_object_set_new(o, "comm", comm_json(&p->comm));

@@ -62,11 +62,6 @@ static int parse_arch(struct model_spec **out, const struct tensor_file *f, stru
     return e->code;
 }
 
-static json_t *real_or_null(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
 /* Figures of the finite values, and how many others there are. */
 static json_t *tensor_json(const struct tensor_view *t)
 {
@@ -87,9 +82,9 @@ static json_t *tensor_json(const struct tensor_view *t)
     return json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "name", t->name, "type",
                      tensor_type_name(t->type), "shape", json_sizes(t->shape, (size_t)t->n_dims), "values",
                      (json_int_t)n, "bytes", (json_int_t)tensor_bytes(t), "mean",
-                     real_or_null(sum / (double)n_finite), "min", real_or_null(min), "max", real_or_null(max),
-                     "rms", real_or_null(sqrt(squares / (double)n_finite)), "n_not_finite",
-                     (json_int_t)(n - n_finite));
+                     json_real_or_null(sum / (double)n_finite), "min", json_real_or_null(min), "max",
+                     json_real_or_null(max), "rms", json_real_or_null(sqrt(squares / (double)n_finite)),
+                     "n_not_finite", (json_int_t)(n - n_finite));
 }
 
 static json_t *tensors_json(const struct tensor_file *f)

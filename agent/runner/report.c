@@ -59,20 +59,15 @@ bool report_is_due(struct report *r, double now)
     return true;
 }
 
-static json_t *number(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
 void report_progress(struct report *r, const struct report_progress *p)
 {
     const struct exchange_totals *t = &p->traffic;
-    json_t *line = json_pack("{ss si si sI sI so so sI sI sI sI sI}", "event", "progress", "epoch", p->epoch,
-                             "epochs", p->epochs, "step", (json_int_t)p->step, "steps", (json_int_t)p->steps,
-                             "loss", number(p->loss), "accuracy", number(p->accuracy), "sent_messages",
-                             (json_int_t)t->sent_messages, "recv_messages", (json_int_t)t->recv_messages,
-                             "raw_bytes", (json_int_t)t->raw_bytes, "sent_bytes", (json_int_t)t->sent_bytes,
-                             "recv_bytes", (json_int_t)t->recv_bytes);
+    json_t *line = json_pack(
+        "{ss si si sI sI so so sI sI sI sI sI}", "event", "progress", "epoch", p->epoch, "epochs", p->epochs,
+        "step", (json_int_t)p->step, "steps", (json_int_t)p->steps, "loss", json_real_or_null(p->loss),
+        "accuracy", json_real_or_null(p->accuracy), "sent_messages", (json_int_t)t->sent_messages,
+        "recv_messages", (json_int_t)t->recv_messages, "raw_bytes", (json_int_t)t->raw_bytes, "sent_bytes",
+        (json_int_t)t->sent_bytes, "recv_bytes", (json_int_t)t->recv_bytes);
     char key[24];
 
     for (int i = 0; line && i < N_STEP_PHASES; i++) {
@@ -86,7 +81,7 @@ void report_eval(struct report *r, const struct report_progress *p)
 {
     write_line(r,
                json_pack("{ss si sI so so}", "event", "eval", "epoch", p->epoch, "step", (json_int_t)p->step,
-                         "loss", number(p->loss), "accuracy", number(p->accuracy)),
+                         "loss", json_real_or_null(p->loss), "accuracy", json_real_or_null(p->accuracy)),
                false);
 }
 
