@@ -156,7 +156,7 @@ static int those_left_are_equal(struct check *k, int lost, double at, struct err
 static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
 {
     int slot = (int)(part - 1) / LOSS_POINTS;
-    int node = slot < k->set.node_count ? slot : k->set.node_count - 2 - slot;
+    int node = mesh_node_at(k->set.node_count, slot);
     double at = whole * (double)((part - 1) % LOSS_POINTS) / LOSS_POINTS;
 
     k->page->seed = part;

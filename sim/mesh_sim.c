@@ -36,14 +36,14 @@ struct mesh_sim {
     uint64_t n_delivered;
 };
 
-int mesh_sim_slot(const struct mesh_sim *net, int node)
+static int slot_of(const struct mesh_sim *net, int node)
 {
-    return node >= 0 ? node : net->cfg.n_workers - 2 - node;
+    return mesh_slot(net->cfg.n_workers, node);
 }
 
 static int node_of(const struct mesh_sim *net, int slot)
 {
-    return slot < net->cfg.n_workers ? slot : net->cfg.n_workers - 2 - slot;
+    return mesh_node_at(net->cfg.n_workers, slot);
 }
 
 static bool is_linked(const struct mesh_sim *net, int a, int b)
@@ -82,7 +82,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
 {
     struct node *self = (struct node *)m;
     struct mesh_sim *net = self->net;
-    int to = mesh_sim_slot(net, h->peer);
+    int to = slot_of(net, h->peer);
     struct sim_pair *p = get_pair(net, self->slot, to, e);
     struct sim_letter *l;
 
@@ -306,7 +306,7 @@ static size_t sim_queued(const struct mesh *m)
 static size_t sim_queued_for(const struct mesh *m, int node)
 {
     struct node *self = (struct node *)(uintptr_t)m;
-    const struct sim_pair *p = sim_pairs_find(&self->net->pairs, self->slot, mesh_sim_slot(self->net, node));
+    const struct sim_pair *p = sim_pairs_find(&self->net->pairs, self->slot, slot_of(self->net, node));
 
     return p ? p->n_waiting : 0;
 }
@@ -314,7 +314,7 @@ static size_t sim_queued_for(const struct mesh *m, int node)
 static void sim_pause(struct mesh *m, int node, bool on)
 {
     struct node *self = (struct node *)m;
-    struct sim_pair *p = sim_pairs_find(&self->net->pairs, mesh_sim_slot(self->net, node), self->slot);
+    struct sim_pair *p = sim_pairs_find(&self->net->pairs, slot_of(self->net, node), self->slot);
 
     /* A pair that is not there has no letters yet: whoever resumes it need not be told of any. A pause
      * asked for beforehand would be one without a reason. */
@@ -346,7 +346,7 @@ static void sim_drop(struct mesh *m, int node, const char *why)
 {
     struct node *self = (struct node *)m;
     struct mesh_sim *net = self->net;
-    int other = mesh_sim_slot(net, node);
+    int other = slot_of(net, node);
     struct reason *r = malloc(sizeof *r);
     struct err ignored;
     struct sim_pair *from = get_pair(net, other, self->slot, &ignored);

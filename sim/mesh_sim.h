@@ -38,6 +38,4 @@ int mesh_sim_part(struct mesh_sim *net, int a, int b, struct err *e);
 bool mesh_sim_has_news(const struct mesh_sim *net, int slot); /* would a poll give something? */
 uint64_t mesh_sim_messages(const struct mesh_sim *net);       /* delivered so far */
 
-int mesh_sim_slot(const struct mesh_sim *net, int node); /* workers, then servers */
-
 #endif

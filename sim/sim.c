@@ -137,7 +137,7 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
     *n = (struct sim_node){.sim = s,
                            .slot = slot,
                            .timer = INFINITY,
-                           .node = slot < s->set.node_count ? slot : s->set.node_count - 2 - slot,
+                           .node = mesh_node_at(s->set.node_count, slot),
                            .phase = SIM_SERVES,
                            .loss = NAN,
                            .eval_loss = NAN,
@@ -194,7 +194,7 @@ static int push_kills(struct sim *s, struct err *e)
         if (sim_queue_push(&s->queue,
                            (struct sim_event){.at = kills.of[i].at,
                                               .what = SIM_KILL,
-                                              .slot = mesh_sim_slot(s->net, kills.of[i].node)},
+                                              .slot = mesh_slot(s->set.node_count, kills.of[i].node)},
                            e) < 0)
             return e->code;
     return 0;

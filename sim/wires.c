@@ -26,14 +26,9 @@ struct sim_wires {
     struct rng rng;
 };
 
-static int node_of(const struct sim_wires *w, int slot)
-{
-    return slot < w->n_workers ? slot : w->n_workers - 2 - slot;
-}
-
 static bool is_cut(const struct sim_wires *w, const struct sim_cut *c, int a, int b)
 {
-    int x = node_of(w, a), y = node_of(w, b);
+    int x = mesh_node_at(w->n_workers, a), y = mesh_node_at(w->n_workers, b);
 
     return (sim_cut_has(c, 0, x) && sim_cut_has(c, 1, y)) || (sim_cut_has(c, 1, x) && sim_cut_has(c, 0, y));
 }

@@ -51,10 +51,9 @@ struct exchange {
     int n_channels_done; /* channels that have closed the round */
 };
 
-/* A node's place among all: the workers, then the servers. */
 static inline int exchange_slot(const struct exchange *x, int node)
 {
-    return node >= 0 ? node : x->cfg.n_workers - 2 - node;
+    return mesh_slot(x->cfg.n_workers, node);
 }
 
 extern const struct codec_host channel_host; /* host.c */

@@ -71,7 +71,7 @@ static void node_open(struct cluster *c, int slot)
     const struct cluster_config *cfg = &c->cfg;
     struct cluster_node *n = &c->nodes[slot];
 
-    n->node = slot < cfg->n_workers ? slot : cfg->n_workers - 2 - slot;
+    n->node = mesh_node_at(cfg->n_workers, slot);
     n->params = calloc(cfg->n_params, sizeof *n->params);
     n->grads = calloc(cfg->n_params, sizeof *n->grads);
     for (size_t i = 0; i < cfg->n_params; i++)

@@ -41,12 +41,12 @@ struct mesh_mem {
 
 static int slot_of(const struct mesh_mem *net, int node)
 {
-    return node >= 0 ? node : net->n_workers - 2 - node;
+    return mesh_slot(net->n_workers, node);
 }
 
 static int node_of(const struct mesh_mem *net, int slot)
 {
-    return slot < net->n_workers ? slot : net->n_workers - 2 - slot;
+    return mesh_node_at(net->n_workers, slot);
 }
 
 static struct box *box_of(struct mesh_mem *net, int to, int from)

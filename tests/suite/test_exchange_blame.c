@@ -16,7 +16,7 @@ static const struct cluster_config mumble = {.codec = "tests/mumble",
 
 static const struct cluster_node *node_of(const struct cluster *c, int node)
 {
-    return &c->nodes[node >= 0 ? node : c->cfg.n_workers - 2 - node];
+    return &c->nodes[mesh_slot(c->cfg.n_workers, node)];
 }
 
 /* What parameter i is when worker 1 counts until its word is malformed, and from that round on never did. */
