@@ -64,7 +64,7 @@ static choices open_choices(const struct sim_explorer *x)
     for (int i = 0; i < s->n_nodes; i++) {
         const struct sim_node *n = &s->nodes[i];
 
-        if (n->phase >= SIM_DONE)
+        if (sim_node_is_over(n))
             continue;
         for (int k = 0; k < s->n_nodes; k++)
             open |= x->pairs[i][k].first ? bit_of(i, k) : 0;

@@ -4,13 +4,14 @@
 #define PSGD_SIM_LETTERS_H
 
 #include "agent/runner/mesh.h"
+#include "sim/queue.h"
 
 struct sim_letter {
     /* Its keeper's: */
-    double at, tail; /* when it is due; seconds from its first byte to its last one */
-    unsigned due;    /* enum sim_what */
-    int from, to;    /* slots */
-    uint32_t pair;   /* the mesh's number for its sender and receiver */
+    double at, tail;   /* when it is due; seconds from its first byte to its last one */
+    enum sim_what due; /* and as what */
+    int from, to;      /* slots */
+    uint32_t pair;     /* the mesh's number for its sender and receiver */
     void *lane;
     struct sim_letter *next;
     size_t len;

@@ -9,11 +9,6 @@
 
 enum { IDLE = CODEC_WAIT + 1, YIELDS };
 
-static bool is_over(const struct sim_node *n)
-{
-    return n->phase >= SIM_DONE;
-}
-
 static void spend(struct sim_node *n, enum phase phase, double seconds)
 {
     enum phase last;
@@ -362,7 +357,7 @@ static int set_timer(struct sim *s, struct sim_node *n, struct err *e)
 {
     double at = fmax(exchange_wakes_at(n->x), s->queue.now);
 
-    if (is_over(n) || s->explorer || !(at < n->timer))
+    if (sim_node_is_over(n) || s->explorer || !(at < n->timer))
         return 0;
     n->timer = at;
     return sim_queue_push(&s->queue, (struct sim_event){.at = at, .what = SIM_TIMER, .slot = n->slot}, e);
@@ -374,12 +369,12 @@ int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e)
 
     if (n->is_busy)
         return 0;
-    if (is_over(n))
+    if (sim_node_is_over(n))
         return sim_processor_leave(s, n, e);
     if (!sim_processor_take(s, n))
         return 0;
     n->now = fmax(n->now, s->queue.now);
-    while (rc != IDLE && rc != YIELDS && !is_over(n)) {
+    while (rc != IDLE && rc != YIELDS && !sim_node_is_over(n)) {
         if (n->now > s->queue.now && !s->explorer)
             return sim_node_keep_busy(s, n, n->now, e) < 0 ? e->code : set_timer(s, n, e);
         rc = act(s, n, &s->why);

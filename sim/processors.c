@@ -36,7 +36,7 @@ static struct sim_node *next_in_line(struct sim *s)
 
         s->first_wanting = n->next_wanting;
         n->wants_processor = false;
-        if (n->phase < SIM_DONE)
+        if (!sim_node_is_over(n))
             return n;
     }
     return NULL;

@@ -284,7 +284,7 @@ static int begin(struct sim *s, struct err *e)
 
 static int kill_node(struct sim *s, struct sim_node *n, struct err *e)
 {
-    if (n->phase >= SIM_DONE)
+    if (sim_node_is_over(n))
         return 0;
     n->phase = SIM_KILLED;
     n->ended_at = s->queue.now;
@@ -336,7 +336,7 @@ void sim_end_hanging(struct sim *s)
     for (int i = 0; i < s->n_nodes; i++) {
         struct sim_node *n = &s->nodes[i];
 
-        if (n->phase >= SIM_DONE)
+        if (sim_node_is_over(n))
             continue;
         exchange_waits_for(n->x, what, sizeof what);
         err_set(&e, ERR_TIMEOUT, "it waits for %s, and nothing is under way any more", what);

@@ -64,6 +64,12 @@ struct sim_node {
     struct err *e; /* why it has failed */
 };
 
+/* It has ended, in whichever way: nothing happens to it any more. */
+static inline bool sim_node_is_over(const struct sim_node *n)
+{
+    return n->phase >= SIM_DONE;
+}
+
 struct sim {
     struct settings set;
     struct simulation how;

@@ -117,8 +117,7 @@ static int keep_order(struct sim_wires *w, const struct sim_letter *l, double *f
 
 static int push(struct sim_wires *w, struct sim_letter *l, struct err *e)
 {
-    return sim_queue_push(w->queue,
-                          (struct sim_event){.at = l->at, .what = (enum sim_what)l->due, .letter = l}, e);
+    return sim_queue_push(w->queue, (struct sim_event){.at = l->at, .what = l->due, .letter = l}, e);
 }
 
 /* One that is due before the last of the lane goes a way of its own. */
