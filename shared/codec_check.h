@@ -6,16 +6,26 @@
 
 #include <stdint.h>
 
-enum {
-    CODEC_CHECKS = 9,
-    CODEC_CHECK_FD = 3 /* of the page, in the program that checks */
+enum codec_check_kind {
+    CODEC_CHECK_ENDS,
+    CODEC_CHECK_TIMING,
+    CODEC_CHECK_RESULT,
+    CODEC_CHECK_COST,
+    CODEC_CHECK_CONVERGES,
+    CODEC_CHECK_MALFORMED,
+    CODEC_CHECK_MEMORY,
+    CODEC_CHECK_RESTORE,
+    CODEC_CHECK_LOSS,
+    N_CODEC_CHECKS
 };
+
+enum { CODEC_CHECK_FD = 3 /* of the page, in the program that checks */ };
 
 struct codec_check {
     const char *name, *says; /* `says` is true of a codec that passes */
 };
 
-extern const struct codec_check codec_checks[CODEC_CHECKS];
+extern const struct codec_check codec_checks[N_CODEC_CHECKS];
 
 struct codec_check_page {
     char callback[16]; /* that the codec is in; "": in none */

@@ -40,10 +40,13 @@ void *realloc(void *p, size_t n)
 }
 #endif
 
-/* In the order of codec_checks. */
-static check_body *const bodies[] = {check_ends,   check_timing,    check_result,
-                                     check_cost,   check_converges, check_malformed,
-                                     check_memory, check_restore,   check_loss};
+static check_body *const bodies[N_CODEC_CHECKS] = {
+    [CODEC_CHECK_ENDS] = check_ends,           [CODEC_CHECK_TIMING] = check_timing,
+    [CODEC_CHECK_RESULT] = check_result,       [CODEC_CHECK_COST] = check_cost,
+    [CODEC_CHECK_CONVERGES] = check_converges, [CODEC_CHECK_MALFORMED] = check_malformed,
+    [CODEC_CHECK_MEMORY] = check_memory,       [CODEC_CHECK_RESTORE] = check_restore,
+    [CODEC_CHECK_LOSS] = check_loss,
+};
 
 /* The instruction is tried again, and ends the program as it would have without this. */
 static void on_fault(int sig, siginfo_t *info, void *context)
@@ -65,7 +68,7 @@ static void guard(void)
 
 static int find_check(check_body **out, const char *name, struct err *e)
 {
-    for (int i = 0; i < CODEC_CHECKS; i++)
+    for (int i = 0; i < N_CODEC_CHECKS; i++)
         if (strcmp(codec_checks[i].name, name) == 0) {
             *out = bodies[i];
             return 0;

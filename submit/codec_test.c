@@ -205,7 +205,7 @@ static int run_check(struct test *t, const struct codec_check *check, struct err
 
 static int run_checks(struct test *t, struct err *e)
 {
-    for (int i = 0; i < CODEC_CHECKS; i++)
+    for (int i = 0; i < N_CODEC_CHECKS; i++)
         if ((!t->o->check[0] || strcmp(t->o->check, codec_checks[i].name) == 0) &&
             run_check(t, &codec_checks[i], e) < 0)
             return e->code;
@@ -260,10 +260,10 @@ static int test_found(struct test *t, struct err *e)
 
 static int check_name(const char *name, struct err *e)
 {
-    const char *names[CODEC_CHECKS + 1] = {NULL};
+    const char *names[N_CODEC_CHECKS + 1] = {NULL};
     const char *near;
 
-    for (int i = 0; i < CODEC_CHECKS; i++) {
+    for (int i = 0; i < N_CODEC_CHECKS; i++) {
         names[i] = codec_checks[i].name;
         if (strcmp(names[i], name) == 0)
             return 0;
