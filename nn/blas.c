@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nn/cpu.h"
 #include "nn/onednn.h"
 
 /* OpenBLAS' own, beside CBLAS. Weak: another BLAS links too. */
@@ -18,28 +19,11 @@ extern void omp_set_num_threads(int n) __attribute__((weak));
 static int n_threads = 1;
 static bool allows_onednn = true;
 
-#ifdef __x86_64__
-static bool has_avx2(void)
+/* What OpenBLAS' kernels for SkylakeX are made of. */
+static bool can_skylakex(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return cpu_has_avx512() && CPU_HAS("avx512bw") && CPU_HAS("avx512dq") && CPU_HAS("avx512vl");
 }
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-#else
-static bool has_avx2(void)
-{
-    return false;
-}
-
-static bool has_avx512(void)
-{
-    return false;
-}
-#endif
 
 const char *blas_better_core(const char *core, bool avx2, bool avx512)
 {
@@ -59,7 +43,7 @@ const char *blas_choose_core(char **argv)
 {
     static char said[160];
     const char *core = openblas_get_corename ? openblas_get_corename() : NULL;
-    const char *better = core ? blas_better_core(core, has_avx2(), has_avx512()) : NULL;
+    const char *better = core ? blas_better_core(core, cpu_has_avx2(), can_skylakex()) : NULL;
     const char *chosen = getenv("OPENBLAS_CORETYPE");
 
     if (!better)
@@ -120,8 +104,8 @@ void blas_describe(char *out, size_t size)
         words += 1 + (int)strcspn(version + words + 1, " ");
     snprintf(out, size, "%.*s (%s kernels)%s, loops for %s, %d thread%s", words, version, core,
              allows_onednn ? onednn_version() : "",
-             has_avx512() ? "AVX-512"
-             : has_avx2() ? "AVX2"
-                          : "any processor",
+             cpu_has_avx512() ? "AVX-512"
+             : cpu_has_avx2() ? "AVX2"
+                              : "any processor",
              n_threads, n_threads == 1 ? "" : "s");
 }

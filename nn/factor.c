@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "nn/blas.h"
+#include "nn/cpu.h"
 #include "nn/fused.h"
 #include "nn/lanes.h"
 #include "nn/matmul.h"
@@ -14,11 +15,7 @@ enum { ROWS = 6, COLS = 2 * LANES };
 /* On AVX-512 the libraries' vectors are twice as wide; several threads are theirs alone. */
 static bool takes(void)
 {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
-        return false;
-#endif
-    return has_fused() && blas_threads() == 1;
+    return cpu_has_avx2() && !cpu_has_avx512() && blas_threads() == 1;
 }
 
 /* Rounded up to whole panels. */

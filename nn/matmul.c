@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "nn/blas.h"
+#include "nn/cpu.h"
 #include "nn/narrow.h"
 #include "nn/onednn.h"
 
@@ -11,10 +12,8 @@
  * with oneDNN (docs/engine.md has the figures). On AVX-512 nothing was measured. */
 static bool is_narrow(bool a_t, int m, int n, int k)
 {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
+    if (cpu_has_avx512())
         return false;
-#endif
     if (blas_threads() > 1 || m < NARROW_ROWS || n > NARROW_COLS)
         return false;
     if (!blas_allows_onednn())
@@ -26,10 +25,8 @@ static bool is_narrow(bool a_t, int m, int n, int k)
  * into the same few sets of the first-level cache. */
 static bool rows_collide(bool a_t, bool b_t, int m, int n)
 {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
+    if (cpu_has_avx512())
         return false;
-#endif
     return a_t && !b_t && (m % 512 == 0 || n % 512 == 0) && (n < 384 || m <= 512 * 512 / n);
 }
 
@@ -38,10 +35,8 @@ static bool rows_collide(bool a_t, bool b_t, int m, int n)
  * products of ten columns or so are OpenBLAS' (docs/engine.md has the figures). */
 static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
+    if (cpu_has_avx512())
         return n > 16 || k <= 16;
-#endif
     if (a_t)
         return k <= 512 && !rows_collide(a_t, b_t, m, n);
     return k <= 64 || (b_t ? k % 1024 : n % 512) != 0;

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "nn/cpu.h"
 #include "nn/fused.h"
 #include "nn/lanes.h"
 
@@ -145,7 +146,7 @@ bool narrow_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, cons
     size_t rows = (size_t)m, cols = (size_t)n, depth = (size_t)k;
     size_t n_parts = (depth + DEPTH - 1) / DEPTH, part;
 
-    if (n > NARROW_COLS || b_t || m < NARROW_ROWS || k == 0 || (beta != 0 && beta != 1) || !has_fused())
+    if (n > NARROW_COLS || b_t || m < NARROW_ROWS || k == 0 || (beta != 0 && beta != 1) || !cpu_has_avx2())
         return false;
     part = (depth + n_parts - 1) / n_parts;
     if (a_t)
