@@ -67,21 +67,6 @@ static size_t work(const struct layer_spec *s, int max_batch)
     return space_of(s, max_batch).end;
 }
 
-static int open(struct layer *l, int max_batch, struct err *e)
-{
-    struct packed *p;
-
-    if (packed_new(&p, max_batch, l->spec->in.dim[0], e) < 0)
-        return e->code;
-    l->own = p;
-    return 0;
-}
-
-static void close(struct layer *l)
-{
-    packed_free(l->own);
-}
-
 /* One sample's step. a (3 units): the sums; the gates afterwards. */
 FAST static void cell(float *restrict a, const float *restrict q, const float *restrict h_before,
                       float *restrict h, size_t u)
@@ -193,4 +178,4 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
 }
 
 const struct layer_ops layer_gru = {
-    .work = work, .open = open, .close = close, .forward = forward, .backward = backward};
+    .work = work, .open = packed_open, .close = packed_close, .forward = forward, .backward = backward};

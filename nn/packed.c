@@ -13,14 +13,16 @@ size_t packed_rows(int max_batch, int time)
     return rows < INT_MAX ? rows : INT_MAX;
 }
 
-int packed_new(struct packed **out, int max_batch, int time, struct err *e)
+int packed_open(struct layer *l, int max_batch, struct err *e)
 {
+    int time = l->spec->in.dim[0];
     struct packed *p;
 
     if (max_batch > INT_MAX / time)
         return err_set(e, ERR_CONFIG, "%d samples of %d steps are too many at once; take smaller batches",
                        max_batch, time);
     p = calloc(1, sizeof *p);
+    l->own = p;
     if (!p)
         goto no_memory;
     p->time = time;
@@ -29,21 +31,23 @@ int packed_new(struct packed **out, int max_batch, int time, struct err *e)
     p->order = calloc((size_t)max_batch, sizeof *p->order);
     if (!p->n_at || !p->first || !p->order)
         goto no_memory;
-    *out = p;
     return 0;
 no_memory:
-    packed_free(p);
+    packed_close(l);
     return err_set(e, ERR_NOMEM, "no memory for the order of %d sequences", max_batch);
 }
 
-void packed_free(struct packed *p)
+void packed_close(struct layer *l)
 {
+    struct packed *p = l->own;
+
     if (!p)
         return;
     free(p->n_at);
     free(p->first);
     free(p->order);
     free(p);
+    l->own = NULL;
 }
 
 static int steps_of(const struct packed *p, const int *lengths, int i)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "nn/layer.h"
 
 struct packed {
     int n, time;   /* samples at work; steps of the longest possible one */
@@ -21,13 +21,14 @@ struct packed {
     int *order;    /* (max_batch) which sample row k of a step belongs to */
 };
 
-/* Rows of all steps at most. More than INT_MAX count as INT_MAX: packed_new() refuses them, so what is
+/* Rows of all steps at most. More than INT_MAX count as INT_MAX: packed_open() refuses them, so what is
  * computed from this before cannot overflow. */
 size_t packed_rows(int max_batch, int time);
 
-/* ERR_CONFIG: more rows than a matrix may have. ERR_NOMEM. */
-int packed_new(struct packed **out, int max_batch, int time, struct err *e);
-void packed_free(struct packed *p);
+/* A recurrent layer's open and close (layer.h): l->own is its packed; what comes to it is (n, time, width).
+ * ERR_CONFIG: more rows than a matrix may have. ERR_NOMEM. */
+int packed_open(struct layer *l, int max_batch, struct err *e);
+void packed_close(struct layer *l);
 
 /* `lengths` (n), cut to 1 .. time: a reshape below may have left fewer steps than there were tokens. */
 void packed_arrange(struct packed *p, int n, const int *lengths);

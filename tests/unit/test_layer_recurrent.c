@@ -326,11 +326,12 @@ TEST(both_learn_to_remember_what_came_first)
 
 TEST(batches_of_more_steps_than_a_matrix_has_rows_are_refused)
 {
-    struct packed *p;
+    const struct layer_spec spec = {.in = {.n_dims = 2, .dim = {1 << 22, 1}}};
+    struct layer l = {.spec = &spec};
     struct err e;
 
     assert_int_equal(packed_rows(1 << 10, 1 << 22), INT_MAX);
-    assert_int_equal(packed_new(&p, 1 << 10, 1 << 22, &e), ERR_CONFIG);
+    assert_int_equal(packed_open(&l, 1 << 10, &e), ERR_CONFIG);
     assert_says("1024 samples of 4194304 steps are too many at once");
 }
 
