@@ -55,7 +55,7 @@ static double do_step(const struct sim *s, struct bench *b, int i)
     struct trainer *t = s->trainer;
     struct trainer_batch batch = {.block = 0, .step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch};
     struct net_score score = {0};
-    double begun;
+    double begun, norm = 0;
     int n_own = 0;
 
     while (!blocks_holds(&s->blocks, batch.block, 0))
@@ -65,8 +65,11 @@ static double do_step(const struct sim *s, struct bench *b, int i)
     t->spent_s = 0;
     t->ops->gradient(t, &batch, b->params, b->grads, &score);
     begun = clock_now();
+    /* Elsewhere a runner has the norm from the step (agent/runner/train.c). */
+    if (s->may_skip || s->set.clip_norm > 0)
+        norm = gradient_norm(b->grads, t->n_trained);
     optimizer_step(b->optimizer, b->params, b->grads, (float)s->set.learn_rate,
-                   gradient_clip(gradient_norm(b->grads, t->n_trained), 0));
+                   gradient_clip(norm, s->set.clip_norm));
     return n_own * t->spent_s + clock_now() - begun;
 }
 
