@@ -48,7 +48,7 @@ static void reference(float *params, const struct blocks *b, uint64_t n_steps)
     }
 }
 
-static void plain_is_the_mean_over_all_blocks(void **state)
+TEST(plain_is_the_mean_over_all_blocks)
 {
     static const struct {
         int n, r;
@@ -56,8 +56,7 @@ static void plain_is_the_mean_over_all_blocks(void **state)
     } cases[] = {{1, 1, "iid"}, {2, 1, "iid"}, {4, 1, "iid"}, {4, 2, "iid"},
                  {4, 2, "dup"}, {5, 3, "iid"}, {6, 3, "dup"}};
 
-    (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (size_t k = 0; k < N_OF(cases); k++) {
         struct cluster_config cfg = plain4;
         float expected[N_PARAMS];
         struct cluster c;
@@ -74,11 +73,10 @@ static void plain_is_the_mean_over_all_blocks(void **state)
     }
 }
 
-static void synchronous_rules_do_not_depend_on_timing(void **state)
+TEST(synchronous_rules_do_not_depend_on_timing)
 {
     struct cluster_config cfg = plain4;
 
-    (void)state;
     assert_independent_of_timing(cfg);
     cfg.redundancy = 2;
     assert_independent_of_timing(cfg);
@@ -91,12 +89,11 @@ static void synchronous_rules_do_not_depend_on_timing(void **state)
     assert_independent_of_timing(cfg);
 }
 
-static void fedavg_with_one_step_a_round_equals_plain(void **state)
+TEST(fedavg_with_one_step_a_round_equals_plain)
 {
     struct cluster_config cfg = {.codec = "fedavg", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
     struct cluster c, p;
 
-    (void)state;
     run_well(&p, &plain4);
     for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++) {
         run_well(&c, &cfg);
@@ -107,14 +104,13 @@ static void fedavg_with_one_step_a_round_equals_plain(void **state)
     cluster_close(&p);
 }
 
-static void fedavg_closes_with_a_round_where_steps_do_not_divide(void **state)
+TEST(fedavg_closes_with_a_round_where_steps_do_not_divide)
 {
     struct cluster_config cfg = {
         .codec = "fedavg", .n_workers = 3, .local_steps = 4, .n_steps = 10, .n_params = N_PARAMS};
     struct cluster c;
     uint64_t rounds = 0;
 
-    (void)state;
     run_well(&c, &cfg);
     assert_true(exchange_round_done(c.nodes[0].x, &rounds));
     assert_int_equal(rounds, 3); /* after steps 4, 8 and 10 */
@@ -122,25 +118,23 @@ static void fedavg_closes_with_a_round_where_steps_do_not_divide(void **state)
     cluster_close(&c);
 }
 
-static void servers_end_with_what_workers_end_with(void **state)
+TEST(servers_end_with_what_workers_end_with)
 {
     struct cluster_config cfg = {
         .codec = "fedavg", .n_workers = 3, .n_servers = 1, .n_steps = 4, .n_params = N_PARAMS};
     struct cluster c;
 
-    (void)state;
     run_well(&c, &cfg);
     assert_equal_params(c.nodes[0].params, c.nodes[3].params);
     cluster_close(&c);
 }
 
-static void gradients_can_go_by_servers_too(void **state)
+TEST(gradients_can_go_by_servers_too)
 {
     struct cluster_config cfg = {
         .codec = "tests/mean_ps", .n_workers = 4, .n_servers = 2, .n_steps = 6, .n_params = N_PARAMS};
     struct cluster c, p;
 
-    (void)state;
     run_well(&p, &plain4);
     run_well(&c, &cfg);
     for (size_t i = 0; i < N_PARAMS; i++)
@@ -150,11 +144,10 @@ static void gradients_can_go_by_servers_too(void **state)
     assert_independent_of_timing(cfg);
 }
 
-static void event_rules_reach_workers_and_servers(void **state)
+TEST(event_rules_reach_workers_and_servers)
 {
     struct cluster_config cfg = {.codec = "tests/gift", .n_workers = 3, .n_steps = 5, .n_params = N_PARAMS};
 
-    (void)state;
     for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++)
         for (cfg.seed = 1; cfg.seed <= 20; cfg.seed++) {
             struct cluster c;
@@ -196,15 +189,13 @@ static void assert_as_plain(struct cluster_config cfg)
     cluster_close(&c);
 }
 
-static void allreduce_is_plain_up_to_the_order_of_summation(void **state)
+TEST(allreduce_is_plain_up_to_the_order_of_summation)
 {
-    (void)state;
     for_allreduce(assert_as_plain);
 }
 
-static void allreduce_does_not_depend_on_timing(void **state)
+TEST(allreduce_does_not_depend_on_timing)
 {
-    (void)state;
     for_allreduce(assert_independent_of_timing);
 }
 
@@ -229,17 +220,15 @@ static void assert_overlap_changes_nothing(struct cluster_config cfg)
     cluster_close(&w);
 }
 
-static void allreduce_may_sum_a_gradient_while_it_is_computed(void **state)
+TEST(allreduce_may_sum_a_gradient_while_it_is_computed)
 {
-    (void)state;
     for_allreduce(assert_overlap_changes_nothing);
 }
 
-static void every_collective_gives_what_it_promises(void **state)
+TEST(every_collective_gives_what_it_promises)
 {
     struct cluster_config cfg = {.codec = "tests/collect", .n_steps = 4, .n_params = N_PARAMS};
 
-    (void)state;
     for (cfg.n_workers = 1; cfg.n_workers <= 6; cfg.n_workers++)
         for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
             struct cluster c;
@@ -249,11 +238,10 @@ static void every_collective_gives_what_it_promises(void **state)
         }
 }
 
-static void doublebuffer_is_plain_a_step_behind(void **state)
+TEST(doublebuffer_is_plain_a_step_behind)
 {
     struct cluster_config cfg = {.codec = "doublebuffer", .n_params = N_PARAMS};
 
-    (void)state;
     for (cfg.n_workers = 1; cfg.n_workers <= 4; cfg.n_workers++)
         for (cfg.n_steps = 1; cfg.n_steps <= 6; cfg.n_steps++) {
             float expected[N_PARAMS];
@@ -271,7 +259,7 @@ static void doublebuffer_is_plain_a_step_behind(void **state)
     assert_independent_of_timing(cfg);
 }
 
-static void allreduce_refuses_what_it_cannot_do(void **state)
+TEST(allreduce_refuses_what_it_cannot_do)
 {
     static const struct {
         struct exchange_config cfg;
@@ -287,7 +275,6 @@ static void allreduce_refuses_what_it_cannot_do(void **state)
     struct err e = {0};
     char path[512];
 
-    (void)state;
     snprintf(path, sizeof path, "%s/codecs/allreduce.so", test_build_dir());
     assert_int_equal(codec_library_open(&lib, path, &e), 0);
     for (size_t k = 0; k < N_OF(cases); k++) {
@@ -341,7 +328,7 @@ static int ask_on_collective(struct codec *c)
     return broken.ask == ask_into_the_same ? ask_into_the_same(c) : CODEC_GO;
 }
 
-static void collectives_asked_for_wrongly_are_refused_in_words(void **state)
+TEST(collectives_asked_for_wrongly_are_refused_in_words)
 {
     static const struct {
         int (*ask)(struct codec *);
@@ -355,7 +342,6 @@ static void collectives_asked_for_wrongly_are_refused_in_words(void **state)
     struct err e = {0};
     struct blocks blocks;
 
-    (void)state;
     assert_int_equal(blocks_init(&blocks, "iid", 1, 1, &e), 0);
     for (size_t k = 0; k < N_OF(cases); k++) {
         struct codec_events events = {.on_grad = cases[k].ask, .on_collective = ask_on_collective};
@@ -384,13 +370,12 @@ static void collectives_asked_for_wrongly_are_refused_in_words(void **state)
     blocks_clear(&blocks);
 }
 
-static void dummy_says_nothing_and_changes_nothing(void **state)
+TEST(dummy_says_nothing_and_changes_nothing)
 {
     struct cluster_config cfg = {.codec = "dummy", .n_workers = 2, .n_steps = 3, .n_params = N_PARAMS};
     struct cluster c;
     float expected[N_PARAMS];
 
-    (void)state;
     run_well(&c, &cfg);
     for (size_t i = 0; i < N_PARAMS; i++) {
         expected[i] = (float)i / N_PARAMS;
@@ -402,7 +387,7 @@ static void dummy_says_nothing_and_changes_nothing(void **state)
     cluster_close(&c);
 }
 
-static void asynchronous_runs_end_for_every_rule(void **state)
+TEST(asynchronous_runs_end_for_every_rule)
 {
     static const struct cluster_config cases[] = {
         {.codec = "plain", .n_workers = 4, .n_steps = 20, .n_params = N_PARAMS, .is_asgd = true},
@@ -426,8 +411,7 @@ static void asynchronous_runs_end_for_every_rule(void **state)
          .is_asgd = true},
     };
 
-    (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+    for (size_t k = 0; k < N_OF(cases); k++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             struct cluster_config cfg = cases[k];
             struct cluster c;
@@ -440,12 +424,11 @@ static void asynchronous_runs_end_for_every_rule(void **state)
         }
 }
 
-static void bytes_are_the_declared_cost(void **state)
+TEST(bytes_are_the_declared_cost)
 {
     struct cluster_config cfg = plain4;
     struct cluster c;
 
-    (void)state;
     run_well(&c, &cfg);
     for (int i = 0; i < 4; i++) { /* one block each, to three others, in 6 steps */
         assert_int_equal(exchange_totals(c.nodes[i].x)->raw_bytes, 6 * 3 * 4 * N_PARAMS);
@@ -472,7 +455,7 @@ static void bytes_are_the_declared_cost(void **state)
     cluster_close(&c);
 }
 
-static void a_killed_node_ends_the_others_at_every_point(void **state)
+TEST(a_killed_node_ends_the_others_at_every_point)
 {
     static const struct cluster_config cases[] = {
         {.codec = "plain", .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
@@ -489,8 +472,7 @@ static void a_killed_node_ends_the_others_at_every_point(void **state)
          .allreduce = COLLECTIVE_TREE},
     };
 
-    (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+    for (size_t k = 0; k < N_OF(cases); k++)
         for (uint64_t at = 1; at < 60; at++)
             for (int who = -1 - cases[k].n_servers; who < 3; who++) {
                 struct cluster_config cfg = cases[k];
@@ -509,7 +491,7 @@ static void a_killed_node_ends_the_others_at_every_point(void **state)
 }
 
 /* Every order of events is another moment of death; whoever is left ends well, and, in ssgd, equal. */
-static void the_others_go_on_without_a_killed_worker(void **state)
+TEST(the_others_go_on_without_a_killed_worker)
 {
     static const struct cluster_config cases[] = {
         {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 4, .n_params = N_PARAMS, .goes_on = 2},
@@ -537,8 +519,7 @@ static void the_others_go_on_without_a_killed_worker(void **state)
          .goes_on = 3},
     };
 
-    (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+    for (size_t k = 0; k < N_OF(cases); k++)
         for (uint64_t at = 1; at < 80; at++)
             for (int who = 0; who < cases[k].n_workers; who++) {
                 struct cluster_config cfg = cases[k];
@@ -565,7 +546,7 @@ static void the_others_go_on_without_a_killed_worker(void **state)
             }
 }
 
-static void too_few_workers_end_the_job(void **state)
+TEST(too_few_workers_end_the_job)
 {
     const struct cluster_config cfg = {.codec = "fedavg",
                                        .n_workers = 3,
@@ -578,7 +559,6 @@ static void too_few_workers_end_the_job(void **state)
                                        .seed = 1};
     struct cluster c;
 
-    (void)state;
     cluster_open(&c, &cfg);
     assert_true(cluster_run(&c));
     assert_int_equal(c.nodes[3].phase, NODE_FAILED);
@@ -586,7 +566,7 @@ static void too_few_workers_end_the_job(void **state)
     cluster_close(&c);
 }
 
-static void an_event_rule_that_is_told_of_no_loss_refuses_to_go_on(void **state)
+TEST(an_event_rule_that_is_told_of_no_loss_refuses_to_go_on)
 {
     struct cluster_config cfg = plain4;
     struct exchange_config x = {.n_workers = 4, .is_sync = true, .goes_on = true, .n_params = 1};
@@ -594,7 +574,6 @@ static void an_event_rule_that_is_told_of_no_loss_refuses_to_go_on(void **state)
     struct cluster c;
     struct err e = {0};
 
-    (void)state;
     cfg.codec = "tests/ping";
     cluster_open(&c, &cfg);
     x.plugin = c.lib.plugin;
@@ -605,13 +584,12 @@ static void an_event_rule_that_is_told_of_no_loss_refuses_to_go_on(void **state)
     cluster_close(&c);
 }
 
-static void a_rule_without_a_server_side_refuses_servers(void **state)
+TEST(a_rule_without_a_server_side_refuses_servers)
 {
     struct cluster c;
     struct exchange *x;
     struct err e = {0};
 
-    (void)state;
     cluster_open(&c, &plain4);
     assert_int_equal(exchange_new(&x,
                                   &(struct exchange_config){.plugin = c.lib.plugin,
@@ -627,11 +605,10 @@ static void a_rule_without_a_server_side_refuses_servers(void **state)
 }
 
 /* Hostile words: each is refused in words and none is read beyond its end. */
-static void malformed_words_are_refused(void **state)
+TEST(malformed_words_are_refused)
 {
     static const char *const codecs[] = {"plain", "fedavg"};
 
-    (void)state;
     for (size_t k = 0; k < 2; k++)
         for (size_t len = 0; len < 4 * N_PARAMS + 4; len++) {
             struct cluster_config cfg = {
@@ -661,7 +638,7 @@ static void malformed_words_are_refused(void **state)
         }
 }
 
-static void words_out_of_turn_are_refused(void **state)
+TEST(words_out_of_turn_are_refused)
 {
     static const struct mesh_head bad[] = {
         {.kind = FRAME_WORD, .peer = 1, .word = 2},               /* in another's name */
@@ -672,8 +649,7 @@ static void words_out_of_turn_are_refused(void **state)
         {.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 7}, /* no such range */
     };
 
-    (void)state;
-    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+    for (size_t k = 0; k < N_OF(bad); k++) {
         struct cluster c;
         struct mesh_event ev = {.kind = MESH_MESSAGE, .head = bad[k]};
 
@@ -685,14 +661,13 @@ static void words_out_of_turn_are_refused(void **state)
 }
 
 /* Worker 1 takes nothing. Worker 0 goes on alone, and what waits for the other stays within bounds. */
-static void in_asgd_nobody_waits_for_one_that_takes_nothing(void **state)
+TEST(in_asgd_nobody_waits_for_one_that_takes_nothing)
 {
     struct cluster_config cfg = {
         .codec = "plain", .n_workers = 2, .n_steps = 30, .n_params = N_PARAMS, .is_asgd = true};
     struct cluster c;
     struct err e = {0};
 
-    (void)state;
     cluster_open(&c, &cfg);
     for (uint64_t step = 0; step < cfg.n_steps; step++) {
         assert_int_equal(exchange_on_block(c.nodes[0].x, 0, &e), CODEC_GO);

@@ -410,7 +410,7 @@ static void a_mesh_that_closes_asks_for_no_place(struct net *n)
     assert_int_equal(ev.kind, MESH_LEFT);
 }
 
-static void every_mesh_keeps_the_contract(void **state)
+TEST(every_mesh_keeps_the_contract)
 {
     static void (*const cases[])(struct net *) = {
         messages_arrive_whole_and_in_order,
@@ -427,7 +427,6 @@ static void every_mesh_keeps_the_contract(void **state)
         a_mesh_that_closes_asks_for_no_place,
     };
 
-    (void)state;
     for (size_t m = 0; m < N_OF(meshes); m++)
         for (size_t k = 0; k < N_OF(cases); k++) {
             struct net n = {0};

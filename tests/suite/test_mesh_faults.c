@@ -187,12 +187,11 @@ static void talk_over(struct talk k)
 }
 
 /* PSGD_SOAK_FLIPS=1000000 (make soak) asks for that many. */
-static void no_flipped_bit_changes_a_message(void **state)
+TEST(no_flipped_bit_changes_a_message)
 {
     const char *soak = getenv("PSGD_SOAK_FLIPS");
     int n = soak ? atoi(soak) : 1000;
 
-    (void)state;
     talk_over((struct talk){.plan = {.every = {[FAULT_FLIP] = 10000}},
                             .tls = MESH_TLS_OFF,
                             .n_least = {[FAULT_FLIP] = n},
@@ -202,7 +201,7 @@ static void no_flipped_bit_changes_a_message(void **state)
         .plan = {.every = {[FAULT_FLIP] = 20000}}, .tls = MESH_TLS_ON, .n_least = {[FAULT_FLIP] = 300}});
 }
 
-static void every_message_arrives_once_through_all_faults_together(void **state)
+TEST(every_message_arrives_once_through_all_faults_together)
 {
     static const struct fault_plan plan = {.every = {[FAULT_FLIP] = 50000,
                                                      [FAULT_REPEAT] = 50000,
@@ -211,14 +210,13 @@ static void every_message_arrives_once_through_all_faults_together(void **state)
                                                      [FAULT_HALF_CLOSE] = 100000},
                                            .jitter = 0.002};
 
-    (void)state;
     for (enum mesh_tls tls = MESH_TLS_ON; tls <= MESH_TLS_OFF; tls++)
         talk_over((struct talk){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
 }
 
 /* The length of a TLS record is believed before the record is whole: bytes would be waited for that nobody
  * sends. */
-static void a_flipped_bit_in_a_records_length_delays_its_message(void **state)
+TEST(a_flipped_bit_in_a_records_length_delays_its_message)
 {
     struct fault_proxy proxy;
     struct mesh_event ev;
@@ -226,7 +224,6 @@ static void a_flipped_bit_in_a_records_length_delays_its_message(void **state)
     struct err e = {0};
     double end;
 
-    (void)state;
     pair_prepare(&p);
     for (int i = 0; i < 2; i++)
         p.o[i].cfg.tls = MESH_TLS_ON;
@@ -248,43 +245,38 @@ static void a_flipped_bit_in_a_records_length_delays_its_message(void **state)
     fault_proxy_close(&proxy);
 }
 
-static void every_message_arrives_byte_by_byte(void **state)
+TEST(every_message_arrives_byte_by_byte)
 {
-    (void)state;
     talk_over((struct talk){.plan = {.drips = true}, .tls = MESH_TLS_OFF, .n_messages = 10});
     talk_over((struct talk){.plan = {.drips = true}, .tls = MESH_TLS_ON, .n_messages = 10});
 }
 
-static void a_long_and_uneven_way_has_no_effect(void **state)
+TEST(a_long_and_uneven_way_has_no_effect)
 {
-    (void)state;
     talk_over((struct talk){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_OFF});
     talk_over((struct talk){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_ON});
 }
 
 /* More messages than a sender keeps: it has to wait for the reader. */
-static void a_slow_reader_has_no_effect(void **state)
+TEST(a_slow_reader_has_no_effect)
 {
-    (void)state;
     talk_over((struct talk){.plan = {.rate = 2e6}, .tls = MESH_TLS_OFF, .n_messages = 1000});
     talk_over((struct talk){.plan = {.rate = 2e6}, .tls = MESH_TLS_ON, .n_messages = 1000});
 }
 
-static void a_line_that_stalls_for_seconds_has_no_effect(void **state)
+TEST(a_line_that_stalls_for_seconds_has_no_effect)
 {
-    (void)state;
     talk_over((struct talk){.tls = MESH_TLS_ON, .stalls = true});
 }
 
 /* Where a step takes long nobody polls meanwhile: that is no silence of the peer's. */
-static void a_break_during_a_long_step_loses_nobody(void **state)
+TEST(a_break_during_a_long_step_loses_nobody)
 {
     struct pair p;
     struct fault_proxy proxy;
     struct mesh_event ev;
     struct err e = {0};
 
-    (void)state;
     pair_prepare(&p);
     fault_proxy_open(&proxy, p.port, &(struct fault_plan){.every = {[FAULT_CUT] = 1}});
     p.o[1].peers[0].port = proxy.port;

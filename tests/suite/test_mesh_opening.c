@@ -12,12 +12,11 @@
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/stderr_catch.h"
 
-static void strangers_do_not_keep_nodes_from_meeting(void **state)
+TEST(strangers_do_not_keep_nodes_from_meeting)
 {
     struct opening o[MESH_NODES];
     int fds[80];
 
-    (void)state;
     opening_prepare(o, 20, MESH_TLS_AUTO);
     for (int i = 0; i < 80; i++) {
         fds[i] = connect_to(o[1].peers[0].port); /* node 0's */
@@ -46,9 +45,8 @@ static void try_another_key(enum mesh_tls tls)
     assert_int_equal(o[1].e.code, ERR_AUTH);
 }
 
-static void another_key_is_refused(void **state)
+TEST(another_key_is_refused)
 {
-    (void)state;
     try_another_key(MESH_TLS_OFF);
     try_another_key(MESH_TLS_ON);
 }
@@ -86,9 +84,8 @@ static void try_to_pass(enum mesh_tls tls)
     assert_int_equal(o[2].e.code, ERR_AUTH);
 }
 
-static void a_node_cannot_pass_for_another_one(void **state)
+TEST(a_node_cannot_pass_for_another_one)
 {
-    (void)state;
     try_to_pass(MESH_TLS_OFF);
     try_to_pass(MESH_TLS_ON);
 }
@@ -167,16 +164,14 @@ static void play_again(enum mesh_tls tls)
     close(fd);
 }
 
-static void a_handshake_that_is_played_again_is_refused(void **state)
+TEST(a_handshake_that_is_played_again_is_refused)
 {
-    (void)state;
     play_again(MESH_TLS_OFF);
     play_again(MESH_TLS_ON);
 }
 
-static void ends_that_do_not_agree_on_tls_both_say_so(void **state)
+TEST(ends_that_do_not_agree_on_tls_both_say_so)
 {
-    (void)state;
     for (int with = 0; with < 2; with++) {
         struct opening o[MESH_NODES];
         struct stderr_catch log;
@@ -213,18 +208,16 @@ static void try_another_attempt(enum mesh_tls tls)
         assert_null(o[i].mesh);
 }
 
-static void another_attempt_is_refused(void **state)
+TEST(another_attempt_is_refused)
 {
-    (void)state;
     try_another_attempt(MESH_TLS_OFF);
     try_another_attempt(MESH_TLS_ON);
 }
 
-static void a_node_that_nobody_is_at_is_named(void **state)
+TEST(a_node_that_nobody_is_at_is_named)
 {
     struct opening o[MESH_NODES];
 
-    (void)state;
     opening_prepare(o, 5, MESH_TLS_AUTO);
     close(o[0].cfg.listen_fd);
     o[0].cfg.listen_fd = -1;
@@ -249,13 +242,12 @@ static void *answer_in_another_version(void *arg)
     return NULL;
 }
 
-static void a_peer_of_another_version_is_refused_naming_both(void **state)
+TEST(a_peer_of_another_version_is_refused_naming_both)
 {
     struct pair p;
     pthread_t t;
     int port, fd = listen_anywhere(&port);
 
-    (void)state;
     assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
     pair_prepare(&p);
     p.o[1].peers[0].port = port;
@@ -276,14 +268,13 @@ static struct frame hello_frame(void)
         .kind = FRAME_HELLO, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .len = 16};
 }
 
-static void a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in(void **state)
+TEST(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in)
 {
     struct frame hello = hello_frame();
     uint8_t bytes[2 * FRAME_BYTES + 48] = {0}; /* hello and challenge */
     struct pair p;
     int fd;
 
-    (void)state;
     pair_prepare(&p);
     fd = connect_to(p.port);
     for (int i = 0; i < 2; i++) {
@@ -298,7 +289,7 @@ static void a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in(void *
 }
 
 /* More than strangers have places, and strangers among them. */
-static void seventy_peers_link_at_once(void **state)
+TEST(seventy_peers_link_at_once)
 {
     enum { PEERS = 70, STRANGERS = 40 };
     static struct opening hub, spokes[PEERS];
@@ -307,7 +298,6 @@ static void seventy_peers_link_at_once(void **state)
     pthread_t t[PEERS];
     int fds[STRANGERS];
 
-    (void)state;
     opening_prepare(o, 20, MESH_TLS_AUTO);
     close(o[1].cfg.listen_fd);
     close(o[2].cfg.listen_fd);
@@ -349,7 +339,7 @@ static void seventy_peers_link_at_once(void **state)
         close(fds[i]);
 }
 
-static void a_stranger_does_not_take_a_peers_place(void **state)
+TEST(a_stranger_does_not_take_a_peers_place)
 {
     struct pair p;
     struct mesh_event ev;
@@ -358,7 +348,6 @@ static void a_stranger_does_not_take_a_peers_place(void **state)
     uint8_t answer[2 * FRAME_BYTES + 48] = {0}; /* hello and challenge */
     int fd;
 
-    (void)state;
     pair_prepare(&p);
     pair_run(&p);
     fd = connect_to(p.port);

@@ -12,11 +12,10 @@
 #include "tests/lib/stderr_catch.h"
 
 /* A poll that sleeps on what TLS has read along would take its whole second for each of these. */
-static void long_messages_go_to_and_fro_without_a_pause(void **state)
+TEST(long_messages_go_to_and_fro_without_a_pause)
 {
     static const enum mesh_tls modes[] = {MESH_TLS_OFF, MESH_TLS_ON};
 
-    (void)state;
     for (size_t k = 0; k < N_OF(modes); k++) {
         struct pair p;
         struct mesh_event ev;
@@ -82,9 +81,8 @@ static void a_killed_node_is_missed(int victim)
     mesh_close(p.o[!victim].mesh, clock_now());
 }
 
-static void a_dead_process_is_lost_within_a_second(void **state)
+TEST(a_dead_process_is_lost_within_a_second)
 {
-    (void)state;
     a_killed_node_is_missed(0);
     a_killed_node_is_missed(1);
 }
@@ -113,7 +111,7 @@ static void raw_close(struct raw_pair *r)
     mesh_close(r->p.o[0].mesh, clock_now());
 }
 
-static void a_frame_that_is_not_the_peers_to_send_loses_it(void **state)
+TEST(a_frame_that_is_not_the_peers_to_send_loses_it)
 {
     struct frame bad[] = {raw_word(1, 1), raw_word(1, 1), raw_word(1, 1), raw_word(1, 1),
                           raw_word(1, 1), raw_word(1, 2), raw_word(1, 1)};
@@ -125,7 +123,6 @@ static void a_frame_that_is_not_the_peers_to_send_loses_it(void **state)
                                        "left a message out",
                                        "acknowledges what was not sent"};
 
-    (void)state;
     bad[0].attempt = 0;
     bad[1].job++;
     bad[2].from = -2;
@@ -145,13 +142,12 @@ static void a_frame_that_is_not_the_peers_to_send_loses_it(void **state)
     }
 }
 
-static void a_message_said_again_is_heard_once(void **state)
+TEST(a_message_said_again_is_heard_once)
 {
     static const uint32_t said[] = {1, 2, 1, 2, 2, 3};
     struct raw_pair r;
     struct mesh_event ev;
 
-    (void)state;
     raw_open(&r);
     for (size_t k = 0; k < N_OF(said); k++)
         say_frame(r.fd, &(struct frame[]){raw_word(1, said[k])}[0]);
@@ -173,9 +169,8 @@ static void *await_event(void *arg)
 }
 
 /* As bytes that a line repeats do, behind a handshake that was whole. */
-static void a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer(void **state)
+TEST(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer)
 {
-    (void)state;
     for (enum frame_kind kind = FRAME_HELLO; kind <= FRAME_PROOF; kind++) {
         struct frame again = raw_word(1, 0), word = raw_word(1, 1);
         struct raw_pair r;
@@ -199,11 +194,10 @@ static void a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_th
 }
 
 /* Between messages, in a header, behind it, and in a payload. */
-static void a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it(void **state)
+TEST(a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it)
 {
     static const size_t says[] = {0, 10, FRAME_BYTES, FRAME_BYTES + 50};
 
-    (void)state;
     for (size_t k = 0; k < N_OF(says); k++) {
         uint8_t bytes[FRAME_BYTES + 100] = {0};
         struct frame f = raw_word(1, 1);
@@ -240,14 +234,13 @@ static void open_to_one_that_hangs(struct pair *p, bool ends_stuck)
     mesh_buf_put(p->o[0].mesh, b);
 }
 
-static void a_peer_that_hangs_is_lost_in_ten_seconds_where_all_shall_read(void **state)
+TEST(a_peer_that_hangs_is_lost_in_ten_seconds_where_all_shall_read)
 {
     struct pair p[2]; /* in the first, peers may be slow to read */
     struct mesh_event ev[2];
     struct err e = {0};
     double start = clock_now();
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         open_to_one_that_hangs(&p[i], i == 1);
     do
@@ -264,13 +257,12 @@ static void a_peer_that_hangs_is_lost_in_ten_seconds_where_all_shall_read(void *
             mesh_close(p[i].o[k].mesh, clock_now());
 }
 
-static void a_good_bye_to_one_that_hangs_ends_in_time_and_says_so(void **state)
+TEST(a_good_bye_to_one_that_hangs_ends_in_time_and_says_so)
 {
     struct pair p;
     struct stderr_catch log;
     double start;
 
-    (void)state;
     pair_prepare(&p);
     pair_run(&p);
     stderr_catch_begin(&log);

@@ -2,7 +2,7 @@
 
 #include "agent/runner/frame.h"
 
-static void a_frame_survives_packing(void **state)
+TEST(a_frame_survives_packing)
 {
     struct frame f = {.kind = FRAME_REPLY,
                       .job = 0x1122334455667788u,
@@ -20,7 +20,6 @@ static void a_frame_survives_packing(void **state)
     uint8_t bytes[FRAME_BYTES], again[FRAME_BYTES];
     struct err e = {0};
 
-    (void)state;
     frame_pack(bytes, &f);
     assert_ok(frame_unpack(&g, bytes, &e));
     assert_int_equal(g.from, -3);
@@ -31,13 +30,12 @@ static void a_frame_survives_packing(void **state)
     assert_memory_equal(bytes, again, sizeof bytes);
 }
 
-static void every_flipped_bit_of_a_header_is_noticed(void **state)
+TEST(every_flipped_bit_of_a_header_is_noticed)
 {
     struct frame f = {.kind = FRAME_WORD, .job = 5, .attempt = 1, .to = 1, .len = 8};
     uint8_t bytes[FRAME_BYTES];
     struct err e = {0};
 
-    (void)state;
     for (int bit = 0; bit < 8 * FRAME_BYTES; bit++) {
         struct frame g;
 
@@ -47,13 +45,12 @@ static void every_flipped_bit_of_a_header_is_noticed(void **state)
     }
 }
 
-static void another_version_is_refused_naming_both(void **state)
+TEST(another_version_is_refused_naming_both)
 {
     struct frame f = {.kind = FRAME_WORD}, g;
     uint8_t bytes[FRAME_BYTES];
     struct err e = {0};
 
-    (void)state;
     frame_pack(bytes, &f);
     bytes[4] = 9;
     assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
