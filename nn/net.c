@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "nn/layer.h"
 #include "shared/memory.h"
 #include "shared/rng.h"
+#include "shared/weights.h"
 
 enum { ALIGN = 64 };
 
@@ -91,8 +91,7 @@ static int new_tensors(struct net *net)
             struct tensor_view *v = &net->tensors[net->n_tensors++];
             float **next = t->is_state ? &state : &at;
 
-            snprintf(v->name, sizeof v->name, "layer%d.%s.%s", l->index, layer_kind_name(l->spec->kind),
-                     t->name);
+            weights_name(v->name, &net->spec, l->index, k);
             v->type = TENSOR_F32;
             v->n_dims = t->n_dims;
             memcpy(v->shape, t->shape, sizeof t->shape);
