@@ -169,6 +169,7 @@ static int run_simulator(struct run *r, int *status, struct err *e)
 static void show_search(const struct run *r, const json_t *search)
 {
     const char *failure = json_string_value(json_object_get(search, "failure"));
+    const char *order = json_string_value(json_object_get(search, "order"));
     bool has_failed = failure && failure[0];
     long long n = json_integer_value(json_object_get(search, "orders"));
     long long n_different = json_integer_value(json_object_get(search, "different"));
@@ -180,9 +181,8 @@ static void show_search(const struct run *r, const json_t *search)
                has_failed ? failure : "");
     if (!has_failed && n_different > 0)
         printf("%lld of them end with other weights than the first.\n", n_different);
-    if (has_failed && !r->opt.simulation.replay[0])
-        printf("next: the same command with --replay %s instead of --exhaustive\n",
-               json_string_value(json_object_get(search, "order")));
+    if (has_failed && order && !r->opt.simulation.replay[0])
+        text_print("next: the same command with --replay %s instead of --exhaustive\n", order);
 }
 
 /* Why it failed, as it says. Its process ran the codec's code, which could write that file, too. */

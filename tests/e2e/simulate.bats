@@ -270,7 +270,8 @@ C
     [ -s again/records/train.csv ]
 }
 
-@test "a summary that a codec has written is not believed" {
+# forge SUMMARY: forge.c, a codec that leaves this summary and ends the simulator.
+forge() {
     cat >forge.c <<'C'
 #include <stdio.h>
 #include <string.h>
@@ -284,15 +285,26 @@ static int forge_grad(struct codec *c)
     fread(line, 1, sizeof line - 1, f);
     snprintf(path, sizeof path, "%s/summary.json", line + strlen(line) + 1);
     f = fopen(path, "w");
-    fputs("{\"ok\":false,\"code\":0}", f);
+    fputs(SUMMARY, f);
     fclose(f);
     _exit(0);
 }
 static const struct codec_events forge = {.on_grad = forge_grad};
 CODEC_PLUGIN(.name = "forge", .source = "a test", .events = &forge)
 C
+    sed -i "s/SUMMARY/$(jq -n --arg s "$1" '$s' | sed 's/[\\&/]/\\&/g')/" forge.c
+}
+
+@test "a summary that a codec has written is not believed" {
+    forge '{"ok":false,"code":0}'
     run "$SUBMIT" simulate --codec forge.c --node_count 2 --gradients 10 --epochs 1 --steps 2 -o out
     echo "$output"
     [ "$status" -eq 6 ]
     [[ "$output" == *"the simulator's summary is not of its form"* ]]
+    # nor does it steer the terminal
+    forge '{"ok":true,"nodes":[],"search":{"orders":1,"failure":"x\u001b[2J","order":"0s\u001b[2J"}}'
+    run "$SUBMIT" simulate --codec forge.c --node_count 2 --gradients 10 --epochs 1 --steps 2 --exhaustive -o search
+    echo "$output"
+    [[ "$output" == *"--replay 0s?[2J instead"* ]]
+    [[ "$output" != *$'\e'* ]]
 }
