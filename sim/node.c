@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/fast.h"
+#include "agent/runner/vector.h"
 #include "sim/sim.h"
 
 enum { IDLE = CODEC_WAIT + 1, YIELDS };
@@ -91,18 +91,6 @@ void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why)
     mesh_sim_kill(s->net, n->slot, &e); /* without memory for it others wait in vain, and that is told */
 }
 
-FAST static void add(float *restrict sum, const float *restrict grads, float part, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sum[i] += part * grads[i];
-}
-
-FAST static void copy(float *restrict sum, const float *restrict grads, float part, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sum[i] = part * grads[i];
-}
-
 static double draw_step(const struct sim_steps *t, struct rng *rng)
 {
     return t->s[t->n > 1 ? rng_below(rng, (uint32_t)t->n) : 0];
@@ -182,7 +170,7 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     if (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b.block, e) < 0)
         return e->code;
     if (n->sum)
-        (n->at_block > 0 ? add : copy)(n->sum, n->grads, part, n_params);
+        (n->at_block > 0 ? vector_add : vector_scale)(n->sum, n->grads, part, n_params);
     n->phase = SIM_BEGINS;
     if (++n->at_block < n->n_blocks)
         return 0;

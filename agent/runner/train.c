@@ -7,7 +7,7 @@
 
 #include "agent/runner/exchange_state.h"
 #include "agent/runner/node.h"
-#include "nn/fast.h"
+#include "agent/runner/vector.h"
 #include "shared/clock.h"
 
 /* Between layers, a look at what has come takes a microsecond or two: not more often than this. */
@@ -68,18 +68,6 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
     }
     phase_enter(w->watch, last);
     return rc;
-}
-
-FAST static void copy_share(float *restrict sum, const float *restrict grads, float part, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sum[i] = part * grads[i];
-}
-
-FAST static void add_share(float *restrict sum, const float *restrict grads, float part, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sum[i] += part * grads[i];
 }
 
 /* Steps can be left out only while the weights themselves are sound. */
@@ -190,7 +178,7 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
         if (exchange_wants_blocks(n->exchange) && exchange_on_block(n->exchange, n->feed.blocks[b], e) < 0)
             return e->code;
         if (w->sum)
-            (b > 0 ? add_share : copy_share)(w->sum, grads, part, n_params);
+            (b > 0 ? vector_add : vector_scale)(w->sum, grads, part, n_params);
     }
     if (w->sum)
         memcpy(grads, w->sum, n_params * sizeof *grads);

@@ -43,6 +43,18 @@ FAST void vector_sum(float *out, const float *const *in, int n_in, size_t n, flo
     }
 }
 
+FAST void vector_scale(float *restrict sum, const float *restrict v, float part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] = part * v[i];
+}
+
+FAST void vector_add(float *restrict sum, const float *restrict v, float part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += part * v[i];
+}
+
 static FAST void copy_lanes(float *out, const float *in, size_t n)
 {
     size_t i = 0;

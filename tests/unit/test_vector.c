@@ -43,11 +43,34 @@ TEST(a_copy_is_equal_for_any_length_and_alignment)
         }
 }
 
+TEST(parts_add_up_to_what_a_plain_loop_makes_of_them)
+{
+    static float v[N_MAX], sum[N_MAX + SHIFTS + 1];
+    const float third = 1.0f / 3.0f;
+
+    for (int i = 0; i < N_MAX; i++)
+        v[i] = (float)(i * 7919 % 1000) / 999.0f;
+    for (size_t n = 0; n <= N_MAX; n++)
+        for (size_t shift = 0; shift < SHIFTS; shift += 3) {
+            sum[shift + n] = -1;
+            vector_scale(sum + shift, v, third, n);
+            vector_add(sum + shift, v, 0.7f, n);
+            for (size_t i = 0; i < n; i++) {
+                float s = third * v[i];
+
+                s += 0.7f * v[i];
+                assert_true(sum[shift + i] == s);
+            }
+            assert_true(sum[shift + n] == -1);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sum_is_that_of_a_plain_loop_for_any_length_and_alignment),
         cmocka_unit_test(a_copy_is_equal_for_any_length_and_alignment),
+        cmocka_unit_test(parts_add_up_to_what_a_plain_loop_makes_of_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
