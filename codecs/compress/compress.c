@@ -16,6 +16,11 @@ const struct compressor *compressor_find(const char *name)
     return NULL;
 }
 
+float compress_scale(float most, float scale)
+{
+    return most < COMPRESS_TINY ? 0 : isfinite(scale) ? scale : NAN;
+}
+
 size_t compress_share(float ratio, size_t n)
 {
     double k = round((double)ratio * (double)n);

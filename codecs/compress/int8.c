@@ -4,7 +4,6 @@
  * became usual, with a scale for each block. */
 #include "codecs/compress/compress.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { STEPS = 127, ZERO = 128 /* the symbol of 0 */ };
@@ -34,7 +33,7 @@ static void encode(const void *o, struct compress_work *w, const float *v, size_
         size_t k = n - at < block ? n - at : block;
         float most = w->loops->largest(v + at, k);
 
-        *scales = most < COMPRESS_TINY ? 0 : isfinite(most) ? most / STEPS : NAN;
+        *scales = compress_scale(most, most / STEPS);
         if (*scales > 0)
             w->loops->round_nearest(q + at, v + at, k, STEPS / most, ZERO);
         else

@@ -51,7 +51,7 @@ static void encode(const void *opt, struct compress_work *w, const float *v, siz
         float most = w->loops->largest(v + at, k);
         float norm = o->norm == 0 ? (float)sqrt(w->loops->dot(v + at, v + at, k)) : most;
 
-        *scales = most < COMPRESS_TINY ? 0 : isfinite(norm) ? norm / (float)s : NAN;
+        *scales = compress_scale(most, norm / (float)s);
         if (*scales > 0)
             w->loops->round_random(q + at, v + at, k, (float)s / norm, s, &r);
         else

@@ -48,7 +48,7 @@ static void encode_max(struct compress_work *w, const struct level_set *s, const
     float most = w->loops->largest(v, n), highest = s->level[s->n_levels];
     struct random_lanes r;
 
-    *alpha = most < COMPRESS_TINY ? 0 : isfinite(most) ? most / highest : NAN;
+    *alpha = compress_scale(most, most / highest);
     random_lanes_init(&r, w->rng);
     if (*alpha > 0)
         w->loops->level_random(q, v, n, highest / most, s, &r);

@@ -7,7 +7,6 @@
  *              of 1. */
 #include "codecs/compress/levels.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { LEVELS = 1, SYMBOLS = 3 };
@@ -35,7 +34,7 @@ static void encode_max(struct compress_work *w, const float *v, size_t n, float 
     float most = w->loops->largest(v, n);
     struct random_lanes r;
 
-    *alpha = most < COMPRESS_TINY ? 0 : isfinite(most) ? most : NAN;
+    *alpha = compress_scale(most, most);
     random_lanes_init(&r, w->rng);
     if (*alpha > 0)
         w->loops->round_random(q, v, n, 1 / most, LEVELS, &r);
