@@ -86,15 +86,11 @@ int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
     (void)a; /* each node's has a name of its own */
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         const struct yield *y = &c->yields[i];
-        int node = y->node->at.node;
-        char name[64];
+        char node[NODE_LOG_NAME], name[64];
 
         if (!y->bytes)
             continue;
-        if (node < 0)
-            snprintf(name, sizeof name, "logs/ps-%d.log", -2 - node);
-        else
-            snprintf(name, sizeof name, "logs/worker-%d.log", node);
+        snprintf(name, sizeof name, "logs/%s.log", node_log_name(node, y->node));
         if (keep_file(c, name, y, e) < 0)
             return e->code;
         if ((int)i == c->s->cause)

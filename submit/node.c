@@ -27,6 +27,15 @@ const char *node_state(const struct node *n)
     return n->silent_since > 0 && !n->is_ended ? "unknown" : job_state_name(n->view.state);
 }
 
+const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n)
+{
+    if (node_is_server(n))
+        snprintf(out, NODE_LOG_NAME, "ps-%d", -2 - n->at.node);
+    else
+        snprintf(out, NODE_LOG_NAME, "worker-%d", n->at.node);
+    return out;
+}
+
 static bool is_loopback(const char *host)
 {
     return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;

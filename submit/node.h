@@ -9,7 +9,7 @@
 #include "submit/http.h"
 #include "submit/reply.h"
 
-enum { JOB_ID_MAX = 48, TOKEN_MAX = 256, REPLY_MAX = 1 << 20, CALL_S = 30 };
+enum { JOB_ID_MAX = 48, TOKEN_MAX = 256, REPLY_MAX = 1 << 20, CALL_S = 30, NODE_LOG_NAME = 24 };
 
 struct node {
     struct worker at;
@@ -43,6 +43,8 @@ const char *node_role(const struct node *n); /* "worker", "server" */
 bool node_is_server(const struct node *n);
 /* For people and run.json; "unknown" where its agent does not answer and its end has not been seen. */
 const char *node_state(const struct node *n);
+/* Of its log: "worker-0", a server's "ps-0". */
+const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
 
 /* Finds the token; none is fine until an agent asks for one. ERR_AUTH: a file that was named cannot be read.
  * `in_clear`: it may go to another machine over a connection that is not encrypted. */

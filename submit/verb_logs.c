@@ -19,10 +19,9 @@ static const double follow_s = 1, ask_s = 3;
 
 static void print_lines(const struct node *n, char *text, size_t len)
 {
-    char label[32];
+    char label[NODE_LOG_NAME];
 
-    snprintf(label, sizeof label, node_is_server(n) ? "ps-%d" : "worker-%d",
-             node_is_server(n) ? -2 - n->at.node : n->at.node);
+    node_log_name(label, n);
     utf8_clean(text, len, true);
     for (size_t at = 0; at < len;) {
         const char *end = memchr(text + at, '\n', len - at);
