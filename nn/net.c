@@ -38,8 +38,8 @@ static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_SOFTMAX] = &layer_softmax,
 };
 
-static const uint64_t stream_init =
-    0x74696e69; /* "init": keeps the weights' generators apart from the seed's others */
+/* "init": keeps the weights' generators apart from the seed's others. */
+static const uint64_t stream_init = 0x74696e69;
 
 struct net {
     struct model_spec spec;

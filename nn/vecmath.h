@@ -11,8 +11,8 @@
 /* x is cut to [-87, 88]: so the result is a normal number, neither 0 nor infinite. */
 static inline float exp_f32(float x)
 {
-    const float magic =
-        0x1.8p23f; /* added to a small number, it leaves the nearest integer in the low bits */
+    /* Added to a small number, it leaves the nearest integer in the low bits. */
+    const float magic = 0x1.8p23f;
     float shifted, n, r, p, scale;
     uint32_t bits;
 

@@ -20,8 +20,8 @@ double comm_share(const struct comm *c);
 /* sent_messages, ..., compression_ratio (raw to sent; null where nothing was), compute_s, ..., share. NULL:
  * no memory. */
 json_t *comm_json(const struct comm *c);
-/* Takes what stands in `o` (NULL: nothing) of the counts and seconds. What is not there, is below 0 or is no number
- * stays as it was known. */
+/* Takes what stands in `o` (NULL: nothing) of the counts and seconds. What is not there, is below 0 or is no
+ * number stays as it was known. */
 void comm_update(struct comm *c, const json_t *o);
 
 #endif

@@ -13,8 +13,8 @@
 
 enum {
     CLASSES_MAX = 65536,
-    DATA_BYTES_MAX =
-        1 << 30 /* of a file or an array, unpacked: small files can unpack to a thousand times their size */
+    /* Of a file or an array, unpacked: small files can unpack to a thousand times their size. */
+    DATA_BYTES_MAX = 1 << 30
 };
 
 struct dataset {

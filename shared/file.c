@@ -13,8 +13,8 @@
 
 int file_read(char **out, size_t *len, const char *path, size_t max, struct err *e)
 {
-    int fd = open(path,
-                  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up before it is refused */
+    /* A pipe must not hold us up before it is refused. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     char *buf = NULL;
     size_t n = 0;

@@ -182,8 +182,8 @@ static json_t *value_of(const void *in, const struct json_field *f)
     case JSON_FIELD_BOOL:
         return json_boolean(*(const bool *)in);
     case JSON_FIELD_DOUBLE:
-        return json_real(
-            *(const double *)in); /* jansson has no number for nan: then NULL, and the key stays away */
+        /* Jansson has no number for nan: then NULL, and the key stays away. */
+        return json_real(*(const double *)in);
     case JSON_FIELD_ANY:
         break;
     }

@@ -63,12 +63,12 @@ int tensor_file_open(struct tensor_file *f, const char *path, struct err *e);
 int tensor_file_parse(struct tensor_file *f, const void *bytes, size_t len, const char *what, struct err *e);
 void tensor_file_close(struct tensor_file *f);
 
-const struct tensor_view *tensor_file_find(const struct tensor_file *f,
-                                           const char *name);               /* NULL: not there */
-const char *tensor_file_meta(const struct tensor_file *f, const char *key); /* NULL: not there */
-size_t tensor_type_size(enum tensor_type type);                             /* bytes of one value */
-const char *tensor_type_name(enum tensor_type type);                        /* "BF16" */
-size_t tensor_count(const struct tensor_view *t);                           /* product of the shape */
+/* NULL: not there. */
+const struct tensor_view *tensor_file_find(const struct tensor_file *f, const char *name);
+const char *tensor_file_meta(const struct tensor_file *f, const char *key);
+size_t tensor_type_size(enum tensor_type type);      /* bytes of one value */
+const char *tensor_type_name(enum tensor_type type); /* "BF16" */
+size_t tensor_count(const struct tensor_view *t);    /* product of the shape */
 size_t tensor_bytes(const struct tensor_view *t);
 double tensor_value(const struct tensor_view *t, size_t i); /* whatever its type; I64 beyond 2^53 rounds */
 /* "(784, 128)" */

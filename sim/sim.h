@@ -118,8 +118,8 @@ void sim_end_hanging(struct sim *s);
 
 extern volatile sig_atomic_t sim_interrupted; /* set by a signal */
 
-bool sim_has_succeeded(
-    const struct sim *s);             /* every node but those killed, where the job may go on without them */
+/* Every node but those killed, where the job may go on without them. */
+bool sim_has_succeeded(const struct sim *s);
 double sim_time(const struct sim *s); /* when the last node ended */
 /* All workers that are done have the same weights; and every one of them is a number. */
 bool sim_models_agree(const struct sim *s);

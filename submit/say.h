@@ -12,12 +12,13 @@
 void say_init(int verbosity, bool no_color);
 bool say_is_terminal(void);
 
-void say_info(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); /* INFO User Submit@10:50:19 : ... */
-void say_more(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); /* the same, on the terminal only with -v */
-void say_error(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* ERROR User Submit@... */
-void say_plain(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* a line as it is */
+/* "INFO User Submit@10:50:19 : ..."; say_more on the terminal only with -v. */
+void say_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say_more(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "ERROR User Submit@10:50:19 : ..." */
+void say_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A line as it is. */
+void say_plain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* error:, hint: and code: of a failure, as every command ends when it fails. */
 void say_failure(const struct err *e, const char *code);

@@ -105,8 +105,8 @@ int submission_check_time(struct submission *s, struct err *e);
 int stage_read(struct submission *s, struct err *e);
 int stage_read_job(struct submission *s, struct err *e); /* its part that needs no list of agents */
 int stage_check(struct submission *s, struct err *e);
-int stage_check_job(struct submission *s,
-                    struct err *e); /* its part that leaves nothing behind: data, settings */
+/* Its part that leaves nothing behind: data, settings. */
+int stage_check_job(struct submission *s, struct err *e);
 /* The part of that which asks for no nodes: settings, and the shares of the data. */
 int stage_check_packages(struct submission *s, struct err *e);
 int stage_place(struct submission *s, struct err *e);

@@ -78,8 +78,8 @@ size_t chain_most_bytes(const struct chain *c, size_t n)
 
 static int allocate(struct chain *c, struct err *e)
 {
-    size_t k = c->n > 0 ? count(c, c->n)
-                        : 0; /* a part has no more values than the whole, and sends no more */
+    /* A part has no more values than the whole, and sends no more. */
+    size_t k = c->n > 0 ? count(c, c->n) : 0;
     bool is_short = false;
 
     if (selection(c)) {

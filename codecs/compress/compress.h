@@ -92,8 +92,8 @@ const struct compressor *compressor_find(const char *name); /* NULL: no such com
 extern const struct compressor compress_none, compress_fp16, compress_bf16, compress_int8, compress_topk,
     compress_randomk, compress_qsgd, compress_tern, compress_sgq, compress_onebit, compress_huffman;
 
-/* What is sent as the scale of a group whose largest magnitude is `most`: 0 or NaN where all of the group arrives
- * as that (see above), else `scale`. */
+/* What is sent as the scale of a group whose largest magnitude is `most`: 0 or NaN where all of the group
+ * arrives as that (see above), else `scale`. */
 float compress_scale(float most, float scale);
 
 /* Groups of at most `size` values that n values fall into. */

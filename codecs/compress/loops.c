@@ -193,8 +193,8 @@ static void from_bf16(float *out, const uint16_t *v, size_t n)
 
 static void round_nearest(uint8_t *q, const float *v, size_t n, float factor, int zero)
 {
-    const float magic =
-        0x1.8p23f; /* added to a small number, it leaves the nearest integer in the low bits */
+    /* Added to a small number, it leaves the nearest integer in the low bits. */
+    const float magic = 0x1.8p23f;
 
     for (size_t i = 0; i < n; i++)
         q[i] = (uint8_t)(bits_of(v[i] * factor + magic) + zero);
