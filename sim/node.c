@@ -76,7 +76,6 @@ static int finish(struct sim *s, struct sim_node *n, struct err *e)
     return mesh_sim_leave(s->net, n->slot, e);
 }
 
-/* As a process that ends: its peers lose it. */
 void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why)
 {
     struct err e;

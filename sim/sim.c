@@ -63,7 +63,6 @@ static double speed_of(const struct sim_speed *speed, int node, struct rng *r)
     return speed->low + (speed->high - speed->low) * rng_uniform(r);
 }
 
-/* How many of the parameters [from, from + n) are the optimizer's. */
 size_t sim_trained_of(const struct sim *s, size_t from, size_t n)
 {
     size_t n_trained = s->trainer->n_trained;
@@ -327,7 +326,6 @@ static int happen(struct sim *s, const struct sim_event *ev, struct err *e)
     return 0;
 }
 
-/* Who waits when nothing can happen any more waits for ever. */
 void sim_end_hanging(struct sim *s)
 {
     char what[128];

@@ -111,9 +111,9 @@ int sim_open(struct sim *s, const struct settings *set, const struct simulation 
 int sim_run(struct sim *s, struct err *e);
 void sim_close(struct sim *s);
 
-/* For a search, and for checks of a codec: all nodes are as they were before sim_run;
- * and those that wait for ever have failed. */
+/* For a search, and for checks of a codec. All nodes are as they were before sim_run. */
 int sim_restart(struct sim *s, struct err *e);
+/* Nothing can happen any more: nodes that still wait do so for ever, and fail of it. */
 void sim_end_hanging(struct sim *s);
 
 extern volatile sig_atomic_t sim_interrupted; /* set by a signal */
@@ -125,28 +125,35 @@ double sim_time(const struct sim *s); /* when the last node ended */
 bool sim_models_agree(const struct sim *s);
 bool sim_models_are_finite(const struct sim *s);
 
-/* costs.c: steps, eval_time_s, codec_rate, and overhead. */
+/* What follows is between the simulator's own files. */
+
+/* sim.c: the job's optimizer, and how many of the parameters [from, from + n) are moved by it. */
+struct optimizer_config sim_optimizer_of(const struct sim *s);
+size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
+
+/* costs.c: sets steps, eval_time_s, codec_rate and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
-/* processors.c. A node has a processor for as long as it is at something: it takes one before, gives it up
- * when it waits, and offers it to others in between. False: it is woken when it has one. */
+
+/* processors.c: a node has a processor for as long as it is at something. It takes one before (false: it is
+ * woken when it has one), leaves it when it waits, and yields it in between: behind all who want one now. */
 void sim_processors_init(struct sim *s);
 bool sim_processor_take(struct sim *s, struct sim_node *n);
 int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);
-/* Behind all who want one now. */
 int sim_processor_yield(struct sim *s, struct sim_node *n, struct err *e);
 bool sim_processor_is_wanted(const struct sim *s);
-struct optimizer_config sim_optimizer_of(const struct sim *s);
-size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
-/* node.c: a step begins, now; lets a node do what it can by now. */
+
+/* node.c: a step begins, now. */
 void sim_node_begin(struct sim *s, struct sim_node *n);
+/* The node does what it can by now. Why it fails of it is the node's; an error is the simulator's own. */
 int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e);
-/* The exchange's: the optimizer on a server. */
+/* The exchange's `update`: the optimizer on a server. */
 int sim_node_update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
 /* A message of its leaves, or has come to it: the time that takes. */
 void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l);
 void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_letter *l);
 /* Until then it is at something. */
 int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e);
+/* It ends as a process does that fails: its peers lose it. */
 void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why);
 
 #endif
