@@ -210,8 +210,10 @@ clang-check: ## no file has a warning with clang
 format: ## clang-format in place
 	$(Q)clang-format -i $(C_FILES)
 
+# It does not break the lines of comments.
 format-check:
 	$(Q)clang-format --dry-run -Werror $(C_FILES)
+	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 
 check-layers: ## nobody includes what docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers

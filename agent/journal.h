@@ -35,8 +35,8 @@ void journal_close(struct journal *j);
 /* Gives the descriptor back: many ended jobs are kept. It can still be read, and nothing be appended. */
 void journal_rest(struct journal *j);
 
-/* Appends the line of `ev`, wholly or not at all; `sync`: it is on the disk when this returns. On a full disk an
- * END still finds room, if the file system can keep some. */
+/* Appends the line of `ev`, wholly or not at all; `sync`: it is on the disk when this returns. On a full disk
+ * an END still finds room, if the file system can keep some. */
 int journal_append(struct journal *j, const struct event *ev, bool sync, struct err *e);
 
 /* Where the events with a seq above `after` begin. */

@@ -12,15 +12,15 @@
  * byte behind the end that `*len` does not count. ERR_NOT_FOUND, ERR_IO, ERR_NOMEM. */
 int file_read(char **out, size_t *len, const char *path, size_t max, struct err *e);
 
-/* Replaces `path` as a whole: temporary name in the same folder, fsync, rename, fsync of the folder. The umask
- * takes from `mode`. ERR_IO, among others where `path` is a folder, a device or a pipe. */
+/* Replaces `path` as a whole: temporary name in the same folder, fsync, rename, fsync of the folder. The
+ * umask takes from `mode`. ERR_IO, among others where `path` is a folder, a device or a pipe. */
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
 
 /* Writes every byte, whatever the kernel takes at once. */
 int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e);
 
-/* Keeps room for `len` bytes behind the end of an open file. False: the disk is full. True, and nothing kept, where
- * the file system cannot do that. */
+/* Keeps room for `len` bytes behind the end of an open file. False: the disk is full. True, and nothing kept,
+ * where the file system cannot do that. */
 bool file_keep_room(int fd, size_t len);
 
 /* Makes a folder and its parents. */

@@ -57,7 +57,7 @@ struct mesh_event {
 enum mesh_where { MESH_HERE, MESH_LATER, MESH_WRONG };
 typedef enum mesh_where mesh_place(void *owner, const struct mesh_head *h, size_t len, void **at);
 
-/* The place of a node among all of a job, and who has that place: workers 0, 1, ..., then servers -2, -3, ... */
+/* The place of a node among all of a job, and who has that place: workers 0, 1, ..., servers -2, -3 ... */
 static inline int mesh_slot(int n_workers, int node)
 {
     return node >= 0 ? node : n_workers - 2 - node;

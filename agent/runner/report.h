@@ -1,6 +1,6 @@
 /* report -- the runner's lines to its agent: events.jsonl in the working folder, one write a line
- * (docs/protocol.md §2). A line that cannot be written is lost without harm, records are the results; for the last one, which says how
- * the node ended, there is room on a full disk, too. */
+ * (docs/protocol.md §2). A line that cannot be written is lost without harm, records are the results; for
+ * the last one, which says how the node ended, there is room on a full disk, too. */
 #ifndef PSGD_REPORT_H
 #define PSGD_REPORT_H
 
