@@ -15,7 +15,10 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 
-enum { TICK_S = 1 };
+enum {
+    TICK_S = 1,
+    RETURN_S = 30 /* for a submitter to come back to an agent that was restarted */
+};
 
 /* Somebody wanted these jobs to end; for any other reason a job that is stopped has failed. */
 static const char *const reasons_to_cancel[] = {"UserCancelled", "LeaseExpired", "AgentStopped"};
@@ -209,7 +212,6 @@ static void promote(struct task *t)
 
     if (!t->tick.on)
         start_ticking(t, clock_now() + TICK_S);
-    job_touch(t);
     if (bind_data_socket(t, &e) < 0 ||
         enter(t, JOB_PREPARING, "WaitingForPackages", "waits for its packages", &e) < 0)
         job_finish(t, JOB_FAILED, e.code == ERR_NOSPACE ? "DiskFull" : "Internal", e.text);
@@ -217,11 +219,10 @@ static void promote(struct task *t)
         job_advance(t);
 }
 
-/* It has been reserved just now, and has to wait. */
+/* It has been reserved just now, or before the agent was restarted, and has to wait. */
 static void enter_queue(struct task *t)
 {
     start_ticking(t, clock_now() + TICK_S);
-    job_touch(t);
     job_enter(t, JOB_PENDING, "AgentBusy", "waits in the queue for the agent's slot");
 }
 
@@ -347,8 +348,16 @@ void job_restore(struct task *t)
         adopt(t);
         return;
     }
+    if (!t->job.pid) {
+        /* A slot, too, is held on: a submitter that waits elsewhere for another must not lose it, for agents
+         * are reserved in an order in which nobody waits for whom waits for him. */
+        t->lease_at = clock_now() + RETURN_S;
+        if (t->job.state == JOB_PREPARING)
+            promote(t);
+        return;
+    }
     /* Before the start a runner ends with its agent; this one may be on its way. */
-    if (t->job.pid && runner_adopt(&t->runner, t->job.pid, t->job.start_ticks, &e) == 0) {
+    if (runner_adopt(&t->runner, t->job.pid, t->job.start_ticks, &e) == 0) {
         struct pollfd gone = {.fd = t->runner.pidfd, .events = POLLIN};
 
         runner_signal(&t->runner, SIGKILL);

@@ -35,7 +35,8 @@ void job_touch(struct task *t);
 void job_stream_opened(struct task *t);
 void job_stream_closed(struct task *t);
 
-/* After its journal was read: adopts the runner, or ends the job. */
+/* After its journal was read: adopts the runner of a job that was started, keeps the reservation of one that
+ * has no runner yet, for job_schedule, and ends one between the two. */
 void job_restore(struct task *t);
 
 /* Lets go of everything but the journal; touches no process. */

@@ -288,6 +288,7 @@ int task_restore_all(struct agent *a, struct err *e)
         if (!job_state_is_terminal(t->job.state))
             job_restore(t);
     a->is_draining = false;
+    job_schedule(a);
     task_trim(a);
     return 0;
 }

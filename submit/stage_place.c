@@ -11,6 +11,7 @@
 #include "shared/clock.h"
 #include "shared/json.h"
 #include "submit/say.h"
+#include "submit/silence.h"
 #include "submit/submission.h"
 #include "submit/text.h"
 
@@ -115,28 +116,6 @@ static char *reservation(const struct submission *s, const struct node *n)
     return line;
 }
 
-/* A node that ended before the start did so for a reason worth more than "the stream closed". */
-static int check_alive(const struct submission *s, struct err *e)
-{
-    for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
-
-        if (n->is_reserved && n->is_ended)
-            return err_set(e, n->view.state == JOB_CANCELLED ? ERR_CANCELLED : ERR_REFUSED,
-                           "node(%d): %s ended the reservation: %s%s%s", n->at.node, n->label, n->view.reason,
-                           n->view.message[0] ? ": " : "", n->view.message);
-        if (n->is_reserved && !n->stream.busy && n->stream.err.code) {
-            *e = n->stream.err;
-            return err_at(e, "node(%d): lost before the start", n->at.node);
-        }
-        if (n->is_reserved && !n->stream.busy)
-            return err_set(e, ERR_UNREACHABLE,
-                           "node(%d): %s closed the stream of events before the start (status %d)",
-                           n->at.node, n->label, n->stream.status);
-    }
-    return 0;
-}
-
 /* Behind whom, and until when. */
 static void say_queue(struct submission *s, struct node *n)
 {
@@ -152,40 +131,91 @@ static void say_queue(struct submission *s, struct node *n)
              s->deadline > 0 ? until : "");
 }
 
-static int wait_for_slot(struct submission *s, struct node *n, struct err *e)
-{
-    double said = 0;
-
-    while (n->view.state == JOB_PENDING && !n->is_ended) {
-        if (said == 0 || clock_now() - said > WAIT_SAY_S) {
-            say_queue(s, n);
-            said = clock_now();
-        }
-        http_poll(s->http, 1);
-        submission_keep_lease(s);
-        if (submission_check_time(s, e) < 0 || check_alive(s, e) < 0)
-            return e->code;
-    }
-    return check_alive(s, e);
-}
-
-static int reserve(struct submission *s, struct node *n, struct err *e)
+/* The reservation is asked for, or once more when its agent forgot it. One that does not answer now did so a
+ * moment ago: it is waited for as one that falls silent later. */
+static int ask_for_slot(struct submission *s, struct node *n, struct err *e)
 {
     char *body = reservation(s, n);
     int rc;
 
     if (!body)
         return err_set(e, ERR_NOMEM, "no memory");
-    n->is_reserved = true; /* from here on the agent may hold it, whatever becomes of the answer */
+    n->last_seq = 0;
     rc = node_ask(s->http, n, "POST", body, strlen(body), e, "/v1/jobs");
     while (rc == 0 && n->call.busy)
         http_poll(s->http, 1);
     free(body);
-    if (rc < 0 || node_answer(n, e) < 0)
+    if (rc < 0)
+        return rc;
+    if (n->call.err.code == ERR_UNREACHABLE) {
+        silence_begin(s, n, &n->call.err, true);
+        return 0;
+    }
+    if (node_answer(n, e) < 0 || node_take_view(n, e) < 0)
         return e->code;
-    if (node_take_view(n, e) < 0 || node_open_stream(s->http, n, e) < 0)
+    return node_open_stream(s->http, n, e);
+}
+
+static bool is_queued(const struct node *n)
+{
+    return n->view.state == JOB_PENDING && !n->is_ended;
+}
+
+/* A node that ended before the start did so for a reason worth more than "the stream closed". An agent that
+ * was away and knows nothing of a node in its queue is asked again; a slot that was held is not, for somebody
+ * who waits for ours may have it now (see the order above). */
+static int look_at(struct submission *s, struct node *n, struct err *e)
+{
+    if (n->is_ended)
+        return err_set(e, n->view.state == JOB_CANCELLED ? ERR_CANCELLED : ERR_REFUSED,
+                       "node(%d): %s ended the reservation: %s%s%s", n->at.node, n->label, n->view.reason,
+                       n->view.message[0] ? ": " : "", n->view.message);
+    if (silence_look(s, n, e) == 0)
+        return 0;
+    if (e->code == ERR_NOT_FOUND && n->silent_since > 0 && is_queued(n))
+        return ask_for_slot(s, n, e);
+    if (e->code == ERR_NOT_FOUND)
+        e->code = ERR_REFUSED; /* nothing that the command names is missing */
+    return err_at(e, "node(%d): lost before the start", n->at.node);
+}
+
+/* At every node that is reserved; *is_away: an agent is silent. */
+static int look_at_all(struct submission *s, bool *is_away, struct err *e)
+{
+    *is_away = false;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct node *n = &s->nodes[i];
+
+        if (n->is_reserved && look_at(s, n, e) < 0)
+            return e->code;
+        *is_away |= n->silent_since > 0;
+    }
+    return 0;
+}
+
+/* Until it has its slot, and the agents of all that are reserved are there. */
+static int reserve(struct submission *s, struct node *n, struct err *e)
+{
+    double said = 0;
+    bool is_away;
+
+    n->is_reserved = true; /* from here on the agent may hold it, whatever becomes of the answer */
+    if (ask_for_slot(s, n, e) < 0)
         return e->code;
-    return wait_for_slot(s, n, e);
+    for (;;) {
+        if (submission_check_time(s, e) < 0 || look_at_all(s, &is_away, e) < 0)
+            return e->code;
+        if (!is_away && !is_queued(n))
+            return 0;
+        if (n->silent_since > 0) {
+            said = 0;
+        } else if (is_queued(n) && (said == 0 || clock_now() - said > WAIT_SAY_S)) {
+            say_queue(s, n);
+            said = clock_now();
+        }
+        http_poll(s->http, 1);
+        submission_keep_lease(s);
+    }
 }
 
 int stage_place(struct submission *s, struct err *e)
@@ -200,12 +230,11 @@ int stage_place(struct submission *s, struct err *e)
     rc = meet(s, e);
     if (rc == 0)
         rc = sort_by_agent(order, s, e);
-    for (size_t i = 0; i < s->n_nodes && rc == 0; i++) {
-        rc = submission_check_time(s, e);
-        if (rc == 0)
-            rc = reserve(s, order[i], e);
-    }
+    for (size_t i = 0; i < s->n_nodes && rc == 0; i++)
+        rc = reserve(s, order[i], e);
     free(order);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        s->nodes[i].is_probed = false; /* the calls that come ask something else */
     if (rc == 0)
         say_info("Connection with cluster established.");
     return rc;

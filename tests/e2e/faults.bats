@@ -341,6 +341,47 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     grep -q '^node(.): UserCancelled: ' said
 }
 
+@test "who waits in the queue of an agent that is killed waits for it too, and goes on when it is back" {
+    start_agents 2
+    local forgets
+    for forgets in no yes; do
+        long_job --codec plain --name holder --detach -o "holder-$forgets"
+        local holder queued
+        holder=$(jq -r .id "holder-$forgets/run.json")
+        "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax --agent-timeout 60 \
+            -o "next-$forgets" 2>"log-$forgets" 3>&- &
+        local pid=$!
+        within 60 grep -q 'waiting in its queue' "log-$forgets"
+        queued=$(sed -n 's/.*127.0.0.1:\([0-9]*\) has .*waiting in its queue.*/\1/p' "log-$forgets" | head -1)
+        local n=0
+        [ "${PORTS[0]}" = "$queued" ] || n=1
+        kill_agent $n
+        within 60 grep -q "does not answer.*; waiting until ..:..:.. for it to come back" "log-$forgets"
+        [ $forgets = no ] || find agent$n/jobs -mindepth 1 -maxdepth 1 ! -name "$holder" -exec rm -r {} +
+        start_agent $n
+        within 60 grep -q 'answers again' "log-$forgets"
+        "$SUBMIT" cancel "$holder"
+        wait $pid
+        [ "$(jq -r .state "next-$forgets/run.json")" = succeeded ]
+    done
+}
+
+@test "who waits in the queue of an agent that does not come back is told so, and gives the others back" {
+    start_agents 2
+    long_job --codec plain --detach -o holder
+    "$SUBMIT" --codec plain --node_count 2 --agent-timeout 1 -o out 2>log 3>&- &
+    local pid=$! n=0 s=0
+    within 60 grep -q 'waiting in its queue' log
+    grep -q "127.0.0.1:${PORTS[0]} has .*waiting in its queue" log || n=1
+    kill_agent $n
+    wait $pid || s=$?
+    [ $s -eq 3 ]
+    grep -q 'lost before the start: .*did not come back within 1 s' log
+    [ ! -e out ]
+    start_agent $n
+    "$SUBMIT" cancel "$(jq -r .id holder/run.json)"
+}
+
 @test "kill -9 of an agent before the start: the others are released" {
     start_agents 2
     kill -STOP "${AGENTS[1]}"

@@ -143,32 +143,83 @@ TEST(a_runner_that_spoilt_its_file_is_stopped)
     fixture_close(&f);
 }
 
-TEST(what_had_not_started_is_ended_and_its_runner_too)
+TEST(a_runner_that_was_ready_ends_with_its_agent_and_so_does_the_job)
 {
-    static const char *const states[] = {"pending", "preparing", "ready"};
+    struct fixture f = {0};
+    int pid;
 
-    for (size_t i = 0; i < N_OF(states); i++) {
-        struct fixture f = {0};
-        int pid = 0;
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    job_send_packages(&f, "j-abcdef", "deaf"); /* does not end by itself */
+    job_until(&f, "j-abcdef", "ready");
+    pid = task_find(&f.agent, "j-abcdef")->job.pid;
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-abcdef")->job.state), "failed");
+    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "AgentRestarted");
+    /* Our child, for the agent before was this process: dead, and waiting to be reaped. */
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), pid);
+    assert_int_equal(job_reserve(&f, &r, "j-after1", true), 201); /* the slot is free */
+    fixture_close(&f);
+}
 
-        fixture_open(&f);
-        if (i == 0)
-            job_reserve(&f, &r, "j-before", false);
-        job_reserve(&f, &r, "j-abcdef", false);
-        if (i == 2)
-            job_send_packages(&f, "j-abcdef", "deaf"); /* does not end by itself */
-        job_until(&f, "j-abcdef", states[i]);
-        pid = task_find(&f.agent, "j-abcdef")->job.pid;
+TEST(a_slot_and_the_places_in_the_queue_are_still_held)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-holder", false);
+    job_reserve(&f, &r, "j-first1", false);
+    job_reserve(&f, &r, "j-second", false);
+    for (int round = 0; round < 2; round++) {
         fixture_crash(&f);
         fixture_reopen(&f);
-        assert_string_equal(job_state_name(task_find(&f.agent, "j-abcdef")->job.state), "failed");
-        assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "AgentRestarted");
-        assert_int_equal(pid > 0, i == 2);
-        if (i == 2) /* our child, for the agent before was this process: dead, and waiting to be reaped */
-            assert_int_equal(waitpid(pid, NULL, WNOHANG), pid);
-        assert_int_equal(job_reserve(&f, &r, "j-after1", true), 201); /* the slot is free */
-        fixture_close(&f);
     }
+    job_until(&f, "j-holder", "preparing");
+    job_until(&f, "j-first1", "pending");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-holder", NULL), 200);
+    job_send_packages(&f, "j-holder", "ok"); /* its new data port serves */
+    job_until(&f, "j-holder", "ready");
+    ask(&f, &r, "POST", "/v1/jobs/j-holder/cancel", NULL);
+    job_until(&f, "j-first1", "preparing");
+    job_until(&f, "j-second", "pending");
+    fixture_close(&f);
+}
+
+TEST(a_place_in_the_queue_takes_the_slot_that_became_free_meanwhile)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-holder", false);
+    job_send_packages(&f, "j-holder", "deaf");
+    job_until(&f, "j-holder", "ready");
+    job_reserve(&f, &r, "j-first1", false);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    job_until(&f, "j-holder", "failed");
+    job_until(&f, "j-first1", "preparing");
+    fixture_close(&f);
+}
+
+TEST(a_reservation_whose_submitter_does_not_come_back_ends)
+{
+    struct fixture f = {0};
+    const struct task *t;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-holder", false);
+    job_reserve(&f, &r, "j-first1", false);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    for (t = f.agent.first; t; t = t->next)
+        assert_true(t->lease_at > clock_now() && t->lease_at < clock_now() + 60);
+    task_find(&f.agent, "j-holder")->lease_at = clock_now() - 1;
+    task_find(&f.agent, "j-first1")->lease_at = clock_now() - 1;
+    job_until(&f, "j-holder", "cancelled");
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(task_find(&f.agent, "j-first1")->job.reason, "LeaseExpired");
+    fixture_close(&f);
 }
 
 TEST(a_job_that_was_being_stopped_is_stopped)
@@ -291,7 +342,10 @@ int main(void)
         cmocka_unit_test(a_runner_that_died_meanwhile_is_told_of),
         cmocka_unit_test(the_pid_of_another_process_is_not_adopted),
         cmocka_unit_test(a_runner_that_spoilt_its_file_is_stopped),
-        cmocka_unit_test(what_had_not_started_is_ended_and_its_runner_too),
+        cmocka_unit_test(a_runner_that_was_ready_ends_with_its_agent_and_so_does_the_job),
+        cmocka_unit_test(a_slot_and_the_places_in_the_queue_are_still_held),
+        cmocka_unit_test(a_place_in_the_queue_takes_the_slot_that_became_free_meanwhile),
+        cmocka_unit_test(a_reservation_whose_submitter_does_not_come_back_ends),
         cmocka_unit_test(a_job_that_was_being_stopped_is_stopped),
         cmocka_unit_test(ended_jobs_are_as_they_were),
         cmocka_unit_test(a_reservation_that_was_not_written_whole_never_was),
