@@ -219,7 +219,12 @@ enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY };
 
 /* What a rule is not for: the host refuses it in words, so that open() need not. (A round without a reply has
  * no server side anyhow, and one of whole gradients takes no redundant blocks.) */
-enum codec_limits { CODEC_NO_SERVERS = 1, CODEC_NO_ASGD = 2, CODEC_NO_REDUNDANCY = 4 };
+enum codec_limits {
+    CODEC_NO_SERVERS = 1,
+    CODEC_NO_ASGD = 2,
+    CODEC_NO_REDUNDANCY = 4,
+    CODEC_ASGD_NEEDS_SERVERS = 8 /* something that workers have in common can lie nowhere else then */
+};
 
 /* What workers have after a synchronous exchange. `job_submit codecs test` computes it anew and compares. */
 enum codec_result {

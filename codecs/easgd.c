@@ -2,7 +2,7 @@
  * towards each other,
  *     w_i <- w_i - alpha (w_i - x)      x <- x + alpha sum_i (w_i - x)
  * with the x and w_i from before. With parameter servers the center lies there; without, every worker has a
- * copy and moves it alike.
+ * copy and moves it alike, which in asgd they could not: there the servers are needed.
  *
  * Zhang, Choromanska and LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015: eq. 5 and 6 (ssgd),
  * Algorithm 1 (asgd, on servers: the sum is over the one word that has come). Where alpha is not given it is
@@ -32,9 +32,6 @@ static int easgd_open(struct codec *c)
     size_t n_copy = c->server ? 0 : c->n_params;
     int rc;
 
-    if (!c->is_sync && !c->server)
-        return codec_fail(c,
-                          "in asgd the copies of the center would drift apart: it needs parameter servers");
     if (isnan(e->alpha))
         e->alpha = 0.9f / (float)c->n_workers;
     if (c->is_sync && e->alpha * (float)c->n_workers > 1)
@@ -109,4 +106,4 @@ static const struct codec_round easgd = {.encode = easgd_say,
 CODEC_PLUGIN(.name = "easgd", .source = "Zhang, Choromanska and LeCun, NIPS 2015, eq. 5 and 6, Algorithm 1",
              .cost = "each round 4 n_params bytes to each other worker, or to the servers, and as many back",
              .state_size = sizeof(struct easgd), .options = options, .open = easgd_open, .round = &easgd,
-             .sends = easgd_sends)
+             .sends = easgd_sends, .limits = CODEC_ASGD_NEEDS_SERVERS)

@@ -20,8 +20,6 @@ static int fedpaq_open(struct codec *c)
     struct fedpaq *f = c->state;
     int rc;
 
-    if (!c->is_sync && !c->server)
-        return codec_fail(c, "in asgd workers have no weights in common: it needs parameter servers");
     rc = c->host->zeros(c, &f->common, c->n_params);
     if (rc < 0)
         return rc;
@@ -99,4 +97,5 @@ static const struct codec_round fedpaq = {.encode = fedpaq_encode,
 CODEC_PLUGIN(.name = "fedpaq", .source = "Reisizadeh et al., AISTATS 2020, Algorithm 1",
              .cost = "each round 4 + 4 n_params bytes to each worker, or to the servers, and 4 n_params back",
              .state_size = sizeof(struct fedpaq), .open = fedpaq_open, .round = &fedpaq,
-             .sends = fedpaq_sends, .compression = CODEC_LOSSY_UP, .result = CODEC_MEAN_OF_PARAMETERS)
+             .sends = fedpaq_sends, .limits = CODEC_ASGD_NEEDS_SERVERS, .compression = CODEC_LOSSY_UP,
+             .result = CODEC_MEAN_OF_PARAMETERS)

@@ -90,6 +90,10 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
     if ((limits & CODEC_NO_ASGD) && !job->is_sync)
         return err_set(e, ERR_CODEC, "codec %s needs to hear every worker it works with; it has no asgd",
                        name);
+    if ((limits & CODEC_ASGD_NEEDS_SERVERS) && !job->is_sync && job->n_servers == 0)
+        return err_set(e, ERR_CODEC,
+                       "codec %s needs parameter servers in asgd: what workers have in common lies there",
+                       name);
     if ((limits & CODEC_NO_REDUNDANCY) && job->redundancy > 1)
         return err_set(e, ERR_CODEC, "codec %s hears every worker: redundant blocks spare it nothing", name);
     return 0;

@@ -213,10 +213,12 @@ static int choose_local_steps(struct settings *set, const struct codec_facts *f,
     return 0;
 }
 
-/* Before anything is shipped: is the job one that the codec can run? Servers are chosen later, by that. */
-static int check_limits(const struct settings *set, const struct codec_facts *f, struct err *e)
+/* Before anything is shipped: is the job one that a codec of these limits can run? */
+static int check_limits(const struct settings *set, const struct codec_facts *f, unsigned limits,
+                        struct err *e)
 {
     struct codec_job job = {.n_workers = set->node_count,
+                            .n_servers = set->server_count,
                             .redundancy = set->redundancy,
                             .is_sync = strcmp(set->sync, "ssgd") == 0,
                             .goes_on = strcmp(set->on_node_loss, "continue") == 0};
@@ -226,7 +228,7 @@ static int check_limits(const struct settings *set, const struct codec_facts *f,
         return err_at(e, "settings: /block_assignment");
     job.n_blocks = b.n_blocks;
     blocks_clear(&b);
-    return codec_check_limits(f->name, f->limits, &job, e);
+    return codec_check_limits(f->name, limits, &job, e);
 }
 
 /* Before anything is shipped: are these chains, and does the codec take them? */
@@ -292,6 +294,7 @@ static int read_model(struct submission *s, struct err *e)
 static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
 {
     bool is_trained = s->opt->simulation.gradients == 0;
+    unsigned limits; /* those that do not depend on servers, which are chosen later */
     json_t *doc;
 
     if ((is_trained && (read_model(s, e) < 0 || check_data_words(&s->settings, e) < 0)) ||
@@ -304,8 +307,10 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     s->sends_params = worker->sends_params;
     s->settings.trace = s->opt->trace[0] != '\0';
     choose_name(&s->settings);
+    limits = worker->limits & ~(unsigned)CODEC_ASGD_NEEDS_SERVERS;
     if (check_optimizer(s->opt->optimizer, worker, e) < 0 ||
-        choose_local_steps(&s->settings, worker, e) < 0 || check_limits(&s->settings, worker, e) < 0 ||
+        choose_local_steps(&s->settings, worker, e) < 0 ||
+        check_limits(&s->settings, worker, limits, e) < 0 ||
         start_choose(s, !worker->has_events || worker->rests_between_steps, e) < 0 ||
         read_server_codec(s, worker, e) < 0 || check_compression(&s->settings, worker, e) < 0)
         return e->code;
@@ -323,7 +328,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     if (s->settings.compress_down[0] && !wants)
         return err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
                        s->settings.compress_down);
-    return 0;
+    return check_limits(&s->settings, worker, worker->limits, e) < 0 ? hint_servers(s, "", e) : 0;
 }
 
 int stage_read(struct submission *s, struct err *e)

@@ -72,6 +72,16 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     run validate --node_count 2 --codec fedavg --on-node-loss continue
     [ "$status" -eq 0 ]
     "$SUBMIT" codecs new mine
+    local codec
+    for codec in easgd fedpaq; do
+        run validate --node_count 2 --codec $codec --psgd asgd
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"codec $codec needs parameter servers in asgd"*' under "PS"'* ]]
+        run validate --node_count 2 --codec $codec --psgd ssgd
+        [ "$status" -eq 0 ]
+    done
+    run validate --node_count 2 --codec fedavg --psgd asgd
+    [ "$status" -eq 0 ]
     run validate --node_count 2 --codec mine.c --redundancy 2
     [ "$status" -eq 6 ]
     [[ "$output" == *"codec mine exchanges one gradient per worker"* ]]

@@ -466,8 +466,8 @@ TEST(what_a_rule_cannot_do_is_refused_in_words)
         {"gossip", NULL, false, 0, "codec gossip needs to hear every worker it works with; it has no asgd"},
         {"gossip", NULL, true, 1,
          "codec gossip is for workers among each other; leave the parameter servers out"},
-        {"easgd", NULL, false, 0, "it needs parameter servers"},
-        {"fedpaq", NULL, false, 0, "in asgd workers have no weights in common: it needs parameter servers"},
+        {"easgd", NULL, false, 0, "codec easgd needs parameter servers in asgd"},
+        {"fedpaq", NULL, false, 0, "codec fedpaq needs parameter servers in asgd"},
         {"easgd", "alpha=0.5", true, 1, "alpha=0.5 of each of 3 workers throws the center beyond their mean"},
     };
 
