@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/file.h"
@@ -28,23 +29,64 @@ static bool is_empty(const char *path)
     return empty;
 }
 
+/* The folder's run.json, if it is this very job's. *why: ERR_NOT_FOUND: there is none. */
+static json_t *read_mine(const struct submission *s, struct err *why)
+{
+    char path[PATH_MAX];
+    const char *id;
+    json_t *doc;
+
+    if (file_join(path, sizeof path, s->folder, "run.json", why) < 0 ||
+        json_read(&doc, path, RUN_JSON_MAX, why) < 0)
+        return NULL;
+    why->code = 0;
+    id = json_string_value(json_object_get(doc, "id"));
+    if (id && strcmp(id, s->id) == 0)
+        return doc;
+    json_decref(doc);
+    return NULL;
+}
+
 /* Does the folder hold results of this very job? Its run.json says so, or, where the disk was too full for
  * one, the job index, which knows the folder. */
 static bool is_mine(const struct submission *s, const char *known)
 {
+    struct err why;
+    json_t *doc = read_mine(s, &why);
+
+    if (!doc)
+        return why.code == ERR_NOT_FOUND && strcmp(s->folder, known) == 0;
+    json_decref(doc);
+    return true;
+}
+
+/* Is the file of {"name","bytes",...} there, as long as it was? */
+static bool is_there(const struct submission *s, const json_t *file)
+{
+    const char *name = json_string_value(json_object_get(file, "name"));
     char path[PATH_MAX];
     struct err ignored;
-    const char *id;
-    json_t *doc;
-    bool mine;
+    struct stat st;
 
-    if (file_join(path, sizeof path, s->folder, "run.json", &ignored) < 0 ||
-        json_read(&doc, path, RUN_JSON_MAX, &ignored) < 0)
-        return ignored.code == ERR_NOT_FOUND && strcmp(s->folder, known) == 0;
-    id = json_string_value(json_object_get(doc, "id"));
-    mine = id && strcmp(id, s->id) == 0;
+    return name && file_join(path, sizeof path, s->folder, name, &ignored) == 0 && stat(path, &st) == 0 &&
+           st.st_size == json_integer_value(json_object_get(file, "bytes"));
+}
+
+json_t *results_kept(const struct submission *s)
+{
+    struct err ignored;
+    json_t *doc = read_mine(s, &ignored);
+    const char *state = json_string_value(json_object_get(doc, "state"));
+    const json_t *files = json_object_get(doc, "files"), *file;
+    bool is_whole = json_is_true(json_object_get(doc, "is_complete")) && state &&
+                    strcmp(state, job_state_name(s->state)) == 0;
+    size_t i;
+
+    json_array_foreach(files, i, file) is_whole = is_whole && is_there(s, file);
+    if (is_whole)
+        return doc;
     json_decref(doc);
-    return mine;
+    return NULL;
 }
 
 static int choose(struct submission *s, struct err *e)

@@ -12,6 +12,8 @@ enum { RUN_JSON_MAX = 64 << 20 };
 int results_prepare(struct submission *s, struct err *e);
 /* Takes away what results_prepare made, while it is empty. */
 void results_abandon(struct submission *s);
+/* The run.json of a folder that holds all results of the job as it ended; else NULL. The caller's. */
+json_t *results_kept(const struct submission *s);
 /* Points logs/latest at the folder and begins logs/submit.log. */
 int results_begin(struct submission *s, struct err *e);
 

@@ -102,6 +102,13 @@ static void tell_node(const struct submission *s, const struct node *n)
         printf("node(%d): %s: %s\n", n->at.node, n->view.reason, n->view.message);
 }
 
+static void show(const struct submission *s)
+{
+    verb_show_run(true, s);
+    for (size_t i = 0; i < s->n_nodes && !s->opt->json; i++)
+        tell_node(s, &s->nodes[i]);
+}
+
 int verb_status(const struct options *o, struct err *e)
 {
     struct submission s;
@@ -112,9 +119,7 @@ int verb_status(const struct options *o, struct err *e)
     if (rc == 0) {
         say_silent(&s);
         judge(&s);
-        verb_show_run(true, &s);
-        for (size_t i = 0; i < s.n_nodes && !o->json; i++)
-            tell_node(&s, &s.nodes[i]);
+        show(&s);
     }
     submission_clear(&s);
     return rc;
@@ -172,14 +177,68 @@ int verb_list(const struct options *o, struct err *e)
     return interrupt_check(e);
 }
 
+static bool has_silent(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].silent_since > 0)
+            return true;
+    return false;
+}
+
+/* Shows what an earlier command brought of a job that had ended; false: something of it is missing. */
+static bool show_kept(struct submission *s)
+{
+    json_t *run = results_kept(s);
+
+    if (!run)
+        return false;
+    say_silent(s);
+    say_info("All results of %s are in %s already; they stay as they are.", s->id, s->folder);
+    s->made_folder = s->made_parts = false;
+    s->is_complete = true;
+    json_decref(s->files);
+    s->files = json_incref(json_object_get(run, "files"));
+    if (s->opt->json)
+        verb_print_json(true, json_incref(run), NULL, NULL);
+    else
+        show(s);
+    json_decref(run);
+    return true;
+}
+
+/* The job, and the folder for what is to be brought of it. *is_kept: there is nothing to do, for it had
+ * ended, all of it is here and shown, and agents that had it are gone: those who are left have less. */
+static int load_for_results(struct submission *s, bool *is_kept, const struct options *o, const char *id,
+                            struct err *e)
+{
+    struct err why;
+    int rc = load_and_ask(s, o, id, e);
+    bool may_be_kept = job_state_is_terminal(s->state) && has_silent(s) && !interrupt_signal() &&
+                       !o->trace[0]; /* which is made of what they have */
+
+    *is_kept = false;
+    if (rc < 0 && !may_be_kept)
+        return rc;
+    why = *e;
+    if (results_prepare(s, e) < 0)
+        return e->code;
+    *is_kept = may_be_kept && show_kept(s);
+    if (*is_kept || rc == 0)
+        return 0;
+    results_abandon(s);
+    *e = why;
+    return rc;
+}
+
 static int wait_one(const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
-    int rc = load_and_ask(&s, o, id, e);
+    bool is_kept;
+    int rc = load_for_results(&s, &is_kept, o, id, e);
 
-    if (rc == 0)
-        rc = results_prepare(&s, e);
-    if (rc == 0) {
+    if (rc == 0 && is_kept) {
+        rc = verb_exit_status(&s);
+    } else if (rc == 0) {
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_reserved = true;
         if (results_begin(&s, e) < 0 || run_json_save(&s, e) < 0)
@@ -266,23 +325,22 @@ int verb_cancel(const struct options *o, struct err *e)
 int verb_fetch(const struct options *o, struct err *e)
 {
     struct submission s;
-    int rc = load_and_ask(&s, o, operand(o), e);
+    bool is_kept;
+    int rc = load_for_results(&s, &is_kept, o, operand(o), e);
 
-    if (rc == 0) {
+    if (rc == 0 && !is_kept) {
         say_silent(&s);
         judge(&s);
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_lost = s.nodes[i].silent_since > 0;
-        rc = results_prepare(&s, e);
-    }
-    if (rc == 0)
         rc = stage_collect(&s, e);
-    if (rc == 0) {
-        s.made_folder = s.made_parts = false;
-        verb_show_run(true, &s);
-        if (!job_state_is_terminal(s.state))
-            say_info("The job is %s: these are its records so far.", job_state_name(s.state));
-        rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;
+        if (rc == 0) {
+            s.made_folder = s.made_parts = false;
+            verb_show_run(true, &s);
+            if (!job_state_is_terminal(s.state))
+                say_info("The job is %s: these are its records so far.", job_state_name(s.state));
+            rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;
+        }
     }
     submission_clear(&s);
     return rc;

@@ -40,7 +40,7 @@ static void tell_how_to_return(const struct submission *s)
     say_plain("  job_submit cancel %s    ends it", s->id);
 }
 
-static int exit_status(const struct submission *s)
+int verb_exit_status(const struct submission *s)
 {
     if (s->state == JOB_SUCCEEDED)
         return s->is_complete ? 0 : EXIT_INCOMPLETE;
@@ -108,13 +108,13 @@ int verb_finish(struct submission *s, struct err *e)
         job_index_save(s, &ignored);
         err_hint(e, "job_submit fetch %s -o FOLDER brings the results to another folder.", s->id);
         say_failure(e, "INCOMPLETE");
-        return s->state == JOB_SUCCEEDED ? EXIT_INCOMPLETE : exit_status(s);
+        return s->state == JOB_SUCCEEDED ? EXIT_INCOMPLETE : verb_exit_status(s);
     }
     if (job_index_save(s, &ignored) < 0)
         say_error("%s", ignored.text);
     tell_end(s);
     verb_show_run(s->state == JOB_SUCCEEDED, s);
-    return exit_status(s);
+    return verb_exit_status(s);
 }
 
 /* Only now: what an agent or a check refuses is told by itself. */

@@ -35,6 +35,9 @@ int verb_model(const struct options *o, struct err *e);
  * short. */
 int verb_finish(struct submission *s, struct err *e);
 
+/* Of a job that has ended, by its state and whether all its results are there. */
+int verb_exit_status(const struct submission *s);
+
 /* What run.json says of the job, on stdout: as JSON with --json, else as a table. */
 void verb_show_run(bool ok, const struct submission *s);
 

@@ -219,6 +219,37 @@ PY
     [ -s out/model/final.safetensors ]
 }
 
+@test "of a job whose agents are gone, what was brought is shown, kept, and enough" {
+    start_agents 2
+    "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
+    id=$(jq -r .id out/run.json)
+    cp -r out before
+    stop_agents
+    local gone verb
+    for gone in all one; do
+        [ $gone = all ] || start_agent 0 # what it has is half of it
+        for verb in wait fetch; do
+            run "$SUBMIT" $verb "$id"
+            [ "$status" -eq 0 ]
+            [[ "$output" == *"All results of $id are in $PWD/out already"* ]]
+            [[ "$output" == *"): succeeded"*"model/final.safetensors"* ]]
+            [ "$("$SUBMIT" $verb "$id" --json 2>/dev/null | jq -c .data)" = "$(jq -c . out/run.json)" ]
+            diff -r before out
+        done
+    done
+    kill_agent 0
+    # Another folder has nothing yet, and one from which a file is gone is not whole.
+    run "$SUBMIT" fetch "$id" -o elsewhere
+    [ "$status" -eq 3 ]
+    [ ! -e elsewhere ]
+    rm out/records/eval.csv
+    for verb in wait fetch; do
+        run "$SUBMIT" $verb "$id"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"does not answer"* ]]
+    done
+}
+
 @test "a disk too full for the results: which file, and how they come elsewhere" {
     start_agents 2
     id=$("$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --model softmax --detach -o out)
