@@ -36,7 +36,10 @@ static int end(struct report *r, const char *reason, const struct err *e)
     const char *state = reason ? "failed" : of_code->state;
     const char *why = reason ? reason : of_code->reason;
 
-    fprintf(stderr, "%s: %s\n", why, e->text);
+    if (e->code == ERR_CANCELLED) /* a signal gives no reason: the time limit's is the same as a person's */
+        fprintf(stderr, "%s; its agent knows why\n", e->text);
+    else
+        fprintf(stderr, "%s: %s\n", why, e->text);
     if (e->hint[0])
         fprintf(stderr, "hint: %s\n", e->hint);
     report_end(r, state, why, e->text);

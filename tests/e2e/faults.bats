@@ -116,6 +116,15 @@ C
     serves_the_next_job
 }
 
+@test "a node that is stopped claims no other reason than its job has" {
+    start_agents 1
+    run "$SUBMIT" --codec plain --node_count 1 --epochs 100000 --record-every 1000 --time-limit 1 -o out
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"failed: node(0), TimeLimit: "* ]]
+    [ "$(tail -n 1 out/logs/worker-0.log)" = "asked to stop; its agent knows why" ]
+    ! grep -r UserCancelled out
+}
+
 @test "an event rule runs on agents as on the mesh" {
     start_agents 3
     "$SUBMIT" --codec "$BUILD/tests/codecs/ping.so" --node_count 3 --epochs 1 --model softmax -o out
