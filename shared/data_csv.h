@@ -11,7 +11,8 @@
 struct csv_form {
     const char *column; /* what is to be learnt: its name in the header or its number from 1; "": the last */
     bool is_target;     /* a number to regress; else a label, of which the words stay words */
-    /* "yes", "no", "auto": yes where a cell of the first line is no number but should be. */
+    /* "yes", "no", "auto": yes where words of the first line stand where numbers should, and no number is in
+     * it: a row with one is data, in which a cell that is none is refused. */
     const char *header;
 };
 

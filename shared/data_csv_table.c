@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "shared/data_csv.h"
 #include "shared/dataset.h"
@@ -122,7 +123,8 @@ static int read_row(struct reader *r, struct err *e)
     return 1;
 }
 
-static bool number_of(double *out, const struct csv_word *c)
+/* As it is written; what is too great for a double is infinite. */
+static bool decimal_of(double *out, const struct csv_word *c)
 {
     char text[NUMBER_LEN + 1];
     char *end;
@@ -134,7 +136,12 @@ static bool number_of(double *out, const struct csv_word *c)
     if (strspn(text, "0123456789.eE+-") != c->len)
         return false;
     *out = strtod(text, &end);
-    return !*end && isfinite((float)*out);
+    return !*end;
+}
+
+static bool number_of(double *out, const struct csv_word *c)
+{
+    return decimal_of(out, c) && isfinite((float)*out);
 }
 
 /* Most cells of most tables are small whole numbers. */
@@ -170,13 +177,39 @@ static bool is_named(const struct csv_word *c, const char *name)
     return c->len == strlen(name) && memcmp(c->at, name, c->len) == 0;
 }
 
+/* A number, if one that no float can hold: inf, nan, 1e99. */
+static bool is_meant_as_number(const struct csv_word *c)
+{
+    static const char *const words[] = {"nan", "inf", "infinity"};
+    size_t sign = c->len > 0 && (c->at[0] == '-' || c->at[0] == '+');
+    double ignored;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (c->len == sign + strlen(words[i]) && strncasecmp(c->at + sign, words[i], c->len - sign) == 0)
+            return true;
+    return decimal_of(&ignored, c);
+}
+
+/* Do words stand where numbers should, and no number anywhere? A row with one is data, and what is wrong with
+ * it is to be said: taken for a header it would be lost without a word. */
+static bool looks_like_header(const struct reader *r, size_t column, bool is_target)
+{
+    bool has_word = false;
+
+    for (size_t i = 0; i < r->n_cells; i++) {
+        if (is_meant_as_number(&r->cells[i]))
+            return false;
+        has_word |= (i != column || is_target) && r->cells[i].len > 0;
+    }
+    return has_word;
+}
+
 /* Which of the first row's cells is the one to be learnt, and whether that row is a header. */
 static int choose_column(size_t *column, bool *has_header, const struct reader *r,
                          const struct csv_form *form, struct err *e)
 {
     const char *name = form->column;
     bool is_number = name[0] && strlen(name) < 9 && strspn(name, "0123456789") == strlen(name);
-    float ignored;
 
     *column = r->n_cells - 1;
     *has_header = strcmp(form->header, "yes") == 0;
@@ -196,9 +229,8 @@ static int choose_column(size_t *column, bool *has_header, const struct reader *
             return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu", name, r->line);
         *has_header = true;
     }
-    for (size_t i = 0; i < r->n_cells && strcmp(form->header, "auto") == 0 && !*has_header; i++)
-        *has_header = (i != *column || form->is_target) && r->cells[i].len > 0 &&
-                      !float_of(&ignored, &r->cells[i]);
+    if (strcmp(form->header, "auto") == 0 && !*has_header)
+        *has_header = looks_like_header(r, *column, form->is_target);
     return 0;
 }
 
@@ -288,8 +320,12 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     if (rc > 0 && has_header)
         rc = read_row(&r, e);
     while (rc > 0) {
-        if ((t->n_rows == room && grow(t, &room, form, e) < 0) || add_row(t, &r, column, form, e) < 0)
+        bool is_guess = t->n_rows == 0 && !has_header && strcmp(form->header, "auto") == 0;
+
+        if (t->n_rows == room && grow(t, &room, form, e) < 0)
             rc = e->code;
+        else if (add_row(t, &r, column, form, e) < 0)
+            rc = is_guess ? err_hint(e, "If line %zu is a header: header=yes", r.line) : e->code;
         else
             rc = read_row(&r, e);
     }

@@ -79,9 +79,43 @@ TEST(a_header_is_known_by_its_words_or_said)
     csv_clear(&t);
     assert_int_equal(parse(&t, "a,b,c\n1,2,x\n", &no), ERR_CONFIG);
     assert_says("line 1, column 1: \"a\" is not a number");
-    assert_ok(parse(&t, "1,2,y\n3,4,5\n", &target)); /* where a number should be, a word does */
+}
+
+TEST(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header)
+{
+    static const struct {
+        const char *csv;
+        const struct csv_form *form;
+        const char *words;
+    } cases[] = {
+        {"1,nan,0\n2,3,1\n", &labels, "line 1, column 2: \"nan\" is not a number"},
+        {"1,NaN,0\n2,3,1\n", &labels, "line 1, column 2: \"NaN\" is not a number"},
+        {"-inf,x,0\n2,3,1\n", &labels, "line 1, column 1: \"-inf\" is not a number"},
+        {"+Infinity,nan,cat\n2,3,dog\n", &labels, "line 1, column 1: \"+Infinity\" is not a number"},
+        {"1e99,x,cat\n2,3,dog\n", &labels, "line 1, column 1: \"1e99\" is not a number"},
+        {"x,y,1\n2,3,0\n", &labels, "line 1, column 1: \"x\" is not a number"},
+        {"id,2023,2024\n2,3,0\n", &target, "line 1, column 1: \"id\" is not a number"},
+        {"1,2,y\n3,4,5\n", &target, "line 1, column 3: \"y\" is not a number"},
+        {",1,cat\n2,3,dog\n", &labels, "line 1, column 1: nothing, expected a number"},
+    };
+    struct csv_form yes = {.column = "", .is_target = true, .header = "yes"};
+    struct csv_table t;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_int_equal(parse(&t, cases[i].csv, cases[i].form), ERR_CONFIG);
+        assert_says(cases[i].words);
+        assert_non_null(strstr(e.hint, "header=yes"));
+    }
+    assert_ok(parse(&t, "id,2023,2024\n2,3,0\n", &yes));
     assert_int_equal(t.n_rows, 1);
     csv_clear(&t);
+    assert_ok(parse(&t, "-,infix,e\n2,3,0\n", &labels)); /* words, though of a number's letters */
+    assert_int_equal(t.n_rows, 1);
+    csv_clear(&t);
+    assert_int_equal(parse(&t, "a,b,c\n1,x,0\n", &labels), ERR_CONFIG);
+    assert_string_equal(e.hint, "");
+    assert_int_equal(parse(&t, "1,x,0\n", &(struct csv_form){.column = "", .header = "no"}), ERR_CONFIG);
+    assert_string_equal(e.hint, "");
 }
 
 TEST(the_column_is_chosen_by_name_or_number)
@@ -300,6 +334,7 @@ int main(void)
         cmocka_unit_test(rows_are_numbers_and_a_label),
         cmocka_unit_test(quotes_hold_commas_line_ends_and_quotes),
         cmocka_unit_test(a_header_is_known_by_its_words_or_said),
+        cmocka_unit_test(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header),
         cmocka_unit_test(the_column_is_chosen_by_name_or_number),
         cmocka_unit_test(what_is_wrong_is_said_with_line_and_column),
         cmocka_unit_test(no_truncation_makes_rows_that_were_not_there),
