@@ -54,6 +54,8 @@ static int print_log(struct submission *s, struct node *n, uint64_t *seen, bool 
     return 0;
 }
 
+/* Of several nodes whose logs cannot be had, the first one's sentence is the error, and the others' are said
+ * here. */
 static int print_all(struct submission *s, const struct options *o, uint64_t *seen, bool more_may_come,
                      struct err *e)
 {
@@ -61,16 +63,17 @@ static int print_all(struct submission *s, const struct options *o, uint64_t *se
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct err one;
+        struct err other;
 
         if (o->has_node && s->nodes[i].at.node != o->node)
             continue;
         n++;
-        if (print_log(s, &s->nodes[i], &seen[i], more_may_come, &one) < 0) {
-            *e = one;
-            rc = one.code;
-            say_error("%s", one.text);
-        }
+        if (print_log(s, &s->nodes[i], &seen[i], more_may_come, rc == 0 ? e : &other) == 0)
+            continue;
+        if (rc < 0)
+            say_error("%s", other.text);
+        else
+            rc = e->code;
     }
     if (n == 0)
         return err_set(e, ERR_USAGE, "job %s has no node %d", s->id, o->node);

@@ -242,6 +242,11 @@ PY
     run "$SUBMIT" fetch "$id" -o elsewhere
     [ "$status" -eq 3 ]
     [ ! -e elsewhere ]
+    # Each silence is said once.
+    run "$SUBMIT" logs "$id"
+    [ "$status" -eq 3 ]
+    [ "$(grep -c 'does not answer' <<<"$output")" -eq 2 ]
+    [ "$(grep -c "error: node(0): .*:${PORTS[0]} does not answer" <<<"$output")" -eq 1 ]
     rm out/records/eval.csv
     for verb in wait fetch; do
         run "$SUBMIT" $verb "$id"
