@@ -253,8 +253,8 @@ static inline uint64_t codec_receivers(const struct codec *c)
 struct codec_plugin {
     uint32_t abi, plugin_size, codec_size, host_size; /* filled by CODEC_PLUGIN, compared when it is loaded */
     const char *name, *source, *cost;                 /* for people: the paper; messages and bytes */
-    size_t state_size;
-    const struct codec_option *options;             /* NULL: it has no parameters */
+    size_t state_size;                  /* at most 1 GiB: what grows with the model comes from zeros() */
+    const struct codec_option *options; /* NULL: it has no parameters */
     size_t (*message_bytes)(const struct codec *c); /* the longest message; NULL: 64 + 4 n_params */
     int (*open)(struct codec *c);                   /* NULL: nothing to prepare */
     const struct codec_round *round;

@@ -65,6 +65,12 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
                        p->name);
     if (p->updates_on_server && r && !r->reply)
         return err_set(e, ERR_CODEC, "%s: codec %s updates on servers and has no server side", path, p->name);
+    if (p->state_size > CODEC_STATE_MAX)
+        return err_set(
+            e, ERR_CODEC,
+            "%s: codec %s: .state_size is %zu bytes, expected at most %zu (1 GiB); what grows with "
+            "the model comes from zeros()",
+            path, p->name, p->state_size, CODEC_STATE_MAX);
     return check_lists(p, e) < 0 || check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 

@@ -19,6 +19,8 @@ enum {
     CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
 };
 
+#define CODEC_STATE_MAX ((size_t)1 << 30)
+
 /* Limits that follow from a plug-in's callbacks, beside those that it states. */
 enum {
     CODEC_WHOLE_GRADIENTS = 1 << 16, /* it exchanges one gradient per worker, not one per block */

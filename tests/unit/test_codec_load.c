@@ -58,6 +58,15 @@ TEST(a_value_beyond_a_list_of_codec_h_is_refused)
     assert_says("codec beyond: .compression is 3, and codec.h lists values up to 2");
 }
 
+TEST(a_state_beyond_all_measure_is_refused)
+{
+    struct codec_library l;
+    struct err e = {0};
+
+    assert_int_equal(codec_library_open(&l, path_of("tests/codecs/bulky"), &e), ERR_CODEC);
+    assert_says("codec bulky: .state_size is 18446744073709551615 bytes, expected at most 1073741824");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -65,6 +74,7 @@ int main(void)
         cmocka_unit_test(another_abi_is_refused_naming_both),
         cmocka_unit_test(what_is_no_codec_is_refused),
         cmocka_unit_test(a_value_beyond_a_list_of_codec_h_is_refused),
+        cmocka_unit_test(a_state_beyond_all_measure_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,12 @@
+/* Has a state that no machine has room for, as of a size that went below zero. */
+#include "codec.h"
+
+static int bulky_on_step(struct codec *c)
+{
+    (void)c;
+    return CODEC_GO;
+}
+
+static const struct codec_events bulky = {.on_step = bulky_on_step};
+
+CODEC_PLUGIN(.name = "bulky", .events = &bulky, .state_size = SIZE_MAX)
