@@ -15,6 +15,7 @@
 #include "submit/say.h"
 #include "submit/start_from.h"
 #include "submit/temp.h"
+#include "submit/text.h"
 #include "submit/trace.h"
 
 enum {
@@ -69,7 +70,7 @@ static const struct artifact_view *find_listed(const struct yield *y, const char
 void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why)
 {
     c->is_missing |= !outcome_bears(c->s, n);
-    say_info("node(%d): %s is missing%s%s.", n->at.node, what, why[0] ? ": " : "", why);
+    say_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
 }
 
 /* The jobs' last words and the lists of what is there, of all nodes at once. */

@@ -206,9 +206,10 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
                        READY_S, n->view.message[0] ? n->view.message : job_state_name(n->view.state));
     if (clock_now() - p->said > WAIT_SAY_S) {
         p->said = clock_now();
-        say_info("Waiting until %s for node(%d), %s: %s%s%s.",
+        say_info("Waiting until %s for node(%d), %s: %s%s%s%s",
                  text_hour(until, clock_wall() + p->until - clock_now()), n->at.node, n->label,
-                 job_state_name(n->view.state), n->view.message[0] ? ", " : "", n->view.message);
+                 job_state_name(n->view.state), n->view.message[0] ? ", " : "", n->view.message,
+                 text_stop(n->view.message));
     }
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "submit/say.h"
 #include "submit/silence.h"
 #include "submit/submission.h"
+#include "submit/text.h"
 
 /* After the first failure: time for the others to say why they failed. */
 static const double own_reasons_s = 1;
@@ -38,8 +39,8 @@ static void tell(struct node *n)
     if (!n->is_announced)
         return;
     n->is_announced = false;
-    say_info("node(%d): %s%s%s%s%s.", n->at.node, job_state_name(n->view.state), reason[0] ? ", " : "",
-             reason, message[0] ? ": " : "", message);
+    say_info("node(%d): %s%s%s%s%s%s", n->at.node, job_state_name(n->view.state), reason[0] ? ", " : "",
+             reason, message[0] ? ": " : "", message, text_stop(message));
 }
 
 /* The others' own reasons are in, or had their time: the first failure is the job's. */

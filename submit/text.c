@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "shared/utf8.h"
@@ -21,6 +22,13 @@ void text_print(const char *fmt, ...)
     utf8_clean(s, (size_t)n, true);
     fputs(s, stdout);
     free(s);
+}
+
+const char *text_stop(const char *words)
+{
+    size_t n = strlen(words);
+
+    return n > 0 && strchr(".?!", words[n - 1]) ? "" : ".";
 }
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes)
