@@ -103,7 +103,7 @@ load lib
     no 'no parameter "every"; it takes none' --codec plain:every=3
     no '--local-steps 5 and --codec fedavg:every=10 are the same parameter' --codec fedavg:every=10 --local-steps 5
     no 'codec gossip needs to hear every worker it works with; it has no asgd' --codec gossip --psgd asgd
-    no 'redundant blocks spare it nothing' --codec allreduce --redundancy 2 --node_count 1
+    no 'redundant blocks spare it nothing' --codec allreduce --redundancy 2 --node_count 2
     no 'moves the weights on parameter servers, and the job has none' --codec ps
     echo '{"PS": "127.0.0.1:2", "Worker": ["127.0.0.1:1"]}' >worker.json
     no 'the workers say when they exchange' --codec fedavg --server_codec fedavg:every=3

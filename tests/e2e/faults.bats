@@ -123,7 +123,8 @@ C
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), TimeLimit: "* ]]
     [ "$(tail -n 1 out/logs/worker-0.log)" = "asked to stop; its agent knows why" ]
-    ! grep -r UserCancelled out
+    run grep -r UserCancelled out
+    [ "$status" -eq 1 ]
 }
 
 @test "an event rule runs on agents as on the mesh" {

@@ -250,7 +250,7 @@ TEST(words_that_are_not_options_are_usage_errors)
     scene_open(&s);
     START(&s, "--prot", "1");
     assert_int_equal(end_status(&s), 2);
-    assert_true(log_says(&s, "did you mean --port?"));
+    assert_true(log_says(&s, "Did you mean --port?"));
     START(&s, "--help");
     assert_int_equal(end_status(&s), 0);
     assert_true(log_says(&s, "usage: agent"));
