@@ -63,23 +63,33 @@ static void know(struct known *k, const struct args *a, unsigned verb)
     k->shorts[n_shorts] = '\0';
 }
 
+static bool has_long(const struct known *k, const char *name)
+{
+    for (const struct option *l = k->longs; l->name; l++)
+        if (strcmp(l->name, name) == 0)
+            return true;
+    return false;
+}
+
 /* The hint has the option's first name, as --help does. */
 static int unknown(const struct args *a, const struct known *k, const char *name, struct err *e)
 {
     const char *words[ARGS_MAX + 1], *near = NULL;
     char first[ARGS_NAME];
+    struct known any;
     int n = 0;
 
     for (; k->longs[n].name; n++)
         words[n] = k->longs[n].name;
     words[n] = NULL;
+    know(&any, a, ~0U);
+    err_set(e, ERR_USAGE, has_long(&any, name) ? "--%s is for other verbs" : "unknown option --%s", name);
     /* Whoever abbreviates means the whole word. */
     for (int i = 0; i < n && !near && strlen(name) >= 2; i++)
         if (strncmp(words[i], name, strlen(name)) == 0)
             near = words[i];
     if (!near)
         near = suggest(name, words);
-    err_set(e, ERR_USAGE, "unknown option --%s", name);
     if (!near)
         return err_hint(e, "%s --help lists the options.", a->program);
     for (n = 0; k->longs[n].name != near;)
@@ -97,10 +107,7 @@ static int prepare(const struct args *a, const struct known *k, char *word, stru
         return 0;
     fold(word + 2);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    for (const struct option *l = k->longs; l->name; l++)
-        if (strcmp(l->name, name) == 0)
-            return 0;
-    return unknown(a, k, name, e);
+    return has_long(k, name) ? 0 : unknown(a, k, name, e);
 }
 
 static int set_number(const struct args_option *t, const char *name, const char *text, void *out,

@@ -93,7 +93,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ ! -e out ]
     run "$SUBMIT" simulate -q --codec plain --node_count 2 --resume somewhere
     [ "$status" -eq 2 ]
-    [[ "$output" == *"--resume is for jobs on agents"* ]]
+    [[ "$output" == *"--resume is for other verbs"* ]]
 }
 
 @test "the simulator says that it is not started by hand" {

@@ -103,7 +103,7 @@ TEST(what_is_wrong_is_said)
         {{"--numb", "1"}, "unknown option --numb", "Did you mean --number-of-plates?"},
         {{"--wrm"}, "unknown option --wrm", "Did you mean --is_hot?"},
         {{"--xyzzy_plugh"}, "unknown option --xyzzy-plugh", "meal --help lists the options."},
-        {{"--wine", "red"}, "unknown option --wine", NULL},
+        {{"--wine", "red"}, "--wine is for other verbs", "meal --help lists the options."},
         {{"-w", "red"}, "unknown option -w", NULL},
         {{"-hx"}, "unknown option -x", NULL},
         {{"--name"}, "--name needs a value: NAME", NULL},
