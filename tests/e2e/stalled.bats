@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # What one worker that takes nothing costs the others.
-# Takes about 1 minute.
+# Runs alone.
 load lib
 
 # exchanging FROM TO: of node 0's steps between these times of its own, "STEP SPENT": how many us a step takes, and what
