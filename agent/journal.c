@@ -140,8 +140,8 @@ int journal_append(struct journal *j, const struct event *ev, bool sync, struct 
     if (!line)
         return err_set(e, ERR_NOMEM, "no memory for an event");
     len = strlen(line);
-    /* How the job ended is told on a full disk, too: room for that stays behind every line. */
-    if (ev->kind != EVENT_END && !file_keep_room(j->fd, len + EVENT_LINE_MAX)) {
+    /* How the job ended is told on a full disk, too: every other line leaves room for that. */
+    if (!file_keep_room(j->fd, len + (ev->kind == EVENT_END ? 0 : EVENT_LINE_MAX))) {
         err_set(e, ERR_NOSPACE, "journal: no room on the disk");
         goto fail;
     }

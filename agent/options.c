@@ -30,9 +30,8 @@ static const struct args_option table[] = {
      "which codecs may run here (any where only loopback addresses are listened on, else allowlist); "
      "allowlist: built-in ones, and what --codec-list has"},
     {"codec-list", "", ARGS_PATH, AT(codec_list), ALWAYS, TRUST, "FILE",
-     "SHA-256 digests of codecs, objects or sources, one a line (DIR/codecs.allow); a source that is listed "
-     "is "
-     "compiled here: sha256sum my.c >>DIR/codecs.allow"},
+     "SHA-256 digests of codecs, objects or sources, one a line (DIR/codecs.allow); a source that is "
+     "listed is compiled here: sha256sum my.c >>DIR/codecs.allow"},
     {"dir", "", ARGS_PATH, AT(dir), ALWAYS, KEEPING, "DIR",
      "state, packages, results and the token ($XDG_STATE_HOME/psgd/agent-PORT, else "
      "~/.local/state/psgd/agent-PORT)"},
@@ -52,7 +51,8 @@ static const struct args_option table[] = {
 static const char *const groups[] = {"Where it listens", "Whom it trusts", "What it keeps and runs",
                                      "Messages", NULL};
 
-static const struct args args = {"agent", table, sizeof table / sizeof *table, groups};
+static const struct args args = {"agent --help lists the options.", table, sizeof table / sizeof *table,
+                                 groups};
 
 void agent_usage(FILE *f)
 {

@@ -1,7 +1,7 @@
 #include "shared/args.h"
 
+#include <assert.h>
 #include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "shared/words.h"
 
 /* What getopt_long returns for a long option: LONG and its place in the table, which is no short one's. */
-enum { LONG = 256 };
+enum { LONG = 256, ARGS_WORDS = 16 };
 
 struct known { /* to getopt_long */
     struct option longs[ARGS_MAX + 1];
@@ -46,14 +46,16 @@ static void know(struct known *k, const struct args *a, unsigned verb)
     for (int i = 0; i < a->n; i++) {
         const struct args_option *t = &a->options[i];
 
-        for (const char *p = t->names; (t->verbs & verb) && p && n < ARGS_MAX; p = strchr(p, '|')) {
+        for (const char *p = t->names; (t->verbs & verb) && p; p = strchr(p, '|')) {
+            assert(n < ARGS_MAX);
             p += *p == '|';
             snprintf(k->names[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
             fold(k->names[n]);
             k->longs[n] = (struct option){k->names[n], takes_value(t), NULL, LONG + i};
             n++;
         }
-        for (const char *s = t->shorts; (t->verbs & verb) && *s && n_shorts + 3 < sizeof k->shorts; s++) {
+        for (const char *s = t->shorts; (t->verbs & verb) && *s; s++) {
+            assert(n_shorts + 3 <= sizeof k->shorts);
             k->shorts[n_shorts++] = *s;
             if (takes_value(t))
                 k->shorts[n_shorts++] = ':';
@@ -91,7 +93,7 @@ static int unknown(const struct args *a, const struct known *k, const char *name
     if (!near)
         near = suggest(name, words);
     if (!near)
-        return err_hint(e, "%s --help lists the options.", a->program);
+        return err_hint(e, "%s", a->where);
     for (n = 0; k->longs[n].name != near;)
         n++;
     args_name(first, &a->options[k->longs[n].val - LONG]);
@@ -116,7 +118,6 @@ static int set_number(const struct args_option *t, const char *name, const char 
     char *end;
     double d;
 
-    errno = 0;
     d = strtod(text, &end);
     if (end == text || *end || isspace((unsigned char)text[0]) || strpbrk(text, "xX") || d != d)
         return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a number", name, text);
@@ -142,13 +143,29 @@ static int set_text(const struct args_option *t, const char *name, const char *t
     return 0;
 }
 
+static int hint_near(const char *list, const char *text, struct err *e)
+{
+    char words[ARGS_WORDS][ARGS_NAME];
+    const char *all[ARGS_WORDS + 1], *near;
+    int n = 0;
+
+    for (const char *p = list; p && n < ARGS_WORDS; p = strchr(p, '|'), n++) {
+        p += *p == '|';
+        snprintf(words[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
+        all[n] = words[n];
+    }
+    all[n] = NULL;
+    near = suggest(text, all);
+    return near ? err_hint(e, "Did you mean %s?", near) : e->code;
+}
+
 static int set_word(const struct args_option *t, const char *name, const char *text, void *out, struct err *e)
 {
     int place = words_find(t->value, text);
 
     if (place < 0) {
         err_set(e, ERR_USAGE, "--%s: \"%s\" is not one of %s", name, text, t->value);
-        return t->hint ? err_hint(e, "%s", t->hint) : e->code;
+        return t->hint ? err_hint(e, "%s", t->hint) : hint_near(t->value, text, e);
     }
     if (t->kind == ARGS_WORD)
         return set_text(t, name, text, out, e);

@@ -40,7 +40,7 @@ struct args_option {
     int group;         /* whose heading it stands under in --help */
     const char *value; /* how --help calls it; ARGS_WORD and ARGS_CHOICE: the words */
     const char *help;
-    const char *hint; /* after a wrong word; NULL: the nearest one */
+    const char *hint; /* after a wrong word; NULL: the nearest one, if any is near */
     double min, max;  /* of a number; both 0: any */
     ptrdiff_t given;  /* offset of a bool that says it was given; 0: nobody asks */
     bool may_change;  /* the owner's */
@@ -49,7 +49,7 @@ struct args_option {
 #define ARGS_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
 struct args {
-    const char *program; /* whose --help lists them */
+    const char *where; /* a sentence for whoever has missed one: how to see them all */
     const struct args_option *options;
     int n;                     /* <= ARGS_MAX */
     const char *const *groups; /* headings, by number; ends with NULL */

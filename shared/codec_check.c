@@ -7,7 +7,7 @@ const struct codec_check codec_checks[N_CODEC_CHECKS] = {
     [CODEC_CHECK_COST] = {"cost", "messages and bytes are the declared ones"},
     [CODEC_CHECK_CONVERGES] = {"converges", "least squares are solved"},
     [CODEC_CHECK_MALFORMED] = {"malformed", "messages cut short are refused, changed ones do no harm"},
-    [CODEC_CHECK_MEMORY] = {"memory", "no memory is allocated behind the first rounds"},
+    [CODEC_CHECK_MEMORY] = {"memory", "no memory is allocated after the first rounds"},
     [CODEC_CHECK_RESTORE] = {"restore", "a job that is saved and restored ends with the same bits"},
     [CODEC_CHECK_LOSS] = {"loss", "a lost node ends the others in words, or they go on; nobody hangs"},
 };

@@ -187,7 +187,8 @@ static const struct args_option table[] = {
 static const char *const groups[] = {
     "The job", "What is simulated", "What is checked", "Where and how long", "Results", "Messages", NULL};
 
-const struct args options_table = {"job_submit", table, sizeof table / sizeof *table, groups};
+const struct args options_table = {"job_submit help VERB lists the options of a verb.", table,
+                                   sizeof table / sizeof *table, groups};
 _Static_assert(sizeof table / sizeof *table <= ARGS_MAX, "there is a place for every option");
 
 static void set_defaults(struct options *o)

@@ -26,29 +26,33 @@ void report_close(struct report *r)
     r->fd = -1;
 }
 
-/* A line goes where room for the last one stays behind it: what ends a node may be that the disk is full. */
-static void write_line(struct report *r, json_t *line, bool is_last)
+/* Takes `line`. It goes where it and `room` bytes fit on the disk. */
+static void put(struct report *r, json_t *line, size_t room)
 {
     char *text = line ? json_line(line) : NULL;
     struct err e = {0};
 
-    if (text && (is_last || file_keep_room(r->fd, strlen(text) + LAST_LINE)))
+    if (text && file_keep_room(r->fd, strlen(text) + room))
         file_write_all(r->fd, text, strlen(text), "events.jsonl", &e);
     free(text);
     json_decref(line);
 }
 
+/* The disk may fill up, and the last line is to say so: each keeps room for that. */
+static void write_line(struct report *r, json_t *line)
+{
+    put(r, line, LAST_LINE);
+}
+
 void report_engine(struct report *r, const char *text)
 {
-    write_line(r, json_pack("{ss ss}", "event", "engine", "text", text), false);
+    write_line(r, json_pack("{ss ss}", "event", "engine", "text", text));
 }
 
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
 {
-    write_line(r,
-               json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
-                         (json_int_t)n_params),
-               false);
+    write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
+                            (json_int_t)n_params));
 }
 
 bool report_is_due(struct report *r, double now)
@@ -74,22 +78,21 @@ void report_progress(struct report *r, const struct report_progress *p)
         snprintf(key, sizeof key, "%s_s", phase_names[i]);
         json_object_set_new(line, key, json_real(round(p->spent[i] * 1e6) / 1e6));
     }
-    write_line(r, line, false);
+    write_line(r, line);
 }
 
 void report_eval(struct report *r, const struct report_progress *p)
 {
     write_line(r,
                json_pack("{ss si sI so so}", "event", "eval", "epoch", p->epoch, "step", (json_int_t)p->step,
-                         "loss", json_real_or_null(p->loss), "accuracy", json_real_or_null(p->accuracy)),
-               false);
+                         "loss", json_real_or_null(p->loss), "accuracy", json_real_or_null(p->accuracy)));
 }
 
 void report_warn(struct report *r, const char *text)
 {
     fprintf(stderr, "WARN: %s\n", text);
-    write_line(r, json_pack("{ss ss so}", "event", "log", "level", "warn", "text", json_text(text, SIZE_MAX)),
-               false);
+    write_line(r,
+               json_pack("{ss ss so}", "event", "log", "level", "warn", "text", json_text(text, SIZE_MAX)));
 }
 
 static const struct report_ending endings[] = {
@@ -117,8 +120,8 @@ const struct report_ending *report_ending(int code)
 
 void report_end(struct report *r, const char *state, const char *reason, const char *message)
 {
-    write_line(r,
-               json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
-                         json_text(message, SIZE_MAX)),
-               true);
+    put(r,
+        json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
+                  json_text(message, SIZE_MAX)),
+        0);
 }

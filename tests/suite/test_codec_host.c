@@ -434,17 +434,26 @@ static int send_to_the_other(struct codec *c)
     return c->host->send(c, 1);
 }
 
+/* A node of an event rule, and an exchange of its own for a job that goes on without lost nodes. */
+static struct exchange *open_that_goes_on(struct fixture *f)
+{
+    struct exchange *x;
+
+    ask = NULL;
+    assert_ok(open_node(f, &(struct codec_plugin){.events = &events}, 0, 0));
+    f->cfg.goes_on = true;
+    f->cfg.min_nodes = 1;
+    assert_ok(exchange_new(&x, &f->cfg, &e));
+    return x;
+}
+
 TEST(what_is_sent_to_a_node_that_has_left_is_no_traffic)
 {
     struct mesh_event ev = {.kind = MESH_LOST, .head = {.peer = 1}};
     struct fixture f;
     struct exchange *x;
 
-    ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
-    f.cfg.goes_on = true;
-    f.cfg.min_nodes = 1;
-    assert_ok(exchange_new(&x, &f.cfg, &e));
+    x = open_that_goes_on(&f);
     exchange_attach(x, mesh_mem_node(f.net, 0));
     ask = send_to_the_other;
     assert_int_equal(exchange_on_grad(x, 1, &e), CODEC_GO);
@@ -481,12 +490,7 @@ TEST(a_codec_is_told_who_is_lost_and_who_has_left)
     struct fixture f;
     struct exchange *x;
 
-    ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
-    f.cfg.goes_on = true;
-    f.cfg.min_nodes = 1;
-    ask = NULL;
-    assert_ok(exchange_new(&x, &f.cfg, &e));
+    x = open_that_goes_on(&f);
     ask = just_wait;
     assert_int_equal(exchange_on_grad(x, 1, &e), CODEC_WAIT);
     answer = CODEC_WAIT;

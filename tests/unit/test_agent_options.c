@@ -51,6 +51,7 @@ TEST(which_codecs_may_run_is_one_of_three_words)
     assert_int_equal(o.codecs, CODECS_BUILTIN);
     assert_int_equal(PARSE("--codecs", "alowlist"), ERR_USAGE);
     assert_says("--codecs: \"alowlist\" is not one of builtin|allowlist|any");
+    assert_string_equal(e.hint, "Did you mean allowlist?");
     assert_int_equal(PARSE("--codecs", "2"), ERR_USAGE);
 }
 

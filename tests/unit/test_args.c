@@ -30,7 +30,7 @@ static const struct args_option table[] = {
      "who else comes, and as many words as it takes to fill more than one line of help"},
 };
 static const char *const groups[] = {"Food", "People", NULL};
-static const struct args args = {"meal", table, N_OF(table), groups};
+static const struct args args = {"The menu lists the options.", table, N_OF(table), groups};
 
 static struct meal m;
 static struct args_found found;
@@ -102,8 +102,8 @@ TEST(what_is_wrong_is_said)
         {{"--nmae", "x"}, "unknown option --nmae", "Did you mean --name?"},
         {{"--numb", "1"}, "unknown option --numb", "Did you mean --number-of-plates?"},
         {{"--wrm"}, "unknown option --wrm", "Did you mean --is_hot?"},
-        {{"--xyzzy_plugh"}, "unknown option --xyzzy-plugh", "meal --help lists the options."},
-        {{"--wine", "red"}, "--wine is for other verbs", "meal --help lists the options."},
+        {{"--xyzzy_plugh"}, "unknown option --xyzzy-plugh", "The menu lists the options."},
+        {{"--wine", "red"}, "--wine is for other verbs", "The menu lists the options."},
         {{"-w", "red"}, "unknown option -w", NULL},
         {{"-hx"}, "unknown option -x", NULL},
         {{"--name"}, "--name needs a value: NAME", NULL},
@@ -119,6 +119,7 @@ TEST(what_is_wrong_is_said)
         {{"--name", ""}, "--name: empty", NULL},
         {{"--name", "12345678"}, "--name: longer than 7 characters", NULL},
         {{"--course", "primo|secondo"}, "\"primo|secondo\" is not one of antipasto|primo", NULL},
+        {{"--course", "scondo"}, "\"scondo\" is not one of", "Did you mean secondo?"},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
