@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "agent/job.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/small_disk.h"
 
 static char path[128];
 
@@ -345,6 +345,40 @@ TEST(what_was_not_written_is_not_counted)
     in_folder(full_disk);
 }
 
+/* Logs until a line finds no room, then ends. */
+static bool end_is_kept(void)
+{
+    static const char *const name = "journal.jsonl";
+    struct journal j;
+    struct event ev;
+    struct job job;
+    struct err e;
+    off_t cut;
+    bool is_kept;
+
+    snprintf(path, sizeof path, "%s", name);
+    write_life(0);
+    job_init(&job);
+    if (journal_open(&j, path, replay, &job, &cut, &e) < 0)
+        return false;
+    event_init(&ev, EVENT_LOG);
+    memcpy(ev.level, "info", 5);
+    do
+        ev.seq = j.n_events + 1;
+    while (journal_append(&j, &ev, false, &e) == 0);
+    event_state(&ev, EVENT_END, JOB_FAILED, "DiskFull", "");
+    ev.seq = j.n_events + 1;
+    is_kept = e.code == ERR_NOSPACE && journal_append(&j, &ev, true, &e) == 0;
+    journal_close(&j);
+    job_clear(&job);
+    return is_kept;
+}
+
+TEST(how_a_job_ended_is_kept_on_a_full_disk)
+{
+    assert_true(on_small_disk(end_is_kept));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_reader_can_begin_after_any_event),
         cmocka_unit_test(notes_of_any_length_are_passed_over),
         cmocka_unit_test(what_was_not_written_is_not_counted),
+        cmocka_unit_test(how_a_job_ended_is_kept_on_a_full_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

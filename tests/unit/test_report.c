@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "agent/event.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/small_disk.h"
 
 /* Runs `write` in a folder of its own and reads its one line as the agent does. */
 static void line_of(void (*write)(struct report *), struct event *ev)
@@ -58,11 +58,44 @@ TEST(a_warning_is_told_whatever_bytes_it_quotes)
     assert_string_equal(ev.text, "gew?hlt");
 }
 
+/* Reports until a line finds no room; then ends, and looks for that as the agent does. */
+static bool end_is_told(void)
+{
+    const char *last;
+    struct report r;
+    struct event ev;
+    struct err e;
+    char *text;
+    size_t len, before;
+
+    if (report_open(&r, &e) < 0)
+        return false;
+    len = 0;
+    do {
+        before = len;
+        report_engine(&r, "the words are of no account");
+        len = (size_t)lseek(r.fd, 0, SEEK_END);
+    } while (len > before);
+    report_end(&r, "failed", "DiskFull", "No space left on device");
+    report_close(&r);
+    if (file_read(&text, &len, "events.jsonl", 1 << 20, &e) < 0 || len <= before)
+        return false;
+    last = text + before;
+    return event_parse_line(&ev, last, (size_t)(text + len - 1 - last), true, &e) == 0 &&
+           ev.kind == EVENT_END && strcmp(ev.reason, "DiskFull") == 0;
+}
+
+TEST(how_a_node_ended_is_told_on_a_full_disk)
+{
+    assert_true(on_small_disk(end_is_told));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cause_of_an_end_is_told_whatever_bytes_it_quotes),
         cmocka_unit_test(a_warning_is_told_whatever_bytes_it_quotes),
+        cmocka_unit_test(how_a_node_ended_is_told_on_a_full_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,37 @@
+/* small_disk -- a disk of a few pages, for what is to be told when it is full. Only a child of a test has it: in
+ * a mount namespace of its own, so it needs no end. */
+#ifndef PSGD_SMALL_DISK_H
+#define PSGD_SMALL_DISK_H
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+/* What `test` says in a child whose working directory is such a disk, and empty. Skips the test that calls where
+ * it may not mount one. */
+static inline bool on_small_disk(bool (*test)(void))
+{
+    enum { NO_DISK = 77 };
+    const char *folder = unit_folder();
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("tmpfs", folder, "tmpfs", 0, "size=64k") < 0 || chdir(folder) < 0)
+            _exit(NO_DISK);
+        _exit(test() ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    unit_remove(folder);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_DISK)
+        skip();
+    return WEXITSTATUS(status) == EXIT_SUCCESS;
+}
+
+#endif
