@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nn/fast.h"
+#include "shared/suggest.h"
 
 /* Vectors are worked on in pieces that stay in the first-level cache: so the gradient comes from memory once,
  * for its norm and for the step. */
@@ -177,12 +178,12 @@ enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static int no_such_kind(const char *name, struct err *e)
 {
-    char list[128];
-    size_t n = 0;
+    const char *names[N_KINDS + 1] = {0};
 
     for (int k = 0; k < N_KINDS; k++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", k > 0 ? ", " : "", kinds[k].name);
-    return err_set(e, ERR_CONFIG, "no optimizer is called \"%s\"; there are: %s", name, list);
+        names[k] = kinds[k].name;
+    err_set(e, ERR_CONFIG, "no optimizer is called \"%s\"", name);
+    return suggest_instead(name, names, e);
 }
 
 int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e)

@@ -22,16 +22,11 @@ enum { N_SETS = sizeof sets / sizeof sets[0], NAME_LEN = 64 };
 static int no_such_set(const char *name, struct err *e)
 {
     const char *names[N_SETS + 1] = {0};
-    char list[N_SETS * NAME_LEN] = "";
-    const char *near;
 
-    for (size_t i = 0; i < N_SETS; i++) {
+    for (size_t i = 0; i < N_SETS; i++)
         names[i] = sets[i].name;
-        strcat(strcat(list, i ? ", " : ""), names[i]);
-    }
-    near = suggest(name, names);
-    err_set(e, ERR_CONFIG, "no data set is called \"%s\"; there are: %s", name, list);
-    return near ? err_hint(e, "did you mean \"%s\"?", near) : e->code;
+    err_set(e, ERR_CONFIG, "no data set is called \"%s\"", name);
+    return suggest_instead(name, names, e);
 }
 
 static const struct set *find(const char *name)

@@ -1,7 +1,6 @@
 #include "shared/json.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,24 +224,16 @@ int json_get_word(int *out, const json_t *object, const char *key, const char *c
                   struct err *e)
 {
     char word[64];
-    char list[512] = "";
-    const char *near;
 
     if (json_get_text(word, sizeof word, object, key, at, e) < 0)
         return e->code;
-    for (int i = 0; words[i]; i++) {
-        size_t n = strlen(list);
-
+    for (int i = 0; words[i]; i++)
         if (strcmp(words[i], word) == 0) {
             *out = i;
             return 0;
         }
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
-    }
-    near = suggest(word, words);
-    if (near)
-        return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown; did you mean \"%s\"?", at, key, word, near);
-    return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, key, word, list);
+    err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown", at, key, word);
+    return suggest_instead(word, words, e);
 }
 
 json_t *json_text(const char *text, size_t max)

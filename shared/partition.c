@@ -1,10 +1,10 @@
 #include "shared/partition.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/partition_rules.h"
+#include "shared/suggest.h"
 
 /* Keep these streams apart from each other and from all others that the job's seed feeds. */
 static const uint64_t stream_shuffle = 0x656c6666756873; /* "shuffle" */
@@ -42,12 +42,12 @@ static int parse_amount(struct partition_rule *r, const char *text, struct err *
 
 static int no_such_rule(const char *text, struct err *e)
 {
-    char list[128];
-    int n = 0;
+    const char *forms[N_PARTITION_KINDS + 1] = {0};
 
     for (int i = 0; i < N_PARTITION_KINDS; i++)
-        n += snprintf(list + n, sizeof list - (size_t)n, "%s%s", i > 0 ? ", " : "", rules[i].form);
-    return err_set(e, ERR_CONFIG, "no partition is called \"%s\"; there are: %s", text, list);
+        forms[i] = rules[i].form;
+    err_set(e, ERR_CONFIG, "no partition is called \"%s\"", text);
+    return suggest_instead(text, forms, e);
 }
 
 int partition_rule_parse(struct partition_rule *r, const char *text, struct err *e)

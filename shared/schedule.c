@@ -3,8 +3,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "shared/suggest.h"
 
 static const char *const names[N_SCHEDULE_KINDS] = {
     [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_STEP] = "step", [SCHEDULE_COSINE] = "cosine",
@@ -71,6 +74,17 @@ static int parse_words(struct schedule *s, const char *words, struct err *e)
     return 0;
 }
 
+static int no_such_schedule(const char *text, size_t n, struct err *e)
+{
+    static const char *const forms[] = {"constant", "step:every=EPOCHS,factor=X", "cosine", "linear", "sqrt",
+                                        NULL};
+    char name[64];
+
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    err_set(e, ERR_CONFIG, "no schedule is called \"%s\"", name);
+    return suggest_instead(name, forms, e);
+}
+
 int schedule_parse(struct schedule *s, const char *text, struct err *e)
 {
     size_t n = strcspn(text, ":");
@@ -79,10 +93,7 @@ int schedule_parse(struct schedule *s, const char *text, struct err *e)
     while (t.kind < N_SCHEDULE_KINDS && (strncmp(names[t.kind], text, n) != 0 || names[t.kind][n]))
         t.kind++;
     if (t.kind == N_SCHEDULE_KINDS)
-        return err_set(e, ERR_CONFIG,
-                       "no schedule is called \"%.*s\"; there are: constant, step:every=EPOCHS,factor=X, "
-                       "cosine, linear, sqrt",
-                       (int)(n < 60 ? n : 60), text);
+        return no_such_schedule(text, n, e);
     if (t.kind != SCHEDULE_STEP && text[n])
         return err_set(e, ERR_CONFIG, "schedule %s takes nothing behind its name", names[t.kind]);
     if (t.kind == SCHEDULE_STEP && parse_words(&t, text[n] ? text + n + 1 : NULL, e) < 0)

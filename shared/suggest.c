@@ -1,6 +1,7 @@
 #include "shared/suggest.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { WORD_MAX = 63 };
@@ -47,4 +48,16 @@ const char *suggest(const char *word, const char *const *words)
         }
     }
     return nearest;
+}
+
+int suggest_instead(const char *word, const char *const *words, struct err *e)
+{
+    const char *near = suggest(word, words);
+    size_t n = strlen(e->text);
+
+    if (near)
+        snprintf(e->text + n, sizeof e->text - n, "; did you mean \"%s\"?", near);
+    for (int i = 0; !near && words[i] && n < sizeof e->text; n = strlen(e->text), i++)
+        snprintf(e->text + n, sizeof e->text - n, "%s%s", i == 0 ? "; there are: " : ", ", words[i]);
+    return e->code;
 }

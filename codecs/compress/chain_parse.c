@@ -1,8 +1,6 @@
 /* What --compress says, as a chain_spec. */
 #include "codecs/compress/chain.h"
 
-#include <stdio.h>
-
 #include "shared/codec_options.h"
 #include "shared/suggest.h"
 
@@ -17,17 +15,12 @@ const struct codec_option chain_options[] = {
 
 static int no_such_compressor(const char *name, struct err *e)
 {
-    const char *names[NAMES_MAX + 1] = {0}, *near;
-    char list[NAMES_MAX * 16] = "";
+    const char *names[NAMES_MAX + 1] = {0};
 
-    for (int n = 0; n < NAMES_MAX && compressors[n]; n++) {
+    for (int n = 0; n < NAMES_MAX && compressors[n]; n++)
         names[n] = compressors[n]->name;
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", n ? ", " : "", names[n]);
-    }
-    near = suggest(name, names);
-    return near ? err_set(e, ERR_CONFIG, "no compressor \"%s\"; did you mean \"%s\"? There are %s", name,
-                          near, list)
-                : err_set(e, ERR_CONFIG, "no compressor \"%s\"; there are %s", name, list);
+    err_set(e, ERR_CONFIG, "no compressor is called \"%s\"", name);
+    return suggest_instead(name, names, e);
 }
 
 static int parse_stage(struct chain_spec *s, char *text, enum compress_kind *least, struct err *e)

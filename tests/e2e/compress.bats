@@ -53,7 +53,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     start_agents 2
     run "$SUBMIT" --codec plain --node_count 2 --compress tpok -o x
     [ "$status" -ne 0 ]
-    [[ "$output" == *'no compressor "tpok"; did you mean "topk"?'* ]]
+    [[ "$output" == *'no compressor is called "tpok"; did you mean "topk"?'* ]]
     run "$SUBMIT" --codec plain --node_count 2 --compress qsgd:bits=9 -o x
     [ "$status" -ne 0 ]
     [[ "$output" == *'bits: 9 is not between 2 and 8; it takes bits (2 to 8, default 4:'* ]]

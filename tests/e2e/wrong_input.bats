@@ -110,7 +110,7 @@ told() {
     told 'no data set is called "nosuchset"' --codec plain --dataset nosuchset
     told 'no partition is called "nosuchrule"' --codec plain --partition nosuchrule
     told 'transform: "nosuchword" is none of unit' --codec plain --transform nosuchword
-    told '--compress: no compressor "nosuchcompressor"' --codec fedpaq --compress nosuchcompressor
+    told '--compress: no compressor is called "nosuchcompressor"' --codec fedpaq --compress nosuchcompressor
     told '--compress int8: codec fedavg needs vectors to arrive as they were' --codec fedavg --compress int8
     told '--compress-down fp16: codec plain has no server side' --codec plain --compress-down fp16
     told '--optimizer pa exchanges parameters, but codec plain exchanges gradients' --codec plain --optimizer pa

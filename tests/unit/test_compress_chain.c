@@ -30,7 +30,7 @@ TEST(what_a_text_may_not_say_is_refused_with_what_it_may)
     static const struct {
         const char *text, *says;
     } wrong[] = {
-        {"", "no compressor \"\"; there are none, fp16,"},
+        {"", "no compressor is called \"\"; there are: none, fp16,"},
         {"tpok", "did you mean \"topk\"?"},
         {"topk:ratio", "topk: \"ratio\" is not NAME=VALUE; it takes ratio (1e-06 to 1, default 0.01: share"},
         {"topk:ratio=2", "ratio: 2 is not between 1e-06 and 1"},
@@ -43,7 +43,7 @@ TEST(what_a_text_may_not_say_is_refused_with_what_it_may)
         {"huffman|topk", "topk comes too late"},
         {"topk|randomk", "randomk comes too late"},
         {"none:ef=true|huffman", "nothing is lost that could be fed back"},
-        {"topk|", "no compressor \"\""},
+        {"topk|", "no compressor is called \"\""},
     };
     char longer[CHAIN_TEXT_MAX + 2];
     struct chain_spec s;

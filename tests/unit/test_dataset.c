@@ -182,9 +182,11 @@ TEST(an_unknown_data_set_is_answered_with_the_known_ones)
     struct dataset d;
     struct err e;
 
+    assert_int_equal(dataset_open(&d, "imagenet", ".", &e), ERR_CONFIG);
+    assert_says(
+        "\"imagenet\"; there are: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, simlin");
     assert_int_equal(dataset_open(&d, "digit", ".", &e), ERR_CONFIG);
-    assert_says("there are: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, simlin");
-    assert_string_equal(e.hint, "did you mean \"digits\"?");
+    assert_says("no data set is called \"digit\"; did you mean \"digits\"?");
     assert_int_equal(dataset_open(&d, "digits:x", ".", &e), ERR_CONFIG);
     assert_says("digits:x: /seed: not an integer");
     assert_int_equal(dataset_open(&d, "digits:", ".", &e), ERR_CONFIG);

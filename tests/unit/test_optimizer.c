@@ -262,8 +262,10 @@ TEST(another_name_is_refused)
     struct err e;
 
     assert_int_equal(optimizer_new(&o, &(struct optimizer_config){.kind = "adm"}, 1, &e), ERR_CONFIG);
-    assert_says("\"adm\"");
-    assert_says("sgd, momentum, nesterov, adam, adamw, adagrad, adadelta, rmsprop, gradient_decay");
+    assert_says("no optimizer is called \"adm\"; did you mean \"adam\"?");
+    assert_int_equal(optimizer_new(&o, &(struct optimizer_config){.kind = "lion"}, 1, &e), ERR_CONFIG);
+    assert_says(
+        "there are: sgd, momentum, nesterov, adam, adamw, adagrad, adadelta, rmsprop, gradient_decay");
 }
 
 TEST(the_norm_is_right_for_every_length_and_size_of_values)

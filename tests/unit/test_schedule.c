@@ -86,8 +86,8 @@ TEST(what_is_no_schedule_is_refused_with_a_reason)
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"", "no schedule is called \"\""},
-        {"cosin", "no schedule is called \"cosin\"; there are: constant, step:every=EPOCHS"},
+        {"", "no schedule is called \"\"; there are: constant, step:every=EPOCHS"},
+        {"cosin", "no schedule is called \"cosin\"; did you mean \"cosine\"?"},
         {"cosine ", "no schedule is called"},
         {"Cosine", "no schedule is called"},
         {"cosine:", "schedule cosine takes nothing behind its name"},

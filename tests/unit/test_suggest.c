@@ -32,12 +32,25 @@ TEST(long_words_are_left_alone)
     assert_null(suggest("aaaa", known));
 }
 
+TEST(what_is_unknown_is_answered_with_the_nearest_word_or_with_all)
+{
+    struct err e;
+
+    err_set(&e, ERR_CONFIG, "\"epoch\" is unknown");
+    assert_int_equal(suggest_instead("epoch", words, &e), ERR_CONFIG);
+    assert_string_equal(e.text, "\"epoch\" is unknown; did you mean \"epochs\"?");
+    err_set(&e, ERR_USAGE, "\"zzzzzz\" is unknown");
+    assert_int_equal(suggest_instead("zzzzzz", words, &e), ERR_USAGE);
+    assert_string_equal(e.text, "\"zzzzzz\" is unknown; there are: epochs, batch_size, learn_rate, codec");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nearest_word_is_meant),
         cmocka_unit_test(a_far_word_means_nothing),
         cmocka_unit_test(long_words_are_left_alone),
+        cmocka_unit_test(what_is_unknown_is_answered_with_the_nearest_word_or_with_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
