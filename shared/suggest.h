@@ -7,8 +7,8 @@
 /* The nearest of `words` (ends with NULL) by edit distance, or NULL when none is near enough to be meant. */
 const char *suggest(const char *word, const char *const *words);
 
-/* Adds to what `e` says which word could have been meant: `; did you mean "topk"?`; or, when none is near, all of
- * them: `; there are: none, topk`. Returns e->code. */
+/* Adds to what `e` says the nearest word, `; did you mean "topk"?`, or when none is near all of them,
+ * `; there are: none, topk`. Returns e->code. */
 int suggest_instead(const char *word, const char *const *words, struct err *e);
 
 #endif

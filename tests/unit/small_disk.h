@@ -1,5 +1,5 @@
-/* small_disk -- a disk of a few pages, for what is to be told when it is full. Only a child of a test has it: in
- * a mount namespace of its own, so it needs no end. */
+/* small_disk -- a disk of a few pages, for what is to be told when it is full. It belongs to a child of the
+ * test, in a mount namespace of its own, and goes with it. */
 #ifndef PSGD_SMALL_DISK_H
 #define PSGD_SMALL_DISK_H
 
@@ -10,8 +10,8 @@
 
 #include "tests/unit/unit.h"
 
-/* What `test` says in a child whose working directory is such a disk, and empty. Skips the test that calls where
- * it may not mount one. */
+/* What `test` says in a child whose working directory is such a disk, and empty. The calling test is skipped
+ * where that may not be mounted. */
 static inline bool on_small_disk(bool (*test)(void))
 {
     enum { NO_DISK = 77 };
