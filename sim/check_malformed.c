@@ -9,13 +9,15 @@
 #include "sim/victim.h"
 
 /* A job runs twice, as it is and compressed; in each run some messages are attacked,
- * of every so many that are heard. */
-enum { RUNS = 2, ATTACKS = 4, EVERY = 5, EXTRA = 64 };
+ * of every so many that are heard. All jobs together have fewer than SHARES attacks. Where as many changes
+ * as are wanted take more than CHANGES_MAX each, all jobs run again, with other timings and changes. */
+enum { ATTACKS = 4, EVERY = 5, EXTRA = 64, SHARES = 64, CHANGES_MAX = 5000 };
 
 static struct campaign { /* what check_jobs calls has no other owner */
     struct check *check;
     struct rng rng;
-    uint64_t n_heard, n_done, n_read;
+    uint64_t seed; /* of this time that all jobs run */
+    uint64_t n_heard, n_done, n_read, n_changed;
     struct err e;
     int rc;
 } hunt;
@@ -83,6 +85,14 @@ static size_t change(unsigned char *bytes, size_t len)
     }
 }
 
+/* One more message may be changed, the i-th of this attack. */
+static bool is_wanted(uint64_t i)
+{
+    uint64_t share = hunt.check->n_mutations / SHARES + 1;
+
+    return i < (share < CHANGES_MAX ? share : CHANGES_MAX) && hunt.n_changed < hunt.check->n_mutations;
+}
+
 /* One change or some, of which only the last one may lengthen the message. */
 static int change_often(struct victim *v, const struct watch_call *call, struct err *e)
 {
@@ -92,7 +102,7 @@ static int change_often(struct victim *v, const struct watch_call *call, struct 
 
     if (!bytes)
         return err_set(e, ERR_NOMEM, "no memory for a message");
-    for (uint64_t i = 0; i < hunt.check->n_mutations / (RUNS * ATTACKS); i++) {
+    for (uint64_t i = 0; is_wanted(i); i++, hunt.n_changed++) {
         memcpy(bytes, in->bytes, in->len);
         put_words(bytes, in->len);
         victim_call(v, call, bytes, change(bytes, in->len), &ignored);
@@ -109,7 +119,7 @@ static void change_result(struct victim *v, const struct watch_call *call)
     unsigned char *out = victim_twin(v, of->last_out, len);
     bool ignored;
 
-    for (uint64_t i = 0; out && i < hunt.check->n_mutations / (RUNS * ATTACKS); i++) {
+    for (uint64_t i = 0; out && is_wanted(i); i++, hunt.n_changed++) {
         put_words(out, len);
         flip(out, len);
         victim_call(v, call, NULL, 0, &ignored);
@@ -147,10 +157,10 @@ static int attack_a_job(struct check *k, struct err *e)
 {
     hunt.n_heard = hunt.n_done = 0;
     hunt.rc = 0;
-    rng_init(&hunt.rng, k->seed > 0 ? k->seed : 1, 0xbad, 0);
-    k->page->seed = k->seed > 0 ? k->seed : 1;
+    rng_init(&hunt.rng, hunt.seed, 0xbad, 0);
+    k->page->seed = hunt.seed;
     watch_hears(hear, NULL);
-    if (check_run(k, 1, e) < 0)
+    if (check_run(k, hunt.seed, e) < 0)
         return e->code;
     if (hunt.rc < 0)
         *e = hunt.e;
@@ -180,10 +190,15 @@ static int attack_twice(struct check *k, struct err *e)
 
 int check_malformed(struct check *k, struct err *e)
 {
+    uint64_t before;
     int rc;
 
-    hunt = (struct campaign){.check = k};
-    rc = check_jobs(k, CHECK_STEPS, false, attack_twice, e);
+    hunt = (struct campaign){.check = k, .seed = k->seed > 0 ? k->seed : 1};
+    do {
+        before = hunt.n_changed;
+        rc = check_jobs(k, CHECK_STEPS, false, attack_twice, e);
+        hunt.seed++;
+    } while (rc == 0 && k->seed == 0 && hunt.n_changed > before && hunt.n_changed < k->n_mutations);
     if (rc == 0 && hunt.n_read == 0) {
         err_set(e, ERR_CODEC, "it hears nothing of others");
         return CHECK_IS_NOT_FOR_IT;

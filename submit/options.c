@@ -195,7 +195,7 @@ static void set_defaults(struct options *o)
 {
     const char *workers = getenv("PSGD_WORKERS");
 
-    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10, .steps = 10, .mutations = 100000};
+    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10, .steps = 10, .mutations = 1000000};
     simulation_default(&o->simulation);
     settings_default(&o->settings);
     o->settings.name[0] = '\0';

@@ -208,6 +208,39 @@ fails() {
     "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_order.so" --check memory
 }
 
+@test "a million messages are changed, and what only the last of them does is found" {
+    cat >late.c <<'C'
+#include <stdlib.h>
+
+#include "codec.h"
+
+static int patience = 1000000; /* messages that are heard without harm */
+
+static int late_encode(struct codec *c, struct wire_out *out)
+{
+    wire_put_f32s(out, c->grads, c->n_params);
+    return CODEC_GO;
+}
+
+static int late_merge(struct codec *c, int from, struct wire_in *in)
+{
+    wire_get_f32s(in, c->n_params);
+    if (--patience == 0)
+        abort();
+    return wire_ok(in) ? CODEC_GO : codec_fail(c, "worker %d sent a malformed gradient", from);
+}
+
+static const struct codec_round late = {.before_update = true, .encode = late_encode, .merge = late_merge};
+
+CODEC_PLUGIN(.name = "late", .source = "a test", .round = &late)
+C
+    run "$SUBMIT" codecs test late.c --check malformed
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"merge of node "*" has crashed (signal 6, Aborted)"* ]]
+    "$SUBMIT" codecs test late.c --check malformed --mutations 1000
+}
+
 @test "a codec that crashes, loops or calls exit is a finding, and the other checks are run" {
     fails crash.so ends 'in step 3 has '
     fails leave.so ends 'in step 3 has ended the process (status 0): a codec does not call exit'
