@@ -99,15 +99,21 @@ int options_take_earlier(struct options *o, const bool *given, const char *folde
 {
     char path[PATH_MAX];
     const json_t *texts;
-    json_t *doc;
+    json_t *doc, *facts;
     int rc;
 
     if (file_join(path, sizeof path, folder, "run.json", e) < 0 || json_read(&doc, path, RUN_JSON_MAX, e) < 0)
         return e->code == ERR_NOT_FOUND ? err_hint(e, "--resume takes the folder of a job's results.")
                                         : e->code;
-    texts = json_object_get(json_object_get(doc, "facts"), "options");
-    rc = json_is_object(texts) ? take_texts(o, given, texts, e)
-                               : err_set(e, ERR_CONFIG, "/facts/options: missing");
+    facts = json_object_get(doc, "facts");
+    texts = json_object_get(facts, "options");
+    if (json_object_get(facts, "simulation"))
+        rc = err_set(e, ERR_CONFIG,
+                     "a simulation's, which keeps no checkpoints; --init-from takes its model");
+    else if (json_is_object(texts))
+        rc = take_texts(o, given, texts, e);
+    else
+        rc = err_set(e, ERR_CONFIG, "/facts/options: missing");
     json_decref(doc);
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }

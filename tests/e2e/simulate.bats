@@ -96,6 +96,15 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [[ "$output" == *"--resume is for other verbs"* ]]
 }
 
+@test "a simulation has no checkpoints to resume, but a model to start from" {
+    "$SUBMIT" simulate -q --codec fedavg --servers 1 --node_count 2 --model softmax --epochs 1 -o sim
+    run "$SUBMIT" --resume sim --epochs 2 -o out
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"sim/run.json: a simulation's, which keeps no checkpoints; --init-from takes its model"* ]]
+    start_agents 1
+    "$SUBMIT" -q --codec dummy --node_count 1 --model softmax --epochs 1 --init-from sim/model/final.safetensors -o out
+}
+
 @test "the simulator says that it is not started by hand" {
     for word in "" --help -h; do
         # shellcheck disable=SC2086
