@@ -2,6 +2,7 @@
  * the page that tells it the outcome as descriptor 3, in a folder of its own that holds codec.so. A program
  * by itself, and one for each check, for it runs the codec's code: that may crash, loop, exit, or eat
  * memory. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ enum { MEMORY_MAX = 2000000000, N_WORDS = 6 };
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
 
 void *malloc(size_t n)
 {
@@ -37,6 +39,19 @@ void *realloc(void *p, size_t n)
 {
     watch_allocation(__builtin_return_address(0));
     return __libc_realloc(p, n);
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+    watch_allocation(__builtin_return_address(0));
+    return __libc_memalign(align, n);
+}
+
+int posix_memalign(void **out, size_t align, size_t n)
+{
+    watch_allocation(__builtin_return_address(0));
+    *out = __libc_memalign(align, n);
+    return *out ? 0 : ENOMEM;
 }
 #endif
 

@@ -4,14 +4,14 @@
 
 #include "codec.h"
 
-enum { COST, MEMORY, GLOBAL, TRACE, TAKEN, SIGN };
+enum { COST, MEMORY, ALIGNED, GLOBAL, TRACE, TAKEN, SIGN };
 
 struct broken {
     int what, n_merged;
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_WORD(struct broken, what, "cost|memory|global|trace|taken|sign", "that is broken"),
+    CODEC_OPTION_WORD(struct broken, what, "cost|memory|aligned|global|trace|taken|sign", "that is broken"),
     {0},
 };
 
@@ -42,8 +42,8 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
     b->n_merged += b->what == TRACE;
     if (!wire_ok(in))
         return b->what == TAKEN ? CODEC_GO : codec_fail(c, "worker %d sent a malformed gradient", from);
-    if (b->what == MEMORY) {
-        block = malloc(16);
+    if (b->what == MEMORY || b->what == ALIGNED) {
+        block = b->what == MEMORY ? malloc(16) : aligned_alloc(64, 64);
         free(block);
     }
     part = part_of(c);
