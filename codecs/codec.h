@@ -30,7 +30,7 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 3 /* raised when this file changes what a compiled codec relies on */
+#define CODEC_ABI 4 /* raised when this file changes what a compiled codec relies on */
 
 enum { CODEC_GO = 0, CODEC_WAIT = 1 };
 
@@ -60,7 +60,7 @@ struct codec {
     float samples;            /* samples behind my word: seen since the last exchange */
     int n_words, n_merged; /* words in the round being merged (ssgd: all but those of lost workers; asgd: at
                               least one), and how many of them are merged already */
-    int block;             /* the block whose word is being encoded or merged; -1: of none */
+    int block;             /* the block that encode, merge or on_block is about; -1: none */
     size_t n_params;       /* of the range this codec works on */
     float *params;         /* (n_params); the weights to start from when open() is called */
     float *grads;          /* (n_params), the mean over the samples it comes from */
@@ -157,13 +157,15 @@ struct codec_round {
     int (*adopt)(struct codec *c, struct wire_in *in); /* on the worker: the server's reply */
 };
 
-/* on_grad: the gradient of a step is there, the update is not done. on_step: it is done. on_collective: the
- * collective that was asked for is done, and the next may be asked for. on_wake: the time of wake() has come.
- * on_lost: a node is lost, or has left at its end, and the job goes on; a rule without it is refused where
- * jobs go on without lost nodes. Each may return CODEC_WAIT: the node then waits until an on_message,
- * on_collective, on_lost or on_wake returns CODEC_GO. On a server only on_message, on_lost and on_wake are
- * called. Any may be NULL. */
+/* on_block: the gradient of one of my blocks, c->block, is in grads, where the next one takes its place;
+ * returns CODEC_GO. on_grad: the gradient of a step is there, the mean of my blocks', the update is not done.
+ * on_step: it is done. on_collective: the collective that was asked for is done, and the next may be asked
+ * for. on_wake: the time of wake() has come. on_lost: a node is lost, or has left at its end, and the job
+ * goes on; a rule without it is refused where jobs go on without lost nodes. All but on_block may return
+ * CODEC_WAIT: the node then waits until an on_message, on_collective, on_lost or on_wake returns CODEC_GO. On
+ * a server only on_message, on_lost and on_wake are called. Any may be NULL. */
 struct codec_events {
+    int (*on_block)(struct codec *c);
     int (*on_grad)(struct codec *c);
     int (*on_step)(struct codec *c);
     int (*on_message)(struct codec *c, int from, struct wire_in *in);

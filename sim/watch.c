@@ -169,6 +169,12 @@ static int on_backward(struct codec *c)
     return watch_leave(w.codec->events->on_backward(c));
 }
 
+static int on_block(struct codec *c)
+{
+    watch_enter("on_block", c, c->node);
+    return watch_leave(w.codec->events->on_block(c));
+}
+
 static int on_grad(struct codec *c)
 {
     watch_enter("on_grad", c, c->node);
@@ -219,6 +225,7 @@ static void wrap(const struct codec_plugin *p)
     } else {
         w.events = *p->events;
         w.events.on_backward = p->events->on_backward ? on_backward : NULL;
+        w.events.on_block = p->events->on_block ? on_block : NULL;
         w.events.on_grad = p->events->on_grad ? on_grad : NULL;
         w.events.on_step = p->events->on_step ? on_step : NULL;
         w.events.on_message = p->events->on_message ? on_message : NULL;

@@ -84,7 +84,9 @@ const float *exchange_gradient(const struct exchange *x)
 
 bool exchange_wants_blocks(const struct exchange *x)
 {
-    return x->cfg.plugin->round && x->cfg.plugin->round->per_block;
+    const struct codec_plugin *p = x->cfg.plugin;
+
+    return p->round ? p->round->per_block : p->events->on_block != NULL;
 }
 
 /* What the call under way comes to: GO, WAIT, or an error where the wait would never end. */
@@ -159,9 +161,17 @@ bool exchange_is_collecting(const struct exchange *x)
 int exchange_on_block(struct exchange *x, int block, struct err *e)
 {
     x->e = e;
-    for (int i = 0; i < x->n_channels; i++)
-        if (x->channels[i].rule && round_on_block(&x->channels[i], block) < 0)
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        int rc;
+
+        ch->codec.block = block;
+        rc = ch->rule ? round_on_block(ch, block)
+                      : call_event(ch, "on_block", x->cfg.plugin->events->on_block, false);
+        ch->codec.block = -1;
+        if (rc < 0)
             return e->code;
+    }
     return CODEC_GO;
 }
 

@@ -88,7 +88,7 @@ void exchange_detach(struct exchange *x);
  *   on_backward  the gradient of my only block is about to be computed, whatever it will be; need not be
  *             called
  *   on_ready  after on_backward: grads have what of it is from `ready` on, but not all of it: that is on_grad
- *   on_block  the gradient of one of my blocks is in grads (only asked for where wants_blocks says so)
+ *   on_block  the gradient of one of my blocks is in grads (only called where wants_blocks says so)
  *   on_grad   the mean gradient over my blocks is in grads
  *   on_step   the optimizer has updated params. After the last one, workers of a job that goes on without
  *             lost ones wait for each other: each may be needed until all have closed the last round */

@@ -151,6 +151,18 @@ load lib
     [ -s out/model/final.safetensors ]
 }
 
+@test "a rule that sees each block's gradient shares what is said of it, and comes to plain's weights" {
+    start_agents 3
+    "$SUBMIT" codecs test "$BUILD/tests/codecs/slices.so"
+    args=(-q --node_count 3 --redundancy 2 --epochs 1 --model softmax)
+    "$SUBMIT" "${args[@]}" --codec "$BUILD/tests/codecs/slices.so" -o slices
+    "$SUBMIT" "${args[@]}" --codec plain -o plain
+    [ "$(jq .models_agree slices/run.json)" = true ]
+    cmp <(tail -c 30000 slices/model/final.safetensors) <(tail -c 30000 plain/model/final.safetensors)
+    sent() { jq '[.nodes[].comm.sent_bytes] | add' "$1/run.json"; }
+    [ "$(jq -n "$(sent slices) < 0.6 * $(sent plain)")" = true ]
+}
+
 # shellcheck disable=SC2030 # each @test is a subshell of its own
 @test "every built-in codec passes the conformance suite" {
     for c in "$ROOT"/codecs/*.c; do

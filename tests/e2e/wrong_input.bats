@@ -224,7 +224,7 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
 @test "a codec of another ABI, naming both" {
     listed
     refused 6 "ABI 0" --codec "$BUILD/tests/codecs/old_abi.so" --node_count 2
-    [[ "$output" == *"ABI 3"* ]]
+    [[ "$output" == *"ABI 4"* ]]
 }
 
 @test "a shared object that is no codec" {

@@ -204,6 +204,39 @@ TEST(a_word_on_a_block_knows_its_block_and_holders)
     close_node(&f);
 }
 
+static int look_at_block(struct codec *c)
+{
+    seen[n_asked++][0] = *c;
+    return CODEC_GO;
+}
+
+static int wait_in_block(struct codec *c)
+{
+    (void)c;
+    return CODEC_WAIT;
+}
+
+TEST(an_event_rule_sees_each_block_before_the_gradient_of_its_step)
+{
+    struct codec_events of_each = events;
+    struct fixture f;
+
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &of_each}, 0, 0));
+    assert_false(exchange_wants_blocks(f.x));
+    of_each.on_block = look_at_block;
+    assert_true(exchange_wants_blocks(f.x));
+    assert_ok(exchange_on_block(f.x, 1, &e));
+    assert_ok(exchange_on_block(f.x, 0, &e));
+    assert_int_equal(n_asked, 2);
+    assert_int_equal(seen[0][0].block, 1);
+    assert_int_equal(seen[1][0].block, 0);
+    assert_int_equal(codec->block, -1);
+    of_each.on_block = wait_in_block;
+    assert_int_equal(exchange_on_block(f.x, 0, &e), ERR_CODEC);
+    assert_says("on_block");
+    close_node(&f);
+}
+
 TEST(parameters_are_in_the_state_before_open)
 {
     struct fixture f;
@@ -553,6 +586,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_cut_to_a_servers_range),
         cmocka_unit_test(a_word_on_a_block_knows_its_block_and_holders),
+        cmocka_unit_test(an_event_rule_sees_each_block_before_the_gradient_of_its_step),
         cmocka_unit_test(parameters_are_in_the_state_before_open),
         cmocka_unit_test(a_codec_that_fails_without_a_sentence_or_returns_anything_else_has_failed),
         cmocka_unit_test(what_a_codec_said_of_its_failure_is_told_whatever_it_returns),

@@ -36,7 +36,7 @@ TEST(another_abi_is_refused_naming_both)
 
     assert_int_equal(codec_library_open(&l, path_of("tests/codecs/old_abi"), &e), ERR_CODEC);
     assert_says("ABI 0");
-    assert_says("ABI 3");
+    assert_says("ABI 4");
 }
 
 TEST(what_is_no_codec_is_refused)

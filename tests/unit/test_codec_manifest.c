@@ -46,7 +46,7 @@ TEST(what_is_no_manifest_is_refused_with_the_place)
     struct codec_manifest m;
     char text[512];
 
-    assert_int_equal(parse(&m, "{\"name\":\"x\",\"abi\":3,\"architecture\":\"x86-64\"}"), ERR_CONFIG);
+    assert_int_equal(parse(&m, "{\"name\":\"x\",\"abi\":4,\"architecture\":\"x86-64\"}"), ERR_CONFIG);
     assert_says("/sha256: missing");
     snprintf(text, sizeof text, "{\"name\":\"x\",\"abi\":%d,\"architecture\":\"a\",\"sha256\":\"../x\"}",
              CODEC_ABI);

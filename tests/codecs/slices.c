@@ -1,0 +1,135 @@
+/* slices -- uncoded distributed computing, as an event rule: of each block, every holder sends its slice to
+ * the workers that do not hold it. With redundancy 1 it is all blocks to all workers.
+ *
+ * Li et al., "A Fundamental Tradeoff Between Computation and Communication in Distributed Computing", IEEE
+ * Transactions on Information Theory 2018, the scheme that the coded one is compared with. */
+#include <string.h>
+
+#include "codec.h"
+
+struct slices {
+    float *blocks;    /* (2, n_blocks, n_params): of this step and the next one, for others may be ahead */
+    int32_t heard[2]; /* slices of others' blocks */
+    bool is_computed; /* my own blocks are, in this step */
+};
+
+static float *at(const struct codec *c, uint64_t step, int block)
+{
+    const struct slices *s = c->state;
+
+    return s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params;
+}
+
+/* Slice k of as many as a block has holders is [slice_at(c, k), slice_at(c, k + 1)). */
+static size_t slice_at(const struct codec *c, int k)
+{
+    return c->n_params * (size_t)k / (size_t)c->redundancy;
+}
+
+static int rank_of(const struct codec *c, int block, int holder)
+{
+    int rank = 0;
+
+    for (int i = 0; i < holder; i++)
+        rank += c->host->holds(c, block, i);
+    return rank;
+}
+
+static int slices_open(struct codec *c)
+{
+    struct slices *s = c->state;
+
+    return c->host->zeros(c, &s->blocks, 2 * (size_t)c->n_blocks * c->n_params);
+}
+
+static int slices_send(struct codec *c)
+{
+    int rank = rank_of(c, c->block, c->node), rc = CODEC_GO;
+    size_t from = slice_at(c, rank);
+    struct wire_out *out = c->host->message(c);
+
+    memcpy(at(c, c->step, c->block), c->grads, c->n_params * sizeof *c->grads);
+    wire_put_u32(out, (uint32_t)c->step);
+    wire_put_u32(out, (uint32_t)c->block);
+    wire_put_f32s(out, c->grads + from, slice_at(c, rank + 1) - from);
+    for (int i = 0; i < c->n_workers && rc == CODEC_GO; i++)
+        if (!c->host->holds(c, c->block, i))
+            rc = c->host->send(c, i);
+    return rc;
+}
+
+static int n_foreign(const struct codec *c)
+{
+    int n = 0;
+
+    for (int b = 0; b < c->n_blocks; b++)
+        n += !c->host->holds(c, b, c->node);
+    return n * c->redundancy;
+}
+
+/* The mean of all blocks, added up in one order on every worker, once all are here. */
+static int finish(struct codec *c)
+{
+    struct slices *s = c->state;
+    float part = 1.0f / (float)c->n_blocks;
+
+    if (!s->is_computed || s->heard[c->step % 2] < n_foreign(c))
+        return CODEC_WAIT;
+    for (int b = 0; b < c->n_blocks; b++)
+        for (size_t i = 0; i < c->n_params; i++)
+            c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * at(c, c->step, b)[i];
+    s->heard[c->step % 2] = 0;
+    s->is_computed = false;
+    return CODEC_GO;
+}
+
+static int slices_on_grad(struct codec *c)
+{
+    struct slices *s = c->state;
+
+    s->is_computed = true;
+    return finish(c);
+}
+
+static int slices_hear(struct codec *c, int from, struct wire_in *in)
+{
+    struct slices *s = c->state;
+    uint32_t step = wire_get_u32(in), block = wire_get_u32(in);
+    size_t begin, n;
+    const float *v;
+
+    if (in->bad || step < c->step || step > c->step + 1 || block >= (uint32_t)c->n_blocks ||
+        !c->host->holds(c, (int)block, from) || c->host->holds(c, (int)block, c->node))
+        return codec_fail(c, "worker %d sent a slice of no block that it holds", from);
+    begin = slice_at(c, rank_of(c, (int)block, from));
+    n = slice_at(c, rank_of(c, (int)block, from) + 1) - begin;
+    v = wire_get_f32s(in, n);
+    if (!wire_ok(in))
+        return codec_fail(c, "worker %d sent a malformed slice", from);
+    memcpy(at(c, step, (int)block) + begin, v, n * sizeof *v);
+    s->heard[step % 2]++;
+    return finish(c);
+}
+
+static struct codec_cost slices_cost(const struct codec *c)
+{
+    uint64_t to = (uint64_t)(c->n_workers - c->redundancy);
+    struct codec_cost sum = {0, 0};
+
+    for (int b = 0; b < c->n_blocks; b++) {
+        int rank = rank_of(c, b, c->node);
+
+        if (!c->host->holds(c, b, c->node))
+            continue;
+        sum.messages += to;
+        sum.bytes += to * (8 + 4 * (slice_at(c, rank + 1) - slice_at(c, rank)));
+    }
+    return sum;
+}
+
+static const struct codec_events slices = {
+    .on_block = slices_send, .on_grad = slices_on_grad, .on_message = slices_hear};
+
+CODEC_PLUGIN(.name = "slices", .source = "Li et al. 2018, without codes", .state_size = sizeof(struct slices),
+             .open = slices_open, .events = &slices, .sends = slices_cost,
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .result = CODEC_MEAN_OF_GRADIENTS)
