@@ -66,7 +66,9 @@ C
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 -o out
     [ "$status" -eq 1 ]
-    [[ "$output" == *"RunnerDied"* ]]
+    # An exit is named with its status, the codec and the last lines as a signal is.
+    [[ "$output" == *"failed: node("*"), RunnerDied: job_runner exited with status "*"It ran codec leave, SHA-256 "*"The last lines of its log:"* ]]
+    jq -e '.failure | .codec == "leave" and (.codec_sha256 | length) == 64 and (.last_log | length) > 0' out/run.json
     serves_the_next_job
 }
 
