@@ -146,6 +146,7 @@ static const struct json_field spec_fields[] = {
      .min = 1,
      .max = NODES_MAX},
     {.key = "server_count", .kind = JSON_FIELD_INT, SPEC_AT(server_count), .min = 0, .max = NODES_MAX},
+    {.key = "workers_on_host", .kind = JSON_FIELD_INT, SPEC_AT(workers_on_host), .min = 0, .max = NODES_MAX},
     {.key = "submitter", .kind = JSON_FIELD_TEXT, SPEC_AT(submitter)},
     {.key = "no_queue", .kind = JSON_FIELD_BOOL, SPEC_AT(no_queue)},
     {.key = "weights", .kind = JSON_FIELD_BOOL, SPEC_AT(weights)},

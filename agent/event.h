@@ -48,6 +48,7 @@ struct job_spec {
     char role[8];
     char name[129], codec[129], submitter[129]; /* shown, never interpreted */
     int node_count, server_count;
+    int workers_on_host; /* of this job, on this machine: they share its processors; 0: not told */
     bool no_queue;
     bool weights; /* it starts from weights or a checkpoint, and needs that package */
     char codec_sha256[SHA256_HEX], codec_source_sha256[SHA256_HEX]; /* "": not told yet, or none */

@@ -135,8 +135,9 @@ static int tell_job(struct task *t, struct err *e)
 {
     const struct job_spec *s = &t->job.spec;
     char line[256];
-    int n = snprintf(line, sizeof line, "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\"}\n",
-                     s->id, s->attempt, s->node, s->role);
+    int n = snprintf(line, sizeof line,
+                     "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d}\n",
+                     s->id, s->attempt, s->node, s->role, s->workers_on_host);
 
     return runner_tell(&t->runner, line, (size_t)n, e);
 }

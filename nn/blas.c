@@ -77,9 +77,12 @@ int blas_threads(void)
     return n_threads;
 }
 
-int blas_set_threads(int n)
+int blas_set_threads(int n, int n_sharers)
 {
-    n_threads = n < n_processors() ? n : n_processors();
+    int share = n_sharers > 1 ? (int)sysconf(_SC_NPROCESSORS_ONLN) / n_sharers : n;
+    int most = share < n_processors() ? share : n_processors();
+
+    n_threads = n < most ? n : most > 1 ? most : 1;
     blas_keep_threads();
     return n_threads;
 }

@@ -16,10 +16,11 @@ const char *blas_better_core(const char *core, bool has_avx2, bool has_avx512);
  * is to be said about it, or NULL. */
 const char *blas_choose_core(char **argv);
 
-/* Threads inside a product, for OpenBLAS and oneDNN; not more than the processors this process may use.
- * Returns how many there will be. Other numbers split sums otherwise:
- * results repeat for the same number only. */
-int blas_set_threads(int n);
+/* Threads inside a product, for OpenBLAS and oneDNN; not more than the processors this process may use, nor
+ * than each of `n_sharers` such processes has of the machine's: threads that wait for each other within a
+ * product, and for a processor, take many times as long as one. Returns how many there will be. Other numbers
+ * split sums otherwise: results repeat for the same number only. */
+int blas_set_threads(int n, int n_sharers);
 int blas_threads(void);
 /* As many as were set; one where nobody has, though the libraries begin with all processors. */
 void blas_keep_threads(void);

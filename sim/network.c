@@ -193,7 +193,7 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
         return err_set(e, ERR_NOMEM, "no memory for a network");
     w->set = set;
     w->blocks = b;
-    blas_set_threads(set->threads);
+    blas_set_threads(set->threads, 1);
     blas_allow_onednn(strcmp(set->math, "auto") == 0);
     if (load_model(w, folder, e) < 0 || load_shares(w, folder, e) < 0 || make_room(w, e) < 0) {
         network_free(&w->t);

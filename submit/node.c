@@ -17,6 +17,11 @@ bool node_is_server(const struct node *n)
     return n->at.node < 0;
 }
 
+const char *node_host(const struct node *n)
+{
+    return n->at.advertise[0] ? n->at.advertise : n->at.host;
+}
+
 const char *node_role(const struct node *n)
 {
     return node_is_server(n) ? "server" : "worker";

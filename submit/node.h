@@ -41,6 +41,7 @@ struct node {
 
 const char *node_role(const struct node *n); /* "worker", "server" */
 bool node_is_server(const struct node *n);
+const char *node_host(const struct node *n); /* where the other nodes reach it */
 /* For people and run.json; "unknown" where its agent does not answer and its end has not been seen. */
 const char *node_state(const struct node *n);
 /* Of its log: "worker-0", a server's "ps-0". */

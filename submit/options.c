@@ -80,8 +80,8 @@ static const struct args_option table[] = {
     {"math", "", ARGS_WORD, SET(math), FOR_JOB, JOB, MATH_WORDS,
      "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone; narrow ones "
      "are loops of our own"},
-    {"threads", "", ARGS_INT, SET(threads), FOR_JOB, JOB, "N", "threads of a node inside a matrix product",
-     .min = 1, .max = 1024},
+    {"threads", "", ARGS_INT, SET(threads), FOR_JOB, JOB, "N",
+     "threads of a node inside a matrix product; no more than it has processors", .min = 1, .max = 1024},
     {"allreduce", "", ARGS_WORD, SET(allreduce), FOR_JOB, JOB, ALLREDUCE_WORDS,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", ARGS_INT, SET(record_every), FOR_JOB, JOB, "N",

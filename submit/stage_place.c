@@ -91,6 +91,16 @@ static int sort_by_agent(struct node **order, struct submission *s, struct err *
     return 0;
 }
 
+/* That share a machine with this node, as far as names of hosts tell. */
+static int workers_on_host(const struct submission *s, const struct node *n)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        count += !node_is_server(&s->nodes[i]) && strcmp(node_host(&s->nodes[i]), node_host(n)) == 0;
+    return count;
+}
+
 static char *reservation(const struct submission *s, const struct node *n)
 {
     const char *user = getenv("USER");
@@ -109,6 +119,8 @@ static char *reservation(const struct submission *s, const struct node *n)
                   s->settings.node_count, "server_count", s->settings.server_count, "submitter",
                   json_text(submitter, SIZE_MAX), "no_queue", (int)s->opt->no_queue, "time_limit_s",
                   s->settings.time_limit_s);
+    if (s->settings.threads > 1)
+        json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
     if (strcmp(s->settings.starts_from, "seed") != 0) /* an agent that does not know the word says so */
         json_object_set_new(o, "weights", json_true());
     line = o ? json_line(o) : NULL;

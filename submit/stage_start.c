@@ -17,9 +17,9 @@ static json_t *peers(const struct submission *s, size_t me, const uint8_t job_ke
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *n = &s->nodes[i], *mine = &s->nodes[me];
-        json_t *peer = json_pack(
-            "{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n), "address", n->at.address,
-            "host", n->at.advertise[0] ? n->at.advertise : n->at.host, "data_port", n->view.data_port);
+        json_t *peer = json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n),
+                                 "address", n->at.address, "host", node_host(n), "data_port",
+                                 n->view.data_port);
         uint8_t key[SHA256_BYTES];
         char hex[SHA256_HEX];
 

@@ -43,13 +43,17 @@ static bool is_worker(const struct node *n)
 
 static void set_threads(struct node *n)
 {
-    int threads = blas_set_threads(n->set.threads);
-    char text[128];
+    int threads = blas_set_threads(n->set.threads, n->job.workers_on_host);
+    char why[96] = "it has no more processors";
+    char text[192];
 
     if (threads == n->set.threads)
         return;
-    snprintf(text, sizeof text, "node %d computes with %d thread%s instead of %d: it has no more processors",
-             n->job.node, threads, threads == 1 ? "" : "s", n->set.threads);
+    if (n->job.workers_on_host > 1)
+        snprintf(why, sizeof why, "%d workers of this job share the processors of its machine",
+                 n->job.workers_on_host);
+    snprintf(text, sizeof text, "node %d computes with %d thread%s instead of %d: %s", n->job.node, threads,
+             threads == 1 ? "" : "s", n->set.threads, why);
     report_warn(n->report, text);
 }
 

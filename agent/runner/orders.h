@@ -15,6 +15,7 @@ enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 struct orders_job {
     char job[64];
     int attempt, node;
+    int workers_on_host; /* of this job: they share the machine's processors; 0: not told */
     char role[8];
 };
 

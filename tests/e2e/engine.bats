@@ -60,6 +60,17 @@ C
     jq -e --arg n "$(env -u OMP_NUM_THREADS nproc)" '.nodes[0].engine | test(", " + $n + " threads?$")' out/run.json
 }
 
+@test "nodes of one machine divide its processors" {
+    local most=$(($(getconf _NPROCESSORS_ONLN) / 2)) own
+    own=$(env -u OMP_NUM_THREADS nproc)
+    most=$((most < own ? most : own))
+    start_agents 2
+    run "$SUBMIT" --node_count 2 --epochs 1 --codec dummy --threads 1000 -o out
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"instead of 1000: 2 workers of this job share the processors of its machine"* ]]
+    [ "$(jq --arg n $((most > 1 ? most : 1)) '[.nodes[].engine | test(", " + $n + " threads?$")] | all' out/run.json)" = true ]
+}
+
 # With fma, too: no clone may make one operation of two, though all processors with AVX2 could.
 @test "every clone of a loop gives the same bits" {
     local needs=(nn/{layer_activation,layer_layer_norm,loss,optimizer,init} shared/{err,rng,layer_spec,json,suggest,file,utf8,words}) name

@@ -1,6 +1,7 @@
 #include "nn/matmul.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "nn/blas.h"
 #include "nn/factor.h"
@@ -77,9 +78,9 @@ static bool factor_as_it_lies(bool a_t, bool b_t, int m, int n, int k, const flo
 {
     bool taken;
 
-    blas_set_threads(2);
+    blas_set_threads(2, 1);
     taken = factor_laid_out(a_t, b_t, m, n, k, a, b, beta, c);
-    blas_set_threads(1);
+    blas_set_threads(1, 1);
     return taken;
 }
 
@@ -272,11 +273,21 @@ TEST(no_more_threads_than_processors)
 {
     char text[200];
 
-    assert_int_equal(blas_set_threads(1), 1);
+    assert_int_equal(blas_set_threads(1, 1), 1);
     blas_describe(text, sizeof text);
     assert_non_null(strstr(text, "1 thread"));
-    assert_true(blas_set_threads(1 << 20) < 1 << 20);
-    blas_set_threads(1);
+    assert_true(blas_set_threads(1 << 20, 1) < 1 << 20);
+    blas_set_threads(1, 1);
+}
+
+TEST(processes_that_share_a_machine_take_no_more_threads_than_its_processors_together)
+{
+    int n_processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+    for (int n = 2; n <= 2 * n_processors; n++)
+        assert_in_range(blas_set_threads(1 << 20, n), 1, n < n_processors ? n_processors / n : 1);
+    assert_int_equal(blas_set_threads(1, 2), 1);
+    blas_set_threads(1, 1);
 }
 
 int main(void)
@@ -291,6 +302,7 @@ int main(void)
         cmocka_unit_test(a_factor_is_laid_out_where_the_processor_can),
         cmocka_unit_test(kernels_of_old_processors_are_a_poor_choice_for_new_ones),
         cmocka_unit_test(no_more_threads_than_processors),
+        cmocka_unit_test(processes_that_share_a_machine_take_no_more_threads_than_its_processors_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

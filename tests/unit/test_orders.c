@@ -28,13 +28,14 @@ TEST(a_job_and_its_start_are_read_one_after_the_other)
     struct err e = {0};
 
     open_with(&o,
-              "{\"job\":\"j-abc123\",\"attempt\":2,\"node\":-2,\"role\":\"server\"}\n"
+              "{\"job\":\"j-abc123\",\"attempt\":2,\"node\":-2,\"role\":\"server\",\"workers_on_host\":3}\n"
               "{\"attempt\":2,\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\","
               "\"host\":\"10.0.0.1\",\"data_port\":4000,\"key\":\"" KEY "\"},"
               "{\"node\":-2,\"role\":\"server\",\"address\":\"a:2\",\"host\":\"h\",\"data_port\":4001}]}\n");
     assert_ok(orders_read_job(&o, &job, &e));
     assert_string_equal(job.job, "j-abc123");
     assert_int_equal(job.node, -2);
+    assert_int_equal(job.workers_on_host, 3);
     assert_ok(orders_read_start(&o, &start, -2, &never, &e));
     assert_int_equal(start.n_peers, 2);
     assert_string_equal(start.peers[0].host, "10.0.0.1");

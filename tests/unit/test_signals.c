@@ -76,7 +76,7 @@ TEST(a_signal_finds_a_computing_thread_on_its_own_stack)
 
     fill_product(&a, &b, &c);
     find_stack();
-    blas_set_threads(1);
+    blas_set_threads(1, 1);
     assert_int_equal(sigaction(SIGALRM, &act, NULL), 0);
     assert_int_equal(pthread_create(&ticking, NULL, tick, &self), 0);
     while (n_ticks < 100 && n_astray == 0 && clock_now() < until)
@@ -173,7 +173,7 @@ TEST(threads_that_onednn_starts_take_no_signals_and_its_caller_takes_those_it_to
     bool is_new = true;
 
     /* ThreadSanitizer does not see how OpenMP's threads wait for each other. */
-    if (IS_THREAD_SANITIZED || !blas_allows_onednn() || blas_set_threads(2) < 2)
+    if (IS_THREAD_SANITIZED || !blas_allows_onednn() || blas_set_threads(2, 1) < 2)
         skip();
     n_before = list_threads(before, N_OF(before));
     for (size_t w = 0; w < N_OF(work); w++) {
@@ -192,7 +192,7 @@ TEST(threads_that_onednn_starts_take_no_signals_and_its_caller_takes_those_it_to
             }
         }
     }
-    blas_set_threads(1);
+    blas_set_threads(1, 1);
 }
 
 static volatile sig_atomic_t has_come;
