@@ -14,12 +14,13 @@ struct scored {
 
 struct metrics {
     bool asked[N_METRIC_KINDS];
-    bool has_labels;
+    bool has_labels, wants_ranks;
     enum loss_kind loss_kind;
     int k, n_classes;
     double loss, squares; /* sums */
-    size_t n, n_right, n_top5;
-    struct scored *scored; /* (n_max), for auc and eer; else NULL */
+    size_t n, n_right;
+    size_t n_ranked[METRIC_TOP_MAX]; /* samples whose label's output is the largest, the second, ... */
+    struct scored *scored;           /* (n_max), for auc and eer; else NULL */
     size_t n_max, n_positive;
     bool is_sorted, has_nan;
     uint64_t *confusion; /* (n_classes, n_classes); NULL: not asked for */
@@ -43,6 +44,8 @@ int metrics_new(struct metrics **out, const struct model_spec *spec, bool has_la
         goto no_memory;
     memcpy(m->asked, spec->metrics, sizeof m->asked);
     m->has_labels = has_labels;
+    for (int kind = METRIC_TOP2; kind <= METRIC_TOP_LAST; kind++)
+        m->wants_ranks |= m->asked[kind];
     m->loss_kind = spec->loss;
     m->k = spec->n_out;
     m->n_classes = m->k == 1 ? 2 : m->k;
@@ -77,7 +80,8 @@ void metrics_begin(struct metrics *m)
     size_t cells = (size_t)m->n_classes * (size_t)m->n_classes;
 
     m->loss = m->squares = 0;
-    m->n = m->n_right = m->n_top5 = m->n_positive = 0;
+    m->n = m->n_right = m->n_positive = 0;
+    memset(m->n_ranked, 0, sizeof m->n_ranked);
     m->is_sorted = m->has_nan = false;
     if (m->confusion)
         memset(m->confusion, 0, cells * sizeof *m->confusion);
@@ -130,8 +134,10 @@ static double squares(struct metrics *m, const float *z, const struct truth *t, 
 
 static void add_label(struct metrics *m, const float *z, int label)
 {
-    if (m->asked[METRIC_TOP5])
-        m->n_top5 += loss_rank(z, m->k, m->k == 1 ? 0 : label) < 5;
+    int rank;
+
+    if (m->wants_ranks && (rank = loss_rank(z, m->k, m->k == 1 ? 0 : label)) < METRIC_TOP_MAX)
+        m->n_ranked[rank]++;
     if (m->confusion)
         m->confusion[label * m->n_classes + loss_class(m->loss_kind, z, m->k)]++;
     if (m->scored) {
@@ -231,18 +237,30 @@ bool metrics_asked(const struct metrics *m, enum metric_kind kind)
     return m->asked[kind];
 }
 
+/* Samples whose label is among the k largest outputs. */
+static size_t among_largest(const struct metrics *m, int k)
+{
+    size_t sum = 0;
+
+    for (int rank = 0; rank < k; rank++)
+        sum += m->n_ranked[rank];
+    return sum;
+}
+
 bool metrics_value(struct metrics *m, enum metric_kind kind, double *value)
 {
     double n = (double)m->n;
+    int top = metric_kind_top(kind);
 
     if (m->n == 0 || (kind != METRIC_ACCURACY && !m->asked[kind]))
         return false;
+    if (top > 0) {
+        *value = (double)among_largest(m, top) / n;
+        return m->has_labels;
+    }
     switch (kind) {
     case METRIC_ACCURACY:
         *value = (double)m->n_right / n;
-        return m->has_labels;
-    case METRIC_TOP5:
-        *value = (double)m->n_top5 / n;
         return m->has_labels;
     case METRIC_MSE:
         *value = m->squares / n / m->k;
@@ -253,11 +271,9 @@ bool metrics_value(struct metrics *m, enum metric_kind kind, double *value)
     case METRIC_AUC:
     case METRIC_EER:
         return of_two_classes(m, kind, value);
-    case METRIC_CONFUSION:
-    case N_METRIC_KINDS:
-        break;
+    default:
+        return false;
     }
-    return false;
 }
 
 const uint64_t *metrics_confusion(const struct metrics *m, int *n_classes)

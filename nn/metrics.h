@@ -2,8 +2,8 @@
  *
  *   loss       mean over the samples (nn/loss.h)
  *   accuracy   share of the samples whose class was found
- *   top5       share of the samples whose label is among the five largest outputs (of equal ones the first
- *              count)
+ *   top2 ...   share of the samples whose label is among the two largest outputs (of equal ones the first
+ *   top10      count), ... among the ten largest
  *   mse, rmse  mean over samples and outputs of (p - target)^2, its root. The prediction p is softmax(z)
  *              under softmax_cross_entropy, the logistic function of z under sigmoid_cross_entropy, else z;
  *              a label's target is its one-hot
@@ -15,7 +15,7 @@
  *              between the two neighbouring scores
  *   confusion  how often each label was taken for each class
  *
- * Accuracy, top5, auc, eer and confusion are about labels: with targets there are none of them. */
+ * Accuracy, top-k, auc, eer and confusion are about labels: with targets there are none of them. */
 #ifndef PSGD_METRICS_H
 #define PSGD_METRICS_H
 

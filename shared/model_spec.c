@@ -15,8 +15,20 @@ static const char *const loss_names[N_LOSS_KINDS + 1] = {
 };
 
 static const char *const metric_names[N_METRIC_KINDS + 1] = {
-    [METRIC_ACCURACY] = "accuracy",   [METRIC_TOP5] = "top5", [METRIC_MSE] = "mse",
-    [METRIC_RMSE] = "rmse",           [METRIC_AUC] = "auc",   [METRIC_EER] = "eer",
+    [METRIC_ACCURACY] = "accuracy",
+    [METRIC_TOP2] = "top2",
+    "top3",
+    "top4",
+    "top5",
+    "top6",
+    "top7",
+    "top8",
+    "top9",
+    "top10",
+    [METRIC_MSE] = "mse",
+    [METRIC_RMSE] = "rmse",
+    [METRIC_AUC] = "auc",
+    [METRIC_EER] = "eer",
     [METRIC_CONFUSION] = "confusion",
 };
 
@@ -28,6 +40,11 @@ const char *loss_kind_name(enum loss_kind kind)
 const char *metric_kind_name(enum metric_kind kind)
 {
     return metric_names[kind];
+}
+
+int metric_kind_top(enum metric_kind kind)
+{
+    return kind >= METRIC_TOP2 && kind <= METRIC_TOP_LAST ? (int)kind - METRIC_TOP2 + 2 : 0;
 }
 
 static int parse_layers(struct model_spec *m, const json_t *layers, struct err *e)
@@ -145,14 +162,11 @@ static int tokens_fit(const struct model_spec *m, const struct dataset *d, struc
 
 int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e)
 {
-    static const enum metric_kind of_labels[] = {METRIC_ACCURACY, METRIC_TOP5, METRIC_AUC, METRIC_EER,
-                                                 METRIC_CONFUSION};
-
-    for (size_t i = 0; !has_labels && i < sizeof of_labels / sizeof *of_labels; i++)
-        if (m->metrics[of_labels[i]])
+    for (int kind = 0; !has_labels && kind < N_METRIC_KINDS; kind++)
+        if (m->metrics[kind] && kind != METRIC_MSE && kind != METRIC_RMSE)
             return err_set(e, ERR_CONFIG,
                            "model \"%s\" asks for %s, which is about labels; the data set has targets",
-                           m->name, metric_names[of_labels[i]]);
+                           m->name, metric_names[kind]);
     if (m->metrics[METRIC_CONFUSION] && m->n_out > MODEL_CONFUSION_MAX)
         return err_set(e, ERR_CONFIG,
                        "model \"%s\" asks for the confusion of %d classes; at most %d can be told", m->name,

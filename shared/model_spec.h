@@ -10,8 +10,8 @@
  *   softmax_cross_entropy   -log softmax(z)[label]
  *   sigmoid_cross_entropy   of each output by itself; k = 1: the label is 0 or 1, else one-hot of the label
  *   mse                     mean over the k outputs of (z - target)^2; a label's target is its one-hot
- * Metrics, beside loss and accuracy, which are always there: top5, mse, rmse, confusion; auc and eer for two
- * classes. A model must have parameters. */
+ * Metrics, beside loss and accuracy, which are always there: top2, top3, ..., top10, mse, rmse, confusion;
+ * auc and eer for two classes. A model must have parameters. */
 #ifndef PSGD_MODEL_SPEC_H
 #define PSGD_MODEL_SPEC_H
 
@@ -27,12 +27,14 @@ enum {
     MODEL_DOCUMENT_MAX = 1 << 18, /* bytes */
     MODEL_LAYERS_MAX = 256,
     MODEL_PARAMS_MAX = 1 << 30,
-    MODEL_CONFUSION_MAX = 1024
+    MODEL_CONFUSION_MAX = 1024,
+    METRIC_TOP_MAX = 10 /* k of top-k */
 };
 enum loss_kind { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_SIGMOID_CROSS_ENTROPY, LOSS_MSE, N_LOSS_KINDS };
 enum metric_kind {
     METRIC_ACCURACY,
-    METRIC_TOP5,
+    METRIC_TOP2,                                        /* top3, top4, ... */
+    METRIC_TOP_LAST = METRIC_TOP2 + METRIC_TOP_MAX - 2, /* top10 */
     METRIC_MSE,
     METRIC_RMSE,
     METRIC_AUC,
@@ -54,6 +56,8 @@ struct model_spec {
 
 const char *loss_kind_name(enum loss_kind kind);
 const char *metric_kind_name(enum metric_kind kind);
+/* k of a top-k; 0: it is none. */
+int metric_kind_top(enum metric_kind kind);
 
 /* ERR_CONFIG, with the path: "/layers/2/units: missing"; *m is not to be used then. */
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);

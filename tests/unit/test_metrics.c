@@ -55,14 +55,42 @@ TEST(loss_and_accuracy_are_there_unasked_and_add_up_over_batches)
     metrics_free(m);
 }
 
-TEST(top5_counts_labels_among_the_five_largest)
+/* Label r of sample r: ranks 0 to 11, one each. */
+TEST(top_k_counts_labels_among_the_k_largest)
+{
+    enum { N = 12 };
+    struct metrics *m;
+    float z[N * N];
+    int32_t labels[N];
+    enum metric_kind all[METRIC_TOP_MAX];
+
+    for (int k = 2; k <= METRIC_TOP_MAX; k++) {
+        all[k - 2] = METRIC_TOP2 + (unsigned)(k - 2);
+        assert_int_equal(metric_kind_top(all[k - 2]), k);
+    }
+    all[METRIC_TOP_MAX - 1] = N_METRIC_KINDS;
+    for (int i = 0; i < N * N; i++)
+        z[i] = (float)(N - i % N);
+    for (int i = 0; i < N; i++)
+        labels[i] = i;
+    m = make(LOSS_SOFTMAX_CROSS_ENTROPY, N, true, all);
+    add(m, z, labels, N);
+    for (int k = 2; k <= METRIC_TOP_MAX; k++)
+        assert_value(m, all[k - 2], (double)k / N);
+    metrics_begin(m);
+    add(m, z, labels, 2);
+    assert_value(m, METRIC_TOP2, 1);
+    metrics_free(m);
+}
+
+TEST(of_equal_outputs_the_first_count_among_the_five_largest)
 {
     const float z[] = {7, 6, 5, 4, 3, 2, 1, 7, 6, 5, 4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     const int32_t labels[] = {4, 5, 4, 5}; /* fifth, sixth, and the same among seven equal ones */
-    struct metrics *m = make(LOSS_SOFTMAX_CROSS_ENTROPY, 7, true, ASK(METRIC_TOP5));
+    struct metrics *m = make(LOSS_SOFTMAX_CROSS_ENTROPY, 7, true, ASK(METRIC_TOP2 + 3));
 
     add(m, z, labels, 4);
-    assert_value(m, METRIC_TOP5, 0.5);
+    assert_value(m, METRIC_TOP2 + 3, 0.5);
     assert_value(m, METRIC_ACCURACY, 0);
     metrics_free(m);
 }
@@ -281,7 +309,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_and_accuracy_are_there_unasked_and_add_up_over_batches),
-        cmocka_unit_test(top5_counts_labels_among_the_five_largest),
+        cmocka_unit_test(top_k_counts_labels_among_the_k_largest),
+        cmocka_unit_test(of_equal_outputs_the_first_count_among_the_five_largest),
         cmocka_unit_test(mse_and_rmse_compare_predictions_with_targets),
         cmocka_unit_test(with_targets_there_is_no_accuracy),
         cmocka_unit_test(auc_worked_out_by_hand_with_ties),
