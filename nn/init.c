@@ -6,7 +6,7 @@
 #include "nn/fast.h"
 #include "nn/lanes.h"
 
-enum { TOGETHER = 4 }; /* rows that a reflector is read for once */
+enum { TOGETHER = 4, COLUMNS = 64 }; /* rows, columns that a reflector is read for once */
 
 static void fill(float *w, size_t n, float value)
 {
@@ -26,31 +26,21 @@ static void normal(float *w, size_t n, double deviation, struct rng *r)
         w[i] = (float)deviation * rng_normal(r);
 }
 
-static double dot(const float *a, const float *b, size_t n)
+/* v (m values, `step` apart) becomes the reflector x/|x| + s e_k, s the sign of x_k, of a Gaussian x that is
+ * zero before its k-th value; of length sqrt(2), so that H_k = I - v v'. */
+static void draw_reflector(float *v, size_t k, size_t m, size_t step, struct rng *r)
 {
-    double sum = 0;
+    double size = 0, more;
 
-    for (size_t i = 0; i < n; i++)
-        sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
-/* Row k becomes the reflector v = x/|x| + s e_k, s the sign of x_k, of a Gaussian x that is zero before its
- * k-th value; of length sqrt(2), so that H_k = I - v v'. */
-static void draw_reflectors(float *q, size_t m, size_t stride, struct rng *r)
-{
-    for (size_t k = 0; k < m; k++) {
-        float *v = q + k * stride;
-        double size, more;
-
-        memset(v, 0, k * sizeof *v);
-        normal(v + k, m - k, 1, r);
-        size = sqrt(dot(v + k, v + k, m - k));
-        more = 1 + fabs((double)v[k]) / size;
-        v[k] = (float)((double)v[k] + copysign(size, (double)v[k]));
-        for (size_t j = k; j < m; j++)
-            v[j] = (float)((double)v[j] / (size * sqrt(more)));
+    for (size_t j = 0; j < m; j++) {
+        v[j * step] = j < k ? 0 : rng_normal(r);
+        size += (double)v[j * step] * (double)v[j * step];
     }
+    size = sqrt(size);
+    more = 1 + fabs((double)v[k * step]) / size;
+    v[k * step] = (float)((double)v[k * step] + copysign(size, (double)v[k * step]));
+    for (size_t j = k; j < m; j++)
+        v[j * step] = (float)((double)v[j * step] / (size * sqrt(more)));
 }
 
 /* row = row H for n rows: row -= (row . v) v. What lies before `begin` is zero in v. */
@@ -81,13 +71,13 @@ static inline void reflect(float *rows, size_t n, size_t stride, const float *re
     }
 }
 
-/* Haar-distributed Q = D H_(m-1) ... H_1 H_0 as Stewart 1980 has it, D the signs that make Q that of a QR
- * decomposition with positive diagonal. Row i is e_i' D H_i ... H_0, the reflectors after i leave e_i alone:
- * so rows are made from the last to the first, each in the place of the reflector that no other needs any
- * more. */
-FAST static void orthogonal(float *q, size_t m, size_t stride)
+/* n <= m orthonormal rows of m values: the first ones of a Haar-distributed Q = D H_(m-1) ... H_1 H_0 as
+ * Stewart 1980 has it, D the signs that make Q that of a QR decomposition with positive diagonal. Row i is
+ * e_i' D H_i ... H_0, the reflectors after i leave e_i alone: so rows are made from the last to the first,
+ * each in the place of the reflector that no other needs any more. */
+FAST static void orthonormal_rows(float *q, size_t n, size_t m, size_t stride)
 {
-    for (size_t end = m, first; end > 0; end = first) {
+    for (size_t end = n, first; end > 0; end = first) {
         first = end > TOGETHER ? end - TOGETHER : 0;
         for (size_t i = end; i-- > first;) {
             float *row = q + i * stride;
@@ -104,18 +94,54 @@ FAST static void orthogonal(float *q, size_t m, size_t stride)
     }
 }
 
-static void orthogonal_blocks(float *w, const struct tensor_spec *t, struct rng *r)
+/* The same for n < m columns of m values. Column k is the reflector to the columns behind it, a few of which
+ * are reflected at once. */
+FAST static void orthonormal_columns(float *q, size_t n, size_t m, size_t stride)
 {
-    size_t rows = t->shape[0];
-    size_t cols = tensor_spec_count(t) / rows;
+    for (size_t k = n; k-- > 0;) {
+        const float own = q[k * stride + k];
 
-    if (cols % rows == 0)
-        for (size_t k = 0; k < cols; k += rows) {
-            draw_reflectors(w + k, rows, cols, r);
-            orthogonal(w + k, rows, cols);
+        for (size_t first = k + 1, width; first < n; first += width) {
+            double along[COLUMNS] = {0};
+
+            width = n - first < COLUMNS ? n - first : COLUMNS;
+            for (size_t j = k; j < m; j++) {
+                const float *row = q + j * stride, v = row[k];
+
+                for (size_t i = 0; i < width; i++)
+                    along[i] += (double)v * (double)row[first + i];
+            }
+            for (size_t j = k; j < m; j++) {
+                float *row = q + j * stride, v = row[k];
+
+                for (size_t i = 0; i < width; i++)
+                    row[first + i] -= v * (float)along[i];
+            }
         }
-    else
-        normal(w, rows * cols, 1 / sqrt((double)rows), r); /* not made of squares: rows of length about 1 */
+        for (size_t j = k; j < m; j++)
+            q[j * stride + k] *= fabsf(own);
+        q[k * stride + k] -= copysignf(1, own);
+    }
+}
+
+/* A matrix from all inputs to all outputs, of each gate where there are some. */
+static void orthogonal(float *w, const struct tensor_spec *t, struct rng *r)
+{
+    size_t stride = t->shape[t->n_dims - 1];
+    size_t rows = tensor_spec_count(t) / stride;
+    size_t cols = t->fan_out < stride ? t->fan_out : stride;
+
+    for (size_t at = 0; at < stride; at += cols) {
+        float *q = w + at;
+
+        for (size_t k = 0; k < rows && k < cols; k++)
+            draw_reflector(rows <= cols ? q + k * stride : q + k, k, rows <= cols ? cols : rows,
+                           rows <= cols ? 1 : stride, r);
+        if (rows <= cols)
+            orthonormal_rows(q, rows, cols, stride);
+        else
+            orthonormal_columns(q, cols, rows, stride);
+    }
 }
 
 void init_tensor(float *w, const struct tensor_spec *t, struct rng *r)
@@ -146,7 +172,7 @@ void init_tensor(float *w, const struct tensor_spec *t, struct rng *r)
         uniform(w, n, (double)t->scale, r);
         break;
     case INIT_ORTHOGONAL:
-        orthogonal_blocks(w, t, r);
+        orthogonal(w, t, r);
         break;
     case INIT_ONES:
         fill(w, n, 1);

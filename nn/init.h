@@ -6,7 +6,9 @@
  *   he_normal       N(0, 2 / fan_in)                                ibid.
  *   fan_in_uniform  U(-a, a), a = 1 / sqrt(fan_in)                  LeCun et al. 1998; PyTorch's default
  *   normal          N(0, scale^2)          uniform  U(-scale, scale)
- *   orthogonal      each square block (m, m) of an (m, k m) matrix: Q of a Gaussian matrix  Saxe et al. 2014
+ *   orthogonal      rows or columns, whichever are fewer, of a random orthogonal matrix  Saxe et al. 2014
+ *                   (a convolution's: rows x columns x channels inputs to each filter; lstm, gru: a matrix
+ *                   for each gate)
  *
  * No library has a part in it: all nodes begin with the same bits, whatever their kernels and threads. */
 #ifndef PSGD_INIT_H

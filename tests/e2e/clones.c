@@ -72,7 +72,7 @@ int main(void)
     static const char *const optimizers[] = {"sgd",   "momentum", "nesterov", "adam",
                                              "adamw", "adagrad",  "rmsprop",  "adadelta"};
     static float q[WIDTH * WIDTH];
-    const struct tensor_spec square = {.n_dims = 2, .shape = {WIDTH, WIDTH}, .init = INIT_ORTHOGONAL};
+    struct tensor_spec matrix = {.n_dims = 2, .init = INIT_ORTHOGONAL};
     struct rng r;
 
     rng_init(&r, 1, 2, 3);
@@ -90,7 +90,11 @@ int main(void)
     for (size_t k = 0; k < sizeof optimizers / sizeof *optimizers; k++)
         if (put_optimizer(optimizers[k]) < 0)
             return 1;
-    init_tensor(q, &square, &r);
-    put(q, sizeof q);
+    for (size_t cols = WIDTH; cols > 0; cols /= 4) {
+        matrix.shape[0] = WIDTH;
+        matrix.shape[1] = matrix.fan_out = cols;
+        init_tensor(q, &matrix, &r);
+        put(q, sizeof q);
+    }
     return 0;
 }

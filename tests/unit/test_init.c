@@ -23,6 +23,15 @@ static struct moments moments_of(const float *w, size_t n)
     return m;
 }
 
+static void draw_tensor(float *w, const struct tensor_spec *t, uint64_t seed)
+{
+    struct rng r;
+
+    memset(w, 0xff, tensor_spec_count(t) * sizeof *w);
+    rng_init(&r, seed, 0, 0);
+    init_tensor(w, t, &r);
+}
+
 static void draw(float *w, enum init_kind kind, size_t rows, size_t cols, uint64_t seed)
 {
     const struct tensor_spec t = {.name = "weight",
@@ -32,11 +41,25 @@ static void draw(float *w, enum init_kind kind, size_t rows, size_t cols, uint64
                                   .scale = 0.3f,
                                   .fan_in = rows,
                                   .fan_out = cols};
-    struct rng r;
 
-    memset(w, 0xff, rows * cols * sizeof *w);
-    rng_init(&r, seed, 0, 0);
-    init_tensor(w, &t, &r);
+    draw_tensor(w, &t, seed);
+}
+
+/* Rows, or columns where they are fewer, of the matrix (rows, cols) at w. */
+static void assert_orthonormal(const float *w, size_t rows, size_t cols, size_t stride)
+{
+    size_t n = rows < cols ? rows : cols, m = rows < cols ? cols : rows;
+    size_t next = rows < cols ? stride : 1, step = rows < cols ? 1 : stride;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double product = 0;
+
+            for (size_t k = 0; k < m; k++)
+                product += (double)w[i * next + k * step] * (double)w[j * next + k * step];
+            if (!(fabs(product - (i == j)) < 2e-6))
+                fail_msg("(%zu, %zu): the product of %zu and %zu is %g", rows, cols, i, j, product);
+        }
 }
 
 /* Deviation and bound as PyTorch documents them: xavier_uniform_ and its like, Linear, normal_, uniform_. */
@@ -111,31 +134,60 @@ TEST(zeros_and_ones_are_what_they_say)
         assert_true(w[i] == 1);
 }
 
-/* Rows and columns of each square block are orthonormal; the blocks differ. */
-TEST(an_orthogonal_matrix_is_made_of_orthogonal_squares)
+TEST(the_gates_of_a_recurrent_layer_have_an_orthogonal_matrix_each)
 {
-    static const int sizes[] = {1, 2, 7, 8, 9, 17, 203}; /* with and without a rest beside whole lanes */
-    enum { BLOCKS = 2 };
+    static const size_t sizes[] = {1, 2, 7, 8, 9, 17, 203}; /* with and without a rest beside whole lanes */
+    enum { GATES = 4 };
 
     for (size_t n = 0; n < N_OF(sizes); n++) {
-        int m = sizes[n];
-        float *w = malloc((size_t)(m * m * BLOCKS) * sizeof *w);
+        size_t m = sizes[n];
+        const struct tensor_spec t = {.name = "recurrent",
+                                      .n_dims = 2,
+                                      .shape = {m, GATES * m},
+                                      .init = INIT_ORTHOGONAL,
+                                      .fan_in = m,
+                                      .fan_out = m};
+        float *w = malloc(m * m * GATES * sizeof *w);
 
         assert_non_null(w);
-        draw(w, INIT_ORTHOGONAL, (size_t)m, (size_t)(m * BLOCKS), 3);
-        for (int k = 0; k < BLOCKS; k++)
-            for (int i = 0; i < m; i++)
-                for (int j = 0; j < m; j++) {
-                    double rows = 0, cols = 0;
-
-                    for (int t = 0; t < m; t++) {
-                        rows += (double)w[(i * BLOCKS + k) * m + t] * (double)w[(j * BLOCKS + k) * m + t];
-                        cols += (double)w[(t * BLOCKS + k) * m + i] * (double)w[(t * BLOCKS + k) * m + j];
-                    }
-                    assert_true(fabs(rows - (i == j)) < 1e-6 && fabs(cols - (i == j)) < 1e-6);
-                }
-        assert_true(m == 1 || memcmp(w, w + m, (size_t)m * sizeof *w) != 0);
+        draw_tensor(w, &t, 3);
+        for (size_t k = 0; k < GATES; k++)
+            assert_orthonormal(w + k * m, m, m, GATES * m);
+        assert_true(m == 1 || memcmp(w, w + m, m * sizeof *w) != 0);
         free(w);
+    }
+}
+
+TEST(rows_or_columns_of_a_matrix_that_is_not_square_are_orthonormal)
+{
+    static const size_t sizes[][2] = {{1, 9}, {9, 1}, {50, 70}, {70, 50}, {64, 128}, {784, 10}, {300, 133}};
+
+    for (size_t i = 0; i < N_OF(sizes); i++) {
+        size_t rows = sizes[i][0], cols = sizes[i][1];
+        float *w = malloc(rows * cols * sizeof *w);
+
+        assert_non_null(w);
+        draw(w, INIT_ORTHOGONAL, rows, cols, 3);
+        assert_orthonormal(w, rows, cols, cols);
+        free(w);
+    }
+}
+
+TEST(an_orthogonal_convolution_is_one_matrix_from_its_window_to_its_filters)
+{
+    static const size_t filters[] = {8, 18, 40};
+
+    for (size_t i = 0; i < N_OF(filters); i++) {
+        const struct tensor_spec t = {.name = "weight",
+                                      .n_dims = 4,
+                                      .shape = {3, 3, 2, filters[i]},
+                                      .init = INIT_ORTHOGONAL,
+                                      .fan_in = 18,
+                                      .fan_out = 9 * filters[i]};
+        float w[18 * 40];
+
+        draw_tensor(w, &t, 5);
+        assert_orthonormal(w, 18, filters[i], filters[i]);
     }
 }
 
@@ -165,14 +217,23 @@ TEST(orthogonal_squares_are_of_the_haar_distribution)
     assert_true(fabs(trace) < 0.08 && fabs(traces - 1) < 0.12);
 }
 
-TEST(an_orthogonal_matrix_that_is_not_made_of_squares_has_rows_of_length_about_1)
+/* Of three columns of five values: as above. */
+TEST(columns_are_of_the_haar_distribution_too)
 {
-    float w[50 * 70];
-    struct moments m;
+    enum { M = 5, N_COLS = 3, DRAWS = 4000 };
+    double sum[M * N_COLS] = {0}, square[M * N_COLS] = {0};
 
-    draw(w, INIT_ORTHOGONAL, 50, 70, 3);
-    m = moments_of(w, N_OF(w));
-    assert_true(fabs(m.variance * 50 - 1) < 0.15);
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        float w[M * N_COLS];
+
+        draw(w, INIT_ORTHOGONAL, M, N_COLS, seed);
+        for (int i = 0; i < M * N_COLS; i++) {
+            sum[i] += (double)w[i] / DRAWS;
+            square[i] += (double)w[i] * (double)w[i] / DRAWS;
+        }
+    }
+    for (int i = 0; i < M * N_COLS; i++)
+        assert_true(fabs(sum[i]) < 0.08 / sqrt(M) && fabs(square[i] - 1.0 / M) < 0.02);
 }
 
 TEST(every_kind_is_tested_here)
@@ -192,9 +253,11 @@ int main(void)
         cmocka_unit_test(random_weights_have_the_mean_variance_and_bound_of_their_kind),
         cmocka_unit_test(a_normal_distribution_is_normal_and_a_uniform_one_uniform),
         cmocka_unit_test(zeros_and_ones_are_what_they_say),
-        cmocka_unit_test(an_orthogonal_matrix_is_made_of_orthogonal_squares),
+        cmocka_unit_test(the_gates_of_a_recurrent_layer_have_an_orthogonal_matrix_each),
+        cmocka_unit_test(rows_or_columns_of_a_matrix_that_is_not_square_are_orthonormal),
+        cmocka_unit_test(an_orthogonal_convolution_is_one_matrix_from_its_window_to_its_filters),
         cmocka_unit_test(orthogonal_squares_are_of_the_haar_distribution),
-        cmocka_unit_test(an_orthogonal_matrix_that_is_not_made_of_squares_has_rows_of_length_about_1),
+        cmocka_unit_test(columns_are_of_the_haar_distribution_too),
         cmocka_unit_test(every_kind_is_tested_here),
     };
 
