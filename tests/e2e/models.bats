@@ -79,7 +79,7 @@ at_most() {
     at_least accuracy 0.82
 }
 
-@test "lenet learns from 2,000 samples of MNIST (0.892 to 0.910)" {
+@test "lenet learns from 2,000 samples of MNIST (0.896 to 0.906)" {
     needs_speed
     needs_mnist
     mnist_slice 2000 500
@@ -93,7 +93,7 @@ at_most() {
     at_least accuracy 0.955
 }
 
-@test "cnn, the ancestor's largest network, learns from 1,000 samples of MNIST (0.840 to 0.925)" {
+@test "cnn, the ancestor's largest network, learns from 1,000 samples of MNIST (0.825 to 0.925)" {
     needs_speed
     needs_mnist
     mnist_slice 1000 200
@@ -101,20 +101,20 @@ at_most() {
     at_least accuracy 0.75
 }
 
-@test "lstm-rows reads the digits row by row (0.886 to 0.946)" {
+@test "lstm-rows reads the digits row by row (0.856 to 0.946)" {
     needs_speed
     learn lstm-rows --learn_rate 0.002
     at_least accuracy 0.84
 }
 
-@test "lstm-text tells praise from blame (0.761 to 0.783)" {
+@test "lstm-text tells praise from blame (0.766 to 0.779)" {
     needs_speed
     [ -f "$DATA/rt-polarity/rt-polarity.pos" ] || skip "rt-polarity is not at $DATA/rt-polarity (set PSGD_DATA)"
     learn lstm-text --dataset text --data "$DATA/rt-polarity" --batch_size 32 --learn_rate 0.003 --epochs 2
     at_least accuracy 0.73
 }
 
-@test "cifar-conv learns from 5,000 images of CIFAR-10 (0.401 to 0.494)" {
+@test "cifar-conv learns from 5,000 images of CIFAR-10 (0.393 to 0.511)" {
     needs_speed
     [ -d "$DATA/cifar10-subset" ] || skip "CIFAR-10 is not at $DATA/cifar10-subset (set PSGD_DATA)"
     learn cifar-conv --dataset cifar10 --data "$DATA/cifar10-subset" --batch_size 32 --learn_rate 0.002 --epochs 2
