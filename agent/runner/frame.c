@@ -51,16 +51,22 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     put(out + 60, crc32c(out, 60), 4);
 }
 
+bool frame_is_of_another_version(const uint8_t in[FRAME_BYTES])
+{
+    return memcmp(in, "PSGD", 4) == 0 && get(in + 4, 2) != FRAME_VERSION;
+}
+
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e)
 {
-    uint64_t version = get(in + 4, 2);
     uint64_t kind = get(in + 6, 1);
 
     if (memcmp(in, "PSGD", 4) != 0)
         return err_set(e, ERR_PROTOCOL, "not a psgd frame");
-    if (version != FRAME_VERSION)
-        return err_set(e, ERR_PROTOCOL, "the peer speaks version %u of the data plane, this node version %d",
-                       (unsigned)version, FRAME_VERSION);
+    if (frame_is_of_another_version(in))
+        return err_set(e, ERR_PROTOCOL,
+                       "the peer speaks version %u of the data plane, this node version %d: install the same "
+                       "psgd on both",
+                       (unsigned)get(in + 4, 2), FRAME_VERSION);
     if (get(in + 60, 4) != crc32c(in, 60))
         return err_set(e, ERR_PROTOCOL, "a frame's header does not match its checksum");
     if (kind < FRAME_HELLO || kind >= FRAME_KINDS || in[7] > (kind == FRAME_HELLO))

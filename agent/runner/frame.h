@@ -45,5 +45,7 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f);
 /* ERR_PROTOCOL: not our magic, another version (both named), a wrong checksum, or a field that must be
  * zero. */
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e);
+/* Our magic and another version, of which nothing else is known. */
+bool frame_is_of_another_version(const uint8_t in[FRAME_BYTES]);
 
 #endif

@@ -262,6 +262,26 @@ uint32_t tcp_link_ack(const struct tcp_link *l)
     return l->frame.kind == FRAME_CHALLENGE ? l->challenge_ack : l->hello_ack;
 }
 
+/* What is no frame of ours. A hello of another version is answered by ours, so that both ends can name
+ * both. */
+static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    const struct mesh_peer *p = l->is_accepted ? NULL : &cfg->peers[tcp_peer_index(cfg, l->node)];
+    char host[NI_MAXHOST] = "an unknown address";
+    struct sockaddr_storage at;
+    socklen_t len = sizeof at;
+    struct err ignored = {0};
+
+    if (p)
+        return err_at(e, "node %d at %s:%d", l->node, p->host, p->port);
+    l->is_of_another_version = l->state == LINK_HELLO && frame_is_of_another_version(l->in);
+    if (l->is_of_another_version)
+        send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, &ignored);
+    if (getpeername(l->fd, (struct sockaddr *)&at, &len) == 0)
+        getnameinfo((const struct sockaddr *)&at, len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    return err_at(e, "a node that dialled from %s", host);
+}
+
 /* Reads at most what the handshake still has to say, so that messages behind it stay in the kernel. */
 static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
                    size_t payload, bool *complete, struct err *e)
@@ -284,7 +304,7 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
     if (l->n_in < FRAME_BYTES)
         return 0;
     if (frame_unpack(f, l->in, e) < 0)
-        return e->code;
+        return refuse_frame(l, cfg, e);
     if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->job) || f->attempt != cfg->attempt ||
         f->to != cfg->node)
         return err_set(e, ERR_PROTOCOL, "a handshake that is not for attempt %u of this node", cfg->attempt);

@@ -30,8 +30,9 @@ struct tcp_link {
     double deadline;
     struct sockaddr_storage at; /* of a peer to connect to */
     socklen_t at_len;
-    bool was_refused; /* nobody listens there */
-    bool was_seen;    /* the process at the other end has spoken or hung up: it looks at its connections */
+    bool was_refused;           /* nobody listens there */
+    bool is_of_another_version; /* accepted, and its hello says so */
+    bool was_seen; /* the process at the other end has spoken or hung up: it looks at its connections */
     const uint32_t *heard; /* (cfg->n_peers) seq of the last message heard of each */
     uint8_t in[FRAME_BYTES + 64];
     size_t n_in;

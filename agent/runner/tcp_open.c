@@ -139,6 +139,8 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
                                                    watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
         if (place < t->n_peers)
             return failed(t, place, &why, e);
+        if (l->is_of_another_version && !t->is_open) /* later, it is none of this job's nodes */
+            fprintf(stderr, "%s\n", why.text);
         tcp_link_hang_up(l);
         return 0;
     }

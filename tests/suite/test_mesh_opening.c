@@ -227,38 +227,62 @@ TEST(a_node_that_nobody_is_at_is_named)
     close(o[1].cfg.listen_fd);
 }
 
-/* One that answers a hello as if it were of another version. */
-static void *answer_in_another_version(void *arg)
+/* Between two nodes each of which takes the other's hello for one of another version. */
+struct between {
+    int listen_fd, to_port;
+    int n_answered;
+};
+
+static void *pass_in_another_version(void *arg)
 {
-    for (int k = 0; k < 2; k++) { /* a first answer may have been damaged on its way */
-        int fd = accept(*(int *)arg, NULL, NULL);
+    struct between *b = arg;
+
+    for (int k = 0; k < 2; k++) { /* the first ones may have been damaged on their way */
+        int fds[2] = {accept(b->listen_fd, NULL, NULL), connect_to(b->to_port)};
         uint8_t bytes[FRAME_BYTES + 16];
 
-        assert_int_equal(recv(fd, bytes, sizeof bytes, MSG_WAITALL), sizeof bytes);
-        bytes[4] = 9;
-        assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
-        close(fd);
+        for (int i = 0; i < 2 && recv(fds[i], bytes, sizeof bytes, MSG_WAITALL) == sizeof bytes; i++) {
+            bytes[4] = 9;
+            assert_int_equal(write(fds[!i], bytes, sizeof bytes), sizeof bytes);
+            b->n_answered += i;
+        }
+        close(fds[0]);
+        close(fds[1]);
     }
     return NULL;
 }
 
-TEST(a_peer_of_another_version_is_refused_naming_both)
+TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
 {
+    struct between b = {0};
+    struct stderr_catch log;
     struct pair p;
-    pthread_t t;
-    int port, fd = listen_anywhere(&port);
+    pthread_t passer, opener;
+    int port;
 
-    assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+    b.listen_fd = listen_anywhere(&port);
+    assert_int_equal(fcntl(b.listen_fd, F_SETFL, 0), 0);
     pair_prepare(&p);
+    p.o[0].cfg.deadline = clock_now() + 2;
+    b.to_port = p.port;
     p.o[1].peers[0].port = port;
-    pthread_create(&t, NULL, answer_in_another_version, &fd);
+    stderr_catch_begin(&log);
+    pthread_create(&passer, NULL, pass_in_another_version, &b);
+    pthread_create(&opener, NULL, opening_run_one, &p.o[0]);
     opening_run_one(&p.o[1]);
-    pthread_join(t, NULL);
-    assert_null(p.o[1].mesh);
-    assert_non_null(strstr(p.o[1].e.text, "version 9"));
-    assert_non_null(strstr(p.o[1].e.text, "version 3"));
-    close(p.o[0].cfg.listen_fd);
-    close(fd);
+    pthread_join(passer, NULL);
+    pthread_join(opener, NULL);
+    stderr_catch_end(&log);
+    for (int i = 0; i < 2; i++)
+        assert_null(p.o[i].mesh);
+    assert_int_equal(b.n_answered, 2);
+    assert_int_equal(p.o[1].e.code, ERR_PROTOCOL);
+    assert_non_null(strstr(p.o[1].e.text, "node 0 at 127.0.0.1:"));
+    assert_non_null(
+        strstr(p.o[1].e.text, "the peer speaks version 9 of the data plane, this node version 3"));
+    assert_non_null(
+        strstr(log.text, "a node that dialled from 127.0.0.1: the peer speaks version 9 of the data plane"));
+    close(b.listen_fd);
 }
 
 /* Node 1 says it to node 0, and 16 bytes behind it. */
@@ -402,7 +426,7 @@ int main(void)
         cmocka_unit_test(ends_that_do_not_agree_on_tls_both_say_so),
         cmocka_unit_test(another_attempt_is_refused),
         cmocka_unit_test(a_node_that_nobody_is_at_is_named),
-        cmocka_unit_test(a_peer_of_another_version_is_refused_naming_both),
+        cmocka_unit_test(a_peer_of_another_version_is_refused_and_both_ends_name_both),
         cmocka_unit_test(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in),
         cmocka_unit_test(seventy_peers_link_at_once),
         cmocka_unit_test(a_stranger_does_not_take_a_peers_place),
