@@ -135,6 +135,19 @@ C
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
+@test "every collective gives on agents what it promises: in shared memory, over connections, encrypted" {
+    start_agents 3
+    local n=0 way
+    for way in "--local-path auto" "--local-path off" "--local-path off --data-tls on"; do
+        n=$((n + 1))
+        # It ends the job where it hears anything else.
+        # shellcheck disable=SC2086
+        "$SUBMIT" -q --codec "$BUILD/tests/codecs/collect.so" --node_count 3 --epochs 1 --model softmax $way -o out$n
+    done
+    grep -q 'collectives go through memory that all 3 workers share' out1/logs/worker-0.log
+    grep -qx 'link to node 1: TLS 1.3, AES-128-GCM' out3/logs/worker-0.log
+}
+
 # A long job, $JOB, whose node 1 is killed while it trains.
 kill_one_of_a_long_job() { # kill_one_of_a_long_job CODEC
     start_agents 2
