@@ -65,6 +65,7 @@ struct tcp_peer {
 
     /* While there is no connection. */
     double linked_at, broken_at, lost_at, redial_at, pause;
+    double round_trip; /* seconds, of its last connection */
     bool was_seen; /* since broken_at its process has looked at a connection: it does not merely compute */
     char why[MESH_WHY];
 };

@@ -82,6 +82,15 @@ double tcp_link_silence(int fd)
     return ms / 1e3;
 }
 
+double tcp_link_round_trip(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+
+    memset(&info, 0, sizeof info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ? 0 : info.tcpi_rtt / 1e6;
+}
+
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;

@@ -65,6 +65,7 @@ uint32_t tcp_link_ack(const struct tcp_link *l); /* of an open link: the last me
 /* Seconds for which the machine at the other end has answered nothing, though it was asked; ask once a
  * second or so. */
 double tcp_link_silence(int fd);
+double tcp_link_round_trip(int fd); /* seconds, as the kernel has it; 0: it does not know */
 
 /* Index among cfg->peers, or -1: not one of ours. */
 int tcp_peer_index(const struct mesh_tcp_config *cfg, int node);

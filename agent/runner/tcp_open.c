@@ -12,12 +12,14 @@
 enum {
     SUSPECT_S = 3, /* a machine that answers nothing for so long is dialled anew */
     CARE_EVERY_S = 1,
-    DIAL_S = 1,     /* an attempt to reach a machine that may be back any moment */
-    OPENING_MS = 20 /* between looks at who is to be dialled again */
+    DIAL_MOST_S = 1, /* an attempt to reach a machine that may be back any moment, at most */
+    ROUND_TRIPS = 4, /* for which it may last */
+    OPENING_MS = 20  /* between looks at who is to be dialled again */
 };
 
 static const double REDIAL_EVERY_S = 0.01; /* how often an awaited peer is looked after */
-static const double PAUSE_MAX_S = 1;
+static const double DIAL_LEAST_S = 0.2;
+static const double PAUSE_MAX_S = 0.1;
 static const double REFUSED_S = 0.4; /* nobody listening for so long: the process is gone */
 
 /* In the order 0, 1, ..., -2, -3, ... */
@@ -72,6 +74,15 @@ static bool is_mine_to_dial(const struct tcp *t, size_t i)
     return comes_earlier(t->cfg.peers[i].node, t->cfg.node);
 }
 
+/* The kernel asks again after a second at the soonest: where the first SYN is lost, another attempt is
+ * sooner. */
+static double dial_s(const struct tcp_peer *p)
+{
+    double s = DIAL_LEAST_S + ROUND_TRIPS * p->round_trip;
+
+    return s < DIAL_MOST_S ? s : DIAL_MOST_S;
+}
+
 /* The later node of a pair dials. The earlier one, once the connection has broken, only looks whether the
  * other still listens: that is how it learns early that nobody will come. */
 static int dial(struct tcp *t, size_t i, struct err *e)
@@ -81,7 +92,7 @@ static int dial(struct tcp *t, size_t i, struct err *e)
     struct err why = {0};
 
     l->heard = t->heard;
-    l->deadline = t->is_open ? clock_now() + DIAL_S : t->cfg.deadline;
+    l->deadline = t->is_open ? clock_now() + dial_s(&t->peers[i]) : t->cfg.deadline;
     if (tcp_link_connect(l, &t->cfg, state, &why) < 0 || watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
         return failed(t, i, &why, e);
     return 0;
@@ -184,7 +195,7 @@ static void wait_for_late(struct tcp_peer *p, struct tcp_link *l, double now)
     double silence = tcp_link_silence(l->fd);
 
     if (silence < SUSPECT_S)
-        l->deadline = now + DIAL_S;
+        l->deadline = now + DIAL_MOST_S;
     if (p->lost_at < now - silence + TCP_PATIENCE_S)
         p->lost_at = now - silence + TCP_PATIENCE_S;
 }

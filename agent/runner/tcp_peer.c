@@ -503,6 +503,7 @@ void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, 
     p->fd = fd;
     p->tls = tls;
     p->linked_at = clock_now();
+    p->round_trip = tcp_link_round_trip(fd);
     p->has_moved = true;
     if (epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0) {
         broken(t, p, strerror(errno));

@@ -2,6 +2,7 @@
  * not lost; should its process end, that shows at once all the same. */
 #include "tests/unit/unit.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -95,6 +96,32 @@ TEST(nodes_that_seldom_look_link_again)
     pair_close(&p);
 }
 
+/* A machine that drops what comes does not answer a SYN either, and the kernel says it again after a second
+ * at the soonest. As here, where node 0's place for connections is full. */
+TEST(a_machine_that_is_back_is_reached_at_once)
+{
+    struct pair p;
+    struct pollfd listener;
+    int fds[2];
+    double back_at;
+
+    pair_prepare(&p);
+    pair_run(&p);
+    listener = (struct pollfd){.fd = p.o[0].cfg.listen_fd, .events = POLLIN};
+    assert_int_equal(listen(listener.fd, 0), 0);
+    fds[0] = connect_to(p.port);
+    cut(p.o[1].mesh);
+    assert_int_equal(hear(p.o[1].mesh, 2.3).kind, MESH_NOTHING);
+    fds[1] = accept(listener.fd, NULL, NULL);
+    assert_int_equal(poll(&listener, 1, 0), 0);
+    for (back_at = clock_now(); poll(&listener, 1, 0) == 0 && clock_now() < back_at + 3;)
+        hear(p.o[1].mesh, 0.005);
+    assert_true(clock_now() - back_at < 0.6);
+    for (int i = 0; i < 2; i++)
+        close(fds[i]);
+    pair_close(&p);
+}
+
 /* `victim` is a process of its own, which opens, and then computes until it is killed. */
 static void kill_one_that_computes(int victim)
 {
@@ -142,6 +169,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost),
         cmocka_unit_test(nodes_that_seldom_look_link_again),
+        cmocka_unit_test(a_machine_that_is_back_is_reached_at_once),
         cmocka_unit_test(a_node_that_dies_while_it_computes_and_is_cut_off_is_lost_within_a_second),
     };
 
