@@ -1,0 +1,203 @@
+/* Any frames and any bytes as what a linked peer sends: whatever pieces they come in, the same messages are
+ * heard, the peer ends in the same state, and nothing is written beyond a message's place. The first four
+ * bytes say how long pieces are; then come frames, FIELDS bytes each. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/runner/tcp.h"
+#include "shared/crc32c.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+enum { N_PIECES = 4, FIELDS = 7, LIMIT = 300, FRAMES_MAX = 12, PLACES_MAX = FRAMES_MAX, MINE = 2 };
+
+struct stream {
+    uint8_t bytes[FRAMES_MAX * (FRAME_BYTES + 512)];
+    size_t n;
+    uint32_t next_seq;
+};
+
+/* Sound unless its fields say otherwise, so that most get past the checksums. */
+static void add_frame(struct stream *s, const uint8_t in[FIELDS])
+{
+    bool is_next = in[4] < 224;
+    int flaw = in[6] % 64;
+    struct frame f = {.kind = (enum frame_kind)(FRAME_WORD + in[0] % (FRAME_KINDS - FRAME_WORD)),
+                      .job = 5,
+                      .attempt = flaw == 1 ? 2 : 1,
+                      .from = flaw == 2 ? 2 : 1,
+                      .len = (uint64_t)in[1] * (1 + in[6] / 128u),
+                      .word = in[2],
+                      .round = in[3],
+                      .seq = is_next ? s->next_seq : s->next_seq + in[4] - 240u,
+                      .ack = in[5] % (MINE + 2)};
+    uint8_t *head = s->bytes + s->n, *payload = head + FRAME_BYTES;
+
+    if (flaw == 3)
+        f.kind = (enum frame_kind)(FRAME_HELLO + in[0] % 3);
+    if (f.kind == FRAME_ACK)
+        f.seq = 0;
+    else
+        s->next_seq += is_next;
+    for (size_t i = 0; i < f.len; i++)
+        payload[i] = (uint8_t)(in[2] + i);
+    f.crc = crc32c(payload, f.len) ^ (flaw == 4);
+    frame_pack(head, &f);
+    if (flaw == 5)
+        head[in[2] % FRAME_BYTES] ^= (uint8_t)(1 << in[3] % 8);
+    s->n += FRAME_BYTES + (flaw == 6 ? f.len / 2 : f.len);
+}
+
+struct heard {
+    uint32_t crc; /* of all messages */
+    size_t n;
+    void *places[PLACES_MAX];
+    size_t n_places, last_len; /* of the last place */
+    uint64_t asked_for;        /* the round of the piece that had no place yet */
+};
+
+/* Each place is an allocation of its own, so that a byte beyond it is found. */
+static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
+{
+    struct heard *r = owner;
+
+    if (h->word % 8 == 7 || len > LIMIT || r->n_places == PLACES_MAX)
+        return MESH_WRONG;
+    if (h->word % 8 == 6 && r->asked_for != h->round + 1) {
+        r->asked_for = h->round + 1;
+        return MESH_LATER;
+    }
+    r->asked_for = 0;
+    r->last_len = len;
+    *at = r->places[r->n_places++] = malloc(len > 0 ? len : 1);
+    if (!*at)
+        abort();
+    return MESH_HERE;
+}
+
+static void note(struct tcp *t, struct heard *r, const struct mesh_event *ev)
+{
+    const struct mesh_head *h = &ev->head;
+    const uint64_t fields[] = {ev->kind, h->kind, (uint64_t)h->peer, h->channel, h->word, h->round};
+
+    r->crc = crc32c_more(r->crc, fields, sizeof fields);
+    if (ev->buf)
+        r->crc = crc32c_more(r->crc, ev->buf->bytes, ev->buf->len);
+    else
+        r->crc = crc32c_more(r->crc, r->places[r->n_places - 1], r->last_len);
+    r->n++;
+    mesh_buf_put(&t->mesh, ev->buf);
+}
+
+/* What is in the socket, to its end. */
+static void hear(struct tcp *t, struct tcp_peer *p, struct heard *r)
+{
+    struct mesh_event ev;
+    bool is_message;
+    int left = 0;
+
+    do {
+        if (p->is_paused)
+            tcp_peer_watch(t, p, p->is_writing, false);
+        is_message = tcp_peer_receive(t, p, &ev);
+        if (is_message)
+            note(t, r, &ev);
+        if (p->fd >= 0 && ioctl(p->fd, FIONREAD, &left) < 0)
+            abort();
+    } while (p->fd >= 0 && (is_message || left > 0 || p->is_paused));
+}
+
+struct outcome {
+    uint32_t crc, heard, acked;
+    size_t n, n_places, n_header, n_payload;
+    bool is_linked, is_gone, has_left;
+};
+
+static struct outcome run(const struct stream *s, const uint8_t *pieces, size_t n_pieces)
+{
+    static const struct mesh_peer peer = {.node = 1};
+    struct tcp_peer *p = calloc(1, sizeof *p);
+    struct heard r = {0};
+    struct mesh_event news[2];
+    uint32_t heard[1] = {0};
+    struct tcp t = {.mesh = {.limit = LIMIT, .place = place, .owner = &r},
+                    .cfg = {.attempt = 1, .peers = &peer, .n_peers = 1},
+                    .job = 5,
+                    .epoll = epoll_create1(0),
+                    .n_peers = 1,
+                    .n_awaited = 1,
+                    .peers = p,
+                    .heard = heard,
+                    .news = news};
+    struct outcome out;
+    int fds[2];
+
+    if (!p || t.epoll < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0)
+        abort();
+    p->node = 1;
+    p->fd = -1;
+    tcp_peer_adopt(&t, p, fds[0], NULL, 0);
+    for (int k = 0; k < MINE; k++)
+        tcp_peer_enqueue(&t, p, &(struct tcp_letter){.head.kind = FRAME_WORD, .head.peer = 1});
+    for (size_t at = 0, k = 0, n; at < s->n && p->fd >= 0; at += n, k++) {
+        n = n_pieces > 0 ? 1u + pieces[k % n_pieces] : s->n;
+        n = n < s->n - at ? n : s->n - at;
+        if (send(fds[1], s->bytes + at, n, MSG_NOSIGNAL) != (ssize_t)n)
+            abort();
+        hear(&t, p, &r);
+    }
+    out = (struct outcome){.crc = r.crc,
+                           .heard = heard[0],
+                           .acked = p->acked,
+                           .n = r.n,
+                           .n_places = r.n_places,
+                           .n_header = p->n_header,
+                           .n_payload = p->n_payload,
+                           .is_linked = p->state == PEER_LINKED,
+                           .is_gone = p->state == PEER_GONE,
+                           .has_left = p->has_left};
+    if (p->state != PEER_GONE)
+        tcp_peer_drop(&t, p, "");
+    mesh_pool_clear(&t.mesh);
+    for (size_t k = 0; k < r.n_places; k++)
+        free(r.places[k]);
+    close(fds[1]);
+    close(t.epoll);
+    free(p);
+    return out;
+}
+
+/* What breaks a connection is said in the log, which is much where most inputs break one. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    stderr = fopen("/dev/null", "w");
+    return stderr ? 0 : -1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct stream s;
+    struct outcome whole, split;
+
+    if (size < N_PIECES + FIELDS)
+        return 0;
+    s.n = 0;
+    s.next_seq = 1;
+    for (size_t k = 0; k < FRAMES_MAX && N_PIECES + (k + 1) * FIELDS <= size; k++)
+        add_frame(&s, data + N_PIECES + k * FIELDS);
+    whole = run(&s, NULL, 0);
+    split = run(&s, data, N_PIECES);
+    if (whole.crc != split.crc || whole.heard != split.heard || whole.acked != split.acked ||
+        whole.n != split.n || whole.n_places != split.n_places || whole.n_header != split.n_header ||
+        whole.n_payload != split.n_payload || whole.is_linked != split.is_linked ||
+        whole.is_gone != split.is_gone || whole.has_left != split.has_left)
+        abort();
+    return 0;
+}
