@@ -248,6 +248,10 @@ static int finish(struct options *o, struct err *e)
         err_at(e, "--schedule");
         return e->code = ERR_USAGE;
     }
+    if (o->settings.min_nodes > 1 && strcmp(o->settings.on_node_loss, "continue") != 0)
+        return err_set(e, ERR_USAGE,
+                       "--min-nodes: this job ends when it loses a node; with "
+                       "--on-node-loss continue it goes on without it");
     if (o->settings.non_iid && o->has_partition && strcmp(o->settings.partition, "label_sorted") != 0)
         return err_set(e, ERR_USAGE,
                        "--non-iid is --partition label_sorted: it does not go with --partition %s",

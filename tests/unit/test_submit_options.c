@@ -91,6 +91,14 @@ TEST(momentum_is_for_those_who_use_it)
     assert_int_equal(PARSE("--gradient-descent", "momentum", "--momentum", "1"), ERR_USAGE);
 }
 
+TEST(how_many_must_stay_is_for_jobs_that_go_on_without_the_others)
+{
+    assert_ok(PARSE("--on-node-loss", "continue", "--node-count", "3", "--min-nodes", "2"));
+    assert_int_equal(o.settings.min_nodes, 2);
+    assert_int_equal(PARSE("--node-count", "3", "--min-nodes", "2"), ERR_USAGE);
+    assert_says("--min-nodes: this job ends when it loses a node; with --on-node-loss continue it goes on");
+}
+
 TEST(a_schedule_is_understood_before_anything_is_sent)
 {
     assert_ok(PARSE("--schedule", "step:every=5,factor=0.1", "--warmup-steps", "100"));
@@ -318,6 +326,7 @@ int main(void)
         cmocka_unit_test(the_ancestors_spellings_mean_ours),
         cmocka_unit_test(every_optimizer_has_its_own_defaults),
         cmocka_unit_test(momentum_is_for_those_who_use_it),
+        cmocka_unit_test(how_many_must_stay_is_for_jobs_that_go_on_without_the_others),
         cmocka_unit_test(a_schedule_is_understood_before_anything_is_sent),
         cmocka_unit_test(adam_has_its_own_default_learning_rate),
         cmocka_unit_test(long_options_are_not_abbreviated),
