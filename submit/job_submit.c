@@ -40,7 +40,7 @@ static const struct verb {
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
      "the codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME: your own"},
     {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
-     "what a model or its file holds; model convert FILE --to npz|onnx"},
+     "what is in a model file, or what a NAME of a model is; model convert FILE --to npz|onnx"},
     {"help", verb_help, SHOWS, FOR_ALL, 1, "[VERB]", "this text, or the options of a verb"},
     {"version", verb_version, SHOWS, FOR_ALL, 0, "", "version"},
 };
