@@ -152,7 +152,7 @@ int main(int argc, char **argv)
         return 2;
     }
     blas_choose_core(argv);
-    blas_set_threads(1);
+    blas_set_threads(1, 1);
     add_model(&spec, atoi(argv[2]));
     printf("%.1f %.1f\n", step_time(as_ours), fmin(step_time(by_openblas), step_time(by_onednn)));
     json_decref(doc);
