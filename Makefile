@@ -48,6 +48,7 @@ HEADERS := $(BUILD)/include/codec.h $(BUILD)/include/wire.h
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+BENCHES := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/bench/mpi_peer.c,$(wildcard tests/bench/*.c)))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIBSHARED := $(BUILD)/libshared.a
@@ -134,7 +135,7 @@ $(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBS
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
 
-tests: $(TESTS) $(TEST_CODECS)
+tests: $(TESTS) $(TEST_CODECS) $(BENCHES)
 
 test: all tests ## every test: unit, suites, end to end
 	$(Q)BUILD=$(BUILD) tests/check-layers
@@ -174,19 +175,18 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzz.a $(LIBAGENT) $(LIBRUNNER) $(LI
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT)
 
-bench: all $(BUILD)/tests/bench/limit $(BUILD)/tests/bench/tls $(BUILD)/tests/bench/compress ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
+bench: all $(BENCHES) ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 	$(Q)$(if $(ONLY),,$(BUILD)/tests/bench/compress)
 
-# Those of our programs that exist, and the MPI peer where there is a compiler for it.
-BENCH_COMM := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/bench/allreduce.c tests/bench/arena.c)) \
-              $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
+# Where there is a compiler for it.
+MPI_PEER := $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
 $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 	$(call say,MPICC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O2 -o $@ $<
 
-bench-comm: $(BENCH_COMM) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
+bench-comm: $(BENCHES) $(MPI_PEER) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
 
 bench-sim: all ## messages a second of the simulator, its time beside real jobs'; RUNS=5
