@@ -25,15 +25,4 @@ static inline int mean_merge(struct codec *c, int from, struct wire_in *in)
     return wire_ok(in) ? mean_add(c, g) : codec_fail(c, "node %d sent a malformed gradient", from);
 }
 
-/* What a server answers: (n_params) into `to`. */
-static inline int mean_take(struct codec *c, float *to, struct wire_in *in)
-{
-    const float *v = c->host->get_vector(c, in, c->n_params);
-
-    if (!wire_ok(in))
-        return codec_fail(c, "the server sent a malformed vector");
-    memcpy(to, v, c->n_params * sizeof *v);
-    return CODEC_GO;
-}
-
 #endif

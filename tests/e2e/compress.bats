@@ -39,6 +39,28 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ "$(jq -n "$(ratio alone) > 3.8 and $(ratio few) > 30")" = true ]
 }
 
+@test "a server's answers are compressed, too, and with error feedback both ways it trains as well" {
+    start_agents 3
+    write_workers 2 1
+    args=(-q --codec doublesqueeze --node_count 2 --epochs 2)
+    "$SUBMIT" "${args[@]}" -o all
+    "$SUBMIT" "${args[@]}" --compress 'topk:ratio=0.01,ef=true|huffman' \
+        --compress-down 'tern:alpha=fit,ef=true|huffman' -o few
+    [ "$(jq .models_agree few/run.json)" = true ]
+    jq -e '.nodes[] | select(.node == 0) | .comm | .sent_bytes == .recv_bytes and .sent_bytes == 374 * (64 + 4 * 118282)' all/run.json
+    # Up and down, of a worker, and of the server, which says to both workers what it says.
+    jq -e --slurpfile all all/run.json '[.nodes[].comm] as $few | [$all[0].nodes[].comm] as $all |
+        $all[0].sent_bytes > 80 * $few[0].sent_bytes and $all[0].recv_bytes > 20 * $few[0].recv_bytes and
+        $few[2].sent_bytes == $few[0].recv_bytes + $few[1].recv_bytes and
+        $few[2].recv_bytes == $few[0].sent_bytes + $few[1].sent_bytes and
+        $few[0].compression_ratio > 80 and $few[2].compression_ratio > 20' few/run.json
+    accuracy() { tail -1 "$1/records/eval.csv" | cut -d, -f7; }
+    [ "$(jq -n "$(accuracy few) > $(accuracy all) - 0.02")" = true ]
+    run "$SUBMIT" "${args[@]}" --psgd asgd -o x
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'codec doublesqueeze needs to hear every worker it works with; it has no asgd'* ]]
+}
+
 @test "a job that is resumed goes on with what error feedback kept" {
     start_agents 2
     args=(--codec plain --node_count 2 --model softmax --compress 'onebit:ef=true')

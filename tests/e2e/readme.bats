@@ -55,6 +55,18 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(jq .models_agree smooth/run.json)" = true ]
 }
 
+@test "the jobs in docs/compression.md run as it says" {
+    ln -s "$BUILD" build
+    start_agents 2
+    blocks sh docs/compression.md >session.sh
+    grep -q -- "--compress-down 'tern:" session.sh
+    run timeout 300 bash -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    jq -e '.state == "succeeded" and .nodes[0].comm.compression_ratio > 80 and .nodes[2].comm.compression_ratio > 20' \
+        squeezed/run.json
+}
+
 @test "the trace in docs/dataplane.md is made as it says" {
     ln -s "$BUILD" build
     start_agents 2

@@ -39,7 +39,7 @@ enum { N_LOSSY = 6 };
 static const struct cluster_config rules[] = {
     {.codec = "plain", .n_workers = 3, .n_steps = 6},
     {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 6},
-    {.codec = "tests/mean_ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "int8:ef=true"},
+    {.codec = "doublesqueeze", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "int8:ef=true"},
     {.codec = "ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "none|huffman"},
     {.codec = "fedpaq", .n_workers = 3, .local_steps = 3, .n_steps = 6},
     {.codec = "fedpaq", .n_workers = 3, .n_servers = 2, .local_steps = 1, .n_steps = 6},

@@ -324,6 +324,94 @@ TEST(fedpaq_in_asgd_with_one_worker_is_training_alone)
     cluster_close(&alone);
 }
 
+/* Between workers, too: the same words are added in the same order. */
+TEST(doublesqueeze_uncompressed_equals_plain_bit_by_bit)
+{
+    struct cluster_config cfg = {.codec = "plain", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    struct cluster c, plain;
+
+    run_well(&plain, &cfg);
+    cfg.codec = "doublesqueeze";
+    for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++) {
+        run_well(&c, &cfg);
+        for (int i = 0; i < cfg.n_workers; i++)
+            assert_memory_equal(plain.nodes[i].params, c.nodes[i].params, N_PARAMS * sizeof(float));
+        cluster_close(&c);
+        assert_independent_of_timing(cfg);
+    }
+    cluster_close(&plain);
+}
+
+/* v is what is to be said and becomes what is: the 5 greatest of it and the rest of before, as
+ * topk:ratio=0.2 has it of 23. */
+static void squeeze(float *v, float *rest)
+{
+    for (size_t i = 0; i < N_PARAMS; i++)
+        rest[i] += v[i];
+    memset(v, 0, N_PARAMS * sizeof *v);
+    for (int k = 0; k < 5; k++) {
+        size_t most = 0;
+
+        for (size_t i = 1; i < N_PARAMS; i++)
+            if (fabsf(rest[i]) > fabsf(rest[most]))
+                most = i;
+        v[most] = rest[most];
+        rest[most] = 0;
+    }
+}
+
+TEST(doublesqueeze_is_algorithm_1_with_what_both_passes_leave_out)
+{
+    enum { WORKERS = 3 };
+    struct cluster_config cfg = {.codec = "doublesqueeze",
+                                 .compress = "topk:ratio=0.2,ef=true",
+                                 .compress_down = "topk:ratio=0.2,ef=true",
+                                 .n_workers = WORKERS,
+                                 .n_servers = 1,
+                                 .n_steps = 9,
+                                 .n_params = N_PARAMS};
+    float x[N_PARAMS], rests[WORKERS][N_PARAMS] = {{0}}, rest[N_PARAMS] = {0};
+    struct cluster c;
+
+    for (size_t i = 0; i < N_PARAMS; i++)
+        x[i] = (float)i / N_PARAMS;
+    for (uint64_t step = 0; step < cfg.n_steps; step++) {
+        float mean[N_PARAMS] = {0};
+
+        for (int k = 0; k < WORKERS; k++) {
+            float g[N_PARAMS];
+
+            for (size_t i = 0; i < N_PARAMS; i++)
+                g[i] = cluster_gradient(step, k, i);
+            squeeze(g, rests[k]);
+            for (size_t i = 0; i < N_PARAMS; i++)
+                mean[i] += g[i] / WORKERS;
+        }
+        squeeze(mean, rest);
+        for (size_t i = 0; i < N_PARAMS; i++)
+            x[i] -= lr * mean[i];
+    }
+    run_well(&c, &cfg);
+    for (int i = 0; i < WORKERS; i++)
+        assert_near(x, c.nodes[i].params, 1e-6f);
+    cluster_close(&c);
+    assert_independent_of_timing(cfg);
+}
+
+/* With 8 bits for a number both ways. */
+TEST(doublesqueeze_converges)
+{
+    struct cluster_config cfg = {.codec = "doublesqueeze",
+                                 .compress = "int8:ef=true",
+                                 .compress_down = "int8:ef=true",
+                                 .n_workers = 3,
+                                 .n_servers = 2,
+                                 .n_steps = 400,
+                                 .n_params = N_PARAMS};
+
+    assert_converges(cfg, 1e-3f);
+}
+
 /* D-PSGD with the matrix W written out. */
 static void gossip_reference(float (*out)[N_PARAMS], const struct cluster_config *cfg,
                              const bool (*edge)[WORKERS_MAX])
@@ -616,6 +704,9 @@ int main(void)
         cmocka_unit_test(fedpaq_uncompressed_is_fedavg),
         cmocka_unit_test(fedpaq_converges),
         cmocka_unit_test(fedpaq_in_asgd_with_one_worker_is_training_alone),
+        cmocka_unit_test(doublesqueeze_uncompressed_equals_plain_bit_by_bit),
+        cmocka_unit_test(doublesqueeze_is_algorithm_1_with_what_both_passes_leave_out),
+        cmocka_unit_test(doublesqueeze_converges),
         cmocka_unit_test(gossip_is_d_psgd_on_its_graph),
         cmocka_unit_test(gossip_converges),
         cmocka_unit_test(gossip_goes_on_without_a_lost_neighbour),

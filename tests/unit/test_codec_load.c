@@ -13,8 +13,8 @@ static const char *path_of(const char *name)
 
 TEST(every_built_in_codec_opens_and_names_its_source_and_cost)
 {
-    static const char *const names[] = {"allreduce", "doublebuffer", "dummy", "easgd", "fedavg",
-                                        "fedpaq",    "gossip",       "plain", "ps"};
+    static const char *const names[] = {"allreduce", "doublebuffer", "doublesqueeze", "dummy", "easgd",
+                                        "fedavg",    "fedpaq",       "gossip",        "plain", "ps"};
 
     for (size_t i = 0; i < N_OF(names); i++) {
         struct codec_library l;

@@ -1,0 +1,65 @@
+/* doublesqueeze -- workers say their gradients, servers answer the mean, and what either compresses away is
+ * fed back into its next message:
+ *     worker k:  v_k = g_k + d_k;                   says Q(v_k);   d_k <- v_k - Q(v_k)
+ *     server:    v = (1 / n) sum_k Q(v_k) + d;      answers Q(v);  d <- v - Q(v)
+ *     worker:    x <- x - eta Q(v)
+ *
+ * Tang, Yu, Lian, Zhang and Liu, "DoubleSqueeze: Parallel Stochastic Gradient Descent with Double-pass
+ * Error-Compensated Compression", ICML 2019, Algorithm 1. Q is what --compress makes of a vector on workers
+ * and --compress-down on servers, each of which keeps its d with ef=true. Deviations: the step is that of the
+ * job's optimizer, on the workers; each of several servers compresses its range by itself. Without servers
+ * each worker takes the mean of the Q(v_k) itself, as plain does, and there is no second pass.
+ *
+ * In asgd a server would answer the mean of some to some: workers would no longer update by the same vector,
+ * and nothing would bring their weights together again.
+ *
+ * Cost per step, before compression: 4 n_params bytes to the servers and as many back, or 4 n_params to each
+ * other worker. */
+#include "codec.h"
+
+/* A worker's gradient, or a server's mean of them. */
+static int doublesqueeze_say(struct codec *c, struct wire_out *out)
+{
+    c->host->put_vector(c, out, c->grads, c->n_params);
+    return CODEC_GO;
+}
+
+static int doublesqueeze_merge(struct codec *c, int from, struct wire_in *in)
+{
+    const float *g = c->host->get_vector(c, in, c->n_params);
+    float part = 1.0f / (float)c->n_words;
+
+    if (!wire_ok(in))
+        return codec_fail(c, "worker %d sent a malformed gradient", from);
+    for (size_t i = 0; i < c->n_params; i++)
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + part * g[i];
+    return CODEC_GO;
+}
+
+static int doublesqueeze_adopt(struct codec *c, struct wire_in *in)
+{
+    const float *mean = c->host->get_vector(c, in, c->n_params);
+
+    if (!wire_ok(in))
+        return codec_fail(c, "the server sent a malformed mean");
+    memcpy(c->grads, mean, c->n_params * sizeof *mean);
+    return CODEC_GO;
+}
+
+static struct codec_cost doublesqueeze_sends(const struct codec *c)
+{
+    uint64_t to = codec_receivers(c);
+
+    return (struct codec_cost){to, to * 4 * c->n_params};
+}
+
+static const struct codec_round doublesqueeze = {.before_update = true,
+                                                 .encode = doublesqueeze_say,
+                                                 .merge = doublesqueeze_merge,
+                                                 .reply = doublesqueeze_say,
+                                                 .adopt = doublesqueeze_adopt};
+
+CODEC_PLUGIN(.name = "doublesqueeze", .source = "Tang et al., ICML 2019, Algorithm 1",
+             .cost = "each step 4 n_params bytes to the servers and back, or to each other worker",
+             .round = &doublesqueeze, .compression = CODEC_LOSSY, .limits = CODEC_NO_ASGD,
+             .result = CODEC_MEAN_OF_GRADIENTS, .sends = doublesqueeze_sends)
