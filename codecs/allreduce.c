@@ -68,4 +68,4 @@ CODEC_PLUGIN(.name = "allreduce", .source = "Patarasuk and Yuan 2009; Thakur et 
              .cost = "an all-reduce of n_params each step: 2 (n - 1) / n * 4 n_params bytes each way by ring",
              .state_size = sizeof(struct allreduce), .open = allreduce_open, .events = &allreduce,
              .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY,
-             .result = CODEC_MEAN_OF_GRADIENTS)
+             .result = CODEC_MEAN_OF_GRADIENTS, .compression = CODEC_UNCOMPRESSED)

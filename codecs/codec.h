@@ -216,8 +216,9 @@ struct codec_option {
     }
 
 /* What may become of the vectors of put_vector on their way: with lossy compression, what is read differs
- * from what was written. Up is what a worker says, down what a server does. */
-enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY };
+ * from what was written. Up is what a worker says, down what a server does. Of a rule that puts no
+ * vectors nothing could be compressed: where it says so, --compress is refused and does not do nothing. */
+enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY, CODEC_UNCOMPRESSED };
 
 /* What a rule is not for: the host refuses it in words, so that open() need not. (A round without a reply has
  * no server side anyhow, and one of whole gradients takes no redundant blocks.) */

@@ -64,4 +64,5 @@ static const struct codec_events doublebuffer = {.on_grad = doublebuffer_on_grad
 CODEC_PLUGIN(.name = "doublebuffer", .source = "Akiba, Fukuda and Suzuki 2017",
              .cost = "an all-reduce of n_params each step, and a copy of the gradient",
              .state_size = sizeof(struct doublebuffer), .open = doublebuffer_open, .events = &doublebuffer,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY, .result = CODEC_EQUAL_RESULT)
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY, .result = CODEC_EQUAL_RESULT,
+             .compression = CODEC_UNCOMPRESSED)

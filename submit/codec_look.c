@@ -88,8 +88,10 @@ static const char *exchanges(const struct codec_facts *f)
 
 json_t *codec_look_json(const struct codec_look *l)
 {
-    static const char *const compressions[] = {
-        [CODEC_LOSSLESS_ONLY] = "lossless", [CODEC_LOSSY_UP] = "lossy up", [CODEC_LOSSY] = "lossy"};
+    static const char *const compressions[] = {[CODEC_LOSSLESS_ONLY] = "lossless",
+                                               [CODEC_LOSSY_UP] = "lossy up",
+                                               [CODEC_LOSSY] = "lossy",
+                                               [CODEC_UNCOMPRESSED] = "no"};
     const struct codec_facts *f = &l->facts;
 
     return json_pack("{s:o, s:s, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}",

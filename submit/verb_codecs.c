@@ -87,7 +87,7 @@ static void print_compressors(const json_t *all)
     }
     text_print("\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", is for vectors that the "
                "codec lets be\n"
-               "compressed: lossy both ways, lossy up (what workers say), or without loss.\n");
+               "compressed: lossy both ways, lossy up (what workers say), lossless; no: it has none.\n");
 }
 
 static int list(const struct options *o, const char *word, struct err *e)

@@ -54,7 +54,8 @@ struct chain_pair {
     struct chain_spec up, down;
 };
 
-/* NULL or "": nothing. ERR_CONFIG as chain_parse(), and where `codec` takes nothing lossy that way. */
+/* NULL or "": nothing. ERR_CONFIG as chain_parse(), and where `codec` takes nothing, or nothing lossy, that
+ * way. */
 int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
                      enum codec_compression takes, struct err *e);
 

@@ -83,6 +83,12 @@ int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, con
     if (parse_way(&p->up, &p->has_up, up, "--compress", e) < 0 ||
         parse_way(&p->down, &p->has_down, down, "--compress-down", e) < 0)
         return e->code;
+    if ((p->has_up || p->has_down) && takes == CODEC_UNCOMPRESSED) {
+        err_set(e, ERR_CONFIG, "%s %s: codec %s has no vectors of its own that a chain could compress",
+                p->has_up ? "--compress" : "--compress-down", p->has_up ? up : down, codec);
+        return err_hint(e,
+                        "plain, ps, fedpaq and doublesqueeze have; job_submit codecs list says which else.");
+    }
     if (p->has_up && chain_is_lossy(&p->up) && takes == CODEC_LOSSLESS_ONLY) {
         err_set(e, ERR_CONFIG, "--compress %s: codec %s needs vectors to arrive as they were", up, codec);
         return err_hint(e, "none|huffman loses nothing.");

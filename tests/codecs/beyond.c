@@ -9,4 +9,5 @@ static int beyond_on_step(struct codec *c)
 
 static const struct codec_events beyond = {.on_step = beyond_on_step};
 
-CODEC_PLUGIN(.name = "beyond", .events = &beyond, .compression = (enum codec_compression)(CODEC_LOSSY + 1))
+CODEC_PLUGIN(.name = "beyond", .events = &beyond,
+             .compression = (enum codec_compression)(CODEC_UNCOMPRESSED + 1))

@@ -21,6 +21,8 @@ load lib
     echo "$output"
     grep -qE '^plain +rounds +gradients +lossy up +Chen' <<<"$output"
     grep -qE '^fedavg +rounds +parameters +lossless +McMahan' <<<"$output"
+    grep -qE '^doublesqueeze +rounds +gradients +lossy +Tang' <<<"$output"
+    grep -qE '^allreduce +events +what it likes +no +Patarasuk' <<<"$output"
     grep -qE '^topk +selects +ratio=0.01 +biased +Aji and Heafield, EMNLP 2017$' <<<"$output"
     grep -qE '^qsgd +values +bits=4,bucket=512,norm=l2 +unbiased +Alistarh' <<<"$output"
     grep -qE '^huffman +symbols +none +Huffman 1952' <<<"$output"

@@ -79,14 +79,33 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     run "$SUBMIT" --codec plain --node_count 2 --compress qsgd:bits=9 -o x
     [ "$status" -ne 0 ]
     [[ "$output" == *'bits: 9 is not between 2 and 8; it takes bits (2 to 8, default 4:'* ]]
-    run "$SUBMIT" --codec allreduce --node_count 2 --compress fp16 -o x
+    run "$SUBMIT" --codec gossip --node_count 2 --compress fp16 -o x
     [ "$status" -ne 0 ]
-    [[ "$output" == *'codec allreduce needs vectors to arrive as they were'* ]]
+    [[ "$output" == *'codec gossip needs vectors to arrive as they were'* ]]
     run "$SUBMIT" --codec plain --node_count 2 --compress-down fp16 -o x
     [ "$status" -ne 0 ]
     [[ "$output" == *'--compress-down fp16: codec plain has no server side'* ]]
     run "$SUBMIT" --codec fedavg --node_count 2 --compress-down 'none|huffman' -o x
     [ "$status" -ne 0 ]
     [[ "$output" == *'--compress-down none|huffman: the job has no parameter servers'* ]]
+    [ ! -e x ]
+}
+
+@test "a chain that nothing would go through is refused, by whoever checks or runs the job" {
+    start_agents 3
+    write_workers 2 1
+    refused() { # refused OPTION VERB...: in words that name a codec that takes it
+        run "$SUBMIT" "${@:2}" --node_count 2 "$1" 'none|huffman'
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"$1 none|huffman: codec "*" has no vectors of its own that a chain could compress"* ]]
+        [[ "$output" == *"plain, ps, fedpaq and doublesqueeze have"* ]]
+    }
+    for codec in allreduce doublebuffer dummy; do
+        refused --compress --codec $codec -o x
+    done
+    refused --compress-down --codec dummy -o x
+    refused --compress validate --codec allreduce
+    refused --compress simulate -q --codec allreduce -o x
     [ ! -e x ]
 }

@@ -181,14 +181,25 @@ TEST(a_codec_that_needs_what_was_said_refuses_what_is_lossy)
 {
     struct err e;
 
-    assert_int_equal(open_alone("allreduce", "topk", NULL, &e), ERR_CONFIG);
-    assert_says("--compress topk: codec allreduce needs vectors to arrive as they were");
-    assert_int_equal(open_alone("allreduce", "none|huffman", NULL, &e), 0);
+    assert_int_equal(open_alone("gossip", "topk", NULL, &e), ERR_CONFIG);
+    assert_says("--compress topk: codec gossip needs vectors to arrive as they were");
+    assert_int_equal(open_alone("gossip", "none|huffman", NULL, &e), 0);
     assert_int_equal(open_alone("plain", "topk", "fp16", &e), ERR_CONFIG);
     assert_says("--compress-down fp16: codec plain needs what servers say to arrive as it was");
     assert_int_equal(open_alone("plain", "topk:ratio=3", NULL, &e), ERR_CONFIG);
     assert_says("--compress: topk: ratio: 3 is not between 1e-06 and 1");
     assert_int_equal(open_alone("plain", "topk", "none|huffman", &e), 0);
+}
+
+TEST(a_codec_that_has_no_vectors_refuses_every_chain)
+{
+    struct err e;
+
+    assert_int_equal(open_alone("allreduce", "none|huffman", NULL, &e), ERR_CONFIG);
+    assert_says("--compress none|huffman: codec allreduce has no vectors of its own");
+    assert_int_equal(open_alone("dummy", NULL, "none|huffman", &e), ERR_CONFIG);
+    assert_says("--compress-down none|huffman: codec dummy has no vectors of its own");
+    assert_int_equal(open_alone("dummy", NULL, NULL, &e), 0);
 }
 
 /* What exchange_save gives, through a file. */
@@ -262,6 +273,7 @@ int main(void)
         cmocka_unit_test(traffic_of_a_round_has_raw_bytes_of_both_directions),
         cmocka_unit_test(symbols_that_were_coded_are_counted_beside_their_entropy),
         cmocka_unit_test(a_codec_that_needs_what_was_said_refuses_what_is_lossy),
+        cmocka_unit_test(a_codec_that_has_no_vectors_refuses_every_chain),
         cmocka_unit_test(a_job_that_goes_on_from_a_checkpoint_ends_with_the_same_bits),
         cmocka_unit_test(a_residual_is_saved_and_counted_before_there_is_one),
     };
