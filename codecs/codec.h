@@ -226,7 +226,8 @@ enum codec_limits {
     CODEC_NO_SERVERS = 1,
     CODEC_NO_ASGD = 2,
     CODEC_NO_REDUNDANCY = 4,
-    CODEC_ASGD_NEEDS_SERVERS = 8 /* something that workers have in common can lie nowhere else then */
+    CODEC_ASGD_NEEDS_SERVERS = 8, /* something that workers have in common can lie nowhere else then */
+    CODEC_NO_SSGD = 16            /* asynchronous by nature: what it ends with depends on what comes first */
 };
 
 /* What workers have after a synchronous exchange. `job_submit codecs test` computes it anew and compares. */

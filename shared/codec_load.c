@@ -65,6 +65,9 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
                        p->name);
     if (p->updates_on_server && r && !r->reply)
         return err_set(e, ERR_CODEC, "%s: codec %s updates on servers and has no server side", path, p->name);
+    if ((p->limits & CODEC_NO_SSGD) && (p->limits & CODEC_NO_ASGD))
+        return err_set(e, ERR_CODEC, "%s: codec %s has neither ssgd nor asgd (.limits): no job can have it",
+                       path, p->name);
     if (p->state_size > CODEC_STATE_MAX)
         return err_set(
             e, ERR_CODEC,
@@ -96,6 +99,10 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
     if ((limits & CODEC_NO_ASGD) && !job->is_sync)
         return err_set(e, ERR_CODEC, "codec %s needs to hear every worker it works with; it has no asgd",
                        name);
+    if ((limits & CODEC_NO_SSGD) && job->is_sync) {
+        err_set(e, ERR_CODEC, "codec %s is asynchronous by nature; it has no ssgd", name);
+        return err_hint(e, "Take --parallel_sgd asgd.");
+    }
     if ((limits & CODEC_ASGD_NEEDS_SERVERS) && !job->is_sync && job->n_servers == 0)
         return err_set(e, ERR_CODEC,
                        "codec %s needs parameter servers in asgd: what workers have in common lies there",

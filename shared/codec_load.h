@@ -15,7 +15,8 @@ struct codec_library {
 /* The greatest values of codec.h's lists: what is beyond names nothing, and tables are indexed by them. */
 enum {
     CODEC_COMPRESSION_MAX = CODEC_UNCOMPRESSED,
-    CODEC_LIMITS_MAX = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY | CODEC_ASGD_NEEDS_SERVERS,
+    CODEC_LIMITS_MAX = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY | CODEC_ASGD_NEEDS_SERVERS |
+                       CODEC_NO_SSGD,
     CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
 };
 

@@ -44,6 +44,13 @@ static bool can_have(const struct codec_plugin *p, int n_servers)
     return p->round ? p->round->reply != NULL : !(p->limits & CODEC_NO_SERVERS);
 }
 
+static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_asgd)
+{
+    bool has_ssgd = !(p->limits & CODEC_NO_SSGD), has_asgd = !(p->limits & CODEC_NO_ASGD);
+
+    return is_asgd ? has_asgd && (in == CHECK_BOTH || (in == CHECK_EITHER && !has_ssgd)) : has_ssgd;
+}
+
 static void describe(struct check *k, const struct job_shape *s, uint64_t n_steps, bool is_asgd)
 {
     settings_default(&k->set);
@@ -90,20 +97,24 @@ static int run_job(struct check *k, check_body *body, struct err *e)
     return rc == ERR_CODEC ? err_at(e, "%s", k->page->what) : rc;
 }
 
-int check_jobs(struct check *k, uint64_t n_steps, bool has_asgd, check_body *body, struct err *e)
+int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body *body, struct err *e)
 {
     bool is_for_it = false, is_tried = false;
     struct err why = {0}; /* of the first job that says nothing about the codec */
 
-    has_asgd = has_asgd && !(k->plugin->limits & CODEC_NO_ASGD);
-    for (int i = 0; i < N_SHAPES << has_asgd; i++) {
+    if (in == CHECK_SSGD && (k->plugin->limits & CODEC_NO_SSGD)) {
+        err_set(e, ERR_CODEC, "it has no ssgd (CODEC_NO_SSGD), and this is asked of ssgd alone");
+        return CHECK_IS_NOT_FOR_IT;
+    }
+    for (int i = 0; i < 2 * N_SHAPES; i++) {
         const struct job_shape *s = &shapes[i % N_SHAPES];
+        bool is_asgd = i >= N_SHAPES;
         int rc;
 
-        if (!can_have(k->plugin, s->n_servers))
+        if (!looks_at(k->plugin, in, is_asgd) || !can_have(k->plugin, s->n_servers))
             continue;
         is_tried = true;
-        describe(k, s, n_steps, i >= N_SHAPES);
+        describe(k, s, n_steps, is_asgd);
         rc = run_job(k, body, e);
         if (rc < 0)
             return rc;

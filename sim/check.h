@@ -36,9 +36,16 @@ struct check {
 
 typedef int check_body(struct check *k, struct err *e);
 
-/* Runs `body` in each job that the codec can be at work in: workers alone and with servers; with `has_asgd`
- * asynchronous ones too. `body` finds k->sim open. */
-int check_jobs(struct check *k, uint64_t n_steps, bool has_asgd, check_body *body, struct err *e);
+/* In which jobs a check looks. */
+enum check_sync {
+    CHECK_SSGD,   /* what it asks is promised of ssgd alone */
+    CHECK_EITHER, /* in ssgd, or in asgd where the codec has nothing else */
+    CHECK_BOTH    /* in all that the codec has */
+};
+
+/* Runs `body` in each such job that the codec can be at work in: workers alone and with servers. `body` finds
+ * k->sim open. */
+int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body *body, struct err *e);
 
 /* Runs the open job from its beginning, with messages and steps timed by this seed, and no more than that.
  * ERR_CODEC: the codec refuses what `set` or `how` now say. */

@@ -199,7 +199,7 @@ int check_malformed(struct check *k, struct err *e)
     hunt = (struct campaign){.check = k, .seed = k->seed > 0 ? k->seed : 1};
     do {
         before = hunt.n_changed;
-        rc = check_jobs(k, CHECK_STEPS, false, attack_in_both_forms, e);
+        rc = check_jobs(k, CHECK_STEPS, CHECK_EITHER, attack_in_both_forms, e);
         hunt.seed++;
     } while (rc == 0 && k->seed == 0 && hunt.n_changed > before && hunt.n_changed < k->n_mutations);
     if (rc == 0 && hunt.n_read == 0) {

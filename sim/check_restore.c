@@ -173,5 +173,5 @@ static int restored_is_the_same(struct check *k, struct err *e)
 
 int check_restore(struct check *k, struct err *e)
 {
-    return check_jobs(k, CHECK_STEPS, false, restored_is_the_same, e);
+    return check_jobs(k, CHECK_STEPS, CHECK_SSGD, restored_is_the_same, e);
 }

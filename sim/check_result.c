@@ -99,7 +99,7 @@ int check_result(struct check *k, struct err *e)
         err_set(e, ERR_CODEC, "it declares no formula (.result in CODEC_PLUGIN)");
         return CHECK_IS_NOT_FOR_IT;
     }
-    return check_jobs(k, CHECK_STEPS, false, result_is_right, e);
+    return check_jobs(k, CHECK_STEPS, CHECK_SSGD, result_is_right, e);
 }
 
 /* A worker has a codec at work for each server's range. */
@@ -147,5 +147,6 @@ int check_cost(struct check *k, struct err *e)
         err_set(e, ERR_CODEC, "it declares no number of bytes (.sends in CODEC_PLUGIN)");
         return CHECK_IS_NOT_FOR_IT;
     }
-    return check_jobs(k, CHECK_STEPS, false, cost_is_right, e);
+    /* Of a round in asgd nobody says beforehand how many words it has, and so how many a server answers. */
+    return check_jobs(k, CHECK_STEPS, k->plugin->round ? CHECK_SSGD : CHECK_EITHER, cost_is_right, e);
 }

@@ -21,7 +21,7 @@ static int end_under_some_timings(struct check *k, struct err *e)
 
 int check_ends(struct check *k, struct err *e)
 {
-    int rc = check_jobs(k, CHECK_STEPS, true, end_under_some_timings, e);
+    int rc = check_jobs(k, CHECK_STEPS, CHECK_BOTH, end_under_some_timings, e);
 
     return rc == CHECK_IS_NOT_FOR_IT ? ERR_CODEC : rc; /* it refuses every job */
 }
@@ -71,7 +71,7 @@ static int all_timings_give_the_same(struct check *k, struct err *e)
 
 int check_timing(struct check *k, struct err *e)
 {
-    return check_jobs(k, CHECK_STEPS, false, all_timings_give_the_same, e);
+    return check_jobs(k, CHECK_STEPS, CHECK_SSGD, all_timings_give_the_same, e);
 }
 
 /* From zeros to a point whose coordinates are N(0, 1), with noise of N(0, 1) in each gradient. */
@@ -96,7 +96,7 @@ static int solve(struct check *k, struct err *e)
 
 int check_converges(struct check *k, struct err *e)
 {
-    return check_jobs(k, 20 * CHECK_STEPS, true, solve, e);
+    return check_jobs(k, 20 * CHECK_STEPS, CHECK_BOTH, solve, e);
 }
 
 static int nothing_is_allocated(struct check *k, struct err *e)
@@ -120,7 +120,7 @@ int check_memory(struct check *k, struct err *e)
         err_set(e, ERR_CODEC, "a sanitizer's build cannot count allocations");
         return CHECK_IS_NOT_FOR_IT;
     }
-    return check_jobs(k, 2 * CHECK_STEPS, false, nothing_is_allocated, e);
+    return check_jobs(k, 2 * CHECK_STEPS, CHECK_EITHER, nothing_is_allocated, e);
 }
 
 static int nobody_hangs(const struct check *k, int lost, double at, struct err *e)
@@ -199,7 +199,7 @@ static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 
 int check_loss(struct check *k, struct err *e)
 {
-    int rc = check_jobs(k, CHECK_STEPS, true, lose_nodes_and_end_or_go_on, e);
+    int rc = check_jobs(k, CHECK_STEPS, CHECK_BOTH, lose_nodes_and_end_or_go_on, e);
 
     if (rc == 0 && k->seed > k->n_parts) {
         err_set(e, ERR_CODEC, "its parts have the numbers 1 to %llu", (unsigned long long)k->n_parts);

@@ -93,16 +93,18 @@ json_t *codec_look_json(const struct codec_look *l)
                                                [CODEC_LOSSY] = "lossy",
                                                [CODEC_UNCOMPRESSED] = "no"};
     const struct codec_facts *f = &l->facts;
+    bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
 
-    return json_pack("{s:o, s:s, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}",
-                     "file", json_text(l->file.path, SIZE_MAX), "name", f->name, "source",
-                     f->source[0] ? json_text(f->source, SIZE_MAX) : NULL, "cost",
-                     f->cost[0] ? json_text(f->cost, SIZE_MAX) : NULL, "runs_by",
-                     f->has_events ? "events" : "rounds", "exchanges", exchanges(f), "per_block",
-                     (int)f->per_block, "has_server_side", (int)codec_has_server_side(f), "has_asgd",
-                     (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server,
-                     "compression", compressions[f->compression], "can_be_kept",
-                     (int)(!f->has_events || f->rests_between_steps), "hears_of_losses",
-                     (int)!(f->limits & CODEC_DEAF_TO_LOSSES), "state_bytes", (json_int_t)f->state_size,
-                     "options", parsed(f->values), "parameters", parsed(f->list));
+    return json_pack(
+        "{s:o, s:s, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}", "file",
+        json_text(l->file.path, SIZE_MAX), "name", f->name, "source",
+        f->source[0] ? json_text(f->source, SIZE_MAX) : NULL, "cost",
+        f->cost[0] ? json_text(f->cost, SIZE_MAX) : NULL, "runs_by", f->has_events ? "events" : "rounds",
+        "exchanges", exchanges(f), "per_block", (int)f->per_block, "has_server_side",
+        (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
+        (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
+        compressions[f->compression], "can_be_kept",
+        (int)(has_ssgd && (!f->has_events || f->rests_between_steps)), "hears_of_losses",
+        (int)!(f->limits & CODEC_DEAF_TO_LOSSES), "state_bytes", (json_int_t)f->state_size, "options",
+        parsed(f->values), "parameters", parsed(f->list));
 }

@@ -126,6 +126,13 @@ static const char *roles(const json_t *o)
                                     : "workers among each other";
 }
 
+static const char *modes(const json_t *o)
+{
+    if (!is(o, "has_ssgd"))
+        return ", in asgd";
+    return is(o, "has_asgd") ? "" : ", in ssgd";
+}
+
 /* As JSON has it, but for the quotes of a text. */
 static void print_value(const json_t *v, int width)
 {
@@ -173,7 +180,7 @@ static void print_codec(const json_t *o)
     text_print("  file         %s\n", text(o, "file"));
     text_print("  exchanges    %s%s%s\n", text(o, "exchanges"), is(o, "per_block") ? " of blocks" : "",
                when(o));
-    text_print("  roles        %s%s\n", roles(o), is(o, "has_asgd") ? "" : ", in ssgd");
+    text_print("  roles        %s%s\n", roles(o), modes(o));
     text_print("  cost         %s\n", text(o, "cost"));
     text_print("  compression  %s\n", text(o, "compression"));
     text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");

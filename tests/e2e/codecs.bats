@@ -165,6 +165,43 @@ load lib
     [ "$(jq -n "$(sent slices) < 0.6 * $(sent plain)")" = true ]
 }
 
+@test "a rule that is asynchronous by nature is tried, and run, in asgd alone" {
+    start_agents 3
+    write_workers 2 1
+    local codec=$BUILD/tests/codecs/downpour.so verb
+    run "$SUBMIT" codecs test "$codec"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    for check in ends cost converges malformed loss; do grep -qE "^ok +$check " <<<"$output"; done
+    for check in timing restore; do
+        grep -qE "^- +$check +it has no ssgd \(CODEC_NO_SSGD\), and this is asked of ssgd alone$" <<<"$output"
+    done
+    [[ "$("$SUBMIT" codecs show "$codec")" == *", in asgd"*"checkpoints  no"* ]]
+    for verb in "" validate "simulate -q --gradients 10 --servers 1"; do
+        # shellcheck disable=SC2086 # words
+        run "$SUBMIT" $verb --codec "$codec" --node_count 2
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"codec downpour is asynchronous by nature; it has no ssgd"*"--parallel_sgd asgd"* ]]
+    done
+    "$SUBMIT" -q --codec "$codec" --psgd asgd --node_count 2 --epochs 1 --model softmax -o out
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+    [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f7) > 0.7")" = true ]
+    # What it would be told without the limit; a round, whose cost is that of a whole one; and what no job could have.
+    sed 's/ *\.limits = CODEC_NO_SSGD,//' "$ROOT/tests/codecs/downpour.c" >said.c
+    run "$SUBMIT" codecs test said.c --check timing
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"the result depends on which message comes first"* ]]
+    sed 's/\.round = &ps,/& .limits = CODEC_NO_SSGD,/' "$ROOT/codecs/ps.c" >round.c
+    for check in cost result; do
+        [[ "$("$SUBMIT" codecs test round.c --check $check)" == "- "*"this is asked of ssgd alone" ]]
+    done
+    sed 's/CODEC_NO_SSGD/& | CODEC_NO_ASGD/' "$ROOT/tests/codecs/downpour.c" >neither.c
+    run "$SUBMIT" codecs show neither.c
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"codec downpour has neither ssgd nor asgd (.limits): no job can have it"* ]]
+}
+
 # shellcheck disable=SC2030 # each @test is a subshell of its own
 @test "every built-in codec passes the conformance suite" {
     for c in "$ROOT"/codecs/*.c; do

@@ -67,6 +67,31 @@ TEST(a_state_beyond_all_measure_is_refused)
     assert_says("codec bulky: .state_size is 18446744073709551615 bytes, expected at most 1073741824");
 }
 
+TEST(a_codec_without_ssgd_or_asgd_is_refused_the_job_that_is_so)
+{
+    static const struct {
+        unsigned limits;
+        bool is_sync;
+        const char *says, *hint;
+    } refused[] = {
+        {CODEC_NO_SSGD, true, "codec x is asynchronous by nature; it has no ssgd",
+         "Take --parallel_sgd asgd."},
+        {CODEC_NO_ASGD, false, "codec x needs to hear every worker it works with; it has no asgd", ""},
+    };
+
+    for (size_t i = 0; i < N_OF(refused); i++) {
+        struct codec_job job = {
+            .n_workers = 2, .n_blocks = 2, .redundancy = 1, .is_sync = refused[i].is_sync};
+        struct err e = {0};
+
+        assert_int_equal(codec_check_limits("x", refused[i].limits, &job, &e), ERR_CODEC);
+        assert_says(refused[i].says);
+        assert_string_equal(e.hint, refused[i].hint);
+        job.is_sync = !job.is_sync;
+        assert_ok(codec_check_limits("x", refused[i].limits, &job, &e));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +100,7 @@ int main(void)
         cmocka_unit_test(what_is_no_codec_is_refused),
         cmocka_unit_test(a_value_beyond_a_list_of_codec_h_is_refused),
         cmocka_unit_test(a_state_beyond_all_measure_is_refused),
+        cmocka_unit_test(a_codec_without_ssgd_or_asgd_is_refused_the_job_that_is_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
