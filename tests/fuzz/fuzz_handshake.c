@@ -101,7 +101,7 @@ static int hand_on(struct way *w, int to, struct tcp_link *hearer, const struct 
 }
 
 /* Has the hearer of the frame at `from` to refuse it? With its checksum made right, a head is vouched for by
- * the proofs alone: job, attempt, from, to, and the `ack` of a connector's hello and an acceptor's challenge. */
+ * the proofs alone: job, attempt, from, to, and `ack` in a connector's hello and an acceptor's challenge. */
 static bool is_changed(const struct way *w, int sayer, size_t from)
 {
     size_t len = from == 0 ? HELLO_BYTES : SAID - HELLO_BYTES;
