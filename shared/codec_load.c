@@ -87,9 +87,11 @@ unsigned codec_limits(const struct codec_plugin *p)
 
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e)
 {
-    if ((limits & CODEC_DEAF_TO_LOSSES) && job->goes_on)
-        return err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them",
-                       name);
+    if ((limits & CODEC_DEAF_TO_LOSSES) && job->goes_on) {
+        err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them", name);
+        return err_hint(e,
+                        "Leave --on-node-loss continue out, or take a rule of rounds, as plain and fedavg.");
+    }
     if ((limits & CODEC_WHOLE_GRADIENTS) && job->n_blocks != job->n_workers)
         return err_set(e, ERR_CODEC,
                        "codec %s exchanges one gradient per worker; it cannot use redundant blocks", name);

@@ -287,7 +287,7 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     grep -q 'node(1)' log
     run "$SUBMIT" --codec allreduce --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
-    [[ "$output" == *"is not told of lost nodes"* ]]
+    [[ "$output" == *"is not told of lost nodes"*"hint: Leave --on-node-loss continue out"* ]]
     [ ! -e no ]
 }
 
