@@ -2,7 +2,6 @@
  * right again or not, and all comes in pieces. Without an edit both ends open; who has been shown a changed
  * byte that counts never does. The first byte is a piece's length; then come edits, EDIT bytes each: which
  * byte of the 2 x 176, what is done to it, how. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,9 +10,9 @@
 
 #include "agent/runner/tcp_link.h"
 #include "shared/crc32c.h"
+#include "tests/fuzz/unlogged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 enum {
     CONNECTOR, /* node 1, which says hello and, shown a challenge, its proof */
@@ -129,14 +128,6 @@ static void open_ends(int fds[2])
 {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0)
         abort();
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    stderr = fopen("/dev/null", "w");
-    return stderr ? 0 : -1;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
