@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shared/codec_options.h"
+#include "shared/elf.h"
 
 static int check_options(const struct codec_plugin *p, struct err *e)
 {
@@ -118,9 +119,14 @@ int codec_library_open(struct codec_library *l, const char *path, struct err *e)
 {
     char real[PATH_MAX]; /* dlopen searches elsewhere for a name without a slash */
     struct codec_library t;
+    struct elf_kind kind;
 
     if (!realpath(path, real))
         return err_errno(e, ERR_CODEC, "%s", path);
+    if (elf_read(&kind, path, e) < 0)
+        return err_hint(e,
+                        "A codec is a C file, NAME.c, or an object made of one; job_submit codecs new NAME "
+                        "writes one to begin with.");
     t.handle = dlopen(real, RTLD_NOW | RTLD_LOCAL);
     if (!t.handle)
         return err_set(e, ERR_CODEC, "%s", dlerror());

@@ -45,6 +45,8 @@ TEST(what_is_no_codec_is_refused)
     struct err e = {0};
 
     assert_int_equal(codec_library_open(&l, "Makefile", &e), ERR_CODEC);
+    assert_says("Makefile: not an ELF file");
+    assert_non_null(strstr(e.hint, "A codec is a C file"));
     assert_int_equal(codec_library_open(&l, "/nowhere.so", &e), ERR_CODEC);
     assert_says("/nowhere.so");
 }
