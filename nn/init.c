@@ -1,5 +1,6 @@
 #include "nn/init.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -131,6 +132,7 @@ static void orthogonal(float *w, const struct tensor_spec *t, struct rng *r)
     size_t rows = tensor_spec_count(t) / stride;
     size_t cols = t->fan_out < stride ? t->fan_out : stride;
 
+    assert(cols > 0 && stride % cols == 0);
     for (size_t at = 0; at < stride; at += cols) {
         float *q = w + at;
 

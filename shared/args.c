@@ -149,7 +149,8 @@ static int hint_near(const char *list, const char *text, struct err *e)
     const char *all[ARGS_WORDS + 1], *near;
     int n = 0;
 
-    for (const char *p = list; p && n < ARGS_WORDS; p = strchr(p, '|'), n++) {
+    for (const char *p = list; p; p = strchr(p, '|'), n++) {
+        assert(n < ARGS_WORDS);
         p += *p == '|';
         snprintf(words[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
         all[n] = words[n];

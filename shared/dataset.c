@@ -17,7 +17,7 @@ static const struct set {
     {"simlin", simlin_open, true},
 };
 
-enum { N_SETS = sizeof sets / sizeof sets[0], NAME_LEN = 64 };
+enum { N_SETS = sizeof sets / sizeof sets[0] };
 
 static int no_such_set(const char *name, struct err *e)
 {
