@@ -33,6 +33,7 @@ TEST(the_runner_is_born_as_the_protocol_says)
     assert_non_null(strstr(text, "leader: yes\n"));
     assert_non_null(strstr(text, "NoNewPrivs:\t1\n"));
     assert_non_null(strstr(text, "OPENBLAS_NUM_THREADS=1\n"));
+    assert_non_null(strstr(text, "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=2147483647\n"));
     assert_null(strstr(text, "SECRET_OF_THE_AGENT"));
     fixture_close(&f);
 }
