@@ -121,7 +121,23 @@ static int check_is_replaceable(const char *path, struct err *e)
     return 0;
 }
 
-int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
+int file_sync(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fsync(fd) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        close(fd);
+        return e->code;
+    }
+    close(fd);
+    return sync_folder_of(path, e);
+}
+
+static int replace(const char *path, const void *bytes, size_t len, mode_t mode, bool is_synced,
+                   struct err *e)
 {
     char tmp[PATH_MAX];
     int fd;
@@ -137,7 +153,7 @@ int file_write(const char *path, const void *bytes, size_t len, mode_t mode, str
         return err_errno(e, ERR_IO, "%s", path);
     if (file_write_all(fd, bytes, len, path, e) < 0)
         goto fail;
-    if (fsync(fd) < 0) {
+    if (is_synced && fsync(fd) < 0) {
         err_errno(e, ERR_IO, "%s", path);
         goto fail;
     }
@@ -147,11 +163,21 @@ int file_write(const char *path, const void *bytes, size_t len, mode_t mode, str
         unlink(tmp);
         return e->code;
     }
-    return sync_folder_of(path, e);
+    return is_synced ? sync_folder_of(path, e) : 0;
 fail:
     close(fd);
     unlink(tmp);
     return e->code;
+}
+
+int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
+{
+    return replace(path, bytes, len, mode, true, e);
+}
+
+int file_write_unsynced(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
+{
+    return replace(path, bytes, len, mode, false, e);
 }
 
 int file_mkdirs(const char *path, mode_t mode, struct err *e)

@@ -15,6 +15,10 @@ int file_read(char **out, size_t *len, const char *path, size_t max, struct err 
 /* Replaces `path` as a whole: temporary name in the same folder, fsync, rename, fsync of the folder. The
  * umask takes from `mode`. ERR_IO, among others where `path` is a folder, a device or a pipe. */
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
+/* As file_write without a wait for the disk, some 10 ms: whole whatever becomes of this process, not of the
+ * machine. file_sync makes up for it. */
+int file_write_unsynced(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
+int file_sync(const char *path, struct err *e); /* ERR_NOT_FOUND, ERR_IO */
 
 /* Writes every byte, whatever the kernel takes at once. */
 int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e);

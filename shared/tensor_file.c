@@ -458,8 +458,10 @@ static int assemble(unsigned char **out, size_t *len, const json_t *header, cons
     return 0;
 }
 
-int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
-                      struct err *e)
+typedef int writer(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
+
+static int write_by(writer *write, const char *path, const struct tensor_view *t, size_t n,
+                    const struct tensor_meta *meta, struct err *e)
 {
     const struct tensor_view **order = calloc(n + 1, sizeof *order);
     json_t *header = json_object();
@@ -474,9 +476,21 @@ int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, c
              assemble(&bytes, &len, header, order, n, data_len, e) < 0)
         rc = err_at(e, "%s", path);
     else
-        rc = file_write(path, bytes, len, 0644, e);
+        rc = write(path, bytes, len, 0644, e);
     free(bytes);
     free(order);
     json_decref(header);
     return rc;
+}
+
+int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
+                      struct err *e)
+{
+    return write_by(file_write, path, t, n, meta, e);
+}
+
+int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
+                               const struct tensor_meta *meta, struct err *e)
+{
+    return write_by(file_write_unsynced, path, t, n, meta, e);
 }

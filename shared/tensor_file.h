@@ -40,6 +40,8 @@ struct tensor_meta {
  * ERR_NOMEM. */
 int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
                       struct err *e);
+int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
+                               const struct tensor_meta *meta, struct err *e); /* as file_write_unsynced */
 
 /* May this process write a file with so much data, and a header of 2 MiB at most (a model's document, names
  * of its tensors)? To be asked before the work whose result it holds. ERR_CONFIG: the limit on its files

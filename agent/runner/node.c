@@ -331,13 +331,27 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     snprintf(step, sizeof step, "%llu", (unsigned long long)n->progress.step);
     snprintf(loss, sizeof loss, "%.9g", test_loss);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
-    return node_go_home(n, e) < 0 ? e->code : tensor_file_write(name, tensors, n_tensors, meta, e);
+    return node_go_home(n, e) < 0 ? e->code : tensor_file_write_unsynced(name, tensors, n_tensors, meta, e);
+}
+
+static int finish_models(struct node *n, struct err *e)
+{
+    struct err why = {0};
+    int rc;
+
+    /* Without a loss: nodes with the same weights leave the same bytes, whatever each has computed with. */
+    if (node_write_model(n, "final.safetensors", NAN, e) < 0 || file_sync("final.safetensors", e) < 0)
+        return e->code;
+    rc = file_sync("best.safetensors", &why);
+    if (rc == 0 || rc == ERR_NOT_FOUND) /* a job that was resumed may have found no better one */
+        return 0;
+    *e = why;
+    return rc;
 }
 
 int node_finish(struct node *n, struct err *e)
 {
-    /* Without a loss: nodes with the same weights leave the same bytes, whatever each has computed with. */
-    if (is_worker(n) && node_write_model(n, "final.safetensors", NAN, e) < 0)
+    if (is_worker(n) && finish_models(n, e) < 0)
         return e->code;
     if (node_sync_records(n, e) < 0)
         return e->code;

@@ -91,7 +91,7 @@ int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for eac
 /* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is
  * none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
-/* `test_loss` nan: it has none in it. */
+/* `test_loss` nan: it has none in it. The disk is not waited for until the job's end. */
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
 /* Goes back to the folder that files are named in: a codec is code of this process, and may have called
  * chdir. */

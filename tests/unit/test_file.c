@@ -56,6 +56,26 @@ TEST(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it)
     unit_remove(dir);
 }
 
+TEST(what_is_not_waited_for_is_there_as_well_and_can_be_waited_for_later)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    char *text;
+    size_t len;
+    struct err e;
+
+    assert_ok(file_join(path, sizeof path, dir, "f", &e));
+    assert_int_equal(file_sync(path, &e), ERR_NOT_FOUND);
+    assert_ok(file_write(path, "before", 6, 0600, &e));
+    assert_ok(file_write_unsynced(path, "later", 5, 0600, &e));
+    assert_ok(file_read(&text, &len, path, 10, &e));
+    assert_string_equal(text, "later");
+    free(text);
+    assert_ok(file_sync(path, &e));
+    assert_int_equal(n_entries(dir), 1);
+    unit_remove(dir);
+}
+
 TEST(reading_refuses_what_is_missing_too_long_or_no_file)
 {
     const char *dir = unit_folder();
@@ -223,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read_with_a_zero_byte_behind_it),
         cmocka_unit_test(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it),
+        cmocka_unit_test(what_is_not_waited_for_is_there_as_well_and_can_be_waited_for_later),
         cmocka_unit_test(reading_refuses_what_is_missing_too_long_or_no_file),
         cmocka_unit_test(writing_into_a_missing_folder_fails_with_the_path),
         cmocka_unit_test(a_pipe_is_left_as_it_is_and_so_is_what_a_link_leads_to),
