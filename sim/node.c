@@ -35,12 +35,12 @@ static double overhead(const struct sim *s, const struct sim_letter *l)
     return o->message_s + (o->bytes_per_s > 0 ? (double)(l->len + FRAME_BYTES) / o->bytes_per_s : 0);
 }
 
-/* Of what collectives have added since the last look. */
-static void spend_on_sums(const struct sim *s, struct sim_node *n)
+/* Of what its exchange has read since the last look. */
+static void spend_on_reading(const struct sim *s, struct sim_node *n)
 {
-    uint64_t bytes = exchange_summed(n->x) - n->summed;
+    uint64_t bytes = exchange_read(n->x) - n->read;
 
-    n->summed += bytes;
+    n->read += bytes;
     work(s, n, PHASE_DECODE, bytes);
 }
 
@@ -48,7 +48,7 @@ void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l
 {
     if (l->kind != MESH_MESSAGE)
         return;
-    spend_on_sums(s, n); /* which it may hold */
+    spend_on_reading(s, n); /* which it may hold */
     if (l->buf && (l->buf != n->encoded || l->head.round != n->encoded_round)) {
         n->encoded = l->buf; /* one encoding, however many receivers */
         n->encoded_round = l->head.round;
@@ -177,7 +177,7 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     if (n->sum)
         memcpy(n->grads, n->sum, n_params * sizeof *n->grads);
     rc = exchange_on_grad(n->x, (size_t)n->n_blocks * (size_t)s->set.batch_size, e);
-    spend_on_sums(s, n);
+    spend_on_reading(s, n);
     enter_phase(n, SIM_IN_GRAD, rc);
     return rc;
 }
@@ -269,6 +269,7 @@ static int go_on(struct sim *s, struct sim_node *n, struct err *e)
     n->step++;
     n->samples += (uint64_t)n->n_blocks * (uint64_t)s->set.batch_size;
     rc = exchange_on_step(n->x, e);
+    spend_on_reading(s, n);
     enter_phase(n, SIM_IN_STEP, rc);
     return rc == CODEC_GO ? end_step(s, n, e) : rc;
 }
@@ -300,10 +301,8 @@ static int hear(struct sim *s, struct sim_node *n, struct err *e)
     if (mesh_poll(n->mesh, &ev, 0, e) < 0)
         return e->code;
     n->has_room = false;
-    if (ev.kind == MESH_MESSAGE && ev.buf)
-        work(s, n, ev.head.kind == FRAME_REPLY ? PHASE_APPLY : PHASE_DECODE, ev.buf->len);
     rc = exchange_on_event(n->x, &ev, e);
-    spend_on_sums(s, n);
+    spend_on_reading(s, n);
     n->waits_since = n->now;
     if (rc < 0)
         return rc;

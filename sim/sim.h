@@ -54,7 +54,7 @@ struct sim_node {
     double waits_since;
     const struct mesh_buf *encoded; /* the message whose writing it has spent time on ... */
     uint64_t encoded_round;         /* ... in that round */
-    uint64_t summed;                /* bytes that collectives have added, and that it has spent time on */
+    uint64_t read;                  /* bytes that its exchange has, and that it has spent time on */
     struct net_score score;
     double lr, grad_norm;
     double begun, spent[N_STEP_PHASES]; /* at the step's begin */
@@ -131,8 +131,9 @@ bool sim_models_are_finite(const struct sim *s);
 struct optimizer_config sim_optimizer_of(const struct sim *s);
 size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
 
-/* costs.c: sets steps, eval_time_s, codec_rate and overhead. */
+/* costs.c, measure.c: set steps, eval_time_s, codec_rate and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
+int sim_measure(struct sim *s, struct err *e);
 
 /* processors.c: a node has a processor for as long as it is at something. It takes one before (false: it is
  * woken when it has one), leaves it when it waits, and yields it in between: behind all who want one now. */
