@@ -4,7 +4,7 @@
 #include "agent/runner/channel.h"
 #include "shared/codec_load.h"
 
-enum { LINKS_AT_ONCE = 1024 };
+enum { LINKS_AT_ONCE = 64 };
 
 static int check_config(const struct exchange_config *cfg, struct err *e)
 {
