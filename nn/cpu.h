@@ -6,8 +6,10 @@
 
 #ifdef __x86_64__
 #define CPU_HAS(feature) __builtin_cpu_supports(feature)
+#define CPU_IS(family)   __builtin_cpu_is(family)
 #else
 #define CPU_HAS(feature) false
+#define CPU_IS(family)   false
 #endif
 
 /* With FMA, as every processor that has AVX2 so far. */
@@ -19,6 +21,13 @@ static inline bool cpu_has_avx2(void)
 static inline bool cpu_has_avx512(void)
 {
     return CPU_HAS("avx512f");
+}
+
+/* AMD's Zen 4 takes sixteen lanes as two halves, one after the other: loops for AVX2 reach all that it
+ * can. */
+static inline bool cpu_halves_avx512(void)
+{
+    return cpu_has_avx512() && CPU_IS("amdfam19h");
 }
 
 #endif

@@ -8,14 +8,28 @@
 #include "nn/narrow.h"
 #include "nn/onednn.h"
 
+/* On AVX-512 OpenBLAS has kernels of their own for these, which copy neither factor. */
+static bool is_small(int m, int n, int k)
+{
+    return (double)m * n * k <= 1e6;
+}
+
+/* The same for processors with AVX-512 that loops for AVX2 are fast enough for. */
+static bool is_narrow_on_avx512(bool a_t, int m, int n, int k)
+{
+    if (is_small(m, n, k))
+        return !a_t && n >= 9 && n <= 11 && m >= 64 && k >= 512 && k <= NARROW_DEPTH;
+    return (n > 1 || !blas_allows_onednn()) && k >= (a_t ? 32 : 128);
+}
+
 /* From these k on our own loops are faster than OpenBLAS, or than both libraries; a single column is faster
- * with oneDNN (docs/engine.md has the figures). On AVX-512 nothing was measured. */
+ * with oneDNN (docs/engine.md has the figures). */
 static bool is_narrow(bool a_t, int m, int n, int k)
 {
-    if (cpu_has_avx512())
-        return false;
     if (blas_threads() > 1 || m < NARROW_ROWS || n > NARROW_COLS)
         return false;
+    if (cpu_has_avx512())
+        return cpu_halves_avx512() && is_narrow_on_avx512(a_t, m, n, k);
     if (!blas_allows_onednn())
         return k >= (a_t ? 16 : 64);
     return n > 1 && k >= (a_t ? 16 : n <= 5 ? 128 : 512);
@@ -31,12 +45,13 @@ static bool rows_collide(bool a_t, bool b_t, int m, int n)
 }
 
 /* OpenBLAS, which packs, is up to 1.6 times as fast where rows collide, and where many long columns are
- * summed up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 only the
- * products of ten columns or so are OpenBLAS' (docs/engine.md has the figures). */
+ * summed up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 OpenBLAS is
+ * the faster one for small products of few columns, and for large ones of two to twelve (docs/engine.md has
+ * the figures). */
 static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 {
     if (cpu_has_avx512())
-        return n > 16 || k <= 16;
+        return n > 16 || k <= 16 || (!is_small(m, n, k) && (n == 1 || n > 12));
     if (a_t)
         return k <= 512 && !rows_collide(a_t, b_t, m, n);
     return k <= 64 || (b_t ? k % 1024 : n % 512) != 0;

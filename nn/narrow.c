@@ -9,7 +9,7 @@
 
 /* A tile has two vectors for each of five columns: ten sums hide how long an addition takes, and sixteen
  * registers have room for the factors, too. */
-enum { COLS = 5, DEPTH = 800 /* rows of b that stay in the first-level cache, five columns of them */ };
+enum { COLS = 5 };
 
 #ifdef __clang__
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -131,7 +131,7 @@ INLINE void cover(tile *const tiles[], size_t high, size_t m, size_t n, size_t k
 static void along_rows(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, bool adds,
                        float *c)
 {
-    float b_t[NARROW_COLS * DEPTH] __attribute__((aligned(64)));
+    float b_t[NARROW_COLS * NARROW_DEPTH] __attribute__((aligned(64)));
     size_t ldb = (k + LANES - 1) / LANES * LANES;
 
     for (size_t p = 0; p < k; p++)
@@ -144,7 +144,7 @@ bool narrow_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, cons
                    float *c)
 {
     size_t rows = (size_t)m, cols = (size_t)n, depth = (size_t)k;
-    size_t n_parts = (depth + DEPTH - 1) / DEPTH, part;
+    size_t n_parts = (depth + NARROW_DEPTH - 1) / NARROW_DEPTH, part;
 
     if (n > NARROW_COLS || b_t || m < NARROW_ROWS || k == 0 || (beta != 0 && beta != 1) || !cpu_has_avx2())
         return false;

@@ -11,7 +11,11 @@
 
 #include <stdbool.h>
 
-enum { NARROW_COLS = 12 /* of c at most */, NARROW_ROWS = 16 /* of c at least */ };
+enum {
+    NARROW_COLS = 12,  /* of c at most */
+    NARROW_ROWS = 16,  /* of c at least */
+    NARROW_DEPTH = 800 /* rows of b that stay in the first-level cache, five columns of them */
+};
 
 /* As matmul(), for beta 0 and 1 and b as it lies, on one thread. False, and c as it was: not such a product,
  * or a processor without AVX2. */
