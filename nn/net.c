@@ -9,11 +9,10 @@
 #include "nn/fast.h"
 #include "nn/init.h"
 #include "nn/layer.h"
+#include "nn/zeros.h"
 #include "shared/memory.h"
 #include "shared/rng.h"
 #include "shared/weights.h"
-
-enum { ALIGN = 64 };
 
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_DENSE] = &layer_dense,
@@ -57,17 +56,6 @@ struct net {
     size_t n_tensors;
 };
 
-/* n zeros; within a model's limits their bytes fit 63 bits. NULL: no memory. */
-static float *floats(size_t n)
-{
-    size_t bytes = (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
-    float *p = aligned_alloc(ALIGN, bytes ? bytes : ALIGN);
-
-    if (p)
-        memset(p, 0, bytes);
-    return p;
-}
-
 /* The layer below keeps its output to itself, and nobody needs it as it was. */
 static bool works_in_place(const struct net *net, int i)
 {
@@ -109,7 +97,7 @@ static size_t work_of(const struct net *net, int i)
     const struct layer *l = &net->layers[i];
     size_t n = l->ops->work ? l->ops->work(l->spec, net->max_batch) : 0;
 
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
+    return (n + ZEROS_ALIGN - 1) / ZEROS_ALIGN * ZEROS_ALIGN;
 }
 
 struct sizes { /* floats */
@@ -143,10 +131,10 @@ static int new_activations(struct net *net)
     struct sizes s = sizes_of(net);
     float *at, *own;
 
-    net->activations = floats(s.activations);
-    net->work = floats(s.work);
-    net->d[0] = floats(s.widest);
-    net->d[1] = floats(s.widest);
+    net->activations = zeros_new(s.activations);
+    net->work = zeros_new(s.work);
+    net->d[0] = zeros_new(s.widest);
+    net->d[1] = zeros_new(s.widest);
     if (!net->activations || !net->work || !net->d[0] || !net->d[1])
         return -1;
     if (model_spec_vocab(&net->spec) > 0 &&
@@ -219,8 +207,8 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     choose_layers(net);
     if (bytes_of(net) > memory_available())
         goto no_memory;
-    net->params = floats(spec->n_params);
-    net->grads = net->own_grads = floats(spec->n_params);
+    net->params = zeros_new(spec->n_params);
+    net->grads = net->own_grads = zeros_new(spec->n_params);
     if (!net->params || !net->grads || new_tensors(net) < 0 || new_activations(net) < 0)
         goto no_memory;
     if (open_layers(net, e) < 0) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nn/fast.h"
+#include "nn/zeros.h"
 #include "shared/suggest.h"
 
 /* Vectors are worked on in pieces that stay in the first-level cache: so the gradient comes from memory once,
@@ -203,7 +204,7 @@ int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, si
                             .momentum = cfg->momentum,
                             .weight_decay = cfg->weight_decay};
     for (int i = 0; i < OPTIMIZER_TENSORS && o->kind->vectors[i]; i++) {
-        o->vectors[i] = calloc(n_params ? n_params : 1, sizeof *o->vectors[i]);
+        o->vectors[i] = zeros_new(n_params);
         if (!o->vectors[i])
             goto no_memory;
     }

@@ -241,6 +241,15 @@ TEST(adams_state_has_the_papers_names)
 }
 
 /* The settings' list of words and this table are one list. */
+TEST(moments_begin_with_a_cache_line)
+{
+    struct optimizer *o = make("adam", 100000, 0, 0);
+
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal((uintptr_t)optimizer_vector(o, i) % 64, 0);
+    optimizer_free(o);
+}
+
 TEST(every_kind_that_a_job_may_ask_for_is_there)
 {
     for (size_t k = 0; k < N_OF(kinds); k++) {
@@ -345,6 +354,7 @@ int main(void)
         cmocka_unit_test(moments_that_die_away_become_zero),
         cmocka_unit_test(a_stopped_optimizer_goes_on_from_its_named_state),
         cmocka_unit_test(adams_state_has_the_papers_names),
+        cmocka_unit_test(moments_begin_with_a_cache_line),
         cmocka_unit_test(every_kind_that_a_job_may_ask_for_is_there),
         cmocka_unit_test(another_name_is_refused),
         cmocka_unit_test(the_norm_is_right_for_every_length_and_size_of_values),
