@@ -12,10 +12,13 @@
  * registers. */
 enum { ROWS = 6, COLS = 2 * LANES };
 
-/* On AVX-512 the libraries' vectors are twice as wide; several threads are theirs alone. */
-static bool takes(void)
+/* Several threads are the libraries' alone, and so is AVX-512 where its vectors are twice as fast. Elsewhere
+ * oneDNN's loop for it is the faster one by a little, but it takes a transposed factor badly. */
+static bool takes(bool b_t)
 {
-    return cpu_has_avx2() && !cpu_has_avx512() && blas_threads() == 1;
+    if (!cpu_has_avx2() || blas_threads() > 1)
+        return false;
+    return !cpu_has_avx512() || (cpu_halves_avx512() && (b_t || !blas_allows_onednn()));
 }
 
 /* Rounded up to whole panels. */
@@ -36,7 +39,7 @@ void factor_lay(struct factor *f, bool b_t, int n, int k, const float *b, float 
     size_t cols = (size_t)n, depth = (size_t)k;
     size_t down = b_t ? 1 : cols, right = b_t ? depth : 1;
 
-    *f = (struct factor){.is_t = b_t, .n = n, .k = k, .b = b, .panels = takes() ? space : NULL};
+    *f = (struct factor){.is_t = b_t, .n = n, .k = k, .b = b, .panels = takes(b_t) ? space : NULL};
     for (size_t j = 0; f->panels && j < cols; j += COLS)
         for (size_t p = 0; p < depth; p++)
             for (size_t q = 0; q < COLS; q++)
