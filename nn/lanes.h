@@ -17,6 +17,13 @@ typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 #define LANES_READ(v, from) memcpy(&(v), (from), sizeof(v))
 #define LANES_WRITE(to, v)  memcpy((to), &(v), sizeof(v))
 
+/* Lane by lane, which of those of a and b, counted through, to take. */
+#ifdef __clang__
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (int_lanes){__VA_ARGS__})
+#endif
+
 #define LANES_SUM(v) ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
 /* a where the mask is set, else b */
 #define LANES_CHOOSE(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))

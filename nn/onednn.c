@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nn/signals.h"
+#include "nn/transpose.h"
 
 static bool sgemm(bool a_t, bool b_t, int m, int n, int k, const float *a, int lda, const float *b, int ldb,
                   float beta, float *c)
@@ -26,7 +27,10 @@ bool onednn_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, cons
     return sgemm(a_t, b_t, m, n, k, a, a_t ? m : k, b, b_t ? k : n, beta, c);
 }
 
-enum { APART = 16, COPIES = 128 * (512 + 512 + 2 * APART) };
+enum { APART = 16, COPIES = 128 * (512 + 512 + 2 * APART), TRANSPOSED = 512 * 512 };
+_Static_assert((int)COPIES <= (int)TRANSPOSED, "one space serves both");
+
+static float copies[TRANSPOSED] __attribute__((aligned(64))); /* too long for the stack */
 
 static void copy_rows(float *to, const float *from, size_t rows, size_t width)
 {
@@ -36,7 +40,6 @@ static void copy_rows(float *to, const float *from, size_t rows, size_t width)
 
 bool onednn_matmul_copied(int m, int n, int k, const float *a, const float *b, float beta, float *c)
 {
-    static float copies[COPIES] __attribute__((aligned(64))); /* too long for the stack */
     size_t rows = (size_t)k, width_a = (size_t)m, width_b = (size_t)n;
     float *copy_b;
 
@@ -46,6 +49,14 @@ bool onednn_matmul_copied(int m, int n, int k, const float *a, const float *b, f
     copy_rows(copies, a, rows, width_a);
     copy_rows(copy_b, b, rows, width_b);
     return sgemm(true, false, m, n, k, copies, m + APART, copy_b, n + APART, beta, c);
+}
+
+bool onednn_matmul_transposed(int m, int n, int k, const float *a, const float *b, float beta, float *c)
+{
+    if (k > TRANSPOSED / n || n % TRANSPOSE_ROWS != 0 || k % TRANSPOSE_COLS != 0)
+        return false;
+    transpose(copies, b, (size_t)n, (size_t)k);
+    return sgemm(false, false, m, n, k, a, k, copies, n, beta, c);
 }
 
 const char *onednn_version(void)
@@ -67,6 +78,12 @@ bool onednn_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, cons
 }
 
 bool onednn_matmul_copied(int m, int n, int k, const float *a, const float *b, float beta, float *c)
+{
+    (void)m, (void)n, (void)k, (void)a, (void)b, (void)beta, (void)c;
+    return false;
+}
+
+bool onednn_matmul_transposed(int m, int n, int k, const float *a, const float *b, float beta, float *c)
 {
     (void)m, (void)n, (void)k, (void)a, (void)b, (void)beta, (void)c;
     return false;

@@ -59,6 +59,12 @@ static bool copied(bool a_t, bool b_t, int m, int n, int k, const float *a, cons
     return a_t && !b_t && onednn_matmul_copied(m, n, k, a, b, beta, c);
 }
 
+static bool transposed_first(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
+                             float beta, float *c)
+{
+    return !a_t && b_t && onednn_matmul_transposed(m, n, k, a, b, beta, c);
+}
+
 static bool factor_laid_out(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
                             float beta, float *c)
 {
@@ -86,8 +92,8 @@ static bool factor_as_it_lies(bool a_t, bool b_t, int m, int n, int k, const flo
 }
 
 /* Whoever may take a product; false: not this one. */
-static taker *const takers[] = {chosen_matmul, without_onednn,  narrow_matmul,    onednn_matmul,
-                                copied,        factor_laid_out, factor_as_it_lies};
+static taker *const takers[] = {chosen_matmul, without_onednn,   narrow_matmul,   onednn_matmul,
+                                copied,        transposed_first, factor_laid_out, factor_as_it_lies};
 
 /* The numbers around c must stay as they are. */
 static void check(bool a_t, bool b_t, int m, int n, int k, float beta)
@@ -123,12 +129,12 @@ TEST(a_product_is_the_naive_one_whoever_takes_it)
 {
     /* Sides of the rule in matmul.c, of the parts in narrow.c, odd sizes, and vectors. */
     static const int sizes[][3] = {
-        {1, 1, 1},      {3, 5, 7},     {64, 10, 128}, {17, 16, 33},   {33, 17, 16},   {8, 512, 65},
-        {8, 512, 64},   {8, 511, 65},  {512, 9, 70},  {5, 12, 1024},  {4, 6, 600},    {1, 130, 40},
-        {130, 1, 40},   {17, 10, 799}, {17, 10, 800}, {21, 12, 1603}, {100, 1, 64},   {16, 5, 128},
-        {16, 6, 512},   {15, 5, 512},  {512, 40, 33}, {33, 512, 40},  {40, 1024, 17}, {512, 33, 250},
-        {600, 512, 3},  {64, 9, 512},  {64, 11, 801}, {128, 10, 784}, {784, 10, 128}, {130, 14, 600},
-        {1300, 1, 784}, {1300, 3, 300}};
+        {1, 1, 1},      {3, 5, 7},      {64, 10, 128}, {17, 16, 33},   {33, 17, 16},   {8, 512, 65},
+        {8, 512, 64},   {8, 511, 65},   {512, 9, 70},  {5, 12, 1024},  {4, 6, 600},    {1, 130, 40},
+        {130, 1, 40},   {17, 10, 799},  {17, 10, 800}, {21, 12, 1603}, {100, 1, 64},   {16, 5, 128},
+        {16, 6, 512},   {15, 5, 512},   {512, 40, 33}, {33, 512, 40},  {40, 1024, 17}, {512, 33, 250},
+        {600, 512, 3},  {64, 9, 512},   {64, 11, 801}, {128, 10, 784}, {784, 10, 128}, {130, 14, 600},
+        {1300, 1, 784}, {1300, 3, 300}, {17, 24, 512}, {16, 520, 512}, {5, 8, 48}};
 
     for (size_t i = 0; i < N_OF(sizes); i++)
         for (int t = 0; t < 4; t++)
