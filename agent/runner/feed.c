@@ -11,7 +11,7 @@
 #include "shared/rng.h"
 
 enum {
-    AHEAD = 3,
+    AHEAD = 6,
     AHEAD_BYTES = 4096,
     LINE = 64,
     HUGE_PAGE = 2 << 20,
@@ -191,7 +191,8 @@ int feed_open(struct feed *f, const char *train, const char *test, const struct 
         goto fail;
     }
     f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);
-    if (!f->order) {
+    f->column = malloc(f->n_rows * sizeof *f->column);
+    if (!f->order || !f->column) {
         err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", f->n_cols * f->n_rows);
         goto fail;
     }
@@ -209,6 +210,7 @@ void feed_close(struct feed *f)
     free(f->copy);
     free(f->blocks);
     free(f->order);
+    free(f->column);
     free(f->scales);
     free(f->shifts);
     free(f->whole);
@@ -221,11 +223,15 @@ static uint64_t global_column(const struct feed *f, size_t c)
     return (uint64_t)f->blocks[c / f->batch] * f->batch + c % f->batch;
 }
 
+/* What one step asks for lies together. */
 void feed_epoch(struct feed *f, uint64_t epoch)
 {
     f->epoch = epoch;
-    for (size_t c = 0; c < f->n_cols; c++)
-        partition_order(f->order + c * f->n_rows, f->n_rows, f->seed, epoch, global_column(f, c));
+    for (size_t c = 0; c < f->n_cols; c++) {
+        partition_order(f->column, f->n_rows, f->seed, epoch, global_column(f, c));
+        for (size_t row = 0; row < f->n_rows; row++)
+            f->order[row * f->n_cols + c] = f->column[row];
+    }
 }
 
 int feed_batch_init(struct feed_batch *b, const struct feed *f, size_t n, struct err *e)
@@ -381,17 +387,18 @@ static void take_augmented(const struct feed *f, size_t at, size_t col, size_t r
 /* Which sample of the file column col shows in step row. */
 static size_t place_of(const struct feed *f, size_t row, size_t col)
 {
-    return f->order[col * f->n_rows + row] * f->n_cols + col;
+    return f->order[row * f->n_cols + col] * f->n_cols + col;
 }
 
-/* Samples of a batch lie anywhere in the file: asking for one early halves the time. */
+/* Samples of a batch lie anywhere in the file: asking for one early halves the time. The second-level cache
+ * waits for more of them at once than the first. */
 static void fetch_ahead(const struct feed *f, size_t at)
 {
     size_t size = tensor_type_size(f->train.x.type) * f->n_in;
     const char *p = (const char *)f->train.x.data + at * size;
 
     for (size_t k = 0; k < size && k < AHEAD_BYTES; k += LINE)
-        __builtin_prefetch(p + k);
+        __builtin_prefetch(p + k, 0, 2);
 }
 
 void feed_block(const struct feed *f, size_t row, int i, struct feed_batch *b)

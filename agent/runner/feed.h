@@ -36,8 +36,9 @@ struct feed {
     int *blocks;  /* (n_blocks): which they are */
     uint64_t seed;
     uint64_t epoch;
-    uint32_t *order; /* (n_cols, n_rows): from which row a column takes its sample in a step of this epoch */
-    bool is_scaled;  /* else floats are taken as they are */
+    uint32_t *order;  /* (n_rows, n_cols): from which row a column takes its sample in a step of this epoch */
+    uint32_t *column; /* (n_rows): order, of one column */
+    bool is_scaled;   /* else floats are taken as they are */
     float scale, shift;     /* of all values, unless there are: */
     float *scales, *shifts; /* (n_in), or NULL */
     struct feed_image image;
