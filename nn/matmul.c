@@ -54,12 +54,12 @@ static bool is_transposed_first(bool a_t, bool b_t, int m, int n, int k)
 
 /* OpenBLAS, which packs, is up to 1.6 times as fast where rows collide, and where many long columns are
  * summed up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 OpenBLAS is
- * the faster one for small products of few columns, and for large ones of two to twelve (docs/engine.md has
- * the figures). */
+ * the faster one for small products, unless b is transposed and has many rows or short ones, and for large
+ * ones of two to twelve columns (docs/engine.md has the figures). */
 static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 {
     if (cpu_has_avx512())
-        return n > 16 || k <= 16 || (!is_small(m, n, k) && (n == 1 || n > 12));
+        return is_small(m, n, k) ? b_t && (n > 64 || k <= 16) : n == 1 || n > 12 || k <= 16;
     if (a_t)
         return k <= 512 && !rows_collide(a_t, b_t, m, n);
     return k <= 64 || (b_t ? k % 1024 : n % 512) != 0;
