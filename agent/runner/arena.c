@@ -15,6 +15,9 @@ static const double spin_s = 50e-6;
 enum {
     PART = 65536,        /* floats: stays in a processor's own cache between being summed and being copied */
     TRIES_PER_LOOK = 16, /* at the clock */
+    LINE_FLOATS = ARENA_LINE / sizeof(float),
+    SLOTS_AT = 4096,
+    IN_AT = SLOTS_AT + 2 * ARENA_SMALL * sizeof(float),
 };
 
 static const char *const kinds[] = {
@@ -22,30 +25,51 @@ static const char *const kinds[] = {
     [ARENA_BROADCAST] = "broadcast",
 };
 
-int arena_open(struct arena **out, const struct arena_config *cfg, struct err *e)
+_Static_assert(sizeof(struct arena_words) <= SLOTS_AT, "the words fit before the slots");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "words between processes must not need a lock");
+
+static size_t vector_bytes(size_t n_floats)
+{
+    return (n_floats + LINE_FLOATS - 1) / LINE_FLOATS * ARENA_LINE;
+}
+
+size_t arena_bytes(size_t n_floats)
+{
+    return n_floats > SIZE_MAX / 64 ? 0 : IN_AT + 2 * vector_bytes(n_floats);
+}
+
+static struct arena_view view_of(struct sealed s, size_t n_floats)
+{
+    char *p = s.start;
+
+    return (struct arena_view){
+        .words = (struct arena_words *)(void *)p,
+        .slots = {(float *)(void *)(p + SLOTS_AT), (float *)(void *)(p + SLOTS_AT) + ARENA_SMALL},
+        .in = (float *)(void *)(p + IN_AT),
+        .out = (float *)(void *)(p + IN_AT + vector_bytes(n_floats)),
+    };
+}
+
+int arena_open(struct arena **out, struct meeting *m, size_t n_floats, struct err *e)
 {
     struct arena *a = calloc(1, sizeof *a);
     cpu_set_t cpus;
 
-    assert(cfg->n_nodes > 0 && cfg->n_nodes <= ARENA_NODES_MAX && cfg->me >= 0 && cfg->me < cfg->n_nodes);
     *out = NULL;
-    if (!a)
+    if (!a) {
+        meeting_close(m);
         return err_set(e, ERR_NOMEM, "no memory for an arena");
-    a->n = cfg->n_nodes;
-    a->me = cfg->me;
-    a->n_floats = cfg->n_floats;
-    a->epoll = a->listen_fd = a->memory_fd = -1;
-    for (int i = 0; i < ARENA_STRANGERS_MAX; i++)
-        a->strangers[i] = -1;
-    for (int i = 0; i < a->n; i++)
-        a->members[i] = (struct arena_member){.node = cfg->nodes[i], .fd = -1};
+    }
+    a->meeting = m;
+    a->n = meeting_n(m);
+    a->me = meeting_me(m);
+    a->n_floats = n_floats;
     a->must_yield = sched_getaffinity(0, sizeof cpus, &cpus) < 0 || CPU_COUNT(&cpus) < a->n;
-    a->n_here = 1;
-    a->members[a->me].state = MEMBER_HERE;
-    if (arena_meet_open(a, e) < 0 ||
-        arena_memory_make(&a->members[a->me].view, &a->memory_fd, a->n_floats, a->n, e) < 0) {
-        arena_close(a);
-        return e->code;
+    for (int i = 0; i < a->n; i++) {
+        struct sealed s = meeting_memory(m, i);
+
+        assert(s.start && s.size >= arena_bytes(n_floats));
+        a->views[i] = view_of(s, n_floats);
     }
     *out = a;
     return 0;
@@ -55,29 +79,26 @@ void arena_close(struct arena *a)
 {
     if (!a)
         return;
-    arena_meet_close(a);
-    for (int i = 0; i < a->n; i++)
-        arena_memory_clear(&a->members[i].view);
+    meeting_close(a->meeting);
     free(a);
 }
 
 float *arena_in(const struct arena *a)
 {
-    return a->members[a->me].view.in;
+    return a->views[a->me].in;
 }
 
 int arena_fd(const struct arena *a)
 {
-    return a->epoll;
+    return meeting_fd(a->meeting);
 }
 
 /* Whole cache lines, so that no line is written by two nodes. */
 static size_t slice_floats(const struct arena *a, size_t n)
 {
-    const size_t line = ARENA_LINE / sizeof(float);
     size_t each = n / (size_t)a->n + (n % (size_t)a->n > 0);
 
-    return (each + line - 1) / line * line;
+    return (each + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 }
 
 static size_t least(size_t x, size_t y)
@@ -111,14 +132,14 @@ static bool is_small(const struct arena *a)
 /* Node i's vector of this collective. */
 static const float *in_of(const struct arena *a, int i)
 {
-    const struct arena_view *v = &a->members[i].view;
+    const struct arena_view *v = &a->views[i];
 
     return is_small(a) ? v->slots[a->number % 2] : v->in;
 }
 
 static void sum_range(const struct arena *a, float *out, size_t from, size_t to)
 {
-    const float *in[ARENA_NODES_MAX];
+    const float *in[MEETING_MAX];
 
     for (int i = 0; i < a->n; i++)
         in[i] = in_of(a, i) + from;
@@ -148,13 +169,21 @@ static uint64_t what_of(const struct arena_collective *c)
     return (uint64_t)c->kind | (uint64_t)c->is_mean << 8 | (uint64_t)c->root << 16;
 }
 
+/* Wakes who sleeps. */
+static void ring(const struct arena *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (atomic_load(&a->views[i].words->is_asleep))
+            meeting_ring(a->meeting, i);
+}
+
 /* All stores to words and all loads of them are sequentially consistent, as each node stores one word and
  * then loads another one's: who falls asleep stores is_asleep and then looks once more whether there is
  * work, and who has made work stores that and then looks who is asleep. One of the two sees the other. */
 static void publish(struct arena *a, _Atomic uint64_t *word, uint64_t value)
 {
     atomic_store(word, value);
-    arena_ring(a);
+    ring(a);
 }
 
 /* Does anybody read this node's vector? */
@@ -165,13 +194,13 @@ static bool is_read(const struct arena *a)
 
 int arena_start(struct arena *a, const struct arena_collective *c, struct err *e)
 {
-    struct arena_view *mine = &a->members[a->me].view;
+    struct arena_view *mine = &a->views[a->me];
 
     if (a->broken.code) {
         *e = a->broken;
         return e->code;
     }
-    assert(a->stage == STAGE_NONE && a->n_here == a->n && c->n <= a->n_floats);
+    assert(a->stage == STAGE_NONE && c->n <= a->n_floats);
     assert(c->root >= 0 && c->root < a->n);
     a->now = *c;
     a->number++;
@@ -180,7 +209,7 @@ int arena_start(struct arena *a, const struct arena_collective *c, struct err *e
     a->waits_for = 0;
     a->n_parts = c->kind == ARENA_ALL_REDUCE ? (slice_floats(a, c->n) + PART - 1) / PART : 1;
     for (int i = 0; i < a->n; i++)
-        a->members[i].n_taken = 0;
+        a->n_taken[i] = 0;
     if (is_read(a))
         copy_range(is_small(a) ? mine->slots[a->number % 2] : mine->in, c->in, 0, c->n);
     atomic_store_explicit(&mine->words->what[a->number % 2], what_of(c), memory_order_relaxed);
@@ -192,13 +221,13 @@ int arena_start(struct arena *a, const struct arena_collective *c, struct err *e
 static int lost(const struct arena *a, struct err *e)
 {
     return err_set(e, ERR_LOST, "node %d, on this machine, ended in the middle of %s %llu of %zu numbers",
-                   a->members[a->waits_for].node, kinds[a->now.kind], (unsigned long long)a->number,
+                   meeting_node(a->meeting, a->waits_for), kinds[a->now.kind], (unsigned long long)a->number,
                    a->now.n);
 }
 
 static int is_same(const struct arena *a, int i, struct err *e)
 {
-    struct arena_words *w = a->members[i].view.words;
+    struct arena_words *w = a->views[i].words;
     uint64_t what = atomic_load_explicit(&w->what[a->number % 2], memory_order_relaxed);
     uint64_t floats = atomic_load_explicit(&w->floats[a->number % 2], memory_order_relaxed);
 
@@ -207,7 +236,7 @@ static int is_same(const struct arena *a, int i, struct err *e)
     return err_set(
         e, ERR_PROTOCOL,
         "collective %llu: node %d is in another one (%#llx of %llu numbers) than this node's %s of %zu",
-        (unsigned long long)a->number, a->members[i].node, (unsigned long long)what,
+        (unsigned long long)a->number, meeting_node(a->meeting, i), (unsigned long long)what,
         (unsigned long long)floats, kinds[a->now.kind], a->now.n);
 }
 
@@ -215,10 +244,8 @@ static int is_same(const struct arena *a, int i, struct err *e)
 static int all_are_ready(struct arena *a, struct err *e)
 {
     for (; a->waits_for < a->n; a->waits_for++) {
-        const struct arena_member *m = &a->members[a->waits_for];
-
-        if (atomic_load(&m->view.words->ready) < a->number)
-            return m->state == MEMBER_GONE ? lost(a, e) : 0;
+        if (atomic_load(&a->views[a->waits_for].words->ready) < a->number)
+            return meeting_is_gone(a->meeting, a->waits_for) ? lost(a, e) : 0;
         if (is_same(a, a->waits_for, e) < 0)
             return e->code;
     }
@@ -228,7 +255,7 @@ static int all_are_ready(struct arena *a, struct err *e)
 /* How many parts of its slice node i has done. */
 static size_t parts_done(const struct arena *a, int i)
 {
-    struct arena_words *w = a->members[i].view.words;
+    struct arena_words *w = a->views[i].words;
     uint64_t working = atomic_load(&w->working);
 
     if (working != a->number)
@@ -239,20 +266,19 @@ static size_t parts_done(const struct arena *a, int i)
 /* Copies what node i has summed and this node has not yet. */
 static void take_parts(struct arena *a, int i)
 {
-    struct arena_member *m = &a->members[i];
     size_t n_done = parts_done(a, i), from, to;
 
-    for (; m->n_taken < n_done; m->n_taken++)
+    for (; a->n_taken[i] < n_done; a->n_taken[i]++)
         if (a->now.kind == ARENA_ALL_REDUCE && i != a->me) {
-            part_of(a, i, m->n_taken, &from, &to);
-            copy_range(a->now.out, m->view.out, from, to);
+            part_of(a, i, a->n_taken[i], &from, &to);
+            copy_range(a->now.out, a->views[i].out, from, to);
         }
 }
 
 /* One part of this node's slice, then what the others have done meanwhile, while caches still hold it. */
 static void sum_part(struct arena *a)
 {
-    struct arena_view *mine = &a->members[a->me].view;
+    struct arena_view *mine = &a->views[a->me];
     size_t from, to;
 
     part_of(a, a->me, a->part, &from, &to);
@@ -267,11 +293,9 @@ static void sum_part(struct arena *a)
 static int all_are_done(struct arena *a, struct err *e)
 {
     for (; a->waits_for < a->n; a->waits_for++) {
-        const struct arena_member *m = &a->members[a->waits_for];
-
         take_parts(a, a->waits_for);
-        if (m->n_taken < a->n_parts)
-            return m->state == MEMBER_GONE ? lost(a, e) : 0;
+        if (a->n_taken[a->waits_for] < a->n_parts)
+            return meeting_is_gone(a->meeting, a->waits_for) ? lost(a, e) : 0;
     }
     return 1;
 }
@@ -279,7 +303,7 @@ static int all_are_done(struct arena *a, struct err *e)
 /* All vectors are there: does this node's part. */
 static void work(struct arena *a)
 {
-    struct arena_words *mine = a->members[a->me].view.words;
+    struct arena_words *mine = a->views[a->me].words;
 
     if (is_small(a)) {
         read_all(a);
@@ -349,17 +373,15 @@ static int spin(struct arena *a, struct err *e)
 
 static int poll_once(struct arena *a, struct err *e)
 {
-    struct arena_words *mine = a->members[a->me].view.words;
+    struct arena_words *mine = a->views[a->me].words;
     int rc;
 
     if (a->must_hear || a->stage == STAGE_NONE) {
         atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
         a->must_hear = false;
-        if (arena_hear(a, e) < 0)
+        if (meeting_hear(a->meeting, e) < 0)
             return e->code;
     }
-    if (a->n_here < a->n)
-        return 0;
     rc = spin(a, e);
     if (rc != 0)
         return rc;
@@ -387,13 +409,8 @@ int arena_poll(struct arena *a, struct err *e)
 
 int arena_late(const struct arena *a, struct err *e)
 {
-    assert(a->n_here < a->n || a->waits_for < a->n);
-    for (int i = 0; i < a->n; i++)
-        if (a->members[i].state < MEMBER_HERE)
-            return err_set(e, ERR_TIMEOUT,
-                           "node %d has not joined the memory that the nodes of this machine share",
-                           a->members[i].node);
+    assert(a->waits_for < a->n);
     return err_set(
         e, ERR_TIMEOUT, "node %d, on this machine, has not done its part of %s %llu of %zu numbers in time",
-        a->members[a->waits_for].node, kinds[a->now.kind], (unsigned long long)a->number, a->now.n);
+        meeting_node(a->meeting, a->waits_for), kinds[a->now.kind], (unsigned long long)a->number, a->now.n);
 }

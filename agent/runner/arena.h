@@ -1,17 +1,8 @@
 /* arena -- collectives between the nodes of one job that run on one machine, through memory that they share
- * instead of sockets. The nodes are processes, perhaps of different agents and users.
+ * (meeting.h) instead of sockets. A node with errors or bad intentions can make numbers wrong, but not make
+ * another one crash, or wait beyond its deadline.
  *
- * Each node owns a piece of memory with a place for its vectors (arena_memory.h), which the others can read
- * and nobody else can write. They give it to each other over Unix sockets, after both ends have shown that
- * they know a secret that came over the authenticated link; the sockets then carry a byte to who sleeps, and
- * their end tells at once that a process has died. A node with errors or bad intentions can make numbers
- * wrong, but not make another one crash, or wait beyond its deadline.
- *
- * Opening, among nodes in the order that all have been told alike:
- *     arena_open(&a, &cfg, &e);
- *     for each later node: a random secret; arena_expect(a, i, secret); {arena_name(a), secret} over the link
- *     for each earlier node, when its {name, secret} is here: arena_connect(a, i, name, secret, &e)
- *     arena_poll until it returns 1
+ * Opening: a meeting of arena_bytes(n_floats) each, to which all have come; then arena_open.
  * A collective:
  *     arena_start(a, &(struct arena_collective){ARENA_ALL_REDUCE, in, out, n}, &e);
  *     arena_poll until it returns 1
@@ -32,20 +23,9 @@
 #ifndef PSGD_ARENA_H
 #define PSGD_ARENA_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "agent/runner/meeting.h"
 
-#include "shared/err.h"
-
-enum { ARENA_NODES_MAX = 64, ARENA_NAME_BYTES = 16, ARENA_SECRET_BYTES = 32 };
-
-struct arena_config {
-    int n_nodes;      /* at most ARENA_NODES_MAX */
-    const int *nodes; /* their numbers in the job, in the order of summation; copied */
-    int me;           /* this node's place among them; places are what the calls below mean by `i` */
-    size_t n_floats;  /* of the longest vector */
-};
+enum { ARENA_SMALL = 2048 /* floats */ };
 
 enum arena_kind {
     ARENA_ALL_REDUCE, /* out = the sum of all in */
@@ -65,18 +45,13 @@ struct arena_collective {
 
 struct arena;
 
-/* Memory and a socket of this node's own. ERR_NOMEM, ERR_IO: go on without an arena. */
-int arena_open(struct arena **out, const struct arena_config *cfg, struct err *e);
+/* Of each node's memory, where the longest vector has n_floats; 0: more than can be counted. */
+size_t arena_bytes(size_t n_floats);
+
+/* Takes the meeting, also on failure; its places are what the calls below mean by `i`, in the order of
+ * summation. ERR_NOMEM. */
+int arena_open(struct arena **out, struct meeting *m, size_t n_floats, struct err *e);
 void arena_close(struct arena *a); /* at any moment; NULL is fine. The others hear of it at once. */
-
-const uint8_t *arena_name(const struct arena *a); /* ARENA_NAME_BYTES: where later nodes find this one */
-
-/* Node i comes later and will show this secret. */
-void arena_expect(struct arena *a, int i, const uint8_t secret[ARENA_SECRET_BYTES]);
-/* Goes to node i, which comes earlier. ERR_UNREACHABLE: no such name on this machine (or in this network
- * namespace). */
-int arena_connect(struct arena *a, int i, const uint8_t name[ARENA_NAME_BYTES],
-                  const uint8_t secret[ARENA_SECRET_BYTES], struct err *e);
 
 /* (n_floats), from a multiple of 64 bytes, zeros at first; may be written between collectives. */
 float *arena_in(const struct arena *a);
@@ -87,10 +62,10 @@ void arena_slice(const struct arena *a, size_t n, int i, size_t *from, size_t *t
 /* Says that this node's vector is there. The one before must be complete. The error is that of arena_poll. */
 int arena_start(struct arena *a, const struct arena_collective *c, struct err *e);
 
-/* Goes as far as it can without sleeping, spinning for at most 50 us. 1: all nodes are here, and no
- * collective is under way. 0: others have to do something first; arena_fd becomes readable when they have.
- * ERR_LOST: a node that is waited for has ended. ERR_PROTOCOL: a node is in another collective, or shares
- * the wrong thing. After an error the arena is good for nothing but arena_close, and says the same again. */
+/* Goes as far as it can without sleeping, spinning for at most 50 us. 1: no collective is under way. 0:
+ * others have to do something first; arena_fd becomes readable when they have. ERR_LOST: a node that is
+ * waited for has ended. ERR_PROTOCOL: a node is in another collective. After an error the arena is good for
+ * nothing but arena_close, and says the same again. */
 int arena_poll(struct arena *a, struct err *e);
 
 /* For an epoll of the caller's. Whenever it is readable, call arena_poll. */

@@ -1,44 +1,45 @@
-/* arena_state -- what the parts of an arena share: arena.c (collectives), arena_meet.c (how nodes find each
- * other and wake each other). */
+/* arena_state -- what an arena is made of: the nodes' memories, seen as words and vectors, and the collective
+ * under way.
+ *
+ * Bytes of a memory, all of the machine that the nodes run on:
+ *      0  struct arena_words, the owner's words for the others, one cache line for each purpose
+ * 4096  slots[2][ARENA_SMALL]: short vectors
+ *      .. in[n_floats], then out[n_floats], each from a multiple of 64 bytes */
 #ifndef PSGD_ARENA_STATE_H
 #define PSGD_ARENA_STATE_H
 
-#include "agent/runner/arena.h"
-#include "agent/runner/arena_memory.h"
+#include <stdalign.h>
+#include <stdatomic.h>
 
-enum {
-    ARENA_NONCE = 16,
-    /* All nodes may come at once, and on a busy machine each waits for a processor to say who it is. */
-    ARENA_STRANGERS_MAX = ARENA_NODES_MAX + 16
+#include "agent/runner/arena.h"
+
+enum { ARENA_LINE = 64 /* bytes that processors pass on at once */ };
+
+struct arena_words { /* collectives are counted from 1 */
+    /* the collective whose vector lies there to be read; which one that is, at its number modulo 2 */
+    alignas(ARENA_LINE) _Atomic uint64_t ready;
+    _Atomic uint64_t what[2], floats[2];
+    /* how many parts of its slice the owner has done in collective `working` */
+    alignas(ARENA_LINE) _Atomic uint64_t working;
+    _Atomic uint64_t parts;
+    /* wants a byte when something changes */
+    alignas(ARENA_LINE) _Atomic uint32_t is_asleep;
 };
 
-struct arena_member { /* one node, this one included */
-    int node;         /* its number in the job */
-    enum {
-        MEMBER_UNKNOWN,  /* no secret yet */
-        MEMBER_EXPECTED, /* will connect */
-        MEMBER_JOINING,  /* has shown the secret and got this node's memory; its own is to come */
-        MEMBER_ASKED,    /* this node has shown the secret; the answer is to come */
-        MEMBER_HERE,
-        MEMBER_GONE /* was here; its memory still is */
-    } state;
-    int fd; /* -1: none */
-    uint8_t secret[ARENA_SECRET_BYTES], nonce[ARENA_NONCE];
-    struct arena_view view;
-    size_t n_taken; /* parts of its slice that are copied, in this collective */
+struct arena_view { /* one node's memory, as its owner or as another node sees it */
+    struct arena_words *words;
+    float *slots[2];
+    float *in, *out;
 };
 
 struct arena {
+    struct meeting *meeting;
     int n, me;
     size_t n_floats;
-    struct arena_member members[ARENA_NODES_MAX];
-    int n_here; /* members whose memory is mapped, this one included */
-    uint8_t name[ARENA_NAME_BYTES];
-    int epoll, listen_fd, memory_fd;    /* the last two: -1 once all are here */
-    int strangers[ARENA_STRANGERS_MAX]; /* connected, nothing shown yet; -1: free */
-    int next_stranger;                  /* the oldest, which goes first when there is no room */
-    bool must_yield;                    /* more nodes than processors */
-    bool must_hear;                     /* has slept since it last heard the sockets */
+    struct arena_view views[MEETING_MAX];
+    size_t n_taken[MEETING_MAX]; /* parts of that node's slice that are copied, in this collective */
+    bool must_yield;             /* more nodes than processors */
+    bool must_hear;              /* has slept since it last heard the sockets */
     struct arena_collective now;
     enum { STAGE_NONE, STAGE_READY, STAGE_GATHER } stage;
     uint64_t number;      /* of the collective */
@@ -46,11 +47,5 @@ struct arena {
     int waits_for;        /* place of the first node not known to be as far as it must be */
     struct err broken;    /* code 0: it is not */
 };
-
-/* arena_meet.c */
-int arena_meet_open(struct arena *a, struct err *e);
-void arena_meet_close(struct arena *a);
-int arena_hear(struct arena *a, struct err *e); /* everything that sockets have to say now */
-void arena_ring(struct arena *a);               /* wakes who sleeps */
 
 #endif

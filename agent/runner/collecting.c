@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/runner/arena_memory.h"
 #include "agent/runner/channel.h"
 
 bool collecting_is_on_mesh(const struct channel *ch)

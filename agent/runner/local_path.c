@@ -31,8 +31,8 @@ static void give_up(struct local_path *p, const struct err *why)
     struct err ignored = {0};
 
     mesh_watch(p->mesh, -1, &ignored);
-    arena_close(p->arena);
-    p->arena = NULL;
+    meeting_close(p->meeting);
+    p->meeting = NULL;
     p->all_can = false;
     p->why = *why;
 }
@@ -42,9 +42,9 @@ static int invite(struct local_path *p, int node, struct err *e)
     uint8_t bytes[LOCAL_PATH_BYTES];
     int rc;
 
-    memcpy(bytes, arena_name(p->arena), ARENA_NAME_BYTES);
-    random_bytes(bytes + ARENA_NAME_BYTES, ARENA_SECRET_BYTES);
-    arena_expect(p->arena, node, bytes + ARENA_NAME_BYTES);
+    memcpy(bytes, meeting_name(p->meeting), MEETING_NAME_BYTES);
+    random_bytes(bytes + MEETING_NAME_BYTES, MEETING_SECRET_BYTES);
+    meeting_expect(p->meeting, node, bytes + MEETING_NAME_BYTES);
     rc = tell(p, node, INVITES, bytes, sizeof bytes, e);
     explicit_bzero(bytes, sizeof bytes);
     return rc;
@@ -58,38 +58,37 @@ static bool all_are_near(const struct local_path *p)
     return true;
 }
 
-static int open_memory(struct local_path *p, size_t n_floats, struct err *e)
+static int open_memory(struct local_path *p, size_t bytes, struct err *e)
 {
-    struct arena_config cfg = {.n_nodes = p->n_workers, .me = p->me, .n_floats = n_floats};
-    int nodes[ARENA_NODES_MAX];
+    struct meeting_config cfg = {.n = p->n_workers, .me = p->me, .bytes = bytes};
+    int nodes[MEETING_MAX];
 
     for (int node = 0; node < p->n_workers; node++)
         nodes[node] = node;
     cfg.nodes = nodes;
-    if (arena_open(&p->arena, &cfg, e) < 0)
+    if (meeting_open(&p->meeting, &cfg, e) < 0)
         return e->code;
-    return mesh_watch(p->mesh, arena_fd(p->arena), e);
+    return mesh_watch(p->mesh, meeting_fd(p->meeting), e);
 }
 
-int local_path_begin(struct local_path *p, struct mesh *m, int n_workers, int me, size_t n_floats,
-                     struct err *e)
+int local_path_begin(struct local_path *p, struct mesh *m, int n_workers, int me, size_t bytes, struct err *e)
 {
     struct err why = {0};
 
     *p = (struct local_path){
         .mesh = m, .n_workers = n_workers, .me = me, .all_can = true, .deadline = clock_now() + JOIN_S};
-    if (n_workers > ARENA_NODES_MAX) {
+    if (n_workers > MEETING_MAX) {
         err_set(&p->why, ERR_CONFIG, "%d workers are more than the %d that can share memory", n_workers,
-                ARENA_NODES_MAX);
+                MEETING_MAX);
         p->has_said = true; /* everybody knows: nobody has to hear it */
         p->n_heard = n_workers - 1;
         return 0;
     }
     if (!all_are_near(p))
         err_set(&why, ERR_UNREACHABLE, "not all workers are on this machine");
-    if (why.code || open_memory(p, n_floats, &why) < 0)
+    if (why.code || open_memory(p, bytes, &why) < 0)
         give_up(p, &why);
-    for (int node = me + 1; p->arena && node < n_workers; node++)
+    for (int node = me + 1; p->meeting && node < n_workers; node++)
         if (invite(p, node, e) < 0)
             return e->code;
     return local_path_advance(p, e);
@@ -105,7 +104,8 @@ static int on_word(struct local_path *p, const struct mesh_head *h, const struct
         return err_set(e, ERR_PROTOCOL, "node %d sent a word about shared memory that is not its to say",
                        h->peer);
     if (h->word == INVITES) {
-        if (p->arena && arena_connect(p->arena, h->peer, b->bytes, b->bytes + ARENA_NAME_BYTES, &why) < 0)
+        if (p->meeting &&
+            meeting_connect(p->meeting, h->peer, b->bytes, b->bytes + MEETING_NAME_BYTES, &why) < 0)
             give_up(p, &why);
         return 0;
     }
@@ -131,11 +131,11 @@ static int another_cannot(struct err *e)
 /* 1: everybody's memory is here; 0: not yet; or why it will not be. */
 static int join(struct local_path *p, struct err *e)
 {
-    int rc = arena_poll(p->arena, e);
+    int rc = meeting_hear(p->meeting, e);
 
     if (!p->all_can)
         return another_cannot(e);
-    return rc == 0 && clock_now() >= p->deadline ? arena_late(p->arena, e) : rc;
+    return rc == 0 && clock_now() >= p->deadline ? meeting_late(p->meeting, e) : rc;
 }
 
 int local_path_advance(struct local_path *p, struct err *e)
@@ -145,14 +145,14 @@ int local_path_advance(struct local_path *p, struct err *e)
 
     if (p->has_said)
         return 0;
-    joined = p->arena ? join(p, &why) : 1;
+    joined = p->meeting ? join(p, &why) : 1;
     if (joined == 0)
         return 0;
     if (joined < 0)
         give_up(p, &why);
     p->has_said = true;
     for (int node = 0; node < p->n_workers; node++)
-        if (node != p->me && tell(p, node, p->arena ? CAN : CANNOT, NULL, 0, e) < 0)
+        if (node != p->me && tell(p, node, p->meeting ? CAN : CANNOT, NULL, 0, e) < 0)
             return e->code;
     return 0;
 }
@@ -162,16 +162,16 @@ bool local_path_is_settled(const struct local_path *p)
     return p->has_said && p->n_heard == p->n_workers - 1;
 }
 
-struct arena *local_path_take(struct local_path *p)
+struct meeting *local_path_take(struct local_path *p)
 {
     struct err why = {0};
-    struct arena *a;
+    struct meeting *m;
 
-    if (p->arena && !p->all_can) {
+    if (p->meeting && !p->all_can) {
         another_cannot(&why);
         give_up(p, &why);
     }
-    a = p->arena;
-    p->arena = NULL;
-    return a;
+    m = p->meeting;
+    p->meeting = NULL;
+    return m;
 }

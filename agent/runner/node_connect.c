@@ -19,10 +19,12 @@ static enum mesh_tls which_tls(const char *word)
 static int share_memory(struct node *n, struct err *e)
 {
     struct local_path p;
+    struct meeting *met;
 
     if (!exchange_collects(n->exchange) || strcmp(n->set.local_path, "off") == 0)
         return 0;
-    if (local_path_begin(&p, n->mesh, n->set.node_count, n->job.node, net_n_params(n->net), e) < 0)
+    if (local_path_begin(&p, n->mesh, n->set.node_count, n->job.node, arena_bytes(net_n_params(n->net)), e) <
+        0)
         return e->code;
     while (!local_path_is_settled(&p)) {
         struct mesh_event ev;
@@ -41,8 +43,10 @@ static int share_memory(struct node *n, struct err *e)
             return e->code;
         }
     }
-    n->arena = local_path_take(&p);
-    if (n->arena) {
+    met = local_path_take(&p);
+    if (met) {
+        if (arena_open(&n->arena, met, net_n_params(n->net), e) < 0)
+            return e->code;
         exchange_share(n->exchange, n->arena);
         net_use_grads(n->net, arena_in(n->arena));
         fprintf(stderr, "collectives go through memory that all %d workers share\n", n->set.node_count);

@@ -38,7 +38,7 @@ int crew_mappings(void)
     if (!f)
         exit(1);
     while (fgets(line, sizeof line, f))
-        n += strstr(line, "memfd:psgd-arena") != NULL;
+        n += strstr(line, "memfd:psgd-shared") != NULL;
     fclose(f);
     return n;
 }
@@ -51,50 +51,74 @@ static void must(int rc, const struct err *e, int me)
     }
 }
 
-int crew_poll(struct arena *a, double deadline, struct err *e)
+/* Until the descriptor is readable. ERR_TIMEOUT: the deadline has passed. */
+static int sleep_on(int fd, double deadline, struct err *e)
 {
-    struct pollfd p = {.fd = arena_fd(a), .events = POLLIN};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    double left = deadline - clock_now();
 
-    for (;;) {
-        int rc = arena_poll(a, e);
-        double left = deadline - clock_now();
-
-        if (rc != 0)
-            return rc;
-        if (left <= 0)
-            return arena_late(a, e);
-        if (poll(&p, 1, (int)(left * 1e3) + 1) < 0 && errno != EINTR)
-            return err_errno(e, ERR_IO, "poll");
-    }
+    if (left <= 0)
+        return ERR_TIMEOUT;
+    if (poll(&p, 1, (int)(left * 1e3) + 1) < 0 && errno != EINTR)
+        return err_errno(e, ERR_IO, "poll");
+    return 0;
 }
 
-void crew_meet(struct crew *c, struct arena *a, int me)
+int crew_poll(struct arena *a, double deadline, struct err *e)
+{
+    int rc = arena_poll(a, e);
+
+    while (rc == 0) {
+        rc = sleep_on(arena_fd(a), deadline, e);
+        if (rc == 0)
+            rc = arena_poll(a, e);
+    }
+    return rc == ERR_TIMEOUT ? arena_late(a, e) : rc;
+}
+
+/* As crew_poll, until all have come. */
+static int await_all(struct meeting *m, double deadline, struct err *e)
+{
+    int rc = meeting_hear(m, e);
+
+    while (rc == 0) {
+        rc = sleep_on(meeting_fd(m), deadline, e);
+        if (rc == 0)
+            rc = meeting_hear(m, e);
+    }
+    return rc == ERR_TIMEOUT ? meeting_late(m, e) : rc;
+}
+
+void crew_meet(struct crew *c, struct meeting *m, int me)
 {
     struct crew_board *b = c->board;
     struct err e;
 
-    memcpy(b->names[me], arena_name(a), sizeof b->names[me]);
+    memcpy(b->names[me], meeting_name(m), sizeof b->names[me]);
     for (int i = me + 1; i < c->n; i++)
-        arena_expect(a, i, b->secrets[me][i]);
+        meeting_expect(m, i, b->secrets[me][i]);
     atomic_fetch_add(&b->n_named, 1);
     while (atomic_load(&b->n_named) < c->n)
         sched_yield();
     for (int i = 0; i < me; i++)
-        must(arena_connect(a, i, b->names[i], b->secrets[i][me], &e), &e, me);
-    must(crew_poll(a, clock_now() + MEETING_S, &e), &e, me);
+        must(meeting_connect(m, i, b->names[i], b->secrets[i][me], &e), &e, me);
+    must(await_all(m, clock_now() + MEETING_S, &e), &e, me);
 }
 
 static int live(struct crew *c, int me, size_t n_floats, crew_part *part, void *arg)
 {
     int nodes[CREW_MAX], fds = crew_fds(), mappings = crew_mappings(), rc;
+    struct meeting_config cfg = {c->n, nodes, me, arena_bytes(n_floats)};
+    struct meeting *m;
     struct arena *a;
     struct err e;
 
     alarm(WHOLE_LIFE_S);
     for (int i = 0; i < c->n; i++)
         nodes[i] = i;
-    must(arena_open(&a, &(struct arena_config){c->n, nodes, me, n_floats}, &e), &e, me);
-    crew_meet(c, a, me);
+    must(meeting_open(&m, &cfg, &e), &e, me);
+    crew_meet(c, m, me);
+    must(arena_open(&a, m, n_floats, &e), &e, me);
     rc = part(c, a, me, arg);
     arena_close(a);
     if (crew_fds() != fds || crew_mappings() != mappings) {

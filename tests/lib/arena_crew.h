@@ -10,11 +10,11 @@
 
 #include "agent/runner/arena.h"
 
-enum { CREW_MAX = ARENA_NODES_MAX };
+enum { CREW_MAX = MEETING_MAX };
 
 struct crew_board { /* seen by all of a crew */
-    uint8_t names[CREW_MAX][ARENA_NAME_BYTES];
-    uint8_t secrets[CREW_MAX][CREW_MAX][ARENA_SECRET_BYTES]; /* [earlier][later] */
+    uint8_t names[CREW_MAX][MEETING_NAME_BYTES];
+    uint8_t secrets[CREW_MAX][CREW_MAX][MEETING_SECRET_BYTES]; /* [earlier][later] */
     _Atomic int n_named;
     _Atomic int marks[4]; /* whatever a test wants to say */
 };
@@ -33,13 +33,13 @@ typedef int crew_part(struct crew *c, struct arena *a, int me, void *arg);
 void crew_start(struct crew *c, int n, size_t n_floats, crew_part *part, void *arg);
 int crew_wait(struct crew *c); /* for all to end; the number of those that ended otherwise than with 0 */
 
-/* Nodes of an arena have met, or a sentence is printed and the process ends with status 1. */
-void crew_meet(struct crew *c, struct arena *a, int me);
+/* All have come, or a sentence is printed and the process ends with status 1. */
+void crew_meet(struct crew *c, struct meeting *m, int me);
 
 /* arena_poll until it says 1 or fails, asleep in between. ERR_TIMEOUT at the deadline (clock_now). */
 int crew_poll(struct arena *a, double deadline, struct err *e);
 
 int crew_fds(void);      /* that this process has open */
-int crew_mappings(void); /* of arenas, in this process */
+int crew_mappings(void); /* of memory that nodes share, in this process */
 
 #endif

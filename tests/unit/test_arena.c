@@ -2,13 +2,10 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/runner/arena_state.h"
 #include "shared/clock.h"
-#include "shared/crypto.h"
 #include "shared/rng.h"
 #include "tests/lib/arena_crew.h"
 #include "tests/lib/arena_pair.h"
@@ -115,7 +112,7 @@ TEST(as_many_nodes_as_there_may_be_meet_and_sum)
 {
     struct crew c;
 
-    crew_start(&c, ARENA_NODES_MAX, ARENA_SMALL + 1, short_and_long, NULL);
+    crew_start(&c, MEETING_MAX, ARENA_SMALL + 1, short_and_long, NULL);
     assert_int_equal(crew_wait(&c), 0);
 }
 
@@ -215,179 +212,12 @@ TEST(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones)
 }
 
 /* The rest is two nodes in one thread. */
-static const uint8_t another[ARENA_SECRET_BYTES] = {1, 2, 4};
-
-/* The second node shows the first this secret, and fails with these words; the first waits for it. */
-static void pair_fail(struct arena_pair *p, const uint8_t shown[ARENA_SECRET_BYTES], int code,
-                      const char *words)
-{
-    int rc[2];
-    struct err e, ends[2];
-
-    assert_ok(arena_connect(p->a[1], 0, arena_name(p->a[0]), shown, &e));
-    arena_pair_poll(p, rc, ends);
-    assert_int_equal(rc[1], code);
-    e = ends[1];
-    assert_says(words);
-    assert_int_equal(rc[0], 0);
-}
-
-TEST(two_nodes_meet_and_leave_no_descriptor_and_no_mapping)
-{
-    int fds = crew_fds(), mappings = crew_mappings();
-    struct arena_pair p;
-
-    arena_pair_open(&p, 1000, 1000);
-    arena_pair_meet(&p);
-    assert_int_equal(crew_mappings(), mappings + 4);
-    assert_int_equal(crew_fds(), fds + 4); /* an epoll and a connection each */
-    arena_pair_close(&p);
-    assert_int_equal(crew_fds(), fds);
-    assert_int_equal(crew_mappings(), mappings);
-}
-
-TEST(who_shows_another_secret_gets_nothing)
-{
-    struct arena_pair p;
-    int mappings = crew_mappings();
-    struct err e;
-
-    arena_pair_open(&p, 1000, 1000);
-    pair_fail(&p, another, ERR_LOST,
-              "node 4, on this machine, ended the connection: another secret, or it is gone");
-    assert_int_equal(crew_poll(p.a[0], clock_now() + 0.05, &e), ERR_TIMEOUT);
-    assert_says("node 7 has not joined");
-    assert_int_equal(crew_mappings(), mappings + 2);
-    arena_pair_close(&p);
-}
-
-TEST(who_sits_on_a_name_without_the_secret_gets_nothing)
-{
-    struct arena_pair p, squatter;
-    int rc[2], mappings;
-    struct err e, ends[2];
-
-    arena_pair_open(&p, 1000, 1000);
-    arena_pair_open(&squatter, 1000, 1000);
-    mappings = crew_mappings();
-    arena_expect(squatter.a[0], 1, another);
-    assert_ok(arena_connect(p.a[1], 0, arena_name(squatter.a[0]), arena_pair_secret, &e));
-    for (int k = 0; k < 3; k++) {
-        rc[0] = arena_poll(squatter.a[0], &ends[0]);
-        rc[1] = arena_poll(p.a[1], &ends[1]);
-    }
-    assert_int_equal(rc[0], 0);
-    assert_int_equal(rc[1], ERR_LOST);
-    assert_int_equal(crew_mappings(), mappings);
-    arena_pair_close(&squatter);
-    arena_pair_close(&p);
-}
-
-/* A listener of this name, made by hand. */
-static int listen_as(const uint8_t name[ARENA_NAME_BYTES])
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0psgd-"};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    hex_encode(at.sun_path + 6, name, ARENA_NAME_BYTES);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at.sun_family + 6 + 2 * ARENA_NAME_BYTES), 0);
-    assert_int_equal(listen(fd, 1), 0);
-    return fd;
-}
-
-/* A packet with a descriptor. */
-static void send_with_fd(int to, const void *bytes, size_t len, int fd)
-{
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.head = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS}};
-    struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
-    struct msghdr h = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof fd)};
-
-    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-    assert_int_equal(sendmsg(to, &h, 0), len);
-}
-
-TEST(an_answer_without_proof_is_refused_and_the_secret_is_never_sent)
-{
-    static const size_t lengths[] = {64, 63, 65, 1, 0}; /* of the answer */
-    int fds = crew_fds();
-
-    for (size_t i = 0; i < N_OF(lengths); i++) {
-        uint8_t word[128];
-        uint32_t head[4]; /* magic, kind, from, to */
-        struct arena_pair p;
-        struct err e;
-        int fd, listener = listen_as(another);
-
-        arena_pair_open(&p, 1000, 1000);
-        assert_ok(arena_connect(p.a[1], 0, another, arena_pair_secret, &e));
-        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        assert_int_equal(recv(fd, word, sizeof word, MSG_DONTWAIT), 64);
-        assert_null(memmem(word, sizeof word, arena_pair_secret, sizeof arena_pair_secret));
-        memcpy(head, word, sizeof head);
-        head[1] = 2;
-        head[2] = 0;
-        head[3] = 1;
-        memcpy(word, head, sizeof head);
-        send_with_fd(fd, word, lengths[i], listener);
-        close(fd);
-        close(listener);
-        assert_int_equal(arena_poll(p.a[1], &e), lengths[i] ? ERR_AUTH : ERR_LOST);
-        if (lengths[i])
-            assert_says("who answers for node 4, on this machine, does not hold its secret");
-        arena_pair_close(&p);
-        assert_int_equal(crew_fds(), fds);
-    }
-}
-
-TEST(strangers_in_any_number_do_not_keep_a_node_out)
-{
-    struct arena *strangers[ARENA_STRANGERS_MAX + ARENA_STRANGERS_MAX / 2];
-    struct arena_pair p;
-    struct err e;
-
-    arena_pair_open(&p, 1000, 1000);
-    for (size_t i = 0; i < N_OF(strangers); i++) {
-        assert_ok(arena_open(&strangers[i], &(struct arena_config){2, arena_pair_nodes, 1, 10}, &e));
-        assert_ok(arena_connect(strangers[i], 0, arena_name(p.a[0]), another, &e));
-    }
-    arena_pair_meet(&p);
-    for (size_t i = 0; i < N_OF(strangers); i++)
-        arena_close(strangers[i]);
-    arena_pair_close(&p);
-}
-
-TEST(a_name_that_nobody_has_is_unreachable)
-{
-    struct arena_pair p;
-    struct err e;
-
-    arena_pair_open(&p, 1000, 1000);
-    assert_int_equal(arena_connect(p.a[1], 0, arena_pair_secret, arena_pair_secret, &e), ERR_UNREACHABLE);
-    assert_says("node 4, on this machine: ");
-    arena_pair_close(&p);
-}
-
-TEST(a_memory_of_another_size_is_refused)
-{
-    struct arena_pair p;
-
-    arena_pair_open(&p, 1000, 100000);
-    pair_fail(&p, arena_pair_secret, ERR_PROTOCOL,
-              "node 4: it shares 28672 bytes, where vectors of 100000 numbers take 823296");
-    arena_pair_close(&p);
-}
-
 TEST(nodes_in_different_collectives_say_so)
 {
     struct arena_pair p;
     struct err e;
 
-    arena_pair_open(&p, 1000, 1000);
-    arena_pair_meet(&p);
+    arena_pair_open(&p, 1000);
     assert_ok(arena_start(
         p.a[0],
         &(struct arena_collective){.kind = ARENA_ALL_REDUCE, .in = arena_in(p.a[0]), .out = out, .n = 9},
@@ -406,8 +236,7 @@ TEST(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named)
     double start = clock_now();
     struct err e;
 
-    arena_pair_open(&p, 1000, 1000);
-    arena_pair_meet(&p);
+    arena_pair_open(&p, 1000);
     assert_int_equal(one_all_reduce(p.a[0], 1000, 0.2, &e), ERR_TIMEOUT);
     assert_true(clock_now() - start >= 0.2 && clock_now() - start < 5);
     assert_says("node 7, on this machine, has not done its part of all-reduce 1 of 1000 numbers in time");
@@ -427,8 +256,7 @@ TEST(the_descriptor_is_readable_when_another_node_has_done_something)
     struct arena_pair p;
     struct err e;
 
-    arena_pair_open(&p, 1000, 1000);
-    arena_pair_meet(&p);
+    arena_pair_open(&p, 1000);
     j.in = arena_in(p.a[0]);
     assert_ok(arena_start(p.a[0], &j, &e));
     assert_int_equal(arena_poll(p.a[0], &e), 0);
@@ -458,9 +286,8 @@ TEST(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else)
             struct arena_words *w;
             int rc;
 
-            arena_pair_open(&p, LONG, LONG);
-            arena_pair_meet(&p);
-            w = p.a[1]->members[1].view.words;
+            arena_pair_open(&p, LONG);
+            w = p.a[1]->views[1].words;
             atomic_store(&w->floats[1], LONG);
             atomic_store(&w->ready, nonsense[i]);
             atomic_store(&w->working, nonsense[k % N_OF(nonsense)]);
@@ -480,13 +307,6 @@ int main(void)
         cmocka_unit_test(a_thousand_collectives_of_all_kinds_with_random_delays_have_the_right_bits),
         cmocka_unit_test(a_killed_node_is_noticed_at_once_and_named),
         cmocka_unit_test(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones),
-        cmocka_unit_test(two_nodes_meet_and_leave_no_descriptor_and_no_mapping),
-        cmocka_unit_test(who_shows_another_secret_gets_nothing),
-        cmocka_unit_test(who_sits_on_a_name_without_the_secret_gets_nothing),
-        cmocka_unit_test(an_answer_without_proof_is_refused_and_the_secret_is_never_sent),
-        cmocka_unit_test(strangers_in_any_number_do_not_keep_a_node_out),
-        cmocka_unit_test(a_name_that_nobody_has_is_unreachable),
-        cmocka_unit_test(a_memory_of_another_size_is_refused),
         cmocka_unit_test(nodes_in_different_collectives_say_so),
         cmocka_unit_test(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named),
         cmocka_unit_test(the_descriptor_is_readable_when_another_node_has_done_something),

@@ -1,5 +1,4 @@
 /* Which collectives of a codec go through shared memory, and which over connections. */
-#include "agent/runner/arena_memory.h"
 #include "agent/runner/exchange.h"
 #include "tests/lib/arena_pair.h"
 #include "tests/lib/mesh_mem.h"
@@ -37,8 +36,7 @@ static uint64_t sent_for(size_t n)
     struct err e;
 
     n_asked = n;
-    arena_pair_open(&p, N_PARAMS, N_PARAMS);
-    arena_pair_meet(&p);
+    arena_pair_open(&p, N_PARAMS);
     assert_ok(blocks_init(&blocks, "iid", N_NODES, 1, &e));
     for (int i = 0; i < N_NODES; i++) {
         for (size_t k = 0; k < LONGEST; k++)

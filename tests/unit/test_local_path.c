@@ -1,6 +1,7 @@
 /* Who may share memory, and what is made of words about it. */
 #include "agent/runner/local_path.h"
 
+#include "agent/runner/arena.h"
 #include "shared/clock.h"
 #include "tests/lib/arena_crew.h"
 #include "tests/lib/mesh_nodes.h"
@@ -61,20 +62,22 @@ TEST(workers_of_one_machine_share_memory)
     int fds = crew_fds();
     struct local_path p[2];
     static float out[2][N];
+    struct meeting *met;
     struct arena *a[2];
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
-        assert_ok(local_path_begin(&p[i], nodes.o[i].mesh, 2, i, N, &e));
+        assert_ok(local_path_begin(&p[i], nodes.o[i].mesh, 2, i, arena_bytes(N), &e));
     for (double end = clock_now() + 20; clock_now() < end && !both_settled(p);)
         for (int i = 0; i < 2; i++)
             advance(&p[i]);
     for (int i = 0; i < 2; i++) {
         assert_true(local_path_is_settled(&p[i]));
-        a[i] = local_path_take(&p[i]);
-        assert_non_null(a[i]);
+        met = local_path_take(&p[i]);
+        assert_non_null(met);
+        assert_ok(arena_open(&a[i], met, N, &e));
         arena_in(a[i])[N - 1] = (float)(i + 1);
         assert_ok(arena_start(
             a[i], &(struct arena_collective){ARENA_ALL_REDUCE, arena_in(a[i]), out[i], N, false, 0}, &e));
@@ -92,22 +95,22 @@ TEST(workers_of_one_machine_share_memory)
 TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
 {
     static const int both[] = {0, 1};
-    static const uint8_t secret[ARENA_SECRET_BYTES] = {5};
+    static const uint8_t secret[MEETING_SECRET_BYTES] = {5};
     uint8_t invitation[LOCAL_PATH_BYTES];
     int fds = crew_fds(), mappings = crew_mappings();
-    struct arena *a; /* node 0's */
+    struct meeting *m; /* node 0's */
     struct local_path p;
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
-    assert_ok(arena_open(&a, &(struct arena_config){2, both, 0, N}, &e));
-    arena_expect(a, 1, secret);
-    memcpy(invitation, arena_name(a), ARENA_NAME_BYTES);
-    memcpy(invitation + ARENA_NAME_BYTES, secret, sizeof secret);
-    assert_ok(local_path_begin(&p, nodes.o[1].mesh, 2, 1, N, &e));
+    assert_ok(meeting_open(&m, &(struct meeting_config){2, both, 0, arena_bytes(N)}, &e));
+    meeting_expect(m, 1, secret);
+    memcpy(invitation, meeting_name(m), MEETING_NAME_BYTES);
+    memcpy(invitation + MEETING_NAME_BYTES, secret, sizeof secret);
+    assert_ok(local_path_begin(&p, nodes.o[1].mesh, 2, 1, arena_bytes(N), &e));
     for (int i = 0; i < 2; i++) {
-        assert_non_null(p.arena);
+        assert_non_null(p.meeting);
         say(nodes.o[0].mesh, 1, INVITES, invitation, sizeof invitation);
         assert_ok(hear(&p));
     }
@@ -117,7 +120,7 @@ TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
     assert_string_equal(p.why.text, "node 0 has been met before");
-    arena_close(a);
+    meeting_close(m);
     pair_close(&nodes);
     assert_int_equal(crew_fds(), fds);
     assert_int_equal(crew_mappings(), mappings);
@@ -130,7 +133,7 @@ TEST(where_another_worker_cannot_nobody_does)
 
     pair_prepare(&nodes);
     pair_run(&nodes);
-    assert_ok(local_path_begin(&p, nodes.o[0].mesh, 2, 0, N, &e));
+    assert_ok(local_path_begin(&p, nodes.o[0].mesh, 2, 0, arena_bytes(N), &e));
     assert_hears(nodes.o[1].mesh, INVITES);
     say(nodes.o[1].mesh, 0, CANNOT, "", 0);
     assert_ok(hear(&p));
@@ -170,13 +173,13 @@ TEST(words_that_are_not_a_workers_to_say_are_refused)
 
         pair_prepare(&nodes);
         pair_run(&nodes);
-        assert_ok(local_path_begin(&p, nodes.o[!from].mesh, 2, !from, N, &e));
+        assert_ok(local_path_begin(&p, nodes.o[!from].mesh, 2, !from, arena_bytes(N), &e));
         for (int i = 0; i < cases[k].n_says; i++) {
             say(nodes.o[from].mesh, !from, cases[k].says[i].word, bytes, cases[k].says[i].len);
             assert_int_equal(hear(&p), i + 1 < cases[k].n_says ? 0 : ERR_PROTOCOL);
         }
         assert_says("sent a word about shared memory that is not its to say");
-        arena_close(local_path_take(&p));
+        meeting_close(local_path_take(&p));
         pair_close(&nodes);
     }
 }
@@ -185,7 +188,7 @@ TEST(more_workers_than_can_share_memory_say_nothing_and_share_nothing)
 {
     struct local_path p;
 
-    assert_ok(local_path_begin(&p, NULL, ARENA_NODES_MAX + 1, 3, N, &e));
+    assert_ok(local_path_begin(&p, NULL, MEETING_MAX + 1, 3, arena_bytes(N), &e));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
     assert_string_equal(p.why.text, "65 workers are more than the 64 that can share memory");

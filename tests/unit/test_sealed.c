@@ -1,41 +1,38 @@
-#include "agent/runner/arena_memory.h"
+#include "agent/runner/sealed.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/unit.h"
 
-enum { N = 5000 };
+enum { N = 5000, SIZE = 8192 };
 
 TEST(what_the_owner_writes_others_read_and_cannot_change)
 {
-    struct arena_view mine, theirs;
+    struct sealed mine, theirs;
+    unsigned char *bytes;
     struct err e;
     int fd;
 
-    assert_ok(arena_memory_make(&mine, &fd, N, 2, &e));
-    assert_ok(arena_memory_borrow(&theirs, fd, N, &e));
-    for (int i = 0; i < N; i++)
-        mine.in[i] = (float)i;
-    mine.out[N - 1] = 7;
-    mine.slots[1][ARENA_SMALL - 1] = 8;
-    atomic_store(&mine.words->parts, 9);
-    assert_memory_equal(theirs.in, mine.in, N * sizeof(float));
-    assert_true(theirs.out[N - 1] == 7);
-    assert_true(theirs.slots[1][ARENA_SMALL - 1] == 8);
-    assert_int_equal(atomic_load(&theirs.words->parts), 9);
-    assert_int_equal((uintptr_t)theirs.in % ARENA_LINE, 0);
-    assert_int_equal((uintptr_t)theirs.out % ARENA_LINE, 0);
+    assert_ok(sealed_make(&mine, &fd, N, 2, &e));
+    assert_ok(sealed_borrow(&theirs, fd, N, &e));
+    assert_int_equal(mine.size, SIZE);
+    assert_int_equal(theirs.size, SIZE);
+    bytes = mine.start;
+    for (int i = 0; i < SIZE; i++)
+        bytes[i] = (unsigned char)(i * 7);
+    assert_memory_equal(theirs.start, mine.start, SIZE);
 
     assert_int_equal(mprotect(theirs.start, theirs.size, PROT_READ | PROT_WRITE), -1);
     assert_true(mmap(NULL, theirs.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
     assert_int_equal(write(fd, "x", 1), -1);
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
-    arena_memory_clear(&theirs);
-    arena_memory_clear(&mine);
+    sealed_clear(&theirs);
+    sealed_clear(&mine);
     close(fd);
 }
 
@@ -44,7 +41,7 @@ static const int good_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL
 /* What borrowing says of a memfd of this size with these seals, of which the first byte is there, or all. */
 static void borrow(struct err *e, size_t size, int seals, bool is_whole)
 {
-    struct arena_view v;
+    struct sealed v;
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     assert_true(fd >= 0);
@@ -52,8 +49,8 @@ static void borrow(struct err *e, size_t size, int seals, bool is_whole)
     assert_int_equal(fallocate(fd, 0, 0, is_whole ? (off_t)size : 1), 0);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
     *e = (struct err){0};
-    if (arena_memory_borrow(&v, fd, N, e) == 0)
-        arena_memory_clear(&v);
+    if (sealed_borrow(&v, fd, N, e) == 0)
+        sealed_clear(&v);
     else
         assert_null(v.start);
     close(fd);
@@ -62,43 +59,35 @@ static void borrow(struct err *e, size_t size, int seals, bool is_whole)
 TEST(a_memory_that_could_shrink_change_hands_or_has_holes_is_refused)
 {
     static const int seals[] = {F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE};
-    struct arena_view mine;
     struct err e;
-    size_t size;
-    int fd;
 
-    assert_ok(arena_memory_make(&mine, &fd, N, 2, &e));
-    size = mine.size;
-    arena_memory_clear(&mine);
-    close(fd);
-
-    borrow(&e, size, good_seals, true);
+    borrow(&e, SIZE, good_seals, true);
     assert_int_equal(e.code, 0);
     for (size_t i = 0; i < N_OF(seals); i++) {
-        borrow(&e, size, good_seals & ~seals[i], true);
+        borrow(&e, SIZE, good_seals & ~seals[i], true);
         assert_int_equal(e.code, ERR_PROTOCOL);
         assert_says("not sealed");
     }
-    borrow(&e, size - 4096, good_seals, true);
+    borrow(&e, SIZE - 4096, good_seals, true);
     assert_int_equal(e.code, ERR_PROTOCOL);
-    assert_says("bytes, where vectors of 5000 numbers take");
-    borrow(&e, size + 4096, good_seals, true);
-    assert_says("bytes, where vectors of 5000 numbers take");
-    borrow(&e, size, good_seals, false);
+    assert_says("bytes, where 8192 are right");
+    borrow(&e, SIZE + 4096, good_seals, true);
+    assert_says("bytes, where 8192 are right");
+    borrow(&e, SIZE, good_seals, false);
     assert_int_equal(e.code, ERR_PROTOCOL);
     assert_says("has holes");
 }
 
 TEST(a_file_or_a_pipe_in_the_place_of_memory_is_refused)
 {
-    struct arena_view v;
+    struct sealed v;
     struct err e;
     int fds[2], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    assert_int_equal(arena_memory_borrow(&v, file, N, &e), ERR_PROTOCOL);
-    assert_int_equal(arena_memory_borrow(&v, fds[0], N, &e), ERR_PROTOCOL);
-    assert_int_equal(arena_memory_borrow(&v, -1, N, &e), ERR_PROTOCOL);
+    assert_int_equal(sealed_borrow(&v, file, N, &e), ERR_PROTOCOL);
+    assert_int_equal(sealed_borrow(&v, fds[0], N, &e), ERR_PROTOCOL);
+    assert_int_equal(sealed_borrow(&v, -1, N, &e), ERR_PROTOCOL);
     close(file);
     close(fds[0]);
     close(fds[1]);
@@ -106,13 +95,13 @@ TEST(a_file_or_a_pipe_in_the_place_of_memory_is_refused)
 
 TEST(more_than_the_machine_has_is_refused_with_a_sentence)
 {
-    static const size_t lengths[] = {(size_t)1 << 40, SIZE_MAX / 64, SIZE_MAX / 8, SIZE_MAX};
-    struct arena_view v;
+    static const size_t lengths[] = {0, (size_t)1 << 50, SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX};
+    struct sealed v;
     struct err e;
     int fd;
 
     for (size_t i = 0; i < N_OF(lengths); i++) {
-        assert_int_equal(arena_memory_make(&v, &fd, lengths[i], 2, &e), ERR_NOMEM);
+        assert_int_equal(sealed_make(&v, &fd, lengths[i], 2, &e), ERR_NOMEM);
         assert_says("do not fit into the memory that is free");
         assert_int_equal(fd, -1);
         assert_null(v.start);
