@@ -65,7 +65,7 @@ struct settings {
     char data_tls[5];       /* are links between nodes encrypted? "auto": those that leave a machine */
     double time_limit_s;    /* how long the job may run */
     char on_node_loss[9];   /* "abort": a lost worker ends the job; "continue": the others go on without it */
-    char local_path[5];     /* "auto": workers of one machine do collectives in shared memory; "off": never */
+    char local_path[5];     /* "auto": nodes of one machine talk through shared memory; "off": never */
     int min_nodes;          /* with continue: fewer workers than these end the job */
     bool trace;             /* each node writes down where its time goes: shared/trace_file.h */
     int checkpoint_every;   /* epochs from one checkpoint to the next; 0: none */

@@ -90,7 +90,7 @@ static const struct args_option table[] = {
      "seconds a node waits for a word of a round; a call of the codec may take three quarters of that",
      .min = 0.1, .max = 1e6, .may_change = true},
     {"local-path", "", ARGS_WORD, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_WORDS,
-     "collectives between workers of one machine go through shared memory"},
+     "what nodes of one machine tell each other goes through shared memory"},
     {"data-tls", "", ARGS_WORD, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_WORDS,
      "what nodes tell each other is encrypted; auto: where it leaves a machine", .may_change = true},
     {"on-node-loss", "", ARGS_WORD, SET(on_node_loss), FOR_JOB, JOB, ON_NODE_LOSS_WORDS,

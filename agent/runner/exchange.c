@@ -61,6 +61,12 @@ void exchange_attach(struct exchange *x, struct mesh *m)
         collecting_attach(&x->channels[i], m);
 }
 
+bool exchange_has_words(const struct exchange *x)
+{
+    /* Servers may have another codec. */
+    return x->cfg.n_servers > 0 || x->cfg.plugin->round || x->cfg.plugin->events->on_message;
+}
+
 bool exchange_collects(const struct exchange *x)
 {
     return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->cfg.plugin->events &&

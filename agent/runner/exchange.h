@@ -75,6 +75,7 @@ void exchange_free(struct exchange *x);
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
 void exchange_attach(struct exchange *x, struct mesh *m);   /* borrowed */
+bool exchange_has_words(const struct exchange *x); /* has the rule messages? All nodes say the same */
 /* Does the rule ask for collectives? Then workers of one machine may share memory: from exchange_share on,
  * all of them, collectives go through it, and grads lie in it. Borrowed; it is open until the exchange is
  * freed. */

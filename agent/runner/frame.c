@@ -5,6 +5,8 @@
 #include "shared/crc32c.h"
 #include "shared/crypto.h"
 
+enum { FLAG_TLS = 1, FLAG_SLIP = 2 };
+
 uint64_t frame_job(const char *job_id)
 {
     uint8_t digest[SHA256_BYTES];
@@ -36,7 +38,7 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     memcpy(out, "PSGD", 4);
     put(out + 4, FRAME_VERSION, 2);
     put(out + 6, (uint64_t)f->kind, 1);
-    put(out + 7, f->wants_tls, 1);
+    put(out + 7, (f->wants_tls ? FLAG_TLS : 0) | (f->is_slip ? FLAG_SLIP : 0), 1);
     put(out + 8, f->job, 8);
     put(out + 16, f->attempt, 4);
     put(out + 20, (uint32_t)f->from, 4);
@@ -56,6 +58,11 @@ bool frame_is_of_another_version(const uint8_t in[FRAME_BYTES])
     return memcmp(in, "PSGD", 4) == 0 && get(in + 4, 2) != FRAME_VERSION;
 }
 
+static unsigned flags_of(uint64_t kind)
+{
+    return kind == FRAME_HELLO ? FLAG_TLS : frame_is_words((enum frame_kind)kind) ? FLAG_SLIP : 0;
+}
+
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e)
 {
     uint64_t kind = get(in + 6, 1);
@@ -69,12 +76,13 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
                        (unsigned)get(in + 4, 2), FRAME_VERSION);
     if (get(in + 60, 4) != crc32c(in, 60))
         return err_set(e, ERR_PROTOCOL, "a frame's header does not match its checksum");
-    if (kind < FRAME_HELLO || kind >= FRAME_KINDS || in[7] > (kind == FRAME_HELLO))
-        return err_set(e, ERR_PROTOCOL, "a frame of kind %u that version %d does not know", (unsigned)kind,
-                       FRAME_VERSION);
+    if (kind < FRAME_HELLO || kind >= FRAME_KINDS || (in[7] & ~flags_of(kind)) != 0)
+        return err_set(e, ERR_PROTOCOL, "a frame of kind %u, flags %u that version %d does not know",
+                       (unsigned)kind, in[7], FRAME_VERSION);
     *out = (struct frame){
         .kind = (enum frame_kind)kind,
-        .wants_tls = in[7],
+        .wants_tls = in[7] & FLAG_TLS,
+        .is_slip = in[7] & FLAG_SLIP,
         .job = get(in + 8, 8),
         .attempt = (uint32_t)get(in + 16, 4),
         .from = (int32_t)get(in + 20, 4),
@@ -88,4 +96,16 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
         .crc = (uint32_t)get(in + 56, 4),
     };
     return 0;
+}
+
+void frame_slip_pack(uint8_t out[FRAME_SLIP_BYTES], uint64_t offset, uint64_t len)
+{
+    put(out, offset, 8);
+    put(out + 8, len, 8);
+}
+
+void frame_slip_unpack(const uint8_t in[FRAME_SLIP_BYTES], uint64_t *offset, uint64_t *len)
+{
+    *offset = get(in, 8);
+    *len = get(in + 8, 8);
 }

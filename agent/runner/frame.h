@@ -8,7 +8,7 @@
 
 #include "shared/err.h"
 
-enum { FRAME_BYTES = 64, FRAME_VERSION = 3 };
+enum { FRAME_BYTES = 64, FRAME_VERSION = 4, FRAME_SLIP_BYTES = 16 };
 
 enum frame_kind {
     FRAME_HELLO = 1,
@@ -28,6 +28,7 @@ enum frame_kind {
 struct frame {
     enum frame_kind kind;
     bool wants_tls; /* a hello's */
+    bool is_slip;   /* the payload is a slip: where the message lies in memory that both ends share */
     uint64_t job;   /* frame_job() of its id */
     uint32_t attempt;
     int32_t from, to; /* nodes */
@@ -40,11 +41,20 @@ struct frame {
     uint32_t crc; /* of the payload */
 };
 
+/* Is it what a rule says? Only that may lie in shared memory. */
+static inline bool frame_is_words(enum frame_kind kind)
+{
+    return kind >= FRAME_WORD && kind <= FRAME_EVENT;
+}
+
 uint64_t frame_job(const char *job_id);
 void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f);
-/* ERR_PROTOCOL: not our magic, another version (both named), a wrong checksum, or a field that must be
- * zero. */
+/* ERR_PROTOCOL: not our magic, another version (both named), a wrong checksum, or a flag that its kind has
+ * not. */
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e);
+/* Where in shared memory a message begins, and how long it is. */
+void frame_slip_pack(uint8_t out[FRAME_SLIP_BYTES], uint64_t offset, uint64_t len);
+void frame_slip_unpack(const uint8_t in[FRAME_SLIP_BYTES], uint64_t *offset, uint64_t *len);
 /* Our magic and another version, of which nothing else is known. */
 bool frame_is_of_another_version(const uint8_t in[FRAME_BYTES]);
 

@@ -5,13 +5,18 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-static const double JOIN_S = 5; /* workers are linked already: only one that hangs takes so long */
+static const double JOIN_S = 5; /* nodes are linked already: only one that hangs takes so long */
 
 enum word { INVITES, CAN, CANNOT, N_WORDS };
 
-static int tell(struct local_path *p, int node, enum word word, const void *bytes, size_t len, struct err *e)
+static int node_at(const struct local_path *p, int slot)
 {
-    const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node, .word = (uint32_t)word};
+    return mesh_node_at(p->n_workers, slot);
+}
+
+static int tell(struct local_path *p, int slot, enum word word, const void *bytes, size_t len, struct err *e)
+{
+    const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node_at(p, slot), .word = (uint32_t)word};
     struct mesh_buf *b = mesh_buf_take(p->mesh);
     int rc;
 
@@ -25,7 +30,7 @@ static int tell(struct local_path *p, int node, enum word word, const void *byte
     return rc;
 }
 
-/* This worker cannot, whatever the others say. */
+/* This node cannot, whatever the others say. */
 static void give_up(struct local_path *p, const struct err *why)
 {
     struct err ignored = {0};
@@ -37,81 +42,109 @@ static void give_up(struct local_path *p, const struct err *why)
     p->why = *why;
 }
 
-static int invite(struct local_path *p, int node, struct err *e)
+static int invite(struct local_path *p, int slot, struct err *e)
 {
     uint8_t bytes[LOCAL_PATH_BYTES];
     int rc;
 
     memcpy(bytes, meeting_name(p->meeting), MEETING_NAME_BYTES);
     random_bytes(bytes + MEETING_NAME_BYTES, MEETING_SECRET_BYTES);
-    meeting_expect(p->meeting, node, bytes + MEETING_NAME_BYTES);
-    rc = tell(p, node, INVITES, bytes, sizeof bytes, e);
+    meeting_expect(p->meeting, slot, bytes + MEETING_NAME_BYTES);
+    rc = tell(p, slot, INVITES, bytes, sizeof bytes, e);
     explicit_bzero(bytes, sizeof bytes);
     return rc;
 }
 
 static bool all_are_near(const struct local_path *p)
 {
-    for (int node = 0; node < p->n_workers; node++)
-        if (node != p->me && !mesh_is_near(p->mesh, node))
+    for (int slot = 0; slot < p->n; slot++)
+        if (p->meets[slot] && !mesh_is_near(p->mesh, node_at(p, slot)))
             return false;
     return true;
 }
 
-static int open_memory(struct local_path *p, size_t bytes, struct err *e)
+static int open_memory(struct local_path *p, const struct local_path_config *cfg, struct err *e)
 {
-    struct meeting_config cfg = {.n = p->n_workers, .me = p->me, .bytes = bytes};
     int nodes[MEETING_MAX];
+    const struct meeting_config met = {.n = p->n,
+                                       .nodes = nodes,
+                                       .me = p->me,
+                                       .bytes = cfg->bytes,
+                                       .least = cfg->least,
+                                       .most = cfg->most,
+                                       .meets = p->meets};
 
-    for (int node = 0; node < p->n_workers; node++)
-        nodes[node] = node;
-    cfg.nodes = nodes;
-    if (meeting_open(&p->meeting, &cfg, e) < 0)
+    for (int slot = 0; slot < p->n; slot++)
+        nodes[slot] = node_at(p, slot);
+    if (meeting_open(&p->meeting, &met, e) < 0)
         return e->code;
     return mesh_watch(p->mesh, meeting_fd(p->meeting), e);
 }
 
-int local_path_begin(struct local_path *p, struct mesh *m, int n_workers, int me, size_t bytes, struct err *e)
+int local_path_begin(struct local_path *p, struct mesh *m, const struct local_path_config *cfg, struct err *e)
 {
     struct err why = {0};
 
-    *p = (struct local_path){
-        .mesh = m, .n_workers = n_workers, .me = me, .all_can = true, .deadline = clock_now() + JOIN_S};
-    if (n_workers > MEETING_MAX) {
-        err_set(&p->why, ERR_CONFIG, "%d workers are more than the %d that can share memory", n_workers,
+    *p = (struct local_path){.mesh = m,
+                             .n_workers = cfg->n_workers,
+                             .n = cfg->n_workers + cfg->n_servers,
+                             .me = mesh_slot(cfg->n_workers, cfg->node),
+                             .all_can = true,
+                             .deadline = clock_now() + JOIN_S};
+    if (p->n > MEETING_MAX) {
+        err_set(&p->why, ERR_CONFIG, "%d nodes are more than the %d that can share memory", p->n,
                 MEETING_MAX);
         p->has_said = true; /* everybody knows: nobody has to hear it */
-        p->n_heard = n_workers - 1;
         return 0;
     }
+    for (size_t i = 0; i < cfg->n_peers; i++)
+        p->meets[mesh_slot(cfg->n_workers, cfg->peers[i])] = true;
+    p->n_awaited = (int)cfg->n_peers;
     if (!all_are_near(p))
-        err_set(&why, ERR_UNREACHABLE, "not all workers are on this machine");
-    if (why.code || open_memory(p, bytes, &why) < 0)
+        err_set(&why, ERR_UNREACHABLE, "not all nodes are on this machine");
+    if (why.code || open_memory(p, cfg, &why) < 0)
         give_up(p, &why);
-    for (int node = me + 1; p->meeting && node < n_workers; node++)
-        if (invite(p, node, e) < 0)
+    for (int slot = p->me + 1; p->meeting && slot < p->n; slot++)
+        if (p->meets[slot] && invite(p, slot, e) < 0)
             return e->code;
     return local_path_advance(p, e);
 }
 
+static int another_cannot(struct err *e)
+{
+    return err_set(e, ERR_UNREACHABLE, "another node cannot share memory");
+}
+
+/* Is it this peer's to say, and now? */
+static bool is_right(const struct local_path *p, const struct mesh_head *h, size_t len)
+{
+    int slot = mesh_slot(p->n_workers, h->peer);
+
+    return slot >= 0 && slot < p->n && p->meets[slot] && !p->heard[slot] && h->word < N_WORDS &&
+           len == (h->word == INVITES ? LOCAL_PATH_BYTES : 0) &&
+           (h->word != INVITES || (slot < p->me && !local_path_has_joined(p)));
+}
+
 static int on_word(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b, struct err *e)
 {
+    int slot = mesh_slot(p->n_workers, h->peer);
     struct err why = {0};
-    size_t len = h->word == INVITES ? LOCAL_PATH_BYTES : 0;
 
-    if (h->peer < 0 || h->peer >= p->n_workers || h->word >= N_WORDS || b->len != len || p->heard[h->peer] ||
-        (h->word == INVITES && h->peer > p->me))
+    if (!is_right(p, h, b->len))
         return err_set(e, ERR_PROTOCOL, "node %d sent a word about shared memory that is not its to say",
                        h->peer);
     if (h->word == INVITES) {
         if (p->meeting &&
-            meeting_connect(p->meeting, h->peer, b->bytes, b->bytes + MEETING_NAME_BYTES, &why) < 0)
+            meeting_connect(p->meeting, slot, b->bytes, b->bytes + MEETING_NAME_BYTES, &why) < 0)
             give_up(p, &why);
         return 0;
     }
-    p->heard[h->peer] = true;
-    p->n_heard++;
-    p->all_can = p->all_can && h->word == CAN;
+    p->heard[slot] = true;
+    p->n_awaited--;
+    p->can[slot] = h->word == CAN;
+    p->all_can = p->all_can && p->can[slot];
+    if (!p->can[slot] && !p->why.code)
+        another_cannot(&p->why);
     return 0;
 }
 
@@ -121,11 +154,6 @@ int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct er
 
     mesh_buf_put(p->mesh, ev->buf);
     return rc < 0 ? rc : local_path_advance(p, e);
-}
-
-static int another_cannot(struct err *e)
-{
-    return err_set(e, ERR_UNREACHABLE, "another worker cannot share memory");
 }
 
 /* 1: everybody's memory is here; 0: not yet; or why it will not be. */
@@ -151,27 +179,27 @@ int local_path_advance(struct local_path *p, struct err *e)
     if (joined < 0)
         give_up(p, &why);
     p->has_said = true;
-    for (int node = 0; node < p->n_workers; node++)
-        if (node != p->me && tell(p, node, p->meeting ? CAN : CANNOT, NULL, 0, e) < 0)
+    for (int slot = 0; slot < p->n; slot++)
+        if (p->meets[slot] && tell(p, slot, p->meeting ? CAN : CANNOT, NULL, 0, e) < 0)
             return e->code;
     return 0;
 }
 
 bool local_path_is_settled(const struct local_path *p)
 {
-    return p->has_said && p->n_heard == p->n_workers - 1;
+    return p->has_said && p->n_awaited == 0;
+}
+
+bool local_path_has_joined(const struct local_path *p)
+{
+    return p->has_said && p->meeting;
 }
 
 struct meeting *local_path_take(struct local_path *p)
 {
-    struct err why = {0};
-    struct meeting *m;
+    struct meeting *m = local_path_has_joined(p) ? p->meeting : NULL;
 
-    if (p->meeting && !p->all_can) {
-        another_cannot(&why);
-        give_up(p, &why);
-    }
-    m = p->meeting;
-    p->meeting = NULL;
+    if (m)
+        p->meeting = NULL;
     return m;
 }

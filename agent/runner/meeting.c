@@ -38,7 +38,8 @@ struct member { /* one node, this one included */
         MEMBER_JOINING,  /* has shown the secret and got this node's memory; its own is to come */
         MEMBER_ASKED,    /* this node has shown the secret; the answer is to come */
         MEMBER_HERE,
-        MEMBER_GONE /* was here; its memory still is */
+        MEMBER_GONE,    /* was here; its memory still is */
+        MEMBER_LEFT_OUT /* is not met */
     } state;
     int fd; /* -1: none */
     uint8_t secret[MEETING_SECRET_BYTES], nonce[NONCE];
@@ -47,7 +48,7 @@ struct member { /* one node, this one included */
 
 struct meeting {
     int n, me;
-    size_t bytes;
+    size_t least, most;
     struct member members[MEETING_MAX];
     int n_missing; /* whose memory is not mapped */
     uint8_t name[MEETING_NAME_BYTES];
@@ -192,16 +193,21 @@ int meeting_open(struct meeting **out, const struct meeting_config *cfg, struct 
         return err_set(e, ERR_NOMEM, "no memory for a meeting of %d nodes", cfg->n);
     m->n = cfg->n;
     m->me = cfg->me;
-    m->bytes = cfg->bytes;
-    m->n_missing = cfg->n - 1;
+    m->least = cfg->least;
+    m->most = cfg->most;
     m->epoll = m->listen_fd = m->memory_fd = -1;
     for (int i = 0; i < MEETING_STRANGERS_MAX; i++)
         m->strangers[i] = -1;
-    for (int i = 0; i < m->n; i++)
-        m->members[i] = (struct member){.node = cfg->nodes[i], .fd = -1};
+    for (int i = 0; i < m->n; i++) {
+        bool is_met = !cfg->meets || cfg->meets[i];
+
+        m->members[i] = (struct member){
+            .node = cfg->nodes[i], .fd = -1, .state = is_met ? MEMBER_UNKNOWN : MEMBER_LEFT_OUT};
+        m->n_missing += is_met && i != m->me;
+    }
     m->members[m->me].state = MEMBER_HERE;
     if (listen_for_others(m, e) < 0 ||
-        sealed_make(&m->members[m->me].memory, &m->memory_fd, m->bytes, m->n, e) < 0) {
+        sealed_make(&m->members[m->me].memory, &m->memory_fd, cfg->bytes, m->n, e) < 0) {
         meeting_close(m);
         return e->code;
     }
@@ -268,7 +274,7 @@ static int take_memory(struct meeting *m, int i, int fd, struct err *e)
 
     if (fd < 0)
         return err_set(e, ERR_PROTOCOL, "node %d: it has sent no memory", who->node);
-    rc = sealed_borrow(&who->memory, fd, m->bytes, e);
+    rc = sealed_borrow(&who->memory, fd, m->least, m->most, e);
     close(fd);
     if (rc < 0)
         return err_at(e, "node %d", who->node);

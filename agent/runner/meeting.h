@@ -33,10 +33,12 @@ enum {
 };
 
 struct meeting_config {
-    int n;            /* at most MEETING_MAX */
-    const int *nodes; /* (n) their numbers in the job, in an order that all know; copied */
-    int me;           /* this node's place among them; places are what the calls below mean by `i` */
-    size_t bytes;     /* of each one's memory */
+    int n;              /* at most MEETING_MAX */
+    const int *nodes;   /* (n) their numbers in the job, in an order that all know; copied */
+    int me;             /* this node's place among them; places are what the calls below mean by `i` */
+    size_t bytes;       /* of this node's memory */
+    size_t least, most; /* of another's */
+    const bool *meets;  /* (n) those that this node meets; NULL: all */
 };
 
 struct meeting;

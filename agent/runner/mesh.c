@@ -2,41 +2,54 @@
 
 #include <stdlib.h>
 
-enum { ALIGNMENT = 64 };
-
 static struct mesh_buf **pool_of(struct mesh *m)
 {
     return m->lender ? &m->lender->pool : &m->pool;
 }
 
-struct mesh_buf *mesh_buf_take(struct mesh *m)
+/* The list's first, with one reference. */
+static struct mesh_buf *pop(struct mesh_buf **list)
 {
-    struct mesh_buf *b = *pool_of(m);
+    struct mesh_buf *b = *list;
 
-    if (b) {
-        *pool_of(m) = b->next;
-    } else {
-        b = malloc(sizeof *b);
-        if (!b)
-            return NULL;
-        b->bytes = aligned_alloc(ALIGNMENT, (m->limit / ALIGNMENT + 1) * ALIGNMENT);
-        if (!b->bytes) {
-            free(b);
-            return NULL;
-        }
-    }
+    *list = b->next;
     b->refs = 1;
     b->len = 0;
     b->next = NULL;
     return b;
 }
 
+struct mesh_buf *mesh_buf_take(struct mesh *m)
+{
+    struct mesh_buf *b;
+
+    if (*pool_of(m))
+        return pop(pool_of(m));
+    b = malloc(sizeof *b);
+    if (!b)
+        return NULL;
+    *b = (struct mesh_buf){.refs = 1, .bytes = aligned_alloc(MESH_ALIGNMENT, mesh_buf_room(m->limit))};
+    if (!b->bytes) {
+        free(b);
+        return NULL;
+    }
+    return b;
+}
+
+struct mesh_buf *mesh_draft_take(struct mesh *m)
+{
+    return m->shelf ? pop(&m->shelf) : mesh_buf_take(m);
+}
+
 void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
 {
+    struct mesh_buf **list;
+
     if (!b || --b->refs > 0)
         return;
-    b->next = *pool_of(m);
-    *pool_of(m) = b;
+    list = b->is_shelved ? &m->shelf : pool_of(m);
+    b->next = *list;
+    *list = b;
 }
 
 void mesh_pool_clear(struct mesh *m)

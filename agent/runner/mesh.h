@@ -25,15 +25,23 @@
 enum {
     MESH_QUEUE_MAX = 256,
     MESH_BEHIND = 8, /* messages that wait for a peer which does not keep up */
-    MESH_WHY = 256
+    MESH_WHY = 256,
+    MESH_ALIGNMENT = 64
 };
 
 struct mesh_buf {
     int refs;
     size_t len;
-    struct mesh_buf *next; /* in the pool */
+    struct mesh_buf *next; /* in the pool, or on the shelf */
     unsigned char *bytes;  /* mesh->limit of them, 64-byte aligned */
+    bool is_shelved;       /* they lie in memory that peers read (shelf.h) */
 };
+
+/* Bytes of a buffer for messages of at most `limit`, from one multiple of 64 to another. */
+static inline size_t mesh_buf_room(size_t limit)
+{
+    return (limit / MESH_ALIGNMENT + 1) * MESH_ALIGNMENT;
+}
 
 struct mesh_head {
     enum frame_kind kind; /* FRAME_WORD to FRAME_LOSS */
@@ -87,9 +95,10 @@ struct mesh { /* the common part; implementations put theirs behind it */
     const struct mesh_ops *ops;
     size_t limit; /* bytes of the longest payload but a piece's; a longer one is a broken peer */
     struct mesh_buf *pool;
-    struct mesh *lender; /* whose pool is used, where nodes of one process share one; NULL: its own */
-    mesh_place *place;   /* set after opening; without one a piece is a broken peer */
-    void *owner;         /* its first argument */
+    struct mesh_buf *shelf; /* set after opening: more buffers, for what is sent; mesh_close leaves them */
+    struct mesh *lender;    /* whose pool is used, where nodes of one process share one; NULL: its own */
+    mesh_place *place;      /* set after opening; without one a piece is a broken peer */
+    void *owner;            /* its first argument */
     /* Set after opening: a peer that takes nothing for 10 s, although messages wait for it, is lost. For
      * rules in which everybody reads all the time; elsewhere one may compute for long without reading. */
     bool ends_stuck;
@@ -100,6 +109,8 @@ struct mesh { /* the common part; implementations put theirs behind it */
 
 /* An empty buffer with one reference, or NULL without memory. */
 struct mesh_buf *mesh_buf_take(struct mesh *m);
+/* The same for what will be sent: from the shelf while there is one. */
+struct mesh_buf *mesh_draft_take(struct mesh *m);
 void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* gives one reference back; NULL is fine */
 
 /* Queues `b` for h->peer and takes a reference of its own. ERR_REFUSED: too much is waiting for that peer. */

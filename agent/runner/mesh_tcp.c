@@ -36,6 +36,23 @@ static struct tcp_peer *peer_find(const struct tcp *t, int node)
     return i < 0 ? NULL : &t->peers[i];
 }
 
+/* A message that does not go as a slip leaves the shelf, where it would keep its place until the peer takes
+ * it. */
+static int send_copy(struct tcp *t, struct tcp_peer *p, const struct mesh_head *h, const struct mesh_buf *b,
+                     struct err *e)
+{
+    struct mesh_buf *copy = mesh_buf_take(&t->mesh);
+
+    if (!copy)
+        return err_set(e, ERR_NOMEM, "no memory for a message of %zu bytes", b->len);
+    memcpy(copy->bytes, b->bytes, b->len);
+    copy->len = b->len;
+    tcp_peer_enqueue(t, p,
+                     &(struct tcp_letter){.head = *h, .bytes = copy->bytes, .len = copy->len, .buf = copy});
+    mesh_buf_put(&t->mesh, copy);
+    return 0;
+}
+
 static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
                     struct mesh_buf *b, struct err *e)
 {
@@ -49,7 +66,14 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (p->n_unsent >= MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them",
                        MESH_QUEUE_MAX, p->node);
-    tcp_peer_enqueue(t, p, &(struct tcp_letter){.head = *h, .bytes = bytes, .len = len, .buf = b});
+    if (!b || !b->is_shelved) {
+        tcp_peer_enqueue(t, p, &(struct tcp_letter){.head = *h, .bytes = bytes, .len = len, .buf = b});
+        return 0;
+    }
+    if (!p->mine.start || len < SHELF_LEAST || p->n_slips >= SHELF_SLIPS_MAX)
+        return send_copy(t, p, h, b, e);
+    tcp_peer_enqueue(t, p,
+                     &(struct tcp_letter){.head = *h, .bytes = bytes, .len = len, .buf = b, .is_slip = true});
     return 0;
 }
 
@@ -333,4 +357,20 @@ int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct e
         t->peers[i].is_near = tcp_link_is_near(&t->links[i]);
     *out = &t->mesh;
     return 0;
+}
+
+void mesh_tcp_borrow(struct mesh *m, int node, struct sealed theirs)
+{
+    struct tcp_peer *p = peer_find((struct tcp *)m, node);
+
+    if (p)
+        p->theirs = theirs;
+}
+
+void mesh_tcp_lend(struct mesh *m, int node, struct sealed mine)
+{
+    struct tcp_peer *p = peer_find((struct tcp *)m, node);
+
+    if (p)
+        p->mine = mine;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/runner/mesh.h"
+#include "agent/runner/sealed.h"
 
 enum { MESH_KEY_BYTES = 32 };
 /* Which links are encrypted; automatically: those that leave the machine. */
@@ -39,5 +40,11 @@ struct mesh_tcp_config {
  * Returns when every link stands and both ends of each have shown that they hold its key. ERR_LOST, ERR_AUTH,
  * ERR_PROTOCOL, ERR_TIMEOUT name the peer. */
 int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e);
+
+/* What that peer says may from now on lie in its memory, of which slips tell (shelf.h). Until the mesh is
+ * closed. */
+void mesh_tcp_borrow(struct mesh *m, int node, struct sealed theirs);
+/* That peer has borrowed `mine`, where m->shelf is: what lies there goes to it as a slip. */
+void mesh_tcp_lend(struct mesh *m, int node, struct sealed mine);
 
 #endif

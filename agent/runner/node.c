@@ -384,6 +384,7 @@ void node_clear(struct node *n)
     metrics_free(n->metrics);
     net_free(n->net);
     arena_close(n->arena); /* gradients lay in it */
+    shelf_close(n->shelf);
     free(n->arch);
     free(n->spec);
     free(n->layers);

@@ -13,6 +13,7 @@
 #include "agent/runner/feed.h"
 #include "agent/runner/orders.h"
 #include "agent/runner/report.h"
+#include "agent/runner/shelf.h"
 #include "nn/metrics.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"
@@ -40,7 +41,8 @@ struct node {
     int n_layers;
     struct exchange *exchange;
     struct mesh *mesh;
-    struct arena *arena; /* NULL: nothing is shared with other workers */
+    struct arena *arena; /* NULL: workers share no memory for collectives */
+    struct shelf *shelf; /* NULL: nodes share none for words */
     int *peers;          /* (n_peers): the nodes this one is linked to */
     size_t n_peers;
     struct record_file train, eval, comm, metric, confusion; /* the last two: where the model asks for them */

@@ -15,45 +15,108 @@ static enum mesh_tls which_tls(const char *word)
     return strcmp(word, "on") == 0 ? MESH_TLS_ON : strcmp(word, "off") == 0 ? MESH_TLS_OFF : MESH_TLS_AUTO;
 }
 
-/* Lets workers of one machine share memory for their collectives, if all can; gradients then lie in it. */
-static int share_memory(struct node *n, struct err *e)
+/* This node can: the others hear of it when the mesh is polled next, and what they put onto their shelves
+ * then is read. */
+static int open_shelf(struct node *n, struct local_path *p, struct err *e)
 {
-    struct local_path p;
-    struct meeting *met;
-
-    if (!exchange_collects(n->exchange) || strcmp(n->set.local_path, "off") == 0)
+    if (n->shelf || !local_path_has_joined(p))
         return 0;
-    if (local_path_begin(&p, n->mesh, n->set.node_count, n->job.node, arena_bytes(net_n_params(n->net)), e) <
-        0)
+    if (shelf_open(&n->shelf, local_path_take(p), n->mesh->limit, e) < 0)
         return e->code;
-    while (!local_path_is_settled(&p)) {
+    for (size_t i = 0; i < n->n_peers; i++)
+        mesh_tcp_borrow(n->mesh, n->peers[i], shelf_memory(n->shelf, mesh_slot(p->n_workers, n->peers[i])));
+    return 0;
+}
+
+/* Until everybody has said whether it can. */
+static int settle(struct node *n, struct local_path *p, bool collects, struct err *e)
+{
+    while (!local_path_is_settled(p)) {
         struct mesh_event ev;
         double now = clock_now();
 
-        if (now > p.deadline + CONNECT_S)
-            return err_set(e, ERR_TIMEOUT, "not all workers have said whether they can share memory");
+        if (!collects && open_shelf(n, p, e) < 0)
+            return e->code;
+        if (now > p->deadline + CONNECT_S)
+            return err_set(e, ERR_TIMEOUT, "not all nodes have said whether they can share memory");
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
         if (node_interrupted)
             return err_set(e, ERR_CANCELLED, "asked to stop");
         if (ev.kind == MESH_MESSAGE && ev.head.kind == FRAME_LOCAL) {
-            if (local_path_on_message(&p, &ev, e) < 0)
+            if (local_path_on_message(p, &ev, e) < 0)
                 return e->code;
-        } else if (exchange_on_event(n->exchange, &ev, e) < 0 || local_path_advance(&p, e) < 0) {
+        } else if (exchange_on_event(n->exchange, &ev, e) < 0 || local_path_advance(p, e) < 0) {
             return e->code;
         }
     }
-    met = local_path_take(&p);
-    if (met) {
+    return collects ? 0 : open_shelf(n, p, e);
+}
+
+/* Collectives of all, or none: gradients then lie in shared memory. */
+static int share_vectors(struct node *n, struct local_path *p, struct err *e)
+{
+    struct meeting *met = local_path_take(p);
+
+    if (met && p->all_can) {
         if (arena_open(&n->arena, met, net_n_params(n->net), e) < 0)
             return e->code;
         exchange_share(n->exchange, n->arena);
         net_use_grads(n->net, arena_in(n->arena));
         fprintf(stderr, "collectives go through memory that all %d workers share\n", n->set.node_count);
-    } else {
-        fprintf(stderr, "collectives go over connections: %s\n", p.why.text);
+        return 0;
     }
+    fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
+    if (mesh_watch(n->mesh, -1, e) < 0)
+        return e->code;
+    meeting_close(met);
     return 0;
+}
+
+/* Words to each that can. */
+static int share_words(struct node *n, struct local_path *p, struct err *e)
+{
+    size_t n_can = 0;
+
+    for (size_t i = 0; n->shelf && i < n->n_peers; i++)
+        if (p->can[mesh_slot(p->n_workers, n->peers[i])]) {
+            mesh_tcp_lend(n->mesh, n->peers[i], shelf_memory(n->shelf, p->me));
+            n_can++;
+        }
+    if (n_can > 0)
+        shelf_give(n->shelf, n->mesh);
+    if (n_can == n->n_peers)
+        fprintf(stderr, "words go through memory shared with all linked nodes\n");
+    else
+        fprintf(stderr, "words to %zu of %zu linked nodes go over connections: %s\n", n->n_peers - n_can,
+                n->n_peers, p->why.text);
+    return mesh_watch(n->mesh, -1, e);
+}
+
+/* Lets nodes of one machine share memory for their collectives, or else for their words, if they can. */
+static int share_memory(struct node *n, struct err *e)
+{
+    bool collects = exchange_collects(n->exchange);
+    size_t bytes = collects ? arena_bytes(net_n_params(n->net)) : shelf_bytes(n->mesh->limit);
+    struct local_path p;
+
+    if ((!collects && !exchange_has_words(n->exchange)) || n->n_peers == 0 ||
+        strcmp(n->set.local_path, "off") == 0)
+        return 0;
+    /* A server's shelf is for its range, a worker's for the longest: nearly the same. */
+    if (local_path_begin(&p, n->mesh,
+                         &(struct local_path_config){.n_workers = n->set.node_count,
+                                                     .n_servers = n->set.server_count,
+                                                     .node = n->job.node,
+                                                     .peers = n->peers,
+                                                     .n_peers = n->n_peers,
+                                                     .bytes = bytes,
+                                                     .least = collects ? bytes : bytes / 2,
+                                                     .most = collects ? bytes : 2 * bytes},
+                         e) < 0 ||
+        settle(n, &p, collects, e) < 0)
+        return e->code;
+    return collects ? share_vectors(n, &p, e) : share_words(n, &p, e);
 }
 
 /* Is every node of the job reached by the same name? All have the same list, and so the same answer. */

@@ -60,9 +60,9 @@ fail:
     return e->code;
 }
 
-int sealed_borrow(struct sealed *out, int fd, size_t bytes, struct err *e)
+int sealed_borrow(struct sealed *out, int fd, size_t least, size_t most, struct err *e)
 {
-    size_t size = size_of(bytes);
+    off_t from = (off_t)size_of(least), to = (off_t)size_of(most);
     struct statfs fs;
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
@@ -72,13 +72,13 @@ int sealed_borrow(struct sealed *out, int fd, size_t bytes, struct err *e)
         return err_set(e, ERR_PROTOCOL, "what it shares is not sealed memory");
     if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
         return err_errno(e, ERR_IO, "what it shares");
-    if (!size || st.st_size != (off_t)size)
-        return err_set(e, ERR_PROTOCOL, "it shares %lld bytes, where %zu are right", (long long)st.st_size,
-                       size);
+    if (from <= 0 || st.st_size < from || st.st_size > to)
+        return err_set(e, ERR_PROTOCOL, "it shares %lld bytes, where %lld to %lld are right",
+                       (long long)st.st_size, (long long)from, (long long)to);
     /* A page that is missing is made at the first load, which can fail: on huge pages soon. */
-    if (fs.f_type != TMPFS_MAGIC || (size_t)st.st_blocks < size / 512)
+    if (fs.f_type != TMPFS_MAGIC || st.st_blocks < st.st_size / 512)
         return err_set(e, ERR_PROTOCOL, "what it shares has holes, or lies on huge pages");
-    return map(out, fd, size, PROT_READ, e);
+    return map(out, fd, (size_t)st.st_size, PROT_READ, e);
 }
 
 void sealed_clear(struct sealed *s)

@@ -21,9 +21,9 @@ struct sealed {  /* as its owner or as another process sees it */
  * memory. */
 int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct err *e);
 
-/* Another process's, made of as many bytes, mapped for reading: a write is a fault. ERR_PROTOCOL: it is not
- * sealed, or of another size. */
-int sealed_borrow(struct sealed *out, int fd, size_t bytes, struct err *e);
+/* Another process's, made of `least` to `most` bytes, mapped for reading: a write is a fault. ERR_PROTOCOL:
+ * it is not sealed, or of another size. */
+int sealed_borrow(struct sealed *out, int fd, size_t least, size_t most, struct err *e);
 
 void sealed_clear(struct sealed *s);
 

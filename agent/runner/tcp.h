@@ -4,6 +4,7 @@
 #ifndef PSGD_TCP_H
 #define PSGD_TCP_H
 
+#include "agent/runner/shelf.h"
 #include "agent/runner/tcp_link.h"
 
 enum {
@@ -24,6 +25,8 @@ struct tcp_letter {
     struct mesh_buf *buf; /* whose they are; NULL: the caller's, or none */
     uint32_t crc;
     bool has_crc;
+    bool is_slip; /* in the queue `bytes` are this slip, elsewhere what it will speak of */
+    uint8_t slip[FRAME_SLIP_BYTES];
 };
 
 struct tcp_peer {
@@ -32,11 +35,13 @@ struct tcp_peer {
     int fd;                                              /* -1: not linked */
     struct tls *tls;                                     /* around fd; NULL: none */
     bool has_left, is_writing, is_paused, is_near;
+    struct sealed mine, theirs; /* that the peer reads, and that this node reads of it; empty: nothing */
 
     /* Out. The queue holds letters `acked` + 1, + 2, ...: first those sent and kept until the peer says
      * that it has them, then those to send. */
     struct tcp_letter queue[TCP_KEPT_MAX + MESH_QUEUE_MAX + 1]; /* ring; one place for the good-bye */
     size_t first, n_kept, n_unsent;
+    size_t n_slips; /* of them */
     uint32_t acked;
     enum { SENDS_NOTHING, SENDS_LETTER, SENDS_ACK } sends;
     uint8_t out[FRAME_BYTES];
@@ -60,6 +65,7 @@ struct tcp_peer {
     size_t n_half;        /* of TLS, when it was last looked at: bytes of a record that is not whole */
     double half_s;        /* for how long they have been the same */
     struct mesh_buf *buf; /* NULL: a piece's */
+    uint8_t slip[FRAME_SLIP_BYTES];
     uint8_t stage[TCP_STAGE_BYTES];
     size_t stage_at, n_stage; /* read and not yet looked at */
 

@@ -17,7 +17,8 @@ enum {
      * much: it keeps every message until then. */
     OWED_MAX = 32,
     OWED_BYTES_MAX = 1 << 22,
-    SOUND_S = 1, /* a connection that held so long was a good one */
+    OWED_SLIP = OWED_MAX / SHELF_SLIPS_MAX + 1, /* as much as so many messages: places are few */
+    SOUND_S = 1,                                /* a connection that held so long was a good one */
 };
 
 static size_t queue_size(void)
@@ -45,6 +46,7 @@ static void release(struct tcp *t, struct tcp_peer *p, size_t n)
 {
     for (; n > 0; n--) {
         mesh_buf_put(&t->mesh, p->queue[p->first].buf);
+        p->n_slips -= p->queue[p->first].is_slip;
         p->first = (p->first + 1) % queue_size();
         p->acked++;
         if (p->n_kept > 0)
@@ -160,6 +162,7 @@ static bool next_frame(struct tcp *t, struct tcp_peer *p)
         f.len = l->len;
         f.seq = p->acked + (uint32_t)p->n_kept + 1;
         f.crc = l->crc;
+        f.is_slip = l->is_slip;
         p->sends = SENDS_LETTER;
     } else if (p->n_owed >= OWED_MAX || p->owed_bytes >= OWED_BYTES_MAX) {
         f.kind = FRAME_ACK;
@@ -221,7 +224,15 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
  * and have left the caches of both ends when they are received. */
 void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter *l)
 {
-    *letter_at(p, p->n_kept + p->n_unsent) = *l;
+    struct tcp_letter *mine = letter_at(p, p->n_kept + p->n_unsent);
+
+    *mine = *l;
+    if (l->is_slip) {
+        shelf_write_slip(mine->slip, p->mine, l->bytes, l->len);
+        mine->bytes = mine->slip;
+        mine->len = sizeof mine->slip;
+        p->n_slips++;
+    }
     if (l->buf)
         l->buf->refs++;
     p->n_unsent++;
@@ -270,7 +281,7 @@ static int place(struct tcp *t, struct tcp_peer *p, struct err *e)
         if (!p->buf)
             return err_set(e, ERR_NOMEM, "no memory for its message");
         p->buf->len = p->frame.len;
-        at = p->buf->bytes;
+        at = p->frame.is_slip ? p->slip : p->buf->bytes;
     }
     p->into = at;
     p->placed = p->frame;
@@ -289,6 +300,8 @@ static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
     if (f->kind != FRAME_PIECE && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->mesh.limit))
         return err_set(e, ERR_PROTOCOL, "it announced %llu bytes where at most %zu are right",
                        (unsigned long long)f->len, t->mesh.limit);
+    if (f->is_slip && (!p->theirs.start || f->len != FRAME_SLIP_BYTES))
+        return err_set(e, ERR_PROTOCOL, "it speaks of memory that it does not share");
     if (!take_ack(t, p, f->ack))
         return err_set(e, ERR_PROTOCOL, "it acknowledges what was not sent");
     if (f->kind == FRAME_ACK)
@@ -297,8 +310,8 @@ static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
     if (!p->is_double && f->seq != heard + 1)
         return err_set(e, ERR_PROTOCOL, "it left a message out");
     if (!p->is_double && p->is_placed &&
-        (f->kind != before->kind || f->len != before->len || f->word != before->word ||
-         f->round != before->round || f->channel != before->channel))
+        (f->kind != before->kind || f->is_slip != before->is_slip || f->len != before->len ||
+         f->word != before->word || f->round != before->round || f->channel != before->channel))
         return err_set(e, ERR_PROTOCOL, "it sent another message under the same number");
     return 0;
 }
@@ -354,6 +367,25 @@ static void go_on_sending(struct tcp *t, struct tcp_peer *p)
         tcp_peer_flush(t, p, AT_ONCE);
 }
 
+/* Its sender keeps the message until it knows that it is heard. */
+static void owe(struct tcp_peer *p)
+{
+    p->n_owed += p->frame.is_slip ? OWED_SLIP : 1;
+    p->owed_bytes += p->frame.len;
+}
+
+/* The message that the slip speaks of. No checksum of it: it is on no way that could damage it, and what is
+ * wrong with memory would be wrong with any. ERR_PROTOCOL. */
+static int fetch(struct tcp *t, struct tcp_peer *p, struct err *e)
+{
+    const void *bytes = shelf_read_slip(p->slip, p->theirs, t->mesh.limit, &p->buf->len);
+
+    if (!bytes)
+        return err_set(e, ERR_PROTOCOL, "it speaks of a message where none can be");
+    memcpy(p->buf->bytes, bytes, p->buf->len);
+    return 0;
+}
+
 /* The message of `frame` is whole and sound; true: it is for the caller. */
 static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
@@ -377,8 +409,7 @@ static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *o
                                         .round = p->frame.round},
                                .buf = p->buf};
     p->buf = NULL;
-    p->n_owed++;
-    p->owed_bytes += p->frame.len;
+    owe(p);
     go_on_sending(t, p);
     return true;
 }
@@ -448,6 +479,8 @@ static bool read_payload(struct tcp *t, struct tcp_peer *p)
 /* The frame is whole; true: its message is for the caller. */
 static bool end_frame(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
+    struct err e = {0};
+
     p->n_header = 0;
     if (p->frame.kind == FRAME_ACK) {
         go_on_sending(t, p);
@@ -457,11 +490,14 @@ static bool end_frame(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
         broken(t, p, "sent a message that does not match its checksum");
         return false;
     }
+    if (!p->is_double && p->buf && p->frame.is_slip && fetch(t, p, &e) < 0) {
+        tcp_peer_drop(t, p, e.text);
+        return false;
+    }
     if (!p->is_double)
         return take_message(t, p, out);
-    if (!t->is_closing) { /* its sender keeps it until it is told again */
-        p->n_owed++;
-        p->owed_bytes += p->frame.len;
+    if (!t->is_closing) { /* its sender has to be told again */
+        owe(p);
         go_on_sending(t, p);
     }
     return false;

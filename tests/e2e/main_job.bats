@@ -38,6 +38,30 @@ load lib
     [ "$(jq .models_agree three/run.json)" = true ]
 }
 
+# Messages and bytes between each two nodes: in which round an event rule hears one is a matter of time.
+traffic() { # traffic FOLDER
+    awk -F, 'NR > 1 { n[$3 " " $4 " " $5] += $6; raw[$3 " " $4 " " $5] += $7; wire[$3 " " $4 " " $5] += $8 }
+        END { for (k in n) print k, n[k], raw[k], wire[k] }' "$1/records/comm.csv" | sort
+}
+
+@test "words go through shared memory on one machine, with the same bytes and to the same bits, unless they are told not to" {
+    start_agents 4
+    write_workers 3 1
+    local path codec
+    for path in auto off; do
+        "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 --local-path $path -o plain-$path
+        "$SUBMIT" -q --codec gossip --server_codec null --node_count 3 --epochs 1 --local-path $path -o gossip-$path
+        "$SUBMIT" -q --codec fedavg --node_count 3 --epochs 1 --local-steps 3 --local-path $path -o fedavg-$path
+    done
+    for codec in plain gossip fedavg; do
+        grep -qx 'words go through memory shared with all linked nodes' $codec-auto/logs/worker-1.log
+        [ "$(grep -c '^words ' $codec-off/logs/worker-1.log)" = 0 ]
+        cmp <(tail -c 400000 $codec-auto/model/final.safetensors) <(tail -c 400000 $codec-off/model/final.safetensors)
+        cmp <(traffic $codec-auto) <(traffic $codec-off)
+    done
+    [ "$(jq .models_agree fedavg-auto/run.json)" = true ]
+}
+
 @test "allreduce brings two agents to where plain brings them" {
     start_agents 2
     for codec in plain allreduce; do

@@ -13,7 +13,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { N_PIECES = 4, FIELDS = 7, LIMIT = 300, FRAMES_MAX = 12, PLACES_MAX = FRAMES_MAX, MINE = 2 };
+enum {
+    N_PIECES = 4,
+    FIELDS = 7,
+    LIMIT = 300,
+    FRAMES_MAX = 12,
+    PLACES_MAX = FRAMES_MAX,
+    MINE = 2,
+    SHELF = 200
+};
+
+static unsigned char shelf[SHELF]; /* the peer's: ends where a sanitizer sees it */
 
 struct stream {
     uint8_t bytes[FRAMES_MAX * (FRAME_BYTES + 512)];
@@ -45,6 +55,11 @@ static void add_frame(struct stream *s, const uint8_t in[FIELDS])
         s->next_seq += is_next;
     for (size_t i = 0; i < f.len; i++)
         payload[i] = (uint8_t)(in[2] + i);
+    if (flaw >= 32 && flaw < 48) {
+        f.is_slip = true;
+        f.len = flaw == 32 ? f.len : FRAME_SLIP_BYTES;
+        frame_slip_pack(payload, flaw == 33 ? UINT64_MAX - in[2] : in[2], in[1]);
+    }
     f.crc = crc32c(payload, f.len) ^ (flaw == 4);
     frame_pack(head, &f);
     if (flaw == 5)
@@ -140,6 +155,7 @@ static struct outcome run(const struct stream *s, const uint8_t *pieces, size_t 
         abort();
     p->node = 1;
     p->fd = -1;
+    p->theirs = (struct sealed){shelf, sizeof shelf};
     tcp_peer_adopt(&t, p, fds[0], NULL, 0);
     for (int k = 0; k < MINE; k++)
         tcp_peer_enqueue(&t, p, &(struct tcp_letter){.head.kind = FRAME_WORD, .head.peer = 1});
@@ -178,6 +194,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < N_PIECES + FIELDS)
         return 0;
+    for (size_t i = 0; i < sizeof shelf; i++)
+        shelf[i] = (uint8_t)(i * 5);
     s.n = 0;
     s.next_seq = 1;
     for (size_t k = 0; k < FRAMES_MAX && N_PIECES + (k + 1) * FIELDS <= size; k++)

@@ -108,7 +108,8 @@ void crew_meet(struct crew *c, struct meeting *m, int me)
 static int live(struct crew *c, int me, size_t n_floats, crew_part *part, void *arg)
 {
     int nodes[CREW_MAX], fds = crew_fds(), mappings = crew_mappings(), rc;
-    struct meeting_config cfg = {c->n, nodes, me, arena_bytes(n_floats)};
+    size_t bytes = arena_bytes(n_floats);
+    struct meeting_config cfg = {c->n, nodes, me, bytes, bytes, bytes, NULL};
     struct meeting *m;
     struct arena *a;
     struct err e;

@@ -9,8 +9,12 @@ void meeting_pair_open(struct meeting_pair *p, size_t bytes_0, size_t bytes_1)
 {
     struct err e;
 
-    assert_ok(meeting_open(&p->m[0], &(struct meeting_config){2, meeting_pair_nodes, 0, bytes_0}, &e));
-    assert_ok(meeting_open(&p->m[1], &(struct meeting_config){2, meeting_pair_nodes, 1, bytes_1}, &e));
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = i == 0 ? bytes_0 : bytes_1;
+
+        assert_ok(meeting_open(
+            &p->m[i], &(struct meeting_config){2, meeting_pair_nodes, i, bytes, bytes, bytes, NULL}, &e));
+    }
     meeting_expect(p->m[0], 1, meeting_pair_secret);
 }
 

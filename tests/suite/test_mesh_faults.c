@@ -7,6 +7,7 @@
 #include "shared/clock.h"
 #include "tests/lib/fault_proxy.h"
 #include "tests/lib/mesh_nodes.h"
+#include "tests/lib/shelves.h"
 
 /* One end of a conversation over a bad line: sends numbered messages of many sizes until told to stop, then
  * says how many there were; checks what it hears. */
@@ -57,7 +58,7 @@ static void *talk(void *arg)
         bool may_say = mesh_queued(t->m) < 20 && (t->n_sent < t->n_heard + t->ahead || *t->may_stop);
 
         if (!has_ended && may_say) {
-            struct mesh_buf *b = mesh_buf_take(t->m);
+            struct mesh_buf *b = mesh_draft_take(t->m);
 
             has_ended = *t->may_stop && t->n_sent >= t->n_least;
             h.kind = has_ended ? FRAME_EVENT : FRAME_WORD;
@@ -93,6 +94,7 @@ struct talk {
     int n_least[N_FAULTS]; /* it ends when so many have happened */
     uint64_t n_messages;   /* of each end, at least; 0: 40 */
     uint64_t ahead;        /* see talker; 0: without a limit */
+    bool shares;           /* long messages go through shared memory */
     bool stalls;           /* for seconds, this way, that way and both ways */
     double seconds;        /* that it may take; 0: a minute */
 };
@@ -146,6 +148,7 @@ static void talk_over(struct talk k)
 {
     struct pair p;
     struct fault_proxy proxy;
+    struct shelves shelves = {0};
     atomic_int may_stop = 0, n_ready = 0;
     struct talker t[2];
     pthread_t thread[2];
@@ -158,6 +161,8 @@ static void talk_over(struct talk k)
     fault_proxy_open(&proxy, p.port, &k.plan);
     p.o[1].peers[0].port = proxy.port;
     pair_run(&p);
+    if (k.shares)
+        shelves_open(&shelves, (struct mesh *[]){p.o[0].mesh, p.o[1].mesh}, 2);
     proxy.is_on = true;
     for (int i = 0; i < 2; i++) {
         t[i] = (struct talker){.m = p.o[i].mesh,
@@ -183,6 +188,7 @@ static void talk_over(struct talk k)
                       proxy.n[FAULT_FLIP], (unsigned long long)(t[0].n_heard + t[1].n_heard),
                       proxy.n_connections);
     pair_close(&p);
+    shelves_close(&shelves);
     fault_proxy_close(&proxy);
 }
 
@@ -212,6 +218,8 @@ TEST(every_message_arrives_once_through_all_faults_together)
 
     for (enum mesh_tls tls = MESH_TLS_ON; tls <= MESH_TLS_OFF; tls++)
         talk_over((struct talk){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
+    talk_over(
+        (struct talk){.plan = plan, .tls = MESH_TLS_OFF, .shares = true, .n_least = {20, 20, 10, 10, 10}});
 }
 
 /* The length of a TLS record is believed before the record is whole: bytes would be waited for that nobody

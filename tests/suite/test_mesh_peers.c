@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/crc32c.h"
 #include "tests/lib/mesh_nodes.h"
+#include "tests/lib/shelves.h"
 #include "tests/lib/stderr_catch.h"
 
 /* A poll that sleeps on what TLS has read along would take its whole second for each of these. */
@@ -140,6 +142,179 @@ TEST(a_frame_that_is_not_the_peers_to_send_loses_it)
         assert_true(strstr(ev.why, says[k]) != NULL);
         raw_close(&r);
     }
+}
+
+/* Node 1's memory, as node 0 sees it. */
+static unsigned char shown[8192];
+
+/* Node 1 says that its word lies there, as number `seq`. */
+static void say_slip(int fd, uint32_t seq, uint64_t offset, uint64_t len, size_t n_said)
+{
+    uint8_t bytes[FRAME_BYTES + FRAME_SLIP_BYTES];
+    struct frame f = raw_word(1, seq);
+
+    f.is_slip = true;
+    f.len = n_said;
+    frame_slip_pack(bytes + FRAME_BYTES, offset, len);
+    f.crc = crc32c(bytes + FRAME_BYTES, n_said);
+    frame_pack(bytes, &f);
+    assert_int_equal(write(fd, bytes, FRAME_BYTES + n_said), FRAME_BYTES + n_said);
+}
+
+TEST(a_word_that_a_slip_speaks_of_is_copied_once)
+{
+    struct raw_pair r;
+    struct mesh_event ev;
+
+    raw_open(&r);
+    mesh_tcp_borrow(r.p.o[0].mesh, 1, (struct sealed){shown, sizeof shown});
+    memset(shown, 3, sizeof shown);
+    for (int said = 0; said < 2; said++)
+        say_slip(r.fd, 1, 100, 5000, FRAME_SLIP_BYTES);
+    seconds_until_event(r.p.o[0].mesh, &ev);
+    memset(shown, 4, sizeof shown);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.buf->len, 5000);
+    for (size_t i = 0; i < ev.buf->len; i++)
+        assert_int_equal(ev.buf->bytes[i], 3);
+    mesh_buf_put(r.p.o[0].mesh, ev.buf);
+    say_slip(r.fd, 2, sizeof shown, 0, FRAME_SLIP_BYTES); /* nothing, from the end */
+    seconds_until_event(r.p.o[0].mesh, &ev);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 2);
+    assert_int_equal(ev.buf->len, 0);
+    mesh_buf_put(r.p.o[0].mesh, ev.buf);
+    raw_close(&r);
+}
+
+TEST(a_slip_that_speaks_of_what_is_not_there_loses_its_sender)
+{
+    static const struct {
+        uint64_t offset, len;
+        size_t n_said, n_shown;
+        const char *says;
+    } cases[] = {
+        {0, 5000, FRAME_SLIP_BYTES, 0, "memory that it does not share"},
+        {0, 5000, FRAME_SLIP_BYTES - 1, sizeof shown, "memory that it does not share"},
+        {0, 5000, 0, sizeof shown, "memory that it does not share"},
+        {0, sizeof shown + 1, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
+        {1, sizeof shown, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
+        {sizeof shown + 1, 0, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
+        {UINT64_MAX, 2, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
+        {2, UINT64_MAX, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
+        /* It is not looked at, as it is longer than any message. */
+        {0, MESH_LIMIT + 1, FRAME_SLIP_BYTES, 2 * MESH_LIMIT, "where none can be"},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        struct raw_pair r;
+        struct mesh_event ev;
+
+        raw_open(&r);
+        if (cases[k].n_shown > 0)
+            mesh_tcp_borrow(r.p.o[0].mesh, 1, (struct sealed){shown, cases[k].n_shown});
+        say_slip(r.fd, 1, cases[k].offset, cases[k].len, cases[k].n_said);
+        seconds_until_event(r.p.o[0].mesh, &ev);
+        assert_int_equal(ev.kind, MESH_LOST);
+        assert_true(strstr(ev.why, cases[k].says) != NULL);
+        raw_close(&r);
+    }
+}
+
+/* Long words of node 0's, number k of bytes k; whether the last one lay on the shelf. */
+static bool say_words(struct mesh *m, int from, int n)
+{
+    bool was_shelved = false;
+
+    for (int k = from; k < from + n; k++) {
+        struct mesh_head h = {.kind = FRAME_WORD, .peer = 1, .round = (uint64_t)k};
+        struct mesh_buf *b = mesh_draft_take(m);
+        struct err e = {0};
+
+        b->len = 2 * SHELF_LEAST;
+        memset(b->bytes, k, b->len);
+        was_shelved = b->is_shelved;
+        assert_ok(mesh_send(m, &h, b, &e));
+        mesh_buf_put(m, b);
+    }
+    return was_shelved;
+}
+
+static void hear_words(struct mesh *m, int from, int n)
+{
+    for (int k = from; k < from + n; k++) {
+        struct mesh_event ev;
+
+        seconds_until_event(m, &ev);
+        assert_int_equal(ev.kind, MESH_MESSAGE);
+        assert_int_equal(ev.head.round, k);
+        assert_int_equal(ev.buf->len, 2 * SHELF_LEAST);
+        for (size_t i = 0; i < ev.buf->len; i++)
+            assert_int_equal(ev.buf->bytes[i], k);
+        mesh_buf_put(m, ev.buf);
+    }
+}
+
+static void open_with_shelves(struct pair *p, struct shelves *s, struct mesh *m[2])
+{
+    pair_prepare(p);
+    pair_run(p);
+    for (int i = 0; i < 2; i++)
+        m[i] = p->o[i].mesh;
+    shelves_open(s, m, 2);
+}
+
+/* The places that SHELF_SLIPS_MAX words leave. */
+static void hold_rest(struct mesh *m, struct mesh_buf *held[])
+{
+    for (int k = 0; k < SHELF_PLACES - SHELF_SLIPS_MAX; k++) {
+        held[k] = mesh_draft_take(m);
+        assert_true(held[k]->is_shelved);
+    }
+}
+
+TEST(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all)
+{
+    struct mesh_buf *held[SHELF_PLACES];
+    struct shelves shelves;
+    struct mesh *m[2];
+    struct pair p;
+
+    open_with_shelves(&p, &shelves, m);
+    assert_true(say_words(m[0], 1, 4 * SHELF_PLACES));
+    hold_rest(m[0], held);
+    for (int k = 0; k < SHELF_PLACES - SHELF_SLIPS_MAX; k++)
+        mesh_buf_put(m[0], held[k]);
+    hear_words(m[1], 1, 4 * SHELF_PLACES);
+    pair_close(&p);
+    shelves_close(&shelves);
+}
+
+/* One way only, so that nothing acknowledges words by the way. */
+TEST(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_before)
+{
+    struct mesh_buf *held[SHELF_PLACES];
+    struct shelves shelves;
+    struct mesh_event ev;
+    struct mesh *m[2];
+    struct pair p;
+    struct err e = {0};
+
+    open_with_shelves(&p, &shelves, m);
+    assert_true(say_words(m[0], 1, SHELF_SLIPS_MAX));
+    hold_rest(m[0], held);
+    assert_false(say_words(m[0], SHELF_SLIPS_MAX + 1, 2));
+    hear_words(m[1], 1, SHELF_SLIPS_MAX + 2);
+    for (int k = 0; k < SHELF_PLACES - SHELF_SLIPS_MAX; k++)
+        mesh_buf_put(m[0], held[k]);
+    assert_ok(mesh_poll(m[0], &ev, clock_now() + 0.05, &e));
+    for (int k = 0; k < 50; k++) {
+        assert_true(say_words(m[0], k + 20, 1));
+        hear_words(m[1], k + 20, 1);
+        assert_ok(mesh_poll(m[0], &ev, clock_now() + 0.002, &e));
+    }
+    pair_close(&p);
+    shelves_close(&shelves);
 }
 
 TEST(a_message_said_again_is_heard_once)
@@ -281,6 +456,10 @@ int main(void)
         cmocka_unit_test(long_messages_go_to_and_fro_without_a_pause),
         cmocka_unit_test(a_dead_process_is_lost_within_a_second),
         cmocka_unit_test(a_frame_that_is_not_the_peers_to_send_loses_it),
+        cmocka_unit_test(a_word_that_a_slip_speaks_of_is_copied_once),
+        cmocka_unit_test(a_slip_that_speaks_of_what_is_not_there_loses_its_sender),
+        cmocka_unit_test(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all),
+        cmocka_unit_test(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_before),
         cmocka_unit_test(a_message_said_again_is_heard_once),
         cmocka_unit_test(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer),
         cmocka_unit_test(a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it),

@@ -45,6 +45,33 @@ TEST(every_flipped_bit_of_a_header_is_noticed)
     }
 }
 
+TEST(a_flag_belongs_to_some_kinds_and_to_no_other)
+{
+    for (int kind = FRAME_HELLO; kind < FRAME_KINDS; kind++)
+        for (int flag = 1; flag <= 2; flag++) {
+            struct frame f = {.kind = (enum frame_kind)kind, .wants_tls = flag == 1, .is_slip = flag == 2}, g;
+            bool is_right = flag == 1 ? kind == FRAME_HELLO : kind >= FRAME_WORD && kind <= FRAME_EVENT;
+            uint8_t bytes[FRAME_BYTES];
+            struct err e = {0};
+
+            frame_pack(bytes, &f);
+            assert_int_equal(frame_unpack(&g, bytes, &e), is_right ? 0 : ERR_PROTOCOL);
+            assert_true(!is_right || (g.wants_tls == f.wants_tls && g.is_slip == f.is_slip));
+        }
+}
+
+TEST(a_slip_is_an_offset_and_a_length_little_endian)
+{
+    static const uint8_t bytes[FRAME_SLIP_BYTES] = {8, 7, 6, 5, 4, 3, 2, 1, 0xff, 0xee};
+    uint8_t again[FRAME_SLIP_BYTES];
+    uint64_t offset, len;
+
+    frame_slip_unpack(bytes, &offset, &len);
+    assert_true(offset == 0x0102030405060708u && len == 0xeeff);
+    frame_slip_pack(again, offset, len);
+    assert_memory_equal(again, bytes, sizeof bytes);
+}
+
 TEST(another_version_is_refused_naming_both)
 {
     struct frame f = {.kind = FRAME_WORD}, g;
@@ -55,7 +82,7 @@ TEST(another_version_is_refused_naming_both)
     bytes[4] = 9;
     assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
     assert_says("version 9");
-    assert_says("version 3");
+    assert_says("version 4");
 }
 
 int main(void)
@@ -63,6 +90,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_frame_survives_packing),
         cmocka_unit_test(every_flipped_bit_of_a_header_is_noticed),
+        cmocka_unit_test(a_flag_belongs_to_some_kinds_and_to_no_other),
+        cmocka_unit_test(a_slip_is_an_offset_and_a_length_little_endian),
         cmocka_unit_test(another_version_is_refused_naming_both),
     };
 

@@ -11,6 +11,16 @@ enum { N = 1000, INVITES = 0, CAN = 1, CANNOT = 2 }; /* the words, as docs/proto
 
 static struct err e;
 
+/* Node `me` of workers 0 and 1. */
+static void begin(struct local_path *p, struct mesh *m, int me)
+{
+    const int peers[] = {!me};
+    size_t bytes = arena_bytes(N);
+
+    assert_ok(
+        local_path_begin(p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes}, &e));
+}
+
 /* What a local path does not say by itself. */
 static void say(struct mesh *m, int to, uint32_t word, const void *bytes, size_t len)
 {
@@ -44,17 +54,28 @@ static void assert_hears(struct mesh *m, uint32_t word)
     mesh_buf_put(m, ev.buf);
 }
 
-static bool both_settled(const struct local_path p[2])
-{
-    return local_path_is_settled(&p[0]) && local_path_is_settled(&p[1]);
-}
-
 static void advance(struct local_path *p)
 {
     struct mesh_event ev;
 
     assert_ok(mesh_poll(p->mesh, &ev, 0, &e));
     assert_ok(ev.kind == MESH_MESSAGE ? local_path_on_message(p, &ev, &e) : local_path_advance(p, &e));
+}
+
+/* All nodes until they are settled, in one thread. */
+static void settle(struct local_path *const p[], int n)
+{
+    int n_settled;
+    double end = clock_now() + 20;
+
+    do {
+        n_settled = 0;
+        for (int i = 0; i < n; i++) {
+            advance(p[i]);
+            n_settled += local_path_is_settled(p[i]);
+        }
+    } while (n_settled < n && clock_now() < end);
+    assert_int_equal(n_settled, n);
 }
 
 TEST(workers_of_one_machine_share_memory)
@@ -69,12 +90,9 @@ TEST(workers_of_one_machine_share_memory)
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
-        assert_ok(local_path_begin(&p[i], nodes.o[i].mesh, 2, i, arena_bytes(N), &e));
-    for (double end = clock_now() + 20; clock_now() < end && !both_settled(p);)
-        for (int i = 0; i < 2; i++)
-            advance(&p[i]);
+        begin(&p[i], nodes.o[i].mesh, i);
+    settle((struct local_path *[]){&p[0], &p[1]}, 2);
     for (int i = 0; i < 2; i++) {
-        assert_true(local_path_is_settled(&p[i]));
         met = local_path_take(&p[i]);
         assert_non_null(met);
         assert_ok(arena_open(&a[i], met, N, &e));
@@ -92,10 +110,78 @@ TEST(workers_of_one_machine_share_memory)
     assert_int_equal(crew_fds(), fds);
 }
 
+TEST(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other)
+{
+    static const struct {
+        int peers[2];
+        size_t n_peers;
+    } links[MESH_NODES] = {{{-2}, 1}, {{-2}, 1}, {{0, 1}, 2}};
+    int fds = crew_fds(), mappings = crew_mappings();
+    struct opening o[MESH_NODES];
+    struct local_path p[MESH_NODES];
+    struct meeting *met[MESH_NODES];
+
+    opening_prepare(o, 10, MESH_TLS_AUTO);
+    opening_run(o);
+    for (int i = 0; i < MESH_NODES; i++)
+        /* The server's memory is not quite as large. */
+        assert_ok(
+            local_path_begin(&p[i], o[i].mesh,
+                             &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers, links[i].n_peers,
+                                                         i < 2 ? 9000 : 8000, 4000, 10000},
+                             &e));
+    settle((struct local_path *[]){&p[0], &p[1], &p[2]}, MESH_NODES);
+    for (int i = 0; i < MESH_NODES; i++) {
+        assert_true(local_path_has_joined(&p[i]));
+        met[i] = local_path_take(&p[i]);
+        for (int k = 0; k < MESH_NODES; k++) {
+            bool is_seen = i == k || (i < 2) != (k < 2);
+
+            assert_true((meeting_memory(met[i], k).start != NULL) == is_seen);
+            assert_true(p[i].can[k] == (is_seen && i != k));
+        }
+    }
+    assert_int_equal(meeting_memory(met[0], 2).size, 8192);
+    assert_int_equal(meeting_memory(met[2], 0).size, 12288);
+    for (int i = 0; i < MESH_NODES; i++) {
+        assert_ok(mesh_watch(o[i].mesh, -1, &e));
+        meeting_close(met[i]);
+        mesh_close(o[i].mesh, clock_now() + 0.02);
+    }
+    assert_int_equal(crew_fds(), fds);
+    assert_int_equal(crew_mappings(), mappings);
+}
+
+TEST(who_has_joined_takes_no_invitation_any_more)
+{
+    static const uint8_t bytes[LOCAL_PATH_BYTES] = {0};
+    struct local_path p[2];
+    struct pair nodes;
+
+    pair_prepare(&nodes);
+    pair_run(&nodes);
+    for (int i = 0; i < 2; i++)
+        begin(&p[i], nodes.o[i].mesh, i);
+    for (double end = clock_now() + 20; clock_now() < end && !p[1].has_said;) {
+        assert_ok(meeting_hear(p[0].meeting, &e)); /* node 0 joins, and does not say so */
+        advance(&p[1]);
+    }
+    assert_true(local_path_has_joined(&p[1]));
+    say(nodes.o[0].mesh, 1, INVITES, bytes, sizeof bytes);
+    assert_int_equal(hear(&p[1]), ERR_PROTOCOL);
+    assert_non_null(p[1].meeting);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(mesh_watch(nodes.o[i].mesh, -1, &e));
+        meeting_close(p[i].meeting);
+    }
+    pair_close(&nodes);
+}
+
 TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
 {
     static const int both[] = {0, 1};
     static const uint8_t secret[MEETING_SECRET_BYTES] = {5};
+    size_t bytes = arena_bytes(N);
     uint8_t invitation[LOCAL_PATH_BYTES];
     int fds = crew_fds(), mappings = crew_mappings();
     struct meeting *m; /* node 0's */
@@ -104,11 +190,11 @@ TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
 
     pair_prepare(&nodes);
     pair_run(&nodes);
-    assert_ok(meeting_open(&m, &(struct meeting_config){2, both, 0, arena_bytes(N)}, &e));
+    assert_ok(meeting_open(&m, &(struct meeting_config){2, both, 0, bytes, bytes, bytes, NULL}, &e));
     meeting_expect(m, 1, secret);
     memcpy(invitation, meeting_name(m), MEETING_NAME_BYTES);
     memcpy(invitation + MEETING_NAME_BYTES, secret, sizeof secret);
-    assert_ok(local_path_begin(&p, nodes.o[1].mesh, 2, 1, arena_bytes(N), &e));
+    begin(&p, nodes.o[1].mesh, 1);
     for (int i = 0; i < 2; i++) {
         assert_non_null(p.meeting);
         say(nodes.o[0].mesh, 1, INVITES, invitation, sizeof invitation);
@@ -126,21 +212,21 @@ TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
     assert_int_equal(crew_mappings(), mappings);
 }
 
-TEST(where_another_worker_cannot_nobody_does)
+TEST(where_another_node_cannot_nobody_does)
 {
     struct local_path p;
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
-    assert_ok(local_path_begin(&p, nodes.o[0].mesh, 2, 0, arena_bytes(N), &e));
+    begin(&p, nodes.o[0].mesh, 0);
     assert_hears(nodes.o[1].mesh, INVITES);
     say(nodes.o[1].mesh, 0, CANNOT, "", 0);
     assert_ok(hear(&p));
     assert_hears(nodes.o[1].mesh, CANNOT);
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
-    assert_string_equal(p.why.text, "another worker cannot share memory");
+    assert_string_equal(p.why.text, "another node cannot share memory");
     pair_close(&nodes);
 }
 
@@ -173,35 +259,39 @@ TEST(words_that_are_not_a_workers_to_say_are_refused)
 
         pair_prepare(&nodes);
         pair_run(&nodes);
-        assert_ok(local_path_begin(&p, nodes.o[!from].mesh, 2, !from, arena_bytes(N), &e));
+        begin(&p, nodes.o[!from].mesh, !from);
         for (int i = 0; i < cases[k].n_says; i++) {
             say(nodes.o[from].mesh, !from, cases[k].says[i].word, bytes, cases[k].says[i].len);
             assert_int_equal(hear(&p), i + 1 < cases[k].n_says ? 0 : ERR_PROTOCOL);
         }
         assert_says("sent a word about shared memory that is not its to say");
-        meeting_close(local_path_take(&p));
+        meeting_close(p.meeting);
         pair_close(&nodes);
     }
 }
 
-TEST(more_workers_than_can_share_memory_say_nothing_and_share_nothing)
+TEST(more_nodes_than_can_share_memory_say_nothing_and_share_nothing)
 {
+    static const int peers[MEETING_MAX];
     struct local_path p;
 
-    assert_ok(local_path_begin(&p, NULL, MEETING_MAX + 1, 3, arena_bytes(N), &e));
+    assert_ok(local_path_begin(
+        &p, NULL, &(struct local_path_config){MEETING_MAX, 1, 3, peers, MEETING_MAX, N, N, N}, &e));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
-    assert_string_equal(p.why.text, "65 workers are more than the 64 that can share memory");
+    assert_string_equal(p.why.text, "65 nodes are more than the 64 that can share memory");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_of_one_machine_share_memory),
+        cmocka_unit_test(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other),
+        cmocka_unit_test(who_has_joined_takes_no_invitation_any_more),
         cmocka_unit_test(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why),
-        cmocka_unit_test(where_another_worker_cannot_nobody_does),
+        cmocka_unit_test(where_another_node_cannot_nobody_does),
         cmocka_unit_test(words_that_are_not_a_workers_to_say_are_refused),
-        cmocka_unit_test(more_workers_than_can_share_memory_say_nothing_and_share_nothing),
+        cmocka_unit_test(more_nodes_than_can_share_memory_say_nothing_and_share_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

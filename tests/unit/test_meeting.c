@@ -146,7 +146,8 @@ TEST(strangers_in_any_number_do_not_keep_a_node_out)
 
     meeting_pair_open(&p, 1000, 1000);
     for (size_t i = 0; i < N_OF(strangers); i++) {
-        assert_ok(meeting_open(&strangers[i], &(struct meeting_config){2, meeting_pair_nodes, 1, 10}, &e));
+        assert_ok(meeting_open(&strangers[i],
+                               &(struct meeting_config){2, meeting_pair_nodes, 1, 10, 10, 10, NULL}, &e));
         assert_ok(meeting_connect(strangers[i], 0, meeting_name(p.m[0]), another, &e));
     }
     meeting_pair_meet(&p);
@@ -172,7 +173,8 @@ TEST(a_memory_of_another_size_is_refused)
     struct meeting_pair p;
 
     meeting_pair_open(&p, 28000, 820000);
-    pair_fail(&p, meeting_pair_secret, ERR_PROTOCOL, "node 4: it shares 28672 bytes, where 823296 are right");
+    pair_fail(&p, meeting_pair_secret, ERR_PROTOCOL,
+              "node 4: it shares 28672 bytes, where 823296 to 823296 are right");
     meeting_pair_close(&p);
 }
 

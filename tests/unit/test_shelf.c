@@ -1,0 +1,109 @@
+/* Where on a shelf a message may lie. */
+#include "agent/runner/shelf.h"
+
+#include "tests/lib/meeting_pair.h"
+#include "tests/unit/unit.h"
+
+enum { LIMIT = 100 };
+
+static const void *read_slip(uint64_t offset, uint64_t len, struct sealed s, size_t limit)
+{
+    uint8_t slip[FRAME_SLIP_BYTES];
+    size_t n = 99;
+    const void *at;
+
+    frame_slip_pack(slip, offset, len);
+    at = shelf_read_slip(slip, s, limit, &n);
+    assert_int_equal(n, at ? len : 99);
+    return at;
+}
+
+TEST(a_slip_is_read_only_where_all_of_its_message_can_lie)
+{
+    static unsigned char bytes[50];
+    struct sealed s = {bytes, sizeof bytes}, none = {0};
+
+    assert_ptr_equal(read_slip(0, 50, s, 50), bytes);
+    assert_ptr_equal(read_slip(49, 1, s, 50), bytes + 49);
+    assert_ptr_equal(read_slip(50, 0, s, 50), bytes + 50);
+    assert_null(read_slip(0, 50, s, 49));
+    assert_null(read_slip(0, 51, s, 100));
+    assert_null(read_slip(50, 1, s, 50));
+    assert_null(read_slip(51, 0, s, 50));
+    assert_null(read_slip(1, 50, s, 50));
+    assert_null(read_slip(1, UINT64_MAX, s, SIZE_MAX));
+    assert_null(read_slip(UINT64_MAX, 1, s, 50));
+    assert_null(read_slip(0, 1, none, 50));
+}
+
+TEST(a_slip_says_where_its_reader_finds_the_message)
+{
+    static const unsigned char mine[64] = {0}, theirs[64] = {0};
+    uint8_t slip[FRAME_SLIP_BYTES];
+    size_t len;
+
+    shelf_write_slip(slip, (struct sealed){(void *)(uintptr_t)mine, sizeof mine}, mine + 17, 30);
+    assert_ptr_equal(
+        shelf_read_slip(slip, (struct sealed){(void *)(uintptr_t)theirs, sizeof theirs}, 64, &len),
+        theirs + 17);
+    assert_int_equal(len, 30);
+}
+
+TEST(a_mesh_drafts_on_the_shelf_while_there_is_a_place_and_elsewhere_then)
+{
+    struct mesh m = {.limit = LIMIT};
+    struct mesh_buf *b[SHELF_PLACES + 1], *again;
+    struct meeting_pair met;
+    struct shelf *s;
+    struct sealed all;
+    struct err e;
+
+    meeting_pair_open(&met, shelf_bytes(LIMIT), shelf_bytes(LIMIT));
+    meeting_pair_meet(&met);
+    assert_ok(shelf_open(&s, met.m[0], LIMIT, &e));
+    all = shelf_memory(s, 0);
+    shelf_give(s, &m);
+    for (int i = 0; i <= SHELF_PLACES; i++) {
+        b[i] = mesh_draft_take(&m);
+        assert_non_null(b[i]);
+        assert_int_equal((uintptr_t)b[i]->bytes % MESH_ALIGNMENT, 0);
+        assert_true(b[i]->is_shelved == (i < SHELF_PLACES));
+        memset(b[i]->bytes, i, LIMIT);
+    }
+    for (int i = 0; i < SHELF_PLACES; i++) {
+        assert_in_range((uintptr_t)b[i]->bytes, (uintptr_t)all.start,
+                        (uintptr_t)all.start + all.size - LIMIT);
+        assert_int_equal(b[i]->bytes[0], i);
+        assert_int_equal(b[i]->bytes[LIMIT - 1], i);
+    }
+    mesh_buf_put(&m, b[SHELF_PLACES]);
+    mesh_buf_put(&m, b[2]);
+    again = mesh_buf_take(&m); /* for what will be read into */
+    assert_ptr_equal(again, b[SHELF_PLACES]);
+    mesh_buf_put(&m, again);
+    assert_ptr_equal(mesh_draft_take(&m), b[2]);
+    for (int i = 0; i < SHELF_PLACES; i++)
+        mesh_buf_put(&m, b[i]);
+    mesh_pool_clear(&m);
+    shelf_close(s);
+    meeting_close(met.m[1]);
+}
+
+TEST(a_shelf_for_more_than_can_be_counted_has_no_size)
+{
+    assert_int_equal(shelf_bytes(SIZE_MAX), 0);
+    assert_int_equal(shelf_bytes(SIZE_MAX / 2), 0);
+    assert_int_equal(shelf_bytes(63), (size_t)SHELF_PLACES * 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slip_is_read_only_where_all_of_its_message_can_lie),
+        cmocka_unit_test(a_slip_says_where_its_reader_finds_the_message),
+        cmocka_unit_test(a_mesh_drafts_on_the_shelf_while_there_is_a_place_and_elsewhere_then),
+        cmocka_unit_test(a_shelf_for_more_than_can_be_counted_has_no_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
