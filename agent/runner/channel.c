@@ -97,7 +97,7 @@ int channel_blame(struct channel *ch, int from)
 struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
                                 int (*encode)(struct codec *, struct wire_out *), double *seconds)
 {
-    struct mesh_buf *b = mesh_draft_take(ch->x->mesh);
+    struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
     struct stopwatch *w = &ch->x->watch;
     enum phase last;
     double start;

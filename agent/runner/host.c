@@ -72,7 +72,7 @@ static struct wire_out *host_message(struct codec *c)
     struct channel *ch = channel_of(c);
 
     channel_drop_buf(ch, ch->draft);
-    ch->draft = mesh_draft_take(ch->x->mesh);
+    ch->draft = mesh_buf_take(ch->x->mesh);
     ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
                                 .limit = ch->draft ? ch->limit : 0};
     compressing_begin_writing(ch);

@@ -1,6 +1,10 @@
 #include "agent/runner/mesh.h"
 
 #include <stdlib.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static struct mesh_buf **pool_of(struct mesh *m)
 {
@@ -36,20 +40,41 @@ struct mesh_buf *mesh_buf_take(struct mesh *m)
     return b;
 }
 
-struct mesh_buf *mesh_draft_take(struct mesh *m)
-{
-    return m->shelf ? pop(&m->shelf) : mesh_buf_take(m);
-}
-
 void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
 {
     struct mesh_buf **list;
 
     if (!b || --b->refs > 0)
         return;
+    mesh_buf_put(m, b->copy);
+    b->copy = NULL;
     list = b->is_shelved ? &m->shelf : pool_of(m);
     b->next = *list;
     *list = b;
+}
+
+/* Past the caches: those of who reads it next hold the place's last message, and to take each line back from
+ * them takes a processor 33 ns (docs/dataplane.md). */
+static void stream(void *to, const void *from, size_t len)
+{
+#ifdef __SSE2__
+    for (size_t i = 0; i < len; i += sizeof(__m128i))
+        _mm_stream_si128((__m128i *)((char *)to + i),
+                         _mm_load_si128((const __m128i *)((const char *)from + i)));
+    _mm_sfence();
+#else
+    memcpy(to, from, len);
+#endif
+}
+
+struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b)
+{
+    if (b->copy || !m->shelf)
+        return b->copy;
+    b->copy = pop(&m->shelf);
+    b->copy->len = b->len;
+    stream(b->copy->bytes, b->bytes, b->len); /* to the end of the last lanes: both have room */
+    return b->copy;
 }
 
 void mesh_pool_clear(struct mesh *m)

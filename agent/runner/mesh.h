@@ -35,6 +35,7 @@ struct mesh_buf {
     struct mesh_buf *next; /* in the pool, or on the shelf */
     unsigned char *bytes;  /* mesh->limit of them, 64-byte aligned */
     bool is_shelved;       /* they lie in memory that peers read (shelf.h) */
+    struct mesh_buf *copy; /* of the same message, on the shelf; NULL: none */
 };
 
 /* Bytes of a buffer for messages of at most `limit`, from one multiple of 64 to another. */
@@ -95,7 +96,7 @@ struct mesh { /* the common part; implementations put theirs behind it */
     const struct mesh_ops *ops;
     size_t limit; /* bytes of the longest payload but a piece's; a longer one is a broken peer */
     struct mesh_buf *pool;
-    struct mesh_buf *shelf; /* set after opening: more buffers, for what is sent; mesh_close leaves them */
+    struct mesh_buf *shelf; /* set after opening: places for copies of what is sent; mesh_close leaves them */
     struct mesh *lender;    /* whose pool is used, where nodes of one process share one; NULL: its own */
     mesh_place *place;      /* set after opening; without one a piece is a broken peer */
     void *owner;            /* its first argument */
@@ -109,9 +110,10 @@ struct mesh { /* the common part; implementations put theirs behind it */
 
 /* An empty buffer with one reference, or NULL without memory. */
 struct mesh_buf *mesh_buf_take(struct mesh *m);
-/* The same for what will be sent: from the shelf while there is one. */
-struct mesh_buf *mesh_draft_take(struct mesh *m);
 void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* gives one reference back; NULL is fine */
+/* The copy of a message that is on the shelf, made when it is first asked for; the message holds a reference.
+ * NULL: there is no place. */
+struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b);
 
 /* Queues `b` for h->peer and takes a reference of its own. ERR_REFUSED: too much is waiting for that peer. */
 static inline int mesh_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)

@@ -36,21 +36,11 @@ static struct tcp_peer *peer_find(const struct tcp *t, int node)
     return i < 0 ? NULL : &t->peers[i];
 }
 
-/* A message that does not go as a slip leaves the shelf, where it would keep its place until the peer takes
- * it. */
-static int send_copy(struct tcp *t, struct tcp_peer *p, const struct mesh_head *h, const struct mesh_buf *b,
-                     struct err *e)
+/* To a peer that reads this node's shelf. One that hangs gets no more, and what is short is as quick by the
+ * connection. */
+static bool goes_as_slip(const struct tcp_peer *p, const struct mesh_buf *b)
 {
-    struct mesh_buf *copy = mesh_buf_take(&t->mesh);
-
-    if (!copy)
-        return err_set(e, ERR_NOMEM, "no memory for a message of %zu bytes", b->len);
-    memcpy(copy->bytes, b->bytes, b->len);
-    copy->len = b->len;
-    tcp_peer_enqueue(t, p,
-                     &(struct tcp_letter){.head = *h, .bytes = copy->bytes, .len = copy->len, .buf = copy});
-    mesh_buf_put(&t->mesh, copy);
-    return 0;
+    return p->mine.start && p->n_slips < SHELF_SLIPS_MAX && b && b->len >= SHELF_LEAST;
 }
 
 static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
@@ -58,6 +48,7 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
 {
     struct tcp *t = (struct tcp *)m;
     struct tcp_peer *p = peer_find(t, h->peer);
+    struct mesh_buf *place = NULL;
 
     if (!p)
         return err_set(e, ERR_CODEC, "no link from node %d to node %d", t->cfg.node, h->peer);
@@ -66,14 +57,14 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (p->n_unsent >= MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them",
                        MESH_QUEUE_MAX, p->node);
-    if (!b || !b->is_shelved) {
-        tcp_peer_enqueue(t, p, &(struct tcp_letter){.head = *h, .bytes = bytes, .len = len, .buf = b});
-        return 0;
-    }
-    if (!p->mine.start || len < SHELF_LEAST || p->n_slips >= SHELF_SLIPS_MAX)
-        return send_copy(t, p, h, b, e);
+    if (goes_as_slip(p, b))
+        place = mesh_buf_shelve(m, b);
     tcp_peer_enqueue(t, p,
-                     &(struct tcp_letter){.head = *h, .bytes = bytes, .len = len, .buf = b, .is_slip = true});
+                     &(struct tcp_letter){.head = *h,
+                                          .bytes = place ? place->bytes : bytes,
+                                          .len = len,
+                                          .buf = place ? place : b,
+                                          .is_slip = place});
     return 0;
 }
 

@@ -97,13 +97,14 @@ static int share_words(struct node *n, struct local_path *p, struct err *e)
 static int share_memory(struct node *n, struct err *e)
 {
     bool collects = exchange_collects(n->exchange);
-    size_t bytes = collects ? arena_bytes(net_n_params(n->net)) : shelf_bytes(n->mesh->limit);
+    size_t bytes = collects ? arena_bytes(net_n_params(n->net)) : shelf_bytes(n->mesh->limit, n->n_peers);
     struct local_path p;
 
     if ((!collects && !exchange_has_words(n->exchange)) || n->n_peers == 0 ||
         strcmp(n->set.local_path, "off") == 0)
         return 0;
-    /* A server's shelf is for its range, a worker's for the longest: nearly the same. */
+    /* A server's shelf is for its range, a worker's for the longest, which is nearly the same, and who has one
+     * peer has half as many places. */
     if (local_path_begin(&p, n->mesh,
                          &(struct local_path_config){.n_workers = n->set.node_count,
                                                      .n_servers = n->set.server_count,
@@ -111,8 +112,8 @@ static int share_memory(struct node *n, struct err *e)
                                                      .peers = n->peers,
                                                      .n_peers = n->n_peers,
                                                      .bytes = bytes,
-                                                     .least = collects ? bytes : bytes / 2,
-                                                     .most = collects ? bytes : 2 * bytes},
+                                                     .least = collects ? bytes : bytes / 4,
+                                                     .most = collects ? bytes : 4 * bytes},
                          e) < 0 ||
         settle(n, &p, collects, e) < 0)
         return e->code;

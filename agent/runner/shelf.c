@@ -1,16 +1,18 @@
 #include "agent/runner/shelf.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 struct shelf {
     struct meeting *meeting;
     struct mesh_buf places[SHELF_PLACES];
+    size_t n_places;
 };
 
-size_t shelf_bytes(size_t limit)
+size_t shelf_bytes(size_t limit, size_t n_peers)
 {
-    return limit > SIZE_MAX / (4 * SHELF_PLACES) ? 0 : SHELF_PLACES * mesh_buf_room(limit);
+    size_t n = n_peers > 1 ? SHELF_PLACES : SHELF_SLIPS_MAX;
+
+    return limit > SIZE_MAX / (4 * SHELF_PLACES) ? 0 : n * mesh_buf_room(limit);
 }
 
 int shelf_open(struct shelf **out, struct meeting *m, size_t limit, struct err *e)
@@ -23,9 +25,11 @@ int shelf_open(struct shelf **out, struct meeting *m, size_t limit, struct err *
         meeting_close(m);
         return err_set(e, ERR_NOMEM, "no memory for a shelf");
     }
-    assert(mine.size >= shelf_bytes(limit));
     s->meeting = m;
-    for (size_t i = 0; i < SHELF_PLACES; i++)
+    s->n_places = mine.size / mesh_buf_room(limit);
+    if (s->n_places > SHELF_PLACES)
+        s->n_places = SHELF_PLACES;
+    for (size_t i = 0; i < s->n_places; i++)
         s->places[i] = (struct mesh_buf){.is_shelved = true,
                                          .bytes = (unsigned char *)mine.start + i * mesh_buf_room(limit)};
     *out = s;
@@ -47,7 +51,7 @@ struct sealed shelf_memory(const struct shelf *s, int i)
 
 void shelf_give(struct shelf *s, struct mesh *m)
 {
-    for (size_t i = 0; i < SHELF_PLACES; i++) {
+    for (size_t i = 0; i < s->n_places; i++) {
         s->places[i].refs = 1;
         mesh_buf_put(m, &s->places[i]);
     }

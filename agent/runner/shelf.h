@@ -1,7 +1,7 @@
 /* shelf -- what rules say to nodes of one machine lies in memory that those can read (meeting.h), and only a
  * slip of paper goes over the connection: where the message begins and how long it is.
  *
- * A node's own memory is a few places for a message each. A codec writes its message into one; the receiver
+ * A node's own memory is a few places for a message each. The mesh copies a message into one; the receiver
  * copies it out when the slip comes, and looks at it only then, as its owner might change it at any time. The
  * slip is a message like any other: numbered, kept and said again over a new connection. So a place is free
  * again when all receivers have acknowledged it, and a slip that comes late still finds its message. Without
@@ -16,14 +16,15 @@
 enum {
     /* Rounds have two words under way, and may keep a third (round_loss.c). */
     SHELF_SLIPS_MAX = 3,                /* that one peer has not acknowledged: one that hangs ... */
-    SHELF_PLACES = 2 * SHELF_SLIPS_MAX, /* ... leaves places for what is said to the others */
+    SHELF_PLACES = 2 * SHELF_SLIPS_MAX, /* ... leaves places for what is said to the others, if any */
     SHELF_LEAST = 4096 /* bytes from which on two copies and a checksum of them cost more than a slip */
 };
 
 struct shelf;
 
-/* Of a node's memory, for messages of at most `limit` bytes; 0: more than can be counted. */
-size_t shelf_bytes(size_t limit);
+/* Of the memory of a node with so many peers, for messages of at most `limit` bytes; 0: more than can be
+ * counted. */
+size_t shelf_bytes(size_t limit, size_t n_peers);
 
 /* Takes the meeting, also on failure. ERR_NOMEM. */
 int shelf_open(struct shelf **out, struct meeting *m, size_t limit, struct err *e);

@@ -133,7 +133,7 @@ void pair_close(struct pair *p)
 void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill)
 {
     struct mesh_head h = {.kind = FRAME_WORD, .peer = to, .word = 3, .round = round, .channel = 2};
-    struct mesh_buf *b = mesh_draft_take(m);
+    struct mesh_buf *b = mesh_buf_take(m);
     struct err e = {0};
 
     b->len = len;

@@ -6,7 +6,7 @@ static const uint8_t secret[MEETING_SECRET_BYTES] = {7};
 
 static void meet(struct meeting *met[], int n)
 {
-    const size_t bytes = shelf_bytes(MESH_LIMIT);
+    const size_t bytes = shelf_bytes(MESH_LIMIT, MESH_NODES);
     struct err e = {0};
     int n_complete;
 

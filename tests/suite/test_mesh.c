@@ -131,7 +131,7 @@ static void everybody_reaches_everybody(struct net *n)
 static void one_buffer_goes_to_many(struct net *n)
 {
     struct mesh_head h = {.kind = FRAME_REPLY};
-    struct mesh_buf *b = mesh_draft_take(n->node[2]);
+    struct mesh_buf *b = mesh_buf_take(n->node[2]);
     struct err e = {0};
 
     b->len = 5000;
@@ -172,7 +172,7 @@ static void others_get_theirs(struct net *n, int asleep)
 static void a_peer_that_takes_nothing_is_refused_more(struct net *n)
 {
     struct mesh_head h = {.kind = FRAME_WORD, .peer = 1};
-    struct mesh_buf *b = mesh_draft_take(n->node[0]);
+    struct mesh_buf *b = mesh_buf_take(n->node[0]);
     struct err e = {0};
     int sent = 0;
 

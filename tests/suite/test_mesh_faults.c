@@ -58,7 +58,7 @@ static void *talk(void *arg)
         bool may_say = mesh_queued(t->m) < 20 && (t->n_sent < t->n_heard + t->ahead || *t->may_stop);
 
         if (!has_ended && may_say) {
-            struct mesh_buf *b = mesh_draft_take(t->m);
+            struct mesh_buf *b = mesh_buf_take(t->m);
 
             has_ended = *t->may_stop && t->n_sent >= t->n_least;
             h.kind = has_ended ? FRAME_EVENT : FRAME_WORD;

@@ -49,41 +49,53 @@ TEST(a_slip_says_where_its_reader_finds_the_message)
     assert_int_equal(len, 30);
 }
 
-TEST(a_mesh_drafts_on_the_shelf_while_there_is_a_place_and_elsewhere_then)
+static struct mesh_buf *message(struct mesh *m, int first)
+{
+    struct mesh_buf *b = mesh_buf_take(m);
+
+    assert_non_null(b);
+    b->len = LIMIT;
+    for (int i = 0; i < LIMIT; i++)
+        b->bytes[i] = (unsigned char)(first + i);
+    return b;
+}
+
+TEST(a_message_has_one_copy_on_the_shelf_while_there_is_a_place_and_as_long_as_somebody_holds_it)
 {
     struct mesh m = {.limit = LIMIT};
-    struct mesh_buf *b[SHELF_PLACES + 1], *again;
+    struct mesh_buf *b[SHELF_PLACES + 1], *copy;
     struct meeting_pair met;
     struct shelf *s;
     struct sealed all;
     struct err e;
 
-    meeting_pair_open(&met, shelf_bytes(LIMIT), shelf_bytes(LIMIT));
+    meeting_pair_open(&met, shelf_bytes(LIMIT, 2), shelf_bytes(LIMIT, 2));
     meeting_pair_meet(&met);
     assert_ok(shelf_open(&s, met.m[0], LIMIT, &e));
     all = shelf_memory(s, 0);
     shelf_give(s, &m);
-    for (int i = 0; i <= SHELF_PLACES; i++) {
-        b[i] = mesh_draft_take(&m);
-        assert_non_null(b[i]);
-        assert_int_equal((uintptr_t)b[i]->bytes % MESH_ALIGNMENT, 0);
-        assert_true(b[i]->is_shelved == (i < SHELF_PLACES));
-        memset(b[i]->bytes, i, LIMIT);
-    }
     for (int i = 0; i < SHELF_PLACES; i++) {
-        assert_in_range((uintptr_t)b[i]->bytes, (uintptr_t)all.start,
+        b[i] = message(&m, i);
+        copy = mesh_buf_shelve(&m, b[i]);
+        assert_ptr_equal(mesh_buf_shelve(&m, b[i]), copy);
+        assert_in_range((uintptr_t)copy->bytes, (uintptr_t)all.start,
                         (uintptr_t)all.start + all.size - LIMIT);
-        assert_int_equal(b[i]->bytes[0], i);
-        assert_int_equal(b[i]->bytes[LIMIT - 1], i);
+        assert_int_equal(copy->len, LIMIT);
     }
-    mesh_buf_put(&m, b[SHELF_PLACES]);
-    mesh_buf_put(&m, b[2]);
-    again = mesh_buf_take(&m); /* for what will be read into */
-    assert_ptr_equal(again, b[SHELF_PLACES]);
-    mesh_buf_put(&m, again);
-    assert_ptr_equal(mesh_draft_take(&m), b[2]);
     for (int i = 0; i < SHELF_PLACES; i++)
-        mesh_buf_put(&m, b[i]);
+        assert_memory_equal(b[i]->copy->bytes, b[i]->bytes, LIMIT);
+    b[SHELF_PLACES] = message(&m, 9);
+    assert_null(mesh_buf_shelve(&m, b[SHELF_PLACES]));
+    copy = b[2]->copy;
+    copy->refs++; /* as a letter does */
+    mesh_buf_put(&m, b[2]);
+    assert_null(mesh_buf_shelve(&m, b[SHELF_PLACES]));
+    mesh_buf_put(&m, copy);
+    assert_ptr_equal(mesh_buf_shelve(&m, b[SHELF_PLACES]), copy);
+    assert_memory_equal(copy->bytes, b[SHELF_PLACES]->bytes, LIMIT);
+    for (int i = 0; i <= SHELF_PLACES; i++)
+        if (i != 2)
+            mesh_buf_put(&m, b[i]);
     mesh_pool_clear(&m);
     shelf_close(s);
     meeting_close(met.m[1]);
@@ -91,9 +103,10 @@ TEST(a_mesh_drafts_on_the_shelf_while_there_is_a_place_and_elsewhere_then)
 
 TEST(a_shelf_for_more_than_can_be_counted_has_no_size)
 {
-    assert_int_equal(shelf_bytes(SIZE_MAX), 0);
-    assert_int_equal(shelf_bytes(SIZE_MAX / 2), 0);
-    assert_int_equal(shelf_bytes(63), (size_t)SHELF_PLACES * 64);
+    assert_int_equal(shelf_bytes(SIZE_MAX, 2), 0);
+    assert_int_equal(shelf_bytes(SIZE_MAX / 2, 1), 0);
+    assert_int_equal(shelf_bytes(63, 2), (size_t)SHELF_PLACES * 64);
+    assert_int_equal(shelf_bytes(63, 1), (size_t)SHELF_SLIPS_MAX * 64);
 }
 
 int main(void)
@@ -101,7 +114,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slip_is_read_only_where_all_of_its_message_can_lie),
         cmocka_unit_test(a_slip_says_where_its_reader_finds_the_message),
-        cmocka_unit_test(a_mesh_drafts_on_the_shelf_while_there_is_a_place_and_elsewhere_then),
+        cmocka_unit_test(
+            a_message_has_one_copy_on_the_shelf_while_there_is_a_place_and_as_long_as_somebody_holds_it),
         cmocka_unit_test(a_shelf_for_more_than_can_be_counted_has_no_size),
     };
 
