@@ -103,8 +103,8 @@ static int share_memory(struct node *n, struct err *e)
     if ((!collects && !exchange_has_words(n->exchange)) || n->n_peers == 0 ||
         strcmp(n->set.local_path, "off") == 0)
         return 0;
-    /* A server's shelf is for its range, a worker's for the longest, which is nearly the same, and who has one
-     * peer has half as many places. */
+    /* A server's shelf is for its range and a worker's for the longest, nearly the same; but who has one peer
+     * has half as many places. */
     if (local_path_begin(&p, n->mesh,
                          &(struct local_path_config){.n_workers = n->set.node_count,
                                                      .n_servers = n->set.server_count,
