@@ -38,10 +38,14 @@ static double overhead(const struct sim *s, const struct sim_letter *l)
 /* Of what its exchange has read since the last look. */
 static void spend_on_reading(const struct sim *s, struct sim_node *n)
 {
-    uint64_t bytes = exchange_read(n->x) - n->read;
+    static const enum phase phases[] = {PHASE_DECODE, PHASE_APPLY};
 
-    n->read += bytes;
-    work(s, n, PHASE_DECODE, bytes);
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        uint64_t *read = &n->read[phases[i]], bytes = exchange_read(n->x, phases[i]) - *read;
+
+        *read += bytes;
+        work(s, n, phases[i], bytes);
+    }
 }
 
 void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l)

@@ -54,7 +54,7 @@ struct sim_node {
     double waits_since;
     const struct mesh_buf *encoded; /* the message whose writing it has spent time on ... */
     uint64_t encoded_round;         /* ... in that round */
-    uint64_t read;                  /* bytes that its exchange has, and that it has spent time on */
+    uint64_t read[N_STEP_PHASES];   /* bytes that its exchange has, and that it has spent time on */
     struct net_score score;
     double lr, grad_norm;
     double begun, spent[N_STEP_PHASES]; /* at the step's begin */

@@ -209,7 +209,7 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
     enum phase last = phase_enter(&ch->x->watch, phase);
     int rc;
 
-    ch->x->read_bytes += b->len;
+    ch->x->read_bytes[phase] += b->len;
     compressing_begin_reading(ch, from);
     channel_before_call(ch);
     rc = channel_after_call(ch, callback, read(&ch->codec, from, &in), !ch->rule);

@@ -46,7 +46,7 @@ struct exchange {
     struct links links; /* by slot */
     int n_left, n_lost; /* of the workers; who is lost has left, too */
     struct exchange_totals totals;
-    uint64_t read_bytes; /* by codecs */
+    uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
     struct stopwatch watch;
     uint64_t n_rounds, n_rounds_told;
     int n_channels_done; /* channels that have closed the round */

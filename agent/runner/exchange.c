@@ -358,11 +358,11 @@ struct compress_report exchange_coded(const struct exchange *x)
     return sum;
 }
 
-uint64_t exchange_read(const struct exchange *x)
+uint64_t exchange_read(const struct exchange *x, enum phase phase)
 {
     const struct collective *c = x->channels[0].collecting.collective; /* there are no servers */
 
-    return x->read_bytes + (c ? collective_summed(c) : 0);
+    return x->read_bytes[phase] + (phase == PHASE_DECODE && c ? collective_summed(c) : 0);
 }
 
 const struct exchange_totals *exchange_totals(const struct exchange *x)

@@ -131,9 +131,9 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
 
 const struct exchange_totals *exchange_totals(const struct exchange *x);
-/* Bytes of messages, its own words among them, that codecs have read here, and of others' pieces that
- * collectives have added: a simulation gives them their time. */
-uint64_t exchange_read(const struct exchange *x);
+/* Bytes of messages, its own words among them, that codecs have read here in that phase, of which others'
+ * pieces that collectives have added are PHASE_DECODE: a simulation gives them their time. */
+uint64_t exchange_read(const struct exchange *x, enum phase phase);
 /* The symbols of this node's messages that its chain has coded: bits taken, and the entropy; zeros: none. */
 struct compress_report exchange_coded(const struct exchange *x);
 /* The node's time. The exchange switches to a phase for as long as a codec or the mesh is at work and back

@@ -96,6 +96,17 @@ TEST(time_is_computing_and_links_and_nothing_else)
     sim_close(&s);
 }
 
+TEST(what_a_worker_adopts_is_read_while_it_is_applied_as_in_a_runner)
+{
+    job("fedavg", 2, 1);
+    how.codec_rate_mbps = 1;
+    run();
+    assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_APPLY] - 2 * 0.004) < 1e-9);
+    assert_true(exchange_watch(s.nodes[0].x)->spent[PHASE_DECODE] == 0);
+    assert_true(fabs(exchange_watch(s.nodes[2].x)->spent[PHASE_DECODE] - 4 * 0.004004) < 1e-9);
+    sim_close(&s);
+}
+
 TEST(a_message_takes_time_at_both_ends)
 {
     const double word = (4004 + FRAME_BYTES) / 125e3, overhead = 0.001 + (4004 + FRAME_BYTES) / 500e3;
@@ -321,6 +332,7 @@ int main(void)
         cmocka_unit_test(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point),
         cmocka_unit_test(steps_take_one_of_the_times_that_are_given),
         cmocka_unit_test(time_is_computing_and_links_and_nothing_else),
+        cmocka_unit_test(what_a_worker_adopts_is_read_while_it_is_applied_as_in_a_runner),
         cmocka_unit_test(a_message_takes_time_at_both_ends),
         cmocka_unit_test(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent),
         cmocka_unit_test(nodes_that_share_processors_take_turns_at_them),
