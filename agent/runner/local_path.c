@@ -125,6 +125,16 @@ static bool is_right(const struct local_path *p, const struct mesh_head *h, size
            (h->word != INVITES || (slot < p->me && !local_path_has_joined(p)));
 }
 
+static void hear_whether(struct local_path *p, int slot, bool can)
+{
+    p->heard[slot] = true;
+    p->n_awaited--;
+    p->can[slot] = can;
+    p->all_can = p->all_can && can;
+    if (!can && !p->why.code)
+        another_cannot(&p->why);
+}
+
 static int on_word(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b, struct err *e)
 {
     int slot = mesh_slot(p->n_workers, h->peer);
@@ -139,12 +149,7 @@ static int on_word(struct local_path *p, const struct mesh_head *h, const struct
             give_up(p, &why);
         return 0;
     }
-    p->heard[slot] = true;
-    p->n_awaited--;
-    p->can[slot] = h->word == CAN;
-    p->all_can = p->all_can && p->can[slot];
-    if (!p->can[slot] && !p->why.code)
-        another_cannot(&p->why);
+    hear_whether(p, slot, h->word == CAN);
     return 0;
 }
 
@@ -154,6 +159,15 @@ int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct er
 
     mesh_buf_put(p->mesh, ev->buf);
     return rc < 0 ? rc : local_path_advance(p, e);
+}
+
+int local_path_on_end(struct local_path *p, int node, struct err *e)
+{
+    int slot = mesh_slot(p->n_workers, node);
+
+    if (!p->heard[slot])
+        hear_whether(p, slot, false);
+    return local_path_advance(p, e);
 }
 
 /* 1: everybody's memory is here; 0: not yet; or why it will not be. */
@@ -166,14 +180,11 @@ static int join(struct local_path *p, struct err *e)
     return rc == 0 && clock_now() >= p->deadline ? meeting_late(p->meeting, e) : rc;
 }
 
-int local_path_advance(struct local_path *p, struct err *e)
+static int say_if_it_can(struct local_path *p, struct err *e)
 {
     struct err why = {0};
-    int joined;
+    int joined = p->meeting ? join(p, &why) : 1;
 
-    if (p->has_said)
-        return 0;
-    joined = p->meeting ? join(p, &why) : 1;
     if (joined == 0)
         return 0;
     if (joined < 0)
@@ -182,6 +193,22 @@ int local_path_advance(struct local_path *p, struct err *e)
     for (int slot = 0; slot < p->n; slot++)
         if (p->meets[slot] && tell(p, slot, p->meeting ? CAN : CANNOT, NULL, 0, e) < 0)
             return e->code;
+    return 0;
+}
+
+/* Behind its word about memory a peer trains, and what it says is heard when this node is as far. */
+static void pause_who_is_ahead(struct local_path *p)
+{
+    for (int slot = 0; slot < p->n && slot < MEETING_MAX; slot++)
+        if (p->heard[slot])
+            mesh_pause(p->mesh, node_at(p, slot), !local_path_is_settled(p));
+}
+
+int local_path_advance(struct local_path *p, struct err *e)
+{
+    if (!p->has_said && say_if_it_can(p, e) < 0)
+        return e->code;
+    pause_who_is_ahead(p);
     return 0;
 }
 

@@ -2,8 +2,11 @@
  * it is linked to whether it can, once, over the mesh.
  *
  *   local_path_begin(&p, mesh, &cfg, &e);
- *   until it is settled: local_path_on_message for each FRAME_LOCAL, local_path_advance after each poll
- *   local_path_take */
+ *   until it is settled: local_path_on_message for each FRAME_LOCAL, local_path_on_end for each MESH_LOST and
+ *   MESH_LEFT, local_path_advance after each poll
+ *   local_path_take
+ *
+ * Until then nothing else is heard of a peer that has told: it may be at its first steps already. */
 #ifndef PSGD_LOCAL_PATH_H
 #define PSGD_LOCAL_PATH_H
 
@@ -38,6 +41,8 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
                      struct err *e);
 /* Takes its buffer. ERR_PROTOCOL: not what that peer has to say. */
 int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e);
+/* That node is lost or has left: nothing more is awaited of it. */
+int local_path_on_end(struct local_path *p, int node, struct err *e);
 int local_path_advance(struct local_path *p, struct err *e);
 bool local_path_is_settled(const struct local_path *p);
 /* All have come to this node's memory, it to theirs, and it has said so: whoever has read that may use it. */

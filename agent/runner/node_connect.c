@@ -28,6 +28,16 @@ static int open_shelf(struct node *n, struct local_path *p, struct err *e)
     return 0;
 }
 
+static int on_event(struct node *n, struct local_path *p, struct mesh_event *ev, struct err *e)
+{
+    if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_LOCAL)
+        return local_path_on_message(p, ev, e);
+    if (exchange_on_event(n->exchange, ev, e) < 0)
+        return e->code;
+    return ev->kind == MESH_LOST || ev->kind == MESH_LEFT ? local_path_on_end(p, ev->head.peer, e)
+                                                          : local_path_advance(p, e);
+}
+
 /* Until everybody has said whether it can. */
 static int settle(struct node *n, struct local_path *p, bool collects, struct err *e)
 {
@@ -43,12 +53,8 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
             return e->code;
         if (node_interrupted)
             return err_set(e, ERR_CANCELLED, "asked to stop");
-        if (ev.kind == MESH_MESSAGE && ev.head.kind == FRAME_LOCAL) {
-            if (local_path_on_message(p, &ev, e) < 0)
-                return e->code;
-        } else if (exchange_on_event(n->exchange, &ev, e) < 0 || local_path_advance(p, e) < 0) {
+        if (on_event(n, p, &ev, e) < 0)
             return e->code;
-        }
     }
     return collects ? 0 : open_shelf(n, p, e);
 }

@@ -44,6 +44,18 @@ static int hear(struct local_path *p)
     return local_path_on_message(p, &ev, &e);
 }
 
+/* As if it had been said. */
+static int hear_of(struct local_path *p, int from, uint32_t word, const void *bytes, size_t len)
+{
+    struct mesh_event ev = {.kind = MESH_MESSAGE,
+                            .head = {.kind = FRAME_LOCAL, .peer = from, .word = word},
+                            .buf = mesh_buf_take(p->mesh)};
+
+    ev.buf->len = len;
+    memcpy(ev.buf->bytes, bytes, len);
+    return local_path_on_message(p, &ev, &e);
+}
+
 static void assert_hears(struct mesh *m, uint32_t word)
 {
     struct mesh_event ev;
@@ -230,6 +242,52 @@ TEST(where_another_node_cannot_nobody_does)
     pair_close(&nodes);
 }
 
+TEST(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told)
+{
+    static const int workers[] = {0, 1};
+    struct opening o[MESH_NODES];
+    struct local_path p; /* the server's */
+    struct mesh_event ev;
+
+    opening_prepare(o, 10, MESH_TLS_AUTO);
+    opening_run(o);
+    assert_ok(local_path_begin(&p, o[2].mesh,
+                               &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000}, &e));
+    say(o[0].mesh, -2, CANNOT, "", 0);
+    send_bytes(o[0].mesh, -2, 7, 10, 1);
+    assert_ok(hear(&p));
+    assert_false(local_path_is_settled(&p));
+    assert_ok(mesh_poll(p.mesh, &ev, clock_now() + 0.1, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    say(o[1].mesh, -2, CANNOT, "", 0);
+    assert_ok(hear(&p));
+    assert_true(local_path_is_settled(&p));
+    seconds_until_event(p.mesh, &ev);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.round, 7);
+    mesh_buf_put(p.mesh, ev.buf);
+    for (int i = 0; i < MESH_NODES; i++)
+        mesh_close(o[i].mesh, clock_now() + 0.02);
+}
+
+TEST(a_peer_that_goes_before_it_has_told_is_awaited_no_longer)
+{
+    struct local_path p;
+    struct mesh_event ev;
+    struct pair nodes;
+
+    pair_prepare(&nodes);
+    pair_run(&nodes);
+    begin(&p, nodes.o[0].mesh, 0);
+    mesh_close(nodes.o[1].mesh, clock_now() + 0.02);
+    seconds_until_event(p.mesh, &ev);
+    assert_int_equal(ev.kind, MESH_LEFT);
+    assert_ok(local_path_on_end(&p, ev.head.peer, &e));
+    assert_true(local_path_is_settled(&p));
+    assert_null(local_path_take(&p));
+    mesh_close(p.mesh, clock_now());
+}
+
 TEST(words_that_are_not_a_workers_to_say_are_refused)
 {
     static const struct {
@@ -260,10 +318,9 @@ TEST(words_that_are_not_a_workers_to_say_are_refused)
         pair_prepare(&nodes);
         pair_run(&nodes);
         begin(&p, nodes.o[!from].mesh, !from);
-        for (int i = 0; i < cases[k].n_says; i++) {
-            say(nodes.o[from].mesh, !from, cases[k].says[i].word, bytes, cases[k].says[i].len);
-            assert_int_equal(hear(&p), i + 1 < cases[k].n_says ? 0 : ERR_PROTOCOL);
-        }
+        for (int i = 0; i < cases[k].n_says; i++)
+            assert_int_equal(hear_of(&p, from, cases[k].says[i].word, bytes, cases[k].says[i].len),
+                             i + 1 < cases[k].n_says ? 0 : ERR_PROTOCOL);
         assert_says("sent a word about shared memory that is not its to say");
         meeting_close(p.meeting);
         pair_close(&nodes);
@@ -290,6 +347,8 @@ int main(void)
         cmocka_unit_test(who_has_joined_takes_no_invitation_any_more),
         cmocka_unit_test(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why),
         cmocka_unit_test(where_another_node_cannot_nobody_does),
+        cmocka_unit_test(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told),
+        cmocka_unit_test(a_peer_that_goes_before_it_has_told_is_awaited_no_longer),
         cmocka_unit_test(words_that_are_not_a_workers_to_say_are_refused),
         cmocka_unit_test(more_nodes_than_can_share_memory_say_nothing_and_share_nothing),
     };
