@@ -240,7 +240,6 @@ TEST(adams_state_has_the_papers_names)
     optimizer_free(o);
 }
 
-/* The settings' list of words and this table are one list. */
 TEST(moments_begin_with_a_cache_line)
 {
     struct optimizer *o = make("adam", 100000, 0, 0);
@@ -250,6 +249,7 @@ TEST(moments_begin_with_a_cache_line)
     optimizer_free(o);
 }
 
+/* The settings' list of words and this table are one list. */
 TEST(every_kind_that_a_job_may_ask_for_is_there)
 {
     for (size_t k = 0; k < N_OF(kinds); k++) {
