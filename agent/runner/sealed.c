@@ -34,10 +34,11 @@ int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct e
 
     *out = (struct sealed){0};
     *fd = -1;
-    if (!size || (double)size * n_nodes > memory_available())
+    /* Sharing makes a job faster, and must not take what the job needs later: messages, and the test set. */
+    if (!size || (double)size * n_nodes > memory_available() / 2)
         return err_set(e, ERR_NOMEM,
-                       "%d nodes that share %zu bytes each do not fit into the memory that is free", n_nodes,
-                       bytes);
+                       "%d nodes that share %zu bytes each do not fit into half of the memory that is free",
+                       n_nodes, bytes);
     *fd = memfd_create("psgd-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
         return err_errno(e, ERR_IO, "memfd_create");

@@ -17,8 +17,8 @@ struct sealed {  /* as its owner or as another process sees it */
 };
 
 /* At least `bytes` of this process's own: mapped for writing, sealed, every page there, zeros. *fd is for the
- * others, the caller closes it. ERR_NOMEM: `n_nodes` with so much each do not fit into this machine's
- * memory. */
+ * others, the caller closes it. ERR_NOMEM: `n_nodes` with so much each do not fit into half of the memory
+ * that this machine has free. */
 int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct err *e);
 
 /* Another process's, made of `least` to `most` bytes, mapped for reading: a write is a fault. ERR_PROTOCOL:

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shared/memory.h"
 #include "tests/unit/unit.h"
 
 enum { N = 5000, SIZE = 8192 };
@@ -104,10 +105,25 @@ TEST(more_than_the_machine_has_is_refused_with_a_sentence)
 
     for (size_t i = 0; i < N_OF(lengths); i++) {
         assert_int_equal(sealed_make(&v, &fd, lengths[i], 2, &e), ERR_NOMEM);
-        assert_says("do not fit into the memory that is free");
+        assert_says("do not fit into half of the memory that is free");
         assert_int_equal(fd, -1);
         assert_null(v.start);
     }
+}
+
+/* Of so many nodes that each has little. */
+TEST(half_of_the_memory_that_is_free_stays_so)
+{
+    enum { EACH = 1 << 20 };
+    double all = memory_available();
+    struct sealed v;
+    struct err e;
+    int fd;
+
+    assert_int_equal(sealed_make(&v, &fd, EACH, (int)(0.75 * all / EACH), &e), ERR_NOMEM);
+    assert_ok(sealed_make(&v, &fd, EACH, (int)(0.25 * all / EACH), &e));
+    sealed_clear(&v);
+    close(fd);
 }
 
 int main(void)
@@ -117,6 +133,7 @@ int main(void)
         cmocka_unit_test(a_memory_that_could_shrink_change_hands_or_has_holes_is_refused),
         cmocka_unit_test(a_file_or_a_pipe_in_the_place_of_memory_is_refused),
         cmocka_unit_test(more_than_the_machine_has_is_refused_with_a_sentence),
+        cmocka_unit_test(half_of_the_memory_that_is_free_stays_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
