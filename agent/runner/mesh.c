@@ -48,6 +48,8 @@ void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
         return;
     mesh_buf_put(m, b->copy);
     b->copy = NULL;
+    if (b->is_withdrawn)
+        return;
     list = b->is_shelved ? &m->shelf : pool_of(m);
     b->next = *list;
     *list = b;
@@ -69,8 +71,12 @@ static void stream(void *to, const void *from, size_t len)
 
 struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b)
 {
-    if (b->copy || !m->shelf)
+    if (b->copy && b->copy->len == b->len)
         return b->copy;
+    mesh_buf_put(m, b->copy); /* the message was continued */
+    b->copy = NULL;
+    if (!m->shelf)
+        return NULL;
     b->copy = pop(&m->shelf);
     b->copy->len = b->len;
     stream(b->copy->bytes, b->bytes, b->len); /* to the end of the last lanes: both have room */

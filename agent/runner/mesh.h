@@ -35,6 +35,7 @@ struct mesh_buf {
     struct mesh_buf *next; /* in the pool, or on the shelf */
     unsigned char *bytes;  /* mesh->limit of them, 64-byte aligned */
     bool is_shelved;       /* they lie in memory that peers read (shelf.h) */
+    bool is_withdrawn;     /* then: one that was given up may still read there; it goes to no shelf again */
     struct mesh_buf *copy; /* of the same message, on the shelf; NULL: none */
 };
 
@@ -111,8 +112,8 @@ struct mesh { /* the common part; implementations put theirs behind it */
 /* An empty buffer with one reference, or NULL without memory. */
 struct mesh_buf *mesh_buf_take(struct mesh *m);
 void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* gives one reference back; NULL is fine */
-/* The copy of a message that is on the shelf, made when it is first asked for; the message holds a reference.
- * NULL: there is no place. */
+/* The copy of a message that is on the shelf, made when it is first asked for and when the message has become
+ * longer; the message holds a reference. NULL: there is no place. */
 struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b);
 
 /* Queues `b` for h->peer and takes a reference of its own. ERR_REFUSED: too much is waiting for that peer. */

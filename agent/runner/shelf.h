@@ -4,8 +4,9 @@
  * A node's own memory is a few places for a message each. The mesh copies a message into one; the receiver
  * copies it out when the slip comes, and looks at it only then, as its owner might change it at any time. The
  * slip is a message like any other: numbered, kept and said again over a new connection. So a place is free
- * again when all receivers have acknowledged it, and a slip that comes late still finds its message. Without
- * a free place, or to a peer that has enough slips, a message goes over the connection. */
+ * again when all receivers have acknowledged it, and a slip that comes late still finds its message; never,
+ * where one of them was given up though its process is there. Without a free place, or to a peer that has
+ * enough slips, a message goes over the connection. */
 #ifndef PSGD_SHELF_H
 #define PSGD_SHELF_H
 

@@ -35,6 +35,7 @@ struct tcp_peer {
     int fd;                                              /* -1: not linked */
     struct tls *tls;                                     /* around fd; NULL: none */
     bool has_left, is_writing, is_paused, is_near;
+    bool has_ended;             /* nobody listens for it any more: its process is gone */
     struct sealed mine, theirs; /* that the peer reads, and that this node reads of it; empty: nothing */
 
     /* Out. The queue holds letters `acked` + 1, + 2, ...: first those sent and kept until the peer says

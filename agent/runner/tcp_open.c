@@ -56,8 +56,10 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
     p->was_seen |= t->links[i].was_seen;
     p->redial_at = now + p->pause;
     p->pause = 2 * p->pause < PAUSE_MAX_S ? 2 * p->pause : PAUSE_MAX_S;
-    if (t->is_open && t->links[i].was_refused && now - p->broken_at > REFUSED_S)
+    if (t->is_open && t->links[i].was_refused && now - p->broken_at > REFUSED_S) {
+        p->has_ended = true;
         tcp_peer_drop(t, p, "the connection ended: the process is gone");
+    }
     if (t->is_open)
         return 0;
     if (is_final(t, i, why)) {

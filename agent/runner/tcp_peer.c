@@ -69,6 +69,14 @@ static void disconnect(struct tcp_peer *p)
     p->is_writing = false;
 }
 
+/* Who is given up may live, and read later what slips speak of: it must not find other words there. */
+static void withdraw_places(struct tcp_peer *p)
+{
+    for (size_t i = 0; i < p->n_kept + p->n_unsent; i++)
+        if (letter_at(p, i)->is_slip)
+            letter_at(p, i)->buf->is_withdrawn = true;
+}
+
 void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
 {
     struct mesh_event *news = &t->news[t->n_news++];
@@ -80,6 +88,8 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
     p->state = PEER_GONE;
     mesh_buf_put(&t->mesh, p->buf);
     p->buf = NULL;
+    if (!p->has_left && !p->has_ended)
+        withdraw_places(p);
     release(t, p, p->n_kept + p->n_unsent);
     *news = (struct mesh_event){.kind = p->has_left ? MESH_LEFT : MESH_LOST, .head.peer = p->node};
     if (!p->has_left)

@@ -312,6 +312,116 @@ TEST(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_bef
     shelves_close(&shelves);
 }
 
+/* Says how many there are. */
+static int overwrite_free_places(struct mesh *m)
+{
+    struct mesh_buf *b[SHELF_PLACES];
+    int n = n_free_places(m);
+
+    for (int k = 0; k < n; k++) {
+        b[k] = mesh_buf_take(m);
+        b[k]->len = 2 * SHELF_LEAST;
+        memset(b[k]->bytes, 99, b[k]->len);
+        assert_non_null(mesh_buf_shelve(m, b[k]));
+    }
+    for (int k = 0; k < n; k++)
+        mesh_buf_put(m, b[k]);
+    return n;
+}
+
+TEST(who_was_given_up_and_lives_finds_the_words_that_it_was_told_of)
+{
+    struct shelves shelves;
+    struct mesh *m[2];
+    struct pair p;
+
+    open_with_shelves(&p, &shelves, m);
+    assert_true(say_words(m[0], 1, 2));
+    mesh_drop(m[0], 1, "it has taken nothing");
+    assert_int_equal(overwrite_free_places(m[0]), SHELF_PLACES - 2);
+    hear_words(m[1], 1, 2);
+    pair_close(&p);
+    shelves_close(&shelves);
+}
+
+/* Node 0's shelf, which nobody reads. */
+static void shelve_alone(struct shelf **s, struct mesh *m)
+{
+    const size_t bytes = shelf_bytes(MESH_LIMIT, 2);
+    const struct meeting_config cfg = {
+        .n = 1, .nodes = mesh_ids, .bytes = bytes, .least = bytes, .most = bytes};
+    struct meeting *met;
+    struct err e = {0};
+
+    assert_ok(meeting_open(&met, &cfg, &e));
+    assert_ok(shelf_open(s, met, MESH_LIMIT, &e));
+    mesh_tcp_lend(m, 1, shelf_memory(*s, 0));
+    shelf_give(*s, m);
+}
+
+TEST(a_dead_process_takes_no_place_on_the_shelf_with_it)
+{
+    struct shelf *shelf;
+    struct mesh_event ev;
+    struct pair p;
+    pid_t child;
+
+    pair_prepare(&p);
+    child = fork();
+    if (child == 0) {
+        close(p.o[0].cfg.listen_fd);
+        opening_run_one(&p.o[1]);
+        for (;;)
+            pause();
+    }
+    close(p.o[1].cfg.listen_fd);
+    opening_run_one(&p.o[0]);
+    assert_non_null(p.o[0].mesh);
+    shelve_alone(&shelf, p.o[0].mesh);
+    assert_true(say_words(p.o[0].mesh, 1, 2));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    seconds_until_event(p.o[0].mesh, &ev);
+    assert_int_equal(ev.kind, MESH_LOST);
+    assert_int_equal(n_free_places(p.o[0].mesh), SHELF_PLACES);
+    mesh_close(p.o[0].mesh, clock_now());
+    shelf_close(shelf);
+}
+
+/* As event rules may. */
+TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
+{
+    static const size_t lengths[] = {SHELF_LEAST, SHELF_LEAST, SHELF_LEAST + 100};
+    struct mesh_head h = {.kind = FRAME_EVENT, .peer = 1};
+    struct shelves shelves;
+    struct mesh_event ev;
+    struct mesh_buf *b;
+    struct mesh *m[2];
+    struct pair p;
+    struct err e = {0};
+
+    open_with_shelves(&p, &shelves, m);
+    b = mesh_buf_take(m[0]);
+    for (size_t k = 0; k < N_OF(lengths); k++) {
+        memset(b->bytes + b->len, (int)k + 1, lengths[k] - b->len);
+        b->len = lengths[k];
+        assert_ok(mesh_send(m[0], &h, b, &e));
+        assert_int_equal(b->copy->len, lengths[k]);
+    }
+    assert_int_equal(n_free_places(m[0]), SHELF_PLACES - 2);
+    mesh_buf_put(m[0], b);
+    for (size_t k = 0; k < N_OF(lengths); k++) {
+        seconds_until_event(m[1], &ev);
+        assert_int_equal(ev.kind, MESH_MESSAGE);
+        assert_int_equal(ev.buf->len, lengths[k]);
+        assert_int_equal(ev.buf->bytes[SHELF_LEAST - 1], 1);
+        assert_int_equal(ev.buf->bytes[lengths[k] - 1], k < 2 ? 1 : 3);
+        mesh_buf_put(m[1], ev.buf);
+    }
+    pair_close(&p);
+    shelves_close(&shelves);
+}
+
 TEST(a_message_said_again_is_heard_once)
 {
     static const uint32_t said[] = {1, 2, 1, 2, 2, 3};
@@ -455,6 +565,9 @@ int main(void)
         cmocka_unit_test(a_slip_that_speaks_of_what_is_not_there_loses_its_sender),
         cmocka_unit_test(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all),
         cmocka_unit_test(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_before),
+        cmocka_unit_test(who_was_given_up_and_lives_finds_the_words_that_it_was_told_of),
+        cmocka_unit_test(a_dead_process_takes_no_place_on_the_shelf_with_it),
+        cmocka_unit_test(a_message_that_is_continued_after_it_was_sent_is_copied_anew),
         cmocka_unit_test(a_message_said_again_is_heard_once),
         cmocka_unit_test(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer),
         cmocka_unit_test(a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it),
