@@ -40,14 +40,20 @@ struct mesh_buf *mesh_buf_take(struct mesh *m)
     return b;
 }
 
+static void part(struct mesh_buf *b)
+{
+    if (b->copy)
+        b->copy->copy = NULL;
+    b->copy = NULL;
+}
+
 void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
 {
     struct mesh_buf **list;
 
     if (!b || --b->refs > 0)
         return;
-    mesh_buf_put(m, b->copy);
-    b->copy = NULL;
+    part(b);
     if (b->is_withdrawn)
         return;
     list = b->is_shelved ? &m->shelf : pool_of(m);
@@ -71,16 +77,21 @@ static void stream(void *to, const void *from, size_t len)
 
 struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b)
 {
-    if (b->copy && b->copy->len == b->len)
+    struct mesh_buf *place;
+
+    if (b->copy && b->copy->len == b->len) {
+        b->copy->refs++;
         return b->copy;
-    mesh_buf_put(m, b->copy); /* the message was continued */
-    b->copy = NULL;
+    }
+    part(b); /* the message was continued */
     if (!m->shelf)
         return NULL;
-    b->copy = pop(&m->shelf);
-    b->copy->len = b->len;
-    stream(b->copy->bytes, b->bytes, b->len); /* to the end of the last lanes: both have room */
-    return b->copy;
+    place = pop(&m->shelf);
+    place->len = b->len;
+    stream(place->bytes, b->bytes, b->len); /* to the end of the last lanes: both have room */
+    place->copy = b;
+    b->copy = place;
+    return place;
 }
 
 void mesh_pool_clear(struct mesh *m)

@@ -36,7 +36,8 @@ struct mesh_buf {
     unsigned char *bytes;  /* mesh->limit of them, 64-byte aligned */
     bool is_shelved;       /* they lie in memory that peers read (shelf.h) */
     bool is_withdrawn;     /* then: one that was given up may still read there; it goes to no shelf again */
-    struct mesh_buf *copy; /* of the same message, on the shelf; NULL: none */
+    struct mesh_buf
+        *copy; /* of the same message, on the shelf, and there the original; NULL: none any more */
 };
 
 /* Bytes of a buffer for messages of at most `limit`, from one multiple of 64 to another. */
@@ -112,8 +113,9 @@ struct mesh { /* the common part; implementations put theirs behind it */
 /* An empty buffer with one reference, or NULL without memory. */
 struct mesh_buf *mesh_buf_take(struct mesh *m);
 void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* gives one reference back; NULL is fine */
-/* The copy of a message that is on the shelf, made when it is first asked for and when the message has become
- * longer; the message holds a reference. NULL: there is no place. */
+/* The copy of a message that is on the shelf, made when there is none, or the message has become longer; with
+ * a reference of the caller's. NULL: there is no place. The message itself holds none: one that waits for a
+ * peer which hangs keeps no place from the others. */
 struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b);
 
 /* Queues `b` for h->peer and takes a reference of its own. ERR_REFUSED: too much is waiting for that peer. */

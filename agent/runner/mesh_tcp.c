@@ -65,6 +65,7 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
                                           .len = len,
                                           .buf = place ? place : b,
                                           .is_slip = place});
+    mesh_buf_put(m, place);
     return 0;
 }
 
