@@ -71,7 +71,7 @@ int arena_poll(struct arena *a, struct err *e);
 /* For an epoll of the caller's. Whenever it is readable, call arena_poll. */
 int arena_fd(const struct arena *a);
 
-/* Says who is being waited for, and returns ERR_TIMEOUT: for a caller whose own deadline has passed. */
-int arena_late(const struct arena *a, struct err *e);
+/* On whom the collective under way waits, for people. */
+void arena_waits_for(const struct arena *a, char *out, size_t size);
 
 #endif

@@ -179,8 +179,7 @@ bool collecting_is_hopeless(const struct channel *ch)
 void collecting_waits_for(const struct channel *ch, char *out, size_t size)
 {
     if (ch->collecting.is_in_arena)
-        snprintf(out, size, "the others' part in %s, in shared memory,",
-                 collective_kind_name(ch->collecting.in_arena.kind));
+        arena_waits_for(ch->collecting.arena, out, size);
     else if (is_under_way(ch))
         collective_waits_for(ch->collecting.collective, out, size);
 }

@@ -1,4 +1,4 @@
-/* How a node links up with its peers: connections first, then memory that workers of one machine share. */
+/* How a node links up with its peers: connections first, then memory that nodes of one machine share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static int share_vectors(struct node *n, struct local_path *p, struct err *e)
         exchange_share(n->exchange, n->arena);
         net_use_grads(n->net, arena_in(n->arena));
         fprintf(stderr, "collectives go through memory that all %d workers share\n", n->set.node_count);
-        return 0;
+        return mesh_watch(n->mesh, arena_fd(n->arena), e);
     }
     fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
     if (mesh_watch(n->mesh, -1, e) < 0)

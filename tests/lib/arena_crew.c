@@ -66,6 +66,7 @@ static int sleep_on(int fd, double deadline, struct err *e)
 
 int crew_poll(struct arena *a, double deadline, struct err *e)
 {
+    char what[128];
     int rc = arena_poll(a, e);
 
     while (rc == 0) {
@@ -73,7 +74,10 @@ int crew_poll(struct arena *a, double deadline, struct err *e)
         if (rc == 0)
             rc = arena_poll(a, e);
     }
-    return rc == ERR_TIMEOUT ? arena_late(a, e) : rc;
+    if (rc != ERR_TIMEOUT)
+        return rc;
+    arena_waits_for(a, what, sizeof what);
+    return err_set(e, ERR_TIMEOUT, "%s is not there in time", what);
 }
 
 /* As crew_poll, until all have come. */

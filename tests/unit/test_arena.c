@@ -239,7 +239,7 @@ TEST(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named)
     arena_pair_open(&p, 1000);
     assert_int_equal(one_all_reduce(p.a[0], 1000, 0.2, &e), ERR_TIMEOUT);
     assert_true(clock_now() - start >= 0.2 && clock_now() - start < 5);
-    assert_says("node 7, on this machine, has not done its part of all-reduce 1 of 1000 numbers in time");
+    assert_says("node 7's part of all-reduce 1 of 1000 numbers, in shared memory, is not there in time");
     arena_pair_close(&p);
 }
 
