@@ -89,8 +89,7 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
                              .n_workers = cfg->n_workers,
                              .n = cfg->n_workers + cfg->n_servers,
                              .me = mesh_slot(cfg->n_workers, cfg->node),
-                             .all_can = true,
-                             .deadline = clock_now() + JOIN_S};
+                             .all_can = true};
     if (p->n > MEETING_MAX) {
         err_set(&p->why, ERR_CONFIG, "%d nodes are more than the %d that can share memory", p->n,
                 MEETING_MAX);
@@ -104,6 +103,7 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
         err_set(&why, ERR_UNREACHABLE, "not all nodes are on this machine");
     if (why.code || open_memory(p, cfg, &why) < 0)
         give_up(p, &why);
+    p->deadline = clock_now() + JOIN_S; /* from here on: gigabytes take a while to be made */
     for (int slot = p->me + 1; p->meeting && slot < p->n; slot++)
         if (p->meets[slot] && invite(p, slot, e) < 0)
             return e->code;

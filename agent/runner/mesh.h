@@ -36,8 +36,7 @@ struct mesh_buf {
     unsigned char *bytes;  /* mesh->limit of them, 64-byte aligned */
     bool is_shelved;       /* they lie in memory that peers read (shelf.h) */
     bool is_withdrawn;     /* then: one that was given up may still read there; it goes to no shelf again */
-    struct mesh_buf
-        *copy; /* of the same message, on the shelf, and there the original; NULL: none any more */
+    struct mesh_buf *copy; /* the same message on the shelf, and there the original; NULL: none */
 };
 
 /* Bytes of a buffer for messages of at most `limit`, from one multiple of 64 to another. */

@@ -315,17 +315,20 @@ TEST(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_bef
 /* Says how many there are. */
 static int overwrite_free_places(struct mesh *m)
 {
-    struct mesh_buf *b[SHELF_PLACES];
+    struct mesh_buf *b[SHELF_PLACES], *places[SHELF_PLACES];
     int n = n_free_places(m);
 
     for (int k = 0; k < n; k++) {
         b[k] = mesh_buf_take(m);
         b[k]->len = 2 * SHELF_LEAST;
         memset(b[k]->bytes, 99, b[k]->len);
-        assert_non_null(mesh_buf_shelve(m, b[k]));
+        places[k] = mesh_buf_shelve(m, b[k]);
+        assert_non_null(places[k]);
     }
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n; k++) {
         mesh_buf_put(m, b[k]);
+        mesh_buf_put(m, places[k]);
+    }
     return n;
 }
 

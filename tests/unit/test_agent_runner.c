@@ -19,6 +19,7 @@ TEST(the_runner_is_born_as_the_protocol_says)
     size_t len;
 
     setenv("SECRET_OF_THE_AGENT", "x", 1);
+    unsetenv("GLIBC_TUNABLES");
     fixture_open(&f);
     job_run(&f, "j-abcdef", "birth");
     job_until(&f, "j-abcdef", "succeeded");
