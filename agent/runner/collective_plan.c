@@ -431,20 +431,26 @@ enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_m
     static const struct { /* the first row that fits */
         int nodes_max;
         size_t bytes_max;
-        bool only_between_machines;
+        enum { ALWAYS, BETWEEN_MACHINES, POWER_OF_TWO } when;
         enum collective_algorithm algorithm;
     } rows[] = {
-        {2, 64 << 10, false, COLLECTIVE_DIRECT},
-        {2, SIZE_MAX, false, COLLECTIVE_RING},
-        {4, 16 << 10, true, COLLECTIVE_DIRECT},
-        {INT_MAX, 64 << 10, false, COLLECTIVE_TREE},
+        {2, 64 << 10, ALWAYS, COLLECTIVE_DIRECT},
+        {2, SIZE_MAX, ALWAYS, COLLECTIVE_RING},
+        {4, 16 << 10, BETWEEN_MACHINES, COLLECTIVE_DIRECT},
+        {INT_MAX, 63 << 10, ALWAYS, COLLECTIVE_TREE}, /* and its header: a segment of loopback's TCP */
+        {INT_MAX, SIZE_MAX, POWER_OF_TWO, COLLECTIVE_HALVING_DOUBLING},
+        {INT_MAX, 64 << 10, ALWAYS, COLLECTIVE_TREE},
+    };
+    const bool holds[] = {
+        [ALWAYS] = true,
+        [BETWEEN_MACHINES] = !is_one_machine,
+        [POWER_OF_TWO] = power_of_two_in(n_nodes) == n_nodes,
     };
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        if (n_nodes <= rows[k].nodes_max && n <= rows[k].bytes_max / sizeof(float) &&
-            !(rows[k].only_between_machines && is_one_machine))
+        if (n_nodes <= rows[k].nodes_max && n <= rows[k].bytes_max / sizeof(float) && holds[rows[k].when])
             return rows[k].algorithm;
-    return power_of_two_in(n_nodes) == n_nodes ? COLLECTIVE_HALVING_DOUBLING : COLLECTIVE_RING;
+    return COLLECTIVE_RING;
 }
 
 int collective_algorithm_find(const char *name)

@@ -503,6 +503,16 @@ TEST(short_vectors_take_one_step_between_machines_and_few_messages_on_one)
     assert_int_equal(collective_choose(2, 1024, true), COLLECTIVE_DIRECT); /* as few messages as any */
 }
 
+TEST(powers_of_two_halve_what_no_segment_holds)
+{
+    const size_t in_a_segment = (63 << 10) / sizeof(float), in_two = (64 << 10) / sizeof(float);
+
+    assert_int_equal(collective_choose(8, in_a_segment, true), COLLECTIVE_TREE);
+    assert_int_equal(collective_choose(8, in_two, true), COLLECTIVE_HALVING_DOUBLING);
+    assert_int_equal(collective_choose(6, in_two, true), COLLECTIVE_TREE);
+    assert_int_equal(collective_choose(6, in_two + 1, true), COLLECTIVE_RING);
+}
+
 TEST(a_plan_made_anew_in_the_same_memory_is_the_same)
 {
     struct collective_plan a = {0}, b = {0};
@@ -537,6 +547,7 @@ int main(void)
         cmocka_unit_test(each_algorithm_sends_as_many_numbers_as_its_source_says),
         cmocka_unit_test(the_choice_is_always_an_algorithm_and_names_lead_to_them),
         cmocka_unit_test(short_vectors_take_one_step_between_machines_and_few_messages_on_one),
+        cmocka_unit_test(powers_of_two_halve_what_no_segment_holds),
         cmocka_unit_test(a_plan_made_anew_in_the_same_memory_is_the_same),
     };
 
