@@ -158,9 +158,9 @@ enum {
     WIDE_FROM = 4096
 };
 
-/* The sum of `folds`, which hold what came before as well, and of what follows them. Who comes here clears the
- * upper halves of vectors himself: compilers forget it before a call of a function that knows no AVX, and SSE
- * code that finds them in use takes twice as long. */
+/* The sum of `folds`, which hold what came before as well, and of what follows them. Who comes here clears
+ * the upper halves of vectors himself: compilers forget it before a call of a function that knows no AVX, and
+ * SSE code that finds them in use takes twice as long. */
 static uint32_t rest_of(const void *folds, size_t n, const uint8_t *p, size_t len)
 {
     return by_instruction(by_instruction(UINT32_MAX, folds, n), p, len); /* UINT32_MAX: begins with 0 */
