@@ -1,4 +1,6 @@
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,7 @@
 
 enum { SIDE = 28, N_TRAIN = 24000, N_TEST = 4000, POINTS = 16, SPAN_STEPS = 4 };
 enum { DRAW_SHAPE, DRAW_NOISE }; /* streams of one sample */
+enum { HANDS_MAX = 8 };
 
 /* A digit is drawn through these points of a unit box, x to the right and y down. */
 enum pen {
@@ -228,6 +231,50 @@ void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_
     }
 }
 
+/* Some of the samples, of which each is drawn for itself. */
+struct hand {
+    const struct dataset *d;
+    uint64_t seed;
+    size_t first, end;
+};
+
+static void *draw_some(void *arg)
+{
+    const struct hand *h = arg;
+
+    for (size_t i = h->first; i < h->end; i++) {
+        bool is_train = i < N_TRAIN;
+        size_t at = is_train ? i : i - N_TRAIN;
+        uint8_t *x = is_train ? h->d->train_x : h->d->test_x;
+
+        digits_draw(x + at * SIDE * SIDE, (is_train ? h->d->train_y : h->d->test_y) + at, h->seed, i);
+    }
+    return NULL;
+}
+
+/* By as many processors as there are: it is half of the time from a command to its job's first step. */
+static void draw_all(const struct dataset *d, uint64_t seed)
+{
+    const size_t n = N_TRAIN + N_TEST;
+    struct hand hands[HANDS_MAX];
+    pthread_t threads[HANDS_MAX];
+    size_t n_hands = 1, n_threads = 1; /* this one is the first */
+    cpu_set_t cpus;
+
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1)
+        n_hands = CPU_COUNT(&cpus) < HANDS_MAX ? (size_t)CPU_COUNT(&cpus) : HANDS_MAX;
+    for (size_t k = 0; k < n_hands; k++)
+        hands[k] = (struct hand){d, seed, n * k / n_hands, n * (k + 1) / n_hands};
+    while (n_threads < n_hands &&
+           pthread_create(&threads[n_threads], NULL, draw_some, &hands[n_threads]) == 0)
+        n_threads++;
+    draw_some(&hands[0]);
+    for (size_t k = n_threads; k < n_hands; k++) /* for which there is no thread */
+        draw_some(&hands[k]);
+    for (size_t k = 1; k < n_threads; k++)
+        pthread_join(threads[k], NULL);
+}
+
 struct digits_options {
     uint64_t seed;
 };
@@ -257,9 +304,6 @@ int digits_open(struct dataset *d, const char *arg, const char *path, struct err
         dataset_clear(d);
         return err_set(e, ERR_NOMEM, "no memory for %d images", N_TRAIN + N_TEST);
     }
-    for (size_t i = 0; i < N_TRAIN; i++)
-        digits_draw((uint8_t *)d->train_x + i * SIDE * SIDE, &d->train_y[i], o.seed, i);
-    for (size_t i = 0; i < N_TEST; i++)
-        digits_draw((uint8_t *)d->test_x + i * SIDE * SIDE, &d->test_y[i], o.seed, N_TRAIN + i);
+    draw_all(d, o.seed);
     return 0;
 }

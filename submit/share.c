@@ -39,6 +39,8 @@ struct cut {
     size_t sample_bytes, batch;
     const int *blocks;
     size_t n_own; /* columns */
+    void *x, *y;  /* of `room` columns: one worker's share after the other */
+    size_t room;
 };
 
 /* Bytes of what a sample must give: its label, or its targets. */
@@ -47,9 +49,24 @@ static size_t truth_bytes(const struct dataset *d)
     return d->train_y ? sizeof *d->train_y : (size_t)d->n_targets * sizeof *d->train_t;
 }
 
-/* x (n_rows, n_own, sample) and y (n_rows, n_own), or (n_rows, n_own, targets) */
-static void copy_samples(unsigned char *x, unsigned char *y, const struct cut *c)
+static int make_room(struct cut *c, struct err *e)
 {
+    size_t n = c->part->n_rows * c->n_own;
+
+    if (c->n_own <= c->room)
+        return 0;
+    free(c->x);
+    free(c->y);
+    c->x = malloc(n * c->sample_bytes);
+    c->y = malloc(n * truth_bytes(c->data));
+    c->room = c->x && c->y ? c->n_own : 0;
+    return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a share of %zu samples", n);
+}
+
+/* c->x (n_rows, n_own, sample) and c->y (n_rows, n_own), or (n_rows, n_own, targets) */
+static void copy_samples(const struct cut *c)
+{
+    unsigned char *x = c->x, *y = c->y;
     const unsigned char *from_x = c->data->train_x;
     const unsigned char *from_y = c->data->train_y ? (const unsigned char *)c->data->train_y
                                                    : (const unsigned char *)c->data->train_t;
@@ -110,29 +127,20 @@ static size_t describe_transform(struct tensor_view *out, int32_t augment[5], co
 static int write_share(const char *path, const struct cut *c, const struct settings *s, const char *columns,
                        struct err *e)
 {
-    size_t shape[2] = {c->part->n_rows, c->n_own};
-    void *x = malloc(shape[0] * shape[1] * c->sample_bytes);
-    void *y = malloc(shape[0] * shape[1] * truth_bytes(c->data));
+    const size_t shape[2] = {c->part->n_rows, c->n_own};
     struct tensor_view tensors[5];
     int32_t augment[5];
     char seed[24], rows[24], cols[24];
     const struct tensor_meta meta[] = {{"dataset", s->dataset}, {"seed", seed},       {"n_rows", rows},
                                        {"n_cols", cols},        {"columns", columns}, {0}};
-    int rc;
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
     snprintf(rows, sizeof rows, "%zu", shape[0]);
     snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
-    if (x && y) {
-        copy_samples(x, y, c);
-        describe(tensors, c->data, shape, 2, x, y);
-        rc = tensor_file_write(path, tensors, 2 + describe_transform(tensors + 2, augment, c), meta, e);
-    } else {
-        rc = err_set(e, ERR_NOMEM, "no memory for a share of %zu samples", shape[0] * shape[1]);
-    }
-    free(x);
-    free(y);
-    return rc;
+    copy_samples(c);
+    describe(tensors, c->data, shape, 2, c->x, c->y);
+    return tensor_file_write_unsynced(path, tensors, 2 + describe_transform(tensors + 2, augment, c), meta,
+                                      e);
 }
 
 static int make_share(struct submission *s, int worker, const struct blocks *b, struct cut *c,
@@ -151,7 +159,7 @@ static int make_share(struct submission *s, int worker, const struct blocks *b, 
     columns = share_columns(own, n, s->settings.batch_size);
     if (!columns)
         err_set(e, ERR_NOMEM, "no memory for %d blocks", n);
-    else if (file_join(path, sizeof path, t->path, "train.safetensors", e) == 0 &&
+    else if (make_room(c, e) == 0 && file_join(path, sizeof path, t->path, "train.safetensors", e) == 0 &&
              write_share(path, c, &s->settings, columns, e) == 0)
         e->code = blob_take_file(&s->shares[worker], path, e);
     free(columns);
@@ -167,7 +175,7 @@ static int make_test(struct submission *s, const struct dataset *d, const struct
 
     describe(tensors, d, &d->n_test, 1, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
-        tensor_file_write(path, tensors, 2, meta, e) < 0)
+        tensor_file_write_unsynced(path, tensors, 2, meta, e) < 0)
         return e->code;
     return blob_take_file(&s->test, path, e);
 }
@@ -265,6 +273,8 @@ int share_make(struct submission *s, const struct dataset *d, struct err *e)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)
         note(s, d, &p, b.n_blocks);
+    free(c.x);
+    free(c.y);
     transform_scale_clear(&scale);
     partition_clear(&p);
     blocks_clear(&b);
