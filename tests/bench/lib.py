@@ -1,5 +1,6 @@
 """What the benches share: agents of ours, and PyTorch in one or more processes."""
 import csv
+import datetime
 import json
 import os
 import pathlib
@@ -42,20 +43,28 @@ class Agents:
             a.wait()
 
     def submit(self, nodes, model, batch, descent, rate, epochs, *more):
-        """Rows of node 0 in train.csv and in eval.csv, and the seconds from the command to its end."""
+        """Of node 0 the rows of train.csv and of eval.csv, the seconds from the command to its end, and the events, each
+        with `s`, the seconds from the command to it."""
         with tempfile.TemporaryDirectory(dir=self.folder) as out:
-            start = time.perf_counter()
+            start = time.time()
             subprocess.run([self.build / "job_submit", "-q", "--workers", self.folder / "worker.json", "--codec", "allreduce",
                             "--node_count", str(nodes), "--model", model, "--batch_size", str(batch), "--gradient-descent",
                             descent, "--learn_rate", str(rate), "--epochs", str(epochs), "-o", f"{out}/job", *more],
                            check=True, stdout=subprocess.DEVNULL)
-            seconds = time.perf_counter() - start
-            return *(self.rows(f"{out}/job/records/{name}.csv") for name in ("train", "eval")), seconds
+            seconds = time.time() - start
+            return (*(self.rows(f"{out}/job/records/{name}.csv") for name in ("train", "eval")), seconds,
+                    self.events(f"{out}/job/events.jsonl", start))
 
     @staticmethod
     def rows(path):
         with open(path) as f:
             return [r for r in csv.DictReader(f) if r["node"] == "0"]
+
+    @staticmethod
+    def events(path, start):
+        with open(path) as f:
+            events = [e for e in map(json.loads, f) if e["node"] == 0]
+        return [e | {"s": datetime.datetime.fromisoformat(e["at"].replace("Z", "+00:00")).timestamp() - start} for e in events]
 
 
 def torch_python():

@@ -1,4 +1,4 @@
-/* mpi_peer N_NODES BYTES... -- the median time of MPI_Allreduce over so many bytes of float32, on N_NODES
+/* mpi_peer N_NODES [BYTES...] -- the median time of MPI_Allreduce over so many bytes of float32, on N_NODES
  * processes that mpirun has started, each bound to a processor of its own. The peer of the all-reduce
  * benchmarks; tests/bench/comm says what all of them do alike. */
 #include <mpi.h>
@@ -43,8 +43,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_nodes);
-    if (argc < 3 || atoi(argv[1]) != n_nodes) {
-        fprintf(stderr, "usage: mpirun -np N_NODES mpi_peer N_NODES BYTES...\n");
+    if (argc < 2 || atoi(argv[1]) != n_nodes) {
+        fprintf(stderr, "usage: mpirun -np N_NODES mpi_peer N_NODES [BYTES...]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     bind_to_processor(rank);
