@@ -259,7 +259,8 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_NOTHING:
         break;
     case MESH_MESSAGE:
-        if (channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
+        if (ev->head.kind == FRAME_LOCAL ||                     /* said too late (local_path.h) */
+            channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
             mesh_buf_put(x->mesh, ev->buf);
             break;
         }

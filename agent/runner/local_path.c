@@ -170,6 +170,19 @@ int local_path_on_end(struct local_path *p, int node, struct err *e)
     return local_path_advance(p, e);
 }
 
+int local_path_go_on(struct local_path *p, struct err *e)
+{
+    for (int slot = 0; slot < p->n && slot < MEETING_MAX; slot++) {
+        if (!p->meets[slot] || p->heard[slot])
+            continue;
+        if (!p->why.code)
+            err_set(&p->why, ERR_TIMEOUT, "node %d has not said in time whether it can share memory",
+                    node_at(p, slot));
+        hear_whether(p, slot, false);
+    }
+    return local_path_advance(p, e);
+}
+
 /* 1: everybody's memory is here; 0: not yet; or why it will not be. */
 static int join(struct local_path *p, struct err *e)
 {

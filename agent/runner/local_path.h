@@ -43,6 +43,9 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
 int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e);
 /* That node is lost or has left: nothing more is awaited of it. */
 int local_path_on_end(struct local_path *p, int node, struct err *e);
+/* Who has not told by now cannot; should it tell later, nobody listens. For words alone, which a pair shares
+ * or does not: collectives are everybody's. */
+int local_path_go_on(struct local_path *p, struct err *e);
 int local_path_advance(struct local_path *p, struct err *e);
 bool local_path_is_settled(const struct local_path *p);
 /* All have come to this node's memory, it to theirs, and it has said so: whoever has read that may use it. */

@@ -8,7 +8,10 @@
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
-enum { CONNECT_S = 30 }; /* all nodes are ready before any connects: only a dead one takes this long */
+enum {
+    CONNECT_S = 30, /* all nodes are ready before any connects: only a dead one takes this long */
+    TELL_S = 5      /* behind the time to join; one that hangs takes longer */
+};
 
 static enum mesh_tls which_tls(const char *word)
 {
@@ -38,7 +41,8 @@ static int on_event(struct node *n, struct local_path *p, struct mesh_event *ev,
                                                           : local_path_advance(p, e);
 }
 
-/* Until everybody has said whether it can. */
+/* Until everybody has said whether it can. Collectives wait for all of them anyway; of words the rule knows
+ * what to do without one. */
 static int settle(struct node *n, struct local_path *p, bool collects, struct err *e)
 {
     while (!local_path_is_settled(p)) {
@@ -47,8 +51,10 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
 
         if (!collects && open_shelf(n, p, e) < 0)
             return e->code;
-        if (now > p->deadline + CONNECT_S)
+        if (collects && now > p->deadline + CONNECT_S)
             return err_set(e, ERR_TIMEOUT, "not all nodes have said whether they can share memory");
+        if (!collects && now > p->deadline + TELL_S)
+            return local_path_go_on(p, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
         if (node_interrupted)

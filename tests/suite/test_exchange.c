@@ -645,6 +645,18 @@ TEST(words_out_of_turn_are_refused)
     }
 }
 
+TEST(a_word_about_memory_that_comes_late_is_let_go)
+{
+    struct cluster c;
+    struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_LOCAL, .peer = 1, .word = 1}};
+
+    cluster_open(&c, &plain4);
+    ev.buf = mesh_buf_take(c.nodes[0].mesh);
+    assert_int_equal(exchange_on_event(c.nodes[0].x, &ev, &c.nodes[0].e), CODEC_GO);
+    assert_int_equal(exchange_received(c.nodes[0].x, 1)->messages, 0);
+    cluster_close(&c);
+}
+
 /* Worker 1 takes nothing. Worker 0 goes on alone, and what waits for the other stays within bounds. */
 TEST(in_asgd_nobody_waits_for_one_that_takes_nothing)
 {
@@ -693,6 +705,7 @@ int main(void)
         cmocka_unit_test(a_rule_without_a_server_side_refuses_servers),
         cmocka_unit_test(malformed_words_are_refused),
         cmocka_unit_test(words_out_of_turn_are_refused),
+        cmocka_unit_test(a_word_about_memory_that_comes_late_is_let_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,26 +122,32 @@ TEST(workers_of_one_machine_share_memory)
     assert_int_equal(crew_fds(), fds);
 }
 
-TEST(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other)
+/* Workers 0 and 1, and a server, whose memory is not quite as large. */
+static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NODES])
 {
     static const struct {
         int peers[2];
         size_t n_peers;
     } links[MESH_NODES] = {{{-2}, 1}, {{-2}, 1}, {{0, 1}, 2}};
-    int fds = crew_fds(), mappings = crew_mappings();
-    struct opening o[MESH_NODES];
-    struct local_path p[MESH_NODES];
-    struct meeting *met[MESH_NODES];
 
     opening_prepare(o, 10, MESH_TLS_AUTO);
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++)
-        /* The server's memory is not quite as large. */
         assert_ok(
             local_path_begin(&p[i], o[i].mesh,
                              &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers, links[i].n_peers,
                                                          i < 2 ? 9000 : 8000, 4000, 10000},
                              &e));
+}
+
+TEST(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other)
+{
+    int fds = crew_fds(), mappings = crew_mappings();
+    struct opening o[MESH_NODES];
+    struct local_path p[MESH_NODES];
+    struct meeting *met[MESH_NODES];
+
+    begin_star(p, o);
     settle((struct local_path *[]){&p[0], &p[1], &p[2]}, MESH_NODES);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_true(local_path_has_joined(&p[i]));
@@ -270,6 +276,38 @@ TEST(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told)
         mesh_close(o[i].mesh, clock_now() + 0.02);
 }
 
+TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
+{
+    struct opening o[MESH_NODES];
+    struct local_path p[MESH_NODES];
+    struct local_path *server = &p[2];
+    struct mesh_event ev;
+    double end = clock_now() + 20;
+
+    begin_star(p, o);
+    assert_ok(hear(server));
+    assert_ok(hear(server));
+    mesh_pause(server->mesh, 1, true); /* behind its invitation: what it tells does not come */
+    while (!(local_path_has_joined(server) && server->heard[0]) && clock_now() < end)
+        for (int i = 0; i < MESH_NODES; i++)
+            advance(&p[i]);
+    assert_true(local_path_has_joined(server) && !local_path_is_settled(server));
+    assert_ok(local_path_go_on(server, &e));
+    assert_true(local_path_is_settled(server) && local_path_has_joined(server));
+    assert_true(server->can[0]);
+    assert_false(server->can[1] || server->all_can);
+    assert_string_equal(server->why.text, "node 1 has not said in time whether it can share memory");
+    mesh_pause(server->mesh, 1, false);
+    seconds_until_event(server->mesh, &ev);
+    assert_int_equal(ev.head.kind, FRAME_LOCAL); /* which the exchange lets go */
+    mesh_buf_put(server->mesh, ev.buf);
+    for (int i = 0; i < MESH_NODES; i++) {
+        assert_ok(mesh_watch(o[i].mesh, -1, &e));
+        meeting_close(local_path_take(&p[i]));
+        mesh_close(o[i].mesh, clock_now() + 0.02);
+    }
+}
+
 TEST(a_peer_that_goes_before_it_has_told_is_awaited_no_longer)
 {
     struct local_path p;
@@ -348,6 +386,7 @@ int main(void)
         cmocka_unit_test(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why),
         cmocka_unit_test(where_another_node_cannot_nobody_does),
         cmocka_unit_test(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told),
+        cmocka_unit_test(who_does_not_tell_shares_nothing_and_the_others_go_on),
         cmocka_unit_test(a_peer_that_goes_before_it_has_told_is_awaited_no_longer),
         cmocka_unit_test(words_that_are_not_a_workers_to_say_are_refused),
         cmocka_unit_test(more_nodes_than_can_share_memory_say_nothing_and_share_nothing),
