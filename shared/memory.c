@@ -1,18 +1,86 @@
 #include "shared/memory.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-double memory_available(void)
+/* Both kinds of control groups, of which a machine may have either (cgroups(7)): where their files are, and
+ * what these are called. */
+static const struct kind {
+    const char *controller; /* as in /proc/self/cgroup */
+    const char *root, *limit, *usage;
+    const char *cache; /* in memory.stat: file pages that would be given back first */
+} kinds[] = {
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file %lf"},
+    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "total_inactive_file %lf"},
+};
+
+/* The number in the file's first line of this form; `otherwise`: there is none. */
+static double number_in(const char *path, const char *form, double otherwise)
 {
-    FILE *f = fopen("/proc/meminfo", "re");
-    double kib = HUGE_VAL;
-    char line[128];
+    FILE *f = fopen(path, "re");
+    double number = otherwise;
+    char line[256];
 
     while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lf kB", &kib) == 1)
+        if (sscanf(line, form, &number) == 1)
             break;
     if (f)
         fclose(f);
-    return kib * 1024;
+    return number;
+}
+
+static double number_of_group(const struct kind *k, const char *group, const char *file, const char *form,
+                              double otherwise)
+{
+    char path[PATH_MAX + 128];
+
+    snprintf(path, sizeof path, "%s%s/%s", k->root, group, file);
+    return number_in(path, form, otherwise);
+}
+
+/* Of the group and of those around it. In a container its name may be one of the machine's, which cannot be
+ * seen from inside: then only the last of them, the container's root, tells anything. */
+static double left_in_groups(const struct kind *k, char *group)
+{
+    double least = HUGE_VAL;
+
+    for (;;) {
+        double limit = number_of_group(k, group, k->limit, "%lf", HUGE_VAL); /* "max": none */
+        double used = number_of_group(k, group, k->usage, "%lf", 0);
+        double cache = number_of_group(k, group, "memory.stat", k->cache, 0);
+        char *slash = strrchr(group, '/');
+
+        least = fmin(least, fmax(0, limit - used + cache));
+        if (!slash)
+            return least;
+        *slash = '\0';
+    }
+}
+
+static double left_in_all_groups(void)
+{
+    FILE *f = fopen("/proc/self/cgroup", "re"); /* lines of ID:CONTROLLERS:GROUP */
+    char line[PATH_MAX + 64], controller[64], group[PATH_MAX];
+    double least = HUGE_VAL;
+
+    while (f && fgets(line, sizeof line, f)) {
+        group[0] = controller[0] = '\0';
+        if (sscanf(line, "%*d::%4095s", group) != 1 &&
+            sscanf(line, "%*d:%63[^:]:%4095s", controller, group) != 2)
+            continue;
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (strcmp(controller, kinds[i].controller) == 0)
+                least = fmin(least, left_in_groups(&kinds[i], group));
+    }
+    if (f)
+        fclose(f);
+    return least;
+}
+
+double memory_available(void)
+{
+    return fmin(number_in("/proc/meminfo", "MemAvailable: %lf kB", HUGE_VAL) * 1024, left_in_all_groups());
 }

@@ -1,0 +1,98 @@
+#include "shared/memory.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+enum { LIMIT = 64 << 20, FOLDER = 1536 };
+
+static bool put(const char *folder, const char *file, long number)
+{
+    char path[2048];
+    FILE *f;
+    bool is_put;
+
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    f = fopen(path, "we");
+    if (!f)
+        return false;
+    is_put = fprintf(f, "%ld\n", number) > 0;
+    return fclose(f) == 0 && is_put;
+}
+
+/* A group of this test's own inside the group it runs in, with a limit; false: it may not make one. */
+static bool make_group(char folder[FOLDER])
+{
+    char line[PATH_MAX], group[1024];
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    bool is_made = false;
+
+    while (f && !is_made && fgets(line, sizeof line, f)) {
+        const char *limit = NULL;
+
+        if (sscanf(line, "0::%1000s", group) == 1) {
+            snprintf(folder, FOLDER, "/sys/fs/cgroup%s/psgd-test-%d", group, getpid());
+            limit = "memory.max";
+        } else if (sscanf(line, "%*d:memory:%1000s", group) == 1) {
+            snprintf(folder, FOLDER, "/sys/fs/cgroup/memory%s/psgd-test-%d", group, getpid());
+            limit = "memory.limit_in_bytes";
+        }
+        if (!limit || mkdir(folder, 0755) < 0)
+            continue;
+        is_made = put(folder, limit, LIMIT);
+        if (!is_made)
+            rmdir(folder);
+    }
+    if (f)
+        fclose(f);
+    return is_made;
+}
+
+/* By a process that is in the group and in one inside it. */
+static double available_inside(const char *folder)
+{
+    int ends[2];
+    double bytes = 0;
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        bytes = put(folder, "cgroup.procs", getpid()) ? memory_available() : -1;
+        _exit(write(ends[1], &bytes, sizeof bytes) != (ssize_t)sizeof bytes);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &bytes, sizeof bytes), sizeof bytes);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return bytes;
+}
+
+TEST(a_group_of_processes_has_no_more_than_its_limit)
+{
+    char folder[FOLDER];
+    double all = memory_available(), inside;
+
+    if (!make_group(folder)) {
+        print_message("only who may make a control group can be limited by one\n");
+        skip();
+    }
+    inside = available_inside(folder);
+    for (int i = 0; rmdir(folder) < 0 && errno == EBUSY && i < 1000; i++)
+        usleep(1000); /* until the kernel has noticed that it is empty */
+    assert_true(all > LIMIT);
+    assert_true(inside > 0 && inside <= LIMIT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_group_of_processes_has_no_more_than_its_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
