@@ -1,6 +1,5 @@
 /* Handlers that give out what a job leaves, and blobs. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,25 +14,12 @@
 /* Of a log, to who says after which byte: one who follows has room for so much. */
 #define LOG_PART_BYTES (4ull << 20)
 
-/* ?after=N; 0 where it does not stand. False: it is refused. */
-static bool take_after(uint64_t *after, const struct request *rq, struct response *rs, const char *what)
-{
-    const char *text = query_get(rq, "after");
-
-    if (text && (strspn(text, "0123456789") != strlen(text) || strlen(text) > 15)) {
-        respond_problem(rs, BAD_REQUEST, NULL, "after=%s: not %s", text, what);
-        return false;
-    }
-    *after = text ? strtoull(text, NULL, 10) : 0;
-    return true;
-}
-
 void api_events(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     uint64_t after;
 
-    if (!t || !take_after(&after, rq, rs, "an event's number"))
+    if (!t || !query_number(&after, rq, rs, "after", 0, 0))
         return;
     rs->is_ndjson = rq->wants_ndjson;
     rs->type = rs->is_ndjson ? "application/x-ndjson" : "text/event-stream";
@@ -67,7 +53,7 @@ void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 {
     uint64_t after;
 
-    if (!api_task(a, rq, rs) || !take_after(&after, rq, rs, "a number of bytes"))
+    if (!api_task(a, rq, rs) || !query_number(&after, rq, rs, "after", 0, 0))
         return;
     respond_file(a, rq->arg[0], "node.log", false, true, rs);
     if (rs->kind != RESPONSE_FILE || !query_get(rq, "after"))

@@ -149,19 +149,17 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
 
 void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
 {
-    const char *state = query_get(rq, "state"), *limit = query_get(rq, "limit");
-    long left = limit ? strtol(limit, NULL, 10) : LONG_MAX;
+    const char *state = query_get(rq, "state");
     enum job_state only = JOB_PENDING;
+    uint64_t left;
     json_t *list;
 
     if (state && !job_state_parse(&only, state)) {
         respond_problem(rs, BAD_REQUEST, NULL, "\"%s\" is not a state", state);
         return;
     }
-    if (limit && (strspn(limit, "0123456789") != strlen(limit) || left < 1)) {
-        respond_problem(rs, BAD_REQUEST, NULL, "limit=%s: not a number from 1", limit);
+    if (!query_number(&left, rq, rs, "limit", 1, UINT64_MAX))
         return;
-    }
     list = json_array();
     for (const struct task *t = a->last; t && left > 0; t = t->prev)
         if (!state || t->job.state == only) {

@@ -9,7 +9,7 @@
 #include "agent/api.h"
 #include "shared/log.h"
 
-enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
+enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20, DIGITS_MAX = 15 };
 #define BLOB_BODY (64ull << 30)
 
 const struct route routes[] = {
@@ -83,6 +83,24 @@ const char *query_get(const struct request *rq, const char *key)
         if (strcmp(rq->query[i].key, key) == 0)
             return rq->query[i].value;
     return NULL;
+}
+
+bool query_number(uint64_t *out, const struct request *rq, struct response *rs, const char *key,
+                  uint64_t least, uint64_t otherwise)
+{
+    const char *text = query_get(rq, key);
+
+    *out = otherwise;
+    if (!text)
+        return true;
+    if (text[0] && strspn(text, "0123456789") == strlen(text) && strlen(text) <= DIGITS_MAX) {
+        *out = strtoull(text, NULL, 10);
+        if (*out >= least)
+            return true;
+    }
+    respond_problem(rs, BAD_REQUEST, NULL, "%s=%s: not a number from %llu", key, text,
+                    (unsigned long long)least);
+    return false;
 }
 
 void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)

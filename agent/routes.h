@@ -83,6 +83,11 @@ bool route_matches(const struct route *r, const char *path, size_t len, struct r
 
 const char *query_get(const struct request *rq, const char *key); /* NULL: not given */
 
+/* The whole number under `key`, at least `least`; `otherwise` where there is none. False: it is no such
+ * number, and the response says so. */
+bool query_number(uint64_t *out, const struct request *rq, struct response *rs, const char *key,
+                  uint64_t least, uint64_t otherwise);
+
 /* Fills a response. The detail is a printf format; the hint may be NULL. */
 void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -214,6 +214,8 @@ TEST(a_log_is_followed_by_the_byte)
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=999999999999", NULL), 200);
     assert_string_equal(r.body, "");
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=-1", NULL), 400);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=", NULL), 400);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs?after=1111111111111111", NULL), 400);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/events?after=x", NULL), 400);
     memset(much, 'x', sizeof much);
     assert_ok(file_write(path, much, sizeof much, 0600, &e));
