@@ -12,6 +12,7 @@
 #include "agent/http.h"
 #include "agent/job_action.h"
 #include "agent/listen.h"
+#include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/log.h"

@@ -15,6 +15,7 @@
 #include "agent/job_action.h"
 #include "agent/listen.h"
 #include "agent/stream.h"
+#include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 

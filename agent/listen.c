@@ -8,17 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool address_is_loopback(const struct sockaddr *a)
-{
-    if (a->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-    if (a->sa_family == AF_INET6) {
-        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-
-        return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
-    }
-    return false;
-}
+#include "shared/address.h"
 
 void address_host(char *out, size_t size, const struct sockaddr *a)
 {

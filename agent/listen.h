@@ -16,9 +16,6 @@ struct listener {
     char address[80]; /* "127.0.0.1:15387", "[::1]:15387" */
 };
 
-/* Whether only this machine can be, or be reached through, this address. */
-bool address_is_loopback(const struct sockaddr *a);
-
 /* The address's number without port; "" when it is neither IPv4 nor IPv6. */
 void address_host(char *out, size_t size, const struct sockaddr *a);
 

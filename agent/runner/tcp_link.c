@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
@@ -104,9 +105,7 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
 
 static bool is_loopback(const struct sockaddr_storage *a)
 {
-    const struct sockaddr_in *in = (const void *)a;
-
-    return a->ss_family == AF_INET && ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return address_is_loopback((const struct sockaddr *)a);
 }
 
 /* Are both ends of a connection on this machine? They look at the same two addresses and say the same. */
