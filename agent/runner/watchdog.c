@@ -4,18 +4,23 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "shared/clock.h"
 
+struct verdict {
+    char end[512], log[256];
+};
+
 /* All that the signal handler needs, made before: it may not allocate, nor print. */
 static struct {
-    const volatile struct stopwatch *watch;
+    const volatile struct stopwatch *watch; /* NULL: nobody is watched */
     double limit_s;
     int events_fd;
-    char end[512], log[256];
+    struct verdict loops, exits;
 } dog;
 
 static bool is_the_codecs(enum phase p)
@@ -29,9 +34,9 @@ static bool put(int fd, const char *text)
 }
 
 /* The agent is told whatever becomes of the log, which a codec that prints in a loop has filled. */
-static void tell_and_end(void)
+static void tell_and_end(const struct verdict *v)
 {
-    bool is_logged = put(STDERR_FILENO, dog.log), is_told = put(dog.events_fd, dog.end);
+    bool is_logged = put(STDERR_FILENO, v->log), is_told = put(dog.events_fd, v->end);
 
     _exit(is_logged && is_told ? 1 : 2);
 }
@@ -41,9 +46,24 @@ static void look(int sig)
     int before = errno;
 
     (void)sig;
-    if (is_the_codecs(dog.watch->phase) && clock_now() - dog.watch->since > dog.limit_s)
-        tell_and_end();
+    if (dog.watch && is_the_codecs(dog.watch->phase) && clock_now() - dog.watch->since > dog.limit_s)
+        tell_and_end(&dog.loops);
     errno = before;
+}
+
+static void look_who_exits(void)
+{
+    if (dog.watch && is_the_codecs(dog.watch->phase))
+        tell_and_end(&dog.exits);
+}
+
+/* A codec's name has nothing in it that JSON would have to escape. */
+static void compose(struct verdict *v, const char *text)
+{
+    snprintf(v->log, sizeof v->log, "CodecFailed: %s\n", text);
+    snprintf(v->end, sizeof v->end,
+             "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"%s\"}\n",
+             text);
 }
 
 int watchdog_start(const struct stopwatch *watch, double limit_s, const char *name, const struct report *r,
@@ -62,11 +82,11 @@ int watchdog_start(const struct stopwatch *watch, double limit_s, const char *na
     dog.events_fd = r->fd;
     snprintf(text, sizeof text, "codec %s has not come back from a call for %.3g s: does it loop?", name,
              limit_s);
-    snprintf(dog.log, sizeof dog.log, "CodecFailed: %s\n", text);
-    /* A codec's name has nothing in it that JSON would have to escape. */
-    snprintf(dog.end, sizeof dog.end,
-             "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"%s\"}\n",
-             text);
+    compose(&dog.loops, text);
+    snprintf(text, sizeof text, "codec %s has called exit: a node ends when its job does", name);
+    compose(&dog.exits, text);
+    if (atexit(look_who_exits) != 0)
+        return err_set(e, ERR_NOMEM, "no memory to be told of a codec that exits");
     if (sigaction(SIGALRM, &act, NULL) < 0 || setitimer(ITIMER_REAL, &every, NULL) < 0)
         return err_errno(e, ERR_IO, "setitimer");
     return 0;
@@ -77,4 +97,5 @@ void watchdog_stop(void)
     const struct itimerval never = {0};
 
     setitimer(ITIMER_REAL, &never, NULL);
+    dog.watch = NULL;
 }

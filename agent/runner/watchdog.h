@@ -1,7 +1,8 @@
-/* watchdog -- ends a runner whose codec does not come back. Nobody can interrupt a codec that loops: its node
- * would hold the machine until the job's time limit, and say nothing. So a timer looks once in a while how
- * long the codec has been at it, and where that is too long says so in the node's log and to the agent, and
- * ends the process; the other nodes hear of it as of any node that dies.
+/* watchdog -- ends a runner whose codec does not come back, by looping or by calling exit. Nobody can
+ * interrupt a codec that loops: its node would hold the machine until the job's time limit, and say nothing.
+ * So a timer looks once in a while how long the codec has been at it, and where that is too long says so in
+ * the node's log and to the agent, and ends the process; the other nodes hear of it as of any node that dies.
+ * An exit in the middle of a codec's call would look like a job that is done: it is told as a failure.
  *
  * What is the codec's is what the stopwatch counts as encode, decode or apply. Waiting has deadlines of its
  * own, and computing takes as long as it takes. */

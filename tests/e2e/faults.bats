@@ -66,8 +66,7 @@ C
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 -o out
     [ "$status" -eq 1 ]
-    # An exit is named with its status, the codec and the last lines as a signal is.
-    [[ "$output" == *"failed: node("*"), RunnerDied: job_runner exited with status "*"It ran codec leave, SHA-256 "*"The last lines of its log:"* ]]
+    [[ "$output" == *"failed: node("*"), CodecFailed: codec leave has called exit: a node ends when its job does"* ]]
     jq -e '.failure | .codec == "leave" and (.codec_sha256 | length) == 64 and (.last_log | length) > 0' out/run.json
     serves_the_next_job
 }

@@ -21,8 +21,9 @@ static void loop_for(double seconds)
         (void)busy;
 }
 
-/* In a process of its own: a node that enters the phase and stays there. Ends with 7 if it is let, after a
- * call that takes too long behind the watchdog's end. */
+/* In a process of its own: a node that enters the phase and stays there, or calls exit at once where
+ * `seconds` are less than none. Ends with 7 if it is let, after a call that takes too long behind the
+ * watchdog's end. */
 static void be_a_node(const char *folder, const char *log, enum phase phase, double limit_s, double seconds)
 {
     static struct stopwatch watch;
@@ -35,11 +36,13 @@ static void be_a_node(const char *folder, const char *log, enum phase phase, dou
     if (watchdog_start(&watch, limit_s, "spin", &r, &e) < 0)
         _exit(99);
     phase_enter(&watch, phase);
+    if (seconds < 0)
+        exit(0);
     loop_for(seconds);
     watchdog_stop();
     phase_enter(&watch, PHASE_ENCODE);
     loop_for(fmin(2 * limit_s, 1));
-    _exit(7);
+    exit(7);
 }
 
 static void read_text(char **out, const char *folder, const char *name)
@@ -95,6 +98,22 @@ TEST(a_codec_that_does_not_come_back_ends_its_node_which_says_so)
     }
 }
 
+TEST(a_codec_that_calls_exit_has_failed)
+{
+    struct trial t;
+
+    try_phase(&t, "node.log", PHASE_DECODE, 60, -1);
+    assert_true(WIFEXITED(t.status));
+    assert_int_equal(WEXITSTATUS(t.status), 1);
+    assert_string_equal(t.log, "CodecFailed: codec spin has called exit: a node ends when its job does\n");
+    assert_non_null(strstr(t.events, "\"state\":\"failed\",\"reason\":\"CodecFailed\""));
+    trial_clear(&t);
+    try_phase(&t, "node.log", PHASE_COMPUTE, 60, -1); /* not the codec's doing */
+    assert_int_equal(WEXITSTATUS(t.status), 0);
+    assert_string_equal(t.events, "");
+    trial_clear(&t);
+}
+
 TEST(the_agent_is_told_although_the_log_takes_nothing_more)
 {
     struct trial t;
@@ -132,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_codec_that_does_not_come_back_ends_its_node_which_says_so),
+        cmocka_unit_test(a_codec_that_calls_exit_has_failed),
         cmocka_unit_test(the_agent_is_told_although_the_log_takes_nothing_more),
         cmocka_unit_test(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take),
     };
