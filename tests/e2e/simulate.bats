@@ -51,7 +51,8 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     "$SUBMIT" simulate -q "${job[@]}" -o measured
     jq .facts.simulation.result measured/run.json >result.json
     [ "$(jq -r .step_time result.json | tr , '\n' | wc -l)" -eq 16 ]
-    [[ "$(jq -r .overhead result.json)" =~ ^[0-9.e+]+Gbit,[0-9.]+us$ ]]
+    # On a busy machine a long message may take no longer than a short one: any.
+    [[ "$(jq -r .overhead result.json)" =~ ^([0-9.e+-]+Gbit|any),[0-9.e+-]+us$ ]]
     "$SUBMIT" simulate -q "${job[@]}" --step-time "$(jq -r .step_time result.json)" --eval-time "$(jq .eval_time_s result.json)" \
         --codec-rate "$(jq .codec_rate_mbps result.json)" --overhead "$(jq -r .overhead result.json)" -o given
     jq -e --slurpfile was result.json '.facts.simulation.result.sim_time_s / $was[0].sim_time_s | . > 0.9999 and . < 1.0001' \
