@@ -6,6 +6,7 @@
 #include "shared/crypto.h"
 
 static const double JOIN_S = 5; /* nodes are linked already: only one that hangs takes so long */
+static const double TURN_S = 2; /* of a wait for others: only a node that hangs itself takes longer */
 
 enum word { INVITES, CAN, CANNOT, N_WORDS };
 
@@ -103,7 +104,8 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
         err_set(&why, ERR_UNREACHABLE, "not all nodes are on this machine");
     if (why.code || open_memory(p, cfg, &why) < 0)
         give_up(p, &why);
-    p->deadline = clock_now() + JOIN_S; /* from here on: gigabytes take a while to be made */
+    p->asked = clock_now(); /* from here on: gigabytes take a while to be made */
+    p->deadline = p->asked + JOIN_S;
     for (int slot = p->me + 1; p->meeting && slot < p->n; slot++)
         if (p->meets[slot] && invite(p, slot, e) < 0)
             return e->code;
@@ -168,6 +170,14 @@ int local_path_on_end(struct local_path *p, int node, struct err *e)
     if (!p->heard[slot])
         hear_whether(p, slot, false);
     return local_path_advance(p, e);
+}
+
+bool local_path_is_late(struct local_path *p, double seconds, double now)
+{
+    if (now - p->asked > TURN_S)
+        p->hung_s += now - p->asked;
+    p->asked = now;
+    return now > p->deadline + p->hung_s + seconds;
 }
 
 int local_path_go_on(struct local_path *p, struct err *e)

@@ -28,6 +28,7 @@ struct local_path {
     bool meets[MEETING_MAX]; /* (n): linked to this one */
     struct meeting *meeting; /* NULL: this node cannot */
     double deadline;         /* clock_now: whoever has not joined by then does not */
+    double asked, hung_s;    /* local_path_is_late: when last, and turns that do not count */
     bool has_said;           /* whether it can: all have joined its memory, or some will not */
     bool all_can;            /* of those that have said so, this one included */
     int n_awaited;           /* others that have not said whether they can */
@@ -43,6 +44,10 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
 int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e);
 /* That node is lost or has left: nothing more is awaited of it. */
 int local_path_on_end(struct local_path *p, int node, struct err *e);
+/* At `now`, has this node waited for so many seconds behind the time to join? Asked in each turn of its wait;
+ * one of more than 2 s, in which it hung itself, does not count: what was told meanwhile is still to be
+ * heard. */
+bool local_path_is_late(struct local_path *p, double seconds, double now);
 /* Who has not told by now cannot; should it tell later, nobody listens. For words alone, which a pair shares
  * or does not: collectives are everybody's. */
 int local_path_go_on(struct local_path *p, struct err *e);

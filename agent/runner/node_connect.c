@@ -51,10 +51,9 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
 
         if (!collects && open_shelf(n, p, e) < 0)
             return e->code;
-        if (collects && now > p->deadline + CONNECT_S)
-            return err_set(e, ERR_TIMEOUT, "not all nodes have said whether they can share memory");
-        if (!collects && now > p->deadline + TELL_S)
-            return local_path_go_on(p, e);
+        if (local_path_is_late(p, collects ? CONNECT_S : TELL_S, now))
+            return collects ? err_set(e, ERR_TIMEOUT, "not all nodes have said whether they can share memory")
+                            : local_path_go_on(p, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
         if (node_interrupted)

@@ -308,6 +308,19 @@ TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
     }
 }
 
+TEST(time_in_which_a_node_hung_itself_is_none_that_it_waited)
+{
+    struct local_path p = {.asked = 100, .deadline = 105};
+    double now = 100;
+
+    for (; now < 106; now += 0.5)
+        assert_false(local_path_is_late(&p, 5, now));
+    for (now += 20; now < 130; now += 0.5) /* its last turn was at 105.5 */
+        assert_false(local_path_is_late(&p, 5, now));
+    assert_false(local_path_is_late(&p, 5, 130.5));
+    assert_true(local_path_is_late(&p, 5, 131));
+}
+
 TEST(a_peer_that_goes_before_it_has_told_is_awaited_no_longer)
 {
     struct local_path p;
@@ -387,6 +400,7 @@ int main(void)
         cmocka_unit_test(where_another_node_cannot_nobody_does),
         cmocka_unit_test(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told),
         cmocka_unit_test(who_does_not_tell_shares_nothing_and_the_others_go_on),
+        cmocka_unit_test(time_in_which_a_node_hung_itself_is_none_that_it_waited),
         cmocka_unit_test(a_peer_that_goes_before_it_has_told_is_awaited_no_longer),
         cmocka_unit_test(words_that_are_not_a_workers_to_say_are_refused),
         cmocka_unit_test(more_nodes_than_can_share_memory_say_nothing_and_share_nothing),
