@@ -5,7 +5,6 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-static const double JOIN_S = 5; /* nodes are linked already: only one that hangs takes so long */
 static const double TURN_S = 2; /* of a wait for others: only a node that hangs itself takes longer */
 
 enum word { INVITES, CAN, CANNOT, N_WORDS };
@@ -105,7 +104,7 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
     if (why.code || open_memory(p, cfg, &why) < 0)
         give_up(p, &why);
     p->asked = clock_now(); /* from here on: gigabytes take a while to be made */
-    p->deadline = p->asked + JOIN_S;
+    p->deadline = p->asked + cfg->join_s;
     for (int slot = p->me + 1; p->meeting && slot < p->n; slot++)
         if (p->meets[slot] && invite(p, slot, e) < 0)
             return e->code;
@@ -180,16 +179,23 @@ bool local_path_is_late(struct local_path *p, double seconds, double now)
     return now > p->deadline + p->hung_s + seconds;
 }
 
+int local_path_late(const struct local_path *p, struct err *e)
+{
+    int slot = 0;
+
+    while (slot < MEETING_MAX - 1 && (!p->meets[slot] || p->heard[slot]))
+        slot++;
+    return err_set(e, ERR_TIMEOUT, "node %d has not said in time whether it can share memory",
+                   node_at(p, slot));
+}
+
 int local_path_go_on(struct local_path *p, struct err *e)
 {
-    for (int slot = 0; slot < p->n && slot < MEETING_MAX; slot++) {
-        if (!p->meets[slot] || p->heard[slot])
-            continue;
-        if (!p->why.code)
-            err_set(&p->why, ERR_TIMEOUT, "node %d has not said in time whether it can share memory",
-                    node_at(p, slot));
-        hear_whether(p, slot, false);
-    }
+    if (!p->why.code)
+        local_path_late(p, &p->why);
+    for (int slot = 0; slot < p->n && slot < MEETING_MAX; slot++)
+        if (p->meets[slot] && !p->heard[slot])
+            hear_whether(p, slot, false);
     return local_path_advance(p, e);
 }
 

@@ -20,6 +20,7 @@ struct local_path_config {
     const int *peers; /* (n_peers) that the mesh links this node with */
     size_t n_peers;
     size_t bytes, least, most; /* of memory, as in struct meeting_config */
+    double join_s;             /* the others are waited for */
 };
 
 struct local_path {
@@ -48,6 +49,8 @@ int local_path_on_end(struct local_path *p, int node, struct err *e);
  * one of more than 2 s, in which it hung itself, does not count: what was told meanwhile is still to be
  * heard. */
 bool local_path_is_late(struct local_path *p, double seconds, double now);
+/* Names one who has not told, of those that this node waits for: ERR_TIMEOUT. */
+int local_path_late(const struct local_path *p, struct err *e);
 /* Who has not told by now cannot; should it tell later, nobody listens. For words alone, which a pair shares
  * or does not: collectives are everybody's. */
 int local_path_go_on(struct local_path *p, struct err *e);

@@ -1,4 +1,5 @@
 /* How a node links up with its peers: connections first, then memory that nodes of one machine share. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,17 @@
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
-enum {
-    CONNECT_S = 30, /* all nodes are ready before any connects: only a dead one takes this long */
-    TELL_S = 5      /* behind the time to join; one that hangs takes longer */
-};
+enum { CONNECT_S = 30 }; /* all nodes are ready before any connects: only a dead one takes this long */
+
+/* Nodes that are linked join each other's memory within this time, and tell within as much again: only one
+ * that hangs takes longer. Of --round-timeout, during which they may be waited for already, a quarter at
+ * most. */
+static double patience(const struct node *n)
+{
+    const double enough_s = 5;
+
+    return fmin(enough_s, n->set.round_timeout_s / 4);
+}
 
 static enum mesh_tls which_tls(const char *word)
 {
@@ -51,9 +59,8 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
 
         if (!collects && open_shelf(n, p, e) < 0)
             return e->code;
-        if (local_path_is_late(p, collects ? CONNECT_S : TELL_S, now))
-            return collects ? err_set(e, ERR_TIMEOUT, "not all nodes have said whether they can share memory")
-                            : local_path_go_on(p, e);
+        if (local_path_is_late(p, collects ? CONNECT_S : patience(n), now))
+            return collects ? local_path_late(p, e) : local_path_go_on(p, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
         if (node_interrupted)
@@ -124,7 +131,8 @@ static int share_memory(struct node *n, struct err *e)
                                                      .n_peers = n->n_peers,
                                                      .bytes = bytes,
                                                      .least = collects ? bytes : bytes / 4,
-                                                     .most = collects ? bytes : 4 * bytes},
+                                                     .most = collects ? bytes : 4 * bytes,
+                                                     .join_s = patience(n)},
                          e) < 0 ||
         settle(n, &p, collects, e) < 0)
         return e->code;

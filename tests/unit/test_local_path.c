@@ -18,7 +18,7 @@ static void begin(struct local_path *p, struct mesh *m, int me)
     size_t bytes = arena_bytes(N);
 
     assert_ok(
-        local_path_begin(p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes}, &e));
+        local_path_begin(p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, 5}, &e));
 }
 
 /* What a local path does not say by itself. */
@@ -136,7 +136,7 @@ static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NO
         assert_ok(
             local_path_begin(&p[i], o[i].mesh,
                              &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers, links[i].n_peers,
-                                                         i < 2 ? 9000 : 8000, 4000, 10000},
+                                                         i < 2 ? 9000 : 8000, 4000, 10000, 5},
                              &e));
 }
 
@@ -258,7 +258,7 @@ TEST(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told)
     opening_prepare(o, 10, MESH_TLS_AUTO);
     opening_run(o);
     assert_ok(local_path_begin(&p, o[2].mesh,
-                               &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000}, &e));
+                               &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, 5}, &e));
     say(o[0].mesh, -2, CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
     assert_ok(hear(&p));
@@ -384,7 +384,7 @@ TEST(more_nodes_than_can_share_memory_say_nothing_and_share_nothing)
     struct local_path p;
 
     assert_ok(local_path_begin(
-        &p, NULL, &(struct local_path_config){MEETING_MAX, 1, 3, peers, MEETING_MAX, N, N, N}, &e));
+        &p, NULL, &(struct local_path_config){MEETING_MAX, 1, 3, peers, MEETING_MAX, N, N, N, 5}, &e));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
     assert_string_equal(p.why.text, "65 nodes are more than the 64 that can share memory");
