@@ -46,14 +46,14 @@ class Agents:
         """Of node 0 the rows of train.csv and of eval.csv, the seconds from the command to its end, and the events, each
         with `s`, the seconds from the command to it."""
         with tempfile.TemporaryDirectory(dir=self.folder) as out:
-            start = time.time()
+            began, start = time.time(), time.perf_counter()
             subprocess.run([self.build / "job_submit", "-q", "--workers", self.folder / "worker.json", "--codec", "allreduce",
                             "--node_count", str(nodes), "--model", model, "--batch_size", str(batch), "--gradient-descent",
                             descent, "--learn_rate", str(rate), "--epochs", str(epochs), "-o", f"{out}/job", *more],
                            check=True, stdout=subprocess.DEVNULL)
-            seconds = time.time() - start
+            seconds = time.perf_counter() - start
             return (*(self.rows(f"{out}/job/records/{name}.csv") for name in ("train", "eval")), seconds,
-                    self.events(f"{out}/job/events.jsonl", start))
+                    self.events(f"{out}/job/events.jsonl", began))
 
     @staticmethod
     def rows(path):
@@ -61,10 +61,10 @@ class Agents:
             return [r for r in csv.DictReader(f) if r["node"] == "0"]
 
     @staticmethod
-    def events(path, start):
+    def events(path, began):
         with open(path) as f:
             events = [e for e in map(json.loads, f) if e["node"] == 0]
-        return [e | {"s": datetime.datetime.fromisoformat(e["at"].replace("Z", "+00:00")).timestamp() - start} for e in events]
+        return [e | {"s": datetime.datetime.fromisoformat(e["at"].replace("Z", "+00:00")).timestamp() - began} for e in events]
 
 
 def torch_python():
