@@ -10,11 +10,14 @@
 static const struct kind {
     const char *controller; /* as in /proc/self/cgroup */
     const char *root, *limit, *usage;
-    const char *cache; /* in memory.stat: file pages that would be given back first */
+    const char *cache[2]; /* in memory.stat: pages of files, which are given back before anybody is killed */
 } kinds[] = {
-    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file %lf"},
-    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file %lf"},
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file %lf", "active_file %lf"}},
+    {"memory",
+     "/sys/fs/cgroup/memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     {"total_inactive_file %lf", "total_active_file %lf"}},
 };
 
 /* The number in the file's first line of this form; `otherwise`: there is none. */
@@ -50,7 +53,8 @@ static double left_in_groups(const struct kind *k, char *group)
     for (;;) {
         double limit = number_of_group(k, group, k->limit, "%lf", HUGE_VAL); /* "max": none */
         double used = number_of_group(k, group, k->usage, "%lf", 0);
-        double cache = number_of_group(k, group, "memory.stat", k->cache, 0);
+        double cache = number_of_group(k, group, "memory.stat", k->cache[0], 0) +
+                       number_of_group(k, group, "memory.stat", k->cache[1], 0);
         char *slash = strrchr(group, '/');
 
         least = fmin(least, fmax(0, limit - used + cache));

@@ -8,7 +8,7 @@
 
 #include "tests/unit/unit.h"
 
-enum { LIMIT = 64 << 20, FOLDER = 1536 };
+enum { LIMIT = 64 << 20, CACHED = 40 << 20, FOLDER = 1536 };
 
 static bool put(const char *folder, const char *file, long number)
 {
@@ -52,8 +52,28 @@ static bool make_group(char folder[FOLDER])
     return is_made;
 }
 
+/* Writes a file and reads it again and again, so that the kernel keeps its pages as ones in use; false: it
+ * cannot be made. */
+static bool use_file(void)
+{
+    static char part[1 << 20];
+    FILE *f = tmpfile();
+
+    for (size_t i = 0; f && i < CACHED / sizeof part; i++)
+        if (fwrite(part, sizeof part, 1, f) != 1)
+            return false;
+    if (!f || fflush(f) != 0 || fsync(fileno(f)) < 0)
+        return false;
+    for (int times = 0; times < 4; times++) {
+        rewind(f);
+        while (fread(part, sizeof part, 1, f) == 1)
+            ;
+    }
+    return true; /* open, for without its file there would be no pages */
+}
+
 /* By a process that is in the group and in one inside it. */
-static double available_inside(const char *folder)
+static double available_inside(const char *folder, bool with_file)
 {
     int ends[2];
     double bytes = 0;
@@ -62,7 +82,7 @@ static double available_inside(const char *folder)
     assert_int_equal(pipe(ends), 0);
     child = fork();
     if (child == 0) {
-        bytes = put(folder, "cgroup.procs", getpid()) ? memory_available() : -1;
+        bytes = put(folder, "cgroup.procs", getpid()) && (!with_file || use_file()) ? memory_available() : -1;
         _exit(write(ends[1], &bytes, sizeof bytes) != (ssize_t)sizeof bytes);
     }
     close(ends[1]);
@@ -75,17 +95,19 @@ static double available_inside(const char *folder)
 TEST(a_group_of_processes_has_no_more_than_its_limit)
 {
     char folder[FOLDER];
-    double all = memory_available(), inside;
+    double all = memory_available(), inside, beside_file;
 
     if (!make_group(folder)) {
         print_message("only who may make a control group can be limited by one\n");
         skip();
     }
-    inside = available_inside(folder);
+    inside = available_inside(folder, false);
+    beside_file = available_inside(folder, true);
     for (int i = 0; rmdir(folder) < 0 && errno == EBUSY && i < 1000; i++)
         usleep(1000); /* until the kernel has noticed that it is empty */
     assert_true(all > LIMIT);
     assert_true(inside > 0 && inside <= LIMIT);
+    assert_true(beside_file > LIMIT - CACHED); /* the kernel takes a file's pages back */
 }
 
 int main(void)
