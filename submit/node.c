@@ -252,6 +252,13 @@ static void take_state(struct node *n, const struct event *ev)
     snprintf(n->view.message, sizeof n->view.message, "%s", ev->message);
 }
 
+static void note_event(struct node *n, double now)
+{
+    if (n->event_at > 0 && now - n->event_at > n->longest_gap)
+        n->longest_gap = now - n->event_at;
+    n->event_at = now;
+}
+
 static void on_event(void *arg, const char *line, size_t len)
 {
     struct node *n = arg;
@@ -267,6 +274,7 @@ static void on_event(void *arg, const char *line, size_t len)
     if (ev.seq <= n->last_seq)
         return;
     n->last_seq = ev.seq;
+    note_event(n, clock_now());
     if (ev.kind == EVENT_END)
         node_end(n, ev.state, ev.reason, ev.message);
     else if (ev.kind == EVENT_STATE && !n->is_ended)

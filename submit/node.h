@@ -26,6 +26,8 @@ struct node {
     bool is_announced;   /* a change of its state is to be said */
     double ended_at;     /* clock_now */
     double contact_at;   /* clock_now of the last call, for the lease */
+    double event_at;     /* clock_now of its last event; 0: none yet */
+    double longest_gap;  /* seconds between two of them */
     double silent_since; /* clock_now since when its agent does not answer; 0: it does */
     bool is_silence_told;
     double retry_at;    /* when the stream is opened again */

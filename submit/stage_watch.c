@@ -1,5 +1,6 @@
 /* watch: until every node has ended. The streams of events say what happens; an agent that falls silent gets
  * a while to come back, a node that fails decides the job, and the others are told to stop. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,18 @@
 static const double own_reasons_s = 1;
 /* After the order to stop. */
 static const double stop_s = 15;
+/* Without a word from a worker, while others are done, before it is said that this one waits for it; longer
+ * where workers were silent for longer before, as in steps that take their time. */
+static const double quiet_s = 5;
+/* Before it is said again. */
+static const double say_quiet_s = 60;
 
 struct watch {
     struct progress progress;
     double failed_at;  /* clock_now of the first end that is no success; 0: none yet */
     double stopped_at; /* when the others were told to stop; 0: not yet */
+    double began;      /* clock_now */
+    double quiet_said; /* clock_now: that a worker says nothing */
 };
 
 /* `text`: what became of its agent. */
@@ -85,6 +93,52 @@ static void judge(struct submission *s, struct watch *w)
     }
 }
 
+/* When the last worker was done, as far as this has seen it, and how long any was silent before. False: none
+ * is done yet; one that failed is no measure of the others. */
+static bool find_done(const struct submission *s, double *at, double *longest)
+{
+    bool is_found = false;
+
+    *at = *longest = 0;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+
+        if (node_is_server(n))
+            continue;
+        *longest = fmax(*longest, n->longest_gap);
+        if (!n->is_ended || n->view.state != JOB_SUCCEEDED)
+            continue;
+        *at = fmax(*at, n->ended_at);
+        is_found = true;
+    }
+    return is_found;
+}
+
+/* A worker that others have lost, and finish without, is missed by nobody but this. It may hang, or compute:
+ * who watches decides. */
+static void tell_who_is_quiet(const struct submission *s, struct watch *w)
+{
+    double now = clock_now(), done_at, longest;
+    char limit[TEXT_AMOUNT];
+    bool is_said = false;
+
+    if (w->failed_at > 0 || now - w->quiet_said < say_quiet_s || !find_done(s, &done_at, &longest))
+        return;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+        double quiet = now - fmax(w->began, fmax(done_at, n->event_at));
+
+        if (node_is_server(n) || n->is_ended || n->silent_since > 0 || quiet < fmax(quiet_s, longest))
+            continue;
+        say_info("node(%d): has said nothing for %.0f s, and others are done; waiting for it until the job's "
+                 "time limit of %s is over (Ctrl-C gives up).",
+                 n->at.node, quiet, text_seconds(limit, s->settings.time_limit_s));
+        is_said = true;
+    }
+    if (is_said)
+        w->quiet_said = now;
+}
+
 /* What was decided when the others were told to stop stays: their ends are its consequences. */
 static void conclude(struct submission *s)
 {
@@ -95,7 +149,8 @@ static void conclude(struct submission *s)
 
 int stage_watch(struct submission *s, struct err *e)
 {
-    struct watch w = {.progress = {.said_at = clock_now()}};
+    const double now = clock_now();
+    struct watch w = {.progress = {.said_at = now}, .began = now, .quiet_said = now - say_quiet_s};
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
@@ -112,6 +167,7 @@ int stage_watch(struct submission *s, struct err *e)
                 lose(s, n, lost.text);
             tell(n);
         }
+        tell_who_is_quiet(s, &w);
         judge(s, &w);
         if (submission_count_ended(s) == s->n_nodes)
             break;

@@ -267,6 +267,8 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     within 20 grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs/*/run/node.log
     within 150 is_in_state 0 succeeded
     within 150 is_in_state 2 succeeded
+    # Nobody misses it but job_submit, which says for whom it waits.
+    within 20 grep -q 'node(1): has said nothing for .* s, and others are done; waiting for it until ' log
     kill -CONT "$hung"
     wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
     grep -q 'The job went on without node(1)' log
