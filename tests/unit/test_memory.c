@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,7 +74,15 @@ static bool use_file(void)
     return true; /* open, for without its file there would be no pages */
 }
 
-/* By a process that is in the group and in one inside it. */
+/* Are temporary files on a disk? In memory their pages are nobody's to give back. */
+static bool has_disk(void)
+{
+    struct statfs fs;
+
+    return statfs(P_tmpdir, &fs) == 0 && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC;
+}
+
+/* By a process that is in the group. */
 static double available_inside(const char *folder, bool with_file)
 {
     int ends[2];
@@ -102,7 +112,7 @@ TEST(a_group_of_processes_has_no_more_than_its_limit)
         skip();
     }
     inside = available_inside(folder, false);
-    beside_file = available_inside(folder, true);
+    beside_file = available_inside(folder, has_disk());
     for (int i = 0; rmdir(folder) < 0 && errno == EBUSY && i < 1000; i++)
         usleep(1000); /* until the kernel has noticed that it is empty */
     assert_true(all > LIMIT);
