@@ -98,8 +98,8 @@ bool query_number(uint64_t *out, const struct request *rq, struct response *rs, 
         if (*out >= least)
             return true;
     }
-    respond_problem(rs, BAD_REQUEST, NULL, "%s=%s: not a number from %llu", key, text,
-                    (unsigned long long)least);
+    respond_problem(rs, BAD_REQUEST, NULL, "%s=%s: not a number from %llu, of at most %d digits", key, text,
+                    (unsigned long long)least, DIGITS_MAX);
     return false;
 }
 

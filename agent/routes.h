@@ -83,8 +83,8 @@ bool route_matches(const struct route *r, const char *path, size_t len, struct r
 
 const char *query_get(const struct request *rq, const char *key); /* NULL: not given */
 
-/* The whole number under `key`, at least `least`; `otherwise` where there is none. False: it is no such
- * number, and the response says so. */
+/* The whole number of at most 15 digits under `key`, at least `least`; `otherwise` where there is none.
+ * False: it is no such number, and the response says so. */
 bool query_number(uint64_t *out, const struct request *rq, struct response *rs, const char *key,
                   uint64_t least, uint64_t otherwise);
 
