@@ -252,7 +252,8 @@ static void *draw_some(void *arg)
     return NULL;
 }
 
-/* By as many processors as there are: it is half of the time from a command to its job's first step. */
+/* By as many processors as there are: one alone takes longer for it than all else takes from a command to its
+ * job's first step. */
 static void draw_all(const struct dataset *d, uint64_t seed)
 {
     const size_t n = N_TRAIN + N_TEST;
