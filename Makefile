@@ -67,7 +67,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-sim tidy clang-check format format-check check-layers install clean help demo
+.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy clang-check format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -191,6 +191,9 @@ bench-comm: $(BENCHES) $(MPI_PEER) ## all-reduce beside MPI and gloo; RUNS=5 NOD
 
 bench-start: all $(MPI_PEER) ## milliseconds from a command to the first step, Open MPI and PyTorch beside; RUNS=7
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/start
+
+bench-stalled: all ## what a worker in asgd takes to exchange beside one that hangs; RUNS=3
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/stalled
 
 bench-sim: all ## messages a second of the simulator, its time beside real jobs'; RUNS=5
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/simulator

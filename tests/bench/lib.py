@@ -27,7 +27,7 @@ class Agents:
     def __init__(self, build, folder, n=2):
         self.build, self.folder = build, folder
         folder.mkdir()
-        ports = free_ports(n)
+        self.ports = ports = free_ports(n)
         cpus = sorted(os.sched_getaffinity(0))
         self.running = [
             subprocess.Popen([build / "agent", "--port", str(port), "--dir", folder / f"a{port}"], stderr=subprocess.DEVNULL,
