@@ -1,12 +1,12 @@
 #include "shared/codec_load.h"
 
 #include <dlfcn.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/codec_options.h"
 #include "shared/elf.h"
+#include "shared/memory_file.h"
 
 static int check_options(const struct codec_plugin *p, struct err *e)
 {
@@ -115,39 +115,67 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
     return 0;
 }
 
+/* What dlerror says begins with the name of the copy, which says nothing to people. */
+static int cannot_load(const char *path, const char *copy, struct err *e)
+{
+    const char *why = dlerror();
+    size_t n = strlen(copy);
+
+    if (strncmp(why, copy, n) == 0 && strncmp(why + n, ": ", 2) == 0)
+        why += n + 2;
+    return err_set(e, ERR_CODEC, "%s: %s", path, why);
+}
+
+static int load(struct codec_library *l, const char *path, struct err *e)
+{
+    char copy[MEMORY_FILE_PATH];
+    uint8_t digest[SHA256_BYTES];
+    uint64_t bytes;
+
+    memory_file_path(copy, l->fd);
+    if (sha256_file(digest, &bytes, copy, e) < 0)
+        return err_at(e, "%s", path);
+    hex_encode(l->sha256, digest, sizeof digest);
+    l->handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
+    if (!l->handle)
+        return cannot_load(path, copy, e);
+    l->plugin = dlsym(l->handle, CODEC_SYMBOL);
+    if (!l->plugin)
+        return err_set(e, ERR_CODEC,
+                       "%s: not a codec: it has no symbol " CODEC_SYMBOL " (see CODEC_PLUGIN in codec.h)",
+                       path);
+    return check(l->plugin, path, e);
+}
+
 int codec_library_open(struct codec_library *l, const char *path, struct err *e)
 {
-    char real[PATH_MAX]; /* dlopen searches elsewhere for a name without a slash */
-    struct codec_library t;
+    struct codec_library t = {0};
     struct elf_kind kind;
 
-    if (!realpath(path, real))
-        return err_errno(e, ERR_CODEC, "%s", path);
-    if (elf_read(&kind, path, e) < 0)
+    if (elf_read(&kind, path, e) < 0) {
+        e->code = ERR_CODEC;
         return err_hint(e,
                         "A codec is a C file, NAME.c, or an object made of one; job_submit codecs new NAME "
                         "writes one to begin with.");
-    t.handle = dlopen(real, RTLD_NOW | RTLD_LOCAL);
-    if (!t.handle)
-        return err_set(e, ERR_CODEC, "%s", dlerror());
-    t.plugin = dlsym(t.handle, CODEC_SYMBOL);
-    if (!t.plugin) {
-        err_set(e, ERR_CODEC,
-                "%s: not a codec: it has no symbol " CODEC_SYMBOL " (see CODEC_PLUGIN in codec.h)", path);
-        goto fail;
     }
-    if (check(t.plugin, path, e) < 0)
-        goto fail;
+    t.fd = memory_file_copy(path, CODEC_OBJECT_MAX, e);
+    if (t.fd < 0)
+        return e->code;
+    if (load(&t, path, e) < 0) {
+        if (t.handle)
+            dlclose(t.handle);
+        close(t.fd);
+        return e->code;
+    }
     *l = t;
     return 0;
-fail:
-    dlclose(t.handle);
-    return e->code;
 }
 
 void codec_library_close(struct codec_library *l)
 {
-    if (l->handle)
-        dlclose(l->handle);
+    if (!l->handle)
+        return;
+    dlclose(l->handle);
+    close(l->fd);
     *l = (struct codec_library){0};
 }

@@ -5,11 +5,14 @@
 #include <stdbool.h>
 
 #include "codecs/codec.h"
+#include "shared/crypto.h"
 #include "shared/err.h"
 
 struct codec_library {
     void *handle;
     const struct codec_plugin *plugin;
+    int fd; /* of the copy in memory that was loaded; open as long as the library, whose name it is */
+    char sha256[SHA256_HEX]; /* of that copy */
 };
 
 /* The greatest values of codec.h's lists: what is beyond names nothing, and tables are indexed by them. */
@@ -20,7 +23,8 @@ enum {
     CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
 };
 
-#define CODEC_STATE_MAX ((size_t)1 << 30)
+#define CODEC_STATE_MAX  ((size_t)1 << 30)
+#define CODEC_OBJECT_MAX ((size_t)256 << 20) /* bytes of the file */
 
 /* Limits that follow from a plug-in's callbacks, beside those that it states. */
 enum {
@@ -41,7 +45,8 @@ struct codec_job {
 /* Does a job stay within a codec's limits? ERR_CODEC. */
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e);
 
-/* ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or
+/* Loads a sealed copy of the file (memory_file.h), so that the digest is of what runs, and a folder mounted
+ * noexec serves. ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or
  * a plug-in that contradicts itself. Runs the object's constructors: only a process that may run its code
  * calls this. */
 int codec_library_open(struct codec_library *l, const char *path, struct err *e);

@@ -16,7 +16,6 @@
 #include "shared/clock.h"
 #include "shared/codec_manifest.h"
 #include "shared/compile.h"
-#include "shared/crypto.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/model_spec.h"
@@ -98,15 +97,13 @@ static int compile_here(struct node *n, struct err *e)
 static int load_codec(struct node *n, struct err *e)
 {
     const char *path = "../packages/" CODEC_OBJECT_NAME;
-    uint8_t digest[SHA256_BYTES];
-    uint64_t bytes;
 
     if (access(path, F_OK) < 0 && errno == ENOENT)
         return compile_here(n, e) < 0 ? e->code : codec_library_open(&n->codec, CODEC_OBJECT_NAME, e);
-    if (sha256_file(digest, &bytes, path, e) < 0)
+    if (codec_library_open(&n->codec, path, e) < 0)
         return e->code;
-    hex_encode(n->codec_sha256, digest, sizeof digest);
-    return codec_library_open(&n->codec, path, e);
+    memcpy(n->codec_sha256, n->codec.sha256, sizeof n->codec_sha256);
+    return 0;
 }
 
 /* The weights to start from. A checkpoint's come with the rest of it. */
