@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Both kinds of control groups, of which a machine may have either (cgroups(7)): where their files are, and
  * what these are called. */
@@ -84,7 +85,28 @@ static double left_in_all_groups(void)
     return least;
 }
 
+/* Of what this process may map in all, and of what it may have for itself (setrlimit(2)). */
+static double left_in_limits(void)
+{
+    static const struct {
+        int resource;
+        const char *used; /* in /proc/self/status */
+    } limits[] = {{RLIMIT_AS, "VmSize: %lf kB"}, {RLIMIT_DATA, "VmData: %lf kB"}};
+    double least = HUGE_VAL;
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit most;
+
+        if (getrlimit(limits[i].resource, &most) == 0 && most.rlim_cur != RLIM_INFINITY)
+            least = fmin(least, fmax(0, (double)most.rlim_cur -
+                                            1024 * number_in("/proc/self/status", limits[i].used, 0)));
+    }
+    return least;
+}
+
 double memory_available(void)
 {
-    return fmin(number_in("/proc/meminfo", "MemAvailable: %lf kB", HUGE_VAL) * 1024, left_in_all_groups());
+    double machine = number_in("/proc/meminfo", "MemAvailable: %lf kB", HUGE_VAL) * 1024;
+
+    return fmin(machine, fmin(left_in_all_groups(), left_in_limits()));
 }

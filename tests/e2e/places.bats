@@ -2,7 +2,7 @@
 # Machines that are set up otherwise than most: a job runs there, or says why it cannot.
 load lib
 
-two_node_job() { "$SUBMIT" -q --codec "${1:-fedavg}" --node_count 2 --epochs 1 --model softmax -o "${2:-out}"; }
+two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o out; }
 
 # in_mounts COMMAND...: in a mount namespace of its own, as root or as a user who may have one.
 in_mounts() {
@@ -57,5 +57,24 @@ INSIDE
     done
     echo "{\"Worker\":[\"[::1]:${PORTS[0]}\",\"[::1]:${PORTS[1]}\"]}" >worker.json
     two_node_job
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+}
+
+@test "under ulimit -v a model that is too large is refused with what there is, and a smaller one trains" {
+    nm "$BUILD/agent" 2>/dev/null | grep -q __asan_init && skip "AddressSanitizer maps terabytes"
+    nm "$BUILD/agent" 2>/dev/null | grep -q __tsan_init && skip "ThreadSanitizer maps terabytes"
+    (ulimit -v 1000000 && exec "$BUILD/agent" --port 0 --dir "$T/agent0" 2>agent0.log 3>&-) &
+    AGENTS[0]=$!
+    within 60 grep -q ' listens on ' agent0.log
+    PORTS[0]=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' agent0.log)
+    write_workers 1
+    echo '{"version":1,"name":"big","input":[28,28,1],"layers":[{"kind":"flatten"},{"kind":"dense","units":200000},{"kind":"relu"},
+           {"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >big.json
+    sed 's/200000/100/' big.json >small.json
+    run "$SUBMIT" --codec dummy --node_count 1 --epochs 1 --model big.json -o no
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *OutOfMemory*" GB"*" GB"* ]]
+    "$SUBMIT" -q --codec dummy --node_count 1 --epochs 1 --model small.json -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -120,9 +122,45 @@ TEST(a_group_of_processes_has_no_more_than_its_limit)
     assert_true(beside_file > LIMIT - CACHED); /* the kernel takes a file's pages back */
 }
 
+/* What a child process sees as available once `resource` leaves it LIMIT bytes beyond what it uses. */
+static double available_beside(int resource, const char *used_form)
+{
+    double *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    double bytes;
+    pid_t child;
+
+    assert_ptr_not_equal(seen, MAP_FAILED);
+    child = fork();
+    if (child == 0) {
+        FILE *f = fopen("/proc/self/status", "re");
+        char line[256];
+        unsigned long long used = 0;
+
+        while (f && fgets(line, sizeof line, f))
+            sscanf(line, used_form, &used);
+        if (used > 0 && setrlimit(resource, &(struct rlimit){1024 * used + LIMIT, RLIM_INFINITY}) == 0)
+            *seen = memory_available();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    bytes = *seen;
+    munmap(seen, sizeof *seen);
+    return bytes;
+}
+
+TEST(a_process_with_a_limit_has_no_more_than_that_leaves)
+{
+    double space = available_beside(RLIMIT_AS, "VmSize: %llu kB");
+    double data = available_beside(RLIMIT_DATA, "VmData: %llu kB");
+
+    assert_true(space > LIMIT / 2 && space <= LIMIT);
+    assert_true(data > LIMIT / 2 && data <= LIMIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_with_a_limit_has_no_more_than_that_leaves),
         cmocka_unit_test(a_group_of_processes_has_no_more_than_its_limit),
     };
 
