@@ -67,7 +67,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy clang-check format format-check check-layers install clean help demo
+.PHONY: all test test-systems soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy clang-check format format-check check-layers install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -140,6 +140,9 @@ tests: $(TESTS) $(TEST_CODECS) $(BENCHES)
 test: all tests ## every test: unit, suites, end to end
 	$(Q)BUILD=$(BUILD) tests/check-layers
 	$(Q)BUILD=$(BUILD) tests/run
+
+test-systems: ## README's two commands on fresh Debian 11, 12, 13 and on arm64; ONLY='debian-13 ...'; needs root
+	$(Q)BUILD=$(BUILD) tests/systems/run $(ONLY)
 
 # A test of minutes takes up to ten times as long under one of them.
 SANITIZED := TEST_TIMEOUT=7200
