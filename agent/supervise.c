@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shared/file.h"
+#include "shared/process.h"
 #include "shared/sanitized.h"
 
 enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, CONTROL_PIPE_BYTES = 1 << 20 };
@@ -28,33 +29,6 @@ enum {
 static const rlim_t runner_max_file_bytes = (rlim_t)4 << 30;
 
 extern char **environ;
-
-bool process_start_ticks(uint64_t *out, pid_t pid)
-{
-    char path[64], *p;
-    unsigned long long ticks;
-    char buf[1024];
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, buf, sizeof buf - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    buf[n] = '\0';
-    /* The second field is the program's name and may hold anything, a ')' too: count from the last one. */
-    p = strrchr(buf, ')');
-    if (!p ||
-        sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &ticks) != 1)
-        return false;
-    *out = ticks;
-    return true;
-}
 
 static bool sets(const char *entry, const char *name)
 {
@@ -215,11 +189,14 @@ static int open_lines(struct lines *l, struct err *e)
 /* What tells this process from a later one of the same number. ERR_IO: it has been ended. */
 static int identify(struct runner *r, struct err *e)
 {
+    struct process now;
     pid_t pid = r->pid;
 
     r->pidfd = pidfd_open(pid, 0);
-    if (r->pidfd >= 0 && process_start_ticks(&r->start_ticks, pid))
+    if (r->pidfd >= 0 && process_look(&now, pid)) {
+        r->start_ticks = now.start_ticks;
         return 0;
+    }
     err_errno(e, ERR_IO, "pidfd_open");
     runner_clear(r); /* closes the gate: the child ends */
     waitpid(pid, NULL, 0);
@@ -284,15 +261,16 @@ int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *
 {
     int fd = pidfd_open(pid, 0);
     struct pollfd ended = {.fd = fd, .events = POLLIN};
-    uint64_t ticks;
+    struct process now;
 
     /* The time is looked up after the descriptor is held: what it names can no longer become another. */
-    if (fd < 0 || !process_start_ticks(&ticks, pid) || ticks != start_ticks || poll(&ended, 1, 0) > 0) {
+    if (fd < 0 || !process_look(&now, pid) || now.start_ticks != start_ticks || poll(&ended, 1, 0) > 0) {
         if (fd >= 0)
             close(fd);
         return err_set(e, ERR_NOT_FOUND, "process %d is gone", (int)pid);
     }
-    *r = (struct runner){.pid = pid, .start_ticks = ticks, .pidfd = fd, .control_fd = -1, .gate_fd = -1};
+    *r = (struct runner){
+        .pid = pid, .start_ticks = start_ticks, .pidfd = fd, .control_fd = -1, .gate_fd = -1};
     return 0;
 }
 
@@ -314,12 +292,12 @@ int runner_tell(struct runner *r, const char *line, size_t len, struct err *e)
 
 void runner_signal(const struct runner *r, int signal)
 {
-    uint64_t ticks;
+    struct process now;
 
     if (r->pid <= 1)
         return;
     /* A dead leader of an adopted group may have been reaped by init and its pid given away since. */
-    if (!r->is_child && process_start_ticks(&ticks, r->pid) && ticks != r->start_ticks)
+    if (!r->is_child && process_look(&now, r->pid) && now.start_ticks != r->start_ticks)
         return;
     kill(-r->pid, signal);
 }

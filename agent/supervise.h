@@ -12,7 +12,7 @@
 /* {0} is no runner. */
 struct runner {
     pid_t pid;
-    uint64_t start_ticks; /* field 22 of /proc/PID/stat: with the pid it names one process for ever */
+    uint64_t start_ticks; /* shared/process.h: with the pid it names one process for ever */
     int pidfd;
     int control_fd; /* the pipe down to it, -1: closed */
     int gate_fd;    /* before runner_go: the forked child waits at its other end */
@@ -55,8 +55,5 @@ void runner_reap(struct runner *r, char *how, size_t size);
 
 /* Closes what is held; does not touch the process. */
 void runner_clear(struct runner *r);
-
-/* Start time of a process; false: no such process. */
-bool process_start_ticks(uint64_t *out, pid_t pid);
 
 #endif

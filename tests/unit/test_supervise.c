@@ -270,20 +270,6 @@ TEST(a_process_is_adopted_by_pid_and_start_time_together)
     scene_close(&s);
 }
 
-TEST(a_name_with_parentheses_does_not_hide_the_start_time)
-{
-    uint64_t before, after;
-    FILE *comm = fopen("/proc/self/comm", "r+");
-
-    assert_true(process_start_ticks(&before, getpid()));
-    assert_non_null(comm);
-    fputs(") S 1 (", comm);
-    fclose(comm);
-    assert_true(process_start_ticks(&after, getpid()));
-    assert_true(before == after);
-    assert_false(process_start_ticks(&after, 1 << 29));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,7 +284,6 @@ int main(void)
         cmocka_unit_test(a_runner_that_takes_all_the_memory_it_may_is_said_to),
         cmocka_unit_test(a_runner_that_takes_little_memory_is_not_blamed_for_it),
         cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time_together),
-        cmocka_unit_test(a_name_with_parentheses_does_not_hide_the_start_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,48 @@
+#include "shared/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int process_open(pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool process_read(struct process *out, int fd)
+{
+    unsigned long long ticks;
+    char buf[1024], *p, state;
+    long n_threads;
+    ssize_t n = pread(fd, buf, sizeof buf - 1, 0);
+
+    if (n < 0)
+        return false;
+    buf[n] = '\0';
+    /* The second field is the program's name and may hold anything, a ')' too: count from the last one. */
+    p = strrchr(buf, ')');
+    if (!p ||
+        sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+               &state, &n_threads, &ticks) != 3) {
+        errno = EPROTO;
+        return false;
+    }
+    /* The state is its first thread's, which may end before the others. */
+    *out = (struct process){.start_ticks = ticks, .has_ended = strchr("ZXx", state) && n_threads <= 1};
+    return true;
+}
+
+bool process_look(struct process *out, pid_t pid)
+{
+    int fd = process_open(pid);
+    bool is_there = fd >= 0 && process_read(out, fd);
+
+    if (fd >= 0)
+        close(fd);
+    return is_there;
+}
