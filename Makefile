@@ -61,9 +61,9 @@ LIBSIM    := $(BUILD)/libsim.a
 LIBTEST   := $(BUILD)/libtest.a
 
 # Who links what; `make check-layers` holds the includes against the same plan.
-LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm
-LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -ljansson -lgnutls -ldl -lm
-LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm
+LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm -pthread
+LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -ljansson -lgnutls -ldl -lm -pthread
+LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 

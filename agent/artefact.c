@@ -2,14 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shared/codec_manifest.h"
+#include "shared/compat.h"
 
 const char *const artefact_names[N_ARTEFACTS] = {"train.csv",
                                                  "eval.csv",
@@ -55,24 +54,20 @@ static bool is_of_package(const char *name)
 
 int artefact_open(int *out, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e)
 {
-    struct open_how how = {
-        .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, /* a pipe must not hold us up */
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-    };
     char path[128];
     struct stat st;
-    long fd;
+    int fd;
 
     snprintf(path, sizeof path, "jobs/%s/%s/%s", id, is_of_package(name) ? "packages" : "run", name);
-    fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
+    fd = compat_open_beneath(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY); /* no pipe holds it up */
     if (fd < 0)
         return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%s has no %s", id, name)
                                : err_errno(e, ERR_REFUSED, "%s of %s", name, id);
-    if (fstat((int)fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_nlink != 1 && !is_of_package(name))) {
-        close((int)fd);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_nlink != 1 && !is_of_package(name))) {
+        close(fd);
         return err_set(e, ERR_REFUSED, "%s of %s is not a plain file", name, id);
     }
-    *out = (int)fd;
+    *out = fd;
     *bytes = (uint64_t)st.st_size;
     return 0;
 }

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shared/compat.h"
 #include "shared/file.h"
 #include "shared/process.h"
 #include "shared/sanitized.h"
@@ -136,8 +136,20 @@ static bool take_limits(const struct runner_plan *plan)
 /* Nothing else of the agent's stays open, and exec closes the gate. */
 static bool place_descriptors(int control, int data, int gate)
 {
-    return place(control, CONTROL_FD) && place(data, DATA_FD) && place(gate, GATE_FD) &&
-           fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) == 0 && close_range(GATE_FD + 1, ~0u, 0) == 0;
+    if (!place(control, CONTROL_FD) || !place(data, DATA_FD) || !place(gate, GATE_FD) ||
+        fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return false;
+    compat_close_from(GATE_FD + 1, false);
+    return true;
+}
+
+/* No word from the agent: it is gone, and nobody knows this process. */
+static void await_word(void)
+{
+    char go;
+
+    if (read(GATE_FD, &go, 1) != 1)
+        _exit(0);
 }
 
 /* In the child, between fork and exec: only ends by exec or _exit. */
@@ -146,17 +158,17 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
     int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
     int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);
     char *argv[] = {(char *)(uintptr_t) "job_runner", NULL};
-    char go;
     int why;
 
     forget_signals();
-    if (setsid() >= 0 && open_standard_files(plan->run_dir) && take_limits(plan) &&
+    if (setsid() >= 0 && open_standard_files(plan->run_dir) &&
         place_descriptors(safe_control, safe_data, safe_gate)) {
         safe_gate = GATE_FD;
-        /* No word from the agent: it is gone, and nobody knows this process. */
-        if (read(GATE_FD, &go, 1) != 1)
-            _exit(0);
-        execve(plan->exe, argv, env);
+        /* A limit of descriptors behind those that are closed: it could be below some of them. */
+        if (take_limits(plan)) {
+            await_word();
+            execve(plan->exe, argv, env);
+        }
     }
     why = errno;
     if (write(safe_gate, &why, sizeof why) < 0)
@@ -192,12 +204,12 @@ static int identify(struct runner *r, struct err *e)
     struct process now;
     pid_t pid = r->pid;
 
-    r->pidfd = pidfd_open(pid, 0);
+    r->pidfd = compat_pidfd_open(pid);
     if (r->pidfd >= 0 && process_look(&now, pid)) {
         r->start_ticks = now.start_ticks;
         return 0;
     }
-    err_errno(e, ERR_IO, "pidfd_open");
+    err_errno(e, ERR_IO, "process %d cannot be watched", (int)pid);
     runner_clear(r); /* closes the gate: the child ends */
     waitpid(pid, NULL, 0);
     return e->code;
@@ -259,7 +271,7 @@ int runner_go(struct runner *r, const char *exe, struct err *e)
 
 int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *e)
 {
-    int fd = pidfd_open(pid, 0);
+    int fd = compat_pidfd_open(pid);
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     struct process now;
 

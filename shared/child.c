@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/compat.h"
 
 enum { N_FDS = 4, FIRST_FREE = 16 };
 
@@ -52,10 +52,10 @@ int child_fork(struct child *c, bool is_foreign, struct err *e)
     }
     if (is_foreign) /* here as well: whoever comes first, the group is there when it is signalled */
         setpgid(c->pid, c->pid);
-    c->fd = pidfd_open(c->pid, 0);
+    c->fd = compat_pidfd_open(c->pid);
     if (c->fd >= 0)
         return 0;
-    err_errno(e, ERR_IO, "pidfd_open");
+    err_errno(e, ERR_IO, "process %d cannot be watched", (int)c->pid);
     kill(c->pid, SIGKILL);
     while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -103,7 +103,8 @@ static int set_descriptors(const struct child_how *how)
     for (int i = 0; i < n; i++)
         if (dup2(high[i], i) < 0)
             return -1;
-    return close_range((unsigned)n, ~0u, CLOSE_RANGE_CLOEXEC);
+    compat_close_from(n, true);
+    return 0;
 }
 
 /* In the child, between fork and exec. */

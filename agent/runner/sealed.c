@@ -1,5 +1,6 @@
 #include "agent/runner/sealed.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdint.h>
@@ -8,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "shared/compat.h"
 #include "shared/memory.h"
 
 enum { PAGE = 4096, SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE };
@@ -50,7 +52,13 @@ int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct e
     if (map(out, *fd, size, PROT_READ | PROT_WRITE, e) < 0)
         goto fail;
     if (fcntl(*fd, F_ADD_SEALS, SEALS) < 0) {
-        err_errno(e, ERR_IO, "sealing the memory shared by the nodes of this machine");
+        if (errno == EINVAL)
+            err_set(
+                e, ERR_IO,
+                "this kernel has no memory that its owner alone can write: F_SEAL_FUTURE_WRITE, which came "
+                "with Linux 5.1");
+        else
+            err_errno(e, ERR_IO, "sealing the memory shared by the nodes of this machine");
         goto fail;
     }
     return 0;

@@ -5,6 +5,7 @@
 
 #include "codecs/codec.h"
 #include "tests/lib/agent_fixture.h"
+#include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;
@@ -258,5 +259,5 @@ int main(void)
         cmocka_unit_test(what_a_runner_plants_is_not_given_out),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_both_kernels(tests);
 }

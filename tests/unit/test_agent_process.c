@@ -15,6 +15,7 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 #include "tests/lib/agent_fixture.h"
+#include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
 struct scene {
@@ -426,5 +427,5 @@ int main(void)
         cmocka_unit_test(an_agent_without_stdio_has_none_of_its_files_there),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_both_kernels(tests);
 }

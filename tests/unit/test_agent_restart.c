@@ -7,6 +7,7 @@
 #include "agent/job_action.h"
 #include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
+#include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;
@@ -353,5 +354,5 @@ int main(void)
         cmocka_unit_test(a_job_that_could_not_be_restored_is_not_reserved_over),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_both_kernels(tests);
 }

@@ -6,6 +6,7 @@
 #include "agent/job_action.h"
 #include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
+#include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;
@@ -222,5 +223,5 @@ int main(void)
         cmocka_unit_test(nothing_of_a_runner_survives_its_end),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_both_kernels(tests);
 }

@@ -1,10 +1,15 @@
 #include "agent/artefact.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
 struct scene {
@@ -140,6 +145,72 @@ TEST(a_run_folder_that_became_a_link_leads_nowhere)
     scene_close(&s);
 }
 
+TEST(no_way_leads_up)
+{
+    static const char *const ids[] = {"..", "../..", "j-abcdef/..", "../jobs/j-abcdef", "/etc"};
+    struct scene s;
+    char path[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    snprintf(path, sizeof path, "%s/run", s.folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/run/train.csv", s.folder);
+    assert_ok(file_write(path, "x", 1, 0600, &e)); /* "jobs/../run/train.csv" */
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    for (size_t i = 0; i < N_OF(ids); i++)
+        assert_int_not_equal(artefact_open(&fd, &bytes, s.dir_fd, ids[i], "train.csv", &e), 0);
+    assert_int_equal(artefact_open(&fd, &bytes, s.dir_fd, "..", "train.csv", &e), ERR_REFUSED);
+    scene_close(&s);
+}
+
+enum { NO_MOUNT = 77, LET_IN = 78 };
+
+/* In a child, where /proc or a file of it is mounted over the folder of a run or a file in it. An ordinary
+ * user may do that in a user namespace. */
+static int on_mount(const struct scene *s, const char *from, const char *to)
+{
+    uint64_t bytes;
+    struct err e;
+    int status, fd;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if ((unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) ||
+            mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+            _exit(NO_MOUNT);
+        fd = open(s->folder, O_RDONLY | O_DIRECTORY); /* the scene's does not see these mounts */
+        if (artefact_open(&fd, &bytes, fd, "j-abcdef", "train.csv", &e) == 0)
+            _exit(LET_IN);
+        _exit(e.code == ERR_REFUSED && strstr(e.text, strerror(EXDEV)) ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+TEST(no_other_file_system_is_entered)
+{
+    struct scene s;
+    char path[256];
+    struct err e;
+    int as_folder, as_file;
+
+    scene_open(&s);
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    as_folder = on_mount(&s, "/proc", s.run);
+    as_file = on_mount(&s, "/proc/version", path);
+    scene_close(&s);
+    if (as_folder == NO_MOUNT)
+        skip();
+    assert_int_equal(as_folder, EXIT_SUCCESS);
+    assert_int_equal(as_file, EXIT_SUCCESS);
+}
+
 TEST(a_huge_hole_takes_no_time)
 {
     struct scene s;
@@ -168,8 +239,10 @@ int main(void)
         cmocka_unit_test(whatever_else_lies_there_is_refused_at_once),
         cmocka_unit_test(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too),
         cmocka_unit_test(a_run_folder_that_became_a_link_leads_nowhere),
+        cmocka_unit_test(no_way_leads_up),
+        cmocka_unit_test(no_other_file_system_is_entered),
         cmocka_unit_test(a_huge_hole_takes_no_time),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_both_kernels(tests);
 }

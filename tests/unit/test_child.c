@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -248,5 +249,5 @@ int main(void)
         cmocka_unit_test(a_child_ends_with_the_process_that_started_it),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_both_kernels(tests);
 }

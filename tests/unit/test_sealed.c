@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/memory.h"
+#include "tests/lib/old_kernel.h"
 #include "tests/unit/unit.h"
 
-enum { N = 5000, SIZE = 8192 };
+enum { N = 5000, SIZE = 8192, NO_FILTER = 77 };
 
 TEST(what_the_owner_writes_others_read_and_cannot_change)
 {
@@ -126,6 +128,27 @@ TEST(half_of_the_memory_that_is_free_stays_so)
     close(fd);
 }
 
+TEST(an_old_kernel_is_named_as_the_reason)
+{
+    struct sealed v;
+    struct err e;
+    int fd, status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (old_kernel_begin() < 0)
+            _exit(NO_FILTER);
+        _exit(sealed_make(&v, &fd, N, 2, &e) == ERR_IO && fd < 0 && strstr(e.text, "Linux 5.1")
+                  ? EXIT_SUCCESS
+                  : EXIT_FAILURE);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_FILTER)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), EXIT_SUCCESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_file_or_a_pipe_in_the_place_of_memory_is_refused),
         cmocka_unit_test(more_than_the_machine_has_is_refused_with_a_sentence),
         cmocka_unit_test(half_of_the_memory_that_is_free_stays_so),
+        cmocka_unit_test(an_old_kernel_is_named_as_the_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

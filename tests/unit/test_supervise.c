@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/lib/agent_fixture.h"
+#include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
 struct scene {
@@ -286,5 +287,5 @@ int main(void)
         cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time_together),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_both_kernels(tests);
 }

@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# Agents, runners and job_submit as on Linux 4.18 (shared/compat.h): a filter refuses every call that is younger.
+load lib
+
+# BUILD and SUBMIT are what they were, on the older kernel; KEPT is what they were.
+setup_old_kernel() {
+    local name
+    cc -std=c11 -D_GNU_SOURCE -I"$ROOT" -o old_kernel "$ROOT/tests/e2e/old_kernel.c" "$ROOT/tests/lib/old_kernel.c"
+    run ./old_kernel true
+    [ "$status" -ne 125 ] || skip "$output"
+    KEPT=$BUILD
+    BUILD=$T/bin
+    SUBMIT=$BUILD/job_submit
+    mkdir "$BUILD"
+    for name in agent job_submit; do
+        printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$T/old_kernel" "$KEPT/$name" >"$BUILD/$name"
+        chmod +x "$BUILD/$name"
+    done
+}
+
+has_filter() { grep -qx 'Seccomp:	2' "/proc/$1/status"; } # has_filter PID
+
+runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_of N
+
+@test "a job with a codec to be compiled ends with the same weights as on a younger kernel" {
+    setup_old_kernel
+    local side
+    cp "$ROOT/codecs/fedavg.c" mine.c
+    start_agents 2
+    has_filter "${AGENTS[0]}"
+    "$SUBMIT" --codec mine.c --node_count 2 --epochs 1 --local-steps 20 -o old
+    [ "$(jq -r .state old/run.json)" = succeeded ]
+    grep -q 'over connections: this kernel has no memory that its owner alone can write' old/logs/worker-0.log
+    stop_agents
+    BUILD=$KEPT
+    start_agents 2
+    run has_filter "${AGENTS[0]}"
+    [ "$status" -ne 0 ]
+    "$KEPT/job_submit" --codec mine.c --node_count 2 --epochs 1 --local-steps 20 -o young
+    for side in old young; do [ "$(jq .models_agree $side/run.json)" = true ]; done
+    cmp <(tail -c 400000 old/model/final.safetensors) <(tail -c 400000 young/model/final.safetensors)
+}
+
+@test "an agent of an older kernel that is killed and restarted takes up its runner and hears of its end" {
+    setup_old_kernel
+    local pid runner
+    start_agents 2
+    long_job --codec plain --agent-timeout 60 -o out 2>log 3>&- &
+    pid=$!
+    within 60 is_at_step 0 20
+    runner=$(runner_of 1)
+    has_filter "$runner"
+    kill_agent 1
+    start_agent 1
+    within 60 is_in_state 1 running
+    grep -q "process $runner goes on, adopted" agent1.log
+    kill -9 "$runner"
+    within 60 is_in_state 1 failed
+    wait $pid || true
+    [ "$(jq -r .state out/run.json)" = failed ]
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 -o next
+    [ "$(jq -r .state next/run.json)" = succeeded ]
+}
+
+@test "a codec is checked and a job simulated on an older kernel" {
+    setup_old_kernel
+    "$SUBMIT" codecs test "$ROOT/codecs/fedavg.c" --check ends
+    "$SUBMIT" simulate -q --codec fedavg --node_count 4 --epochs 1 -o sim
+    [ "$(jq -r .state sim/run.json)" = succeeded ]
+}
