@@ -132,9 +132,12 @@ static dnnl_status_t make_memories(struct onednn *o, const struct plan *p)
         {DW_SUM, layout(p, D_WEIGHT), DNNL_MEMORY_ALLOCATE},
     };
     dnnl_status_t bad = dnnl_success;
+    sigset_t before;
 
+    signals_hold(&before); /* oneDNN 2.0 starts its threads here, to fill with zeros what it allocates */
     for (size_t i = 0; i < N_MEMORIES && !bad; i++)
         bad = dnnl_memory_create(&o->memories[list[i].which], list[i].layout, o->engine, list[i].at);
+    signals_release(&before);
     o->n_dw = dnnl_memory_desc_get_size(layout(p, D_WEIGHT)) / sizeof(float);
     return bad;
 }
