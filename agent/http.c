@@ -149,6 +149,12 @@ static bool resume_those_with_news(struct http_server *h)
     return any;
 }
 
+/* libmicrohttpd 0.9.72 has them as size_t. */
+enum {
+    READ_ENDED = (ssize_t)MHD_CONTENT_READER_END_OF_STREAM,
+    READ_FAILED = (ssize_t)MHD_CONTENT_READER_END_WITH_ERROR
+};
+
 static ssize_t read_stream(void *arg, uint64_t at, char *buf, size_t size)
 {
     struct exchange *x = arg;
@@ -156,10 +162,10 @@ static ssize_t read_stream(void *arg, uint64_t at, char *buf, size_t size)
 
     (void)at;
     if (x->is_gone || x->server->is_closing)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return READ_FAILED;
     n = stream_read(&x->stream, buf, size);
     if (n < 0)
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return READ_ENDED;
     if (n == 0)
         park(x);
     return n;
@@ -172,7 +178,7 @@ static ssize_t read_nothing(void *arg, uint64_t at, char *buf, size_t size)
     (void)at;
     (void)buf;
     (void)size;
-    return MHD_CONTENT_READER_END_WITH_ERROR;
+    return READ_FAILED;
 }
 
 /* Takes what the response owns. */

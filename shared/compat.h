@@ -13,7 +13,10 @@
  *
  * The tests of what stands on these calls run both ways on any machine, the second time beneath a seccomp
  * filter (tests/lib/old_kernel.h). A kernel that lacks a call says ENOSYS. The filter of a container that is
- * older than the call may say EPERM, which the calls themselves never do. */
+ * older than the call may say EPERM, which the calls themselves never do.
+ *
+ * Other names that older libraries lack stand at the end, but for libmicrohttpd's (agent/http.c) and
+ * compilers' (nn/cpu.h). */
 #ifndef PSGD_COMPAT_H
 #define PSGD_COMPAT_H
 
@@ -41,6 +44,24 @@ void compat_close_from(int first, bool at_exec);
 /* glibc 2.28 does not name it. */
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+/* glibc has it since 2.33; before, the numbers are ints, which begin anew beyond 4 GiB. */
+#if defined __GLIBC__ && !__GLIBC_PREREQ(2, 33)
+#define mallinfo2 mallinfo
+#endif
+
+/* Before 7.85 curl takes a request's protocols as bits. For who has included <curl/curl.h>. */
+#ifdef LIBCURL_VERSION_NUM
+#if LIBCURL_VERSION_NUM < 0x075500
+#define COMPAT_CURLOPT_PROTOCOLS CURLOPT_PROTOCOLS
+#define COMPAT_CURL_HTTP         ((long)CURLPROTO_HTTP)
+#define COMPAT_CURL_HTTP_HTTPS   ((long)(CURLPROTO_HTTP | CURLPROTO_HTTPS))
+#else
+#define COMPAT_CURLOPT_PROTOCOLS CURLOPT_PROTOCOLS_STR
+#define COMPAT_CURL_HTTP         "http"
+#define COMPAT_CURL_HTTP_HTTPS   "http,https"
+#endif
 #endif
 
 #endif

@@ -297,10 +297,12 @@ static int ring_start(const struct sim *s, struct bench *b, struct child *others
 
 int sim_measure(struct sim *s, struct err *e)
 {
-    struct bench b = {.wire = SIM_NO_WIRE};
     struct child others[RING_MOST] = {0};
-    int rc = bench_open(s, &b, e);
+    struct bench b = {0};
+    int rc;
 
+    b.wire = SIM_NO_WIRE;
+    rc = bench_open(s, &b, e);
     if (rc == 0)
         rc = ring_start(s, &b, others, ring_size(s), e);
     if (rc == 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/compat.h"
 #include "shared/file.h"
 #include "submit/interrupt.h"
 
@@ -229,7 +230,7 @@ static void set_rules(struct http_request *r)
 {
     CURL *c = r->private->easy;
 
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, r->is_public ? "http,https" : "http");
+    curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP);
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);

@@ -38,7 +38,7 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     memcpy(out, "PSGD", 4);
     put(out + 4, FRAME_VERSION, 2);
     put(out + 6, (uint64_t)f->kind, 1);
-    put(out + 7, (f->wants_tls ? FLAG_TLS : 0) | (f->is_slip ? FLAG_SLIP : 0), 1);
+    put(out + 7, (f->wants_tls ? FLAG_TLS : 0u) | (f->is_slip ? FLAG_SLIP : 0u), 1);
     put(out + 8, f->job, 8);
     put(out + 16, f->attempt, 4);
     put(out + 20, (uint32_t)f->from, 4);

@@ -33,7 +33,8 @@ static struct tcp_letter *letter_at(struct tcp_peer *p, size_t i)
 
 void tcp_peer_watch(struct tcp *t, struct tcp_peer *p, bool writing, bool paused)
 {
-    struct epoll_event ev = {.events = (paused ? 0 : EPOLLIN) | (writing ? EPOLLOUT : 0), .data.ptr = p};
+    uint32_t events = (paused ? 0u : EPOLLIN) | (writing ? EPOLLOUT : 0u);
+    struct epoll_event ev = {.events = events, .data.ptr = p};
     bool is_new = writing != p->is_writing || paused != p->is_paused;
 
     p->is_writing = writing;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "agent/runner/collective.h"
+#include "shared/compat.h"
 #include "tests/lib/mesh_mem.h"
 
 enum { N_NODES = 3, PIECE = COLLECTIVE_PIECE / sizeof(float), N = 7 * PIECE + 17 };

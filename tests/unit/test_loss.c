@@ -8,6 +8,11 @@
 
 enum { VALUES = 6000 };
 
+static struct truth of_classes(const int32_t *labels)
+{
+    return (struct truth){.labels = labels};
+}
+
 static double loss(enum loss_kind kind, const float *z, struct truth t, int n, int k, float *dz)
 {
     size_t n_right = 0;
@@ -28,7 +33,7 @@ TEST(softmax_cross_entropy_worked_out_by_hand)
     const float z[] = {1, 2, 3, 5, 5, 5};
     const double expected[] = {0.0900305732 / 2,  0.2447284711 / 2, (0.6652409558 - 1) / 2,
                                (1.0 / 3 - 1) / 2, 1.0 / 6,          1.0 / 6};
-    struct truth t = {.labels = (const int32_t[]){2, 0}};
+    struct truth t = of_classes((const int32_t[]){2, 0});
     size_t n_right = 0;
     float dz[6];
 
@@ -46,12 +51,11 @@ TEST(sigmoid_cross_entropy_worked_out_by_hand)
     const double s = 1 / (1 + exp(-2.0)), right = log1p(exp(-2.0)), wrong = log1p(exp(2.0));
     float dz[2];
 
-    assert_near(
-        loss(LOSS_SIGMOID_CROSS_ENTROPY, z, (struct truth){.labels = (const int32_t[]){1, 0}}, 2, 1, dz),
-        right + wrong, 1e-6);
+    assert_near(loss(LOSS_SIGMOID_CROSS_ENTROPY, z, of_classes((const int32_t[]){1, 0}), 2, 1, dz),
+                right + wrong, 1e-6);
     assert_near((double)dz[0], (s - 1) / 2, 1e-7);
     assert_near((double)dz[1], s / 2, 1e-7);
-    assert_near(loss(LOSS_SIGMOID_CROSS_ENTROPY, z, (struct truth){.labels = (const int32_t[]){1}}, 1, 2, dz),
+    assert_near(loss(LOSS_SIGMOID_CROSS_ENTROPY, z, of_classes((const int32_t[]){1}), 1, 2, dz),
                 right + wrong, 1e-6);
     assert_near((double)dz[0], s, 1e-7);
     assert_near((double)dz[1], s - 1, 1e-7);
@@ -71,8 +75,8 @@ TEST(mse_worked_out_by_hand)
     for (int i = 0; i < 4; i++)
         assert_near((double)dz[i], expected[i], 1e-7);
     /* labels 1 and 0: one-hot (0, 1), (1, 0) */
-    assert_near(loss(LOSS_MSE, z, (struct truth){.labels = (const int32_t[]){1, 0}}, 2, 2, dz),
-                (9 + 4 + 0.25 + 4) / 2, 1e-9);
+    assert_near(loss(LOSS_MSE, z, of_classes((const int32_t[]){1, 0}), 2, 2, dz), (9 + 4 + 0.25 + 4) / 2,
+                1e-9);
 }
 
 static void fill(float *z, int32_t *labels, float *targets, int n, int k)
@@ -178,7 +182,7 @@ TEST(the_loss_is_the_same_with_and_without_its_gradient_and_as_in_double)
 TEST(huge_logits_cost_what_they_are_off_and_overflow_nowhere)
 {
     const float z[] = {1e30f, -1e30f};
-    struct truth first = {.labels = (const int32_t[]){0}}, second = {.labels = (const int32_t[]){1}};
+    struct truth first = of_classes((const int32_t[]){0}), second = of_classes((const int32_t[]){1});
     float dz[2];
 
     assert_true(loss(LOSS_SOFTMAX_CROSS_ENTROPY, z, first, 1, 2, dz) == 0);
@@ -223,6 +227,7 @@ TEST(a_value_that_is_no_number_shows_wherever_it_stands)
 TEST(the_class_found_is_the_largest_output_or_on_the_right_side)
 {
     static const float z[] = {0, 1, 1, -2};
+    const struct truth first = of_classes((const int32_t[]){0, 0});
     size_t n_right = 0;
 
     assert_int_equal(loss_class(LOSS_SOFTMAX_CROSS_ENTROPY, z, 4), 1);
@@ -234,8 +239,7 @@ TEST(the_class_found_is_the_largest_output_or_on_the_right_side)
     assert_int_equal(loss_class(LOSS_SIGMOID_CROSS_ENTROPY, (const float[]){0.1f}, 1), 1);
     assert_int_equal(loss_class(LOSS_MSE, (const float[]){0.4f}, 1), 0);
     assert_int_equal(loss_class(LOSS_MSE, (const float[]){0.6f}, 1), 1);
-    loss_of(LOSS_SOFTMAX_CROSS_ENTROPY, (const float[]){NAN, 0, 1, NAN},
-            &(struct truth){.labels = (const int32_t[]){0, 0}}, 2, 2, NULL, &n_right);
+    loss_of(LOSS_SOFTMAX_CROSS_ENTROPY, (const float[]){NAN, 0, 1, NAN}, &first, 2, 2, NULL, &n_right);
     assert_int_equal(n_right, 0); /* nobody is right among values that are no numbers */
     loss_of(LOSS_MSE, z, &(struct truth){.targets = z}, 2, 2, NULL, &n_right);
     assert_int_equal(n_right, 0); /* nor about targets */
