@@ -20,12 +20,13 @@
 
 enum {
     LEASE_S = 120,      /* a reservation without a sign of its submitter */
-    STOP_GRACE_S = 10,  /* between SIGTERM and SIGKILL, unless the cancel says otherwise */
-    LIMIT_GRACE_S = 2,  /* the same, at the job's time limit: it was known */
-    END_GRACE_S = 5,    /* between a runner's last word and its exit */
     N_SLOTS = 1,        /* a runner uses the machine as if it were its own */
     LAST_LOG_LINES = 20 /* of a runner that died */
 };
+
+static const double STOP_GRACE_S = 10; /* between SIGTERM and SIGKILL, unless the cancel says otherwise */
+static const double LIMIT_GRACE_S = 2; /* the same, at the job's time limit: it was known */
+static const double END_GRACE_S = 5;   /* between a runner's last word and its exit */
 
 /* What a file of an ended job was when it was hashed: as long as it is that, so is its digest. */
 struct file_digest {

@@ -11,7 +11,9 @@
 #include "shared/clock.h"
 #include "shared/json.h"
 
-enum { MAX_WAIT_S = 3600, DEFAULT_WAIT_S = 60, MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
+enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
+
+static const double MAX_WAIT_S = 3600, DEFAULT_WAIT_S = 60;
 
 static json_t *body_json(const struct request *rq, struct response *rs)
 {
@@ -323,7 +325,7 @@ void api_wait(struct agent *a, const struct request *rq, struct response *rs)
     if (text) {
         timeout_s = strtod(text, &end);
         if (*end || strspn(text, "0123456789.") != strlen(text) || !(timeout_s <= MAX_WAIT_S)) {
-            respond_problem(rs, BAD_REQUEST, NULL, "timeout_s=%s: not a number from 0 to %d", text,
+            respond_problem(rs, BAD_REQUEST, NULL, "timeout_s=%s: not a number from 0 to %g", text,
                             MAX_WAIT_S);
             return;
         }

@@ -25,13 +25,14 @@ enum {
     MAX_HEADERS = 64,
     POOL_BYTES = 64 << 10, /* of a connection. Uploads come in pieces of it: 16 KiB halve their speed, 128 add
                             * 15 %, and all of it is cleared after each request */
-    HEAD_S = 10,           /* from the connection to the whole head of its first request */
     IDLE_S = 30,           /* between requests, and of silence within one */
-    REQUEST_S = 30,        /* for a request with its answer, and a second more for each SLOWEST_BPS bytes */
-    SLOWEST_BPS = 32 << 10,
-    SPARE_FILES = 256, /* descriptors beyond the connections': journals, runners, uploads */
+    SPARE_FILES = 256,     /* descriptors beyond the connections': journals, runners, uploads */
     BLOCK_BYTES = 16 << 10
 };
+
+static const double HEAD_S = 10; /* from the connection to the whole head of its first request */
+/* For a request with its answer, and a second more for each SLOWEST_BPS bytes. */
+static const double REQUEST_S = 30, SLOWEST_BPS = 32 << 10;
 
 /* One TCP connection. */
 struct conn {
@@ -469,7 +470,7 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **slot,
         return;
     *slot = NULL;
     leave_parked(x);
-    x->conn->deadline = clock_now() + IDLE_S + HEAD_S;
+    x->conn->deadline = clock_now() + (double)IDLE_S + HEAD_S;
     stream_close(&x->stream);
     blob_drop(&x->upload, &x->server->agent->blobs);
     response_clear(&x->rs);

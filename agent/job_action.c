@@ -15,10 +15,8 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 
-enum {
-    TICK_S = 1,
-    RETURN_S = 30 /* for a submitter to come back to an agent that was restarted */
-};
+static const double TICK_S = 1;
+static const double RETURN_S = 30; /* for a submitter to come back to an agent that was restarted */
 
 /* Somebody wanted these jobs to end; for any other reason a job that is stopped has failed. */
 static const char *const reasons_to_cancel[] = {"UserCancelled", "LeaseExpired", "AgentStopped"};
@@ -302,7 +300,7 @@ void job_stop(struct task *t, const char *reason, const char *message, double gr
 
 void job_touch(struct task *t)
 {
-    t->lease_at = clock_now() + LEASE_S;
+    t->lease_at = clock_now() + (double)LEASE_S;
 }
 
 void job_stream_opened(struct task *t)

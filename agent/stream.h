@@ -8,7 +8,7 @@
 
 #include "agent/agent.h"
 
-enum { STREAM_QUIET_S = 15 };
+static const double STREAM_QUIET_S = 15;
 
 struct stream {
     struct agent *agent;

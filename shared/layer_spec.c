@@ -403,7 +403,7 @@ int layer_spec_parse(struct layer_spec *l, const json_t *doc, const char *at, st
     if (kinds[kind].parse(&t, doc, at, e) < 0)
         return e->code;
     if ((double)t.out.dim[0] * (t.out.n_dims > 1 ? t.out.dim[1] : 1) * (t.out.n_dims > 2 ? t.out.dim[2] : 1) >
-        LAYER_VALUES_MAX)
+        (double)LAYER_VALUES_MAX)
         return err_set(e, ERR_CONFIG, "%s: more than %d values a sample", at, LAYER_VALUES_MAX);
     t.n_out = shape_count(&t.out);
     *l = t;

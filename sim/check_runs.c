@@ -157,7 +157,7 @@ static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
 {
     int slot = (int)(part - 1) / LOSS_POINTS;
     int node = mesh_node_at(k->set.node_count, slot);
-    double at = whole * (double)((part - 1) % LOSS_POINTS) / LOSS_POINTS;
+    double at = whole * (double)((part - 1) % LOSS_POINTS) / (double)LOSS_POINTS;
 
     k->page->seed = part;
     snprintf(k->how.kill, sizeof k->how.kill, "%d@%.6fs", node, at);

@@ -19,7 +19,9 @@
 #include "submit/text.h"
 #include "submit/verbs.h"
 
-enum { CALL_MAX_S = 10, CHECK_MAX_S = 120, MUTATIONS_PER_S = 10000, LOOK_MS = 100 };
+enum { LOOK_MS = 100 };
+
+static const double CALL_MAX_S = 10, CHECK_MAX_S = 120, MUTATIONS_PER_S = 10000;
 
 struct test {
     const struct options *o;

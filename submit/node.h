@@ -9,7 +9,9 @@
 #include "submit/http.h"
 #include "submit/reply.h"
 
-enum { JOB_ID_MAX = 48, TOKEN_MAX = 256, REPLY_MAX = 1 << 20, CALL_S = 30, NODE_LOG_NAME = 24 };
+enum { JOB_ID_MAX = 48, TOKEN_MAX = 256, REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
+
+static const double CALL_S = 30;
 
 struct node {
     struct worker at;

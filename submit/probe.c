@@ -16,7 +16,7 @@
 #include "shared/codec_options.h"
 #include "shared/file.h"
 
-enum { PATIENCE_S = 10 };
+static const double PATIENCE_S = 10;
 
 struct report {
     struct codec_facts facts;
@@ -174,7 +174,7 @@ static int failed(struct child *c, const char *path, struct err *e)
     int status = child_end(c, 0);
 
     if (blocks)
-        return err_set(e, ERR_CODEC, "%s: loading it takes more than %d s: something in it blocks", path,
+        return err_set(e, ERR_CODEC, "%s: loading it takes more than %g s: something in it blocks", path,
                        PATIENCE_S);
     if (WIFSIGNALED(status))
         return err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path,

@@ -50,7 +50,7 @@ static void draw_bar(char out[LINE], const char *label, double ratio, const char
     char bar[BAR_WIDTH + 1];
 
     memset(bar, '.', BAR_WIDTH);
-    memset(bar, '#', (size_t)(ratio * BAR_WIDTH));
+    memset(bar, '#', (size_t)(ratio * (double)BAR_WIDTH));
     bar[BAR_WIDTH] = '\0';
     snprintf(out, LINE, "%-9s [%s] %s", label, bar, text);
 }

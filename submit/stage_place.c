@@ -15,7 +15,7 @@
 #include "submit/submission.h"
 #include "submit/text.h"
 
-enum { WAIT_SAY_S = 30, PATIENCE_S = 3 };
+static const double WAIT_SAY_S = 30, PATIENCE_S = 3;
 
 static void add_workers(const struct submission *s)
 {

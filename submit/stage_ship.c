@@ -12,7 +12,9 @@
 #include "submit/submission.h"
 #include "submit/text.h"
 
-enum { SENDING_MAX = 32, FILES_MAX = 3, WAIT_SAY_S = 10, READY_S = 120 };
+enum { SENDING_MAX = 32, FILES_MAX = 3 };
+
+static const double WAIT_SAY_S = 10, READY_S = 120;
 
 /* The slowest way a blob may go before it counts as stuck. */
 static const double least_bytes_per_s = 50e3;
@@ -202,7 +204,7 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
     if (x->is_told)
         return 0;
     if (clock_now() > p->until)
-        return err_set(e, ERR_LOST, "node(%d): not ready within %d s of its last package (%s)", n->at.node,
+        return err_set(e, ERR_LOST, "node(%d): not ready within %g s of its last package (%s)", n->at.node,
                        READY_S, n->view.message[0] ? n->view.message : job_state_name(n->view.state));
     if (clock_now() - p->said > WAIT_SAY_S) {
         p->said = clock_now();

@@ -13,7 +13,9 @@
 #include "submit/interrupt.h"
 #include "submit/say.h"
 
-enum { LEASE_S = 30, RELEASE_S = 5, REASON_MAX = 200 /* bytes that an agent takes */ };
+enum { REASON_MAX = 200 /* bytes that an agent takes */ };
+
+static const double LEASE_S = 30, RELEASE_S = 5;
 
 void blob_set(struct blob *b, void *take_bytes, size_t len)
 {

@@ -10,13 +10,9 @@
 #include "shared/partition.h"
 #include "shared/rng.h"
 
-enum {
-    AHEAD = 6,
-    AHEAD_BYTES = 4096,
-    LINE = 64,
-    HUGE_PAGE = 2 << 20,
-    SMALL_SHARE = 8 /* is at most this part of the memory that is left */
-};
+enum { AHEAD = 6, AHEAD_BYTES = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
+
+static const double SMALL_SHARE = 8; /* is at most this part of the memory that is left */
 
 /* Apart from all other streams that the job's seed feeds. */
 static const uint64_t stream_augment = 0x746e656d677561; /* "augment" */

@@ -15,9 +15,10 @@ enum {
     STRANGERS_MAX = 64,     /* accepted connections that have not shown the key */
     SEND_AT_ONCE = 1 << 18, /* bytes before it is somebody else's turn */
     CARE_MS = 10,           /* the longest sleep while a connection is to be made again */
-    STAGED_AT_ONCE = 16,    /* messages before sockets, and so other peers, have a turn */
-    PATIENT_S = 3           /* a good-bye may take so long before anybody is told of it */
+    STAGED_AT_ONCE = 16     /* messages before sockets, and so other peers, have a turn */
 };
+
+static const double PATIENT_S = 3; /* a good-bye may take so long before anybody is told of it */
 
 /* For so long a poll asks again and again before it sleeps. Waking a sleeping process takes the kernel some
  * 50 us on a virtual machine, longer than a small message takes, and a peer is silent for some 150 us while

@@ -134,7 +134,7 @@ static int batch_of(const struct node *n)
 
     if (!is_worker(n))
         return 1;
-    while (batch > n->set.batch_size && net_bytes(n->spec, batch) > EVAL_BYTES)
+    while (batch > n->set.batch_size && net_bytes(n->spec, batch) > (double)EVAL_BYTES)
         batch /= 2;
     return batch > n->set.batch_size ? batch : n->set.batch_size;
 }

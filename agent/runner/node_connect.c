@@ -9,7 +9,8 @@
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
-enum { CONNECT_S = 30 }; /* all nodes are ready before any connects: only a dead one takes this long */
+static const double CONNECT_S =
+    30; /* all nodes are ready before any connects: only a dead one takes this long */
 
 /* Nodes that are linked join each other's memory within this time, and tell within as much again: only one
  * that hangs takes longer. Of --round-timeout, during which they may be waited for already, a quarter at

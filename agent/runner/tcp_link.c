@@ -15,7 +15,9 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum { HANDSHAKE_S = 5, KEEPALIVE_IDLE_S = 1, KEEPALIVE_EVERY_S = 1, KEEPALIVE_PROBES = 12 };
+enum { KEEPALIVE_IDLE_S = 1, KEEPALIVE_EVERY_S = 1, KEEPALIVE_PROBES = 12 };
+
+static const double HANDSHAKE_S = 5;
 
 int tcp_peer_index(const struct mesh_tcp_config *cfg, int node)
 {

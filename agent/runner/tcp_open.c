@@ -9,14 +9,12 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum {
-    SUSPECT_S = 3, /* a machine that answers nothing for so long is dialled anew */
-    CARE_EVERY_S = 1,
-    DIAL_MOST_S = 1, /* an attempt to reach a machine that may be back any moment, at most */
-    ROUND_TRIPS = 4, /* for which it may last */
-    OPENING_MS = 20  /* between looks at who is to be dialled again */
-};
+enum { OPENING_MS = 20 }; /* between looks at who is to be dialled again */
 
+static const double SUSPECT_S = 3; /* a machine that answers nothing for so long is dialled anew */
+static const double CARE_EVERY_S = 1;
+static const double DIAL_MOST_S = 1; /* an attempt to reach a machine that may be back any moment, at most */
+static const double ROUND_TRIPS = 4; /* for which it may last */
 static const double REDIAL_EVERY_S = 0.01; /* how often an awaited peer is looked after */
 static const double DIAL_LEAST_S = 0.2;
 static const double PAUSE_MAX_S = 0.1;
@@ -259,7 +257,7 @@ static void care_for_peer(struct tcp *t, size_t i, double now, double watched)
     } else if (p->state == PEER_LINKED) {
         double silence = tcp_link_silence(p->fd), most = SUSPECT_S + watched;
 
-        snprintf(why, sizeof why, "has not answered for %d s", SUSPECT_S);
+        snprintf(why, sizeof why, "has not answered for %g s", SUSPECT_S);
         if (silence > SUSPECT_S)
             tcp_peer_break(t, p, TCP_PATIENCE_S - (silence < most ? silence : most), why);
         else if (is_half_heard(p, watched))

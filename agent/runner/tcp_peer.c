@@ -17,9 +17,10 @@ enum {
      * much: it keeps every message until then. */
     OWED_MAX = 32,
     OWED_BYTES_MAX = 1 << 22,
-    OWED_SLIP = OWED_MAX / SHELF_SLIPS_MAX + 1, /* as much as so many messages: places are few */
-    SOUND_S = 1,                                /* a connection that held so long was a good one */
+    OWED_SLIP = OWED_MAX / SHELF_SLIPS_MAX + 1 /* as much as so many messages: places are few */
 };
+
+static const double SOUND_S = 1; /* a connection that held so long was a good one */
 
 static size_t queue_size(void)
 {

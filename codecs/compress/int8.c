@@ -33,9 +33,9 @@ static void encode(const void *o, struct compress_work *w, const float *v, size_
         size_t k = n - at < block ? n - at : block;
         float most = w->loops->largest(v + at, k);
 
-        *scales = compress_scale(most, most / STEPS);
+        *scales = compress_scale(most, most / (float)STEPS);
         if (*scales > 0)
-            w->loops->round_nearest(q + at, v + at, k, STEPS / most, ZERO);
+            w->loops->round_nearest(q + at, v + at, k, (float)STEPS / most, ZERO);
         else
             memset(q + at, ZERO, k);
     }

@@ -14,7 +14,9 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum { MEETING_S = 20, WHOLE_LIFE_S = 60 };
+enum { WHOLE_LIFE_S = 60 };
+
+static const double MEETING_S = 20;
 
 int crew_fds(void)
 {

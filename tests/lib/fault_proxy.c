@@ -175,7 +175,7 @@ static void put(struct work *w, struct way *way, const unsigned char *bytes, siz
 
 static size_t at_once(const struct fault_plan *plan)
 {
-    size_t turn = (size_t)(plan->rate / TURNS_A_SECOND) + 1;
+    size_t turn = (size_t)(plan->rate / (double)TURNS_A_SECOND) + 1;
 
     return plan->drips ? 1 : plan->rate > 0 && turn < CHUNK ? turn : CHUNK;
 }

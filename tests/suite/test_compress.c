@@ -334,7 +334,7 @@ static void check_mean(const struct figures *f, float (*kind)(struct rng *r))
     compress_case_open(&k, f->text, N_SMALL);
     for (uint64_t t = 0; t < TIMES; t++) {
         compress_case_send(&k, v, NULL, t);
-        errors += square_distance(k.out, v, N_SMALL) / TIMES;
+        errors += square_distance(k.out, v, N_SMALL) / (double)TIMES;
         for (int i = 0; i < N_SMALL; i++) {
             sum[i] += (double)k.out[i];
             squares[i] += (double)k.out[i] * (double)k.out[i];
@@ -342,11 +342,11 @@ static void check_mean(const struct figures *f, float (*kind)(struct rng *r))
     }
     assert_true(errors <= 1.1 * f->in_the_mean(square, N_SMALL) + 1e-6 * square);
     for (int i = 0; i < N_SMALL && f->is_unbiased; i++) {
-        double mean = sum[i] / TIMES, variance = squares[i] / TIMES - mean * mean;
+        double mean = sum[i] / (double)TIMES, variance = squares[i] / (double)TIMES - mean * mean;
 
         /* Five standard deviations, and five messages: what is rarely sent has none in the sample. */
         assert_true(fabs(mean - (double)v[i]) <=
-                    5 * sqrt(fmax(variance, 0) / TIMES) + 5 * sqrt(square) / TIMES);
+                    5 * sqrt(fmax(variance, 0) / (double)TIMES) + 5 * sqrt(square) / (double)TIMES);
     }
     compress_case_close(&k);
     free(v);

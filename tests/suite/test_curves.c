@@ -119,9 +119,9 @@ static void follow(const char *name)
         struct net_score s = {0};
 
         net_train(net, &b, &s);
-        if (!(fabs(s.loss / BATCH - wanted) <= LOSS_BOUND * wanted))
-            fail_msg("%s: the loss of step %zu is %.8g, PyTorch's is %.8g", name, step, s.loss / BATCH,
-                     wanted);
+        if (!(fabs(s.loss / (double)BATCH - wanted) <= LOSS_BOUND * wanted))
+            fail_msg("%s: the loss of step %zu is %.8g, PyTorch's is %.8g", name, step,
+                     s.loss / (double)BATCH, wanted);
         optimizer_step(o, net_params(net), net_grads(net), lr, 1);
     }
     check_weights(name, net, weights);

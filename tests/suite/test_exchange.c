@@ -37,7 +37,7 @@ static void assert_independent_of_timing(struct cluster_config cfg)
 static void reference(float *params, const struct blocks *b, uint64_t n_steps)
 {
     for (size_t i = 0; i < N_PARAMS; i++) {
-        params[i] = (float)i / N_PARAMS;
+        params[i] = (float)i / (float)N_PARAMS;
         for (uint64_t s = 0; s < n_steps; s++) {
             double sum = 0;
 
@@ -363,7 +363,7 @@ TEST(dummy_says_nothing_and_changes_nothing)
 
     run_well(&c, &cfg);
     for (size_t i = 0; i < N_PARAMS; i++) {
-        expected[i] = (float)i / N_PARAMS;
+        expected[i] = (float)i / (float)N_PARAMS;
         for (uint64_t s = 0; s < 3; s++)
             expected[i] -= 0.125f * cluster_gradient(s, 1, i);
     }

@@ -22,7 +22,7 @@ static const struct cluster_node *node_of(const struct cluster *c, int node)
 /* What parameter i is when worker 1 counts until its word is malformed, and from that round on never did. */
 static float expected(size_t i)
 {
-    double p = (double)i / N_PARAMS, n_merged = 0;
+    double p = (double)i / (double)N_PARAMS, n_merged = 0;
 
     for (uint64_t s = 0; s < N_STEPS; s++) {
         bool has_all = s < SHORT_ROUND;

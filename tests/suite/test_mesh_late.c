@@ -12,7 +12,7 @@
 #include "shared/clock.h"
 #include "tests/lib/mesh_nodes.h"
 
-enum { LATE_S = 12 };
+static const double LATE_S = 12;
 
 static void cut(struct mesh *m)
 {

@@ -118,7 +118,7 @@ static void assert_server_comes_near(struct cluster_config cfg)
 
         run_well(&c, &cfg);
         for (size_t p = 0; p < N_PARAMS; p++)
-            mean[p] += c.nodes[3].params[p] / RUNS;
+            mean[p] += c.nodes[3].params[p] / (float)RUNS;
         cluster_close(&c);
     }
     for (size_t p = 0; p < N_PARAMS; p++)
@@ -178,7 +178,7 @@ static void easgd_reference(float (*out)[N_PARAMS], const struct cluster_config 
         double w[WORKERS_MAX + 1];
 
         for (int i = 0; i <= n; i++)
-            w[i] = (double)((float)p / N_PARAMS);
+            w[i] = (double)((float)p / (float)N_PARAMS);
         for (uint64_t step = 0; step < cfg->n_steps; step++) {
             double pull = 0;
 
@@ -368,7 +368,7 @@ TEST(doublesqueeze_is_algorithm_1_with_what_both_passes_leave_out)
     struct cluster c;
 
     for (size_t i = 0; i < N_PARAMS; i++)
-        x[i] = (float)i / N_PARAMS;
+        x[i] = (float)i / (float)N_PARAMS;
     for (uint64_t step = 0; step < cfg.n_steps; step++) {
         float mean[N_PARAMS] = {0};
 
@@ -379,7 +379,7 @@ TEST(doublesqueeze_is_algorithm_1_with_what_both_passes_leave_out)
                 g[i] = cluster_gradient(step, k, i);
             squeeze(g, rests[k]);
             for (size_t i = 0; i < N_PARAMS; i++)
-                mean[i] += g[i] / WORKERS;
+                mean[i] += g[i] / (float)WORKERS;
         }
         squeeze(mean, rest);
         for (size_t i = 0; i < N_PARAMS; i++)
@@ -416,7 +416,7 @@ static void gossip_reference(float (*out)[N_PARAMS], const struct cluster_config
         double w[WORKERS_MAX], next[WORKERS_MAX];
 
         for (int i = 0; i < n; i++)
-            w[i] = (double)((float)p / N_PARAMS);
+            w[i] = (double)((float)p / (float)N_PARAMS);
         for (uint64_t step = 0; step < cfg->n_steps; step++) {
             for (int i = 0; i < n; i++) {
                 double sum = w[i];

@@ -148,7 +148,7 @@ TEST(with_feedback_all_of_a_vector_arrives_in_time)
                 sum[j] += (double)k.out[j];
         }
         for (int j = 0; j < N; j++)
-            off += pow(sum[j] / TIMES - (double)v[j], 2);
+            off += pow(sum[j] / (double)TIMES - (double)v[j], 2);
         assert_true(off < 0.3 * square_sum(v, N));
         compress_case_close(&k);
         free(v);

@@ -116,8 +116,8 @@ TEST(a_normal_distribution_is_normal_and_a_uniform_one_uniform)
             one += fabs((double)w[k]) < deviation;
             two += fabs((double)w[k]) < 2 * deviation;
         }
-        assert_true(fabs(one / N - (is_normal ? 0.6827 : 0.5774)) < 0.015);
-        assert_true(fabs(two / N - (is_normal ? 0.9545 : 1.0)) < 0.007);
+        assert_true(fabs(one / (double)N - (is_normal ? 0.6827 : 0.5774)) < 0.015);
+        assert_true(fabs(two / (double)N - (is_normal ? 0.9545 : 1.0)) < 0.007);
     }
     free(w);
 }
@@ -205,15 +205,15 @@ TEST(orthogonal_squares_are_of_the_haar_distribution)
 
         draw(w, INIT_ORTHOGONAL, M, M, seed);
         for (int i = 0; i < M * M; i++) {
-            sum[i] += (double)w[i] / DRAWS;
-            square[i] += (double)w[i] * (double)w[i] / DRAWS;
+            sum[i] += (double)w[i] / (double)DRAWS;
+            square[i] += (double)w[i] * (double)w[i] / (double)DRAWS;
             t += i % (M + 1) == 0 ? (double)w[i] : 0;
         }
-        trace += t / DRAWS;
-        traces += t * t / DRAWS;
+        trace += t / (double)DRAWS;
+        traces += t * t / (double)DRAWS;
     }
     for (int i = 0; i < M * M; i++)
-        assert_true(fabs(sum[i]) < 0.08 / sqrt(M) && fabs(square[i] - 1.0 / M) < 0.02);
+        assert_true(fabs(sum[i]) < 0.08 / sqrt(M) && fabs(square[i] - 1.0 / (double)M) < 0.02);
     assert_true(fabs(trace) < 0.08 && fabs(traces - 1) < 0.12);
 }
 
@@ -228,12 +228,12 @@ TEST(columns_are_of_the_haar_distribution_too)
 
         draw(w, INIT_ORTHOGONAL, M, N_COLS, seed);
         for (int i = 0; i < M * N_COLS; i++) {
-            sum[i] += (double)w[i] / DRAWS;
-            square[i] += (double)w[i] * (double)w[i] / DRAWS;
+            sum[i] += (double)w[i] / (double)DRAWS;
+            square[i] += (double)w[i] * (double)w[i] / (double)DRAWS;
         }
     }
     for (int i = 0; i < M * N_COLS; i++)
-        assert_true(fabs(sum[i]) < 0.08 / sqrt(M) && fabs(square[i] - 1.0 / M) < 0.02);
+        assert_true(fabs(sum[i]) < 0.08 / sqrt(M) && fabs(square[i] - 1.0 / (double)M) < 0.02);
 }
 
 TEST(every_kind_is_tested_here)

@@ -64,14 +64,14 @@ TEST(as_many_are_dropped_as_the_rate_says_and_the_others_make_up_for_it)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         float *m = new_masks(cases[i].layers, 1, 1, 1);
-        double rate = cases[i].rate, deviation = sqrt(rate * (1 - rate) * WIDTH);
+        double rate = cases[i].rate, deviation = sqrt(rate * (1 - rate) * (double)WIDTH);
         size_t n_dropped = 0;
 
         for (size_t k = 0; k < WIDTH; k++) {
             n_dropped += m[k] == 0;
             assert_true(m[k] == 0 || fabs((double)m[k] * (1 - rate) - 1) < 1e-3);
         }
-        assert_true(fabs((double)n_dropped - rate * WIDTH) <= 4 * deviation);
+        assert_true(fabs((double)n_dropped - rate * (double)WIDTH) <= 4 * deviation);
         free(m);
     }
 }

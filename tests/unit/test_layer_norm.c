@@ -240,9 +240,9 @@ TEST(layer_norm_of_many_values_does_what_the_naive_loop_does)
         double mean = 0, var = 0, expected[C];
 
         for (int k = 0; k < C; k++)
-            mean += (double)c.x[i * C + k] / C;
+            mean += (double)c.x[i * C + k] / (double)C;
         for (int k = 0; k < C; k++)
-            var += ((double)c.x[i * C + k] - mean) * ((double)c.x[i * C + k] - mean) / C;
+            var += ((double)c.x[i * C + k] - mean) * ((double)c.x[i * C + k] - mean) / (double)C;
         for (int k = 0; k < C; k++)
             expected[k] = (double)w[k] * ((double)c.x[i * C + k] - mean) / sqrt(var + 1e-5) +
                           (double)w[C + k];

@@ -117,8 +117,8 @@ TEST(a_group_of_processes_has_no_more_than_its_limit)
     beside_file = available_inside(folder, has_disk());
     for (int i = 0; rmdir(folder) < 0 && errno == EBUSY && i < 1000; i++)
         usleep(1000); /* until the kernel has noticed that it is empty */
-    assert_true(all > LIMIT);
-    assert_true(inside > 0 && inside <= LIMIT);
+    assert_true(all > (double)LIMIT);
+    assert_true(inside > 0 && inside <= (double)LIMIT);
     assert_true(beside_file > LIMIT - CACHED); /* the kernel takes a file's pages back */
 }
 

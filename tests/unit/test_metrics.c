@@ -76,7 +76,7 @@ TEST(top_k_counts_labels_among_the_k_largest)
     m = make(LOSS_SOFTMAX_CROSS_ENTROPY, N, true, all);
     add(m, z, labels, N);
     for (int k = 2; k <= METRIC_TOP_MAX; k++)
-        assert_value(m, all[k - 2], (double)k / N);
+        assert_value(m, all[k - 2], (double)k / (double)N);
     metrics_begin(m);
     add(m, z, labels, 2);
     assert_value(m, METRIC_TOP2, 1);
@@ -214,11 +214,11 @@ TEST(eer_of_two_known_distributions)
 
     for (int i = 0; i < 2 * N; i++) {
         labels[i] = i % 2;
-        z[i] = (float)(i % 2) + (float)(i / 2) * 2 / N;
+        z[i] = (float)(i % 2) + (float)(i / 2) * 2 / (float)N;
     }
     add(m, z, labels, 2 * N);
     assert_true(metrics_value(m, METRIC_EER, &value));
-    assert_true(fabs(value - 0.25) < 1.5 / N);
+    assert_true(fabs(value - 0.25) < 1.5 / (double)N);
     metrics_free(m);
 }
 

@@ -156,7 +156,7 @@ TEST(a_dense_layer_does_what_the_naive_loop_does)
 
     fill(net, x, labels, 4);
     for (int i = 0; i < MAX_BATCH; i++)
-        expected += naive_loss(net_params(net), x + i * N_IN, labels[i], 4) / MAX_BATCH;
+        expected += naive_loss(net_params(net), x + i * N_IN, labels[i], 4) / (double)MAX_BATCH;
     assert_true(fabs(mean_loss(net, x, labels, MAX_BATCH) - expected) < 1e-6);
     net_free(net);
 }
@@ -199,9 +199,9 @@ TEST(training_and_evaluation_give_the_same_score_and_it_adds_up)
     metrics_add(tested, net_forward(c.net, c.x, 3), &(struct truth){.labels = c.labels}, 3);
     metrics_add(tested, net_forward(c.net, c.x + 3 * N_IN, MAX_BATCH - 3),
                 &(struct truth){.labels = c.labels + 3}, MAX_BATCH - 3);
-    assert_true(fabs(trained.loss / MAX_BATCH - metrics_loss(tested)) < 1e-6);
+    assert_true(fabs(trained.loss / (double)MAX_BATCH - metrics_loss(tested)) < 1e-6);
     assert_true(metrics_value(tested, METRIC_ACCURACY, &accuracy));
-    assert_true(accuracy == (double)trained.n_right / MAX_BATCH);
+    assert_true(accuracy == (double)trained.n_right / (double)MAX_BATCH);
     assert_int_equal(trained.n, MAX_BATCH);
     metrics_free(tested);
     check_close(&c);

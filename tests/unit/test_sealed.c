@@ -122,8 +122,8 @@ TEST(half_of_the_memory_that_is_free_stays_so)
     struct err e;
     int fd;
 
-    assert_int_equal(sealed_make(&v, &fd, EACH, (int)(0.75 * all / EACH), &e), ERR_NOMEM);
-    assert_ok(sealed_make(&v, &fd, EACH, (int)(0.25 * all / EACH), &e));
+    assert_int_equal(sealed_make(&v, &fd, EACH, (int)(0.75 * all / (double)EACH), &e), ERR_NOMEM);
+    assert_ok(sealed_make(&v, &fd, EACH, (int)(0.25 * all / (double)EACH), &e));
     sealed_clear(&v);
     close(fd);
 }

@@ -64,7 +64,7 @@ TEST(steps_take_one_of_the_times_that_are_given)
     job("fedavg", 1, 0);
     strcpy(how.step_time, "0.01,0.03");
     run();
-    longer = (sim_time(&s) - N_STEPS * 0.01) / 0.02; /* so many steps took the second one */
+    longer = (sim_time(&s) - (double)N_STEPS * 0.01) / 0.02; /* so many steps took the second one */
     assert_true(fabs(longer - round(longer)) < 1e-9);
     assert_in_range((int)round(longer), 1, N_STEPS - 1);
     sim_close(&s);
@@ -137,7 +137,7 @@ TEST(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent)
     sim_close(&s);
     how.codec_rate_mbps = 1;
     run();
-    assert_true(fabs(sim_time(&s) - (end + N_STEPS * 0.002)) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (end + (double)N_STEPS * 0.002)) < 1e-9);
     sim_close(&s);
 }
 
@@ -154,7 +154,7 @@ TEST(nodes_that_share_processors_take_turns_at_them)
     sim_close(&s);
     how.processors = 4;
     run();
-    assert_true(fabs(sim_time(&s) - N_STEPS * 0.01) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (double)N_STEPS * 0.01) < 1e-9);
     sim_close(&s);
     /* Who waits leaves it to the other one, which has heard its word by the time it has said its own. */
     job("fedavg", 2, 0);
@@ -180,7 +180,7 @@ TEST(who_dies_leaves_its_processor_to_the_others)
 TEST(a_servers_link_is_shared_by_its_workers)
 {
     const double word = (4004 + FRAME_BYTES) / 125e3, reply = (4000 + FRAME_BYTES) / 125e3;
-    const double bye = FRAME_BYTES / 125e3;
+    const double bye = (double)FRAME_BYTES / 125e3;
     int n = 7;
 
     /* Words come one behind the other on the server's link, replies leave it so, and then a good-bye

@@ -334,7 +334,7 @@ TEST(another_suite_than_ours_is_refused)
             advance(&p, SERVER);
         }
         assert_int_equal(rc == 0, cases[i].is_taken);
-        assert_int_equal(p.progress[SERVER], cases[i].is_taken ? TLS_DONE : ERR_AUTH);
+        assert_int_equal(p.progress[SERVER], cases[i].is_taken ? (int)TLS_DONE : (int)ERR_AUTH);
         gnutls_deinit(client);
         gnutls_psk_free_client_credentials(psk);
         pair_close(&p);
