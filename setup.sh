@@ -1,47 +1,159 @@
 #!/bin/sh
-# Installs the Debian packages that psgd needs and this machine lacks, and nothing else.
+# Installs what psgd needs and this machine lacks, and nothing else, by apt; where there is none, says the line that does.
 #   ./setup.sh         to build and run
 #   ./setup.sh test    and to test
-# Works as root, or as a user with sudo.
+# Works as root, or as a user with sudo. What is there is found by trying it, whichever package it has come from.
 set -eu
 
-BUILD_PACKAGES="gcc make libc6-dev libmicrohttpd-dev libcurl4-gnutls-dev libjansson-dev libopenblas-dev libdnnl-dev zlib1g-dev libgnutls28-dev"
-TEST_PACKAGES="bats binutils clang clang-format curl git iproute2 jq libclang-rt-14-dev libcmocka-dev nftables procps python3 python3-numpy python3-onnx shellcheck valgrind"
+# What is tried | where it comes from with apt | dnf | zypper | pacman | apk
+# Of names with a slash between them it is the first that apt knows; N is the version of clang. A line that begins with a
+# question mark is for what psgd can do without.
+to_build='
+library stdio.h                   | gcc libc6-dev        | gcc                 | gcc                 | gcc           | gcc musl-dev
+program make                      | make                 | make                | make                | make          | make
+library microhttpd.h -lmicrohttpd | libmicrohttpd-dev    | libmicrohttpd-devel | libmicrohttpd-devel | libmicrohttpd | libmicrohttpd-dev
+library curl/curl.h -lcurl        | libcurl4-gnutls-dev/libcurl4-openssl-dev | libcurl-devel | libcurl-devel | curl  | curl-dev
+library jansson.h -ljansson       | libjansson-dev       | jansson-devel       | libjansson-devel    | jansson       | jansson-dev
+library cblas.h -lopenblas        | libopenblas-dev      | openblas-devel      | openblas-devel      | openblas      | openblas-dev
+library gnutls/gnutls.h -lgnutls  | libgnutls28-dev      | gnutls-devel        | libgnutls-devel     | gnutls        | gnutls-dev
+library zlib.h -lz                | zlib1g-dev           | zlib-devel          | zlib-devel          | zlib          | zlib-dev
+? library dnnl.h -ldnnl           | libdnnl-dev          | onednn-devel        | onednn-devel        | onednn        |
+'
+to_test='
+program bats                      | bats                 | bats                | bats                | bats          | bats
+program readelf                   | binutils             | binutils            | binutils            | binutils      | binutils
+program clang                     | clang                | clang               | clang               | clang         | clang
+sanitizers                        | clang libclang-rt-N-dev/libclang-common-N-dev | compiler-rt | clang | compiler-rt | compiler-rt
+program curl                      | curl                 | curl                | curl                | curl          | curl
+program ip                        | iproute2             | iproute             | iproute2            | iproute2      | iproute2
+program jq                        | jq                   | jq                  | jq                  | jq            | jq
+library_of_tests cmocka.h -lcmocka | libcmocka-dev       | libcmocka-devel     | libcmocka-devel     | cmocka        | cmocka-dev
+program nft                       | nftables             | nftables            | nftables            | nftables      | nftables
+program pgrep                     | procps               | procps-ng           | procps              | procps-ng     | procps-ng
+program python3                   | python3              | python3             | python3             | python        | python3
+python numpy                      | python3-numpy        | python3-numpy       | python3-numpy       | python-numpy  | py3-numpy
+program shellcheck                | shellcheck           | ShellCheck          | ShellCheck          | shellcheck    | shellcheck
+program valgrind                  | valgrind             | valgrind            | valgrind            | valgrind      | valgrind
+? python onnx                     | python3-onnx         | python3-onnx        |                     |               |
+? program clang-format-14         | clang-format-14      |                     |                     |               |
+'
 
-wanted=$BUILD_PACKAGES
 case ${1:-} in
-'') ;;
-test) wanted="$BUILD_PACKAGES $TEST_PACKAGES" ;;
+'') wanted=$to_build ;;
+test) wanted=$to_build$to_test ;;
 *)
     echo "usage: $0 [test]" >&2
     exit 2
     ;;
 esac
 
-is_installed() {
-    dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# has KIND WHAT...: it works.
+has() {
+    case $1 in
+    program) command -v "$2" ;;
+    # A python3 of the user's own may lack what the system's has.
+    python) python3 -c "import $2" || /usr/bin/python3 -c "import $2" ;;
+    sanitizers) echo 'int main(void) { return 0; }' | clang -fsanitize=address,undefined -x c - -o "$tmp/probe" ;;
+    # cmocka.h needs these before it.
+    library_of_tests) printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h "$2" | links "$3" ;;
+    library) printf '#include <%s>\n' "$2" | links "${3:-}" ;;
+    esac >/dev/null 2>&1
 }
 
-missing=
-for p in $wanted; do
-    # Either flavour of curl's headers will do.
-    if [ "$p" = libcurl4-gnutls-dev ] && is_installed libcurl4-openssl-dev; then
-        continue
+# Some systems keep cblas.h where the Makefile looks for it, too.
+links() {
+    { cat && echo 'int main(void) { return 0; }'; } |
+        ${CC:-cc} -idirafter /usr/include/openblas -x c - -o "$tmp/probe" ${1:+"$1"}
+}
+
+# The lines of the table $1 for what is not there.
+missing() {
+    printf '%s\n' "$1" | grep . | while IFS= read -r line; do
+        what=${line%%|*}
+        # shellcheck disable=SC2086 # a list of words
+        has ${what#\?} || printf '%s\n' "$line"
+    done
+}
+needed() { printf '%s\n' "$1" | grep -v '^?' || true; }
+optional() { printf '%s\n' "$1" | grep '^?' || true; }
+# Column $2 of the lines $1, as words on one line, each once.
+packages() { printf '%s\n' "$1" | cut -d '|' -f "$2" | tr -s ' ' '\n' | awk 'NF && !seen[$0]++ { printf "%s%s", sep, $0; sep = " " }'; }
+# What the lines $1 are for: the last word but options, "curl/curl.h" of "library curl/curl.h -lcurl".
+things() { printf '%s\n' "$1" | sed 's/^? //; s/ *|.*//; s/ -l.*//; s/.* //' | tr '\n' ' '; }
+
+is_known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+
+# As it is installed, else as apt would install it.
+clang_version() {
+    if command -v clang >/dev/null; then
+        echo __clang_major__ | clang -E -P -x c -
+    else
+        LC_ALL=C apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p'
     fi
-    is_installed "$p" || missing="$missing $p"
-done
-[ -n "$missing" ] || exit 0
+}
 
-if [ "$(id -u)" -eq 0 ]; then
-    as_root=
-elif command -v sudo >/dev/null; then
-    as_root=sudo
-else
-    echo "setup.sh: these packages are missing and neither root nor sudo is at hand:$missing" >&2
-    exit 1
-fi
+# What apt calls them, less what it does not know and psgd does without: $1 are lines of the table.
+apt_names() { apt_each "$1" | tr '\n' ' ' | sed 's/ $//'; }
+apt_each() {
+    version=$(clang_version)
+    for choice in $(packages "$(needed "$1")" 2); do
+        first=
+        for name in $(echo "$choice" | sed "s/-N-/-$version-/g; s|/| |g"); do
+            first=${first:-$name}
+            is_known "$name" && first=$name && break
+        done
+        echo "$first"
+    done
+    for name in $(packages "$(optional "$1")" 2); do
+        ! is_known "$name" || echo "$name"
+    done
+}
 
-echo "setup.sh: installing$missing"
-$as_root apt-get update -qq
-# shellcheck disable=SC2086 # a list of words
-DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+lacking=$(missing "$wanted")
+[ -n "$lacking" ] || exit 0
+
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+
+by_apt() {
+    if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
+        echo "setup.sh: neither root nor sudo is at hand. As root: apt-get install $(apt_names "$lacking")" >&2
+        return
+    fi
+    # Another program that installs, as a machine's own updates do after its start, is waited for.
+    apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
+    # For what psgd can do without, no lists are fetched: some systems never have it.
+    if [ -n "$(needed "$lacking")" ]; then
+        $apt update </dev/null || echo "setup.sh: apt-get update failed; what it knew before has to do" >&2
+    fi
+    names=$(apt_names "$lacking")
+    if [ -n "$names" ]; then
+        echo "setup.sh: installing $names"
+        # shellcheck disable=SC2086 # a list of words
+        $apt install -y --no-install-recommends $names </dev/null >/dev/null
+        lacking=$(missing "$wanted")
+    fi
+}
+
+# Column 3 and on.
+by_hand() {
+    n=3
+    for line in 'dnf install' 'zypper install' 'pacman -S --needed' 'apk add'; do
+        if command -v "${line%% *}" >/dev/null; then
+            echo "setup.sh: this installs what is missing (psgd was not tried on this system):"
+            echo "    ${as_root:+$as_root }$line $(packages "$lacking" $n)"
+        fi
+        n=$((n + 1))
+    done
+}
+
+if command -v apt-get >/dev/null; then by_apt; else by_hand; fi
+left=$(optional "$lacking")
+[ -z "$left" ] || echo "setup.sh: not here, and done without: $(things "$left")"
+left=$(needed "$lacking")
+[ -n "$left" ] || exit 0
+echo "setup.sh: still missing: $(things "$left")" >&2
+exit 1

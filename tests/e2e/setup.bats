@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# setup.sh on systems that are not this one: a PATH on which apt, the compilers and the rest are one script, pretend, that
+# knows which packages there are and what comes with each.
+load lib
+
+# A machine with nothing but a shell and its tools: pretend_machine MANAGER...
+pretend_machine() {
+    mkdir bin
+    : >has
+    echo 0 >uid
+    for p in sh awk cat cut env grep ln mktemp rm sed tr; do ln -s "$(type -P $p)" bin/; done
+    cat >bin/pretend <<'PRETEND'
+#!/bin/sh
+# One of the programs of a machine: which, says its name. In $M: packages (what apt has, and what each brings), has (what is
+# here), uid, log.
+name=${0##*/}
+brings() { awk -v p="$1" '$1 == p { $1 = ""; print; found = 1 } END { exit !found }' "$M/packages"; }
+here() { grep -qxF "$1" "$M/has"; }
+case $name in
+id) cat "$M/uid" ;;
+sudo)
+    echo "sudo $*" >>"$M/log"
+    echo 0 >"$M/uid"
+    "$@"
+    rc=$?
+    echo 1000 >"$M/uid"
+    exit $rc
+    ;;
+apt-cache)
+    [ -e "$M/lists" ] || exit 0
+    case $1 in
+    policy) brings "$2" >/dev/null && printf '%s:\n  Installed: (none)\n  Candidate: 1.0-1\n' "$2" ;;
+    depends) printf 'clang\n  Depends: clang-%s\n' "$(cat "$M/clang")" ;;
+    esac
+    ;;
+apt-get)
+    echo "apt-get $*" >>"$M/log"
+    [ "$(cat "$M/uid")" = 0 ] || exit 100
+    [ "$DEBIAN_FRONTEND" = noninteractive ] || exit 100
+    for word in "$@"; do
+        case $word in
+        -* | DPkg*) continue ;;
+        update) : >"$M/lists" ;;
+        install) ;;
+        *)
+            brought=$(brings "$word") || { echo "E: Unable to locate package $word" >&2; exit 100; }
+            for thing in $brought; do
+                echo "$thing" >>"$M/has"
+                case $thing in *.h | *-*.h | rt | numpy | onnx) ;; *) ln -s pretend "$M/bin/$thing" ;; esac
+            done
+            ;;
+        esac
+    done
+    ;;
+cc | clang)
+    case " $* " in
+    *' -E '*) cat "$M/clang" && exit ;;
+    *-fsanitize=*) here rt || exit 1 ;;
+    esac
+    for header in $(sed -n 's/^#include <\(.*\)>$/\1/p'); do here "$header" || exit 1; done
+    ;;
+python3) here "${2#import }" ;;
+esac
+PRETEND
+    chmod +x bin/pretend
+    for p in id "$@"; do ln -s pretend "bin/$p"; done
+}
+
+# What every system has that has apt, then what differs: packages CLANG [LINE...]
+packages() {
+    echo "$1" >clang
+    shift
+    {
+        cat <<'PACKAGES'
+gcc cc
+libc6-dev stdio.h stdarg.h stddef.h stdint.h setjmp.h
+make make
+libmicrohttpd-dev microhttpd.h
+libcurl4-openssl-dev curl/curl.h
+libjansson-dev jansson.h
+libopenblas-dev cblas.h
+libgnutls28-dev gnutls/gnutls.h
+zlib1g-dev zlib.h
+bats bats
+binutils readelf
+clang clang
+curl curl
+iproute2 ip
+jq jq
+libcmocka-dev cmocka.h
+nftables nft
+procps pgrep
+python3 python3
+python3-numpy numpy
+shellcheck shellcheck
+valgrind valgrind
+PACKAGES
+        printf '%s\n' "$@"
+    } >packages
+}
+
+setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setup.sh" "$@"; echo "$output"; }
+
+@test "setup.sh asks apt which of a package's names there is, and is done when all works" {
+    # Debian 11, 12 and 13, and a system without oneDNN.
+    for system in '11|libclang-common-11-dev rt|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx' \
+        '14|libclang-rt-14-dev rt|libclang-common-14-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|clang-format-14 clang-format-14' \
+        '19|libclang-rt-19-dev rt|libclang-common-19-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx' \
+        '18|libclang-rt-18-dev rt|libclang-common-18-dev'; do
+        rm -rf bin has lists log
+        pretend_machine apt-get apt-cache
+        IFS='|' read -ra words <<<"$system"
+        packages "${words[@]}"
+        setup_sh test
+        [ "$status" -eq 0 ]
+        [ "$(grep -c . log)" -eq 2 ]
+        # Once more, nothing is asked for.
+        setup_sh test
+        [ "$status" -eq 0 ]
+        [ "$(grep -c . log)" -eq 2 ]
+        installed=$(sed -n 's/^apt-get .* --no-install-recommends //p' log)
+        case $system in
+        11*)
+            [[ "$installed" == *'clang libclang-common-11-dev'* ]]
+            [[ "$output" == *'done without: clang-format-14'* ]]
+            ;;
+        14*)
+            [[ "$installed" == *'clang libclang-rt-14-dev curl'* ]]
+            [[ "$installed" == *' clang-format-14' ]]
+            [ -z "$output" ]
+            ;;
+        19*)
+            [[ "$installed" == *'clang libclang-rt-19-dev curl'* ]]
+            [[ "$installed" != *'clang-format-14'* ]]
+            [[ "$installed" == *'libcurl4-gnutls-dev'* ]]
+            ;;
+        18*)
+            [[ "$installed" == *'libcurl4-openssl-dev'* ]]
+            [[ "$installed" != *'libdnnl-dev'* ]]
+            [[ "$output" == *'done without: dnnl.h '* ]]
+            ;;
+        esac
+    done
+}
+
+@test "setup.sh installs for building alone, as root and by sudo, and only what is missing" {
+    pretend_machine apt-get apt-cache sudo
+    packages 14 'libdnnl-dev dnnl.h'
+    echo 1000 >uid
+    for thing in stdio.h microhttpd.h curl/curl.h cblas.h zlib.h; do echo $thing >>has; done
+    ln -s pretend bin/cc
+    setup_sh
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^sudo env DEBIAN_FRONTEND=noninteractive apt-get ' log)" -eq 2 ]
+    [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make libjansson-dev libgnutls28-dev libdnnl-dev' ]
+}
+
+@test "without root and sudo setup.sh says what root would type, and fails only if something is missing" {
+    pretend_machine apt-get apt-cache
+    packages 14 'libdnnl-dev dnnl.h'
+    : >lists
+    echo 1000 >uid
+    setup_sh
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'As root: apt-get install gcc libc6-dev make libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev libgnutls28-dev zlib1g-dev libdnnl-dev'* ]]
+    [ ! -e log ]
+    for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h zlib.h; do echo $thing >>has; done
+    ln -s pretend bin/cc
+    ln -s pretend bin/make
+    setup_sh
+    [ "$status" -eq 0 ]
+    [ ! -e log ]
+}
+
+@test "a name that apt does not have is apt's failure and setup.sh's" {
+    pretend_machine apt-get apt-cache
+    packages 14
+    sed -i '/^zlib1g-dev/d' packages
+    setup_sh
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'Unable to locate package zlib1g-dev'* ]]
+}
+
+@test "without apt setup.sh prints the line for dnf, zypper, pacman and apk, and ends well where all is there" {
+    while IFS='|' read -r manager line; do
+        rm -rf bin has log
+        pretend_machine "$manager"
+        setup_sh
+        [ "$status" -eq 1 ]
+        grep -qxF "    $line" <<<"$output"
+        echo 1000 >uid
+        for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h; do echo $thing >>has; done
+        ln -s pretend bin/cc
+        ln -s pretend bin/make
+        setup_sh
+        [ "$status" -eq 1 ]
+        grep -qE "^    sudo ${manager} [^ ]* .*zlib" <<<"$output"
+        [[ "$output" != *jansson* ]]
+        echo zlib.h >>has
+        setup_sh
+        [ "$status" -eq 0 ]
+        echo dnnl.h >>has
+        setup_sh
+        [ "$status" -eq 0 ]
+        [ -z "$output" ]
+        [ ! -e log ]
+    done <<'LINES'
+dnf|dnf install gcc make libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel zlib-devel onednn-devel
+zypper|zypper install gcc make libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel zlib-devel onednn-devel
+pacman|pacman -S --needed gcc make libmicrohttpd curl jansson openblas gnutls zlib onednn
+apk|apk add gcc musl-dev make libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev zlib-dev
+LINES
+}
+
+@test "setup.sh on a system that it does not know says what is missing" {
+    pretend_machine
+    setup_sh
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'still missing: stdio.h make microhttpd.h'* ]]
+    setup_sh all
+    [ "$status" -eq 2 ]
+}
