@@ -10,17 +10,13 @@ plain_build_only() {
     case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
 }
 
-@test "no file has a warning with clang, too, and every fuzz target runs its corpus and 10,000 mutations without a finding" {
+@test "every fuzz target runs its corpus and 10,000 mutations without a finding" {
     plain_build_only
     command -v clang >/dev/null || skip "clang is not installed"
     run apart fuzz FUZZ_RUNS=10000
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c '^ok ' <<<"$output")" -eq "$(find "$ROOT/tests/fuzz" -name 'fuzz_*.c' | wc -l)" ]
-    [ -e "$ROOT/.git" ] || skip "without git it is not known which files are the source"
-    run apart clang-check FUZZED=yes
-    echo "$output"
-    [ "$status" -eq 0 ]
 }
 
 @test "a complete job under valgrind: no error and no leak" {
@@ -38,22 +34,4 @@ plain_build_only() {
         echo "$name: $output"
         [[ "$output" == *"submit/codec_look.c"* ]]
     done
-}
-
-# In the middle of a test a false A in `A && B` ends nothing.
-@test "each assertion of a script stands on a line of its own" {
-    run awk 'was && !/^ *}/ { print was; bad = 1 } { was = "" }
-             /^ *\[.*\] && \[/ { was = FILENAME ":" FNR ": " $0 } END { exit bad }' "$ROOT"/tests/e2e/*.bats
-    echo "$output"
-    [ "$status" -eq 0 ]
-}
-
-@test "the source is formatted, and every script is clean" {
-    cd "$ROOT"
-    [ -e .git ] || skip "not a git checkout"
-    if command -v clang-format >/dev/null; then apart format-check; fi
-    if command -v shellcheck >/dev/null; then
-        shellcheck setup.sh .ci/run submit/demo.sh tests/run tests/check-layers tests/valgrind.sh tests/fuzz/run
-        shellcheck -s bash -e SC2034 tests/e2e/*.bats tests/e2e/lib.bash
-    fi
 }
