@@ -1,7 +1,13 @@
 # make help lists the targets. Everything that is built lies in build/ (or BUILD=...), nothing elsewhere.
 BUILD   ?= build
-# One name for one folder: what is known of its files by one name, as what they depend on, is not by another.
-override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
+# One name for one folder: what is known of its files by one name, as what they depend on, is not by another. All names
+# are relative, for make takes a space for the end of a name, and the path of this folder may have one.
+inside   = $(subst :,,$(subst :$(CURDIR)/,,:$(1)))
+whole   := $(call inside,$(abspath $(call inside,$(BUILD))))
+override BUILD := $(if $(word 2,$(whole)),$(call inside,$(BUILD)),$(whole))
+ifneq ($(words $(BUILD)),1)
+$(error BUILD=$(BUILD): make takes no such name, for it has a space. A relative one without a space works)
+endif
 PREFIX  ?= /usr/local
 CC      ?= cc
 CLANG   ?= clang
@@ -24,8 +30,10 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
 keep      = 2>$@.says; rc=$$?; cat $@.says >&2; [ -s $@.says ] || rm -f $@.says; exit $$rc
 # -ffp-contract=off: the same bits from every compiler's choice of fused operations; results must repeat.
 CFLAGS   ?= -O2 -g
+# Where cblas.h lies on Fedora and openSUSE; gcc passes over a folder that is not there.
+BLAS_H   := -idirafter /usr/include/openblas
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
-             -I. -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
+             -I. $(BLAS_H) -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
 # oneDNN is a second home for products and convolutions, where the headers of its version 2 are (ONEDNN= builds
 # without it, into a BUILD of its own).
 ifeq ($(origin ONEDNN),undefined)
@@ -115,7 +123,7 @@ $(BUILD)/obj/%.o: %.c
 $(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h
 	$(call say,CODEC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(CFLAGS) $(FAST) $(SANITIZE) -o $@ $< $(keep)
+	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(BLAS_H) $(CFLAGS) $(FAST) $(SANITIZE) -o $@ $< $(keep)
 
 $(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h
 	$(call say,CODEC,$@)
@@ -247,12 +255,12 @@ check-layers: ## nobody includes what docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers
 
 install: all ## into $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/psgd/codecs $(DESTDIR)$(PREFIX)/lib/psgd/models $(DESTDIR)$(PREFIX)/include/psgd
-	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/lib/psgd/
-	ln -sf ../lib/psgd/agent ../lib/psgd/job_submit $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(CODECS) $(CODEC_SOURCES) $(DESTDIR)$(PREFIX)/lib/psgd/codecs/
-	install -m 644 $(MODELS) $(DESTDIR)$(PREFIX)/lib/psgd/models/
-	install -m 644 codecs/codec.h codecs/wire.h $(DESTDIR)$(PREFIX)/include/psgd/
+	install -d $(addprefix '$(DESTDIR)$(PREFIX)'/,bin lib/psgd/codecs lib/psgd/models include/psgd)
+	install $(PROGRAMS) '$(DESTDIR)$(PREFIX)/lib/psgd/'
+	ln -sf ../lib/psgd/agent ../lib/psgd/job_submit '$(DESTDIR)$(PREFIX)/bin/'
+	install -m 644 $(CODECS) $(CODEC_SOURCES) '$(DESTDIR)$(PREFIX)/lib/psgd/codecs/'
+	install -m 644 $(MODELS) '$(DESTDIR)$(PREFIX)/lib/psgd/models/'
+	install -m 644 codecs/codec.h codecs/wire.h '$(DESTDIR)$(PREFIX)/include/psgd/'
 
 clean: ## removes build/
 	$(Q)rm -rf $(BUILD)

@@ -21,7 +21,7 @@ cp -r "$BUILD/codecs" "$BUILD/models" "$T/bin/"
 cp "$BUILD/agent" "$BUILD/job_submit" "$T/bin/"
 cp "$BUILD/job_runner" "$T/bin/runner"
 valgrind="valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=99"
-printf '#!/bin/sh\nexec /usr/bin/%s --log-file=%s/runner.%%p %s/bin/runner\n' "$valgrind" "$T" "$T" >"$T/bin/job_runner"
+printf '#!/bin/sh\nexec /usr/bin/%s "--log-file=%s/runner.%%p" "%s/bin/runner"\n' "$valgrind" "$T" "$T" >"$T/bin/job_runner"
 chmod +x "$T/bin/job_runner"
 
 ports=$(python3 -c '

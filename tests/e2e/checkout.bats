@@ -1,0 +1,65 @@
+#!/usr/bin/env bats
+# A copy of the source tree, and folders of agents, whose paths have a space and letters beyond ASCII.
+load lib
+
+# What is built is copied with the source, times and all, so that make has little to do in the new place.
+copy_of_tree() {
+    case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
+    TREE="$T/a b é/psgd 日本"
+    mkdir -p "$TREE/build/obj/tests"
+    (cd "$ROOT" && cp -a Makefile agent codecs nn shared sim submit tests "$TREE/")
+    (cd "$BUILD" && cp -a ./*.a agent codec_check job_runner job_submit simulator codecs include models "$TREE/build/")
+    (cd "$BUILD/obj" && cp -a agent codecs nn shared sim submit "$TREE/build/obj/")
+    cd "$TREE" || return
+}
+
+make_here() {
+    run env -u MAKEFLAGS -u MAKELEVEL make "$@"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "a checkout whose path has a space, or letters beyond ASCII, builds, installs and trains" {
+    copy_of_tree
+    # One library of each program, two programs and a codec anew, and no more than that.
+    touch submit/find.c agent/home.c
+    rm build/codecs/fedavg.so
+    make_here
+    [ "$(grep -c '^  CC ' <<<"$output")" -eq 2 ]
+    [ "$(grep -c '^  LINK ' <<<"$output")" -eq 2 ]
+    [ "$(grep -c '^  CODEC ' <<<"$output")" -eq 1 ]
+    # The same folder by its whole name; another by a relative one, and by one without a space that lies elsewhere.
+    make_here BUILD="$TREE/build"
+    [[ "$output" != *'  CC '* ]]
+    [[ "$output" != *'  LINK '* ]]
+    make_here -C codecs/.. BUILD=other/one other/one/obj/shared/err.o
+    [ -s other/one/obj/shared/err.o ]
+    make_here BUILD="$T/elsewhere" "$T/elsewhere/obj/shared/err.o"
+    [ -s "$T/elsewhere/obj/shared/err.o" ]
+    run env -u MAKEFLAGS -u MAKELEVEL make BUILD="$T/el se"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'make takes no such name, for it has a space'* ]]
+    make_here -s install DESTDIR="$T/in stalled" PREFIX=/usr
+    # Agents in folders with a space.
+    mkdir "$T/temp orary"
+    run env TMPDIR="$T/temp orary" "$T/a b é/psgd 日本/submit/demo.sh" -o "$T/out put"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ -s "$T/out put/model/final.safetensors" ]
+    [ -z "$(ls "$T/temp orary")" ]
+}
+
+@test "agents, a user's codec and its headers in paths with a space" {
+    copy_of_tree
+    BUILD=$TREE/build
+    SUBMIT=$BUILD/job_submit
+    T="$T/a b é" # where start_agents has the agents' folders
+    start_agents 2
+    sed 's/"plain"/"mine"/' codecs/plain.c >"my codec.c"
+    run "$SUBMIT" --workers worker.json --codec "./my codec.c" --node_count 2 --epochs 1 --model softmax -o "res ult"
+    stop_agents
+    T=${T%/*}
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(jq -r .state "res ult/run.json")" = succeeded ]
+}
