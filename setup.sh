@@ -9,7 +9,7 @@ set -eu
 # Of names with a slash between them it is the first that apt knows; N is the version of clang. A line that begins with a
 # question mark is for what psgd can do without.
 to_build='
-library stdio.h                   | gcc libc6-dev        | gcc                 | gcc                 | gcc           | gcc musl-dev
+library stdio.h                   | gcc libc6-dev        | gcc                 | gcc                 | gcc           | gcc musl-dev linux-headers
 program make                      | make                 | make                | make                | make          | make
 library microhttpd.h -lmicrohttpd | libmicrohttpd-dev    | libmicrohttpd-devel | libmicrohttpd-devel | libmicrohttpd | libmicrohttpd-dev
 library curl/curl.h -lcurl        | libcurl4-gnutls-dev/libcurl4-openssl-dev | libcurl-devel | libcurl-devel | curl  | curl-dev

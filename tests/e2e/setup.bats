@@ -208,7 +208,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
 dnf|dnf install gcc make libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel zlib-devel onednn-devel
 zypper|zypper install gcc make libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel zlib-devel onednn-devel
 pacman|pacman -S --needed gcc make libmicrohttpd curl jansson openblas gnutls zlib onednn
-apk|apk add gcc musl-dev make libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev zlib-dev
+apk|apk add gcc musl-dev linux-headers make libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev zlib-dev
 LINES
 }
 
@@ -219,4 +219,13 @@ LINES
     [[ "$output" == *'still missing: stdio.h make microhttpd.h'* ]]
     setup_sh all
     [ "$status" -eq 2 ]
+}
+
+@test "docs/install.md names every package that setup.sh asks for" {
+    # shellcheck disable=SC2013 # words, not lines
+    for name in $(sed -n "/^to_build=/,/^case/p" "$ROOT/setup.sh" | grep '|' | grep -v '^#' | cut -d '|' -f 2- | tr '|/' '  '); do
+        grep -qF "\`$name\`" "$ROOT/docs/install.md"
+        n=$((${n:-0} + 1))
+    done
+    [ "$n" -gt 100 ]
 }
