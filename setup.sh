@@ -133,7 +133,8 @@ by_apt() {
     if [ -n "$names" ]; then
         echo "setup.sh: installing $names"
         # shellcheck disable=SC2086 # a list of words
-        $apt install -y --no-install-recommends $names </dev/null >/dev/null
+        $apt install -y --no-install-recommends $names </dev/null >/dev/null ||
+            echo "setup.sh: that failed. As root: apt-get install $names" >&2
         lacking=$(missing "$wanted")
     fi
 }

@@ -179,6 +179,8 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     setup_sh
     [ "$status" -ne 0 ]
     [[ "$output" == *'Unable to locate package zlib1g-dev'* ]]
+    [[ "$output" == *'that failed. As root: apt-get install gcc '*' zlib1g-dev'* ]]
+    [[ "$output" == *'still missing: '*'zlib.h'* ]]
 }
 
 @test "without apt setup.sh prints the line for dnf, zypper, pacman and apk, and ends well where all is there" {
