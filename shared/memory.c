@@ -85,23 +85,22 @@ static double left_in_all_groups(void)
     return least;
 }
 
+/* `used`: its line in /proc/self/status. */
+static double left_of(struct rlimit most, const char *used)
+{
+    if (most.rlim_cur == RLIM_INFINITY)
+        return HUGE_VAL;
+    return fmax(0, (double)most.rlim_cur - 1024 * number_in("/proc/self/status", used, 0));
+}
+
 /* Of what this process may map in all, and of what it may have for itself (setrlimit(2)). */
 static double left_in_limits(void)
 {
-    static const struct {
-        int resource;
-        const char *used; /* in /proc/self/status */
-    } limits[] = {{RLIMIT_AS, "VmSize: %lf kB"}, {RLIMIT_DATA, "VmData: %lf kB"}};
-    double least = HUGE_VAL;
+    struct rlimit space = {RLIM_INFINITY, RLIM_INFINITY}, data = space;
 
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        struct rlimit most;
-
-        if (getrlimit(limits[i].resource, &most) == 0 && most.rlim_cur != RLIM_INFINITY)
-            least = fmin(least, fmax(0, (double)most.rlim_cur -
-                                            1024 * number_in("/proc/self/status", limits[i].used, 0)));
-    }
-    return least;
+    getrlimit(RLIMIT_AS, &space);
+    getrlimit(RLIMIT_DATA, &data);
+    return fmin(left_of(space, "VmSize: %lf kB"), left_of(data, "VmData: %lf kB"));
 }
 
 double memory_available(void)

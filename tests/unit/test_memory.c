@@ -122,8 +122,33 @@ TEST(a_group_of_processes_has_no_more_than_its_limit)
     assert_true(beside_file > LIMIT - CACHED); /* the kernel takes a file's pages back */
 }
 
-/* What a child process sees as available once `resource` leaves it LIMIT bytes beyond what it uses. */
-static double available_beside(int resource, const char *used_form)
+static unsigned long long used_by_this_process(const char *form)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    unsigned long long kib = 0;
+    char line[256];
+
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, form, &kib);
+    if (f)
+        fclose(f);
+    return 1024 * kib;
+}
+
+static bool limit_space(void)
+{
+    return setrlimit(RLIMIT_AS,
+                     &(struct rlimit){used_by_this_process("VmSize: %llu kB") + LIMIT, RLIM_INFINITY}) == 0;
+}
+
+static bool limit_data(void)
+{
+    return setrlimit(RLIMIT_DATA,
+                     &(struct rlimit){used_by_this_process("VmData: %llu kB") + LIMIT, RLIM_INFINITY}) == 0;
+}
+
+/* What a child process sees as available once `limit` leaves it LIMIT bytes beyond what it uses. */
+static double available_beside(bool (*limit)(void))
 {
     double *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     double bytes;
@@ -132,14 +157,7 @@ static double available_beside(int resource, const char *used_form)
     assert_ptr_not_equal(seen, MAP_FAILED);
     child = fork();
     if (child == 0) {
-        FILE *f = fopen("/proc/self/status", "re");
-        char line[256];
-        unsigned long long used = 0;
-
-        while (f && fgets(line, sizeof line, f))
-            sscanf(line, used_form, &used);
-        if (used > 0 && setrlimit(resource, &(struct rlimit){1024 * used + LIMIT, RLIM_INFINITY}) == 0)
-            *seen = memory_available();
+        *seen = limit() ? memory_available() : -1;
         _exit(0);
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -150,8 +168,7 @@ static double available_beside(int resource, const char *used_form)
 
 TEST(a_process_with_a_limit_has_no_more_than_that_leaves)
 {
-    double space = available_beside(RLIMIT_AS, "VmSize: %llu kB");
-    double data = available_beside(RLIMIT_DATA, "VmData: %llu kB");
+    double space = available_beside(limit_space), data = available_beside(limit_data);
 
     assert_true(space > LIMIT / 2 && space <= LIMIT);
     assert_true(data > LIMIT / 2 && data <= LIMIT);
