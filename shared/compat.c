@@ -113,9 +113,10 @@ static int watch_open(pid_t pid)
     is_child = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
     *w = (struct watched){
         .pid = is_child ? pid : 0, .stat_fd = is_child ? -1 : process_open(pid), .told = -1};
+    why = errno;
     if (!is_child && w->stat_fd < 0) {
         watched_free(w);
-        return fails(errno == ENOENT ? ESRCH : errno);
+        return fails(why == ENOENT ? ESRCH : why);
     }
     is_over = is_child ? info.si_pid == pid : has_ended(w->stat_fd);
     if (pipe2(fds, O_CLOEXEC) < 0) {
