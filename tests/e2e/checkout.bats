@@ -11,6 +11,7 @@ copy_of_tree() {
     (cd "$BUILD" && cp -a ./*.a agent codec_check job_runner job_submit simulator codecs include models "$TREE/build/")
     (cd "$BUILD/obj" && cp -a agent codecs nn shared sim submit "$TREE/build/obj/")
     cd "$TREE" || return
+    export -n BUILD # or make and demo.sh would have the other one's from their environment
 }
 
 make_here() {
