@@ -114,6 +114,26 @@ static const char *look(char out[PATH_MAX], const struct places *p, const char *
     return NULL;
 }
 
+/* Names side by side; as many as there is room for, and then three dots. */
+static void join(char *out, size_t room, char (*names)[FIND_NAME_LEN], int n)
+{
+    static const char more[] = " ...";
+    size_t len = 0;
+    bool fits = true;
+
+    for (int i = 0; i < n && fits; i++) {
+        const char *word = names[i];
+
+        fits = len + 1 + strlen(word) + sizeof more <= room;
+        word = fits ? word : "...";
+        if (i > 0)
+            out[len++] = ' ';
+        memcpy(out + len, word, strlen(word));
+        len += strlen(word);
+    }
+    out[len] = '\0';
+}
+
 /* `here`: the present folder, where no name is looked for, but where a file may be that was meant. */
 static int unknown(const char *kind, const char *word, const struct places *p, const struct places *here,
                    int code, struct err *e)
@@ -121,17 +141,14 @@ static int unknown(const char *kind, const char *word, const struct places *p, c
     char path[PATH_MAX];
     char names[FIND_NAMES_MAX][FIND_NAME_LEN];
     const char *words[FIND_NAMES_MAX + 1];
-    char list[256] = "";
+    char list[256];
     const char *near;
     int n = list_all(names, p);
 
-    for (int i = 0; i < n; i++) {
-        size_t k = strlen(list);
-
+    for (int i = 0; i < n; i++)
         words[i] = names[i];
-        snprintf(list + k, sizeof list - k, "%s%s", i ? " " : "", names[i]);
-    }
     words[n] = NULL;
+    join(list, sizeof list, names, n);
     if (look(path, here, word)) {
         err_set(e, code, "unknown %s \"%s\"", kind, word);
         return err_hint(e, "A file of your own is named with its path: --%s %s", kind, path);

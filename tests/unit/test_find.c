@@ -98,6 +98,26 @@ TEST(an_unknown_codec_gets_the_nearest_and_the_list)
     end(folder);
 }
 
+TEST(a_list_of_many_names_is_cut_between_names)
+{
+    const char *folder = begin();
+    struct codec_file f;
+
+    for (int i = 0; i < 100; i++) {
+        char name[64];
+
+        snprintf(name, sizeof name, "mine/rule_number_%02d.c", i);
+        touch(folder, name);
+    }
+    assert_int_equal(find_codec(&f, "something_else", folder, &e), ERR_CODEC);
+    assert_non_null(strstr(e.hint, "Known here: "));
+    assert_non_null(strstr(e.hint, " rule_number_00 "));
+    assert_non_null(strstr(e.hint, " .... A file of your own is named with its path"));
+    for (const char *at = e.hint; (at = strstr(at, "rule_number_")); at++)
+        assert_int_equal(at[14], ' ');
+    end(folder);
+}
+
 TEST(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to)
 {
     const char *folder = begin();
@@ -168,6 +188,7 @@ int main(void)
         cmocka_unit_test(a_name_is_looked_for_beside_the_program_first),
         cmocka_unit_test(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in),
         cmocka_unit_test(an_unknown_codec_gets_the_nearest_and_the_list),
+        cmocka_unit_test(a_list_of_many_names_is_cut_between_names),
         cmocka_unit_test(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to),
         cmocka_unit_test(a_path_is_taken_as_it_is),
         cmocka_unit_test(a_path_may_have_a_comma),
