@@ -110,7 +110,7 @@ $(BUILD)/%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
-# Made for AVX2 alone: there are no clones whose bits could differ, and fused operations are faster.
+# Made for processors with fused operations alone: there are no clones whose bits could differ, and fused operations are faster.
 $(BUILD)/obj/nn/narrow.o $(BUILD)/obj/nn/factor.o: CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,feed train vector) $(addprefix sim/,standin node) shared/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)

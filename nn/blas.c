@@ -109,6 +109,7 @@ void blas_describe(char *out, size_t size)
              allows_onednn ? onednn_version() : "",
              cpu_has_avx512() ? "AVX-512"
              : cpu_has_avx2() ? "AVX2"
+             : cpu_fuses()    ? "NEON"
                               : "any processor",
              n_threads, n_threads == 1 ? "" : "s");
 }

@@ -10,13 +10,13 @@
 #include "nn/fast.h"
 #include "nn/lanes.h"
 
-enum { BLOCK = 2 * LANES, GROUP = 4, CHANNELS = 4, FILTERS = 16, WINDOW = 16 };
+enum { BLOCK = 2 * SUMS, PARTS = BLOCK / LANES, GROUP = 4, CHANNELS = 4, FILTERS = 16, WINDOW = 16 };
 
 /* Few enough that planes are no larger than a few copies of the images; rows that fill a vector. */
 bool conv_direct_takes(const struct layer_spec *s)
 {
     return s->in.dim[2] <= CHANNELS && s->out.dim[2] <= FILTERS && s->window.col_stride == 1 &&
-           s->window.rows <= WINDOW && s->window.cols <= WINDOW && s->out.dim[1] >= LANES;
+           s->window.rows <= WINDOW && s->window.cols <= WINDOW && s->out.dim[1] >= SUMS;
 }
 
 struct planes {
@@ -95,22 +95,22 @@ static void spread_d(const struct planes *g, size_t w, const float *dy, float *p
 INLINE void forward_block(const struct layer_spec *s, const struct planes *g, size_t n, const float *x,
                           const float *w, const float *b, float *y, size_t n_out)
 {
-    lanes sum[GROUP][2];
+    lanes sum[GROUP][PARTS];
     float out[GROUP][BLOCK];
 
     for (size_t f = 0; f < n; f++)
-        sum[f][0] = sum[f][1] = b[f] - (lanes){0};
+        for (size_t q = 0; q < PARTS; q++)
+            sum[f][q] = b[f] - (lanes){0};
     for (size_t a = 0; a < (size_t)s->window.rows; a++)
         for (size_t c = 0; c < (size_t)s->window.cols; c++)
             for (size_t k = 0; k < g->channels; k++, w += g->filters) {
                 const float *at = x + (k * g->height + a) * g->width + c;
-                lanes v0, v1;
+                lanes v;
 
-                LANES_READ(v0, at);
-                LANES_READ(v1, at + LANES);
-                for (size_t f = 0; f < n; f++) {
-                    sum[f][0] += w[f] * v0;
-                    sum[f][1] += w[f] * v1;
+                for (size_t q = 0; q < PARTS; q++) {
+                    LANES_READ(v, at + q * LANES);
+                    for (size_t f = 0; f < n; f++)
+                        sum[f][q] += w[f] * v;
                 }
             }
     for (size_t f = 0; f < n; f++)
@@ -160,28 +160,26 @@ FAST static void forward(const struct layer *l, const float *x, int n)
 INLINE void weight_block(const struct planes *g, size_t row_step, size_t n, const float *x, const float *d,
                          float *dw)
 {
-    lanes sum[GROUP][2] = {0};
+    lanes sum[GROUP][PARTS] = {0};
 
     for (size_t r = 0; r < g->rows; r++)
         for (size_t j = 0; j < g->breadth; j += BLOCK) {
             const float *at = x + r * row_step + j;
-            lanes v0, v1;
+            lanes v, d_v;
 
-            LANES_READ(v0, at);
-            LANES_READ(v1, at + LANES);
-            for (size_t f = 0; f < n; f++) {
-                const float *df = d + (f * g->rows + r) * g->breadth + j;
-                lanes d0, d1;
-
-                LANES_READ(d0, df);
-                LANES_READ(d1, df + LANES);
-                sum[f][0] += v0 * d0;
-                sum[f][1] += v1 * d1;
+            for (size_t q = 0; q < PARTS; q++) {
+                LANES_READ(v, at + q * LANES);
+                for (size_t f = 0; f < n; f++) {
+                    LANES_READ(d_v, d + (f * g->rows + r) * g->breadth + j + q * LANES);
+                    sum[f][q] += v * d_v;
+                }
             }
         }
     for (size_t f = 0; f < n; f++) {
-        lanes both = sum[f][0] + sum[f][1];
+        lanes both[SUMS / LANES];
 
+        for (size_t q = 0; q < SUMS / LANES; q++)
+            both[q] = sum[f][q] + sum[f][q + SUMS / LANES];
         dw[f] += LANES_SUM(both);
     }
 }
@@ -189,14 +187,15 @@ INLINE void weight_block(const struct planes *g, size_t row_step, size_t n, cons
 INLINE void bias_of(const struct planes *g, const float *d, float *db)
 {
     for (size_t f = 0; f < g->filters; f++) {
-        lanes sum = {0};
+        lanes sum[SUMS / LANES] = {0};
 
-        for (size_t i = 0; i < g->rows * g->breadth; i += LANES) {
-            lanes v;
+        for (size_t i = 0; i < g->rows * g->breadth; i += SUMS)
+            for (size_t q = 0; q < SUMS / LANES; q++) {
+                lanes v;
 
-            LANES_READ(v, d + f * g->rows * g->breadth + i);
-            sum += v;
-        }
+                LANES_READ(v, d + f * g->rows * g->breadth + i + q * LANES);
+                sum[q] += v;
+            }
         db[f] += LANES_SUM(sum);
     }
 }

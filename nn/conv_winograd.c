@@ -27,7 +27,8 @@ enum {
     POINTS = TILE * TILE,
     TILES = 72,         /* at a time: enough rows for a product to be quick, few enough for the caches */
     APART = 16,         /* floats between points: at a power of two they would share a few sets of a cache */
-    FEW = 16,           /* channels or filters, the least of each */
+    FEW = 16,           /* channels or filters, the least of each ... */
+    WHOLE = 8,          /* ... and what they are a multiple of: of LANES on every machine */
     PAIRS_MIN = 512,    /* of a channel and a filter */
     PAIRS_MAX = 1 << 18 /* u is not small any more beside the images */
 };
@@ -54,7 +55,7 @@ bool conv_winograd_takes(const struct layer_spec *s)
     size_t computed = tiles_of(s) * RESULT * RESULT, wanted = (size_t)s->out.dim[0] * (size_t)s->out.dim[1];
 
     return w->rows == WINDOW && w->cols == WINDOW && w->row_stride == 1 && w->col_stride == 1 &&
-           c % LANES == 0 && filters % LANES == 0 && c >= FEW && filters >= FEW && c * filters >= PAIRS_MIN &&
+           c % WHOLE == 0 && filters % WHOLE == 0 && c >= FEW && filters >= FEW && c * filters >= PAIRS_MIN &&
            c * filters <= PAIRS_MAX && 2 * computed <= 3 * wanted;
 }
 

@@ -1,4 +1,4 @@
-/* cpu -- what this processor can, for rules of who computes what. Elsewhere than on x86-64: nothing of it. */
+/* cpu -- what this processor can, for rules of who computes what. */
 #ifndef PSGD_CPU_H
 #define PSGD_CPU_H
 
@@ -14,9 +14,11 @@
 #endif
 
 #ifdef __x86_64__
+#define CPU_IS_X86       true
 #define CPU_HAS(feature) __builtin_cpu_supports(feature)
 #define CPU_IS(family)   __builtin_cpu_is(family)
 #else
+#define CPU_IS_X86       false
 #define CPU_HAS(feature) false
 #define CPU_IS(family)   false
 #endif
@@ -25,6 +27,16 @@
 static inline bool cpu_has_avx2(void)
 {
     return CPU_HAS("avx2") && CPU_HAS("fma");
+}
+
+/* Has it the fused operations that loops with FUSED (fused.h) are made of? Every arm64 has. */
+static inline bool cpu_fuses(void)
+{
+#ifdef __aarch64__
+    return true;
+#else
+    return cpu_has_avx2();
+#endif
 }
 
 static inline bool cpu_has_avx512(void)

@@ -8,15 +8,15 @@
 #include "nn/lanes.h"
 #include "nn/matmul.h"
 
-/* Twelve sums hide how long an addition takes; with two vectors of b and a value of a they fit sixteen
- * registers. */
-enum { ROWS = 6, COLS = 2 * LANES };
+/* Twelve sums of eight lanes hide how long an addition takes; with two vectors of b and a value of a they fit
+ * sixteen registers. Of four lanes they are 24, in 32 registers. */
+enum { ROWS = 6, COLS = 16, PARTS = COLS / LANES };
 
 /* Several threads are the libraries' alone, and so is AVX-512 where its vectors are twice as fast. Elsewhere
  * oneDNN's loop for it is the faster one by a little, but it takes a transposed factor badly. */
 static bool takes(bool b_t)
 {
-    if (!cpu_has_avx2() || blas_threads() > 1)
+    if (!cpu_fuses() || blas_threads() > 1)
         return false;
     return !cpu_has_avx512() || (cpu_halves_avx512() && (b_t || !blas_allows_onednn()));
 }
@@ -50,29 +50,27 @@ void factor_lay(struct factor *f, bool b_t, int n, int k, const float *b, float 
 FUSED INLINE void tile(const size_t rows, size_t k, const float *a, const float *panel, bool adds, float *c,
                        size_t ldc)
 {
-    lanes sum[ROWS][2] = {0}, v0, v1, w;
+    lanes sum[ROWS][PARTS] = {0}, v[PARTS], w;
 
-    for (size_t i = 0; adds && i < rows; i++) {
-        LANES_READ(sum[i][0], c + i * ldc);
-        LANES_READ(sum[i][1], c + i * ldc + LANES);
-    }
+    for (size_t i = 0; adds && i < rows; i++)
+        for (size_t q = 0; q < PARTS; q++)
+            LANES_READ(sum[i][q], c + i * ldc + q * LANES);
     _Pragma("GCC unroll 1") for (size_t p = 0; p < k; p++, panel += COLS)
     {
-        LANES_READ(v0, panel);
-        LANES_READ(v1, panel + LANES);
-        ONCE(v0);
-        ONCE(v1);
+        for (size_t q = 0; q < PARTS; q++) {
+            LANES_READ(v[q], panel + q * LANES);
+            ONCE(v[q]);
+        }
         for (size_t i = 0; i < rows; i++) {
             w = a[i * k + p] - (lanes){0};
             ONCE(w);
-            sum[i][0] += w * v0;
-            sum[i][1] += w * v1;
+            for (size_t q = 0; q < PARTS; q++)
+                sum[i][q] += w * v[q];
         }
     }
-    for (size_t i = 0; i < rows; i++) {
-        LANES_WRITE(c + i * ldc, sum[i][0]);
-        LANES_WRITE(c + i * ldc + LANES, sum[i][1]);
-    }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t q = 0; q < PARTS; q++)
+            LANES_WRITE(c + i * ldc + q * LANES, sum[i][q]);
 }
 
 #define TILE_OF(n)                                                                                           \

@@ -1,5 +1,6 @@
-/* fused -- for loops of matrix products, made for AVX2 alone: FUSED in front of a function lets it fuse
- * multiplications with additions (the Makefile allows it to the files that do). Only where cpu_has_avx2(). */
+/* fused -- for loops of matrix products, made for processors with fused operations alone: FUSED in front of a
+ * function lets it fuse multiplications with additions (the Makefile allows it to the files that do), on
+ * x86-64 those of AVX2's time. Only where cpu_fuses(). */
 #ifndef PSGD_FUSED_H
 #define PSGD_FUSED_H
 

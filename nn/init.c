@@ -48,19 +48,20 @@ static void draw_reflector(float *v, size_t k, size_t m, size_t step, struct rng
 static inline void reflect(float *rows, size_t n, size_t stride, const float *restrict v, size_t begin,
                            size_t m)
 {
-    const size_t start = begin - begin % LANES, whole = m - m % LANES;
-    lanes sum[TOGETHER] = {0};
+    const size_t start = begin - begin % SUMS, whole = m - m % SUMS;
+    lanes sum[TOGETHER][SUMS / LANES] = {0};
     float along[TOGETHER];
 
-    for (size_t j = start; j < whole; j += LANES) {
-        lanes a, b;
+    for (size_t j = start; j < whole; j += SUMS)
+        for (size_t q = 0; q < SUMS / LANES; q++) {
+            lanes a, b;
 
-        LANES_READ(a, v + j);
-        for (size_t i = 0; i < n; i++) {
-            LANES_READ(b, rows + i * stride + j);
-            sum[i] += a * b;
+            LANES_READ(a, v + j + q * LANES);
+            for (size_t i = 0; i < n; i++) {
+                LANES_READ(b, rows + i * stride + j + q * LANES);
+                sum[i][q] += a * b;
+            }
         }
-    }
     for (size_t i = 0; i < n; i++) {
         float *restrict row = rows + i * stride;
 

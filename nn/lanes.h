@@ -1,12 +1,26 @@
-/* lanes -- eight floats, worked on together: for loops that a compiler would not turn into vectors by itself.
- * The same bits, however wide the processor's vectors are; memory need not be aligned. */
+/* lanes -- a few floats, worked on together: for loops that a compiler would not turn into vectors by itself.
+ * Memory need not be aligned.
+ *
+ * There are eight lanes on x86-64 and four elsewhere: gcc (12) keeps a vector longer than the processor's
+ * registers on the stack, and a sum that grows in it waits for a store and a load in every round. What is
+ * added up across lanes is so in eight sums on every machine, SUMS / LANES vectors of them: the same bits. */
 #ifndef PSGD_LANES_H
 #define PSGD_LANES_H
 
 #include <stdint.h>
 #include <string.h>
 
+#ifndef __x86_64__
+#define FOUR_LANES /* by a test that compares both forms, too */
+#endif
+#ifndef FOUR_LANES
 enum { LANES = 8 };
+#define LANES_COUNT 0, 1, 2, 3, 4, 5, 6, 7
+#else
+enum { LANES = 4 };
+#define LANES_COUNT 0, 1, 2, 3
+#endif
+enum { SUMS = 8 };
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t)))); /* a comparison's: 0 or -1 */
@@ -24,7 +38,12 @@ typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (int_lanes){__VA_ARGS__})
 #endif
 
-#define LANES_SUM(v) ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
+/* Of `lanes s[SUMS / LANES]`. */
+#define LANES_SUM(s)                                                                                         \
+    (((SUM_AT(s, 0) + SUM_AT(s, 4)) + (SUM_AT(s, 2) + SUM_AT(s, 6))) +                                       \
+     ((SUM_AT(s, 1) + SUM_AT(s, 5)) + (SUM_AT(s, 3) + SUM_AT(s, 7))))
+#define SUM_AT(s, i) (s)[(i) / LANES][(i) % LANES]
+
 /* a where the mask is set, else b */
 #define LANES_CHOOSE(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
 

@@ -37,8 +37,11 @@ FAST static void relu_backward(const struct layer *l, const float *x, float *dy,
                                const struct pass *p)
 {
     (void)x;
-    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
-        dx[i] = l->y[i] > 0 ? dy[i] : 0;
+    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
+        float d = dy[i]; /* whatever y is: a load that depends on it has no vector form on every machine */
+
+        dx[i] = l->y[i] > 0 ? d : 0;
+    }
 }
 
 FAST static void leaky_relu_forward(const struct layer *l, const float *x, const struct pass *p)

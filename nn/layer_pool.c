@@ -56,7 +56,7 @@ static void max_of(const float *x, const struct covered *w, int width, int c, in
 INLINE void max_of_lanes(const float *x, const struct covered *w, int width, int c, int k, float *y,
                          int32_t *at)
 {
-    const int_lanes count = {0, 1, 2, 3, 4, 5, 6, 7};
+    const int_lanes count = {LANES_COUNT};
     int first = (w->row * width + w->col) * c + k;
     int_lanes best, where = first + count;
 

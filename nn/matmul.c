@@ -8,6 +8,12 @@
 #include "nn/narrow.h"
 #include "nn/onednn.h"
 
+/* Elsewhere than on x86-64 its products are loops in C++, where OpenBLAS has assembly. */
+static bool has_onednn(void)
+{
+    return CPU_IS_X86 && blas_allows_onednn();
+}
+
 /* On AVX-512 OpenBLAS has kernels of their own for these, which copy neither factor. */
 static bool is_small(int m, int n, int k)
 {
@@ -19,7 +25,7 @@ static bool is_narrow_on_avx512(bool a_t, int m, int n, int k)
 {
     if (is_small(m, n, k))
         return !a_t && n >= 9 && n <= 11 && m >= 64 && k >= 512 && k <= NARROW_DEPTH;
-    return (n > 1 || !blas_allows_onednn()) && k >= (a_t ? 32 : 128);
+    return (n > 1 || !has_onednn()) && k >= (a_t ? 32 : 128);
 }
 
 /* From these k on our own loops are faster than OpenBLAS, or than both libraries; a single column is faster
@@ -30,7 +36,7 @@ static bool is_narrow(bool a_t, int m, int n, int k)
         return false;
     if (cpu_has_avx512())
         return cpu_halves_avx512() && is_narrow_on_avx512(a_t, m, n, k);
-    if (!blas_allows_onednn())
+    if (!has_onednn())
         return k >= (a_t ? 16 : 64);
     return n > 1 && k >= (a_t ? 16 : n <= 5 ? 128 : 512);
 }
@@ -69,13 +75,12 @@ void matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float
 {
     if (is_narrow(a_t, m, n, k) && narrow_matmul(a_t, b_t, m, n, k, a, b, beta, c))
         return;
-    if (blas_allows_onednn() && is_transposed_first(a_t, b_t, m, n, k) &&
+    if (has_onednn() && is_transposed_first(a_t, b_t, m, n, k) &&
         onednn_matmul_transposed(m, n, k, a, b, beta, c))
         return;
-    if (blas_allows_onednn() && is_onednns(a_t, b_t, m, n, k) &&
-        onednn_matmul(a_t, b_t, m, n, k, a, b, beta, c))
+    if (has_onednn() && is_onednns(a_t, b_t, m, n, k) && onednn_matmul(a_t, b_t, m, n, k, a, b, beta, c))
         return;
-    if (blas_allows_onednn() && rows_collide(a_t, b_t, m, n) && onednn_matmul_copied(m, n, k, a, b, beta, c))
+    if (has_onednn() && rows_collide(a_t, b_t, m, n) && onednn_matmul_copied(m, n, k, a, b, beta, c))
         return;
     cblas_sgemm(CblasRowMajor, a_t ? CblasTrans : CblasNoTrans, b_t ? CblasTrans : CblasNoTrans, m, n, k, 1,
                 a, a_t ? m : k, b, b_t ? k : n, beta, c, n);

@@ -18,7 +18,7 @@ enum {
 };
 
 /* As matmul(), for beta 0 and 1 and b as it lies, on one thread. False, and c as it was: not such a product,
- * or a processor without AVX2. */
+ * or a processor without fused operations (cpu.h). */
 bool narrow_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
                    float *c);
 

@@ -3,6 +3,7 @@
  * stays in the first-level cache. */
 #include "codecs/compress/loops.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #ifndef LOOPS
@@ -12,10 +13,18 @@
 enum { AT_ONCE = 4 /* edges */ };
 enum { BLOCK = 256, GLANCE = 32 /* values that are skipped together where none of them counts */ };
 
-typedef float floats __attribute__((vector_size(4 * sizeof(float))));
-typedef int32_t ints __attribute__((vector_size(4 * sizeof(int32_t))));
-typedef double doubles __attribute__((vector_size(4 * sizeof(double))));
-typedef uint32_t words __attribute__((vector_size(RANDOM_LANES * sizeof(uint32_t))));
+/* As wide as registers are: gcc (12) keeps wider vectors on the stack. Sums are 4 or 8, whatever WIDE is. A
+ * test compiles both forms. */
+#if defined(__x86_64__) && !defined(FOUR_LANES)
+enum { WIDE = 4 };
+#else
+enum { WIDE = 2 };
+#endif
+typedef float floats __attribute__((vector_size(WIDE * sizeof(float))));
+typedef int32_t ints __attribute__((vector_size(WIDE * sizeof(int32_t))));
+typedef double doubles __attribute__((vector_size(WIDE * sizeof(double))));
+enum { WORDS = 2 * WIDE };
+typedef uint32_t words __attribute__((vector_size(WORDS * sizeof(uint32_t))));
 
 static inline size_t least_of(size_t a, size_t b)
 {
@@ -56,48 +65,54 @@ static float largest(const float *v, size_t n)
     return float_of(most);
 }
 
+/* Of four sums. */
+static inline double sum_of(const doubles s[4 / WIDE])
+{
+    return (s[0][0] + s[2 / WIDE][2 % WIDE]) + (s[0][1] + s[3 / WIDE][3 % WIDE]);
+}
+
 static double dot(const float *a, const float *b, size_t n)
 {
-    doubles s = {0}, t = {0};
+    doubles s[8 / WIDE] = {0};
     size_t i = 0;
 
-    for (; i + 8 <= n; i += 8) {
-        floats a0, a1, b0, b1;
+    for (; i + 8 <= n; i += 8)
+        for (size_t q = 0; q < 8 / WIDE; q++) {
+            floats x, y;
 
-        memcpy(&a0, a + i, sizeof a0);
-        memcpy(&b0, b + i, sizeof b0);
-        memcpy(&a1, a + i + 4, sizeof a1);
-        memcpy(&b1, b + i + 4, sizeof b1);
-        s += __builtin_convertvector(a0, doubles) * __builtin_convertvector(b0, doubles);
-        t += __builtin_convertvector(a1, doubles) * __builtin_convertvector(b1, doubles);
-    }
-    s += t;
+            memcpy(&x, a + i + q * WIDE, sizeof x);
+            memcpy(&y, b + i + q * WIDE, sizeof y);
+            s[q] += __builtin_convertvector(x, doubles) * __builtin_convertvector(y, doubles);
+        }
+    for (size_t q = 0; q < 4 / WIDE; q++)
+        s[q] += s[q + 4 / WIDE];
     for (; i < n; i++)
-        s[0] += (double)a[i] * (double)b[i];
-    return (s[0] + s[2]) + (s[1] + s[3]);
+        s[0][0] += (double)a[i] * (double)b[i];
+    return sum_of(s);
 }
 
 static void sums_by_sign(const float *v, size_t n, double *positive, double *negative)
 {
-    doubles p = {0}, m = {0};
+    doubles p[4 / WIDE] = {0}, m[4 / WIDE] = {0};
     size_t i = 0;
 
-    for (; i + 4 <= n; i += 4) {
-        floats x, below;
-        ints is_below;
+    for (; i + 4 <= n; i += 4)
+        for (size_t q = 0; q < 4 / WIDE; q++) {
+            floats x, below;
+            ints is_below;
 
-        memcpy(&x, v + i, sizeof x);
-        is_below = x < 0;
-        below = (floats)((ints)x & is_below);
-        p += __builtin_convertvector(x - below, doubles);
-        m += __builtin_convertvector(below, doubles);
-    }
+            memcpy(&x, v + i + q * WIDE, sizeof x);
+            is_below = x < 0;
+            below = (floats)((ints)x & is_below);
+            p[q] += __builtin_convertvector(x - below, doubles);
+            m[q] += __builtin_convertvector(below, doubles);
+        }
     for (; i < n; i++) {
-        p[0] += v[i] < 0 ? 0 : (double)v[i];
-        m[0] += v[i] < 0 ? (double)v[i] : 0;
+        p[0][0] += v[i] < 0 ? 0 : (double)v[i];
+        m[0][0] += v[i] < 0 ? (double)v[i] : 0;
     }
-    *positive = (p[0] + p[2]) + (p[1] + p[3]);
-    *negative = (m[0] + m[2]) + (m[1] + m[3]);
+    *positive = sum_of(p);
+    *negative = sum_of(m);
 }
 
 enum { INFINITE = 0x7f800000, FP16_LARGEST = 0x477fe000 /* 65504 */, BF16_LARGEST = 0x7f7f0000 };
@@ -107,6 +122,14 @@ static inline int32_t saturated(int32_t magnitude, int32_t most)
     return magnitude > most && magnitude < INFINITE ? most : magnitude;
 }
 
+/* Without a branch, which a compiler may otherwise make of it (gcc 12 for arm64). */
+static inline int32_t choose(bool first, int32_t a, int32_t b)
+{
+    int32_t mask = -(int32_t)first;
+
+    return (a & mask) | (b & ~mask);
+}
+
 /* Giesen, "Float->half variants" (2012): adding 1/2 leaves a subnormal half in the low bits. */
 static inline uint16_t fp16_of(float v)
 {
@@ -114,7 +137,7 @@ static inline uint16_t fp16_of(float v)
     int32_t small = bits_of(float_of(a) + 0.5f) - bits_of(0.5f);
     int32_t normal = (a - (112 << 23) + 0xfff + ((a >> 13) & 1)) >> 13;
     int32_t none = 0x7c00 | (a > INFINITE ? 0x200 | ((a >> 13) & 0x3ff) : 0);
-    int32_t h = a < (113 << 23) ? small : a < INFINITE ? normal : none;
+    int32_t h = choose(a < (113 << 23), small, choose(a < INFINITE, normal, none));
 
     return (uint16_t)(((uint32_t)bits >> 16 & 0x8000) | (uint32_t)h);
 }
@@ -200,19 +223,19 @@ static void round_nearest(uint8_t *q, const float *v, size_t n, float factor, in
         q[i] = (uint8_t)(bits_of(v[i] * factor + magic) + zero);
 }
 
-/* At least n of them: a multiple of the lanes. */
-static inline void draw(uint32_t *x, size_t n, struct random_lanes *r)
+/* At least n of them: a multiple of the lanes, of which WORDS are drawn here, from `lane` on. */
+static inline void draw_some(uint32_t *x, size_t n, struct random_lanes *r, size_t lane)
 {
     words a, b, c, d;
 
-    memcpy(&a, r->s[0], sizeof a);
-    memcpy(&b, r->s[1], sizeof b);
-    memcpy(&c, r->s[2], sizeof c);
-    memcpy(&d, r->s[3], sizeof d);
+    memcpy(&a, r->s[0] + lane, sizeof a);
+    memcpy(&b, r->s[1] + lane, sizeof b);
+    memcpy(&c, r->s[2] + lane, sizeof c);
+    memcpy(&d, r->s[3] + lane, sizeof d);
     for (size_t i = 0; i < n; i += RANDOM_LANES) {
         words sum = a + d, t = b << 9;
 
-        memcpy(x + i, &sum, sizeof sum);
+        memcpy(x + i + lane, &sum, sizeof sum);
         c ^= a;
         d ^= b;
         b ^= c;
@@ -220,10 +243,16 @@ static inline void draw(uint32_t *x, size_t n, struct random_lanes *r)
         c ^= t;
         d = d << 11 | d >> 21;
     }
-    memcpy(r->s[0], &a, sizeof a);
-    memcpy(r->s[1], &b, sizeof b);
-    memcpy(r->s[2], &c, sizeof c);
-    memcpy(r->s[3], &d, sizeof d);
+    memcpy(r->s[0] + lane, &a, sizeof a);
+    memcpy(r->s[1] + lane, &b, sizeof b);
+    memcpy(r->s[2] + lane, &c, sizeof c);
+    memcpy(r->s[3] + lane, &d, sizeof d);
+}
+
+static inline void draw(uint32_t *x, size_t n, struct random_lanes *r)
+{
+    for (size_t lane = 0; lane < RANDOM_LANES; lane += WORDS)
+        draw_some(x, n, r, lane);
 }
 
 static inline float uniform_of(uint32_t x)

@@ -1,11 +1,17 @@
-/* What loops behind FAST (nn/fast.h) make of the same numbers, as bytes: for each instruction set the test
- * compiles them anew and compares. Odd sizes, so that whole vectors and what is left over both occur. */
+/* What loops behind FAST (nn/fast.h) and those of lanes (nn/lanes.h) make of the same numbers, as bytes: for
+ * each instruction set, and for both numbers of lanes, the test compiles them anew and compares. Odd sizes,
+ * so that whole vectors and what is left over both occur. */
 #include <stdio.h>
 
+#include "agent/runner/vector.h"
+#include "codecs/compress/loops.h"
+#include "nn/conv.h"
 #include "nn/init.h"
 #include "nn/layer.h"
 #include "nn/loss.h"
+#include "nn/narrow.h"
 #include "nn/optimizer.h"
+#include "nn/transpose.h"
 
 enum { ROWS = 7, WIDTH = 61, N = ROWS * WIDTH };
 
@@ -65,6 +71,83 @@ static int put_optimizer(const char *kind)
     return 0;
 }
 
+/* 17 columns out: a block and one more; 5 filters: a group and one more. */
+static void put_convolution(void)
+{
+    enum { HEIGHT = 7, COLS = 19, CHANNELS = 2, FILTERS = 5, WINDOW = 3 };
+    enum { N_IN = HEIGHT * COLS * CHANNELS, N_OUT = (HEIGHT - 2) * (COLS - 2) * FILTERS };
+    static float in[N_IN], out[N_OUT], w[WINDOW * WINDOW * CHANNELS * FILTERS], b[FILTERS], space[1 << 14];
+    const struct layer_spec spec = {
+        .in = {3, {HEIGHT, COLS, CHANNELS}},
+        .out = {3, {HEIGHT - 2, COLS - 2, FILTERS}},
+        .n_in = N_IN,
+        .n_out = N_OUT,
+        .window = {.rows = WINDOW, .cols = WINDOW, .row_stride = 1, .col_stride = 1},
+        .tensors = {{.n_dims = 4, .shape = {WINDOW, WINDOW, CHANNELS, FILTERS}},
+                    {.n_dims = 1, .shape = {FILTERS}}}};
+    const struct layer l = {.spec = &spec, .y = out, .work = space, .params = {x, x + 100}, .grads = {w, b}};
+
+    for (size_t i = 0; i < N_IN; i++)
+        in[i] = x[i % N];
+    conv_direct.forward(&l, in, 1);
+    put(out, sizeof out);
+    conv_direct.weight_gradient(&l, in, out, 1);
+    put(w, sizeof w);
+    put(b, sizeof b);
+}
+
+/* 11 channels: whole lanes and some more. */
+static void put_pool(void)
+{
+    const struct layer_spec spec = {.in = {3, {6, 6, 11}},
+                                    .out = {3, {3, 3, 11}},
+                                    .n_in = 6 * 6 * 11,
+                                    .n_out = 3 * 3 * 11,
+                                    .window = {.rows = 2, .cols = 2, .row_stride = 2, .col_stride = 2}};
+    const struct layer l = {.spec = &spec, .y = y, .work = work};
+    const struct pass p = {.n = 1, .is_training = true};
+
+    layer_max_pool.forward(&l, x, &p);
+    layer_max_pool.backward(&l, x, dy, dx, &p);
+    put(y, sizeof y);
+    put(dx, sizeof dx);
+}
+
+/* Narrow ones where the processor has fused operations. */
+static void put_products(void)
+{
+    enum { M = 19, K = 21 };
+    static float c[M * NARROW_COLS];
+
+    for (int n = 1; n <= NARROW_COLS; n++)
+        for (int a_t = 0; a_t < 2; a_t++)
+            if (narrow_matmul(a_t, false, M, n, K, x, dy, 0, c))
+                put(c, (size_t)(M * n) * sizeof *c);
+    transpose(c, x, TRANSPOSE_ROWS, TRANSPOSE_COLS);
+    put(c, TRANSPOSE_ROWS * TRANSPOSE_COLS * sizeof *c);
+}
+
+static void put_vectors(struct rng *r)
+{
+    const float *const in[] = {x, dy, y};
+    struct random_lanes lanes;
+    double sums[3];
+    uint16_t half[N];
+    uint8_t q[N];
+
+    vector_sum(dx, in, 3, N, 0.3f);
+    put(dx, sizeof dx);
+    sums[0] = loops_portable.dot(x, dy, N);
+    loops_portable.sums_by_sign(x, N, &sums[1], &sums[2]);
+    put(sums, sizeof sums);
+    loops_portable.to_fp16(half, x, N);
+    put(half, sizeof half);
+    random_lanes_init(&lanes, r);
+    loops_portable.round_random(q, x, N, 3, 20, &lanes);
+    put(q, sizeof q);
+    put(&lanes, sizeof lanes);
+}
+
 int main(void)
 {
     static const struct layer_ops *const layers[] = {&layer_tanh, &layer_relu,    &layer_sigmoid,
@@ -85,6 +168,10 @@ int main(void)
             dy[i] = rng_normal(&r);
         put_layer(layers[k]);
     }
+    put_convolution();
+    put_pool();
+    put_products();
+    put_vectors(&r);
     for (int kind = 0; kind < N_LOSS_KINDS; kind++)
         put_loss((enum loss_kind)kind);
     for (size_t k = 0; k < sizeof optimizers / sizeof *optimizers; k++)

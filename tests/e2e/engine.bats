@@ -71,18 +71,22 @@ C
     [ "$(jq --arg n $((most > 1 ? most : 1)) '[.nodes[].engine | test(", " + $n + " threads?$")] | all' out/run.json)" = true ]
 }
 
-# With fma, too: no clone may make one operation of two, though all processors with AVX2 could.
-@test "every clone of a loop gives the same bits" {
-    local needs=(nn/{layer_activation,layer_layer_norm,loss,optimizer,init} shared/{err,rng,layer_spec,json,suggest,file,utf8,words}) name
+# With fma, too: no clone may make one operation of two, though all processors with AVX2 could. Four lanes are those of
+# other processors than x86-64.
+@test "every clone of a loop gives the same bits, and each number of lanes" {
+    local needs=(nn/{layer_activation,layer_layer_norm,layer_pool,loss,optimizer,init,conv_direct,narrow,transpose}
+        agent/runner/vector codecs/compress/{loops,random_lanes}
+        shared/{err,rng,layer_spec,json,suggest,file,utf8,words}) name
     clone() { # clone NAME OPTIONS
         env -u MAKEFLAGS -u SANITIZE -u CC CFLAGS="-O2 -DFAST= $2" make -s -C "$ROOT" BUILD="$T/$1" "${needs[@]/#/$T/$1/obj/}"
     }
     needs=("${needs[@]/%/.o}")
-    grep -q ' avx2 ' /proc/cpuinfo || skip 'this processor has no AVX2'
+    [ "$(uname -m)" = x86_64 ] || skip 'on this processor loops have one form'
     clone plain ''
-    clone avx2 '-mavx2 -mfma'
+    clone four -DFOUR_LANES
+    ! grep -q ' avx2 ' /proc/cpuinfo || clone avx2 '-mavx2 -mfma'
     ! grep -q ' avx512f ' /proc/cpuinfo || clone avx512f -mavx512f
-    for name in plain avx2 avx512f; do
+    for name in plain four avx2 avx512f; do
         [ -d "$name" ] || continue
         cc -std=c11 -I"$ROOT" -o "$name/clones" "$ROOT/tests/e2e/clones.c" "${needs[@]/#/$name/obj/}" -ljansson -lm
         "$name/clones" >"$name/bytes"

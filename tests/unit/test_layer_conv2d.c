@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "nn/conv.h"
+#include "nn/cpu.h"
 #include "nn/onednn_conv.h"
 #include "shared/json.h"
 #include "shared/rng.h"
@@ -257,7 +258,9 @@ TEST(onednn_does_what_the_naive_loop_does)
     int n = check_path("oneDNN", &conv_onednn, &conv_onednn, is_onednn);
 
 #ifdef PSGD_ONEDNN
-    assert_true(n >= 10);
+    /* Elsewhere it has fewer kernels of its own, or none: how many is its version's matter. */
+    print_message("oneDNN takes %d of %d shapes\n", n, (int)N_OF(shapes));
+    assert_true(n >= 10 || !cpu_has_avx2());
 #else
     assert_int_equal(n, 0);
     print_message("psgd is compiled without oneDNN: its convolutions are not tested\n");
