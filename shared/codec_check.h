@@ -4,6 +4,7 @@
 #ifndef PSGD_CODEC_CHECK_H
 #define PSGD_CODEC_CHECK_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum codec_check_kind {
@@ -31,9 +32,11 @@ struct codec_check_page {
     char callback[16]; /* that the codec is in; "": in none */
     int node, from;    /* from: the sender of the message, where it is one's reading */
     uint64_t step;
-    uint64_t n_calls; /* so far */
-    uint64_t seed;    /* what --seed is to repeat the part of the check that runs; 0: it has no parts */
-    char what[128];   /* this part, for people */
+    /* One more when a call begins, and when it ends: odd within one. job_submit looks meanwhile whether it
+     * grows, and at nothing else before the program has ended: relaxed. */
+    _Atomic uint64_t n_turns;
+    uint64_t seed;  /* what --seed is to repeat the part of the check that runs; 0: it has no parts */
+    char what[128]; /* this part, for people */
     /* A read behind the end of this has ended the program, so many bytes behind it. */
     enum codec_check_beyond { CHECK_BEYOND_NOTHING, CHECK_BEYOND_MESSAGE, CHECK_BEYOND_VECTOR } beyond_what;
     uint64_t beyond;

@@ -238,7 +238,7 @@ static int explore(struct sim_explorer *x, bool is_one, struct explore_result *o
             return rc;
         if (rc == 0)
             write_order(x, out->order);
-        if (sim_interrupted)
+        if (flag_is_up(&sim_interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop after %llu orders, of which none failed",
                            (unsigned long long)out->n_orders);
         if (out->failure[0] || is_one)

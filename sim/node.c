@@ -103,7 +103,7 @@ void sim_node_begin(struct sim *s, struct sim_node *n)
 {
     const struct stopwatch *w = exchange_watch(n->x);
 
-    n->begun = w->since;
+    n->begun = stopwatch_since(w);
     memcpy(n->spent, w->spent, sizeof n->spent);
     n->before = *exchange_totals(n->x);
     n->score = (struct net_score){0};

@@ -2,13 +2,12 @@
 
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/file.h"
 
-volatile sig_atomic_t sim_interrupted;
+atomic_bool sim_interrupted;
 
 static const struct codec_plugin *plugin_of(const struct sim *s, int node)
 {
@@ -354,7 +353,7 @@ int sim_run(struct sim *s, struct err *e)
         while (s->n_waking > 0)
             if (sim_node_drive(s, &s->nodes[s->waking[--s->n_waking]], e) < 0)
                 return e->code;
-        if (sim_interrupted)
+        if (flag_is_up(&sim_interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop");
     }
     sim_end_hanging(s);

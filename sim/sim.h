@@ -5,11 +5,10 @@
 #ifndef PSGD_SIM_H
 #define PSGD_SIM_H
 
-#include <signal.h>
-
 #include "agent/runner/exchange.h"
 #include "nn/optimizer.h"
 #include "shared/codec_load.h"
+#include "shared/flag.h"
 #include "shared/schedule.h"
 #include "shared/settings.h"
 #include "shared/simulation.h"
@@ -116,7 +115,7 @@ int sim_restart(struct sim *s, struct err *e);
 /* Nothing can happen any more: nodes that still wait do so for ever, and fail of it. */
 void sim_end_hanging(struct sim *s);
 
-extern volatile sig_atomic_t sim_interrupted; /* set by a signal */
+extern atomic_bool sim_interrupted; /* set by a signal */
 
 /* Every node but those killed, where the job may go on without them. */
 bool sim_has_succeeded(const struct sim *s);

@@ -17,7 +17,7 @@ enum { DOCUMENT_MAX = 1 << 20 };
 static void on_signal(int sig)
 {
     (void)sig;
-    sim_interrupted = 1;
+    flag_raise(&sim_interrupted);
 }
 
 static int read_document(json_t **out, const char *folder, const char *name, struct err *e)

@@ -24,6 +24,11 @@ static struct {
     uint64_t n_allocations;
 } w;
 
+static void turn(struct codec_check_page *p)
+{
+    atomic_fetch_add_explicit(&p->n_turns, 1, memory_order_relaxed);
+}
+
 void watch_enter(const char *name, const struct codec *c, int from)
 {
     struct codec_check_page *p = w.page;
@@ -31,7 +36,7 @@ void watch_enter(const char *name, const struct codec *c, int from)
     p->node = c->node;
     p->from = from;
     p->step = c->step;
-    p->n_calls++;
+    turn(p);
     memccpy(p->callback, name, '\0', sizeof p->callback - 1);
     w.counts = (c->node < 0 ? c->round : c->step) >= CALM_AFTER &&
                (!w.codec->round || c->round >= CALM_AFTER);
@@ -41,6 +46,7 @@ int watch_leave(int rc)
 {
     w.counts = false;
     w.page->callback[0] = '\0';
+    turn(w.page);
     return rc;
 }
 

@@ -65,10 +65,11 @@ static int watch(struct ending *out, const struct test *t, int fd, struct err *e
 {
     double began = clock_now(), since = began;
     double late = CHECK_MAX_S + (double)t->o->mutations / MUTATIONS_PER_S;
-    uint64_t n_calls = 0;
+    uint64_t n_turns = 0;
 
     for (;;) {
         struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
+        uint64_t turns;
         double now;
 
         poll(p, 2, LOOK_MS);
@@ -77,9 +78,10 @@ static int watch(struct ending *out, const struct test *t, int fd, struct err *e
             return 0;
         if (interrupt_check(e) < 0)
             return e->code;
-        if (t->page->n_calls != n_calls || !t->page->callback[0])
+        turns = atomic_load_explicit(&t->page->n_turns, memory_order_relaxed);
+        if (turns != n_turns || turns % 2 == 0)
             since = now;
-        n_calls = t->page->n_calls;
+        n_turns = turns;
         out->silent_s = now - since > CALL_MAX_S ? now - since : 0;
         out->is_late = now - began > late;
         if (out->silent_s > 0 || out->is_late)

@@ -3,19 +3,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t came;
+/* Which signal. Its handler may run on any thread, one of curl's, too. Relaxed: it says nothing about other
+ * memory, and the pipe wakes whoever waits. */
+static atomic_int came;
 static int pipe_fd[2] = {-1, -1};
 
 static void on_signal(int sig)
 {
     int saved = errno;
 
-    if (came)
+    if (atomic_exchange_explicit(&came, sig, memory_order_relaxed))
         _exit(128 + sig);
-    came = sig;
     if (write(pipe_fd[1], "", 1) < 0) {
         /* the pipe is full: then the poll wakes anyway */
     }
@@ -48,7 +50,7 @@ int interrupt_init(struct err *e)
 
 int interrupt_signal(void)
 {
-    return came;
+    return atomic_load_explicit(&came, memory_order_relaxed);
 }
 
 int interrupt_fd(void)
@@ -66,8 +68,8 @@ void interrupt_drain(void)
 
 int interrupt_check(struct err *e)
 {
-    if (!came)
+    if (!interrupt_signal())
         return 0;
     return err_set(e, ERR_CANCELLED, "%s",
-                   came == SIGINT ? "interrupted (Ctrl-C)" : "asked to end by a signal");
+                   interrupt_signal() == SIGINT ? "interrupted (Ctrl-C)" : "asked to end by a signal");
 }

@@ -170,20 +170,29 @@ static uint64_t what_of(const struct arena_collective *c)
     return (uint64_t)c->kind | (uint64_t)c->is_mean << 8 | (uint64_t)c->root << 16;
 }
 
+/* A node that has made work stores that and then looks who is asleep; one that falls asleep stores is_asleep
+ * and then looks once more whether there is work. Each stores one word and loads another, which release and
+ * acquire do not keep in order, nor does x86-64 by itself. With a fence between the two on both sides, at
+ * least one of them sees what the other has stored. */
+static void store_before_load(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* Wakes who sleeps. */
 static void ring(const struct arena *a)
 {
+    store_before_load();
     for (int i = 0; i < a->n; i++)
-        if (atomic_load(&a->views[i].words->is_asleep))
+        if (atomic_load_explicit(&a->views[i].words->is_asleep, memory_order_relaxed))
             meeting_ring(a->meeting, i);
 }
 
-/* All stores to words and all loads of them are sequentially consistent, as each node stores one word and
- * then loads another one's: who falls asleep stores is_asleep and then looks once more whether there is
- * work, and who has made work stores that and then looks who is asleep. One of the two sees the other. */
+/* Released: what the word counts, floats and what kind of collective they are of, is there for who acquires
+ * it; and what this node has read of the others before may be overwritten by them. */
 static void publish(struct arena *a, _Atomic uint64_t *word, uint64_t value)
 {
-    atomic_store(word, value);
+    atomic_store_explicit(word, value, memory_order_release);
     ring(a);
 }
 
@@ -213,6 +222,7 @@ int arena_start(struct arena *a, const struct arena_collective *c, struct err *e
         a->n_taken[i] = 0;
     if (is_read(a))
         copy_range(is_small(a) ? mine->slots[a->number % 2] : mine->in, c->in, 0, c->n);
+    /* Relaxed: `ready` releases both. */
     atomic_store_explicit(&mine->words->what[a->number % 2], what_of(c), memory_order_relaxed);
     atomic_store_explicit(&mine->words->floats[a->number % 2], c->n, memory_order_relaxed);
     publish(a, &mine->words->ready, a->number);
@@ -226,6 +236,7 @@ static int lost(const struct arena *a, struct err *e)
                    a->now.n);
 }
 
+/* Relaxed loads: `ready` was acquired. */
 static int is_same(const struct arena *a, int i, struct err *e)
 {
     struct arena_words *w = a->views[i].words;
@@ -241,11 +252,12 @@ static int is_same(const struct arena *a, int i, struct err *e)
         (unsigned long long)floats, kinds[a->now.kind], a->now.n);
 }
 
-/* 1 when every node's vector is there. */
+/* 1 when every node's vector is there. Acquired: that vector, and that the node is done with reading for the
+ * collective before (arena.h). */
 static int all_are_ready(struct arena *a, struct err *e)
 {
     for (; a->waits_for < a->n; a->waits_for++) {
-        if (atomic_load(&a->views[a->waits_for].words->ready) < a->number)
+        if (atomic_load_explicit(&a->views[a->waits_for].words->ready, memory_order_acquire) < a->number)
             return meeting_is_gone(a->meeting, a->waits_for) ? lost(a, e) : 0;
         if (is_same(a, a->waits_for, e) < 0)
             return e->code;
@@ -253,15 +265,16 @@ static int all_are_ready(struct arena *a, struct err *e)
     return 1;
 }
 
-/* How many parts of its slice node i has done. */
+/* How many parts of its slice node i has done. `working` is acquired so that `parts` is this collective's,
+ * `parts` so that the floats of those are there, and those of this node read. */
 static size_t parts_done(const struct arena *a, int i)
 {
     struct arena_words *w = a->views[i].words;
-    uint64_t working = atomic_load(&w->working);
+    uint64_t working = atomic_load_explicit(&w->working, memory_order_acquire);
 
     if (working != a->number)
         return working > a->number ? a->n_parts : 0;
-    return least(a->n_parts, atomic_load(&w->parts));
+    return least(a->n_parts, atomic_load_explicit(&w->parts, memory_order_acquire));
 }
 
 /* Copies what node i has summed and this node has not yet. */
@@ -311,8 +324,9 @@ static void work(struct arena *a)
         a->stage = STAGE_NONE;
         return;
     }
-    atomic_store(&mine->parts, 0); /* first: whoever sees `working` counts none of an earlier one's parts */
-    atomic_store(&mine->working, a->number);
+    /* Released behind it: whoever sees `working` counts none of an earlier one's parts. */
+    atomic_store_explicit(&mine->parts, 0, memory_order_relaxed);
+    atomic_store_explicit(&mine->working, a->number, memory_order_release);
     if (a->now.kind == ARENA_ALL_REDUCE) {
         while (a->part < a->n_parts)
             sum_part(a);
@@ -342,6 +356,8 @@ static int advance(struct arena *a, struct err *e)
     return rc;
 }
 
+/* Leaves more of a core to its other thread. On arm64 a yield does nothing on most processors; an isb takes
+ * about as long as a pause on x86-64. */
 static void pause_briefly(const struct arena *a)
 {
     if (a->must_yield)
@@ -349,6 +365,9 @@ static void pause_briefly(const struct arena *a)
 #if defined(__x86_64__)
     else
         __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    else
+        __asm__ volatile("isb" : : : "memory");
 #endif
 }
 
@@ -377,6 +396,7 @@ static int poll_once(struct arena *a, struct err *e)
     struct arena_words *mine = a->views[a->me].words;
     int rc;
 
+    /* Awake: relaxed, as a byte too many does no harm. */
     if (a->must_hear || a->stage == STAGE_NONE) {
         atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
         a->must_hear = false;
@@ -386,7 +406,8 @@ static int poll_once(struct arena *a, struct err *e)
     rc = spin(a, e);
     if (rc != 0)
         return rc;
-    atomic_store(&mine->is_asleep, 1);
+    atomic_store_explicit(&mine->is_asleep, 1, memory_order_relaxed);
+    store_before_load();
     a->must_hear = true;
     rc = advance(a, e);
     if (rc != 0)

@@ -109,7 +109,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
     ch->out = (struct wire_out){.bytes = b->bytes, .limit = ch->limit};
     compressing_begin_writing(ch);
     last = phase_enter(w, PHASE_ENCODE);
-    start = w->since;
+    start = stopwatch_since(w);
     channel_before_call(ch);
     if (channel_after_call(ch, callback, encode(&ch->codec, &ch->out), false) < 0)
         goto fail;
@@ -123,7 +123,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
     }
     b->len = ch->out.len;
     phase_enter(w, last);
-    *seconds = w->since - start;
+    *seconds = stopwatch_since(w) - start;
     return b;
 fail:
     mesh_buf_put(ch->x->mesh, b);
@@ -137,7 +137,7 @@ static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_
     struct exchange *x = ch->x;
     struct link *l = link_make(&x->links, exchange_slot(x, h->peer));
     enum phase last = phase_enter(&x->watch, PHASE_SEND);
-    double start = x->watch.since;
+    double start = stopwatch_since(&x->watch);
 
     if (!l)
         return err_set(x->e, ERR_NOMEM, "no memory for the traffic with node %d", h->peer);
@@ -149,7 +149,7 @@ static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_
     l->sent.messages++;
     l->sent.raw_bytes += len;
     l->sent.wire_bytes += len + FRAME_BYTES;
-    l->sent.transfer_s += x->watch.since - start;
+    l->sent.transfer_s += stopwatch_since(&x->watch) - start;
     x->totals.sent_messages++;
     x->totals.raw_bytes += len;
     x->totals.sent_bytes += len + FRAME_BYTES;

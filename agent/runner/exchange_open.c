@@ -56,7 +56,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
     x->n_channels = cfg->node >= 0 && cfg->n_servers > 0 ? cfg->n_servers : 1;
     x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
     x->watch.time = cfg->time;
-    x->watch.since = stopwatch_now(&x->watch);
+    atomic_init(&x->watch.since, stopwatch_now(&x->watch));
     if (!x->channels) {
         err_set(e, ERR_NOMEM, "no memory for the exchange");
         goto fail;

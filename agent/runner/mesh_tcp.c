@@ -280,7 +280,7 @@ static void tcp_close(struct mesh *m, double deadline)
         if (p->state != PEER_GONE && !p->has_left)
             tcp_peer_enqueue(t, p, &(struct tcp_letter){.head.kind = FRAME_BYE});
     }
-    while (any_link(t) && !*t->cfg.interrupted && clock_now() < deadline &&
+    while (any_link(t) && !flag_is_up(t->cfg.interrupted) && clock_now() < deadline &&
            tcp_poll(m, &ev, tell_at < deadline ? tell_at : deadline, &e) == 0) {
         mesh_buf_put(m, ev.buf);
         if (clock_now() >= tell_at && any_link(t)) {

@@ -2,13 +2,13 @@
 #ifndef PSGD_MESH_TCP_H
 #define PSGD_MESH_TCP_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "agent/runner/mesh.h"
 #include "agent/runner/sealed.h"
+#include "shared/flag.h"
 
 enum { MESH_KEY_BYTES = 32 };
 /* Which links are encrypted; automatically: those that leave the machine. */
@@ -33,7 +33,7 @@ struct mesh_tcp_config {
     double deadline; /* by which every link must stand */
     /* Set by a signal handler: opening gives up with ERR_CANCELLED, closing waits for nobody. Must outlive
      * the mesh. */
-    const volatile sig_atomic_t *interrupted;
+    const atomic_bool *interrupted;
 };
 
 /* Connects to the peers that come earlier in the order 0, 1, ..., -2, -3, ..., and accepts the later ones.

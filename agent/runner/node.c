@@ -33,7 +33,7 @@ static const char next_name[] = "checkpoint-next.safetensors";
 static const char previous_name[] = "checkpoint-previous.safetensors";
 static const char start_path[] = "../packages/weights.safetensors";
 
-volatile sig_atomic_t node_interrupted;
+atomic_bool node_interrupted;
 
 static bool is_worker(const struct node *n)
 {
@@ -271,7 +271,7 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
         return e->code;
     *came = ev.kind != MESH_NOTHING;
-    if (node_interrupted)
+    if (flag_is_up(&node_interrupted))
         return err_set(e, ERR_CANCELLED, "asked to stop");
     return exchange_on_event(n->exchange, &ev, e);
 }
@@ -291,7 +291,7 @@ int node_catch_up(struct node *n, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
     enum phase last = phase_enter(watch, PHASE_WAIT);
-    double deadline = watch->since + n->set.round_timeout_s;
+    double deadline = stopwatch_since(watch) + n->set.round_timeout_s;
     bool came;
 
     if (node_hear(n, e) < 0)

@@ -4,7 +4,6 @@
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,6 +17,7 @@
 #include "nn/net.h"
 #include "nn/optimizer.h"
 #include "shared/codec_load.h"
+#include "shared/flag.h"
 #include "shared/record.h"
 #include "shared/schedule.h"
 #include "shared/settings.h"
@@ -57,7 +57,7 @@ struct node {
 };
 
 /* Set by SIGTERM: stop after the present step. */
-extern volatile sig_atomic_t node_interrupted;
+extern atomic_bool node_interrupted;
 
 /* Loads what lies in ../packages. On failure *reason says which package it was about. */
 int node_prepare(struct node *n, const char **reason, struct err *e);

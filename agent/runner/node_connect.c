@@ -64,7 +64,7 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
             return collects ? local_path_late(p, e) : local_path_go_on(p, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
-        if (node_interrupted)
+        if (flag_is_up(&node_interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop");
         if (on_event(n, p, &ev, e) < 0)
             return e->code;

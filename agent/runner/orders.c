@@ -54,7 +54,7 @@ static int grow(struct orders *o, struct err *e)
 }
 
 /* Waits for more; what is there may be more than one line. */
-static int read_more(struct orders *o, const volatile sig_atomic_t *interrupted, struct err *e)
+static int read_more(struct orders *o, const atomic_bool *interrupted, struct err *e)
 {
     struct pollfd p = {.fd = o->fd, .events = POLLIN};
     ssize_t n = -1;
@@ -62,7 +62,7 @@ static int read_more(struct orders *o, const volatile sig_atomic_t *interrupted,
     if (grow(o, e) < 0)
         return e->code;
     while (n < 0) {
-        if (*interrupted)
+        if (flag_is_up(interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop before the start");
         if (poll(&p, 1, POLL_MS) <= 0)
             continue;
@@ -74,7 +74,7 @@ static int read_more(struct orders *o, const volatile sig_atomic_t *interrupted,
     return 0;
 }
 
-static int read_line(struct orders *o, const volatile sig_atomic_t *interrupted, json_t **out, struct err *e)
+static int read_line(struct orders *o, const atomic_bool *interrupted, json_t **out, struct err *e)
 {
     size_t seen = 0;
     char *end = NULL;
@@ -96,7 +96,7 @@ static int read_line(struct orders *o, const volatile sig_atomic_t *interrupted,
 
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
 {
-    static const volatile sig_atomic_t never = 0;
+    static const atomic_bool never = false;
     static const struct json_field fields[] = {
         {.key = "job", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, job), .required = true},
         {.key = "attempt",
@@ -169,8 +169,8 @@ static int parse_peers(struct orders_start *s, const json_t *peers, int node, st
     return 0;
 }
 
-int orders_read_start(struct orders *o, struct orders_start *out, int node,
-                      const volatile sig_atomic_t *interrupted, struct err *e)
+int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
+                      struct err *e)
 {
     struct orders_start s = {0};
     json_t *doc;

@@ -3,12 +3,12 @@
 #ifndef PSGD_ORDERS_H
 #define PSGD_ORDERS_H
 
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "agent/runner/mesh_tcp.h"
 #include "shared/err.h"
+#include "shared/flag.h"
 
 enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 
@@ -37,8 +37,8 @@ void orders_close(struct orders *o);
 /* Each waits for its line; `node` is the own one, as the job says. ERR_LOST: the agent closed the pipe.
  * ERR_CANCELLED: a signal asked to stop. ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
-int orders_read_start(struct orders *o, struct orders_start *out, int node,
-                      const volatile sig_atomic_t *interrupted, struct err *e);
+int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
+                      struct err *e);
 void orders_start_clear(struct orders_start *s);
 
 #endif

@@ -16,7 +16,7 @@ static const double codec_share = 0.75;
 static void on_sigterm(int sig)
 {
     (void)sig;
-    node_interrupted = 1;
+    flag_raise(&node_interrupted);
 }
 
 /* Where memory runs out, the kernel ends this process before others: before the agent, above all. */

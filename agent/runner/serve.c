@@ -46,7 +46,7 @@ int node_serve(struct node *n, struct err *e)
         phase_enter(watch, PHASE_COMPUTE);
         if (node_record_comm(n, e) < 0 || keep(n, &next, e) < 0)
             return e->code;
-        if ((!came || report_is_due(n->report, watch->since)) && node_report_progress(n, e) < 0)
+        if ((!came || report_is_due(n->report, stopwatch_since(watch))) && node_report_progress(n, e) < 0)
             return e->code;
         phase_enter(watch, PHASE_WAIT);
     }

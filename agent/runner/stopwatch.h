@@ -3,6 +3,7 @@
 #ifndef PSGD_STOPWATCH_H
 #define PSGD_STOPWATCH_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "agent/runner/tracer.h"
@@ -10,8 +11,9 @@
 #include "shared/phase.h"
 
 struct stopwatch {
-    enum phase phase;
-    double since;           /* stopwatch_now of the last switch */
+    /* A signal's handler looks at these two, on whatever thread the kernel chose (watchdog.c). */
+    _Atomic(enum phase) phase;
+    _Atomic double since;   /* stopwatch_now of the last switch */
     double spent[N_PHASES]; /* seconds, until `since` */
     struct tracer *tracer;  /* NULL: nobody wants to know more; borrowed */
     const double *time;     /* NULL: clock_now; else it is what stands here: a simulation's. Borrowed */
@@ -22,17 +24,29 @@ static inline double stopwatch_now(const struct stopwatch *w)
     return w->time ? *w->time : clock_now();
 }
 
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+               "a handler must not wait for a lock");
+
+/* Of the last switch; for the thread that switches, so in no order. */
+static inline double stopwatch_since(const struct stopwatch *w)
+{
+    return atomic_load_explicit(&w->since, memory_order_relaxed);
+}
+
 /* Returns the phase that ends. The same phase again brings `spent` up to date. */
 static inline enum phase phase_enter(struct stopwatch *w, enum phase next)
 {
     double now = stopwatch_now(w);
-    enum phase last = w->phase;
+    double since = stopwatch_since(w);
+    enum phase last = atomic_load_explicit(&w->phase, memory_order_relaxed);
 
-    w->spent[last] += now - w->since;
+    w->spent[last] += now - since;
     if (w->tracer)
-        tracer_span(w->tracer, (enum trace_kind)last, w->since, now);
-    w->since = now;
-    w->phase = next;
+        tracer_span(w->tracer, (enum trace_kind)last, since, now);
+    /* Released behind the time: who sees a phase sees no time before it began, as long as the wait that it
+     * ended. */
+    atomic_store_explicit(&w->since, now, memory_order_relaxed);
+    atomic_store_explicit(&w->phase, next, memory_order_release);
     return last;
 }
 

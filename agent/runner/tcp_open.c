@@ -311,7 +311,7 @@ int tcp_links_open(struct tcp *t, struct err *e)
     while (t->n_awaited > 0) {
         struct epoll_event ev;
 
-        if (*cfg->interrupted)
+        if (flag_is_up(cfg->interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop while nodes were connecting");
         if (clock_now() > cfg->deadline)
             break;

@@ -50,7 +50,7 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
     if (rc != CODEC_WAIT)
         return rc;
     last = phase_enter(w->watch, PHASE_WAIT);
-    deadline = w->watch->since + n->set.round_timeout_s;
+    deadline = stopwatch_since(w->watch) + n->set.round_timeout_s;
     while (rc == CODEC_WAIT) {
         bool came;
 
@@ -139,7 +139,7 @@ static void between_layers(void *owner, size_t ready)
     last = phase_enter(w->watch, PHASE_WAIT);
     node_hear(n, &w->between);
     phase_enter(w->watch, last);
-    w->looked_at = w->watch->since;
+    w->looked_at = stopwatch_since(w->watch);
 }
 
 /* Gradient over my blocks: their mean, as all have equally many samples. */
@@ -232,7 +232,7 @@ static int update(struct worker_loop *w, struct err *e)
 /* From the last switch of the stopwatch on, time and bytes are the next step's. */
 static void begin_step(struct worker_loop *w)
 {
-    w->begun = w->watch->since;
+    w->begun = stopwatch_since(w->watch);
     memcpy(w->spent, w->watch->spent, sizeof w->spent);
     w->before = *exchange_totals(w->n->exchange);
     w->score = (struct net_score){0};
@@ -255,9 +255,9 @@ static struct record_train end_step(struct worker_loop *w, size_t row)
     n->progress.traffic = *t;
     phase_enter(w->watch, PHASE_COMPUTE);
     if (w->watch->tracer)
-        tracer_span(w->watch->tracer, TRACE_STEP, w->begun, w->watch->since);
+        tracer_span(w->watch->tracer, TRACE_STEP, w->begun, stopwatch_since(w->watch));
     r = (struct record_train){
-        .time_s = w->watch->since - n->started,
+        .time_s = stopwatch_since(w->watch) - n->started,
         .node = n->job.node,
         .role = n->job.role,
         .epoch = n->progress.epoch,

@@ -17,15 +17,24 @@ struct verdict {
 
 /* All that the signal handler needs, made before: it may not allocate, nor print. */
 static struct {
-    const volatile struct stopwatch *watch; /* NULL: nobody is watched */
+    _Atomic(const struct stopwatch *) watch; /* NULL: nobody is watched */
     double limit_s;
     int events_fd;
     struct verdict loops, exits;
 } dog;
 
-static bool is_the_codecs(enum phase p)
+/* Is the codec at work? Acquired: `since` is read next, and must be that phase's or a later one's. */
+static bool is_the_codecs(const struct stopwatch *w)
 {
+    enum phase p = atomic_load_explicit(&w->phase, memory_order_acquire);
+
     return p == PHASE_ENCODE || p == PHASE_DECODE || p == PHASE_APPLY;
+}
+
+/* Acquired: what was composed before it was set. */
+static const struct stopwatch *watched(void)
+{
+    return atomic_load_explicit(&dog.watch, memory_order_acquire);
 }
 
 static bool put(int fd, const char *text)
@@ -43,17 +52,20 @@ static void tell_and_end(const struct verdict *v)
 
 static void look(int sig)
 {
+    const struct stopwatch *w = watched();
     int before = errno;
 
     (void)sig;
-    if (dog.watch && is_the_codecs(dog.watch->phase) && clock_now() - dog.watch->since > dog.limit_s)
+    if (w && is_the_codecs(w) && clock_now() - stopwatch_since(w) > dog.limit_s)
         tell_and_end(&dog.loops);
     errno = before;
 }
 
 static void look_who_exits(void)
 {
-    if (dog.watch && is_the_codecs(dog.watch->phase))
+    const struct stopwatch *w = watched();
+
+    if (w && is_the_codecs(w))
         tell_and_end(&dog.exits);
 }
 
@@ -77,7 +89,6 @@ int watchdog_start(const struct stopwatch *watch, double limit_s, const char *na
 
     every.it_interval.tv_usec = (suseconds_t)((period - floor(period)) * 1e6);
     every.it_value = every.it_interval;
-    dog.watch = watch;
     dog.limit_s = limit_s;
     dog.events_fd = r->fd;
     snprintf(text, sizeof text, "codec %s has not come back from a call for %.3g s: does it loop?", name,
@@ -85,6 +96,7 @@ int watchdog_start(const struct stopwatch *watch, double limit_s, const char *na
     compose(&dog.loops, text);
     snprintf(text, sizeof text, "codec %s has called exit: a node ends when its job does", name);
     compose(&dog.exits, text);
+    atomic_store_explicit(&dog.watch, watch, memory_order_release);
     if (atexit(look_who_exits) != 0)
         return err_set(e, ERR_NOMEM, "no memory to be told of a codec that exits");
     if (sigaction(SIGALRM, &act, NULL) < 0 || setitimer(ITIMER_REAL, &every, NULL) < 0)
@@ -97,5 +109,5 @@ void watchdog_stop(void)
     const struct itimerval never = {0};
 
     setitimer(ITIMER_REAL, &never, NULL);
-    dog.watch = NULL;
+    atomic_store_explicit(&dog.watch, NULL, memory_order_relaxed);
 }

@@ -20,7 +20,7 @@
 
 enum { NODES_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
 
-static const volatile sig_atomic_t never = 0;
+static const atomic_bool never = false;
 
 struct bench {
     int n_nodes, me;

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const volatile sig_atomic_t never = 0;
+    static const atomic_bool never = false;
     struct orders_start start;
     struct orders o;
     struct err e = {0};

@@ -13,7 +13,7 @@
 #include "tests/unit/unit.h"
 
 const int mesh_ids[MESH_NODES] = {0, 1, -2};
-static const volatile sig_atomic_t never = 0;
+static const atomic_bool never = false;
 
 int listen_anywhere(int *port)
 {

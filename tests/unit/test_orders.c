@@ -5,7 +5,7 @@
 
 #include "tests/unit/unit.h"
 
-static const volatile sig_atomic_t never = 0;
+static const atomic_bool never = false;
 
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -84,7 +84,7 @@ TEST(an_agent_that_is_gone_ends_the_wait)
 
 TEST(a_signal_ends_the_wait)
 {
-    static const volatile sig_atomic_t now = 1;
+    static const atomic_bool now = true;
     struct orders_start start;
     struct orders o;
     struct err e = {0};

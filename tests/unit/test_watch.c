@@ -46,10 +46,10 @@ TEST(the_page_tells_where_the_codec_is_and_nothing_when_it_is_back)
     assert_ok(watch_open(&plugin, &page, &e));
     assert_int_equal(say(&c, &seven, sizeof seven), CODEC_GO);
     assert_string_equal(seen, "merge");
-    assert_true(page.node == 1 && page.from == 3 && page.step == 5 && page.n_calls == 1);
+    assert_true(page.node == 1 && page.from == 3 && page.step == 5 && page.n_turns == 2);
     assert_string_equal(page.callback, "");
     assert_int_equal(watch_plugin()->round->encode(&c, NULL), CODEC_WAIT);
-    assert_int_equal(page.n_calls, 2);
+    assert_int_equal(page.n_turns, 4);
 }
 
 TEST(what_a_codec_lacks_the_host_does_not_see)

@@ -32,7 +32,7 @@ static void be_a_node(const char *folder, const char *log, enum phase phase, dou
 
     if (chdir(folder) < 0 || report_open(&r, &e) < 0 || !freopen(log, "w", stderr))
         _exit(98);
-    watch.since = clock_now();
+    atomic_init(&watch.since, clock_now());
     if (watchdog_start(&watch, limit_s, "spin", &r, &e) < 0)
         _exit(99);
     phase_enter(&watch, phase);
