@@ -150,13 +150,14 @@ static void explain(struct codec_check_page *p, const struct ending *end)
 static void name_replay(char *out, size_t size, const struct test *t, const char *check,
                         const struct codec_check_page *p)
 {
-    char seed[32] = "", mutations[40] = "";
+    char word[PATH_MAX], seed[32] = "", mutations[40] = "";
 
     if (p->seed > 0)
         snprintf(seed, sizeof seed, " --seed %llu", (unsigned long long)p->seed);
     if (t->o->has_mutations)
         snprintf(mutations, sizeof mutations, " --mutations %llu", (unsigned long long)t->o->mutations);
-    snprintf(out, size, "job_submit codecs test %s --check %s%s%s", t->word, check, seed, mutations);
+    snprintf(out, size, "job_submit codecs test %s --check %s%s%s",
+             text_shell_word(word, sizeof word, t->word), check, seed, mutations);
 }
 
 static int keep(struct test *t, const struct codec_check *check, const struct codec_check_page *p,

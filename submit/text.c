@@ -1,5 +1,6 @@
 #include "submit/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,25 @@ const char *text_stop(const char *words)
     size_t n = strlen(words);
 
     return n > 0 && strchr(".?!", words[n - 1]) ? "" : ".";
+}
+
+const char *text_shell_word(char *out, size_t size, const char *word)
+{
+    bool is_plain = word[0] != '\0';
+    size_t n = 0;
+
+    for (const char *c = word; *c; c++)
+        is_plain = is_plain &&
+                   (isalnum((unsigned char)*c) || strchr("_@%+=:,./-", *c) || (unsigned char)*c >= 0x80);
+    if (is_plain) {
+        snprintf(out, size, "%s", word);
+        return out;
+    }
+    n += (size_t)snprintf(out, size, "'");
+    for (const char *c = word; *c && n + 6 <= size; c++)
+        n += (size_t)snprintf(out + n, size - n, *c == '\'' ? "'\\''" : "%c", *c);
+    snprintf(out + n, size - n, "'");
+    return out;
 }
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes)

@@ -151,6 +151,20 @@ TEST(seconds_beyond_what_fits_are_said_to_be_beyond)
     assert_string_equal(text_seconds(out, 1e300), "over 1000000 h");
 }
 
+TEST(a_path_in_a_command_is_one_word_of_a_shell)
+{
+    char out[64], small[8];
+
+    assert_string_equal(text_shell_word(out, sizeof out, "build/codecs/my-1.so:rate=0.5,x@y_z%+"),
+                        "build/codecs/my-1.so:rate=0.5,x@y_z%+");
+    assert_string_equal(text_shell_word(out, sizeof out, "é/日本.c"), "é/日本.c");
+    assert_string_equal(text_shell_word(out, sizeof out, "a b.c"), "'a b.c'");
+    assert_string_equal(text_shell_word(out, sizeof out, "$(x)`y`;z*"), "'$(x)`y`;z*'");
+    assert_string_equal(text_shell_word(out, sizeof out, "it's"), "'it'\\''s'");
+    assert_string_equal(text_shell_word(out, sizeof out, ""), "''");
+    assert_string_equal(text_shell_word(small, sizeof small, "a b c d e"), "'a '");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +178,7 @@ int main(void)
         cmocka_unit_test(another_api_version_is_named),
         cmocka_unit_test(the_holder_of_a_slot_is_named),
         cmocka_unit_test(seconds_beyond_what_fits_are_said_to_be_beyond),
+        cmocka_unit_test(a_path_in_a_command_is_one_word_of_a_shell),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
