@@ -59,6 +59,7 @@ HEADERS := $(BUILD)/include/codec.h $(BUILD)/include/wire.h
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TOOLS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/tool/*.c))
 BENCHES := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/bench/mpi_peer.c,$(wildcard tests/bench/*.c)))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -146,7 +147,13 @@ $(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBS
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
 
-tests: $(TESTS) $(TEST_CODECS) $(BENCHES)
+# What runs the tests stands apart from what is tested.
+$(TOOLS): $(BUILD)/%: %.c
+	$(call say,TOOL,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm
+
+tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS)
 
 test: all tests ## every test: unit, suites, end to end
 	$(Q)BUILD=$(BUILD) tests/check-layers

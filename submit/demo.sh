@@ -3,45 +3,57 @@
 # lies in a temporary folder, and the agents end with this script, however it ends.
 set -eu
 BUILD=$(cd "${BUILD:-build}" && pwd)
-folder=$(mktemp -d "${TMPDIR:-/tmp}/psgd-demo-XXXXXX")
+folder=
 pids=
+
+is_running() { kill -0 "$1" 2>/dev/null; }
+
+# SIGTERM until the process has ended, SIGKILL after half a minute. One SIGTERM may be lost: until its exec, a child has the
+# handlers of this shell.
+end() {
+    tries=0
+    while is_running "$1" && [ $tries -lt 400 ]; do
+        if [ $tries -lt 300 ]; then signal=TERM; else signal=KILL; fi
+        kill -s $signal "$1" 2>/dev/null || true
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
 
 stop() {
     status=$?
     trap - EXIT
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || true
-        # In a trap, wait may come back before the process has ended.
-        while kill -0 "$pid" 2>/dev/null; do
-            wait "$pid" 2>/dev/null || true
-            sleep 0.05
-        done
-    done
-    rm -rf "$folder"
+    trap '' INT TERM HUP PIPE
+    # The last child may have been started just before the signal, and not be in the list.
+    for pid in $pids ${!:-}; do end "$pid"; done
+    [ -z "$folder" ] || rm -rf "$folder"
     exit "$status"
 }
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 
+folder=$(mktemp -d "${TMPDIR:-/tmp}/psgd-demo-XXXXXX")
 export XDG_STATE_HOME="$folder/state"
 unset PSGD_WORKERS PSGD_TOKEN_FILE
 
 # Each agent takes a port that is free and says which.
 list=
 for n in 0 1; do
-    "$BUILD/agent" --port 0 --dir "$folder/agent$n" 2>"$folder/agent$n.log" &
+    log=$folder/agent$n.log
+    : >"$log" # now, as the shell behind & may come late
+    "$BUILD/agent" --port 0 --dir "$folder/agent$n" 2>>"$log" &
     pids="$pids $!"
     address=
-    for _ in $(seq 100); do
-        address=$(sed -n 's/.* listens on \([^,]*\),.*/\1/p' "$folder/agent$n.log")
-        [ -z "$address" ] || break
-        kill -0 $! 2>/dev/null || break
+    tries=0
+    while [ -z "$address" ] && is_running $! && [ $tries -lt 600 ]; do
         sleep 0.05
+        address=$(sed -n 's/.* listens on \([^,]*\),.*/\1/p' "$log")
+        tries=$((tries + 1))
     done
     if [ -z "$address" ]; then
         echo "agent $n did not start:" >&2
-        cat "$folder/agent$n.log" >&2
+        cat "$log" >&2
         exit 1
     fi
     list="$list${list:+, }\"$address\""

@@ -7,13 +7,30 @@ BUILD=$(cd "${BUILD:-build}" && pwd)
 T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-valgrind-XXXXXX")
 export XDG_STATE_HOME="$T/state"
 agents=
+
+is_running() { kill -0 "$1" 2>/dev/null; }
+
+# SIGTERM until each agent has ended, SIGKILL after a minute. One SIGTERM may be lost: until its exec, a child has the handlers
+# of this shell.
+end_agents() {
+    for pid in $agents; do
+        tries=0
+        while is_running "$pid" && [ $tries -lt 700 ]; do
+            if [ $tries -lt 600 ]; then signal=TERM; else signal=KILL; fi
+            kill -s $signal "$pid" 2>/dev/null || true
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+    done
+}
+
 # shellcheck disable=SC2317 # the trap calls it
 finish() {
-    for pid in $agents; do kill "$pid" 2>/dev/null || true; done
-    for pid in $agents; do wait "$pid" || true; done
+    end_agents
     rm -rf "$T"
 }
 trap finish EXIT
+trap 'exit 143' INT TERM HUP
 
 # The agent starts job_runner from its own folder: there, a script of that name puts valgrind before the real one.
 mkdir "$T/bin"
@@ -24,25 +41,22 @@ valgrind="valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-
 printf '#!/bin/sh\nexec /usr/bin/%s "--log-file=%s/runner.%%p" "%s/bin/runner"\n' "$valgrind" "$T" "$T" >"$T/bin/job_runner"
 chmod +x "$T/bin/job_runner"
 
-ports=$(python3 -c '
-import socket
-held = [socket.socket() for _ in range(3)]
-for s in held: s.bind(("127.0.0.1", 0))
-print(*(s.getsockname()[1] for s in held))')
-for port in $ports; do
-    "$T/bin/agent" --port "$port" --dir "$T/a$port" 2>"$T/$port.log" &
+set --
+for n in 0 1 2; do
+    log=$T/agent$n.log
+    : >"$log" # now, as the shell behind & may come late
+    "$T/bin/agent" --port 0 --dir "$T/a$n" 2>>"$log" &
     agents="$agents $!"
-done
-for port in $ports; do
-    for _ in $(seq 200); do
-        curl -sf "http://127.0.0.1:$port/healthz" >/dev/null && break
+    address=
+    for _ in $(seq 600); do
+        address=$(sed -n 's/.* listens on \([^,]*\),.*/\1/p' "$log")
+        [ -z "$address" ] || break
         sleep 0.1
     done
+    set -- "$@" "$address"
 done
 cd "$T"
-# shellcheck disable=SC2086 # three words
-set -- $ports
-echo "{\"PS\":\"127.0.0.1:$1\",\"Worker\":[\"127.0.0.1:$2\",\"127.0.0.1:$3\"]}" >worker.json
+echo "{\"PS\":\"$1\",\"Worker\":[\"$2\",\"$3\"]}" >worker.json
 # Ten steps of each node: more show nothing more. The files are MNIST's, with N times 256 images, all of one kind.
 mkdir data
 images() { printf '\0\0\10\3\0\0%b\0\0\0\0\34\0\0\0\34' "\\0$1" && yes psgd | head -c $(($1 * 256 * 28 * 28)); }
@@ -53,9 +67,8 @@ images 1 >data/t10k-images-idx3-ubyte
 labels 1 >data/t10k-labels-idx1-ubyte
 bin/job_submit -q --codec fedavg --node_count 2 --model softmax --dataset mnist --data data --epochs 1 --agent-timeout 60 \
     --math openblas -o out
-for pid in $agents; do kill "$pid"; done
-for pid in $agents; do wait "$pid"; done
-agents=
+end_agents
+for pid in $agents; do wait "$pid"; done # with status 0
 bad=0
 for log in runner.*; do
     if [ -s "$log" ]; then

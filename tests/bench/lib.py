@@ -21,6 +21,19 @@ def free_ports(n):
     return [s.getsockname()[1] for s in held]
 
 
+def await_port(process, port):
+    """Until the process listens there. Fails when it has ended, or a minute is over."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=60).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{process.args[0]} does not listen on port {port}") from None
+            time.sleep(0.02)
+
+
 class Agents:
     """Agents of one build, two or n, each pinned to a processor of its own as long as there are some."""
 
@@ -34,13 +47,18 @@ class Agents:
                              preexec_fn=lambda cpu=cpus[i % len(cpus)]: os.sched_setaffinity(0, {cpu}))
             for i, port in enumerate(ports)]
         (folder / "worker.json").write_text(json.dumps({"Worker": [f"127.0.0.1:{p}" for p in ports]}))
-        time.sleep(0.5)
+        for a, port in zip(self.running, ports):
+            await_port(a, port)
 
     def stop(self):
         for a in self.running:
             a.terminate()
         for a in self.running:
-            a.wait()
+            try:
+                a.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                a.kill()
+                a.wait()
 
     def submit(self, nodes, model, batch, descent, rate, epochs, *more):
         """Of node 0 the rows of train.csv and of eval.csv, the seconds from the command to its end, and the events, each

@@ -1,14 +1,19 @@
-/* slow -- plain, on a machine where worker 2 takes its time over each block. */
+/* slow -- plain, on a machine where worker 2 takes its time over its first block: until worker 0 has taken as
+ * many steps as the others let it be ahead, which the file beside their agents' folders says. */
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mean.h"
 
 static int slow_encode(struct codec *c, struct wire_out *out)
 {
-    const struct timespec while_others_wait = {.tv_nsec = 100000000};
+    static const char is_ahead[] = "../../../../is-ahead"; /* a node is at work in AGENT/jobs/ID/run */
 
-    if (c->node == 2)
-        nanosleep(&while_others_wait, NULL);
+    if (c->node == 0 && c->step == 15)
+        close(creat(is_ahead, 0600));
+    while (c->node == 2 && access(is_ahead, F_OK) < 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     wire_put_f32s(out, c->grads, c->n_params);
     return CODEC_GO;
 }

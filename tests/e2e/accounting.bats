@@ -87,7 +87,7 @@ PY
 @test "rows are in the file when progress says so" {
     start_agents 1
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --detach -o out
-    within 10 is_at_step 0 200
+    within 60 is_at_step 0 200
     run=$(echo "$T"/agent0/jobs/*/run)
     for _ in $(seq 5); do
         step=$(grep '"progress"' "$run/events.jsonl" | tail -1 | jq .step)
@@ -97,7 +97,7 @@ PY
     pid=$(api 0 GET "/v1/jobs/$(only_job 0)" | jq .pid)
     step=$(grep '"progress"' "$run/events.jsonl" | tail -1 | jq .step)
     kill -9 "$pid"
-    within 5 is_in_state 0 failed
+    within 60 is_in_state 0 failed
     [ "$(tail -c 1 "$run/train.csv" | od -An -tx1)" = " 0a" ]
     [ "$(tail -1 "$run/train.csv" | cut -d, -f7)" -ge "$step" ]
 }
@@ -183,7 +183,7 @@ PY
     done
     [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 0 ]
     mkdir there
-    id=$("$SUBMIT" -q --codec plain --node_count 1 --epochs 300 --model softmax --trace there/t.json --detach -o out)
+    id=$("$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --model softmax --trace there/t.json --detach -o out)
     [ ! -e there/t.json ]
     "$SUBMIT" wait -q "$id" --trace there/t.json >said 2>&1 3>&- &
     within 60 grep -q 'Waiting for' out/logs/submit.log
@@ -200,15 +200,13 @@ PY
 @test "a node with another clock comes onto the same axis" {
     command -v unshare >/dev/null && unshare -rT --fork --monotonic 5000 true 2>/dev/null || skip "no time namespaces here"
     start_agent 0
-    PORTS[1]=$(free_port)
-    unshare -rT --fork --monotonic 5000 "$BUILD/agent" --port "${PORTS[1]}" --dir "$T/agent1" 2>>"$T/agent1.log" 3>&- &
-    within 10 curl -sf "http://127.0.0.1:${PORTS[1]}/healthz"
-    AGENTS[1]=$(pgrep -P $!) # unshare itself hears no signal, and ends with it
+    ENTER=(unshare -rT --fork --monotonic 5000)
+    start_agent 1
+    AGENTS[1]=$(pgrep -P "${AGENTS[1]}") # unshare itself hears no signal, and ends with it
     write_workers 2
     "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --trace both.json -o both
     assert_trace_is_sound both.json both
-    # 5000 s apart, of which half a way of an HTTP answer is not known.
-    jq -e '.otherData.nodes | .[0].offset_us == 0 and .[0].uncertainty_us == 0 and
-        .[1].uncertainty_us > 0 and .[1].uncertainty_us < 1e6 and
-        (.[1].offset_us + 5e9 | fabs) < 1e6' both.json
+    # 5000 s apart, but for what is said not to be known: half the time that an HTTP answer took.
+    jq -e '.otherData.nodes | .[0].offset_us == 0 and .[0].uncertainty_us == 0 and .[1].uncertainty_us > 0 and
+        .[1].uncertainty_us < 60e6 and (.[1].offset_us + 5e9 | fabs) <= .[1].uncertainty_us' both.json
 }

@@ -12,7 +12,8 @@ load lib
     [ "$(echo "$job" | jq -r .codec)" = plain ]
     [ "$(echo "$job" | jq '.progress.epoch >= 1')" = true ]
     [ "$(echo "$job" | jq '.metrics.loss > 0')" = true ]
-    within 60 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '.running[0].comm.sent_bytes > 1000000') = true ]"
+    has_sent_much() { [ "$(status_page 0 | jq '.running[0].comm.sent_bytes > 1000000')" = true ]; }
+    within 60 has_sent_much
     [ "$(echo "$job" | jq -r .started_at)" != null ]
     [ "$(echo "$job" | jq '.nodes | length')" -eq 2 ]
     [[ "$output" != *"$(cat agent0/token)"* ]]

@@ -3,10 +3,11 @@
 load lib
 
 serve() { # serve DIR: over HTTP on $PORT
-    PORT=$(free_port)
-    python3 -m http.server --bind 127.0.0.1 --directory "$1" "$PORT" >/dev/null 2>&1 3>&- &
+    : >server
+    "$TOOLS/limit" "$TEST_LIMIT" python3 -u -m http.server --bind 127.0.0.1 --directory "$1" 0 >server 2>/dev/null 3>&- &
     AGENTS[50]=$! # stopped with the agents
-    within 60 curl -sf -o /dev/null "http://127.0.0.1:$PORT/"
+    within 60 grep -q ' port [0-9]* ' server
+    PORT=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' server)
 }
 
 @test "data fetch downloads the four files, checks them and skips what is there" {

@@ -27,7 +27,7 @@ C
     case $(readelf -Ws "$BUILD/job_runner") in *__asan_init* | *__tsan_init*) skip 'a sanitizer must be loaded first' ;; esac
     poor_openblas
     # By hand: it looks at its kernels, starts anew, looks again, and ends because nobody gives it orders.
-    run env -u OPENBLAS_CORETYPE ANSWERS="$T/answers" LD_PRELOAD="$T/poor.so" "$BUILD/job_runner" 3</dev/null 4</dev/null
+    run env -u OPENBLAS_CORETYPE ANSWERS="$T/answers" LD_PRELOAD="$T/poor.so" "$TOOLS/limit" "$PROGRAM_LIMIT" "$BUILD/job_runner" 3</dev/null 4</dev/null
     [ "$(sed -n 1p answers)" = Prescott ]
     grep -qE '^(Haswell|SkylakeX)$' answers
     [ "$(grep -c Prescott answers)" = 1 ]

@@ -2,6 +2,7 @@
 # Faults: who is left says so at once, names node and cause, keeps what there is, and serves the next job.
 # Takes about 2 minutes.
 load lib
+load namespaces
 
 ends_failed() { # of the job whose job_submit is $1: status 1
     local s=0
@@ -83,14 +84,12 @@ C
     # A sanitizer may hold a signal back until the next system call, which never comes.
     case $BUILD in */tsan) skip "under ThreadSanitizer a loop hears no signal" ;; esac
     start_agents 2
-    start=$SECONDS
     run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --round-timeout 4 -o out
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), CodecFailed: codec spin has not come back from a call for 3 s: does it loop?"* ]]
     [[ "$output" != *"does it loop?."* ]]
     [ "$(jq -r '.failure.codec' out/run.json)" = spin ]
-    [ $((SECONDS - start)) -le 60 ]
     serves_the_next_job
 }
 
@@ -110,11 +109,9 @@ C
 
 @test "a codec that never comes back ends with the job's time limit" {
     start_agents 2
-    start=$SECONDS
     run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --time-limit 3 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"TimeLimit"* ]]
-    [ $((SECONDS - start)) -le 60 ]
     serves_the_next_job
 }
 
@@ -147,10 +144,11 @@ C
     grep -qx 'link to node 1: TLS 1.3, AES-128-GCM' out3/logs/worker-0.log
 }
 
-# A long job, $JOB, whose node 1 is killed while it trains.
+# A long job, $JOB, whose node 1 is killed while it trains. A round may take longer than job_submit has: the job's end comes of
+# the loss, and not of a peer that has waited in vain.
 kill_one_of_a_long_job() { # kill_one_of_a_long_job CODEC
     start_agents 2
-    long_job --codec "$1" -o out 2>log 3>&- &
+    long_job --codec "$1" --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     JOB=$!
     within 60 is_at_step 0 50
     kill -9 "$(runner_of 1)"
@@ -159,9 +157,7 @@ kill_one_of_a_long_job() { # kill_one_of_a_long_job CODEC
 @test "kill -9 of a runner while it trains" {
     kill_one_of_a_long_job plain
     within 60 grep -q 'RunnerDied' log
-    start=$SECONDS
     ends_failed "$JOB"
-    [ $((SECONDS - start)) -le 30 ] # a peer that waits in vain takes --round-timeout, 60 s
     grep -q 'node(1)' log
     [ "$(jq -r .state out/run.json)" = failed ]
     serves_the_next_job
@@ -188,7 +184,7 @@ ready_by_hand() {
 
 @test "kill -9 of a runner whose memory the others share" {
     kill_one_of_a_long_job allreduce
-    within 2 grep -q 'RunnerDied' log
+    within 60 grep -q 'RunnerDied' log
     ends_failed "$JOB"
     grep -q 'node(1)' log
 }
@@ -196,10 +192,11 @@ ready_by_hand() {
 @test "a lost worker may be borne: the others finish without it, while there are enough" {
     start_agents 4
     write_workers 3 1
-    "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 15 --record-every 100 --on-node-loss continue \
-        -o out 2>log 3>&- &
+    gated fedavg fedavg_encode 'c->node == 1'
+    "$SUBMIT" --codec gated.c --node_count 3 --local-steps 5 --epochs 1 --record-every 100 --on-node-loss continue \
+        --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
-    within 60 is_at_step 1 50
+    within 60 is_at_gate 1
     kill -9 "$(runner_of 1)"
     wait $pid
     grep -q 'The job went on without node(1): RunnerDied' log
@@ -212,9 +209,12 @@ ready_by_hand() {
 # A job of three workers and no server, of which node 1 is killed while it trains.
 goes_on_without_one() { # goes_on_without_one CODEC OPTION...
     start_agents 3
-    "$SUBMIT" --codec "$@" --node_count 3 --epochs 15 --record-every 100 --on-node-loss continue --min-nodes 2 -o out 2>log 3>&- &
+    gated "$1" "$1_encode" 'c->node == 1'
+    shift
+    "$SUBMIT" --codec gated.c "$@" --node_count 3 --epochs 1 --record-every 100 --on-node-loss continue --min-nodes 2 \
+        --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$! n
-    within 60 is_at_step 1 50
+    within 60 is_at_gate 1
     kill -9 "$(runner_of 1)"
     wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
     grep -q 'The job went on without node(1): RunnerDied' log
@@ -240,35 +240,30 @@ paced_plain() {
         "$ROOT/codecs/plain.c"
 }
 
-step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
+is_lost() { grep -q "node $1 is lost: it has taken nothing for 9.5 s" agent0/jobs/*/run/node.log; } # is_lost N
 
-steps_in() { # steps_in SECONDS: how many node 0 takes
-    local before
-    before=$(step_of 0)
-    sleep "$1"
-    echo $(($(step_of 0) - before))
-}
+step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 @test "asgd: nobody waits for a worker that hangs, it is lost after a while, and the others finish" {
     start_agents 3
     paced_plain >paced.c
-    # 2500 steps, 25 s at least: longer than all of what follows takes until the worker is lost.
+    # 2500 steps, 25 s at least: longer than it takes until the worker is lost.
     "$SUBMIT" --codec paced.c --psgd asgd --node_count 3 --epochs 20 --record-every 1000 --on-node-loss continue --min-nodes 2 \
         -o out 2>log 3>&- &
     local pid=$! hung before after
     within 60 is_at_step 0 50
-    before=$(steps_in 3)
     hung=$(runner_of 1)
     kill -STOP "$hung"
-    after=$(steps_in 6)
-    echo "# node 0 took $before steps in 3 s, then $after in 6 s beside one that hangs" >&3
-    # The machine may be busy with other things; whoever waited would take none.
-    [ "$after" -ge "$before" ]
-    within 20 grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs/*/run/node.log
-    within 150 is_in_state 0 succeeded
-    within 150 is_in_state 2 succeeded
+    before=$(step_of 0)
+    within 60 is_lost 1
+    after=$(step_of 0)
+    # Who waited for its words would have taken none until then; at its own pace it has taken 950.
+    [ $((after - before)) -ge 20 ]
+    echo "# node 0 took $((after - before)) steps beside one that hangs" >&3
+    within "$PROGRAM_LIMIT" is_in_state 0 succeeded
+    within "$PROGRAM_LIMIT" is_in_state 2 succeeded
     # Nobody misses it but job_submit, which says for whom it waits.
-    within 20 grep -q 'node(1): has said nothing for .* s, and others are done; waiting for it until ' log
+    within 60 grep -q 'node(1): has said nothing for .* s, and others are done; waiting for it until ' log
     kill -CONT "$hung"
     wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
     grep -q 'The job went on without node(1)' log
@@ -280,7 +275,7 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     write_workers 3 1
     local pid
     "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 100000 --record-every 100 --on-node-loss continue \
-        --min-nodes 3 -o few 2>log 3>&- &
+        --min-nodes 3 --round-timeout "$TEST_LIMIT" -o few 2>log 3>&- &
     pid=$!
     within 60 is_at_step 1 50
     kill -9 "$(runner_of 1)"
@@ -309,7 +304,7 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     local runner
     runner=$(runner_of 0)
     kill_agent 0
-    within 60 bash -c "! kill -0 $runner 2>/dev/null"
+    within 60 has_ended "$runner"
     start_agent 0
     [ "$(api 0 GET /v1/jobs/j-byhand02 | jq -r '.state + " " + .reason')" = "failed AgentRestarted" ]
     rm -r next && serves_the_next_job
@@ -322,14 +317,15 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     api 0 GET /v1/jobs/j-byhand03/events -N >events 3>&- &
     within 60 test -s events # what has happened so far comes first
     is_in_state 0 ready
-    pkill -P $! curl || kill $!
+    end_descendants $!
+    kill -9 $! 2>/dev/null || true
     within 60 is_in_state 0 cancelled # without a stream it would take 120 s
     [ "$(api 0 GET /v1/jobs/j-byhand03 | jq -r .reason)" = LeaseExpired ]
 }
 
 @test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it serves again" {
     start_agents 2
-    long_job --codec plain --agent-timeout 2 -o out 2>log 3>&- &
+    long_job --codec plain --agent-timeout 2 --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_step 0 50
     kill_agent 1
@@ -338,7 +334,7 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     grep -q 'NodeLost' log
     [ -s out/records/train.csv ]
     # Its runner was left alone; without its peer it ends by itself, and before --round-timeout.
-    within 30 bash -c "! pgrep -x job_runner | xargs -r -I{} readlink /proc/{}/cwd | grep -q '$T/'"
+    within 60 no_runner
     start_agent 1
     serves_the_next_job
 }
@@ -419,7 +415,7 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     local s=0
     wait $pid || s=$?
     [ $s -eq 3 ]
-    within 60 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '.running | length') -eq 0 ]"
+    within 60 is_idle 0
     start_agent 1
     serves_the_next_job
 }
@@ -432,20 +428,22 @@ steps_in() { # steps_in SECONDS: how many node 0 takes
     local pid=$!
     # Said when the answer to a question has come that went out behind the request for the stream of events.
     within 60 grep -q 'waiting in its queue' log
-    [ "$(curl -s "http://127.0.0.1:${PORTS[1]}/v1/status" | jq '.queued | length')" -eq 1 ]
+    [ "$(status_page 1 | jq '.queued | length')" -eq 1 ]
     kill -9 $pid
     "$SUBMIT" cancel -q "$(api 1 GET '/v1/jobs?state=running' | jq -r '.jobs[0].id')"
-    within 60 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[0]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
-    within 60 bash -c "[ \$(curl -s http://127.0.0.1:${PORTS[1]}/v1/status | jq '(.running + .queued) | length') -eq 0 ]"
+    within 60 is_idle 0
+    within 60 is_idle 1
     serves_the_next_job
 }
 
 @test "kill -9 of the submitter while nodes train: the job goes on, and its results are fetched later" {
     start_agents 2
-    "$SUBMIT" --codec plain --node_count 2 --epochs 10 -o out 2>/dev/null 3>&- &
+    gated plain plain_encode
+    "$SUBMIT" --codec gated.c --node_count 2 --epochs 1 -o out 2>/dev/null 3>&- &
     local pid=$!
-    within 60 is_at_step 0 20
+    within 60 is_at_gate 0
     kill -9 $pid
+    open_gate
     id=$(only_job 0)
     run "$SUBMIT" wait "$id" -o later
     [ "$status" -eq 0 ]
@@ -461,10 +459,10 @@ no_runner() { # of this test's agents
 
 is_job_in_state() { [ "$(api 0 GET "/v1/jobs/$1" | jq -r .state)" = "$2" ]; }
 
-cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cancelled before a kill is due, after 10 s
+cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cancelled long before a kill is due
     is_job_in_state "$1" "$2"
-    api 0 POST "/v1/jobs/$1/cancel" -H 'Content-Type: application/json' -d '{}' >/dev/null
-    within 8 is_job_in_state "$1" cancelled
+    api 0 POST "/v1/jobs/$1/cancel" -H 'Content-Type: application/json' -d '{"grace_s":600}' >/dev/null
+    within 60 is_job_in_state "$1" cancelled
 }
 
 @test "cancel in every phase leaves no runner" {
@@ -474,17 +472,18 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     reserve_by_hand j-queued1
     cancel_by_hand j-queued1 pending
     cancel_by_hand j-ready01 ready
-    within 8 no_runner
+    within 60 no_runner
     reserve_by_hand j-prepare
     cancel_by_hand j-prepare preparing
-    within 8 no_runner
+    within 60 no_runner
     long_job --codec plain -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_step 0 5
     "$SUBMIT" cancel "$(only_job 0)"
     wait $pid || [ $? -eq 8 ]
-    within 8 no_runner
+    within 60 no_runner
     [ "$(jq -r .state out/run.json)" = cancelled ]
+    grep -qx 'asked to stop; its agent knows why' out/logs/worker-0.log # and so it ended by itself
     rm -r next && serves_the_next_job
 }
 
@@ -494,11 +493,11 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     id=$(only_job 0)
     within 60 is_at_step 1 5
     kill -STOP "${AGENTS[1]}"
-    timeout 100 "$SUBMIT" logs "$id" --follow >followed 2>log 3>&- &
+    "$SUBMIT" logs "$id" --follow >followed 2>log-of-follow 3>&- &
     local follow=$!
-    timeout 100 "$SUBMIT" cancel "$id" >cancelled 2>>log 3>&- &
+    "$SUBMIT" cancel "$id" >cancelled 2>log 3>&- &
     local cancel=$!
-    sleep 5 # more than job_submit gives an agent to answer in
+    within 60 is_in_state 0 cancelled # by then agent 1 has been given up once
     kill -CONT "${AGENTS[1]}"
     wait $cancel
     grep -q "$id: cancelled" cancelled
@@ -511,19 +510,23 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     start_agents 2
     cat >nap.c <<'C'
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 #include "codec.h"
-static int nap_on_step(struct codec *c) /* node 1 takes five seconds for its first steps */
+static int nap_on_step(struct codec *c) /* node 1 stands until the file is there */
 {
-    const struct timespec nap = {.tv_nsec = 250000000};
-    if (c->node == 1 && c->step <= 20)
+    const struct timespec nap = {.tv_nsec = 10000000};
+    while (c->node == 1 && access(GO, F_OK) < 0)
         nanosleep(&nap, NULL);
     return CODEC_GO;
 }
 static const struct codec_events nap = {.on_step = nap_on_step};
 CODEC_PLUGIN(.name = "nap", .source = "a test", .events = &nap)
 C
-    "$SUBMIT" -q --codec nap.c --node_count 2 --epochs 1 --model softmax --agent-timeout 1 -o out 2>log 3>&- &
+    sed -i "s|GO,|\"$T/go\",|" nap.c
+    "$SUBMIT" -q --codec nap.c --node_count 2 --epochs 1 --model softmax --agent-timeout 1 --round-timeout "$TEST_LIMIT" -o out \
+        2>log 3>&- &
     local pid=$! s=0 runner
     within 60 is_at_step 0 1
     runner=$(runner_of 1)
@@ -535,8 +538,9 @@ C
     id=$(only_job 0)
     "$SUBMIT" fetch -q "$id" -o out 2>/dev/null || true # what there is, while it is silent
     [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed NodeLost 1" ]
+    touch go
     kill -CONT "${AGENTS[1]}" "$runner"
-    within 60 bash -c "curl -sf http://127.0.0.1:${PORTS[1]}/v1/status | jq -e '.running | length == 0'"
+    within 60 is_idle 1
     [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = failed ]
     "$SUBMIT" fetch -q "$id" -o out
     [ "$(jq -r '.state, .reason, .is_complete' out/run.json | xargs)" = "succeeded null true" ]
@@ -548,47 +552,38 @@ C
     long_job --codec plain --agent-timeout 1 -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_step 0 5
-    kill "${AGENTS[0]}"
-    wait "${AGENTS[0]}"
+    end_agent 0
     [ ! -e "$XDG_STATE_HOME/psgd/agents/${PORTS[0]}.token" ]
     wait $pid || true
-    unset 'AGENTS[0]'
 }
 
-# small_disk SIZE: what agent 1 writes goes to a disk of that size, until end_small_disk.
-small_disk() {
-    mkdir agent1
-    mount -t tmpfs -o size="$1" tmpfs agent1 2>/dev/null || skip "mounting a small disk is not allowed here"
-    start_agents 2 || { umount agent1; return 1; }
-}
-
-end_small_disk() {
-    kill "${AGENTS[1]}"
-    wait "${AGENTS[1]}" || true
-    umount agent1
+# start_on_small_disk SIZE: two agents; what agent 1 writes goes to a disk of that size.
+start_on_small_disk() {
+    make_disk "$1" "$T/agent1"
+    TOKENS[1]=$T/token1 # where the test sees it
+    make_token "${TOKENS[1]}"
+    start_agent 0
+    ENTER=("${ON_DISK[@]}")
+    start_agent 1 --token-file "${TOKENS[1]}"
+    write_workers 2
 }
 
 @test "an agent without room for a package refuses it, and says how much there is" {
-    small_disk 3m
+    start_on_small_disk 3m
     run "$SUBMIT" --codec plain --node_count 2 --dataset digits -o out
-    end_small_disk
     [ "$status" -eq 4 ]
     local said="error: node\(1\): agent 127.0.0.1:${PORTS[1]}: [0-9]+ bytes, and 0 are free for them on the agent's disk: "
     grep -Eq "^${said}64 MiB more are kept for what jobs write \(status 507, DISK_FULL\)$" <<<"$output"
 }
 
 @test "a full disk fails the node in words" {
-    small_disk 80m
+    start_on_small_disk 80m
     "$SUBMIT" --codec dummy --node_count 2 --model softmax --dataset digits --batch_size 8 --epochs 1000000 -o out \
         2>log 3>&- &
     local pid=$! s=0
-    if within 60 is_at_step 1 100; then
-        head -c 80m /dev/zero >agent1/else 2>/dev/null || true
-    else
-        kill "$pid"
-    fi
+    within 60 is_at_step 1 100
+    "${ON_DISK[@]}" dd if=/dev/zero of="$T/agent1/else" bs=1M count=80 2>/dev/null || true
     wait $pid || s=$?
-    end_small_disk
     cat log
     [ $s -eq 1 ]
     grep -Eq ' : Job [^ ]+ failed: node\(1\), DiskFull: ([^ ]+: )+No space left on device$' log

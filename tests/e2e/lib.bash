@@ -3,21 +3,39 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=$(cd "$ROOT" && cd "${BUILD:-build}" && pwd)
-SUBMIT=$BUILD/job_submit
 DATA=${PSGD_DATA:-$ROOT/../shared/data}
+TOOLS=$BUILD/tests/tool
+
+# Nothing hangs: of the seconds that tests/run gives a script, a test has two thirds, each program in it one third.
+TEST_TIMEOUT=${TEST_TIMEOUT:-900}
+TEST_LIMIT=$((TEST_TIMEOUT * 2 / 3))
+PROGRAM_LIMIT=$((TEST_TIMEOUT / 3))
 
 setup() {
-    T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-e2e-XXXXXX")
+    HOME_OF_TEST=$(mktemp -d "${TMPDIR:-/tmp}/psgd-e2e-XXXXXX")
+    T=$HOME_OF_TEST/test
+    mkdir "$T"
+    limit_test 2>&1 3>&- &
+    WATCHER=$!
+    disown "$WATCHER" # so that nothing is said of its end
+    # job_submit with its limit: the process is job_submit, and signals and status are its own.
+    SUBMIT=$HOME_OF_TEST/job_submit
+    printf '#!/bin/sh\nexec "%s/limit" %d "%s/job_submit" "$@"\n' "$TOOLS" "$PROGRAM_LIMIT" "$BUILD" >"$SUBMIT"
+    chmod +x "$SUBMIT"
     export XDG_STATE_HOME=$T/state XDG_CACHE_HOME=$T/cache
     export TSAN_OPTIONS="report_signal_unsafe=0 $TSAN_OPTIONS"
     unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH NO_COLOR CC
     AGENTS=()
     PORTS=()
+    TOKENS=()
+    HOLDERS=()
+    ENTER=()
     cd "$T" || return 1
 }
 
 teardown() {
     stop_agents
+    [ ${#HOLDERS[@]} -eq 0 ] || kill -9 "${HOLDERS[@]}" 2>/dev/null
     # What a test started must be gone with its agents.
     local left
     left=$(pgrep -x job_runner | while read -r pid; do
@@ -36,19 +54,65 @@ teardown() {
         cat $found >&2
         left="$left findings"
     fi
-    cd / && rm -rf "$T"
+    kill -9 "$WATCHER" 2>/dev/null
+    cd / && rm -rf "$HOME_OF_TEST"
     [ -z "$left" ]
 }
 
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+# In the background of a test: ends all that it has started once its time is over, so that it fails; if it still stands a
+# minute later, ends it, too.
+limit_test() {
+    read -rt "$TEST_LIMIT" <> <(:) || true
+    echo "this test has not ended within $TEST_LIMIT s"
+    end_descendants $$
+    read -rt 60 <> <(:) || true
+    kill -9 $$
 }
 
-# start_agent N [OPTION...]: agent number N, on its port if it has one already, else on one that it tells in its log.
+end_descendants() { # end_descendants PID: all but this process
+    local pid
+    for pid in $(pgrep -P "$1"); do
+        [ "$pid" != "$BASHPID" ] || continue
+        end_descendants "$pid"
+        kill -9 "$pid" 2>/dev/null
+    done
+}
+
+# A port that no program is given by chance: below those that the kernel hands out.
+free_port() {
+    python3 -c '
+import random, socket
+first = int(open("/proc/sys/net/ipv4/ip_local_port_range").read().split()[0])
+while True:
+    port = random.randrange(max(first // 2, 1024), first)
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+    print(port)
+    break'
+}
+
+curl() { command curl --max-time "$PROGRAM_LIMIT" "$@"; }
+
+# limited COMMAND...: it and all that it has started have the time of a program, and nothing of it is left.
+limited() { "$TOOLS/reap" "$PROGRAM_LIMIT" "$@"; }
+
+# afresh NAME=VALUE... COMMAND...: as a person starts it, who runs no test.
+afresh() {
+    env -i PATH="$(tr : '\n' <<<"$PATH" | grep -v bats-core | paste -sd :)" HOME="$HOME" TMPDIR="$T" BUILD="$BUILD" \
+        TEST_TIMEOUT="$TEST_TIMEOUT" "$@"
+}
+
+# start_agent N [OPTION...]: agent number N, on its port if it has one already, else on one that it tells in its log. It is
+# started by the command ENTER, if there is one, that leads elsewhere.
 start_agent() {
     local n=$1
     shift
-    "$BUILD/agent" --port "${PORTS[n]:-0}" --dir "$T/agent$n" "$@" 2>>"$T/agent$n.log" 3>&- &
+    : >>"$T/agent$n.log" # now, as the shell behind & may come late
+    "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --port "${PORTS[n]:-0}" --dir "$T/agent$n" "$@" \
+        2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
     within 60 answers_or_ended "$n" && curl -sf -o /dev/null "http://127.0.0.1:${PORTS[n]}/healthz" && return 0
     cat "$T/agent$n.log" >&2
@@ -58,7 +122,7 @@ start_agent() {
 answers_or_ended() { # answers_or_ended N: nothing more is to be waited for
     [ -n "${PORTS[$1]:-}" ] || PORTS[$1]=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent$1.log")
     { [ -n "${PORTS[$1]}" ] && curl -sf -o /dev/null "http://127.0.0.1:${PORTS[$1]}/healthz"; } ||
-        ! kill -0 "${AGENTS[$1]}" 2>/dev/null
+        has_ended "${AGENTS[$1]}"
 }
 
 # start_agents N: agents 0 .. N-1 and a worker.json that names them.
@@ -80,11 +144,28 @@ write_workers() {
     fi
 }
 
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# end_process PID: SIGTERM until it has ended, SIGKILL after a minute; its status. One SIGTERM may be lost: until its exec, a
+# child has the handlers of this shell.
+end_process() {
+    within 60 has_ended_by TERM "$1" || kill -9 "$1" 2>/dev/null
+    wait "$1" 2>/dev/null
+}
+
+has_ended_by() { ! kill -s "$1" "$2" 2>/dev/null; } # has_ended_by SIGNAL PID: it has got one more
+
 stop_agents() {
     local pid
-    for pid in "${AGENTS[@]}"; do [ -n "$pid" ] && kill "$pid" 2>/dev/null; done
-    for pid in "${AGENTS[@]}"; do [ -n "$pid" ] && wait "$pid" 2>/dev/null; done
+    for pid in "${AGENTS[@]}"; do [ -z "$pid" ] || kill "$pid" 2>/dev/null; done
+    for pid in "${AGENTS[@]}"; do [ -z "$pid" ] || end_process "$pid" || true; done
     AGENTS=()
+}
+
+end_agent() { # end_agent N: it is asked to end, and has; its status
+    local pid=${AGENTS[$1]}
+    AGENTS[$1]=
+    end_process "$pid"
 }
 
 kill_agent() { # kill_agent N: kill -9, and it is gone
@@ -93,11 +174,17 @@ kill_agent() { # kill_agent N: kill -9, and it is gone
     AGENTS[$1]=
 }
 
+make_token() { # make_token FILE
+    head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >"$1"
+    chmod 600 "$1"
+}
+
 # api N METHOD PATH [curl options]: one call to agent N with its token.
 api() {
     local n=$1 method=$2 path=$3
     shift 3
-    curl -s -X "$method" -H "Authorization: Bearer $(<"$T/agent$n/token")" "$@" "http://127.0.0.1:${PORTS[n]}$path"
+    curl -s -X "$method" -H "Authorization: Bearer $(<"${TOKENS[n]:-$T/agent$n/token}")" "$@" \
+        "http://127.0.0.1:${PORTS[n]}$path"
 }
 
 status_of() { # status_of N METHOD PATH [curl options]: the HTTP status alone
@@ -106,8 +193,8 @@ status_of() { # status_of N METHOD PATH [curl options]: the HTTP status alone
     api "$n" "$method" "$path" -o /dev/null -w '%{http_code}' "$@"
 }
 
-# within SECONDS COMMAND...: until it succeeds. A minute where something only has to happen, for the machine may be busy;
-# less where something else would happen later, and the test could not tell them apart.
+# within SECONDS COMMAND...: until it succeeds. Never less than a minute, for the machine may be busy: how long something
+# takes is told by what the programs write down, not by this.
 within() {
     local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
     shift
@@ -117,15 +204,38 @@ within() {
     done
 }
 
+status_page() { curl -s "http://127.0.0.1:${PORTS[$1]}/v1/status"; } # status_page N
+is_idle() { [ "$(status_page "$1" | jq '(.running + .queued) | length')" -eq 0 ]; }
+
 only_job() { api "$1" GET /v1/jobs | jq -r '.jobs[0].id'; }
 # What the newest job says of itself: asked many times a second, so that jq would take more than the job.
 is_in_state() { [[ $(api "$1" GET '/v1/jobs?limit=1') == *'"state":"'"$2"'"'* ]]; }
 is_at_step() { [[ $(api "$1" GET '/v1/jobs?limit=1') =~ '"step":'([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge "$2" ]; }
 
+# peak_at_step STEP: the kB of memory that the runner of node 0 has had at most when it is there.
+peak_at_step() {
+    within "$PROGRAM_LIMIT" is_at_step 0 "$1" && awk '/VmHWM/ { print $2 }' "/proc/$(api 0 GET /v1/jobs | jq '.jobs[0].pid')/status"
+}
+
 # A job that takes long enough to be disturbed.
 long_job() {
     "$SUBMIT" --workers worker.json --node_count 2 --epochs 100000 --record-every 1000 "$@"
 }
+
+# gated CODEC FUNCTION [CONDITION]: gated.c, which is CODEC with a gate in that function: from step 60 on, nodes (where CONDITION
+# holds) stand there until open_gate. So what is to happen meanwhile does, however fast or slow the machine is.
+gated() {
+    mkdir -p "$T/gate"
+    printf '#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n' >gated.c
+    sed -e "s/\"$1\"/\"gated\"/" -e "/^static int $2(/,/^{/s|^{|{\n    static const char open[] = \"$T/gate/open\";\n\
+    char at_gate[64];\n\n    if (c->step >= 60 \&\& (${3:-1}) \&\& access(open, F_OK) < 0) {\n\
+        snprintf(at_gate, sizeof at_gate, \"$T/gate/%d\", c->node);\n        close(creat(at_gate, 0600));\n\
+        while (access(open, F_OK) < 0)\n\
+            nanosleep(\&(struct timespec){.tv_nsec = 10000000}, NULL);\n    }|" "$ROOT/codecs/$1.c" >>gated.c
+}
+
+open_gate() { touch "$T/gate/open"; }
+is_at_gate() { [ -e "$T/gate/$1" ]; } # is_at_gate N: node N stands there
 
 # A training set of 64 rows, one of which adds up to more than a float can hold, and a model that adds them; OVERFLOW has
 # the options for two nodes to train on it.

@@ -244,7 +244,7 @@ forget_sums() {
 
 @test "a job that was broken off goes on where all of its nodes have been" {
     start_agents 2
-    "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 2000 --checkpoint-every 1 --record-every 1000 \
+    "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 100000 --checkpoint-every 1 --record-every 1000 \
         --model softmax --detach -o broken
     within 60 is_at_step 0 800
     run "$SUBMIT" cancel "$(only_job 0)"

@@ -18,13 +18,12 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
             s/^\(build\/agent --port \([0-9]*\) .*\) &\$/\1 2>>agents.log \& up \2/"
     } >session.sh
     grep -q -- '--codec mean.c' session.sh
-    run timeout 300 bash session.sh 3>&-
+    run limited bash session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     [ -s result/run.json ]
     [ "$(jq -r .state mean/run.json)" = succeeded ]
-    [ "$(tail -1 mean/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ]
-    within 60 bash -c "! pgrep -f '^build/agent --port (${PORTS[0]}|${PORTS[1]})'"
+    [ "$(tail -1 mean/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ] # and no agent is left, for `limited` says of each
 }
 
 @test "the network in docs/training.md trains as it says" {
@@ -32,7 +31,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     start_agents 2
     blocks sh docs/training.md >session.sh
     grep -q -- '--model mine.json' session.sh
-    run timeout 300 bash -e session.sh 3>&-
+    run limited bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *"0  conv2d  "* ]]
@@ -46,7 +45,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     blocks c codecs/README.md >smooth.c
     blocks sh codecs/README.md >session.sh
     grep -q -- '--codec smooth.c:beta=0.5' session.sh
-    run timeout 300 bash -e session.sh 3>&-
+    run limited bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *"mine: all is as codec.h has it"* ]]
@@ -60,7 +59,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     start_agents 2
     blocks sh docs/compression.md >session.sh
     grep -q -- "--compress-down 'tern:" session.sh
-    run timeout 300 bash -e session.sh 3>&-
+    run limited bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     jq -e '.state == "succeeded" and .nodes[0].comm.compression_ratio > 80 and .nodes[2].comm.compression_ratio > 20' \
@@ -72,7 +71,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     start_agents 2
     blocks sh docs/dataplane.md >session.sh
     grep -q -- '--trace trace.json' session.sh
-    timeout 120 bash -e session.sh 3>&-
+    limited bash -e session.sh 3>&-
     jq -e '[.traceEvents[] | select(.name == "step")] | length == 2 * 2 * 187' trace.json
     # The phases are those of the records.
     # shellcheck disable=SC2013 # words, not lines
@@ -82,12 +81,30 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 }
 
 @test "README's first command shows results and leaves nothing running" {
-    run env BUILD="$BUILD" "$ROOT/submit/demo.sh"
+    run limited env BUILD="$BUILD" TMPDIR="$T" "$ROOT/submit/demo.sh"
     echo "$output"
-    [ "$status" -eq 0 ]
+    [ "$status" -eq 0 ] # and no process is left
     [[ "$output" == *"accuracy"* ]]
     [[ "$output" == *"model/final.safetensors"* ]]
-    [ -z "$(pgrep -f "^$BUILD/agent" | while read -r p; do readlink "/proc/$p/cwd"; done | grep "$T" || true)" ]
+    [ "$(ls)" = logs ]
+}
+
+# However early or late a signal comes: while an agent is started, when a child is still the shell, during the job, at the end.
+@test "the demo ends when it is asked to, whenever that is, and leaves no process and no folder" {
+    local pid delay s
+    for delay in 0 0.01 0.02 0.05 0.1 0.15 0.2 0.3 0.4 0.6 0.8 1.2; do
+        limited env BUILD="$BUILD" TMPDIR="$T" "$ROOT/submit/demo.sh" -q --epochs 1 >said 2>&1 3>&- &
+        pid=$!
+        sleep $delay
+        pkill -P $pid || true
+        s=0
+        wait $pid || s=$?
+        echo "after $delay s: status $s"
+        cat said
+        [ $s -eq 143 ] || [ $s -eq 0 ]
+        rm -rf logs said
+        [ -z "$(ls)" ]
+    done
 }
 
 @test "files that README and the docs point at exist" {

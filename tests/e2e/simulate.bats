@@ -9,7 +9,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     ln -s "$BUILD" build
     blocks sh docs/simulator.md >session.sh
     grep -q 'simulate -q --codec fedavg' session.sh
-    run timeout 120 bash -e session.sh
+    run limited bash -e session.sh
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(jq -r .state sim-star/run.json)" = succeeded ]
@@ -19,7 +19,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 @test "the comparison in docs/sync-async.md runs and comes to the times in its tables" {
     ln -s "$BUILD" build
     blocks sh docs/sync-async.md >session.sh
-    run timeout 600 bash -e session.sh
+    run limited bash -e session.sh
     echo "$output"
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 22 ]
@@ -109,7 +109,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 @test "the simulator says that it is not started by hand" {
     for word in "" --help -h; do
         # shellcheck disable=SC2086
-        run "$BUILD/simulator" $word
+        run limited "$BUILD/simulator" $word
         [ "$status" -eq 2 ]
         [[ "$output" == *"is started by job_submit simulate, not by hand"* ]]
     done
@@ -131,7 +131,7 @@ C
     [[ "$output" == *"codec crash has a mistake"* ]]
 }
 
-looping() { # a job whose codec never comes back from its first word
+write_loop() { # loop.c, a codec that never comes back from its first word
     cat >loop.c <<'C'
 #include "codec.h"
 static int encode(struct codec *c, struct wire_out *out)
@@ -145,7 +145,7 @@ static int merge(struct codec *c, int from, struct wire_in *in) { (void)c; (void
 static const struct codec_round loop = {.encode = encode, .merge = merge};
 CODEC_PLUGIN(.name = "loop", .source = "none", .round = &loop)
 C
-    exec "$SUBMIT" simulate --codec loop.c --node_count 2 --gradients 10 --steps 2 --epochs 1 -o out "$@"
+    LOOPING=("$SUBMIT" simulate --codec loop.c --node_count 2 --gradients 10 --steps 2 --epochs 1 -o out)
 }
 
 has_simulator() { # in the folder of the results
@@ -155,7 +155,8 @@ has_simulator() { # in the folder of the results
 has_none() { ! has_simulator; }
 
 @test "--timeout ends a simulation whose codec loops" {
-    run looping -q --timeout 1
+    write_loop
+    run "${LOOPING[@]}" -q --timeout 1
     echo "$output"
     [ "$status" -eq 5 ]
     [[ "$output" == *"the 1 s of --timeout are over"* ]]
@@ -163,7 +164,8 @@ has_none() { ! has_simulator; }
 }
 
 @test "one signal ends a simulation whose codec loops" {
-    looping -q >said 2>&1 3>&- &
+    write_loop
+    "${LOOPING[@]}" -q >said 2>&1 3>&- &
     local pid=$! status=0
     within 60 has_simulator
     kill -TERM $pid
@@ -175,7 +177,8 @@ has_none() { ! has_simulator; }
 
 @test "a simulator ends with its job_submit, however that ends" {
     export TMPDIR=$T
-    looping -q 3>&- &
+    write_loop
+    "${LOOPING[@]}" -q 3>&- &
     local pid=$!
     within 60 has_simulator
     kill -9 $pid

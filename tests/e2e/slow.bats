@@ -7,18 +7,17 @@ T_CODECS=$BUILD/tests/codecs
 
 @test "a slow holder of redundant blocks is waited for, and loses nothing" {
     start_agents 3
-    # 24,000 samples in rows of 3 x 400: 20 steps, two blocks each, 0.1 s a block on node 2
+    # 24,000 samples in rows of 3 x 400: 20 steps, two blocks each. Node 2 does not begin before node 0 has taken 15 of them: if
+    # node 0 waited for it, neither would go on.
     "$SUBMIT" --codec "$T_CODECS/slow.so" --node_count 3 --redundancy 2 --batch_size 400 --epochs 1 --model softmax -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
-    # Node 0 did not wait: its own steps were over long before node 2's.
-    end_of() { awk -F, -v n="$1" '$2 == n {t = $1} END {print t}' out/records/train.csv; }
-    awk -v a="$(end_of 0)" -v b="$(end_of 2)" 'BEGIN { exit !(a + 1 < b) }'
+    [ -e is-ahead ]
 }
 
 @test "a node that does not read for 11 s is no dead node" {
     start_agents 3
-    "$SUBMIT" --codec plain --node_count 3 --redundancy 2 --epochs 200 --record-every 100 -o out 2>log 3>&- &
+    "$SUBMIT" --codec plain --node_count 3 --redundancy 2 --epochs 100000 --record-every 1000 -o out 2>log 3>&- &
     local pid=$! runner
     within 60 is_at_step 0 20
     runner=$(api 2 GET /v1/jobs | jq '.jobs[0].pid')
@@ -34,7 +33,7 @@ T_CODECS=$BUILD/tests/codecs
 
 @test "a node that is sent more than it takes slows its sender and breaks nothing" {
     start_agents 2
-    "$SUBMIT" --codec "$T_CODECS/gift.so" --node_count 2 --epochs 2 --round-timeout 5 -o out
+    "$SUBMIT" --codec "$T_CODECS/gift.so" --node_count 2 --epochs 2 -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 

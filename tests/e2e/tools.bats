@@ -22,7 +22,7 @@ plain_build_only() {
 @test "a complete job under valgrind: no error and no leak" {
     plain_build_only
     command -v valgrind >/dev/null || skip "valgrind is not installed"
-    run env BUILD="$BUILD" "$ROOT/tests/valgrind.sh"
+    run limited env BUILD="$BUILD" "$ROOT/tests/valgrind.sh"
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *"are clean"* ]]
@@ -34,4 +34,12 @@ plain_build_only() {
         echo "$name: $output"
         [[ "$output" == *"submit/codec_look.c"* ]]
     done
+}
+
+# In the middle of a test a false A in `A && B` ends nothing.
+@test "each assertion of a script stands on a line of its own" {
+    run awk 'was && !/^ *}/ { print was; bad = 1 } { was = "" }
+             /^ *\[.*\] && \[/ { was = FILENAME ":" FNR ": " $0 } END { exit bad }' "$ROOT"/tests/e2e/*.bats
+    echo "$output"
+    [ "$status" -eq 0 ]
 }

@@ -2,6 +2,7 @@
 # Wrong input: one sentence that says what, where and what to do, and the exit status for it. Nothing is started.
 bats_require_minimum_version 1.5.0
 load lib
+load namespaces
 
 # refused STATUS WORDS ARGS...: job_submit ends with the status and says the words.
 refused() {
@@ -143,8 +144,8 @@ told() {
 
 # serves CODE: a port that this Python code, the body of a server with the socket s, stands behind.
 serves() {
-    python3 -c "
-import http.server, socket, time
+    "$TOOLS/limit" "$TEST_LIMIT" python3 -c "
+import http.server, socket
 s = socket.create_server(('127.0.0.1', 0))
 open('port', 'w').write(str(s.getsockname()[1]))
 $1" 2>/dev/null 3>&- &
@@ -159,26 +160,31 @@ h = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler,
 h.socket = s
 h.serve_forever()"
     run "$SUBMIT" --codec plain --node_count 1
-    kill $SERVER
+    end_process $SERVER || true
     [ "$status" -eq 3 ]
     [[ "$output" == *"answered with status 501 and no JSON"* ]]
     [[ "$output" == *"Something else than an agent may have this port."* ]]
 }
 
-has_ended() { ! kill -0 "$1" 2>/dev/null; }
-
 @test "a server that says nothing, which Ctrl-C gives up" {
-    serves "c = s.accept(); time.sleep(1000)"
+    serves "
+held = []
+while True:
+    c = s.accept()[0]
+    held.append(c)
+    open('asked', 'ab').write(c.recv(4096).split(b'\r\n')[0] + b'\n')"
     "$SUBMIT" --codec plain --node_count 1 2>log 3>&- &
     local pid=$! s=0
     within 60 grep -q "node(0): agent 127.0.0.1:$(cat port) has not answered yet; waiting until" log
     kill -INT $pid
-    within 4 has_ended $pid # there is no slot to give back: to hear that would take 5 s
     wait $pid || s=$?
-    kill $SERVER
+    end_process $SERVER || true
     cat log
     [ $s -eq 130 ]
     [ "$(grep -c 'does not answer' log)" -eq 0 ]
+    # There is no slot to give back, and nobody has been asked to.
+    cat asked
+    [ "$(wc -l <asked)" -eq 1 ]
 }
 
 @test "a wrong token" {
@@ -242,10 +248,8 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
     printf '#include "codec.h"\nint x;\n' >some.c
     TMPDIR=/nonexistent refused 6 "/nonexistent/psgd-" --codec some.c --node_count 2
     [[ "$output" == *"TMPDIR=FOLDER says where"* ]]
-    mkdir tiny
-    mount -t tmpfs -o size=8k tmpfs tiny 2>/dev/null || skip "mounting a small disk is not allowed here"
-    TMPDIR=$PWD/tiny run "$SUBMIT" --codec some.c --node_count 2
-    umount tiny
+    make_disk 8k "$T/tiny"
+    run "${ON_DISK[@]}" env -C "$T" TMPDIR="$T/tiny" "$SUBMIT" --codec some.c --node_count 2
     [ "$status" -eq 6 ]
     [[ "$output" == *"too little for temporary files"*"code: DISK_FULL"* ]]
 }
@@ -355,19 +359,19 @@ PY
 
 @test "an agent's port in use" {
     start_agent 0
-    run "$BUILD/agent" --port "${PORTS[0]}" --dir other
+    run limited "$BUILD/agent" --port "${PORTS[0]}" --dir other
     [ "$status" -eq 71 ]
     [[ "$output" == *"${PORTS[0]}"* ]]
 }
 
 @test "an agent's folder in use, wrong options, and the open world" {
     start_agent 0
-    run "$BUILD/agent" --port "$(free_port)" --dir agent0
+    run limited "$BUILD/agent" --port 0 --dir agent0
     [ "$status" -ne 0 ]
-    run "$BUILD/agent" --prot 1
+    run limited "$BUILD/agent" --prot 1
     [ "$status" -eq 2 ]
     [[ "$output" == *"--port"* ]]
-    run timeout 60 "$BUILD/agent" --bind 0.0.0.0 --port "$(free_port)" --dir open
+    run limited "$BUILD/agent" --bind 0.0.0.0 --port 0 --dir open
     [ "$status" -eq 7 ]
 }
 

@@ -141,6 +141,12 @@ void client_expect(struct client *c, struct fixture *f, const char *words)
     }
 }
 
+bool client_hears_nothing(struct client *c)
+{
+    client_read(c);
+    return c->n == 0 && !c->is_closed;
+}
+
 void client_expect_close(struct client *c, struct fixture *f)
 {
     double until = clock_now() + PATIENCE_S;

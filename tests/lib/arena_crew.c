@@ -14,9 +14,9 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum { WHOLE_LIFE_S = 60 };
+enum { WHOLE_LIFE_S = 300 };
 
-static const double MEETING_S = 20;
+static const double MEETING_S = 60;
 
 int crew_fds(void)
 {

@@ -29,7 +29,7 @@ struct crew {
 typedef int crew_part(struct crew *c, struct arena *a, int me, void *arg);
 
 /* Starts n nodes, which meet and then do their part. A node that keeps a descriptor or a mapping of the
- * arena fails, and so does one that takes longer than a minute. */
+ * arena fails, and so does one that takes longer than five minutes. */
 void crew_start(struct crew *c, int n, size_t n_floats, crew_part *part, void *arg);
 int crew_wait(struct crew *c); /* for all to end; the number of those that ended otherwise than with 0 */
 

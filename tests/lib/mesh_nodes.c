@@ -1,6 +1,7 @@
 #include "tests/lib/mesh_nodes.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -88,11 +89,28 @@ void opening_run(struct opening o[MESH_NODES])
         pthread_join(t[i], NULL);
 }
 
+void opening_run_until(struct opening o[MESH_NODES], int one)
+{
+    static volatile sig_atomic_t is_over;
+    pthread_t t[MESH_NODES];
+
+    is_over = 0;
+    for (int i = 0; i < MESH_NODES; i++) {
+        o[i].cfg.interrupted = &is_over;
+        pthread_create(&t[i], NULL, opening_run_one, &o[i]);
+    }
+    pthread_join(t[one], NULL);
+    is_over = 1;
+    for (int i = 0; i < MESH_NODES; i++)
+        if (i != one)
+            pthread_join(t[i], NULL);
+}
+
 void *opening_close_one(void *arg)
 {
     struct opening *o = arg;
 
-    mesh_close(o->mesh, clock_now() + 10);
+    mesh_close(o->mesh, clock_now() + MESH_PATIENCE_S);
     return NULL;
 }
 
@@ -100,7 +118,7 @@ void pair_prepare(struct pair *p)
 {
     struct opening o[MESH_NODES];
 
-    opening_prepare(o, 10, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
     close(o[2].cfg.listen_fd);
     for (int i = 0; i < 2; i++) {
         p->o[i] = o[i];
@@ -156,9 +174,28 @@ double seconds_until_event(struct mesh *m, struct mesh_event *ev)
     struct err e = {0};
 
     do
-        assert_ok(mesh_poll(m, ev, start + 20, &e));
-    while (ev->kind == MESH_NOTHING && clock_now() < start + 20);
+        assert_ok(mesh_poll(m, ev, start + MESH_PATIENCE_S, &e));
+    while (ev->kind == MESH_NOTHING && clock_now() < start + MESH_PATIENCE_S);
     return clock_now() - start;
+}
+
+double poll_shortly(struct mesh *m, struct mesh_event *ev)
+{
+    double start = clock_now();
+    struct err e = {0};
+
+    assert_ok(mesh_poll(m, ev, start + 0.005, &e));
+    return fmin(clock_now() - start, 0.02);
+}
+
+double watched_until_event(struct mesh *m, struct mesh_event *ev)
+{
+    double start = clock_now(), watched = 0;
+
+    do
+        watched += poll_shortly(m, ev);
+    while (ev->kind == MESH_NOTHING && clock_now() < start + MESH_PATIENCE_S);
+    return watched;
 }
 
 int raw_link(const struct opening *o)
@@ -172,7 +209,7 @@ int raw_link(const struct opening *o)
     while (l.state != LINK_OPEN) {
         struct pollfd fd = {.fd = l.fd, .events = l.state == LINK_CONNECTING ? POLLOUT : POLLIN};
 
-        assert_int_equal(poll(&fd, 1, 10000), 1);
+        assert_int_equal(poll(&fd, 1, 1000 * MESH_PATIENCE_S), 1);
         assert_ok(tcp_link_advance(&l, &o->cfg, &e));
     }
     return l.fd;

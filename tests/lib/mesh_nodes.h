@@ -6,7 +6,8 @@
 #include "agent/runner/mesh.h"
 #include "agent/runner/mesh_tcp.h"
 
-enum { MESH_LIMIT = 1 << 20, MESH_NODES = 3 };
+/* MESH_PATIENCE_S: what only has to happen may take so long, for the machine may be busy. */
+enum { MESH_LIMIT = 1 << 20, MESH_NODES = 3, MESH_PATIENCE_S = 60 };
 extern const int mesh_ids[MESH_NODES]; /* workers 0 and 1, and server -2 */
 
 /* One node before, while and after it links up. */
@@ -21,9 +22,11 @@ struct opening {
 void opening_prepare(struct opening o[MESH_NODES], double timeout, enum mesh_tls tls);
 void opening_keep(struct opening *o, int peer); /* the node links with this peer alone */
 void opening_run(struct opening o[MESH_NODES]); /* all at once, each in a thread of its own */
+void opening_run_until(struct opening o[MESH_NODES],
+                       int one); /* the others give up once this one has ended */
 /* For one thread: of a struct opening. */
 void *opening_run_one(void *opening);
-void *opening_close_one(void *opening); /* waits for 10 s until the peers have heard the good-bye */
+void *opening_close_one(void *opening); /* waits until the peers have heard the good-bye */
 
 /* Nodes 0 and 1 alone. */
 struct pair {
@@ -37,7 +40,12 @@ void pair_close(struct pair *p);
 
 /* A word of `len` bytes, each `fill`. */
 void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill);
-double seconds_until_event(struct mesh *m, struct mesh_event *ev); /* MESH_NOTHING after 20 s */
+double seconds_until_event(struct mesh *m, struct mesh_event *ev); /* MESH_NOTHING after MESH_PATIENCE_S */
+/* One poll of 5 ms. Returns how long it took, or 20 ms where it took longer: the rest is not the node's, but
+ * other programs' time on a busy machine. */
+double poll_shortly(struct mesh *m, struct mesh_event *ev);
+/* The sum of such polls until there is an event, or MESH_PATIENCE_S have passed. */
+double watched_until_event(struct mesh *m, struct mesh_event *ev);
 
 /* Sockets on this machine, and a frame without its payload: to say what no mesh would. */
 int listen_anywhere(int *port); /* does not block */

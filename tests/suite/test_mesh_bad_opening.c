@@ -29,17 +29,23 @@ static void *run_opener(void *arg)
  * begun. */
 static void open_through(struct pair *p, struct fault_proxy *proxy)
 {
+    static volatile sig_atomic_t is_over;
     struct opener openers[2] = {{.o = &p->o[0]}, {.o = &p->o[1]}};
     pthread_t threads[2];
 
+    is_over = 0;
     p->o[1].peers[0].port = proxy->port;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        p->o[i].cfg.interrupted = &is_over;
         pthread_create(&threads[i], NULL, run_opener, &openers[i]);
+    }
     while (!openers[0].is_done || !openers[1].is_done)
         for (int i = 0; i < 2; i++) {
             struct mesh_event ev;
             struct err e = {0};
 
+            if (openers[i].is_done && !p->o[i].mesh)
+                is_over = 1; /* nobody is left for the other one to wait for */
             if (!openers[i].is_done || !p->o[i].mesh)
                 usleep(1000);
             else if (!openers[!i].is_done)
@@ -56,7 +62,7 @@ static void assert_they_talk(struct pair *p)
 
     for (int i = 0; i < 2; i++)
         send_bytes(p->o[i].mesh, !i, 7, 100, i + 1);
-    for (double end = clock_now() + 10; clock_now() < end && !(heard[0].buf && heard[1].buf);)
+    for (double end = clock_now() + MESH_PATIENCE_S; clock_now() < end && !(heard[0].buf && heard[1].buf);)
         for (int i = 0; i < 2; i++) { /* also who has heard: the connection may have to be made again */
             struct mesh_event ev;
             struct err e = {0};
@@ -104,20 +110,17 @@ TEST(a_flipped_bit_in_the_first_handshake_does_not_end_the_job)
 }
 
 /* What is refused for good is not tried until the deadline. */
-TEST(another_key_ends_opening_at_once)
+TEST(another_key_ends_opening_at_the_second_refusal)
 {
     struct fault_proxy proxy;
     struct pair p;
-    double start = clock_now();
 
     pair_prepare(&p);
-    p.o[0].cfg.deadline = start + 1;
     p.o[1].peers[0].key[3] ^= 1;
     fault_proxy_open(&proxy, p.port, &(struct fault_plan){0});
     open_through(&p, &proxy);
     assert_null(p.o[1].mesh);
     assert_int_equal(p.o[1].e.code, ERR_AUTH);
-    assert_true(clock_now() < start + 2.5);
     assert_int_equal(proxy.n_connections, 2);
     fault_proxy_close(&proxy);
 }
@@ -171,7 +174,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flipped_bit_in_the_first_handshake_does_not_end_the_job),
-        cmocka_unit_test(another_key_ends_opening_at_once),
+        cmocka_unit_test(another_key_ends_opening_at_the_second_refusal),
         cmocka_unit_test(a_crowd_of_strangers_does_not_keep_a_job_from_opening),
     };
 

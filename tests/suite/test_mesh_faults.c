@@ -87,6 +87,8 @@ static void *talk(void *arg)
     return NULL;
 }
 
+enum { TALK_S = 240 };
+
 /* A conversation over a bad line. */
 struct talk {
     struct fault_plan plan;
@@ -96,7 +98,7 @@ struct talk {
     uint64_t ahead;        /* see talker; 0: without a limit */
     bool shares;           /* long messages go through shared memory */
     bool stalls;           /* for seconds, this way, that way and both ways */
-    double seconds;        /* that it may take; 0: a minute */
+    double seconds;        /* that it may take; 0: TALK_S */
 };
 
 /* A failed one is had again with PSGD_FAULT_SEED. */
@@ -152,7 +154,7 @@ static void talk_over(struct talk k)
     atomic_int may_stop = 0, n_ready = 0;
     struct talker t[2];
     pthread_t thread[2];
-    double deadline = clock_now() + (k.seconds > 0 ? k.seconds : 60);
+    double deadline = clock_now() + (k.seconds > 0 ? k.seconds : TALK_S);
 
     k.plan.seed = fault_seed();
     pair_prepare(&p);
@@ -202,7 +204,7 @@ TEST(no_flipped_bit_changes_a_message)
                             .tls = MESH_TLS_OFF,
                             .n_least = {[FAULT_FLIP] = n},
                             .ahead = 16,
-                            .seconds = soak ? 60 + n / 100.0 : 0});
+                            .seconds = soak ? TALK_S + n / 100.0 : 0});
     talk_over((struct talk){
         .plan = {.every = {[FAULT_FLIP] = 20000}}, .tls = MESH_TLS_ON, .n_least = {[FAULT_FLIP] = 300}});
 }
@@ -240,7 +242,7 @@ TEST(a_flipped_bit_in_a_records_length_delays_its_message)
     pair_run(&p);
     proxy.flip_in[0] = 4;
     send_bytes(p.o[1].mesh, 0, 7, 300, 1);
-    end = clock_now() + 20;
+    end = clock_now() + MESH_PATIENCE_S;
     do {
         assert_ok(mesh_poll(p.o[1].mesh, &ev, clock_now() + 0.005, &e));
         assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.005, &e));
@@ -297,7 +299,7 @@ TEST(a_break_during_a_long_step_loses_nobody)
         assert_ok(mesh_poll(p.o[i].mesh, &ev, clock_now() + 0.01, &e));
     proxy.is_on = false;
     usleep(10000000);
-    for (double end = clock_now() + 10; ev.kind == MESH_NOTHING && clock_now() < end;) {
+    for (double end = clock_now() + MESH_PATIENCE_S; ev.kind == MESH_NOTHING && clock_now() < end;) {
         assert_ok(mesh_poll(p.o[1].mesh, &ev, clock_now() + 0.001, &e));
         assert_int_equal(ev.kind, MESH_NOTHING);
         assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.001, &e));

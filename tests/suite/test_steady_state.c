@@ -217,7 +217,7 @@ static void train(const struct job *j)
         pids[i] = fork();
         if (pids[i] == 0) {
             close(fds[!i]);
-            alarm(60);
+            alarm(300);
             _exit(live(j, i, fds[i], peers));
         }
         close(fds[i]);

@@ -3,11 +3,11 @@
 #ifndef PSGD_SMALL_DISK_H
 #define PSGD_SMALL_DISK_H
 
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/lib/own_root.h"
 #include "tests/unit/unit.h"
 
 /* What `test` says in a child whose working directory is such a disk, and empty. The calling test is skipped
@@ -21,7 +21,7 @@ static inline bool on_small_disk(bool (*test)(void))
 
     assert_true(pid >= 0);
     if (pid == 0) {
-        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        if (!own_root(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount("tmpfs", folder, "tmpfs", 0, "size=64k") < 0 || chdir(folder) < 0)
             _exit(NO_DISK);
         _exit(test() ? EXIT_SUCCESS : EXIT_FAILURE);

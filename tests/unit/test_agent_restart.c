@@ -33,10 +33,20 @@ static void check_events(struct fixture *f, const char *id)
     assert_true(step > 0);
 }
 
+/* While there is no agent. */
+static void wait_for_end(int pid)
+{
+    double until = clock_now() + 60;
+
+    while (process_is_running(pid) && clock_now() < until)
+        usleep(5000);
+    assert_false(process_is_running(pid));
+}
+
 static void wait_for_progress(struct fixture *f, const char *id, uint64_t step)
 {
     const struct task *t = task_find(&f->agent, id);
-    double until = clock_now() + 10;
+    double until = clock_now() + 60;
 
     while (t->job.step < step && clock_now() < until)
         fixture_turn(f);
@@ -52,7 +62,7 @@ TEST(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled)
     for (int round = 0; round < 3; round++) {
         wait_for_progress(&f, "j-abcdef", 4 + (uint64_t)round * 4);
         fixture_crash(&f);
-        usleep(200000); /* the runner goes on meanwhile */
+        usleep(200000); /* in which the runner may go on */
         fixture_reopen(&f);
         job_until(&f, "j-abcdef", "running");
     }
@@ -66,12 +76,14 @@ TEST(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled)
 TEST(a_runner_that_finished_meanwhile_has_its_word)
 {
     struct fixture f = {0};
+    int pid;
 
     fixture_open(&f);
     job_run(&f, "j-abcdef", "ok");
     wait_for_progress(&f, "j-abcdef", 1);
+    pid = task_find(&f.agent, "j-abcdef")->job.pid;
     fixture_crash(&f);
-    usleep(800000);
+    wait_for_end(pid);
     fixture_reopen(&f);
     job_until(&f, "j-abcdef", "succeeded");
     check_events(&f, "j-abcdef");
@@ -89,7 +101,7 @@ TEST(a_runner_that_died_meanwhile_is_told_of)
     pid = task_find(&f.agent, "j-abcdef")->job.pid;
     fixture_crash(&f);
     kill(-pid, SIGKILL);
-    usleep(100000);
+    wait_for_end(pid);
     fixture_reopen(&f);
     job_until(&f, "j-abcdef", "failed");
     assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "RunnerDied");
@@ -207,14 +219,16 @@ TEST(a_reservation_whose_submitter_does_not_come_back_ends)
 {
     struct fixture f = {0};
     const struct task *t;
+    double begun;
 
     fixture_open(&f);
     job_reserve(&f, &r, "j-holder", false);
     job_reserve(&f, &r, "j-first1", false);
     fixture_crash(&f);
+    begun = clock_now();
     fixture_reopen(&f);
     for (t = f.agent.first; t; t = t->next)
-        assert_true(t->lease_at > clock_now() && t->lease_at < clock_now() + 60);
+        assert_true(t->lease_at > begun && t->lease_at < clock_now() + 60);
     task_find(&f.agent, "j-holder")->lease_at = clock_now() - 1;
     task_find(&f.agent, "j-first1")->lease_at = clock_now() - 1;
     job_until(&f, "j-holder", "cancelled");

@@ -153,7 +153,7 @@ TEST(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end)
     t = task_find(&f.agent, "j-abcdef");
     gone.fd = t->runner.pidfd;
     kill(-t->runner.pid, SIGKILL);
-    assert_int_equal(poll(&gone, 1, 10000), 1);
+    assert_int_equal(poll(&gone, 1, 60000), 1);
     n_before = t->job.last_seq;
     leave_lines(&f, "j-abcdef", LINES);
     for (; t->job.state == JOB_RUNNING; n_turns++)

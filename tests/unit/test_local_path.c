@@ -17,8 +17,8 @@ static void begin(struct local_path *p, struct mesh *m, int me)
     const int peers[] = {!me};
     size_t bytes = arena_bytes(N);
 
-    assert_ok(
-        local_path_begin(p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, 5}, &e));
+    assert_ok(local_path_begin(
+        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_PATIENCE_S}, &e));
 }
 
 /* What a local path does not say by itself. */
@@ -78,7 +78,7 @@ static void advance(struct local_path *p)
 static void settle(struct local_path *const p[], int n)
 {
     int n_settled;
-    double end = clock_now() + 20;
+    double end = clock_now() + MESH_PATIENCE_S;
 
     do {
         n_settled = 0;
@@ -130,13 +130,13 @@ static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NO
         size_t n_peers;
     } links[MESH_NODES] = {{{-2}, 1}, {{-2}, 1}, {{0, 1}, 2}};
 
-    opening_prepare(o, 10, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++)
         assert_ok(
             local_path_begin(&p[i], o[i].mesh,
                              &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers, links[i].n_peers,
-                                                         i < 2 ? 9000 : 8000, 4000, 10000, 5},
+                                                         i < 2 ? 9000 : 8000, 4000, 10000, MESH_PATIENCE_S},
                              &e));
 }
 
@@ -180,7 +180,7 @@ TEST(who_has_joined_takes_no_invitation_any_more)
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
         begin(&p[i], nodes.o[i].mesh, i);
-    for (double end = clock_now() + 20; clock_now() < end && !p[1].has_said;) {
+    for (double end = clock_now() + MESH_PATIENCE_S; clock_now() < end && !p[1].has_said;) {
         assert_ok(meeting_hear(p[0].meeting, &e)); /* node 0 joins, and does not say so */
         advance(&p[1]);
     }
@@ -255,10 +255,11 @@ TEST(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told)
     struct local_path p; /* the server's */
     struct mesh_event ev;
 
-    opening_prepare(o, 10, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
     opening_run(o);
-    assert_ok(local_path_begin(&p, o[2].mesh,
-                               &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, 5}, &e));
+    assert_ok(local_path_begin(
+        &p, o[2].mesh, &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_PATIENCE_S},
+        &e));
     say(o[0].mesh, -2, CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
     assert_ok(hear(&p));
@@ -282,7 +283,7 @@ TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
     struct local_path p[MESH_NODES];
     struct local_path *server = &p[2];
     struct mesh_event ev;
-    double end = clock_now() + 20;
+    double end = clock_now() + MESH_PATIENCE_S;
 
     begin_star(p, o);
     assert_ok(hear(server));

@@ -30,7 +30,7 @@ static pid_t agent_that_keeps(const char *path, char *address, size_t size)
     if (pid == 0) {
         int fd = accept(s, NULL, NULL);
 
-        alarm(20);
+        alarm(300);
         while ((!body || !strchr(body, '}')) && (k = read(fd, text + n, sizeof text - 1 - n)) > 0) {
             n += (size_t)k;
             text[n] = '\0';

@@ -45,7 +45,7 @@ static void wait_for_end(const struct runner *r)
 {
     struct pollfd p = {.fd = r->pidfd, .events = POLLIN};
 
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, 60000), 1);
 }
 
 static void scene_close(struct scene *s)
@@ -138,7 +138,7 @@ TEST(the_whole_group_is_signalled_and_what_is_left_of_it_killed)
     runner_signal(&s.runner, SIGTERM);
     wait_for_end(&s.runner);
     runner_reap(&s.runner, how, sizeof how);
-    for (int i = 0; i < 500 && process_is_running(child); i++)
+    for (int i = 0; i < 6000 && process_is_running(child); i++)
         usleep(10000);
     assert_false(process_is_running(child));
     scene_close(&s);

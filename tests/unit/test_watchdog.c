@@ -134,7 +134,7 @@ TEST(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take)
     } cases[] = {{PHASE_COMPUTE, 0.1, 0.5},
                  {PHASE_WAIT, 0.1, 0.5},
                  {PHASE_EVALUATE, 0.1, 0.5},
-                 {PHASE_ENCODE, 5, 0.1}};
+                 {PHASE_ENCODE, 60, 0.1}};
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct trial t;

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
 #include "shared/err.h"
@@ -18,10 +21,48 @@
 #include "shared/rng.h"
 #include "shared/sanitized.h" /* tests that one makes too long ask */
 
-#define TEST(name)         static void name(void **state __attribute__((unused)))
+/* A test; it may take as long as unit_begin says. */
+#define TEST(name)                                                                                           \
+    static void name##_body(void);                                                                           \
+    static void name(void **state)                                                                           \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        unit_begin(#name);                                                                                   \
+        name##_body();                                                                                       \
+    }                                                                                                        \
+    static void name##_body(void)
 #define N_OF(array)        (sizeof(array) / sizeof((array)[0]))
 #define assert_ok(call)    assert_true((call) >= 0 || (print_error("%s\n", e.text), false))
 #define assert_says(words) assert_true(strstr(e.text, words) || (print_error("\"%s\"\n", e.text), false))
+
+static struct {
+    char line[256]; /* what is said if it does not end */
+    pid_t pid;
+} unit_standing;
+
+/* A forked child has no alarm but one that it sets, and ends of that without a word. */
+static inline void unit_on_alarm(int sig)
+{
+    bool is_test = getpid() == unit_standing.pid;
+    ssize_t n = is_test ? write(STDOUT_FILENO, unit_standing.line, strlen(unit_standing.line)) : 0;
+
+    _exit(n < 0 ? EXIT_FAILURE : 128 + sig);
+}
+
+/* Two thirds of what tests/run allows the whole program, TEST_TIMEOUT seconds. A test that takes longer ends
+ * the program, with its name. */
+static inline void unit_begin(const char *name)
+{
+    const struct sigaction act = {.sa_handler = unit_on_alarm};
+    const char *whole = getenv("TEST_TIMEOUT");
+    int limit_s = (whole ? atoi(whole) : 900) * 2 / 3;
+
+    snprintf(unit_standing.line, sizeof unit_standing.line, "\nnot ok - %s has not ended within %d s\n", name,
+             limit_s);
+    unit_standing.pid = getpid();
+    sigaction(SIGALRM, &act, NULL);
+    alarm((unsigned)limit_s);
+}
 
 /* An empty folder for one test; unit_remove() takes it away again. */
 static inline const char *unit_folder(void)

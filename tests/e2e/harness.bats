@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# What runs the tests: nothing hangs, nothing is left, nothing is skipped without a word.
+# Takes about 1 minute.
+load lib
+load namespaces
+
+# tree/, which has the scripts of this folder and what runs them.
+make_tree() {
+    mkdir -p tree/tests/e2e tree/build/tests/tool tree/build/tests/unit tree/build/tests/suite
+    cp "$ROOT/tests/run" tree/tests/
+    cp "$TOOLS"/* tree/build/tests/tool/
+    write_tests
+    mv ./*.bats tree/tests/e2e/
+}
+
+write_tests() { sed -i 's/^@case /@test /' ./*.bats; } # bats takes each @test for one of this script
+
+run_tree() { # for three seconds: output, lines and status
+    make_tree
+    run afresh BUILD=build TEST_TIMEOUT=3 env -C tree tests/run
+    echo "$output"
+}
+
+@test "a script that stands still is ended with all it has started, and the test named" {
+    cat >still.bats <<'BATS'
+@case "one that ends" { true; }
+@case "one that stands still" {
+    setsid sleep 86401 3>&- &
+    setsid -f sh -c 'trap "" TERM; sleep 86402; sleep 86402' 3>&-
+    sleep 86403
+}
+BATS
+    cat >other.bats <<'BATS'
+@case "another one" { true; }
+@case "one that cannot be had here" { skip "for a reason"; }
+BATS
+    run_tree
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"not ok - tests/e2e/still.bats was ended after 3 s, in the test: one that stands still"* ]]
+    [[ "$output" == *"skipped: ok 2 one that cannot be had here # skip for a reason"* ]]
+    [[ "$output" == *"slowest: "*"tests/e2e/still.bats"* ]]
+    [ "${lines[-1]}" = "2 passed, 1 failed, 1 skipped" ]
+    [ -z "$(pgrep -f 'sleep 8640[123]')" ]
+}
+
+@test "a script that leaves a process has failed, and the process is named and ended" {
+    cat >leaves.bats <<'BATS'
+@case "one that leaves a process" { setsid -f sleep 86404 3>&- >/dev/null 2>&1; }
+BATS
+    run_tree
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"reap: process "*" is left: sleep 86404"* ]]
+    [[ "$output" == *"not ok - tests/e2e/leaves.bats ended with status 125"* ]]
+    [ "${lines[-1]}" = "1 passed, 1 failed, 0 skipped" ]
+    [ -z "$(pgrep -f 'sleep 86404')" ]
+}
+
+@test "a run that is interrupted leaves nothing" {
+    cat >long.bats <<'BATS'
+@case "a long one" { echo >"$TMPDIR/begun"; setsid sleep 86405; }
+BATS
+    make_tree
+    local pid s=0
+    afresh BUILD=build env -C tree tests/run >said 2>&1 3>&- &
+    pid=$!
+    within 60 test -e begun
+    kill -TERM $pid
+    wait $pid || s=$?
+    [ $s -eq 143 ]
+    [ -z "$(pgrep -f 'sleep 86405')" ]
+}
+
+@test "a test that stands still is ended before its script, and the next one runs" {
+    cat >still.bats <<BATS
+load $ROOT/tests/e2e/lib
+@case "one that stands still" { setsid sleep 86406; true; }
+@case "one that asks an agent without end" {
+    start_agents 1
+    "\$SUBMIT" -q --codec dummy --node_count 1 --epochs 1000000 --record-every 1000 -o out
+}
+@case "the next one" { true; }
+BATS
+    write_tests
+    run afresh TEST_TIMEOUT=15 bats --tap still.bats
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"not ok 1 one that stands still"*"this test has not ended within 10 s"* ]]
+    [[ "$output" == *"not ok 2 one that asks an agent without end"*"ok 3 the next one"* ]]
+    [ -z "$(pgrep -f 'sleep 86406')" ]
+}
+
+@test "a test of a program that stands still ends it, and is named" {
+    run env TEST_TIMEOUT=2 "$BUILD/tests/suite/test_mesh_late"
+    echo "$output"
+    [ "$status" -eq 142 ]
+    [[ "$output" == *"not ok - a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost has not ended within 1 s"* ]]
+}
+
+@test "where nobody may have namespaces, what needs them is skipped, and says so" {
+    cd "$ROOT"
+    run without_namespaces tests/run network.bats
+    echo "$output"
+    [ "$(grep -c 'skipped: .*networks of one.s own are not to be had here' <<<"$output")" -eq "$(grep -c '^@test' tests/e2e/network.bats)" ]
+    [[ "${lines[-1]}" == "0 passed, 0 failed, "* ]]
+    run without_namespaces bats --tap -f 'without room for a package|a full disk|temporary files' tests/e2e/faults.bats tests/e2e/wrong_input.bats
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^ok .*# skip a disk of one.s own is not to be had here' <<<"$output")" -eq 3 ]
+    run without_namespaces env CMOCKA_MESSAGE_OUTPUT=TAP "$BUILD/tests/unit/test_report"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"# SKIP"* ]]
+}

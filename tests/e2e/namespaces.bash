@@ -1,0 +1,86 @@
+# namespaces.bash -- networks and disks of a test's own. They belong to processes that the test holds, and are gone with them,
+# however the test ends. Root makes them as root, everybody else in a user namespace, where the kernel has some.
+# shellcheck shell=bash disable=SC2034 # variables are used by the tests
+
+PATH=$PATH:/usr/sbin:/sbin # ip and nft, which an ordinary user's may lack
+
+# The two ways, as an option of unshare: without a user namespace, and as its root.
+USER_WAYS=("" "-r")
+
+# hold KIND [COMMAND...]: a process with namespaces of these kinds, as "-n" or "-m", started by COMMAND, if there is one. Its id
+# is HOLDER. Fails where there may be none.
+hold() {
+    local kind=$1 ready=$HOME_OF_TEST/ready-${#HOLDERS[@]}
+    shift
+    rm -f "$ready"
+    # shellcheck disable=SC2016,SC2086 # the other shell's own; words
+    "$@" unshare $kind sh -c 'echo >"$1" && exec sleep "$2"' sh "$ready" "$TEST_LIMIT" 2>/dev/null 3>&- &
+    HOLDER=$!
+    disown "$HOLDER" # so that nothing is said of its end
+    HOLDERS+=("$HOLDER")
+    within 60 is_held "$ready" "$HOLDER" && [ -s "$ready" ]
+}
+
+is_held() { [ -s "$1" ] || has_ended "$2"; }
+
+enter() { # enter WAY KIND PID: sets ENTERED, the command that leads into its namespaces
+    ENTERED=(nsenter -t "$3" "$2")
+    [ -z "$1" ] || ENTERED+=(-U --preserve-credentials)
+}
+
+# make_disk SIZE FOLDER: within ON_DISK, a command, the folder is an empty disk of that size; elsewhere it is a folder. Skips
+# where that may not be.
+make_disk() {
+    local way
+    mkdir -p "$2"
+    for way in "${USER_WAYS[@]}"; do
+        hold "$way -m" || continue
+        enter "$way" -m "$HOLDER"
+        ON_DISK=("${ENTERED[@]}")
+        ! "${ON_DISK[@]}" mount -t tmpfs -o size="$1" tmpfs "$2" 2>/dev/null || return 0
+    done
+    skip "a disk of one's own is not to be had here: root, or user namespaces"
+}
+
+# make_network: WORLD is a command that leads to 10.77.0.1 on a bridge, NODE0 and NODE1 to .2 and .3, each behind a `cable`.
+# Skips where that may not be.
+make_network() {
+    local way
+    NET=10.77.0
+    command -v ip >/dev/null || skip "networks of one's own need iproute2"
+    for way in "${USER_WAYS[@]}"; do
+        hold "$way -n" || continue
+        enter "$way" -n "$HOLDER"
+        WORLD=("${ENTERED[@]}")
+        ! try_network "$way" 2>/dev/null || return 0
+    done
+    skip "networks of one's own are not to be had here: root, or user namespaces"
+}
+
+try_network() { # try_network WAY
+    local n
+    "${WORLD[@]}" ip link add bridge0 type bridge && "${WORLD[@]}" ip addr add "$NET.1/24" dev bridge0 &&
+        "${WORLD[@]}" ip link set bridge0 up && "${WORLD[@]}" ip link set lo up || return 1
+    for n in 0 1; do
+        hold -n "${WORLD[@]}" && "${WORLD[@]}" ip link add "port$n" type veth peer name cable netns "$HOLDER" || return 1
+        enter "$1" -n "$HOLDER"
+        if [ $n -eq 0 ]; then NODE0=("${ENTERED[@]}"); else NODE1=("${ENTERED[@]}"); fi
+        "${WORLD[@]}" ip link set "port$n" master bridge0 up && "${ENTERED[@]}" ip addr add "$NET.$((n + 2))/24" dev cable &&
+            "${ENTERED[@]}" ip link set cable up && "${ENTERED[@]}" ip link set lo up || return 1
+    done
+}
+
+# without_namespaces COMMAND...: afresh, where nobody may make one, as on a hardened machine.
+without_namespaces() {
+    # shellcheck disable=SC2016 # the other shell's own
+    local none='for kind in user net mnt; do echo 0 >/proc/sys/user/max_${kind}_namespaces || exit 77; done; exec "$@"'
+    if unshare -r sh -c "$none" sh true 2>/dev/null; then
+        afresh unshare -r sh -c "$none" sh "$@"
+    else
+        mkdir -p "$HOME_OF_TEST/bin"
+        printf '#!/bin/sh\nexit 1\n' >"$HOME_OF_TEST/bin/unshare"
+        chmod +x "$HOME_OF_TEST/bin/unshare"
+        # shellcheck disable=SC2016 # the other shell's own
+        afresh sh -c 'PATH=$0:$PATH exec "$@"' "$HOME_OF_TEST/bin" "$@"
+    fi
+}

@@ -1,0 +1,243 @@
+/* reap SECONDS COMMAND [ARGUMENT...]: runs the command and leaves nothing of it: no child, no grandchild, in
+ * whatever session or process group. When the time is over, or a signal asks reap to end, all of them are
+ * asked to end (SIGTERM), then killed. A command that ends by itself and leaves processes behind has failed.
+ *
+ * Exit status: the command's own, 128 + N where signal N ended it; 124 when its time was over; 125 when it
+ * has left processes; 128 + N when signal N ended reap; 126 when reap itself failed. SECONDS 0: no limit. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TIME_OVER = 124, LEFT = 125, BROKEN = 126, PROCESSES_MAX = 1 << 16 };
+
+/* Seconds that what is left behind has to end by itself, and that it has between SIGTERM and SIGKILL. */
+static const double grace_s = 10;
+/* Between two looks. The first SIGTERM may be lost: a shell's child has the shell's handler until its exec. */
+static const double look_s = 0.1;
+
+struct process {
+    pid_t pid, parent;
+    bool is_zombie, is_ours;
+};
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* /proc/PID/stat: "PID (NAME) STATE PARENT ...", and a name may hold parentheses. */
+static bool process_read(struct process *p, const char *pid)
+{
+    char path[64], text[512], state = '?';
+    const char *behind_name;
+    int parent = 0;
+    size_t n;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    f = fopen(path, "re");
+    if (!f)
+        return false;
+    n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    behind_name = strrchr(text, ')');
+    if (!behind_name || sscanf(behind_name + 1, " %c %d", &state, &parent) != 2)
+        return false;
+    *p = (struct process){.pid = (pid_t)atol(pid), .parent = (pid_t)parent, .is_zombie = state == 'Z'};
+    return true;
+}
+
+/* All processes; returns how many. */
+static size_t process_list(struct process *list, size_t most)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    size_t n = 0;
+
+    while (proc && n < most && (entry = readdir(proc)) != NULL)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+            n += process_read(&list[n], entry->d_name);
+    if (proc)
+        closedir(proc);
+    return n;
+}
+
+/* Orphans become this process's children (PR_SET_CHILD_SUBREAPER), so all that the command has started
+ * descends from here. Marks them; returns how many are alive. */
+static size_t mark_ours(struct process *list, size_t n)
+{
+    bool has_changed = true;
+    size_t n_ours = 0;
+
+    while (has_changed) {
+        has_changed = false;
+        for (size_t i = 0; i < n; i++) {
+            bool is_ours = list[i].parent == getpid();
+
+            for (size_t k = 0; k < n && !is_ours && !list[i].is_ours; k++)
+                is_ours = list[k].is_ours && list[k].pid == list[i].parent;
+            has_changed = has_changed || (is_ours && !list[i].is_ours);
+            list[i].is_ours = list[i].is_ours || is_ours;
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        n_ours += list[i].is_ours && !list[i].is_zombie;
+    return n_ours;
+}
+
+static void process_print(const struct process *p)
+{
+    char path[64], text[200];
+    size_t n = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)p->pid);
+    f = fopen(path, "re");
+    if (f) {
+        n = fread(text, 1, sizeof text, f);
+        fclose(f);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            text[i] = ' ';
+    fprintf(stderr, "reap: process %ld is left: %.*s\n", (long)p->pid, (int)n, text);
+}
+
+enum { PRINT = -1 };
+
+/* Prints what is alive of the command's processes, or sends each of them a signal (0: none); how many. */
+static size_t look(int sig)
+{
+    static struct process list[PROCESSES_MAX];
+    size_t n = process_list(list, PROCESSES_MAX), n_alive = mark_ours(list, n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].is_ours || list[i].is_zombie)
+            continue;
+        if (sig == PRINT)
+            process_print(&list[i]);
+        else
+            kill(list[i].pid, sig);
+    }
+    return n_alive;
+}
+
+/* Reaps who has ended. The command's status goes to *status; true once it has. */
+static bool has_ended(pid_t command, int *status)
+{
+    int one;
+    bool has = false;
+
+    for (;;) {
+        pid_t pid = waitpid(-1, &one, WNOHANG);
+
+        if (pid <= 0)
+            return has;
+        if (pid == command) {
+            *status = one;
+            has = true;
+        }
+    }
+}
+
+/* Until nobody is left or the time is over; sends `sig` (0: none) at each look. */
+static bool all_gone(double seconds, int sig)
+{
+    double until = now_s() + seconds;
+    int status;
+
+    for (;;) {
+        has_ended(-1, &status);
+        if (look(sig) == 0)
+            return true;
+        if (now_s() > until)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = (long)(look_s * 1e9)}, NULL);
+    }
+}
+
+/* The signals of which this process is told by sigtimedwait. */
+static void make_watched(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+}
+
+/* Until the command has ended, its time is over or a signal came: an exit status where reap is to end it. */
+static int wait_for(pid_t command, int *status, double until, const sigset_t *watched)
+{
+    while (!has_ended(command, status)) {
+        double left = fmin(until - now_s(), 3600);
+        int sig;
+
+        if (left <= 0)
+            return TIME_OVER;
+        sig = sigtimedwait(watched, NULL,
+                           &(struct timespec){(time_t)left, (long)((left - floor(left)) * 1e9)});
+        if (sig > 0 && sig != SIGCHLD)
+            return 128 + sig;
+    }
+    return 0;
+}
+
+static pid_t start(char **argv, const sigset_t *before)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    sigprocmask(SIG_SETMASK, before, NULL);
+    execvp(argv[0], argv);
+    perror(argv[0]);
+    _exit(127);
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = argc > 2 ? atof(argv[1]) : -1;
+    sigset_t watched, before;
+    int status = 0, ended_by;
+    pid_t command;
+
+    if (seconds < 0) {
+        fprintf(stderr, "usage: reap SECONDS COMMAND [ARGUMENT...]\n");
+        return BROKEN;
+    }
+    make_watched(&watched);
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 ||
+        (command = start(argv + 2, &before)) < 0) {
+        perror("reap");
+        return BROKEN;
+    }
+    ended_by = wait_for(command, &status, seconds > 0 ? now_s() + seconds : INFINITY, &watched);
+    if (ended_by == 0 && !all_gone(grace_s, 0)) {
+        look(PRINT);
+        ended_by = LEFT;
+    }
+    if (ended_by != 0 && !all_gone(grace_s, SIGTERM) && !all_gone(grace_s, SIGKILL))
+        look(PRINT);
+    if (ended_by == TIME_OVER)
+        fprintf(stderr, "reap: %s has not ended within %g s\n", argv[2], seconds);
+    if (ended_by != 0)
+        return ended_by;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
