@@ -11,6 +11,7 @@
 
 #include "agent/runner/tcp_link.h"
 #include "shared/clock.h"
+#include "shared/flag.h"
 #include "tests/unit/unit.h"
 
 const int mesh_ids[MESH_NODES] = {0, 1, -2};
@@ -91,16 +92,16 @@ void opening_run(struct opening o[MESH_NODES])
 
 void opening_run_until(struct opening o[MESH_NODES], int one)
 {
-    static volatile sig_atomic_t is_over;
+    static atomic_bool is_over;
     pthread_t t[MESH_NODES];
 
-    is_over = 0;
+    is_over = false;
     for (int i = 0; i < MESH_NODES; i++) {
         o[i].cfg.interrupted = &is_over;
         pthread_create(&t[i], NULL, opening_run_one, &o[i]);
     }
     pthread_join(t[one], NULL);
-    is_over = 1;
+    flag_raise(&is_over);
     for (int i = 0; i < MESH_NODES; i++)
         if (i != one)
             pthread_join(t[i], NULL);

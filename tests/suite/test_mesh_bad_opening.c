@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/flag.h"
 #include "tests/lib/fault_proxy.h"
 #include "tests/lib/mesh_nodes.h"
 
@@ -29,11 +30,11 @@ static void *run_opener(void *arg)
  * begun. */
 static void open_through(struct pair *p, struct fault_proxy *proxy)
 {
-    static volatile sig_atomic_t is_over;
+    static atomic_bool is_over;
     struct opener openers[2] = {{.o = &p->o[0]}, {.o = &p->o[1]}};
     pthread_t threads[2];
 
-    is_over = 0;
+    is_over = false;
     p->o[1].peers[0].port = proxy->port;
     for (int i = 0; i < 2; i++) {
         p->o[i].cfg.interrupted = &is_over;
@@ -45,7 +46,7 @@ static void open_through(struct pair *p, struct fault_proxy *proxy)
             struct err e = {0};
 
             if (openers[i].is_done && !p->o[i].mesh)
-                is_over = 1; /* nobody is left for the other one to wait for */
+                flag_raise(&is_over); /* nobody is left for the other one to wait for */
             if (!openers[i].is_done || !p->o[i].mesh)
                 usleep(1000);
             else if (!openers[!i].is_done)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/flag.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/stderr_catch.h"
 
@@ -254,7 +255,7 @@ static void *pass_in_another_version(void *arg)
 
 TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
 {
-    static volatile sig_atomic_t is_over;
+    static atomic_bool is_over;
     struct between b = {0};
     struct stderr_catch log;
     struct pair p;
@@ -272,7 +273,7 @@ TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
     pthread_create(&opener, NULL, opening_run_one, &p.o[0]);
     opening_run_one(&p.o[1]);
     pthread_join(passer, NULL);
-    is_over = 1;
+    flag_raise(&is_over);
     pthread_join(opener, NULL);
     stderr_catch_end(&log);
     for (int i = 0; i < 2; i++)
