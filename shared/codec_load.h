@@ -46,9 +46,9 @@ struct codec_job {
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e);
 
 /* Loads a sealed copy of the file (memory_file.h), so that the digest is of what runs, and a folder mounted
- * noexec serves. ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both sides named), or
- * a plug-in that contradicts itself. Runs the object's constructors: only a process that may run its code
- * calls this. */
+ * noexec serves. ERR_CODEC: not a shared object, no codec_plugin in it, built against another codec.h (both
+ * sides named), or a plug-in that contradicts itself. Runs the object's constructors: only a process that may
+ * run its code calls this. */
 int codec_library_open(struct codec_library *l, const char *path, struct err *e);
 void codec_library_close(struct codec_library *l);
 

@@ -1,6 +1,6 @@
-/* flag -- raised by a signal's handler. The kernel runs a handler on any thread that does not hold the signal,
- * OpenBLAS' among them, and a volatile sig_atomic_t is for one thread alone. A flag says that it was raised
- * and nothing about other memory: relaxed. */
+/* flag -- raised by a signal's handler. The kernel runs a handler on any thread that does not block the
+ * signal, OpenBLAS' among them, and a volatile sig_atomic_t is for one thread alone. A flag says that it was
+ * raised and nothing about other memory: relaxed. */
 #ifndef PSGD_FLAG_H
 #define PSGD_FLAG_H
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Linux 6.3. Where vm.memfd_noexec is 2 nothing else is allowed; it takes the right to exec the file, which is
- * not the right to map it so. Older kernels do not know the flag. */
+/* Linux 6.3. Where vm.memfd_noexec is 2 nothing else is allowed; it takes the right to exec the file, not the
+ * right to map it so. Older kernels do not know the flag. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif

@@ -224,6 +224,7 @@ fails() {
     [[ "$output" == "FAILED  $2 "*"$3"* ]]
     replay=$(grep -o 'job_submit codecs test .*' <<<"$output")
     [[ "$replay" == *" --check $2"* ]]
+    # shellcheck disable=SC2016 # the other shell's own
     run limited bash -c '"$1"/'"$replay" bash "$BUILD" # as it would be typed
     [ "$status" -eq 1 ]
     [[ "$output" == *"$3"* ]]
