@@ -38,6 +38,7 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
 }
 
 @test "of a log that is too long to be brought comes the end" {
+    [ "$(df --output=avail -k "$T" | tail -n 1)" -gt 600000 ] || skip "a log of 270 MiB needs more room in ${TMPDIR:-/tmp}"
     start_agents 1
     cat >talks.c <<'C'
 #include <stdio.h>

@@ -7,7 +7,7 @@ DATA=${PSGD_DATA:-$ROOT/../shared/data}
 TOOLS=$BUILD/tests/tool
 
 # Nothing hangs: of the seconds that tests/run gives a script, a test has two thirds, each program in it one third.
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
+TEST_TIMEOUT=${TEST_TIMEOUT:-1800}
 TEST_LIMIT=$((TEST_TIMEOUT * 2 / 3))
 PROGRAM_LIMIT=$((TEST_TIMEOUT / 3))
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Machines that are set up otherwise than most: a job runs there, or says why it cannot.
+# shellcheck disable=SC2030,SC2031 # each test has variables of its own
 load lib
 load namespaces
 

@@ -260,6 +260,7 @@ static short events(const struct work *w, const struct connection *c, int side, 
 static void *run(void *arg)
 {
     struct work *w = arg;
+    double before = clock_now();
 
     while (!w->p->is_over) {
         struct pollfd fds[1 + 2 * CONNECTIONS_MAX] = {{.fd = w->listen_fd, .events = POLLIN}};
@@ -267,6 +268,9 @@ static void *run(void *arg)
         double now = clock_now();
         bool has_timers = plan->delay > 0 || plan->jitter > 0 || plan->rate > 0;
 
+        if (now - before >= 1)
+            w->p->has_paused = true;
+        before = now;
         for (int i = 0; i < 2 * CONNECTIONS_MAX; i++) {
             struct connection *c = &w->c[i / 2];
             short asked = c->fd[0] >= 0 ? events(w, c, i % 2, now) : 0;

@@ -33,6 +33,7 @@ struct fault_proxy {
     atomic_int flip_in[2]; /* there, back: a bit of the byte that comes as number so many; 0: none */
     atomic_int n[N_FAULTS];
     atomic_int n_connections;
+    atomic_bool has_paused; /* for a second or more, as the machine had no turn for it */
     atomic_bool is_over;
     struct fault_plan plan;
     int to_port;

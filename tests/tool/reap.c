@@ -22,7 +22,7 @@ enum { TIME_OVER = 124, LEFT = 125, BROKEN = 126, PROCESSES_MAX = 1 << 16 };
 
 /* Seconds that what is left behind has to end by itself, and that it has between SIGTERM and SIGKILL. */
 static const double grace_s = 10;
-/* Between two looks. The first SIGTERM may be lost: a shell's child has its handler until its exec. */
+/* Between two looks. A first SIGTERM may be lost: a shell's child has the shell's handlers until its exec. */
 static const double look_s = 0.1;
 
 struct process {

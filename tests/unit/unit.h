@@ -55,7 +55,7 @@ static inline void unit_begin(const char *name)
 {
     const struct sigaction act = {.sa_handler = unit_on_alarm};
     const char *whole = getenv("TEST_TIMEOUT");
-    int limit_s = (whole ? atoi(whole) : 900) * 2 / 3;
+    int limit_s = (whole ? atoi(whole) : 1800) * 2 / 3;
 
     snprintf(unit_standing.line, sizeof unit_standing.line, "\nnot ok - %s has not ended within %d s\n", name,
              limit_s);
