@@ -4,7 +4,7 @@
  * from malloc while they work: "cmp rdx, 0xfc; jg", then "mov rsp, [rsp + 0x68]", where a part of a product
  * sums more than 252 values. A handler's frame overwrites some 1,500 bytes in front of that block, whatever
  * they are, and the process ends in a later malloc() or free(). oneDNN 3.11.2 mended it
- * (uxlfoundation/oneDNN#4845); version 2 has it.
+ * (uxlfoundation/oneDNN#4845); earlier versions have it.
  *
  * SA_ONSTACK would not do: such a stack is one thread's, and the threads that oneDNN starts have none. They
  * inherit what their maker holds, and so never take a signal. */
