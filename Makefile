@@ -34,11 +34,16 @@ CFLAGS   ?= -O2 -g
 BLAS_H   := -idirafter /usr/include/openblas
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
              -I. $(BLAS_H) -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
-# oneDNN is a second home for products and convolutions, where the headers of its version 2 are (ONEDNN= builds
-# without it, into a BUILD of its own).
+# oneDNN takes products and convolutions where it is found; `make ONEDNN=` builds without it. ONEDNN_STAMP holds the choice,
+# and a change of the choice rebuilds what depends on it.
+quoted    = '$(subst ','\'',$(1))'
 ifeq ($(origin ONEDNN),undefined)
-ONEDNN  := $(shell printf '\#include <dnnl.h>\n\#if DNNL_VERSION_MAJOR != 2\n\#error\n\#endif\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
+ONEDNN_FOUND := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) LDFLAGS=$(call quoted,$(LDFLAGS)) nn/onednn_probe.sh)
+ONEDNN    := $(filter-out none none:,$(firstword $(ONEDNN_FOUND)))
+else
+ONEDNN_FOUND := $(or $(ONEDNN),none)
 endif
+ONEDNN_STAMP := $(BUILD)/onednn
 # Loops over vectors live here: worth the compiler's full effort.
 FAST     := -O3 -funroll-loops
 LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
@@ -109,6 +114,13 @@ $(LIBTEST): $(call objects,$(TESTLIB))
 $(BUILD)/%.a:
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# Headers of the system are in no .d file. The programs follow, as they depend on $(LIBNN).
+$(filter $(BUILD)/obj/nn/onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
+$(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))"),,FORCE)
+	$(call say,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
+	$(Q)mkdir -p $(@D) && echo $(call quoted,$(ONEDNN_FOUND)) >$@
+.PHONY: FORCE
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Made for processors with fused operations alone: there are no clones whose bits could differ, and fused operations are faster.
@@ -254,7 +266,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := setup.sh .ci/run submit/demo.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/fuzz/run
+SCRIPTS := setup.sh .ci/run nn/onednn_probe.sh submit/demo.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
