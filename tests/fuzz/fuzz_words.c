@@ -8,7 +8,6 @@
 #include "tests/lib/cluster.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 enum { N_PARAMS = 5 };
 
@@ -23,27 +22,6 @@ static const struct cluster_config rules[] = {
     {.codec = "plain", .n_workers = 3, .n_steps = 2, .n_params = N_PARAMS, .goes_on = 1},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
-
-/* The fuzzer reads a library's counters for ever: what it has seen must stay loaded. */
-static void keep_loaded(const char *codec)
-{
-    struct codec_library l;
-    struct err e;
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), codec);
-    if (codec_library_open(&l, path, &e) < 0)
-        abort();
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    for (size_t i = 0; i < N_RULES; i++)
-        keep_loaded(rules[i].codec);
-    return 0;
-}
 
 static size_t hear(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data, size_t size)
 {

@@ -1,5 +1,6 @@
 #include "tests/lib/cluster.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static void node_open(struct cluster *c, int slot)
                                             .n = cfg->n_params * (k + 1) / N_LAYERS -
                                                  cfg->n_params * k / N_LAYERS};
     must(exchange_new(&n->x,
-                      &(struct exchange_config){.plugin = c->lib.plugin,
+                      &(struct exchange_config){.plugin = c->lib->plugin,
                                                 .options = cfg->options,
                                                 .compress = cfg->compress,
                                                 .compress_down = cfg->compress_down,
@@ -109,18 +110,41 @@ static void node_open(struct cluster *c, int slot)
          &n->e);
 }
 
+enum { OPENED_MAX = 64 };
+
+/* A codec is opened once and stays: libFuzzer reads an object's counters for ever, and each opening makes a
+ * copy of the object. */
+static const struct codec_library *library_of(const char *codec)
+{
+    static struct {
+        char path[TEST_CODEC_PATH];
+        struct codec_library lib;
+    } opened[OPENED_MAX];
+    char path[TEST_CODEC_PATH];
+    struct err e = {0};
+    size_t i = 0;
+
+    test_codec_path(path, codec);
+    while (i < OPENED_MAX && opened[i].lib.handle && strcmp(opened[i].path, path) != 0)
+        i++;
+    assert(i < OPENED_MAX);
+    if (!opened[i].lib.handle) {
+        must(codec_library_open(&opened[i].lib, path, &e), &e);
+        strcpy(opened[i].path, path);
+    }
+    return &opened[i].lib;
+}
+
 void cluster_open(struct cluster *c, const struct cluster_config *cfg)
 {
     struct err e = {0};
-    char path[TEST_CODEC_PATH];
 
     *c = (struct cluster){.cfg = *cfg, .n_nodes = cfg->n_workers + cfg->n_servers};
     if (!c->cfg.redundancy)
         c->cfg.redundancy = 1;
     if (!c->cfg.local_steps)
         c->cfg.local_steps = 1;
-    test_codec_path(path, cfg->codec);
-    must(codec_library_open(&c->lib, path, &e), &e);
+    c->lib = library_of(cfg->codec);
     must(blocks_init(&c->blocks, cfg->assignment ? cfg->assignment : "iid", cfg->n_workers, c->cfg.redundancy,
                      &e),
          &e);
@@ -280,5 +304,4 @@ void cluster_close(struct cluster *c)
     free(c->nodes);
     mesh_mem_free(c->net);
     blocks_clear(&c->blocks);
-    codec_library_close(&c->lib);
 }

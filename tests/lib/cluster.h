@@ -42,7 +42,7 @@ struct cluster_node {
 
 struct cluster {
     struct cluster_config cfg;
-    struct codec_library lib;
+    const struct codec_library *lib; /* borrowed: it stays open */
     struct blocks blocks;
     struct mesh_mem *net;
     int n_nodes;

@@ -561,7 +561,7 @@ TEST(an_event_rule_that_is_told_of_no_loss_refuses_to_go_on)
 
     cfg.codec = "tests/ping";
     cluster_open(&c, &cfg);
-    x.plugin = c.lib.plugin;
+    x.plugin = c.lib->plugin;
     x.blocks = &c.blocks;
     x.params = c.nodes[0].params;
     assert_int_equal(exchange_new(&out, &x, &e), ERR_CODEC);
@@ -577,7 +577,7 @@ TEST(a_rule_without_a_server_side_refuses_servers)
 
     cluster_open(&c, &plain4);
     assert_int_equal(exchange_new(&x,
-                                  &(struct exchange_config){.plugin = c.lib.plugin,
+                                  &(struct exchange_config){.plugin = c.lib->plugin,
                                                             .n_workers = 4,
                                                             .n_servers = 1,
                                                             .blocks = &c.blocks,

@@ -156,7 +156,7 @@ TEST(ps_needs_servers)
     run_well(&c, &(struct cluster_config){
                      .codec = "ps", .n_workers = 1, .n_servers = 1, .n_steps = 1, .n_params = N_PARAMS});
     assert_int_equal(exchange_new(&x,
-                                  &(struct exchange_config){.plugin = c.lib.plugin,
+                                  &(struct exchange_config){.plugin = c.lib->plugin,
                                                             .n_workers = 1,
                                                             .blocks = &c.blocks,
                                                             .n_params = 4,
@@ -562,7 +562,7 @@ TEST(what_a_rule_cannot_do_is_refused_in_words)
         run_well(&c, &(struct cluster_config){
                          .codec = cases[k].codec, .n_workers = 1, .n_steps = 1, .n_params = N_PARAMS});
         assert_int_equal(exchange_new(&x,
-                                      &(struct exchange_config){.plugin = c.lib.plugin,
+                                      &(struct exchange_config){.plugin = c.lib->plugin,
                                                                 .options = cases[k].options,
                                                                 .n_workers = 3,
                                                                 .n_servers = cases[k].n_servers,
