@@ -1,5 +1,5 @@
-/* onednn_api -- what differs between oneDNN 2 and oneDNN 3, behind one set of names. No other file knows which
- * of the two it is compiled against; the rest of what psgd uses of oneDNN has the same names in both.
+/* onednn_api -- what differs between oneDNN 2 and oneDNN 3, behind one set of names. No other file knows
+ * which of the two it is compiled against; the rest of what psgd uses of oneDNN has the same names in both.
  *
  * A layout says where in memory an array keeps each of its values (oneDNN's memory descriptor). Version 2 has
  * a struct for it, version 3 an object that it allocates itself. Here it is a pointer, NULL before
