@@ -34,7 +34,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 
 folder=$(mktemp -d "${TMPDIR:-/tmp}/psgd-demo-XXXXXX")
-export XDG_STATE_HOME="$folder/state"
+# A program that is told to end twice may leave its temporary files: there they go with the folder.
+export XDG_STATE_HOME="$folder/state" TMPDIR="$folder"
 unset PSGD_WORKERS PSGD_TOKEN_FILE
 
 # Each agent takes a port that is free and says which.
