@@ -8,6 +8,7 @@
 
 #include "nn/fast.h"
 #include "nn/zeros.h"
+#include "shared/same_bits.h"
 #include "shared/suggest.h"
 
 /* Vectors are worked on in pieces that stay in the first-level cache: so the gradient comes from memory once,
@@ -269,17 +270,12 @@ double gradient_norm(const float *grads, size_t n)
 
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
 {
-    const double t = (double)++o->t;
-    struct step s = {.lr = lr,
-                     .scale = scale,
-                     .mu = o->momentum,
-                     .decay = o->weight_decay,
-                     .t = o->t,
-                     .weight_m = 1 - pow(0.9, t),
-                     .weight_v = 1 - pow(0.999, t)};
+    struct step s = {.lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};
     float *a = o->vectors[0], *b = o->vectors[1];
     double sum = 0;
 
+    s.weight_m = 1 - power_of(0.9, s.t);
+    s.weight_v = 1 - power_of(0.999, s.t);
     for (size_t at = 0; at < o->n_params; at += PIECE) {
         s.n = piece_at(at, o->n_params);
         sum += sum_of_squares(grads + at, s.n);

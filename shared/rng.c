@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "shared/same_bits.h"
+
 static uint64_t splitmix64(uint64_t *x)
 {
     uint64_t z = (*x += 0x9e3779b97f4a7c15u);
@@ -80,24 +82,8 @@ static double log_of(double u)
     return k * 0.6931471805599453 + 2 * s * sum;
 }
 
-/* cos(2 pi v) for 0 <= v < 1, as the sine of an angle within a quarter of a turn,
- * where its series is short. */
-static double cos_of_turns(double v)
-{
-    static const double steps[] = {1.0 / (20 * 21), 1.0 / (18 * 19), 1.0 / (16 * 17), 1.0 / (14 * 15),
-                                   1.0 / (12 * 13), 1.0 / (10 * 11), 1.0 / (8 * 9),   1.0 / (6 * 7),
-                                   1.0 / (4 * 5),   1.0 / (2 * 3)};
-    double x = 6.283185307179586 * (fabs(v - 0.5) - 0.25);
-    double sum = 1;
-
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        sum = 1 - x * x * steps[i] * sum;
-    return x * sum;
-}
-
-/* Box and Muller, one of the pair: the other would be hidden state. libm's log and cos may differ in the last
- * bit from one processor to the next, and nodes must draw the same weights:
- * here are only operations that IEEE 754 rounds. */
+/* Box and Muller, one of the pair: the other would be hidden state. Nodes must draw the same weights: libm's
+ * log and cos may differ in the last bit from one processor to the next, as same_bits.h says. */
 float rng_normal(struct rng *r)
 {
     double u = ((double)(rng_u64(r) >> 11) + 0.5) * 0x1p-53;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/same_bits.h"
 #include "shared/suggest.h"
 
 static const char *const names[N_SCHEDULE_KINDS] = {
@@ -106,12 +107,11 @@ static double step_share(const struct schedule *s, const struct schedule_job *jo
 {
     double every = (double)s->every * (s->in_epochs ? (double)job->steps_per_epoch : 1);
 
-    return pow(s->factor, floor(t / every));
+    return power_of(s->factor, (uint64_t)(t / every));
 }
 
 double schedule_rate(const struct schedule *s, const struct schedule_job *job, uint64_t done)
 {
-    const double pi = 3.14159265358979323846;
     double w = (double)job->warmup_steps;
     double t = (double)done - w;
     double n = (double)job->n_steps - w;
@@ -124,7 +124,7 @@ double schedule_rate(const struct schedule *s, const struct schedule_job *job, u
         share = step_share(s, job, t);
         break;
     case SCHEDULE_COSINE:
-        share = (1 + cos(pi * t / n)) / 2;
+        share = (1 + cos_of_turns(t / n / 2)) / 2;
         break;
     case SCHEDULE_LINEAR:
         share = 1 - t / n;

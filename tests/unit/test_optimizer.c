@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "shared/crc32c.h"
 #include "shared/settings.h"
 #include "shared/tensor_file.h"
 #include "tests/unit/unit.h"
@@ -88,6 +89,38 @@ TEST(every_optimizer_goes_through_pytorchs_iterates)
         optimizer_free(o);
     }
     tensor_file_close(&f);
+}
+
+/* Nodes of one job, which may have different processors, go the same way: `make test-processors` runs this on
+ * several. */
+TEST(every_optimizer_goes_to_the_same_bits_on_every_processor)
+{
+    enum { STEPS = 300, SOME = 77 }; /* whole vectors, and some more */
+    static const uint32_t sums[N_OF(kinds)] = {0x26f16b82, 0xce87670d, 0x71113d6c, 0x8c5faef9, 0xd9825052,
+                                               0xbcfa55cc, 0xe9d56e,   0xa306fc6b, 0x68b83706};
+
+    for (size_t k = 0; k < N_OF(kinds); k++) {
+        struct optimizer *o = make(kinds[k], SOME, 0.9f, 0.01f);
+        float w[SOME], g[SOME];
+        uint32_t sum = 0;
+        struct rng r;
+
+        rng_init(&r, 1, 2, 3);
+        for (size_t i = 0; i < SOME; i++)
+            w[i] = rng_normal(&r);
+        for (int t = 0; t < STEPS; t++) {
+            double norm;
+
+            for (size_t i = 0; i < SOME; i++)
+                g[i] = w[i] + rng_normal(&r);
+            norm = optimizer_step(o, w, g, 0.01f, 0.7f);
+            sum = crc32c_more(sum, w, sizeof w);
+            sum = crc32c_more(sum, &norm, sizeof norm);
+        }
+        optimizer_free(o);
+        if (sum != sums[k])
+            fail_msg("%s: %#x, not %#x", kinds[k], sum, sums[k]);
+    }
 }
 
 TEST(sgd_goes_against_the_gradient)
@@ -346,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_optimizer_goes_through_pytorchs_iterates),
+        cmocka_unit_test(every_optimizer_goes_to_the_same_bits_on_every_processor),
         cmocka_unit_test(sgd_goes_against_the_gradient),
         cmocka_unit_test(adam_goes_through_the_papers_iterates),
         cmocka_unit_test(every_optimizer_stands_still_without_a_gradient),

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "shared/crc32c.h"
 #include "shared/tensor_file.h"
 #include "tests/unit/unit.h"
 
@@ -81,6 +82,33 @@ TEST(rates_worked_out_by_hand)
     }
 }
 
+/* Nodes of one job may have different processors: `make test-processors` runs this on several. */
+TEST(rates_have_the_same_bits_on_every_processor)
+{
+    enum { STEPS = 20000 };
+    const struct schedule_job job = {.learn_rate = 0.05, .steps_per_epoch = 100, .n_steps = STEPS};
+    static const struct {
+        const char *text;
+        uint32_t sum;
+    } cases[] = {{"cosine", 0x27735c57},
+                 {"linear", 0xcb13b0a1},
+                 {"sqrt", 0x66d4b74a},
+                 {"step:every_steps=7,factor=0.99", 0x2a843179}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct schedule s = parse(cases[i].text);
+        uint32_t sum = 0;
+
+        for (uint64_t t = 0; t < STEPS; t++) {
+            double rate = schedule_rate(&s, &job, t);
+
+            sum = crc32c_more(sum, &rate, sizeof rate);
+        }
+        if (sum != cases[i].sum)
+            fail_msg("%s: %#x, not %#x", cases[i].text, sum, cases[i].sum);
+    }
+}
+
 TEST(what_is_no_schedule_is_refused_with_a_reason)
 {
     static const struct {
@@ -126,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_schedule_gives_pytorchs_rates_with_and_without_warm_up),
         cmocka_unit_test(rates_worked_out_by_hand),
+        cmocka_unit_test(rates_have_the_same_bits_on_every_processor),
         cmocka_unit_test(what_is_no_schedule_is_refused_with_a_reason),
     };
 

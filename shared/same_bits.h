@@ -1,0 +1,36 @@
+/* same_bits -- functions made of operations that IEEE 754 rounds, and so with the same bits on every
+ * processor: nodes of one job must draw the same weights and use the same learning rate. libm's results may
+ * differ in the last bit: glibc's do between x86-64 with and without fused multiply-add. */
+#ifndef PSGD_SAME_BITS_H
+#define PSGD_SAME_BITS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* cos(2 pi v) for 0 <= v < 1, as the sine of an angle within a quarter of a turn, where its series is
+ * short. */
+static inline double cos_of_turns(double v)
+{
+    static const double steps[] = {1.0 / (20 * 21), 1.0 / (18 * 19), 1.0 / (16 * 17), 1.0 / (14 * 15),
+                                   1.0 / (12 * 13), 1.0 / (10 * 11), 1.0 / (8 * 9),   1.0 / (6 * 7),
+                                   1.0 / (4 * 5),   1.0 / (2 * 3)};
+    double x = 6.283185307179586 * (fabs(v - 0.5) - 0.25);
+    double sum = 1;
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        sum = 1 - x * x * steps[i] * sum;
+    return x * sum;
+}
+
+/* x^n */
+static inline double power_of(double x, uint64_t n)
+{
+    double product = 1;
+
+    for (; n > 0; n /= 2, x *= x)
+        product *= n % 2 ? x : 1;
+    return product;
+}
+
+#endif
