@@ -25,17 +25,30 @@ static bool can_skylakex(void)
     return cpu_has_avx512() && CPU_HAS("avx512bw") && CPU_HAS("avx512dq") && CPU_HAS("avx512vl");
 }
 
-const char *blas_better_core(const char *core, bool avx2, bool avx512)
+static bool is_one_of(const char *core, const char *const *names)
+{
+    for (; *names; names++)
+        if (strncasecmp(core, *names, strlen(*names)) == 0)
+            return true;
+    return false;
+}
+
+const char *blas_better_core(const char *core, const struct blas_processor *has)
 {
     /* Kernels for processors without AVX2. */
-    static const char *const old[] = {"Prescott",  "Katmai",     "Coppermine", "Northwood", "Banias",
-                                      "Core2",     "Penryn",     "Dunnington", "Nehalem",   "Atom",
-                                      "Athlon",    "Opteron",    "Barcelona",  "Bobcat",    "Sandybridge",
-                                      "Bulldozer", "Piledriver", "Steamroller"};
+    static const char *const old[] = {"Prescott",  "Katmai",     "Coppermine",  "Northwood", "Banias",
+                                      "Core2",     "Penryn",     "Dunnington",  "Nehalem",   "Atom",
+                                      "Athlon",    "Opteron",    "Barcelona",   "Bobcat",    "Sandybridge",
+                                      "Bulldozer", "Piledriver", "Steamroller", NULL};
+    static const char *const of_3dnow[] = {"Opteron", NULL};
+    static const char *const of_fma4[] = {"Bulldozer", "Piledriver", "Steamroller", "Excavator", NULL};
 
-    for (size_t i = 0; avx2 && i < sizeof old / sizeof *old; i++)
-        if (strncasecmp(core, old[i], strlen(old[i])) == 0)
-            return avx512 ? "SkylakeX" : "Haswell";
+    if (has->avx2 && is_one_of(core, old))
+        return has->avx512 ? "SkylakeX" : "Haswell";
+    if (!has->amd_3dnow && is_one_of(core, of_3dnow))
+        return "Prescott";
+    if (!has->fma4 && is_one_of(core, of_fma4))
+        return has->avx2 ? "Haswell" : has->avx ? "Sandybridge" : "Prescott";
     return NULL;
 }
 
@@ -43,7 +56,12 @@ const char *blas_choose_core(char **argv)
 {
     static char said[160];
     const char *core = openblas_get_corename ? openblas_get_corename() : NULL;
-    const char *better = core ? blas_better_core(core, cpu_has_avx2(), can_skylakex()) : NULL;
+    const struct blas_processor has = {.amd_3dnow = cpu_has_3dnow(),
+                                       .fma4 = CPU_HAS("fma4"),
+                                       .avx = CPU_HAS("avx"),
+                                       .avx2 = cpu_has_avx2(),
+                                       .avx512 = can_skylakex()};
+    const char *better = core ? blas_better_core(core, &has) : NULL;
     const char *chosen = getenv("OPENBLAS_CORETYPE");
 
     if (!better)

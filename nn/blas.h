@@ -6,10 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct blas_processor { /* has these instructions */
+    bool amd_3dnow, fma4, avx, avx2, avx512;
+};
+
 /* OpenBLAS picks its kernels by a list of processors it knows when it is loaded, and takes SSE kernels, four
  * to five times slower, for those it does not know (OpenMathLib/OpenBLAS#4267; Debian 12's 0.3.21 and
- * Sapphire Rapids). The core type it should be told instead of `core`; NULL: `core` is no poor choice. */
-const char *blas_better_core(const char *core, bool has_avx2, bool has_avx512);
+ * Sapphire Rapids). Nor does it ask whether a known processor has their instructions: a virtual machine may
+ * call its own an Opteron that has no 3DNow! (qemu64) or FMA4 (Opteron_G4), and a product would end in an
+ * illegal instruction. The core type it should be told instead of `core`; NULL: it is no poor choice. */
+const char *blas_better_core(const char *core, const struct blas_processor *has);
 
 /* Call first in main(). Where OpenBLAS chose poorly and OPENBLAS_CORETYPE does not say that the user did,
  * starts this program anew with a better choice, which OpenBLAS reads only while it is loaded. Returns what

@@ -3,6 +3,9 @@
 #define PSGD_CPU_H
 
 #include <stdbool.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 /* AMD's family of Zen 3, which has no AVX-512, and of Zen 4. A compiler that is older than the family is
  * asked for AMD as such, and so takes a Zen 5 for a Zen 4: that costs speed and changes no result's
@@ -22,6 +25,18 @@
 #define CPU_HAS(feature) false
 #define CPU_IS(family)   false
 #endif
+
+/* AMD's, until 2010. The compilers' builtin functions do not know it. */
+static inline bool cpu_has_3dnow(void)
+{
+#ifdef __x86_64__
+    unsigned a, b, c, d;
+
+    return __get_cpuid(0x80000001, &a, &b, &c, &d) && d & 1u << 31;
+#else
+    return false;
+#endif
+}
 
 /* With FMA, as every processor that has AVX2 so far. */
 static inline bool cpu_has_avx2(void)

@@ -258,33 +258,60 @@ TEST(a_factor_is_laid_out_where_that_is_faster)
     blas_allow_onednn(true);
 }
 
-TEST(kernels_of_old_processors_are_a_poor_choice_for_new_ones)
-{
-    static const struct {
-        const char *core;
-        bool avx2, avx512;
-        const char *better;
-    } cases[] = {
-        {"Prescott", true, true, "SkylakeX"},
-        {"prescott", true, false, "Haswell"},
-        {"Sandybridge", true, false, "Haswell"},
-        {"Nehalem", true, true, "SkylakeX"},
-        {"Prescott", false, false, NULL},
-        {"Haswell", true, true, NULL},
-        {"Zen", true, true, NULL},
-        {"SkylakeX", true, true, NULL},
-        {"Cooperlake", true, true, NULL},
-        {"neoversen1", false, false, NULL},
-    };
+struct core_case {
+    const char *core;
+    struct blas_processor has;
+    const char *better;
+};
 
-    for (size_t i = 0; i < N_OF(cases); i++) {
-        const char *better = blas_better_core(cases[i].core, cases[i].avx2, cases[i].avx512);
+static void expect_cores(const struct core_case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *better = blas_better_core(cases[i].core, &cases[i].has);
 
         if (cases[i].better)
             assert_string_equal(better, cases[i].better);
         else
             assert_null(better);
     }
+}
+
+TEST(kernels_of_old_processors_are_a_poor_choice_for_new_ones)
+{
+    static const struct core_case cases[] = {
+        {"Prescott", {.avx = true, .avx2 = true, .avx512 = true}, "SkylakeX"},
+        {"prescott", {.avx = true, .avx2 = true}, "Haswell"},
+        {"Sandybridge", {.avx = true, .avx2 = true}, "Haswell"},
+        {"Nehalem", {.avx = true, .avx2 = true, .avx512 = true}, "SkylakeX"},
+        {"Prescott", {.avx = false}, NULL},
+        {"Sandybridge", {.avx = true}, NULL},
+        {"Haswell", {.avx = true, .avx2 = true, .avx512 = true}, NULL},
+        {"Zen", {.avx = true, .avx2 = true, .avx512 = true}, NULL},
+        {"SkylakeX", {.avx = true, .avx2 = true, .avx512 = true}, NULL},
+        {"Cooperlake", {.avx = true, .avx2 = true, .avx512 = true}, NULL},
+        {"neoversen1", {.avx = false}, NULL},
+    };
+
+    expect_cores(cases, N_OF(cases));
+}
+
+/* By their family virtual machines have processors whose instructions they lack. */
+TEST(kernels_are_not_those_of_instructions_that_the_processor_lacks)
+{
+    static const struct core_case cases[] = {
+        {"Opteron", {.amd_3dnow = true}, NULL},
+        {"Opteron", {.fma4 = false}, "Prescott"},
+        {"Opteron_SSE3", {.fma4 = false}, "Prescott"},
+        {"Opteron_SSE3", {.avx = true, .avx2 = true}, "Haswell"},
+        {"Bulldozer", {.fma4 = true, .avx = true}, NULL},
+        {"Bulldozer", {.avx = true}, "Sandybridge"},
+        {"Piledriver", {.fma4 = false}, "Prescott"},
+        {"Excavator", {.fma4 = true, .avx = true, .avx2 = true}, NULL},
+        {"Excavator", {.avx = true, .avx2 = true}, "Haswell"},
+        {"Barcelona", {.avx = false}, NULL},
+    };
+
+    expect_cores(cases, N_OF(cases));
 }
 
 TEST(no_more_threads_than_processors)
@@ -319,6 +346,7 @@ int main(void)
         cmocka_unit_test(a_factor_that_is_not_finite_shows_in_its_row_alone),
         cmocka_unit_test(a_factor_is_laid_out_where_that_is_faster),
         cmocka_unit_test(kernels_of_old_processors_are_a_poor_choice_for_new_ones),
+        cmocka_unit_test(kernels_are_not_those_of_instructions_that_the_processor_lacks),
         cmocka_unit_test(no_more_threads_than_processors),
         cmocka_unit_test(processes_that_share_a_machine_take_no_more_threads_than_its_processors_together),
     };
