@@ -84,7 +84,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts install clean help demo
+.PHONY: all test test-systems test-processors soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -173,6 +173,9 @@ test: all tests ## every test: unit, suites, end to end
 
 test-systems: ## README's two commands on fresh Debian 11, 12, 13 and on arm64; ONLY='debian-13 ...'; needs root
 	$(Q)BUILD=$(BUILD) tests/systems/run $(ONLY)
+
+test-processors: all tests ## programs and jobs on x86-64 processors without AVX2, by qemu-x86_64
+	$(Q)BUILD=$(BUILD) tests/systems/old_processors.sh $(ONLY)
 
 # A test of minutes takes up to ten times as long under one of them.
 SANITIZED := TEST_TIMEOUT=7200
@@ -266,7 +269,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := setup.sh .ci/run nn/onednn_probe.sh submit/demo.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/fuzz/run
+SCRIPTS := setup.sh .ci/run nn/onednn_probe.sh submit/demo.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/old_processors.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 

@@ -1,0 +1,111 @@
+#!/bin/sh
+# Programs on processors that this machine does not have, by qemu-x86_64: without AVX2 (Nehalem, SandyBridge), and without
+# SSE 4.1 (qemu64, which OpenBLAS takes for an Opteron). One line of result each, then "N passed, N failed".
+#   tests/systems/old_processors.sh [PROCESSOR...]
+# Test programs of BUILD whose loops have several forms, a simulated job, and a job of one node whose runner is emulated.
+# Needs `make all tests`.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
+LIMIT_S=${LIMIT_S:-900} # of each program
+PROGRAMS='unit/test_matmul unit/test_layer_conv2d unit/test_layer_pool unit/test_layer_norm unit/test_layer_recurrent
+    unit/test_layer_dropout unit/test_layer_embedding unit/test_loss unit/test_optimizer unit/test_init unit/test_metrics
+    unit/test_vector unit/test_feed unit/test_crc32c unit/test_compress_loops unit/test_compress_values
+    unit/test_compress_indices unit/test_compress_chain unit/test_tls suite/test_layers suite/test_compress'
+qemu=$(command -v qemu-x86_64-static || command -v qemu-x86_64)
+if [ "$(uname -m)" != x86_64 ]; then
+    echo 'old processors: skipped, as the build is not for x86-64'
+    exit 0
+fi
+if [ -z "$qemu" ]; then
+    echo 'old processors: skipped, as there is no qemu-x86_64 (packages qemu-user-static, qemu-user)'
+    exit 0
+fi
+
+T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-processors-XXXXXX")
+agent=
+stop_agent() {
+    [ -z "$agent" ] || kill "$agent" 2>/dev/null
+    [ -z "$agent" ] || wait "$agent" 2>/dev/null
+    agent=
+}
+trap 'status=$?; trap - EXIT; stop_agent; rm -rf "$T"; exit $status' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP PIPE
+# One thread: several of an emulator wait for each other most of the time.
+export XDG_STATE_HOME="$T/state" XDG_CACHE_HOME="$T/cache" CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH
+passed=0
+failed=0
+
+check() { # check NAME COMMAND...
+    name=$1
+    shift
+    if "$@" >"$T/log" 2>&1 </dev/null; then
+        passed=$((passed + 1))
+        echo "ok     $processor: $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $processor: $name"
+        sed 's/^/    /' "$T/log"
+    fi
+}
+
+# A program that starts itself anew, with kernels that suit the processor, leaves the emulator: it is told them beforehand.
+emulate() {
+    # shellcheck disable=SC2086 # none or one word
+    env $core timeout "$LIMIT_S" "$qemu" -cpu "$processor" "$@"
+}
+
+# Programs beside each other as in a build, of which two are emulated.
+lay_out() {
+    rm -rf "$T/build" "$T/agent" "$T/out" "$T/out-simulated"
+    mkdir "$T/build"
+    for folder in codecs models include; do ln -s "$BUILD/$folder" "$T/build/$folder"; done
+    cp "$BUILD/agent" "$BUILD/job_submit" "$T/build/"
+    for program in job_runner simulator; do
+        printf '#!/bin/sh\nexec env %s "%s" -cpu %s "%s" "$@"\n' "$core" "$qemu" "$processor" "$BUILD/$program" >"$T/build/$program"
+        chmod +x "$T/build/$program"
+    done
+}
+
+start_agent() {
+    : >"$T/agent.log"
+    "$T/build/agent" --port 0 --dir "$T/agent" 2>>"$T/agent.log" &
+    agent=$!
+    for _ in $(seq 600); do
+        port=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent.log")
+        [ -z "$port" ] || break
+        sleep 0.1
+    done
+    echo "{\"Worker\": [\"127.0.0.1:$port\"]}" >"$T/worker.json"
+}
+
+# run.json tells what a node has computed with: loops for another processor would mean that nothing was emulated.
+job_of_one_node() {
+    start_agent
+    timeout "$LIMIT_S" "$T/build/job_submit" --workers "$T/worker.json" --node_count 1 --codec fedavg --model mlp-tutorial \
+        --epochs 1 -o "$T/out"
+    status=$?
+    stop_agent
+    [ $status -eq 0 ] && grep "$kernels kernels" "$T/out/run.json" | grep 'loops for any processor'
+}
+
+[ $# -gt 0 ] || set -- Nehalem SandyBridge qemu64
+for processor in "$@"; do
+    core=
+    case $processor in
+    qemu64) core=OPENBLAS_CORETYPE=Prescott kernels=Prescott ;;
+    SandyBridge) kernels=Sandybridge ;;
+    *) kernels=$processor ;;
+    esac
+    for program in $PROGRAMS; do
+        check "$program" emulate "$BUILD/tests/$program"
+    done
+    lay_out
+    check 'simulated job of two nodes' timeout "$LIMIT_S" "$T/build/job_submit" simulate --node_count 2 --codec allreduce \
+        --model mlp-tutorial --epochs 1 --step-time 0.001 -o "$T/out-simulated"
+    check 'job of one node' job_of_one_node
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
