@@ -1,0 +1,113 @@
+#!/bin/sh
+# Jobs on an x86-64 agent of BUILD and an arm64 agent, emulated in the fresh system ROOT whose checkout is built: rules that end
+# with equal weights do so to the bit, and a job on either architecture alone ends within 1e-6 of the other's.
+#   tests/systems/mixed_job.sh ROOT
+# One line of result for each job, then "N passed, N failed".
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+root=$1
+BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
+LIMIT_S=${LIMIT_S:-900} # of each job
+T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-mixed-XXXXXX")
+native=
+emulated=
+stop_agents() {
+    [ -z "$native" ] || kill "$native" 2>/dev/null
+    [ -z "$emulated" ] || kill -KILL "$emulated" 2>/dev/null # and with it all of its namespace
+    wait 2>/dev/null
+}
+trap 'stop_agents; rm -rf "$T"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP PIPE
+export XDG_STATE_HOME="$T/state" XDG_CACHE_HOME="$T/cache" OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH
+passed=0
+failed=0
+
+# address_of NAME: where the agent whose log is NAME.log listens.
+address_of() {
+    for _ in $(seq 600); do
+        address=$(sed -n 's/.* listens on \([^,]*\),.*/\1/p' "$T/$1.log")
+        [ -z "$address" ] || break
+        sleep 0.1
+    done
+    if [ -z "$address" ]; then
+        echo "the agent of $1 did not start:" >&2
+        cat "$T/$1.log" >&2
+        exit 1
+    fi
+    echo "$address"
+}
+
+job() { # job NAME WORKERS OPTION...
+    name=$1
+    workers=$2
+    shift 2
+    timeout "$LIMIT_S" "$BUILD/job_submit" --workers "$T/$workers.json" --dataset digits --model mlp-tutorial --epochs 1 --seed 7 \
+        --local-path off -o "$T/$name" "$@" >"$T/log" 2>&1 </dev/null
+}
+
+check() { # check NAME COMMAND...
+    what=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok     $what"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $what"
+        sed 's/^/    /' "$T/log"
+    fi
+}
+
+# The codec comes as source, and each agent compiles it for itself.
+end_equal() { # end_equal NAME RULE OPTION...
+    name=$1
+    rule=$2
+    shift 2
+    job "$name" both --node_count 2 --codec "codecs/$rule.c" "$@" || return 1
+    grep -q '"models_agree": true' "$T/$name/run.json" || { grep models_agree "$T/$name/run.json" >>"$T/log"; return 1; }
+}
+
+agree() { # agree BOUND OPTION...
+    bound=$1
+    shift
+    rm -rf "$T/on-x86-64" "$T/on-arm64"
+    job on-x86-64 x86-64 --node_count 1 --codec codecs/fedavg.c "$@" || return 1
+    job on-arm64 arm64 --node_count 1 --codec codecs/fedavg.c "$@" || return 1
+    python3 - "$bound" "$T/on-x86-64/model/final.safetensors" "$T/on-arm64/model/final.safetensors" >>"$T/log" 2>&1 <<'COMPARE'
+import array, struct, sys
+
+def weights(path):
+    data = open(path, "rb").read()
+    header = 8 + struct.unpack("<Q", data[:8])[0]
+    return array.array("f", data[header:])
+
+a, b = (weights(path) for path in sys.argv[2:])
+apart = max(abs(x - y) for x, y in zip(a, b)) / max(map(abs, a))
+print(f"{apart:.2g} of the largest of {len(a)} weights apart")
+sys.exit(not (len(a) == len(b) > 1000 and apart <= float(sys.argv[1])))
+COMPARE
+}
+
+: >"$T/x86-64.log"
+: >"$T/arm64.log"
+"$BUILD/agent" --port 0 --dir "$T/agent" 2>>"$T/x86-64.log" &
+native=$!
+tests/systems/in_root "$root" root \
+    'rm -rf /var/tmp/agent && exec build/agent --port 0 --dir /var/tmp/agent' 2>>"$T/arm64.log" &
+emulated=$!
+x86_64=$(address_of x86-64) || exit 1
+arm64=$(address_of arm64) || exit 1
+cp "$root/var/tmp/agent/token" "$T/state/psgd/agents/${arm64##*:}.token" || exit 1
+echo "{\"Worker\": [\"$x86_64\"]}" >"$T/x86-64.json"
+echo "{\"Worker\": [\"$arm64\"]}" >"$T/arm64.json"
+echo "{\"Worker\": [\"$x86_64\", \"$arm64\"]}" >"$T/both.json"
+
+for rule in allreduce plain fedavg fedpaq doublesqueeze; do
+    check "x86-64 and arm64 end with equal weights: $rule" end_equal $rule $rule --gradient-descent adam --schedule cosine
+done
+check 'x86-64 and arm64 end with equal weights: allreduce, encrypted' end_equal encrypted allreduce --data-tls on
+check 'x86-64 and arm64 alone agree to 1e-6' agree 1e-6
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
