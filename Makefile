@@ -1,12 +1,12 @@
 # make help lists the targets. Everything that is built lies in build/ (or BUILD=...), nothing elsewhere.
 BUILD   ?= build
-# One name for one folder: what is known of its files by one name, as what they depend on, is not by another. All names
-# are relative, for make takes a space for the end of a name, and the path of this folder may have one.
+# BUILD is made relative: make treats build/x and /path/build/x as different targets, and splits names at spaces, which the
+# path of this folder may have.
 inside   = $(subst :,,$(subst :$(CURDIR)/,,:$(1)))
 whole   := $(call inside,$(abspath $(call inside,$(BUILD))))
 override BUILD := $(if $(word 2,$(whole)),$(call inside,$(BUILD)),$(whole))
 ifneq ($(words $(BUILD)),1)
-$(error BUILD=$(BUILD): make takes no such name, for it has a space. A relative one without a space works)
+$(error BUILD=$(BUILD) must not contain a space: use a relative path without one)
 endif
 PREFIX  ?= /usr/local
 CC      ?= cc
@@ -164,7 +164,7 @@ $(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBS
 $(TOOLS): $(BUILD)/%: %.c
 	$(call say,TOOL,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm $(keep)
 
 tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS)
 
@@ -249,7 +249,7 @@ tidy: ## clang-tidy over everything
 # Each of the checks ends well with "skipped: ..." where what it needs is not installed.
 check: warnings clang-check format-check check-layers check-scripts ## no warning of either compiler, and the form of the source
 warnings: all tests
-	$(Q)tests/check-warnings $(CC) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/tests
+	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/tests
 
 # What users build is built; of tests the warnings are enough.
 have = $(shell command -v $(1) 2>&1)
@@ -258,7 +258,7 @@ clang-check: ## the programs by clang in $(BUILD)/clang, and no file has a warni
 clang-checked: all
 	$(Q)printf '%s\n' $(filter tests/%,$(C_SOURCES)) | xargs -P "$$(nproc)" -n 20 $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs \
 	    2>$(BUILD)/tests.says || { cat $(BUILD)/tests.says; exit 1; }
-	$(Q)tests/check-warnings $(CC) $(BUILD)
+	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 
 # Another version of clang-format breaks some lines elsewhere: the one that has formatted the tree has the say.
 CLANG_FORMAT = $(firstword $(shell for f in clang-format-14 clang-format; do $$f --version 2>&1 | grep -q 'version 14\.' && echo $$f; done))
@@ -270,9 +270,9 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := setup.sh .ci/run nn/onednn_probe.sh submit/demo.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/fuzz/run
+SCRIPTS := setup.sh .ci/run nn/onednn_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/fuzz/run
 check-scripts:
-	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
+	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
 check-layers: ## nobody includes what docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers

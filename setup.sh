@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what psgd needs and this machine lacks, and nothing else, by apt; where there is none, says the line that does.
+# Installs what psgd needs and this machine lacks, and nothing else, by apt; elsewhere prints the command that installs it.
 #   ./setup.sh         to build and run
 #   ./setup.sh test    and to test
 # Works as root, or as a user with sudo. What is there is found by trying it, whichever package it has come from.
@@ -139,13 +139,21 @@ by_apt() {
     fi
 }
 
+# by_line COMMAND LINES COLUMN [REMARK]: lines of their own for what is optional, as some systems do not have it, and a package
+# that is not known ends the whole command.
+by_line() {
+    names=$(packages "$2" "$3")
+    [ -z "$names" ] || echo "    ${as_root:+$as_root }$1 $names${4:-}"
+}
+
 # Column 3 and on.
 by_hand() {
     n=3
     for line in 'dnf install' 'zypper install' 'pacman -S --needed' 'apk add'; do
         if command -v "${line%% *}" >/dev/null; then
             echo "setup.sh: this installs what is missing (psgd was not tried on this system):"
-            echo "    ${as_root:+$as_root }$line $(packages "$lacking" $n)"
+            by_line "$line" "$(needed "$lacking")" $n
+            by_line "$line" "$(optional "$lacking")" $n '     # optional'
         fi
         n=$((n + 1))
     done
@@ -153,7 +161,7 @@ by_hand() {
 
 if command -v apt-get >/dev/null; then by_apt; else by_hand; fi
 left=$(optional "$lacking")
-[ -z "$left" ] || echo "setup.sh: not here, and done without: $(things "$left")"
+[ -z "$left" ] || echo "setup.sh: optional, not installed: $(things "$left")"
 left=$(needed "$lacking")
 [ -n "$left" ] || exit 0
 echo "setup.sh: still missing: $(things "$left")" >&2

@@ -126,6 +126,23 @@ static int cannot_load(const char *path, const char *copy, struct err *e)
     return err_set(e, ERR_CODEC, "%s: %s", path, why);
 }
 
+/* An object that stays loaded (-z nodelete, threads with destructors) keeps its name, and so its descriptor:
+ * dlopen would return it for the next codec whose copy gets that number. */
+static void unload(struct codec_library *l)
+{
+    char copy[MEMORY_FILE_PATH];
+    void *still;
+
+    memory_file_path(copy, l->fd);
+    if (l->handle)
+        dlclose(l->handle);
+    still = dlopen(copy, RTLD_NOLOAD | RTLD_LAZY);
+    if (still)
+        dlclose(still);
+    else
+        close(l->fd);
+}
+
 static int load(struct codec_library *l, const char *path, struct err *e)
 {
     char copy[MEMORY_FILE_PATH];
@@ -160,12 +177,10 @@ int codec_library_open(struct codec_library *l, const char *path, struct err *e)
     }
     t.fd = memory_file_copy(path, CODEC_OBJECT_MAX, e);
     if (t.fd < 0)
-        return e->code;
+        return e->code = ERR_CODEC;
     if (load(&t, path, e) < 0) {
-        if (t.handle)
-            dlclose(t.handle);
-        close(t.fd);
-        return e->code;
+        unload(&t);
+        return e->code = ERR_CODEC;
     }
     *l = t;
     return 0;
@@ -175,7 +190,6 @@ void codec_library_close(struct codec_library *l)
 {
     if (!l->handle)
         return;
-    dlclose(l->handle);
-    close(l->fd);
+    unload(l);
     *l = (struct codec_library){0};
 }

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -164,24 +165,33 @@ struct walk {
     dev_t device;
 };
 
+/* What O_PATH opens is not touched: a device's driver, or a FUSE server, hears of it only once it is known to
+ * lie on the file system. */
 static int opened(const struct walk *w, const char *name, int flags)
 {
-    int fd = openat(w->at, name, flags | O_NOFOLLOW | O_CLOEXEC);
+    int at = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd, why = 0;
+    char again[32];
     struct stat st;
-    int why = 0;
 
-    if (fd < 0)
+    if (at < 0)
         return -1;
-    if (fstat(fd, &st) < 0)
+    if (fstat(at, &st) < 0)
         why = errno;
     else if (S_ISLNK(st.st_mode)) /* O_PATH opens the link itself */
         why = ELOOP;
     else if (st.st_dev != w->device)
         why = EXDEV;
-    if (!why)
-        return fd;
-    close(fd);
-    return fails(why);
+    if (why) {
+        close(at);
+        return fails(why);
+    }
+    if (flags & O_PATH)
+        return at;
+    snprintf(again, sizeof again, "/proc/self/fd/%d", at);
+    fd = open(again, flags | O_CLOEXEC);
+    why = errno;
+    close(at);
+    return fd < 0 ? fails(why) : fd;
 }
 
 /* One component further; an empty one stays where it is. */

@@ -46,11 +46,6 @@ void compat_close_from(int first, bool at_exec);
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-/* glibc has it since 2.33; before, the numbers are ints, which begin anew beyond 4 GiB. */
-#if defined __GLIBC__ && !__GLIBC_PREREQ(2, 33)
-#define mallinfo2 mallinfo
-#endif
-
 /* Before 7.85 curl takes a request's protocols as bits. For who has included <curl/curl.h>. */
 #ifdef LIBCURL_VERSION_NUM
 #if LIBCURL_VERSION_NUM < 0x075500

@@ -71,5 +71,5 @@ done:
 
 void memory_file_path(char out[MEMORY_FILE_PATH], int fd)
 {
-    snprintf(out, MEMORY_FILE_PATH, "/proc/%d/fd/%d", (int)getpid(), fd);
+    snprintf(out, MEMORY_FILE_PATH, "/proc/self/fd/%d", fd);
 }

@@ -14,7 +14,7 @@ enum { MEMORY_FILE_PATH = 64 };
  * mounted noexec. ERR_NOT_FOUND, ERR_IO, ERR_CONFIG: longer, or no plain file. */
 int memory_file_copy(const char *path, size_t most, struct err *e);
 
-/* A path by which this process, and a debugger of the same user, opens the copy while `fd` is open. */
+/* A path by which this process opens the copy while `fd` is open, whichever pid namespace /proc is of. */
 void memory_file_path(char out[MEMORY_FILE_PATH], int fd);
 
 #endif

@@ -4,28 +4,14 @@
 set -eu
 BUILD=$(cd "${BUILD:-build}" && pwd)
 folder=
-pids=
-
-is_running() { kill -0 "$1" 2>/dev/null; }
-
-# SIGTERM until the process has ended, SIGKILL after half a minute. One SIGTERM may be lost: until its exec, a child has the
-# handlers of this shell.
-end() {
-    tries=0
-    while is_running "$1" && [ $tries -lt 400 ]; do
-        if [ $tries -lt 300 ]; then signal=TERM; else signal=KILL; fi
-        kill -s $signal "$1" 2>/dev/null || true
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-}
+# shellcheck source=submit/local_agents.sh
+. "$(dirname "$0")/local_agents.sh"
 
 stop() {
     status=$?
     trap - EXIT
     trap '' INT TERM HUP PIPE
-    # The last child may have been started just before the signal, and not be in the list.
-    for pid in $pids ${!:-}; do end "$pid"; done
+    end_all
     [ -z "$folder" ] || rm -rf "$folder"
     exit "$status"
 }
@@ -38,25 +24,9 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/psgd-demo-XXXXXX")
 export XDG_STATE_HOME="$folder/state" TMPDIR="$folder"
 unset PSGD_WORKERS PSGD_TOKEN_FILE
 
-# Each agent takes a port that is free and says which.
 list=
 for n in 0 1; do
-    log=$folder/agent$n.log
-    : >"$log" # now, as the shell behind & may come late
-    "$BUILD/agent" --port 0 --dir "$folder/agent$n" 2>>"$log" &
-    pids="$pids $!"
-    address=
-    tries=0
-    while [ -z "$address" ] && is_running $! && [ $tries -lt 600 ]; do
-        sleep 0.05
-        address=$(sed -n 's/.* listens on \([^,]*\),.*/\1/p' "$log")
-        tries=$((tries + 1))
-    done
-    if [ -z "$address" ]; then
-        echo "agent $n did not start:" >&2
-        cat "$log" >&2
-        exit 1
-    fi
+    start_agent "$folder/agent$n.log" "$BUILD/agent" --port 0 --dir "$folder/agent$n"
     list="$list${list:+, }\"$address\""
 done
 echo "{\"Worker\": [$list]}" >"$folder/worker.json"

@@ -3,30 +3,15 @@
 # Debian 12's valgrind does not know pidfd_open; `make sanitize` looks for their leaks. Without oneDNN, whose generated
 # code loads vectors ahead of where its own buffers end.
 set -eu
+cd "$(dirname "$0")/.."
 BUILD=$(cd "${BUILD:-build}" && pwd)
 T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-valgrind-XXXXXX")
 export XDG_STATE_HOME="$T/state"
-agents=
-
-is_running() { kill -0 "$1" 2>/dev/null; }
-
-# SIGTERM until each agent has ended, SIGKILL after a minute. One SIGTERM may be lost: until its exec, a child has the handlers
-# of this shell.
-end_agents() {
-    for pid in $agents; do
-        tries=0
-        while is_running "$pid" && [ $tries -lt 700 ]; do
-            if [ $tries -lt 600 ]; then signal=TERM; else signal=KILL; fi
-            kill -s $signal "$pid" 2>/dev/null || true
-            sleep 0.1
-            tries=$((tries + 1))
-        done
-    done
-}
+. submit/local_agents.sh
 
 # shellcheck disable=SC2317 # the trap calls it
 finish() {
-    end_agents
+    end_all
     rm -rf "$T"
 }
 trap finish EXIT
@@ -43,16 +28,7 @@ chmod +x "$T/bin/job_runner"
 
 set --
 for n in 0 1 2; do
-    log=$T/agent$n.log
-    : >"$log" # now, as the shell behind & may come late
-    "$T/bin/agent" --port 0 --dir "$T/a$n" 2>>"$log" &
-    agents="$agents $!"
-    address=
-    for _ in $(seq 600); do
-        address=$(sed -n 's/.* listens on \([^,]*\),.*/\1/p' "$log")
-        [ -z "$address" ] || break
-        sleep 0.1
-    done
+    start_agent "$T/agent$n.log" "$T/bin/agent" --port 0 --dir "$T/a$n"
     set -- "$@" "$address"
 done
 cd "$T"
@@ -67,7 +43,8 @@ images 1 >data/t10k-images-idx3-ubyte
 labels 1 >data/t10k-labels-idx1-ubyte
 bin/job_submit -q --codec fedavg --node_count 2 --model softmax --dataset mnist --data data --epochs 1 --agent-timeout 60 \
     --math openblas -o out
-end_agents
+agents=$pids
+end_all
 for pid in $agents; do wait "$pid"; done # with status 0
 bad=0
 for log in runner.*; do

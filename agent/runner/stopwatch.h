@@ -43,8 +43,8 @@ static inline enum phase phase_enter(struct stopwatch *w, enum phase next)
     w->spent[last] += now - since;
     if (w->tracer)
         tracer_span(w->tracer, (enum trace_kind)last, since, now);
-    /* Released behind the time: who sees a phase sees no time before it began, as long as the wait that it
-     * ended. */
+    /* Released behind the time: a reader that sees the new phase also sees its start, never that of the wait
+     * before it. */
     atomic_store_explicit(&w->since, now, memory_order_relaxed);
     atomic_store_explicit(&w->phase, next, memory_order_release);
     return last;

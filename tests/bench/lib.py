@@ -47,8 +47,12 @@ class Agents:
                              preexec_fn=lambda cpu=cpus[i % len(cpus)]: os.sched_setaffinity(0, {cpu}))
             for i, port in enumerate(ports)]
         (folder / "worker.json").write_text(json.dumps({"Worker": [f"127.0.0.1:{p}" for p in ports]}))
-        for a, port in zip(self.running, ports):
-            await_port(a, port)
+        try:
+            for a, port in zip(self.running, ports):
+                await_port(a, port)
+        except RuntimeError:
+            self.stop()
+            raise
 
     def stop(self):
         for a in self.running:

@@ -15,7 +15,7 @@ copy_of_tree() {
 }
 
 make_here() {
-    run env -u MAKEFLAGS -u MAKELEVEL make "$@"
+    run limited env -u MAKEFLAGS -u MAKELEVEL make "$@"
     echo "$output"
     [ "$status" -eq 0 ]
 }
@@ -37,13 +37,13 @@ make_here() {
     [ -s other/one/obj/shared/err.o ]
     make_here BUILD="$T/elsewhere" "$T/elsewhere/obj/shared/err.o"
     [ -s "$T/elsewhere/obj/shared/err.o" ]
-    run env -u MAKEFLAGS -u MAKELEVEL make BUILD="$T/el se"
+    run limited env -u MAKEFLAGS -u MAKELEVEL make BUILD="$T/el se"
     [ "$status" -ne 0 ]
-    [[ "$output" == *'make takes no such name, for it has a space'* ]]
+    [[ "$output" == *'must not contain a space'* ]]
     make_here -s install DESTDIR="$T/in stalled" PREFIX=/usr
     # Agents in folders with a space.
     mkdir "$T/temp orary"
-    run env TMPDIR="$T/temp orary" "$T/a b é/psgd 日本/submit/demo.sh" -o "$T/out put"
+    run limited env TMPDIR="$T/temp orary" "$T/a b é/psgd 日本/submit/demo.sh" -o "$T/out put"
     echo "$output"
     [ "$status" -eq 0 ]
     [ -s "$T/out put/model/final.safetensors" ]

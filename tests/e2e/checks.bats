@@ -7,7 +7,7 @@ load lib
 
 # make as from a shell, with a job per processor, whichever make has started the tests; and what tests wait for comes first.
 check() {
-    run env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make -s -C "$ROOT" BUILD="$BUILD" "$@"
+    run limited env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make -s -C "$ROOT" BUILD="$BUILD" "$@"
     judge
 }
 
@@ -26,7 +26,7 @@ judge() {
 @test "clang builds the programs, they run, and it has warned of nothing" {
     case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
     check clang-check
-    "$BUILD/clang/job_submit" simulate --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
+    limited "$BUILD/clang/job_submit" simulate --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
 }
 
 @test "what the compiler says is kept, ends no build, and ends the check only of a compiler that psgd was tried with" {
@@ -35,7 +35,7 @@ judge() {
 #!/bin/sh
 case " $* " in
 *' -E '*) cat >/dev/null && echo '99 4' ;;
-*) cc "$@" && echo 'a.c:1: warning: a new one' >&2 ;;
+*) cc "$@" && echo 'shared/err.c:1: warning: a new one' >&2 ;;
 esac
 NEW
     sed 's/99 4/__clang_major__ 12/' bin/new_cc >bin/tried_cc
@@ -55,6 +55,9 @@ NEW
     # Compiled again without a warning, it is forgotten.
     touch -d '1 minute ago' "$T/tried_cc/obj/shared/err.o"
     env -u MAKEFLAGS -u MAKELEVEL make -s -C "$ROOT" BUILD="$T/tried_cc" -W shared/err.c "$T/tried_cc/obj/shared/err.o"
+    "$ROOT/tests/check-warnings" "$T/bin/tried_cc" "$T/tried_cc/obj"
+    # So is one about a file that is gone.
+    echo 'shared/gone.c:1: warning: a new one' >"$T/tried_cc/obj/shared/gone.o.says"
     "$ROOT/tests/check-warnings" "$T/bin/tried_cc" "$T/tried_cc/obj"
 }
 

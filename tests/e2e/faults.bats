@@ -326,7 +326,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 @test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it serves again" {
     start_agents 2
-    long_job --codec plain --agent-timeout 2 --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
+    long_job --codec plain --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_step 0 50
     kill_agent 1
@@ -393,14 +393,14 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 @test "who waits in the queue of an agent that does not come back is told so, and gives the others back" {
     start_agents 2
     long_job --codec plain --detach -o holder
-    "$SUBMIT" --codec plain --node_count 2 --agent-timeout 1 -o out 2>log 3>&- &
+    "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
     local pid=$! n=0 s=0
     within 60 grep -q 'waiting in its queue' log
     grep -q "127.0.0.1:${PORTS[0]} has .*waiting in its queue" log || n=1
     kill_agent $n
     wait $pid || s=$?
     [ $s -eq 3 ]
-    grep -q 'lost before the start: .*did not come back within 1 s' log
+    grep -q 'lost before the start: .*did not come back within 10 s' log
     [ ! -e out ]
     start_agent $n
     "$SUBMIT" cancel "$(jq -r .id holder/run.json)"
@@ -526,8 +526,7 @@ static const struct codec_events nap = {.on_step = nap_on_step};
 CODEC_PLUGIN(.name = "nap", .source = "a test", .events = &nap)
 C
     sed -i "s|GO,|\"$T/go\",|" nap.c
-    "$SUBMIT" -q --codec nap.c --node_count 2 --epochs 1 --model softmax --agent-timeout 1 --round-timeout "$TEST_LIMIT" -o out \
-        2>log 3>&- &
+    "$SUBMIT" -q --codec nap.c --node_count 2 --epochs 1 --model softmax --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$! s=0 runner
     within 60 is_at_step 0 1
     runner=$(runner_of 1)
@@ -535,7 +534,7 @@ C
     within 60 is_in_state 0 succeeded
     wait $pid || s=$?
     [ $s -eq 1 ]
-    grep -q 'NodeLost.* and did not come back within 1 s' log
+    grep -q 'NodeLost.* and did not come back within 10 s' log
     id=$(only_job 0)
     "$SUBMIT" fetch -q "$id" -o out 2>/dev/null || true # what there is, while it is silent
     [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed NodeLost 1" ]
@@ -550,7 +549,7 @@ C
 
 @test "an agent that is stopped ends its runner and leaves nothing" {
     start_agents 2
-    long_job --codec plain --agent-timeout 1 -o out 2>/dev/null 3>&- &
+    long_job --codec plain -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_step 0 5
     end_agent 0

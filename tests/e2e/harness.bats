@@ -13,7 +13,8 @@ make_tree() {
     mv ./*.bats tree/tests/e2e/
 }
 
-write_tests() { sed -i 's/^@case /@test /' ./*.bats; } # bats takes each @test for one of this script
+# bats takes each @test for one of this script; and what is left of a test is found by seconds that no other script sleeps.
+write_tests() { sed -i "s/^@case /@test /; s/sleep 864/sleep $$864/g" ./*.bats; }
 
 run_tree() { # for half a minute: output, lines and status
     make_tree
@@ -40,7 +41,7 @@ BATS
     [[ "$output" == *"skipped: ok 2 one that cannot be had here # skip for a reason"* ]]
     [[ "$output" == *"slowest: "*"tests/e2e/still.bats"* ]]
     [ "${lines[-1]}" = "2 passed, 1 failed, 1 skipped" ]
-    [ -z "$(pgrep -f 'sleep 8640[123]')" ]
+    [ -z "$(pgrep -f "sleep $$8640[123]")" ]
 }
 
 @test "a script that leaves a process has failed, and the process is named and ended" {
@@ -49,10 +50,10 @@ BATS
 BATS
     run_tree
     [ "$status" -eq 1 ]
-    [[ "$output" == *"reap: process "*" is left: sleep 86404"* ]]
+    [[ "$output" == *"reap: process "*" is left: sleep $$86404"* ]]
     [[ "$output" == *"not ok - tests/e2e/leaves.bats ended with status 125"* ]]
     [ "${lines[-1]}" = "1 passed, 1 failed, 0 skipped" ]
-    [ -z "$(pgrep -f 'sleep 86404')" ]
+    [ -z "$(pgrep -f "sleep $$86404")" ]
 }
 
 @test "a run that is interrupted leaves nothing" {
@@ -64,15 +65,15 @@ BATS
     afresh BUILD=build env -C tree tests/run >said 2>&1 3>&- &
     pid=$!
     within 60 test -e begun
-    kill -TERM $pid
+    kill -TERM "$(pgrep -P $pid)" # reap itself, and not the shell that has started it
     wait $pid || s=$?
     [ $s -eq 143 ]
-    [ -z "$(pgrep -f 'sleep 86405')" ]
+    [ -z "$(pgrep -f "sleep $$86405")" ]
 }
 
 @test "a test that stands still is ended before its script, and the next one runs" {
     cat >still.bats <<BATS
-load $ROOT/tests/e2e/lib
+load "$ROOT/tests/e2e/lib.bash"
 @case "one that stands still" { setsid sleep 86406; true; }
 @case "one that asks an agent without end" {
     start_agents 1
@@ -86,7 +87,7 @@ BATS
     [ "$status" -eq 1 ]
     [[ "$output" == *"not ok 1 one that stands still"*"this test has not ended within 30 s"* ]]
     [[ "$output" == *"not ok 2 one that asks an agent without end"*"ok 3 the next one"* ]]
-    [ -z "$(pgrep -f 'sleep 86406')" ]
+    [ -z "$(pgrep -f "sleep $$86406")" ]
 }
 
 @test "a test of a program that stands still ends it, and is named" {

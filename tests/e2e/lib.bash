@@ -66,6 +66,7 @@ limit_test() {
     echo "this test has not ended within $TEST_LIMIT s"
     end_descendants $$
     read -rt 60 <> <(:) || true
+    rm -rf "$HOME_OF_TEST"
     kill -9 $$
 }
 

@@ -93,15 +93,16 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
 @test "the demo ends when it is asked to, whenever that is, and leaves no process and no folder" {
     local pid delay s
     for delay in 0 0.01 0.02 0.05 0.1 0.15 0.2 0.3 0.4 0.6 0.8 1.2; do
-        limited env BUILD="$BUILD" TMPDIR="$T" "$ROOT/submit/demo.sh" -q --epochs 1 >said 2>&1 3>&- &
+        "$TOOLS/limit" "$PROGRAM_LIMIT" env BUILD="$BUILD" TMPDIR="$T" "$ROOT/submit/demo.sh" -q --epochs 1 >said 2>&1 3>&- &
         pid=$!
         sleep $delay
-        pkill -P $pid || true
+        kill $pid 2>/dev/null || true # the script alone, and once
         s=0
         wait $pid || s=$?
         echo "after $delay s: status $s"
         cat said
         [ $s -eq 143 ] || [ $s -eq 0 ]
+        [ -z "$(pgrep -f "$T/psgd-demo-")" ]
         rm -rf logs said
         [ -z "$(ls)" ]
     done

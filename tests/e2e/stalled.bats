@@ -15,9 +15,9 @@ has_sent() { [ "$(sent_since_silence "$1")" -ge "$2" ]; }
 
 is_lost() { grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs/*/run/node.log; }
 
-# Messages of the job's size, 473,192 bytes with the header, that may be under way to a peer that takes nothing: what both
-# sockets of a connection hold at most, three in shared memory, the eight behind which nothing more is sent, and some
-# that are partly out.
+# Messages of the job's size, 473,192 bytes with the header, that may be under way to a peer that takes nothing: as many as both
+# sockets of a connection hold, three in shared memory, the eight behind which plain sends nothing more in asgd, and eight
+# for what is neither wholly here nor there.
 most_under_way() {
     local send receive
     read -r _ _ send </proc/sys/net/ipv4/tcp_wmem

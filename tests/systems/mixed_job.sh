@@ -9,35 +9,14 @@ root=$1
 BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
 LIMIT_S=${LIMIT_S:-900} # of each job
 T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-mixed-XXXXXX")
-native=
-emulated=
-stop_agents() {
-    [ -z "$native" ] || kill "$native" 2>/dev/null
-    [ -z "$emulated" ] || kill -KILL "$emulated" 2>/dev/null # and with it all of its namespace
-    wait 2>/dev/null
-}
-trap 'stop_agents; rm -rf "$T"' EXIT
+. submit/local_agents.sh
+trap 'end_all; rm -rf "$T"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 export XDG_STATE_HOME="$T/state" XDG_CACHE_HOME="$T/cache" OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH
 passed=0
 failed=0
-
-# address_of NAME: where the agent whose log is NAME.log listens.
-address_of() {
-    for _ in $(seq 600); do
-        address=$(sed -n 's/.* listens on \([^,]*\),.*/\1/p' "$T/$1.log")
-        [ -z "$address" ] || break
-        sleep 0.1
-    done
-    if [ -z "$address" ]; then
-        echo "the agent of $1 did not start:" >&2
-        cat "$T/$1.log" >&2
-        exit 1
-    fi
-    echo "$address"
-}
 
 job() { # job NAME WORKERS OPTION...
     name=$1
@@ -90,15 +69,10 @@ sys.exit(not (len(a) == len(b) > 1000 and apart <= float(sys.argv[1])))
 COMPARE
 }
 
-: >"$T/x86-64.log"
-: >"$T/arm64.log"
-"$BUILD/agent" --port 0 --dir "$T/agent" 2>>"$T/x86-64.log" &
-native=$!
-tests/systems/in_root "$root" root \
-    'rm -rf /var/tmp/agent && exec build/agent --port 0 --dir /var/tmp/agent' 2>>"$T/arm64.log" &
-emulated=$!
-x86_64=$(address_of x86-64) || exit 1
-arm64=$(address_of arm64) || exit 1
+start_agent "$T/x86-64.log" "$BUILD/agent" --port 0 --dir "$T/agent"
+x86_64=$address
+start_agent "$T/arm64.log" tests/systems/in_root "$root" root 'rm -rf /var/tmp/agent && exec build/agent --port 0 --dir /var/tmp/agent'
+arm64=$address
 cp "$root/var/tmp/agent/token" "$T/state/psgd/agents/${arm64##*:}.token" || exit 1
 echo "{\"Worker\": [\"$x86_64\"]}" >"$T/x86-64.json"
 echo "{\"Worker\": [\"$arm64\"]}" >"$T/arm64.json"

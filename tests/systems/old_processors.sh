@@ -23,13 +23,8 @@ if [ -z "$qemu" ]; then
 fi
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-processors-XXXXXX")
-agent=
-stop_agent() {
-    [ -z "$agent" ] || kill "$agent" 2>/dev/null
-    [ -z "$agent" ] || wait "$agent" 2>/dev/null
-    agent=
-}
-trap 'status=$?; trap - EXIT; stop_agent; rm -rf "$T"; exit $status' EXIT
+. submit/local_agents.sh
+trap 'end_all; rm -rf "$T"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 # One thread: several of an emulator wait for each other most of the time.
@@ -69,25 +64,14 @@ lay_out() {
     done
 }
 
-start_agent() {
-    : >"$T/agent.log"
-    "$T/build/agent" --port 0 --dir "$T/agent" 2>>"$T/agent.log" &
-    agent=$!
-    for _ in $(seq 600); do
-        port=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent.log")
-        [ -z "$port" ] || break
-        sleep 0.1
-    done
-    echo "{\"Worker\": [\"127.0.0.1:$port\"]}" >"$T/worker.json"
-}
-
 # run.json tells what a node has computed with: loops for another processor would mean that nothing was emulated.
 job_of_one_node() {
-    start_agent
+    start_agent "$T/agent.log" "$T/build/agent" --port 0 --dir "$T/agent"
+    echo "{\"Worker\": [\"$address\"]}" >"$T/worker.json"
     timeout "$LIMIT_S" "$T/build/job_submit" --workers "$T/worker.json" --node_count 1 --codec fedavg --model mlp-tutorial \
         --epochs 1 -o "$T/out"
     status=$?
-    stop_agent
+    end_all
     [ $status -eq 0 ] && grep "$kernels kernels" "$T/out/run.json" | grep 'loops for any processor'
 }
 

@@ -20,8 +20,9 @@
 
 enum { TIME_OVER = 124, LEFT = 125, BROKEN = 126, PROCESSES_MAX = 1 << 16 };
 
-/* Seconds that what is left behind has to end by itself, and that it has between SIGTERM and SIGKILL. */
-static const double grace_s = 10;
+/* Seconds that what is left behind has to end by itself, if the command has as many, and that it has between
+ * SIGTERM and SIGKILL. */
+static const double patience_s = 60, grace_s = 10;
 /* Between two looks. A first SIGTERM may be lost: a shell's child has the shell's handlers until its exec. */
 static const double look_s = 0.1;
 
@@ -170,14 +171,24 @@ static bool all_gone(double seconds, int sig)
     }
 }
 
-/* The signals of which this process is told by sigtimedwait. */
+static bool is_ignored(int sig)
+{
+    struct sigaction act;
+
+    return sigaction(sig, NULL, &act) == 0 && act.sa_handler == SIG_IGN;
+}
+
+/* The signals of which this process is told by sigtimedwait, but for those that it was started to ignore, as
+ * by nohup. */
 static void make_watched(sigset_t *set)
 {
+    static const int asks_to_end[] = {SIGTERM, SIGINT, SIGHUP};
+
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGHUP);
+    for (size_t i = 0; i < sizeof asks_to_end / sizeof *asks_to_end; i++)
+        if (!is_ignored(asks_to_end[i]))
+            sigaddset(set, asks_to_end[i]);
 }
 
 /* Until the command has ended, its time is over or a signal came: an exit status where reap is to end it. */
@@ -223,13 +234,14 @@ int main(int argc, char **argv)
     make_watched(&watched);
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_BLOCK, &watched, &before);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 ||
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ||
+        (!is_ignored(SIGHUP) && prctl(PR_SET_PDEATHSIG, SIGTERM) < 0) ||
         (command = start(argv + 2, &before)) < 0) {
         perror("reap");
         return BROKEN;
     }
     ended_by = wait_for(command, &status, seconds > 0 ? now_s() + seconds : INFINITY, &watched);
-    if (ended_by == 0 && !all_gone(grace_s, 0)) {
+    if (ended_by == 0 && !all_gone(seconds > 0 ? fmin(seconds, patience_s) : patience_s, 0)) {
         look(PRINT);
         ended_by = LEFT;
     }

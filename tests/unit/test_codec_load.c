@@ -1,5 +1,8 @@
 #include "shared/codec_load.h"
 
+#include <dlfcn.h>
+
+#include "shared/memory_file.h"
 #include "tests/lib/cluster.h"
 #include "tests/unit/unit.h"
 
@@ -51,6 +54,22 @@ TEST(what_is_no_codec_is_refused)
     assert_says("/nowhere.so");
 }
 
+/* As objects linked with -z nodelete stay, and those that threads still have. */
+TEST(a_codec_whose_object_stays_loaded_is_not_taken_for_the_next_one)
+{
+    struct codec_library stays, next;
+    char copy[MEMORY_FILE_PATH];
+    struct err e;
+
+    assert_ok(codec_library_open(&stays, path_of("codecs/fedavg"), &e));
+    memory_file_path(copy, stays.fd);
+    assert_non_null(dlopen(copy, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY));
+    codec_library_close(&stays);
+    assert_ok(codec_library_open(&next, path_of("codecs/plain"), &e));
+    assert_string_equal(next.plugin->name, "plain");
+    codec_library_close(&next);
+}
+
 TEST(a_value_beyond_a_list_of_codec_h_is_refused)
 {
     struct codec_library l;
@@ -100,6 +119,7 @@ int main(void)
         cmocka_unit_test(every_built_in_codec_opens_and_names_its_source_and_cost),
         cmocka_unit_test(another_abi_is_refused_naming_both),
         cmocka_unit_test(what_is_no_codec_is_refused),
+        cmocka_unit_test(a_codec_whose_object_stays_loaded_is_not_taken_for_the_next_one),
         cmocka_unit_test(a_value_beyond_a_list_of_codec_h_is_refused),
         cmocka_unit_test(a_state_beyond_all_measure_is_refused),
         cmocka_unit_test(a_codec_without_ssgd_or_asgd_is_refused_the_job_that_is_so),
