@@ -28,7 +28,7 @@ enter() { # enter WAY KIND PID: sets ENTERED, the command that leads into its na
     [ -z "$1" ] || ENTERED+=(-U --preserve-credentials)
 }
 
-# make_disk SIZE FOLDER: within ON_DISK, a command, the folder is an empty disk of that size; elsewhere it is a folder. Skips
+# make_disk SIZE[,OPTION...] FOLDER: within ON_DISK, a command, the folder is an empty disk of that size; elsewhere it is a folder. Skips
 # where that may not be.
 make_disk() {
     local way

@@ -7,9 +7,8 @@ load namespaces
 two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o out; }
 
 @test "an agent's folder may lie on a file system mounted noexec" {
-    make_disk 200m "$T/noexec"
+    make_disk 200m,noexec "$T/noexec"
     cp /bin/true noexec/ # beneath the mount, which hides it
-    "${ON_DISK[@]}" mount -o remount,noexec "$T/noexec"
     "${ON_DISK[@]}" cp /bin/true "$T/noexec/true"
     run "${ON_DISK[@]}" "$T/noexec/true"
     [ "$status" -eq 126 ]
