@@ -24,15 +24,21 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     done
 }
 
-@test "without HOME, on one processor, and in a locale with a decimal comma a job runs" {
+@test "without HOME and on one processor a job runs" {
     unset HOME XDG_STATE_HOME XDG_CACHE_HOME
+    taskset -pc "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" $$ >/dev/null
+    start_agents 2
+    two_node_job
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+}
+
+@test "in a locale with a decimal comma a job runs, and its records have points" {
     printf 'LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3;3\nEND LC_NUMERIC\n' >comma
     localedef -c -i comma -f ANSI_X3.4-1968 "$T/xx_XX" 2>/dev/null || true # for it says what is not defined
     unset LC_ALL
     export LOCPATH=$T
     export LC_NUMERIC=xx_XX
-    [ "$(bash -c 'printf "%.1f" 1,5')" = 1,5 ]
-    taskset -pc "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" $$ >/dev/null
+    [ "$(bash -c 'printf "%.1f" 1,5' 2>/dev/null)" = 1,5 ] || skip "localedef makes no locale here"
     start_agents 2
     two_node_job
     [ "$(jq -r .state out/run.json)" = succeeded ]

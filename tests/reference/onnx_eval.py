@@ -39,7 +39,10 @@ def windows(x, a, fill):
     """Every window of a padded image: (N, C, out rows, out columns, kernel rows, kernel columns)."""
     top, left, bottom, right = a.get("pads", [0, 0, 0, 0])
     x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
-    w = np.lib.stride_tricks.sliding_window_view(x, tuple(a["kernel_shape"]), axis=(2, 3))
+    kernel = tuple(a["kernel_shape"])
+    places = tuple(have - k + 1 for have, k in zip(x.shape[2:], kernel))
+    # numpy 1.20's sliding_window_view, which Debian 11's 1.19 lacks
+    w = np.lib.stride_tricks.as_strided(x, x.shape[:2] + places + kernel, x.strides + x.strides[2:], writeable=False)
     return w[:, :, ::a["strides"][0], ::a["strides"][1]]
 
 
