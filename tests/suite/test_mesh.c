@@ -53,12 +53,12 @@ static void open_shelves(struct net *n)
 
 static void (*const meshes[])(struct net *) = {open_mem, open_tcp, open_tls, open_shelves};
 
-/* The next event at `to`, while the other nodes get their turns to send what waits. */
+/* The next event at `to`, while the other nodes get their turns to send what waits. It may take long: a gibibyte
+ * takes minutes under an emulator. The test's own limit ends it. */
 static struct mesh_event next_event(struct net *n, int to)
 {
     struct mesh_event ev, other;
     struct err e = {0};
-    double deadline = clock_now() + 60;
 
     do {
         assert_ok(mesh_poll(n->node[to], &ev, clock_now() + 0.001, &e));
@@ -67,7 +67,7 @@ static struct mesh_event next_event(struct net *n, int to)
                 assert_ok(mesh_poll(n->node[i], &other, 0, &e));
                 assert_int_equal(other.kind, MESH_NOTHING);
             }
-    } while (ev.kind == MESH_NOTHING && clock_now() < deadline);
+    } while (ev.kind == MESH_NOTHING);
     return ev;
 }
 
