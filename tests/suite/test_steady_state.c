@@ -256,12 +256,19 @@ TEST(a_rule_of_words_copies_the_vector_once_and_allocates_a_few_messages)
     train(&(struct job){.codec = "plain", .local_path = "off", .n_allocations = 20, .n_vectors = 1});
 }
 
-/* The second copy is the receiver's, out of the sender's memory. */
+/* A word is written into a buffer, copied into the sender's shared memory, and by the receiver out of it. Streaming
+ * stores (mesh.c) are no memcpy, and so not counted. */
+#ifdef __SSE2__
+enum { N_STREAMED = 1 };
+#else
+enum { N_STREAMED = 0 };
+#endif
 TEST(a_rule_of_words_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages)
 {
     if (IS_SANITIZED)
         skip();
-    train(&(struct job){.codec = "plain", .local_path = "auto", .n_allocations = 20, .n_vectors = 2});
+    train(&(struct job){
+        .codec = "plain", .local_path = "auto", .n_allocations = 20, .n_vectors = 3 - N_STREAMED});
 }
 
 int main(void)

@@ -15,6 +15,7 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 #include "tests/lib/agent_fixture.h"
+#include "tests/lib/emulated.h"
 #include "tests/lib/own_root.h"
 #include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
@@ -395,6 +396,8 @@ TEST(an_agent_without_stdio_has_none_of_its_files_there)
     struct scene s;
     ssize_t n;
 
+    if (is_emulated())
+        skip();
     scene_open(&s);
     s.without_stdio = true;
     START(&s, "--port", "0", "--dir", s.dir);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/lib/memory_limit.h"
+#include "tests/lib/emulated.h"
 #include "tests/unit/unit.h"
 
 enum { LIMIT = 64 << 20, CACHED = 40 << 20, FOLDER = 1536 };
@@ -171,7 +171,7 @@ TEST(a_process_with_a_limit_has_no_more_than_that_leaves)
 {
     double space, data;
 
-    if (!memory_limits_hold())
+    if (is_emulated())
         skip();
     space = available_beside(limit_space);
     data = available_beside(limit_data);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/lib/agent_fixture.h"
-#include "tests/lib/memory_limit.h"
+#include "tests/lib/emulated.h"
 #include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
@@ -226,7 +226,7 @@ TEST(a_runner_that_takes_all_the_memory_it_may_is_said_to)
     struct err e;
     char how[256];
 
-    if (IS_SANITIZED || !memory_limits_hold())
+    if (IS_SANITIZED || is_emulated())
         skip();
     scene_open_with(&s, HOARD, 64 << 20);
     assert_ok(runner_go(&s.runner, s.exe, &e));
