@@ -53,8 +53,8 @@ static void open_shelves(struct net *n)
 
 static void (*const meshes[])(struct net *) = {open_mem, open_tcp, open_tls, open_shelves};
 
-/* The next event at `to`, while the other nodes get their turns to send what waits. It may take long: a gibibyte
- * takes minutes under an emulator. The test's own limit ends it. */
+/* The next event at `to`, while the other nodes get their turns to send what waits. It may take long: a
+ * gibibyte takes minutes under an emulator. The test's own limit ends it. */
 static struct mesh_event next_event(struct net *n, int to)
 {
     struct mesh_event ev, other;

@@ -256,8 +256,8 @@ TEST(a_rule_of_words_copies_the_vector_once_and_allocates_a_few_messages)
     train(&(struct job){.codec = "plain", .local_path = "off", .n_allocations = 20, .n_vectors = 1});
 }
 
-/* A word is written into a buffer, copied into the sender's shared memory, and by the receiver out of it. Streaming
- * stores (mesh.c) are no memcpy, and so not counted. */
+/* A word is written into a buffer, copied into the sender's shared memory, and by the receiver out of it.
+ * Streaming stores (mesh.c) are no memcpy, and so not counted. */
 #ifdef __SSE2__
 enum { N_STREAMED = 1 };
 #else
