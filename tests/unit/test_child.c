@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "tests/lib/emulated.h"
 #include "tests/unit/both_kernels.h"
 #include "tests/unit/unit.h"
 
@@ -148,6 +149,8 @@ TEST(limits_are_the_childs_alone)
     struct child c;
     int said;
 
+    if (is_emulated())
+        skip();
     start(&c, (struct child_how){.err = -1, .cpu_s = 77, .memory_size = (uint64_t)3 << 30}, script, &said);
     assert_string_equal(hear(said), "77\n3145728\n");
     assert_int_equal(child_wait(&c), 0);
