@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/dataset.h"
 #include "shared/err.h"
 #include "shared/layer_spec.h"
 
@@ -66,7 +65,5 @@ int model_spec_vocab(const struct model_spec *m);
 /* ERR_CONFIG: a metric about labels where there are targets, or a confusion matrix of more than
  * MODEL_CONFUSION_MAX classes. */
 int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e);
-/* ERR_CONFIG: the model does not fit the samples, their labels or targets. */
-int model_spec_fits(const struct model_spec *m, const struct dataset *d, struct err *e);
 
 #endif

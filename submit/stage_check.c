@@ -7,6 +7,7 @@
 #include "shared/dataset.h"
 #include "shared/json.h"
 #include "submit/data_folder.h"
+#include "submit/model_fit.h"
 #include "submit/results.h"
 #include "submit/say.h"
 #include "submit/share.h"
@@ -66,7 +67,7 @@ static int check_data(struct submission *s, struct err *e)
     if (tests_what_it_trains(&d))
         say_info("The test set of %s is the training set: accuracy says nothing about other samples.",
                  s->settings.dataset);
-    rc = model_spec_fits(&s->model_spec, &d, e);
+    rc = model_fit(&s->model_spec, &d, e);
     if (rc < 0)
         err_at(e, "model %s and data set %s", s->settings.model, s->settings.dataset);
     else

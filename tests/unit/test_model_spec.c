@@ -1,5 +1,7 @@
 #include "shared/model_spec.h"
 
+#include "submit/model_fit.h"
+
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
@@ -29,7 +31,7 @@ static int fits(const struct model_spec *m, int n_in, int n_classes, struct err 
                         .n_classes = n_classes,
                         .train_y = &label};
 
-    return model_spec_fits(m, &d, e);
+    return model_fit(m, &d, e);
 }
 
 TEST(layers_hand_their_widths_on_and_parameters_are_counted)
