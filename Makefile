@@ -39,7 +39,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-mat
 # and a change of the choice rebuilds what depends on it.
 quoted    = '$(subst ','\'',$(1))'
 ifeq ($(origin ONEDNN),undefined)
-ONEDNN_FOUND := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) LDFLAGS=$(call quoted,$(LDFLAGS)) nn/onednn_probe.sh)
+ONEDNN_FOUND := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) LDFLAGS=$(call quoted,$(LDFLAGS)) nn/kernels/onednn_probe.sh)
 ONEDNN    := $(filter-out none none:,$(firstword $(ONEDNN_FOUND)))
 else
 ONEDNN_FOUND := $(or $(ONEDNN),none)
@@ -49,14 +49,15 @@ ONEDNN_STAMP := $(BUILD)/onednn
 FAST     := -O3 -funroll-loops
 LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
 
-# A library's sources: the folder's, less its main().
-SHARED := $(wildcard shared/*.c)
+# A library's sources: those of the folder and the folders in it, less its main().
+in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
+SHARED := $(call in,shared)
 AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c))
-RUNNER := $(filter-out agent/runner/runner.c,$(wildcard agent/runner/*.c))
-SUBMIT := $(filter-out submit/job_submit.c,$(wildcard submit/*.c))
-NN     := $(wildcard nn/*.c)
-COMPRESS := $(wildcard codecs/compress/*.c)
-SIM    := $(filter-out sim/simulator.c sim/codec_check.c,$(wildcard sim/*.c))
+RUNNER := $(filter-out agent/runner/runner.c,$(call in,agent/runner))
+SUBMIT := $(filter-out submit/job_submit.c,$(call in,submit))
+NN     := $(call in,nn)
+COMPRESS := $(call in,codecs/compress)
+SIM    := $(filter-out sim/simulator.c sim/codec_check.c,$(call in,sim))
 TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
@@ -114,10 +115,10 @@ $(LIBSIM): $(call objects,$(SIM))
 $(LIBTEST): $(call objects,$(TESTLIB))
 $(BUILD)/%.a:
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $^ # and not r, which would take node.c of two folders for one
 
 # Headers of the system are in no .d file. The programs follow, as they depend on $(LIBNN).
-$(filter $(BUILD)/obj/nn/onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
+$(filter $(BUILD)/obj/nn/kernels/onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
 $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))"),,FORCE)
 	$(call say,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
 	$(Q)mkdir -p $(@D) && echo $(call quoted,$(ONEDNN_FOUND)) >$@
@@ -125,8 +126,8 @@ $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))")
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Made for processors with fused operations alone: there are no clones whose bits could differ, and fused operations are faster.
-$(BUILD)/obj/nn/narrow.o $(BUILD)/obj/nn/factor.o: CFLAGS += -ffp-contract=fast
-$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,feed train vector) $(addprefix sim/,standin node) shared/data_digits): CFLAGS += $(FAST)
+$(addprefix $(BUILD)/obj/nn/kernels/,narrow.o factor.o): CFLAGS += -ffp-contract=fast
+$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,feed train vector) $(addprefix sim/,standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
@@ -204,7 +205,8 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
 # Of job_submit only what a target reaches is compiled once more.
-FUZZ_REACHES := $(TESTLIB) $(patsubst %,submit/%.c,http interrupt node records reply say text trace)
+FUZZ_REACHES := $(TESTLIB) $(wildcard submit/data/*.c) \
+                $(patsubst %,submit/%.c,http interrupt node reply text results/records results/trace stages/say)
 $(BUILD)/libfuzz.a: $(call objects,$(FUZZ_REACHES))
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzz.a $(LIBAGENT) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,FUZZ,$@)
@@ -270,7 +272,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := setup.sh .ci/run nn/onednn_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/fuzz/run
+SCRIPTS := setup.sh .ci/run nn/kernels/onednn_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
@@ -292,4 +294,4 @@ help: ## this list
 	$(Q)echo 'make: the programs, codecs and models'
 	$(Q)sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
 
--include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/fuzz -maxdepth 4 -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/fuzz -name '*.d' 2>/dev/null)

@@ -12,10 +12,10 @@
 #include "agent/http.h"
 #include "agent/job_action.h"
 #include "agent/listen.h"
+#include "agent/log.h"
 #include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/file.h"
-#include "shared/log.h"
 
 enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
 

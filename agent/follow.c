@@ -8,8 +8,8 @@
 
 #include "agent/artefact.h"
 #include "agent/job_action.h"
+#include "agent/log.h"
 #include "shared/clock.h"
-#include "shared/log.h"
 
 enum { LOG_TAIL_BYTES = 16384, WARNED_LINES = 5, LAST_TURNS_MAX = JOURNAL_MAX_BYTES / TAIL_TURN_BYTES };
 

@@ -14,10 +14,10 @@
 #include "agent/api.h"
 #include "agent/job_action.h"
 #include "agent/listen.h"
+#include "agent/log.h"
 #include "agent/stream.h"
 #include "shared/address.h"
 #include "shared/clock.h"
-#include "shared/log.h"
 
 enum {
     MAX_CONNECTIONS = 4096,

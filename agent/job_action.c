@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "agent/follow.h"
+#include "agent/log.h"
 #include "shared/clock.h"
-#include "shared/log.h"
 
 static const double TICK_S = 1;
 static const double RETURN_S = 30; /* for a submitter to come back to an agent that was restarted */

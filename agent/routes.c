@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "agent/api.h"
-#include "shared/log.h"
+#include "agent/log.h"
 
 enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20, DIGITS_MAX = 15 };
 #define BLOB_BODY (64ull << 30)

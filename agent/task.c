@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "agent/job_action.h"
+#include "agent/log.h"
 #include "shared/clock.h"
 #include "shared/file.h"
-#include "shared/log.h"
 
 static const char *const job_folders[] = {"/run", "/packages"};
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/fast.h"
-#include "nn/lanes.h"
+#include "nn/kernels/fast.h"
+#include "nn/kernels/lanes.h"
 
 enum { TOGETHER = 4, COLUMNS = 64 }; /* rows, columns that a reflector is read for once */
 

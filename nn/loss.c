@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <math.h>
 
-#include "nn/fast.h"
-#include "nn/vecmath.h"
+#include "nn/kernels/fast.h"
+#include "nn/kernels/vecmath.h"
 
 enum {
     /* Outputs whose exponentials are taken in one loop: rows alone are often shorter than a vector. */

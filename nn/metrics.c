@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/vecmath.h"
+#include "nn/kernels/vecmath.h"
 
 struct scored {
     float score;

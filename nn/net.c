@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/blas.h"
-#include "nn/fast.h"
 #include "nn/init.h"
-#include "nn/layer.h"
-#include "nn/zeros.h"
+#include "nn/kernels/blas.h"
+#include "nn/kernels/fast.h"
+#include "nn/kernels/zeros.h"
+#include "nn/layers/layer.h"
 #include "shared/memory.h"
 #include "shared/rng.h"
 #include "shared/weights.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/fast.h"
-#include "nn/zeros.h"
+#include "nn/kernels/fast.h"
+#include "nn/kernels/zeros.h"
 #include "shared/same_bits.h"
 #include "shared/suggest.h"
 

@@ -9,14 +9,14 @@
  *   openat2                5.6    openat for each component, O_NOFOLLOW, the device compared
  *   close_range            5.9    /proc/self/fd; each number below RLIMIT_NOFILE where /proc cannot be read
  *     CLOSE_RANGE_CLOEXEC  5.11   the same
- *   F_SEAL_FUTURE_WRITE    5.1    none: nodes of one machine talk over connections (agent/runner/sealed.h)
+ *   F_SEAL_FUTURE_WRITE    5.1    none: nodes of one machine use connections (agent/runner/shm/sealed.h)
  *
  * The tests of what stands on these calls run both ways on any machine, the second time beneath a seccomp
  * filter (tests/lib/old_kernel.h). A kernel that lacks a call says ENOSYS. The filter of a container that is
  * older than the call may say EPERM, which the calls themselves never do.
  *
  * Other names that older libraries lack stand at the end, but for libmicrohttpd's (agent/http.c) and
- * compilers' (nn/cpu.h). */
+ * compilers' (nn/kernels/cpu.h). */
 #ifndef PSGD_COMPAT_H
 #define PSGD_COMPAT_H
 

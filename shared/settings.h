@@ -54,7 +54,7 @@ struct settings {
         [8];      /* "stop": a loss or gradient that is not finite ends the job; "skip": it is left out */
     bool non_iid; /* short for partition "label_sorted" */
     char partition[32]; /* how samples come to blocks: shared/partition.h */
-    char transform[32]; /* what is done to samples: shared/transform.h */
+    char transform[32]; /* what is done to samples: submit/data/transform.h */
     char dataset[256];  /* "NAME:KEY=VALUE,..." */
     char model[64];
     char math[9];           /* "auto": the library that suits a shape; "openblas": no oneDNN */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange_state.h"
+#include "agent/runner/exchange/exchange_state.h"
 #include "sim/check.h"
 
 enum { SAVED_AT = 7, FILE_NAME = 64 };

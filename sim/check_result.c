@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/channel.h"
-#include "agent/runner/frame.h"
+#include "agent/runner/exchange/channel.h"
+#include "agent/runner/mesh/frame.h"
 #include "sim/check.h"
 
 struct course { /* of a job: the codec's part in it, and what would be right */

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "nn/blas.h"
+#include "nn/kernels/blas.h"
 #include "shared/sanitized.h"
 #include "sim/check.h"
 

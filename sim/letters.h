@@ -3,7 +3,7 @@
 #ifndef PSGD_SIM_LETTERS_H
 #define PSGD_SIM_LETTERS_H
 
-#include "agent/runner/mesh.h"
+#include "agent/runner/mesh/mesh.h"
 #include "sim/queue.h"
 
 struct sim_letter {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/runner/frame.h"
+#include "agent/runner/mesh/frame.h"
 #include "agent/runner/vector.h"
 #include "shared/child.h"
 #include "shared/clock.h"

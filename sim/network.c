@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/runner/feed.h"
-#include "nn/blas.h"
+#include "nn/kernels/blas.h"
 #include "nn/metrics.h"
 #include "shared/clock.h"
 #include "shared/file.h"

@@ -5,7 +5,7 @@
 #ifndef PSGD_SIM_H
 #define PSGD_SIM_H
 
-#include "agent/runner/exchange.h"
+#include "agent/runner/exchange/exchange.h"
 #include "nn/optimizer.h"
 #include "shared/codec_load.h"
 #include "shared/flag.h"

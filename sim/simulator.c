@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/blas.h"
+#include "nn/kernels/blas.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"

@@ -3,7 +3,7 @@
 #ifndef PSGD_SIM_VICTIM_H
 #define PSGD_SIM_VICTIM_H
 
-#include "agent/runner/channel.h"
+#include "agent/runner/exchange/channel.h"
 #include "sim/watch.h"
 
 /* What a reading may change: parameters, gradients, state, and the vectors of zeros(). */

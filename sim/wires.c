@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "agent/runner/frame.h"
+#include "agent/runner/mesh/frame.h"
 
 /* Letters that are due one after the other: only the first of them stands in the queue, so that it stays
  * short. */

@@ -11,8 +11,8 @@
 #include "sim/mesh_sim.h"
 #include "sim/queue.h"
 
-/* As agent/runner/tcp_open.c finds it out: nobody listens where a process is gone, nobody answers behind a
- * cut. */
+/* As agent/runner/mesh/tcp/tcp_open.c finds it out: nobody listens where a process is gone, nobody answers
+ * behind a cut. */
 #define SIM_DEATH_S    0.5
 #define SIM_CUT_LOST_S 9.5
 

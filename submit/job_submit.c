@@ -8,8 +8,8 @@
 #include "submit/interrupt.h"
 #include "submit/options.h"
 #include "submit/output.h"
-#include "submit/say.h"
-#include "submit/verbs.h"
+#include "submit/stages/say.h"
+#include "submit/verbs/verbs.h"
 
 static int verb_help(const struct options *o, struct err *e);
 static int verb_version(const struct options *o, struct err *e);

@@ -8,7 +8,7 @@
 
 #include "shared/clock.h"
 #include "shared/file.h"
-#include "submit/say.h"
+#include "submit/stages/say.h"
 
 enum { DOWNLOAD_S = 3600 };
 

@@ -5,7 +5,7 @@
 
 #include "shared/schedule.h"
 #include "submit/options_table.h"
-#include "submit/say.h"
+#include "submit/stages/say.h"
 
 enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* else a simulation has nothing of the kind */
 

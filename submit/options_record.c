@@ -4,10 +4,10 @@
 #include "shared/codec_options.h"
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/find.h"
+#include "submit/codecs/find.h"
 #include "submit/options.h"
 #include "submit/options_table.h"
-#include "submit/results.h"
+#include "submit/results/results.h"
 
 /* Of a codec, without its parameters. */
 static void file_of(char out[PATH_MAX], const struct args_option *t, const char *value)

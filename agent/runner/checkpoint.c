@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange_state.h"
+#include "agent/runner/exchange/exchange_state.h"
 #include "shared/checkpoint_meta.h"
 #include "shared/json.h"
 #include "shared/weights.h"

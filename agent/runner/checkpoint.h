@@ -16,7 +16,7 @@
 #ifndef PSGD_CHECKPOINT_H
 #define PSGD_CHECKPOINT_H
 
-#include "agent/runner/exchange.h"
+#include "agent/runner/exchange/exchange.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"
 #include "shared/model_spec.h"

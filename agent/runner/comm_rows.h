@@ -3,7 +3,7 @@
 #ifndef PSGD_COMM_ROWS_H
 #define PSGD_COMM_ROWS_H
 
-#include "agent/runner/exchange.h"
+#include "agent/runner/exchange/exchange.h"
 #include "shared/record.h"
 
 /* `row` says when, which round, node and peer. Returns the number of rows: one for each direction in which

@@ -1,7 +1,7 @@
 /* feed -- a worker's share of the data set, cut into the batches of its blocks in the order that the job's
  * seed gives (shared/partition.h). Samples stay as they are in the file, mapped or copied; a batch becomes
  * floats as it is gathered, scaled and, for training, cropped and flipped as the share says
- * (shared/transform.h): tensors "scale" and "shift" F32, of all values, or by channel or column, and
+ * (submit/data/transform.h): tensors "scale" and "shift" F32, of all values, or by channel or column, and
  * "augment" I32: rows, columns, channels, crop, flip. */
 #ifndef PSGD_FEED_H
 #define PSGD_FEED_H

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "agent/runner/checkpoint.h"
-#include "agent/runner/exchange_state.h"
-#include "nn/blas.h"
+#include "agent/runner/exchange/exchange_state.h"
+#include "nn/kernels/blas.h"
 #include "shared/clock.h"
 #include "shared/codec_manifest.h"
 #include "shared/compile.h"

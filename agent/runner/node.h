@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/runner/arena.h"
-#include "agent/runner/exchange.h"
+#include "agent/runner/exchange/exchange.h"
 #include "agent/runner/feed.h"
 #include "agent/runner/orders.h"
 #include "agent/runner/report.h"
-#include "agent/runner/shelf.h"
+#include "agent/runner/shm/arena.h"
+#include "agent/runner/shm/shelf.h"
 #include "nn/metrics.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"

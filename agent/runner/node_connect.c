@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/local_path.h"
-#include "agent/runner/mesh_tcp.h"
+#include "agent/runner/mesh/tcp/mesh_tcp.h"
 #include "agent/runner/node.h"
+#include "agent/runner/shm/local_path.h"
 #include "shared/clock.h"
 
 static const double CONNECT_S =

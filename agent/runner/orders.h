@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/runner/mesh_tcp.h"
+#include "agent/runner/mesh/tcp/mesh_tcp.h"
 #include "shared/err.h"
 #include "shared/flag.h"
 

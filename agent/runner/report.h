@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/runner/exchange.h"
+#include "agent/runner/exchange/exchange.h"
 #include "shared/err.h"
 #include "shared/phase.h"
 

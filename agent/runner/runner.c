@@ -8,7 +8,7 @@
 
 #include "agent/runner/node.h"
 #include "agent/runner/watchdog.h"
-#include "nn/blas.h"
+#include "nn/kernels/blas.h"
 
 /* Of --round-timeout: a node says that its codec hangs before the others say that they have waited for it. */
 static const double codec_share = 0.75;

@@ -1,7 +1,7 @@
 /* serve -- a parameter server's part: hears workers until the last one has left. */
 #include <math.h>
 
-#include "agent/runner/exchange_state.h"
+#include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 

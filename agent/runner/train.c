@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange_state.h"
+#include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/node.h"
 #include "agent/runner/vector.h"
 #include "shared/clock.h"

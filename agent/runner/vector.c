@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "nn/fast.h"
-#include "nn/lanes.h"
+#include "nn/kernels/fast.h"
+#include "nn/kernels/lanes.h"
 
 enum {
     AT_ONCE = 4 * LANES, /* four sums side by side hide the time that one addition takes */

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/runner/collective.h"
-#include "agent/runner/mesh_tcp.h"
+#include "agent/runner/collective/collective.h"
+#include "agent/runner/mesh/tcp/mesh_tcp.h"
 #include "shared/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/lib/mesh_nodes.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "nn/blas.h"
-#include "nn/matmul.h"
-#include "nn/onednn.h"
+#include "nn/kernels/blas.h"
+#include "nn/kernels/matmul.h"
+#include "nn/kernels/onednn.h"
 #include "shared/json.h"
 #include "shared/model_spec.h"
 #include "tests/bench/bench.h"

@@ -23,7 +23,7 @@ make_here() {
 @test "a checkout whose path has a space, or letters beyond ASCII, builds, installs and trains" {
     copy_of_tree
     # One library of each program, two programs and a codec anew, and no more than that.
-    touch submit/find.c agent/home.c
+    touch submit/codecs/find.c agent/home.c
     rm build/codecs/fedavg.so
     make_here
     [ "$(grep -c '^  CC ' <<<"$output")" -eq 2 ]

@@ -1,17 +1,17 @@
-/* What loops behind FAST (nn/fast.h) and those of lanes (nn/lanes.h) make of the same numbers, as bytes: for
- * each instruction set, and for both numbers of lanes, the test compiles them anew and compares. Odd sizes,
- * so that whole vectors and what is left over both occur. */
+/* What loops behind FAST (nn/kernels/fast.h) and those of lanes (nn/kernels/lanes.h) make of the same
+ * numbers, as bytes: for each instruction set, and for both numbers of lanes, the test compiles them anew and
+ * compares. Odd sizes, so that whole vectors and what is left over both occur. */
 #include <stdio.h>
 
 #include "agent/runner/vector.h"
 #include "codecs/compress/loops.h"
-#include "nn/conv.h"
 #include "nn/init.h"
-#include "nn/layer.h"
+#include "nn/kernels/conv.h"
+#include "nn/kernels/narrow.h"
+#include "nn/kernels/transpose.h"
+#include "nn/layers/layer.h"
 #include "nn/loss.h"
-#include "nn/narrow.h"
 #include "nn/optimizer.h"
-#include "nn/transpose.h"
 
 enum { ROWS = 7, WIDTH = 61, N = ROWS * WIDTH };
 

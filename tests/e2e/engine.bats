@@ -74,7 +74,7 @@ C
 # With fma, too: no clone may make one operation of two, though all processors with AVX2 could. Four lanes are those of
 # other processors than x86-64.
 @test "every clone of a loop gives the same bits, and each number of lanes" {
-    local needs=(nn/{layer_activation,layer_layer_norm,layer_pool,loss,optimizer,init,conv_direct,narrow,transpose}
+    local needs=(nn/{layers/layer_{activation,layer_norm,pool},loss,optimizer,init,kernels/{conv_direct,narrow,transpose}}
         agent/runner/vector codecs/compress/{loops,random_lanes}
         shared/{err,rng,layer_spec,json,suggest,file,utf8,words}) name
     clone() { # clone NAME OPTIONS

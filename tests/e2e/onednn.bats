@@ -29,9 +29,9 @@ END
     chmod +x "$T/compiler"
 }
 
-# probe: what nn/onednn_probe.sh says with that compiler.
+# probe: what nn/kernels/onednn_probe.sh says with that compiler.
 probe() {
-    CC=$T/compiler CFLAGS="-O2 -I$T/include" LDFLAGS=-L$T/lib "$ROOT/nn/onednn_probe.sh"
+    CC=$T/compiler CFLAGS="-O2 -I$T/include" LDFLAGS=-L$T/lib "$ROOT/nn/kernels/onednn_probe.sh"
 }
 
 @test "oneDNN 2 and 3 are found where headers and library are there" {
@@ -114,7 +114,7 @@ linked() { grep -oE -- "-o $T/b/(job_runner|agent) " "$T/log" | sed "s|-o $T/b/|
     for choice in 2.6.3 3.7.2; do
         build ONEDNN=$choice
         echo "$choice: $(compiled)"
-        [ "$(compiled)" = "nn/onednn.c nn/onednn_conv.c " ]
+        [ "$(compiled)" = "nn/kernels/onednn.c nn/kernels/onednn_conv.c " ]
         [ "$(grep -c -- '-c -o .*' "$T/log")" -eq "$(grep -c -- -DPSGD_ONEDNN "$T/log")" ]
         [ "$(linked)" = "job_runner " ]
         grep -q -- "-o $T/b/job_runner .*-ldnnl" "$T/log"
@@ -122,7 +122,7 @@ linked() { grep -oE -- "-o $T/b/(job_runner|agent) " "$T/log" | sed "s|-o $T/b/|
         [ ! -s "$T/log" ]
     done
     build ONEDNN=
-    [ "$(compiled)" = "nn/onednn.c nn/onednn_conv.c " ]
+    [ "$(compiled)" = "nn/kernels/onednn.c nn/kernels/onednn_conv.c " ]
     [ "$(grep -cE 'PSGD_ONEDNN|-ldnnl' "$T/log")" -eq 0 ]
 }
 

@@ -31,9 +31,9 @@ plain_build_only() {
 
 @test "make knows what is made from a changed header, whichever name the build's folder has" {
     for name in "$BUILD" "$(realpath --relative-to="$ROOT" "$BUILD")"; do
-        run env -u MAKEFLAGS make -n V=1 -C "$ROOT" BUILD="$name" -W submit/find.h
+        run env -u MAKEFLAGS make -n V=1 -C "$ROOT" BUILD="$name" -W submit/codecs/find.h
         echo "$name: $output"
-        [[ "$output" == *"submit/codec_look.c"* ]]
+        [[ "$output" == *"submit/codecs/codec_look.c"* ]]
     done
 }
 

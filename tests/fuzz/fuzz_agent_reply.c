@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "shared/utf8.h"
-#include "submit/records.h"
 #include "submit/reply.h"
+#include "submit/results/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/data_csv.h"
-#include "shared/dataset.h"
+#include "submit/data/data_csv.h"
+#include "submit/data/dataset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/dataset.h"
 #include "shared/file.h"
+#include "submit/data/dataset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

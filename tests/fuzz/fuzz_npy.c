@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/data_npy.h"
-#include "shared/dataset.h"
 #include "shared/file.h"
+#include "submit/data/data_npy.h"
+#include "submit/data/dataset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/runner/arena.h"
+#include "agent/runner/shm/arena.h"
 
 enum { CREW_MAX = MEETING_MAX };
 

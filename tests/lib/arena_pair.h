@@ -2,7 +2,7 @@
 #ifndef PSGD_TEST_ARENA_PAIR_H
 #define PSGD_TEST_ARENA_PAIR_H
 
-#include "agent/runner/arena.h"
+#include "agent/runner/shm/arena.h"
 
 struct arena_pair { /* nodes 4 and 7 */
     struct arena *a[2];

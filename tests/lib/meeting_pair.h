@@ -3,7 +3,7 @@
 #ifndef PSGD_TEST_MEETING_PAIR_H
 #define PSGD_TEST_MEETING_PAIR_H
 
-#include "agent/runner/meeting.h"
+#include "agent/runner/shm/meeting.h"
 
 struct meeting_pair {
     struct meeting *m[2];

@@ -3,8 +3,8 @@
 #ifndef PSGD_TEST_MESH_NODES_H
 #define PSGD_TEST_MESH_NODES_H
 
-#include "agent/runner/mesh.h"
-#include "agent/runner/mesh_tcp.h"
+#include "agent/runner/mesh/mesh.h"
+#include "agent/runner/mesh/tcp/mesh_tcp.h"
 
 /* MESH_PATIENCE_S: what only has to happen may take so long, for the machine may be busy. */
 enum { MESH_LIMIT = 1 << 20, MESH_NODES = 3, MESH_PATIENCE_S = 60 };

@@ -3,7 +3,7 @@
 #ifndef PSGD_TEST_SHELVES_H
 #define PSGD_TEST_SHELVES_H
 
-#include "agent/runner/shelf.h"
+#include "agent/runner/shm/shelf.h"
 #include "tests/lib/mesh_nodes.h"
 
 struct shelves {

@@ -6,7 +6,7 @@
 For each NAME.onnx in the folder: onnx.checker and strict shape inference accept it; its initialisers are the numbers of
 NAME.safetensors, bit for bit, whatever their order; and evaluated on `input` of NAME.io.safetensors it gives `output`,
 for the whole batch and for its first sample alone. Status 77: the onnx package is not installed.
-Written from ONNX's Operators.md, for the operators that submit/onnx.c uses."""
+Written from ONNX's Operators.md, for the operators that submit/export/onnx.c uses."""
 import glob
 import json
 import struct

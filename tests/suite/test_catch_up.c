@@ -1,7 +1,7 @@
 /* What a worker does between its steps, beside a mesh that is made to be difficult. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/collective.h"
+#include "agent/runner/collective/collective.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 #include "tests/lib/cluster.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange_state.h"
-#include "agent/runner/frame.h"
+#include "agent/runner/exchange/exchange_state.h"
+#include "agent/runner/mesh/frame.h"
 #include "shared/tensor_file.h"
 #include "tests/lib/run_well.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "agent/runner/exchange_state.h"
+#include "agent/runner/exchange/exchange_state.h"
 #include "shared/tensor_file.h"
 
 enum { N_PARAMS = 23, WORKERS_MAX = 8, SEEDS = 30 };

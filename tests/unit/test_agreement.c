@@ -1,7 +1,7 @@
 /* Which words of lost workers count: what is stated, and what follows from it. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/agreement.h"
+#include "agent/runner/exchange/agreement.h"
 
 enum { N = 10 }; /* workers: a list is two bytes */
 

@@ -1,10 +1,10 @@
-#include "agent/runner/arena.h"
+#include "agent/runner/shm/arena.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "agent/runner/arena_state.h"
+#include "agent/runner/shm/arena_state.h"
 #include "shared/clock.h"
 #include "shared/rng.h"
 #include "tests/lib/arena_crew.h"

@@ -2,8 +2,8 @@
 
 #include <sys/resource.h>
 
-#include "agent/runner/channel.h"
-#include "agent/runner/exchange_state.h"
+#include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/exchange_state.h"
 #include "shared/blocks.h"
 #include "shared/json.h"
 #include "tests/unit/unit.h"

@@ -1,5 +1,5 @@
 /* Which collectives of a codec go through shared memory, and which over connections. */
-#include "agent/runner/exchange.h"
+#include "agent/runner/exchange/exchange.h"
 #include "tests/lib/arena_pair.h"
 #include "tests/lib/mesh_mem.h"
 #include "tests/unit/unit.h"

@@ -3,7 +3,7 @@
  * it has sent too early ends in wrong numbers. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/collective_plan.h"
+#include "agent/runner/collective/collective_plan.h"
 #include "shared/rng.h"
 
 enum { N_MAX = 9, LEN_MAX = 64, PIECE = 5, IN_TURN = 3, INTERLEAVINGS = 12 };

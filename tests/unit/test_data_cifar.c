@@ -1,8 +1,8 @@
-#include "shared/data_cifar.h"
+#include "submit/data/data_cifar.h"
 
 #include <zlib.h>
 
-#include "shared/dataset.h"
+#include "submit/data/dataset.h"
 #include "tests/unit/unit.h"
 
 enum { PLANE = 1024, PIXELS = 3072, RECORD = PIXELS + 1 };

@@ -1,8 +1,8 @@
-#include "shared/data_csv.h"
+#include "submit/data/data_csv.h"
 
 #include <zlib.h>
 
-#include "shared/dataset.h"
+#include "submit/data/dataset.h"
 #include "tests/unit/unit.h"
 
 static const struct csv_form labels = {.column = "", .header = "auto"};

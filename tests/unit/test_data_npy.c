@@ -1,7 +1,7 @@
 /* The files of tests/fuzz/corpus/npy were written by NumPy 1.24. */
-#include "shared/data_npy.h"
+#include "submit/data/data_npy.h"
 
-#include "shared/dataset.h"
+#include "submit/data/dataset.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

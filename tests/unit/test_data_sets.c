@@ -1,5 +1,5 @@
 /* What data sets share, and those too small for a file of their own. */
-#include "shared/data_sets.h"
+#include "submit/data/data_sets.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "shared/data_text.h"
+#include "submit/data/data_text.h"
 
 #include "tests/unit/unit.h"
 

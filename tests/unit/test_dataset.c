@@ -1,13 +1,13 @@
-#include "shared/dataset.h"
+#include "submit/data/dataset.h"
 
 #include <zlib.h>
 
 #include "nn/metrics.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"
-#include "shared/data_sets.h"
 #include "shared/json.h"
 #include "shared/partition.h"
+#include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 
 enum { IMAGE = 28 * 28 };

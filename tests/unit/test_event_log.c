@@ -1,4 +1,4 @@
-#include "submit/event_log.h"
+#include "submit/results/event_log.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "submit/find.h"
+#include "submit/codecs/find.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "submit/job_index.h"
+#include "submit/results/job_index.h"
 
 #include <sys/stat.h>
 

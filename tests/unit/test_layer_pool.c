@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 #include "shared/json.h"
 #include "shared/rng.h"
 #include "tests/unit/layer_check.h"

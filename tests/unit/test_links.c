@@ -1,7 +1,7 @@
 /* What an exchange keeps about each other node. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/links.h"
+#include "agent/runner/exchange/links.h"
 
 enum { N = 10000 };
 

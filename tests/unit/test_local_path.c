@@ -1,7 +1,7 @@
 /* Who may share memory, and what is made of words about it. */
-#include "agent/runner/local_path.h"
+#include "agent/runner/shm/local_path.h"
 
-#include "agent/runner/arena.h"
+#include "agent/runner/shm/arena.h"
 #include "shared/clock.h"
 #include "tests/lib/arena_crew.h"
 #include "tests/lib/mesh_nodes.h"

@@ -1,13 +1,13 @@
-#include "nn/matmul.h"
+#include "nn/kernels/matmul.h"
 
 #include <math.h>
 #include <unistd.h>
 
-#include "nn/blas.h"
-#include "nn/cpu.h"
-#include "nn/factor.h"
-#include "nn/narrow.h"
-#include "nn/onednn.h"
+#include "nn/kernels/blas.h"
+#include "nn/kernels/cpu.h"
+#include "nn/kernels/factor.h"
+#include "nn/kernels/narrow.h"
+#include "nn/kernels/onednn.h"
 #include "shared/rng.h"
 #include "shared/sanitized.h"
 #include "tests/unit/unit.h"

@@ -1,5 +1,5 @@
 /* How nodes of one machine find each other, and who is sent away. */
-#include "agent/runner/meeting.h"
+#include "agent/runner/shm/meeting.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

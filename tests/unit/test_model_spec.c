@@ -1,6 +1,6 @@
 #include "shared/model_spec.h"
 
-#include "submit/model_fit.h"
+#include "submit/data/model_fit.h"
 
 #include "shared/json.h"
 #include "tests/unit/unit.h"

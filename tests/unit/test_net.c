@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "nn/layer.h"
+#include "nn/kernels/vecmath.h"
+#include "nn/layers/layer.h"
 #include "nn/metrics.h"
-#include "nn/vecmath.h"
 #include "shared/json.h"
 #include "shared/rng.h"
 #include "tests/unit/layer_check.h"

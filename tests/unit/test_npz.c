@@ -1,4 +1,4 @@
-#include "submit/npz.h"
+#include "submit/export/npz.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

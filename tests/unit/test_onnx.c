@@ -1,6 +1,6 @@
 /* Files that another program must read are checked by it: tests/reference/onnx_eval.py holds them against
  * python3-onnx and against outputs of the engine. */
-#include "submit/onnx.h"
+#include "submit/export/onnx.h"
 
 #include <glob.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 #include "shared/json.h"
 #include "shared/rng.h"
 #include "shared/weights.h"
-#include "submit/protobuf.h"
+#include "submit/export/protobuf.h"
 #include "tests/unit/unit.h"
 
 enum { N_SAMPLES = 5, DOCUMENT_MAX = 1 << 18 };

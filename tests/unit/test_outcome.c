@@ -1,4 +1,4 @@
-#include "submit/outcome.h"
+#include "submit/stages/outcome.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "submit/pair_key.h"
+#include "submit/stages/pair_key.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "submit/probe.h"
+#include "submit/codecs/probe.h"
 
 #include "tests/lib/cluster.h"
 #include "tests/unit/unit.h"

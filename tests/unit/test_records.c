@@ -1,4 +1,4 @@
-#include "submit/records.h"
+#include "submit/results/records.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "submit/share.h"
+#include "submit/stages/share.h"
 
 #include <unistd.h>
 

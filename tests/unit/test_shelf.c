@@ -1,5 +1,5 @@
 /* Where on a shelf a message may lie. */
-#include "agent/runner/shelf.h"
+#include "agent/runner/shm/shelf.h"
 
 #include "tests/lib/meeting_pair.h"
 #include "tests/unit/unit.h"

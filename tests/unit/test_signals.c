@@ -1,4 +1,4 @@
-#include "nn/signals.h"
+#include "nn/kernels/signals.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "nn/blas.h"
-#include "nn/cpu.h"
-#include "nn/matmul.h"
+#include "nn/kernels/blas.h"
+#include "nn/kernels/cpu.h"
+#include "nn/kernels/matmul.h"
 #include "nn/net.h"
 #include "shared/clock.h"
 #include "shared/json.h"

@@ -1,4 +1,4 @@
-#include "submit/submission.h"
+#include "submit/stages/submission.h"
 
 #include <arpa/inet.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 #include "agent/runner/tracer.h"
 #include "shared/trace_file.h"
-#include "submit/trace.h"
+#include "submit/results/trace.h"
 
 #include <jansson.h>
 #include <math.h>

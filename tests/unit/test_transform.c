@@ -1,4 +1,4 @@
-#include "shared/transform.h"
+#include "submit/data/transform.h"
 
 #include <math.h>
 

@@ -1,0 +1,472 @@
+#include "agent/runner/collective/collective_plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct range {
+    size_t first, n;
+};
+
+struct builder {
+    struct collective_plan *p;
+    struct range whole; /* the vector, or the bucket of it that is being planned */
+    bool no_memory;
+};
+
+size_t collective_slice(size_t n, int k, int n_slices)
+{
+    size_t parts = (size_t)n_slices;
+
+    return n / parts * (size_t)k + n % parts * (size_t)k / parts;
+}
+
+/* Slices k up to, without, l. */
+static struct range slices(const struct builder *b, int k, int l, int n_slices)
+{
+    size_t first = collective_slice(b->whole.n, k, n_slices);
+
+    return (struct range){b->whole.first + first, collective_slice(b->whole.n, l, n_slices) - first};
+}
+
+static struct range slice_of(const struct builder *b, int node)
+{
+    int n_nodes = b->p->ask.n_nodes;
+    int k = (node % n_nodes + n_nodes) % n_nodes;
+
+    return slices(b, k, k + 1, n_nodes);
+}
+
+/* The pieces of a range, the last one first, as few and as equal as can be: every node cuts a range alike.
+ * One without a number is one empty piece. */
+struct pieces {
+    struct range whole, piece;
+    int n_left, n;
+};
+
+static struct pieces pieces_of(const struct builder *b, struct range r)
+{
+    size_t limit = b->p->ask.piece;
+    int n = r.n > 0 ? (int)((r.n - 1) / limit + 1) : 1;
+
+    return (struct pieces){.whole = r, .n_left = n, .n = n};
+}
+
+static bool next_piece(struct pieces *p)
+{
+    size_t first, end;
+
+    if (p->n_left == 0)
+        return false;
+    end = collective_slice(p->whole.n, p->n_left, p->n);
+    first = collective_slice(p->whole.n, --p->n_left, p->n);
+    p->piece = (struct range){p->whole.first + first, end - first};
+    return true;
+}
+
+/* `items` with room for one more than n, or NULL. */
+static void *with_room(struct builder *b, void *items, size_t n, size_t *room, size_t size)
+{
+    size_t wanted = *room ? 2 * *room : 16;
+    void *more;
+
+    if (n < *room)
+        return items;
+    more = realloc(items, wanted * size);
+    if (more)
+        *room = wanted;
+    else
+        b->no_memory = true;
+    return more;
+}
+
+static void recv_piece(struct builder *b, int from, enum plan_op op, bool is_sum, struct range r)
+{
+    struct collective_plan *p = b->p;
+    struct plan_recv *recvs = with_room(b, p->recvs, p->n_recvs, &p->recvs_room, sizeof *recvs);
+
+    if (!recvs)
+        return;
+    p->recvs = recvs;
+    recvs[p->n_recvs++] = (struct plan_recv){from, op, is_sum, r.first, r.n, 0};
+}
+
+static bool overlaps(const struct plan_recv *v, struct range r)
+{
+    return v->first < r.first + r.n && r.first < v->first + v->n;
+}
+
+/* Receipts that make what OUT holds in this range: those up to the last that wrote there. What none has
+ * written, and an empty piece, goes when all before it has come. */
+static size_t needed(const struct collective_plan *p, enum plan_vector vector, struct range r)
+{
+    size_t n = p->n_recvs;
+
+    if (vector != PLAN_OUT)
+        return 0;
+    while (r.n > 0 && n > 0 && !overlaps(&p->recvs[n - 1], r))
+        n--;
+    return n > 0 ? n : p->n_recvs;
+}
+
+static void send_piece(struct builder *b, int to, enum plan_vector vector, struct range r)
+{
+    struct collective_plan *p = b->p;
+    struct plan_send *sends = with_room(b, p->sends, p->n_sends, &p->sends_room, sizeof *sends);
+
+    if (!sends)
+        return;
+    p->sends = sends;
+    sends[p->n_sends++] = (struct plan_send){to, 0, vector, r.first, r.n, needed(p, vector, r)};
+}
+
+static void send_all(struct builder *b, int to, enum plan_vector vector, struct range r)
+{
+    for (struct pieces i = pieces_of(b, r); next_piece(&i);)
+        send_piece(b, to, vector, i.piece);
+}
+
+static void recv_all(struct builder *b, int from, enum plan_op op, bool is_sum, struct range r)
+{
+    for (struct pieces i = pieces_of(b, r); next_piece(&i);)
+        recv_piece(b, from, op, is_sum, i.piece);
+}
+
+static void copy(struct builder *b, enum plan_vector to, struct range r)
+{
+    b->p->copies[b->p->n_copies++] = (struct plan_copy){to, r.first, r.n};
+}
+
+static int at_distance(const struct builder *b, int d)
+{
+    const struct plan_ask *a = &b->p->ask;
+
+    return (a->me + d + a->n_nodes) % a->n_nodes;
+}
+
+/* Slice k begins at node k+1 and goes round, each node adding its own, until node k has the sum. */
+static void ring_down(struct builder *b, enum plan_vector begins_in)
+{
+    int n_nodes = b->p->ask.n_nodes, me = b->p->ask.me;
+
+    for (int s = 0; s < n_nodes - 1; s++) {
+        send_all(b, at_distance(b, 1), s == 0 ? begins_in : PLAN_OUT, slice_of(b, me - 1 - s));
+        recv_all(b, at_distance(b, -1), PLAN_ADD_TO_IN, s == n_nodes - 2, slice_of(b, me - 2 - s));
+    }
+}
+
+static void ring_up(struct builder *b)
+{
+    int me = b->p->ask.me;
+
+    for (int s = 0; s < b->p->ask.n_nodes - 1; s++) {
+        send_all(b, at_distance(b, 1), PLAN_OUT, slice_of(b, me - s));
+        recv_all(b, at_distance(b, -1), PLAN_COPY, false, slice_of(b, me - 1 - s));
+    }
+}
+
+static void ring(struct builder *b)
+{
+    ring_down(b, PLAN_IN);
+    ring_up(b);
+}
+
+/* Nobody says that it has my first slice, so it goes from OUT, where nothing else comes to lie. */
+static void reduce_scatter(struct builder *b)
+{
+    copy(b, PLAN_OUT, slice_of(b, b->p->ask.me - 1));
+    ring_down(b, PLAN_OUT);
+}
+
+static void all_gather(struct builder *b)
+{
+    copy(b, PLAN_OUT, slice_of(b, b->p->ask.me));
+    ring_up(b);
+}
+
+static int power_of_two_in(int n)
+{
+    int p = 1;
+
+    while (p <= n / 2)
+        p *= 2;
+    return p;
+}
+
+/* One of the power of two: halves what it sums up until a slice is left, then doubles it again. */
+static void halve_and_double(struct builder *b, int power, bool has_sum_in_out)
+{
+    int me = b->p->ask.me;
+    int lo = 0, hi = power;
+
+    for (int mask = power / 2; mask > 0; mask /= 2) {
+        int mid = (lo + hi) / 2;
+        bool is_upper = (me & mask) != 0;
+        struct range lower = slices(b, lo, mid, power), upper = slices(b, mid, hi, power);
+
+        send_all(b, me ^ mask, has_sum_in_out ? PLAN_OUT : PLAN_IN, is_upper ? lower : upper);
+        recv_all(b, me ^ mask, has_sum_in_out ? PLAN_ADD : PLAN_ADD_TO_IN, mask == 1,
+                 is_upper ? upper : lower);
+        has_sum_in_out = true;
+        lo = is_upper ? mid : lo;
+        hi = is_upper ? hi : mid;
+    }
+    for (int mask = 1; mask < power; mask *= 2) {
+        int theirs = me & mask ? lo - mask : hi;
+
+        send_all(b, me ^ mask, PLAN_OUT, slices(b, lo, hi, power));
+        recv_all(b, me ^ mask, PLAN_COPY, false, slices(b, theirs, theirs + mask, power));
+        lo = me & mask ? lo - mask : lo;
+        hi = lo + 2 * mask;
+    }
+}
+
+static void halving_doubling(struct builder *b)
+{
+    int me = b->p->ask.me;
+    int power = power_of_two_in(b->p->ask.n_nodes);
+    bool speaks_for_another = me + power < b->p->ask.n_nodes;
+
+    if (me >= power) {
+        send_all(b, me - power, PLAN_IN, b->whole);
+        recv_all(b, me - power, PLAN_COPY, false, b->whole);
+        return;
+    }
+    if (speaks_for_another)
+        recv_all(b, me + power, PLAN_ADD_TO_IN, false, b->whole);
+    halve_and_double(b, power, speaks_for_another);
+    if (speaks_for_another)
+        send_all(b, me + power, PLAN_OUT, b->whole);
+}
+
+/* The binomial tree whose root is node `root`: places count from there. */
+static int node_at(const struct builder *b, int root, int place)
+{
+    return (root + place) % b->p->ask.n_nodes;
+}
+
+static int place_of(const struct builder *b, int root)
+{
+    return at_distance(b, -root);
+}
+
+/* Distances to my children: 1, 2, 4, ... as long as my place is a multiple of twice as much. */
+static bool has_child(const struct builder *b, int place, int distance)
+{
+    return place % (2 * distance) == 0 && place + distance < b->p->ask.n_nodes;
+}
+
+static int parent_of(const struct builder *b, int root, int place)
+{
+    return node_at(b, root, place & (place - 1));
+}
+
+static void tree_down(struct builder *b, int root, struct range piece)
+{
+    int place = place_of(b, root);
+
+    if (place > 0)
+        recv_piece(b, parent_of(b, root, place), PLAN_COPY, false, piece);
+    for (int d = power_of_two_in(b->p->ask.n_nodes); d > 0; d /= 2)
+        if (has_child(b, place, d))
+            send_piece(b, node_at(b, root, place + d), PLAN_OUT, piece);
+}
+
+static void tree(struct builder *b)
+{
+    int me = b->p->ask.me, n_nodes = b->p->ask.n_nodes;
+
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);) {
+        for (int d = 1; has_child(b, me, d); d *= 2)
+            recv_piece(b, me + d, d == 1 ? PLAN_ADD_TO_IN : PLAN_ADD, me == 0 && 2 * d >= n_nodes, i.piece);
+        if (me > 0)
+            send_piece(b, parent_of(b, 0, me), has_child(b, me, 1) ? PLAN_OUT : PLAN_IN, i.piece);
+    }
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);)
+        tree_down(b, 0, i.piece);
+}
+
+/* First up the tree without a number: when the root sends, all have begun. */
+static void broadcast(struct builder *b)
+{
+    int root = b->p->ask.root;
+    int place = place_of(b, root);
+
+    for (int d = 1; has_child(b, place, d); d *= 2)
+        recv_piece(b, node_at(b, root, place + d), PLAN_COPY, false, (struct range){0, 0});
+    if (place > 0)
+        send_piece(b, parent_of(b, root, place), PLAN_OUT, (struct range){0, 0});
+    else
+        copy(b, PLAN_OUT, b->whole);
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);)
+        tree_down(b, root, i.piece);
+}
+
+/* The sum goes by the order of the nodes, with mine where it stands among them: x + y is y + x, so node 1 may
+ * add node 0's to its own. */
+static enum plan_op direct_op(int me, int from)
+{
+    if (from == 0)
+        return me == 1 ? PLAN_ADD_TO_IN : PLAN_COPY;
+    if (me == 0 && from == 1)
+        return PLAN_ADD_TO_IN;
+    return from == me - 1 ? PLAN_ADD_AND_IN : PLAN_ADD;
+}
+
+static void direct(struct builder *b)
+{
+    int me = b->p->ask.me, n_nodes = b->p->ask.n_nodes;
+    int last = me == n_nodes - 1 ? me - 1 : n_nodes - 1;
+
+    copy(b, PLAN_KEPT, b->whole);
+    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);) {
+        for (int d = 1; d < n_nodes; d++)
+            send_piece(b, at_distance(b, d), PLAN_KEPT, i.piece);
+        for (int from = 0; from < n_nodes; from++)
+            if (from != me)
+                recv_piece(b, from, direct_op(me, from), from == last, i.piece);
+    }
+}
+
+static void all_to_all(struct builder *b)
+{
+    int me = b->p->ask.me;
+
+    copy(b, PLAN_KEPT, b->whole);
+    copy(b, PLAN_OUT, slice_of(b, me));
+    for (int d = 1; d < b->p->ask.n_nodes; d++) {
+        send_all(b, at_distance(b, d), PLAN_KEPT, slice_of(b, me + d));
+        recv_all(b, at_distance(b, -d), PLAN_COPY, false, slice_of(b, me - d));
+    }
+}
+
+static void all_reduce(struct builder *b)
+{
+    static void (*const by[])(struct builder *) = {
+        [COLLECTIVE_RING] = ring,
+        [COLLECTIVE_HALVING_DOUBLING] = halving_doubling,
+        [COLLECTIVE_TREE] = tree,
+        [COLLECTIVE_DIRECT] = direct,
+    };
+    const struct plan_ask *a = &b->p->ask;
+    size_t end = a->n;
+
+    /* One piece deep, so that no piece waits for those before it: nothing is gained by buckets. */
+    if (a->n_buckets == 0 || a->algorithm == COLLECTIVE_DIRECT)
+        by[a->algorithm](b);
+    else
+        for (size_t k = 0; k < a->n_buckets; end = a->buckets[k++]) {
+            b->whole = (struct range){a->buckets[k], end - a->buckets[k]};
+            by[a->algorithm](b);
+        }
+}
+
+/* Numbers the pieces of each pair, and strings each sender's together. */
+static void number_pieces(struct collective_plan *p, uint32_t *sent)
+{
+    memset(sent, 0, (size_t)p->ask.n_nodes * sizeof *sent);
+    for (size_t i = 0; i < p->n_sends; i++)
+        p->sends[i].word = sent[p->sends[i].to]++;
+    for (int k = 0; k < p->ask.n_nodes; k++)
+        p->first[k] = p->n_recvs;
+    for (size_t i = p->n_recvs; i-- > 0;) {
+        p->recvs[i].next = p->first[p->recvs[i].from];
+        p->first[p->recvs[i].from] = i;
+    }
+}
+
+int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, struct err *e)
+{
+    static void (*const by[])(struct builder *) = {
+        [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+        [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_BROADCAST] = broadcast,
+        [COLLECTIVE_ALL_TO_ALL] = all_to_all,
+    };
+    struct builder b = {.p = p, .whole = {0, ask->n}};
+    uint32_t *sent = malloc((size_t)ask->n_nodes * sizeof *sent);
+
+    if (!p->first || p->ask.n_nodes != ask->n_nodes) {
+        free(p->first);
+        p->first = malloc((size_t)ask->n_nodes * sizeof *p->first);
+    }
+    p->ask = *ask;
+    p->n_copies = p->n_sends = p->n_recvs = 0;
+    if (p->ask.algorithm == COLLECTIVE_AUTO)
+        p->ask.algorithm = collective_choose(ask->n_nodes, ask->n, ask->is_one_machine);
+    if (ask->n_nodes == 1)
+        copy(&b, PLAN_OUT, b.whole);
+    else
+        by[ask->kind](&b);
+    if (b.no_memory || !sent || !p->first) {
+        free(sent);
+        collective_plan_clear(p);
+        return err_set(e, ERR_NOMEM, "no memory for the plan of %s over %zu numbers",
+                       collective_kind_name(ask->kind), ask->n);
+    }
+    number_pieces(p, sent);
+    free(sent);
+    return 0;
+}
+
+void collective_plan_clear(struct collective_plan *p)
+{
+    free(p->sends);
+    free(p->recvs);
+    free(p->first);
+    *p = (struct collective_plan){0};
+}
+
+size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least)
+{
+    size_t n_buckets = 0, end = n;
+
+    for (size_t k = 0; k < n_starts; k++)
+        if (starts[k] < end && (starts[k] == 0 || (least > 0 && end - starts[k] >= least)))
+            end = starts[n_buckets++] = starts[k];
+    return n_buckets;
+}
+
+enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_machine)
+{
+    static const struct { /* the first row that fits */
+        int nodes_max;
+        size_t bytes_max;
+        enum { ALWAYS, BETWEEN_MACHINES, POWER_OF_TWO } when;
+        enum collective_algorithm algorithm;
+    } rows[] = {
+        {2, 64 << 10, ALWAYS, COLLECTIVE_DIRECT},
+        {2, SIZE_MAX, ALWAYS, COLLECTIVE_RING},
+        {4, 16 << 10, BETWEEN_MACHINES, COLLECTIVE_DIRECT},
+        {INT_MAX, 63 << 10, ALWAYS, COLLECTIVE_TREE}, /* and its header: a segment of loopback's TCP */
+        {INT_MAX, SIZE_MAX, POWER_OF_TWO, COLLECTIVE_HALVING_DOUBLING},
+        {INT_MAX, 64 << 10, ALWAYS, COLLECTIVE_TREE},
+    };
+    const bool holds[] = {
+        [ALWAYS] = true,
+        [BETWEEN_MACHINES] = !is_one_machine,
+        [POWER_OF_TWO] = power_of_two_in(n_nodes) == n_nodes,
+    };
+
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (n_nodes <= rows[k].nodes_max && n <= rows[k].bytes_max / sizeof(float) && holds[rows[k].when])
+            return rows[k].algorithm;
+    return COLLECTIVE_RING;
+}
+
+int collective_algorithm_find(const char *name)
+{
+    static const char *const names[] = {"auto", "ring", "halving-doubling", "tree", "direct"};
+
+    for (int k = 0; k < COLLECTIVE_ALGORITHMS; k++)
+        if (strcmp(name, names[k]) == 0)
+            return k;
+    return -1;
+}
+
+const char *collective_kind_name(enum collective_kind kind)
+{
+    static const char *const names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast",
+                                        "all-to-all"};
+
+    return names[kind];
+}

@@ -1,0 +1,120 @@
+/* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
+ * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages) and host.c
+ * (what the codec may ask). How a round rule runs on it is in round.h, how an event rule's collectives do in
+ * collecting.h. */
+#ifndef PSGD_CHANNEL_H
+#define PSGD_CHANNEL_H
+
+#include "agent/runner/exchange/collecting.h"
+#include "agent/runner/exchange/compressing.h"
+#include "agent/runner/exchange/exchange.h"
+#include "agent/runner/exchange/round.h"
+#include "shared/rng.h"
+
+enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
+
+struct channel {
+    struct codec codec; /* first: a codec's callbacks find their channel by it */
+    struct exchange *x;
+    const struct codec_round *rule;
+    uint16_t id;
+    int server; /* the node that serves this range; 0 between workers */
+    size_t limit;
+    bool is_waiting;
+    struct round round;
+    struct collecting collecting;
+    struct compressing compressing;
+    struct rng rng;
+    struct wire_out out;
+    struct mesh_buf *draft; /* an event rule's message being written */
+    double wake_at;         /* stopwatch_now; INFINITY: never */
+    struct codec_layer *layers;
+    struct codec_vector {
+        float *v;
+        size_t n;
+        size_t at; /* of the field in the state that zeros() set */
+    } * zeros;     /* freed with the channel */
+    size_t n_zeros;
+};
+
+struct exchange {
+    struct exchange_config cfg;
+    struct mesh *mesh;
+    struct err *e; /* of the call that is under way */
+    int n_channels;
+    struct channel *channels;
+    struct links links; /* by slot */
+    int n_left, n_lost; /* of the workers; who is lost has left, too */
+    struct exchange_totals totals;
+    uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
+    struct stopwatch watch;
+    uint64_t n_rounds, n_rounds_told;
+    int n_channels_done; /* channels that have closed the round */
+};
+
+static inline int exchange_slot(const struct exchange *x, int node)
+{
+    return mesh_slot(x->cfg.n_workers, node);
+}
+
+extern const struct codec_host channel_host; /* host.c */
+
+/* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a
+ * code. */
+int channel_open(struct exchange *x, int id);
+void channel_clear(struct channel *ch); /* after round_clear */
+
+/* Sends a message of this channel's to one node and accounts for it: a buffer, which took `encode_s` seconds
+ * to write, or bytes that stay the caller's, as mesh_send_view has it. CODEC_GO or a code. */
+int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
+/* Accounts for what went to and from `peer` through shared memory: no byte of it is on a wire. */
+void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
+/* Accounts for a message in the round that uses it, not the one it happened to come in: figures must
+ * repeat. */
+void channel_received(struct channel *ch, int from, size_t len);
+/* Around each call of the codec's `callback`, which returned `rc`. What comes of it: CODEC_GO, CODEC_WAIT if
+ * it may wait, or the code of the error that stands in the exchange then: what a call of the host said, or
+ * that the callback failed without one or returned what codec.h does not know. */
+void channel_before_call(struct channel *ch);
+int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait);
+/* Has `encode`, the codec's `callback`, write a message into a fresh buffer. NULL: it failed, and the error
+ * stands in the exchange. */
+struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
+                                int (*encode)(struct codec *, struct wire_out *), double *seconds);
+/* Hands a message to `read`, timed as `phase`. */
+int channel_decode(struct channel *ch, enum phase phase, const char *callback,
+                   int (*read)(struct codec *, int from, struct wire_in *), int from,
+                   const struct mesh_buf *b);
+int channel_apply(struct channel *ch); /* the rule's apply, where it has one */
+/* Puts a sentence about the codec into the exchange's error. ERR_CODEC. */
+int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A call that took what worker `from` said has failed, by its fault: where the job goes on without lost
+ * workers it is one from now on, and this returns CODEC_GO, or CODEC_WAIT where a round still waits, else the
+ * error. */
+int channel_blame(struct channel *ch, int from);
+/* A word of that peer has come, which had been waited for since round.said_at. */
+void channel_waited(struct channel *ch, int peer);
+const struct exchange_config *channel_config(const struct channel *ch);
+struct stopwatch *channel_watch(const struct channel *ch);
+struct err *channel_err(const struct channel *ch); /* of the call that is under way */
+void channel_round_done(struct channel *ch);
+void channel_pause(struct channel *ch, int node, bool on);
+bool channel_has_left(const struct channel *ch, int node);  /* with a good-bye, or lost */
+bool channel_is_behind(const struct channel *ch, int node); /* has many messages to take */
+void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
+void channel_overtaken(struct channel *ch); /* a word was dropped, as there is a newer one or will be */
+
+struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
+void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first */
+
+/* exchange_loss.c: what becomes of all channels when a node goes. Each returns CODEC_GO or a code. */
+int exchange_on_lost(struct exchange *x, const struct mesh_event *ev);
+int exchange_on_left(struct exchange *x, int node);
+/* A worker counts as gone from now on, for this reason, if it does not yet. ERR_LOST: too few are left. */
+int exchange_lose(struct exchange *x, int node, const char *why);
+/* What a channel's callback, or its round, returned: with CODEC_GO it waits for nothing (any more). */
+int exchange_heard(struct channel *ch, int rc);
+bool exchange_waits(const struct exchange *x);
+
+#endif

@@ -1,0 +1,296 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/runner/exchange/channel.h"
+
+bool collecting_is_on_mesh(const struct channel *ch)
+{
+    return ch->collecting.collective && collective_is_under_way(ch->collecting.collective);
+}
+
+static bool is_under_way(const struct channel *ch)
+{
+    return ch->collecting.is_in_arena || collecting_is_on_mesh(ch);
+}
+
+static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
+{
+    return channel_send_view(owner, h, bytes, len);
+}
+
+static void received_piece(void *owner, int from, size_t len)
+{
+    channel_received(owner, from, len);
+}
+
+static enum mesh_where place_piece(void *owner, const struct mesh_head *h, size_t len, void **at)
+{
+    return collective_place(((struct channel *)owner)->collecting.collective, h, len, at);
+}
+
+static int make_buckets(struct channel *ch, struct err *e)
+{
+    const struct codec *c = &ch->codec;
+    size_t n = (size_t)c->n_layers;
+    size_t *starts = malloc((n + 1) * sizeof *starts);
+
+    if (!starts)
+        return err_set(e, ERR_NOMEM, "no memory for the places of %zu layers", n);
+    for (size_t k = 0; k < n; k++)
+        starts[k] = c->layers[n - 1 - k].offset;
+    ch->collecting.buckets = starts;
+    ch->collecting.n_buckets = collective_buckets(starts, n, c->n_params, channel_config(ch)->bucket);
+    return 0;
+}
+
+int collecting_open(struct channel *ch, struct err *e)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    struct collective_config config = {.n_nodes = cfg->n_workers,
+                                       .me = cfg->node,
+                                       .algorithm = cfg->allreduce,
+                                       .send = send_piece,
+                                       .received = received_piece,
+                                       .watch = channel_watch(ch),
+                                       .owner = ch};
+
+    if (cfg->n_servers > 0)
+        return 0;
+    return make_buckets(ch, e) < 0 ? e->code : collective_new(&ch->collecting.collective, &config, e);
+}
+
+void collecting_clear(struct channel *ch)
+{
+    collective_free(ch->collecting.collective);
+    free(ch->collecting.buckets);
+}
+
+void collecting_attach(struct channel *ch, struct mesh *m)
+{
+    if (!ch->collecting.collective)
+        return;
+    ch->collecting.mesh = m;
+    collective_attach(ch->collecting.collective, m);
+    m->place = place_piece;
+    m->owner = ch;
+}
+
+/* The codec may ask for the next at once, and with nobody to wait for that one is done too. */
+int collecting_tell(struct channel *ch)
+{
+    int rc = CODEC_GO;
+
+    while (rc >= 0 && ch->collecting.is_done) {
+        ch->collecting.is_done = false;
+        channel_before_call(ch);
+        rc = channel_after_call(ch, "on_collective",
+                                channel_config(ch)->plugin->events->on_collective(&ch->codec), true);
+        ch->is_waiting = rc == CODEC_WAIT;
+    }
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+int collecting_ready(struct channel *ch, size_t ready)
+{
+    struct collecting *s = &ch->collecting;
+    int rc;
+
+    if (ready >= s->ready)
+        return CODEC_GO;
+    s->ready = ready;
+    if (!collecting_is_on_mesh(ch))
+        return CODEC_GO;
+    rc = collective_ready(s->collective, ready, channel_err(ch));
+    s->is_done |= rc == COLLECTIVE_DONE;
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+static size_t bytes_of_slice(const struct arena *a, size_t n, int i)
+{
+    size_t from, to;
+
+    arena_slice(a, n, i, &from, &to);
+    return (to - from) * sizeof(float);
+}
+
+/* Each other worker has read its slice of my `in`, or all of a short one, and my slice of the result. */
+static void account(struct channel *ch)
+{
+    const struct collecting *s = &ch->collecting;
+    int me = ch->codec.node;
+
+    for (int k = 0; k < ch->codec.n_workers; k++) {
+        bool is_short = s->in_arena.n <= ARENA_SMALL;
+        size_t whole = s->in_arena.n * sizeof(float);
+        size_t parts = bytes_of_slice(s->arena, s->in_arena.n, k) +
+                       bytes_of_slice(s->arena, s->in_arena.n, me);
+
+        if (k == me)
+            continue;
+        if (s->in_arena.kind == COLLECTIVE_BROADCAST)
+            channel_shared(ch, k, s->in_arena.root == me ? whole : 0, s->in_arena.root == k ? whole : 0);
+        else
+            channel_shared(ch, k, is_short ? whole : parts, is_short ? whole : parts);
+    }
+}
+
+/* Summing is not told apart from waiting there: both go on part by part. */
+static int advance_in_arena(struct channel *ch, struct err *e)
+{
+    enum phase last = phase_enter(channel_watch(ch), PHASE_WAIT);
+    int rc = arena_poll(ch->collecting.arena, e);
+
+    phase_enter(channel_watch(ch), last);
+    if (rc <= 0)
+        return rc < 0 ? rc : COLLECTIVE_UNDER_WAY;
+    ch->collecting.is_in_arena = false;
+    account(ch);
+    return COLLECTIVE_DONE;
+}
+
+int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
+{
+    struct collecting *s = &ch->collecting;
+    int rc = COLLECTIVE_UNDER_WAY;
+    struct err later;
+
+    /* A bell that comes late would wake every poll from now on. What is wrong then is told by the next
+     * collective. */
+    if (s->is_in_arena)
+        rc = advance_in_arena(ch, e);
+    else if (s->arena && ev->kind == MESH_NOTHING)
+        arena_poll(s->arena, &later);
+    if (rc == COLLECTIVE_UNDER_WAY && !s->is_in_arena && is_under_way(ch))
+        rc = collective_on_event(s->collective, ev, e);
+    if (rc < 0)
+        return rc;
+    s->is_done |= rc == COLLECTIVE_DONE;
+    return collecting_tell(ch);
+}
+
+bool collecting_is_hopeless(const struct channel *ch)
+{
+    int node = is_under_way(ch) && !ch->collecting.is_in_arena ? collective_awaits(ch->collecting.collective)
+                                                               : -1;
+
+    return node >= 0 && channel_has_left(ch, node);
+}
+
+void collecting_waits_for(const struct channel *ch, char *out, size_t size)
+{
+    if (ch->collecting.is_in_arena)
+        arena_waits_for(ch->collecting.arena, out, size);
+    else if (is_under_way(ch))
+        collective_waits_for(ch->collecting.collective, out, size);
+}
+
+static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
+{
+    uintptr_t a_at = (uintptr_t)a, b_at = (uintptr_t)b;
+
+    return a_at < b_at + n_b * sizeof *b && b_at < a_at + n_a * sizeof *a;
+}
+
+/* An arena has all-reduce and broadcast alone, as its slices are cut otherwise than codec.h says. A long
+ * vector that is not its `in` would have to be copied there, where the next gradient may be computed
+ * meanwhile. All workers run the same codec and decide alike. */
+static bool fits_arena(const struct channel *ch, const struct collective_ask *ask)
+{
+    const struct arena *a = ch->collecting.arena;
+
+    return a && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
+           ask->n <= ch->codec.n_params && (ask->n <= ARENA_SMALL || ask->in == arena_in(a));
+}
+
+static int start_in_arena(struct channel *ch, const struct collective_ask *ask)
+{
+    struct err *e = channel_err(ch);
+    const struct arena_collective c = {
+        .kind = ask->kind == COLLECTIVE_BROADCAST ? ARENA_BROADCAST : ARENA_ALL_REDUCE,
+        .in = ask->in,
+        .out = ask->out,
+        .n = ask->n,
+        .is_mean = ask->is_mean,
+        .root = ask->root,
+    };
+
+    if (arena_start(ch->collecting.arena, &c, e) < 0)
+        return e->code;
+    ch->collecting.in_arena = *ask;
+    ch->collecting.is_in_arena = true;
+    return advance_in_arena(ch, e);
+}
+
+static int collect(struct codec *c, struct collective_ask *ask)
+{
+    struct channel *ch = (struct channel *)c;
+    struct collecting *s = &ch->collecting;
+    const char *name = collective_kind_name(ask->kind);
+    int rc;
+
+    if (!s->collective)
+        return channel_fail(ch, "%s is for event rules between workers; leave the parameter servers out",
+                            name);
+    if (!channel_config(ch)->plugin->events->on_collective)
+        return channel_fail(ch, "it asks for %s and has no on_collective", name);
+    if (!s->mesh || is_under_way(ch) || s->is_done)
+        return channel_fail(ch, "it asks for %s in open(), or before the last collective is done", name);
+    if (ask->in == ask->out || overlap(ask->in, ask->n, ask->out, ask->n) ||
+        overlap(s->last_out, s->n_last_out, ask->out, ask->n))
+        return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the collective before", name);
+    if (ask->root < 0 || ask->root >= c->n_workers)
+        return channel_fail(ch, "%s from node %d, which is no worker", name, ask->root);
+    if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
+        return channel_fail(ch, "%s of %zu numbers, which %d workers cannot share equally", name, ask->n,
+                            c->n_workers);
+    if (ask->in == c->grads && ask->n == c->n_params) {
+        ask->ready = s->ready;
+        ask->buckets = s->buckets;
+        ask->n_buckets = s->n_buckets;
+    }
+    rc = fits_arena(ch, ask) ? start_in_arena(ch, ask)
+                             : collective_start(s->collective, ask, channel_err(ch));
+    if (rc < 0)
+        return rc;
+    s->last_out = ask->out;
+    s->n_last_out = ask->n;
+    s->is_done = rc == COLLECTIVE_DONE;
+    return CODEC_WAIT;
+}
+
+int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
+{
+    return collect(
+        c, &(struct collective_ask){
+               .kind = COLLECTIVE_ALL_REDUCE, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
+}
+
+int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
+                              size_t n)
+{
+    return collect(
+        c,
+        &(struct collective_ask){
+            .kind = COLLECTIVE_REDUCE_SCATTER, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
+}
+
+int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, &(struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
+}
+
+int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
+{
+    return collect(c, &(struct collective_ask){
+                          .kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
+}
+
+int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, &(struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
+}
+
+size_t collecting_slice(const struct codec *c, size_t n, int k)
+{
+    return collective_slice(n, k, c->n_workers);
+}

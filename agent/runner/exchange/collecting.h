@@ -1,0 +1,46 @@
+/* collecting -- how an event rule's collectives run on its channel: what codec.h promises is checked, the
+ * pieces are accounted for, and the codec is told when one is done. */
+#ifndef PSGD_COLLECTING_H
+#define PSGD_COLLECTING_H
+
+#include "agent/runner/collective/collective.h"
+#include "codecs/codec.h"
+
+struct arena;
+struct channel;
+
+struct collecting {
+    struct arena *arena; /* NULL: collectives go over the mesh */
+    struct collective_ask in_arena;
+    bool is_in_arena; /* one is under way there */
+    size_t ready;     /* grads are there from here on; 0: all of them */
+    size_t *buckets;  /* (n_buckets), of grads, as in plan_ask */
+    size_t n_buckets;
+    struct collective *collective; /* NULL: this channel can have none */
+    struct mesh *mesh;
+    bool is_done;          /* and the codec has not been told */
+    const float *last_out; /* (n_last_out) */
+    size_t n_last_out;
+};
+
+int collecting_open(struct channel *ch, struct err *e);
+void collecting_clear(struct channel *ch);
+void collecting_attach(struct channel *ch, struct mesh *m);
+/* Any event. CODEC_GO or an error code. */
+int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
+int collecting_ready(struct channel *ch, size_t ready); /* grads are there from `ready` on */
+bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
+int collecting_tell(struct channel *ch);                /* the codec, that its collective is done, if it is */
+bool collecting_is_hopeless(const struct channel *ch);  /* waits for a piece that can no longer come */
+void collecting_waits_for(const struct channel *ch, char *out, size_t size);
+
+/* What the host's table has of it. */
+int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
+int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
+                              size_t n);
+int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n);
+int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n);
+int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n);
+size_t collecting_slice(const struct codec *c, size_t n, int k);
+
+#endif

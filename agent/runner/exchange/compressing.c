@@ -1,0 +1,214 @@
+#include "agent/runner/exchange/compressing.h"
+
+#include <stdlib.h>
+
+#include "agent/runner/exchange/channel.h"
+
+enum {
+    VECTORS_MAX = 64, /* of a message that chains may make longer */
+    OVERHEAD = 64 /* bytes that a chain adds to a short vector: scales, a seed, tables, what rounding takes */
+};
+
+/* Floats that a message of the rule would have at most, as the number of vectors of the whole range. */
+static size_t vectors_in(const struct channel *ch)
+{
+    return ch->codec.n_params > 0 ? ch->limit / (sizeof(float) * ch->codec.n_params) + 1 : 0;
+}
+
+static int open_chain(struct channel *ch, struct chain *c, bool *has, const struct chain_spec *s,
+                      struct err *e)
+{
+    size_t n = ch->codec.n_params, plain = n * sizeof(float);
+
+    if (chain_open(c, s, n, ch->compressing.starts, ch->codec.n_layers, e) < 0)
+        return e->code;
+    *has = true;
+    if (chain_most_bytes(c, n) > plain)
+        ch->limit += vectors_in(ch) * (chain_most_bytes(c, n) - plain);
+    ch->limit += VECTORS_MAX * OVERHEAD;
+    return 0;
+}
+
+int compressing_open(struct channel *ch, struct err *e)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    struct compressing *c = &ch->compressing;
+    struct chain_pair pair;
+
+    if (chain_pair_parse(&pair, cfg->compress, cfg->compress_down, cfg->plugin->name,
+                         cfg->plugin->compression, e) < 0)
+        return e->code;
+    c->starts = calloc((size_t)ch->codec.n_layers + 1, sizeof *c->starts);
+    if (!c->starts)
+        return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->codec.n_layers);
+    for (int i = 1; i < ch->codec.n_layers; i++)
+        c->starts[i] = ch->codec.layers[i].offset;
+    if (pair.has_up && open_chain(ch, &c->up, &c->has_up, &pair.up, e) < 0)
+        return e->code;
+    return pair.has_down ? open_chain(ch, &c->down, &c->has_down, &pair.down, e) : 0;
+}
+
+void compressing_clear(struct compressing *c)
+{
+    if (c->has_up)
+        chain_clear(&c->up);
+    if (c->has_down)
+        chain_clear(&c->down);
+    for (size_t i = 0; i < c->n_residuals; i++)
+        free(c->residuals[i].v);
+    for (int i = 0; i < c->n_read; i++)
+        free(c->read[i].v);
+    free(c->residuals);
+    free(c->read);
+    free(c->starts);
+    *c = (struct compressing){0};
+}
+
+/* NULL: vectors this way go as they are. */
+static struct chain *chain_for(struct compressing *c, bool is_down, size_t n)
+{
+    struct chain *chain = is_down ? (c->has_down ? &c->down : NULL) : c->has_up ? &c->up : NULL;
+
+    return chain && n <= chain->n ? chain : NULL;
+}
+
+static struct chain *own_chain(struct channel *ch, size_t n)
+{
+    return chain_for(&ch->compressing, ch->codec.node < 0, n);
+}
+
+/* Made with zeros when it is first asked for. NULL: no memory. */
+static struct residual *residual_of(struct compressing *c, int block, int vector, size_t n)
+{
+    struct residual *more;
+
+    for (size_t i = 0; i < c->n_residuals; i++)
+        if (c->residuals[i].block == block && c->residuals[i].vector == vector && c->residuals[i].n == n)
+            return &c->residuals[i];
+    more = realloc(c->residuals, (c->n_residuals + 1) * sizeof *more);
+    if (!more)
+        return NULL;
+    c->residuals = more;
+    more[c->n_residuals] = (struct residual){
+        .block = block, .vector = vector, .n = n, .v = calloc(n + 1, sizeof(float))};
+    return more[c->n_residuals].v ? &more[c->n_residuals++] : NULL;
+}
+
+/* Its own of a block's word; else the channel's, which a checkpoint keeps. */
+static struct rng *generator(struct channel *ch, struct rng *of_block)
+{
+    const uint64_t not_a_node = 1 << 20;
+
+    if (ch->codec.block < 0)
+        return &ch->rng;
+    rng_init(of_block, channel_config(ch)->seed, not_a_node + (uint64_t)ch->codec.block,
+             ch->codec.round * VECTORS_MAX + (uint64_t)ch->compressing.n_put);
+    return of_block;
+}
+
+void compressing_begin_writing(struct channel *ch)
+{
+    ch->compressing.n_put = 0;
+    ch->compressing.saved_out = 0;
+    ch->compressing.lacks_memory = false;
+}
+
+void compressing_put(struct channel *ch, struct wire_out *out, const float *v, size_t n)
+{
+    struct compressing *c = &ch->compressing;
+    struct chain *chain = own_chain(ch, n);
+    struct residual *r = NULL;
+    size_t start = out->len;
+    struct rng of_block;
+
+    if (!chain) {
+        wire_put_f32s(out, v, n);
+        return;
+    }
+    if (chain->spec.ef) {
+        r = residual_of(c, ch->codec.block, c->n_put, n);
+        if (!r) {
+            out->bad = c->lacks_memory = true;
+            return;
+        }
+    }
+    chain_encode(chain, generator(ch, &of_block), r ? r->v : NULL, v, n, out);
+    c->n_put++;
+    c->saved_out += (int64_t)(n * sizeof *v) - (int64_t)(out->len - start);
+}
+
+void compressing_begin_reading(struct channel *ch, int from)
+{
+    ch->compressing.n_got = 0;
+    ch->compressing.saved_in = 0;
+    ch->compressing.reads_down = from < 0;
+}
+
+/* Where the next vector of the message is read to. NULL: no memory. */
+static float *room_for(struct compressing *c, size_t n)
+{
+    float *v;
+    void *more;
+
+    if (c->n_got == c->n_read) {
+        more = realloc(c->read, (size_t)(c->n_read + 1) * sizeof *c->read);
+        if (!more)
+            return NULL;
+        c->read = more;
+        c->read[c->n_read].v = NULL;
+        c->read[c->n_read++].n = 0;
+    }
+    if (!c->read[c->n_got].v || c->read[c->n_got].n < n) {
+        v = realloc(c->read[c->n_got].v, (n + 1) * sizeof *v);
+        if (!v)
+            return NULL;
+        c->read[c->n_got].v = v;
+        c->read[c->n_got].n = n;
+    }
+    return c->read[c->n_got++].v;
+}
+
+const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
+{
+    struct compressing *c = &ch->compressing;
+    struct chain *chain = chain_for(c, c->reads_down, n);
+    size_t start = in->at;
+    float *v;
+
+    if (!chain)
+        return wire_get_f32s(in, n);
+    v = room_for(c, n);
+    if (!v || !chain_decode(chain, in, v, n)) {
+        in->bad = true;
+        return NULL;
+    }
+    c->saved_in += (int64_t)(n * sizeof *v) - (int64_t)(in->at - start);
+    return v;
+}
+
+uint64_t compressing_saved_bytes(const struct channel *ch)
+{
+    const struct compressing *c = &ch->compressing;
+    const struct chain *out = ch->codec.node < 0 ? &c->down : &c->up;
+    size_t n_words = ch->rule && ch->rule->per_block ? (size_t)ch->codec.n_blocks : 1;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < c->n_residuals; i++)
+        bytes += c->residuals[i].n * sizeof(float);
+    return bytes > 0 || !out->spec.ef ? bytes : n_words * ch->codec.n_params * sizeof(float);
+}
+
+int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)
+{
+    const struct chain *chain = own_chain(ch, n);
+    struct residual *r;
+
+    if (!chain || !chain->spec.ef || block < -1 || block >= ch->codec.n_blocks || vector < 0)
+        return err_set(e, ERR_CONFIG, "residual %d of block %d with %zu values is none of this job's", vector,
+                       block, n);
+    r = residual_of(&ch->compressing, block, vector, n);
+    if (!r)
+        return err_set(e, ERR_NOMEM, "no memory for a residual of %zu values", n);
+    memcpy(r->v, v, n * sizeof *v);
+    return 0;
+}

@@ -1,0 +1,396 @@
+#include "agent/runner/exchange/exchange.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/exchange/channel.h"
+
+void exchange_detach(struct exchange *x)
+{
+    for (int i = 0; x->channels && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        round_clear(ch);
+        channel_drop_buf(ch, ch->draft);
+        ch->draft = NULL;
+    }
+}
+
+struct channel *exchange_channel(struct exchange *x, int i)
+{
+    return i < x->n_channels ? &x->channels[i] : NULL;
+}
+
+void exchange_set_rounds(struct exchange *x, uint64_t n)
+{
+    x->n_rounds = x->n_rounds_told = n;
+}
+
+uint64_t exchange_rounds(const struct exchange *x)
+{
+    return x->n_rounds;
+}
+
+size_t exchange_limit(const struct exchange *x)
+{
+    size_t limit = agreement_bytes(&x->channels[0].round.agreement);
+
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].limit > limit)
+            limit = x->channels[i].limit;
+    return limit;
+}
+
+bool exchange_talks_to(const struct exchange *x, int node)
+{
+    bool is_star = x->cfg.plugin->round && x->cfg.n_servers > 0;
+
+    if (node == x->cfg.node || node >= x->cfg.n_workers || node == -1 || node < -1 - x->cfg.n_servers)
+        return false;
+    return is_star ? (node < 0) != (x->cfg.node < 0) : true;
+}
+
+void exchange_attach(struct exchange *x, struct mesh *m)
+{
+    x->mesh = m;
+    m->ends_stuck = x->cfg.plugin->round && !x->cfg.is_sync; /* nobody else would time it */
+    for (int i = 0; i < x->n_channels; i++)
+        collecting_attach(&x->channels[i], m);
+}
+
+bool exchange_has_words(const struct exchange *x)
+{
+    /* Servers may have another codec. */
+    return x->cfg.n_servers > 0 || x->cfg.plugin->round || x->cfg.plugin->events->on_message;
+}
+
+bool exchange_collects(const struct exchange *x)
+{
+    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->cfg.plugin->events &&
+           x->cfg.plugin->events->on_collective;
+}
+
+void exchange_share(struct exchange *x, struct arena *a)
+{
+    struct channel *ch = &x->channels[0]; /* there are no servers */
+
+    ch->collecting.arena = a;
+    x->cfg.grads = ch->codec.grads = arena_in(a);
+}
+
+const float *exchange_gradient(const struct exchange *x)
+{
+    const float *own = x->n_channels == 1 ? x->channels[0].codec.gradient : NULL;
+
+    return own ? own : x->cfg.grads;
+}
+
+bool exchange_wants_blocks(const struct exchange *x)
+{
+    const struct codec_plugin *p = x->cfg.plugin;
+
+    return p->round ? p->round->per_block : p->events->on_block != NULL;
+}
+
+/* What the call under way comes to: GO, WAIT, or an error where the wait would never end. */
+static int outcome(struct exchange *x)
+{
+    char what[128];
+
+    for (int i = 0; x->links.n_left > 0 && i < x->n_channels; i++) {
+        const struct channel *ch = &x->channels[i];
+
+        if (!ch->is_waiting || !(ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch)))
+            continue;
+        exchange_waits_for(x, what, sizeof what);
+        return err_set(x->e, ERR_LOST, "%s cannot come: the node has left", what);
+    }
+    return exchange_waits(x) ? CODEC_WAIT : CODEC_GO;
+}
+
+/* An event rule's callback writes what messages it likes: that is encoding. */
+static int call_event(struct channel *ch, const char *name, int (*callback)(struct codec *), bool may_wait)
+{
+    enum phase last = phase_enter(&ch->x->watch, PHASE_ENCODE);
+    int rc;
+
+    channel_before_call(ch);
+    rc = channel_after_call(ch, name, callback(&ch->codec), may_wait);
+    phase_enter(&ch->x->watch, last);
+    return rc;
+}
+
+/* Calls `of_round` or the event rule's callback of this name on each channel. */
+static int on_each(struct exchange *x, int (*of_round)(struct channel *), const char *name,
+                   int (*of_events)(struct codec *), struct err *e)
+{
+    x->e = e;
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, name, of_events, true) : CODEC_GO;
+
+        ch->is_waiting = rc == CODEC_WAIT;
+        if (rc < 0 || collecting_tell(ch) < 0)
+            return e->code;
+    }
+    return outcome(x);
+}
+
+/* What is one bucket is there when all is; and shared memory has nothing to wait for that could be hidden. */
+int exchange_on_backward(struct exchange *x, struct err *e)
+{
+    const struct codec_events *events = x->cfg.plugin->events;
+    struct channel *ch = &x->channels[0]; /* there are no servers */
+
+    if (!exchange_collects(x) || !events->on_backward || ch->collecting.n_buckets < 2 || ch->collecting.arena)
+        return CODEC_GO;
+    x->e = e;
+    ch->collecting.ready = x->cfg.n_params;
+    return call_event(ch, "on_backward", events->on_backward, false);
+}
+
+int exchange_on_ready(struct exchange *x, size_t ready, struct err *e)
+{
+    x->e = e;
+    assert(ready > 0);
+    return collecting_ready(&x->channels[0], ready);
+}
+
+bool exchange_is_collecting(const struct exchange *x)
+{
+    return collecting_is_on_mesh(&x->channels[0]);
+}
+
+int exchange_on_block(struct exchange *x, int block, struct err *e)
+{
+    x->e = e;
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        int rc;
+
+        ch->codec.block = block;
+        rc = ch->rule ? round_on_block(ch, block)
+                      : call_event(ch, "on_block", x->cfg.plugin->events->on_block, false);
+        ch->codec.block = -1;
+        if (rc < 0)
+            return e->code;
+    }
+    return CODEC_GO;
+}
+
+int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
+{
+    for (int i = 0; i < x->n_channels; i++) {
+        x->channels[i].codec.samples += (float)n_samples;
+        x->channels[i].codec.gradient = NULL;
+    }
+    x->e = e;
+    if (collecting_ready(&x->channels[0], 0) < 0)
+        return e->code;
+    return on_each(x, round_on_grad, "on_grad", x->cfg.plugin->events ? x->cfg.plugin->events->on_grad : NULL,
+                   e);
+}
+
+int exchange_on_step(struct exchange *x, struct err *e)
+{
+    int rc;
+
+    for (int i = 0; i < x->n_channels; i++)
+        x->channels[i].codec.step++;
+    rc = on_each(x, round_on_step, "on_step", x->cfg.plugin->events ? x->cfg.plugin->events->on_step : NULL,
+                 e);
+    if (x->cfg.plugin->events) /* an event rule has no rounds of its own: its traffic is counted by step */
+        for (int i = 0; i < x->n_channels; i++)
+            channel_round_done(&x->channels[i]);
+    return rc;
+}
+
+static int on_message(struct exchange *x, struct mesh_event *ev)
+{
+    int index = x->cfg.node < 0 ? 0 : ev->head.channel;
+    struct channel *ch = &x->channels[index < x->n_channels ? index : 0];
+    const struct codec_events *events = x->cfg.plugin->events;
+    int rc = CODEC_GO;
+
+    if (ev->head.channel != ch->id) {
+        mesh_buf_put(x->mesh, ev->buf);
+        channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
+        return exchange_heard(ch, channel_blame(ch, ev->head.peer));
+    }
+    if (ch->rule) {
+        rc = round_on_message(ch, &ev->head, ev->buf);
+    } else {
+        if (ev->head.kind != FRAME_EVENT)
+            rc = channel_fail(ch, "node %d sent a message that is not an event", ev->head.peer);
+        else if (events->on_message)
+            rc = channel_decode(ch, PHASE_DECODE, "on_message", events->on_message, ev->head.peer, ev->buf);
+        channel_received(ch, ev->head.peer, ev->buf->len);
+        mesh_buf_put(x->mesh, ev->buf);
+        if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
+            channel_round_done(ch);
+    }
+    return exchange_heard(ch, rc);
+}
+
+/* Calls those whose time has come. */
+static int wake_up(struct exchange *x)
+{
+    const struct codec_events *events = x->cfg.plugin->events;
+
+    for (int i = 0; events && events->on_wake && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        if (ch->wake_at > stopwatch_now(&x->watch))
+            continue;
+        ch->wake_at = INFINITY;
+        if (exchange_heard(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
+            return x->e->code;
+    }
+    return CODEC_GO;
+}
+
+int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
+{
+    x->e = e;
+    switch (ev->kind) {
+    case MESH_NOTHING:
+        break;
+    case MESH_MESSAGE:
+        if (ev->head.kind == FRAME_LOCAL ||                     /* said too late (local_path.h) */
+            channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
+            mesh_buf_put(x->mesh, ev->buf);
+            break;
+        }
+        if (!link_make(&x->links, exchange_slot(x, ev->head.peer))) {
+            mesh_buf_put(x->mesh, ev->buf);
+            return err_set(e, ERR_NOMEM, "no memory for the traffic with node %d", ev->head.peer);
+        }
+        if (x->watch.tracer)
+            tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
+                           ++link_of(&x->links, exchange_slot(x, ev->head.peer))->n_heard,
+                           stopwatch_now(&x->watch));
+        if (ev->head.kind != FRAME_PIECE && on_message(x, ev) < 0)
+            return e->code;
+        break;
+    case MESH_LEFT:
+        if (exchange_on_left(x, ev->head.peer) < 0)
+            return e->code;
+        break;
+    case MESH_LOST:
+        if (exchange_on_lost(x, ev) < 0)
+            return e->code;
+        break;
+    }
+    for (int i = 0; i < x->n_channels; i++)
+        if (collecting_on_event(&x->channels[i], ev, e) < 0)
+            return e->code;
+    return wake_up(x) < 0 ? e->code : outcome(x);
+}
+
+double exchange_wakes_at(const struct exchange *x)
+{
+    double at = INFINITY;
+
+    for (int i = 0; i < x->n_channels; i++)
+        at = fmin(at, x->channels[i].wake_at);
+    return at;
+}
+
+bool exchange_updates_here(const struct exchange *x)
+{
+    return (x->cfg.node < 0) == x->cfg.plugin->updates_on_server;
+}
+
+float exchange_lr_factor(const struct exchange *x)
+{
+    return x->channels[0].codec.lr_factor;
+}
+
+bool exchange_take_evaluation(struct exchange *x)
+{
+    bool wants = x->channels[0].codec.wants_evaluation;
+
+    x->channels[0].codec.wants_evaluation = false;
+    return wants;
+}
+
+bool exchange_wants_stop(const struct exchange *x)
+{
+    return x->channels[0].codec.wants_stop;
+}
+
+bool exchange_must_wait(const struct exchange *x)
+{
+    size_t pieces = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;
+
+    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + pieces;
+}
+
+void exchange_waits_for(const struct exchange *x, char *out, size_t size)
+{
+    snprintf(out, size, "a message");
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].is_waiting) {
+            (x->channels[i].rule ? round_waits_for : collecting_waits_for)(&x->channels[i], out, size);
+            return;
+        }
+}
+
+bool exchange_is_over(const struct exchange *x)
+{
+    return x->n_left == x->cfg.n_workers;
+}
+
+struct compress_report exchange_coded(const struct exchange *x)
+{
+    struct compress_report sum = {0};
+
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct compressing *c = &x->channels[i].compressing;
+        const struct compress_report *r = x->cfg.node < 0 ? &c->down.work.report : &c->up.work.report;
+
+        sum.n_symbols += r->n_symbols;
+        sum.n_bits += r->n_bits;
+        sum.entropy += r->entropy;
+    }
+    return sum;
+}
+
+uint64_t exchange_read(const struct exchange *x, enum phase phase)
+{
+    const struct collective *c = x->channels[0].collecting.collective; /* there are no servers */
+
+    return x->read_bytes[phase] + (phase == PHASE_DECODE && c ? collective_summed(c) : 0);
+}
+
+const struct exchange_totals *exchange_totals(const struct exchange *x)
+{
+    return &x->totals;
+}
+
+struct stopwatch *exchange_watch(struct exchange *x)
+{
+    return &x->watch;
+}
+
+bool exchange_round_done(struct exchange *x, uint64_t *round)
+{
+    if (x->n_rounds_told == x->n_rounds)
+        return false;
+    x->n_rounds_told = x->n_rounds;
+    *round = x->n_rounds;
+    return true;
+}
+
+const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
+{
+    return &link_read(&x->links, exchange_slot(x, peer))->sent_done;
+}
+
+const struct exchange_traffic *exchange_received(const struct exchange *x, int peer)
+{
+    return &link_read(&x->links, exchange_slot(x, peer))->recv_done;
+}

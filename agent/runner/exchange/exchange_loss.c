@@ -1,0 +1,94 @@
+/* What becomes of an exchange when a node leaves or is lost: who hears of it, and whether the job goes on. */
+#include <stdio.h>
+
+#include "agent/runner/exchange/channel.h"
+
+bool exchange_waits(const struct exchange *x)
+{
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].is_waiting)
+            return true;
+    return false;
+}
+
+/* A word of the next round that comes early does not end a wait for this one. */
+int exchange_heard(struct channel *ch, int rc)
+{
+    if (rc == CODEC_GO && ch->round.stage == ROUND_OPEN)
+        ch->is_waiting = false;
+    return rc;
+}
+
+/* A node is gone and the job goes on: whoever does not hear of it by itself is told. */
+static int tell_lost(struct exchange *x, int node)
+{
+    const struct codec_events *events = x->cfg.plugin->events;
+
+    for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        enum phase last = phase_enter(&x->watch, PHASE_DECODE);
+        int rc;
+
+        channel_before_call(ch);
+        rc = exchange_heard(ch, channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
+        phase_enter(&x->watch, last);
+        if (rc < 0)
+            return rc;
+    }
+    return CODEC_GO;
+}
+
+static void leaves(struct exchange *x, int node)
+{
+    x->n_left += node >= 0 && !x->links.has_left[exchange_slot(x, node)];
+    links_leave(&x->links, exchange_slot(x, node));
+}
+
+int exchange_lose(struct exchange *x, int node, const char *why)
+{
+    int n_left;
+
+    if (x->links.has_left[exchange_slot(x, node)])
+        return CODEC_GO;
+    n_left = x->cfg.n_workers - ++x->n_lost;
+    leaves(x, node);
+    if (n_left < x->cfg.min_nodes)
+        return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left of at least %d", node, why,
+                       n_left, x->cfg.min_nodes);
+    fprintf(stderr, "node %d is lost: %s; going on without it\n", node, why);
+    return CODEC_GO;
+}
+
+int exchange_on_left(struct exchange *x, int node)
+{
+    leaves(x, node);
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        if (ch->rule && exchange_heard(ch, round_on_leave(ch)) < 0)
+            return x->e->code;
+    }
+    return tell_lost(x, node);
+}
+
+int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
+{
+    int node = ev->head.peer;
+    char what[128];
+
+    if (!x->cfg.goes_on || node < 0) {
+        leaves(x, node);
+        err_set(x->e, ERR_LOST, "node %d is lost: %s", node, ev->why);
+        exchange_waits_for(x, what, sizeof what);
+        return exchange_waits(x) ? err_hint(x->e, "This node was waiting for %s.", what) : x->e->code;
+    }
+    if (exchange_lose(x, node, ev->why) < 0)
+        return x->e->code;
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        if (ch->rule && exchange_heard(ch, round_on_loss(ch, node)) < 0)
+            return x->e->code;
+    }
+    return tell_lost(x, node);
+}

@@ -1,0 +1,86 @@
+/* The begin and the end of an exchange: what a codec is refused for, and what is made for one that is not. */
+#include <stdlib.h>
+
+#include "agent/runner/exchange/channel.h"
+#include "shared/codec_load.h"
+
+enum { LINKS_AT_ONCE = 64 };
+
+static int check_config(const struct exchange_config *cfg, struct err *e)
+{
+    const struct codec_round *r = cfg->plugin->round;
+
+    if (r && cfg->n_servers > 0 && !r->reply)
+        return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
+                       cfg->plugin->name);
+    if (cfg->plugin->updates_on_server && cfg->n_servers == 0) {
+        err_set(e, ERR_CODEC, "codec %s moves the weights on parameter servers, and the job has none",
+                cfg->plugin->name);
+        return err_hint(e, "The list of workers names them under \"PS\".");
+    }
+    return codec_check_limits(cfg->plugin->name, codec_limits(cfg->plugin),
+                              &(struct codec_job){.n_workers = cfg->n_workers,
+                                                  .n_servers = cfg->n_servers,
+                                                  .n_blocks = cfg->blocks->n_blocks,
+                                                  .redundancy = cfg->blocks->redundancy,
+                                                  .is_sync = cfg->is_sync,
+                                                  .goes_on = cfg->goes_on},
+                              e);
+}
+
+/* All at once, so that no round allocates; but a rule that may say anything to anybody talks to few of very
+ * many. */
+static int open_links(struct exchange *x, struct err *e)
+{
+    const struct exchange_config *cfg = &x->cfg;
+    int n = cfg->n_workers + cfg->n_servers;
+
+    if (links_open(&x->links, n, e) < 0)
+        return e->code;
+    if (cfg->plugin->events && n > LINKS_AT_ONCE)
+        return 0;
+    for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
+        if (exchange_talks_to(x, node) && !link_make(&x->links, exchange_slot(x, node)))
+            return err_set(e, ERR_NOMEM, "no memory for the figures of %d nodes", n);
+    return 0;
+}
+
+int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e)
+{
+    struct exchange *x = calloc(1, sizeof *x);
+
+    if (!x)
+        return err_set(e, ERR_NOMEM, "no memory for the exchange");
+    x->cfg = *cfg;
+    x->e = e;
+    x->n_channels = cfg->node >= 0 && cfg->n_servers > 0 ? cfg->n_servers : 1;
+    x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
+    x->watch.time = cfg->time;
+    atomic_init(&x->watch.since, stopwatch_now(&x->watch));
+    if (!x->channels) {
+        err_set(e, ERR_NOMEM, "no memory for the exchange");
+        goto fail;
+    }
+    if (check_config(cfg, e) < 0 || open_links(x, e) < 0)
+        goto fail;
+    for (int i = 0; i < x->n_channels; i++)
+        if (channel_open(x, i) < 0)
+            goto fail;
+    *out = x;
+    return 0;
+fail:
+    exchange_free(x);
+    return e->code;
+}
+
+void exchange_free(struct exchange *x)
+{
+    if (!x)
+        return;
+    exchange_detach(x);
+    for (int i = 0; x->channels && i < x->n_channels; i++)
+        channel_clear(&x->channels[i]);
+    free(x->channels);
+    links_clear(&x->links);
+    free(x);
+}

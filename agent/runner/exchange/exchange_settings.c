@@ -1,0 +1,29 @@
+#include <string.h>
+
+#include "agent/runner/exchange/exchange.h"
+
+/* Bytes of a gradient's bucket at least: PyTorch's DistributedDataParallel begins with one as large. Each is
+ * an all-reduce of its own, so smaller ones would wait more often. */
+enum { BUCKET = 1 << 20 };
+
+struct exchange_config exchange_config_of(const struct settings *set, int node)
+{
+    uint64_t rows = (uint64_t)set->steps_per_epoch;
+
+    return (struct exchange_config){
+        .options = node < 0 ? set->server_codec_options : set->codec_options,
+        .compress = set->compress,
+        .compress_down = set->compress_down,
+        .node = node,
+        .n_workers = set->node_count,
+        .n_servers = set->server_count,
+        .is_sync = strcmp(set->sync, "ssgd") == 0,
+        .goes_on = strcmp(set->on_node_loss, "continue") == 0,
+        .min_nodes = set->min_nodes,
+        .allreduce = (enum collective_algorithm)collective_algorithm_find(set->allreduce),
+        .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
+        .n_steps = rows * (uint64_t)set->epochs,
+        .seed = set->seed,
+        .bucket = BUCKET / sizeof(float),
+    };
+}

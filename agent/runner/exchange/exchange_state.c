@@ -1,0 +1,318 @@
+#include "agent/runner/exchange/exchange_state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/exchange/channel.h"
+
+enum { CURSOR = 8 };
+
+static size_t state_size(struct channel *ch)
+{
+    return channel_config(ch)->plugin->state_size;
+}
+
+static float **field_of(const struct channel *ch, size_t k)
+{
+    return (float **)(void *)((char *)ch->codec.state + ch->zeros[k].at);
+}
+
+/* The vector that stands in the field for which vector k was made: vectors may have changed places. NULL: it
+ * is none, or one of another length. */
+static const struct codec_vector *vector_in(const struct channel *ch, size_t k)
+{
+    for (size_t i = 0; i < ch->n_zeros; i++)
+        if (*field_of(ch, k) == ch->zeros[i].v)
+            return ch->zeros[i].n == ch->zeros[k].n ? &ch->zeros[i] : NULL;
+    return NULL;
+}
+
+static int check_vectors(struct channel *ch, struct err *e)
+{
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        if (!vector_in(ch, k))
+            return err_set(
+                e, ERR_CODEC,
+                "codec %s cannot be saved: the field at byte %zu of its state does not hold one of its "
+                "vectors of %zu numbers",
+                channel_config(ch)->plugin->name, ch->zeros[k].at, ch->zeros[k].n);
+    return 0;
+}
+
+static int check_rule(struct exchange *x, struct err *e)
+{
+    const struct channel *ch = exchange_channel(x, 0);
+    const char *name = channel_config(ch)->plugin->name;
+
+    if (!ch->rule && (ch->codec.n_servers > 0 || !channel_config(ch)->plugin->events->rests_between_steps)) {
+        err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
+                ch->codec.n_servers > 0 ? "its servers hear messages, and cannot know which step they are in"
+                                        : "the host cannot know when its state is whole");
+        return err_hint(e, "Leave --checkpoint-every out, or take a codec that runs by rounds.");
+    }
+    if (!ch->codec.is_sync) {
+        err_set(e, ERR_CODEC, "codec %s: in asgd words are under way at any time, and no state is whole",
+                name);
+        return err_hint(e, "Leave --checkpoint-every out, or take --parallel_sgd ssgd.");
+    }
+    return 0;
+}
+
+int exchange_can_save(struct exchange *x, struct err *e)
+{
+    struct channel *ch;
+
+    if (check_rule(x, e) < 0)
+        return e->code;
+    for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++)
+        if (check_vectors(ch, e) < 0)
+            return e->code;
+    return 0;
+}
+
+static void add(struct exchange_state *s, int channel, const char *name, enum tensor_type type, size_t n,
+                const void *data)
+{
+    struct tensor_view *t = &s->tensors[s->n++];
+
+    *t = (struct tensor_view){.type = type, .n_dims = 1, .shape = {n}, .data = data};
+    snprintf(t->name, sizeof t->name, "codec/%d/%s", channel, name);
+}
+
+/* What a channel needs of `own`: its cursor, and a copy of its state in whole words. */
+static size_t own_bytes(struct channel *ch)
+{
+    return (CURSOR + state_size(ch) / sizeof(int64_t) + 1) * sizeof(int64_t);
+}
+
+static void save_channel(struct exchange_state *s, int i, struct channel *ch, uint64_t step, int64_t *own)
+{
+    int64_t *cursor = own;
+    char *state = (char *)(own + CURSOR);
+    const float *const nothing = NULL;
+    char name[32];
+
+    cursor[0] = ch->codec.node < 0 ? (int64_t)ch->codec.step : (int64_t)step;
+    cursor[1] = (int64_t)ch->codec.round;
+    cursor[2] = (int64_t)ch->codec.samples;
+    memcpy(cursor + 3, ch->rng.s, sizeof ch->rng.s);
+    memcpy(cursor + 7, &ch->codec.lr_factor, sizeof ch->codec.lr_factor);
+    add(s, i, "cursor", TENSOR_I64, CURSOR, cursor);
+    memcpy(state, ch->codec.state, state_size(ch));
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        memcpy(state + ch->zeros[k].at, &nothing, sizeof nothing);
+    add(s, i, "state", TENSOR_U8, state_size(ch), state);
+    for (size_t k = 0; k < ch->n_zeros; k++) {
+        snprintf(name, sizeof name, "vector%zu", k);
+        add(s, i, name, TENSOR_F32, ch->zeros[k].n, vector_in(ch, k)->v);
+    }
+    for (size_t k = 0; k < ch->compressing.n_residuals; k++) {
+        const struct residual *r = &ch->compressing.residuals[k];
+
+        snprintf(name, sizeof name, "residual/%d/%d", r->block, r->vector);
+        add(s, i, name, TENSOR_F32, r->n, r->v);
+    }
+}
+
+int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step, struct err *e)
+{
+    struct exchange_state s = {0};
+    size_t n_tensors = 0, bytes = 0;
+    struct channel *ch;
+    char *own;
+
+    if (exchange_can_save(x, e) < 0)
+        return e->code;
+    for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
+        if (ch->round.stage != ROUND_OPEN || ch->round.next > 0)
+            return err_set(e, ERR_INTERNAL, "codec %s is in the midst of round %" PRIu64,
+                           channel_config(ch)->plugin->name, ch->codec.round);
+        n_tensors += 2 + ch->n_zeros + ch->compressing.n_residuals;
+        bytes += own_bytes(ch);
+    }
+    s.tensors = calloc(n_tensors, sizeof *s.tensors);
+    s.own = own = calloc(1, bytes);
+    if (!s.tensors || !own) {
+        exchange_state_clear(&s);
+        return err_set(e, ERR_NOMEM, "no memory for the codecs' state");
+    }
+    for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
+        save_channel(&s, i, ch, step, (int64_t *)(void *)own);
+        own += own_bytes(ch);
+    }
+    *out = s;
+    return 0;
+}
+
+uint64_t exchange_saved_bytes(struct exchange *x)
+{
+    uint64_t bytes = 0;
+    struct channel *ch;
+
+    for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
+        bytes += own_bytes(ch);
+        for (size_t k = 0; k < ch->n_zeros; k++)
+            bytes += ch->zeros[k].n * sizeof(float);
+        bytes += compressing_saved_bytes(ch);
+    }
+    return bytes;
+}
+
+void exchange_state_clear(struct exchange_state *s)
+{
+    free(s->tensors);
+    free(s->own);
+    *s = (struct exchange_state){0};
+}
+
+/* The tensor codec/i/name of the given type and shape. ERR_CONFIG: it is another, or not there. */
+static int find(const void **data, size_t *n, const struct tensor_file *f, int i, const char *name,
+                enum tensor_type type, struct err *e)
+{
+    char whole[TENSOR_NAME];
+    const struct tensor_view *t;
+
+    *data = NULL;
+    *n = 0;
+    snprintf(whole, sizeof whole, "codec/%d/%s", i, name);
+    t = tensor_file_find(f, whole);
+    if (!t || t->type != type || t->n_dims != 1)
+        return err_set(e, ERR_CONFIG, "tensor \"%s\" is missing or of another kind", whole);
+    *data = t->data;
+    *n = t->shape[0];
+    return 0;
+}
+
+static int restore_vectors(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
+{
+    const void *data;
+    char name[32];
+    size_t n;
+
+    for (size_t k = 0; k < ch->n_zeros; k++) {
+        snprintf(name, sizeof name, "vector%zu", k);
+        if (find(&data, &n, f, i, name, TENSOR_F32, e) < 0)
+            return e->code;
+        if (n != ch->zeros[k].n)
+            return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, the codec's vector %zu", i, name, n,
+                           ch->zeros[k].n);
+        if (n > 0)
+            memcpy(ch->zeros[k].v, data, n * sizeof(float));
+    }
+    snprintf(name, sizeof name, "codec/%d/vector%zu", i, ch->n_zeros);
+    if (tensor_file_find(f, name))
+        return err_set(e, ERR_CONFIG, "%s is there, and the codec has %zu vectors", name, ch->n_zeros);
+    return 0;
+}
+
+static int restore_residuals(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
+{
+    for (size_t k = 0; k < f->n; k++) {
+        const struct tensor_view *t = &f->tensors[k];
+        int channel, block, vector, len = 0;
+
+        if (sscanf(t->name, "codec/%d/residual/%d/%d%n", &channel, &block, &vector, &len) != 3 ||
+            t->name[len] || channel != i)
+            continue;
+        if (t->type != TENSOR_F32 || t->n_dims != 1)
+            return err_set(e, ERR_CONFIG, "tensor \"%s\" is no vector of floats", t->name);
+        if (compressing_restore(ch, block, vector, t->data, t->shape[0], e) < 0)
+            return err_at(e, "tensor \"%s\"", t->name);
+    }
+    return 0;
+}
+
+/* The addresses are those that open() has put there. */
+static int restore_state(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
+{
+    const void *state;
+    size_t size;
+
+    if (find(&state, &size, f, i, "state", TENSOR_U8, e) < 0)
+        return e->code;
+    if (size != state_size(ch))
+        return err_set(e, ERR_CONFIG, "codec/%d/state has %zu bytes, codec %s has %zu", i, size,
+                       channel_config(ch)->plugin->name, state_size(ch));
+    if (size > 0)
+        memcpy(ch->codec.state, state, size);
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        *field_of(ch, k) = ch->zeros[k].v;
+    return 0;
+}
+
+/* A server takes no steps. */
+static int check_cursor(struct channel *ch, int i, const int64_t *cursor, uint64_t step, struct err *e)
+{
+    uint64_t own_step = ch->codec.node < 0 ? 0 : step;
+    uint64_t round = exchange_rounds_after(ch->x, step);
+
+    if ((uint64_t)cursor[0] != own_step || (uint64_t)cursor[1] != round)
+        return err_set(e, ERR_CONFIG,
+                       "codec/%d/cursor is at step %" PRId64 " and round %" PRId64
+                       ", the job at step %" PRIu64 " and round %" PRIu64,
+                       i, cursor[0], cursor[1], own_step, round);
+    return 0;
+}
+
+static int restore_channel(struct channel *ch, int i, const struct tensor_file *f, uint64_t step,
+                           struct err *e)
+{
+    const void *data;
+    const int64_t *cursor;
+    float lr_factor;
+    size_t n;
+
+    if (find(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
+        return e->code;
+    cursor = data;
+    if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0)
+        return err_set(e, ERR_CONFIG, "codec/%d/cursor: no place in a job", i);
+    memcpy(&lr_factor, cursor + 7, sizeof lr_factor);
+    if (!isfinite(lr_factor))
+        return err_set(e, ERR_CONFIG, "codec/%d/cursor: lr_factor is not finite", i);
+    if (check_cursor(ch, i, cursor, step, e) < 0 || restore_vectors(ch, i, f, e) < 0 ||
+        restore_residuals(ch, i, f, e) < 0 || restore_state(ch, i, f, e) < 0)
+        return e->code;
+    ch->codec.step = (uint64_t)cursor[0];
+    ch->codec.round = (uint64_t)cursor[1];
+    ch->codec.samples = (float)cursor[2];
+    memcpy(ch->rng.s, cursor + 3, sizeof ch->rng.s);
+    ch->codec.lr_factor = lr_factor;
+    return 0;
+}
+
+int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t step, struct err *e)
+{
+    struct channel *ch;
+    char name[TENSOR_NAME];
+    int i = 0;
+
+    if (check_rule(x, e) < 0)
+        return e->code;
+    for (; (ch = exchange_channel(x, i)) != NULL; i++)
+        if (restore_channel(ch, i, f, step, e) < 0)
+            return e->code;
+    snprintf(name, sizeof name, "codec/%d/cursor", i);
+    if (tensor_file_find(f, name))
+        return err_set(e, ERR_CONFIG, "%s is there, and this node has %d codecs at work", name, i);
+    exchange_set_rounds(x, exchange_channel(x, 0)->codec.round);
+    return 0;
+}
+
+bool exchange_closes_early(struct exchange *x, uint64_t step)
+{
+    struct channel *ch = exchange_channel(x, 0);
+    const struct exchange_config *cfg = channel_config(ch);
+
+    return ch->rule && !ch->rule->before_update && step == cfg->n_steps && step % cfg->local_steps != 0;
+}
+
+uint64_t exchange_rounds_after(struct exchange *x, uint64_t step)
+{
+    struct channel *ch = exchange_channel(x, 0);
+
+    return !ch->rule || ch->rule->before_update ? step : step / channel_config(ch)->local_steps;
+}

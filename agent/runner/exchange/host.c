@@ -1,0 +1,187 @@
+/* host -- what a codec may ask of its host: the functions behind struct codec_host, but for the
+ * collectives. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/exchange/channel.h"
+#include "shared/codec_options.h"
+
+static struct channel *channel_of(const struct codec *c)
+{
+    return (struct channel *)(uintptr_t)c;
+}
+
+/* Where the field stands is kept: its address is nothing that a checkpoint could hold. */
+static int host_zeros(struct codec *c, float **at, size_t n)
+{
+    struct channel *ch = channel_of(c);
+    size_t offset = (uintptr_t)at - (uintptr_t)c->state;
+    size_t size = channel_config(ch)->plugin->state_size;
+    float *p;
+
+    if (ch->x->mesh)
+        return channel_fail(ch, "it asks for zeros() after open()");
+    if ((uintptr_t)at < (uintptr_t)c->state || offset > size || size - offset < sizeof *at)
+        return channel_fail(ch, "zeros() is to set something that is no field of its state");
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        if (ch->zeros[k].at == offset)
+            return channel_fail(ch, "zeros() is to set the field at byte %zu of its state twice", offset);
+    if (ch->n_zeros == CHANNEL_ZEROS_MAX)
+        return channel_fail(ch, "it asks for more than %d vectors", CHANNEL_ZEROS_MAX);
+    p = n <= SIZE_MAX / sizeof *p ? calloc(n ? n : 1, sizeof *p) : NULL;
+    if (!p)
+        return err_set(channel_err(ch), ERR_NOMEM, "codec %s: no memory for a vector of %zu numbers",
+                       channel_config(ch)->plugin->name, n);
+    ch->zeros[ch->n_zeros++] = (struct codec_vector){p, n, offset};
+    *at = p;
+    return CODEC_GO;
+}
+
+static float host_uniform(struct codec *c)
+{
+    return rng_uniform(&channel_of(c)->rng);
+}
+
+static int host_fail(struct codec *c, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return channel_fail(channel_of(c), "%s", text);
+}
+
+static void host_log(struct codec *c, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "codec %s: %s\n", channel_config(channel_of(c))->plugin->name, text);
+}
+
+static struct wire_out *host_message(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+
+    channel_drop_buf(ch, ch->draft);
+    ch->draft = mesh_buf_take(ch->x->mesh);
+    ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
+                                .limit = ch->draft ? ch->limit : 0};
+    compressing_begin_writing(ch);
+    return &ch->out;
+}
+
+static int host_send(struct codec *c, int to)
+{
+    struct channel *ch = channel_of(c);
+    /* A server works on one range: what goes to it is of that range, whoever sends it. */
+    struct mesh_head h = {
+        .kind = FRAME_EVENT, .peer = to, .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id, .round = c->step};
+
+    if (!ch->draft)
+        return channel_fail(ch, "send() without a message()");
+    if (ch->out.bad)
+        return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)",
+                            ch->limit);
+    if (to == c->node)
+        return channel_fail(ch, "node %d sends to itself; only others hear a message", to);
+    if (!exchange_talks_to(ch->x, to))
+        return channel_fail(ch, "node %d has no link to node %d", c->node, to);
+    if (ch->server && to < 0 && to != ch->server)
+        return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
+    if (channel_has_left(ch, to))
+        return CODEC_GO; /* the mesh would drop it: it is no traffic */
+    ch->draft->len = ch->out.len;
+    return channel_send(ch, &h, ch->draft, 0);
+}
+
+static void host_put_vector(struct codec *c, struct wire_out *out, const float *v, size_t n)
+{
+    compressing_put(channel_of(c), out, v, n);
+}
+
+static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t n)
+{
+    return compressing_get(channel_of(c), in, n);
+}
+
+static bool host_holds(const struct codec *c, int block, int worker)
+{
+    return block >= 0 && block < c->n_blocks && worker >= 0 && worker < c->n_workers &&
+           blocks_holds(channel_config(channel_of(c))->blocks, block, worker);
+}
+
+static bool host_has_left(const struct codec *c, int node)
+{
+    return node >= -1 - c->n_servers && node < c->n_workers && node != -1 &&
+           channel_has_left(channel_of(c), node);
+}
+
+/* The step that the workers are in. On a server each word is a round in asgd, and each message in an event
+ * rule. */
+static uint64_t step_of_workers(const struct channel *ch)
+{
+    const struct codec *c = &ch->codec;
+    uint64_t step = ch->rule && c->is_sync ? c->round : c->round / (uint64_t)c->n_workers;
+
+    return step < c->n_steps ? step : c->n_steps - 1;
+}
+
+static int host_update(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+    const struct exchange_config *cfg = channel_config(ch);
+    enum phase last;
+    int rc;
+
+    if (c->node >= 0 || !cfg->plugin->updates_on_server)
+        return channel_fail(ch, "update() is for the servers of a codec that says updates_on_server");
+    last = phase_enter(channel_watch(ch), PHASE_APPLY);
+    rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), c->n_params, step_of_workers(ch),
+                     c->lr_factor, channel_err(ch));
+    phase_enter(channel_watch(ch), last);
+    return rc;
+}
+
+static void host_wake(struct codec *c, double seconds)
+{
+    channel_of(c)->wake_at = stopwatch_now(channel_watch(channel_of(c))) + fmax(seconds, 0);
+}
+
+static int host_record(struct codec *c, const char *name, double value)
+{
+    struct channel *ch = channel_of(c);
+    const struct exchange_config *cfg = channel_config(ch);
+
+    if (!codec_is_name(name))
+        return channel_fail(ch, "record(): a name is 1 to 32 of a-z, 0-9 and _");
+    return cfg->record ? cfg->record(cfg->owner, c, name, value, channel_err(ch)) : CODEC_GO;
+}
+
+const struct codec_host channel_host = {.zeros = host_zeros,
+                                        .uniform = host_uniform,
+                                        .fail = host_fail,
+                                        .log = host_log,
+                                        .message = host_message,
+                                        .send = host_send,
+                                        .all_reduce = collecting_all_reduce,
+                                        .slice = collecting_slice,
+                                        .reduce_scatter = collecting_reduce_scatter,
+                                        .all_gather = collecting_all_gather,
+                                        .broadcast = collecting_broadcast,
+                                        .all_to_all = collecting_all_to_all,
+                                        .put_vector = host_put_vector,
+                                        .get_vector = host_get_vector,
+                                        .holds = host_holds,
+                                        .has_left = host_has_left,
+                                        .update = host_update,
+                                        .wake = host_wake,
+                                        .record = host_record};

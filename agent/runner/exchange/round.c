@@ -1,0 +1,316 @@
+/* round -- how a round rule (struct codec_round) runs.
+ *
+ *   between workers, ssgd   encode, send to the others, merge in order as the words come, apply
+ *   between workers, asgd   encode, send to those who take what they are sent, merge what has come, apply:
+ *                           nobody is waited for
+ *   worker of a server      encode, send to the server, wait for its reply, adopt it
+ *   server, ssgd            merge every worker's word in order, apply, reply to all
+ *   server, asgd            merge one word as it comes, apply, reply to its sender
+ *
+ * In ssgd a node can be one round ahead of another, never two: its next round needs my word of this one.
+ * Redundant blocks loosen that: those who need nothing from a slow node run ahead of it until its inboxes are
+ * nearly full; it then takes nothing more from them, and they wait. Where the job goes on without lost
+ * workers, round_loss.c knows when a round is whole. */
+#include <stdio.h>
+
+#include "agent/runner/exchange/channel.h"
+
+static bool is_server(const struct channel *ch)
+{
+    return ch->codec.node < 0;
+}
+
+static int merge_one(struct channel *ch, int word)
+{
+    int rc = round_merge_word(ch, word);
+
+    round_finish_word(ch, word);
+    return rc;
+}
+
+/* A server's reply to workers first .. last, who are in `round`. */
+static int answer(struct channel *ch, int first, int last, uint64_t round)
+{
+    struct mesh_head h = {.kind = FRAME_REPLY, .channel = ch->id, .round = round};
+    double seconds;
+    struct mesh_buf *b = channel_encode(ch, "reply", ch->rule->reply, &seconds);
+    int rc = b ? CODEC_GO : -1;
+
+    for (h.peer = first; rc == CODEC_GO && h.peer <= last; h.peer++, seconds = 0)
+        if (!channel_has_left(ch, h.peer))
+            rc = channel_send(ch, &h, b, seconds);
+    channel_drop_buf(ch, b);
+    return rc;
+}
+
+/* Hands a word, of which it takes the reference, to those who lack it, and keeps it. */
+static int spread(struct channel *ch, int word, struct mesh_buf *b, double encode_s)
+{
+    struct mesh_head h = {.kind = FRAME_WORD,
+                          .peer = ch->server,
+                          .channel = ch->id,
+                          .word = (uint32_t)word,
+                          .round = ch->codec.round};
+    int rc = ch->server ? channel_send(ch, &h, b, encode_s) : CODEC_GO;
+
+    for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
+        if (w == ch->codec.node || channel_has_left(ch, w) ||
+            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, word, w)))
+            continue;
+        if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* nobody is waited for */
+            channel_overtaken(ch);
+            continue;
+        }
+        h.peer = w;
+        rc = channel_send(ch, &h, b, encode_s);
+        encode_s = 0; /* one encoding, however many receivers */
+    }
+    if (rc == CODEC_GO && !ch->server)
+        round_push(ch, word, b, ch->codec.round, ch->codec.node);
+    else
+        channel_drop_buf(ch, b);
+    return rc;
+}
+
+static int say(struct channel *ch, int word)
+{
+    double seconds;
+    struct mesh_buf *b;
+
+    ch->codec.block = ch->rule->per_block ? word : -1;
+    b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
+    ch->codec.block = -1;
+    return b ? spread(ch, word, b, seconds) : -1;
+}
+
+/* asgd between workers: everything that has come, by worker, then by age. */
+static int merge_what_came(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    ch->codec.n_words = 0;
+    for (int w = 0; w < r->n_words; w++)
+        ch->codec.n_words += r->inbox[w].n;
+    for (int w = 0; w < r->n_words; w++)
+        while (r->inbox[w].n > 0)
+            if (merge_one(ch, w) < 0)
+                return -1;
+    return round_close(ch, 0, -1, 0);
+}
+
+static void words_are_out(struct channel *ch, enum round_stage next)
+{
+    ch->round.stage = next;
+    ch->round.said_at = stopwatch_now(channel_watch(ch));
+}
+
+static int said(struct channel *ch)
+{
+    words_are_out(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SAID);
+    if (ch->server)
+        return CODEC_WAIT;
+    return ch->codec.is_sync ? round_advance(ch) : merge_what_came(ch);
+}
+
+static int say_nothing(struct codec *c, struct wire_out *out)
+{
+    (void)c, (void)out;
+    return CODEC_GO;
+}
+
+/* After the last round, where workers may need each other until all have closed it: an empty word, and the
+ * wait for everybody's. */
+static int end_with_the_others(struct channel *ch)
+{
+    struct mesh_buf *b;
+    double seconds;
+
+    if (!round_agrees(ch) || (ch->codec.step < ch->codec.n_steps && !ch->codec.wants_stop))
+        return CODEC_GO;
+    b = channel_encode(ch, "encode", say_nothing, &seconds);
+    if (!b || spread(ch, ch->codec.node, b, seconds) < 0)
+        return -1;
+    words_are_out(ch, ROUND_ENDS);
+    return round_advance(ch);
+}
+
+int round_close(struct channel *ch, int first, int last, uint64_t their_round)
+{
+    if (channel_apply(ch) < 0)
+        return -1;
+    if (is_server(ch) && answer(ch, first, last, their_round) < 0)
+        return -1;
+    ch->round.next = 0;
+    ch->round.stage = ROUND_OPEN;
+    ch->codec.samples = 0;
+    ch->codec.n_merged = 0;
+    round_resume_those_no_longer_ahead(ch);
+    channel_round_done(ch);
+    return ch->rule->before_update ? CODEC_GO : end_with_the_others(ch);
+}
+
+int round_advance(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    if (round_goes_on(ch))
+        return round_advance_without_lost(ch);
+    ch->codec.n_words = r->n_words;
+    for (; r->next < r->n_words; r->next++) {
+        if (!round_has_word(ch, r->next))
+            return CODEC_WAIT;
+        if (merge_one(ch, r->next) < 0)
+            return -1;
+    }
+    return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+}
+
+/* asgd on a server: one word is a round. */
+static int merge_and_answer(struct channel *ch, int worker)
+{
+    const struct inbox *in = &ch->round.inbox[worker];
+    uint64_t their_round = in->letters[in->first].round;
+
+    ch->codec.n_words = 1;
+    return merge_one(ch, worker) < 0 ? round_refuse_word(ch, worker, worker)
+                                     : round_close(ch, worker, worker, their_round);
+}
+
+int round_on_block(struct channel *ch, int block)
+{
+    return ch->rule->per_block ? say(ch, block) : CODEC_GO;
+}
+
+int round_on_grad(struct channel *ch)
+{
+    if (!ch->rule->before_update)
+        return CODEC_GO;
+    if (!ch->rule->per_block && say(ch, ch->codec.node) < 0)
+        return -1;
+    return said(ch);
+}
+
+int round_on_step(struct channel *ch)
+{
+    uint64_t every = channel_config(ch)->local_steps;
+
+    if (ch->rule->before_update)
+        return end_with_the_others(ch);
+    if (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps)
+        return CODEC_GO;
+    return say(ch, ch->codec.node) < 0 ? -1 : said(ch);
+}
+
+static int adopt(struct codec *c, int from, struct wire_in *in)
+{
+    (void)from;
+    return ((struct channel *)c)->rule->adopt(c, in);
+}
+
+static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    int rc;
+
+    if (h->peer != ch->server || h->round != ch->codec.round || ch->round.stage != ROUND_AWAITS_REPLY) {
+        channel_drop_buf(ch, b);
+        return channel_fail(ch, "node %d sent a reply that nobody waits for", h->peer);
+    }
+    channel_waited(ch, h->peer);
+    rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, h->peer, b);
+    channel_received(ch, h->peer, b->len);
+    channel_drop_buf(ch, b);
+    if (rc < 0)
+        return rc;
+    ch->round.stage = ROUND_OPEN;
+    ch->codec.samples = 0;
+    channel_round_done(ch);
+    return CODEC_GO;
+}
+
+/* May this peer say this word? A worker speaks for itself, a holder for its block. */
+static bool may_say(const struct channel *ch, const struct mesh_head *h)
+{
+    if (h->word >= (uint32_t)ch->round.n_words || h->peer < 0 || ch->server)
+        return false;
+    if (ch->rule->per_block)
+        return blocks_holds(channel_config(ch)->blocks, (int)h->word, h->peer);
+    return h->word == (uint32_t)h->peer;
+}
+
+static int on_word_async(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    round_push(ch, (int)h->word, b, h->round, h->peer);
+    return is_server(ch) ? merge_and_answer(ch, (int)h->word) : CODEC_GO;
+}
+
+static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    const struct round *r = &ch->round;
+    const struct inbox *in = &r->inbox[h->word];
+    bool is_redundant = round_has_redundancy(ch);
+    bool is_known = h->round < ch->codec.round || (h->round == ch->codec.round && (int)h->word < r->next) ||
+                    (in->n > 0 && h->round <= in->letters[(in->first + in->n - 1) % r->depth].round);
+
+    if (is_known && is_redundant) {
+        channel_drop_buf(ch, b); /* another holder was quicker */
+        return CODEC_GO;
+    }
+    if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->codec.round + 1)) {
+        channel_drop_buf(ch, b);
+        channel_fail(ch, "node %d sent its word for round %llu in round %llu", h->peer,
+                     (unsigned long long)h->round, (unsigned long long)ch->codec.round);
+        return channel_blame(ch, h->peer);
+    }
+    if (r->stage != ROUND_OPEN && h->round == ch->codec.round)
+        channel_waited(ch, h->peer);
+    round_push(ch, (int)h->word, b, h->round, h->peer);
+    if (is_redundant && round_is_nearly_full(ch, (int)h->word))
+        channel_pause(ch, h->peer, true);
+    return is_server(ch) || r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
+}
+
+int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    if (h->kind == FRAME_REPLY && ch->server)
+        return on_reply(ch, h, b);
+    if (h->kind == FRAME_LOSS && h->peer >= 0 && round_agrees(ch))
+        return round_on_statement(ch, h, b);
+    if (round_is_relayed(ch, h))
+        return round_on_relayed(ch, h, b);
+    if (h->kind != FRAME_WORD || !may_say(ch, h)) {
+        channel_drop_buf(ch, b);
+        channel_fail(ch, "node %d sent a message that is not its to send", h->peer);
+        return channel_blame(ch, h->peer);
+    }
+    return ch->codec.is_sync ? on_word(ch, h, b) : on_word_async(ch, h, b);
+}
+
+bool round_is_hopeless(const struct channel *ch)
+{
+    int missing;
+
+    if (ch->server)
+        return ch->round.stage == ROUND_AWAITS_REPLY && channel_has_left(ch, ch->server);
+    if (round_goes_on(ch)) { /* lost ones aside, a worker does not leave before the end */
+        missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing_word(ch) : -1;
+        return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
+    }
+    for (int word = ch->round.next; ch->codec.is_sync && word < ch->round.n_words; word++)
+        if (!round_can_still_come(ch, word))
+            return true;
+    return false;
+}
+
+void round_waits_for(const struct channel *ch, char *out, size_t size)
+{
+    unsigned long long round = ch->codec.round + 1;
+
+    if (ch->server)
+        snprintf(out, size, "the reply of node %d in round %llu", ch->server, round);
+    else if (round_agrees(ch))
+        round_waits_for_agreement(ch, out, size);
+    else if (ch->rule->per_block)
+        snprintf(out, size, "the word on block %d in round %llu", ch->round.next, round);
+    else
+        snprintf(out, size, "the word of node %d in round %llu", ch->round.next, round);
+}

@@ -1,0 +1,74 @@
+#include "agent/runner/exchange/undo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/exchange/channel.h"
+
+enum { OF_THE_MODEL = 2 }; /* vectors before those of zeros() */
+
+static struct codec_vector vector_of(const struct channel *ch, size_t i)
+{
+    if (i >= OF_THE_MODEL)
+        return ch->zeros[i - OF_THE_MODEL];
+    return (struct codec_vector){.v = i == 0 ? ch->codec.params : ch->codec.grads, .n = ch->codec.n_params};
+}
+
+static size_t state_size(const struct channel *ch)
+{
+    return channel_config(ch)->plugin->state_size;
+}
+
+static int make_room(struct undo *u, struct channel *ch)
+{
+    size_t n = 1; /* malloc(0) may be NULL */
+
+    /* All of them are in memory: their sum fits. */
+    for (size_t i = 0; i < OF_THE_MODEL + ch->n_zeros; i++)
+        n += vector_of(ch, i).n;
+    u->vectors = malloc(n * sizeof *u->vectors);
+    u->state = malloc(state_size(ch) + 1);
+    if (u->vectors && u->state)
+        return 0;
+    undo_clear(u);
+    return err_set(channel_err(ch), ERR_NOMEM, "no memory to keep %zu numbers of the codec", n);
+}
+
+int undo_keep(struct undo *u, struct channel *ch)
+{
+    float *to;
+
+    if (!u->vectors && make_room(u, ch) < 0)
+        return channel_err(ch)->code;
+    to = u->vectors;
+    for (size_t i = 0; i < OF_THE_MODEL + ch->n_zeros; i++) {
+        struct codec_vector v = vector_of(ch, i);
+
+        memcpy(to, v.v, v.n * sizeof *to);
+        to += v.n;
+    }
+    memcpy(u->state, ch->codec.state, state_size(ch));
+    u->rng = ch->rng;
+    return 0;
+}
+
+void undo_restore(const struct undo *u, struct channel *ch)
+{
+    const float *from = u->vectors;
+
+    for (size_t i = 0; i < OF_THE_MODEL + ch->n_zeros; i++) {
+        struct codec_vector v = vector_of(ch, i);
+
+        memcpy(v.v, from, v.n * sizeof *from);
+        from += v.n;
+    }
+    memcpy(ch->codec.state, u->state, state_size(ch));
+    ch->rng = u->rng;
+}
+
+void undo_clear(struct undo *u)
+{
+    free(u->vectors);
+    free(u->state);
+    *u = (struct undo){0};
+}

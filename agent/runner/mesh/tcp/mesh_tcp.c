@@ -1,0 +1,369 @@
+#include "agent/runner/mesh/tcp/mesh_tcp.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "agent/runner/mesh/tcp/tcp.h"
+#include "shared/clock.h"
+
+enum {
+    STRANGERS_MAX = 64,     /* accepted connections that have not shown the key */
+    SEND_AT_ONCE = 1 << 18, /* bytes before it is somebody else's turn */
+    CARE_MS = 10,           /* the longest sleep while a connection is to be made again */
+    STAGED_AT_ONCE = 16     /* messages before sockets, and so other peers, have a turn */
+};
+
+static const double PATIENT_S = 3; /* a good-bye may take so long before anybody is told of it */
+
+/* For so long a poll asks again and again before it sleeps. Waking a sleeping process takes the kernel some
+ * 50 us on a virtual machine, longer than a small message takes, and a peer is silent for some 150 us while
+ * it takes, checks and adds a piece of 256 KiB. In between sched_yield hands the processor on, so this also
+ * pays where there are more nodes than processors: one that sleeps lets its processor fall asleep, too. */
+static const double SPIN_S = 250e-6;
+
+/* What has come by the deadline is taken still, but who sends without end keeps nobody for longer than
+ * this. */
+static const double OVERTIME_S = 2e-3;
+
+static struct tcp_peer *peer_find(const struct tcp *t, int node)
+{
+    int i = tcp_peer_index(&t->cfg, node);
+
+    return i < 0 ? NULL : &t->peers[i];
+}
+
+/* To a peer that reads this node's shelf. One that hangs gets no more, and what is short is as quick by the
+ * connection. */
+static bool goes_as_slip(const struct tcp_peer *p, const struct mesh_buf *b)
+{
+    return p->mine.start && p->n_slips < SHELF_SLIPS_MAX && b && b->len >= SHELF_LEAST;
+}
+
+static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
+                    struct mesh_buf *b, struct err *e)
+{
+    struct tcp *t = (struct tcp *)m;
+    struct tcp_peer *p = peer_find(t, h->peer);
+    struct mesh_buf *place = NULL;
+
+    if (!p)
+        return err_set(e, ERR_CODEC, "no link from node %d to node %d", t->cfg.node, h->peer);
+    if (p->state == PEER_GONE || p->has_left)
+        return 0;
+    if (p->n_unsent >= MESH_QUEUE_MAX)
+        return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them",
+                       MESH_QUEUE_MAX, p->node);
+    if (goes_as_slip(p, b))
+        place = mesh_buf_shelve(m, b);
+    tcp_peer_enqueue(t, p,
+                     &(struct tcp_letter){.head = *h,
+                                          .bytes = place ? place->bytes : bytes,
+                                          .len = len,
+                                          .buf = place ? place : b,
+                                          .is_slip = place});
+    mesh_buf_put(m, place);
+    return 0;
+}
+
+static size_t tcp_queued(const struct mesh *m)
+{
+    const struct tcp *t = (const struct tcp *)m;
+    size_t most = 0;
+
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].n_unsent > most)
+            most = t->peers[i].n_unsent;
+    return most;
+}
+
+static size_t tcp_queued_for(const struct mesh *m, int node)
+{
+    const struct tcp_peer *p = peer_find((const struct tcp *)m, node);
+
+    return p ? p->n_unsent : 0;
+}
+
+/* Something can be done about this peer's socket; true: a message is complete. */
+static bool serve(struct tcp *t, struct tcp_peer *p, uint32_t events, struct mesh_event *out)
+{
+    if (events & EPOLLOUT)
+        tcp_peer_flush(t, p, SEND_AT_ONCE);
+    if (p->fd < 0)
+        return false;
+    if (!p->is_paused)
+        return events & (EPOLLIN | EPOLLHUP | EPOLLERR) && tcp_peer_receive(t, p, out);
+    /* Reported though nobody asks: a peer that says good-bye does not close before it is heard. */
+    if (events & (EPOLLHUP | EPOLLERR))
+        tcp_peer_break(t, p, TCP_PATIENCE_S, "ended the connection");
+    return false;
+}
+
+/* What was read with an earlier message, of which epoll would not speak. Peers take turns. */
+static bool serve_staged(struct tcp *t, struct mesh_event *out)
+{
+    for (size_t k = 0; k < t->n_peers; k++) {
+        size_t i = (t->turn + k) % t->n_peers;
+
+        if (tcp_peer_has_staged(&t->peers[i]) && tcp_peer_receive(t, &t->peers[i], out)) {
+            t->turn = i + 1;
+            t->n_staged++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Something has happened at `ev`. 1: the poll has its answer; 0: it goes on. */
+static int serve_event(struct tcp *t, const struct epoll_event *ev, struct mesh_event *out, struct err *e)
+{
+    if (ev->data.ptr == t) /* the caller's descriptor */
+        return 1;
+    if (!ev->data.ptr)
+        return tcp_links_serve(t, e);
+    return serve(t, ev->data.ptr, ev->events, out);
+}
+
+/* For epoll_wait, when there is no reason to come back at once. */
+static int sleep_ms(const struct tcp *t, double left)
+{
+    int longest = t->n_awaited > 0 ? CARE_MS : 1000;
+
+    return left > (double)longest / 1e3 ? longest : (int)(left * 1e3) + 1;
+}
+
+static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
+{
+    struct tcp *t = (struct tcp *)m;
+    size_t backlog = tcp_queued(m);
+    double now = clock_now();
+    const double sleep_at = now + SPIN_S;
+    const double latest = (deadline > now ? deadline : now) + OVERTIME_S;
+
+    *out = (struct mesh_event){.kind = MESH_NOTHING};
+    for (;; now = clock_now()) {
+        double left = deadline - now;
+        bool is_sockets_turn = t->n_staged >= STAGED_AT_ONCE;
+        bool spins = left > 0 && now < sleep_at;
+        struct epoll_event ev;
+        int n;
+
+        if (tcp_links_care(t, now, e) < 0)
+            return e->code;
+        if (t->n_news == 0 && !is_sockets_turn && serve_staged(t, out))
+            return 0;
+        if (t->n_news > 0) {
+            *out = t->news[--t->n_news];
+            return 0;
+        }
+        if (tcp_queued(m) < backlog)
+            return 0; /* who waits for room wants to know */
+        /* One event a time: the kernel keeps the rest, and hands links out in turn. */
+        n = epoll_wait(t->epoll, &ev, 1, left <= 0 || spins || is_sockets_turn ? 0 : sleep_ms(t, left));
+        t->n_staged = 0;
+        if (n < 0)
+            return errno == EINTR ? 0 : err_errno(e, ERR_IO, "epoll_wait");
+        if (n > 0) {
+            int rc = serve_event(t, &ev, out, e);
+
+            if (rc != 0 || now > latest)
+                return rc < 0 ? rc : 0;
+        } else if (!is_sockets_turn) {
+            if (left <= 0)
+                return 0;
+            if (spins)
+                sched_yield();
+        }
+    }
+}
+
+static bool tcp_is_near(const struct mesh *m, int node)
+{
+    const struct tcp *t = (const struct tcp *)m;
+    const struct tcp_peer *p = peer_find(t, node);
+
+    return p && p->is_near;
+}
+
+static int tcp_watch(struct mesh *m, int fd, struct err *e)
+{
+    struct tcp *t = (struct tcp *)m;
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = t};
+
+    if (t->watched_fd >= 0)
+        epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->watched_fd, NULL);
+    t->watched_fd = fd;
+    if (fd < 0)
+        return 0;
+    return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
+}
+
+static void tcp_pause(struct mesh *m, int node, bool on)
+{
+    struct tcp *t = (struct tcp *)m;
+    struct tcp_peer *p = peer_find(t, node);
+
+    if (p)
+        tcp_peer_watch(t, p, p->is_writing, on);
+}
+
+static void tcp_drop(struct mesh *m, int node, const char *why)
+{
+    struct tcp *t = (struct tcp *)m;
+    struct tcp_peer *p = peer_find(t, node);
+
+    if (p && p->state != PEER_GONE)
+        tcp_peer_drop(t, p, why);
+}
+
+static bool any_link(const struct tcp *t)
+{
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].state != PEER_GONE)
+            return true;
+    return false;
+}
+
+static void tell_who_is_waited_for(const struct tcp *t, double deadline)
+{
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].state != PEER_GONE)
+            fprintf(stderr, "node %d has not heard the good-bye; waiting for it another %.0f s at most\n",
+                    t->peers[i].node, deadline - clock_now());
+}
+
+static void tcp_free(struct tcp *t)
+{
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].state != PEER_GONE)
+            tcp_peer_drop(t, &t->peers[i], "");
+    for (size_t i = 0; i < t->n_links; i++)
+        tcp_link_hang_up(&t->links[i]);
+    mesh_pool_clear(&t->mesh);
+    if (t->epoll >= 0)
+        close(t->epoll);
+    if (t->links_epoll >= 0)
+        close(t->links_epoll);
+    close(t->cfg.listen_fd);
+    explicit_bzero((void *)t->cfg.peers, t->cfg.n_peers * sizeof *t->cfg.peers); /* keys */
+    free((void *)t->cfg.peers);
+    free(t->peers);
+    free(t->heard);
+    free(t->news);
+    free(t->links);
+    free(t);
+}
+
+/* A socket closed with unread bytes resets the connection, and the reset can overtake what is under way to
+ * the peer. So after the good-bye this end reads on, and sends nothing, until the peer acknowledges it or
+ * says its own: then nothing is under way in either direction that anybody waits for. An end without either
+ * is a broken connection as ever, and made again. */
+static void tcp_close(struct mesh *m, double deadline)
+{
+    struct tcp *t = (struct tcp *)m;
+    double tell_at = clock_now() + PATIENT_S;
+    struct mesh_event ev;
+    struct err e = {0};
+
+    t->is_closing = true;
+    mesh_watch(m, -1, &e);
+    for (size_t i = 0; i < t->n_peers; i++) {
+        struct tcp_peer *p = &t->peers[i];
+
+        tcp_pause(m, p->node, false);
+        if (!p->buf)
+            p->into = NULL; /* a piece's place may be gone */
+        if (p->state != PEER_GONE && !p->has_left)
+            tcp_peer_enqueue(t, p, &(struct tcp_letter){.head.kind = FRAME_BYE});
+    }
+    while (any_link(t) && !flag_is_up(t->cfg.interrupted) && clock_now() < deadline &&
+           tcp_poll(m, &ev, tell_at < deadline ? tell_at : deadline, &e) == 0) {
+        mesh_buf_put(m, ev.buf);
+        if (clock_now() >= tell_at && any_link(t)) {
+            tell_who_is_waited_for(t, deadline);
+            tell_at = deadline;
+        }
+    }
+    tcp_free(t);
+}
+
+static const struct mesh_ops ops = {tcp_send, tcp_poll,  tcp_queued,  tcp_queued_for, tcp_pause,
+                                    tcp_drop, tcp_close, tcp_is_near, tcp_watch};
+
+static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
+{
+    struct tcp *t = calloc(1, sizeof *t);
+    struct mesh_peer *peers = malloc((cfg->n_peers + 1) * sizeof *peers);
+
+    if (!t || !peers) {
+        free(t);
+        free(peers);
+        close(cfg->listen_fd);
+        return NULL;
+    }
+    memcpy(peers, cfg->peers, cfg->n_peers * sizeof *peers);
+    t->mesh = (struct mesh){.ops = &ops, .limit = cfg->limit};
+    t->cfg = *cfg;
+    t->watched_fd = -1;
+    t->cfg.peers = peers;
+    t->job = frame_job(cfg->job);
+    t->epoll = t->links_epoll = -1;
+    t->peers = calloc(cfg->n_peers + 1, sizeof *t->peers);
+    t->heard = calloc(cfg->n_peers + 1, sizeof *t->heard);
+    t->news = calloc(cfg->n_peers + 1, sizeof *t->news);
+    t->links = calloc(2 * cfg->n_peers + STRANGERS_MAX, sizeof *t->links);
+    if (!t->peers || !t->heard || !t->news || !t->links) {
+        tcp_free(t);
+        return NULL;
+    }
+    t->n_peers = t->n_awaited = cfg->n_peers;
+    t->n_links = 2 * cfg->n_peers + STRANGERS_MAX; /* all may dial at once */
+    for (size_t i = 0; i < t->n_links; i++)
+        t->links[i].fd = -1;
+    for (size_t i = 0; i < t->n_peers; i++) {
+        t->peers[i].node = cfg->peers[i].node;
+        t->peers[i].fd = -1;
+    }
+    return t;
+}
+
+int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    struct tcp *t = tcp_new(cfg);
+
+    if (!t)
+        return err_set(e, ERR_NOMEM, "no memory for %zu links", cfg->n_peers);
+    t->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (t->epoll >= 0)
+        t->links_epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (t->links_epoll < 0)
+        err_errno(e, ERR_IO, "no epoll for %zu links", cfg->n_peers);
+    if (t->links_epoll < 0 || tcp_links_open(t, e) < 0) {
+        tcp_free(t);
+        return e->code;
+    }
+    for (size_t i = 0; i < t->n_peers; i++)
+        t->peers[i].is_near = tcp_link_is_near(&t->links[i]);
+    *out = &t->mesh;
+    return 0;
+}
+
+void mesh_tcp_borrow(struct mesh *m, int node, struct sealed theirs)
+{
+    struct tcp_peer *p = peer_find((struct tcp *)m, node);
+
+    if (p)
+        p->theirs = theirs;
+}
+
+void mesh_tcp_lend(struct mesh *m, int node, struct sealed mine)
+{
+    struct tcp_peer *p = peer_find((struct tcp *)m, node);
+
+    if (p)
+        p->mine = mine;
+}

@@ -1,0 +1,493 @@
+#include "agent/runner/mesh/tcp/tcp_link.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shared/address.h"
+#include "shared/clock.h"
+#include "shared/crypto.h"
+
+enum { KEEPALIVE_IDLE_S = 1, KEEPALIVE_EVERY_S = 1, KEEPALIVE_PROBES = 12 };
+
+static const double HANDSHAKE_S = 5;
+
+int tcp_peer_index(const struct mesh_tcp_config *cfg, int node)
+{
+    for (size_t i = 0; i < cfg->n_peers; i++)
+        if (cfg->peers[i].node == node)
+            return (int)i;
+    return -1;
+}
+
+/* TCP_NODELAY: no message waits for another. Keep-alive asks an idle peer's machine every second, so that
+ * tcp_link_silence knows; the kernel's own verdict (the probes) comes later than the mesh's. SO_SNDBUF and
+ * SO_RCVBUF stay alone: naming a size ends the kernel's tuning, which is within 5 % of the best. */
+static void tune(int fd)
+{
+    const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+/* Which algorithm the system gives a socket that nobody tunes. */
+static void system_congestion(char *name, socklen_t *len)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, len) < 0)
+        *len = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Between two processes of one machine nothing is lost, and an algorithm that paces (BBR) only slows: cubic
+ * is three times as fast there, if it is chosen before the connection is. So the listening socket has it
+ * too (see the agent), and a connection accepted from elsewhere is given back what the system prefers. */
+static void choose_congestion(int fd, bool is_near)
+{
+    char name[16] = "cubic"; /* TCP_CA_NAME_MAX */
+    socklen_t len = sizeof name;
+
+    if (!is_near)
+        system_congestion(name, &len);
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, is_near ? 5 : len);
+}
+
+/* TCP_USER_TIMEOUT and the kernel's probes would end a connection, but the first also ends one whose other
+ * end is alive and merely does not read for a while: its window is closed, and the kernel asks more and
+ * more rarely. So that state counts as no silence; in every other there is something to answer, or
+ * keep-alive asks. */
+double tcp_link_silence(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    unsigned ms;
+
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+        return 0;
+    if (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0 && info.tcpi_snd_wnd < info.tcpi_snd_mss)
+        return 0;
+    ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv ? info.tcpi_last_ack_recv
+                                                            : info.tcpi_last_data_recv;
+    return ms / 1e3;
+}
+
+double tcp_link_round_trip(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+
+    memset(&info, 0, sizeof info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ? 0 : info.tcpi_rtt / 1e6;
+}
+
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+    if (a->ss_family != b->ss_family)
+        return false;
+    return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
+                                   : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    return address_is_loopback((const struct sockaddr *)a);
+}
+
+/* Are both ends of a connection on this machine? They look at the same two addresses and say the same. */
+static bool stays_here(int fd)
+{
+    struct sockaddr_storage own = {0}, other = {0};
+    socklen_t own_len = sizeof own, other_len = sizeof other;
+
+    return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 &&
+           getpeername(fd, (struct sockaddr *)&other, &other_len) == 0 &&
+           (same_address(&own, &other) || (is_loopback(&own) && is_loopback(&other)));
+}
+
+static bool wants_tls(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
+{
+    return cfg->tls == MESH_TLS_ON || (cfg->tls == MESH_TLS_AUTO && !stays_here(l->fd));
+}
+
+static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
+                      uint32_t ack, const uint8_t *payload, size_t len, struct err *e)
+{
+    uint8_t out[FRAME_BYTES + 64];
+    struct iovec v = {out, FRAME_BYTES + len};
+    ssize_t n;
+
+    frame_pack(out, &(struct frame){.kind = kind,
+                                    .wants_tls = kind == FRAME_HELLO && wants_tls(l, cfg),
+                                    .job = frame_job(cfg->job),
+                                    .attempt = cfg->attempt,
+                                    .from = cfg->node,
+                                    .to = l->node,
+                                    .ack = ack,
+                                    .len = len});
+    memcpy(out + FRAME_BYTES, payload, len);
+    if (kind == FRAME_HELLO && !l->is_accepted)
+        memcpy(l->pair, out + 8, sizeof l->pair);
+    n = l->tls ? tls_send(l->tls, &v, 1) : send(l->fd, out, v.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    /* A fresh connection's buffer takes these few bytes at once; one that does not is broken. */
+    return n == (ssize_t)v.iov_len ? 0 : err_errno(e, ERR_LOST, "handshake");
+}
+
+/* Called when l->node is known to be a peer. */
+static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct mesh_tcp_config *cfg,
+                  const char *who, const uint8_t *first, const uint8_t *second)
+{
+    const uint32_t acks[2] = {htole32(l->hello_ack), htole32(l->challenge_ack)};
+    uint8_t text[16 + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks] = {0};
+    size_t n = strlen(who);
+
+    memcpy(text, who, n);
+    memcpy(text + n, first, HELLO_NONCE);
+    memcpy(text + n + HELLO_NONCE, second, HELLO_NONCE);
+    memcpy(text + n + 2 * HELLO_NONCE, l->pair, sizeof l->pair);
+    memcpy(text + n + 2 * HELLO_NONCE + sizeof l->pair, acks, sizeof acks);
+    hmac_sha256(out, cfg->peers[tcp_peer_index(cfg, l->node)].key, MESH_KEY_BYTES, text,
+                n + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks);
+}
+
+int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct err *e)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *a;
+    char port[8];
+    int rc;
+
+    snprintf(port, sizeof port, "%d", peer->port);
+    rc = getaddrinfo(peer->host, port, &hints, &a);
+    if (rc != 0)
+        return err_set(e, ERR_LOST, "node %d at %s: %s", peer->node, peer->host, gai_strerror(rc));
+    memcpy(&l->at, a->ai_addr, a->ai_addrlen);
+    l->at_len = a->ai_addrlen;
+    l->node = peer->node;
+    freeaddrinfo(a);
+    return 0;
+}
+
+/* The kernel sends from the address it sends to exactly when that is its own. */
+bool tcp_link_is_near(const struct tcp_link *l)
+{
+    struct sockaddr_storage from = {0};
+    socklen_t len = sizeof from;
+    bool is_near = false;
+    int fd;
+
+    if (is_loopback(&l->at))
+        return true;
+    fd = socket(l->at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    if (connect(fd, (const struct sockaddr *)&l->at, l->at_len) == 0 &&
+        getsockname(fd, (struct sockaddr *)&from, &len) == 0)
+        is_near = same_address(&from, &l->at);
+    close(fd);
+    return is_near;
+}
+
+static int cannot_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, int why, struct err *e)
+{
+    const struct mesh_peer *p = &cfg->peers[tcp_peer_index(cfg, l->node)];
+
+    l->was_refused = why == ECONNREFUSED;
+    errno = why;
+    return err_errno(e, ERR_LOST, "node %d at %s:%d", l->node, p->host, p->port);
+}
+
+int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum link_state state,
+                     struct err *e)
+{
+    l->state = state;
+    l->n_in = 0;
+    l->was_refused = l->was_seen = false;
+    l->fd = socket(l->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0)
+        return err_errno(e, ERR_IO, "socket");
+    tune(l->fd);
+    if (tcp_link_is_near(l))
+        choose_congestion(l->fd, true);
+    if (connect(l->fd, (const struct sockaddr *)&l->at, l->at_len) < 0 && errno != EINPROGRESS)
+        return cannot_connect(l, cfg, errno, e);
+    return 0;
+}
+
+void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *heard, int fd)
+{
+    *l = (struct tcp_link){.fd = fd,
+                           .state = LINK_HELLO,
+                           .is_accepted = true,
+                           .node = cfg->node,
+                           .deadline = clock_now() + HANDSHAKE_S,
+                           .heard = heard};
+    tune(fd);
+    if (!stays_here(fd))
+        choose_congestion(fd, false);
+}
+
+static uint32_t heard_of(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
+{
+    return l->heard[tcp_peer_index(cfg, l->node)];
+}
+
+static int connected(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    int so_error = 0;
+    socklen_t size = sizeof so_error;
+
+    getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &so_error, &size);
+    if (so_error)
+        return cannot_connect(l, cfg, so_error, e);
+    l->deadline = clock_now() + HANDSHAKE_S;
+    if (l->state == LINK_PROBING) {
+        l->state = LINK_LISTENS;
+        return 0;
+    }
+    random_bytes(l->mine, sizeof l->mine);
+    l->state = LINK_HELLO;
+    l->hello_ack = heard_of(l, cfg);
+    return send_frame(l, cfg, FRAME_HELLO, l->hello_ack, l->mine, sizeof l->mine, e);
+}
+
+uint32_t tcp_link_ack(const struct tcp_link *l)
+{
+    return l->frame.kind == FRAME_CHALLENGE ? l->challenge_ack : l->hello_ack;
+}
+
+/* What is no frame of ours. A hello of another version is answered by ours, so that both ends can name
+ * both. */
+static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    const struct mesh_peer *p = l->is_accepted ? NULL : &cfg->peers[tcp_peer_index(cfg, l->node)];
+    char host[NI_MAXHOST] = "an unknown address";
+    struct sockaddr_storage at;
+    socklen_t len = sizeof at;
+    struct err ignored = {0};
+
+    if (p)
+        return err_at(e, "node %d at %s:%d", l->node, p->host, p->port);
+    l->is_of_another_version = l->state == LINK_HELLO && frame_is_of_another_version(l->in);
+    if (l->is_of_another_version)
+        send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, &ignored);
+    if (getpeername(l->fd, (struct sockaddr *)&at, &len) == 0)
+        getnameinfo((const struct sockaddr *)&at, len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    return err_at(e, "a node that dialled from %s", host);
+}
+
+/* Reads at most what the handshake still has to say, so that messages behind it stay in the kernel. */
+static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
+                   size_t payload, bool *complete, struct err *e)
+{
+    size_t want = FRAME_BYTES + payload;
+    struct frame *f = &l->frame;
+    ssize_t n = l->tls ? tls_recv(l->tls, l->in + l->n_in, want - l->n_in)
+                       : recv(l->fd, l->in + l->n_in, want - l->n_in, MSG_DONTWAIT);
+
+    *complete = false;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n < 0)
+        return err_errno(e, ERR_LOST, "handshake with node %d", l->node);
+    l->was_seen = true;
+    if (n == 0)
+        return err_set(e, ERR_LOST, "node %d ended the handshake: another key, another job, or it is gone",
+                       l->node);
+    l->n_in += (size_t)n;
+    if (l->n_in < FRAME_BYTES)
+        return 0;
+    if (frame_unpack(f, l->in, e) < 0)
+        return refuse_frame(l, cfg, e);
+    if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->job) || f->attempt != cfg->attempt ||
+        f->to != cfg->node)
+        return err_set(e, ERR_PROTOCOL, "a handshake that is not for attempt %u of this node", cfg->attempt);
+    if (kind == FRAME_HELLO && l->is_accepted)
+        l->node = f->from;
+    if (f->from != l->node || tcp_peer_index(cfg, l->node) < 0)
+        return err_set(e, ERR_AUTH, "node %d is not a peer of this node", f->from);
+    *complete = l->n_in == want;
+    return 0;
+}
+
+/* Both ends have said hello, and perhaps are inside TLS: now they show their keys, the acceptor first. */
+static int go_on(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    uint8_t proof[SHA256_BYTES];
+
+    if (!l->is_accepted) {
+        l->state = LINK_CHALLENGE;
+        return 0;
+    }
+    l->challenge_ack = heard_of(l, cfg);
+    prove(proof, l, cfg, "psgd acceptor", l->theirs, l->mine);
+    l->state = LINK_PROOF;
+    return send_frame(l, cfg, FRAME_CHALLENGE, l->challenge_ack, proof, sizeof proof, e);
+}
+
+static int shake_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    int rc = tls_handshake(l->tls, e);
+
+    if (rc < 0)
+        return err_at(e, "node %d", l->node);
+    if (rc == TLS_WANTS_WRITE) /* few bytes, as in send_frame */
+        return err_set(e, ERR_LOST, "node %d takes no TLS handshake", l->node);
+    return rc == TLS_DONE ? go_on(l, cfg, e) : 0;
+}
+
+static int start_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    char identity[TLS_IDENTITY_MAX];
+
+    /* The earlier node of a pair accepts. */
+    snprintf(identity, sizeof identity, "%s|%u|%d|%d", cfg->job, cfg->attempt,
+             l->is_accepted ? cfg->node : l->node, l->is_accepted ? l->node : cfg->node);
+    l->state = LINK_TLS;
+    if (tls_new(&l->tls, l->fd, l->is_accepted, identity, cfg->peers[tcp_peer_index(cfg, l->node)].key, e) <
+        0)
+        return e->code;
+    return shake_tls(l, cfg, e);
+}
+
+/* Nothing is negotiated: what one end wants and the other does not ends here, at both ends. */
+static int disagree(const struct tcp_link *l, struct err *e)
+{
+    err_set(
+        e, ERR_AUTH,
+        "--data-tls: node %d talks %s TLS, this node %s: only one of them sees the other on its own machine; "
+        "say on or off instead of auto",
+        l->node, l->frame.wants_tls ? "with" : "without", l->frame.wants_tls ? "without" : "with");
+    if (l->is_accepted) /* nobody else tells: it is dropped as any stranger is */
+        fprintf(stderr, "%s\n", e->text);
+    return e->code;
+}
+
+static int take_hello(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    memcpy(l->theirs, l->in + FRAME_BYTES, HELLO_NONCE);
+    if (l->is_accepted) {
+        memcpy(l->pair, l->in + 8, sizeof l->pair);
+        l->hello_ack = l->frame.ack;
+        random_bytes(l->mine, sizeof l->mine);
+        if (send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, e) < 0)
+            return e->code;
+    }
+    if (l->frame.wants_tls != wants_tls(l, cfg))
+        return disagree(l, e);
+    return l->frame.wants_tls ? start_tls(l, cfg, e) : go_on(l, cfg, e);
+}
+
+static int take_challenge(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    uint8_t expected[SHA256_BYTES];
+
+    l->challenge_ack = l->frame.ack;
+    prove(expected, l, cfg, "psgd acceptor", l->mine, l->theirs);
+    if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
+        return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
+    prove(expected, l, cfg, "psgd connector", l->theirs, l->mine);
+    l->state = LINK_OPEN;
+    return send_frame(l, cfg, FRAME_PROOF, 0, expected, sizeof expected, e);
+}
+
+static int take_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    uint8_t expected[SHA256_BYTES];
+
+    prove(expected, l, cfg, "psgd connector", l->mine, l->theirs);
+    if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
+        return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
+    l->state = LINK_OPEN;
+    return 0;
+}
+
+/* What a link waits for in each state, and what it then does. */
+static const struct {
+    enum frame_kind kind;
+    size_t payload;
+    int (*take)(struct tcp_link *, const struct mesh_tcp_config *, struct err *);
+} steps[] = {
+    [LINK_HELLO] = {FRAME_HELLO, HELLO_NONCE, take_hello},
+    [LINK_CHALLENGE] = {FRAME_CHALLENGE, SHA256_BYTES, take_challenge},
+    [LINK_PROOF] = {FRAME_PROOF, SHA256_BYTES, take_proof},
+};
+
+static void tell(const struct tcp_link *l)
+{
+    if (l->tls)
+        fprintf(stderr, "link to node %d: TLS 1.3, %s\n", l->node, tls_cipher(l->tls));
+    else if (!stays_here(l->fd))
+        fprintf(stderr, "link to node %d: not encrypted\n", l->node);
+}
+
+static int step(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    bool complete;
+
+    if (l->state == LINK_TLS)
+        return shake_tls(l, cfg, e);
+    if (receive(l, cfg, steps[l->state].kind, steps[l->state].payload, &complete, e) < 0)
+        return e->code;
+    if (!complete)
+        return 0;
+    l->n_in = 0;
+    return steps[l->state].take(l, cfg, e);
+}
+
+/* Nothing is ever said to a probe. */
+static int listen_on(struct tcp_link *l, struct err *e)
+{
+    uint8_t byte;
+    ssize_t n = recv(l->fd, &byte, sizeof byte, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    l->was_seen = n >= 0;
+    return err_set(e, ERR_LOST, "node %d has hung up", l->node);
+}
+
+int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+{
+    if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
+        return connected(l, cfg, e);
+    if (l->state == LINK_LISTENS)
+        return listen_on(l, e);
+    do
+        if (step(l, cfg, e) < 0)
+            return e->code;
+    while (l->state != LINK_OPEN && l->tls && tls_has_input(l->tls)); /* which no socket shows */
+    if (l->state == LINK_OPEN)
+        tell(l);
+    return 0;
+}
+
+bool tcp_link_is_unseen(const struct tcp_link *l)
+{
+    return l->fd >= 0 && !l->was_seen && (l->state == LINK_HELLO || l->state == LINK_LISTENS);
+}
+
+void tcp_link_hang_up(struct tcp_link *l)
+{
+    tls_close(l->tls);
+    l->tls = NULL;
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+}

@@ -1,0 +1,334 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "agent/runner/mesh/tcp/tcp.h"
+#include "shared/clock.h"
+#include "shared/crypto.h"
+
+enum { OPENING_MS = 20 }; /* between looks at who is to be dialled again */
+
+static const double SUSPECT_S = 3; /* a machine that answers nothing for so long is dialled anew */
+static const double CARE_EVERY_S = 1;
+static const double DIAL_MOST_S = 1; /* an attempt to reach a machine that may be back any moment, at most */
+static const double ROUND_TRIPS = 4; /* for which it may last */
+static const double REDIAL_EVERY_S = 0.01; /* how often an awaited peer is looked after */
+static const double DIAL_LEAST_S = 0.2;
+static const double PAUSE_MAX_S = 0.1;
+static const double REFUSED_S = 0.4; /* nobody listening for so long: the process is gone */
+
+/* In the order 0, 1, ..., -2, -3, ... */
+static bool comes_earlier(int a, int b)
+{
+    return (a >= 0) == (b >= 0) ? (a >= 0 ? a < b : a > b) : a >= 0;
+}
+
+static int watch(const struct tcp *t, struct tcp_link *l, int op, uint32_t events, struct err *e)
+{
+    struct epoll_event ev = {.events = events, .data.ptr = l};
+
+    return epoll_ctl(t->links_epoll, op, l->fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
+}
+
+/* While opening: damage on the way can look like any refusal, and one that is crowded by strangers hangs up.
+ * But all nodes listen before any dials, and who refuses twice with the same words means it. */
+static bool is_final(const struct tcp *t, size_t i, const struct err *why)
+{
+    bool is_refusal = why->code == ERR_AUTH || why->code == ERR_PROTOCOL;
+
+    return t->links[i].was_refused || (is_refusal && strncmp(why->text, t->peers[i].why, MESH_WHY - 1) == 0);
+}
+
+/* The peer could not be reached: it is tried again, unless that cannot help. */
+static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
+{
+    struct tcp_peer *p = &t->peers[i];
+    double now = clock_now();
+
+    tcp_link_hang_up(&t->links[i]);
+    if (p->state != PEER_AWAITED)
+        return 0;
+    p->was_seen |= t->links[i].was_seen;
+    p->redial_at = now + p->pause;
+    p->pause = 2 * p->pause < PAUSE_MAX_S ? 2 * p->pause : PAUSE_MAX_S;
+    if (t->is_open && t->links[i].was_refused && now - p->broken_at > REFUSED_S) {
+        p->has_ended = true;
+        tcp_peer_drop(t, p, "the connection ended: the process is gone");
+    }
+    if (t->is_open)
+        return 0;
+    if (is_final(t, i, why)) {
+        *e = *why;
+        return e->code;
+    }
+    snprintf(p->why, sizeof p->why, "%.*s", MESH_WHY - 1, why->text);
+    fprintf(stderr, "%s; trying again\n", why->text);
+    return 0;
+}
+
+static bool is_mine_to_dial(const struct tcp *t, size_t i)
+{
+    return comes_earlier(t->cfg.peers[i].node, t->cfg.node);
+}
+
+/* The kernel asks again after a second at the soonest: where the first SYN is lost, another attempt is
+ * sooner. */
+static double dial_s(const struct tcp_peer *p)
+{
+    double s = DIAL_LEAST_S + ROUND_TRIPS * p->round_trip;
+
+    return s < DIAL_MOST_S ? s : DIAL_MOST_S;
+}
+
+/* The later node of a pair dials. The earlier one, once the connection has broken, only looks whether the
+ * other still listens: that is how it learns early that nobody will come. */
+static int dial(struct tcp *t, size_t i, struct err *e)
+{
+    struct tcp_link *l = &t->links[i];
+    enum link_state state = is_mine_to_dial(t, i) ? LINK_CONNECTING : LINK_PROBING;
+    struct err why = {0};
+
+    l->heard = t->heard;
+    l->deadline = t->is_open ? clock_now() + dial_s(&t->peers[i]) : t->cfg.deadline;
+    if (tcp_link_connect(l, &t->cfg, state, &why) < 0 || watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
+        return failed(t, i, &why, e);
+    return 0;
+}
+
+/* With all places taken a stranger goes: one that has not said hello, drawn by lot, as a crowd that comes at
+ * once must not push out everybody who needs a moment for it; where all have, the oldest. A peer needs its
+ * place for a moment only. */
+static struct tcp_link *make_place(struct tcp *t)
+{
+    struct tcp_link *const first = &t->links[t->n_peers], *const end = &t->links[t->n_links];
+    struct tcp_link *oldest = first, *l;
+    uint32_t n_silent = 0, lot;
+
+    for (l = first; l < end; l++) {
+        if (l->fd < 0)
+            return l;
+        if (l->deadline < oldest->deadline)
+            oldest = l;
+        n_silent += l->state == LINK_HELLO;
+    }
+    if (n_silent == 0)
+        return oldest;
+    random_bytes(&lot, sizeof lot);
+    lot %= n_silent;
+    for (l = first; l->state != LINK_HELLO || lot-- > 0; l++)
+        continue;
+    return l;
+}
+
+static void accept_stranger(struct tcp *t)
+{
+    int fd = accept4(t->cfg.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct tcp_link *place;
+    struct err e = {0};
+
+    if (fd < 0)
+        return;
+    place = make_place(t);
+    tcp_link_hang_up(place);
+    tcp_link_accepted(place, &t->cfg, t->heard, fd);
+    if (watch(t, place, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
+        tcp_link_hang_up(place);
+}
+
+/* One link's socket is ready. A stranger that does not know the handshake is dropped and forgotten. */
+static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
+{
+    size_t place = (size_t)(l - t->links);
+    enum link_state before = l->state;
+    struct err why = {0};
+    size_t i;
+
+    if (tcp_link_advance(l, &t->cfg, &why) < 0 || ((before == LINK_CONNECTING || before == LINK_PROBING) &&
+                                                   watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
+        if (place < t->n_peers)
+            return failed(t, place, &why, e);
+        if (l->is_of_another_version && !t->is_open) /* later, it is none of this job's nodes */
+            fprintf(stderr, "%s\n", why.text);
+        tcp_link_hang_up(l);
+        return 0;
+    }
+    if (l->state != LINK_OPEN)
+        return 0;
+    epoll_ctl(t->links_epoll, EPOLL_CTL_DEL, l->fd, NULL);
+    i = (size_t)tcp_peer_index(&t->cfg, l->node);
+    tcp_peer_adopt(t, &t->peers[i], l->fd, l->tls, tcp_link_ack(l));
+    l->fd = -1;
+    l->tls = NULL;
+    tcp_link_hang_up(&t->links[i]); /* which still looks whether it listens */
+    return 0;
+}
+
+int tcp_links_serve(struct tcp *t, struct err *e)
+{
+    struct epoll_event ev;
+    int n = epoll_wait(t->links_epoll, &ev, 1, 0);
+    struct tcp_link *l;
+
+    if (n <= 0)
+        return 0;
+    l = ev.data.ptr;
+    if (!l)
+        accept_stranger(t);
+    else if (l->fd >= 0)
+        return advance(t, l, e);
+    return 0;
+}
+
+/* Its process listens, and has not looked at a connection since the last good one: it computes, and has yet
+ * to notice. Should it end, so does this connection. */
+static bool is_late(const struct tcp_peer *p, const struct tcp_link *l)
+{
+    return p->state == PEER_AWAITED && !p->was_seen && tcp_link_is_unseen(l);
+}
+
+/* Late is not gone: as long as its machine answers. */
+static void wait_for_late(struct tcp_peer *p, struct tcp_link *l, double now)
+{
+    double silence = tcp_link_silence(l->fd);
+
+    if (silence < SUSPECT_S)
+        l->deadline = now + DIAL_MOST_S;
+    if (p->lost_at < now - silence + TCP_PATIENCE_S)
+        p->lost_at = now - silence + TCP_PATIENCE_S;
+}
+
+/* `away`: seconds since the last time in which this node did not look. */
+static int care_for_links(struct tcp *t, double now, double away, struct err *e)
+{
+    for (size_t i = 0; i < t->n_links; i++) {
+        struct tcp_link *l = &t->links[i];
+        struct err why = {0};
+
+        l->deadline += away;
+        if (t->is_open && i < t->n_peers && is_late(&t->peers[i], l))
+            wait_for_late(&t->peers[i], l, now);
+        if (l->fd < 0 || now <= l->deadline)
+            continue;
+        err_set(&why, ERR_TIMEOUT, "node %d did not finish the handshake in time", l->node);
+        if (i < t->n_peers && failed(t, i, &why, e) < 0)
+            return e->code;
+        tcp_link_hang_up(l);
+    }
+    return 0;
+}
+
+/* Its machine answers, but nobody takes what is sent there: the process hangs, or is stopped. Without a
+ * connection, where the kernel takes no words, some may wait. */
+static bool is_stuck(const struct tcp *t, struct tcp_peer *p, double watched)
+{
+    bool is_waiting = p->n_unsent >= (p->state == PEER_LINKED ? 1 : MESH_BEHIND);
+
+    p->stuck_s = p->has_moved || !is_waiting ? 0 : p->stuck_s + watched;
+    p->has_moved = false;
+    return t->mesh.ends_stuck && p->stuck_s > TCP_PATIENCE_S;
+}
+
+/* A record's length is believed before the record is whole: where it is damaged, this end waits for bytes
+ * that nobody sends. */
+static bool is_half_heard(struct tcp_peer *p, double watched)
+{
+    size_t n = p->tls && !p->is_paused ? tls_unfinished(p->tls) : 0;
+
+    p->half_s = n == 0 || n != p->n_half ? 0 : p->half_s + watched;
+    p->n_half = n;
+    return p->half_s > SUSPECT_S;
+}
+
+/* `watched` seconds have passed since the last time, without those in which this node did not look: it may
+ * have computed for long, and what its peers did meanwhile it has yet to see. */
+static void care_for_peer(struct tcp *t, size_t i, double now, double watched)
+{
+    struct tcp_peer *p = &t->peers[i];
+    char why[MESH_WHY + 64];
+
+    p->lost_at += p->state == PEER_AWAITED ? now - t->cared_at - watched : 0;
+    if (p->state != PEER_GONE && is_stuck(t, p, watched)) {
+        snprintf(why, sizeof why, "it has taken nothing for %g s, although messages wait for it",
+                 TCP_PATIENCE_S);
+        tcp_peer_drop(t, p, why);
+    } else if (p->state == PEER_LINKED) {
+        double silence = tcp_link_silence(p->fd), most = SUSPECT_S + watched;
+
+        snprintf(why, sizeof why, "has not answered for %g s", SUSPECT_S);
+        if (silence > SUSPECT_S)
+            tcp_peer_break(t, p, TCP_PATIENCE_S - (silence < most ? silence : most), why);
+        else if (is_half_heard(p, watched))
+            tcp_peer_break(t, p, TCP_PATIENCE_S, "has sent half a TLS record");
+    } else if (p->state == PEER_AWAITED && now > p->lost_at) {
+        snprintf(why, sizeof why, "it %s, and could not be reached again for %g s", p->why, TCP_PATIENCE_S);
+        tcp_peer_drop(t, p, why);
+    }
+}
+
+static int dial_if_due(struct tcp *t, size_t i, double now, struct err *e)
+{
+    struct tcp_peer *p = &t->peers[i];
+
+    return p->state == PEER_AWAITED && now >= p->redial_at && t->links[i].fd < 0 ? dial(t, i, e) : 0;
+}
+
+int tcp_links_care(struct tcp *t, double now, struct err *e)
+{
+    double since = now - t->cared_at, watched = since < SUSPECT_S ? since : SUSPECT_S;
+
+    if (now < t->care_at)
+        return 0;
+    if (care_for_links(t, now, since - watched, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < t->n_peers; i++) {
+        if (t->is_open)
+            care_for_peer(t, i, now, watched);
+        if ((t->is_open || is_mine_to_dial(t, i)) && dial_if_due(t, i, now, e) < 0)
+            return e->code;
+    }
+    t->cared_at = now;
+    t->care_at = now + (t->n_awaited > 0 ? REDIAL_EVERY_S : CARE_EVERY_S);
+    return 0;
+}
+
+int tcp_links_open(struct tcp *t, struct err *e)
+{
+    const struct mesh_tcp_config *cfg = &t->cfg;
+    struct epoll_event listener = {.events = EPOLLIN}, links = {.events = EPOLLIN};
+
+    if (epoll_ctl(t->links_epoll, EPOLL_CTL_ADD, cfg->listen_fd, &listener) < 0 ||
+        epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->links_epoll, &links) < 0)
+        return err_errno(e, ERR_IO, "epoll_ctl");
+    for (size_t i = 0; i < t->n_peers; i++) {
+        t->peers[i].pause = TCP_FIRST_PAUSE_S;
+        if (tcp_link_resolve(&t->links[i], &cfg->peers[i], e) < 0)
+            return e->code;
+    }
+    t->cared_at = clock_now();
+    while (t->n_awaited > 0) {
+        struct epoll_event ev;
+
+        if (flag_is_up(cfg->interrupted))
+            return err_set(e, ERR_CANCELLED, "asked to stop while nodes were connecting");
+        if (clock_now() > cfg->deadline)
+            break;
+        if (tcp_links_care(t, clock_now(), e) < 0)
+            return e->code;
+        if (epoll_wait(t->links_epoll, &ev, 1, OPENING_MS) < 0 && errno != EINTR)
+            return err_errno(e, ERR_IO, "epoll_wait");
+        if (tcp_links_serve(t, e) < 0)
+            return e->code;
+    }
+    for (size_t i = 0; i < t->n_peers; i++) {
+        const struct tcp_peer *p = &t->peers[i];
+
+        if (p->state == PEER_AWAITED)
+            return err_set(e, ERR_TIMEOUT, "node %d did not connect in time%s%s", p->node,
+                           p->why[0] ? ": " : "", p->why);
+    }
+    t->is_open = true;
+    return 0;
+}

@@ -1,0 +1,570 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "agent/runner/mesh/tcp/tcp.h"
+#include "shared/clock.h"
+#include "shared/crc32c.h"
+
+enum {
+    AT_ONCE = 1 << 18,                /* bytes per call, so that both directions, and all peers, move */
+    TURN = AT_ONCE + TCP_STAGE_BYTES, /* bytes of one peer before another's: a piece and its header */
+    /* What the peer does not know to be heard is told by the next message to it; without one, after so
+     * much: it keeps every message until then. */
+    OWED_MAX = 32,
+    OWED_BYTES_MAX = 1 << 22,
+    OWED_SLIP = OWED_MAX / SHELF_SLIPS_MAX + 1 /* as much as so many messages: places are few */
+};
+
+static const double SOUND_S = 1; /* a connection that held so long was a good one */
+
+static size_t queue_size(void)
+{
+    return sizeof((struct tcp_peer *)0)->queue / sizeof((struct tcp_peer *)0)->queue[0];
+}
+
+static struct tcp_letter *letter_at(struct tcp_peer *p, size_t i)
+{
+    return &p->queue[(p->first + i) % queue_size()];
+}
+
+void tcp_peer_watch(struct tcp *t, struct tcp_peer *p, bool writing, bool paused)
+{
+    uint32_t events = (paused ? 0u : EPOLLIN) | (writing ? EPOLLOUT : 0u);
+    struct epoll_event ev = {.events = events, .data.ptr = p};
+    bool is_new = writing != p->is_writing || paused != p->is_paused;
+
+    p->is_writing = writing;
+    p->is_paused = paused;
+    if (p->fd >= 0 && is_new)
+        epoll_ctl(t->epoll, EPOLL_CTL_MOD, p->fd, &ev);
+}
+
+static void release(struct tcp *t, struct tcp_peer *p, size_t n)
+{
+    for (; n > 0; n--) {
+        mesh_buf_put(&t->mesh, p->queue[p->first].buf);
+        p->n_slips -= p->queue[p->first].is_slip;
+        p->first = (p->first + 1) % queue_size();
+        p->acked++;
+        if (p->n_kept > 0)
+            p->n_kept--;
+        else
+            p->n_unsent--;
+    }
+}
+
+/* The connection's own state: a frame half out and one half in. What is placed stays so: the peer sends the
+ * same message again. */
+static void disconnect(struct tcp_peer *p)
+{
+    tls_close(p->tls);
+    p->tls = NULL;
+    close(p->fd); /* which takes it out of epoll */
+    p->fd = -1;
+    p->sends = SENDS_NOTHING;
+    p->n_header = p->n_payload = p->n_stage = p->stage_at = 0;
+    p->is_writing = false;
+}
+
+/* Who is given up may live, and read later what slips speak of: it must not find other words there. */
+static void withdraw_places(struct tcp_peer *p)
+{
+    for (size_t i = 0; i < p->n_kept + p->n_unsent; i++)
+        if (letter_at(p, i)->is_slip)
+            letter_at(p, i)->buf->is_withdrawn = true;
+}
+
+void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
+{
+    struct mesh_event *news = &t->news[t->n_news++];
+
+    if (p->fd >= 0)
+        disconnect(p);
+    if (p->state == PEER_AWAITED)
+        t->n_awaited--;
+    p->state = PEER_GONE;
+    mesh_buf_put(&t->mesh, p->buf);
+    p->buf = NULL;
+    if (!p->has_left && !p->has_ended)
+        withdraw_places(p);
+    release(t, p, p->n_kept + p->n_unsent);
+    *news = (struct mesh_event){.kind = p->has_left ? MESH_LEFT : MESH_LOST, .head.peer = p->node};
+    if (!p->has_left)
+        snprintf(news->why, sizeof news->why, "%s", why);
+}
+
+void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double patience, const char *why)
+{
+    double now = clock_now();
+
+    if (p->has_left) {
+        tcp_peer_drop(t, p, "");
+        return;
+    }
+    disconnect(p);
+    p->state = PEER_AWAITED;
+    t->n_awaited++;
+    t->care_at = 0;
+    /* One that breaks as often as it is made, and carries nothing, does not count as made. */
+    if (now - p->linked_at > SOUND_S || p->lost_at == 0) {
+        p->broken_at = now;
+        p->lost_at = now + patience;
+        p->redial_at = now;
+        p->pause = TCP_FIRST_PAUSE_S;
+        p->was_seen = false;
+    }
+    snprintf(p->why, sizeof p->why, "%s", why);
+    fprintf(stderr, "node %d %s\n", p->node, why);
+}
+
+static void broken(struct tcp *t, struct tcp_peer *p, const char *why)
+{
+    tcp_peer_break(t, p, TCP_PATIENCE_S, why);
+}
+
+static void broken_by(struct tcp *t, struct tcp_peer *p, int error)
+{
+    char why[MESH_WHY];
+
+    snprintf(why, sizeof why, "ended the connection%s%s", error ? ": " : "", error ? strerror(error) : "");
+    broken(t, p, why);
+}
+
+/* The peer has heard everything up to `ack`. False: that cannot be. */
+static bool take_ack(struct tcp *t, struct tcp_peer *p, uint32_t ack)
+{
+    uint32_t n = ack - p->acked;
+
+    if ((int32_t)n <= 0)
+        return true; /* an old one: written before the handshake said more */
+    if (n > p->n_kept)
+        return false;
+    release(t, p, n);
+    p->lost_at = 0;
+    return true;
+}
+
+/* Starts the next frame if none is under way; false: there is nothing to send. */
+static bool next_frame(struct tcp *t, struct tcp_peer *p)
+{
+    struct frame f = {.job = t->job,
+                      .attempt = t->cfg.attempt,
+                      .from = t->cfg.node,
+                      .to = p->node,
+                      .ack = t->heard[p - t->peers]};
+
+    if (p->sends != SENDS_NOTHING)
+        return true;
+    if (p->n_unsent > 0 && p->n_kept < TCP_KEPT_MAX) {
+        struct tcp_letter *l = letter_at(p, p->n_kept);
+
+        if (!l->has_crc) {
+            l->crc = crc32c(l->bytes, l->len);
+            l->has_crc = true;
+        }
+        f.kind = l->head.kind;
+        f.channel = l->head.channel;
+        f.word = l->head.word;
+        f.round = l->head.round;
+        f.len = l->len;
+        f.seq = p->acked + (uint32_t)p->n_kept + 1;
+        f.crc = l->crc;
+        f.is_slip = l->is_slip;
+        p->sends = SENDS_LETTER;
+    } else if (p->n_owed >= OWED_MAX || p->owed_bytes >= OWED_BYTES_MAX) {
+        f.kind = FRAME_ACK;
+        p->sends = SENDS_ACK;
+    } else {
+        return false;
+    }
+    p->n_owed = p->owed_bytes = 0;
+    p->n_out = 0;
+    frame_pack(p->out, &f);
+    return true;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
+{
+    while (p->fd >= 0 && budget > 0 && next_frame(t, p)) {
+        const struct tcp_letter *l = p->sends == SENDS_LETTER ? letter_at(p, p->n_kept) : NULL;
+        size_t len = l ? l->len : 0;
+        size_t head_out = smaller(p->n_out, FRAME_BYTES);
+        size_t at = p->n_out - head_out;
+        struct iovec v[2] = {{p->out + head_out, FRAME_BYTES - head_out},
+                             {at < len ? (void *)(l->bytes + at) : NULL, smaller(len - at, AT_ONCE)}};
+        struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
+        ssize_t n = p->tls ? tls_send(p->tls, v, 2) : sendmsg(p->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN) {
+            broken_by(t, p, errno);
+            return;
+        }
+        n = n < 0 ? 0 : n;
+        p->n_out += (size_t)n;
+        p->has_moved |= n > 0;
+        budget -= smaller(budget, (size_t)n);
+        if (p->n_out == FRAME_BYTES + len) {
+            p->sends = SENDS_NOTHING;
+            p->n_kept += l ? 1 : 0;
+            p->n_unsent -= l ? 1 : 0;
+        } else if (p->tls ? n == 0 : (size_t)n < v[0].iov_len + v[1].iov_len) {
+            tcp_peer_watch(t, p, true, p->is_paused);
+            return;
+        }
+    }
+    if (p->fd < 0)
+        return;
+    if (p->has_left && !next_frame(t, p))
+        tcp_peer_drop(t, p, "");
+    else /* with its budget used up it has another turn, though nothing may wait yet */
+        tcp_peer_watch(t, p, budget == 0 || next_frame(t, p), p->is_paused);
+}
+
+/* Long messages take turns with what comes: sent as far as the kernel takes them, megabytes would lie there,
+ * and have left the caches of both ends when they are received. */
+void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter *l)
+{
+    struct tcp_letter *mine = letter_at(p, p->n_kept + p->n_unsent);
+
+    *mine = *l;
+    if (l->is_slip) {
+        shelf_write_slip(mine->slip, p->mine, l->bytes, l->len);
+        mine->bytes = mine->slip;
+        mine->len = sizeof mine->slip;
+        p->n_slips++;
+    }
+    if (l->buf)
+        l->buf->refs++;
+    p->n_unsent++;
+    if (!p->is_writing)
+        tcp_peer_flush(t, p, AT_ONCE);
+}
+
+/* The peer hears nothing more: what waits for it goes, but for a frame that has begun, and it is told that
+ * its good-bye was heard -- unless it has heard ours, or will, which says the same: nothing is sent after
+ * that. */
+static void take_bye(struct tcp *t, struct tcp_peer *p)
+{
+    bool said_bye = p->n_kept > 0 && letter_at(p, p->n_kept - 1)->head.kind == FRAME_BYE;
+    size_t begun = p->sends == SENDS_LETTER ? 1 : 0;
+
+    p->has_left = true;
+    release(t, p, p->n_kept);
+    for (; p->n_unsent > begun; p->n_unsent--)
+        mesh_buf_put(&t->mesh, letter_at(p, p->n_unsent - 1)->buf);
+    p->n_owed = said_bye ? 0 : OWED_MAX;
+    p->owed_bytes = 0;
+    tcp_peer_flush(t, p, AT_ONCE);
+}
+
+/* Where the payload goes. The peer is paused when a piece has no place yet. ERR_PROTOCOL, ERR_NOMEM. */
+static int place(struct tcp *t, struct tcp_peer *p, struct err *e)
+{
+    const struct mesh_head head = {.kind = p->frame.kind,
+                                   .peer = p->node,
+                                   .channel = p->frame.channel,
+                                   .word = p->frame.word,
+                                   .round = p->frame.round};
+    enum mesh_where where = MESH_HERE;
+    void *at = NULL;
+
+    if (p->frame.kind == FRAME_PIECE && !t->is_closing) {
+        where = t->mesh.place ? t->mesh.place(t->mesh.owner, &head, p->frame.len, &at) : MESH_WRONG;
+        if (where == MESH_WRONG)
+            return err_set(e, ERR_PROTOCOL, "it sent a piece that nobody expects");
+        if (where == MESH_LATER) {
+            tcp_peer_watch(t, p, p->is_writing, true);
+            return 0;
+        }
+    } else if (p->frame.kind != FRAME_BYE && !t->is_closing) {
+        p->buf = mesh_buf_take(&t->mesh);
+        if (!p->buf)
+            return err_set(e, ERR_NOMEM, "no memory for its message");
+        p->buf->len = p->frame.len;
+        at = p->frame.is_slip ? p->slip : p->buf->bytes;
+    }
+    p->into = at;
+    p->placed = p->frame;
+    p->is_placed = true;
+    return 0;
+}
+
+/* The frame's header is in and sound: is it one this peer may send now? ERR_PROTOCOL: no. */
+static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
+{
+    const struct frame *f = &p->frame, *before = &p->placed;
+    uint32_t heard = t->heard[p - t->peers];
+
+    if (f->job != t->job || f->attempt != t->cfg.attempt || f->from != p->node || f->to != t->cfg.node)
+        return err_set(e, ERR_PROTOCOL, "it sent a frame of another job, attempt or node");
+    if (f->kind != FRAME_PIECE && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->mesh.limit))
+        return err_set(e, ERR_PROTOCOL, "it announced %llu bytes where at most %zu are right",
+                       (unsigned long long)f->len, t->mesh.limit);
+    if (f->is_slip && (!p->theirs.start || f->len != FRAME_SLIP_BYTES))
+        return err_set(e, ERR_PROTOCOL, "it speaks of memory that it does not share");
+    if (!take_ack(t, p, f->ack))
+        return err_set(e, ERR_PROTOCOL, "it acknowledges what was not sent");
+    if (f->kind == FRAME_ACK)
+        return 0;
+    p->is_double = (int32_t)(f->seq - heard) <= 0;
+    if (!p->is_double && f->seq != heard + 1)
+        return err_set(e, ERR_PROTOCOL, "it left a message out");
+    if (!p->is_double && p->is_placed &&
+        (f->kind != before->kind || f->is_slip != before->is_slip || f->len != before->len ||
+         f->word != before->word || f->round != before->round || f->channel != before->channel))
+        return err_set(e, ERR_PROTOCOL, "it sent another message under the same number");
+    return 0;
+}
+
+/* Reads towards `want` bytes, of which `*have` are in, by one call; a NULL `into` forgets them. False: they
+ * are not all there yet, or the connection is broken. */
+static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t *have, size_t want)
+{
+    unsigned char nowhere[1 << 14];
+    size_t n_staged = smaller(want - *have, p->n_stage);
+    size_t chunk, asked;
+    struct iovec v[2];
+    struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
+    ssize_t n;
+
+    if (into && n_staged > 0)
+        memcpy(into + *have, p->stage + p->stage_at, n_staged);
+    p->stage_at += n_staged;
+    p->n_stage -= n_staged;
+    p->n_taken += n_staged;
+    *have += n_staged;
+    if (*have == want)
+        return true;
+    if (p->is_drained)
+        return false;
+    chunk = smaller(want - *have, into ? AT_ONCE : sizeof nowhere);
+    asked = chunk + (*have + chunk == want && !p->tls ? sizeof p->stage : 0);
+    v[0] = (struct iovec){into ? into + *have : nowhere, chunk};
+    v[1] = (struct iovec){p->stage, asked - chunk};
+    do
+        n = p->tls ? tls_recv(p->tls, v[0].iov_base, chunk) : recvmsg(p->fd, &msg, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n == 0 || (n < 0 && errno != EAGAIN)) {
+        broken_by(t, p, n < 0 ? errno : 0);
+        return false;
+    }
+    /* TLS gives a record at most, and has more where the socket has none. */
+    p->is_drained = n < 0 || (!p->tls && (size_t)n < asked);
+    n = n < 0 ? 0 : n;
+    p->stage_at = 0;
+    p->n_stage = (size_t)n - smaller((size_t)n, chunk);
+    p->n_taken += (size_t)n - p->n_stage;
+    *have += (size_t)n - p->n_stage;
+    return *have == want;
+}
+
+/* The peer has said what it has heard, and perhaps more than it knows to be heard. */
+static void go_on_sending(struct tcp *t, struct tcp_peer *p)
+{
+    if (t->is_closing && p->n_kept + p->n_unsent == 0)
+        tcp_peer_drop(t, p, ""); /* it has heard the good-bye */
+    else if (!p->is_writing)
+        tcp_peer_flush(t, p, AT_ONCE);
+}
+
+/* Its sender keeps the message until it knows that it is heard. */
+static void owe(struct tcp_peer *p)
+{
+    p->n_owed += p->frame.is_slip ? OWED_SLIP : 1;
+    p->owed_bytes += p->frame.len;
+}
+
+/* The message that the slip speaks of. No checksum of it: it is on no way that could damage it, and what is
+ * wrong with memory would be wrong with any. ERR_PROTOCOL. */
+static int fetch(struct tcp *t, struct tcp_peer *p, struct err *e)
+{
+    const void *bytes = shelf_read_slip(p->slip, p->theirs, t->mesh.limit, &p->buf->len);
+
+    if (!bytes)
+        return err_set(e, ERR_PROTOCOL, "it speaks of a message where none can be");
+    memcpy(p->buf->bytes, bytes, p->buf->len);
+    return 0;
+}
+
+/* The message of `frame` is whole and sound; true: it is for the caller. */
+static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
+{
+    t->heard[p - t->peers]++;
+    p->lost_at = 0;
+    p->is_placed = false;
+    if (p->frame.kind == FRAME_BYE) {
+        take_bye(t, p);
+        return false;
+    }
+    if (t->is_closing) { /* nobody hears it any more, and after the good-bye nothing is sent */
+        mesh_buf_put(&t->mesh, p->buf);
+        p->buf = NULL;
+        return false;
+    }
+    *out = (struct mesh_event){.kind = MESH_MESSAGE,
+                               .head = {.kind = p->frame.kind,
+                                        .peer = p->node,
+                                        .channel = p->frame.channel,
+                                        .word = p->frame.word,
+                                        .round = p->frame.round},
+                               .buf = p->buf};
+    p->buf = NULL;
+    owe(p);
+    go_on_sending(t, p);
+    return true;
+}
+
+bool tcp_peer_has_staged(const struct tcp_peer *p)
+{
+    return p->fd >= 0 && !p->is_paused &&
+           (p->n_stage > 0 || (p->tls && tls_has_input(p->tls)) ||
+            (p->n_header == FRAME_BYTES && !p->is_placed));
+}
+
+/* The header is in. False: the connection or the peer is gone, or its message has to wait. */
+static bool begin_message(struct tcp *t, struct tcp_peer *p)
+{
+    struct err e = {0};
+
+    if (check_frame(t, p, &e) < 0 ||
+        (p->frame.kind != FRAME_ACK && !p->is_double && !p->is_placed && place(t, p, &e) < 0)) {
+        tcp_peer_drop(t, p, e.text);
+        return false;
+    }
+    return p->frame.kind == FRAME_ACK || p->is_double || p->is_placed;
+}
+
+/* What TLS has read along no poll speaks of: its peer is read until there is nothing, or its turn is over. */
+static bool has_more(const struct tcp_peer *p)
+{
+    return p->fd >= 0 && p->tls && !p->is_drained;
+}
+
+/* False: the next frame's header is not all here, or the connection is broken. */
+static bool read_header(struct tcp *t, struct tcp_peer *p)
+{
+    struct err e = {0};
+
+    if (p->n_header == FRAME_BYTES)
+        return true;
+    if (!fill(t, p, p->header, &p->n_header, FRAME_BYTES))
+        return false;
+    p->n_payload = 0;
+    p->crc = 0;
+    if (frame_unpack(&p->frame, p->header, &e) < 0)
+        broken(t, p, "sent a damaged frame");
+    else if (p->frame.kind < FRAME_WORD) /* bytes came twice */
+        broken(t, p, "sent a handshake in the middle");
+    return p->fd >= 0;
+}
+
+/* Where the frame's payload goes; NULL: nowhere, it has been heard, or nobody hears it any more. */
+static unsigned char *payload_place(const struct tcp_peer *p)
+{
+    return p->is_double || p->frame.kind == FRAME_ACK ? NULL : p->into;
+}
+
+/* False: the payload is not all here, or the connection is broken. */
+static bool read_payload(struct tcp *t, struct tcp_peer *p)
+{
+    unsigned char *into = payload_place(p);
+    size_t before = p->n_payload;
+    bool is_whole = fill(t, p, into, &p->n_payload, p->frame.len);
+
+    if (into && p->fd >= 0)
+        p->crc = crc32c_more(p->crc, into + before, p->n_payload - before);
+    return is_whole;
+}
+
+/* The frame is whole; true: its message is for the caller. */
+static bool end_frame(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
+{
+    struct err e = {0};
+
+    p->n_header = 0;
+    if (p->frame.kind == FRAME_ACK) {
+        go_on_sending(t, p);
+        return false;
+    }
+    if (payload_place(p) && p->crc != p->frame.crc) {
+        broken(t, p, "sent a message that does not match its checksum");
+        return false;
+    }
+    if (!p->is_double && p->buf && p->frame.is_slip && fetch(t, p, &e) < 0) {
+        tcp_peer_drop(t, p, e.text);
+        return false;
+    }
+    if (!p->is_double)
+        return take_message(t, p, out);
+    if (!t->is_closing) { /* its sender has to be told again */
+        owe(p);
+        go_on_sending(t, p);
+    }
+    return false;
+}
+
+bool tcp_peer_receive(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
+{
+    p->is_drained = false;
+    p->n_taken = 0;
+    while (p->fd >= 0 && p->n_taken < TURN) {
+        bool has_header = read_header(t, p), is_whole;
+
+        if (has_header && p->n_payload == 0 && !begin_message(t, p))
+            return false;
+        is_whole = has_header && read_payload(t, p);
+        if (is_whole && end_frame(t, p, out))
+            return true;
+        if (!is_whole && !has_more(p))
+            return false;
+    }
+    return false;
+}
+
+void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, uint32_t ack)
+{
+    struct epoll_event ev = {.events = p->is_paused ? 0 : EPOLLIN, .data.ptr = p};
+
+    if (p->state == PEER_GONE) {
+        tls_close(tls);
+        close(fd);
+        return;
+    }
+    if (p->fd >= 0)
+        disconnect(p);
+    if (p->state == PEER_AWAITED)
+        t->n_awaited--;
+    p->state = PEER_LINKED;
+    p->was_seen = true;
+    p->fd = fd;
+    p->tls = tls;
+    p->linked_at = clock_now();
+    p->round_trip = tcp_link_round_trip(fd);
+    p->has_moved = true;
+    if (epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0) {
+        broken(t, p, strerror(errno));
+        return;
+    }
+    if (!take_ack(t, p, ack)) {
+        tcp_peer_drop(t, p, "it does not know what it has heard");
+        return;
+    }
+    p->n_unsent += p->n_kept;
+    p->n_kept = 0;
+    p->n_owed = p->owed_bytes = 0; /* the handshake has told */
+    if (t->is_open)
+        fprintf(stderr, "node %d is linked again\n", p->node);
+    go_on_sending(t, p);
+}

@@ -1,0 +1,48 @@
+/* conv -- the ways to compute a convolution; layer_conv2d.c chooses one by the shape.
+ * Images lie channels last:
+ *
+ *     x (n, h, w, c)    weight (rows, cols, c, filters)    bias (filters)    y, dy (n, h', w', filters)
+ *
+ *     y[i, r, s, f] = bias[f] + sum over a, b, k of
+ *                     x[i, r row_stride + a - top, s col_stride + b - left, k] weight[a, b, k, f]
+ *
+ * where x is 0 outside of the image. */
+#ifndef PSGD_CONV_H
+#define PSGD_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "nn/layers/layer.h"
+
+enum { CONV_WEIGHT, CONV_BIAS }; /* in spec->tensors */
+
+struct conv_path {
+    /* Floats of l->work; nothing in there is kept from call to call. NULL: none. */
+    size_t (*work)(const struct layer_spec *s);
+    /* l->y from x */
+    void (*forward)(const struct layer *l, const float *x, int n);
+    /* l->grads and, unless it is NULL, dx at once. NULL: the two below do that one by one. */
+    void (*backward)(const struct layer *l, const float *x, const float *dy, float *dx, const struct pass *p);
+    /* l->grads from x and dy */
+    void (*weight_gradient)(const struct layer *l, const float *x, const float *dy, int n);
+    /* dx (n, h, w, c) from dy. NULL: the others do that. */
+    void (*input_gradient)(const struct layer *l, const float *dy, float *dx, int n);
+};
+
+/* Matrix products with windows copied into rows: any shape. */
+extern const struct conv_path conv_columns;
+
+/* Our own loop along the rows of an image: few channels, where libraries are slow. */
+extern const struct conv_path conv_direct;
+bool conv_direct_takes(const struct layer_spec *s);
+
+/* Products of transformed tiles: a quarter of the multiplications,
+ * for windows of 3 x 3 that move by one pixel. */
+extern const struct conv_path conv_winograd;
+bool conv_winograd_takes(const struct layer_spec *s);
+
+/* oneDNN, where it is compiled in (nn/kernels/onednn_conv.h): l->own holds what it prepared. */
+extern const struct conv_path conv_onednn;
+
+#endif

@@ -1,0 +1,157 @@
+/* Activations: y = f(x) value by value, in place. Where the derivative is a function of y, x need not be
+ * kept. A value that is not a number stays one: the loss must show it. */
+#include <string.h>
+
+#include "nn/kernels/fast.h"
+#include "nn/kernels/vecmath.h"
+#include "nn/layers/layer.h"
+
+static size_t count(const struct layer *l, const struct pass *p)
+{
+    return (size_t)p->n * (size_t)l->spec->n_out;
+}
+
+FAST static void tanh_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    for (size_t i = 0, m = count(l, p); i < m; i++)
+        l->y[i] = tanh_f32(x[i]);
+}
+
+/* dx = dy (1 - y^2) */
+FAST static void tanh_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                               const struct pass *p)
+{
+    (void)x;
+    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
+        dx[i] = dy[i] * (1 - l->y[i] * l->y[i]);
+}
+
+FAST static void relu_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    for (size_t i = 0, m = count(l, p); i < m; i++)
+        l->y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+/* dx = dy where y > 0; the derivative at 0 is taken as 0 */
+FAST static void relu_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                               const struct pass *p)
+{
+    (void)x;
+    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
+        float d = dy[i]; /* whatever y is: a load that depends on it has no vector form on every machine */
+
+        dx[i] = l->y[i] > 0 ? d : 0;
+    }
+}
+
+FAST static void leaky_relu_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    const float slope = l->spec->leaky_relu.slope;
+
+    for (size_t i = 0, m = count(l, p); i < m; i++)
+        l->y[i] = x[i] < 0 ? slope * x[i] : x[i];
+}
+
+/* dx = dy where y > 0, else slope dy */
+FAST static void leaky_relu_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                                     const struct pass *p)
+{
+    const float slope = l->spec->leaky_relu.slope;
+
+    (void)x;
+    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
+        dx[i] = l->y[i] > 0 ? dy[i] : slope * dy[i];
+}
+
+FAST static void sigmoid_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    for (size_t i = 0, m = count(l, p); i < m; i++)
+        l->y[i] = logistic_f32(x[i]);
+}
+
+/* dx = dy y (1 - y) */
+FAST static void sigmoid_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                                  const struct pass *p)
+{
+    (void)x;
+    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
+        dx[i] = dy[i] * l->y[i] * (1 - l->y[i]);
+}
+
+/* Hendrycks and Gimpel 2016, with their approximation: y = x/2 (1 + tanh(u)),
+ * u = sqrt(2/pi) (x + 0.044715 x^3). Not in place: the derivative is no function of y. */
+static const float gelu_a = 0.79788456080286536f, gelu_b = 0.044715f;
+
+FAST static void gelu_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    for (size_t i = 0, m = count(l, p); i < m; i++)
+        l->y[i] = 0.5f * x[i] * (1 + tanh_f32(gelu_a * (x[i] + gelu_b * x[i] * x[i] * x[i])));
+}
+
+/* y' = (1 + t)/2 + x/2 (1 - t^2) u',  u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2). Beyond 10, t is 1 or -1, and
+ * x is cut there: otherwise 1 - t^2 = 0 would meet an x^3 that has overflowed. */
+FAST static void gelu_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                               const struct pass *p)
+{
+    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
+        float high = x[i] > 10 ? 10 : x[i];
+        float c = high < -10 ? -10 : high;
+        float t = tanh_f32(gelu_a * (c + gelu_b * c * c * c));
+        float du = gelu_a * (1 + 3 * gelu_b * c * c);
+
+        dx[i] = dy[i] * (0.5f * (1 + t) + 0.5f * c * (1 - t * t) * du);
+    }
+}
+
+/* y = e^(x - max) / sum over the last dimension */
+FAST static void softmax_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    size_t k = (size_t)l->spec->in.dim[l->spec->in.n_dims - 1];
+
+    for (size_t row = 0, n = count(l, p) / k; row < n; row++) {
+        const float *in = x + row * k;
+        float *out = l->y + row * k;
+        float top = in[0], sum = 0;
+
+        for (size_t j = 1; j < k; j++)
+            top = in[j] > top ? in[j] : top;
+        for (size_t j = 0; j < k; j++)
+            out[j] = exp_f32(in[j] - top);
+        for (size_t j = 0; j < k; j++)
+            sum += out[j];
+        for (size_t j = 0; j < k; j++)
+            out[j] /= sum;
+    }
+}
+
+/* dx_j = y_j (dy_j - sum_i dy_i y_i) */
+FAST static void softmax_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                                  const struct pass *p)
+{
+    size_t k = (size_t)l->spec->in.dim[l->spec->in.n_dims - 1];
+
+    (void)x;
+    for (size_t row = 0, n = dx ? count(l, p) / k : 0; row < n; row++) {
+        const float *y = l->y + row * k;
+        const float *d = dy + row * k;
+        float dot = 0;
+
+        for (size_t j = 0; j < k; j++)
+            dot += d[j] * y[j];
+        for (size_t j = 0; j < k; j++)
+            dx[row * k + j] = y[j] * (d[j] - dot);
+    }
+}
+
+const struct layer_ops layer_linear = {.is_view = true};
+const struct layer_ops layer_tanh = {
+    .in_place = true, .reads_y = true, .forward = tanh_forward, .backward = tanh_backward};
+const struct layer_ops layer_relu = {
+    .in_place = true, .reads_y = true, .forward = relu_forward, .backward = relu_backward};
+const struct layer_ops layer_leaky_relu = {
+    .in_place = true, .reads_y = true, .forward = leaky_relu_forward, .backward = leaky_relu_backward};
+const struct layer_ops layer_sigmoid = {
+    .in_place = true, .reads_y = true, .forward = sigmoid_forward, .backward = sigmoid_backward};
+const struct layer_ops layer_gelu = {.forward = gelu_forward, .backward = gelu_backward};
+const struct layer_ops layer_softmax = {
+    .in_place = true, .reads_y = true, .forward = softmax_forward, .backward = softmax_backward};

@@ -1,0 +1,244 @@
+/* batch_norm -- Ioffe and Szegedy 2015. Over all but the last dimension: x is (m, c), m = samples x places of
+ * an image or steps of a sequence, and for each channel by itself
+ *
+ *     y = gain (x - mean) / sqrt(var + epsilon) + bias
+ *
+ * Training: mean and var (divided by m) of the batch, and of what goes into the running statistics var is
+ * divided by m - 1, as PyTorch does. One value per channel (m = 1) says nothing about its variance: y is the
+ * bias, and the running variance stays where it is. Evaluation: the running statistics.
+ *
+ * Backward, with x^ = (x - mean) / sqrt(var + epsilon):
+ *
+ *     dgain = sum of dy x^      dbias = sum of dy
+ *     dx = gain / sqrt(var + epsilon) (dy - dbias / m - x^ dgain / m)
+ *
+ * Channels may be few, so rows are taken several at a time, as one row of `wide` values. Sums are made in
+ * blocks that stay in the cache, which also keeps their rounding errors small; blocks' moments are joined as
+ * Chan, Golub and LeVeque (1979) do it. */
+#include <math.h>
+#include <string.h>
+
+#include "nn/kernels/fast.h"
+#include "nn/layers/layer.h"
+
+enum { GAIN, BIAS, MEAN, VAR };
+enum { WIDE = 64, BLOCK = 4096 }; /* values: a row at least; a block about */
+
+/* `work`: rows of `wide` values, used up to c where they are one for each channel. */
+enum { BATCH_MEAN, BATCH_M2, INVERSE, CENTRE, FACTOR_X, FACTOR_DY, OFFSET, SUM, SUM_2, N_ROWS };
+
+static size_t channels(const struct layer_spec *s)
+{
+    return s->tensors[GAIN].shape[0];
+}
+
+static size_t wide(const struct layer_spec *s)
+{
+    size_t c = channels(s);
+
+    return (WIDE + c - 1) / c * c;
+}
+
+static float *row(const struct layer *l, int i)
+{
+    return l->work + (size_t)i * wide(l->spec);
+}
+
+static size_t work(const struct layer_spec *s, int max_batch)
+{
+    (void)max_batch;
+    return N_ROWS * wide(s);
+}
+
+static size_t block_of(const struct layer *l)
+{
+    size_t w = wide(l->spec);
+
+    return w < BLOCK ? BLOCK / w * w : w;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The first c values again and again. */
+static void widen(float *v, size_t c, size_t w)
+{
+    for (size_t i = c; i < w; i += c)
+        memcpy(v + i, v, c * sizeof *v);
+}
+
+/* And back: the sum of each channel's values. */
+static void fold(float *v, size_t c, size_t w)
+{
+    for (size_t i = c; i < w; i += c)
+        for (size_t k = 0; k < c; k++)
+            v[k] += v[i + k];
+}
+
+/* All sums: of n values in rows of w, the last of which may be shorter. */
+FAST static void sum_up(float *restrict sum, const float *x, size_t n, size_t w)
+{
+    memset(sum, 0, w * sizeof *sum);
+    for (size_t i = 0; i < n; i += w) {
+        size_t here = n - i < w ? n - i : w;
+
+        for (size_t k = 0; k < here; k++)
+            sum[k] += x[i + k];
+    }
+}
+
+/* of (x - centre)^2 */
+FAST static void sum_squares(float *restrict sum, const float *x, const float *restrict centre, size_t n,
+                             size_t w)
+{
+    memset(sum, 0, w * sizeof *sum);
+    for (size_t i = 0; i < n; i += w) {
+        size_t here = n - i < w ? n - i : w;
+
+        for (size_t k = 0; k < here; k++)
+            sum[k] += (x[i + k] - centre[k]) * (x[i + k] - centre[k]);
+    }
+}
+
+/* of dy and of dy (x - centre) */
+FAST static void sum_gradients(float *restrict sum, float *restrict sum_2, const float *restrict dy,
+                               const float *restrict x, const float *restrict centre, size_t n, size_t w)
+{
+    memset(sum, 0, w * sizeof *sum);
+    memset(sum_2, 0, w * sizeof *sum_2);
+    for (size_t i = 0; i < n; i += w) {
+        size_t here = n - i < w ? n - i : w;
+
+        for (size_t k = 0; k < here; k++) {
+            sum[k] += dy[i + k];
+            sum_2[k] += dy[i + k] * (x[i + k] - centre[k]);
+        }
+    }
+}
+
+/* Mean of the batch, and M2, the sum of squared distances from it. */
+static void batch_moments(const struct layer *l, const float *x, size_t n)
+{
+    const size_t c = channels(l->spec), w = wide(l->spec), block = block_of(l);
+    float *mean = row(l, BATCH_MEAN), *m2 = row(l, BATCH_M2);
+    float *centre = row(l, CENTRE), *squares = row(l, SUM_2);
+
+    memset(mean, 0, c * sizeof *mean);
+    memset(m2, 0, c * sizeof *m2);
+    for (size_t i = 0; i < n; i += block) {
+        size_t here = smaller(block, n - i);
+        float rows = (float)(here / c), all = (float)((i + here) / c);
+
+        sum_up(centre, x + i, here, w);
+        fold(centre, c, w);
+        for (size_t k = 0; k < c; k++)
+            centre[k] /= rows;
+        widen(centre, c, w);
+        sum_squares(squares, x + i, centre, here, w);
+        fold(squares, c, w);
+        for (size_t k = 0; k < c; k++) {
+            float apart = centre[k] - mean[k];
+
+            mean[k] += apart * (rows / all);
+            m2[k] += squares[k] + apart * apart * (rows * ((all - rows) / all));
+        }
+    }
+}
+
+/* y = (x - centre) factor + offset */
+FAST static void apply(float *restrict y, const float *restrict x, const float *restrict centre,
+                       const float *restrict factor, const float *restrict offset, size_t n, size_t w)
+{
+    for (size_t i = 0; i < n; i += w) {
+        size_t here = n - i < w ? n - i : w;
+
+        for (size_t k = 0; k < here; k++)
+            y[i + k] = (x[i + k] - centre[k]) * factor[k] + offset[k];
+    }
+}
+
+/* What a step takes away from the running statistics. */
+static void move_statistics(const struct layer *l, size_t m)
+{
+    for (size_t k = 0; k < channels(l->spec); k++) {
+        float momentum = l->spec->norm.momentum;
+
+        l->grads[MEAN][k] = momentum * (l->params[MEAN][k] - row(l, BATCH_MEAN)[k]);
+        l->grads[VAR][k] = m > 1 ? momentum * (l->params[VAR][k] - row(l, BATCH_M2)[k] / (float)(m - 1)) : 0;
+    }
+}
+
+static void forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    const size_t c = channels(l->spec), w = wide(l->spec), n = (size_t)p->n * (size_t)l->spec->n_in;
+    float *centre = row(l, CENTRE), *factor = row(l, FACTOR_X), *offset = row(l, OFFSET);
+
+    if (p->is_training) {
+        batch_moments(l, x, n);
+        move_statistics(l, n / c);
+    }
+    for (size_t k = 0; k < c; k++) {
+        float var = p->is_training ? row(l, BATCH_M2)[k] / (float)(n / c) : l->params[VAR][k];
+
+        row(l, INVERSE)[k] = 1 / sqrtf(var + l->spec->norm.epsilon);
+        centre[k] = p->is_training ? row(l, BATCH_MEAN)[k] : l->params[MEAN][k];
+        factor[k] = l->params[GAIN][k] * row(l, INVERSE)[k];
+        offset[k] = l->params[BIAS][k];
+    }
+    widen(centre, c, w);
+    widen(factor, c, w);
+    widen(offset, c, w);
+    apply(l->y, x, centre, factor, offset, n, w);
+}
+
+/* dx = dy factor_dy + (x - centre) factor_x + offset */
+FAST static void apply_backward(float *restrict dx, const float *restrict dy, const float *restrict x,
+                                const float *restrict centre, const float *restrict factor_dy,
+                                const float *restrict factor_x, const float *restrict offset, size_t n,
+                                size_t w)
+{
+    for (size_t i = 0; i < n; i += w) {
+        size_t here = n - i < w ? n - i : w;
+
+        for (size_t k = 0; k < here; k++)
+            dx[i + k] = dy[i + k] * factor_dy[k] + (x[i + k] - centre[k]) * factor_x[k] + offset[k];
+    }
+}
+
+static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+{
+    const size_t c = channels(l->spec), w = wide(l->spec), n = (size_t)p->n * (size_t)l->spec->n_in;
+    const size_t block = block_of(l);
+    const float m = (float)(n / c);
+    float *dgain = l->grads[GAIN], *dbias = l->grads[BIAS];
+    float *sum = row(l, SUM), *sum_2 = row(l, SUM_2), *centre = row(l, CENTRE);
+
+    memset(dgain, 0, c * sizeof *dgain);
+    memset(dbias, 0, c * sizeof *dbias);
+    for (size_t i = 0; i < n; i += block) {
+        sum_gradients(sum, sum_2, dy + i, x + i, centre, smaller(block, n - i), w);
+        fold(sum, c, w);
+        fold(sum_2, c, w);
+        for (size_t k = 0; k < c; k++) {
+            dbias[k] += sum[k];
+            dgain[k] += sum_2[k] * row(l, INVERSE)[k];
+        }
+    }
+    if (!dx)
+        return;
+    for (size_t k = 0; k < c; k++) {
+        float factor = l->params[GAIN][k] * row(l, INVERSE)[k];
+
+        row(l, FACTOR_DY)[k] = factor;
+        row(l, FACTOR_X)[k] = -factor * row(l, INVERSE)[k] * dgain[k] / m;
+        row(l, OFFSET)[k] = -factor * dbias[k] / m;
+    }
+    widen(row(l, FACTOR_DY), c, w);
+    widen(row(l, FACTOR_X), c, w);
+    widen(row(l, OFFSET), c, w);
+    apply_backward(dx, dy, x, centre, row(l, FACTOR_DY), row(l, FACTOR_X), row(l, OFFSET), n, w);
+}
+
+const struct layer_ops layer_batch_norm = {.work = work, .forward = forward, .backward = backward};

@@ -1,0 +1,191 @@
+/* lstm -- long short-term memory: Hochreiter and Schmidhuber 1997, with the forget gate of Gers, Schmidhuber
+ * and Cummins 2000. For each step t, from h = c = 0 (s: logistic function, *: value by value):
+ *
+ *     a_t (4 units) = x_t (in) W (in, 4 units) + h_(t-1) (units) U (units, 4 units) + b (4 units)
+ *     [i f g o] = [s(a_i) s(a_f) tanh(a_g) s(a_o)]
+ *     c_t = f * c_(t-1) + i * g
+ *     h_t = o * tanh(c_t)
+ *
+ * The output is h of each sample's last step, or with sequences h of every step. Padding is not computed:
+ * with sequences its h is 0, and what is above sends nothing down through it.
+ *
+ * Backward, from the last step; dh and dc are what comes from above and from step t + 1:
+ *
+ *     dc += dh * o * (1 - tanh(c_t)^2)
+ *     da = [dc g i (1 - i)   dc c_(t-1) f (1 - f)   dc i (1 - g^2)   dh tanh(c_t) o (1 - o)]
+ *     dh_(t-1) = da U^T      dc_(t-1) = dc * f
+ *     dW = x^T da            dU = h_(t-1)^T da      db = sum of da      dx = da W^T
+ *
+ * The steps of all samples lie in one matrix (nn/kernels/packed.h), [x_t h_(t-1)] side by side as W and U lie
+ * one below the other: so a_t is one product, and dW with dU, and dx is one of all steps. What a step touches
+ * stays in the second-level cache until it is done. */
+#include <assert.h>
+#include <string.h>
+
+#include "nn/kernels/factor.h"
+#include "nn/kernels/fast.h"
+#include "nn/kernels/matmul.h"
+#include "nn/kernels/packed.h"
+#include "nn/kernels/rows.h"
+#include "nn/kernels/vecmath.h"
+#include "nn/layers/layer.h"
+
+enum { WEIGHT, RECURRENT, BIAS };
+
+struct space {     /* where things lie in `work`; R rows: all steps of all samples */
+    size_t xh;     /* (R, in + units): h as the step found it; at the end of backward dx (R, in) */
+    size_t a;      /* (R, 4 units): [i f g o], backward makes da of it */
+    size_t c;      /* (R, units): as the step found it */
+    size_t tanh_c; /* (R, units): as it left it */
+    size_t dh, dc; /* (n, units) */
+    size_t last;   /* (2, units): h and c that no step waits for */
+    size_t factor; /* W and U, or U transposed, for nn/factor */
+    size_t end;
+};
+
+static size_t units_of(const struct layer_spec *s)
+{
+    return s->tensors[RECURRENT].shape[0];
+}
+
+/* Of one step: x and h. */
+static size_t inputs_of(const struct layer_spec *s)
+{
+    return (size_t)s->in.dim[1] + units_of(s);
+}
+
+static struct space space_of(const struct layer_spec *s, int n)
+{
+    size_t u = units_of(s), rows = packed_rows(n, s->in.dim[0]);
+    struct space at = {0};
+
+    at.a = at.xh + rows * inputs_of(s);
+    at.c = at.a + rows * 4 * u;
+    at.tanh_c = at.c + rows * u;
+    at.dh = at.tanh_c + rows * u;
+    at.dc = at.dh + (size_t)n * u;
+    at.last = at.dc + (size_t)n * u;
+    at.factor = at.last + 2 * u;
+    at.end = at.factor + factor_size((int)(4 * u), (int)inputs_of(s));
+    return at;
+}
+
+static size_t work(const struct layer_spec *s, int max_batch)
+{
+    return space_of(s, max_batch).end;
+}
+
+/* One sample's step. a (4 units): the sums; the gates afterwards. */
+FAST static void cell(float *restrict a, const float *restrict c_before, float *restrict c,
+                      float *restrict tanh_c, float *restrict h, size_t u)
+{
+    float *restrict i = a, *restrict f = a + u, *restrict g = a + 2 * u, *restrict o = a + 3 * u;
+
+    for (size_t k = 0; k < u; k++) {
+        i[k] = logistic_f32(i[k]);
+        f[k] = logistic_f32(f[k]);
+    }
+    for (size_t k = 0; k < u; k++) {
+        g[k] = tanh_f32(g[k]);
+        o[k] = logistic_f32(o[k]);
+    }
+    for (size_t k = 0; k < u; k++) {
+        c[k] = f[k] * c_before[k] + i[k] * g[k];
+        tanh_c[k] = tanh_f32(c[k]);
+        h[k] = o[k] * tanh_c[k];
+    }
+}
+
+/* dc: of c_t from the step behind; of c_(t-1) afterwards. a: the gates; da afterwards. */
+FAST static void cell_backward(float *restrict a, const float *restrict c_before,
+                               const float *restrict tanh_c, const float *restrict dh, float *restrict dc,
+                               size_t u)
+{
+    float *restrict ai = a, *restrict af = a + u, *restrict ag = a + 2 * u, *restrict ao = a + 3 * u;
+
+    for (size_t k = 0; k < u; k++) {
+        float i = ai[k], f = af[k], g = ag[k], o = ao[k], th = tanh_c[k];
+        float d = dc[k] + dh[k] * o * (1 - th * th);
+
+        ai[k] = d * g * i * (1 - i);
+        af[k] = d * c_before[k] * f * (1 - f);
+        ag[k] = d * i * (1 - g * g);
+        ao[k] = dh[k] * th * o * (1 - o);
+        dc[k] = d * f;
+    }
+}
+
+static void forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    const struct space at = space_of(l->spec, p->n);
+    const size_t in = (size_t)l->spec->in.dim[1], u = units_of(l->spec), n_inputs = inputs_of(l->spec);
+    float *a = l->work + at.a, *xh = l->work + at.xh, *c = l->work + at.c, *last = l->work + at.last;
+    struct packed *s = l->own;
+    struct factor w_and_u;
+
+    assert(l->params[RECURRENT] == l->params[WEIGHT] + in * 4 * u);
+    factor_lay(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.factor);
+    packed_arrange(s, p->n, p->lengths);
+    packed_gather(s, xh, n_inputs, x, in);
+    for (int k = 0; k < p->n; k++)
+        memset(xh + (size_t)k * n_inputs + in, 0, u * sizeof *xh);
+    memset(c, 0, (size_t)p->n * u * sizeof *c);
+    if (l->spec->recurrent.sequences)
+        memset(l->y, 0, (size_t)p->n * (size_t)s->time * u * sizeof *l->y);
+    for (int t = 0; t < s->n_steps; t++) {
+        float *a_t = a + s->first[t] * 4 * u;
+
+        rows_repeat(a_t, l->params[BIAS], (size_t)s->n_at[t], 4 * u);
+        factor_matmul(&w_and_u, s->n_at[t], xh + s->first[t] * n_inputs, 1, a_t);
+        for (int k = 0; k < s->n_at[t]; k++) {
+            size_t here = s->first[t] + (size_t)k, next = s->first[t + 1] + (size_t)k;
+            bool goes_on = k < s->n_at[t + 1];
+            float *h_after = goes_on ? xh + next * n_inputs + in : last;
+            float *y = packed_output(s, l->y, t, k, u, l->spec->recurrent.sequences);
+
+            cell(a + here * 4 * u, c + here * u, goes_on ? c + next * u : last + u,
+                 l->work + at.tanh_c + here * u, h_after, u);
+            if (y)
+                memcpy(y, h_after, u * sizeof *y);
+        }
+    }
+}
+
+static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+{
+    const struct space at = space_of(l->spec, p->n);
+    const size_t u = units_of(l->spec), n = (size_t)p->n;
+    const int in = l->spec->in.dim[1], n_gates = (int)(4 * u);
+    const struct packed *s = l->own;
+    const int rows = (int)s->first[s->n_steps];
+    float *a = l->work + at.a, *dh = l->work + at.dh, *dc = l->work + at.dc;
+    struct factor u_t;
+
+    (void)x; /* packed_gather() has it */
+    factor_lay(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
+    memset(dh, 0, n * u * sizeof *dh);
+    memset(dc, 0, n * u * sizeof *dc);
+    memset(l->grads[BIAS], 0, 4 * u * sizeof *a);
+    for (int t = s->n_steps - 1; t >= 0; t--) {
+        float *a_t = a + s->first[t] * 4 * u;
+
+        for (int k = 0; k < s->n_at[t]; k++) {
+            size_t here = s->first[t] + (size_t)k;
+
+            packed_add_above(s, dh + (size_t)k * u, dy, t, k, u, l->spec->recurrent.sequences);
+            cell_backward(a + here * 4 * u, l->work + at.c + here * u, l->work + at.tanh_c + here * u,
+                          dh + (size_t)k * u, dc + (size_t)k * u, u);
+        }
+        rows_add(l->grads[BIAS], a_t, (size_t)s->n_at[t], 4 * u);
+        if (t > 0)
+            factor_matmul(&u_t, s->n_at[t], a_t, 0, dh);
+    }
+    matmul(true, false, (int)inputs_of(l->spec), n_gates, rows, l->work + at.xh, a, 0, l->grads[WEIGHT]);
+    if (!dx)
+        return;
+    matmul(false, true, rows, in, n_gates, a, l->params[WEIGHT], 0, l->work + at.xh);
+    packed_scatter(s, dx, l->work + at.xh, (size_t)in);
+}
+
+const struct layer_ops layer_lstm = {
+    .work = work, .open = packed_open, .close = packed_close, .forward = forward, .backward = backward};

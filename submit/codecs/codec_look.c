@@ -1,0 +1,110 @@
+#include "submit/codecs/codec_look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/codec_load.h"
+#include "shared/codec_options.h"
+#include "shared/compile.h"
+#include "shared/file.h"
+#include "shared/json.h"
+
+/* Takes "PATH: " away where it says nothing: of a file that is gone, or named already. */
+static void drop_path(struct err *e, const char *path)
+{
+    size_t n = strlen(path);
+
+    if (strncmp(e->text, path, n) == 0 && strncmp(e->text + n, ": ", 2) == 0)
+        memmove(e->text, e->text + n + 2, strlen(e->text + n + 2) + 1);
+}
+
+/* A disk that is full is not the codec's fault, and the compiler, which says so, has cleaned up. */
+static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
+{
+    struct err full;
+
+    if (file_join(l->object, sizeof l->object, l->temp.path, "codec.so", e) < 0)
+        return e->code;
+    if (compile_codec(l->cc, l->file.path, l->object, exe_dir, e) == 0)
+        return 0;
+    if (temp_check_room(&l->temp, &full) < 0)
+        *e = full;
+    return e->code;
+}
+
+static int look(struct codec_look *l, const char *word, struct err *e)
+{
+    size_t n = codec_options_at(word);
+    char exe_dir[PATH_MAX], name[PATH_MAX];
+
+    l->cc = getenv("CC");
+    if (!l->cc || !l->cc[strspn(l->cc, " \t")])
+        l->cc = "cc";
+    snprintf(name, sizeof name, "%.*s", (int)n, word);
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, e) < 0)
+        return e->code;
+    memcpy(l->object, l->file.path, sizeof l->object);
+    if ((!l->file.is_source || compile(l, exe_dir, e) == 0) &&
+        codec_probe(&l->facts, l->object, word[n] ? word + n + 1 : "", e) == 0)
+        return 0;
+    drop_path(e, l->object);
+    drop_path(e, name);
+    return err_at(e, "codec %s", word);
+}
+
+int codec_look_open(struct codec_look *l, const char *word, struct err *e)
+{
+    if (temp_open(&l->temp, e) < 0)
+        return e->code;
+    if (look(l, word, e) == 0)
+        return 0;
+    temp_close(&l->temp);
+    return e->code = e->code == ERR_NOMEM || e->code == ERR_NOSPACE ? e->code : ERR_CODEC;
+}
+
+void codec_look_close(struct codec_look *l)
+{
+    temp_close(&l->temp);
+}
+
+bool codec_has_server_side(const struct codec_facts *f)
+{
+    return f->has_events ? !(f->limits & CODEC_NO_SERVERS) : f->has_adopt;
+}
+
+static json_t *parsed(const char *text)
+{
+    return json_loads(text, 0, NULL);
+}
+
+/* What an event rule sends is known to itself alone. */
+static const char *exchanges(const struct codec_facts *f)
+{
+    if (!f->sends_grads && !f->sends_params)
+        return "nothing";
+    return f->has_events ? "what it likes" : f->sends_grads ? "gradients" : "parameters";
+}
+
+json_t *codec_look_json(const struct codec_look *l)
+{
+    static const char *const compressions[] = {[CODEC_LOSSLESS_ONLY] = "lossless",
+                                               [CODEC_LOSSY_UP] = "lossy up",
+                                               [CODEC_LOSSY] = "lossy",
+                                               [CODEC_UNCOMPRESSED] = "no"};
+    const struct codec_facts *f = &l->facts;
+    bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
+
+    return json_pack(
+        "{s:o, s:s, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}", "file",
+        json_text(l->file.path, SIZE_MAX), "name", f->name, "source",
+        f->source[0] ? json_text(f->source, SIZE_MAX) : NULL, "cost",
+        f->cost[0] ? json_text(f->cost, SIZE_MAX) : NULL, "runs_by", f->has_events ? "events" : "rounds",
+        "exchanges", exchanges(f), "per_block", (int)f->per_block, "has_server_side",
+        (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
+        (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
+        compressions[f->compression], "can_be_kept",
+        (int)(has_ssgd && (!f->has_events || f->rests_between_steps)), "hears_of_losses",
+        (int)!(f->limits & CODEC_DEAF_TO_LOSSES), "state_bytes", (json_int_t)f->state_size, "options",
+        parsed(f->values), "parameters", parsed(f->list));
+}

@@ -1,0 +1,61 @@
+#include "submit/codecs/compressor_look.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codecs/compress/chain.h"
+#include "shared/codec_options.h"
+
+static const struct compressor *named(const char *word)
+{
+    char name[CHAIN_TEXT_MAX];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
+    return strchr(word, '|') ? NULL : compressor_find(name);
+}
+
+bool compressor_is_named(const char *word)
+{
+    return named(word);
+}
+
+json_t *compressor_look_json(const char *word, struct err *e)
+{
+    static const char *const kinds[] = {
+        [COMPRESS_SELECT] = "selects", [COMPRESS_VALUES] = "values", [COMPRESS_SYMBOLS] = "symbols"};
+    const struct compressor *is = named(word);
+    struct chain_spec spec;
+    struct codec_options own;
+    char values[CODEC_OPTIONS_TEXT];
+    const char *error;
+    json_t *o;
+
+    if (chain_parse(&spec, word, e) < 0)
+        return NULL;
+    own = (struct codec_options){is->options, &spec.options[is->kind]};
+    if (codec_options_text(values, sizeof values, &own, e) < 0)
+        return NULL;
+    error = !is->bound ? "none" : is->is_unbiased && is->is_unbiased(own.at) ? "unbiased" : "biased";
+    o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:s, s:o, s:o, s:o}", "name", is->name, "kind",
+                  kinds[is->kind], "help", is->help, "source", is->source, "error", error, "bound", is->bound,
+                  "values", values, "options", codec_options_values(&own), "parameters",
+                  codec_options_list(is->options), "chain_parameters", codec_options_list(chain_options));
+    if (!o)
+        err_set(e, ERR_NOMEM, "no memory for a compressor's facts");
+    return o;
+}
+
+json_t *compressor_list_json(struct err *e)
+{
+    json_t *all = json_array(), *one;
+
+    for (const struct compressor *const *c = compressors; *c; c++) {
+        one = compressor_look_json((*c)->name, e);
+        if (!one || json_array_append_new(all, one) < 0) {
+            json_decref(all);
+            err_set(e, ERR_NOMEM, "no memory for a list of compressors");
+            return NULL;
+        }
+    }
+    return all;
+}

@@ -1,0 +1,239 @@
+#include "submit/codecs/find.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/suggest.h"
+
+enum { FOLDERS_MAX = 16 };
+
+/* Where names are looked for, and what ends a codec's file there. */
+struct places {
+    struct {
+        char dir[PATH_MAX];
+        const char *endings[3];
+    } items[FOLDERS_MAX];
+    int n;
+};
+
+static void add_place(struct places *p, const char *dir, size_t len, const char *first, const char *second)
+{
+    if (p->n == FOLDERS_MAX || len == 0 || len >= PATH_MAX - FIND_NAME_LEN)
+        return;
+    memcpy(p->items[p->n].dir, dir, len);
+    p->items[p->n].dir[len] = '\0';
+    p->items[p->n].endings[0] = first;
+    p->items[p->n].endings[1] = second;
+    p->items[p->n].endings[2] = NULL;
+    p->n++;
+}
+
+static void add_beside(struct places *p, const char *exe_dir, const char *folder, const char *ending)
+{
+    char beside[PATH_MAX];
+    int n = snprintf(beside, sizeof beside, "%s/%s", exe_dir, folder);
+
+    if (n > 0 && n < (int)sizeof beside)
+        add_place(p, beside, (size_t)n, ending, NULL);
+}
+
+static void add_codec_places(struct places *p, const char *exe_dir)
+{
+    const char *path = getenv("PSGD_CODEC_PATH");
+
+    add_beside(p, exe_dir, "codecs", ".so");
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+
+        add_place(p, path, n, ".so", ".c");
+        path += n + (path[n] == ':');
+    }
+    add_place(p, "./codecs", 8, ".c", NULL);
+}
+
+static bool is_listed(char (*names)[FIND_NAME_LEN], int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int list_folder(char (*names)[FIND_NAME_LEN], int n, const char *dir, const char *const *endings)
+{
+    DIR *d = opendir(dir);
+    struct dirent *f;
+
+    while (d && (f = readdir(d)) != NULL)
+        for (const char *const *end = endings; *end; end++) {
+            char name[FIND_NAME_LEN];
+            size_t len = strlen(f->d_name);
+
+            if (!file_has_ending(f->d_name, *end) || len - strlen(*end) >= FIND_NAME_LEN ||
+                n == FIND_NAMES_MAX)
+                continue;
+            snprintf(name, sizeof name, "%.*s", (int)(len - strlen(*end)), f->d_name);
+            if (!is_listed(names, n, name))
+                strcpy(names[n++], name);
+        }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int list_all(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const struct places *p)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->n; i++)
+        n = list_folder(names, n, p->items[i].dir, p->items[i].endings);
+    qsort(names, (size_t)n, sizeof *names, by_text);
+    return n;
+}
+
+/* Tries dir/word+ending in order; returns the ending of the file that is there, or NULL. */
+static const char *look(char out[PATH_MAX], const struct places *p, const char *word)
+{
+    for (int i = 0; i < p->n; i++)
+        for (const char *const *end = p->items[i].endings; *end; end++) {
+            int n = snprintf(out, PATH_MAX, "%s/%s%s", p->items[i].dir, word, *end);
+
+            if (n < PATH_MAX && access(out, R_OK) == 0)
+                return *end;
+        }
+    return NULL;
+}
+
+/* Names side by side; as many as there is room for, and then three dots. */
+static void join(char *out, size_t room, char (*names)[FIND_NAME_LEN], int n)
+{
+    static const char more[] = " ...";
+    size_t len = 0;
+    bool fits = true;
+
+    for (int i = 0; i < n && fits; i++) {
+        const char *word = names[i];
+
+        fits = len + 1 + strlen(word) + sizeof more <= room;
+        word = fits ? word : "...";
+        if (i > 0)
+            out[len++] = ' ';
+        memcpy(out + len, word, strlen(word));
+        len += strlen(word);
+    }
+    out[len] = '\0';
+}
+
+/* `here`: the present folder, where no name is looked for, but where a file may be that was meant. */
+static int unknown(const char *kind, const char *word, const struct places *p, const struct places *here,
+                   int code, struct err *e)
+{
+    char path[PATH_MAX];
+    char names[FIND_NAMES_MAX][FIND_NAME_LEN];
+    const char *words[FIND_NAMES_MAX + 1];
+    char list[256];
+    const char *near;
+    int n = list_all(names, p);
+
+    for (int i = 0; i < n; i++)
+        words[i] = names[i];
+    words[n] = NULL;
+    join(list, sizeof list, names, n);
+    if (look(path, here, word)) {
+        err_set(e, code, "unknown %s \"%s\"", kind, word);
+        return err_hint(e, "A file of your own is named with its path: --%s %s", kind, path);
+    }
+    near = suggest(word, words);
+    if (near)
+        err_set(e, code, "unknown %s \"%s\"; did you mean \"%s\"?", kind, word, near);
+    else
+        err_set(e, code, "unknown %s \"%s\"", kind, word);
+    return err_hint(e, "Known here: %s. A file of your own is named with its path: --%s ./FILE",
+                    n ? list : "none", kind);
+}
+
+static int take_path(char out[PATH_MAX], const char *word, int code, struct err *e)
+{
+    struct stat st;
+
+    if (snprintf(out, PATH_MAX, "%s", word) >= PATH_MAX)
+        return err_set(e, code, "%s: path too long", word);
+    if (access(word, R_OK) < 0 || stat(word, &st) < 0)
+        return err_errno(e, code, "%s", word);
+    return S_ISDIR(st.st_mode) ? err_set(e, code, "%s: a folder, and not a file", word) : 0;
+}
+
+bool find_is_path(const char *word)
+{
+    return strchr(word, '/') || file_has_ending(word, ".c") || file_has_ending(word, ".so") ||
+           file_has_ending(word, ".json");
+}
+
+static void find_source(struct codec_file *out, const char *word, const char *exe_dir)
+{
+    char object[PATH_MAX];
+    int n = snprintf(object, sizeof object, "%s/codecs/%s.so", exe_dir, word);
+
+    out->source[0] = '\0';
+    if (out->is_source) {
+        memcpy(out->source, out->path, sizeof out->source);
+    } else if (n < PATH_MAX && strcmp(object, out->path) == 0) {
+        snprintf(out->source, sizeof out->source, "%.*s.c", n - 3, object);
+        if (access(out->source, R_OK) < 0)
+            out->source[0] = '\0';
+    }
+}
+
+int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e)
+{
+    struct places p = {0}, here = {0};
+    const char *ending;
+
+    if (find_is_path(word)) {
+        out->is_source = file_has_ending(word, ".c");
+        if (take_path(out->path, word, ERR_CODEC, e) < 0)
+            return e->code;
+        find_source(out, word, exe_dir);
+        return 0;
+    }
+    if (strchr(word, ','))
+        return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
+                       word);
+    add_codec_places(&p, exe_dir);
+    add_place(&here, ".", 1, ".c", ".so");
+    ending = look(out->path, &p, word);
+    if (!ending)
+        return unknown("codec", word, &p, &here, ERR_CODEC, e);
+    out->is_source = strcmp(ending, ".c") == 0;
+    find_source(out, word, exe_dir);
+    return 0;
+}
+
+int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)
+{
+    struct places p = {0};
+
+    add_codec_places(&p, exe_dir);
+    return list_all(names, &p);
+}
+
+int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e)
+{
+    struct places p = {0}, here = {0};
+
+    if (find_is_path(word))
+        return take_path(out, word, ERR_CONFIG, e);
+    add_beside(&p, exe_dir, "models", ".json");
+    add_place(&here, ".", 1, ".json", NULL);
+    return look(out, &p, word) ? 0 : unknown("model", word, &p, &here, ERR_CONFIG, e);
+}

@@ -1,0 +1,209 @@
+#include "submit/codecs/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/child.h"
+#include "shared/clock.h"
+#include "shared/codec_load.h"
+#include "shared/codec_options.h"
+#include "shared/file.h"
+
+static const double PATIENCE_S = 10;
+
+struct report {
+    struct codec_facts facts;
+    struct err e; /* code 0: the facts hold */
+};
+
+/* Takes `text` away. */
+static int keep(char *out, size_t size, json_t *doc, struct err *e)
+{
+    char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    int rc = 0;
+
+    if (!text)
+        rc = err_set(e, ERR_NOMEM, "no memory for a codec's parameters");
+    else if (snprintf(out, size, "%s", text) >= (int)size)
+        rc = err_set(e, ERR_CODEC, "its table of parameters is longer than %zu characters", size - 1);
+    free(text);
+    json_decref(doc);
+    return rc;
+}
+
+/* The list has the rule's own, then what the host adds. */
+static int look_at_options(struct codec_facts *f, const struct codec_plugin *p, const char *text,
+                           struct err *e)
+{
+    struct codec_common common = {0};
+    void *state = calloc(1, p->state_size + 1);
+    const struct codec_options sets[] = {{p->options, state}, {codec_common_of(p), &common}};
+    json_t *all = codec_options_list(p->options), *own = codec_options_list(codec_common_of(p));
+    int rc = 0;
+
+    if (!state || !all || !own)
+        rc = err_set(e, ERR_NOMEM, "no memory for a codec's parameters");
+    json_array_extend(all, own);
+    json_decref(own);
+    if (rc == 0)
+        rc = codec_options_set(sets, 2, text, e);
+    if (rc == 0)
+        rc = codec_options_text(f->options, sizeof f->options, &sets[0], e);
+    if (rc == 0)
+        rc = keep(f->values, sizeof f->values, codec_options_values(&sets[0]), e);
+    if (rc == 0)
+        rc = keep(f->list, sizeof f->list, json_incref(all), e);
+    json_decref(all);
+    free(state);
+    f->every = common.every;
+    return rc;
+}
+
+static void look(struct report *r, const char *path, const char *options)
+{
+    struct codec_facts *f = &r->facts;
+    struct codec_library l;
+    const struct codec_plugin *p;
+
+    if (codec_library_open(&l, path, &r->e) < 0)
+        return;
+    p = l.plugin;
+    r->e.code = 0;
+    f->has_events = p->events != NULL;
+    snprintf(f->name, sizeof f->name, "%s", p->name);
+    snprintf(f->source, sizeof f->source, "%s", p->source ? p->source : "");
+    snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
+    f->updates_on_server = p->updates_on_server;
+    f->compression = p->compression;
+    f->limits = codec_limits(p);
+    f->state_size = p->state_size;
+    if (p->round) {
+        f->has_reply = p->round->reply != NULL;
+        f->has_adopt = p->round->adopt != NULL;
+        f->per_block = p->round->per_block;
+        f->sends_grads = p->round->before_update;
+        f->sends_params = !p->round->before_update;
+    } else {
+        f->sends_grads = p->events->on_grad != NULL;
+        f->sends_params = p->events->on_step != NULL;
+        f->rests_between_steps = p->events->rests_between_steps;
+    }
+    look_at_options(f, p, options, &r->e);
+}
+
+static void be_the_probe(int fd, const char *path, const char *options)
+{
+    static struct report r = {.e.code = ERR_INTERNAL};
+
+    look(&r, path, options);
+    if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
+        _exit(1);
+    _exit(0); /* and not exit(): what job_submit has open is not this process's to flush or clean */
+}
+
+/* A bool of another value than 0 and 1 may not even be looked at as one. */
+static bool are_flags(const struct codec_facts *f)
+{
+    const bool *const flags[] = {&f->has_events,        &f->has_reply,          &f->has_adopt,
+                                 &f->per_block,         &f->sends_grads,        &f->sends_params,
+                                 &f->updates_on_server, &f->rests_between_steps};
+
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (*(const unsigned char *)flags[i] > 1)
+            return false;
+    return true;
+}
+
+/* The process that wrote it ran the codec's code, which could write into the pipe, too: every text ends, and
+ * every number is one that this program goes by. */
+static int check(struct report *r, const char *path, struct err *e)
+{
+    struct codec_facts *f = &r->facts;
+    const struct {
+        char *text;
+        size_t size;
+    } texts[] = {{f->name, sizeof f->name},       {f->source, sizeof f->source}, {f->cost, sizeof f->cost},
+                 {f->options, sizeof f->options}, {f->values, sizeof f->values}, {f->list, sizeof f->list},
+                 {r->e.text, sizeof r->e.text},   {r->e.hint, sizeof r->e.hint}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        texts[i].text[texts[i].size - 1] = '\0';
+    if (r->e.code < 0) {
+        *e = r->e;
+        return e->code = r->e.code == ERR_CONFIG || r->e.code == ERR_NOMEM ? r->e.code : ERR_CODEC;
+    }
+    if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
+        (unsigned)f->compression > CODEC_COMPRESSION_MAX || (f->limits & ~(unsigned)CODEC_LIMITS_KNOWN))
+        return err_set(e, ERR_CODEC, "%s: what was found out about it cannot be: its own code has written it",
+                       path);
+    return 0;
+}
+
+/* The whole report, or false: the process ended or the time is over before it came. */
+static bool await(struct report *r, int fd)
+{
+    double until = clock_now() + PATIENCE_S;
+    size_t n = 0;
+
+    while (n < sizeof *r) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        double left = until - clock_now();
+        int rc = left > 0 ? poll(&p, 1, (int)(left * 1e3) + 1) : 0;
+        ssize_t k = rc > 0 ? read(fd, (char *)r + n, sizeof *r - n) : 0;
+
+        if (rc < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        n += (size_t)k;
+    }
+    return true;
+}
+
+static int failed(struct child *c, const char *path, struct err *e)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    bool blocks = poll(&p, 1, 100) <= 0; /* its pipe closes a moment before it has ended */
+    int status = child_end(c, 0);
+
+    if (blocks)
+        return err_set(e, ERR_CODEC, "%s: loading it takes more than %g s: something in it blocks", path,
+                       PATIENCE_S);
+    if (WIFSIGNALED(status))
+        return err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path,
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return err_set(e, ERR_CODEC, "%s: loading it ended the process (status %d)", path, WEXITSTATUS(status));
+}
+
+int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
+{
+    struct report r;
+    struct child c;
+    int fds[2];
+    int rc;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_errno(e, ERR_IO, "pipe");
+    fflush(NULL);
+    rc = child_fork(&c, true, e);
+    if (rc > 0)
+        be_the_probe(fds[1], path, options);
+    close(fds[1]);
+    if (rc == 0 && !await(&r, fds[0])) {
+        rc = failed(&c, path, e);
+    } else if (rc == 0) {
+        child_end(&c, 0); /* it has nothing left to do, and need not end by itself */
+        rc = check(&r, path, e);
+        if (rc == 0)
+            *out = r.facts;
+    }
+    close(fds[0]);
+    return rc;
+}

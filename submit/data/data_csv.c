@@ -1,0 +1,170 @@
+/* CSV files as a data set: one file that is divided, or one for each half. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/file.h"
+#include "submit/data/data_csv.h"
+#include "submit/data/data_sets.h"
+
+struct csv_options {
+    char label[64], target[64], header[8], test_file[128];
+    double test;
+    uint64_t seed;
+};
+
+static const struct json_field fields[] = {
+    {"label", JSON_FIELD_TEXT, JSON_AT(struct csv_options, label), .required = false},
+    {"target", JSON_FIELD_TEXT, JSON_AT(struct csv_options, target), .required = false},
+    {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .words = "auto|yes|no"},
+    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct csv_options, test), .min = 1e-6, .max = 0.999999},
+    {"test_file", JSON_FIELD_TEXT, JSON_AT(struct csv_options, test_file), .required = false},
+    {"seed", JSON_FIELD_U64, JSON_AT(struct csv_options, seed), .required = false},
+    {0},
+};
+
+/* Where the halves lie; `test` is empty where one file is divided. */
+static int find(char train[PATH_MAX], char test[PATH_MAX], const char *path, const struct csv_options *o,
+                struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX];
+
+    test[0] = '\0';
+    if (data_is_folder(path)) {
+        if (data_find(train, path, "train.csv", e) < 0 ||
+            data_find(test, path, o->test_file[0] ? o->test_file : "test.csv", e) < 0)
+            return err_hint(
+                e, "--data FILE names one file, which is divided, --data DIR a folder with train.csv "
+                   "and test.csv.");
+        return 0;
+    }
+    snprintf(train, PATH_MAX, "%s", path);
+    if (!o->test_file[0])
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    return data_find(test, o->test_file[0] == '/' ? "/" : folder, o->test_file, e);
+}
+
+struct part {
+    char *text;
+    struct csv_table table;
+};
+
+static int read_part(struct part *p, const char *path, const struct csv_form *form, struct err *e)
+{
+    uint8_t *bytes;
+    size_t len;
+
+    if (data_read(&bytes, &len, path, e) < 0)
+        return e->code == ERR_NOT_FOUND ? err_hint(e, "--data FILE names the file.") : e->code;
+    p->text = (char *)bytes;
+    return csv_parse(&p->table, p->text, len, form, e) < 0 ? err_at(e, "%s", path) : 0;
+}
+
+static void part_clear(struct part *p)
+{
+    csv_clear(&p->table);
+    free(p->text);
+}
+
+static int label(int32_t **out, const struct csv_table *t, const struct csv_classes *c, struct err *e)
+{
+    *out = malloc(t->n_rows * sizeof **out);
+    if (!*out)
+        return err_set(e, ERR_NOMEM, "no memory for %zu labels", t->n_rows);
+    for (size_t i = 0; i < t->n_rows; i++) {
+        const struct csv_word *w = &t->words[i];
+
+        (*out)[i] = csv_class_of(c, w);
+        if ((*out)[i] < 0)
+            return err_set(e, ERR_CONFIG, "line %zu: label \"%.*s\" is none of the %zu of the training file",
+                           w->line, (int)w->len, w->at, c->n);
+    }
+    return 0;
+}
+
+/* "cat\0dog\0" */
+static char *names_of(const struct csv_classes *c)
+{
+    size_t len = 0;
+    char *names, *to;
+
+    for (size_t i = 0; i < c->n; i++)
+        len += c->words[i].len + 1;
+    names = to = calloc(1, len);
+    for (size_t i = 0; names && i < c->n; i++) {
+        memcpy(to, c->words[i].at, c->words[i].len);
+        to += c->words[i].len + 1;
+    }
+    return names;
+}
+
+static int label_both(struct dataset *d, const struct part *train, const struct part *test,
+                      const char *test_path, struct err *e)
+{
+    struct csv_classes c;
+    int rc;
+
+    if (csv_classes_find(&c, &train->table, e) < 0)
+        return e->code;
+    d->n_classes = (int)c.n;
+    d->class_names = names_of(&c);
+    rc = d->class_names ? label(&d->train_y, &train->table, &c, e)
+                        : err_set(e, ERR_NOMEM, "no memory for %zu classes", c.n);
+    if (rc == 0 && test->table.n_rows > 0 && label(&d->test_y, &test->table, &c, e) < 0)
+        rc = err_at(e, "%s", test_path);
+    free(c.words);
+    return rc;
+}
+
+/* Takes the numbers out of the tables. */
+static int fill(struct dataset *d, struct part *train, struct part *test, const struct csv_options *o,
+                const char *test_path, struct err *e)
+{
+    *d = (struct dataset){.n_train = train->table.n_rows,
+                          .n_test = test->table.n_rows,
+                          .shape = {.n_dims = 1, .dim = {(int)train->table.n_values}},
+                          .x_type = TENSOR_F32,
+                          .train_x = train->table.x,
+                          .test_x = test->table.x,
+                          .train_t = train->table.targets,
+                          .test_t = test->table.targets,
+                          .n_targets = train->table.targets != NULL};
+    train->table.x = test->table.x = train->table.targets = test->table.targets = NULL;
+    if (test_path[0] && test->table.n_values != train->table.n_values)
+        return err_set(e, ERR_CONFIG, "%s: %zu columns, the training file has %zu", test_path,
+                       test->table.n_values + 1, train->table.n_values + 1);
+    if (!d->train_t && label_both(d, train, test, test_path, e) < 0)
+        return e->code;
+    return test_path[0] ? 0 : data_split(d, o->test, o->seed, e);
+}
+
+int csv_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+{
+    struct csv_options o = {.header = "auto", .test = 0.2, .seed = 1};
+    struct csv_form form;
+    struct part train = {0}, test = {0};
+    char train_path[PATH_MAX], test_path[PATH_MAX];
+    int rc;
+
+    if (data_options(&o, fields, NULL, arg, e) < 0)
+        return e->code;
+    if (o.label[0] && o.target[0])
+        return err_set(e, ERR_CONFIG, "label=%s and target=%s: one of them is learnt", o.label, o.target);
+    form = (struct csv_form){
+        .column = o.target[0] ? o.target : o.label, .is_target = o.target[0], .header = o.header};
+    if (find(train_path, test_path, path, &o, e) < 0)
+        return e->code;
+    rc = read_part(&train, train_path, &form, e);
+    if (rc == 0 && test_path[0])
+        rc = read_part(&test, test_path, &form, e);
+    if (rc == 0) {
+        rc = fill(d, &train, &test, &o, test_path, e);
+        if (rc < 0)
+            dataset_clear(d);
+    }
+    part_clear(&train);
+    part_clear(&test);
+    return rc;
+}

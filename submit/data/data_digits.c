@@ -1,0 +1,310 @@
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/rng.h"
+#include "submit/data/data_sets.h"
+#include "submit/data/dataset.h"
+
+/* Only + - * / and square roots: the same bits with every compiler and C library. */
+
+enum { SIDE = 28, N_TRAIN = 24000, N_TEST = 4000, POINTS = 16, SPAN_STEPS = 4 };
+enum { DRAW_SHAPE, DRAW_NOISE }; /* streams of one sample */
+enum { HANDS_MAX = 8 };
+
+/* A digit is drawn through these points of a unit box, x to the right and y down. */
+enum pen {
+    PEN_END,    /* behind the last point */
+    PEN_DOWN,   /* a stroke begins */
+    PEN_CURVE,  /* the stroke passes smoothly */
+    PEN_CORNER, /* the stroke turns */
+};
+
+struct point {
+    enum pen pen;
+    float x, y;
+};
+
+static const struct point glyphs[10][POINTS] = {
+    {{PEN_DOWN, .5f, 0},
+     {PEN_CURVE, .1f, .18f},
+     {PEN_CURVE, 0, .5f},
+     {PEN_CURVE, .1f, .82f},
+     {PEN_CURVE, .5f, 1},
+     {PEN_CURVE, .9f, .82f},
+     {PEN_CURVE, 1, .5f},
+     {PEN_CURVE, .9f, .18f},
+     {PEN_CURVE, .5f, 0}},
+    {{PEN_DOWN, .2f, .25f}, {PEN_CORNER, .55f, 0}, {PEN_CURVE, .55f, 1}},
+    {{PEN_DOWN, .05f, .25f},
+     {PEN_CURVE, .3f, .02f},
+     {PEN_CURVE, .7f, .02f},
+     {PEN_CURVE, .9f, .25f},
+     {PEN_CURVE, .65f, .6f},
+     {PEN_CORNER, 0, 1},
+     {PEN_CURVE, 1, 1}},
+    {{PEN_DOWN, .05f, .1f},
+     {PEN_CURVE, .5f, 0},
+     {PEN_CURVE, .88f, .22f},
+     {PEN_CORNER, .4f, .46f},
+     {PEN_CURVE, .95f, .72f},
+     {PEN_CURVE, .5f, 1},
+     {PEN_CURVE, .02f, .88f}},
+    {{PEN_DOWN, .6f, 0},
+     {PEN_CORNER, 0, .65f},
+     {PEN_CURVE, 1, .65f},
+     {PEN_DOWN, .72f, .3f},
+     {PEN_CURVE, .7f, 1}},
+    {{PEN_DOWN, .9f, 0},
+     {PEN_CORNER, .15f, 0},
+     {PEN_CORNER, .1f, .45f},
+     {PEN_CURVE, .55f, .38f},
+     {PEN_CURVE, .95f, .68f},
+     {PEN_CURVE, .55f, 1},
+     {PEN_CURVE, .03f, .9f}},
+    {{PEN_DOWN, .8f, .02f},
+     {PEN_CURVE, .3f, .25f},
+     {PEN_CURVE, .03f, .68f},
+     {PEN_CURVE, .45f, 1},
+     {PEN_CURVE, .92f, .76f},
+     {PEN_CURVE, .55f, .5f},
+     {PEN_CURVE, .08f, .68f}},
+    {{PEN_DOWN, 0, 0}, {PEN_CORNER, .98f, 0}, {PEN_CURVE, .6f, .45f}, {PEN_CURVE, .4f, 1}},
+    {{PEN_DOWN, .5f, .47f},
+     {PEN_CURVE, .1f, .25f},
+     {PEN_CURVE, .5f, 0},
+     {PEN_CURVE, .9f, .25f},
+     {PEN_CURVE, .5f, .47f},
+     {PEN_CURVE, .04f, .76f},
+     {PEN_CURVE, .5f, 1},
+     {PEN_CURVE, .96f, .76f},
+     {PEN_CURVE, .5f, .47f}},
+    {{PEN_DOWN, .92f, .32f},
+     {PEN_CURVE, .45f, .5f},
+     {PEN_CURVE, .08f, .24f},
+     {PEN_CURVE, .55f, 0},
+     {PEN_CURVE, .95f, .3f},
+     {PEN_CURVE, .85f, .65f},
+     {PEN_CURVE, .6f, 1}},
+};
+
+/* How much the hand varies, so that a linear model stays clearly behind a small MLP: after 5 epochs of Adam
+ * they know 87 % and 98 % of the test samples. */
+static const float jitter = .08f; /* of each point, in boxes */
+static const float turn = .25f;   /* radians */
+static const float slope = .35f;
+static const float shift = 2.5f;                  /* pixels */
+static const float pen_min = .7f, pen_max = 1.7f; /* radius in pixels */
+static const float ink_min = .6f;
+static const float grain = .2f; /* noise on every pixel, of full ink */
+
+/* Uniform in [-1, 1). */
+static float sway(struct rng *r)
+{
+    return 2 * rng_uniform(r) - 1;
+}
+
+/* The glyph as this hand would place it: pixel coordinates. Returns the number of points. */
+static int place(struct point out[POINTS], const struct point *glyph, struct rng *r)
+{
+    float a = turn * sway(r);
+    float sin_a = a * (1 - a * a / 6); /* to 1e-5 here, and without libm */
+    float cos_a = 1 - a * a / 2 * (1 - a * a / 12);
+    float slant = slope * sway(r);
+    float width = 11 + 3 * sway(r);
+    float height = 17 + 3 * sway(r);
+    float x_mid = 13.5f + shift * sway(r);
+    float y_mid = 13.5f + shift * sway(r);
+    int n = 0;
+
+    for (; glyph[n].pen != PEN_END; n++) {
+        float v = height * (glyph[n].y - .5f + jitter * sway(r));
+        float u = width * (glyph[n].x - .5f + jitter * sway(r)) - slant * v;
+
+        out[n].pen = glyph[n].pen;
+        out[n].x = x_mid + u * cos_a - v * sin_a;
+        out[n].y = y_mid + u * sin_a + v * cos_a;
+    }
+    return n;
+}
+
+static int clamp_pixel(float v)
+{
+    return v < 0 ? 0 : v > SIDE - 1 ? SIDE - 1 : (int)v;
+}
+
+/* Lowers near[], the squared distance of each pixel's middle to the ink, around the segment from a to b. */
+static void draw_segment(float near[SIDE * SIDE], float ax, float ay, float bx, float by, float reach)
+{
+    float dx = bx - ax;
+    float dy = by - ay;
+    float length2 = dx * dx + dy * dy;
+    float scale = length2 > 1e-6f ? 1 / length2 : 0;
+    int x0 = clamp_pixel((ax < bx ? ax : bx) - reach);
+    int x1 = clamp_pixel((ax < bx ? bx : ax) + reach + 1);
+    int y0 = clamp_pixel((ay < by ? ay : by) - reach);
+    int y1 = clamp_pixel((ay < by ? by : ay) + reach + 1);
+
+    for (int y = y0; y <= y1; y++) {
+        float py = (float)y - ay;
+        float *row = near + y * SIDE;
+
+        for (int x = x0; x <= x1; x++) {
+            float px = (float)x - ax;
+            float t = (px * dx + py * dy) * scale;
+            float ex, ey, d;
+
+            t = t < 0 ? 0 : t > 1 ? 1 : t;
+            ex = px - t * dx;
+            ey = py - t * dy;
+            d = ex * ex + ey * ey;
+            row[x] = d < row[x] ? d : row[x];
+        }
+    }
+}
+
+/* Catmull and Rom's spline through b and c, with a before and d behind. */
+static float spline(float a, float b, float c, float d, float t)
+{
+    return b + .5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
+}
+
+static void draw_strokes(float near[SIDE * SIDE], const struct point *p, int n, float reach)
+{
+    for (int i = 0; i + 1 < n; i++) {
+        const struct point *b = &p[i];
+        const struct point *c = &p[i + 1];
+        const struct point *a = b->pen == PEN_CURVE ? b - 1 : b;
+        const struct point *d = c->pen == PEN_CURVE && i + 2 < n && p[i + 2].pen != PEN_DOWN ? c + 1 : c;
+        int steps = a == b && c == d ? 1 : SPAN_STEPS;
+        float x = b->x;
+        float y = b->y;
+
+        if (c->pen == PEN_DOWN)
+            continue;
+        for (int k = 1; k <= steps; k++) {
+            float t = (float)k / (float)steps;
+            float x_next = spline(a->x, b->x, c->x, d->x, t);
+            float y_next = spline(a->y, b->y, c->y, d->y, t);
+
+            draw_segment(near, x, y, x_next, y_next, reach);
+            x = x_next;
+            y = y_next;
+        }
+    }
+}
+
+void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index)
+{
+    struct point p[POINTS];
+    float near[SIDE * SIDE];
+    struct rng shape, noise;
+    float radius, edge, ink;
+    int n;
+
+    rng_init(&shape, seed, index, DRAW_SHAPE);
+    rng_init(&noise, seed, index, DRAW_NOISE);
+    *label = (int32_t)(index % 10);
+    n = place(p, glyphs[*label], &shape);
+    radius = pen_min + (pen_max - pen_min) * rng_uniform(&shape);
+    ink = 255 * (1 - (1 - ink_min) * rng_uniform(&shape));
+    edge = radius + .5f; /* half a pixel of edge on each side of the radius */
+    for (int i = 0; i < SIDE * SIDE; i++)
+        near[i] = edge * edge;
+    draw_strokes(near, p, n, edge);
+    for (int i = 0; i < SIDE * SIDE; i += 8) {
+        uint64_t bits = rng_u64(&noise);
+
+        for (int k = 0; k < 8; k++)
+            pixels[i + k] = (uint8_t)(bits >> 8 * k);
+    }
+    /* Noise is in pixels[], so that this loop has no call and no state: compilers make vectors of it. */
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        float cover = edge - sqrtf(near[i]);
+        float v = ink * (cover < 1 ? cover : 1) + grain * (float)(2 * pixels[i] - 255);
+
+        v = v < 0 ? 0 : v;
+        v = v > 255 ? 255 : v;
+        pixels[i] = (uint8_t)v;
+    }
+}
+
+/* Some of the samples, of which each is drawn for itself. */
+struct hand {
+    const struct dataset *d;
+    uint64_t seed;
+    size_t first, end;
+};
+
+static void *draw_some(void *arg)
+{
+    const struct hand *h = arg;
+
+    for (size_t i = h->first; i < h->end; i++) {
+        bool is_train = i < N_TRAIN;
+        size_t at = is_train ? i : i - N_TRAIN;
+        uint8_t *x = is_train ? h->d->train_x : h->d->test_x;
+
+        digits_draw(x + at * SIDE * SIDE, (is_train ? h->d->train_y : h->d->test_y) + at, h->seed, i);
+    }
+    return NULL;
+}
+
+/* By as many processors as there are: one alone takes longer for it than all else takes from a command to its
+ * job's first step. */
+static void draw_all(const struct dataset *d, uint64_t seed)
+{
+    const size_t n = N_TRAIN + N_TEST;
+    struct hand hands[HANDS_MAX];
+    pthread_t threads[HANDS_MAX];
+    size_t n_hands = 1, n_threads = 1; /* this one is the first */
+    cpu_set_t cpus;
+
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1)
+        n_hands = CPU_COUNT(&cpus) < HANDS_MAX ? (size_t)CPU_COUNT(&cpus) : HANDS_MAX;
+    for (size_t k = 0; k < n_hands; k++)
+        hands[k] = (struct hand){d, seed, n * k / n_hands, n * (k + 1) / n_hands};
+    while (n_threads < n_hands &&
+           pthread_create(&threads[n_threads], NULL, draw_some, &hands[n_threads]) == 0)
+        n_threads++;
+    draw_some(&hands[0]);
+    for (size_t k = n_threads; k < n_hands; k++) /* for which there is no thread */
+        draw_some(&hands[k]);
+    for (size_t k = 1; k < n_threads; k++)
+        pthread_join(threads[k], NULL);
+}
+
+struct digits_options {
+    uint64_t seed;
+};
+
+static const struct json_field fields[] = {
+    {"seed", JSON_FIELD_U64, JSON_AT(struct digits_options, seed), .required = false},
+    {0},
+};
+
+int digits_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+{
+    struct digits_options o = {.seed = 1};
+
+    (void)path;
+    if (data_options(&o, fields, "seed", arg, e) < 0)
+        return e->code;
+    *d = (struct dataset){.n_train = N_TRAIN,
+                          .n_test = N_TEST,
+                          .shape = {.n_dims = 3, .dim = {SIDE, SIDE, 1}},
+                          .x_type = TENSOR_U8,
+                          .n_classes = 10};
+    d->train_x = malloc((size_t)N_TRAIN * SIDE * SIDE);
+    d->train_y = malloc(N_TRAIN * sizeof *d->train_y);
+    d->test_x = malloc((size_t)N_TEST * SIDE * SIDE);
+    d->test_y = malloc(N_TEST * sizeof *d->test_y);
+    if (!d->train_x || !d->train_y || !d->test_x || !d->test_y) {
+        dataset_clear(d);
+        return err_set(e, ERR_NOMEM, "no memory for %d images", N_TRAIN + N_TEST);
+    }
+    draw_all(d, o.seed);
+    return 0;
+}

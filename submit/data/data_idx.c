@@ -1,0 +1,82 @@
+/* IDX, the format of MNIST (LeCun, Cortes, Burges): a magic number whose last byte counts the dimensions, the
+ * dimensions, then bytes row by row; numbers are 32 bits, most significant byte first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "submit/data/data_sets.h"
+
+enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, SIDE_MAX = 4096 };
+
+static uint32_t be32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3], struct err *e)
+{
+    size_t n_dims = magic & 0xff;
+    size_t header = 4 + 4 * n_dims;
+    uint64_t want = 1;
+
+    if (len < header)
+        return err_set(e, ERR_CONFIG, "not an IDX file: a header of %zu bytes expected, %zu bytes found",
+                       header, len);
+    if (be32(bytes) != magic)
+        return err_set(e, ERR_CONFIG, "not an IDX file of %s: it begins with 0x%08x, expected 0x%08x",
+                       magic == MAGIC_IMAGES ? "images" : "labels", be32(bytes), magic);
+    for (size_t i = 0; i < n_dims; i++) {
+        dims[i] = be32(bytes + 4 + 4 * i);
+        if (dims[i] == 0 || (i > 0 && dims[i] > SIDE_MAX))
+            return err_set(e, ERR_CONFIG, "dimension %zu of its header is %u", i, dims[i]);
+        want *= dims[i]; /* at most 2^32 x 2^12 x 2^12 */
+    }
+    if (len - header != want)
+        return err_set(e, ERR_CONFIG, "%llu bytes expected (%zu of header, %u items), %zu bytes found",
+                       (unsigned long long)want + header, header, dims[0], len);
+    return (int)header;
+}
+
+static int read_idx(uint8_t **out, uint32_t dims[3], uint32_t magic, const char *path, struct err *e)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    int header;
+
+    if (data_read(&bytes, &len, path, e) < 0)
+        return e->code;
+    header = idx_check_header(bytes, len, magic, dims, e);
+    if (header < 0) {
+        free(bytes);
+        return err_at(e, "%s", path);
+    }
+    memmove(bytes, bytes + header, len - (size_t)header);
+    *out = bytes;
+    return 0;
+}
+
+int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const char *path, struct err *e)
+{
+    uint32_t dims[3];
+
+    if (read_idx(pixels, dims, MAGIC_IMAGES, path, e) < 0)
+        return e->code;
+    *n = dims[0];
+    *rows = (int)dims[1];
+    *cols = (int)dims[2];
+    return 0;
+}
+
+int idx_read_labels(int32_t **labels, size_t *n, const char *path, struct err *e)
+{
+    uint8_t *bytes;
+    uint32_t dims[3];
+
+    if (read_idx(&bytes, dims, MAGIC_LABELS, path, e) < 0)
+        return e->code;
+    *labels = malloc(dims[0] * sizeof **labels);
+    for (uint32_t i = 0; *labels && i < dims[0]; i++)
+        (*labels)[i] = bytes[i];
+    free(bytes);
+    *n = dims[0];
+    return *labels ? 0 : err_set(e, ERR_NOMEM, "no memory for %u labels", dims[0]);
+}

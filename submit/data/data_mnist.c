@@ -1,0 +1,121 @@
+/* Sets of four IDX files: MNIST itself, and whatever took its form (Fashion-MNIST, EMNIST, one's own). */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "submit/data/data_sets.h"
+
+struct idx_options {
+    char prefix[64]; /* of the files' names: "emnist-letters-" */
+    int classes;     /* 0: the largest label says it */
+};
+
+static const struct json_field fields[] = {
+    {"prefix", JSON_FIELD_TEXT, JSON_AT(struct idx_options, prefix), .required = false},
+    {"classes", JSON_FIELD_INT, JSON_AT(struct idx_options, classes), .min = 2, .max = 256},
+    {0},
+};
+
+/* A half is called in one of these ways, and its files "images-idx3" or, unpacked by some programs,
+ * "images.idx3". */
+static const char *const train_names[] = {"train", NULL};
+static const char *const test_names[] = {"t10k", "test", NULL};
+
+/* `kind`: "images-idx3" or "labels-idx1". The sentence is about the first name. */
+static int find(char path[PATH_MAX], const char *dir, const char *prefix, const char *const *names,
+                const char *kind, struct err *e)
+{
+    char name[128];
+    struct err ignored;
+
+    for (int i = 0; names[i]; i++)
+        for (const char *dot = "-."; *dot; dot++) {
+            snprintf(name, sizeof name, "%s%s-%.6s%c%s-ubyte", prefix, names[i], kind, *dot, kind + 7);
+            if (data_find(path, dir, name, &ignored) == 0)
+                return 0;
+        }
+    err_set(e, ERR_NOT_FOUND, "%s/%s%s-%s-ubyte: not there, nor with .gz", dir, prefix, names[0], kind);
+    return err_hint(
+        e, "put the four files {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz there, for example from "
+           "https://ossci-datasets.s3.amazonaws.com/mnist/; the data set \"digits\" needs no file");
+}
+
+static int read_half(void **x, int32_t **y, size_t *n, struct shape *shape, const char *const *names,
+                     const char *prefix, const char *dir, struct err *e)
+{
+    uint8_t *pixels;
+    char path[PATH_MAX];
+    size_t n_labels;
+
+    shape->n_dims = 3;
+    shape->dim[2] = 1;
+    if (find(path, dir, prefix, names, "images-idx3", e) < 0 ||
+        idx_read_images(&pixels, n, &shape->dim[0], &shape->dim[1], path, e) < 0)
+        return e->code;
+    *x = pixels;
+    if (find(path, dir, prefix, names, "labels-idx1", e) < 0 || idx_read_labels(y, &n_labels, path, e) < 0)
+        return e->code;
+    if (n_labels != *n)
+        return err_set(e, ERR_CONFIG, "%s: %zu labels for %zu images", path, n_labels, *n);
+    return 0;
+}
+
+static int largest(const int32_t *labels, size_t n)
+{
+    int32_t max = 1;
+
+    for (size_t i = 0; i < n; i++)
+        max = labels[i] > max ? labels[i] : max;
+    return max;
+}
+
+static int check_labels(const int32_t *labels, size_t n, int n_classes, const char *half, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (labels[i] >= n_classes)
+            return err_set(e, ERR_CONFIG, "%s label %zu is %d, expected 0 to %d", half, i, labels[i],
+                           n_classes - 1);
+    return 0;
+}
+
+static int open_set(struct dataset *d, const struct idx_options *o, const char *dir, struct err *e)
+{
+    struct shape test;
+
+    *d = (struct dataset){.x_type = TENSOR_U8};
+    if (read_half(&d->train_x, &d->train_y, &d->n_train, &d->shape, train_names, o->prefix, dir, e) < 0 ||
+        read_half(&d->test_x, &d->test_y, &d->n_test, &test, test_names, o->prefix, dir, e) < 0)
+        goto fail;
+    if (d->shape.dim[0] != test.dim[0] || d->shape.dim[1] != test.dim[1]) {
+        err_set(e, ERR_CONFIG, "%s: test images are %d x %d, training images %d x %d", dir, test.dim[0],
+                test.dim[1], d->shape.dim[0], d->shape.dim[1]);
+        goto fail;
+    }
+    d->n_classes = o->classes ? o->classes : largest(d->train_y, d->n_train) + 1;
+    if (check_labels(d->train_y, d->n_train, d->n_classes, "training", e) < 0 ||
+        check_labels(d->test_y, d->n_test, d->n_classes, "test", e) < 0)
+        goto fail;
+    return 0;
+fail:
+    dataset_clear(d);
+    return e->code;
+}
+
+int idx_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+{
+    struct idx_options o = {0};
+
+    if (data_options(&o, fields, NULL, arg, e) < 0)
+        return e->code;
+    return open_set(d, &o, path, e);
+}
+
+int mnist_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+{
+    static const struct json_field none[] = {{0}};
+    struct idx_options o = {.classes = 10};
+
+    if (data_options(&o, none, NULL, arg, e) < 0)
+        return e->code;
+    return open_set(d, &o, path, e);
+}

@@ -1,0 +1,282 @@
+/* NumPy's arrays as a data set: x_train, y_train, x_test, y_test as Keras has them, or x and y, of which a
+ * share becomes the test half. In one .npz file, or as .npy files in a folder. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "submit/data/data_npy.h"
+#include "submit/data/data_sets.h"
+
+struct npy_options {
+    double test;
+    uint64_t seed;
+    int vocab;   /* > 0: integers of x are tokens */
+    int classes; /* 0: the largest label says it */
+};
+
+static const struct json_field fields[] = {
+    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct npy_options, test), .min = 1e-6, .max = 0.999999},
+    {"seed", JSON_FIELD_U64, JSON_AT(struct npy_options, seed), .required = false},
+    {"vocab", JSON_FIELD_INT, JSON_AT(struct npy_options, vocab), .min = 2, .max = LAYER_VALUES_MAX},
+    {"classes", JSON_FIELD_INT, JSON_AT(struct npy_options, classes), .min = 2, .max = CLASSES_MAX},
+    {0},
+};
+
+/* Where arrays come from: get() gives the bytes of an .npy file, which the caller frees. */
+struct source {
+    int (*get)(const struct source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e);
+    const uint8_t *zip;
+    size_t zip_len;
+    const char *folder;
+};
+
+static int get_member(const struct source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e)
+{
+    char member[32];
+
+    snprintf(member, sizeof member, "%s.npy", name);
+    return zip_member(bytes, len, s->zip, s->zip_len, member, e);
+}
+
+static int get_file(const struct source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e)
+{
+    char file[32], path[PATH_MAX];
+
+    snprintf(file, sizeof file, "%s.npy", name);
+    return data_find(path, s->folder, file, e) < 0 ? e->code : data_read(bytes, len, path, e);
+}
+
+static bool is_float(const struct npy_array *a)
+{
+    return a->type == NPY_F4 || a->type == NPY_F8;
+}
+
+static int floats_of(float *out, const struct npy_array *a, struct err *e)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        out[i] = is_float(a) ? (float)npy_value(a, i) : (float)npy_integer(a, i);
+        if (!isfinite(out[i]))
+            return err_set(e, ERR_CONFIG, "value %zu is not a finite number", i + 1);
+    }
+    return 0;
+}
+
+/* 0 is padding: it may only stand behind all others, and not alone. */
+static int tokens_of(int32_t *out, const struct npy_array *a, int vocab, struct err *e)
+{
+    size_t width = a->n / a->shape[0];
+
+    for (size_t i = 0; i < a->n; i++) {
+        int64_t t = npy_integer(a, i);
+
+        if (t < 0 || t >= vocab)
+            return err_set(e, ERR_CONFIG, "token %lld of sample %zu, expected 0 to %d", (long long)t,
+                           i / width + 1, vocab - 1);
+        if (i % width == 0 ? t == 0 : t != 0 && out[i - 1] == 0)
+            return err_set(e, ERR_CONFIG, "sample %zu has padding (0) before its tokens; it belongs behind",
+                           i / width + 1);
+        out[i] = (int32_t)t;
+    }
+    return 0;
+}
+
+/* (n, d), (n, time, d) or (n, rows, columns, channels);
+ * bytes of three dimensions are images of one channel. */
+static int shape_of(struct shape *s, const struct npy_array *a, struct err *e)
+{
+    size_t count = 1;
+
+    *s = (struct shape){.n_dims = a->n_dims - 1};
+    if (s->n_dims < 1)
+        return err_set(e, ERR_CONFIG, "one dimension, expected (samples, values ...)");
+    for (int i = 0; i < s->n_dims; i++) {
+        count *= a->shape[i + 1] <= LAYER_VALUES_MAX ? a->shape[i + 1] : LAYER_VALUES_MAX + 1;
+        if (count > LAYER_VALUES_MAX)
+            return err_set(e, ERR_CONFIG, "more than %d values a sample", LAYER_VALUES_MAX);
+        s->dim[i] = (int)a->shape[i + 1];
+    }
+    if (s->n_dims == 2 && a->type == NPY_U1)
+        s->dim[s->n_dims++] = 1;
+    return 0;
+}
+
+struct half {
+    size_t n, n_truth;
+    struct shape shape;
+    enum tensor_type type;
+    void *x;
+    int32_t *y;
+    float *t;
+    int n_targets;
+};
+
+static int read_x(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
+{
+    if (shape_of(&h->shape, a, e) < 0)
+        return e->code;
+    h->n = a->shape[0];
+    h->type = o->vocab ? TENSOR_I32 : a->type == NPY_U1 ? TENSOR_U8 : TENSOR_F32;
+    if (o->vocab && (is_float(a) || a->n_dims != 2))
+        return err_set(e, ERR_CONFIG, "vocab=%d: tokens are integers (samples, time)", o->vocab);
+    h->x = malloc(a->n * tensor_type_size(h->type));
+    if (!h->x)
+        return err_set(e, ERR_NOMEM, "no memory for %zu values", a->n);
+    if (h->type == TENSOR_I32)
+        return tokens_of(h->x, a, o->vocab, e);
+    if (h->type == TENSOR_F32)
+        return floats_of(h->x, a, e);
+    memcpy(h->x, a->data, a->n);
+    return 0;
+}
+
+static int read_y(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
+{
+    size_t width = a->n / a->shape[0];
+
+    h->n_truth = a->shape[0];
+    if (is_float(a)) {
+        if (a->n_dims > 2 || width > LAYER_VALUES_MAX)
+            return err_set(e, ERR_CONFIG, "%d dimensions, expected (samples) or (samples, targets)",
+                           a->n_dims);
+        h->n_targets = (int)width;
+        h->t = malloc(a->n * sizeof *h->t);
+        return h->t ? floats_of(h->t, a, e) : err_set(e, ERR_NOMEM, "no memory for %zu targets", a->n);
+    }
+    if (width != 1)
+        return err_set(e, ERR_CONFIG, "%zu integers a sample, expected one label (or floats as targets)",
+                       width);
+    h->y = malloc(a->n * sizeof *h->y);
+    if (!h->y)
+        return err_set(e, ERR_NOMEM, "no memory for %zu labels", a->n);
+    for (size_t i = 0; i < a->n; i++) {
+        int64_t v = npy_integer(a, i);
+        int max = (o->classes ? o->classes : CLASSES_MAX) - 1;
+
+        if (v < 0 || v > max)
+            return err_set(e, ERR_CONFIG, "label %lld of sample %zu, expected 0 to %d", (long long)v, i + 1,
+                           max);
+        h->y[i] = (int32_t)v;
+    }
+    return 0;
+}
+
+static int read_array(struct half *h, const struct source *s, const char *name,
+                      int (*read)(struct half *, const struct npy_array *, const struct npy_options *,
+                                  struct err *),
+                      const struct npy_options *o, struct err *e)
+{
+    uint8_t *bytes;
+    struct npy_array a;
+    size_t len;
+    int rc;
+
+    if (s->get(s, name, &bytes, &len, e) < 0)
+        return e->code;
+    rc = npy_parse(&a, bytes, len, e);
+    if (rc == 0)
+        rc = read(h, &a, o, e);
+    free(bytes);
+    return rc < 0 ? err_at(e, "%s", name) : 0;
+}
+
+static int read_half(struct half *h, const struct source *s, const char *x, const char *y,
+                     const struct npy_options *o, struct err *e)
+{
+    if (read_array(h, s, x, read_x, o, e) < 0 || read_array(h, s, y, read_y, o, e) < 0)
+        return e->code;
+    if (h->n != h->n_truth)
+        return err_set(e, ERR_CONFIG, "%s has %zu sample%s, %s has %zu", x, h->n, h->n == 1 ? "" : "s", y,
+                       h->n_truth);
+    return 0;
+}
+
+static int check_alike(const struct half *a, const struct half *b, struct err *e)
+{
+    char one[48], other[48];
+
+    if (a->type == b->type && a->n_targets == b->n_targets && a->shape.n_dims == b->shape.n_dims &&
+        memcmp(a->shape.dim, b->shape.dim, sizeof a->shape.dim) == 0)
+        return 0;
+    return err_set(e, ERR_CONFIG, "training samples %s and test samples %s are of different kinds",
+                   shape_text(one, &a->shape), shape_text(other, &b->shape));
+}
+
+static int count_classes(const struct half *h)
+{
+    int32_t max = 1;
+
+    for (size_t i = 0; h->y && i < h->n; i++)
+        max = h->y[i] > max ? h->y[i] : max;
+    return h->y ? max + 1 : 0;
+}
+
+static int open_source(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
+{
+    struct half halves[2] = {0};
+    bool is_one = false;
+    int test_classes;
+    int rc = read_half(&halves[0], s, "x_train", "y_train", o, e);
+
+    if (rc == ERR_NOT_FOUND && !halves[0].x) {
+        is_one = true;
+        rc = read_half(&halves[0], s, "x", "y", o, e);
+        if (rc == ERR_NOT_FOUND)
+            err_hint(e, "Arrays are called x_train, y_train, x_test and y_test, or x and y.");
+    }
+    if (rc == 0 && !is_one) {
+        rc = read_half(&halves[1], s, "x_test", "y_test", o, e);
+        if (rc == 0)
+            rc = check_alike(&halves[0], &halves[1], e);
+    }
+    *d = (struct dataset){.n_train = halves[0].n,
+                          .n_test = halves[1].n,
+                          .shape = halves[0].shape,
+                          .x_type = halves[0].type,
+                          .train_x = halves[0].x,
+                          .test_x = halves[1].x,
+                          .train_y = halves[0].y,
+                          .test_y = halves[1].y,
+                          .n_targets = halves[0].n_targets,
+                          .train_t = halves[0].t,
+                          .test_t = halves[1].t,
+                          .vocab = o->vocab};
+    if (rc == 0 && halves[0].y)
+        d->n_classes = o->classes ? o->classes : count_classes(&halves[0]);
+    test_classes = rc == 0 ? count_classes(&halves[1]) : 0;
+    if (test_classes > d->n_classes && halves[1].y)
+        rc = err_set(e, ERR_CONFIG, "y_test: label %d, the training labels end at %d", test_classes - 1,
+                     d->n_classes - 1);
+    if (rc == 0 && is_one)
+        rc = data_split(d, o->test, o->seed, e);
+    if (rc < 0)
+        dataset_clear(d);
+    return rc;
+}
+
+int npz_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+{
+    struct npy_options o = {.test = 0.2, .seed = 1};
+    uint8_t *bytes;
+    size_t len;
+    int rc;
+
+    if (data_options(&o, fields, NULL, arg, e) < 0)
+        return e->code;
+    if (data_read(&bytes, &len, path, e) < 0)
+        return err_hint(e, "--data FILE names the .npz file.");
+    rc = open_source(d, &(struct source){.get = get_member, .zip = bytes, .zip_len = len}, &o, e);
+    free(bytes);
+    return rc < 0 ? err_at(e, "%s", path) : 0;
+}
+
+int npy_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+{
+    struct npy_options o = {.test = 0.2, .seed = 1};
+
+    if (data_options(&o, fields, NULL, arg, e) < 0)
+        return e->code;
+    return open_source(d, &(struct source){.get = get_file, .folder = path}, &o, e) < 0
+               ? err_at(e, "%s", path)
+               : 0;
+}

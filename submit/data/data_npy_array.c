@@ -1,0 +1,187 @@
+#include <stdbool.h>
+#include <string.h>
+
+#include "submit/data/data_npy.h"
+
+static const struct {
+    const char *descr;
+    size_t size;
+} types[N_NPY_TYPES] = {
+    [NPY_U1] = {"|u1", 1}, [NPY_I4] = {"<i4", 4}, [NPY_I8] = {"<i8", 8},
+    [NPY_F4] = {"<f4", 4}, [NPY_F8] = {"<f8", 8},
+};
+
+/* The header is the text of a Python dictionary:
+ * {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
+struct text {
+    const char *at, *end;
+};
+
+static void skip_spaces(struct text *t)
+{
+    while (t->at < t->end && *t->at == ' ')
+        t->at++;
+}
+
+static bool take(struct text *t, const char *word)
+{
+    size_t n = strlen(word);
+
+    skip_spaces(t);
+    if ((size_t)(t->end - t->at) < n || memcmp(t->at, word, n) != 0)
+        return false;
+    t->at += n;
+    return true;
+}
+
+static bool take_string(struct text *t, char out[24])
+{
+    size_t n = 0;
+
+    if (!take(t, "'"))
+        return false;
+    while (t->at < t->end && *t->at != '\'' && n < 23)
+        out[n++] = *t->at++;
+    out[n] = '\0';
+    return take(t, "'");
+}
+
+static bool take_size(struct text *t, size_t *out)
+{
+    const char *start;
+
+    skip_spaces(t);
+    start = t->at;
+    for (*out = 0; t->at < t->end && *t->at >= '0' && *t->at <= '9' && t->at - start < 18; t->at++)
+        *out = 10 * *out + (size_t)(*t->at - '0');
+    return t->at > start;
+}
+
+/* "(3, 4)", "(3,)" */
+static bool take_shape(struct text *t, struct npy_array *a)
+{
+    if (!take(t, "("))
+        return false;
+    for (a->n_dims = 0; !take(t, ")"); a->n_dims++)
+        if (a->n_dims == NPY_DIMS || !take_size(t, &a->shape[a->n_dims]) ||
+            (!take(t, ",") && (a->n_dims == 0 || t->at == t->end || *t->at != ')')))
+            return false;
+    return true;
+}
+
+static bool take_dictionary(struct text *t, char descr[24], bool *is_fortran, struct npy_array *a)
+{
+    bool has_descr = false, has_order = false, has_shape = false;
+
+    if (!take(t, "{"))
+        return false;
+    while (!take(t, "}")) {
+        char key[24];
+
+        if (!take_string(t, key) || !take(t, ":"))
+            return false;
+        if (strcmp(key, "descr") == 0 && !has_descr && take_string(t, descr)) {
+            has_descr = true;
+        } else if (strcmp(key, "fortran_order") == 0 && !has_order) {
+            *is_fortran = take(t, "True");
+            has_order = *is_fortran || take(t, "False");
+            if (!has_order)
+                return false;
+        } else if (strcmp(key, "shape") == 0 && !has_shape && take_shape(t, a)) {
+            has_shape = true;
+        } else {
+            return false;
+        }
+        skip_spaces(t);
+        if (!take(t, ",") && (t->at == t->end || *t->at != '}'))
+            return false;
+    }
+    skip_spaces(t);
+    return has_descr && has_order && has_shape && t->end - t->at == 1 && *t->at == '\n';
+}
+
+static int check_type(struct npy_array *a, const char *descr, bool is_fortran, struct err *e)
+{
+    int i = 0;
+
+    while (i < N_NPY_TYPES && strcmp(types[i].descr, descr) != 0)
+        i++;
+    if (i == N_NPY_TYPES)
+        return err_set(e, ERR_CONFIG, "its type is %s, expected |u1, <i4, <i8, <f4 or <f8", descr);
+    if (is_fortran)
+        return err_set(e, ERR_CONFIG, "in Fortran's order; numpy.ascontiguousarray() gives C's");
+    if (a->n_dims == 0)
+        return err_set(e, ERR_CONFIG, "one value and no array");
+    a->type = (enum npy_type)i;
+    return 0;
+}
+
+int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err *e)
+{
+    static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+    size_t start, header, size;
+    char descr[24] = "";
+    bool is_fortran = false;
+    struct text t;
+
+    *a = (struct npy_array){0};
+    if (len < 12 || memcmp(bytes, magic, sizeof magic) != 0)
+        return err_set(e, ERR_CONFIG, "not an .npy file");
+    if ((bytes[6] != 1 && bytes[6] != 2) || bytes[7] != 0)
+        return err_set(e, ERR_CONFIG, "version %d.%d of .npy, expected 1.0 or 2.0", bytes[6], bytes[7]);
+    start = bytes[6] == 1 ? 10 : 12;
+    header = bytes[8] | (size_t)bytes[9] << 8;
+    if (bytes[6] == 2)
+        header |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    if (header > len - start)
+        return err_set(e, ERR_CONFIG, "a header of %zu bytes in a file of %zu", header, len);
+    t = (struct text){(const char *)bytes + start, (const char *)bytes + start + header};
+    if (!take_dictionary(&t, descr, &is_fortran, a))
+        return err_set(
+            e, ERR_CONFIG,
+            "its header is not {'descr', 'fortran_order', 'shape'} of an array that memory can hold");
+    if (check_type(a, descr, is_fortran, e) < 0)
+        return e->code;
+    a->data = bytes + start + header;
+    len -= start + header;
+    size = types[a->type].size;
+    a->n = 1;
+    for (int i = 0; i < a->n_dims; i++) {
+        if (a->shape[i] == 0 || a->shape[i] > len / size / a->n)
+            return err_set(e, ERR_CONFIG, "%zu bytes of data do not fit dimension %d of its shape, %zu", len,
+                           i + 1, a->shape[i]);
+        a->n *= a->shape[i];
+    }
+    if (a->n * size != len)
+        return err_set(e, ERR_CONFIG, "%zu bytes of data expected, %zu found", a->n * size, len);
+    return 0;
+}
+
+/* psgd runs on little-endian machines: its own files say so too (tensor_file.h). */
+double npy_value(const struct npy_array *a, size_t i)
+{
+    float f;
+    double d;
+
+    if (a->type == NPY_F4) {
+        memcpy(&f, a->data + i * sizeof f, sizeof f);
+        return (double)f;
+    }
+    memcpy(&d, a->data + i * sizeof d, sizeof d);
+    return d;
+}
+
+int64_t npy_integer(const struct npy_array *a, size_t i)
+{
+    int32_t small;
+    int64_t large;
+
+    if (a->type == NPY_U1)
+        return a->data[i];
+    if (a->type == NPY_I4) {
+        memcpy(&small, a->data + i * sizeof small, sizeof small);
+        return small;
+    }
+    memcpy(&large, a->data + i * sizeof large, sizeof large);
+    return large;
+}

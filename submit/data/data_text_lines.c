@@ -1,0 +1,300 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "submit/data/data_sets.h"
+#include "submit/data/data_text.h"
+
+enum { PADDING, UNKNOWN, FIRST_WORD };
+
+struct word {
+    const char *at;
+    size_t len;
+    uint32_t count; /* in the training lines */
+    int32_t token;
+};
+
+struct line {
+    const char *at, *end;
+    int32_t label;
+};
+
+/* Open addressing; the room is a power of two, at most half full. */
+struct words {
+    struct word *slots;
+    size_t room, n;
+};
+
+static bool is_space(char c)
+{
+    return (unsigned char)c <= ' ' || c == 127;
+}
+
+static bool is_letter(char c)
+{
+    return (unsigned char)c >= 128 || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* The next token at or behind *at; false at the line's end. */
+static bool next_token(const char **at, const char *end, struct word *w)
+{
+    const char *p = *at;
+
+    while (p < end && is_space(*p))
+        p++;
+    *w = (struct word){.at = p};
+    if (p == end)
+        return false;
+    if (is_letter(*p))
+        while (p < end && (is_letter(*p) || (*p == '\'' && p + 1 < end && is_letter(p[1]))))
+            p++;
+    else
+        p++;
+    w->len = (size_t)(p - w->at);
+    *at = p;
+    return true;
+}
+
+static struct word *slot_of(const struct words *t, const struct word *w)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (size_t i = 0; i < w->len; i++)
+        h = (h ^ (unsigned char)w->at[i]) * 1099511628211u;
+    for (size_t k = (size_t)h;; k++) {
+        struct word *s = &t->slots[k & (t->room - 1)];
+
+        if (!s->at || (s->len == w->len && memcmp(s->at, w->at, w->len) == 0))
+            return s;
+    }
+}
+
+static int grow(struct words *t, struct err *e)
+{
+    struct words more = {.room = t->room ? 2 * t->room : 1024, .n = t->n};
+
+    more.slots = calloc(more.room, sizeof *more.slots);
+    if (!more.slots)
+        return err_set(e, ERR_NOMEM, "no memory for %zu words", more.room);
+    for (size_t i = 0; i < t->room; i++)
+        if (t->slots[i].at)
+            *slot_of(&more, &t->slots[i]) = t->slots[i];
+    free(t->slots);
+    *t = more;
+    return 0;
+}
+
+static int count_word(struct words *t, const struct word *w, struct err *e)
+{
+    struct word *s;
+
+    if (2 * t->n >= t->room && grow(t, e) < 0)
+        return e->code;
+    s = slot_of(t, w);
+    if (!s->at) {
+        *s = *w;
+        t->n++;
+    }
+    s->count++;
+    return 0;
+}
+
+static int by_frequency(const void *a, const void *b)
+{
+    const struct word *x = *(struct word *const *)a;
+    const struct word *y = *(struct word *const *)b;
+    int c;
+
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    c = memcmp(x->at, y->at, x->len < y->len ? x->len : y->len);
+    return c ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Numbers the most frequent words; *vocab becomes what is in use. */
+static int number_words(struct words *t, int *vocab, struct err *e)
+{
+    struct word **order = malloc((t->n + 1) * sizeof(struct word *));
+    size_t n = 0;
+
+    if (!order)
+        return err_set(e, ERR_NOMEM, "no memory for %zu words", t->n);
+    for (size_t i = 0; i < t->room; i++)
+        if (t->slots[i].at)
+            order[n++] = &t->slots[i];
+    qsort(order, n, sizeof(struct word *), by_frequency);
+    for (size_t i = 0; i < n; i++)
+        order[i]->token = i < (size_t)(*vocab - FIRST_WORD) ? (int32_t)i + FIRST_WORD : UNKNOWN;
+    if (n < (size_t)(*vocab - FIRST_WORD))
+        *vocab = (int)n + FIRST_WORD;
+    free(order);
+    return 0;
+}
+
+/* Only ASCII has a lower case here: what other bytes mean is not known. */
+static void lower(char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (s[i] >= 'A' && s[i] <= 'Z')
+            s[i] = (char)(s[i] - 'A' + 'a');
+}
+
+/* Lines of all classes that have a token; the caller frees. */
+static int find_lines(struct line **out, size_t *n_out, struct text_class *classes, int n_classes,
+                      struct err *e)
+{
+    struct line *lines = NULL;
+    size_t n = 0;
+    size_t room = 0;
+
+    for (int k = 0; k < n_classes; k++) {
+        const char *end = classes[k].bytes + classes[k].len;
+        const char *p = classes[k].bytes;
+
+        lower(classes[k].bytes, classes[k].len);
+        while (p < end) {
+            const char *stop = memchr(p, '\n', (size_t)(end - p));
+            const char *at = p;
+            struct word ignored;
+
+            stop = stop ? stop : end;
+            if (n == room) {
+                struct line *more = realloc(lines, (room = room ? 2 * room : 1024) * sizeof *lines);
+
+                if (!more) {
+                    free(lines);
+                    return err_set(e, ERR_NOMEM, "no memory for %zu lines", room);
+                }
+                lines = more;
+            }
+            if (next_token(&at, stop, &ignored))
+                lines[n++] = (struct line){p, stop, k};
+            p = stop < end ? stop + 1 : end;
+        }
+    }
+    *out = lines;
+    *n_out = n;
+    return 0;
+}
+
+static int make_vocabulary(struct words *t, int *vocab, const struct line *lines, size_t n,
+                           const bool *is_test, struct err *e)
+{
+    if (grow(t, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n; i++) {
+        const char *at = lines[i].at;
+        struct word w;
+
+        while (!is_test[i] && next_token(&at, lines[i].end, &w))
+            if (count_word(t, &w, e) < 0)
+                return e->code;
+    }
+    return number_words(t, vocab, e);
+}
+
+static void encode(int32_t *x, const struct line *l, int length, const struct words *t)
+{
+    const char *at = l->at;
+    struct word w;
+    int n = 0;
+
+    while (n < length && next_token(&at, l->end, &w)) {
+        const struct word *s = slot_of(t, &w);
+
+        x[n++] = s->at ? s->token : UNKNOWN;
+    }
+    while (n < length)
+        x[n++] = PADDING;
+}
+
+static int fill(struct dataset *d, const struct line *lines, size_t n, const bool *is_test,
+                const struct words *t, struct err *e)
+{
+    size_t length = (size_t)d->shape.dim[0];
+    int32_t *train, *test;
+    int32_t *train_y, *test_y;
+
+    d->train_x = train = malloc(d->n_train * length * sizeof *train);
+    d->test_x = test = malloc(d->n_test * length * sizeof *test);
+    d->train_y = train_y = malloc(d->n_train * sizeof *train_y);
+    d->test_y = test_y = malloc(d->n_test * sizeof *test_y);
+    if (!train || !test || !train_y || !test_y)
+        return err_set(e, ERR_NOMEM, "no memory for %zu lines of %zu tokens", n, length);
+    for (size_t i = 0; i < n; i++) {
+        int32_t **x = is_test[i] ? &test : &train;
+        int32_t **y = is_test[i] ? &test_y : &train_y;
+
+        encode(*x, &lines[i], (int)length, t);
+        *x += length;
+        *(*y)++ = lines[i].label;
+    }
+    return 0;
+}
+
+/* A class without a sample would look learnt. */
+static int check_classes(const struct line *lines, size_t n, const struct text_class *classes, int n_classes,
+                         struct err *e)
+{
+    for (int k = 0; k < n_classes; k++) {
+        size_t i = 0;
+
+        while (i < n && lines[i].label != k)
+            i++;
+        if (i == n)
+            return err_set(e, ERR_CONFIG, "class \"%s\" has no lines", classes[k].name);
+    }
+    return 0;
+}
+
+/* "neg\0pos\0" */
+static char *names_of(const struct text_class *classes, int n)
+{
+    size_t len = 0;
+    char *names, *to;
+
+    for (int k = 0; k < n; k++)
+        len += strlen(classes[k].name) + 1;
+    names = to = calloc(1, len);
+    for (int k = 0; names && k < n; k++)
+        to = stpcpy(to, classes[k].name) + 1;
+    return names;
+}
+
+int text_parse(struct dataset *d, struct text_class *classes, int n_classes, const struct text_form *form,
+               struct err *e)
+{
+    struct words words = {0};
+    struct line *lines = NULL;
+    bool *is_test = NULL;
+    size_t n = 0;
+    int rc;
+
+    *d = (struct dataset){.shape = {.n_dims = 1, .dim = {form->length}},
+                          .x_type = TENSOR_I32,
+                          .n_classes = n_classes,
+                          .vocab = form->vocab};
+    if (n_classes < 2)
+        return err_set(e, ERR_CONFIG, "%d class%s, expected a file for each of two or more", n_classes,
+                       n_classes == 1 ? "" : "es");
+    rc = find_lines(&lines, &n, classes, n_classes, e);
+    if (rc == 0)
+        rc = check_classes(lines, n, classes, n_classes, e);
+    d->class_names = names_of(classes, n_classes);
+    is_test = calloc(n + 1, sizeof *is_test);
+    if (rc == 0 && (!is_test || !d->class_names))
+        rc = err_set(e, ERR_NOMEM, "no memory for %zu lines", n);
+    if (rc == 0)
+        rc = data_choose_test(is_test, &d->n_test, n, form->test, form->seed, e);
+    if (rc == 0) {
+        d->n_train = n - d->n_test;
+        rc = make_vocabulary(&words, &d->vocab, lines, n, is_test, e);
+    }
+    if (rc == 0)
+        rc = fill(d, lines, n, is_test, &words, e);
+    free(words.slots);
+    free(lines);
+    free(is_test);
+    if (rc < 0)
+        dataset_clear(d);
+    return rc;
+}

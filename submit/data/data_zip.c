@@ -1,0 +1,154 @@
+/* Just so much of zip (PKWARE's APPNOTE) as numpy.savez and savez_compressed write. Sizes come from the
+ * central directory at the end: local headers may say them elsewhere (zip64, streams). */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "submit/data/data_npy.h"
+#include "submit/data/dataset.h"
+
+enum {
+    END_LEN = 22,
+    ENTRY_LEN = 46,
+    LOCAL_LEN = 30,
+    COMMENT_MAX = 65535,
+    STORED = 0,
+    DEFLATED = 8,
+    MEMBERS_MAX = 4096,
+    DEFLATE_RATIO = 1032 /* at most, by its format: 258 bytes of two bits */
+};
+
+static uint32_t le16(const uint8_t *p)
+{
+    return p[0] | (uint32_t)p[1] << 8;
+}
+
+static uint32_t le32(const uint8_t *p)
+{
+    return le16(p) | le16(p + 2) << 16;
+}
+
+static int broken(struct err *e, const char *what)
+{
+    return err_set(e, ERR_CONFIG, "not a zip file that can be read: %s", what);
+}
+
+struct entry {
+    const uint8_t *data; /* packed */
+    uint32_t method, crc, packed, size;
+};
+
+/* The record at the end of the file, whose comment reaches exactly to it. NULL: none. */
+static const uint8_t *find_end(const uint8_t *zip, size_t len)
+{
+    for (size_t back = END_LEN; back <= len && back <= END_LEN + COMMENT_MAX; back++) {
+        const uint8_t *p = zip + len - back;
+
+        if (le32(p) == 0x06054b50 && le16(p + 20) == back - END_LEN)
+            return p;
+    }
+    return NULL;
+}
+
+/* The data behind the local header that the entry p points at.
+ * `directory`: where the central directory begins. */
+static int locate(struct entry *m, const uint8_t *zip, size_t directory, const uint8_t *p, struct err *e)
+{
+    size_t at = le32(p + 42);
+    size_t name_len = le16(p + 28);
+    size_t head;
+
+    *m = (struct entry){
+        .method = le16(p + 10), .crc = le32(p + 16), .packed = le32(p + 20), .size = le32(p + 24)};
+    if (le16(p + 8) & 1)
+        return broken(e, "a member is encrypted");
+    if (m->method != STORED && m->method != DEFLATED)
+        return broken(e, "a member is neither stored nor deflated");
+    if (at > directory || directory - at < LOCAL_LEN || le32(zip + at) != 0x04034b50)
+        return broken(e, "a member is not where the directory says");
+    head = LOCAL_LEN + name_len + le16(zip + at + 28);
+    if (le16(zip + at + 26) != name_len || directory - at < head || directory - at - head < m->packed ||
+        memcmp(zip + at + LOCAL_LEN, p + ENTRY_LEN, name_len) != 0)
+        return broken(e, "a member contradicts the directory");
+    if (m->size > DATA_BYTES_MAX)
+        return broken(e, "a member of more than a gibibyte");
+    if (m->method == STORED ? m->size != m->packed : m->size / DEFLATE_RATIO > m->packed)
+        return broken(e, "a member's sizes contradict each other");
+    m->data = zip + at + head;
+    return 0;
+}
+
+static int find(struct entry *m, const uint8_t *zip, size_t len, const char *name, struct err *e)
+{
+    const uint8_t *end = find_end(zip, len);
+    const uint8_t *p, *found = NULL;
+    size_t directory, n;
+
+    if (!end)
+        return broken(e, "its end is missing");
+    n = le16(end + 10);
+    directory = le32(end + 16);
+    if (le16(end + 4) != 0 || le16(end + 6) != 0 || le16(end + 8) != n || n > MEMBERS_MAX)
+        return broken(e, "in several parts, or too many members");
+    if (directory > (size_t)(end - zip) || (size_t)(end - zip) - directory != le32(end + 12))
+        return broken(e, "its directory is not where its end says");
+    p = zip + directory;
+    for (size_t i = 0; i < n; i++) {
+        size_t name_len;
+
+        if (end - p < ENTRY_LEN || le32(p) != 0x02014b50)
+            return broken(e, "its directory is too short");
+        name_len = le16(p + 28);
+        if ((size_t)(end - p) - ENTRY_LEN < name_len + le16(p + 30) + le16(p + 32))
+            return broken(e, "its directory is too short");
+        if (name_len == strlen(name) && memcmp(p + ENTRY_LEN, name, name_len) == 0) {
+            if (found)
+                return broken(e, "a name is there twice");
+            found = p;
+        }
+        p += ENTRY_LEN + name_len + le16(p + 30) + le16(p + 32);
+    }
+    if (!found)
+        return err_set(e, ERR_NOT_FOUND, "no member %s", name);
+    return locate(m, zip, directory, found, e);
+}
+
+static int inflate_all(uint8_t *out, const struct entry *m, struct err *e)
+{
+    z_stream z = {.avail_in = m->packed, .avail_out = m->size, .next_out = out};
+    int rc;
+
+    z.next_in = (z_const Bytef *)(uintptr_t)m->data;
+    if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
+        return err_set(e, ERR_NOMEM, "no memory to unpack");
+    rc = inflate(&z, Z_FINISH);
+    inflateEnd(&z);
+    return rc == Z_STREAM_END && z.avail_out == 0 && z.avail_in == 0 ? 0 : broken(e, "damaged data");
+}
+
+int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, const char *name,
+               struct err *e)
+{
+    struct entry m = {0};
+    uint8_t *bytes;
+    int rc = 0;
+
+    if (find(&m, zip, len, name, e) < 0)
+        return e->code;
+    bytes = malloc((size_t)m.size + 1);
+    if (!bytes)
+        return err_set(e, ERR_NOMEM, "no memory for %u bytes of %s", m.size, name);
+    if (m.method == DEFLATED)
+        rc = inflate_all(bytes, &m, e);
+    else
+        memcpy(bytes, m.data, m.size);
+    if (rc == 0 && crc32(0, bytes, m.size) != m.crc)
+        rc = broken(e, "damaged data");
+    if (rc < 0) {
+        free(bytes);
+        return err_at(e, "%s", name);
+    }
+    *out = bytes;
+    *out_len = m.size;
+    return 0;
+}

@@ -1,0 +1,74 @@
+#include "submit/data/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/suggest.h"
+#include "submit/data/data_sets.h"
+
+static const struct set {
+    const char *name;
+    int (*open)(struct dataset *d, const char *arg, const char *path, struct err *e);
+    bool is_drawn;
+} sets[] = {
+    {"digits", digits_open, true},    {"mnist", mnist_open, false},       {"idx", idx_open, false},
+    {"cifar10", cifar10_open, false}, {"cifar100", cifar100_open, false}, {"csv", csv_open, false},
+    {"npz", npz_open, false},         {"npy", npy_open, false},           {"text", text_open, false},
+    {"simlin", simlin_open, true},
+};
+
+enum { N_SETS = sizeof sets / sizeof sets[0] };
+
+static int no_such_set(const char *name, struct err *e)
+{
+    const char *names[N_SETS + 1] = {0};
+
+    for (size_t i = 0; i < N_SETS; i++)
+        names[i] = sets[i].name;
+    err_set(e, ERR_CONFIG, "no data set is called \"%s\"", name);
+    return suggest_instead(name, names, e);
+}
+
+static const struct set *find(const char *name)
+{
+    size_t len = strcspn(name, ":");
+
+    for (size_t i = 0; i < N_SETS; i++)
+        if (strlen(sets[i].name) == len && memcmp(sets[i].name, name, len) == 0)
+            return &sets[i];
+    return NULL;
+}
+
+bool dataset_is_drawn(const char *name)
+{
+    const struct set *set = find(name);
+
+    return set && set->is_drawn;
+}
+
+int dataset_check_name(const char *name, struct err *e)
+{
+    return find(name) ? 0 : no_such_set(name, e);
+}
+
+int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e)
+{
+    const struct set *set = find(name);
+    const char *colon = strchr(name, ':');
+
+    if (dataset_check_name(name, e) < 0)
+        return e->code;
+    return set->open(d, colon ? colon + 1 : NULL, path, e) < 0 ? err_at(e, "%s", name) : 0;
+}
+
+void dataset_clear(struct dataset *d)
+{
+    free(d->train_x);
+    free(d->train_y);
+    free(d->test_x);
+    free(d->test_y);
+    free(d->train_t);
+    free(d->test_t);
+    free(d->class_names);
+    *d = (struct dataset){0};
+}

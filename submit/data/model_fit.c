@@ -1,0 +1,37 @@
+#include "submit/data/model_fit.h"
+
+static int tokens_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
+{
+    int vocab = model_spec_vocab(m);
+
+    if ((vocab > 0) != (d->x_type == TENSOR_I32))
+        return err_set(e, ERR_CONFIG,
+                       vocab > 0 ? "model \"%s\" reads tokens, the data set has none"
+                                 : "the data set has tokens, model \"%s\" has no embedding",
+                       m->name);
+    if (d->vocab > vocab)
+        return err_set(e, ERR_CONFIG, "model \"%s\" knows %d tokens, the data set has %d", m->name, vocab,
+                       d->vocab);
+    return 0;
+}
+
+int model_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
+{
+    int n_in = shape_count(&d->shape);
+    int n_out = d->train_y ? d->n_classes : d->n_targets;
+    const char *what = d->train_y ? "classes" : "targets";
+
+    if (m->n_in != n_in)
+        return err_set(e, ERR_CONFIG, "model \"%s\" takes %d values per sample, the data set has %d", m->name,
+                       m->n_in, n_in);
+    if (!d->train_y && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY)
+        return err_set(e, ERR_CONFIG,
+                       "model \"%s\" tells classes apart, the data set has targets: \"mse\" fits", m->name);
+    if (m->n_out != n_out &&
+        !(d->train_y && n_out == 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY))
+        return err_set(e, ERR_CONFIG, "model \"%s\" ends with %d outputs, the data set has %d %s", m->name,
+                       m->n_out, n_out, what);
+    if (model_spec_measures(m, d->train_y != NULL, e) < 0)
+        return e->code;
+    return tokens_fit(m, d, e);
+}

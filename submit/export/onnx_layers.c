@@ -1,0 +1,477 @@
+#include "submit/export/onnx_layers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/weights.h"
+
+/* The values of a layer's tensor, which the caller frees; NULL marks the graph as failed. */
+static float *take(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
+{
+    const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
+    float *w = malloc(tensor_spec_count(s) * sizeof *w);
+
+    weights_name(name, g->m, layer, k);
+    if (w)
+        weights_floats(w, weights_find(g->f, g->prefix, name));
+    else
+        g->out.failed = true;
+    return w;
+}
+
+/* As it is. */
+static void weights(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
+{
+    const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
+    float *w = take(g, name, layer, k);
+
+    if (w)
+        onnx_initializer(g, name, ONNX_FLOAT, s->shape, s->n_dims, w, tensor_spec_count(s) * sizeof *w);
+    free(w);
+}
+
+static void transpose(struct onnx_graph *g, const int64_t *order, int n)
+{
+    struct protobuf a = {0};
+
+    onnx_attr_ints(&a, "perm", order, n);
+    ONNX_OP(g, "Transpose", &a, g->at);
+}
+
+static void channels_first(struct onnx_graph *g)
+{
+    if (!g->is_nchw)
+        transpose(g, (const int64_t[]){0, 3, 1, 2}, 4);
+    g->is_nchw = true;
+}
+
+void onnx_channels_last(struct onnx_graph *g)
+{
+    if (g->is_nchw)
+        transpose(g, (const int64_t[]){0, 2, 3, 1}, 4);
+    g->is_nchw = false;
+}
+
+/* To (N, shape); 0 stands for what is there. */
+static void reshape(struct onnx_graph *g, const struct shape *s)
+{
+    int64_t dims[1 + SHAPE_DIMS] = {0};
+    char shape[ONNX_VALUE];
+
+    onnx_channels_last(g);
+    for (int i = 0; i < s->n_dims; i++)
+        dims[1 + i] = s->dim[i];
+    onnx_ints(g, shape, dims, 1 + (size_t)s->n_dims);
+    ONNX_OP(g, "Reshape", NULL, g->at, shape);
+}
+
+static void to_reshape(struct onnx_graph *g, int layer)
+{
+    reshape(g, &g->m->layers[layer].out);
+}
+
+static void to_dense(struct onnx_graph *g, int layer)
+{
+    const struct layer_spec *l = &g->m->layers[layer];
+    char weight[TENSOR_NAME], bias[TENSOR_NAME];
+
+    if (l->in.n_dims > 1)
+        reshape(g, &(struct shape){.n_dims = 1, .dim = {l->n_in}});
+    weights(g, weight, layer, 0);
+    weights(g, bias, layer, 1);
+    ONNX_OP(g, "Gemm", NULL, g->at, weight, bias);
+}
+
+/* What is missing behind, of one dimension: as much as the last window needs. */
+static int64_t padding_behind(int in, int out, int size, int stride, int before)
+{
+    int missing = (out - 1) * stride + size - in - before;
+
+    return missing > 0 ? missing : 0;
+}
+
+static void window_attrs(struct protobuf *a, const struct layer_spec *l)
+{
+    const struct window_spec *w = &l->window;
+    int64_t bottom = padding_behind(l->in.dim[0], l->out.dim[0], w->rows, w->row_stride, w->top);
+    int64_t right = padding_behind(l->in.dim[1], l->out.dim[1], w->cols, w->col_stride, w->left);
+
+    onnx_attr_ints(a, "kernel_shape", (const int64_t[]){w->rows, w->cols}, 2);
+    onnx_attr_ints(a, "strides", (const int64_t[]){w->row_stride, w->col_stride}, 2);
+    onnx_attr_ints(a, "pads", (const int64_t[]){w->top, w->left, bottom, right}, 4);
+}
+
+/* (rows, columns, in, out) -> (out, in, rows, columns) */
+static void conv_weights(struct onnx_graph *g, char name[TENSOR_NAME], int layer)
+{
+    const size_t *s = g->m->layers[layer].tensors[0].shape;
+    size_t n_places = s[0] * s[1], n_in = s[2], n_out = s[3];
+    const size_t dims[4] = {n_out, n_in, s[0], s[1]};
+    float *w = take(g, name, layer, 0);
+    float *t = malloc(n_places * n_in * n_out * sizeof *t);
+
+    g->out.failed |= !t;
+    for (size_t o = 0; w && t && o < n_out; o++)
+        for (size_t i = 0; i < n_in; i++)
+            for (size_t p = 0; p < n_places; p++)
+                t[(o * n_in + i) * n_places + p] = w[(p * n_in + i) * n_out + o];
+    if (w && t)
+        onnx_initializer(g, name, ONNX_FLOAT, dims, 4, t, n_places * n_in * n_out * sizeof *t);
+    free(w);
+    free(t);
+}
+
+static void to_conv2d(struct onnx_graph *g, int layer)
+{
+    char weight[TENSOR_NAME], bias[TENSOR_NAME];
+    struct protobuf a = {0};
+
+    channels_first(g);
+    conv_weights(g, weight, layer);
+    weights(g, bias, layer, 1);
+    window_attrs(&a, &g->m->layers[layer]);
+    ONNX_OP(g, "Conv", &a, g->at, weight, bias);
+}
+
+static void to_max_pool(struct onnx_graph *g, int layer)
+{
+    struct protobuf a = {0};
+
+    channels_first(g);
+    window_attrs(&a, &g->m->layers[layer]);
+    ONNX_OP(g, "MaxPool", &a, g->at);
+}
+
+static void to_avg_pool(struct onnx_graph *g, int layer)
+{
+    struct protobuf a = {0};
+
+    channels_first(g);
+    window_attrs(&a, &g->m->layers[layer]);
+    onnx_attr_int(&a, "count_include_pad", 0);
+    ONNX_OP(g, "AveragePool", &a, g->at);
+}
+
+/* ONNX wants the channels second. */
+static void to_batch_norm(struct onnx_graph *g, int layer)
+{
+    const struct layer_spec *l = &g->m->layers[layer];
+    bool is_sequence = l->in.n_dims == 2;
+    char gain[TENSOR_NAME], bias[TENSOR_NAME], mean[TENSOR_NAME], var[TENSOR_NAME];
+    struct protobuf a = {0};
+
+    weights(g, gain, layer, 0);
+    weights(g, bias, layer, 1);
+    weights(g, mean, layer, 2);
+    weights(g, var, layer, 3);
+    if (l->in.n_dims == 3)
+        channels_first(g);
+    if (is_sequence)
+        transpose(g, (const int64_t[]){0, 2, 1}, 3);
+    onnx_attr_float(&a, "epsilon", l->norm.epsilon);
+    ONNX_OP(g, "BatchNormalization", &a, g->at, gain, bias, mean, var);
+    if (is_sequence)
+        transpose(g, (const int64_t[]){0, 2, 1}, 3);
+}
+
+static void mean_of_last(struct onnx_graph *g, char out[ONNX_VALUE], const char *x)
+{
+    struct protobuf a = {0};
+
+    onnx_attr_ints(&a, "axes", (const int64_t[]){-1}, 1);
+    onnx_op(g, out, "ReduceMean", ONNX_INPUTS(x), &a);
+}
+
+/* Operator set 17 has LayerNormalization; this one composes it. */
+static void to_layer_norm(struct onnx_graph *g, int layer)
+{
+    char gain[TENSOR_NAME], bias[TENSOR_NAME];
+    char mean[ONNX_VALUE], centred[ONNX_VALUE], var[ONNX_VALUE], epsilon[ONNX_VALUE];
+
+    onnx_channels_last(g);
+    weights(g, gain, layer, 0);
+    weights(g, bias, layer, 1);
+    onnx_number(g, epsilon, g->m->layers[layer].norm.epsilon);
+    mean_of_last(g, mean, g->at);
+    onnx_op(g, centred, "Sub", ONNX_INPUTS(g->at, mean), NULL);
+    onnx_op(g, var, "Mul", ONNX_INPUTS(centred, centred), NULL);
+    mean_of_last(g, var, var);
+    onnx_op(g, var, "Add", ONNX_INPUTS(var, epsilon), NULL);
+    onnx_op(g, var, "Sqrt", ONNX_INPUTS(var), NULL);
+    ONNX_OP(g, "Div", NULL, centred, var);
+    ONNX_OP(g, "Mul", NULL, g->at, gain);
+    ONNX_OP(g, "Add", NULL, g->at, bias);
+}
+
+static void to_nothing(struct onnx_graph *g, int layer)
+{
+    (void)g, (void)layer;
+}
+
+static void to_embedding(struct onnx_graph *g, int layer)
+{
+    char weight[TENSOR_NAME];
+
+    weights(g, weight, layer, 0);
+    ONNX_OP(g, "Gather", NULL, weight, g->at);
+}
+
+/* ONNX's gates in its order, by number of the gate here. */
+static const int lstm_gates[] = {0, 3, 1, 2}; /* i o f c of i f g o */
+static const int gru_gates[] = {1, 0, 2};     /* z r h of r z n */
+
+struct recurrence {
+    int layer, n_gates, units;
+    const int *gates;
+};
+
+/* (n, gates x units) -> (1, gates x units, n) */
+static void gate_weights(struct onnx_graph *g, char name[TENSOR_NAME], const struct recurrence *r, int k)
+{
+    const struct tensor_spec *s = &g->m->layers[r->layer].tensors[k];
+    size_t n = s->shape[0], units = (size_t)r->units, width = s->shape[1];
+    const size_t dims[3] = {1, width, n};
+    float *w = take(g, name, r->layer, k);
+    float *t = malloc(n * width * sizeof *t);
+
+    g->out.failed |= !t;
+    for (size_t to = 0; w && t && to < width; to++) {
+        size_t from = (size_t)r->gates[to / units] * units + to % units;
+
+        for (size_t i = 0; i < n; i++)
+            t[to * n + i] = w[i * width + from];
+    }
+    if (w && t)
+        onnx_initializer(g, name, ONNX_FLOAT, dims, 3, t, n * width * sizeof *t);
+    free(w);
+    free(t);
+}
+
+/* The input's and the state's bias behind each other: (1, 2 x gates x units). An lstm has one here, for their
+ * sum counts. */
+static void gate_bias(struct onnx_graph *g, char name[TENSOR_NAME], const struct recurrence *r)
+{
+    const struct layer_spec *l = &g->m->layers[r->layer];
+    size_t width = (size_t)(r->n_gates * r->units);
+    const size_t dims[2] = {1, 2 * width};
+    float *b = calloc(2 * width, sizeof *b);
+
+    g->out.failed |= !b;
+    for (int k = 2; k < l->n_tensors; k++) {
+        char own[TENSOR_NAME];
+        float *w = take(g, own, r->layer, k);
+
+        for (size_t to = 0; w && b && to < width; to++)
+            b[(size_t)(k - 2) * width + to] =
+                w[(size_t)(r->gates[to / (size_t)r->units] * r->units) + to % (size_t)r->units];
+        free(w);
+    }
+    weights_name(name, g->m, r->layer, 2);
+    if (b)
+        onnx_initializer(g, name, ONNX_FLOAT, dims, 2, b, 2 * width * sizeof *b);
+    free(b);
+}
+
+static void squeeze(struct onnx_graph *g, int64_t axis)
+{
+    char axes[ONNX_VALUE];
+
+    onnx_ints(g, axes, &axis, 1);
+    ONNX_OP(g, "Squeeze", NULL, g->at, axes);
+}
+
+/* As many steps as a text has, of those the layer sees: (N) floats, "" where there are no texts. */
+static void lengths_of(struct onnx_graph *g, char out[ONNX_VALUE], const struct layer_spec *l)
+{
+    char time[ONNX_VALUE];
+
+    memcpy(out, g->lengths, ONNX_VALUE);
+    if (!out[0] || l->in.dim[0] >= g->m->n_in)
+        return;
+    onnx_number(g, time, (float)l->in.dim[0]);
+    onnx_op(g, out, "Min", ONNX_INPUTS(out, time), NULL);
+}
+
+/* ONNX has time first, and beside it a dimension of directions, one here: Y (time, 1, N, units) and the last
+ * state Y_h (1, N, units). */
+static void recurrent(struct onnx_graph *g, const char *op, const struct recurrence *r, struct protobuf *a)
+{
+    bool sequences = g->m->layers[r->layer].recurrent.sequences;
+    char weight[TENSOR_NAME], own[TENSOR_NAME], bias[TENSOR_NAME];
+    char made[ONNX_VALUE], lengths[ONNX_VALUE];
+    const char *in[] = {g->at, weight, own, bias, lengths};
+
+    gate_weights(g, weight, r, 0);
+    gate_weights(g, own, r, 1);
+    gate_bias(g, bias, r);
+    lengths_of(g, lengths, &g->m->layers[r->layer]);
+    if (lengths[0])
+        onnx_cast(g, lengths, lengths, ONNX_INT32);
+    onnx_attr_int(a, "hidden_size", r->units);
+    transpose(g, (const int64_t[]){1, 0, 2}, 3);
+    onnx_value(g, made);
+    onnx_node(g, op, in, lengths[0] ? 5 : 4, made, sequences ? 0 : 1, a);
+    memcpy(g->at, made, sizeof made);
+    squeeze(g, sequences ? 1 : 0);
+    if (sequences)
+        transpose(g, (const int64_t[]){1, 0, 2}, 3);
+}
+
+static void to_lstm(struct onnx_graph *g, int layer)
+{
+    struct protobuf a = {0};
+    int units = (int)g->m->layers[layer].tensors[1].shape[0];
+
+    recurrent(g, "LSTM", &(struct recurrence){layer, 4, units, lstm_gates}, &a);
+}
+
+static void to_gru(struct onnx_graph *g, int layer)
+{
+    struct protobuf a = {0};
+    int units = (int)g->m->layers[layer].tensors[1].shape[0];
+
+    onnx_attr_int(&a, "linear_before_reset", 1); /* the state's bias of gate n stands inside the reset gate */
+    recurrent(g, "GRU", &(struct recurrence){layer, 3, units, gru_gates}, &a);
+}
+
+/* 0, 1, ... time-1 as floats. */
+static void positions(struct onnx_graph *g, char out[ONNX_VALUE], int time, float first)
+{
+    size_t n = (size_t)time;
+    float *v = malloc(n * sizeof *v);
+
+    onnx_value(g, out);
+    g->out.failed |= !v;
+    for (size_t i = 0; v && i < n; i++)
+        v[i] = first + (float)i;
+    if (v)
+        onnx_initializer(g, out, ONNX_FLOAT, &n, 1, v, n * sizeof *v);
+    free(v);
+}
+
+/* Texts end behind their last token that is not 0, and have at least one. */
+void onnx_find_lengths(struct onnx_graph *g)
+{
+    char t[ONNX_VALUE], place[ONNX_VALUE], one[ONNX_VALUE];
+    struct protobuf a = {0};
+
+    positions(g, place, g->m->n_in, 1);
+    onnx_number(g, one, 1);
+    onnx_cast(g, t, g->at, ONNX_BOOL);
+    onnx_cast(g, t, t, ONNX_FLOAT);
+    onnx_op(g, t, "Mul", ONNX_INPUTS(t, place), NULL);
+    onnx_attr_ints(&a, "axes", (const int64_t[]){1}, 1);
+    onnx_attr_int(&a, "keepdims", 0);
+    onnx_op(g, t, "ReduceMax", ONNX_INPUTS(t), &a);
+    onnx_op(g, g->lengths, "Max", ONNX_INPUTS(t, one), NULL);
+}
+
+/* Over all of the time, or over as much of it as the text is long: sum(x mask) / length. */
+static void to_mean_over_time(struct onnx_graph *g, int layer)
+{
+    const int64_t last = -1, time = 1;
+    char axis[ONNX_VALUE], length[ONNX_VALUE], mask[ONNX_VALUE], place[ONNX_VALUE];
+    struct protobuf a = {0};
+
+    if (!g->lengths[0]) {
+        onnx_attr_ints(&a, "axes", &time, 1);
+        onnx_attr_int(&a, "keepdims", 0);
+        ONNX_OP(g, "ReduceMean", &a, g->at);
+        return;
+    }
+    positions(g, place, g->m->layers[layer].in.dim[0], 0);
+    onnx_ints(g, axis, &last, 1);
+    lengths_of(g, length, &g->m->layers[layer]);
+    onnx_op(g, length, "Unsqueeze", ONNX_INPUTS(length, axis), NULL); /* (N, 1) */
+    onnx_op(g, mask, "Less", ONNX_INPUTS(place, length), NULL);       /* (N, time) */
+    onnx_cast(g, mask, mask, ONNX_FLOAT);
+    onnx_op(g, mask, "Unsqueeze", ONNX_INPUTS(mask, axis), NULL);
+    ONNX_OP(g, "Mul", NULL, g->at, mask);
+    onnx_ints(g, axis, &time, 1);
+    onnx_attr_int(&a, "keepdims", 0);
+    ONNX_OP(g, "ReduceSum", &a, g->at, axis);
+    ONNX_OP(g, "Div", NULL, g->at, length);
+}
+
+static void to_relu(struct onnx_graph *g, int layer)
+{
+    (void)layer;
+    ONNX_OP(g, "Relu", NULL, g->at);
+}
+
+static void to_leaky_relu(struct onnx_graph *g, int layer)
+{
+    struct protobuf a = {0};
+
+    onnx_attr_float(&a, "alpha", g->m->layers[layer].leaky_relu.slope);
+    ONNX_OP(g, "LeakyRelu", &a, g->at);
+}
+
+static void to_tanh(struct onnx_graph *g, int layer)
+{
+    (void)layer;
+    ONNX_OP(g, "Tanh", NULL, g->at);
+}
+
+static void to_sigmoid(struct onnx_graph *g, int layer)
+{
+    (void)layer;
+    ONNX_OP(g, "Sigmoid", NULL, g->at);
+}
+
+/* Hendrycks and Gimpel 2016: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+static void to_gelu(struct onnx_graph *g, int layer)
+{
+    char x[ONNX_VALUE], cube[ONNX_VALUE], half[ONNX_VALUE], one[ONNX_VALUE], share[ONNX_VALUE],
+        root[ONNX_VALUE];
+
+    (void)layer;
+    memcpy(x, g->at, sizeof x);
+    onnx_number(g, half, 0.5f);
+    onnx_number(g, one, 1);
+    onnx_number(g, share, 0.044715f);
+    onnx_number(g, root, (float)sqrt(2 / M_PI));
+    onnx_op(g, cube, "Mul", ONNX_INPUTS(x, x), NULL);
+    onnx_op(g, cube, "Mul", ONNX_INPUTS(cube, x), NULL);
+    onnx_op(g, cube, "Mul", ONNX_INPUTS(cube, share), NULL);
+    onnx_op(g, cube, "Add", ONNX_INPUTS(x, cube), NULL);
+    onnx_op(g, cube, "Mul", ONNX_INPUTS(cube, root), NULL);
+    onnx_op(g, cube, "Tanh", ONNX_INPUTS(cube), NULL);
+    onnx_op(g, cube, "Add", ONNX_INPUTS(cube, one), NULL);
+    onnx_op(g, half, "Mul", ONNX_INPUTS(x, half), NULL);
+    ONNX_OP(g, "Mul", NULL, half, cube);
+}
+
+static void to_softmax(struct onnx_graph *g, int layer)
+{
+    struct protobuf a = {0};
+
+    (void)layer;
+    onnx_channels_last(g);
+    onnx_attr_int(&a, "axis", -1);
+    ONNX_OP(g, "Softmax", &a, g->at);
+}
+
+void (*const onnx_convert[N_LAYER_KINDS])(struct onnx_graph *g, int layer) = {
+    [LAYER_DENSE] = to_dense,
+    [LAYER_CONV2D] = to_conv2d,
+    [LAYER_MAX_POOL] = to_max_pool,
+    [LAYER_AVG_POOL] = to_avg_pool,
+    [LAYER_BATCH_NORM] = to_batch_norm,
+    [LAYER_LAYER_NORM] = to_layer_norm,
+    [LAYER_DROPOUT] = to_nothing,
+    [LAYER_FLATTEN] = to_reshape,
+    [LAYER_RESHAPE] = to_reshape,
+    [LAYER_EMBEDDING] = to_embedding,
+    [LAYER_LSTM] = to_lstm,
+    [LAYER_GRU] = to_gru,
+    [LAYER_LINEAR] = to_nothing,
+    [LAYER_MEAN_OVER_TIME] = to_mean_over_time,
+    [LAYER_RELU] = to_relu,
+    [LAYER_LEAKY_RELU] = to_leaky_relu,
+    [LAYER_TANH] = to_tanh,
+    [LAYER_SIGMOID] = to_sigmoid,
+    [LAYER_GELU] = to_gelu,
+    [LAYER_SOFTMAX] = to_softmax,
+};

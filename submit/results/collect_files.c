@@ -1,0 +1,148 @@
+/* Files of the nodes that become files of the job: events, logs, models, checkpoints, codecs. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/tensor_file.h"
+#include "shared/utf8.h"
+#include "submit/results/collect.h"
+#include "submit/results/event_log.h"
+#include "submit/results/results.h"
+#include "submit/stages/say.h"
+#include "submit/stages/start_from.h"
+
+enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
+
+/* What a node gave becomes a file of the results, `name` with its folder. */
+static int keep_file(struct collection *c, const char *name, const struct yield *y, struct err *e)
+{
+    const char *slash = strchr(name, '/');
+    char path[PATH_MAX], folder[32];
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - name), name);
+    if (file_join(path, sizeof path, c->s->folder, folder, e) < 0 || file_mkdirs(path, 0777, e) < 0)
+        return e->code;
+    say_info("Restoring data (%s) from %d.", slash + 1, y->node->at.node);
+    return results_write(c->s, name, y->bytes, y->len, e);
+}
+
+/* Of an artefact that one node is asked for: who gave it. NULL: nobody has it. */
+static const struct yield *find_giver(const struct collection *c)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (c->yields[i].bytes)
+            return &c->yields[i];
+    return NULL;
+}
+
+int collect_events(struct collection *c, const struct artifact *a, struct err *e)
+{
+    struct event_log all = {0};
+    char path[PATH_MAX];
+    int rc, fd;
+
+    if (file_join(path, sizeof path, c->s->folder, a->name, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        const struct yield *y = &c->yields[i];
+
+        if (y->bytes && !event_log_add(&all, y->node->at.node, y->bytes, y->len))
+            say_info("node(%d): its events are not all in %s: those of all nodes are more than %d MiB.",
+                     y->node->at.node, a->name, EVENT_LOG_MAX >> 20);
+    }
+    rc = results_create(c->s, a->name, &fd, e);
+    if (rc == 0 && (rc = event_log_write(&all, fd, path, e)) < 0)
+        close(fd);
+    event_log_clear(&all);
+    return rc == 0 ? results_seal(c->s, a->name, fd, e) : rc;
+}
+
+/* What the node that decided a failed job wrote last. It is text of anybody's. */
+static void keep_last_lines(struct submission *s, const char *p, size_t len)
+{
+    size_t n = 0, from = len;
+
+    while (from > 0 && n < LAST_LINES)
+        n += p[--from] == '\n' && from + 1 < len;
+    from += n == LAST_LINES;
+    json_decref(s->last_log);
+    s->last_log = json_array();
+    while (from < len) {
+        const char *lf = memchr(p + from, '\n', len - from);
+        size_t k = lf ? (size_t)(lf - p) - from : len - from;
+        char line[LAST_LINE_BYTES];
+
+        snprintf(line, sizeof line, "%.*s", (int)(k < sizeof line ? k : sizeof line - 1), p + from);
+        utf8_clean(line, strlen(line), false);
+        json_array_append_new(s->last_log, json_text(line, SIZE_MAX));
+        from += k + 1;
+    }
+}
+
+int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
+{
+    (void)a; /* each node's has a name of its own */
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        const struct yield *y = &c->yields[i];
+        char node[NODE_LOG_NAME], name[64];
+
+        if (!y->bytes)
+            continue;
+        snprintf(name, sizeof name, "logs/%s.log", node_log_name(node, y->node));
+        if (keep_file(c, name, y, e) < 0)
+            return e->code;
+        if ((int)i == c->s->cause)
+            keep_last_lines(c->s, y->bytes, y->len);
+    }
+    return 0;
+}
+
+/* Each node's own, for each goes on from its own. */
+int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        const struct yield *y = &c->yields[i];
+        char name[64];
+
+        start_checkpoint_name(name, y->node->at.node, a->ending);
+        if (y->bytes && keep_file(c, name, y, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
+{
+    bool is_servers = (a->flags & OF_THEIR_CODEC) != 0;
+    const struct settings *set = &c->s->settings;
+    const struct yield *y = find_giver(c);
+    char name[160];
+
+    snprintf(name, sizeof name, "codec/%s%s%s", is_servers ? "server-" : "",
+             is_servers ? set->server_codec : set->codec, a->ending);
+    return y ? keep_file(c, name, y, e) : 0;
+}
+
+int collect_check_model(const struct yield *y, struct err *e)
+{
+    struct tensor_file f;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    tensor_file_close(&f);
+    return 0;
+}
+
+/* One worker's model; the others' sums are in run.json and are compared there. */
+int collect_model(struct collection *c, const struct artifact *a, struct err *e)
+{
+    const struct yield *y = find_giver(c);
+    char name[64];
+
+    snprintf(name, sizeof name, "model/%s", a->name);
+    return y ? keep_file(c, name, y, e) : 0;
+}

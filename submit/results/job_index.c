@@ -1,0 +1,254 @@
+#include "submit/results/job_index.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/json.h"
+
+enum { INDEX_MAX = 16 << 20 };
+
+static int index_dir(char *out, size_t size, struct err *e)
+{
+    char state[PATH_MAX];
+
+    if (file_state_dir(state, sizeof state, e) < 0)
+        return e->code;
+    return file_join(out, size, state, "jobs", e);
+}
+
+static int index_path(char *out, size_t size, const char *id, struct err *e)
+{
+    char dir[PATH_MAX];
+    char name[JOB_ID_MAX + 8];
+
+    snprintf(name, sizeof name, "%s.json", id);
+    if (index_dir(dir, sizeof dir, e) < 0)
+        return e->code;
+    return file_join(out, size, dir, name, e);
+}
+
+/* The token file by its whole name, for later commands are typed in other folders. */
+static const char *token_file(char out[PATH_MAX], const struct submission *s, const struct node *n)
+{
+    const char *named = s->opt->token_file[0] ? s->opt->token_file : n->at.token_file;
+
+    return named[0] && realpath(named, out) ? out : named;
+}
+
+/* Why it did not succeed: of a job that was watched, or that was judged before. */
+static int put_reason(json_t *o, const struct submission *s)
+{
+    const struct node *cause = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
+    json_t *why = NULL;
+
+    if (cause)
+        why = json_pack("{s:i, s:o, s:o}", "cause_node", cause->at.node, "reason",
+                        json_text(cause->view.reason, SIZE_MAX), "message",
+                        json_text(cause->view.message, SIZE_MAX));
+    else if (s->seen.reason[0])
+        why = json_pack("{s:i, s:o, s:o}", "cause_node", s->seen.node, "reason",
+                        json_text(s->seen.reason, SIZE_MAX), "message", json_text(s->seen.message, SIZE_MAX));
+    else
+        why = json_pack("{s:n, s:n, s:n}", "cause_node", "reason", "message");
+    return json_object_update_new(o, why);
+}
+
+json_t *job_index_json(const struct submission *s)
+{
+    char path[PATH_MAX];
+    char at[CLOCK_TEXT];
+    json_t *nodes = json_array();
+    json_t *o;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+
+        json_array_append_new(nodes, json_pack("{s:i, s:s, s:s, s:o}", "node", n->at.node, "role",
+                                               node_role(n), "address", n->at.address, "token_file",
+                                               json_text(token_file(path, s, n), SIZE_MAX)));
+    }
+    o = json_pack("{s:i, s:s, s:i, s:s, s:s, s:f, s:s, s:s, s:i, s:I, s:o, s:O, s:o}", "version", 1, "id",
+                  s->id, "attempt", ATTEMPT, "name", s->settings.name, "submitted_at",
+                  clock_text(at, s->submitted_at), "submitted_s", s->submitted_at, "folder", s->folder,
+                  "csv_style", s->csv_style, "dense_layers", s->n_dense, "model_bytes_max",
+                  (json_int_t)s->model_bytes, "settings", settings_json(&s->settings), "facts", s->facts,
+                  "nodes", nodes);
+    if (o && put_reason(o, s) < 0) {
+        json_decref(o);
+        return NULL;
+    }
+    if (o && job_state_is_terminal(s->state))
+        json_object_set_new(o, "state", json_string(job_state_name(s->state)));
+    return o;
+}
+
+int job_index_save(const struct submission *s, struct err *e)
+{
+    char dir[PATH_MAX];
+    char path[PATH_MAX];
+    json_t *o;
+    char *text;
+    int rc;
+
+    if (index_dir(dir, sizeof dir, e) < 0 || file_mkdirs(dir, 0700, e) < 0 ||
+        index_path(path, sizeof path, s->id, e) < 0)
+        return e->code;
+    o = job_index_json(s);
+    text = o ? json_dumps(o, JSON_INDENT(1)) : NULL;
+    json_decref(o);
+    if (!text)
+        return err_set(e, ERR_NOMEM, "no memory for the record of %s", s->id);
+    rc = file_write(path, text, strlen(text), 0600, e);
+    free(text);
+    return rc;
+}
+
+void job_index_forget(const char *id)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    if (index_path(path, sizeof path, id, &ignored) == 0)
+        unlink(path);
+}
+
+static int is_record(const struct dirent *f)
+{
+    size_t n = strlen(f->d_name);
+
+    return n > 7 && n < JOB_ID_MAX + 5 && strncmp(f->d_name, "j-", 2) == 0 &&
+           strcmp(f->d_name + n - 5, ".json") == 0;
+}
+
+int job_index_list(char ***ids, size_t *n, struct err *e)
+{
+    struct dirent **names = NULL;
+    char dir[PATH_MAX];
+    int k;
+
+    if (index_dir(dir, sizeof dir, e) < 0)
+        return e->code;
+    k = scandir(dir, &names, is_record, alphasort);
+    *n = k > 0 ? (size_t)k : 0;
+    *ids = calloc(*n + 1, sizeof **ids);
+    for (size_t i = 0; i < *n; i++) {
+        if (*ids)
+            (*ids)[i] = strndup(names[i]->d_name, strlen(names[i]->d_name) - 5);
+        free(names[i]);
+    }
+    free(names);
+    return *ids ? 0 : err_set(e, ERR_NOMEM, "no memory for the list of jobs");
+}
+
+/* The whole id behind a beginning, or the latest. */
+static int resolve(char out[JOB_ID_MAX], const char *id, struct err *e)
+{
+    size_t n, found = 0;
+    char **ids;
+
+    if (id && !id[0]) /* as of a variable that is not set: the beginning of any */
+        return err_set(e, ERR_USAGE, "the job's id is empty");
+    if (job_index_list(&ids, &n, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] && (!id || strncmp(ids[i], id, strlen(id)) == 0)) {
+            snprintf(out, JOB_ID_MAX, "%s", ids[i]);
+            found++;
+        }
+        free(ids[i]);
+    }
+    free(ids);
+    if (found == 0 && !id)
+        return err_set(e, ERR_NOT_FOUND, "no job has been submitted from here yet");
+    if (found == 0) {
+        err_set(e, ERR_NOT_FOUND, "no job %s was submitted from here", id);
+        return err_hint(e, "job_submit list shows those that were.");
+    }
+    if (id && found > 1)
+        return err_set(e, ERR_USAGE, "%s is the beginning of %zu jobs", id, found);
+    return 0;
+}
+
+static int read_nodes(struct submission *s, const json_t *list, struct err *e)
+{
+    size_t n = json_array_size(list);
+    json_t *o;
+    size_t i;
+
+    if (n == 0 || n > NODES_MAX)
+        return err_set(e, ERR_CONFIG, "/nodes: missing");
+    s->workers.nodes = calloc(n, sizeof *s->workers.nodes);
+    if (!s->workers.nodes)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
+    json_array_foreach(list, i, o)
+    {
+        struct worker *w = &s->workers.nodes[i];
+        char at[32];
+
+        snprintf(at, sizeof at, "/nodes/%zu", i);
+        if (json_get_int(&w->node, o, "node", -NODES_MAX - 1, NODES_MAX, at, e) < 0 ||
+            json_get_text(w->address, sizeof w->address, o, "address", at, e) < 0 ||
+            json_get_text(w->token_file, sizeof w->token_file, o, "token_file", at, e) < 0 ||
+            address_parse(w->host, sizeof w->host, &w->port, w->address, e) < 0)
+            return e->code;
+        if (w->node >= 0)
+            s->workers.n_workers++;
+        else
+            s->workers.n_servers++;
+    }
+    return submission_set_nodes(s, s->workers.n_workers, s->workers.n_servers, e);
+}
+
+/* "" where it is null, as of a job that succeeded. */
+static void take_text(char *out, size_t size, const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+static int take(struct submission *s, const json_t *o, struct err *e)
+{
+    const json_t *facts = json_object_get(o, "facts");
+    const json_t *state = json_object_get(o, "state");
+
+    if (json_get_text(s->id, sizeof s->id, o, "id", "", e) < 0 ||
+        json_get_text(s->folder, sizeof s->folder, o, "folder", "", e) < 0 ||
+        json_get_text(s->csv_style, sizeof s->csv_style, o, "csv_style", "", e) < 0 ||
+        json_get_int(&s->n_dense, o, "dense_layers", 0, MODEL_LAYERS_MAX, "", e) < 0 ||
+        settings_parse(&s->settings, json_object_get(o, "settings"), e) < 0)
+        return e->code;
+    s->submitted_at = json_number_value(json_object_get(o, "submitted_s"));
+    s->model_bytes = (uint64_t)json_integer_value(json_object_get(o, "model_bytes_max"));
+    if (json_is_object(facts))
+        json_object_update(s->facts, (json_t *)(uintptr_t)facts);
+    if (json_is_string(state))
+        job_state_parse(&s->state, json_string_value(state));
+    if (job_state_is_terminal(s->state)) {
+        s->seen.node = (int)json_integer_value(json_object_get(o, "cause_node"));
+        take_text(s->seen.reason, sizeof s->seen.reason, o, "reason");
+        take_text(s->seen.message, sizeof s->seen.message, o, "message");
+    }
+    s->is_started = true;
+    return read_nodes(s, json_object_get(o, "nodes"), e);
+}
+
+int job_index_load(struct submission *s, const char *id, struct err *e)
+{
+    char whole[JOB_ID_MAX];
+    char path[PATH_MAX];
+    json_t *o;
+    int rc;
+
+    if (resolve(whole, id, e) < 0 || index_path(path, sizeof path, whole, e) < 0 ||
+        json_read(&o, path, INDEX_MAX, e) < 0)
+        return e->code;
+    rc = take(s, o, e);
+    json_decref(o);
+    return rc < 0 ? err_at(e, "%s", path) : 0;
+}

@@ -1,0 +1,241 @@
+#include "submit/results/records.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/record.h"
+
+const char *const record_names[N_RECORD_KINDS] = {"train", "eval", "comm", "metrics", "confusion", "codec"};
+
+static const struct record_column *const columns_of[N_RECORD_KINDS] = {
+    record_train_columns,  record_eval_columns,      record_comm_columns,
+    record_metric_columns, record_confusion_columns, record_codec_columns};
+
+enum { CELLS_MAX = 32 };
+
+struct cell {
+    const char *text;
+    size_t len;
+};
+
+/* Cells of one row; 0 when it holds what no row of ours does. */
+static size_t split(struct cell cells[CELLS_MAX], const char *row, size_t len)
+{
+    size_t n = 0;
+    size_t start = 0;
+
+    for (size_t i = 0; i <= len; i++) {
+        if (i < len && (row[i] < 0x20 || row[i] > 0x7e || row[i] == '"'))
+            return 0;
+        if (i < len && row[i] != ',')
+            continue;
+        if (n == CELLS_MAX)
+            return 0;
+        cells[n++] = (struct cell){row + start, i - start};
+        start = i + 1;
+    }
+    return n;
+}
+
+static size_t row_length(const char *text, size_t len)
+{
+    const char *end = memchr(text, '\n', len);
+
+    return end ? (size_t)(end - text) : len;
+}
+
+static size_t count_columns(enum record_kind kind)
+{
+    size_t n = 0;
+
+    while (columns_of[kind][n].name)
+        n++;
+    return n;
+}
+
+static bool is_header(enum record_kind kind, const char *row, size_t len)
+{
+    struct cell cells[CELLS_MAX];
+    size_t n = split(cells, row, len);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *name = i < count_columns(kind) ? columns_of[kind][i].name : "";
+
+        if (cells[i].len != strlen(name) || memcmp(cells[i].text, name, cells[i].len) != 0)
+            return false;
+    }
+    return n == count_columns(kind);
+}
+
+static size_t find_column(enum record_kind kind, const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(columns_of[kind][i].name, name) != 0)
+        i++;
+    return i;
+}
+
+void records_header(FILE *out, enum record_kind kind)
+{
+    for (const struct record_column *c = columns_of[kind]; c->name; c++)
+        fprintf(out, "%s%s", c == columns_of[kind] ? "" : ",", c->name);
+    fputc('\n', out);
+}
+
+/* No node speaks for another. */
+static int check_node(enum record_kind kind, int node, const char *text, size_t len, struct err *e)
+{
+    struct cell cells[CELLS_MAX];
+    const struct cell *c = &cells[find_column(kind, "node")];
+    char own[16];
+    size_t n;
+
+    snprintf(own, sizeof own, "%d", node);
+    for (size_t at = row_length(text, len) + 1; at < len; at += n + 1) {
+        n = row_length(text + at, len - at);
+        if (at + n == len || split(cells, text + at, n) != count_columns(kind))
+            continue;
+        if (c->len != strlen(own) || memcmp(c->text, own, c->len) != 0)
+            return err_set(e, ERR_PROTOCOL, "%s.csv: a row says it is of node %.*s", record_names[kind],
+                           c->len < 16 ? (int)c->len : 16, c->text);
+    }
+    return 0;
+}
+
+int records_append(FILE *out, enum record_kind kind, int node, const char *text, size_t len, size_t *bad,
+                   struct err *e)
+{
+    struct cell cells[CELLS_MAX];
+    size_t n = row_length(text, len);
+
+    *bad = 0;
+    if (len == 0)
+        return 0;
+    if (!is_header(kind, text, n))
+        return err_set(e, ERR_PROTOCOL, "%s.csv: other columns than this job_submit knows",
+                       record_names[kind]);
+    if (check_node(kind, node, text, len, e) < 0)
+        return e->code;
+    /* A node that died may have left half a row behind; rows end with a line feed. */
+    for (size_t at = n + 1; at < len; at += n + 1) {
+        n = row_length(text + at, len - at);
+        if (at + n == len)
+            break;
+        if (split(cells, text + at, n) == count_columns(kind))
+            fwrite(text + at, 1, n + 1, out);
+        else
+            ++*bad;
+    }
+    return ferror(out) ? err_errno(e, ERR_IO, "%s.csv", record_names[kind]) : 0;
+}
+
+struct traffic { /* messages, raw bytes, bytes on the wire */
+    int peer;
+    uint64_t sent[3], received[3];
+};
+
+/* Rounds name the peers in the same order again and again, so the search goes on behind the last find.
+ * NULL: no memory. */
+static struct traffic *find_traffic(struct traffic **list, size_t *n, size_t *at, int peer)
+{
+    struct traffic *grown;
+
+    for (size_t i = 0; i < *n; i++) {
+        *at = *at + 1 < *n ? *at + 1 : 0;
+        if ((*list)[*at].peer == peer)
+            return &(*list)[*at];
+    }
+    if ((*n & (*n - 1)) == 0) { /* room for the next power of two */
+        grown = realloc(*list, (*n ? 2 * *n : 1) * sizeof **list);
+        if (!grown)
+            return NULL;
+        *list = grown;
+    }
+    *at = *n;
+    (*list)[*n] = (struct traffic){.peer = peer};
+    return &(*list)[(*n)++];
+}
+
+static json_t *traffic_json(const struct traffic *list, size_t n)
+{
+    json_t *peers = json_array();
+
+    for (size_t i = 0; peers && i < n; i++) {
+        const struct traffic *t = &list[i];
+
+        json_array_append_new(peers, json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "peer", t->peer,
+                                               "sent_messages", (json_int_t)t->sent[0], "sent_raw_bytes",
+                                               (json_int_t)t->sent[1], "sent_bytes", (json_int_t)t->sent[2],
+                                               "recv_messages", (json_int_t)t->received[0], "recv_raw_bytes",
+                                               (json_int_t)t->received[1], "recv_bytes",
+                                               (json_int_t)t->received[2]));
+    }
+    return peers;
+}
+
+json_t *records_peers(const char *text, size_t len)
+{
+    static const char *const sums[3] = {"messages", "raw_bytes", "wire_bytes"};
+    size_t peer = find_column(RECORD_COMM, "peer"), direction = find_column(RECORD_COMM, "direction");
+    size_t n = row_length(text, len), n_list = 0, found = 0;
+    struct traffic *list = NULL;
+    struct cell cells[CELLS_MAX];
+    json_t *peers;
+
+    for (size_t at = n + 1; at < len; at += n + 1) {
+        struct traffic *t;
+        uint64_t *to;
+
+        n = row_length(text + at, len - at);
+        if (at + n == len || split(cells, text + at, n) != count_columns(RECORD_COMM))
+            continue;
+        /* A cell ends with a comma or the line: strtol stops there. */
+        t = find_traffic(&list, &n_list, &found, (int)strtol(cells[peer].text, NULL, 10));
+        if (!t) {
+            free(list);
+            return NULL;
+        }
+        to = cells[direction].text[0] == 's' ? t->sent : t->received;
+        for (int k = 0; k < 3; k++)
+            to[k] += strtoull(cells[find_column(RECORD_COMM, sums[k])].text, NULL, 10);
+    }
+    peers = traffic_json(list, n_list);
+    free(list);
+    return peers;
+}
+
+int records_classic(FILE *out, enum record_kind kind, const char *text, size_t len)
+{
+    static const char *const train[] = {"time_s", "epoch", "batch", "step", "loss", "accuracy", NULL};
+    static const char *const eval[] = {"loss", "accuracy", NULL};
+    const char *const *names = kind == RECORD_TRAIN ? train : eval;
+    struct cell cells[CELLS_MAX];
+    size_t n = row_length(text, len);
+
+    fputs(kind == RECORD_TRAIN ? "Time,Epoch,Batch,Total Batch,loss,accuracy\n" : "loss,accuracy\n", out);
+    for (size_t at = n + 1; at < len; at += n + 1) {
+        n = row_length(text + at, len - at);
+        if (at + n == len || split(cells, text + at, n) != count_columns(kind))
+            continue;
+        for (int k = 0; names[k]; k++) {
+            const struct cell *c = &cells[find_column(kind, names[k])];
+
+            fprintf(out, "%s%.*s", k ? "," : "", (int)c->len, c->text);
+        }
+        fputc('\n', out);
+    }
+    return ferror(out) ? -1 : 0;
+}
+
+void records_classic_name(char *out, size_t size, enum record_kind kind, int node_count, int redundancy,
+                          int node, const char *codec, int n_dense)
+{
+    char letters[64];
+
+    memset(letters, codec[0], sizeof letters);
+    letters[n_dense < (int)sizeof letters ? n_dense : (int)sizeof letters - 1] = '\0';
+    snprintf(out, size, "%c-N(%d)-R(%d)-ID(%d)-CODEC(%s).csv", kind == RECORD_TRAIN ? 'T' : 'E', node_count,
+             redundancy, node, letters);
+}

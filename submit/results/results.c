@@ -1,0 +1,246 @@
+#include "submit/results/results.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/utf8.h"
+#include "submit/stages/say.h"
+
+static const char *const parts[] = {"records", "logs", "model"};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+static bool is_empty(const char *path)
+{
+    DIR *d = opendir(path);
+    struct dirent *f;
+    bool empty = true;
+
+    while (d && (f = readdir(d)) != NULL)
+        empty &= strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0;
+    if (d)
+        closedir(d);
+    return empty;
+}
+
+/* The folder's run.json, if it is this very job's. *why: ERR_NOT_FOUND: there is none. */
+static json_t *read_mine(const struct submission *s, struct err *why)
+{
+    char path[PATH_MAX];
+    const char *id;
+    json_t *doc;
+
+    if (file_join(path, sizeof path, s->folder, "run.json", why) < 0 ||
+        json_read(&doc, path, RUN_JSON_MAX, why) < 0)
+        return NULL;
+    why->code = 0;
+    id = json_string_value(json_object_get(doc, "id"));
+    if (id && strcmp(id, s->id) == 0)
+        return doc;
+    json_decref(doc);
+    return NULL;
+}
+
+/* Does the folder hold results of this very job? Its run.json says so, or, where the disk was too full for
+ * one, the job index, which knows the folder. */
+static bool is_mine(const struct submission *s, const char *known)
+{
+    struct err why;
+    json_t *doc = read_mine(s, &why);
+
+    if (!doc)
+        return why.code == ERR_NOT_FOUND && strcmp(s->folder, known) == 0;
+    json_decref(doc);
+    return true;
+}
+
+/* Is the file of {"name","bytes",...} there, as long as it was? */
+static bool is_there(const struct submission *s, const json_t *file)
+{
+    const char *name = json_string_value(json_object_get(file, "name"));
+    char path[PATH_MAX];
+    struct err ignored;
+    struct stat st;
+
+    return name && file_join(path, sizeof path, s->folder, name, &ignored) == 0 && stat(path, &st) == 0 &&
+           st.st_size == json_integer_value(json_object_get(file, "bytes"));
+}
+
+json_t *results_kept(const struct submission *s)
+{
+    struct err ignored;
+    json_t *doc = read_mine(s, &ignored);
+    const char *state = json_string_value(json_object_get(doc, "state"));
+    const json_t *files = json_object_get(doc, "files"), *file;
+    bool is_whole = json_is_true(json_object_get(doc, "is_complete")) && state &&
+                    strcmp(state, job_state_name(s->state)) == 0;
+    size_t i;
+
+    json_array_foreach(files, i, file) is_whole = is_whole && is_there(s, file);
+    if (is_whole)
+        return doc;
+    json_decref(doc);
+    return NULL;
+}
+
+static int choose(struct submission *s, struct err *e)
+{
+    const char *o = s->opt->output;
+    char name[160];
+
+    if (s->folder[0] && !o[0])
+        return 0; /* the job index knows it */
+    s->has_default_folder = !o[0];
+    snprintf(name, sizeof name, "logs/%s-%s", s->id, s->settings.name);
+    if (file_absolute(s->folder, sizeof s->folder, o[0] ? o : name, e) < 0)
+        return e->code;
+    if (utf8_is_all(s->folder))
+        return 0;
+    err_set(e, ERR_CONFIG, "%s: the path is not UTF-8", s->folder);
+    return err_hint(e,
+                    "The list of jobs and run.json name the folder, and both are UTF-8. Another one: -o DIR");
+}
+
+static int make_parts(struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+
+    for (int i = 0; i < N_PARTS; i++)
+        if (file_join(path, sizeof path, s->folder, parts[i], e) < 0 || file_mkdirs(path, 0777, e) < 0)
+            return e->code;
+    return 0;
+}
+
+/* The file of --trace is written last: that it cannot be is to be known first. */
+static int check_trace(const char *path, struct err *e)
+{
+    bool is_there = access(path, F_OK) == 0;
+    int fd;
+
+    if (!path[0])
+        return 0;
+    fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "--trace %s", path);
+    close(fd);
+    if (!is_there)
+        unlink(path);
+    return 0;
+}
+
+int results_prepare(struct submission *s, struct err *e)
+{
+    char known[PATH_MAX];
+
+    memcpy(known, s->folder, sizeof known);
+    if (choose(s, e) < 0)
+        return e->code;
+    s->made_folder = access(s->folder, F_OK) < 0;
+    if (file_mkdirs(s->folder, 0777, e) < 0)
+        goto fail;
+    if (!is_empty(s->folder) && !is_mine(s, known)) {
+        err_set(e, ERR_CONFLICT, "%s is not empty and holds no results of %s", s->folder, s->id);
+        return err_hint(e, "Name another folder: -o DIR");
+    }
+    s->made_parts = true;
+    if (make_parts(s, e) < 0)
+        goto fail;
+    if (check_trace(s->opt->trace, e) == 0)
+        return 0;
+    results_abandon(s);
+    return e->code;
+fail:
+    results_abandon(s);
+    return err_at(e, "the folder for the results cannot be written to");
+}
+
+void results_abandon(struct submission *s)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    for (int i = 0; s->made_parts && i < N_PARTS; i++)
+        if (file_join(path, sizeof path, s->folder, parts[i], &ignored) == 0)
+            rmdir(path);
+    if (s->made_folder)
+        rmdir(s->folder);
+    s->made_folder = s->made_parts = false;
+}
+
+static void point_latest(const struct submission *s)
+{
+    const char *name = strrchr(s->folder, '/') + 1;
+    char link[PATH_MAX];
+    char tmp[PATH_MAX];
+    int n = (int)(name - s->folder);
+
+    if (snprintf(link, sizeof link, "%.*slatest", n, s->folder) >= (int)sizeof link ||
+        snprintf(tmp, sizeof tmp, "%.*s.latest.%ld", n, s->folder, (long)getpid()) >= (int)sizeof tmp)
+        return;
+    unlink(tmp);
+    if (symlink(name, tmp) < 0 || rename(tmp, link) < 0) {
+        say_more("%s does not point at the new folder (%s).", link, strerror(errno));
+        unlink(tmp);
+    }
+}
+
+int results_begin(struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+
+    s->made_folder = s->made_parts = false;
+    if (s->has_default_folder)
+        point_latest(s);
+    if (file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
+        return e->code;
+    return say_keep(path, e);
+}
+
+int results_create(const struct submission *s, const char *name, int *fd, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, s->folder, name, e) < 0)
+        return e->code;
+    unlink(path);
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    return 0;
+}
+
+int results_seal(struct submission *s, const char *name, int fd, struct err *e)
+{
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    char path[PATH_MAX];
+    uint64_t bytes;
+
+    close(fd);
+    if (file_join(path, sizeof path, s->folder, name, e) < 0 || sha256_file(sum, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(hex, sum, sizeof sum);
+    json_array_append_new(
+        s->files, json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)bytes, "sha256", hex));
+    return 0;
+}
+
+int results_write(struct submission *s, const char *name, const char *text, size_t len, struct err *e)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (file_join(path, sizeof path, s->folder, name, e) < 0 || results_create(s, name, &fd, e) < 0)
+        return e->code;
+    if (file_write_all(fd, text, len, path, e) < 0) {
+        close(fd);
+        return e->code;
+    }
+    return results_seal(s, name, fd, e);
+}

@@ -1,0 +1,252 @@
+#include "submit/results/run_json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/codec.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/results/job_index.h"
+#include "submit/results/results.h"
+#include "submit/text.h"
+
+enum { ROWS_MAX = 64, ROWS_SHOWN = 12 };
+
+static const char read_me[] =
+    "Results of one psgd job. run.json says what was run, on which nodes, how it ended, and lists every "
+    "file.\n"
+    "\n"
+    "records/train.csv  one row per recorded step and worker     records/eval.csv  one row per test\n"
+    "records/comm.csv   what went between nodes                  events.jsonl      what happened when\n"
+    "records/metrics.csv, records/confusion.csv: what the model asks to be measured on the test set\n"
+    "records/codec.csv: what the codec found worth keeping\n"
+    "logs/              the nodes' own words, and job_submit's   model/            weights (safetensors)\n"
+    "codec/             the codec's source, as it was submitted, and what it was compiled with\n"
+    "checkpoints/       where job_submit --resume goes on, if the job was to keep any\n"
+    "\n"
+    "A few lines of Python with numpy read the records and the weights:\n"
+    "\n"
+    "import json, struct\n"
+    "import numpy as np\n"
+    "rows = np.genfromtxt('records/eval.csv', delimiter=',', names=True)\n"
+    "raw = open('model/final.safetensors', 'rb').read()\n"
+    "n = struct.unpack('<Q', raw[:8])[0]\n"
+    "head = json.loads(raw[8:8 + n])\n"
+    "w = {k: np.frombuffer(raw, '<f4', int(np.prod(t['shape'])), 8 + n + "
+    "t['data_offsets'][0]).reshape(t['shape'])\n"
+    "     for k, t in head.items() if k != '__metadata__'}\n"
+    "print(rows['accuracy'], {k: v.shape for k, v in w.items()})\n";
+
+static json_t *node_json(const struct node *n)
+{
+    const struct progress_view *p = &n->view.progress;
+    json_t *o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "node", n->at.node, "role",
+                          node_role(n), "address", n->at.address, "agent_id", n->agent.id, "agent_version",
+                          n->agent.version, "state", node_state(n), "message", n->view.message, "started_at",
+                          n->view.started_at, "finished_at", n->view.finished_at, "elapsed_s",
+                          n->view.elapsed_s);
+
+    if (!o)
+        return NULL;
+    json_object_set_new(o, "reason", n->view.reason[0] ? json_string(n->view.reason) : json_null());
+    json_object_set_new(o, "engine", n->view.engine[0] ? json_string(n->view.engine) : json_null());
+    json_object_set_new(o, "steps", json_integer(p->step));
+    json_object_set_new(o, "loss", json_real_or_null(p->loss));
+    json_object_set_new(o, "accuracy", json_real_or_null(p->accuracy));
+    json_object_set_new(o, "eval_loss", json_real_or_null(p->eval_loss));
+    json_object_set_new(o, "eval_accuracy", json_real_or_null(p->eval_accuracy));
+    json_object_set_new(o, "sent_bytes", json_integer((json_int_t)p->comm.sent_bytes));
+    json_object_set_new(o, "recv_bytes", json_integer((json_int_t)p->comm.recv_bytes));
+    json_object_set_new(o, "comm", comm_json(&p->comm));
+    if (n->traffic)
+        json_object_set(json_object_get(o, "comm"), "peers", n->traffic);
+    json_object_set_new(o, "model_sha256", n->model_sha256[0] ? json_string(n->model_sha256) : json_null());
+    return o;
+}
+
+/* All nodes' bytes, and the workers' time: a server has nothing to do but wait. *least: the share of
+ * exchanging of the worker that has the least of it, for whom the others wait; NAN: no worker has told. */
+static struct comm sum_up(const struct submission *s, double *least)
+{
+    struct comm sum = {0};
+
+    *least = NAN;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct comm c = s->nodes[i].view.progress.comm;
+
+        if (node_is_server(&s->nodes[i]))
+            memset(c.seconds, 0, sizeof c.seconds);
+        else
+            *least = fmin(*least, comm_share(&c)); /* of a NAN and a number the number */
+        comm_add(&sum, &c);
+    }
+    return sum;
+}
+
+/* What more of would make the job quicker: faster workers, a faster network or fewer words, or workers as
+ * fast as each other. */
+static const char *bound(const struct comm *sum, double least)
+{
+    return least > 0.5 ? "communication" : comm_share(sum) > 0.5 ? "slowest worker" : "compute";
+}
+
+static json_t *job_comm(const struct submission *s)
+{
+    double least;
+    struct comm sum = sum_up(s, &least);
+    json_t *o = comm_json(&sum);
+
+    if (o)
+        json_object_set_new(o, "bound", isfinite(least) ? json_string(bound(&sum, least)) : json_null());
+    return o;
+}
+
+/* Are the workers' final weights the same everywhere? null when fewer than two are known. */
+static json_t *models_agree(const struct submission *s)
+{
+    const char *first = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const char *sum = s->nodes[i].model_sha256;
+
+        if (node_is_server(&s->nodes[i]) || !sum[0])
+            continue;
+        if (first && strcmp(first, sum) != 0)
+            return json_false();
+        first = sum;
+        n++;
+    }
+    return n > 1 ? json_true() : json_null();
+}
+
+/* What the node that decided ran, and what it wrote last. */
+static json_t *failure(const struct submission *s, const struct node *cause)
+{
+    const json_t *codec = submission_codec_facts(s, cause);
+
+    return json_pack("{s:i, s:O?, s:O?, s:O?, s:O?}", "node", cause->at.node, "codec",
+                     json_object_get(codec, "name"), "codec_sha256", json_object_get(codec, "sha256"),
+                     "source_sha256", json_object_get(codec, "source_sha256"), "last_log", s->last_log);
+}
+
+json_t *run_json(const struct submission *s)
+{
+    json_t *o = job_index_json(s);
+    json_t *nodes = json_array();
+    char at[CLOCK_TEXT];
+
+    if (!o || !nodes) {
+        json_decref(o);
+        json_decref(nodes);
+        return NULL;
+    }
+    json_object_del(o, "submitted_s");
+    json_object_set_new(o, "state", json_string(job_state_name(s->state)));
+    json_object_set_new(o, "failure",
+                        s->cause >= 0 && s->state == JOB_FAILED ? failure(s, &s->nodes[s->cause])
+                                                                : json_null());
+    json_object_set_new(o, "is_complete", json_boolean(s->is_complete));
+    json_object_set_new(o, "collected_at", json_string(clock_text(at, clock_wall())));
+    json_object_set_new(
+        o, "versions",
+        json_pack("{s:s, s:i, s:i}", "psgd", PSGD_VERSION, "protocol", 1, "codec_abi", CODEC_ABI));
+    for (size_t i = 0; i < s->n_nodes; i++)
+        json_array_append_new(nodes, node_json(&s->nodes[i]));
+    json_object_set_new(o, "nodes", nodes);
+    json_object_set_new(o, "comm", job_comm(s));
+    json_object_set_new(o, "models_agree", models_agree(s));
+    json_object_set(o, "files", s->files);
+    return o;
+}
+
+int run_json_save(const struct submission *s, struct err *e)
+{
+    json_t *o = run_json(s);
+    char *text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : NULL;
+    char path[PATH_MAX];
+    int rc;
+
+    json_decref(o);
+    if (!text)
+        return err_set(e, ERR_NOMEM, "no memory for run.json");
+    rc = file_join(path, sizeof path, s->folder, "run.json", e);
+    if (rc == 0)
+        rc = file_write(path, text, strlen(text), 0644, e);
+    free(text);
+    return rc;
+}
+
+int run_json_write(struct submission *s, struct err *e)
+{
+    if (results_write(s, "README.txt", read_me, strlen(read_me), e) < 0)
+        return e->code;
+    return run_json_save(s, e);
+}
+
+static const char *number(char *out, size_t size, double v)
+{
+    if (isfinite(v))
+        snprintf(out, size, "%.4f", v);
+    else
+        snprintf(out, size, "-");
+    return out;
+}
+
+static void table_row(FILE *f, const struct node *n)
+{
+    const struct progress_view *p = &n->view.progress;
+    char accuracy[24], loss[24], sent[TEXT_AMOUNT], received[TEXT_AMOUNT], time[TEXT_AMOUNT];
+    bool is_known = strcmp(node_state(n), "unknown") != 0;
+
+    fprintf(f, "%4d  %-6s  %-9s  %9s  %9s  %9s  %9s  %11s\n", n->at.node, node_role(n), node_state(n),
+            number(accuracy, sizeof accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
+            number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss),
+            is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",
+            is_known ? text_bytes(received, p->comm.recv_bytes) : "-",
+            n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
+}
+
+static void table_time(FILE *f, const struct submission *s)
+{
+    double least;
+    struct comm sum = sum_up(s, &least);
+    double share = comm_share(&sum), all = 0;
+
+    if (!isfinite(least))
+        return;
+    for (int i = 0; i < N_STEP_PHASES; i++)
+        all += sum.seconds[i];
+    fprintf(f,
+            "\nTime of the steps: %.0f %% computing, %.0f %% exchanging (%.0f %% waiting). Bound by: %s.\n",
+            100 * (1 - share), 100 * share, 100 * sum.seconds[PHASE_WAIT] / all, bound(&sum, least));
+}
+
+void run_table(FILE *f, const struct submission *s)
+{
+    json_t *file;
+    size_t i;
+
+    fprintf(f, "Job %s (%s, %s): %s\n\n", s->id, s->settings.name, s->settings.codec,
+            job_state_name(s->state));
+    fprintf(f, "%4s  %-6s  %-9s  %9s  %9s  %9s  %9s  %11s\n", "node", "role", "state", "accuracy", "loss",
+            "sent", "received", "time");
+    for (i = 0; i < s->n_nodes && (i < ROWS_SHOWN || s->n_nodes <= ROWS_MAX); i++)
+        table_row(f, &s->nodes[i]);
+    if (i < s->n_nodes)
+        fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
+    table_time(f, s);
+    if (json_array_size(s->files) == 0)
+        return;
+    fprintf(f, "\nResults in %s:\n", s->folder);
+    json_array_foreach(s->files, i, file)
+    {
+        char amount[TEXT_AMOUNT];
+
+        fprintf(f, "  %-34s %10s\n", json_string_value(json_object_get(file, "name")),
+                text_bytes(amount, (uint64_t)json_integer_value(json_object_get(file, "bytes"))));
+    }
+    fprintf(f, "  logs/submit.log\n  run.json\n");
+}

@@ -1,0 +1,181 @@
+#include "submit/results/trace.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "shared/clock.h"
+
+enum { ASK_TIMES = 8, ANSWER_MAX = 1 << 16 };
+enum { TRACK_STEPS = 1, TRACK_PHASES = 2 };
+static const double drift = 50e-6;
+
+/* One question: what is the node's clock behind ours, and how long was the answer on its way? */
+static int ask(double *offset, double *way, struct http *h, struct node *n, struct err *e)
+{
+    struct agent_view agent;
+    double asked = clock_now();
+    double told;
+
+    if (node_get(h, n, ANSWER_MAX, e, "/v1/agent") < 0)
+        return e->code;
+    told = clock_now();
+    if (reply_agent(&agent, n->call.reply, n->call.reply_len, e) < 0)
+        return e->code;
+    if (!(agent.monotonic_s > 0))
+        return err_set(e, ERR_PROTOCOL, "%s does not tell its clock: it is too old", n->label);
+    *way = told - asked;
+    *offset = (asked + told) / 2 - agent.monotonic_s;
+    return 0;
+}
+
+int trace_find_offset(struct trace_node *t, struct http *h, struct node *n, struct err *e)
+{
+    char ours[TRACE_CLOCK_ID];
+    double age;
+
+    trace_clock_id(ours);
+    t->offset_s = t->uncertainty_s = 0;
+    if (ours[0] && strcmp(ours, t->head.clock_id) == 0)
+        return 0;
+    for (int i = 0; i < ASK_TIMES; i++) {
+        double offset = 0, way = 0;
+
+        if (ask(&offset, &way, h, n, e) < 0)
+            return e->code;
+        if (i == 0 || way / 2 < t->uncertainty_s) {
+            t->offset_s = offset;
+            t->uncertainty_s = way / 2;
+        }
+    }
+    age = t->n > 0 ? clock_now() - t->offset_s - (double)t->records[0].begin_ns * 1e-9 : 0;
+    t->uncertainty_s += age > 0 ? drift * age : 0;
+    return 0;
+}
+
+struct writing {
+    FILE *out;
+    const struct trace_node *nodes;
+    size_t n_nodes;
+    double origin; /* our clock at the first span's begin */
+    bool has_events;
+};
+
+static void begin_event(struct writing *w)
+{
+    fputs(w->has_events ? ",\n" : "\n", w->out);
+    w->has_events = true;
+}
+
+/* Microseconds since the origin, of a time of this node. */
+static double at(const struct writing *w, const struct trace_node *t, uint64_t ns)
+{
+    return ((double)ns * 1e-9 + t->offset_s - w->origin) * 1e6;
+}
+
+static size_t index_of(const struct writing *w, int node)
+{
+    size_t i = 0;
+
+    while (i < w->n_nodes && w->nodes[i].node != node)
+        i++;
+    return i;
+}
+
+static void write_names(struct writing *w, size_t i)
+{
+    const struct trace_node *t = &w->nodes[i];
+
+    begin_event(w);
+    fprintf(w->out,
+            "{\"ph\":\"M\",\"pid\":%zu,\"name\":\"process_name\",\"args\":{\"name\":\"node %d (%s) %s\"}}",
+            i + 1, t->node, t->role, t->address);
+    begin_event(w);
+    fprintf(w->out,
+            "{\"ph\":\"M\",\"pid\":%zu,\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%zu}}", i + 1,
+            i);
+    begin_event(w);
+    fprintf(w->out,
+            "{\"ph\":\"M\",\"pid\":%zu,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"steps\"}}",
+            i + 1, TRACK_STEPS);
+    begin_event(w);
+    fprintf(w->out,
+            "{\"ph\":\"M\",\"pid\":%zu,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"phases\"}}",
+            i + 1, TRACK_PHASES);
+}
+
+static void write_span(struct writing *w, size_t i, const struct trace_record *r)
+{
+    const struct trace_node *t = &w->nodes[i];
+    bool is_step = r->kind == TRACE_STEP;
+
+    begin_event(w);
+    fprintf(w->out,
+            "{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%s\"",
+            i + 1, is_step ? TRACK_STEPS : TRACK_PHASES, at(w, t, r->begin_ns),
+            (double)(r->end_ns - r->begin_ns) * 1e-3, is_step ? "step" : "phase",
+            is_step ? "step" : phase_names[r->kind]);
+    fprintf(w->out, ",\"args\":{\"step\":%" PRIu64 ",\"round\":%" PRIu64 "}}", r->step, r->round);
+}
+
+/* The two ends of an arrow share an id: who to whom, and which one between the two. Below 2^53, as whoever
+ * reads it may have nothing but floating-point numbers. */
+static void write_message(struct writing *w, size_t i, const struct trace_record *r)
+{
+    bool is_sent = r->kind == TRACE_SENT;
+    size_t other = index_of(w, r->peer);
+    size_t from = is_sent ? i : other, to = is_sent ? other : i;
+    uint64_t id = (from * w->n_nodes + to) * (2 * (uint64_t)TRACE_RECORDS_MAX) + r->end_ns;
+
+    if (other == w->n_nodes || r->end_ns >= 2 * (uint64_t)TRACE_RECORDS_MAX)
+        return;
+    begin_event(w);
+    fprintf(w->out,
+            "{\"ph\":\"%s\",\"pid\":%zu,\"tid\":%d,\"ts\":%.3f,\"cat\":\"message\",\"name\":\"message\","
+            "\"id\":%" PRIu64 ",\"args\":{\"peer\":%d}}",
+            is_sent ? "s" : "f\",\"bp\":\"e", i + 1, TRACK_PHASES, at(w, &w->nodes[i], r->begin_ns), id,
+            r->peer);
+}
+
+static void write_clocks(struct writing *w)
+{
+    fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC of the machine that "
+          "wrote this; "
+          "uncertainty_us: by so much a node's times may be wrong against it\",\"nodes\":[",
+          w->out);
+    for (size_t i = 0; i < w->n_nodes; i++) {
+        const struct trace_node *t = &w->nodes[i];
+
+        fprintf(w->out,
+                "%s\n{\"node\":%d,\"pid\":%zu,\"offset_us\":%.3f,\"uncertainty_us\":%.3f,\"records\":%zu,"
+                "\"dropped\":%" PRIu64 "}",
+                i > 0 ? "," : "", t->node, i + 1, t->offset_s * 1e6, t->uncertainty_s * 1e6, t->n,
+                t->head.n_dropped);
+    }
+    fputs("]}}\n", w->out);
+}
+
+int trace_write(FILE *out, const struct trace_node *nodes, size_t n, struct err *e)
+{
+    struct writing w = {.out = out, .nodes = nodes, .n_nodes = n};
+    bool has_origin = false;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < nodes[i].n; k++) {
+            double begin = (double)nodes[i].records[k].begin_ns * 1e-9 + nodes[i].offset_s;
+
+            if (!has_origin || begin < w.origin)
+                w.origin = begin;
+            has_origin = true;
+        }
+    fputs("{\"traceEvents\":[", out);
+    for (size_t i = 0; i < n; i++) {
+        write_names(&w, i);
+        for (size_t k = 0; k < nodes[i].n; k++) {
+            const struct trace_record *r = &nodes[i].records[k];
+
+            (r->kind > TRACE_STEP ? write_message : write_span)(&w, i, r);
+        }
+    }
+    write_clocks(&w);
+    return ferror(out) ? err_errno(e, ERR_IO, "the trace") : 0;
+}

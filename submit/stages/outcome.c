@@ -1,0 +1,78 @@
+#include "submit/stages/outcome.h"
+
+#include <string.h>
+
+/* How likely it is that this end explains the others; smaller is likelier. A node that died or was told to
+ * stop takes the others with it, and they report that they lost it. */
+static int blame(const struct node *n)
+{
+    if (n->view.state == JOB_CANCELLED)
+        return 2;
+    if (n->is_lost)
+        return 1;
+    return strcmp(n->view.reason, "NodeLost") == 0 || strcmp(n->view.reason, "RoundTimeout") == 0 ? 3 : 0;
+}
+
+static bool stands(const struct node *n)
+{
+    return !n->is_ended || n->view.state == JOB_SUCCEEDED;
+}
+
+bool outcome_bears(const struct submission *s, const struct node *n)
+{
+    int n_standing = 0;
+
+    if (strcmp(s->settings.on_node_loss, "continue") != 0 || node_is_server(n) ||
+        n->view.state != JOB_FAILED || stands(n))
+        return false;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        n_standing += !node_is_server(&s->nodes[i]) && stands(&s->nodes[i]);
+    return n_standing >= s->settings.min_nodes;
+}
+
+int outcome_cause(const struct submission *s)
+{
+    int cause = -1;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+        const struct node *c = cause < 0 ? NULL : &s->nodes[cause];
+
+        if (stands(n) || outcome_bears(s, n))
+            continue;
+        if (!c || blame(n) < blame(c) || (blame(n) == blame(c) && n->ended_at < c->ended_at))
+            cause = (int)i;
+    }
+    return cause;
+}
+
+enum job_state outcome_state(const struct submission *s, enum job_state unheard)
+{
+    int cause = outcome_cause(s);
+    enum job_state least = JOB_SUCCEEDED;
+
+    if (cause >= 0)
+        return s->nodes[cause].view.state;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        enum job_state state = s->nodes[i].silent_since > 0 ? unheard : s->nodes[i].view.state;
+
+        if (!outcome_bears(s, &s->nodes[i]) && state < least)
+            least = state;
+    }
+    return least;
+}
+
+bool outcome_judge(struct submission *s)
+{
+    enum job_state before = s->state;
+    int cause = outcome_cause(s);
+
+    if (job_state_is_terminal(before) && (cause >= 0 || submission_count_ended(s) < s->n_nodes))
+        return false;
+    s->cause = cause;
+    s->state = outcome_state(s, job_state_is_terminal(before) ? before : JOB_RUNNING);
+    if (!job_state_is_terminal(before) || s->state == before)
+        return false;
+    s->seen.reason[0] = '\0';
+    return true;
+}

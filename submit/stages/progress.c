@@ -1,0 +1,158 @@
+#include "submit/stages/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "submit/stages/say.h"
+#include "submit/text.h"
+
+enum { BARS_MAX = 12, SLOWEST = 3, BAR_WIDTH = 24, LINE = 256 };
+static const double redraw_s = 0.2, say_s = 10;
+
+/* 0..1 of one node; 0 when nothing is known yet. */
+static double ratio_of(const struct node *n)
+{
+    const struct progress_view *p = &n->view.progress;
+    double ratio = p->steps > 0 ? (double)p->step / (double)p->steps : 0;
+
+    if (n->is_ended && n->view.state == JOB_SUCCEEDED)
+        return 1;
+    return ratio < 0 ? 0 : ratio > 1 ? 1 : ratio;
+}
+
+static size_t add(char *out, size_t size, size_t n, const char *name, double value)
+{
+    return isnan(value) || n >= size ? n : n + (size_t)snprintf(out + n, size - n, ", %s %.4g", name, value);
+}
+
+const char *progress_text(char *out, size_t size, const struct node *n)
+{
+    const struct progress_view *p = &n->view.progress;
+    char amount[TEXT_AMOUNT];
+    size_t k = (size_t)snprintf(out, size, "%s", job_state_name(n->view.state));
+
+    if (p->epochs > 0)
+        k += (size_t)snprintf(out + k, size - k, ", epoch %lld of %lld", (long long)p->epoch,
+                              (long long)p->epochs);
+    k += (size_t)snprintf(out + k, size - k, ", %.0f %%", floor(100 * ratio_of(n)));
+    k = add(out, size, k, "loss", p->loss);
+    k = add(out, size, k, "accuracy", p->accuracy);
+    k = add(out, size, k, "test accuracy", p->eval_accuracy);
+    snprintf(out + k, size - k, ", %s sent", text_bytes(amount, p->comm.sent_bytes));
+    return out;
+}
+
+static void draw_bar(char out[LINE], const char *label, double ratio, const char *text)
+{
+    char bar[BAR_WIDTH + 1];
+
+    memset(bar, '.', BAR_WIDTH);
+    memset(bar, '#', (size_t)(ratio * (double)BAR_WIDTH));
+    bar[BAR_WIDTH] = '\0';
+    snprintf(out, LINE, "%-9s [%s] %s", label, bar, text);
+}
+
+static void draw_node(char out[LINE], const struct node *n)
+{
+    char label[32];
+    char text[192];
+
+    snprintf(label, sizeof label, "node(%d)", n->at.node);
+    draw_bar(out, label, ratio_of(n),
+             n->silent_since > 0 ? "its agent does not answer" : progress_text(text, sizeof text, n));
+}
+
+static int by_ratio(const void *a, const void *b)
+{
+    double x = ratio_of(*(const struct node *const *)a);
+    double y = ratio_of(*(const struct node *const *)b);
+
+    return (x > y) - (x < y);
+}
+
+/* All nodes, least advanced first; servers, which make no steps, behind. Returns how many workers there
+ are. */
+static size_t sort_nodes(const struct node **order, const struct submission *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (!node_is_server(&s->nodes[i]))
+            order[n++] = &s->nodes[i];
+    qsort(order, n, sizeof *order, by_ratio);
+    return n;
+}
+
+static double mean_ratio(const struct node *const *order, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += ratio_of(order[i]);
+    return n ? sum / (double)n : 0;
+}
+
+static void draw(const struct submission *s, const struct node **order, size_t n)
+{
+    char lines[BARS_MAX][LINE];
+    const char *pointers[BARS_MAX];
+    int k = 0;
+
+    if (s->n_nodes <= BARS_MAX) {
+        for (size_t i = 0; i < s->n_nodes; i++)
+            draw_node(lines[k++], &s->nodes[i]);
+    } else {
+        char label[32];
+        char text[64];
+
+        snprintf(label, sizeof label, "%zu nodes", s->n_nodes);
+        snprintf(text, sizeof text, "%.0f %% (the slowest %.0f %%)", 100 * mean_ratio(order, n),
+                 100 * ratio_of(order[0]));
+        draw_bar(lines[k++], label, mean_ratio(order, n), text);
+        for (size_t i = 0; i < SLOWEST && i < n; i++)
+            draw_node(lines[k++], order[i]);
+    }
+    for (int i = 0; i < k; i++)
+        pointers[i] = lines[i];
+    say_bars(pointers, k);
+}
+
+static void say_lines(const struct submission *s, const struct node **order, size_t n)
+{
+    char text[256];
+
+    if (s->n_nodes > BARS_MAX)
+        say_info("%zu nodes: %.0f %%, the slowest is node(%d): %s.", s->n_nodes, 100 * mean_ratio(order, n),
+                 order[0]->at.node, progress_text(text, sizeof text, order[0]));
+    for (size_t i = 0; i < s->n_nodes && s->n_nodes <= BARS_MAX; i++)
+        if (!s->nodes[i].is_ended)
+            say_info("node(%d): %s.", s->nodes[i].at.node, progress_text(text, sizeof text, &s->nodes[i]));
+}
+
+void progress_show(struct progress *p, const struct submission *s)
+{
+    double now = clock_now();
+    const struct node **order;
+    size_t n;
+    int tenth;
+
+    if (now - p->drawn_at < redraw_s)
+        return;
+    p->drawn_at = now;
+    order = malloc(s->n_nodes * sizeof *order);
+    if (!order)
+        return; /* a picture less */
+    n = sort_nodes(order, s);
+    tenth = (int)(10 * ratio_of(order[0]));
+    if (say_is_terminal()) {
+        draw(s, order, n);
+    } else if (now - p->said_at > say_s || (tenth > p->tenth && tenth < 10)) {
+        say_lines(s, order, n);
+        p->said_at = now;
+        p->tenth = tenth;
+    }
+    free(order);
+}

@@ -1,0 +1,99 @@
+/* check: whether what was read fits together, before the first agent hears of it. Settings, data and model,
+ * shares, the folder for the results. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/json.h"
+#include "submit/data/data_folder.h"
+#include "submit/data/dataset.h"
+#include "submit/data/model_fit.h"
+#include "submit/results/results.h"
+#include "submit/stages/say.h"
+#include "submit/stages/share.h"
+#include "submit/stages/start_from.h"
+#include "submit/stages/submission.h"
+#include "submit/text.h"
+
+/* What goes to the agents is read back as they will read it, which checks every limit once more. */
+static int check_settings(struct submission *s, struct err *e)
+{
+    json_t *doc;
+    char *line;
+    int rc;
+
+    if (!s->settings.server_codec[0]) {
+        memcpy(s->settings.server_codec, s->settings.codec, sizeof s->settings.codec);
+        memcpy(s->settings.server_codec_options, s->settings.codec_options, sizeof s->settings.codec_options);
+    }
+    doc = settings_json(&s->settings);
+    line = doc ? json_line(doc) : NULL;
+    if (!line) {
+        json_decref(doc);
+        return err_set(e, ERR_NOMEM, "no memory");
+    }
+    rc = settings_parse(&s->settings, doc, e);
+    json_decref(doc);
+    blob_set(&s->settings_blob, line, strlen(line));
+    return rc < 0 ? err_at(e, "settings") : 0;
+}
+
+/* The same file named twice, most often: nothing would say how the model does with what it has not seen. */
+static bool tests_what_it_trains(const struct dataset *d)
+{
+    size_t bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type);
+
+    return d->n_train == d->n_test && memcmp(d->train_x, d->test_x, d->n_train * bytes) == 0;
+}
+
+static int check_data(struct submission *s, struct err *e)
+{
+    char folder[PATH_MAX];
+    struct dataset d = {0};
+    int rc;
+
+    if (s->opt->data[0] && dataset_is_drawn(s->settings.dataset)) {
+        err_set(e, ERR_USAGE, "--data %s: data set %s is drawn and reads no file", s->opt->data,
+                s->settings.dataset);
+        return err_hint(e, "Leave --data out, or say with --dataset what is there: mnist, csv, npz, ...");
+    }
+    if (data_folder(folder, sizeof folder, s->settings.dataset, s->opt->data, e) < 0)
+        return e->code;
+    if (dataset_open(&d, s->settings.dataset, folder, e) < 0) {
+        if (e->code == ERR_NOT_FOUND && !s->opt->data[0] && strcmp(s->settings.dataset, "mnist") == 0)
+            err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
+        return e->code;
+    }
+    if (tests_what_it_trains(&d))
+        say_info("The test set of %s is the training set: accuracy says nothing about other samples.",
+                 s->settings.dataset);
+    rc = model_fit(&s->model_spec, &d, e);
+    if (rc < 0)
+        err_at(e, "model %s and data set %s", s->settings.model, s->settings.dataset);
+    else
+        rc = share_make(s, &d, e);
+    dataset_clear(&d);
+    return rc;
+}
+
+int stage_check_packages(struct submission *s, struct err *e)
+{
+    if ((s->opt->simulation.gradients == 0 && check_data(s, e) < 0) || start_check_kept(s, e) < 0)
+        return e->code;
+    return check_settings(s, e);
+}
+
+int stage_check_job(struct submission *s, struct err *e)
+{
+    if (stage_check_packages(s, e) < 0)
+        return e->code;
+    if (submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e) < 0)
+        return e->code;
+    return start_prepare(s, e);
+}
+
+int stage_check(struct submission *s, struct err *e)
+{
+    memcpy(s->csv_style, s->opt->csv_style, sizeof s->csv_style);
+    return results_prepare(s, e) < 0 ? e->code : stage_check_job(s, e);
+}

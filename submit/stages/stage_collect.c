@@ -1,0 +1,317 @@
+/* collect: brings back what the nodes left behind and writes the result folder. Every node is asked, also
+ * those that failed: what there is, is kept. What should be there and is not makes the job's results
+ * incomplete. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/codec_manifest.h"
+#include "submit/results/collect.h"
+#include "submit/results/run_json.h"
+#include "submit/results/trace.h"
+#include "submit/stages/outcome.h"
+#include "submit/stages/say.h"
+#include "submit/stages/start_from.h"
+#include "submit/temp.h"
+#include "submit/text.h"
+
+enum {
+    GIB = 1 << 30,
+    END_BYTES = 4 << 20, /* what an agent gives of a log behind some byte */
+    PATH_LEN = 160
+};
+
+static const char final_model[] = "final.safetensors";
+
+/* The agent's journal of events has the times, the runner's file has not. */
+static const struct artifact artifacts[] = {
+    {"train.csv", "records.csv?kind=train", NULL, 2 * (uint64_t)GIB, NEEDED, .keep = collect_records,
+     .kind = RECORD_TRAIN},
+    {"eval.csv", "records.csv?kind=eval", NULL, GIB, NEEDED, .keep = collect_records, .kind = RECORD_EVAL},
+    {"comm.csv", "records.csv?kind=comm", NULL, 2 * (uint64_t)GIB, OF_SERVERS | NEEDED,
+     .keep = collect_records, .kind = RECORD_COMM},
+    {"metrics.csv", "records.csv?kind=metrics", NULL, GIB, 0, .keep = collect_records,
+     .kind = RECORD_METRICS},
+    {"confusion.csv", "records.csv?kind=confusion", NULL, GIB, 0, .keep = collect_records,
+     .kind = RECORD_CONFUSION},
+    {"codec.csv", "records.csv?kind=codec", NULL, GIB, OF_SERVERS, .keep = collect_records,
+     .kind = RECORD_CODEC},
+    {"node.log", "logs", NULL, GIB / 4, OF_SERVERS | NEEDED | END_IS_ENOUGH, .keep = collect_logs},
+    {"events.jsonl", NULL, "events?after=0", GIB / 4, OF_SERVERS, .keep = collect_events},
+    {final_model, NULL, NULL, 0, NEEDED | ONE_IS_ENOUGH, .keep = collect_model, .check = collect_check_model},
+    {"best.safetensors", NULL, NULL, 0, ONE_IS_ENOUGH, .keep = collect_model, .check = collect_check_model},
+    {"checkpoint.safetensors", NULL, NULL, 16 * (uint64_t)GIB, OF_SERVERS, .keep = collect_checkpoints,
+     .ending = ""},
+    /* After a success all nodes' last ones are of the same epoch. */
+    {"checkpoint-previous.safetensors", NULL, NULL, 16 * (uint64_t)GIB, OF_SERVERS | ONLY_IF_FAILED,
+     .keep = collect_checkpoints, .ending = START_PREVIOUS},
+    {"trace.bin", NULL, NULL, TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX *TRACE_RECORD_BYTES,
+     OF_SERVERS | ONLY_IF_ASKED, .keep = collect_trace},
+    {CODEC_SOURCE_NAME, NULL, NULL, CODEC_SOURCE_MAX, ONE_IS_ENOUGH, .keep = collect_codec, .ending = ".c"},
+    {CODEC_SOURCE_NAME, NULL, NULL, CODEC_SOURCE_MAX, ONE_IS_ENOUGH | OF_THEIR_CODEC, .keep = collect_codec,
+     .ending = ".c"},
+    {CODEC_MANIFEST_NAME, NULL, NULL, CODEC_MANIFEST_MAX, ONE_IS_ENOUGH, .keep = collect_codec,
+     .ending = ".json"},
+    {CODEC_MANIFEST_NAME, NULL, NULL, CODEC_MANIFEST_MAX, ONE_IS_ENOUGH | OF_THEIR_CODEC,
+     .keep = collect_codec, .ending = ".json"},
+};
+
+static const struct artifact_view *find_listed(const struct yield *y, const char *name)
+{
+    for (size_t i = 0; i < y->list.n; i++)
+        if (strcmp(y->list.items[i].name, name) == 0)
+            return &y->list.items[i];
+    return NULL;
+}
+
+void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why)
+{
+    c->is_missing |= !outcome_bears(c->s, n);
+    say_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
+}
+
+/* The jobs' last words and the lists of what is there, of all nodes at once. */
+static void ask_all(struct collection *c, const char *path)
+{
+    struct err e;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (!c->yields[i].node->is_lost &&
+            node_ask(c->s->http, c->yields[i].node, "GET", NULL, 0, &e, "/v1/jobs/%s%s", c->s->id, path) < 0)
+            say_error("%s", e.text);
+    submission_finish_calls(c->s);
+}
+
+static void take_job(struct collection *c, struct yield *y)
+{
+    struct node *n = y->node;
+    struct job_view v;
+    struct err e;
+
+    if (n->is_lost) {
+        collect_miss(c, n, "everything", "its agent is lost");
+        return;
+    }
+    if (node_answer(n, &e) < 0 || reply_job(&v, n->call.reply, n->call.reply_len, &e) < 0) {
+        collect_miss(c, n, "everything", e.text);
+        return;
+    }
+    y->is_heard = true;
+    n->view = v;
+    n->is_ended |= job_state_is_terminal(v.state);
+}
+
+static void take_list(struct collection *c, struct yield *y)
+{
+    struct err e;
+
+    if (y->is_heard && (node_answer(y->node, &e) < 0 ||
+                        reply_artifacts(&y->list, y->node->call.reply, y->node->call.reply_len, &e) < 0))
+        collect_miss(c, y->node, "the list of its files", e.text);
+}
+
+static uint64_t limit(const struct submission *s, const struct artifact *a)
+{
+    return a->max ? a->max : s->model_bytes ? s->model_bytes : 4 * (uint64_t)GIB;
+}
+
+static int map(struct yield *y, struct err *e)
+{
+    struct stat st;
+    void *p;
+
+    if (fstat(y->fd, &st) < 0)
+        return err_errno(e, ERR_IO, "the file that it came into");
+    if (st.st_size == 0) {
+        y->bytes = ""; /* of no bytes there is no map */
+        return 0;
+    }
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
+    if (p == MAP_FAILED)
+        return err_errno(e, ERR_IO, "the %lld bytes that came cannot be mapped", (long long)st.st_size);
+    y->bytes = p;
+    y->len = (size_t)st.st_size;
+    return 0;
+}
+
+static void drop(struct yield *y)
+{
+    if (y->len > 0)
+        munmap((void *)(uintptr_t)y->bytes, y->len);
+    if (y->fd > 0)
+        close(y->fd);
+    y->bytes = NULL;
+    y->len = 0;
+    y->fd = 0;
+}
+
+/* Where it is read; of what is too long to be brought, the end. */
+static void choose_path(char path[PATH_LEN], const struct collection *c, const struct yield *y,
+                        const struct artifact *a, const struct artifact_view *listed)
+{
+    bool live = !y->node->is_ended && a->live;
+    int node = y->node->at.node;
+
+    if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > limit(c->s, a)) {
+        say_info("node(%d): %s has %llu bytes, of which the last %d are brought; job_submit logs %s --node "
+                 "%d shows all.",
+                 node, a->name, (unsigned long long)listed->bytes, END_BYTES, c->s->id, node);
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s?after=%llu", c->s->id, a->live,
+                 (unsigned long long)listed->bytes - END_BYTES);
+    } else if (live || a->from) {
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s", c->s->id, live ? a->live : a->from);
+    } else {
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/artifacts/%s", c->s->id, a->name);
+    }
+}
+
+/* Starts the download of one artefact from one node, where there is something to download. */
+static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
+{
+    const struct artifact_view *listed = find_listed(y, a->name);
+    bool live = !y->node->is_ended && a->live;
+    bool expected = (a->flags & NEEDED) && y->node->view.state == JOB_SUCCEEDED &&
+                    ((a->flags & OF_SERVERS) || !node_is_server(y->node));
+    char path[PATH_LEN];
+    struct err e;
+
+    if (!y->is_heard || (!listed && !live) || (a->from && !y->node->is_ended)) {
+        if (expected)
+            collect_miss(c, y->node, a->name, "");
+        return;
+    }
+    choose_path(path, c, y, a, listed);
+    if (temp_file(&y->fd, c->s->folder, &e) < 0 ||
+        node_download(c->s->http, y->node, y->fd, limit(c->s, a), path, &e) < 0) {
+        collect_miss(c, y->node, a->name, e.text);
+        drop(y);
+    }
+}
+
+static int check_sum(const struct yield *y, const struct artifact *a, struct err *e)
+{
+    const struct artifact_view *listed = find_listed(y, a->name);
+    char path[64];
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    uint64_t bytes;
+
+    if (!y->node->is_ended || a->from || !listed || !listed->complete || !listed->sha256[0])
+        return 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
+    if (sha256_file(sum, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(hex, sum, sizeof sum);
+    if (strcmp(hex, listed->sha256) != 0)
+        return err_set(e, ERR_PROTOCOL, "its sum is not the one its agent names");
+    return 0;
+}
+
+/* Ends the download, and maps what came; what did not come whole is dropped. */
+static void take_download(struct collection *c, struct yield *y, const struct artifact *a)
+{
+    struct err e;
+
+    if (y->fd <= 0)
+        return;
+    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 && (!a->check || a->check(y, &e) == 0) &&
+        map(y, &e) == 0)
+        return;
+    collect_miss(c, y->node, a->name, e.text);
+    drop(y);
+}
+
+/* Of all nodes side by side. */
+static void download_all(struct collection *c, const struct artifact *a)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        fetch(c, &c->yields[i], a);
+    submission_finish_calls(c->s);
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        take_download(c, &c->yields[i], a);
+}
+
+/* Of the first worker, or server, from which it comes whole: that others lack it is no fault then. */
+static void download_one(struct collection *c, const struct artifact *a)
+{
+    bool was_missing = c->is_missing;
+
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        struct yield *y = &c->yields[i];
+
+        if (node_is_server(y->node) != ((a->flags & OF_THEIR_CODEC) != 0))
+            continue;
+        fetch(c, y, a);
+        submission_finish_calls(c->s);
+        take_download(c, y, a);
+        if (y->bytes) {
+            c->is_missing = was_missing;
+            return;
+        }
+    }
+}
+
+static bool is_wanted(const struct submission *s, const struct artifact *a)
+{
+    return !((a->flags & ONLY_IF_FAILED) && s->state == JOB_SUCCEEDED) &&
+           !((a->flags & ONLY_IF_ASKED) && !s->opt->trace[0]) &&
+           !((a->flags & OF_THEIR_CODEC) && !json_object_get(s->facts, "server_codec"));
+}
+
+/* One kind of file of all nodes: download, then write what they make together. */
+static int collect(struct collection *c, const struct artifact *a, struct err *e)
+{
+    int rc;
+
+    if (!is_wanted(c->s, a))
+        return 0;
+    if (a->flags & ONE_IS_ENOUGH)
+        download_one(c, a);
+    else
+        download_all(c, a);
+    rc = a->keep(c, a, e);
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        drop(&c->yields[i]);
+    return rc;
+}
+
+static void note_sums(struct collection *c)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        const struct artifact_view *m = find_listed(&c->yields[i], final_model);
+
+        snprintf(c->yields[i].node->model_sha256, sizeof c->yields[i].node->model_sha256, "%s",
+                 m ? m->sha256 : "");
+    }
+}
+
+int stage_collect(struct submission *s, struct err *e)
+{
+    struct collection c = {.s = s, .yields = calloc(s->n_nodes, sizeof *c.yields)};
+    int rc = 0;
+
+    if (!c.yields)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
+    json_array_clear(s->files);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        c.yields[i].node = &s->nodes[i];
+    ask_all(&c, "");
+    for (size_t i = 0; i < s->n_nodes; i++)
+        take_job(&c, &c.yields[i]);
+    ask_all(&c, "/artifacts");
+    for (size_t i = 0; i < s->n_nodes; i++)
+        take_list(&c, &c.yields[i]);
+    note_sums(&c);
+    for (size_t k = 0; k < sizeof artifacts / sizeof *artifacts && rc == 0; k++)
+        rc = collect(&c, &artifacts[k], e);
+    s->is_complete = rc == 0 && !c.is_missing;
+    if (rc == 0)
+        rc = run_json_write(s, e);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        http_clear(s->http, &s->nodes[i].call);
+    free(c.yields);
+    return rc;
+}

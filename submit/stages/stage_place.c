@@ -1,0 +1,253 @@
+/* place: canCommit. Every agent is asked for a slot, one after the other in the order of the agents' ids, so
+ * that two submitters who want the same agents never each hold what the other waits for. The stream of events
+ * of each node is opened with its reservation: when this process dies, the stream closes and the agent is
+ * free again. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/json.h"
+#include "submit/stages/say.h"
+#include "submit/stages/silence.h"
+#include "submit/stages/submission.h"
+#include "submit/text.h"
+
+static const double WAIT_SAY_S = 30, PATIENCE_S = 3;
+
+static void add_workers(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        say_info("Add worker (Rule: %s, Id: %d, Address: %s).",
+                 node_is_server(&s->nodes[i]) ? "PS" : "Worker", s->nodes[i].at.node, s->nodes[i].at.address);
+}
+
+/* Whoever is slow is named: what took the connection may be no agent, and never say a word. */
+static int hear_all(struct submission *s, struct err *e)
+{
+    double say_at = clock_now() + PATIENCE_S;
+    char until[TEXT_AMOUNT];
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+
+        while (n->call.busy) {
+            if (clock_now() > say_at) {
+                say_info("node(%d): %s has not answered yet; waiting until %s for it (Ctrl-C gives up).",
+                         n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - PATIENCE_S));
+                say_at = INFINITY;
+            }
+            http_poll(s->http, 0.5);
+            if (submission_check_time(s, e) < 0)
+                return e->code;
+        }
+    }
+    return 0;
+}
+
+/* All agents at once; the first failure in node order is told, and how many more there are. */
+static int meet(struct submission *s, struct err *e)
+{
+    size_t n_failed = 0;
+    struct err other;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
+            return e->code;
+    if (hear_all(s, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct node *n = &s->nodes[i];
+        struct err *at = n_failed ? &other : e;
+
+        if (node_answer(n, at) < 0)
+            n_failed++;
+        else if (reply_agent(&n->agent, n->call.reply, n->call.reply_len, at) < 0 && ++n_failed)
+            err_at(at, "node(%d): %s", n->at.node, n->label);
+    }
+    if (n_failed > 1)
+        say_info("%zu of %zu agents cannot be used; this is the first of them.", n_failed, s->n_nodes);
+    if (n_failed > 0 && e->code == ERR_UNREACHABLE)
+        err_hint(e, "Is it running there? agent --port N --dir DIR starts one.");
+    return n_failed ? e->code : 0;
+}
+
+static int by_agent(const void *a, const void *b)
+{
+    return strcmp((*(struct node *const *)a)->agent.id, (*(struct node *const *)b)->agent.id);
+}
+
+static int sort_by_agent(struct node **order, struct submission *s, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        order[i] = &s->nodes[i];
+    qsort(order, s->n_nodes, sizeof *order, by_agent);
+    for (size_t i = 1; i < s->n_nodes; i++)
+        if (strcmp(order[i - 1]->agent.id, order[i]->agent.id) == 0)
+            return err_set(e, ERR_CONFIG, "%s: %s and %s are one and the same agent", s->opt->workers,
+                           order[i - 1]->at.address, order[i]->at.address);
+    return 0;
+}
+
+/* That share a machine with this node, as far as names of hosts tell. */
+static int workers_on_host(const struct submission *s, const struct node *n)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        count += !node_is_server(&s->nodes[i]) && strcmp(node_host(&s->nodes[i]), node_host(n)) == 0;
+    return count;
+}
+
+static char *reservation(const struct submission *s, const struct node *n)
+{
+    const char *user = getenv("USER");
+    char host[65] = "";
+    char submitter[128];
+    const struct codec_blobs *codec = submission_codec(s, n);
+    json_t *o;
+    char *line;
+
+    gethostname(host, sizeof host - 1);
+    snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "somebody", host);
+    o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:f}", "id", s->id, "attempt",
+                  ATTEMPT, "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
+                  node_is_server(n) ? s->settings.server_codec : s->settings.codec, "codec_sha256",
+                  codec->object.hex, "codec_source_sha256", codec->source.hex, "node_count",
+                  s->settings.node_count, "server_count", s->settings.server_count, "submitter",
+                  json_text(submitter, SIZE_MAX), "no_queue", (int)s->opt->no_queue, "time_limit_s",
+                  s->settings.time_limit_s);
+    if (s->settings.threads > 1)
+        json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
+    if (strcmp(s->settings.starts_from, "seed") != 0) /* an agent that does not know the word says so */
+        json_object_set_new(o, "weights", json_true());
+    line = o ? json_line(o) : NULL;
+    json_decref(o);
+    return line;
+}
+
+/* Behind whom, and until when. */
+static void say_queue(struct submission *s, struct node *n)
+{
+    char holder[256] = "";
+    char until[TEXT_AMOUNT];
+    struct err ignored;
+
+    if (node_get(s->http, n, REPLY_MAX, &ignored, "/v1/jobs") == 0)
+        reply_holder(holder, sizeof holder, n->call.reply, n->call.reply_len, &ignored);
+    text_hour(until, clock_wall() + s->deadline - clock_now());
+    say_info("node(%d): %s has %s; waiting in its queue %s%s (Ctrl-C gives up).", n->at.node, n->label,
+             holder[0] ? holder : "another job", s->deadline > 0 ? "until " : "for as long as it takes",
+             s->deadline > 0 ? until : "");
+}
+
+/* The reservation is asked for, or once more when its agent forgot it. One that does not answer now did so a
+ * moment ago: it is waited for as one that falls silent later. */
+static int ask_for_slot(struct submission *s, struct node *n, struct err *e)
+{
+    char *body = reservation(s, n);
+    int rc;
+
+    if (!body)
+        return err_set(e, ERR_NOMEM, "no memory");
+    n->last_seq = 0;
+    rc = node_ask(s->http, n, "POST", body, strlen(body), e, "/v1/jobs");
+    while (rc == 0 && n->call.busy)
+        http_poll(s->http, 1);
+    free(body);
+    if (rc < 0)
+        return rc;
+    if (n->call.err.code == ERR_UNREACHABLE) {
+        silence_begin(s, n, &n->call.err, true);
+        return 0;
+    }
+    if (node_answer(n, e) < 0 || node_take_view(n, e) < 0)
+        return e->code;
+    return node_open_stream(s->http, n, e);
+}
+
+static bool is_queued(const struct node *n)
+{
+    return n->view.state == JOB_PENDING && !n->is_ended;
+}
+
+/* A node that ended before the start did so for a reason worth more than "the stream closed". An agent that
+ * was away and knows nothing of a node in its queue is asked again; a slot that was held is not, for somebody
+ * who waits for ours may have it now (see the order above). */
+static int look_at(struct submission *s, struct node *n, struct err *e)
+{
+    if (n->is_ended)
+        return err_set(e, n->view.state == JOB_CANCELLED ? ERR_CANCELLED : ERR_REFUSED,
+                       "node(%d): %s ended the reservation: %s%s%s", n->at.node, n->label, n->view.reason,
+                       n->view.message[0] ? ": " : "", n->view.message);
+    if (silence_look(s, n, e) == 0)
+        return 0;
+    if (e->code == ERR_NOT_FOUND && n->silent_since > 0 && is_queued(n))
+        return ask_for_slot(s, n, e);
+    if (e->code == ERR_NOT_FOUND)
+        e->code = ERR_REFUSED; /* nothing that the command names is missing */
+    return err_at(e, "node(%d): lost before the start", n->at.node);
+}
+
+/* At every node that is reserved; *is_away: an agent is silent. */
+static int look_at_all(struct submission *s, bool *is_away, struct err *e)
+{
+    *is_away = false;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct node *n = &s->nodes[i];
+
+        if (n->is_reserved && look_at(s, n, e) < 0)
+            return e->code;
+        *is_away |= n->silent_since > 0;
+    }
+    return 0;
+}
+
+/* Until it has its slot, and the agents of all that are reserved are there. */
+static int reserve(struct submission *s, struct node *n, struct err *e)
+{
+    double said = 0;
+    bool is_away;
+
+    n->is_reserved = true; /* from here on the agent may hold it, whatever becomes of the answer */
+    if (ask_for_slot(s, n, e) < 0)
+        return e->code;
+    for (;;) {
+        if (submission_check_time(s, e) < 0 || look_at_all(s, &is_away, e) < 0)
+            return e->code;
+        if (!is_away && !is_queued(n))
+            return 0;
+        if (n->silent_since > 0) {
+            said = 0;
+        } else if (is_queued(n) && (said == 0 || clock_now() - said > WAIT_SAY_S)) {
+            say_queue(s, n);
+            said = clock_now();
+        }
+        http_poll(s->http, 1);
+        submission_keep_lease(s);
+    }
+}
+
+int stage_place(struct submission *s, struct err *e)
+{
+    struct node **order = calloc(s->n_nodes, sizeof *order);
+    int rc;
+
+    if (!order)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
+    add_workers(s);
+    say_info("Try connecting to the cluster.");
+    rc = meet(s, e);
+    if (rc == 0)
+        rc = sort_by_agent(order, s, e);
+    for (size_t i = 0; i < s->n_nodes && rc == 0; i++)
+        rc = reserve(s, order[i], e);
+    free(order);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        s->nodes[i].is_probed = false; /* the calls that come ask something else */
+    if (rc == 0)
+        say_info("Connection with cluster established.");
+    return rc;
+}

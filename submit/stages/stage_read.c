@@ -1,0 +1,350 @@
+/* read: the files that say what the job is. Model and codecs, each checked by itself, with the settings that
+ * come of them; the worker list last: what is wrong with a command is told also where there is none. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/compress/chain.h"
+#include "shared/blocks.h"
+#include "shared/codec_load.h"
+#include "shared/codec_manifest.h"
+#include "shared/compile.h"
+#include "shared/elf.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/partition.h"
+#include "submit/codecs/codec_look.h"
+#include "submit/codecs/find.h"
+#include "submit/data/dataset.h"
+#include "submit/data/transform.h"
+#include "submit/stages/say.h"
+#include "submit/stages/start_from.h"
+#include "submit/stages/submission.h"
+
+enum { CODEC_MAX = 64 << 20 };
+
+static int read_workers(struct submission *s, struct err *e)
+{
+    const char *path = s->opt->workers;
+
+    if (worker_list_read(&s->workers, path, e) < 0) {
+        if (e->code == ERR_NOT_FOUND)
+            err_hint(e, "Write {\"Worker\": [\"host:port\", ...]} there (worker.json.example shows one), or "
+                        "name another "
+                        "list: --workers FILE");
+        return e->code;
+    }
+    if ((size_t)s->settings.node_count > s->workers.n_workers) {
+        err_set(e, ERR_CONFIG, "--node_count %d: %s lists %zu worker%s", s->settings.node_count, path,
+                s->workers.n_workers, s->workers.n_workers == 1 ? "" : "s");
+        return err_hint(e, "Add workers to the list, or ask for %zu.", s->workers.n_workers);
+    }
+    return 0;
+}
+
+/* What was compiled from what, and with what. */
+static int describe(struct codec_blobs *b, json_t *facts, const struct codec_look *l, struct err *e)
+{
+    struct codec_manifest m = {.abi = CODEC_ABI};
+    struct elf_kind kind;
+    json_t *doc;
+    char *line;
+
+    if (elf_read(&kind, l->object, e) < 0)
+        return e->code;
+    elf_machine(m.architecture, &kind);
+    memcpy(m.name, l->facts.name, sizeof m.name);
+    memcpy(m.sha256, b->object.hex, sizeof m.sha256);
+    memcpy(m.source_sha256, b->source.hex, sizeof m.source_sha256);
+    if (l->file.is_source) {
+        compile_version(m.compiler, sizeof m.compiler, l->cc);
+        snprintf(m.flags, sizeof m.flags, "%s", compile_flags);
+    }
+    doc = codec_manifest_json(&m);
+    line = doc && json_object_update(facts, doc) == 0 ? json_line(doc) : NULL;
+    json_decref(doc);
+    if (!line)
+        return err_set(e, ERR_NOMEM, "no memory for a codec's manifest");
+    blob_set(&b->manifest, line, strlen(line));
+    return 0;
+}
+
+/* Looks at it, and takes the bytes that will be shipped. */
+static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc, const char *word,
+                      struct err *e)
+{
+    struct codec_look l;
+    int rc;
+
+    if (codec_look_open(&l, word, e) < 0)
+        return e->code;
+    *f = l.facts;
+    *doc = codec_look_json(&l);
+    rc = *doc ? blob_read(&b->object, l.object, CODEC_MAX, e)
+              : err_set(e, ERR_NOMEM, "no memory for a codec's facts");
+    if (rc == 0 && l.file.source[0])
+        rc = blob_read(&b->source, l.file.source, CODEC_SOURCE_MAX, e);
+    if (rc == 0)
+        rc = describe(b, *doc, &l, e);
+    codec_look_close(&l);
+    if (rc == 0)
+        return 0;
+    json_decref(*doc);
+    *doc = NULL;
+    return err_at(e, "codec %s", word);
+}
+
+static int check_optimizer(const char *optimizer, const struct codec_facts *f, struct err *e)
+{
+    bool wants_grads = strcmp(optimizer, "psgd") == 0 || strcmp(optimizer, "parallel_sgd") == 0 ||
+                       strcmp(optimizer, "gradient_averaging") == 0;
+
+    if (strcmp(optimizer, "auto") == 0 || (!f->sends_grads && !f->sends_params) ||
+        (wants_grads ? f->sends_grads : f->sends_params))
+        return 0;
+    err_set(e, ERR_CONFIG, "--optimizer %s exchanges %s, but codec %s exchanges %s", optimizer,
+            wants_grads ? "gradients" : "parameters", f->name, wants_grads ? "parameters" : "gradients");
+    return err_hint(e, "Leave --optimizer out, or take another codec.");
+}
+
+/* Where servers come from, or what else to do. */
+static int hint_servers(const struct submission *s, const char *otherwise, struct err *e)
+{
+    return s->is_simulated ? err_hint(e, "--servers N gives it some.")
+                           : err_hint(e, "Name them in %s under \"PS\"%s.", s->opt->workers, otherwise);
+}
+
+static void say_stays_out(const struct submission *s, const char *why)
+{
+    bool is_one = s->workers.n_servers == 1;
+
+    say_info("%s: the parameter server%s of %s stay%s out of this job.", why, is_one ? "" : "s",
+             s->opt->workers, is_one ? "s" : "");
+}
+
+static bool is_without_servers(const struct submission *s)
+{
+    return strcmp(s->opt->server_codec, "null") == 0;
+}
+
+/* Do the listed servers take part? ERR_CONFIG: the job cannot be with them, or without. */
+static int want_servers(bool *out, const struct submission *s, const struct codec_facts *worker,
+                        struct err *e)
+{
+    const char *word = s->opt->server_codec;
+    bool is_none = is_without_servers(s);
+    size_t n = s->workers.n_servers;
+    char why[128];
+
+    *out = false;
+    if (worker->updates_on_server && (n == 0 || is_none)) {
+        err_set(e, ERR_CONFIG, "codec %s moves the weights on parameter servers, and the job has none",
+                worker->name);
+        return hint_servers(s, "", e);
+    }
+    if (n == 0 && word[0] && !is_none) {
+        err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", word);
+        return hint_servers(s, ", or leave --server_codec out", e);
+    }
+    if (n == 0)
+        return 0;
+    if (is_none) {
+        say_stays_out(s, "--server_codec null");
+        return 0;
+    }
+    *out = codec_has_server_side(worker);
+    snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
+    if (!*out)
+        say_stays_out(s, why);
+    return 0;
+}
+
+/* Can workers with the one codec and servers with the other make a job? */
+static int check_pair(const struct codec_facts *worker, const struct codec_facts *server, struct err *e)
+{
+    if (server->has_events != worker->has_events)
+        return err_set(e, ERR_CODEC,
+                       "codec %s runs by %s and codec %s by %s: they do not understand each other",
+                       worker->name, worker->has_events ? "events" : "rounds", server->name,
+                       server->has_events ? "events" : "rounds");
+    if (server->updates_on_server != worker->updates_on_server)
+        return err_set(e, ERR_CODEC, "of the codecs %s and %s only one has the optimizer on the servers",
+                       worker->name, server->name);
+    if (!server->has_events && !server->has_reply)
+        return err_set(e, ERR_CODEC,
+                       "codec %s has no server side (no reply): it cannot be the servers' codec",
+                       server->name);
+    if (server->every != 0)
+        return err_set(e, ERR_CONFIG,
+                       "--server_codec %s:every=%d: the workers say when they exchange: --codec %s:every=%d",
+                       server->name, server->every, worker->name, server->every);
+    return 0;
+}
+
+/* The servers' codec, where it is another than the workers'. */
+static int read_server_codec(struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    const char *word = s->opt->server_codec;
+    struct codec_facts server;
+    json_t *doc;
+
+    if (!word[0] || is_without_servers(s))
+        return 0;
+    if (!codec_has_server_side(worker))
+        return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", word, worker->name);
+    if (read_codec(&s->server_codec, &server, &doc, word, e) < 0)
+        return e->code;
+    json_object_set_new(s->facts, "server_codec", doc);
+    snprintf(s->settings.server_codec, sizeof s->settings.server_codec, "%s", server.name);
+    snprintf(s->settings.server_codec_options, sizeof s->settings.server_codec_options, "%s", server.options);
+    return check_pair(worker, &server, e);
+}
+
+/* `every` of the codec is --local-steps by another name. */
+static int choose_local_steps(struct settings *set, const struct codec_facts *f, struct err *e)
+{
+    if (f->every != 0 && set->local_steps != 0 && set->local_steps != f->every)
+        return err_set(e, ERR_CONFIG,
+                       "--local-steps %d and --codec %s:every=%d are the same parameter, said twice",
+                       set->local_steps, f->name, f->every);
+    if (f->every != 0)
+        set->local_steps = f->every;
+    return 0;
+}
+
+/* Before anything is shipped: is the job one that a codec of these limits can run? */
+static int check_limits(const struct settings *set, const struct codec_facts *f, unsigned limits,
+                        struct err *e)
+{
+    struct codec_job job = {.n_workers = set->node_count,
+                            .n_servers = set->server_count,
+                            .redundancy = set->redundancy,
+                            .is_sync = strcmp(set->sync, "ssgd") == 0,
+                            .goes_on = strcmp(set->on_node_loss, "continue") == 0};
+    struct blocks b;
+
+    if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
+        return err_at(e, "settings: /block_assignment");
+    job.n_blocks = b.n_blocks;
+    blocks_clear(&b);
+    return codec_check_limits(f->name, limits, &job, e);
+}
+
+/* Before anything is shipped: are these chains, and does the codec take them? */
+static int check_compression(const struct settings *set, const struct codec_facts *f, struct err *e)
+{
+    struct chain_pair pair;
+
+    if (set->compress_down[0] && !codec_has_server_side(f))
+        return err_set(e, ERR_CONFIG, "--compress-down %s: codec %s has no server side", set->compress_down,
+                       f->name);
+    return chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e);
+}
+
+/* Names and rules alone: the data is read when all else is right. */
+static int check_data_words(const struct settings *set, struct err *e)
+{
+    struct partition_rule rule;
+    struct transform transform;
+
+    if (dataset_check_name(set->dataset, e) < 0 || partition_rule_parse(&rule, set->partition, e) < 0)
+        return e->code;
+    return transform_parse(&transform, set->transform, e) < 0 ? err_at(e, "transform") : 0;
+}
+
+static void choose_name(struct settings *s)
+{
+    if (s->name[0])
+        return;
+    snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
+    for (char *p = s->name; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
+            *p = '-';
+}
+
+static int read_model(struct submission *s, struct err *e)
+{
+    char exe_dir[PATH_MAX];
+    char path[PATH_MAX];
+    json_t *doc;
+    int rc;
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, s->opt->model, exe_dir, e) < 0 ||
+        blob_read(&s->model, path, MODEL_DOCUMENT_MAX, e) < 0)
+        return e->code;
+    if (json_parse(&doc, s->model.bytes, s->model.len, path, e) < 0)
+        return e->code;
+    rc = model_spec_parse(&s->model_spec, doc, e);
+    json_object_set_new(s->facts, "model",
+                        json_pack("{s:s, s:o, s:s, s:I, s:O}", "name", s->model_spec.name, "file",
+                                  json_text(path, SIZE_MAX), "sha256", s->model.hex, "n_params",
+                                  (json_int_t)s->model_spec.n_params, "description", doc));
+    json_decref(doc);
+    if (rc < 0)
+        return err_at(e, "%s", path);
+    snprintf(s->settings.model, sizeof s->settings.model, "%s", s->model_spec.name);
+    for (int i = 0; i < s->model_spec.n_layers; i++)
+        s->n_dense += s->model_spec.layers[i].kind == LAYER_DENSE;
+    s->model_bytes = 4 * (uint64_t)s->model_spec.n_params + (1 << 20);
+    return 0;
+}
+
+/* All that can be said of the job before it is known which agents there are. */
+static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
+{
+    bool is_trained = s->opt->simulation.gradients == 0;
+    unsigned limits; /* those that do not depend on servers, which are chosen later */
+    json_t *doc;
+
+    if ((is_trained && (read_model(s, e) < 0 || check_data_words(&s->settings, e) < 0)) ||
+        read_codec(&s->codec, worker, &doc, s->opt->codec, e) < 0)
+        return e->code;
+    json_object_set_new(s->facts, "codec", doc);
+    json_object_set_new(s->facts, "options", options_json(s->opt));
+    snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker->name);
+    snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker->options);
+    s->sends_params = worker->sends_params;
+    s->settings.trace = s->opt->trace[0] != '\0';
+    choose_name(&s->settings);
+    limits = worker->limits & ~(unsigned)CODEC_ASGD_NEEDS_SERVERS;
+    if (check_optimizer(s->opt->optimizer, worker, e) < 0 ||
+        choose_local_steps(&s->settings, worker, e) < 0 ||
+        check_limits(&s->settings, worker, limits, e) < 0 ||
+        start_choose(s, !worker->has_events || worker->rests_between_steps, e) < 0 ||
+        read_server_codec(s, worker, e) < 0 || check_compression(&s->settings, worker, e) < 0)
+        return e->code;
+    return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
+}
+
+/* How many of the listed servers take part. */
+static int choose_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    bool wants;
+
+    if (want_servers(&wants, s, worker, e) < 0)
+        return e->code;
+    s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
+    if (s->settings.compress_down[0] && !wants)
+        return err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
+                       s->settings.compress_down);
+    return check_limits(&s->settings, worker, worker->limits, e) < 0 ? hint_servers(s, "", e) : 0;
+}
+
+int stage_read(struct submission *s, struct err *e)
+{
+    struct codec_facts worker;
+
+    if (s->settings.node_count > NODES_MAX)
+        return err_set(e, ERR_CONFIG, "--node_count: agents run jobs of at most %d workers", NODES_MAX);
+    if (read_command(s, &worker, e) < 0 || read_workers(s, e) < 0)
+        return e->code;
+    return choose_servers(s, &worker, e);
+}
+
+int stage_read_job(struct submission *s, struct err *e)
+{
+    struct codec_facts worker;
+
+    return read_command(s, &worker, e) < 0 ? e->code : choose_servers(s, &worker, e);
+}

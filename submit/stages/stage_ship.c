@@ -1,0 +1,296 @@
+/* ship: preCommit. Each node is sent the packages it lacks, in the order it names them; a blob that its agent
+ * has is not sent again. Ends when every node is ready, or when one has ended. Many nodes at once, a few of
+ * them sending. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/codec_manifest.h"
+#include "shared/json.h"
+#include "submit/stages/say.h"
+#include "submit/stages/submission.h"
+#include "submit/text.h"
+
+enum { SENDING_MAX = 32, FILES_MAX = 3 };
+
+static const double WAIT_SAY_S = 10, READY_S = 120;
+
+/* The slowest way a blob may go before it counts as stuck. */
+static const double least_bytes_per_s = 50e3;
+
+struct file {
+    const char *name;
+    const struct blob *blob;
+};
+
+enum ship_state { SHIP_NEXT, SHIP_HEAD, SHIP_PUT, SHIP_BIND, SHIP_DONE };
+
+/* One node's way through its packages. */
+struct shipment {
+    struct node *node;
+    enum ship_state state;
+    int package, file, n_files;
+    struct file files[FILES_MAX];
+    char *body;   /* of the package being bound */
+    bool is_told; /* that the node is ready */
+};
+
+static int package_files(struct file out[FILES_MAX], const struct submission *s, const struct node *n,
+                         int package)
+{
+    const struct codec_blobs *codec = submission_codec(s, n);
+
+    switch (package) {
+    case PACKAGE_SETTINGS:
+        out[0] = (struct file){"settings.json", &s->settings_blob};
+        return 1;
+    case PACKAGE_CODEC:
+        out[0] = (struct file){CODEC_OBJECT_NAME, &codec->object};
+        out[1] = (struct file){CODEC_MANIFEST_NAME, &codec->manifest};
+        out[2] = (struct file){CODEC_SOURCE_NAME, &codec->source};
+        return codec->source.len ? 3 : 2;
+    case PACKAGE_MODEL:
+        out[0] = (struct file){"model.json", &s->model};
+        return 1;
+    case PACKAGE_WEIGHTS:
+        out[0] = (struct file){"weights.safetensors",
+                               s->checkpoints ? &s->checkpoints[n - s->nodes] : &s->weights};
+        return 1;
+    default:
+        if (node_is_server(n))
+            return 0;
+        out[0] = (struct file){"train.safetensors", &s->shares[n->at.node]};
+        out[1] = (struct file){"test.safetensors", &s->test};
+        return 2;
+    }
+}
+
+static int ask_head(struct submission *s, struct shipment *x, struct err *e)
+{
+    x->state = SHIP_HEAD;
+    return node_ask(s->http, x->node, "HEAD", NULL, 0, e, "/v1/blobs/sha256/%s", x->files[x->file].blob->hex);
+}
+
+static int put_blob(struct submission *s, struct shipment *x, struct err *e)
+{
+    const struct blob *b = x->files[x->file].blob;
+    char amount[TEXT_AMOUNT];
+
+    x->state = SHIP_PUT;
+    say_more("node(%d): sending %s, %s.", x->node->at.node, x->files[x->file].name,
+             text_bytes(amount, b->len));
+    return node_put_blob(s->http, x->node, b->hex, b->bytes, b->fd, b->len,
+                         CALL_S + (double)b->len / least_bytes_per_s, e);
+}
+
+static int bind_package(struct submission *s, struct shipment *x, struct err *e)
+{
+    json_t *files = json_object();
+    json_t *o = json_pack("{s:o}", "files", files);
+
+    for (int i = 0; o && i < x->n_files; i++)
+        json_object_set_new(files, x->files[i].name, json_string(x->files[i].blob->hex));
+    free(x->body);
+    x->body = o ? json_line(o) : NULL;
+    json_decref(o);
+    if (!x->body)
+        return err_set(e, ERR_NOMEM, "no memory");
+    x->state = SHIP_BIND;
+    return node_ask(s->http, x->node, "PUT", x->body, strlen(x->body), e, "/v1/jobs/%s/packages/%s", s->id,
+                    package_names[x->package]);
+}
+
+static int next_file(struct submission *s, struct shipment *x, struct err *e)
+{
+    return x->file < x->n_files ? ask_head(s, x, e) : bind_package(s, x, e);
+}
+
+static int next_package(struct submission *s, struct shipment *x, struct err *e)
+{
+    while (x->package < N_PACKAGES && !x->node->view.lacks[x->package])
+        x->package++;
+    if (x->package == N_PACKAGES) {
+        x->state = SHIP_DONE;
+        return 0;
+    }
+    x->file = 0;
+    x->n_files = package_files(x->files, s, x->node, x->package);
+    return next_file(s, x, e);
+}
+
+/* The call of the present state is answered: what comes next? */
+static int step(struct submission *s, struct shipment *x, struct err *e)
+{
+    if (x->state == SHIP_HEAD && x->node->call.err.code == 0 && x->node->call.status == 404)
+        return put_blob(s, x, e);
+    if (x->state != SHIP_NEXT && node_answer(x->node, e) < 0)
+        return e->code;
+    if (x->state == SHIP_HEAD || x->state == SHIP_PUT) {
+        x->file++;
+        return next_file(s, x, e);
+    }
+    if (x->state == SHIP_BIND) {
+        say_info("Reply requirements to node(%d), type(%s).", x->node->at.node, package_names[x->package]);
+        x->package++;
+    }
+    return next_package(s, x, e);
+}
+
+/* "0, 1, 2", of many nodes the first. */
+static void list_ready(char list[256], const struct submission *s, const struct shipment *x)
+{
+    const size_t room = 256 - sizeof "-12345, ...";
+    size_t k = 0;
+
+    list[0] = '\0';
+    for (size_t i = 0; i < s->n_nodes && k < room; i++)
+        if (x[i].is_told)
+            k += (size_t)snprintf(list + k, 256 - k, "%s%d", k ? ", " : "", x[i].node->at.node);
+    if (k >= room)
+        snprintf(list + k, 256 - k, ", ...");
+}
+
+/* Says who has become ready; returns how many are. */
+static size_t tell_ready(const struct submission *s, struct shipment *x)
+{
+    char list[256];
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        if (x[i].node->is_ready && !x[i].is_told) {
+            x[i].is_told = true;
+            x[i].node->is_announced = false; /* this says it */
+            list_ready(list, s, x);
+            say_info("Node(%d) is ready, %zu nodes total, {%s} is ready.", x[i].node->at.node, s->n_nodes,
+                     list);
+        }
+        n += x[i].is_told;
+    }
+    return n;
+}
+
+/* Moves every shipment as far as it goes without waiting. */
+static int step_all(struct submission *s, struct shipment *x, struct err *e)
+{
+    int sending = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        sending += x[i].state != SHIP_NEXT && x[i].state != SHIP_DONE;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        if (x[i].state == SHIP_DONE || x[i].node->call.busy ||
+            (x[i].state == SHIP_NEXT && sending >= SENDING_MAX))
+            continue;
+        sending += x[i].state == SHIP_NEXT;
+        if (step(s, &x[i], e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* When the nodes' waiting is said again, and when it is over. */
+struct patience {
+    double said, until; /* clock_now; until moves on while packages are sent */
+};
+
+static int look_at(const struct shipment *x, struct patience *p, struct err *e)
+{
+    const struct node *n = x->node;
+    char until[TEXT_AMOUNT];
+
+    if (!n->stream.busy && !n->is_ended)
+        return err_set(e, ERR_UNREACHABLE, "node(%d): lost before the start: %s", n->at.node,
+                       n->stream.err.code ? n->stream.err.text : "its agent closed the stream of events");
+    if (x->is_told)
+        return 0;
+    if (clock_now() > p->until)
+        return err_set(e, ERR_LOST, "node(%d): not ready within %g s of its last package (%s)", n->at.node,
+                       READY_S, n->view.message[0] ? n->view.message : job_state_name(n->view.state));
+    if (clock_now() - p->said > WAIT_SAY_S) {
+        p->said = clock_now();
+        say_info("Waiting until %s for node(%d), %s: %s%s%s%s",
+                 text_hour(until, clock_wall() + p->until - clock_now()), n->at.node, n->label,
+                 job_state_name(n->view.state), n->view.message[0] ? ", " : "", n->view.message,
+                 text_stop(n->view.message));
+    }
+    return 0;
+}
+
+static int look_after(struct submission *s, struct shipment *x, struct patience *p, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (x[i].state != SHIP_DONE)
+            p->until = clock_now() + READY_S;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (look_at(&x[i], p, e) < 0)
+            return e->code;
+    submission_keep_lease(s);
+    return submission_check_time(s, e);
+}
+
+static int ship(struct submission *s, struct shipment *x, struct err *e)
+{
+    struct patience p = {.said = clock_now(), .until = clock_now() + READY_S};
+
+    while (tell_ready(s, x) < s->n_nodes && submission_count_ended(s) == 0) {
+        if (step_all(s, x, e) < 0)
+            return e->code;
+        http_poll(s->http, 0.2);
+        if (submission_count_ended(s) > 0)
+            break; /* that is what went wrong, whoever is lost or late besides */
+        if (look_after(s, x, &p, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* The whole of what could have to go, so that a person knows what to expect. */
+static void estimate(const struct submission *s)
+{
+    char amount[TEXT_AMOUNT], time[TEXT_AMOUNT];
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        for (int p = 0; p < N_PACKAGES; p++) {
+            struct file files[FILES_MAX];
+            int n = s->nodes[i].view.lacks[p] ? package_files(files, s, &s->nodes[i], p) : 0;
+
+            for (int k = 0; k < n; k++)
+                bytes += files[k].blob->len;
+        }
+    say_info("Packages: at most %s to ship, about %s at %g Mbit/s.", text_bytes(amount, bytes),
+             text_seconds(time, (double)bytes * 8e-6 / s->opt->bandwidth_mbps), s->opt->bandwidth_mbps);
+}
+
+/* What each node lacks, and the port of its data plane, as of now: a reservation may have come out of a
+ * queue. */
+static int refresh(struct submission *s, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/jobs/%s", s->id) < 0)
+            return e->code;
+    submission_finish_calls(s);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (node_answer(&s->nodes[i], e) < 0 || node_take_view(&s->nodes[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+int stage_ship(struct submission *s, struct err *e)
+{
+    struct shipment *x = calloc(s->n_nodes, sizeof *x);
+    int rc = x ? refresh(s, e) : err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
+
+    for (size_t i = 0; x && i < s->n_nodes; i++)
+        x[i].node = &s->nodes[i];
+    if (rc == 0) {
+        estimate(s);
+        rc = ship(s, x, e);
+    }
+    for (size_t i = 0; x && i < s->n_nodes; i++) {
+        http_clear(s->http, &s->nodes[i].call);
+        free(x[i].body);
+    }
+    free(x);
+    return rc;
+}

@@ -1,0 +1,124 @@
+/* start: doCommit. Every node is ready; all are told who the others are and how to know them, and go. If one
+ * does not go, none shall. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/json.h"
+#include "submit/results/job_index.h"
+#include "submit/stages/pair_key.h"
+#include "submit/stages/say.h"
+#include "submit/stages/submission.h"
+
+/* All nodes of the job, for node `me`: with the key of its pair with each of the others. */
+static json_t *peers(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i], *mine = &s->nodes[me];
+        json_t *peer = json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n),
+                                 "address", n->at.address, "host", node_host(n), "data_port",
+                                 n->view.data_port);
+        uint8_t key[SHA256_BYTES];
+        char hex[SHA256_HEX];
+
+        if (i != me) {
+            pair_key(key, job_key, s->id, ATTEMPT, i < me ? n->at.node : mine->at.node,
+                     i < me ? mine->at.node : n->at.node);
+            hex_encode(hex, key, sizeof key);
+            json_object_set_new(peer, "key", json_string(hex));
+            explicit_bzero(key, sizeof key);
+            explicit_bzero(hex, sizeof hex);
+        }
+        json_array_append_new(list, peer);
+    }
+    return list;
+}
+
+static char *order(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
+{
+    json_t *o = json_pack("{s:i, s:o}", "attempt", ATTEMPT, "peers", peers(s, me, job_key));
+    char *line = o ? json_line(o) : NULL;
+
+    json_decref(o);
+    return line;
+}
+
+static void orders_free(char **orders, size_t n)
+{
+    for (size_t i = 0; orders && i < n && orders[i]; i++) {
+        explicit_bzero(orders[i], strlen(orders[i]));
+        free(orders[i]);
+    }
+    free(orders);
+}
+
+/* One for each node. The key that the pairs' keys come from is made here and lives no longer than this
+ * takes. */
+static char **orders_new(const struct submission *s)
+{
+    char **orders = calloc(s->n_nodes, sizeof *orders);
+    uint8_t job_key[SHA256_BYTES];
+
+    random_bytes(job_key, sizeof job_key);
+    for (size_t i = 0; orders && i < s->n_nodes; i++) {
+        orders[i] = order(s, i, job_key);
+        if (!orders[i]) {
+            orders_free(orders, i);
+            orders = NULL;
+        }
+    }
+    explicit_bzero(job_key, sizeof job_key);
+    return orders;
+}
+
+static int send_orders(struct submission *s, char *const *orders, struct err *e)
+{
+    struct err other;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
+        rc = node_ask(s->http, &s->nodes[i], "POST", orders[i], strlen(orders[i]), e, "/v1/jobs/%s/start",
+                      s->id);
+    submission_finish_calls(s);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (node_answer(&s->nodes[i], rc ? &other : e) < 0)
+            rc = e->code;
+    return rc;
+}
+
+static int check_ports(const struct submission *s, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].view.data_port == 0)
+            return err_set(e, ERR_PROTOCOL, "node(%d): %s is ready and names no data_port",
+                           s->nodes[i].at.node, s->nodes[i].label);
+    return 0;
+}
+
+int stage_start(struct submission *s, struct err *e)
+{
+    char **orders;
+    int rc;
+
+    if (submission_check_time(s, e) < 0 || check_ports(s, e) < 0)
+        return e->code;
+    /* Before the order goes out: from then on the job may run whatever becomes of this process. */
+    if (job_index_save(s, e) < 0)
+        return e->code;
+    orders = orders_new(s);
+    if (!orders)
+        return err_set(e, ERR_NOMEM, "no memory");
+    rc = send_orders(s, orders, e);
+    orders_free(orders, s->n_nodes);
+    if (rc < 0) {
+        job_index_forget(s->id);
+        return rc;
+    }
+    s->is_started = true;
+    say_info("Start job %s.", s->id);
+    return 0;
+}

@@ -1,0 +1,411 @@
+#include "submit/stages/start_from.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/checkpoint_meta.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/tensor_file.h"
+#include "shared/weights.h"
+#include "submit/results/results.h"
+#include "submit/stages/say.h"
+#include "submit/temp.h"
+
+void start_checkpoint_name(char out[64], int node, const char *ending)
+{
+    if (node < 0)
+        snprintf(out, 64, "checkpoints/ps-%d%s.safetensors", -2 - node, ending);
+    else
+        snprintf(out, 64, "checkpoints/node-%d%s.safetensors", node, ending);
+}
+
+int start_choose(struct submission *s, bool can_rest, struct err *e)
+{
+    bool keeps = s->settings.checkpoint_every > 0 || s->opt->resume[0];
+
+    strcpy(s->settings.starts_from, s->opt->resume[0]      ? "checkpoint"
+                                    : s->opt->init_from[0] ? "weights"
+                                                           : "seed");
+    if (keeps && !can_rest)
+        return err_set(e, ERR_CONFIG,
+                       "codec %s runs by events and does not rest between steps: the host cannot know when "
+                       "its state is whole, "
+                       "so there are no checkpoints of it",
+                       s->settings.codec);
+    if (keeps && strcmp(s->settings.sync, "asgd") == 0)
+        return err_set(e, ERR_CONFIG,
+                       "asgd: words are under way at any time, so there are no checkpoints of it");
+    return 0;
+}
+
+/* Each node keeps two checkpoints, and only rounds hold nodes together: one may be almost a round ahead of
+ * another. Where each round has at most one kept epoch in it, what the one has as its last the other has as
+ * its last but one, or the other way round. */
+int start_check_kept(const struct submission *s, struct err *e)
+{
+    const struct settings *set = &s->settings;
+    long long apart = (long long)set->checkpoint_every * set->steps_per_epoch;
+
+    if (apart == 0 || !s->sends_params || set->node_count + set->server_count < 2 ||
+        set->local_steps <= apart || set->epochs < 2 * set->checkpoint_every)
+        return 0;
+    err_set(
+        e, ERR_CONFIG,
+        "--checkpoint-every %d: %lld steps from one checkpoint to the next, and the nodes meet each %d steps "
+        "only: they could be too far apart to have one of the same epoch",
+        set->checkpoint_every, apart, set->local_steps);
+    return err_hint(e, "--checkpoint-every %lld or more, or fewer --local-steps.",
+                    ((long long)set->local_steps + set->steps_per_epoch - 1) / set->steps_per_epoch);
+}
+
+/* The model's tensors as floats, in the model's order, one behind the other in `values`. */
+static void gather(struct tensor_view *t, float *values, const struct model_spec *m,
+                   const struct tensor_file *f)
+{
+    for (int i = 0; i < m->n_layers; i++)
+        for (int k = 0; k < m->layers[i].n_tensors; k++, t++) {
+            const struct tensor_spec *spec = &m->layers[i].tensors[k];
+
+            *t = (struct tensor_view){.type = TENSOR_F32, .n_dims = spec->n_dims, .data = values};
+            memcpy(t->shape, spec->shape, sizeof spec->shape);
+            weights_name(t->name, m, i, k);
+            weights_floats(values, weights_find(f, "", t->name));
+            values += tensor_spec_count(spec);
+        }
+}
+
+/* Every node gets the same bytes: floats, and no more of the user's file than these. */
+static int write_floats(const char *path, const struct model_spec *m, const struct tensor_file *f,
+                        struct err *e)
+{
+    size_t n = 0;
+    float *values = malloc((m->n_params + 1) * sizeof *values);
+    struct tensor_view *t = calloc((size_t)m->n_layers * LAYER_TENSORS, sizeof *t);
+    int rc;
+
+    for (int i = 0; i < m->n_layers; i++)
+        n += (size_t)m->layers[i].n_tensors;
+    if (values && t) {
+        gather(t, values, m, f);
+        rc = tensor_file_write(path, t, n, NULL, e);
+    } else {
+        rc = err_set(e, ERR_NOMEM, "no memory for %zu weights", m->n_params);
+    }
+    free(values);
+    free(t);
+    return rc;
+}
+
+static int take_weights(struct submission *s, const struct tensor_file *f, struct err *e)
+{
+    char path[PATH_MAX];
+    struct temp t;
+    int rc;
+
+    if (temp_open(&t, e) < 0)
+        return e->code;
+    rc = file_join(path, sizeof path, t.path, "weights.safetensors", e);
+    if (rc == 0)
+        rc = write_floats(path, &s->model_spec, f, e);
+    if (rc == 0)
+        rc = blob_take_file(&s->weights, path, e);
+    temp_close(&t);
+    return rc;
+}
+
+static const char *meta(const struct tensor_file *f, const char *key)
+{
+    const char *text = tensor_file_meta(f, key);
+
+    return text ? text : "";
+}
+
+static int prepare_weights(struct submission *s, struct err *e)
+{
+    const char *path = s->opt->init_from;
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    uint64_t bytes;
+    struct tensor_file f;
+    int rc;
+
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    if (checkpoint_meta_is(&f)) {
+        tensor_file_close(&f);
+        err_set(e, ERR_CONFIG, "%s is a checkpoint and not a model", path);
+        return err_hint(e,
+                        "A job goes on from checkpoints with --resume FOLDER; models are in FOLDER/model.");
+    }
+    rc = weights_check(&f, "", &s->model_spec, e);
+    if (rc < 0)
+        err_at(e, "%s for model %s", path, s->settings.model);
+    else
+        rc = take_weights(s, &f, e);
+    tensor_file_close(&f);
+    if (rc < 0 || sha256_file(sum, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(hex, sum, sizeof sum);
+    json_object_set_new(s->facts, "start",
+                        json_pack("{s:s, s:o, s:s, s:s}", "from", "weights", "file",
+                                  json_text(path, SIZE_MAX), "sha256", hex, "shipped_sha256",
+                                  s->weights.hex));
+    say_info("All nodes start from the weights of %s.", path);
+    return 0;
+}
+
+/* Servers come from the list of workers, not from an option that could be refused by its name. */
+static int check_servers(const struct submission *s, const json_t *then, struct err *e)
+{
+    int n = (int)json_integer_value(json_object_get(then, "server_count"));
+
+    if (n == s->settings.server_count)
+        return 0;
+    err_set(e, ERR_CONFIG, "the earlier job had %d parameter server%s, this one has %d of %s", n,
+            n == 1 ? "" : "s", s->settings.server_count, s->opt->workers);
+    return err_hint(e, "--workers FILE names a list with as many under \"PS\".");
+}
+
+/* Is it what this node of such a job left? */
+static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
+{
+    const char *settings = meta(f, "settings"), *arch = meta(f, "arch");
+    bool is_servers = node < 0 && s->server_codec.object.len > 0;
+    json_t *doc;
+    int rc;
+
+    if (checkpoint_meta_check_node(f, node, e) < 0)
+        return e->code;
+    if (strlen(arch) != s->model.len || memcmp(arch, s->model.bytes, s->model.len) != 0)
+        return err_set(e, ERR_CONFIG, "it is of another model than %s is now", s->settings.model);
+    if (json_parse(&doc, settings, strlen(settings), "its settings", e) < 0)
+        return e->code;
+    rc = check_servers(s, doc, e);
+    if (rc == 0)
+        rc = settings_check_resume(&s->settings, doc, e);
+    json_decref(doc);
+    if (rc == 0 && strtol(meta(f, "epoch"), NULL, 10) >= s->settings.epochs) {
+        err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta(f, "epoch"));
+        return err_hint(e, "--epochs N says with which epoch the job ends: N is more than %.20s.",
+                        meta(f, "epoch"));
+    }
+    if (rc == 0 &&
+        checkpoint_meta_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
+                                    (is_servers ? &s->server_codec : &s->codec)->object.hex, e) < 0)
+        return err_hint(e, "Resume needs the same file of the codec.");
+    return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
+}
+
+/* What run.json says of a file of the folder; NULL: nothing. */
+static const char *sum_of(const json_t *earlier, const char *name)
+{
+    const json_t *file;
+    size_t i;
+
+    json_array_foreach(json_object_get(earlier, "files"), i, file)
+    {
+        const char *own = json_string_value(json_object_get(file, "name"));
+
+        if (own && strcmp(own, name) == 0)
+            return json_string_value(json_object_get(file, "sha256"));
+    }
+    return NULL;
+}
+
+/* ERR_NOT_FOUND, ERR_CONFLICT: there is none, or it is not as it was brought home, which counts as none:
+ * there may be another place to go back to. */
+static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s,
+                           const json_t *earlier, int node, const char *ending, struct err *e)
+{
+    uint8_t digest[SHA256_BYTES];
+    char name[64], hex[SHA256_HEX];
+    const char *sum;
+    uint64_t bytes;
+
+    start_checkpoint_name(name, node, ending);
+    sum = sum_of(earlier, name);
+    if (file_join(path, PATH_MAX, s->opt->resume, name, e) < 0 || sha256_file(digest, &bytes, path, e) < 0)
+        return e->code;
+    hex_encode(hex, digest, sizeof digest);
+    if (!sum || strcmp(sum, hex) == 0)
+        return tensor_file_open(f, path, e);
+    return err_set(e, ERR_CONFLICT, "%s is damaged: its SHA-256 is not the one in run.json", path);
+}
+
+static bool counts_as_none(int code)
+{
+    return code == ERR_NOT_FOUND || code == ERR_CONFLICT;
+}
+
+/* The order of samples goes on as if nothing had happened: the samples must be the same ones. */
+static int check_samples(const struct submission *s, const json_t *earlier, struct err *e)
+{
+    const char *sum = json_string_value(
+        json_object_get(json_object_get(json_object_get(earlier, "facts"), "data"), "test_sha256"));
+
+    if (!sum || strcmp(sum, s->test.hex) == 0)
+        return 0;
+    err_set(e, ERR_CONFIG, "--resume %s: the data set is not the earlier job's, its test half differs",
+            s->opt->resume);
+    return err_hint(e, "--data names where the earlier job's data set is.");
+}
+
+/* The place in the job that the nodes' checkpoints must share. Workers say their epoch; the rounds are the
+ * same on servers too, which may have kept them under a later epoch that has no more of them. */
+struct place {
+    char job[64], epoch[24], round[24];
+};
+
+static bool is_at(const struct tensor_file *f, const struct place *p, int node)
+{
+    return strcmp(meta(f, "job_id"), p->job) == 0 && strcmp(meta(f, "round"), p->round) == 0 &&
+           (node < 0 || strcmp(meta(f, "epoch"), p->epoch) == 0);
+}
+
+/* This node's file at that place: the last it wrote, or the one before. */
+static int take_checkpoint(struct submission *s, size_t i, const struct place *p, const json_t *earlier,
+                           struct err *e)
+{
+    static const char *const endings[] = {"", START_PREVIOUS};
+    int node = s->nodes[i].at.node;
+    char has[PATH_MAX + 128] = "it has none";
+    int missing = ERR_NOT_FOUND;
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+        struct tensor_file f;
+        char path[PATH_MAX];
+        int rc;
+
+        if (open_checkpoint(&f, path, s, earlier, node, endings[k], e) < 0) {
+            if (!counts_as_none(e->code))
+                return e->code;
+            if (e->code == ERR_CONFLICT) {
+                missing = e->code;
+                snprintf(has, sizeof has, "%s", e->text);
+            }
+            continue;
+        }
+        if (!is_at(&f, p, node)) {
+            if (missing == ERR_NOT_FOUND)
+                snprintf(has, sizeof has, "it has one of epoch %.20s of %.50s", meta(&f, "epoch"),
+                         meta(&f, "job_id"));
+            tensor_file_close(&f);
+            continue;
+        }
+        rc = check_checkpoint(s, &f, node, e);
+        tensor_file_close(&f);
+        if (rc == 0)
+            rc = blob_open(&s->checkpoints[i], path, e);
+        return rc < 0 ? err_at(e, "%s", path) : 0;
+    }
+    err_set(e, missing, "node(%d): no checkpoint of epoch %s of %s in %s: %s", node, p->epoch, p->job,
+            s->opt->resume, has);
+    return err_hint(e, "job_submit fetch %s brings it if its agent still has it.", p->job);
+}
+
+static int take_all(struct submission *s, const struct place *p, const json_t *earlier, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        blob_clear(&s->checkpoints[i]);
+        if (take_checkpoint(s, i, p, earlier, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* The place of the first worker's file. */
+static int find_place(struct place *p, const struct submission *s, const json_t *earlier, const char *ending,
+                      struct err *e)
+{
+    struct tensor_file f;
+    char path[PATH_MAX];
+
+    if (open_checkpoint(&f, path, s, earlier, 0, ending, e) < 0)
+        return e->code;
+    snprintf(p->job, sizeof p->job, "%.60s", meta(&f, "job_id"));
+    snprintf(p->epoch, sizeof p->epoch, "%.20s", meta(&f, "epoch"));
+    snprintf(p->round, sizeof p->round, "%.20s", meta(&f, "round"));
+    tensor_file_close(&f);
+    return 0;
+}
+
+static void note(struct submission *s, const struct place *p)
+{
+    json_t *sums = json_array();
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        json_array_append_new(
+            sums, json_pack("{s:i, s:s}", "node", s->nodes[i].at.node, "sha256", s->checkpoints[i].hex));
+    json_object_set_new(s->facts, "start",
+                        json_pack("{s:s, s:o, s:s, s:i, s:o}", "from", "checkpoint", "folder",
+                                  json_text(s->opt->resume, SIZE_MAX), "job", p->job, "epoch",
+                                  (int)strtol(p->epoch, NULL, 10), "checkpoints", sums));
+    say_info("The job goes on behind epoch %s of %s.", p->epoch, p->job);
+}
+
+/* Goes back to the place of the first worker's file, if all nodes have one of it. */
+static int go_back(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
+{
+    const char *job = json_string_value(json_object_get(earlier, "id"));
+    struct place p;
+
+    if (find_place(&p, s, earlier, ending, e) < 0) {
+        if (e->code == ERR_NOT_FOUND)
+            err_hint(e, "Jobs leave checkpoints when they run with --checkpoint-every N.");
+        else if (e->code == ERR_CONFLICT)
+            err_hint(e, "job_submit fetch %s brings it again if its agent still has it.", job ? job : "JOB");
+        return e->code;
+    }
+    if (take_all(s, &p, earlier, e) < 0)
+        return e->code;
+    note(s, &p);
+    return 0;
+}
+
+/* The last place that all nodes have. A node that was ahead when the job broke off has it as the one before,
+ * and one that broke off between two names has only that. */
+static int find_checkpoints(struct submission *s, const json_t *earlier, struct err *e)
+{
+    struct err last, before;
+    int rc;
+
+    if (check_samples(s, earlier, e) < 0)
+        return e->code;
+    rc = go_back(s, earlier, "", &last);
+    if (rc < 0 && counts_as_none(rc)) {
+        rc = go_back(s, earlier, START_PREVIOUS, &before);
+        if (rc == 0)
+            say_info("%s.", last.text);
+        else if (rc != ERR_NOT_FOUND && rc != last.code)
+            last = before; /* there is such a place, and this is why it will not do */
+    }
+    if (rc < 0)
+        *e = last;
+    return rc < 0 ? e->code : 0;
+}
+
+static int prepare_checkpoints(struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+    json_t *earlier;
+    int rc;
+
+    s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
+    if (!s->checkpoints)
+        return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
+    if (file_join(path, sizeof path, s->opt->resume, "run.json", e) < 0 ||
+        json_read(&earlier, path, RUN_JSON_MAX, e) < 0)
+        return e->code;
+    rc = find_checkpoints(s, earlier, e);
+    json_decref(earlier);
+    return rc;
+}
+
+int start_prepare(struct submission *s, struct err *e)
+{
+    if (s->opt->resume[0])
+        return prepare_checkpoints(s, e);
+    return s->opt->init_from[0] ? prepare_weights(s, e) : 0;
+}

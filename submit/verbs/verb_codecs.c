@@ -1,0 +1,251 @@
+/* codecs: which there are, and which compressors; what one of them is, by its own words, which may be
+ * anybody's; a new codec, and whether one is as it must be. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/codecs/codec_look.h"
+#include "submit/codecs/codec_new.h"
+#include "submit/codecs/codec_test.h"
+#include "submit/codecs/compressor_look.h"
+#include "submit/text.h"
+#include "submit/verbs/verbs.h"
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *t = json_string_value(json_object_get(o, key));
+
+    return t ? t : "-";
+}
+
+static bool is(const json_t *o, const char *key)
+{
+    return json_is_true(json_object_get(o, key));
+}
+
+/* One that is there as source only is compiled when somebody asks for it by name. */
+static json_t *one_of_list(const char *name, const char *exe_dir, struct err *e)
+{
+    struct codec_look l;
+    json_t *o;
+
+    if (find_codec(&l.file, name, exe_dir, e) < 0)
+        return NULL;
+    if (l.file.is_source)
+        return json_pack("{s:s, s:o, s:s}", "name", name, "file", json_text(l.file.path, SIZE_MAX), "runs_by",
+                         "source");
+    if (codec_look_open(&l, name, e) < 0)
+        return json_pack("{s:s, s:o, s:s, s:o}", "name", name, "file", json_text(l.file.path, SIZE_MAX),
+                         "runs_by", "broken", "source", json_text(e->text, SIZE_MAX));
+    o = codec_look_json(&l);
+    codec_look_close(&l);
+    return o;
+}
+
+static json_t *list_codecs(struct err *e)
+{
+    char names[FIND_NAMES_MAX][FIND_NAME_LEN], exe_dir[PATH_MAX];
+    json_t *all, *one;
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
+        return NULL;
+    all = json_array();
+    for (int k = 0, n = find_codecs(names, exe_dir); k < n; k++)
+        if ((one = one_of_list(names[k], exe_dir, e)) != NULL)
+            json_array_append_new(all, one);
+    if (!all)
+        err_set(e, ERR_NOMEM, "no memory for a list of codecs");
+    return all;
+}
+
+static void print_codecs(const json_t *all)
+{
+    const json_t *one;
+    size_t i;
+
+    text_print("%-16s  %-7s  %-13s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
+    json_array_foreach(all, i, one)
+    {
+        text_print("%-16s  %-7s  %-13s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
+                   text(one, "exchanges"), text(one, "compression"),
+                   text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
+    }
+}
+
+static void print_compressors(const json_t *all)
+{
+    const json_t *one;
+    size_t i;
+
+    text_print("\n%-16s  %-7s  %-29s  %-8s  %s\n", "compressor", "kind", "parameters", "error", "source");
+    json_array_foreach(all, i, one)
+    {
+        text_print("%-16s  %-7s  %-29s  %-8s  %s\n", text(one, "name"), text(one, "kind"),
+                   text(one, "values"), text(one, "error"), text(one, "source"));
+    }
+    text_print("\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", is for vectors that the "
+               "codec lets be\n"
+               "compressed: lossy both ways, lossy up (what workers say), lossless; no: it has none.\n");
+}
+
+static int list(const struct options *o, const char *word, struct err *e)
+{
+    json_t *codecs = list_codecs(e), *compressors = codecs ? compressor_list_json(e) : NULL;
+
+    (void)word;
+    if (!compressors) {
+        json_decref(codecs);
+        return e->code;
+    }
+    if (o->json) {
+        verb_print_json(true, json_pack("{s:o, s:o}", "codecs", codecs, "compressors", compressors), NULL,
+                        NULL);
+        return 0;
+    }
+    print_codecs(codecs);
+    print_compressors(compressors);
+    json_decref(codecs);
+    json_decref(compressors);
+    return 0;
+}
+
+static const char *when(const json_t *o)
+{
+    if (strcmp(text(o, "runs_by"), "events") == 0)
+        return "";
+    return strcmp(text(o, "exchanges"), "gradients") == 0 ? ", each step" : ", each `every` local steps";
+}
+
+static const char *roles(const json_t *o)
+{
+    if (is(o, "updates_on_server"))
+        return "workers with parameter servers, where the optimizer is at work";
+    return is(o, "has_server_side") ? "workers among each other, or with parameter servers"
+                                    : "workers among each other";
+}
+
+static const char *modes(const json_t *o)
+{
+    if (!is(o, "has_ssgd"))
+        return ", in asgd";
+    return is(o, "has_asgd") ? "" : ", in ssgd";
+}
+
+/* As JSON has it, but for the quotes of a text. */
+static void print_value(const json_t *v, int width)
+{
+    char *t = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    const char *shown = json_is_string(v) ? json_string_value(v) : json_is_null(v) ? "(its own)" : t;
+
+    text_print("%-*s  ", width, shown ? shown : "");
+    free(t);
+}
+
+static void print_parameters(const json_t *all, const char *title)
+{
+    const json_t *p;
+    size_t i;
+
+    text_print("\n%-16s  %-5s  %-12s  %-24s  %s\n", title, "type", "default", "range", "what");
+    json_array_foreach(all, i, p)
+    {
+        char range[64] = "true|false";
+
+        if (json_object_get(p, "words"))
+            snprintf(range, sizeof range, "%s", text(p, "words"));
+        else if (json_object_get(p, "max"))
+            snprintf(range, sizeof range, "%.9g to %.10g", json_number_value(json_object_get(p, "min")),
+                     json_number_value(json_object_get(p, "max")));
+        text_print("%-16s  %-5s  ", text(p, "name"), text(p, "type"));
+        print_value(json_object_get(p, "default"), 12);
+        text_print("%-24s  %s\n", range, text(p, "help"));
+    }
+}
+
+static void print_own_parameters(const json_t *o)
+{
+    const json_t *all = json_object_get(o, "parameters");
+
+    if (json_array_size(all) > 0)
+        print_parameters(all, "parameter");
+    else
+        text_print("\nIt takes no parameters.\n");
+}
+
+static void print_codec(const json_t *o)
+{
+    text_print("%s: %s\n\n", text(o, "name"), text(o, "source"));
+    text_print("  file         %s\n", text(o, "file"));
+    text_print("  exchanges    %s%s%s\n", text(o, "exchanges"), is(o, "per_block") ? " of blocks" : "",
+               when(o));
+    text_print("  roles        %s%s\n", roles(o), modes(o));
+    text_print("  cost         %s\n", text(o, "cost"));
+    text_print("  compression  %s\n", text(o, "compression"));
+    text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
+    text_print("  lost nodes   %s\n", is(o, "hears_of_losses")
+                                          ? "the others may go on, where its exchange allows it"
+                                          : "end the job");
+    text_print("  state        %lld bytes, and the vectors it asks for when it is opened\n",
+               (long long)json_integer_value(json_object_get(o, "state_bytes")));
+    print_own_parameters(o);
+}
+
+static void print_compressor(const json_t *o)
+{
+    bool is_exact = strcmp(text(o, "error"), "none") == 0;
+
+    text_print("%s: %s\n\n", text(o, "name"), text(o, "source"));
+    text_print("  what         %s\n", text(o, "help"));
+    text_print("  kind         %s\n", text(o, "kind"));
+    text_print("  error        %s%s%s\n", text(o, "error"), is_exact ? "" : ": ",
+               is_exact ? "" : text(o, "bound"));
+    print_own_parameters(o);
+    print_parameters(json_object_get(o, "chain_parameters"), "of a chain");
+}
+
+static json_t *look_at_codec(const char *word, struct err *e)
+{
+    struct codec_look l;
+    json_t *doc;
+
+    if (codec_look_open(&l, word, e) < 0)
+        return NULL;
+    doc = codec_look_json(&l);
+    codec_look_close(&l);
+    if (!doc)
+        err_set(e, ERR_NOMEM, "no memory for a codec's facts");
+    return doc;
+}
+
+static int show(const struct options *o, const char *word, struct err *e)
+{
+    bool is_compressor = compressor_is_named(word);
+    json_t *doc = is_compressor ? compressor_look_json(word, e) : look_at_codec(word, e);
+
+    if (!doc)
+        return e->code;
+    if (o->json) {
+        verb_print_json(true, doc, NULL, NULL);
+        return 0;
+    }
+    (is_compressor ? print_compressor : print_codec)(doc);
+    json_decref(doc);
+    return 0;
+}
+
+int verb_codecs(const struct options *o, struct err *e)
+{
+    static const struct {
+        const char *word;
+        int n_operands;
+        int (*run)(const struct options *o, const char *operand, struct err *e);
+    } actions[] = {{"list", 1, list}, {"show", 2, show}, {"new", 2, codec_new}, {"test", 2, codec_test}};
+
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].word) == 0)
+            return actions[i].run(o, o->args.operands[1], e);
+    return err_set(e, ERR_USAGE,
+                   "codecs takes \"list\", \"show NAME|FILE\", \"new NAME\" or \"test NAME|FILE\"");
+}

@@ -1,0 +1,347 @@
+/* list, status, wait, cancel, fetch: of jobs that were submitted before. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "submit/interrupt.h"
+#include "submit/results/job_index.h"
+#include "submit/results/results.h"
+#include "submit/results/run_json.h"
+#include "submit/stages/outcome.h"
+#include "submit/stages/progress.h"
+#include "submit/stages/say.h"
+#include "submit/verbs/verbs.h"
+
+static const double ask_s = 3, stop_s = 30;
+
+static int load(struct submission *s, const struct options *o, const char *id, struct err *e)
+{
+    if (submission_init(s, o, e) < 0)
+        return e->code;
+    return job_index_load(s, id, e);
+}
+
+static const char *operand(const struct options *o)
+{
+    return o->args.n_operands > 0 ? o->args.operands[0] : NULL;
+}
+
+size_t verb_ask_nodes(struct submission *s, double timeout_s)
+{
+    double until = clock_now() + timeout_s;
+    size_t n_answers = 0;
+    bool busy = true;
+    struct err e;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        node_ask(s->http, &s->nodes[i], "GET", NULL, 0, &e, "/v1/jobs/%s", s->id);
+    while (busy && clock_now() < until && !interrupt_signal()) {
+        http_poll(s->http, 0.1);
+        busy = false;
+        for (size_t i = 0; i < s->n_nodes; i++)
+            busy |= s->nodes[i].call.busy;
+    }
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct node *n = &s->nodes[i];
+
+        if (n->call.busy)
+            err_set(&n->silence, ERR_UNREACHABLE, "%s does not answer (for %g s)", n->label, timeout_s);
+        else if (node_answer(n, &n->silence) == 0 && node_take_view(n, &n->silence) == 0) {
+            n->last_seq = n->view.last_seq;
+            n->is_announced = false;
+            n->silent_since = 0;
+            n_answers++;
+            continue;
+        }
+        n->silent_since = clock_now();
+    }
+    return n_answers;
+}
+
+/* What is found out anew is kept for the commands to come. */
+static void judge(struct submission *s)
+{
+    struct err ignored;
+
+    if (outcome_judge(s))
+        job_index_save(s, &ignored);
+}
+
+static void say_silent(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].silent_since > 0)
+            say_error("%s", s->nodes[i].silence.text);
+}
+
+/* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers,
+ * and `s` has what the index knows; it is to be cleared in any case. */
+static int load_and_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
+{
+    if (load(s, o, id, e) < 0)
+        return e->code;
+    if (verb_ask_nodes(s, ask_s) > 0)
+        return 0;
+    if (interrupt_check(e) < 0)
+        return e->code;
+    *e = s->nodes[0].silence;
+    return e->code;
+}
+
+/* What there is to say of a node beyond its line in the table. */
+static void tell_node(const struct submission *s, const struct node *n)
+{
+    char text[256];
+
+    if (n->silent_since > 0 && s->seen.reason[0] && s->seen.node == n->at.node)
+        printf("node(%d): %s: %s\n", n->at.node, s->seen.reason, s->seen.message);
+    else if (n->silent_since == 0 && !n->is_ended)
+        printf("node(%d): %s\n", n->at.node, progress_text(text, sizeof text, n));
+    else if (n->view.reason[0])
+        printf("node(%d): %s: %s\n", n->at.node, n->view.reason, n->view.message);
+}
+
+static void show(const struct submission *s)
+{
+    verb_show_run(true, s);
+    for (size_t i = 0; i < s->n_nodes && !s->opt->json; i++)
+        tell_node(s, &s->nodes[i]);
+}
+
+int verb_status(const struct options *o, struct err *e)
+{
+    struct submission s;
+    int rc = load_and_ask(&s, o, operand(o), e);
+
+    if (rc < 0 && job_state_is_terminal(s.state) && !interrupt_signal())
+        rc = 0; /* how it ended was seen before, so that its agents are gone is no failure */
+    if (rc == 0) {
+        say_silent(&s);
+        judge(&s);
+        show(&s);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+static int list_one(const struct options *o, const char *id, json_t *list, struct err *e)
+{
+    const char *state;
+    struct submission s;
+    int rc = load(&s, o, id, e);
+
+    if (rc == 0) {
+        bool known = job_state_is_terminal(s.state) || verb_ask_nodes(&s, ask_s) > 0;
+        char at[CLOCK_TEXT];
+
+        judge(&s);
+        state = known ? job_state_name(s.state) : "unknown";
+        clock_text(at, s.submitted_at);
+        if (o->json)
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "id", s.id, "name",
+                                                  s.settings.name, "codec", s.settings.codec, "state", state,
+                                                  "submitted_at", at, "folder", s.folder));
+        else
+            printf("%-16s %-10s %.19s  %-10s %-24s %s\n", s.id, state, at, s.settings.codec, s.settings.name,
+                   s.folder);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+int verb_list(const struct options *o, struct err *e)
+{
+    json_t *list = json_array();
+    char **ids;
+    size_t n;
+
+    if (job_index_list(&ids, &n, e) < 0) {
+        json_decref(list);
+        return e->code;
+    }
+    if (!o->json && n > 0)
+        printf("%-16s %-10s %-19s  %-10s %-24s %s\n", "job", "state", "submitted (UTC)", "codec", "name",
+               "results");
+    for (size_t i = n; i-- > 0 && !interrupt_signal();)
+        if (ids[i] && list_one(o, ids[i], list, e) < 0)
+            say_error("%s: %s", ids[i], e->text);
+    for (size_t i = 0; i < n; i++)
+        free(ids[i]);
+    free(ids);
+    if (o->json)
+        verb_print_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
+    else if (n == 0)
+        say_plain("No job has been submitted from here yet.");
+    json_decref(list);
+    return interrupt_check(e);
+}
+
+static bool has_silent(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].silent_since > 0)
+            return true;
+    return false;
+}
+
+/* Shows what an earlier command brought of a job that had ended; false: something of it is missing. */
+static bool show_kept(struct submission *s)
+{
+    json_t *run = results_kept(s);
+
+    if (!run)
+        return false;
+    say_silent(s);
+    say_info("All results of %s are in %s already; they stay as they are.", s->id, s->folder);
+    s->made_folder = s->made_parts = false;
+    s->is_complete = true;
+    json_decref(s->files);
+    s->files = json_incref(json_object_get(run, "files"));
+    if (s->opt->json)
+        verb_print_json(true, json_incref(run), NULL, NULL);
+    else
+        show(s);
+    json_decref(run);
+    return true;
+}
+
+/* The job, and the folder for what is to be brought of it. *is_kept: there is nothing to do, for it had
+ * ended, all of it is here and shown, and agents that had it are gone: those who are left have less. */
+static int load_for_results(struct submission *s, bool *is_kept, const struct options *o, const char *id,
+                            struct err *e)
+{
+    struct err why;
+    int rc = load_and_ask(s, o, id, e);
+    bool may_be_kept = job_state_is_terminal(s->state) && has_silent(s) && !interrupt_signal() &&
+                       !o->trace[0]; /* which is made of what they have */
+
+    *is_kept = false;
+    if (rc < 0 && !may_be_kept)
+        return rc;
+    why = *e;
+    if (results_prepare(s, e) < 0)
+        return e->code;
+    *is_kept = may_be_kept && show_kept(s);
+    if (*is_kept || rc == 0)
+        return 0;
+    results_abandon(s);
+    *e = why;
+    return rc;
+}
+
+static int wait_one(const struct options *o, const char *id, struct err *e)
+{
+    struct submission s;
+    bool is_kept;
+    int rc = load_for_results(&s, &is_kept, o, id, e);
+
+    if (rc == 0 && is_kept) {
+        rc = verb_exit_status(&s);
+    } else if (rc == 0) {
+        for (size_t i = 0; i < s.n_nodes; i++)
+            s.nodes[i].is_reserved = true;
+        if (results_begin(&s, e) < 0 || run_json_save(&s, e) < 0)
+            say_error("%s", e->text);
+        say_info("Waiting for %s (%s).", s.id, s.settings.name);
+        rc = verb_finish(&s, e);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+int verb_wait(const struct options *o, struct err *e)
+{
+    int worst = 0;
+
+    for (int i = 0; i < (o->args.n_operands ? o->args.n_operands : 1); i++) {
+        int rc = wait_one(o, o->args.n_operands ? o->args.operands[i] : NULL, e);
+
+        if (rc < 0 || interrupt_signal())
+            return rc;
+        if (rc > worst)
+            worst = rc;
+    }
+    return worst;
+}
+
+/* A node whose agent is silent is told once it answers. */
+static void tell_to_end(struct submission *s, const char *reason)
+{
+    submission_cancel(s, reason);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
+}
+
+/* 202 means that it will end: this waits until every node has, also where the first one's end decides the
+ * job's. */
+static int cancel_one(const struct options *o, const char *id, struct err *e)
+{
+    double until = clock_now() + stop_s;
+    struct submission s;
+    int rc = load_and_ask(&s, o, id, e);
+
+    if (rc == 0) {
+        if (job_state_is_terminal(s.state))
+            until = 0; /* its end was seen before: nothing is waited for */
+        for (size_t i = 0; i < s.n_nodes; i++)
+            s.nodes[i].is_reserved = true;
+        do {
+            tell_to_end(&s, o->reason);
+            http_poll(s.http, 0.1);
+            verb_ask_nodes(&s, ask_s);
+            judge(&s);
+        } while (submission_count_ended(&s) < s.n_nodes && clock_now() < until && !interrupt_signal());
+        say_silent(&s);
+        if (!job_state_is_terminal(s.state) && interrupt_check(e) < 0)
+            rc = e->code;
+        else if (!job_state_is_terminal(s.state))
+            rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, stop_s);
+        else if (o->json)
+            verb_print_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
+                            NULL);
+        else
+            printf("%s: %s\n", s.id, job_state_name(s.state));
+    }
+    if (rc == 0) {
+        struct err ignored;
+
+        job_index_save(&s, &ignored);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+int verb_cancel(const struct options *o, struct err *e)
+{
+    if (o->args.n_operands == 0)
+        return err_set(e, ERR_USAGE, "cancel which job? job_submit list shows them");
+    for (int i = 0; i < o->args.n_operands; i++)
+        if (cancel_one(o, o->args.operands[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+int verb_fetch(const struct options *o, struct err *e)
+{
+    struct submission s;
+    bool is_kept;
+    int rc = load_for_results(&s, &is_kept, o, operand(o), e);
+
+    if (rc == 0 && !is_kept) {
+        say_silent(&s);
+        judge(&s);
+        for (size_t i = 0; i < s.n_nodes; i++)
+            s.nodes[i].is_lost = s.nodes[i].silent_since > 0;
+        rc = stage_collect(&s, e);
+        if (rc == 0) {
+            s.made_folder = s.made_parts = false;
+            verb_show_run(true, &s);
+            if (!job_state_is_terminal(s.state))
+                say_info("The job is %s: these are its records so far.", job_state_name(s.state));
+            rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;
+        }
+    }
+    submission_clear(&s);
+    return rc;
+}

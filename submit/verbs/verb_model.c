@@ -1,0 +1,288 @@
+/* model inspect: what is in a model file, or what a model's document comes to. model convert: the same
+ * numbers for other programs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/checkpoint_meta.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/utf8.h"
+#include "shared/weights.h"
+#include "submit/codecs/find.h"
+#include "submit/export/npz.h"
+#include "submit/export/onnx.h"
+#include "submit/stages/say.h"
+#include "submit/text.h"
+#include "submit/verbs/model_table.h"
+#include "submit/verbs/verbs.h"
+
+/* A name or a .json is a model's document, anything else a file of tensors. */
+static bool is_document(const char *word)
+{
+    return file_has_ending(word, ".json") || (!strchr(word, '/') && !file_has_ending(word, ".safetensors"));
+}
+
+/* Where a checkpoint keeps the model. */
+static const char *prefix_of(const struct tensor_file *f)
+{
+    return checkpoint_meta_is(f) ? "model/" : "";
+}
+
+/* *out: the model of a document, which the caller frees. */
+static int parse_model(struct model_spec **out, const char *text, size_t len, const char *what, struct err *e)
+{
+    struct model_spec *m = malloc(sizeof *m);
+    json_t *doc = NULL;
+    int rc = m ? json_parse(&doc, text, len, what, e) : err_set(e, ERR_NOMEM, "no memory for a model");
+
+    if (rc == 0 && model_spec_parse(m, doc, e) < 0)
+        rc = err_at(e, "%s", what);
+    json_decref(doc);
+    if (rc < 0)
+        free(m);
+    else
+        *out = m;
+    return rc;
+}
+
+/* The model that the file says its tensors are of, and that they are. */
+static int parse_arch(struct model_spec **out, const struct tensor_file *f, struct err *e)
+{
+    const char *arch = tensor_file_meta(f, "arch");
+
+    if (!arch)
+        return err_set(e, ERR_CONFIG, "its metadata has no \"arch\", the document of a model");
+    if (parse_model(out, arch, strlen(arch), "arch", e) < 0)
+        return e->code;
+    if (weights_check(f, prefix_of(f), *out, e) == 0)
+        return 0;
+    free(*out);
+    return e->code;
+}
+
+/* Figures of the finite values, and how many others there are. */
+static json_t *tensor_json(const struct tensor_view *t)
+{
+    size_t n = tensor_count(t), n_finite = 0;
+    double sum = 0, squares = 0, min = INFINITY, max = -INFINITY;
+
+    for (size_t i = 0; i < n; i++) {
+        double v = tensor_value(t, i);
+
+        if (!isfinite(v))
+            continue;
+        n_finite++;
+        sum += v;
+        squares += v * v;
+        min = fmin(min, v);
+        max = fmax(max, v);
+    }
+    return json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "name", t->name, "type",
+                     tensor_type_name(t->type), "shape", json_sizes(t->shape, (size_t)t->n_dims), "values",
+                     (json_int_t)n, "bytes", (json_int_t)tensor_bytes(t), "mean",
+                     json_real_or_null(sum / (double)n_finite), "min", json_real_or_null(min), "max",
+                     json_real_or_null(max), "rms", json_real_or_null(sqrt(squares / (double)n_finite)),
+                     "n_not_finite", (json_int_t)(n - n_finite));
+}
+
+static json_t *tensors_json(const struct tensor_file *f)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < f->n; i++)
+        json_array_append_new(list, tensor_json(&f->tensors[i]));
+    return list;
+}
+
+static json_t *model_json(const struct model_spec *m)
+{
+    char in[48];
+
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", m->name, "input", shape_text(in, &m->in),
+                     "loss", loss_kind_name(m->loss), "n_params", (json_int_t)m->n_params, "n_trained",
+                     (json_int_t)m->n_trained, "layers", model_table_json(m));
+}
+
+static int inspect_document(const struct options *o, const char *word, struct err *e)
+{
+    char exe_dir[PATH_MAX], path[PATH_MAX];
+    struct model_spec *m;
+    char *text;
+    size_t len;
+    int rc;
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, word, exe_dir, e) < 0 ||
+        file_read(&text, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
+        return e->code;
+    rc = parse_model(&m, text, len, path, e);
+    free(text);
+    if (rc < 0)
+        return rc;
+    if (o->json)
+        verb_print_json(true, model_json(m), NULL, NULL);
+    else
+        model_table_print(m);
+    free(m);
+    return 0;
+}
+
+static void print_figure(const json_t *t, const char *key)
+{
+    const json_t *v = json_object_get(t, key);
+
+    if (json_is_null(v))
+        printf("  %11s", "-");
+    else
+        printf("  %11.4g", json_number_value(v));
+}
+
+static void print_tensors(const struct tensor_file *f, const json_t *o)
+{
+    const json_t *t;
+    size_t i;
+
+    printf("%-32s  %-4s  %-18s  %11s  %11s  %11s  %11s  %11s  %10s\n", "tensor", "type", "shape", "bytes",
+           "mean", "min", "max", "rms", "not finite");
+    json_array_foreach(json_object_get(o, "tensors"), i, t)
+    {
+        char shape[TENSOR_SHAPE_TEXT];
+
+        printf("%-32s  %-4s  %-18s  %11lld", f->tensors[i].name, tensor_type_name(f->tensors[i].type),
+               tensor_shape_text(shape, &f->tensors[i]),
+               (long long)json_integer_value(json_object_get(t, "bytes")));
+        print_figure(t, "mean");
+        print_figure(t, "min");
+        print_figure(t, "max");
+        print_figure(t, "rms");
+        printf("  %10lld\n", (long long)json_integer_value(json_object_get(t, "n_not_finite")));
+    }
+}
+
+/* A stranger's words do not move the cursor. */
+static void print_meta(const char *key, const char *value)
+{
+    char *line;
+
+    if (asprintf(&line, "  %-16s %s", key, value) < 0)
+        return;
+    utf8_clean(line, strlen(line), false);
+    puts(line);
+    free(line);
+}
+
+static void print_file(const char *path, const struct tensor_file *f, const json_t *o)
+{
+    const json_t *why = json_object_get(o, "not_of_arch");
+    const json_t *v;
+    const char *key;
+
+    printf("%s: %zu tensors\n", path, f->n);
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(o, "metadata"), key, v)
+    {
+        if (strcmp(key, "arch") != 0 && strcmp(key, "settings") != 0)
+            print_meta(key, json_string_value(v));
+    }
+    printf("\n");
+    print_tensors(f, o);
+    printf("\n%lld values", (long long)json_integer_value(json_object_get(o, "n_values")));
+    if (json_is_null(why))
+        printf("; the parameters of model \"%s\", its arch, all there and no other\n",
+               json_string_value(json_object_get(o, "model")));
+    else
+        text_print("; not the parameters of a model: %s\n", json_string_value(why));
+}
+
+static json_t *file_json(const struct tensor_file *f)
+{
+    struct model_spec *m = NULL;
+    json_t *o;
+    size_t n = 0;
+    struct err why;
+    bool is_of_arch = parse_arch(&m, f, &why) == 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        n += tensor_count(&f->tensors[i]);
+    o = json_pack("{s:O?, s:o, s:I, s:b, s:s?, s:s?}", "metadata",
+                  json_object_get((const json_t *)f->header, "__metadata__"), "tensors", tensors_json(f),
+                  "n_values", (json_int_t)n, "is_of_arch", (int)is_of_arch, "not_of_arch",
+                  is_of_arch ? NULL : why.text, "model", is_of_arch ? m->name : NULL);
+    if (is_of_arch)
+        free(m);
+    return o;
+}
+
+static int inspect_file(const struct options *o, const char *path, struct err *e)
+{
+    struct tensor_file f;
+    json_t *doc;
+
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    doc = file_json(&f);
+    if (doc && o->json) {
+        verb_print_json(true, doc, NULL, NULL);
+    } else if (doc) {
+        print_file(path, &f, doc);
+        json_decref(doc);
+    }
+    tensor_file_close(&f);
+    return doc ? 0 : err_set(e, ERR_NOMEM, "no memory to describe %s", path);
+}
+
+static int inspect(const struct options *o, const char *word, struct err *e)
+{
+    return is_document(word) ? inspect_document(o, word, e) : inspect_file(o, word, e);
+}
+
+static int convert_file(const struct options *o, const char *path, const struct tensor_file *f, struct err *e)
+{
+    struct model_spec *m;
+    int rc;
+
+    if (strcmp(o->format, "npz") == 0)
+        return npz_write(o->output, f->tensors, f->n, e);
+    if (parse_arch(&m, f, e) < 0)
+        return err_at(e, "%s", path);
+    rc = onnx_write(o->output, m, f, prefix_of(f), e);
+    free(m);
+    return rc;
+}
+
+static int convert(const struct options *o, const char *path, struct err *e)
+{
+    struct tensor_file f;
+    int rc;
+
+    if (!o->format[0])
+        return err_set(e, ERR_USAGE, "model convert needs --to npz or --to onnx");
+    if (!o->output[0])
+        return err_set(e, ERR_USAGE, "model convert needs -o FILE");
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    rc = convert_file(o, path, &f, e);
+    tensor_file_close(&f);
+    if (rc < 0)
+        return rc;
+    if (o->json)
+        verb_print_json(true,
+                        json_pack("{s:o, s:s}", "file", json_text(o->output, SIZE_MAX), "format", o->format),
+                        NULL, NULL);
+    else
+        printf("%s\n", o->output);
+    return 0;
+}
+
+int verb_model(const struct options *o, struct err *e)
+{
+    static const struct {
+        const char *word;
+        int (*run)(const struct options *o, const char *operand, struct err *e);
+    } actions[] = {{"inspect", inspect}, {"convert", convert}};
+
+    for (size_t i = 0; o->args.n_operands == 2 && i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(o->args.operands[0], actions[i].word) == 0)
+            return actions[i].run(o, o->args.operands[1], e);
+    return err_set(e, ERR_USAGE, "model takes \"inspect FILE|NAME\" or \"convert FILE\"");
+}

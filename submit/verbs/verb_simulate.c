@@ -1,0 +1,375 @@
+/* simulate: a job's packages, made as for agents, go to a simulator of this machine, a process of its own,
+ * as it runs the codec's code. What it leaves is shown and kept as a job's results are. */
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/child.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/interrupt.h"
+#include "submit/results/results.h"
+#include "submit/results/run_json.h"
+#include "submit/stages/say.h"
+#include "submit/temp.h"
+#include "submit/text.h"
+#include "submit/verbs/verbs.h"
+
+enum { SUMMARY_MAX = 64 << 20, GRACE_S = 2 };
+#define STEP_TIME_S "0.01" /* of a stand-in: there is nothing to be measured */
+
+struct run {
+    struct submission s;
+    struct options opt; /* as given, and what follows from it */
+    struct temp packages;
+    json_t *summary;
+};
+
+static int put_text(const struct run *r, const char *name, const void *bytes, size_t len, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, r->packages.path, name, e) < 0)
+        return e->code;
+    return file_write(path, bytes, len, 0600, e);
+}
+
+/* A file that has lost its name is named again by the descriptor that this process holds. */
+static int put_blob(const struct run *r, const char *name, const struct blob *b, struct err *e)
+{
+    char path[PATH_MAX], held[64];
+
+    if (!b->len)
+        return 0;
+    if (b->bytes)
+        return put_text(r, name, b->bytes, b->len, e);
+    snprintf(held, sizeof held, "/proc/%ld/fd/%d", (long)getpid(), b->fd);
+    if (file_join(path, sizeof path, r->packages.path, name, e) < 0)
+        return e->code;
+    return symlink(held, path) < 0 ? err_errno(e, ERR_IO, "%s", path) : 0;
+}
+
+static int put_packages(struct run *r, struct err *e)
+{
+    const struct submission *s = &r->s;
+    json_t *doc = simulation_json(&r->opt.simulation);
+    char *line = doc ? json_line(doc) : NULL;
+    char name[48];
+    int rc = line ? put_text(r, "simulation.json", line, strlen(line), e)
+                  : err_set(e, ERR_NOMEM, "no memory");
+
+    json_decref(doc);
+    free(line);
+    if (rc < 0 || put_blob(r, "settings.json", &s->settings_blob, e) < 0 ||
+        put_blob(r, "codec.so", &s->codec.object, e) < 0 ||
+        put_blob(r, "server_codec.so", &s->server_codec.object, e) < 0 ||
+        put_blob(r, "model.json", &s->model, e) < 0 || put_blob(r, "test.safetensors", &s->test, e) < 0)
+        return e->code;
+    for (int i = 0; s->shares && i < s->settings.node_count; i++) {
+        snprintf(name, sizeof name, "train-%d.safetensors", i);
+        if (put_blob(r, name, &s->shares[i], e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+/* What belongs to a simulation and cannot be left out, or cannot be together. */
+static int check_options(struct run *r, struct err *e)
+{
+    struct simulation *how = &r->opt.simulation;
+    json_t *doc;
+    int rc;
+
+    if ((how->exhaustive || how->replay[0]) && (how->gradients == 0 || r->s.settings.node_count > 3 ||
+                                                r->opt.servers > 2 || how->kill[0] || how->cut[0])) {
+        err_set(e, ERR_USAGE,
+                "--%s is for at most 3 workers and 2 servers with --gradients N, without --kill "
+                "and --cut",
+                how->exhaustive ? "exhaustive" : "replay");
+        return err_hint(e, "Orders are many: begin with --node_count 2 --gradients 10 --steps 2 --epochs 1.");
+    }
+    if (how->gradients > 0 && !how->step_time[0])
+        strcpy(how->step_time, STEP_TIME_S);
+    doc = simulation_json(how);
+    if (!doc)
+        return err_set(e, ERR_NOMEM, "no memory");
+    rc = simulation_parse(how, doc, e);
+    json_decref(doc);
+    if (rc < 0)
+        return e->code = e->code == ERR_CONFIG ? ERR_USAGE : e->code;
+    return 0;
+}
+
+static int prepare(struct run *r, struct err *e)
+{
+    struct submission *s = &r->s;
+    int rc;
+
+    if (check_options(r, e) < 0)
+        return e->code;
+    if (r->opt.simulation.gradients > 0) {
+        snprintf(s->settings.dataset, sizeof s->settings.dataset, "gradients");
+        snprintf(s->settings.model, sizeof s->settings.model, "gradients");
+        s->settings.steps_per_epoch = r->opt.steps;
+    }
+    snprintf(r->opt.workers, sizeof r->opt.workers, "--servers %d", r->opt.servers);
+    s->workers.n_servers = (size_t)r->opt.servers;
+    s->is_simulated = true;
+    rc = stage_read_job(s, e);
+    s->workers.n_servers = 0;
+    if (rc < 0)
+        return rc;
+    if (s->settings.server_count != r->opt.servers)
+        return err_set(e, ERR_USAGE, "--servers %d: codec %s cannot use them", r->opt.servers,
+                       s->settings.codec);
+    snprintf(s->csv_style, sizeof s->csv_style, "tidy");
+    if (simulation_check(&r->opt.simulation, s->settings.node_count, r->opt.servers, e) < 0)
+        return e->code;
+    return stage_check_packages(s, e);
+}
+
+/* Waits for the simulator's end, and ends it when a signal comes or --timeout is over. */
+static int await(struct run *r, struct child *c, int *status, struct err *e)
+{
+    struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
+    const struct submission *s = &r->s;
+    int rc = 0;
+
+    while (rc == 0 && !(p[0].revents & POLLIN)) {
+        double left = s->deadline > 0 ? s->deadline - clock_now() : 3600;
+
+        poll(p, 2, left > 0 ? (int)fmin(left * 1e3 + 1, 3.6e6) : 0);
+        rc = submission_check_time(&r->s, e);
+    }
+    *status = rc < 0 ? child_end(c, GRACE_S) : child_wait(c);
+    return rc;
+}
+
+static int run_simulator(struct run *r, int *status, struct err *e)
+{
+    char dir[PATH_MAX], program[PATH_MAX];
+    char *argv[] = {program, r->packages.path, NULL};
+    const struct child_how how = {
+        .argv = argv, .folder = r->s.folder, .out = STDOUT_FILENO, .err = STDERR_FILENO, .is_foreign = true};
+    struct child c;
+
+    if (file_exe_dir(dir, sizeof dir, e) < 0 || file_join(program, sizeof program, dir, "simulator", e) < 0 ||
+        child_start(&c, &how, e) < 0)
+        return e->code;
+    return await(r, &c, status, e);
+}
+
+/* What a search through all orders has found. */
+static void show_search(const struct run *r, const json_t *search)
+{
+    const char *failure = json_string_value(json_object_get(search, "failure"));
+    const char *order = json_string_value(json_object_get(search, "order"));
+    bool has_failed = failure && failure[0];
+    long long n = json_integer_value(json_object_get(search, "orders"));
+    long long n_different = json_integer_value(json_object_get(search, "different"));
+
+    text_print("\n%lld order%s of deliveries: %s%s\n", n, n == 1 ? "" : "s",
+               has_failed                    ? "the last one fails, "
+               : r->opt.simulation.replay[0] ? "it succeeds"
+                                             : "all succeed",
+               has_failed ? failure : "");
+    if (!has_failed && n_different > 0)
+        printf("%lld of them end with other weights than the first.\n", n_different);
+    if (has_failed && order && !r->opt.simulation.replay[0])
+        text_print("next: the same command with --replay %s instead of --exhaustive\n", order);
+}
+
+/* Why it failed, as it says. Its process ran the codec's code, which could write that file, too. */
+static int take_failure(const json_t *summary, struct err *e)
+{
+    const char *text = json_string_value(json_object_get(summary, "text"));
+    const char *hint = json_string_value(json_object_get(summary, "hint"));
+    json_int_t code = json_integer_value(json_object_get(summary, "code"));
+
+    if (!text || code < ERR_INTERNAL || code > ERR_CONFLICT)
+        return err_set(e, ERR_CODEC, "the simulator's summary is not of its form");
+    err_set(e, (int)code, "%s", text);
+    return err_hint(e, "%s", hint ? hint : "");
+}
+
+/* What the simulator has left, or how it ended without. */
+static int read_summary(struct run *r, int status, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (WIFSIGNALED(status)) {
+        err_set(e, ERR_CODEC, "the simulator was killed by signal %d (%s)", WTERMSIG(status),
+                strsignal(WTERMSIG(status)));
+        return err_hint(
+            e, "It runs the codec's code: codec %s has a mistake, or the machine has no memory left.",
+            r->s.settings.codec);
+    }
+    if (file_join(path, sizeof path, r->packages.path, "summary.json", e) < 0 ||
+        json_read(&r->summary, path, SUMMARY_MAX, e) < 0)
+        return e->code == ERR_NOT_FOUND
+                   ? err_set(e, ERR_CODEC,
+                             "the simulator ended with status %d and said nothing: does codec %s "
+                             "call exit?",
+                             WEXITSTATUS(status), r->s.settings.codec)
+                   : e->code;
+    return json_is_true(json_object_get(r->summary, "ok")) ? 0 : take_failure(r->summary, e);
+}
+
+static double number_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static uint64_t count_of(const json_t *o, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+static void text_of(char *out, size_t size, const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+static void take_node(struct node *n, const json_t *o, int64_t steps)
+{
+    struct progress_view *p = &n->view.progress;
+    char state[16];
+
+    progress_view_init(p);
+    n->at.node = (int)json_integer_value(json_object_get(o, "node"));
+    snprintf(n->at.address, sizeof n->at.address, "simulated");
+    text_of(state, sizeof state, o, "state");
+    n->view.state = strcmp(state, "succeeded") == 0 ? JOB_SUCCEEDED : JOB_FAILED;
+    text_of(n->view.reason, sizeof n->view.reason, o, "reason");
+    text_of(n->view.message, sizeof n->view.message, o, "message");
+    n->view.elapsed_s = number_of(o, "elapsed_s");
+    p->step = json_integer_value(json_object_get(o, "step"));
+    p->steps = steps;
+    p->loss = number_of(o, "loss");
+    p->eval_loss = number_of(o, "eval_loss");
+    p->eval_accuracy = number_of(o, "eval_accuracy");
+    comm_update(&p->comm, json_object_get(o, "comm"));
+}
+
+static int take_nodes(struct run *r, struct err *e)
+{
+    struct submission *s = &r->s;
+    const json_t *nodes = json_object_get(r->summary, "nodes");
+    const json_t *cause = json_object_get(r->summary, "cause");
+    size_t n = json_array_size(nodes);
+
+    s->nodes = calloc(n ? n : 1, sizeof *s->nodes);
+    if (!s->nodes)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
+    s->n_nodes = n;
+    for (size_t i = 0; i < n; i++) {
+        take_node(&s->nodes[i], json_array_get(nodes, i),
+                  (int64_t)s->settings.steps_per_epoch * s->settings.epochs);
+        if (json_is_integer(cause) && json_integer_value(cause) == s->nodes[i].at.node)
+            s->cause = (int)i;
+    }
+    s->state = json_is_true(json_object_get(r->summary, "succeeded")) ? JOB_SUCCEEDED : JOB_FAILED;
+    s->is_complete = true;
+    return 0;
+}
+
+static int list_file(struct submission *s, const char *name, struct err *e)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (file_join(path, sizeof path, s->folder, name, e) < 0)
+        return e->code;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? 0 : results_seal(s, name, fd, e);
+}
+
+static int keep_results(struct run *r, struct err *e)
+{
+    static const char *const names[] = {"records/train.csv", "records/eval.csv", "records/comm.csv",
+                                        "records/codec.csv", "model/final.safetensors"};
+    struct submission *s = &r->s;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (list_file(s, names[i], e) < 0)
+            return e->code;
+    json_object_del(r->summary, "nodes"); /* they stand in run.json as a job's do */
+    json_object_set_new(
+        s->facts, "simulation",
+        json_pack("{s:o, s:O}", "options", simulation_json(&r->opt.simulation), "result", r->summary));
+    return run_json_write(s, e);
+}
+
+static void show(const struct run *r)
+{
+    const struct submission *s = &r->s;
+    const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
+    char simulated[TEXT_AMOUNT], took[TEXT_AMOUNT];
+
+    if (n)
+        say_error("Simulation %s: node(%d), %s: %s", job_state_name(s->state), n->at.node, n->view.reason,
+                  n->view.message);
+    verb_show_run(s->state == JOB_SUCCEEDED, s);
+    if (s->opt->json)
+        return;
+    if (json_is_object(json_object_get(r->summary, "search"))) {
+        show_search(r, json_object_get(r->summary, "search"));
+        return;
+    }
+    printf("\nSimulated %s in %s: %llu messages, %.0f a second. A step takes %.6g s.\n",
+           text_seconds(simulated, number_of(r->summary, "sim_time_s")),
+           text_seconds(took, number_of(r->summary, "wall_s")),
+           (unsigned long long)count_of(r->summary, "messages"), number_of(r->summary, "messages_per_s"),
+           number_of(r->summary, "step_time_s"));
+    if (count_of(r->summary, "left_out") > 0)
+        printf("%llu gradients or updates that were not finite were left out.\n",
+               (unsigned long long)count_of(r->summary, "left_out"));
+    if (s->state == JOB_SUCCEEDED)
+        printf("The workers' weights are %s%s.\n",
+               json_is_true(json_object_get(r->summary, "models_agree")) ? "equal" : "different",
+               json_is_true(json_object_get(r->summary, "models_are_finite")) ? ""
+                                                                              : ", and not all are finite");
+}
+
+static int simulate(struct run *r, struct err *e)
+{
+    struct submission *s = &r->s;
+    int status;
+
+    if (prepare(r, e) < 0 || put_packages(r, e) < 0 || results_prepare(s, e) < 0)
+        return e->code;
+    if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, &status, e) < 0 ||
+        read_summary(r, status, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)
+        return e->code;
+    show(r);
+    return s->state == JOB_SUCCEEDED ? 0 : EXIT_JOB_FAILED;
+}
+
+int verb_simulate(const struct options *o, struct err *e)
+{
+    struct run *r = calloc(1, sizeof *r);
+    int rc;
+
+    if (!r)
+        return err_set(e, ERR_NOMEM, "no memory");
+    r->opt = *o;
+    rc = temp_open(&r->packages, e) < 0           ? e->code
+         : submission_init(&r->s, &r->opt, e) < 0 ? e->code
+                                                  : simulate(r, e);
+    json_decref(r->summary);
+    submission_clear(&r->s);
+    if (r->packages.path[0])
+        temp_close(&r->packages);
+    free(r);
+    return rc;
+}

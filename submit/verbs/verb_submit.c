@@ -1,0 +1,166 @@
+/* submit: the stages in order. Until the start everything can be taken back, and is, whatever goes wrong;
+ * from then on the job does not need this process. */
+#include <stdio.h>
+#include <string.h>
+
+#include "submit/interrupt.h"
+#include "submit/results/job_index.h"
+#include "submit/results/results.h"
+#include "submit/results/run_json.h"
+#include "submit/stages/outcome.h"
+#include "submit/stages/say.h"
+#include "submit/verbs/verbs.h"
+
+static int prepare(struct submission *s, struct err *e)
+{
+    if (submission_check_time(s, e) < 0 || stage_read(s, e) < 0 || submission_check_time(s, e) < 0 ||
+        stage_check(s, e) < 0 || submission_check_time(s, e) < 0)
+        return e->code;
+    return stage_place(s, e);
+}
+
+static int take_back(struct submission *s, struct err *e)
+{
+    char reason[160];
+
+    snprintf(reason, sizeof reason, "%.150s", e->text);
+    if (s->n_nodes > 0)
+        submission_release(s, reason);
+    results_abandon(s);
+    if (interrupt_signal())
+        say_info("The job was not started; every reservation is given back.");
+    return e->code;
+}
+
+static void tell_how_to_return(const struct submission *s)
+{
+    say_plain("Job %s goes on without this program. next:", s->id);
+    say_plain("  job_submit wait %s      shows how it goes on and brings the results", s->id);
+    say_plain("  job_submit fetch %s     brings what there is now", s->id);
+    say_plain("  job_submit cancel %s    ends it", s->id);
+}
+
+int verb_exit_status(const struct submission *s)
+{
+    if (s->state == JOB_SUCCEEDED)
+        return s->is_complete ? 0 : EXIT_INCOMPLETE;
+    return s->state == JOB_CANCELLED ? EXIT_CANCELLED : EXIT_JOB_FAILED;
+}
+
+static const char *fact(const json_t *codec, const char *key)
+{
+    const char *text = json_string_value(json_object_get(codec, key));
+
+    return text ? text : "not known";
+}
+
+/* Of the node that decided how it ended: what it ran, and what it wrote last. */
+static void tell_last_words(const struct submission *s, const struct node *n)
+{
+    const json_t *codec = submission_codec_facts(s, n);
+    json_t *line;
+    size_t i;
+
+    say_info("It ran codec %s, SHA-256 %s.", fact(codec, "name"), fact(codec, "sha256"));
+    if (json_array_size(s->last_log) > 0)
+        say_info("The last lines of its log:");
+    json_array_foreach(s->last_log, i, line) say_info("\t %s", json_string_value(line));
+}
+
+static void tell_end(const struct submission *s)
+{
+    const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
+
+    if (n)
+        say_error("Job %s %s: node(%d), %s%s%s", s->id, job_state_name(s->state), n->at.node, n->view.reason,
+                  n->view.message[0] ? ": " : "", n->view.message);
+    if (n && s->state == JOB_FAILED)
+        tell_last_words(s, n);
+    if (n)
+        say_info("What was recorded is kept. next: job_submit logs %s --node %d", s->id, n->at.node);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (outcome_bears(s, &s->nodes[i]))
+            say_info("The job went on without node(%d): %s.", s->nodes[i].at.node, s->nodes[i].view.reason);
+    if (!s->is_complete)
+        say_error("Some results could not be brought; job_submit fetch %s tries again.", s->id);
+}
+
+void verb_show_run(bool ok, const struct submission *s)
+{
+    if (s->opt->json)
+        verb_print_json(ok, run_json(s), NULL, NULL);
+    else
+        run_table(stdout, s);
+}
+
+int verb_finish(struct submission *s, struct err *e)
+{
+    struct err ignored;
+
+    if (stage_watch(s, e) < 0) {
+        say_bars(NULL, 0);
+        if (e->code != ERR_CANCELLED && e->code != ERR_TIMEOUT)
+            return e->code;
+        tell_how_to_return(s);
+        return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
+    }
+    if (stage_collect(s, e) < 0) {
+        job_index_save(s, &ignored);
+        err_hint(e, "job_submit fetch %s -o FOLDER brings the results to another folder.", s->id);
+        say_failure(e, "INCOMPLETE");
+        return s->state == JOB_SUCCEEDED ? EXIT_INCOMPLETE : verb_exit_status(s);
+    }
+    if (job_index_save(s, &ignored) < 0)
+        say_error("%s", ignored.text);
+    tell_end(s);
+    verb_show_run(s->state == JOB_SUCCEEDED, s);
+    return verb_exit_status(s);
+}
+
+/* Only now: what an agent or a check refuses is told by itself. */
+static void echo_options(const struct options *o)
+{
+    options_echo(o);
+    if (o->image_classification || o->input)
+        say_info(
+            "--image-classification and --input are the ancestor's; the data set and the model say it here.");
+}
+
+static int run(struct submission *s, struct err *e)
+{
+    if (prepare(s, e) < 0)
+        return take_back(s, e);
+    echo_options(s->opt);
+    if (stage_ship(s, e) < 0)
+        return take_back(s, e);
+    if (submission_count_ended(s) > 0) {
+        /* A node failed before the start: its records tell why, so this is a job that failed. */
+        if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || job_index_save(s, e) < 0)
+            return take_back(s, e);
+        return verb_finish(s, e);
+    }
+    if (stage_start(s, e) < 0)
+        return take_back(s, e);
+    if (results_begin(s, e) < 0 || run_json_save(s, e) < 0)
+        say_error("%s", e->text);
+    if (s->opt->detach) {
+        tell_how_to_return(s);
+        printf("%s\n", s->id);
+        return 0;
+    }
+    return verb_finish(s, e);
+}
+
+int verb_submit(const struct options *o, struct err *e)
+{
+    struct submission s;
+    int rc;
+
+    if (o->retrieve)
+        return verb_fetch(o, e);
+    if (o->args.n_operands > 0)
+        return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->args.operands[0]);
+    rc = submission_init(&s, o, e) < 0 ? e->code : run(&s, e);
+    submission_clear(&s);
+    return rc;
+}

@@ -1,0 +1,185 @@
+/* validate: a job's read and check stages without any agent, and what came of them. Labels are counted in the
+ * very files that would be shipped. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/json.h"
+#include "shared/tensor_file.h"
+#include "shared/utf8.h"
+#include "submit/results/results.h"
+#include "submit/stages/say.h"
+#include "submit/text.h"
+#include "submit/verbs/model_table.h"
+#include "submit/verbs/verbs.h"
+
+enum { NODES_ABREAST = 10, NAME_WIDTH = 16 };
+
+struct share_view { /* one worker's share */
+    size_t samples, bytes;
+    size_t *labels; /* (n_classes), NULL: targets */
+};
+
+static int look_at(struct share_view *v, const struct blob *b, int n_classes, struct err *e)
+{
+    const struct tensor_view *y;
+    struct tensor_file f;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    y = tensor_file_find(&f, "y");
+    v->bytes = b->len;
+    v->samples = y->shape[0] * y->shape[1];
+    if (y->type == TENSOR_I32) {
+        v->labels = calloc((size_t)n_classes, sizeof *v->labels);
+        for (size_t i = 0; v->labels && i < v->samples; i++)
+            v->labels[((const int32_t *)y->data)[i]]++;
+        if (!v->labels)
+            err_set(e, ERR_NOMEM, "no memory for %d labels", n_classes);
+    }
+    tensor_file_close(&f);
+    return n_classes == 0 || v->labels ? 0 : e->code;
+}
+
+static json_t *nodes_json(const struct share_view *shares, int n, int n_classes)
+{
+    json_t *all = json_array();
+
+    for (int w = 0; w < n; w++) {
+        json_t *labels = shares[w].labels ? json_sizes(shares[w].labels, (size_t)n_classes) : json_null();
+
+        json_array_append_new(all, json_pack("{s:i, s:I, s:I, s:o}", "node", w, "samples",
+                                             (json_int_t)shares[w].samples, "bytes",
+                                             (json_int_t)shares[w].bytes, "labels", labels));
+    }
+    return all;
+}
+
+static void print_json(const struct submission *s, const struct share_view *shares, int n_classes)
+{
+    const struct settings *set = &s->settings;
+    json_t *o = json_pack("{s:s, s:O, s:O, s:O, s:o, s:s, s:I, s:I, s:o, s:o}", "name", set->name, "codec",
+                          json_object_get(s->facts, "codec"), "model", json_object_get(s->facts, "model"),
+                          "data", json_object_get(s->facts, "data"), "layers",
+                          model_table_json(&s->model_spec), "loss", loss_kind_name(s->model_spec.loss),
+                          "n_steps", (json_int_t)set->steps_per_epoch * set->epochs, "test_bytes",
+                          (json_int_t)s->test.len, "settings",
+                          json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL), "nodes",
+                          nodes_json(shares, set->node_count, n_classes));
+
+    verb_print_json(true, o, NULL, NULL);
+}
+
+static long long fact(const json_t *data, const char *key)
+{
+    return json_integer_value(json_object_get(data, key));
+}
+
+static void print_data(const struct submission *s, const json_t *data)
+{
+    const struct settings *set = &s->settings;
+    long long n_left = fact(data, "n_train") - fact(data, "n_used");
+    char *shape = json_dumps(json_object_get(data, "shape"), 0);
+
+    printf("\nData set %s: %lld training and %lld test sample%s of %s %s, ", set->dataset,
+           fact(data, "n_train"), fact(data, "n_test"), fact(data, "n_test") == 1 ? "" : "s",
+           shape ? shape : "", json_string_value(json_object_get(data, "type")));
+    free(shape);
+    if (fact(data, "n_classes") > 0)
+        printf("%lld classes", fact(data, "n_classes"));
+    else
+        printf("%lld target%s", fact(data, "n_targets"), fact(data, "n_targets") == 1 ? "" : "s");
+    if (fact(data, "vocab") > 0)
+        printf(", %lld tokens", fact(data, "vocab"));
+    printf("; transform %s\n", set->transform);
+    printf(
+        "Partition %s: %lld block%s of %d, global batch %lld, %d step%s an epoch, %lld in all; %lld training "
+        "sample%s left out\n",
+        set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s", set->batch_size,
+        fact(data, "global_batch"), set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s",
+        (long long)set->steps_per_epoch * set->epochs, n_left, n_left == 1 ? " is" : "s are");
+}
+
+/* A class by its name, cut to the column. */
+static void print_class(const json_t *names, int k)
+{
+    const char *name = json_string_value(json_array_get(names, (size_t)k));
+    char text[NAME_WIDTH + 1];
+
+    if (name)
+        snprintf(text, sizeof text, "%s", name);
+    else
+        snprintf(text, sizeof text, "%d", k);
+    utf8_clean(text, strlen(text), false);
+    printf("%-*s", NAME_WIDTH, text);
+}
+
+/* Labels are rows and nodes columns, so many abreast. */
+static void print_shares(const struct share_view *shares, int n, int n_classes, const json_t *names)
+{
+    char amount[TEXT_AMOUNT];
+
+    for (int first = 0; first < n; first += NODES_ABREAST) {
+        int last = first + NODES_ABREAST < n ? first + NODES_ABREAST : n;
+
+        printf("\n%-*s", NAME_WIDTH, "node");
+        for (int w = first; w < last; w++)
+            printf(" %9d", w);
+        printf("\n%-*s", NAME_WIDTH, "samples");
+        for (int w = first; w < last; w++)
+            printf(" %9zu", shares[w].samples);
+        printf("\n%-*s", NAME_WIDTH, "bytes");
+        for (int w = first; w < last; w++)
+            printf(" %9s", text_bytes(amount, shares[w].bytes));
+        printf("\n");
+        if (n_classes > 0)
+            printf("label\n");
+        for (int k = 0; k < n_classes; k++) {
+            print_class(names, k);
+            for (int w = first; w < last; w++)
+                printf(" %9zu", shares[w].labels[k]);
+            printf("\n");
+        }
+    }
+}
+
+static int tell(const struct submission *s, struct err *e)
+{
+    const json_t *data = json_object_get(s->facts, "data");
+    int n_classes = (int)fact(data, "n_classes");
+    int n = s->settings.node_count;
+    struct share_view *shares = calloc((size_t)n, sizeof *shares);
+    int rc = shares ? 0 : err_set(e, ERR_NOMEM, "no memory for %d shares", n);
+
+    for (int w = 0; w < n && rc == 0; w++)
+        rc = look_at(&shares[w], &s->shares[w], n_classes, e);
+    if (rc == 0 && s->opt->json) {
+        print_json(s, shares, n_classes);
+    } else if (rc == 0) {
+        model_table_print(&s->model_spec);
+        print_data(s, data);
+        print_shares(shares, n, n_classes, json_object_get(data, "class_names"));
+        printf("\nThe job is valid; no agent was asked.\n");
+    }
+    for (int w = 0; shares && w < n; w++)
+        free(shares[w].labels);
+    free(shares);
+    return rc;
+}
+
+int verb_validate(const struct options *o, struct err *e)
+{
+    struct submission s;
+    int rc;
+
+    if (submission_init(&s, o, e) < 0 || stage_read(&s, e) < 0 ||
+        (o->output[0] && results_prepare(&s, e) < 0) || stage_check_job(&s, e) < 0)
+        rc = e->code;
+    else
+        rc = tell(&s, e);
+    results_abandon(&s);
+    submission_clear(&s);
+    return rc;
+}

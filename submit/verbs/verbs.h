@@ -1,0 +1,50 @@
+/* verbs -- what job_submit can do. Each returns an exit status, or a negative err_code with its sentence. */
+#ifndef PSGD_SUBMIT_VERBS_H
+#define PSGD_SUBMIT_VERBS_H
+
+#include "submit/options.h"
+#include "submit/stages/submission.h"
+
+enum exit_status {
+    EXIT_JOB_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_UNREACHABLE = 3,
+    EXIT_REFUSED = 4,
+    EXIT_TIMEOUT = 5,
+    EXIT_INVALID = 6,
+    EXIT_AUTH = 7,
+    EXIT_CANCELLED = 8,
+    EXIT_INCOMPLETE = 9,
+    EXIT_INTERNAL = 70
+};
+
+int verb_submit(const struct options *o, struct err *e);
+int verb_list(const struct options *o, struct err *e);
+int verb_status(const struct options *o, struct err *e);
+int verb_wait(const struct options *o, struct err *e);
+int verb_logs(const struct options *o, struct err *e);
+int verb_cancel(const struct options *o, struct err *e);
+int verb_fetch(const struct options *o, struct err *e);
+int verb_validate(const struct options *o, struct err *e);
+int verb_simulate(const struct options *o, struct err *e);
+int verb_data(const struct options *o, struct err *e);
+int verb_codecs(const struct options *o, struct err *e);
+int verb_model(const struct options *o, struct err *e);
+
+/* The common end of submit and wait: watch, collect, tell. Also when a signal or --timeout cuts the watching
+ * short. */
+int verb_finish(struct submission *s, struct err *e);
+
+/* Of a job that has ended, by its state and whether all its results are there. */
+int verb_exit_status(const struct submission *s);
+
+/* What run.json says of the job, on stdout: as JSON with --json, else as a table. */
+void verb_show_run(bool ok, const struct submission *s);
+
+/* GET /v1/jobs/ID of all nodes at once, each at most `timeout_s`; returns how many answered. */
+size_t verb_ask_nodes(struct submission *s, double timeout_s);
+
+/* {"schema_version":"1","ok":...,"data":...} on stdout; takes `data`. */
+void verb_print_json(bool ok, json_t *data, const struct err *e, const char *code);
+
+#endif
