@@ -122,6 +122,17 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     done
 }
 
+@test "files that the README of a folder names are there" {
+    local doc name
+    for doc in $(cd "$ROOT" && find agent nn sim shared submit -name README.md); do
+        # shellcheck disable=SC2013,SC2016 # words, not lines
+        for name in $(grep -oE '`[a-z_0-9./]+\.[ch]`' "$ROOT/$doc" | tr -d '\140'); do
+            echo "$doc: $name"
+            [ -e "$ROOT/$(dirname "$doc")/$name" ] || [ -e "$ROOT/$name" ]
+        done
+    done
+}
+
 @test "make install lays out a tree that works" {
     make -s -C "$ROOT" BUILD="$BUILD" install DESTDIR="$T/tree" PREFIX=/usr >/dev/null
     BUILD=$T/tree/usr/lib/psgd
