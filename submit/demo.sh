@@ -20,7 +20,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 
 folder=$(mktemp -d "${TMPDIR:-/tmp}/psgd-demo-XXXXXX")
-# A program that is told to end twice may leave its temporary files: there they go with the folder.
+# job_submit leaves its temporary files at a second SIGTERM: here they go with the folder.
 export XDG_STATE_HOME="$folder/state" TMPDIR="$folder"
 unset PSGD_WORKERS PSGD_TOKEN_FILE
 

@@ -5,7 +5,8 @@
 # One line of result for each job, then "N passed, N failed".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-root=$1
+root=${1:-}
+[ -x "$root/root/psgd/build/agent" ] || { echo "usage: tests/systems/mixed_job.sh ROOT, with a built checkout in ROOT/root/psgd" >&2; exit 2; }
 BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
 LIMIT_S=${LIMIT_S:-900} # of each job
 T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-mixed-XXXXXX")

@@ -46,7 +46,7 @@ check() { # check NAME COMMAND...
     fi
 }
 
-# A program that starts itself anew, with kernels that suit the processor, leaves the emulator: it is told them beforehand.
+# $core names the kernels beforehand: a test program that restarts itself to choose others would leave the emulator.
 emulate() {
     # shellcheck disable=SC2086 # none or one word
     env $core timeout "$LIMIT_S" "$qemu" -cpu "$processor" "$@"

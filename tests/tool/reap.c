@@ -137,7 +137,7 @@ static size_t look(int sig)
     return n_alive;
 }
 
-/* Reaps who has ended. The command's status goes to *status; true once it has. */
+/* Reaps all children that have ended. True once the command is among them; its status is in *status. */
 static bool has_ended(pid_t command, int *status)
 {
     int one;
@@ -178,8 +178,8 @@ static bool is_ignored(int sig)
     return sigaction(sig, NULL, &act) == 0 && act.sa_handler == SIG_IGN;
 }
 
-/* The signals of which this process is told by sigtimedwait, but for those that it was started to ignore, as
- * by nohup. */
+/* The signals that sigtimedwait waits for. A signal that was ignored at the start, as SIGHUP is under nohup,
+ * stays ignored. */
 static void make_watched(sigset_t *set)
 {
     static const int asks_to_end[] = {SIGTERM, SIGINT, SIGHUP};
