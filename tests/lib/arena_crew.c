@@ -1,4 +1,5 @@
 #include "tests/lib/arena_crew.h"
+#include "tests/lib/sealed_memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -138,6 +139,7 @@ static int live(struct crew *c, int me, size_t n_floats, crew_part *part, void *
 
 void crew_start(struct crew *c, int n, size_t n_floats, crew_part *part, void *arg)
 {
+    needs_sealed_memory();
     *c = (struct crew){.n = n};
     c->board = mmap(NULL, sizeof *c->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (c->board == MAP_FAILED)

@@ -1,4 +1,5 @@
 #include "tests/lib/meeting_pair.h"
+#include "tests/lib/sealed_memory.h"
 
 #include "tests/unit/unit.h"
 
@@ -9,6 +10,7 @@ void meeting_pair_open(struct meeting_pair *p, size_t bytes_0, size_t bytes_1)
 {
     struct err e;
 
+    needs_sealed_memory();
     for (int i = 0; i < 2; i++) {
         size_t bytes = i == 0 ? bytes_0 : bytes_1;
 

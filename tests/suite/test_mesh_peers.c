@@ -11,6 +11,7 @@
 #include "shared/clock.h"
 #include "shared/crc32c.h"
 #include "tests/lib/mesh_nodes.h"
+#include "tests/lib/sealed_memory.h"
 #include "tests/lib/shelves.h"
 #include "tests/lib/stderr_catch.h"
 
@@ -280,6 +281,7 @@ TEST(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all)
     struct mesh *m[2];
     struct pair p;
 
+    needs_sealed_memory();
     open_with_shelves(&p, &shelves, m);
     assert_false(say_words(m[0], 1, 4 * SHELF_PLACES));
     assert_int_equal(n_free_places(m[0]), SHELF_PLACES - SHELF_SLIPS_MAX);
@@ -306,6 +308,7 @@ TEST(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_bef
     struct mesh *m[2];
     struct pair p;
 
+    needs_sealed_memory();
     open_with_shelves(&p, &shelves, m);
     assert_true(say_words(m[0], 1, SHELF_SLIPS_MAX));
     poll_shortly(m[0], &ev);
@@ -347,6 +350,7 @@ TEST(who_was_given_up_and_lives_finds_the_words_that_it_was_told_of)
     struct mesh *m[2];
     struct pair p;
 
+    needs_sealed_memory();
     open_with_shelves(&p, &shelves, m);
     assert_true(say_words(m[0], 1, 2));
     mesh_drop(m[0], 1, "it has taken nothing");
@@ -378,6 +382,7 @@ TEST(a_dead_process_takes_no_place_on_the_shelf_with_it)
     struct pair p;
     pid_t child;
 
+    needs_sealed_memory();
     pair_prepare(&p);
     child = fork();
     if (child == 0) {
@@ -412,6 +417,7 @@ TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
     struct pair p;
     struct err e = {0};
 
+    needs_sealed_memory();
     open_with_shelves(&p, &shelves, m);
     b = mesh_buf_take(m[0]);
     for (size_t k = 0; k < N_OF(lengths); k++) {

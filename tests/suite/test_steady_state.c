@@ -15,6 +15,7 @@
 #include "shared/tensor_file.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/mesh_nodes.h"
+#include "tests/lib/sealed_memory.h"
 
 enum { WORKERS = 2, STEPS = 100, WARM = 10, BATCH = 8, WIDTH = 64 };
 
@@ -244,6 +245,7 @@ TEST(in_shared_memory_a_sum_allocates_nothing_and_copies_no_vector_besides)
 {
     if (IS_SANITIZED)
         skip();
+    needs_sealed_memory();
     train(&(struct job){.codec = "allreduce", .local_path = "auto"});
 }
 
@@ -267,6 +269,7 @@ TEST(a_rule_of_words_on_one_machine_copies_the_vector_twice_and_allocates_a_few_
 {
     if (IS_SANITIZED)
         skip();
+    needs_sealed_memory();
     train(&(struct job){
         .codec = "plain", .local_path = "auto", .n_allocations = 20, .n_vectors = 3 - N_STREAMED});
 }

@@ -11,33 +11,19 @@ BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
 LIMIT_S=${LIMIT_S:-900} # of each job
 T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-mixed-XXXXXX")
 . submit/local_agents.sh
+. tests/systems/tally.sh
 trap 'end_all; rm -rf "$T"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 export XDG_STATE_HOME="$T/state" XDG_CACHE_HOME="$T/cache" OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH
-passed=0
-failed=0
 
 job() { # job NAME WORKERS OPTION...
     name=$1
     workers=$2
     shift 2
     timeout "$LIMIT_S" "$BUILD/job_submit" --workers "$T/$workers.json" --dataset digits --model mlp-tutorial --epochs 1 --seed 7 \
-        --local-path off -o "$T/$name" "$@" >"$T/log" 2>&1 </dev/null
-}
-
-check() { # check NAME COMMAND...
-    what=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-        echo "ok     $what"
-    else
-        failed=$((failed + 1))
-        echo "FAILED $what"
-        sed 's/^/    /' "$T/log"
-    fi
+        --local-path off -o "$T/$name" "$@"
 }
 
 # The codec comes as source, and each agent compiles it for itself.
@@ -46,7 +32,7 @@ end_equal() { # end_equal NAME RULE OPTION...
     rule=$2
     shift 2
     job "$name" both --node_count 2 --codec "codecs/$rule.c" "$@" || return 1
-    grep -q '"models_agree": true' "$T/$name/run.json" || { grep models_agree "$T/$name/run.json" >>"$T/log"; return 1; }
+    grep -q '"models_agree": true' "$T/$name/run.json" || { grep models_agree "$T/$name/run.json"; return 1; }
 }
 
 agree() { # agree BOUND OPTION...
@@ -55,7 +41,7 @@ agree() { # agree BOUND OPTION...
     rm -rf "$T/on-x86-64" "$T/on-arm64"
     job on-x86-64 x86-64 --node_count 1 --codec codecs/fedavg.c "$@" || return 1
     job on-arm64 arm64 --node_count 1 --codec codecs/fedavg.c "$@" || return 1
-    python3 - "$bound" "$T/on-x86-64/model/final.safetensors" "$T/on-arm64/model/final.safetensors" >>"$T/log" 2>&1 <<'COMPARE'
+    python3 - "$bound" "$T/on-x86-64/model/final.safetensors" "$T/on-arm64/model/final.safetensors" <<'COMPARE'
 import array, struct, sys
 
 def weights(path):
@@ -84,5 +70,4 @@ for rule in allreduce plain fedavg fedpaq doublesqueeze; do
 done
 check 'x86-64 and arm64 end with equal weights: allreduce, encrypted' end_equal encrypted allreduce --data-tls on
 check 'x86-64 and arm64 alone agree to 1e-6' agree 1e-6
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+end_checks

@@ -24,27 +24,13 @@ fi
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-processors-XXXXXX")
 . submit/local_agents.sh
+. tests/systems/tally.sh
 trap 'end_all; rm -rf "$T"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 # One thread: several of an emulator wait for each other most of the time.
 export XDG_STATE_HOME="$T/state" XDG_CACHE_HOME="$T/cache" CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH
-passed=0
-failed=0
-
-check() { # check NAME COMMAND...
-    name=$1
-    shift
-    if "$@" >"$T/log" 2>&1 </dev/null; then
-        passed=$((passed + 1))
-        echo "ok     $processor: $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED $processor: $name"
-        sed 's/^/    /' "$T/log"
-    fi
-}
 
 # $core names the kernels beforehand: a test program that restarts itself to choose others would leave the emulator.
 emulate() {
@@ -84,12 +70,11 @@ for processor in "$@"; do
     *) kernels=$processor ;;
     esac
     for program in $PROGRAMS; do
-        check "$program" emulate "$BUILD/tests/$program"
+        check "$processor: $program" emulate "$BUILD/tests/$program"
     done
     lay_out
-    check 'simulated job of two nodes' timeout "$LIMIT_S" "$T/build/job_submit" simulate --node_count 2 --codec allreduce \
+    check "$processor: simulated job of two nodes" timeout "$LIMIT_S" "$T/build/job_submit" simulate --node_count 2 --codec allreduce \
         --model mlp-tutorial --epochs 1 --step-time 0.001 -o "$T/out-simulated"
-    check 'job of one node' job_of_one_node
+    check "$processor: job of one node" job_of_one_node
 done
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+end_checks

@@ -5,6 +5,7 @@
 #include "shared/clock.h"
 #include "tests/lib/arena_crew.h"
 #include "tests/lib/mesh_nodes.h"
+#include "tests/lib/sealed_memory.h"
 #include "tests/unit/unit.h"
 
 enum { N = 1000, INVITES = 0, CAN = 1, CANNOT = 2 }; /* the words, as docs/protocol.md has them */
@@ -99,6 +100,7 @@ TEST(workers_of_one_machine_share_memory)
     struct arena *a[2];
     struct pair nodes;
 
+    needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
@@ -147,6 +149,7 @@ TEST(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other)
     struct local_path p[MESH_NODES];
     struct meeting *met[MESH_NODES];
 
+    needs_sealed_memory();
     begin_star(p, o);
     settle((struct local_path *[]){&p[0], &p[1], &p[2]}, MESH_NODES);
     for (int i = 0; i < MESH_NODES; i++) {
@@ -176,6 +179,7 @@ TEST(who_has_joined_takes_no_invitation_any_more)
     struct local_path p[2];
     struct pair nodes;
 
+    needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
@@ -206,6 +210,7 @@ TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
     struct local_path p;
     struct pair nodes;
 
+    needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
     assert_ok(meeting_open(&m, &(struct meeting_config){2, both, 0, bytes, bytes, bytes, NULL}, &e));
@@ -235,6 +240,7 @@ TEST(where_another_node_cannot_nobody_does)
     struct local_path p;
     struct pair nodes;
 
+    needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
     begin(&p, nodes.o[0].mesh, 0);
@@ -285,6 +291,7 @@ TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
     struct mesh_event ev;
     double end = clock_now() + MESH_PATIENCE_S;
 
+    needs_sealed_memory();
     begin_star(p, o);
     assert_ok(hear(server));
     assert_ok(hear(server));

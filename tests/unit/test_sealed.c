@@ -9,6 +9,7 @@
 
 #include "shared/memory.h"
 #include "tests/lib/old_kernel.h"
+#include "tests/lib/sealed_memory.h"
 #include "tests/unit/unit.h"
 
 enum { N = 5000, SIZE = 8192, NO_FILTER = 77 };
@@ -20,6 +21,7 @@ TEST(what_the_owner_writes_others_read_and_cannot_change)
     struct err e;
     int fd;
 
+    needs_sealed_memory();
     assert_ok(sealed_make(&mine, &fd, N, 2, &e));
     assert_ok(sealed_borrow(&theirs, fd, N, N, &e));
     assert_int_equal(mine.size, SIZE);
@@ -64,6 +66,7 @@ TEST(a_memory_that_could_shrink_change_hands_or_has_holes_is_refused)
     static const int seals[] = {F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE};
     struct err e;
 
+    needs_sealed_memory();
     borrow(&e, SIZE, good_seals, true);
     assert_int_equal(e.code, 0);
     for (size_t i = 0; i < N_OF(seals); i++) {
@@ -122,6 +125,7 @@ TEST(half_of_the_memory_that_is_free_stays_so)
     struct err e;
     int fd;
 
+    needs_sealed_memory();
     assert_int_equal(sealed_make(&v, &fd, EACH, (int)(0.75 * all / (double)EACH), &e), ERR_NOMEM);
     assert_ok(sealed_make(&v, &fd, EACH, (int)(0.25 * all / (double)EACH), &e));
     sealed_clear(&v);

@@ -1,0 +1,31 @@
+/* sealed_memory -- tests of memory that nodes share are skipped on a kernel without its seal, before 5.1. */
+#ifndef PSGD_TEST_SEALED_MEMORY_H
+#define PSGD_TEST_SEALED_MEMORY_H
+
+#include <stdbool.h>
+
+#include "agent/runner/shm/sealed.h"
+#include "tests/unit/unit.h"
+
+static inline bool sealed_memory_exists(void)
+{
+    struct sealed v;
+    struct err e = {0};
+    int fd, rc = sealed_make(&v, &fd, 1, 2, &e);
+
+    if (rc < 0) {
+        print_message("# %s\n", e.text);
+        return !strstr(e.text, "F_SEAL_FUTURE_WRITE"); /* whatever else it is, the test shall fail of */
+    }
+    sealed_clear(&v);
+    close(fd);
+    return true;
+}
+
+static inline void needs_sealed_memory(void)
+{
+    if (!sealed_memory_exists())
+        skip();
+}
+
+#endif
