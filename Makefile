@@ -126,8 +126,8 @@ $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))")
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Made for processors with fused operations alone: there are no clones whose bits could differ, and fused operations are faster.
-$(addprefix $(BUILD)/obj/nn/kernels/,narrow.o factor.o): CFLAGS += -ffp-contract=fast
-$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,feed train vector) $(addprefix sim/,standin node) submit/data/data_digits): CFLAGS += $(FAST)
+$(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-contract=fast
+$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
@@ -206,7 +206,7 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
 # Of job_submit only what a target reaches is compiled once more.
 FUZZ_REACHES := $(TESTLIB) $(wildcard submit/data/*.c) \
-                $(patsubst %,submit/%.c,http interrupt node reply text results/records results/trace stages/say)
+                $(patsubst %,submit/%.c,http interrupt node reply text results/records results/trace stages/console)
 $(BUILD)/libfuzz.a: $(call objects,$(FUZZ_REACHES))
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzz.a $(LIBAGENT) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call say,FUZZ,$@)

@@ -100,7 +100,7 @@ static void wind_up(struct agent *a, struct http_server *h)
         turn(a, h, 0.05);
 }
 
-static void say_hello(const struct agent *a)
+static void print_hello(const struct agent *a)
 {
     log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s, dir %s, token %s",
              a->address, a->opt.dir, a->opt.no_token ? "(none is asked for)" : a->opt.token_file);
@@ -129,7 +129,7 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     }
     if (!a->opt.no_token && token_link(a->opt.token_file, a->opt.port, &link) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
-    say_hello(a);
+    print_hello(a);
     while (!stop.came)
         turn(a, h, 3600);
     wind_up(a, h);

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <time.h>
 
-#include "agent/artefact.h"
+#include "agent/artifact.h"
 #include "agent/blob.h"
 #include "agent/codec_policy.h"
 #include "agent/gate.h"
@@ -56,7 +56,7 @@ struct task {
     struct timer tick;                  /* once a second while the job lives */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
     unsigned n_streams;
-    struct file_digest digests[N_ARTEFACTS];
+    struct file_digest digests[N_ARTIFACTS];
 };
 
 struct agent {

@@ -6,7 +6,7 @@
 
 route_handler api_healthz, api_readyz, api_status, api_agent;
 route_handler api_jobs, api_reserve, api_job, api_forget, api_package, api_start, api_cancel;
-route_handler api_wait, api_events, api_logs, api_records, api_artefacts, api_artefact;
+route_handler api_wait, api_events, api_logs, api_records, api_artifacts, api_artifact;
 route_handler api_blob_head, api_blob_put;
 
 struct task;

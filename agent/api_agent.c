@@ -6,8 +6,8 @@
 
 #include "agent/agent.h"
 #include "agent/api.h"
+#include "shared/choice.h"
 #include "shared/clock.h"
-#include "shared/words.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
 
@@ -53,7 +53,7 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     size_t n_active = task_count(a, job_is_active);
     long long mem = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     int n_codecs;
-    const char *codecs = words_at(CODEC_POLICY_WORDS, (int)a->codecs.policy, &n_codecs);
+    const char *codecs = choice_at(CODEC_POLICY_CHOICES, (int)a->codecs.policy, &n_codecs);
     json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o,s:f}", "id", a->id, "version", PSGD_VERSION, "api", 1,
                           "address", a->address, "pid", (int)getpid(), "started_at", time_json(a->since_wall),
                           "uptime_s", uptime_json(a), "monotonic_s", clock_now());

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "agent/api.h"
-#include "agent/artefact.h"
+#include "agent/artifact.h"
 #include "agent/job_action.h"
 
 /* A digest takes a second for each 1.5 GB, and nobody else is served meanwhile. */
@@ -38,15 +38,15 @@ static void respond_file(struct agent *a, const char *id, const char *name, bool
     int fd;
     uint64_t bytes;
 
-    rs->type = artefact_type(name);
-    if (artefact_open(&fd, &bytes, a->dir_fd, id, name, &e) < 0) {
+    rs->type = artifact_type(name);
+    if (artifact_open(&fd, &bytes, a->dir_fd, id, name, &e) < 0) {
         if (e.code != ERR_NOT_FOUND || !or_empty)
             respond_error(rs, &e);
         return;
     }
     rs->kind = RESPONSE_FILE;
     rs->fd = fd;
-    rs->bytes = whole_lines ? artefact_whole_lines(fd, bytes) : bytes;
+    rs->bytes = whole_lines ? artifact_whole_lines(fd, bytes) : bytes;
 }
 
 void api_logs(struct agent *a, const struct request *rq, struct response *rs)
@@ -72,7 +72,7 @@ void api_records(struct agent *a, const struct request *rq, struct response *rs)
     if (!api_task(a, rq, rs))
         return;
     snprintf(wanted, sizeof wanted, "%s.csv", kind ? kind : "train");
-    name = artefact_find(wanted);
+    name = artifact_find(wanted);
     if (name)
         respond_file(a, rq->arg[0], name, true, true, rs);
     else
@@ -102,7 +102,7 @@ static json_t *digest_json(struct file_digest *d, int fd)
     return json_string(d->hex);
 }
 
-void api_artefacts(struct agent *a, const struct request *rq, struct response *rs)
+void api_artifacts(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     json_t *list;
@@ -112,14 +112,14 @@ void api_artefacts(struct agent *a, const struct request *rq, struct response *r
         return;
     list = json_array();
     complete = job_state_is_terminal(t->job.state);
-    for (int i = 0; i < N_ARTEFACTS; i++) {
+    for (int i = 0; i < N_ARTIFACTS; i++) {
         uint64_t bytes;
         struct err e;
         int fd;
 
-        if (artefact_open(&fd, &bytes, a->dir_fd, t->job.spec.id, artefact_names[i], &e) < 0)
+        if (artifact_open(&fd, &bytes, a->dir_fd, t->job.spec.id, artifact_names[i], &e) < 0)
             continue;
-        json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artefact_names[i], "bytes",
+        json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artifact_names[i], "bytes",
                                               (json_int_t)bytes, "sha256",
                                               complete ? digest_json(&t->digests[i], fd) : json_null(),
                                               "complete", (int)complete));
@@ -128,14 +128,14 @@ void api_artefacts(struct agent *a, const struct request *rq, struct response *r
     respond_json(rs, 200, json_pack("{s:o}", "artifacts", list));
 }
 
-void api_artefact(struct agent *a, const struct request *rq, struct response *rs)
+void api_artifact(struct agent *a, const struct request *rq, struct response *rs)
 {
-    const char *name = artefact_find(rq->arg[1]);
+    const char *name = artifact_find(rq->arg[1]);
 
     if (!api_task(a, rq, rs))
         return;
     if (!name)
-        respond_problem(rs, NOT_FOUND, NULL, "a job has no artefact of this name");
+        respond_problem(rs, NOT_FOUND, NULL, "a job has no artifact of this name");
     else
         respond_file(a, rq->arg[0], name, false, false, rs);
 }

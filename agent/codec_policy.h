@@ -14,7 +14,7 @@
 #include "shared/elf.h"
 
 enum codec_policy { CODECS_BUILTIN, CODECS_ALLOWLIST, CODECS_ANY };
-#define CODEC_POLICY_WORDS "builtin|allowlist|any" /* in the order of the enum */
+#define CODEC_POLICY_CHOICES "builtin|allowlist|any" /* in the order of the enum */
 
 struct codec_rules {
     enum codec_policy policy;

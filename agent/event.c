@@ -51,7 +51,11 @@ static const struct json_field eval_fields[] = {
 };
 
 static const struct json_field log_fields[] = {
-    {.key = "level", .kind = JSON_FIELD_TEXT, EVENT_AT(level), .required = true, .words = "info|warn|error"},
+    {.key = "level",
+     .kind = JSON_FIELD_TEXT,
+     EVENT_AT(level),
+     .required = true,
+     .choices = "info|warn|error"},
     {.key = "text", .kind = JSON_FIELD_TEXT, EVENT_AT(text), .required = true},
     {0},
 };
@@ -136,7 +140,7 @@ static const struct json_field spec_fields[] = {
      .required = true,
      .min = -NODES_MAX - 1,
      .max = NODES_MAX - 1},
-    {.key = "role", .kind = JSON_FIELD_TEXT, SPEC_AT(role), .required = true, .words = "worker|server"},
+    {.key = "role", .kind = JSON_FIELD_TEXT, SPEC_AT(role), .required = true, .choices = "worker|server"},
     {.key = "name", .kind = JSON_FIELD_TEXT, SPEC_AT(name)},
     {.key = "codec", .kind = JSON_FIELD_TEXT, SPEC_AT(codec)},
     {.key = "node_count",

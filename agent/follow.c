@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/artefact.h"
+#include "agent/artifact.h"
 #include "agent/job_action.h"
 #include "agent/log.h"
 #include "shared/clock.h"
@@ -86,7 +86,7 @@ static void record_last_log_lines(struct task *t)
     ssize_t got;
     int fd;
 
-    if (artefact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "node.log", &e) < 0)
+    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "node.log", &e) < 0)
         return;
     n = bytes < LOG_TAIL_BYTES ? (size_t)bytes : LOG_TAIL_BYTES;
     got = pread(fd, buf, n, (off_t)(bytes - n));
@@ -171,7 +171,7 @@ static int open_events(struct task *t, struct err *e)
     uint64_t bytes;
     int fd;
 
-    if (artefact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "events.jsonl", e) < 0)
+    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "events.jsonl", e) < 0)
         return e->code;
     return tail_open(&t->tail, fd, e);
 }

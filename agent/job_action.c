@@ -137,7 +137,7 @@ static int tell_job(struct task *t, struct err *e)
                      "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d}\n",
                      s->id, s->attempt, s->node, s->role, s->workers_on_host);
 
-    return runner_tell(&t->runner, line, (size_t)n, e);
+    return runner_order(&t->runner, line, (size_t)n, e);
 }
 
 static int spawn(struct task *t, struct err *e)
@@ -255,7 +255,7 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
 
     if (t->job.state != JOB_READY)
         return err_set(e, ERR_CONFLICT, "%s is %s, not ready", t->job.spec.id, job_state_name(t->job.state));
-    rc = runner_tell(&t->runner, line, strlen(line), e);
+    rc = runner_order(&t->runner, line, strlen(line), e);
     if (rc == ERR_NOT_FOUND)
         return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
     if (rc < 0) { /* maybe half of it was taken: no runner may go on with that */

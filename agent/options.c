@@ -26,7 +26,7 @@ static const struct args_option table[] = {
      "the token (DIR/token, made at the first start)"},
     {"no-token", "", ARGS_FLAG, AT(no_token), ALWAYS, TRUST, NULL,
      "ask for none: on loopback addresses only, and any user of this machine may submit"},
-    {"codecs", "", ARGS_CHOICE, AT(codecs), ALWAYS, TRUST, CODEC_POLICY_WORDS,
+    {"codecs", "", ARGS_CHOICE, AT(codecs), ALWAYS, TRUST, CODEC_POLICY_CHOICES,
      "which codecs may run here (any where only loopback addresses are listened on, else allowlist); "
      "allowlist: built-in ones, and what --codec-list has"},
     {"codec-list", "", ARGS_PATH, AT(codec_list), ALWAYS, TRUST, "FILE",

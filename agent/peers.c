@@ -24,7 +24,7 @@ static const struct json_field peer_fields[] = {
      .required = true,
      .min = -NODES_MAX - 1,
      .max = NODES_MAX - 1},
-    {.key = "role", .kind = JSON_FIELD_TEXT, PEER_AT(role), .required = true, .words = "worker|server"},
+    {.key = "role", .kind = JSON_FIELD_TEXT, PEER_AT(role), .required = true, .choices = "worker|server"},
     {.key = "address", .kind = JSON_FIELD_TEXT, PEER_AT(address), .required = true},
     {.key = "host", .kind = JSON_FIELD_TEXT, PEER_AT(host), .required = true},
     {.key = "data_port",

@@ -28,8 +28,8 @@ const struct route routes[] = {
     {METHOD_GET, "/v1/jobs/{id}/events", api_events, 0, ROUTE_JOB, {"after"}},
     {METHOD_GET, "/v1/jobs/{id}/logs", api_logs, 0, ROUTE_JOB, {"after"}},
     {METHOD_GET, "/v1/jobs/{id}/records.csv", api_records, 0, ROUTE_JOB, {"kind"}},
-    {METHOD_GET, "/v1/jobs/{id}/artifacts", api_artefacts, 0, ROUTE_JOB, {0}},
-    {METHOD_GET, "/v1/jobs/{id}/artifacts/{name}", api_artefact, 0, ROUTE_JOB, {0}},
+    {METHOD_GET, "/v1/jobs/{id}/artifacts", api_artifacts, 0, ROUTE_JOB, {0}},
+    {METHOD_GET, "/v1/jobs/{id}/artifacts/{name}", api_artifact, 0, ROUTE_JOB, {0}},
     {METHOD_HEAD, "/v1/blobs/sha256/{hex}", api_blob_head, 0, 0, {0}},
     {METHOD_PUT, "/v1/blobs/sha256/{hex}", api_blob_put, BLOB_BODY, ROUTE_UPLOAD, {0}},
 };

@@ -144,7 +144,7 @@ static bool place_descriptors(int control, int data, int gate)
 }
 
 /* No word from the agent: it is gone, and nobody knows this process. */
-static void await_word(void)
+static void await_go(void)
 {
     char go;
 
@@ -166,7 +166,7 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
         safe_gate = GATE_FD;
         /* A limit of descriptors behind those that are closed: it could be below some of them. */
         if (take_limits(plan)) {
-            await_word();
+            await_go();
             execve(plan->exe, argv, env);
         }
     }
@@ -286,7 +286,7 @@ int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *
     return 0;
 }
 
-int runner_tell(struct runner *r, const char *line, size_t len, struct err *e)
+int runner_order(struct runner *r, const char *line, size_t len, struct err *e)
 {
     ssize_t n;
 

@@ -44,7 +44,7 @@ int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *
 
 /* Writes one line down the pipe, which takes up to 1 MiB without waiting. ERR_NOT_FOUND: the runner has
  * ended; ERR_IO: not all of it went, and what did cannot be taken back. */
-int runner_tell(struct runner *r, const char *line, size_t len, struct err *e);
+int runner_order(struct runner *r, const char *line, size_t len, struct err *e);
 
 /* To the whole process group. Nothing happens when the group is gone. */
 void runner_signal(const struct runner *r, int signal);

@@ -62,7 +62,7 @@ static int allreduce_on_collective(struct codec *c)
 static const struct codec_events allreduce = {.on_backward = allreduce_on_backward,
                                               .on_grad = allreduce_on_grad,
                                               .on_collective = allreduce_on_collective,
-                                              .rests_between_steps = true};
+                                              .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "allreduce", .source = "Patarasuk and Yuan 2009; Thakur et al. 2005",
              .cost = "an all-reduce of n_params each step: 2 (n - 1) / n * 4 n_params bytes each way by ring",

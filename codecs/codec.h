@@ -58,12 +58,13 @@ struct codec {
     uint64_t step, n_steps;   /* steps done by this node, and in the whole job */
     uint64_t round;           /* rounds closed so far */
     float samples;            /* samples behind my word: seen since the last exchange */
-    int n_words, n_merged; /* words in the round being merged (ssgd: all but those of lost workers; asgd: at
+    int n_contributions,
+        n_merged;    /* words in the round being merged (ssgd: all but those of lost workers; asgd: at
                               least one), and how many of them are merged already */
-    int block;             /* the block that encode, merge or on_block is about; -1: none */
-    size_t n_params;       /* of the range this codec works on */
-    float *params;         /* (n_params); the weights to start from when open() is called */
-    float *grads;          /* (n_params), the mean over the samples it comes from */
+    int block;       /* the block that encode, merge or on_block is about; -1: none */
+    size_t n_params; /* of the range this codec works on */
+    float *params;   /* (n_params); the weights to start from when open() is called */
+    float *grads;    /* (n_params), the mean over the samples it comes from */
     const struct codec_layer *layers; /* (n_layers), in the order of params */
     int n_layers;
     void *state; /* state_size bytes: zeroed, then the parameters are in it, then comes open() */
@@ -178,7 +179,7 @@ struct codec_events {
     int (*on_backward)(struct codec *c);
     /* When a step is done, nothing of this rule that others still need is under way on any worker: its state
      * may be saved then, and a job go on from it. */
-    bool rests_between_steps;
+    bool is_quiescent_between_steps;
 };
 
 /* A parameter of the rule: a field of the state that the user sets by --codec 'NAME:alpha=0.5,graph=ring'.
@@ -187,14 +188,14 @@ enum codec_type {
     CODEC_FLOAT, /* float */
     CODEC_INT,   /* int */
     CODEC_BOOL,  /* bool: true, false */
-    CODEC_WORD   /* int: the place in `words`, from 0 */
+    CODEC_CHOICE /* int: the place in `words`, from 0 */
 };
 struct codec_option {
     const char *name; /* a-z, 0-9, _; not "every", where that is the number of local steps */
     enum codec_type type;
     size_t offset;        /* in the state */
     double def, min, max; /* def NAN, of a float: the codec chooses where the user does not */
-    const char *words;    /* CODEC_WORD: "ring|exponential"; the first is the default */
+    const char *choices;  /* CODEC_CHOICE: "ring|exponential"; the first is the default */
     const char *help;
 };
 /* For a table that ends with {0}; the field's own type is the parameter's. */
@@ -207,12 +208,12 @@ struct codec_option {
                          : CODEC_BOOL),                                                                      \
         .offset = offsetof(struct_, field), .def = (def_), .min = (min_), .max = (max_), .help = (help_)     \
     }
-#define CODEC_OPTION_WORD(struct_, field, words_, help_)                                                     \
+#define CODEC_OPTION_CHOICE(struct_, field, choices_, help_)                                                 \
     {                                                                                                        \
         .name = #field,                                                                                      \
         .type = _Generic(((struct_ *)0)->field, int                                                          \
-                         : CODEC_WORD),                                                                      \
-        .offset = offsetof(struct_, field), .words = (words_), .help = (help_)                               \
+                         : CODEC_CHOICE),                                                                    \
+        .offset = offsetof(struct_, field), .choices = (choices_), .help = (help_)                           \
     }
 
 /* What may become of the vectors of put_vector on their way: with lossy compression, what is read differs

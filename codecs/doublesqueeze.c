@@ -18,7 +18,7 @@
 #include "codec.h"
 
 /* A worker's gradient, or a server's mean of them. */
-static int doublesqueeze_say(struct codec *c, struct wire_out *out)
+static int doublesqueeze_encode(struct codec *c, struct wire_out *out)
 {
     c->host->put_vector(c, out, c->grads, c->n_params);
     return CODEC_GO;
@@ -27,7 +27,7 @@ static int doublesqueeze_say(struct codec *c, struct wire_out *out)
 static int doublesqueeze_merge(struct codec *c, int from, struct wire_in *in)
 {
     const float *g = c->host->get_vector(c, in, c->n_params);
-    float part = 1.0f / (float)c->n_words;
+    float part = 1.0f / (float)c->n_contributions;
 
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent a malformed gradient", from);
@@ -54,9 +54,9 @@ static struct codec_cost doublesqueeze_sends(const struct codec *c)
 }
 
 static const struct codec_round doublesqueeze = {.before_update = true,
-                                                 .encode = doublesqueeze_say,
+                                                 .encode = doublesqueeze_encode,
                                                  .merge = doublesqueeze_merge,
-                                                 .reply = doublesqueeze_say,
+                                                 .reply = doublesqueeze_encode,
                                                  .adopt = doublesqueeze_adopt};
 
 CODEC_PLUGIN(.name = "doublesqueeze", .source = "Tang et al., ICML 2019, Algorithm 1",

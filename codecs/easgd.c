@@ -47,7 +47,7 @@ static int easgd_open(struct codec *c)
 }
 
 /* A worker says where it is; a server answers where the center was. */
-static int easgd_say(struct codec *c, struct wire_out *out)
+static int easgd_encode(struct codec *c, struct wire_out *out)
 {
     const struct easgd *e = c->state;
 
@@ -97,10 +97,10 @@ static struct codec_cost easgd_sends(const struct codec *c)
     return (struct codec_cost){to, to * 4 * c->n_params};
 }
 
-static const struct codec_round easgd = {.encode = easgd_say,
+static const struct codec_round easgd = {.encode = easgd_encode,
                                          .merge = easgd_merge,
                                          .apply = easgd_apply,
-                                         .reply = easgd_say,
+                                         .reply = easgd_encode,
                                          .adopt = easgd_adopt};
 
 CODEC_PLUGIN(.name = "easgd", .source = "Zhang, Choromanska and LeCun, NIPS 2015, eq. 5 and 6, Algorithm 1",

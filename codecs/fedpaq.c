@@ -49,7 +49,7 @@ static int fedpaq_merge(struct codec *c, int from, struct wire_in *in)
     if (!wire_ok(in) || !(n_k > 0))
         return codec_fail(c, "node %d sent a malformed difference", from);
     if (c->n_merged == 0)
-        f->n = c->is_sync ? 0 : n_k * (float)(c->n_workers - c->n_words);
+        f->n = c->is_sync ? 0 : n_k * (float)(c->n_workers - c->n_contributions);
     f->n += n_k;
     part = n_k / f->n;
     for (size_t i = 0; i < c->n_params; i++)

@@ -10,12 +10,12 @@ enum { RING, NEAR_MAX = 64 };
 
 struct gossip {
     int graph, n, near[NEAR_MAX]; /* n = 1 + d: the worker itself, then its neighbours */
-    uint64_t heard[NEAR_MAX];     /* steps of which their weights are here: a neighbour may be one ahead */
-    float *words;                 /* (n, 2, n_params): the weights of each in even steps, and in odd ones */
+    uint64_t received[NEAR_MAX];  /* steps of which their weights are here: a neighbour may be one ahead */
+    float *latest;                /* (n, 2, n_params): the weights of each in even steps, and in odd ones */
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_WORD(struct gossip, graph, "ring|exponential", "who is whose neighbour"), {0}};
+    CODEC_OPTION_CHOICE(struct gossip, graph, "ring|exponential", "who is whose neighbour"), {0}};
 
 static bool is_near(const struct gossip *g, int apart)
 {
@@ -29,25 +29,25 @@ static int gossip_open(struct codec *c)
     for (int apart = 0; apart < c->n_workers; apart++)
         if (is_near(g, apart) || is_near(g, c->n_workers - apart))
             g->near[g->n++] = (c->node + apart) % c->n_workers;
-    return c->host->zeros(c, &g->words, 2 * (size_t)g->n * c->n_params);
+    return c->host->zeros(c, &g->latest, 2 * (size_t)g->n * c->n_params);
 }
 
 /* Averages once the weights of this step are here, the worker's own first, from all who can still send. */
 static int average(struct codec *c)
 {
     const struct gossip *g = c->state;
-    const float *own = g->words + c->step % 2 * c->n_params, *w = own;
+    const float *own = g->latest + c->step % 2 * c->n_params, *w = own;
 
     for (int k = 0; k < g->n; k++)
-        if (g->heard[k] <= c->step && !c->host->has_left(c, g->near[k]))
+        if (g->received[k] <= c->step && !c->host->has_left(c, g->near[k]))
             return k > 0 ? CODEC_WAIT : CODEC_GO;
     for (int k = 0; k < g->n; k++, w += 2 * c->n_params)
         for (size_t i = 0; i < c->n_params; i++)
-            c->params[i] = (k > 0 ? c->params[i] : 0) + (g->heard[k] > c->step ? w : own)[i] / (float)g->n;
+            c->params[i] = (k > 0 ? c->params[i] : 0) + (g->received[k] > c->step ? w : own)[i] / (float)g->n;
     return CODEC_GO;
 }
 
-static int gossip_say(struct codec *c)
+static int gossip_send(struct codec *c)
 {
     struct gossip *g = c->state;
     struct wire_out *out = c->host->message(c);
@@ -57,12 +57,12 @@ static int gossip_say(struct codec *c)
     c->host->put_vector(c, out, c->params, c->n_params);
     for (int k = 1; k < g->n && rc == CODEC_GO; k++)
         rc = c->host->send(c, g->near[k]);
-    memcpy(g->words + c->step % 2 * c->n_params, c->params, c->n_params * sizeof *c->params);
-    g->heard[0] = c->step + 1;
+    memcpy(g->latest + c->step % 2 * c->n_params, c->params, c->n_params * sizeof *c->params);
+    g->received[0] = c->step + 1;
     return rc < 0 ? rc : average(c);
 }
 
-static int gossip_hear(struct codec *c, int from, struct wire_in *in)
+static int gossip_receive(struct codec *c, int from, struct wire_in *in)
 {
     struct gossip *g = c->state;
     uint32_t step = wire_get_u32(in);
@@ -73,8 +73,8 @@ static int gossip_hear(struct codec *c, int from, struct wire_in *in)
         k++;
     if (!wire_ok(in) || k == g->n || step < c->step || step > c->step + 1)
         return codec_fail(c, "node %d sent malformed weights", from);
-    memcpy(g->words + (2 * (size_t)k + step % 2) * c->n_params, w, c->n_params * sizeof *w);
-    g->heard[k] = step + 1;
+    memcpy(g->latest + (2 * (size_t)k + step % 2) * c->n_params, w, c->n_params * sizeof *w);
+    g->received[k] = step + 1;
     return average(c);
 }
 
@@ -91,8 +91,10 @@ static struct codec_cost gossip_sends(const struct codec *c)
     return (struct codec_cost){d, d * (4 + 4 * c->n_params)};
 }
 
-static const struct codec_events gossip = {
-    .on_grad = gossip_say, .on_message = gossip_hear, .on_lost = gossip_lose, .rests_between_steps = true};
+static const struct codec_events gossip = {.on_grad = gossip_send,
+                                           .on_message = gossip_receive,
+                                           .on_lost = gossip_lose,
+                                           .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "gossip", .source = "Lian et al., NIPS 2017, Algorithm 1 (D-PSGD)",
              .cost = "each step 4 + 4 n_params bytes to each neighbour", .state_size = sizeof(struct gossip),

@@ -26,7 +26,7 @@ static int plain_encode(struct codec *c, struct wire_out *out)
 /* My own gradient is among the words, so that grads are free to take the mean. */
 static int plain_merge(struct codec *c, int block, struct wire_in *in)
 {
-    float part = 1.0f / (float)c->n_words;
+    float part = 1.0f / (float)c->n_contributions;
     const float *g;
 
     if (is_known_to_all(c))

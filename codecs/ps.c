@@ -28,7 +28,7 @@ static int ps_merge(struct codec *c, int from, struct wire_in *in)
 {
     uint32_t version = wire_get_u32(in);
     const float *g = c->host->get_vector(c, in, c->n_params);
-    float part = 1.0f / (float)c->n_words;
+    float part = 1.0f / (float)c->n_contributions;
 
     if (!wire_ok(in) || version > c->round)
         return codec_fail(c, "node %d sent a malformed gradient", from);

@@ -8,7 +8,7 @@
 
 enum {
     /* Outputs whose exponentials are taken in one loop: rows alone are often shorter than a vector. */
-    PIECE = 1024,
+    CHUNK = 1024,
     LANES = 8,
     PRODUCT = 32 /* logarithms that are taken as one, of a product */
 };
@@ -56,12 +56,12 @@ FAST static void exp_rows(float *restrict e, const float *restrict z, int n, int
 /* The same of one row, piece by piece: nobody wants the exponentials themselves. */
 FAST static void exp_wide_row(const float *restrict z, int k, float *restrict top, float *restrict sum)
 {
-    float e[PIECE];
+    float e[CHUNK];
 
     *top = largest(z, k);
     *sum = 0;
-    for (int start = 0; start < k; start += PIECE) {
-        int n = k - start < PIECE ? k - start : PIECE;
+    for (int start = 0; start < k; start += CHUNK) {
+        int n = k - start < CHUNK ? k - start : CHUNK;
 
         for (int j = 0; j < n; j++)
             e[j] = exp_f32(z[start + j] - *top);
@@ -96,16 +96,16 @@ static double sum_of_logs(const float *v, int n)
 static double softmax_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
 {
     const float share = 1 / (float)n;
-    const int at_once = k < PIECE ? PIECE / k : 1;
-    float piece[PIECE], top[PIECE], sum[PIECE];
+    const int at_once = k < CHUNK ? CHUNK / k : 1;
+    float chunk[CHUNK], top[CHUNK], sum[CHUNK];
     double loss = 0;
 
     for (int i = 0; i < n; i += at_once) {
         int rows = n - i < at_once ? n - i : at_once;
         const float *z_i = z + (size_t)i * (size_t)k;
-        float *e = dz ? dz + (size_t)i * (size_t)k : piece;
+        float *e = dz ? dz + (size_t)i * (size_t)k : chunk;
 
-        if (!dz && k > PIECE)
+        if (!dz && k > CHUNK)
             exp_wide_row(z_i, k, top, sum);
         else
             exp_rows(e, z_i, rows, k, top, sum);
@@ -132,18 +132,18 @@ static inline float wanted(const struct truth *t, size_t i, int j, int k)
 
 /* What a loss of single outputs makes of up to PIECE of them: z and their targets y in, dz out,
  * times `share`. */
-typedef double (*piece_fn)(const float *z, const float *y, int n, float *dz, float share);
+typedef double (*chunk_fn)(const float *z, const float *y, int n, float *dz, float share);
 
-static double in_pieces(piece_fn piece, const float *z, const struct truth *t, size_t n, int k, float *dz,
+static double in_chunks(chunk_fn chunk, const float *z, const struct truth *t, size_t n, int k, float *dz,
                         float share)
 {
-    float y[PIECE], spare[PIECE];
+    float y[CHUNK], spare[CHUNK];
     double loss = 0;
     size_t sample = 0;
     int j = 0;
 
-    for (size_t at = 0; at < n; at += PIECE) {
-        int m = n - at < PIECE ? (int)(n - at) : PIECE;
+    for (size_t at = 0; at < n; at += CHUNK) {
+        int m = n - at < CHUNK ? (int)(n - at) : CHUNK;
 
         for (int q = 0; t->labels && q < m; q++) {
             y[q] = wanted(t, sample, j, k);
@@ -152,7 +152,7 @@ static double in_pieces(piece_fn piece, const float *z, const struct truth *t, s
                 sample++;
             }
         }
-        loss += piece(z + at, t->labels ? y : t->targets + at, m, dz ? dz + at : spare, share);
+        loss += chunk(z + at, t->labels ? y : t->targets + at, m, dz ? dz + at : spare, share);
     }
     return loss;
 }
@@ -167,11 +167,11 @@ static inline int padded(float *v, int n)
 
 /* -y log s(z) - (1 - y) log(1 - s(z)) = max(z, 0) - y z + log(1 + e^-|z|).  dz = (s(z) - y) / n
  * The logarithms are taken of products, of PIECE / LANES factors that are at most 2. */
-FAST static double sigmoid_piece(const float *restrict z, const float *restrict y, int n, float *restrict dz,
+FAST static double sigmoid_chunk(const float *restrict z, const float *restrict y, int n, float *restrict dz,
                                  float share)
 {
     double linear[LANES] = {0}, product[LANES];
-    float e[PIECE], rest[PIECE];
+    float e[CHUNK], rest[CHUNK];
     double sum = 0;
 
     for (int q = 0; q < n; q++)
@@ -196,14 +196,14 @@ FAST static double sigmoid_piece(const float *restrict z, const float *restrict 
 
 static double sigmoid_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
 {
-    return in_pieces(sigmoid_piece, z, t, (size_t)n * (size_t)k, k, dz, 1 / (float)n);
+    return in_chunks(sigmoid_chunk, z, t, (size_t)n * (size_t)k, k, dz, 1 / (float)n);
 }
 
-FAST static double square_piece(const float *restrict z, const float *restrict y, int n, float *restrict dz,
+FAST static double square_chunk(const float *restrict z, const float *restrict y, int n, float *restrict dz,
                                 float share)
 {
     double lane[LANES] = {0};
-    float off[PIECE];
+    float off[CHUNK];
     double sum = 0;
 
     for (int q = 0; q < n; q++) {
@@ -222,7 +222,7 @@ FAST static double square_piece(const float *restrict z, const float *restrict y
 /* 1/k sum_j (z_j - y_j)^2.  dz = 2 (z - y) / (k n) */
 static double mse(const float *z, const struct truth *t, int n, int k, float *dz)
 {
-    return in_pieces(square_piece, z, t, (size_t)n * (size_t)k, k, dz, 1 / ((float)k * (float)n)) / k;
+    return in_chunks(square_chunk, z, t, (size_t)n * (size_t)k, k, dz, 1 / ((float)k * (float)n)) / k;
 }
 
 static double (*const losses[N_LOSS_KINDS])(const float *z, const struct truth *t, int n, int k,

@@ -13,7 +13,7 @@
 
 /* Vectors are worked on in pieces that stay in the first-level cache: so the gradient comes from memory once,
  * for its norm and for the step. */
-enum { PIECE = 2048 };
+enum { CHUNK = 2048 };
 
 struct step { /* what is the same for all parameters */
     size_t n; /* of this piece */
@@ -225,9 +225,9 @@ void optimizer_free(struct optimizer *o)
     free(o);
 }
 
-static size_t piece_at(size_t at, size_t n)
+static size_t chunk_at(size_t at, size_t n)
 {
-    return n - at < PIECE ? n - at : PIECE;
+    return n - at < CHUNK ? n - at : CHUNK;
 }
 
 /* Of one piece: in float, but no sum is long enough to lose digits. Pieces are added up in double. */
@@ -263,8 +263,8 @@ double gradient_norm(const float *grads, size_t n)
 {
     double sum = 0;
 
-    for (size_t at = 0; at < n; at += PIECE)
-        sum += sum_of_squares(grads + at, piece_at(at, n));
+    for (size_t at = 0; at < n; at += CHUNK)
+        sum += sum_of_squares(grads + at, chunk_at(at, n));
     return norm_of(sum, grads, n);
 }
 
@@ -276,8 +276,8 @@ double optimizer_step(struct optimizer *o, float *params, const float *grads, fl
 
     s.weight_m = 1 - power_of(0.9, s.t);
     s.weight_v = 1 - power_of(0.999, s.t);
-    for (size_t at = 0; at < o->n_params; at += PIECE) {
-        s.n = piece_at(at, o->n_params);
+    for (size_t at = 0; at < o->n_params; at += CHUNK) {
+        s.n = chunk_at(at, o->n_params);
         sum += sum_of_squares(grads + at, s.n);
         o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + at : NULL);
     }

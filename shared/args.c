@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/choice.h"
 #include "shared/suggest.h"
-#include "shared/words.h"
 
 /* What getopt_long returns for a long option: LONG and its place in the table, which is no short one's. */
-enum { LONG = 256, ARGS_WORDS = 16 };
+enum { LONG = 256, ARGS_CHOICES = 16 };
 
 struct known { /* to getopt_long */
     struct option longs[ARGS_MAX + 1];
@@ -76,22 +76,22 @@ static bool has_long(const struct known *k, const char *name)
 /* The hint has the option's first name, as --help does. */
 static int unknown(const struct args *a, const struct known *k, const char *name, struct err *e)
 {
-    const char *words[ARGS_MAX + 1], *near = NULL;
+    const char *choices[ARGS_MAX + 1], *near = NULL;
     char first[ARGS_NAME];
     struct known any;
     int n = 0;
 
     for (; k->longs[n].name; n++)
-        words[n] = k->longs[n].name;
-    words[n] = NULL;
+        choices[n] = k->longs[n].name;
+    choices[n] = NULL;
     know(&any, a, ~0U);
     err_set(e, ERR_USAGE, has_long(&any, name) ? "--%s is for other verbs" : "unknown option --%s", name);
     /* Whoever abbreviates means the whole word. */
     for (int i = 0; i < n && !near && strlen(name) >= 2; i++)
-        if (strncmp(words[i], name, strlen(name)) == 0)
-            near = words[i];
+        if (strncmp(choices[i], name, strlen(name)) == 0)
+            near = choices[i];
     if (!near)
-        near = suggest(name, words);
+        near = suggest(name, choices);
     if (!near)
         return err_hint(e, "%s", a->where);
     for (n = 0; k->longs[n].name != near;)
@@ -101,14 +101,14 @@ static int unknown(const struct args *a, const struct known *k, const char *name
 }
 
 /* getopt_long takes abbreviations, and knows no '_': before it sees a long option, this does. */
-static int prepare(const struct args *a, const struct known *k, char *word, struct err *e)
+static int prepare(const struct args *a, const struct known *k, char *text, struct err *e)
 {
     char name[ARGS_NAME];
 
-    if (strncmp(word, "--", 2) != 0 || !word[2])
+    if (strncmp(text, "--", 2) != 0 || !text[2])
         return 0;
-    fold(word + 2);
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    fold(text + 2);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
     return has_long(k, name) ? 0 : unknown(a, k, name, e);
 }
 
@@ -145,15 +145,15 @@ static int set_text(const struct args_option *t, const char *name, const char *t
 
 static int hint_near(const char *list, const char *text, struct err *e)
 {
-    char words[ARGS_WORDS][ARGS_NAME];
-    const char *all[ARGS_WORDS + 1], *near;
+    char choices[ARGS_CHOICES][ARGS_NAME];
+    const char *all[ARGS_CHOICES + 1], *near;
     int n = 0;
 
     for (const char *p = list; p; p = strchr(p, '|'), n++) {
-        assert(n < ARGS_WORDS);
+        assert(n < ARGS_CHOICES);
         p += *p == '|';
-        snprintf(words[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
-        all[n] = words[n];
+        snprintf(choices[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
+        all[n] = choices[n];
     }
     all[n] = NULL;
     near = suggest(text, all);
@@ -162,13 +162,13 @@ static int hint_near(const char *list, const char *text, struct err *e)
 
 static int set_word(const struct args_option *t, const char *name, const char *text, void *out, struct err *e)
 {
-    int place = words_find(t->value, text);
+    int place = choice_find(t->value, text);
 
     if (place < 0) {
         err_set(e, ERR_USAGE, "--%s: \"%s\" is not one of %s", name, text, t->value);
         return t->hint ? err_hint(e, "%s", t->hint) : hint_near(t->value, text, e);
     }
-    if (t->kind == ARGS_WORD)
+    if (t->kind == ARGS_CHOICE_TEXT)
         return set_text(t, name, text, out, e);
     *(int *)out = place;
     return 0;
@@ -206,7 +206,7 @@ int args_set(const struct args_option *t, const char *value, void *out, struct e
     case ARGS_U64:
     case ARGS_NUMBER:
         return set_number(t, name, value, at, e);
-    case ARGS_WORD:
+    case ARGS_CHOICE_TEXT:
     case ARGS_CHOICE:
         return set_word(t, name, value, at, e);
     case ARGS_LIST:
@@ -219,11 +219,11 @@ int args_set(const struct args_option *t, const char *value, void *out, struct e
     return set_text(t, name, value, at, e);
 }
 
-static int add_operand(struct args_found *found, const char *word, struct err *e)
+static int add_operand(struct args_found *found, const char *text, struct err *e)
 {
     if (found->n_operands == ARGS_OPERANDS)
         return err_set(e, ERR_USAGE, "more than %d words", ARGS_OPERANDS);
-    found->operands[found->n_operands++] = word;
+    found->operands[found->n_operands++] = text;
     return 0;
 }
 
@@ -303,7 +303,7 @@ void args_text(char *text, size_t size, const struct args_option *t, const void 
     case ARGS_TEXT:
     case ARGS_PATH:
     case ARGS_NAME_OR_PATH:
-    case ARGS_WORD:
+    case ARGS_CHOICE_TEXT:
         snprintf(text, size, "%s", (const char *)at);
         break;
     case ARGS_LIST:

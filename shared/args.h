@@ -24,7 +24,7 @@ enum args_kind {                    /* and what stands at the option's offset */
                  ARGS_TEXT,         /* char[size], not empty */
                  ARGS_PATH,         /* the same, of a file */
                  ARGS_NAME_OR_PATH, /* the same, of a file if it looks like one */
-                 ARGS_WORD,         /* char[size]: one of the words that `value` lists */
+                 ARGS_CHOICE_TEXT,  /* char[size]: one of the words that `value` lists */
                  ARGS_CHOICE,       /* int: the place of the word */
                  ARGS_LIST          /* const char *[], each time one more; NULL behind the last */
 };
@@ -38,7 +38,7 @@ struct args_option {
     size_t offset, size;
     unsigned verbs;    /* that take it, as bits of the owner's */
     int group;         /* whose heading it stands under in --help */
-    const char *value; /* how --help calls it; ARGS_WORD and ARGS_CHOICE: the words */
+    const char *value; /* how --help calls it; ARGS_CHOICE_TEXT and ARGS_CHOICE: the words */
     const char *help;
     const char *hint; /* after a wrong word; NULL: the nearest one, if any is near */
     double min, max;  /* of a number; both 0: any */

@@ -18,7 +18,7 @@ static size_t line_of(const char *text, size_t room)
 
 static void print_option(FILE *f, const struct args_option *t)
 {
-    bool is_long = (t->kind == ARGS_WORD || t->kind == ARGS_CHOICE) && strlen(t->value) > WORDS_MAX;
+    bool is_long = (t->kind == ARGS_CHOICE_TEXT || t->kind == ARGS_CHOICE) && strlen(t->value) > WORDS_MAX;
     char name[ARGS_NAME], left[128], right[512];
     const char *p = right;
     size_t n;

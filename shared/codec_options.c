@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/choice.h"
 #include "shared/suggest.h"
-#include "shared/words.h"
 
 enum { VALUE_MAX = 64, SETS_MAX = 2 };
 
@@ -22,24 +22,24 @@ const struct codec_option *codec_common_of(const struct codec_plugin *p)
 }
 
 /* Where the last such ending is followed by ':' and by nothing that belongs to a path. */
-static const char *behind_ending(const char *word, const char *ending)
+static const char *behind_ending(const char *text, const char *ending)
 {
     const char *last = NULL;
 
-    for (const char *p = word; (p = strstr(p, ending)) != NULL; p++)
+    for (const char *p = text; (p = strstr(p, ending)) != NULL; p++)
         last = p + strlen(ending) - 1;
     return last && !strchr(last, '/') ? last : NULL;
 }
 
-size_t codec_options_at(const char *word)
+size_t codec_options_at(const char *text)
 {
-    const char *c = behind_ending(word, ".c:");
-    const char *so = behind_ending(word, ".so:");
+    const char *c = behind_ending(text, ".c:");
+    const char *so = behind_ending(text, ".so:");
     const char *colon = c > so ? c : so;
 
-    if (!colon && !strchr(word, '/'))
-        colon = strchr(word, ':');
-    return colon ? (size_t)(colon - word) : strlen(word);
+    if (!colon && !strchr(text, '/'))
+        colon = strchr(text, ':');
+    return colon ? (size_t)(colon - text) : strlen(text);
 }
 
 static const struct codec_option *end_of(const struct codec_option *table)
@@ -61,7 +61,7 @@ static void store(const struct codec_option *o, void *at, double v)
         memcpy(field, &(bool){v != 0}, sizeof(bool));
         break;
     case CODEC_INT:
-    case CODEC_WORD:
+    case CODEC_CHOICE:
         memcpy(field, &(int){(int)v}, sizeof(int));
         break;
     }
@@ -82,7 +82,7 @@ static double load(const struct codec_option *o, const void *at)
         memcpy(&b, field, sizeof b);
         return b;
     case CODEC_INT:
-    case CODEC_WORD:
+    case CODEC_CHOICE:
         memcpy(&i, field, sizeof i);
         return i;
     }
@@ -93,13 +93,13 @@ static double load(const struct codec_option *o, const void *at)
 static void value_text(char out[VALUE_MAX], const struct codec_option *o, double v)
 {
     int len;
-    const char *word;
+    const char *text;
 
     if (isnan(v)) {
         out[0] = '\0';
-    } else if (o->type == CODEC_WORD) {
-        word = words_at(o->words, (int)v, &len);
-        snprintf(out, VALUE_MAX, "%.*s", len, word);
+    } else if (o->type == CODEC_CHOICE) {
+        text = choice_at(o->choices, (int)v, &len);
+        snprintf(out, VALUE_MAX, "%.*s", len, text);
     } else if (o->type == CODEC_BOOL) {
         snprintf(out, VALUE_MAX, "%s", v != 0 ? "true" : "false");
     } else {
@@ -123,8 +123,8 @@ static void describe(char *out, size_t size, const struct codec_options *sets, s
             char def[VALUE_MAX], range[128];
 
             value_text(def, o, o->def);
-            if (o->words)
-                snprintf(range, sizeof range, "%.100s", o->words);
+            if (o->choices)
+                snprintf(range, sizeof range, "%.100s", o->choices);
             else if (o->type == CODEC_BOOL)
                 snprintf(range, sizeof range, "true|false");
             else
@@ -181,23 +181,23 @@ static int number(double *out, const struct codec_option *o, const char *text, s
 
 static int parse_value(double *out, const struct codec_option *o, const char *text, struct err *e)
 {
-    const char *words = o->type == CODEC_BOOL ? "false|true" : o->words;
+    const char *choices = o->type == CODEC_BOOL ? "false|true" : o->choices;
 
     if (o->type == CODEC_FLOAT || o->type == CODEC_INT)
         return number(out, o, text, e);
-    *out = words_find(words, text);
-    return *out < 0 ? err_set(e, ERR_CONFIG, "%s: \"%.40s\" is not one of %s", o->name, text, words) : 0;
+    *out = choice_find(choices, text);
+    return *out < 0 ? err_set(e, ERR_CONFIG, "%s: \"%.40s\" is not one of %s", o->name, text, choices) : 0;
 }
 
 /* One "KEY=VALUE"; `seen` has a place for each parameter of each set. */
-static int set_one(const struct codec_options *sets, size_t n_sets, char *word,
+static int set_one(const struct codec_options *sets, size_t n_sets, char *text,
                    bool (*seen)[CODEC_OPTIONS_MAX], struct err *e)
 {
-    char *value = strchr(word, '=');
+    char *value = strchr(text, '=');
     double v;
 
     if (!value) {
-        err_set(e, ERR_CONFIG, "\"%.40s\" is not NAME=VALUE", word);
+        err_set(e, ERR_CONFIG, "\"%.40s\" is not NAME=VALUE", text);
         return and_what_there_is(sets, n_sets, e);
     }
     *value++ = '\0';
@@ -205,24 +205,24 @@ static int set_one(const struct codec_options *sets, size_t n_sets, char *word,
         for (const struct codec_option *o = sets[s].table; o && o->name; o++) {
             bool *is_seen = &seen[s][o - sets[s].table];
 
-            if (strcmp(o->name, word) != 0)
+            if (strcmp(o->name, text) != 0)
                 continue;
             if (*is_seen)
-                return err_set(e, ERR_CONFIG, "%s is there twice", word);
+                return err_set(e, ERR_CONFIG, "%s is there twice", text);
             if (parse_value(&v, o, value, e) < 0)
                 return and_what_there_is(sets, n_sets, e);
             *is_seen = true;
             store(o, sets[s].at, v);
             return 0;
         }
-    return unknown(word, sets, n_sets, e);
+    return unknown(text, sets, n_sets, e);
 }
 
 int codec_options_set(const struct codec_options *sets, size_t n_sets, const char *text, struct err *e)
 {
     bool seen[SETS_MAX][CODEC_OPTIONS_MAX] = {{false}};
     char copy[CODEC_OPTIONS_TEXT];
-    char *rest = copy, *word;
+    char *rest = copy, *one;
 
     if (n_sets > SETS_MAX)
         return err_set(e, ERR_INTERNAL, "%zu tables of parameters", n_sets);
@@ -234,8 +234,8 @@ int codec_options_set(const struct codec_options *sets, size_t n_sets, const cha
     if (strlen(text) >= sizeof copy)
         return err_set(e, ERR_CONFIG, "more than %zu characters of parameters", sizeof copy - 1);
     strcpy(copy, text);
-    while ((word = strsep(&rest, ",")) != NULL)
-        if (set_one(sets, n_sets, word, seen, e) < 0)
+    while ((one = strsep(&rest, ",")) != NULL)
+        if (set_one(sets, n_sets, one, seen, e) < 0)
             return e->code;
     return 0;
 }
@@ -271,7 +271,7 @@ static json_t *value_json(const struct codec_option *o, double v)
         return json_boolean(v != 0);
     case CODEC_INT:
         return json_integer((json_int_t)v);
-    case CODEC_WORD:
+    case CODEC_CHOICE:
         return json_string(text);
     }
     return NULL;
@@ -289,15 +289,15 @@ json_t *codec_options_values(const struct codec_options *set)
 json_t *codec_options_list(const struct codec_option *table)
 {
     static const char *const types[] = {
-        [CODEC_FLOAT] = "float", [CODEC_INT] = "int", [CODEC_BOOL] = "bool", [CODEC_WORD] = "word"};
+        [CODEC_FLOAT] = "float", [CODEC_INT] = "int", [CODEC_BOOL] = "bool", [CODEC_CHOICE] = "choice"};
     json_t *all = json_array();
 
     for (const struct codec_option *o = table; all && o && o->name; o++) {
         json_t *one = json_pack("{s:s, s:s, s:o, s:s}", "name", o->name, "type", types[o->type], "default",
                                 value_json(o, o->def), "help", o->help);
 
-        if (o->words)
-            json_object_set_new(one, "words", json_string(o->words));
+        if (o->choices)
+            json_object_set_new(one, "choices", json_string(o->choices));
         if (o->type == CODEC_FLOAT || o->type == CODEC_INT) {
             json_object_set_new(one, "min", json_real(o->min));
             json_object_set_new(one, "max", json_real(o->max));
@@ -329,8 +329,8 @@ static bool has_sound_default(const struct codec_option *o)
         return o->def >= o->min && o->def <= o->max && o->min >= -0x1p31 && o->max < 0x1p31;
     case CODEC_BOOL:
         return o->def == 0 || o->def == 1;
-    case CODEC_WORD:
-        return o->words && o->words[0] && o->def == 0;
+    case CODEC_CHOICE:
+        return o->choices && o->choices[0] && o->def == 0;
     }
     return false;
 }

@@ -34,7 +34,7 @@ const struct codec_option *codec_common_of(const struct codec_plugin *p);
 
 /* How much of "NAME:KEY=VALUE,..." or "FILE:KEY=VALUE,..." is the name; word[that] is ':' where parameters
  * follow. A file ends in .c or .so, and a path may have a ':' of its own; a name has none. */
-size_t codec_options_at(const char *word);
+size_t codec_options_at(const char *text);
 
 /* Gives every field of the sets its default, then those that `text` names ("" or NULL: none) their values.
  * ERR_CONFIG: no such name, one said twice, a value of another type or outside its range; the sentence lists
@@ -45,7 +45,7 @@ int codec_options_set(const struct codec_options *sets, size_t n_sets, const cha
 int codec_options_text(char *out, size_t size, const struct codec_options *set, struct err *e);
 /* {"alpha": 0.5, ...}; null: the codec chooses. NULL: no memory. */
 json_t *codec_options_values(const struct codec_options *set);
-/* [{"name", "type", "default", "min", "max", "words", "help"}, ...]. NULL: no memory. */
+/* [{"name", "type", "default", "min", "max", "choices", "help"}, ...]. NULL: no memory. */
 json_t *codec_options_list(const struct codec_option *table);
 /* Is the table sound, for a struct of `size` bytes? ERR_CODEC. */
 int codec_options_check(const struct codec_option *table, size_t size, struct err *e);

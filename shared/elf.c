@@ -27,7 +27,7 @@ int elf_read(struct elf_kind *out, const char *path, struct err *e)
     close(fd);
     if (n != sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
         return err_set(e, ERR_CODEC, "%s: not an ELF file", path);
-    *out = (struct elf_kind){.word_class = head[EI_CLASS],
+    *out = (struct elf_kind){.cell_class = head[EI_CLASS],
                              .byte_order = head[EI_DATA],
                              .is_shared = half(head + TYPE_AT, head[EI_DATA]) == ET_DYN,
                              .machine = half(head + MACHINE_AT, head[EI_DATA])};
@@ -41,7 +41,7 @@ int elf_here(struct elf_kind *out, struct err *e)
 
 bool elf_fits(const struct elf_kind *object, const struct elf_kind *here)
 {
-    return object->word_class == here->word_class && object->byte_order == here->byte_order &&
+    return object->cell_class == here->cell_class && object->byte_order == here->byte_order &&
            object->machine == here->machine;
 }
 

@@ -8,7 +8,7 @@
 #include "shared/err.h"
 
 struct elf_kind {
-    uint8_t word_class, byte_order; /* e_ident[EI_CLASS], e_ident[EI_DATA] */
+    uint8_t cell_class, byte_order; /* e_ident[EI_CLASS], e_ident[EI_DATA] */
     uint16_t machine;               /* e_machine */
     bool is_shared;                 /* what dlopen takes: e_type is ET_DYN */
 };

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/choice.h"
 #include "shared/file.h"
 #include "shared/suggest.h"
 #include "shared/utf8.h"
-#include "shared/words.h"
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
 
@@ -100,8 +100,8 @@ static int fill_text(char *out, const json_t *v, const struct json_field *f, con
         return err_set(e, ERR_CONFIG, "%s/%s: not a string", at, f->key);
     if (json_string_length(v) >= f->size || strlen(s) != json_string_length(v))
         return err_set(e, ERR_CONFIG, "%s/%s: longer than %zu characters", at, f->key, f->size - 1);
-    if (f->words && words_find(f->words, s) < 0)
-        return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, f->key, s, f->words);
+    if (f->choices && choice_find(f->choices, s) < 0)
+        return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, f->key, s, f->choices);
     memcpy(out, s, strlen(s) + 1);
     return 0;
 }
@@ -220,20 +220,20 @@ int json_get_int(int *out, const json_t *object, const char *key, int min, int m
     return v ? fill_number(out, v, &f, at, e) : err_set(e, ERR_CONFIG, "%s/%s: missing", at, key);
 }
 
-int json_get_word(int *out, const json_t *object, const char *key, const char *const *words, const char *at,
-                  struct err *e)
+int json_get_choice(int *out, const json_t *object, const char *key, const char *const *choices,
+                    const char *at, struct err *e)
 {
-    char word[64];
+    char text[64];
 
-    if (json_get_text(word, sizeof word, object, key, at, e) < 0)
+    if (json_get_text(text, sizeof text, object, key, at, e) < 0)
         return e->code;
-    for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], word) == 0) {
+    for (int i = 0; choices[i]; i++)
+        if (strcmp(choices[i], text) == 0) {
             *out = i;
             return 0;
         }
-    err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown", at, key, word);
-    return suggest_instead(word, words, e);
+    err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown", at, key, text);
+    return suggest_instead(text, choices, e);
 }
 
 json_t *json_text(const char *text, size_t max)

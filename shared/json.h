@@ -25,8 +25,8 @@ struct json_field {
     enum json_kind kind;
     size_t offset, size; /* in the struct */
     bool required;
-    double min, max;   /* both 0: any */
-    const char *words; /* JSON_FIELD_TEXT: "ssgd|asgd" */
+    double min, max;     /* both 0: any */
+    const char *choices; /* JSON_FIELD_TEXT: "ssgd|asgd" */
 };
 
 /* A table ends with {0}. JSON_AT(struct settings, seed) gives .offset and .size. */
@@ -48,8 +48,8 @@ int json_get_text(char *out, size_t size, const json_t *object, const char *key,
 int json_get_int(int *out, const json_t *object, const char *key, int min, int max, const char *at,
                  struct err *e);
 /* *out: the index of the word at `key` in `words`, which ends with NULL. */
-int json_get_word(int *out, const json_t *object, const char *key, const char *const *words, const char *at,
-                  struct err *e);
+int json_get_choice(int *out, const json_t *object, const char *key, const char *const *choices,
+                    const char *at, struct err *e);
 int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e);
 
 /* The first `max` bytes of a text that may be anybody's, cut at a character; bytes that are no UTF-8, which

@@ -116,7 +116,7 @@ static int parse_init(struct tensor_spec *t, const json_t *doc, const char *at, 
 {
     int init = (int)t->init;
 
-    if (json_object_get(doc, "init") && json_get_word(&init, doc, "init", init_names, at, e) < 0)
+    if (json_object_get(doc, "init") && json_get_choice(&init, doc, "init", init_names, at, e) < 0)
         return e->code;
     t->init = (enum init_kind)init;
     if (json_object_get(doc, "init_scale") && t->init != INIT_NORMAL && t->init != INIT_UNIFORM)
@@ -396,7 +396,7 @@ int layer_spec_parse(struct layer_spec *l, const json_t *doc, const char *at, st
         return err_set(e, ERR_CONFIG, "%s: not an object", at);
     for (int i = 0; i < N_LAYER_KINDS; i++)
         names[i] = kinds[i].name;
-    if (json_get_word(&kind, doc, "kind", names, at, e) < 0 ||
+    if (json_get_choice(&kind, doc, "kind", names, at, e) < 0 ||
         json_only_keys(doc, kinds[kind].keys, at, e) < 0)
         return e->code;
     t.kind = (enum layer_kind)kind;

@@ -98,7 +98,7 @@ static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err
 
         snprintf(key, sizeof key, "%zu", i);
         one = json_pack("{s:O}", key, v);
-        rc = one ? json_get_word(&kind, one, key, metric_names, "/metrics", e)
+        rc = one ? json_get_choice(&kind, one, key, metric_names, "/metrics", e)
                  : err_set(e, ERR_NOMEM, "no memory");
         json_decref(one);
         if (rc < 0)
@@ -130,7 +130,7 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
         return e->code;
     t->n_in = shape_count(&t->in);
     if (parse_layers(t, json_object_get(doc, "layers"), e) < 0 ||
-        json_get_word(&loss, doc, "loss", loss_names, "", e) < 0)
+        json_get_choice(&loss, doc, "loss", loss_names, "", e) < 0)
         return e->code;
     t->loss = (enum loss_kind)loss;
     if (t->loss == LOSS_SOFTMAX_CROSS_ENTROPY && t->n_out < 2)

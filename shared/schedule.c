@@ -43,31 +43,31 @@ static int parse_factor(struct schedule *s, const char *value, struct err *e)
     return 0;
 }
 
-static int parse_word(struct schedule *s, const char *word, struct err *e)
+static int parse_word(struct schedule *s, const char *text, struct err *e)
 {
-    if (strncmp(word, "every=", 6) == 0)
-        return parse_every(s, word + 6, true, e);
-    if (strncmp(word, "every_steps=", 12) == 0)
-        return parse_every(s, word + 12, false, e);
-    if (strncmp(word, "factor=", 7) == 0)
-        return parse_factor(s, word + 7, e);
-    return err_set(e, ERR_CONFIG, "step: \"%s\" is none of every=EPOCHS, every_steps=STEPS, factor=X", word);
+    if (strncmp(text, "every=", 6) == 0)
+        return parse_every(s, text + 6, true, e);
+    if (strncmp(text, "every_steps=", 12) == 0)
+        return parse_every(s, text + 12, false, e);
+    if (strncmp(text, "factor=", 7) == 0)
+        return parse_factor(s, text + 7, e);
+    return err_set(e, ERR_CONFIG, "step: \"%s\" is none of every=EPOCHS, every_steps=STEPS, factor=X", text);
 }
 
 static int parse_words(struct schedule *s, const char *words, struct err *e)
 {
-    char word[64];
+    char text[64];
 
     for (const char *p = words; p; p = strchr(p, ',')) {
         size_t n;
 
         p += *p == ',';
         n = strcspn(p, ",");
-        if (n >= sizeof word)
+        if (n >= sizeof text)
             return err_set(e, ERR_CONFIG, "step: \"%.60s...\" is too long", p);
-        memcpy(word, p, n);
-        word[n] = '\0';
-        if (parse_word(s, word, e) < 0)
+        memcpy(text, p, n);
+        text[n] = '\0';
+        if (parse_word(s, text, e) < 0)
             return e->code;
     }
     if (s->every == 0)

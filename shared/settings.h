@@ -17,15 +17,15 @@ enum {
 };
 
 /* The words that a field may have: settings.c reads the document by them, and job_submit its options. */
-#define SYNC_WORDS             "ssgd|asgd"
-#define BLOCK_ASSIGNMENT_WORDS "iid|dup"
-#define GRADIENT_DESCENT_WORDS "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"
-#define ON_NONFINITE_WORDS     "stop|skip"
-#define MATH_WORDS             "auto|openblas"
-#define ALLREDUCE_WORDS        "auto|ring|halving-doubling|tree|direct"
-#define ON_NODE_LOSS_WORDS     "abort|continue"
-#define LOCAL_PATH_WORDS       "auto|off"
-#define DATA_TLS_WORDS         "on|off|auto"
+#define SYNC_CHOICES             "ssgd|asgd"
+#define BLOCK_ASSIGNMENT_CHOICES "iid|dup"
+#define OPTIMIZER_CHOICES        "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"
+#define ON_NONFINITE_CHOICES     "stop|skip"
+#define MATH_CHOICES             "auto|openblas"
+#define ALLREDUCE_CHOICES        "auto|ring|halving-doubling|tree|direct"
+#define ON_NODE_LOSS_CHOICES     "abort|continue"
+#define LOCAL_PATH_CHOICES       "auto|off"
+#define DATA_TLS_CHOICES         "on|off|auto"
 
 struct settings {
     int version;      /* of this document: 1 */

@@ -105,11 +105,11 @@ static bool take_node(const char **at, int *out)
     return true;
 }
 
-static bool take_unit(const char **at, const char *const *words, const double *values, double *factor)
+static bool take_unit(const char **at, const char *const *choices, const double *values, double *factor)
 {
-    for (int i = 0; words[i]; i++)
-        if (strncmp(*at, words[i], strlen(words[i])) == 0) {
-            *at += strlen(words[i]);
+    for (int i = 0; choices[i]; i++)
+        if (strncmp(*at, choices[i], strlen(choices[i])) == 0) {
+            *at += strlen(choices[i]);
             *factor = values[i];
             return true;
         }
@@ -118,7 +118,7 @@ static bool take_unit(const char **at, const char *const *words, const double *v
 
 static bool take_rate(const char **at, double *bytes_per_s)
 {
-    static const char *const words[] = {"Gbit", "Mbit", "kbit", NULL};
+    static const char *const choices[] = {"Gbit", "Mbit", "kbit", NULL};
     static const double values[] = {1e9 / 8, 1e6 / 8, 1e3 / 8};
     double v, factor;
 
@@ -127,7 +127,7 @@ static bool take_rate(const char **at, double *bytes_per_s)
         *bytes_per_s = 0;
         return true;
     }
-    if (!take_number(at, &v) || !take_unit(at, words, values, &factor))
+    if (!take_number(at, &v) || !take_unit(at, choices, values, &factor))
         return false;
     *bytes_per_s = v * factor;
     return is_between(*bytes_per_s, RATE_MIN, RATE_MAX);
@@ -135,11 +135,11 @@ static bool take_rate(const char **at, double *bytes_per_s)
 
 static bool take_time(const char **at, double *seconds)
 {
-    static const char *const words[] = {"ms", "us", "s", NULL};
+    static const char *const choices[] = {"ms", "us", "s", NULL};
     static const double values[] = {1e-3, 1e-6, 1};
     double v, factor;
 
-    if (!take_number(at, &v) || !take_unit(at, words, values, &factor))
+    if (!take_number(at, &v) || !take_unit(at, choices, values, &factor))
         return false;
     *seconds = v * factor;
     return *seconds <= TIME_MAX_S;

@@ -32,15 +32,15 @@ static size_t distance(const char *a, const char *b)
     return row[n_b];
 }
 
-const char *suggest(const char *word, const char *const *words)
+const char *suggest(const char *text, const char *const *words)
 {
     const char *nearest = NULL;
-    size_t best = strlen(word) / 3 + 2; /* a third of the letters may be wrong, and one more */
+    size_t best = strlen(text) / 3 + 2; /* a third of the letters may be wrong, and one more */
 
-    if (strlen(word) > WORD_MAX)
+    if (strlen(text) > WORD_MAX)
         return NULL;
     for (; *words; words++) {
-        size_t d = strlen(*words) > WORD_MAX ? best : distance(word, *words);
+        size_t d = strlen(*words) > WORD_MAX ? best : distance(text, *words);
 
         if (d < best) {
             best = d;
@@ -50,9 +50,9 @@ const char *suggest(const char *word, const char *const *words)
     return nearest;
 }
 
-int suggest_instead(const char *word, const char *const *words, struct err *e)
+int suggest_instead(const char *text, const char *const *words, struct err *e)
 {
-    const char *near = suggest(word, words);
+    const char *near = suggest(text, words);
     size_t n = strlen(e->text);
 
     if (near)

@@ -13,7 +13,7 @@ enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 static struct {
     const struct trainer_ops *real;
     struct trainer_ops ops;
-    check_gradient *hear;
+    check_gradient *receive;
     void *owner;
 } tap;
 
@@ -21,11 +21,11 @@ static void tapped_gradient(struct trainer *t, const struct trainer_batch *b, co
                             float *grads, struct net_score *score)
 {
     tap.real->gradient(t, b, params, grads, score);
-    if (tap.hear)
-        tap.hear(tap.owner, b, params, grads);
+    if (tap.receive)
+        tap.receive(tap.owner, b, params, grads);
 }
 
-void check_hears_gradients(struct check *k, check_gradient *hear, void *owner)
+void check_receives_gradients(struct check *k, check_gradient *receive, void *owner)
 {
     if (k->sim.trainer->ops != &tap.ops) {
         tap.real = k->sim.trainer->ops;
@@ -33,7 +33,7 @@ void check_hears_gradients(struct check *k, check_gradient *hear, void *owner)
         tap.ops.gradient = tapped_gradient;
         k->sim.trainer->ops = &tap.ops;
     }
-    tap.hear = hear;
+    tap.receive = receive;
     tap.owner = owner;
 }
 
@@ -91,8 +91,8 @@ static int run_job(struct check *k, check_body *body, struct err *e)
         return rc == ERR_CODEC ? CHECK_IS_NOT_FOR_IT : rc;
     k->sim.codec.plugin = watch_plugin();
     rc = body(k, e);
-    watch_hears(NULL, NULL);
-    tap.hear = NULL;
+    watch_receives(NULL, NULL);
+    tap.receive = NULL;
     sim_close(&k->sim);
     return rc == ERR_CODEC ? err_at(e, "%s", k->page->what) : rc;
 }

@@ -55,7 +55,7 @@ int check_ended(const struct check *k, struct err *e);
 /* Is called with each gradient, before the codec has it; NULL: nobody is. */
 typedef void check_gradient(void *owner, const struct trainer_batch *b, const float *params,
                             const float *grads);
-void check_hears_gradients(struct check *k, check_gradient *hear, void *owner);
+void check_receives_gradients(struct check *k, check_gradient *receive, void *owner);
 
 /* By the names of codec_checks. */
 check_body check_ends, check_timing, check_result, check_cost, check_converges, check_malformed, check_memory,

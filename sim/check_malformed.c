@@ -18,7 +18,7 @@ static struct campaign { /* what check_jobs calls has no other owner */
     struct check *check;
     struct rng rng;
     uint64_t seed; /* of this time that all jobs run */
-    uint64_t n_heard, n_done, n_read, n_changed;
+    uint64_t n_received, n_done, n_read, n_changed;
     struct err e;
     int rc;
 } hunt;
@@ -45,20 +45,20 @@ static int cut_short(struct victim *v, const struct watch_call *call, struct err
     return 0;
 }
 
-static void put_word(unsigned char *bytes, size_t len)
+static void put_value(unsigned char *bytes, size_t len)
 {
-    static const uint32_t words[] = {0,          1,          0xffffffff, 0x7fffffff,
-                                     0x80000000, 0x7fc00000, 0x7f800000, 0x10000};
+    static const uint32_t values[] = {0,          1,          0xffffffff, 0x7fffffff,
+                                      0x80000000, 0x7fc00000, 0x7f800000, 0x10000};
 
-    if (len >= sizeof *words)
-        memcpy(bytes + rng_below(&hunt.rng, (uint32_t)(len / sizeof *words)) * sizeof *words,
-               &words[rng_below(&hunt.rng, sizeof words / sizeof *words)], sizeof *words);
+    if (len >= sizeof *values)
+        memcpy(bytes + rng_below(&hunt.rng, (uint32_t)(len / sizeof *values)) * sizeof *values,
+               &values[rng_below(&hunt.rng, sizeof values / sizeof *values)], sizeof *values);
 }
 
-static void put_words(unsigned char *bytes, size_t len)
+static void put_values(unsigned char *bytes, size_t len)
 {
     for (uint32_t n = rng_below(&hunt.rng, 3); n > 0; n--)
-        put_word(bytes, len);
+        put_value(bytes, len);
 }
 
 static void flip(unsigned char *bytes, size_t len)
@@ -75,7 +75,7 @@ static size_t change(unsigned char *bytes, size_t len)
         flip(bytes, len);
         return len;
     case 1:
-        put_word(bytes, len);
+        put_value(bytes, len);
         return len;
     case 2:
         return rng_below(&hunt.rng, (uint32_t)len + 1);
@@ -105,7 +105,7 @@ static int change_often(struct victim *v, const struct watch_call *call, struct 
         return err_set(e, ERR_NOMEM, "no memory for a message");
     for (uint64_t i = 0; is_wanted(i); i++, hunt.n_changed++) {
         memcpy(bytes, in->bytes, in->len);
-        put_words(bytes, in->len);
+        put_values(bytes, in->len);
         victim_call(v, call, bytes, change(bytes, in->len), &ignored);
     }
     free(bytes);
@@ -121,7 +121,7 @@ static void change_result(struct victim *v, const struct watch_call *call)
     bool ignored;
 
     for (uint64_t i = 0; out && is_wanted(i); i++, hunt.n_changed++) {
-        put_words(out, len);
+        put_values(out, len);
         flip(out, len);
         victim_call(v, call, NULL, 0, &ignored);
     }
@@ -144,10 +144,10 @@ static int attack(const struct watch_call *call, struct err *e)
 }
 
 /* Some of the messages, so that early and late ones, and every kind of node, have their turn. */
-static void hear(void *owner, const struct watch_call *call)
+static void receive(void *owner, const struct watch_call *call)
 {
     (void)owner;
-    if (hunt.rc < 0 || hunt.n_heard++ % EVERY != 0 || hunt.n_done == ATTACKS ||
+    if (hunt.rc < 0 || hunt.n_received++ % EVERY != 0 || hunt.n_done == ATTACKS ||
         (call->in && call->in->len == 0))
         return;
     hunt.n_done++;
@@ -156,11 +156,11 @@ static void hear(void *owner, const struct watch_call *call)
 
 static int attack_a_job(struct check *k, struct err *e)
 {
-    hunt.n_heard = hunt.n_done = 0;
+    hunt.n_received = hunt.n_done = 0;
     hunt.rc = 0;
     rng_init(&hunt.rng, hunt.seed, 0xbad, 0);
     k->page->seed = hunt.seed;
-    watch_hears(hear, NULL);
+    watch_receives(receive, NULL);
     if (check_run(k, hunt.seed, e) < 0)
         return e->code;
     if (hunt.rc < 0)

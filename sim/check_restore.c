@@ -113,7 +113,7 @@ static int restore_node(struct sim_node *n, const struct saved *s, struct err *e
 
 static int go_on(struct check *k, const struct saved *s, struct err *e)
 {
-    check_hears_gradients(k, NULL, NULL);
+    check_receives_gradients(k, NULL, NULL);
     k->sim.timing = 2;
     if (sim_restart(&k->sim, e) < 0)
         return e->code;
@@ -141,7 +141,7 @@ static int compare(const struct check *k, const struct saved *s, struct err *e)
 
 static int follow(struct check *k, struct saved *s, struct err *e)
 {
-    check_hears_gradients(k, save, s);
+    check_receives_gradients(k, save, s);
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
     if (s->rc < 0) {

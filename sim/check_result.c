@@ -67,7 +67,7 @@ static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *
 static int follow(struct check *k, struct course *c, struct err *e)
 {
     memset(c->sums, 0, sizeof c->sums);
-    check_hears_gradients(k, keep, c);
+    check_receives_gradients(k, keep, c);
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
     for (int i = 0; i < k->set.node_count; i++)

@@ -14,7 +14,7 @@
 #include "shared/sanitized.h"
 #include "sim/check.h"
 
-enum { MEMORY_MAX = 2000000000, N_WORDS = 6 };
+enum { MEMORY_MAX = 2000000000, N_LOCAL = 6 };
 
 /* The C library's own are found by these names. A sanitizer brings its own. */
 #if !IS_SANITIZED
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     int rc;
 
-    if (argc != N_WORDS) {
+    if (argc != N_LOCAL) {
         fprintf(stderr, "%s is started by job_submit codecs test, not by hand\n", argv[0]);
         return 2;
     }

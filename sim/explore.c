@@ -21,7 +21,7 @@ struct branch {     /* one choice of the schedule under way */
 struct sim_explorer {
     struct sim *s;
     struct {
-        struct sim_letter *first, *last;
+        struct sim_message *first, *last;
     } pairs[EXPLORE_NODES][EXPLORE_NODES]; /* by receiver and sender */
     struct branch path[EXPLORE_DEPTH];
     int n_path;
@@ -43,7 +43,7 @@ static int first_of(choices c)
     return __builtin_ctzll(c);
 }
 
-int sim_explorer_keep(struct sim_explorer *x, struct sim_letter *l, struct err *e)
+int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e)
 {
     (void)e;
     l->next = NULL;
@@ -84,7 +84,7 @@ static int take(struct sim_explorer *x, int choice, struct err *e)
     int source = choice % SOURCES;
 
     if (source < EXPLORE_NODES) {
-        struct sim_letter *l = x->pairs[n->slot][source].first;
+        struct sim_message *l = x->pairs[n->slot][source].first;
 
         x->pairs[n->slot][source].first = l->next;
         mesh_sim_deliver(s->net, l);

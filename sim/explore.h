@@ -28,6 +28,6 @@ struct explore_result {
 int sim_explore(struct sim *s, const char *wanted, struct explore_result *out, struct err *e);
 
 /* For the simulation's carry. */
-int sim_explorer_keep(struct sim_explorer *x, struct sim_letter *l, struct err *e);
+int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e);
 
 #endif

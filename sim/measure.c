@@ -23,19 +23,19 @@ enum {
     EVALUATIONS = 5,
     RING_MOST = 8,
     SHARERS_MOST = 4,
-    WORDS_MOST = 4,        /* of other nodes that one hears in a round */
-    CACHES_MOST = 64 << 20 /* bytes; what is longer comes from memory, however few they are */
+    CONTRIBUTIONS_MOST = 4, /* of other nodes that one hears in a round */
+    CACHES_MOST = 64 << 20  /* bytes; what is longer comes from memory, however few they are */
 };
 #define MEASURED_S 0.25 /* unless the least takes longer */
 
 struct sharer {
     struct optimizer *optimizer;
     float *params, *grads, *sum; /* (n_params) each, of one allocation with ... */
-    float *heard;                /* (n_words, n_params) */
+    float *received;             /* (n_words, n_params) */
 };
 
 struct bench {
-    int n_sharers, n_words;
+    int n_sharers, n_contributions;
     struct sharer sharers[SHARERS_MOST];
     struct sim_wire wire; /* not open where it is said what a message takes */
     int n;                /* rounds measured, and what was in each */
@@ -95,9 +95,9 @@ static double do_step(const struct sim *s, const struct sharer *o, int i)
 }
 
 /* Most rules add two vectors, and so do collectives: one's own, and one that has come. */
-static double do_codec(const struct trainer *t, const struct sharer *o, const float *heard)
+static double do_codec(const struct trainer *t, const struct sharer *o, const float *received)
 {
-    const float *const in[] = {o->grads, heard};
+    const float *const in[] = {o->grads, received};
     double begun = clock_now();
 
     vector_sum(o->sum, in, 2, t->n_params, 0.5f);
@@ -143,9 +143,9 @@ static int exchange_short(struct bench *b, const struct sharer *o, size_t len, d
 {
     size_t n = len < FRAME_BYTES ? len : FRAME_BYTES;
 
-    return exchange(b, o->grads, o->heard, n, seconds, e) < 0
+    return exchange(b, o->grads, o->received, n, seconds, e) < 0
                ? e->code
-               : exchange(b, o->grads, o->heard, n, seconds, e);
+               : exchange(b, o->grads, o->received, n, seconds, e);
 }
 
 /* A step, and what becomes of its gradient. */
@@ -160,14 +160,14 @@ static int measure_round(const struct sim *s, struct bench *b, struct err *e)
     if (exchange_short(b, o, len, &b->message[i], e) < 0)
         return e->code;
     b->codec[i] = b->vector[i] = 0;
-    for (int w = 0; w < b->n_words; w++) {
-        float *heard = o->heard + (size_t)w * t->n_params;
+    for (int w = 0; w < b->n_contributions; w++) {
+        float *received = o->received + (size_t)w * t->n_params;
         double seconds = 0;
 
-        if (exchange(b, o->grads, heard, len, &seconds, e) < 0)
+        if (exchange(b, o->grads, received, len, &seconds, e) < 0)
             return e->code;
-        b->vector[i] += seconds / b->n_words;
-        b->codec[i] += do_codec(t, o, heard) / b->n_words;
+        b->vector[i] += seconds / b->n_contributions;
+        b->codec[i] += do_codec(t, o, received) / b->n_contributions;
     }
     return 0;
 }
@@ -200,17 +200,17 @@ static int measure_all(struct sim *s, struct bench *b, struct err *e)
     return 0;
 }
 
-static int sharer_open(const struct sim *s, struct sharer *o, int n_words, struct err *e)
+static int sharer_open(const struct sim *s, struct sharer *o, int n_contributions, struct err *e)
 {
     const struct optimizer_config cfg = sim_optimizer_of(s);
     size_t n = s->trainer->n_params;
 
-    o->params = calloc((size_t)(3 + n_words) * n, sizeof *o->params);
+    o->params = calloc((size_t)(3 + n_contributions) * n, sizeof *o->params);
     if (!o->params)
         return err_set(e, ERR_NOMEM, "no memory to measure a step");
     o->grads = o->params + n;
     o->sum = o->grads + n;
-    o->heard = o->sum + n;
+    o->received = o->sum + n;
     s->trainer->ops->begin(s->trainer, o->params);
     return optimizer_new(&o->optimizer, &cfg, s->trainer->n_trained, e);
 }
@@ -226,11 +226,12 @@ static int bench_open(const struct sim *s, struct bench *b, struct err *e)
     bool is_star = s->set.server_count > 0 && s->codec.plugin->round;
 
     b->n_sharers = processors > 0 ? at_most((n + processors - 1) / processors, SHARERS_MOST) : 1;
-    b->n_words = is_star || n == 1 ? 1 : at_most(n - 1, WORDS_MOST);
-    if (s->trainer->n_params > CACHES_MOST / sizeof(float) / (size_t)(b->n_sharers * (3 + b->n_words)))
-        b->n_sharers = b->n_words = 1;
+    b->n_contributions = is_star || n == 1 ? 1 : at_most(n - 1, CONTRIBUTIONS_MOST);
+    if (s->trainer->n_params >
+        CACHES_MOST / sizeof(float) / (size_t)(b->n_sharers * (3 + b->n_contributions)))
+        b->n_sharers = b->n_contributions = 1;
     for (int i = 0; i < b->n_sharers; i++)
-        if (sharer_open(s, &b->sharers[i], b->n_words, e) < 0)
+        if (sharer_open(s, &b->sharers[i], b->n_contributions, e) < 0)
             return e->code;
     return 0;
 }

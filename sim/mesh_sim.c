@@ -13,7 +13,7 @@ struct node {
     struct mesh_sim *net;
     int slot;
     bool is_gone; /* has left, or is dead */
-    struct sim_letter *first, **last;
+    struct sim_message *first, **last;
     int pairs;     /* in which it sends, the latest first */
     uint32_t most; /* n_waiting of the fullest of them; more than that while is_stale */
     bool is_stale;
@@ -28,10 +28,10 @@ struct reason { /* of a loss; letters point at it */
 struct mesh_sim {
     struct mesh_sim_config cfg;
     int n;
-    struct node *nodes; /* (n) */
-    struct mesh lender; /* of the buffers */
+    struct node *nodes;     /* (n) */
+    struct mesh pool_owner; /* of the buffers */
     struct sim_pairs pairs;
-    struct sim_letters letters;
+    struct sim_messages messages;
     struct reason *reasons;
     uint64_t n_delivered;
 };
@@ -84,7 +84,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     struct mesh_sim *net = self->net;
     int to = slot_of(net, h->peer);
     struct sim_pair *p = get_pair(net, self->slot, to, e);
-    struct sim_letter *l;
+    struct sim_message *l;
 
     if (!p)
         return e->code;
@@ -92,18 +92,18 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
         return 0;
     if (p->n_waiting == MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
-    assert(b || h->kind == FRAME_PIECE);
-    l = sim_letter_take(&net->letters, e);
+    assert(b || h->kind == FRAME_CHUNK);
+    l = sim_message_take(&net->messages, e);
     if (!l)
         return e->code;
-    *l = (struct sim_letter){.kind = MESH_MESSAGE,
-                             .head = *h,
-                             .buf = b,
-                             .view = b ? NULL : bytes,
-                             .len = len,
-                             .pair = (uint32_t)(p - net->pairs.of),
-                             .from = self->slot,
-                             .to = to};
+    *l = (struct sim_message){.kind = MESH_MESSAGE,
+                              .head = *h,
+                              .buf = b,
+                              .view = b ? NULL : bytes,
+                              .len = len,
+                              .pair = (uint32_t)(p - net->pairs.of),
+                              .from = self->slot,
+                              .to = to};
     l->head.peer = node_of(net, self->slot);
     if (b)
         b->refs++;
@@ -114,7 +114,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     return net->cfg.carry(net->cfg.owner, l, e);
 }
 
-static void append(struct node *n, struct sim_letter *l)
+static void append(struct node *n, struct sim_message *l)
 {
     l->next = NULL;
     *n->last = l;
@@ -122,26 +122,26 @@ static void append(struct node *n, struct sim_letter *l)
 }
 
 /* A letter that says to one node that `from` has left, or is lost. NULL: no memory. */
-static struct sim_letter *end_letter(struct mesh_sim *net, int from, int to, enum mesh_what kind,
-                                     const char *why, struct err *e)
+static struct sim_message *end_message(struct mesh_sim *net, int from, int to, enum mesh_what kind,
+                                       const char *why, struct err *e)
 {
     struct sim_pair *p = get_pair(net, from, to, e);
-    struct sim_letter *l = p ? sim_letter_take(&net->letters, e) : NULL;
+    struct sim_message *l = p ? sim_message_take(&net->messages, e) : NULL;
 
     if (l)
-        *l = (struct sim_letter){.kind = kind,
-                                 .head.peer = node_of(net, from),
-                                 .why = why,
-                                 .pair = (uint32_t)(p - net->pairs.of),
-                                 .from = from,
-                                 .to = to};
+        *l = (struct sim_message){.kind = kind,
+                                  .head.peer = node_of(net, from),
+                                  .why = why,
+                                  .pair = (uint32_t)(p - net->pairs.of),
+                                  .from = from,
+                                  .to = to};
     return l;
 }
 
 static int send_end(struct mesh_sim *net, int from, int to, enum mesh_what kind, const char *why,
                     struct err *e)
 {
-    struct sim_letter *l = end_letter(net, from, to, kind, why, e);
+    struct sim_message *l = end_message(net, from, to, kind, why, e);
 
     return l ? net->cfg.carry(net->cfg.owner, l, e) : e->code;
 }
@@ -164,14 +164,14 @@ int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e)
 static int break_pair(struct mesh_sim *net, int from, int to, struct err *e)
 {
     struct sim_pair *p = get_pair(net, from, to, e);
-    struct sim_letter *l;
+    struct sim_message *l;
 
     if (!p)
         return e->code;
     if (p->is_broken || net->nodes[from].is_gone || net->nodes[to].is_gone)
         return 0;
     p->is_broken = true;
-    l = end_letter(net, from, to, MESH_LOST, "it cannot be reached", e);
+    l = end_message(net, from, to, MESH_LOST, "it cannot be reached", e);
     if (!l)
         return e->code;
     append(&net->nodes[to], l);
@@ -199,7 +199,7 @@ static void sim_close(struct mesh *m, double deadline)
     mesh_sim_leave(self->net, self->slot, &ignored);
 }
 
-void mesh_sim_deliver(struct mesh_sim *net, struct sim_letter *l)
+void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l)
 {
     struct node *to = &net->nodes[l->to];
 
@@ -207,16 +207,16 @@ void mesh_sim_deliver(struct mesh_sim *net, struct sim_letter *l)
     if (to->is_gone || (net->pairs.of[l->pair].is_broken && l->kind == MESH_MESSAGE)) {
         if (l->kind == MESH_MESSAGE)
             took(net, &net->pairs.of[l->pair]);
-        sim_letter_put(&net->letters, l);
+        sim_message_put(&net->messages, l);
         return;
     }
     append(to, l);
 }
 
 /* The first letter whose sender is not paused, where it hangs. */
-static struct sim_letter **first_open(const struct mesh_sim *net, struct node *n)
+static struct sim_message **first_open(const struct mesh_sim *net, struct node *n)
 {
-    struct sim_letter **at = &n->first;
+    struct sim_message **at = &n->first;
 
     while (*at && net->pairs.of[(*at)->pair].is_paused)
         at = &(*at)->next;
@@ -228,9 +228,9 @@ bool mesh_sim_has_news(const struct mesh_sim *net, int slot)
     return net->nodes[slot].first && first_open(net, &net->nodes[slot]);
 }
 
-static void unlink_letter(struct node *n, struct sim_letter **at)
+static void unlink_message(struct node *n, struct sim_message **at)
 {
-    struct sim_letter *l = *at;
+    struct sim_message *l = *at;
 
     *at = l->next;
     if (n->last == &l->next)
@@ -238,11 +238,11 @@ static void unlink_letter(struct node *n, struct sim_letter **at)
 }
 
 /* Brings a piece to its place. MESH_LATER: it stays, and so does what its sender sends behind it. */
-static enum mesh_where place_piece(struct node *self, struct sim_letter *l)
+static enum mesh_where sink_of_chunk(struct node *self, struct sim_message *l)
 {
     struct mesh *m = &self->mesh;
     void *at = NULL;
-    enum mesh_where where = m->place ? m->place(m->owner, &l->head, l->len, &at) : MESH_WRONG;
+    enum mesh_where where = m->sink ? m->sink(m->owner, &l->head, l->len, &at) : MESH_WRONG;
 
     if (where == MESH_LATER)
         self->net->pairs.of[l->pair].is_paused = true;
@@ -256,7 +256,7 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     struct node *self = (struct node *)m;
     struct mesh_sim *net = self->net;
     enum mesh_where where = MESH_HERE;
-    struct sim_letter **at, *l;
+    struct sim_message **at, *l;
 
     (void)deadline;
     (void)e;
@@ -267,9 +267,9 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
             return 0;
         l = *at;
         if (l->kind == MESH_MESSAGE && l->view)
-            where = place_piece(self, l);
+            where = sink_of_chunk(self, l);
     } while (where == MESH_LATER);
-    unlink_letter(self, at);
+    unlink_message(self, at);
     out->kind = l->kind;
     out->head = l->head;
     out->buf = l->buf;
@@ -284,7 +284,7 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     if (out->kind == MESH_MESSAGE && net->cfg.on_taken)
         net->cfg.on_taken(net->cfg.owner, l);
     l->buf = NULL; /* the reference is the caller's now */
-    sim_letter_put(&net->letters, l);
+    sim_message_put(&net->messages, l);
     return 0;
 }
 
@@ -326,19 +326,19 @@ static void sim_pause(struct mesh *m, int node, bool on)
 /* What has come from the pair's sender and was not taken. */
 static void forget(struct mesh_sim *net, struct node *n, uint32_t pair)
 {
-    struct sim_letter **at = &n->first;
+    struct sim_message **at = &n->first;
 
     while (*at) {
-        struct sim_letter *l = *at;
+        struct sim_message *l = *at;
 
         if (l->pair != pair) {
             at = &l->next;
             continue;
         }
-        unlink_letter(n, at);
+        unlink_message(n, at);
         if (l->kind == MESH_MESSAGE)
             took(net, &net->pairs.of[pair]);
-        sim_letter_put(&net->letters, l);
+        sim_message_put(&net->messages, l);
     }
 }
 
@@ -350,7 +350,7 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     struct reason *r = malloc(sizeof *r);
     struct err ignored;
     struct sim_pair *from = get_pair(net, other, self->slot, &ignored);
-    struct sim_letter *l;
+    struct sim_message *l;
 
     if (!r || !from || from->is_broken || net->nodes[other].is_gone) {
         free(r);
@@ -361,7 +361,7 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     net->reasons = r;
     from->is_broken = true;
     forget(net, self, (uint32_t)(from - net->pairs.of));
-    l = end_letter(net, other, self->slot, MESH_LOST, r->why, &ignored);
+    l = end_message(net, other, self->slot, MESH_LOST, r->why, &ignored);
     if (l)
         append(self, l);
     from = get_pair(net, self->slot, other, &ignored);
@@ -394,8 +394,8 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
         return err_set(e, ERR_NOMEM, "no memory for a network");
     net->cfg = *cfg;
     net->n = cfg->n_workers + cfg->n_servers;
-    net->lender.limit = cfg->limit;
-    net->letters.lender = &net->lender;
+    net->pool_owner.limit = cfg->limit;
+    net->messages.pool_owner = &net->pool_owner;
     net->nodes = calloc((size_t)net->n, sizeof *net->nodes);
     if (!net->nodes)
         err_set(e, ERR_NOMEM, "no memory for %d nodes", net->n);
@@ -406,7 +406,7 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
     for (int i = 0; i < net->n; i++) {
         struct node *n = &net->nodes[i];
 
-        *n = (struct node){.mesh = {.ops = &ops, .limit = cfg->limit, .lender = &net->lender},
+        *n = (struct node){.mesh = {.ops = &ops, .limit = cfg->limit, .pool_owner = &net->pool_owner},
                            .net = net,
                            .slot = i,
                            .last = &n->first,
@@ -430,8 +430,8 @@ void mesh_sim_free(struct mesh_sim *net)
 {
     if (!net)
         return;
-    sim_letters_clear(&net->letters);
-    mesh_pool_clear(&net->lender);
+    sim_messages_clear(&net->messages);
+    mesh_pool_clear(&net->pool_owner);
     for (struct reason *r = net->reasons, *next; r; r = next) {
         next = r->next;
         free(r);

@@ -5,7 +5,7 @@
 #ifndef PSGD_SIM_MESH_SIM_H
 #define PSGD_SIM_MESH_SIM_H
 
-#include "sim/letters.h"
+#include "sim/messages.h"
 
 struct mesh_sim; /* the network */
 
@@ -15,11 +15,11 @@ struct mesh_sim_config {
     size_t limit;
     /* Keeps the letter until mesh_sim_deliver; the letters of one sender to one receiver must be delivered
      * in the order in which they came. */
-    int (*carry)(void *owner, struct sim_letter *l, struct err *e);
+    int (*carry)(void *owner, struct sim_message *l, struct err *e);
     /* That node was told that much waits for a peer, and now it is less. NULL: nobody asks. */
     void (*on_room)(void *owner, int slot);
     /* The receiver has taken a message. NULL: nobody asks. */
-    void (*on_taken)(void *owner, const struct sim_letter *l);
+    void (*on_taken)(void *owner, const struct sim_message *l);
     void *owner;
 };
 
@@ -28,7 +28,7 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
 void mesh_sim_free(struct mesh_sim *net);
 struct mesh *mesh_sim_node(struct mesh_sim *net, int slot);
 
-void mesh_sim_deliver(struct mesh_sim *net, struct sim_letter *l); /* to its receiver's next polls */
+void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l); /* to its receiver's next polls */
 /* The node says good-bye: as mesh_close, with a sentence where there is no memory for it. */
 int mesh_sim_leave(struct mesh_sim *net, int slot, struct err *e);
 /* The node is lost to all it was linked to, behind what it has sent. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/feed.h"
+#include "agent/runner/loader.h"
 #include "nn/kernels/blas.h"
 #include "nn/metrics.h"
 #include "shared/clock.h"
@@ -26,9 +26,9 @@ struct network {
     struct net *net;
     int max_batch;
     struct metrics *metrics;
-    struct feed *feeds; /* (n_workers) */
-    int n_feeds;        /* open ones */
-    struct feed_batch batch;
+    struct loader *loaders; /* (n_workers) */
+    int n_loaders;          /* open ones */
+    struct loader_batch batch;
     float *initial;   /* (n_params) */
     float *evaluated; /* (n_params): of the latest evaluation, for nodes with equal weights need it once */
     double loss, accuracy;
@@ -45,7 +45,7 @@ static void network_gradient(struct trainer *t, const struct trainer_batch *b, c
                              float *grads, struct net_score *score)
 {
     struct network *w = (struct network *)t;
-    struct feed *f = &w->feeds[b->node];
+    struct loader *f = &w->loaders[b->node];
     uint64_t epoch = b->step / f->n_rows;
     struct net_batch batch = {
         .n = w->set->batch_size, .seed = w->set->seed, .stream = blocks_stream(w->blocks, b->step, b->block)};
@@ -54,10 +54,10 @@ static void network_gradient(struct trainer *t, const struct trainer_batch *b, c
     memcpy(net_params(w->net), params, t->n_params * sizeof *params);
     begun = clock_now();
     if (f->epoch != epoch)
-        feed_epoch(f, epoch);
-    feed_block(f, (size_t)(b->step % f->n_rows), b->i, &w->batch);
+        loader_epoch(f, epoch);
+    loader_block(f, (size_t)(b->step % f->n_rows), b->i, &w->batch);
     batch.x = w->batch.x;
-    batch.truth = feed_truth(&w->batch);
+    batch.truth = loader_truth(&w->batch);
     net_train(w->net, &batch, score);
     t->spent_s += clock_now() - begun;
     memcpy(grads, net_grads(w->net), t->n_params * sizeof *grads);
@@ -66,7 +66,7 @@ static void network_gradient(struct trainer *t, const struct trainer_batch *b, c
 static void network_evaluate(struct trainer *t, const float *params, double *loss, double *accuracy)
 {
     struct network *w = (struct network *)t;
-    const struct feed *f = &w->feeds[0]; /* all have the same test set */
+    const struct loader *f = &w->loaders[0]; /* all have the same test set */
     size_t batch = (size_t)w->max_batch;
     double begun;
 
@@ -77,9 +77,9 @@ static void network_evaluate(struct trainer *t, const float *params, double *los
         metrics_begin(w->metrics);
         for (size_t i = 0; i < f->n_test; i += batch) {
             size_t k = f->n_test - i < batch ? f->n_test - i : batch;
-            struct truth truth = feed_truth(&w->batch);
+            struct truth truth = loader_truth(&w->batch);
 
-            feed_test(f, i, k, &w->batch);
+            loader_test(f, i, k, &w->batch);
             metrics_add(w->metrics, net_forward(w->net, w->batch.x, (int)k), &truth, (int)k);
         }
         w->loss = metrics_loss(w->metrics);
@@ -110,10 +110,10 @@ static void network_free(struct trainer *t)
 {
     struct network *w = (struct network *)t;
 
-    for (int i = 0; i < w->n_feeds; i++)
-        feed_close(&w->feeds[i]);
-    free(w->feeds);
-    feed_batch_clear(&w->batch);
+    for (int i = 0; i < w->n_loaders; i++)
+        loader_close(&w->loaders[i]);
+    free(w->loaders);
+    loader_batch_clear(&w->batch);
     metrics_free(w->metrics);
     net_free(w->net);
     free(w->initial);
@@ -148,27 +148,27 @@ static int load_model(struct network *w, const char *folder, struct err *e)
     return net_new(&w->net, &w->spec, w->max_batch, e);
 }
 
-static int load_shares(struct network *w, const char *folder, struct err *e)
+static int load_shards(struct network *w, const char *folder, struct err *e)
 {
     char train[PATH_MAX], test[PATH_MAX], name[48];
 
-    w->feeds = calloc((size_t)w->set->node_count, sizeof *w->feeds);
-    if (!w->feeds)
+    w->loaders = calloc((size_t)w->set->node_count, sizeof *w->loaders);
+    if (!w->loaders)
         return err_set(e, ERR_NOMEM, "no memory for the shares of %d nodes", w->set->node_count);
     for (int i = 0; i < w->set->node_count; i++) {
         snprintf(name, sizeof name, "train-%d.safetensors", i);
         if (file_join(train, sizeof train, folder, name, e) < 0 ||
             file_join(test, sizeof test, folder, "test.safetensors", e) < 0 ||
-            feed_open(&w->feeds[i], train, test, w->blocks, i, (size_t)w->set->batch_size, &w->spec,
-                      w->set->seed, e) < 0)
+            loader_open(&w->loaders[i], train, test, w->blocks, i, (size_t)w->set->batch_size, &w->spec,
+                        w->set->seed, e) < 0)
             return err_at(e, "data of node %d", i);
-        w->n_feeds = i + 1;
-        if (w->feeds[i].n_rows != (size_t)w->set->steps_per_epoch)
-            return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", w->feeds[i].n_rows,
-                           w->set->steps_per_epoch);
-        feed_epoch(&w->feeds[i], 0);
+        w->n_loaders = i + 1;
+        if (w->loaders[i].n_rows != (size_t)w->set->steps_per_epoch)
+            return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d",
+                           w->loaders[i].n_rows, w->set->steps_per_epoch);
+        loader_epoch(&w->loaders[i], 0);
     }
-    return feed_batch_init(&w->batch, &w->feeds[0], (size_t)w->max_batch, e);
+    return loader_batch_init(&w->batch, &w->loaders[0], (size_t)w->max_batch, e);
 }
 
 static int make_room(struct network *w, struct err *e)
@@ -181,7 +181,7 @@ static int make_room(struct network *w, struct err *e)
     w->views = malloc(net_tensors(w->net, &views) * sizeof *w->views);
     if (!w->initial || !w->evaluated || !w->views)
         return err_set(e, ERR_NOMEM, "no memory for the %zu weights of the network", n);
-    return metrics_new(&w->metrics, &w->spec, w->feeds[0].test.labels != NULL, w->feeds[0].n_test, e);
+    return metrics_new(&w->metrics, &w->spec, w->loaders[0].test.labels != NULL, w->loaders[0].n_test, e);
 }
 
 int trainer_network(struct trainer **out, const struct settings *set, const struct blocks *b,
@@ -195,7 +195,7 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
     w->blocks = b;
     blas_set_threads(set->threads, 1);
     blas_allow_onednn(strcmp(set->math, "auto") == 0);
-    if (load_model(w, folder, e) < 0 || load_shares(w, folder, e) < 0 || make_room(w, e) < 0) {
+    if (load_model(w, folder, e) < 0 || load_shards(w, folder, e) < 0 || make_room(w, e) < 0) {
         network_free(&w->t);
         return e->code;
     }
@@ -204,8 +204,8 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
     w->t = (struct trainer){.ops = &ops,
                             .n_params = net_n_params(w->net),
                             .n_trained = net_n_trained(w->net),
-                            .has_labels = w->feeds[0].train.labels != NULL,
-                            .has_test = w->feeds[0].n_test > 0,
+                            .has_labels = w->loaders[0].train.labels != NULL,
+                            .has_test = w->loaders[0].n_test > 0,
                             .arch = w->arch};
     *out = &w->t;
     return 0;

@@ -28,7 +28,7 @@ static void work(const struct sim *s, struct sim_node *n, enum phase phase, uint
 }
 
 /* At one end of a message: checksum, and copying between node and kernel. */
-static double overhead(const struct sim *s, const struct sim_letter *l)
+static double overhead(const struct sim *s, const struct sim_message *l)
 {
     const struct sim_overhead *o = &s->overhead;
 
@@ -48,7 +48,7 @@ static void spend_on_reading(const struct sim *s, struct sim_node *n)
     }
 }
 
-void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l)
+void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *l)
 {
     if (l->kind != MESH_MESSAGE)
         return;
@@ -61,7 +61,7 @@ void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l
     spend(n, PHASE_SEND, overhead(s, l));
 }
 
-void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_letter *l)
+void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *l)
 {
     spend(n, PHASE_WAIT, overhead(s, l));
 }
@@ -295,7 +295,7 @@ static bool is_waiting(const struct sim_node *n)
 }
 
 /* One event of the mesh. */
-static int hear(struct sim *s, struct sim_node *n, struct err *e)
+static int receive(struct sim *s, struct sim_node *n, struct err *e)
 {
     struct mesh_event ev;
     int rc;
@@ -330,7 +330,7 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
     if (n->phase == SIM_EVALUATES)
         return end_epoch(s, n, e);
     if (n->has_room || mesh_sim_has_news(s->net, n->slot))
-        return hear(s, n, e);
+        return receive(s, n, e);
     if (n->phase != SIM_BEGINS || exchange_must_wait(n->x) || (s->explorer && !n->may_step))
         return IDLE;
     if (n->has_computed && sim_processor_is_wanted(s))

@@ -99,17 +99,17 @@ static ssize_t moved(ssize_t n)
 static int copy(const struct sim_wire *w, const unsigned char *from, unsigned char *to, size_t len,
                 struct err *e)
 {
-    size_t sent = 0, heard = 0;
+    size_t sent = 0, received = 0;
 
-    while (sent < len || heard < len) {
-        size_t turn = len - sent < COLLECTIVE_PIECE ? len - sent : COLLECTIVE_PIECE;
+    while (sent < len || received < len) {
+        size_t turn = len - sent < COLLECTIVE_CHUNK ? len - sent : COLLECTIVE_CHUNK;
         ssize_t out = turn > 0 ? moved(send(w->out, from + sent, turn, MSG_DONTWAIT | MSG_NOSIGNAL)) : 0;
-        ssize_t in = heard < len ? recv(w->in, to + heard, len - heard, MSG_DONTWAIT) : -2;
+        ssize_t in = received < len ? recv(w->in, to + received, len - received, MSG_DONTWAIT) : -2;
 
         if (in == 0 || (in != -2 && moved(in) < 0) || out < 0)
             return err_errno(e, ERR_IO, "a message of this machine to itself");
         sent += (size_t)out;
-        heard += in > 0 ? (size_t)in : 0;
+        received += in > 0 ? (size_t)in : 0;
         if (out == 0 && in <= 0)
             sched_yield();
     }

@@ -10,7 +10,7 @@
 #include "shared/err.h"
 #include "shared/rng.h"
 
-struct sim_letter;
+struct sim_message;
 
 enum sim_what {
     SIM_WAKE,    /* the node has done what it was at */
@@ -27,8 +27,8 @@ struct sim_event {
     enum sim_what what;
     int slot; /* the node, by slot */
     union {
-        int other;                 /* SIM_PART: the other one */
-        struct sim_letter *letter; /* SIM_ARRIVE, SIM_DELIVER */
+        int other;                   /* SIM_PART: the other one */
+        struct sim_message *message; /* SIM_ARRIVE, SIM_DELIVER */
     };
 };
 

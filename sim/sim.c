@@ -14,7 +14,7 @@ static const struct codec_plugin *plugin_of(const struct sim *s, int node)
     return node < 0 && s->server_codec.plugin ? s->server_codec.plugin : s->codec.plugin;
 }
 
-static int carry(void *owner, struct sim_letter *l, struct err *e)
+static int carry(void *owner, struct sim_message *l, struct err *e)
 {
     struct sim *s = owner;
     struct sim_node *n = &s->nodes[l->from];
@@ -34,7 +34,7 @@ static void on_room(void *owner, int slot)
     s->nodes[slot].has_room = true;
 }
 
-static void on_taken(void *owner, const struct sim_letter *l)
+static void on_taken(void *owner, const struct sim_message *l)
 {
     struct sim *s = owner;
 
@@ -291,7 +291,7 @@ static int kill_node(struct sim *s, struct sim_node *n, struct err *e)
     return mesh_sim_kill(s->net, n->slot, e);
 }
 
-static int deliver(struct sim *s, struct sim_letter *l, struct err *e)
+static int deliver(struct sim *s, struct sim_message *l, struct err *e)
 {
     struct sim_node *to = &s->nodes[l->to];
 
@@ -312,9 +312,9 @@ static int happen(struct sim *s, const struct sim_event *ev, struct err *e)
         s->nodes[ev->slot].has_room = true;
         return sim_node_drive(s, &s->nodes[ev->slot], e);
     case SIM_ARRIVE:
-        return sim_wires_arrive(s->wires, ev->letter, e);
+        return sim_wires_arrive(s->wires, ev->message, e);
     case SIM_DELIVER:
-        return deliver(s, ev->letter, e);
+        return deliver(s, ev->message, e);
     case SIM_KILL:
         return kill_node(s, &s->nodes[ev->slot], e);
     case SIM_PART:

@@ -149,8 +149,8 @@ int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e);
 /* The exchange's `update`: the optimizer on a server. */
 int sim_node_update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
 /* A message of its leaves, or has come to it: the time that takes. */
-void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_letter *l);
-void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_letter *l);
+void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *l);
+void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *l);
 /* Until then it is at something. */
 int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e);
 /* It ends as a process does that fails: its peers lose it. */

@@ -17,7 +17,7 @@ static struct {
         unsigned char *end;               /* of ROOM bytes; behind it no memory */
         const unsigned char *content_end; /* of what lies there */
     } places[WATCH_PLACES];
-    watch_hear *hear;
+    watch_receive *receive;
     void *owner;
     uintptr_t code, code_end; /* where the codec's object lies */
     bool counts, sees;
@@ -88,14 +88,14 @@ void watch_fault(const void *address)
     }
 }
 
-static int hear(watch_read *read, const char *name, struct codec *c, int from, struct wire_in *in)
+static int receive(watch_read *read, const char *name, struct codec *c, int from, struct wire_in *in)
 {
     struct wire_in placed = *in;
     unsigned char *at;
     int rc;
 
-    if (w.hear)
-        w.hear(w.owner, &(struct watch_call){.read = read, .name = name, .c = c, .from = from, .in = in});
+    if (w.receive)
+        w.receive(w.owner, &(struct watch_call){.read = read, .name = name, .c = c, .from = from, .in = in});
     if (in->len <= ROOM) {
         at = watch_place(WATCH_MESSAGE, in->len);
         memcpy(at, in->bytes, in->len);
@@ -132,17 +132,17 @@ static int read_collective(const struct codec_plugin *p, struct codec *c, int fr
 
 static int merge(struct codec *c, int from, struct wire_in *in)
 {
-    return hear(read_merge, "merge", c, from, in);
+    return receive(read_merge, "merge", c, from, in);
 }
 
 static int adopt(struct codec *c, struct wire_in *in)
 {
-    return hear(read_adopt, "adopt", c, c->server, in);
+    return receive(read_adopt, "adopt", c, c->server, in);
 }
 
 static int on_message(struct codec *c, int from, struct wire_in *in)
 {
-    return hear(read_message, "on_message", c, from, in);
+    return receive(read_message, "on_message", c, from, in);
 }
 
 static int open_codec(struct codec *c)
@@ -197,8 +197,9 @@ static int on_collective(struct codec *c)
 {
     static const char *const name = "on_collective";
 
-    if (w.hear)
-        w.hear(w.owner, &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->node});
+    if (w.receive)
+        w.receive(w.owner,
+                  &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->node});
     watch_enter(name, c, c->node);
     return watch_leave(w.codec->events->on_collective(c));
 }
@@ -294,8 +295,8 @@ const struct codec_plugin *watch_plugin(void)
     return &w.plugin;
 }
 
-void watch_hears(watch_hear *hear_it, void *owner)
+void watch_receives(watch_receive *receive_it, void *owner)
 {
-    w.hear = hear_it;
+    w.receive = receive_it;
     w.owner = owner;
 }

@@ -22,12 +22,12 @@ struct watch_call {
 };
 
 /* Called before the codec is. */
-typedef void watch_hear(void *owner, const struct watch_call *call);
+typedef void watch_receive(void *owner, const struct watch_call *call);
 
 /* `page` is borrowed. ERR_NOMEM. */
 int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page, struct err *e);
-const struct codec_plugin *watch_plugin(void);   /* for the host */
-void watch_hears(watch_hear *hear, void *owner); /* NULL: nobody */
+const struct codec_plugin *watch_plugin(void);            /* for the host */
+void watch_receives(watch_receive *receive, void *owner); /* NULL: nobody */
 
 /* Places that end where memory does: one for a message, but for what an alignment of 4 bytes takes, and one
  * for each of the first vectors that are read from it. */

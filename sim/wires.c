@@ -8,7 +8,7 @@
 /* Letters that are due one after the other: only the first of them stands in the queue, so that it stays
  * short. */
 struct lane {
-    struct sim_letter *first, *last;
+    struct sim_message *first, *last;
 };
 
 struct end { /* of the network: one node's link */
@@ -84,7 +84,7 @@ void sim_wires_free(struct sim_wires *w)
 }
 
 /* When a letter that would be at the other end at `at` is there: cuts hold it. */
-static double through_cuts(const struct sim_wires *w, const struct sim_letter *l, double at)
+static double through_cuts(const struct sim_wires *w, const struct sim_message *l, double at)
 {
     for (int i = 0; i < w->cuts->n; i++) {
         const struct sim_cut *c = &w->cuts->of[i];
@@ -97,7 +97,7 @@ static double through_cuts(const struct sim_wires *w, const struct sim_letter *l
 
 /* Letters that leave one after the other come one after the other, unless their ways take different times
  * or they leave at one moment. */
-static int keep_order(struct sim_wires *w, const struct sim_letter *l, double *first, struct err *e)
+static int keep_order(struct sim_wires *w, const struct sim_message *l, double *first, struct err *e)
 {
     struct end *from = &w->ends[l->from];
 
@@ -115,13 +115,13 @@ static int keep_order(struct sim_wires *w, const struct sim_letter *l, double *f
     return 0;
 }
 
-static int push(struct sim_wires *w, struct sim_letter *l, struct err *e)
+static int push(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
-    return sim_queue_push(w->queue, (struct sim_event){.at = l->at, .what = l->due, .letter = l}, e);
+    return sim_queue_push(w->queue, (struct sim_event){.at = l->at, .what = l->due, .message = l}, e);
 }
 
 /* One that is due before the last of the lane goes a way of its own. */
-static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_letter *l, struct err *e)
+static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_message *l, struct err *e)
 {
     l->next = NULL;
     l->lane = NULL;
@@ -137,7 +137,7 @@ static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_letter *l,
 }
 
 /* The letter is out of the queue: the next of its lane takes its place. */
-static int dequeue(struct sim_wires *w, struct sim_letter *l, struct err *e)
+static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
     struct lane *lane = l->lane;
 
@@ -150,7 +150,7 @@ static int dequeue(struct sim_wires *w, struct sim_letter *l, struct err *e)
     return push(w, lane->first, e);
 }
 
-int sim_wires_carry(struct sim_wires *w, struct sim_letter *l, double now, struct err *e)
+int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
 {
     struct end *from = &w->ends[l->from];
     const struct sim_link *a = &from->link, *b = &w->ends[l->to].link;
@@ -169,7 +169,7 @@ int sim_wires_carry(struct sim_wires *w, struct sim_letter *l, double now, struc
     return enqueue(w, &from->out, l, e);
 }
 
-int sim_wires_arrive(struct sim_wires *w, struct sim_letter *l, struct err *e)
+int sim_wires_arrive(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
     struct end *to = &w->ends[l->to];
     double now = w->queue->now;
@@ -182,7 +182,7 @@ int sim_wires_arrive(struct sim_wires *w, struct sim_letter *l, struct err *e)
     return enqueue(w, &to->in, l, e);
 }
 
-int sim_wires_end(struct sim_wires *w, struct sim_letter *l, struct err *e)
+int sim_wires_end(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
     return dequeue(w, l, e);
 }

@@ -25,10 +25,10 @@ int sim_wires_new(struct sim_wires **out, int n_workers, int n_servers, const st
 void sim_wires_free(struct sim_wires *w);
 
 /* A letter is handed over at `now`. */
-int sim_wires_carry(struct sim_wires *w, struct sim_letter *l, double now, struct err *e);
+int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e);
 /* SIM_ARRIVE of one: it waits for its receiver's link. */
-int sim_wires_arrive(struct sim_wires *w, struct sim_letter *l, struct err *e);
+int sim_wires_arrive(struct sim_wires *w, struct sim_message *l, struct err *e);
 /* SIM_DELIVER of one: it is off the wires. */
-int sim_wires_end(struct sim_wires *w, struct sim_letter *l, struct err *e);
+int sim_wires_end(struct sim_wires *w, struct sim_message *l, struct err *e);
 
 #endif

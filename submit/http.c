@@ -58,7 +58,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
     struct http_request *r = arg;
     long status = 0;
 
-    r->heard_at = clock_now();
+    r->received_at = clock_now();
     r->private->header_bytes += size * n;
     if (r->private->header_bytes > HEADER_MAX) {
         err_set(&r->err, ERR_PROTOCOL, "%s answered with more than %d bytes of header", r->who, HEADER_MAX);
@@ -121,7 +121,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 
     n *= size;
     r->received += n;
-    r->heard_at = clock_now();
+    r->received_at = clock_now();
     if (good && r->on_line) {
         feed_lines(r, bytes, n);
         return n;
@@ -262,7 +262,7 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     r->status = 0;
     r->received = 0;
     r->reply_len = 0;
-    r->heard_at = clock_now();
+    r->received_at = clock_now();
     set_rules(r);
     set_body(r);
     curl_easy_setopt(p->easy, CURLOPT_URL, r->url);

@@ -46,7 +46,7 @@ struct http_request {
     char *reply; /* with a zero byte behind it; NULL when empty. http_clear frees it */
     size_t reply_len;
     uint64_t received;
-    double heard_at; /* clock_now of the last byte */
+    double received_at; /* clock_now of the last byte */
     struct err err;
 
     struct http_private *private;

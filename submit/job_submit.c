@@ -8,7 +8,7 @@
 #include "submit/interrupt.h"
 #include "submit/options.h"
 #include "submit/output.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/verbs/verbs.h"
 
 static int verb_help(const struct options *o, struct err *e);
@@ -264,8 +264,8 @@ static int end(int status, const struct verb *v)
     int rc = output_finish(&e);
 
     if (rc < 0)
-        say_failure(&e, failure_name(e.code));
-    say_end();
+        console_failure(&e, failure_name(e.code));
+    console_end();
     if (status != 0 || rc == 0)
         return status;
     if (rc > 0)
@@ -281,7 +281,7 @@ int main(int argc, char **argv)
     int rc;
 
     output_init();
-    say_init(0, false);
+    console_init(0, false);
     if (argc < 2) {
         print_short_help(stdout);
         return end(0, find_verb("help"));
@@ -289,11 +289,11 @@ int main(int argc, char **argv)
     v = choose_verb(&argc, &argv, &e);
     rc = v ? options_parse(&o, v->options, argc, argv, &e) : e.code;
     if (rc == 0) {
-        say_init(o.quiet ? -1 : o.verbose > 0, o.no_color);
+        console_init(o.quiet ? -1 : o.verbose > 0, o.no_color);
         rc = run(v, &o, &e);
     }
     if (rc < 0) {
-        say_failure(&e, failure_name(e.code));
+        console_failure(&e, failure_name(e.code));
         if (o.json)
             verb_print_json(false, NULL, &e, failure_name(e.code));
         rc = failure_status(e.code);

@@ -8,7 +8,7 @@
 
 #include "shared/clock.h"
 #include "shared/file.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 
 enum { DOWNLOAD_S = 3600 };
 
@@ -267,7 +267,8 @@ static void on_event(void *arg, const char *line, size_t len)
 
     if (reply_event(&ev, &n->view.progress, line, len, &e) < 0) {
         if (!n->has_bad_event)
-            say_error("node(%d): %s sent an event that is none, left out: %s", n->at.node, n->label, e.text);
+            console_error("node(%d): %s sent an event that is none, left out: %s", n->at.node, n->label,
+                          e.text);
         n->has_bad_event = true;
         return;
     }
@@ -280,9 +281,9 @@ static void on_event(void *arg, const char *line, size_t len)
     else if (ev.kind == EVENT_STATE && !n->is_ended)
         take_state(n, &ev);
     else if (ev.kind == EVENT_LOG && (strcmp(ev.reason, "warn") == 0 || strcmp(ev.reason, "error") == 0))
-        say_info("node(%d): %s", n->at.node, ev.message);
+        console_info("node(%d): %s", n->at.node, ev.message);
     else if (ev.kind == EVENT_LOG)
-        say_more("node(%d): %s", n->at.node, ev.message);
+        console_more("node(%d): %s", n->at.node, ev.message);
 }
 
 int node_open_stream(struct http *h, struct node *n, struct err *e)

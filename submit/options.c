@@ -5,7 +5,7 @@
 
 #include "shared/schedule.h"
 #include "submit/options_table.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 
 enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* else a simulation has nothing of the kind */
 
@@ -31,19 +31,19 @@ static const struct args_option table[] = {
     {"compress", "", ARGS_TEXT, SET(compress), FOR_JOB, JOB, "CHAIN",
      "how workers shorten vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ..."},
     {"compress-down", "", ARGS_TEXT, SET(compress_down), FOR_JOB, JOB, "CHAIN", "the same for servers"},
-    {"optimizer", "O", ARGS_WORD, AT(optimizer), FOR_SUBMIT, JOB,
+    {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_SUBMIT, JOB,
      "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
      "what is exchanged, gradients or parameters",
      .hint = "sgd and adam are ways of gradient descent: --gradient-descent adam"},
-    {"parallel_sgd|psgd", "", ARGS_WORD, SET(sync), FOR_JOB, JOB, SYNC_WORDS,
+    {"parallel_sgd|psgd", "", ARGS_CHOICE_TEXT, SET(sync), FOR_JOB, JOB, SYNC_CHOICES,
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", ARGS_NUMBER, SET(learn_rate), FOR_JOB, JOB, "X", "learning rate", .min = 1e-30,
      .max = 1e30, GIVEN(has_learn_rate)},
     {"epochs", "E", ARGS_INT, SET(epochs), FOR_JOB, JOB, "N", "passes over the training set", .min = 1,
      .max = 1e6, .may_change = true},
-    {"block_assignment", "", ARGS_WORD, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_WORDS "|dpa",
-     "which worker holds which block"},
-    {"gradient-descent", "", ARGS_WORD, SET(gradient_descent), FOR_JOB, JOB, GRADIENT_DESCENT_WORDS,
+    {"block_assignment", "", ARGS_CHOICE_TEXT, AT(block_assignment), FOR_JOB, JOB,
+     BLOCK_ASSIGNMENT_CHOICES "|dpa", "which worker holds which block"},
+    {"gradient-descent", "", ARGS_CHOICE_TEXT, SET(gradient_descent), FOR_JOB, JOB, OPTIMIZER_CHOICES,
      "how a gradient moves the parameters"},
     {"schedule", "", ARGS_TEXT, SET(schedule), FOR_JOB, JOB, "TEXT",
      "of the learning rate; constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
@@ -56,7 +56,7 @@ static const struct args_option table[] = {
      GIVEN(has_weight_decay)},
     {"clip-norm", "", ARGS_NUMBER, SET(clip_norm), FOR_JOB, JOB, "X",
      "longest gradient that an update uses; 0: any", .min = 0, .max = 1e30},
-    {"on-nonfinite", "", ARGS_WORD, SET(on_nonfinite), FOR_JOB, JOB, ON_NONFINITE_WORDS,
+    {"on-nonfinite", "", ARGS_CHOICE_TEXT, SET(on_nonfinite), FOR_JOB, JOB, ON_NONFINITE_CHOICES,
      "a loss or gradient that is not finite ends the job or is left out"},
     {"dataset", "D", ARGS_TEXT, SET(dataset), FOR_JOB, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
@@ -77,23 +77,23 @@ static const struct args_option table[] = {
      .max = 0x1p53},
     {"name", "", ARGS_TEXT, SET(name), FOR_JOB, JOB, "NAME", "name of the job, for people",
      .may_change = true},
-    {"math", "", ARGS_WORD, SET(math), FOR_JOB, JOB, MATH_WORDS,
+    {"math", "", ARGS_CHOICE_TEXT, SET(math), FOR_JOB, JOB, MATH_CHOICES,
      "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone; narrow ones "
      "are loops of our own"},
     {"threads", "", ARGS_INT, SET(threads), FOR_JOB, JOB, "N",
      "threads of a node inside a matrix product; no more than it has processors", .min = 1, .max = 1024},
-    {"allreduce", "", ARGS_WORD, SET(allreduce), FOR_JOB, JOB, ALLREDUCE_WORDS,
+    {"allreduce", "", ARGS_CHOICE_TEXT, SET(allreduce), FOR_JOB, JOB, ALLREDUCE_CHOICES,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", ARGS_INT, SET(record_every), FOR_JOB, JOB, "N",
      "a row of train.csv each so many steps", .min = 1, .max = 1e9, .may_change = true},
     {"round-timeout", "", ARGS_NUMBER, SET(round_timeout_s), FOR_JOB, JOB, "S",
      "seconds a node waits for a word of a round; a call of the codec may take three quarters of that",
      .min = 0.1, .max = 1e6, .may_change = true},
-    {"local-path", "", ARGS_WORD, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_WORDS,
+    {"local-path", "", ARGS_CHOICE_TEXT, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_CHOICES,
      "what nodes of one machine tell each other goes through shared memory"},
-    {"data-tls", "", ARGS_WORD, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_WORDS,
+    {"data-tls", "", ARGS_CHOICE_TEXT, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_CHOICES,
      "what nodes tell each other is encrypted; auto: where it leaves a machine", .may_change = true},
-    {"on-node-loss", "", ARGS_WORD, SET(on_node_loss), FOR_JOB, JOB, ON_NODE_LOSS_WORDS,
+    {"on-node-loss", "", ARGS_CHOICE_TEXT, SET(on_node_loss), FOR_JOB, JOB, ON_NODE_LOSS_CHOICES,
      "a worker that is lost ends the job, or the others go on without it", .may_change = true},
     {"min-nodes", "", ARGS_INT, SET(min_nodes), FOR_JOB, JOB, "N",
      "with --on-node-loss continue: fewer workers than these end the job", .min = 1,
@@ -171,11 +171,11 @@ static const struct args_option table[] = {
     {"output", "o", ARGS_PATH, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
      "folder for the results, else logs/ID-NAME"},
     {"output", "o", ARGS_PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
-    {"to", "", ARGS_WORD, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
+    {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
     {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
      "where each node's time goes, to be looked at in ui.perfetto.dev", .may_change = true},
-    {"csv-style", "", ARGS_WORD, AT(csv_style), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "tidy|classic",
-     "classic: the ancestor's files as well"},
+    {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS,
+     "tidy|classic", "classic: the ancestor's files as well"},
     {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
     {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL, "errors and results only"},
     {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "say more"},
@@ -304,6 +304,6 @@ void options_echo(const struct options *o)
             continue;
         args_name(name, t);
         args_text(value, sizeof value, t, o);
-        say_more("\t --%s <%s%s%s>", name, t->help, value[0] ? ": " : "", value);
+        console_more("\t --%s <%s%s%s>", name, t->help, value[0] ? ": " : "", value);
     }
 }

@@ -73,7 +73,7 @@ void options_help(FILE *f, unsigned verb);
 /* Everything a job takes as an object of texts, for run.json. Paths are absolute there. */
 json_t *options_json(const struct options *o);
 
-/* The same with say_more, --name <description value>, one a line. */
+/* The same with console_more, --name <description value>, one a line. */
 void options_echo(const struct options *o);
 
 #endif

@@ -32,20 +32,20 @@ const char *text_stop(const char *words)
     return n > 0 && strchr(".?!", words[n - 1]) ? "" : ".";
 }
 
-const char *text_shell_word(char *out, size_t size, const char *word)
+const char *text_shell_quote(char *out, size_t size, const char *text)
 {
-    bool is_plain = word[0] != '\0';
+    bool is_plain = text[0] != '\0';
     size_t n = 0;
 
-    for (const char *c = word; *c; c++)
+    for (const char *c = text; *c; c++)
         is_plain = is_plain &&
                    (isalnum((unsigned char)*c) || strchr("_@%+=:,./-", *c) || (unsigned char)*c >= 0x80);
     if (is_plain) {
-        snprintf(out, size, "%s", word);
+        snprintf(out, size, "%s", text);
         return out;
     }
     n += (size_t)snprintf(out, size, "'");
-    for (const char *c = word; *c && n + 6 <= size; c++)
+    for (const char *c = text; *c && n + 6 <= size; c++)
         n += (size_t)snprintf(out + n, size - n, *c == '\'' ? "'\\''" : "%c", *c);
     snprintf(out + n, size - n, "'");
     return out;

@@ -16,7 +16,7 @@ const char *text_stop(const char *words);
 
 /* `word` as a shell takes it for one word: in quotes, unless no character of it means anything to a shell. A
  * word that does not fit is cut. */
-const char *text_shell_word(char *out, size_t size, const char *word);
+const char *text_shell_quote(char *out, size_t size, const char *text);
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes); /* "1.2 MB" */
 const char *text_seconds(char out[TEXT_AMOUNT], double s);     /* "3.41 s", "2 min 05 s" */

@@ -25,7 +25,7 @@ enum {
     DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
     EVAL_BATCH = 256,
     EVAL_BYTES = 1 << 28, /* of a network of that batch */
-    HEARD_MAX = 32 /* messages of each peer before computing has its turn: more come only from floods */
+    RECEIVED_MAX = 32 /* messages of each peer before computing has its turn: more come only from floods */
 };
 
 static const char checkpoint_name[] = "checkpoint.safetensors";
@@ -167,13 +167,13 @@ static int check_result(struct node *n, struct err *e)
 
 static int load_data(struct node *n, struct err *e)
 {
-    if (feed_open(&n->feed, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
-                  n->job.node, (size_t)n->set.batch_size, n->spec, n->set.seed, e) < 0)
+    if (loader_open(&n->loader, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
+                    n->job.node, (size_t)n->set.batch_size, n->spec, n->set.seed, e) < 0)
         return err_at(e, "data");
-    if (n->feed.n_rows != (size_t)n->set.steps_per_epoch)
-        return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->feed.n_rows,
+    if (n->loader.n_rows != (size_t)n->set.steps_per_epoch)
+        return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->loader.n_rows,
                        n->set.steps_per_epoch);
-    return metrics_new(&n->metrics, n->spec, n->feed.test.labels != NULL, n->feed.n_test, e);
+    return metrics_new(&n->metrics, n->spec, n->loader.test.labels != NULL, n->loader.n_test, e);
 }
 
 static struct checkpoint checkpoint(struct node *n)
@@ -276,9 +276,9 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     return exchange_on_event(n->exchange, &ev, e);
 }
 
-int node_hear(struct node *n, struct err *e)
+int node_receive(struct node *n, struct err *e)
 {
-    size_t left = n->n_peers * HEARD_MAX + 1;
+    size_t left = n->n_peers * RECEIVED_MAX + 1;
     bool came = true;
 
     while (came && left-- > 0)
@@ -294,7 +294,7 @@ int node_catch_up(struct node *n, struct err *e)
     double deadline = stopwatch_since(watch) + n->set.round_timeout_s;
     bool came;
 
-    if (node_hear(n, e) < 0)
+    if (node_receive(n, e) < 0)
         return e->code;
     while (exchange_must_wait(n->exchange)) {
         if (node_pump(n, deadline, &came, e) < 0)
@@ -376,12 +376,12 @@ void node_clear(struct node *n)
         close(n->folder_fd);
     if (!n->mesh)
         exchange_free(n->exchange);
-    feed_close(&n->feed);
+    loader_close(&n->loader);
     optimizer_free(n->optimizer);
     metrics_free(n->metrics);
     net_free(n->net);
-    arena_close(n->arena); /* gradients lay in it */
-    shelf_close(n->shelf);
+    shm_group_close(n->shm_group); /* gradients lay in it */
+    send_pool_close(n->send_pool);
     free(n->arch);
     free(n->spec);
     free(n->layers);

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #include "agent/runner/exchange/exchange.h"
-#include "agent/runner/feed.h"
+#include "agent/runner/loader.h"
 #include "agent/runner/orders.h"
 #include "agent/runner/report.h"
-#include "agent/runner/shm/arena.h"
-#include "agent/runner/shm/shelf.h"
+#include "agent/runner/shm/send_pool.h"
+#include "agent/runner/shm/shm_group.h"
 #include "nn/metrics.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"
@@ -36,14 +36,14 @@ struct node {
     struct optimizer *optimizer; /* where parameters are updated: on workers, or with some rules on servers */
     struct schedule schedule;    /* workers only, as the next two */
     struct metrics *metrics;
-    struct feed feed;
+    struct loader loader;
     struct codec_layer *layers; /* (n_layers) */
     int n_layers;
     struct exchange *exchange;
     struct mesh *mesh;
-    struct arena *arena; /* NULL: workers share no memory for collectives */
-    struct shelf *shelf; /* NULL: nodes share none for words */
-    int *peers;          /* (n_peers): the nodes this one is linked to */
+    struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
+    struct send_pool *send_pool; /* NULL: nodes share none for words */
+    int *peers;                  /* (n_peers): the nodes this one is linked to */
     size_t n_peers;
     struct record_file train, eval, comm, metric, confusion; /* the last two: where the model asks for them */
     struct record_file rows_of_codec;                        /* codec.csv, from the first row on */
@@ -78,7 +78,7 @@ void node_clear(struct node *n); /* at any point; peers are not told */
  * false in *came when none came. Returns what exchange_on_event does. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
 /* Hears what has come, without waiting, and no more than some messages of each peer. */
-int node_hear(struct node *n, struct err *e);
+int node_receive(struct node *n, struct err *e);
 /* Between blocks, steps and test batches: hears what has come, so that no peer waits for this node to read,
  * and waits itself where it must (exchange_must_wait). ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);

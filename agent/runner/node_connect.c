@@ -29,14 +29,15 @@ static enum mesh_tls which_tls(const char *word)
 
 /* This node can: the others hear of it when the mesh is polled next, and what they put onto their shelves
  * then is read. */
-static int open_shelf(struct node *n, struct local_path *p, struct err *e)
+static int open_send_pool(struct node *n, struct local_path *p, struct err *e)
 {
-    if (n->shelf || !local_path_has_joined(p))
+    if (n->send_pool || !local_path_has_joined(p))
         return 0;
-    if (shelf_open(&n->shelf, local_path_take(p), n->mesh->limit, e) < 0)
+    if (send_pool_open(&n->send_pool, local_path_take(p), n->mesh->limit, e) < 0)
         return e->code;
     for (size_t i = 0; i < n->n_peers; i++)
-        mesh_tcp_borrow(n->mesh, n->peers[i], shelf_memory(n->shelf, mesh_slot(p->n_workers, n->peers[i])));
+        mesh_tcp_attach(n->mesh, n->peers[i],
+                        send_pool_memory(n->send_pool, mesh_slot(p->n_workers, n->peers[i])));
     return 0;
 }
 
@@ -58,7 +59,7 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
         struct mesh_event ev;
         double now = clock_now();
 
-        if (!collects && open_shelf(n, p, e) < 0)
+        if (!collects && open_send_pool(n, p, e) < 0)
             return e->code;
         if (local_path_is_late(p, collects ? CONNECT_S : patience(n), now))
             return collects ? local_path_late(p, e) : local_path_go_on(p, e);
@@ -69,41 +70,41 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
         if (on_event(n, p, &ev, e) < 0)
             return e->code;
     }
-    return collects ? 0 : open_shelf(n, p, e);
+    return collects ? 0 : open_send_pool(n, p, e);
 }
 
 /* Collectives of all, or none: gradients then lie in shared memory. */
 static int share_vectors(struct node *n, struct local_path *p, struct err *e)
 {
-    struct meeting *met = local_path_take(p);
+    struct rendezvous *joined = local_path_take(p);
 
-    if (met && p->all_can) {
-        if (arena_open(&n->arena, met, net_n_params(n->net), e) < 0)
+    if (joined && p->all_can) {
+        if (shm_group_open(&n->shm_group, joined, net_n_params(n->net), e) < 0)
             return e->code;
-        exchange_share(n->exchange, n->arena);
-        net_use_grads(n->net, arena_in(n->arena));
+        exchange_share(n->exchange, n->shm_group);
+        net_use_grads(n->net, shm_group_in(n->shm_group));
         fprintf(stderr, "collectives go through memory that all %d workers share\n", n->set.node_count);
-        return mesh_watch(n->mesh, arena_fd(n->arena), e);
+        return mesh_watch(n->mesh, shm_group_fd(n->shm_group), e);
     }
     fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
     if (mesh_watch(n->mesh, -1, e) < 0)
         return e->code;
-    meeting_close(met);
+    rendezvous_close(joined);
     return 0;
 }
 
 /* Words to each that can. */
-static int share_words(struct node *n, struct local_path *p, struct err *e)
+static int share_messages(struct node *n, struct local_path *p, struct err *e)
 {
     size_t n_can = 0;
 
-    for (size_t i = 0; n->shelf && i < n->n_peers; i++)
+    for (size_t i = 0; n->send_pool && i < n->n_peers; i++)
         if (p->can[mesh_slot(p->n_workers, n->peers[i])]) {
-            mesh_tcp_lend(n->mesh, n->peers[i], shelf_memory(n->shelf, p->me));
+            mesh_tcp_expose(n->mesh, n->peers[i], send_pool_memory(n->send_pool, p->me));
             n_can++;
         }
     if (n_can > 0)
-        shelf_give(n->shelf, n->mesh);
+        send_pool_attach(n->send_pool, n->mesh);
     if (n_can == n->n_peers)
         fprintf(stderr, "words go through memory shared with all linked nodes\n");
     else
@@ -116,10 +117,11 @@ static int share_words(struct node *n, struct local_path *p, struct err *e)
 static int share_memory(struct node *n, struct err *e)
 {
     bool collects = exchange_collects(n->exchange);
-    size_t bytes = collects ? arena_bytes(net_n_params(n->net)) : shelf_bytes(n->mesh->limit, n->n_peers);
+    size_t bytes = collects ? shm_group_bytes(net_n_params(n->net))
+                            : send_pool_bytes(n->mesh->limit, n->n_peers);
     struct local_path p;
 
-    if ((!collects && !exchange_has_words(n->exchange)) || n->n_peers == 0 ||
+    if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
         strcmp(n->set.local_path, "off") == 0)
         return 0;
     /* A server's shelf is for its range and a worker's for the longest, nearly the same; but who has one peer
@@ -137,7 +139,7 @@ static int share_memory(struct node *n, struct err *e)
                          e) < 0 ||
         settle(n, &p, collects, e) < 0)
         return e->code;
-    return collects ? share_vectors(n, &p, e) : share_words(n, &p, e);
+    return collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
 }
 
 /* Is every node of the job reached by the same name? All have the same list, and so the same answer. */

@@ -120,7 +120,7 @@ int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
          .kind = JSON_FIELD_TEXT,
          JSON_AT(struct orders_job, role),
          .required = true,
-         .words = "worker|server"},
+         .choices = "worker|server"},
         {0},
     };
     json_t *doc;

@@ -16,7 +16,7 @@ static const double LOOK_S = 100e-6;
 struct worker_loop {
     struct node *n;
     struct stopwatch *watch;
-    struct feed_batch batch;
+    struct loader_batch batch;
     float *sum;   /* the gradient over several blocks, where there are several */
     double begun; /* clock_now at the step's begin, as the next two */
     double spent[N_STEP_PHASES];
@@ -122,7 +122,7 @@ static int check_gradient(struct worker_loop *w, double loss, struct err *e)
 /* What has been exchanged cannot be left out any more. */
 static bool overlaps(const struct worker_loop *w)
 {
-    return !w->may_skip && w->n->feed.n_blocks == 1;
+    return !w->may_skip && w->n->loader.n_blocks == 1;
 }
 
 /* While a collective is under way, it goes on between the layers of a pass, with what the pass has made. */
@@ -137,7 +137,7 @@ static void between_layers(void *owner, size_t ready)
     if (exchange_on_ready(n->exchange, ready, &w->between) < 0 || clock_now() < w->looked_at + LOOK_S)
         return;
     last = phase_enter(w->watch, PHASE_WAIT);
-    node_hear(n, &w->between);
+    node_receive(n, &w->between);
     phase_enter(w->watch, last);
     w->looked_at = stopwatch_since(w->watch);
 }
@@ -148,21 +148,21 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
     struct node *n = w->n;
     float *grads = net_grads(n->net);
     size_t n_params = net_n_params(n->net);
-    float part = 1.0f / (float)n->feed.n_blocks;
+    float part = 1.0f / (float)n->loader.n_blocks;
 
-    for (int b = 0; b < n->feed.n_blocks; b++) {
+    for (int b = 0; b < n->loader.n_blocks; b++) {
         struct net_batch batch = {.x = w->batch.x,
-                                  .truth = feed_truth(&w->batch),
+                                  .truth = loader_truth(&w->batch),
                                   .n = n->set.batch_size,
                                   .seed = n->set.seed,
-                                  .stream = blocks_stream(&n->blocks, n->progress.step, n->feed.blocks[b]),
+                                  .stream = blocks_stream(&n->blocks, n->progress.step, n->loader.blocks[b]),
                                   .between = between_layers,
                                   .owner = w};
         struct net_score score = {0};
 
         if (node_catch_up(n, e) < 0)
             return e->code;
-        feed_block(&n->feed, row, b, &w->batch);
+        loader_block(&n->loader, row, b, &w->batch);
         if (overlaps(w) && exchange_on_backward(n->exchange, e) < 0)
             return e->code;
         net_train(n->net, &batch, &score);
@@ -175,7 +175,7 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
         w->score.n_right += score.n_right;
         if (check_gradient(w, score.loss, e) < 0)
             return e->code;
-        if (exchange_wants_blocks(n->exchange) && exchange_on_block(n->exchange, n->feed.blocks[b], e) < 0)
+        if (exchange_wants_blocks(n->exchange) && exchange_on_block(n->exchange, n->loader.blocks[b], e) < 0)
             return e->code;
         if (w->sum)
             (b > 0 ? vector_add : vector_scale)(w->sum, grads, part, n_params);
@@ -262,11 +262,11 @@ static struct record_train end_step(struct worker_loop *w, size_t row)
         .role = n->job.role,
         .epoch = n->progress.epoch,
         .batch = row + 1,
-        .batches = n->feed.n_rows,
+        .batches = n->loader.n_rows,
         .step = n->progress.step,
         .samples = n->samples,
         .loss = n->progress.loss,
-        .accuracy = n->feed.train.labels ? n->progress.accuracy : RECORD_MISSING,
+        .accuracy = n->loader.train.labels ? n->progress.accuracy : RECORD_MISSING,
         .lr = w->lr,
         .grad_norm = w->grad_norm,
         .compute_s = spent_in(w, PHASE_COMPUTE),
@@ -313,13 +313,13 @@ static int evaluate(struct worker_loop *w, struct err *e)
     double quality;
 
     metrics_begin(n->metrics);
-    for (size_t i = 0; i < n->feed.n_test; i += batch) {
-        size_t k = n->feed.n_test - i < batch ? n->feed.n_test - i : batch;
-        struct truth truth = feed_truth(&w->batch);
+    for (size_t i = 0; i < n->loader.n_test; i += batch) {
+        size_t k = n->loader.n_test - i < batch ? n->loader.n_test - i : batch;
+        struct truth truth = loader_truth(&w->batch);
 
         if (node_catch_up(n, e) < 0)
             return e->code;
-        feed_test(&n->feed, i, k, &w->batch);
+        loader_test(&n->loader, i, k, &w->batch);
         metrics_add(n->metrics, net_forward(n->net, w->batch.x, (int)k), &truth, (int)k);
     }
     p.loss = metrics_loss(n->metrics);
@@ -329,7 +329,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
         return e->code;
     report_eval(n->report, &p);
     /* A job whose end no number speaks for has not succeeded, whatever may be left out on the way. */
-    if (n->feed.n_test > 0 && !isfinite(p.loss) && (is_last || !can_skip(w)))
+    if (n->loader.n_test > 0 && !isfinite(p.loss) && (is_last || !can_skip(w)))
         return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
                        n->job.node, p.epoch, (unsigned long long)p.step, err_number(p.loss));
     quality = isnan(p.accuracy) ? -p.loss : p.accuracy;
@@ -353,7 +353,7 @@ static int evaluate_within(struct worker_loop *w, struct err *e)
 static int step(struct worker_loop *w, size_t row, struct err *e)
 {
     struct node *n = w->n;
-    size_t n_samples = (size_t)n->feed.n_blocks * (size_t)n->set.batch_size;
+    size_t n_samples = (size_t)n->loader.n_blocks * (size_t)n->set.batch_size;
     struct record_train r;
     enum phase last;
 
@@ -372,13 +372,13 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
         return e->code;
     n->progress.loss = w->score.loss / (double)w->score.n;
-    n->progress.accuracy = n->feed.train.labels ? (double)w->score.n_right / (double)w->score.n : NAN;
+    n->progress.accuracy = n->loader.train.labels ? (double)w->score.n_right / (double)w->score.n : NAN;
     r = end_step(w, row);
     if (is_recorded(w) && record_write(&n->train, &r, sizeof r, 1, e) < 0)
         return e->code;
     if (node_record_comm(n, e) < 0)
         return e->code;
-    if (exchange_take_evaluation(n->exchange) && row + 1 < n->feed.n_rows && evaluate_within(w, e) < 0)
+    if (exchange_take_evaluation(n->exchange) && row + 1 < n->loader.n_rows && evaluate_within(w, e) < 0)
         return e->code;
     return report_is_due(n->report, w->begun) ? node_report_progress(n, e) : 0;
 }
@@ -414,21 +414,22 @@ static int loop(struct worker_loop *w, struct err *e)
     struct node *n = w->n;
 
     n->progress.epochs = n->set.epochs;
-    n->progress.steps = n->feed.n_rows * (uint64_t)n->set.epochs;
+    n->progress.steps = n->loader.n_rows * (uint64_t)n->set.epochs;
     for (int epoch = n->first_epoch; epoch < n->set.epochs && !exchange_wants_stop(n->exchange); epoch++) {
         size_t row = 0;
 
         n->progress.epoch = epoch + 1;
         phase_enter(w->watch, PHASE_COMPUTE);
         begin_step(w);
-        feed_epoch(&n->feed, (uint64_t)epoch);
-        for (; row < n->feed.n_rows && !exchange_wants_stop(n->exchange); row++)
+        loader_epoch(&n->loader, (uint64_t)epoch);
+        for (; row < n->loader.n_rows && !exchange_wants_stop(n->exchange); row++)
             if (step(w, row, e) < 0)
                 return e->code;
         if (w->watch->tracer)
             w->watch->tracer->step = 0;
         phase_enter(w->watch, PHASE_EVALUATE);
-        if (row == n->feed.n_rows && !exchange_closes_early(n->exchange, n->progress.step) && keep(w, e) < 0)
+        if (row == n->loader.n_rows && !exchange_closes_early(n->exchange, n->progress.step) &&
+            keep(w, e) < 0)
             return e->code;
         if (evaluate(w, e) < 0)
             return e->code;
@@ -444,12 +445,12 @@ int node_train(struct node *n, struct err *e)
         .n = n, .watch = exchange_watch(n->exchange), .may_skip = strcmp(n->set.on_nonfinite, "skip") == 0};
     int rc;
 
-    if (n->feed.n_blocks > 1 && !(w.sum = malloc(net_n_params(n->net) * sizeof *w.sum)))
+    if (n->loader.n_blocks > 1 && !(w.sum = malloc(net_n_params(n->net) * sizeof *w.sum)))
         return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
-    rc = feed_batch_init(&w.batch, &n->feed, (size_t)n->max_batch, e);
+    rc = loader_batch_init(&w.batch, &n->loader, (size_t)n->max_batch, e);
     if (rc == 0)
         rc = loop(&w, e);
-    feed_batch_clear(&w.batch);
+    loader_batch_clear(&w.batch);
     free(w.sum);
     return rc;
 }

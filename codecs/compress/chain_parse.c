@@ -10,7 +10,7 @@ const struct codec_option chain_options[] = {
     CODEC_OPTION(struct chain_spec, ef, 0, 0, 1,
                  "error feedback: what was left out is added to the next vector"),
     CODEC_OPTION(struct chain_spec, decay, 1, 0, 1, "what is left of the rest in each message, with ef"),
-    CODEC_OPTION_WORD(struct chain_spec, per, "vector|layer", "what is compressed at a time"),
+    CODEC_OPTION_CHOICE(struct chain_spec, per, "vector|layer", "what is compressed at a time"),
     {0}};
 
 static int no_such_compressor(const char *name, struct err *e)

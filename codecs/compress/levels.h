@@ -16,7 +16,7 @@ enum levels_alpha {
 };
 
 #define LEVELS_OPTIONS                                                                                       \
-    CODEC_OPTION_WORD(                                                                                       \
+    CODEC_OPTION_CHOICE(                                                                                     \
         struct levels_options, alpha, "max|fit",                                                             \
         "max: the largest magnitude, and rounding at random; fit: least error, to the nearest"),             \
         CODEC_OPTION(struct levels_options, iterations, 3, 1, 50,                                            \

@@ -73,8 +73,8 @@ static void decode(const void *opt, struct compress_work *w, const float *scales
 static const struct codec_option options[] = {
     CODEC_OPTION(struct qsgd, bits, 4, 2, 8, "of a value: 2^(bits - 1) - 1 levels and the sign"),
     CODEC_OPTION(struct qsgd, bucket, 512, 16, 1 << 20, "values that share a norm"),
-    CODEC_OPTION_WORD(struct qsgd, norm, "l2|max",
-                      "what the highest level is: Euclid's norm of the bucket, or its largest magnitude"),
+    CODEC_OPTION_CHOICE(struct qsgd, norm, "l2|max",
+                        "what the highest level is: Euclid's norm of the bucket, or its largest magnitude"),
     {0},
 };
 

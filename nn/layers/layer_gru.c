@@ -21,10 +21,10 @@
  * product each, and step by step goes only what waits for the step before. */
 #include <string.h>
 
-#include "nn/kernels/factor.h"
 #include "nn/kernels/fast.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/packed.h"
+#include "nn/kernels/packed_matrix.h"
 #include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
@@ -58,7 +58,7 @@ static struct space space_of(const struct layer_spec *s, int n)
     at.dh = at.h + rows * u;
     at.last = at.dh + (size_t)n * u;
     at.factor = at.last + u;
-    at.end = at.factor + factor_size((int)(3 * u), (int)u);
+    at.end = at.factor + packed_matrix_size((int)(3 * u), (int)u);
     return at;
 }
 
@@ -109,10 +109,10 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     const size_t u = units_of(l->spec), row = u * sizeof(float);
     float *a = l->work + at.a, *q = l->work + at.q, *h = l->work + at.h;
     struct packed *s = l->own;
-    struct factor recurrent;
+    struct packed_matrix recurrent;
     size_t rows;
 
-    factor_lay(&recurrent, false, n_gates, (int)u, l->params[RECURRENT], l->work + at.factor);
+    packed_matrix_pack(&recurrent, false, n_gates, (int)u, l->params[RECURRENT], l->work + at.factor);
     packed_arrange(s, p->n, p->lengths);
     rows = s->first[s->n_steps];
     packed_gather(s, l->work + at.x, (size_t)l->spec->in.dim[1], x, (size_t)l->spec->in.dim[1]);
@@ -124,7 +124,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
         memset(l->y, 0, (size_t)p->n * (size_t)s->time * row);
     for (int t = 0; t < s->n_steps; t++) {
         if (t > 0)
-            factor_matmul(&recurrent, s->n_at[t], h + s->first[t] * u, 1, q + s->first[t] * 3 * u);
+            packed_matrix_multiply(&recurrent, s->n_at[t], h + s->first[t] * u, 1, q + s->first[t] * 3 * u);
         for (int k = 0; k < s->n_at[t]; k++) {
             size_t here = s->first[t] + (size_t)k, next = s->first[t + 1] + (size_t)k;
             float *h_after = k < s->n_at[t + 1] ? h + next * u : l->work + at.last;
@@ -145,10 +145,10 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     const struct packed *s = l->own;
     const size_t rows = s->first[s->n_steps];
     float *a = l->work + at.a, *q = l->work + at.q, *dh = l->work + at.dh;
-    struct factor recurrent;
+    struct packed_matrix recurrent;
 
     (void)x; /* packed_gather() has it */
-    factor_lay(&recurrent, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
+    packed_matrix_pack(&recurrent, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
     memset(dh, 0, n * u * sizeof *dh);
     for (int t = s->n_steps - 1; t >= 0; t--) {
         for (int k = 0; k < s->n_at[t]; k++) {
@@ -159,7 +159,7 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
                           u);
         }
         if (t > 0)
-            factor_matmul(&recurrent, s->n_at[t], q + s->first[t] * 3 * u, 1, dh);
+            packed_matrix_multiply(&recurrent, s->n_at[t], q + s->first[t] * 3 * u, 1, dh);
     }
     memset(l->grads[BIAS], 0, 3 * u * sizeof *a);
     rows_add(l->grads[BIAS], a, rows, 3 * u);

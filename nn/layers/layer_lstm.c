@@ -22,10 +22,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "nn/kernels/factor.h"
 #include "nn/kernels/fast.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/packed.h"
+#include "nn/kernels/packed_matrix.h"
 #include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
@@ -66,7 +66,7 @@ static struct space space_of(const struct layer_spec *s, int n)
     at.dc = at.dh + (size_t)n * u;
     at.last = at.dc + (size_t)n * u;
     at.factor = at.last + 2 * u;
-    at.end = at.factor + factor_size((int)(4 * u), (int)inputs_of(s));
+    at.end = at.factor + packed_matrix_size((int)(4 * u), (int)inputs_of(s));
     return at;
 }
 
@@ -121,10 +121,10 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     const size_t in = (size_t)l->spec->in.dim[1], u = units_of(l->spec), n_inputs = inputs_of(l->spec);
     float *a = l->work + at.a, *xh = l->work + at.xh, *c = l->work + at.c, *last = l->work + at.last;
     struct packed *s = l->own;
-    struct factor w_and_u;
+    struct packed_matrix w_and_u;
 
     assert(l->params[RECURRENT] == l->params[WEIGHT] + in * 4 * u);
-    factor_lay(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.factor);
+    packed_matrix_pack(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.factor);
     packed_arrange(s, p->n, p->lengths);
     packed_gather(s, xh, n_inputs, x, in);
     for (int k = 0; k < p->n; k++)
@@ -136,7 +136,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
         float *a_t = a + s->first[t] * 4 * u;
 
         rows_repeat(a_t, l->params[BIAS], (size_t)s->n_at[t], 4 * u);
-        factor_matmul(&w_and_u, s->n_at[t], xh + s->first[t] * n_inputs, 1, a_t);
+        packed_matrix_multiply(&w_and_u, s->n_at[t], xh + s->first[t] * n_inputs, 1, a_t);
         for (int k = 0; k < s->n_at[t]; k++) {
             size_t here = s->first[t] + (size_t)k, next = s->first[t + 1] + (size_t)k;
             bool goes_on = k < s->n_at[t + 1];
@@ -159,10 +159,10 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     const struct packed *s = l->own;
     const int rows = (int)s->first[s->n_steps];
     float *a = l->work + at.a, *dh = l->work + at.dh, *dc = l->work + at.dc;
-    struct factor u_t;
+    struct packed_matrix u_t;
 
     (void)x; /* packed_gather() has it */
-    factor_lay(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
+    packed_matrix_pack(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
     memset(dh, 0, n * u * sizeof *dh);
     memset(dc, 0, n * u * sizeof *dc);
     memset(l->grads[BIAS], 0, 4 * u * sizeof *a);
@@ -178,7 +178,7 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
         }
         rows_add(l->grads[BIAS], a_t, (size_t)s->n_at[t], 4 * u);
         if (t > 0)
-            factor_matmul(&u_t, s->n_at[t], a_t, 0, dh);
+            packed_matrix_multiply(&u_t, s->n_at[t], a_t, 0, dh);
     }
     matmul(true, false, (int)inputs_of(l->spec), n_gates, rows, l->work + at.xh, a, 0, l->grads[WEIGHT]);
     if (!dx)

@@ -33,31 +33,31 @@ static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
     return e->code;
 }
 
-static int look(struct codec_look *l, const char *word, struct err *e)
+static int look(struct codec_look *l, const char *text, struct err *e)
 {
-    size_t n = codec_options_at(word);
+    size_t n = codec_options_at(text);
     char exe_dir[PATH_MAX], name[PATH_MAX];
 
     l->cc = getenv("CC");
     if (!l->cc || !l->cc[strspn(l->cc, " \t")])
         l->cc = "cc";
-    snprintf(name, sizeof name, "%.*s", (int)n, word);
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, e) < 0)
         return e->code;
     memcpy(l->object, l->file.path, sizeof l->object);
     if ((!l->file.is_source || compile(l, exe_dir, e) == 0) &&
-        codec_probe(&l->facts, l->object, word[n] ? word + n + 1 : "", e) == 0)
+        codec_probe(&l->facts, l->object, text[n] ? text + n + 1 : "", e) == 0)
         return 0;
     drop_path(e, l->object);
     drop_path(e, name);
-    return err_at(e, "codec %s", word);
+    return err_at(e, "codec %s", text);
 }
 
-int codec_look_open(struct codec_look *l, const char *word, struct err *e)
+int codec_look_open(struct codec_look *l, const char *text, struct err *e)
 {
     if (temp_open(&l->temp, e) < 0)
         return e->code;
-    if (look(l, word, e) == 0)
+    if (look(l, text, e) == 0)
         return 0;
     temp_close(&l->temp);
     return e->code = e->code == ERR_NOMEM || e->code == ERR_NOSPACE ? e->code : ERR_CODEC;
@@ -104,7 +104,7 @@ json_t *codec_look_json(const struct codec_look *l)
         (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
         (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
         compressions[f->compression], "can_be_kept",
-        (int)(has_ssgd && (!f->has_events || f->rests_between_steps)), "hears_of_losses",
+        (int)(has_ssgd && (!f->has_events || f->is_quiescent_between_steps)), "hears_of_losses",
         (int)!(f->limits & CODEC_DEAF_TO_LOSSES), "state_bytes", (json_int_t)f->state_size, "options",
         parsed(f->values), "parameters", parsed(f->list));
 }

@@ -17,7 +17,7 @@ struct codec_look {
 };
 
 /* `word` is "NAME|FILE[:KEY=VALUE,...]". ERR_CODEC, ERR_NOMEM; the sentence begins with the word. */
-int codec_look_open(struct codec_look *l, const char *word, struct err *e);
+int codec_look_open(struct codec_look *l, const char *text, struct err *e);
 void codec_look_close(struct codec_look *l); /* takes the compiled object away */
 
 /* Can its job have parameter servers? */

@@ -42,7 +42,7 @@ static const char *const lines[] = {
     "{",
     "    const struct @_state *s = c->state;",
     "    const float *g = c->host->get_vector(c, in, c->n_params);",
-    "    float part = s->factor / (float)c->n_words;",
+    "    float part = s->factor / (float)c->n_contributions;",
     "",
     "    if (!wire_ok(in)) /* before g is used: it is NULL where the message is too short */",
     "        return codec_fail(c, \"worker %d sent a malformed gradient\", from);",

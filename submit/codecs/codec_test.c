@@ -25,7 +25,7 @@ static const double CALL_MAX_S = 10, CHECK_MAX_S = 120, MUTATIONS_PER_S = 10000;
 
 struct test {
     const struct options *o;
-    const char *word;
+    const char *text;
     struct codec_look look;
     struct temp folder; /* that checks run in; holds codec.so */
     char program[PATH_MAX];
@@ -150,14 +150,14 @@ static void explain(struct codec_check_page *p, const struct ending *end)
 static void name_replay(char *out, size_t size, const struct test *t, const char *check,
                         const struct codec_check_page *p)
 {
-    char word[PATH_MAX], seed[32] = "", mutations[40] = "";
+    char text[PATH_MAX], seed[32] = "", mutations[40] = "";
 
     if (p->seed > 0)
         snprintf(seed, sizeof seed, " --seed %llu", (unsigned long long)p->seed);
     if (t->o->has_mutations)
         snprintf(mutations, sizeof mutations, " --mutations %llu", (unsigned long long)t->o->mutations);
     snprintf(out, size, "job_submit codecs test %s --check %s%s%s",
-             text_shell_word(word, sizeof word, t->word), check, seed, mutations);
+             text_shell_quote(text, sizeof text, t->text), check, seed, mutations);
 }
 
 static int keep(struct test *t, const struct codec_check *check, const struct codec_check_page *p,
@@ -278,16 +278,16 @@ static int check_name(const char *name, struct err *e)
     return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "Without --check all of them are run.");
 }
 
-int codec_test(const struct options *o, const char *word, struct err *e)
+int codec_test(const struct options *o, const char *text, struct err *e)
 {
-    struct test t = {.o = o, .word = word, .fd = -1};
+    struct test t = {.o = o, .text = text, .fd = -1};
     int rc;
 
     if (o->check[0] && check_name(o->check, e) < 0)
         return e->code;
     if (o->part > 0 && !o->check[0])
         return err_set(e, ERR_USAGE, "--seed repeats a part of one check: --check NAME names it");
-    if (codec_look_open(&t.look, word, e) < 0)
+    if (codec_look_open(&t.look, text, e) < 0)
         return e->code;
     rc = test_found(&t, e);
     codec_look_close(&t.look);

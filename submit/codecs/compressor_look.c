@@ -6,31 +6,31 @@
 #include "codecs/compress/chain.h"
 #include "shared/codec_options.h"
 
-static const struct compressor *named(const char *word)
+static const struct compressor *named(const char *text)
 {
     char name[CHAIN_TEXT_MAX];
 
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
-    return strchr(word, '|') ? NULL : compressor_find(name);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    return strchr(text, '|') ? NULL : compressor_find(name);
 }
 
-bool compressor_is_named(const char *word)
+bool compressor_is_named(const char *text)
 {
-    return named(word);
+    return named(text);
 }
 
-json_t *compressor_look_json(const char *word, struct err *e)
+json_t *compressor_look_json(const char *text, struct err *e)
 {
     static const char *const kinds[] = {
         [COMPRESS_SELECT] = "selects", [COMPRESS_VALUES] = "values", [COMPRESS_SYMBOLS] = "symbols"};
-    const struct compressor *is = named(word);
+    const struct compressor *is = named(text);
     struct chain_spec spec;
     struct codec_options own;
     char values[CODEC_OPTIONS_TEXT];
     const char *error;
     json_t *o;
 
-    if (chain_parse(&spec, word, e) < 0)
+    if (chain_parse(&spec, text, e) < 0)
         return NULL;
     own = (struct codec_options){is->options, &spec.options[is->kind]};
     if (codec_options_text(values, sizeof values, &own, e) < 0)

@@ -8,10 +8,10 @@
 #include "shared/err.h"
 
 /* Is "NAME[:KEY=VALUE,...]" one compressor's? A codec of such a name is shown by its file. */
-bool compressor_is_named(const char *word);
+bool compressor_is_named(const char *text);
 
 /* Of a word that compressor_is_named. NULL: ERR_CONFIG, a parameter that it does not take; ERR_NOMEM. */
-json_t *compressor_look_json(const char *word, struct err *e);
+json_t *compressor_look_json(const char *text, struct err *e);
 
 /* All of them, with their defaults. NULL: ERR_NOMEM. */
 json_t *compressor_list_json(struct err *e);

@@ -102,11 +102,11 @@ static int list_all(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const struct plac
 }
 
 /* Tries dir/word+ending in order; returns the ending of the file that is there, or NULL. */
-static const char *look(char out[PATH_MAX], const struct places *p, const char *word)
+static const char *look(char out[PATH_MAX], const struct places *p, const char *text)
 {
     for (int i = 0; i < p->n; i++)
         for (const char *const *end = p->items[i].endings; *end; end++) {
-            int n = snprintf(out, PATH_MAX, "%s/%s%s", p->items[i].dir, word, *end);
+            int n = snprintf(out, PATH_MAX, "%s/%s%s", p->items[i].dir, text, *end);
 
             if (n < PATH_MAX && access(out, R_OK) == 0)
                 return *end;
@@ -122,67 +122,67 @@ static void join(char *out, size_t room, char (*names)[FIND_NAME_LEN], int n)
     bool fits = true;
 
     for (int i = 0; i < n && fits; i++) {
-        const char *word = names[i];
+        const char *text = names[i];
 
-        fits = len + 1 + strlen(word) + sizeof more <= room;
-        word = fits ? word : "...";
+        fits = len + 1 + strlen(text) + sizeof more <= room;
+        text = fits ? text : "...";
         if (i > 0)
             out[len++] = ' ';
-        memcpy(out + len, word, strlen(word));
-        len += strlen(word);
+        memcpy(out + len, text, strlen(text));
+        len += strlen(text);
     }
     out[len] = '\0';
 }
 
 /* `here`: the present folder, where no name is looked for, but where a file may be that was meant. */
-static int unknown(const char *kind, const char *word, const struct places *p, const struct places *here,
+static int unknown(const char *kind, const char *text, const struct places *p, const struct places *here,
                    int code, struct err *e)
 {
     char path[PATH_MAX];
     char names[FIND_NAMES_MAX][FIND_NAME_LEN];
-    const char *words[FIND_NAMES_MAX + 1];
+    const char *choices[FIND_NAMES_MAX + 1];
     char list[256];
     const char *near;
     int n = list_all(names, p);
 
     for (int i = 0; i < n; i++)
-        words[i] = names[i];
-    words[n] = NULL;
+        choices[i] = names[i];
+    choices[n] = NULL;
     join(list, sizeof list, names, n);
-    if (look(path, here, word)) {
-        err_set(e, code, "unknown %s \"%s\"", kind, word);
+    if (look(path, here, text)) {
+        err_set(e, code, "unknown %s \"%s\"", kind, text);
         return err_hint(e, "A file of your own is named with its path: --%s %s", kind, path);
     }
-    near = suggest(word, words);
+    near = suggest(text, choices);
     if (near)
-        err_set(e, code, "unknown %s \"%s\"; did you mean \"%s\"?", kind, word, near);
+        err_set(e, code, "unknown %s \"%s\"; did you mean \"%s\"?", kind, text, near);
     else
-        err_set(e, code, "unknown %s \"%s\"", kind, word);
+        err_set(e, code, "unknown %s \"%s\"", kind, text);
     return err_hint(e, "Known here: %s. A file of your own is named with its path: --%s ./FILE",
                     n ? list : "none", kind);
 }
 
-static int take_path(char out[PATH_MAX], const char *word, int code, struct err *e)
+static int take_path(char out[PATH_MAX], const char *text, int code, struct err *e)
 {
     struct stat st;
 
-    if (snprintf(out, PATH_MAX, "%s", word) >= PATH_MAX)
-        return err_set(e, code, "%s: path too long", word);
-    if (access(word, R_OK) < 0 || stat(word, &st) < 0)
-        return err_errno(e, code, "%s", word);
-    return S_ISDIR(st.st_mode) ? err_set(e, code, "%s: a folder, and not a file", word) : 0;
+    if (snprintf(out, PATH_MAX, "%s", text) >= PATH_MAX)
+        return err_set(e, code, "%s: path too long", text);
+    if (access(text, R_OK) < 0 || stat(text, &st) < 0)
+        return err_errno(e, code, "%s", text);
+    return S_ISDIR(st.st_mode) ? err_set(e, code, "%s: a folder, and not a file", text) : 0;
 }
 
-bool find_is_path(const char *word)
+bool find_is_path(const char *text)
 {
-    return strchr(word, '/') || file_has_ending(word, ".c") || file_has_ending(word, ".so") ||
-           file_has_ending(word, ".json");
+    return strchr(text, '/') || file_has_ending(text, ".c") || file_has_ending(text, ".so") ||
+           file_has_ending(text, ".json");
 }
 
-static void find_source(struct codec_file *out, const char *word, const char *exe_dir)
+static void find_source(struct codec_file *out, const char *text, const char *exe_dir)
 {
     char object[PATH_MAX];
-    int n = snprintf(object, sizeof object, "%s/codecs/%s.so", exe_dir, word);
+    int n = snprintf(object, sizeof object, "%s/codecs/%s.so", exe_dir, text);
 
     out->source[0] = '\0';
     if (out->is_source) {
@@ -194,28 +194,28 @@ static void find_source(struct codec_file *out, const char *word, const char *ex
     }
 }
 
-int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e)
+int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e)
 {
     struct places p = {0}, here = {0};
     const char *ending;
 
-    if (find_is_path(word)) {
-        out->is_source = file_has_ending(word, ".c");
-        if (take_path(out->path, word, ERR_CODEC, e) < 0)
+    if (find_is_path(text)) {
+        out->is_source = file_has_ending(text, ".c");
+        if (take_path(out->path, text, ERR_CODEC, e) < 0)
             return e->code;
-        find_source(out, word, exe_dir);
+        find_source(out, text, exe_dir);
         return 0;
     }
-    if (strchr(word, ','))
+    if (strchr(text, ','))
         return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
-                       word);
+                       text);
     add_codec_places(&p, exe_dir);
     add_place(&here, ".", 1, ".c", ".so");
-    ending = look(out->path, &p, word);
+    ending = look(out->path, &p, text);
     if (!ending)
-        return unknown("codec", word, &p, &here, ERR_CODEC, e);
+        return unknown("codec", text, &p, &here, ERR_CODEC, e);
     out->is_source = strcmp(ending, ".c") == 0;
-    find_source(out, word, exe_dir);
+    find_source(out, text, exe_dir);
     return 0;
 }
 
@@ -227,13 +227,13 @@ int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)
     return list_all(names, &p);
 }
 
-int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e)
+int find_model(char out[PATH_MAX], const char *text, const char *exe_dir, struct err *e)
 {
     struct places p = {0}, here = {0};
 
-    if (find_is_path(word))
-        return take_path(out, word, ERR_CONFIG, e);
+    if (find_is_path(text))
+        return take_path(out, text, ERR_CONFIG, e);
     add_beside(&p, exe_dir, "models", ".json");
     add_place(&here, ".", 1, ".json", NULL);
-    return look(out, &p, word) ? 0 : unknown("model", word, &p, &here, ERR_CONFIG, e);
+    return look(out, &p, text) ? 0 : unknown("model", text, &p, &here, ERR_CONFIG, e);
 }

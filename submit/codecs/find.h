@@ -19,16 +19,16 @@ struct codec_file {
 
 /* Is the word of an option that takes a name or a file a file's path: with a slash, or ending in .c, .so or
  * .json? */
-bool find_is_path(const char *word);
+bool find_is_path(const char *text);
 
 /* A name is looked for as NAME.so beside this program, then in the folders of $PSGD_CODEC_PATH (.so or .c),
  * then as ./codecs/NAME.c. ERR_CODEC: not found, with the nearest match. */
-int find_codec(struct codec_file *out, const char *word, const char *exe_dir, struct err *e);
+int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e);
 
 /* All names that find_codec finds, sorted; returns how many. */
 int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir);
 
 /* A name is NAME.json beside this program. ERR_CONFIG. */
-int find_model(char out[PATH_MAX], const char *word, const char *exe_dir, struct err *e);
+int find_model(char out[PATH_MAX], const char *text, const char *exe_dir, struct err *e);
 
 #endif

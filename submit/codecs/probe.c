@@ -93,7 +93,7 @@ static void look(struct report *r, const char *path, const char *options)
     } else {
         f->sends_grads = p->events->on_grad != NULL;
         f->sends_params = p->events->on_step != NULL;
-        f->rests_between_steps = p->events->rests_between_steps;
+        f->is_quiescent_between_steps = p->events->is_quiescent_between_steps;
     }
     look_at_options(f, p, options, &r->e);
 }
@@ -111,9 +111,9 @@ static void be_the_probe(int fd, const char *path, const char *options)
 /* A bool of another value than 0 and 1 may not even be looked at as one. */
 static bool are_flags(const struct codec_facts *f)
 {
-    const bool *const flags[] = {&f->has_events,        &f->has_reply,          &f->has_adopt,
-                                 &f->per_block,         &f->sends_grads,        &f->sends_params,
-                                 &f->updates_on_server, &f->rests_between_steps};
+    const bool *const flags[] = {
+        &f->has_events,  &f->has_reply,    &f->has_adopt,         &f->per_block,
+        &f->sends_grads, &f->sends_params, &f->updates_on_server, &f->is_quiescent_between_steps};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)

@@ -13,7 +13,7 @@ struct codec_facts {
     char name[64], source[256], cost[256];
     bool has_events, has_reply, has_adopt, per_block;
     bool sends_grads, sends_params; /* neither: it says nothing at all */
-    bool updates_on_server, rests_between_steps;
+    bool updates_on_server, is_quiescent_between_steps;
     enum codec_compression compression;
     unsigned limits; /* of codec_load.h */
     size_t state_size;

@@ -158,7 +158,7 @@ int cifar100_open(struct dataset *d, const char *arg, const char *path, struct e
         char labels[8];
     } o = {"fine"};
     const struct json_field fields[] = {
-        {"labels", JSON_FIELD_TEXT, .offset = 0, .size = sizeof o.labels, .words = "fine|coarse"}, {0}};
+        {"labels", JSON_FIELD_TEXT, .offset = 0, .size = sizeof o.labels, .choices = "fine|coarse"}, {0}};
     struct cifar_form form = {.label_bytes = 2, .label_at = 1, .n_classes = 100};
 
     if (data_options(&o, fields, NULL, arg, e) < 0)

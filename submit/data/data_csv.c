@@ -16,7 +16,7 @@ struct csv_options {
 static const struct json_field fields[] = {
     {"label", JSON_FIELD_TEXT, JSON_AT(struct csv_options, label), .required = false},
     {"target", JSON_FIELD_TEXT, JSON_AT(struct csv_options, target), .required = false},
-    {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .words = "auto|yes|no"},
+    {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .choices = "auto|yes|no"},
     {"test", JSON_FIELD_DOUBLE, JSON_AT(struct csv_options, test), .min = 1e-6, .max = 0.999999},
     {"test_file", JSON_FIELD_TEXT, JSON_AT(struct csv_options, test_file), .required = false},
     {"seed", JSON_FIELD_U64, JSON_AT(struct csv_options, seed), .required = false},
@@ -74,7 +74,7 @@ static int label(int32_t **out, const struct csv_table *t, const struct csv_clas
     if (!*out)
         return err_set(e, ERR_NOMEM, "no memory for %zu labels", t->n_rows);
     for (size_t i = 0; i < t->n_rows; i++) {
-        const struct csv_word *w = &t->words[i];
+        const struct csv_cell *w = &t->texts[i];
 
         (*out)[i] = csv_class_of(c, w);
         if ((*out)[i] < 0)
@@ -91,11 +91,11 @@ static char *names_of(const struct csv_classes *c)
     char *names, *to;
 
     for (size_t i = 0; i < c->n; i++)
-        len += c->words[i].len + 1;
+        len += c->texts[i].len + 1;
     names = to = calloc(1, len);
     for (size_t i = 0; names && i < c->n; i++) {
-        memcpy(to, c->words[i].at, c->words[i].len);
-        to += c->words[i].len + 1;
+        memcpy(to, c->texts[i].at, c->texts[i].len);
+        to += c->texts[i].len + 1;
     }
     return names;
 }
@@ -114,7 +114,7 @@ static int label_both(struct dataset *d, const struct part *train, const struct 
                         : err_set(e, ERR_NOMEM, "no memory for %zu classes", c.n);
     if (rc == 0 && test->table.n_rows > 0 && label(&d->test_y, &test->table, &c, e) < 0)
         rc = err_at(e, "%s", test_path);
-    free(c.words);
+    free(c.texts);
     return rc;
 }
 

@@ -16,7 +16,7 @@ struct csv_form {
     const char *header;
 };
 
-struct csv_word { /* of the table's text, without the quotes */
+struct csv_cell { /* of the table's text, without the quotes */
     const char *at;
     size_t len, line;
 };
@@ -25,7 +25,7 @@ struct csv_table {
     size_t n_rows, n_values; /* values: columns less the one to be learnt */
     float *x;                /* (n_rows, n_values) */
     float *targets;          /* (n_rows), is_target */
-    struct csv_word *words;  /* (n_rows), else; they lie in `text` */
+    struct csv_cell *texts;  /* (n_rows), else; they lie in `text` */
 };
 
 /* Changes `text` in place (quotes), which must outlive the table. ERR_CONFIG: with line and column. */
@@ -34,13 +34,13 @@ void csv_clear(struct csv_table *t);
 
 /* The distinct words of a table: sorted as numbers if all are numbers, else by their bytes. */
 struct csv_classes {
-    struct csv_word *words;
+    struct csv_cell *texts;
     size_t n;
     bool are_numbers;
 };
 /* ERR_CONFIG: fewer than 2, or more than CLASSES_MAX. */
 int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct err *e);
 /* -1: not among them. */
-int csv_class_of(const struct csv_classes *c, const struct csv_word *w);
+int csv_class_of(const struct csv_classes *c, const struct csv_cell *w);
 
 #endif

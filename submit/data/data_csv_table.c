@@ -12,7 +12,7 @@ enum { LABEL_LEN = 63, NUMBER_LEN = 63 };
 struct reader {
     char *at, *end;
     size_t line;
-    struct csv_word *cells; /* of the present row */
+    struct csv_cell *cells; /* of the present row */
     size_t n_cells, room, n_seen;
 };
 
@@ -39,7 +39,7 @@ static bool ends_cell(const struct reader *r)
 }
 
 /* Quotes go, doubled ones become one; a line end may lie between them. */
-static int read_quoted(struct reader *r, struct csv_word *c, struct err *e)
+static int read_quoted(struct reader *r, struct csv_cell *c, struct err *e)
 {
     char *to = ++r->at;
 
@@ -62,7 +62,7 @@ static int read_quoted(struct reader *r, struct csv_word *c, struct err *e)
     return 0;
 }
 
-static int read_plain(struct reader *r, struct csv_word *c, struct err *e)
+static int read_plain(struct reader *r, struct csv_cell *c, struct err *e)
 {
     c->at = r->at;
     for (; !ends_cell(r); r->at++)
@@ -73,7 +73,7 @@ static int read_plain(struct reader *r, struct csv_word *c, struct err *e)
     return 0;
 }
 
-static void trim(struct csv_word *c)
+static void trim(struct csv_cell *c)
 {
     while (c->len > 0 && (c->at[0] == ' ' || c->at[0] == '\t')) {
         c->at++;
@@ -102,7 +102,7 @@ static int read_row(struct reader *r, struct err *e)
     if (r->at == r->end)
         return 0;
     for (r->n_cells = 0; more; r->n_cells++) {
-        struct csv_word *c;
+        struct csv_cell *c;
 
         if (r->n_cells == r->room) {
             size_t room = r->room ? 2 * r->room : 64;
@@ -124,7 +124,7 @@ static int read_row(struct reader *r, struct err *e)
 }
 
 /* As it is written; what is too great for a double is infinite. */
-static bool decimal_of(double *out, const struct csv_word *c)
+static bool decimal_of(double *out, const struct csv_cell *c)
 {
     char text[NUMBER_LEN + 1];
     char *end;
@@ -139,13 +139,13 @@ static bool decimal_of(double *out, const struct csv_word *c)
     return !*end;
 }
 
-static bool number_of(double *out, const struct csv_word *c)
+static bool number_of(double *out, const struct csv_cell *c)
 {
     return decimal_of(out, c) && isfinite((float)*out);
 }
 
 /* Most cells of most tables are small whole numbers. */
-static bool float_of(float *out, const struct csv_word *c)
+static bool float_of(float *out, const struct csv_cell *c)
 {
     double d;
     int v = 0;
@@ -163,7 +163,7 @@ static bool float_of(float *out, const struct csv_word *c)
     return true;
 }
 
-static int not_a_number(const struct csv_word *c, size_t column, struct err *e)
+static int not_a_number(const struct csv_cell *c, size_t column, struct err *e)
 {
     if (c->len == 0)
         return err_set(e, ERR_CONFIG, "line %zu, column %zu: nothing, expected a number", c->line,
@@ -172,20 +172,20 @@ static int not_a_number(const struct csv_word *c, size_t column, struct err *e)
                    c->line, column + 1, (int)(c->len < 40 ? c->len : 40), c->at);
 }
 
-static bool is_named(const struct csv_word *c, const char *name)
+static bool is_named(const struct csv_cell *c, const char *name)
 {
     return c->len == strlen(name) && memcmp(c->at, name, c->len) == 0;
 }
 
 /* A number, if one that no float can hold: inf, nan, 1e99. */
-static bool is_meant_as_number(const struct csv_word *c)
+static bool is_meant_as_number(const struct csv_cell *c)
 {
-    static const char *const words[] = {"nan", "inf", "infinity"};
+    static const char *const texts[] = {"nan", "inf", "infinity"};
     size_t sign = c->len > 0 && (c->at[0] == '-' || c->at[0] == '+');
     double ignored;
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (c->len == sign + strlen(words[i]) && strncasecmp(c->at + sign, words[i], c->len - sign) == 0)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (c->len == sign + strlen(texts[i]) && strncasecmp(c->at + sign, texts[i], c->len - sign) == 0)
             return true;
     return decimal_of(&ignored, c);
 }
@@ -194,14 +194,14 @@ static bool is_meant_as_number(const struct csv_word *c)
  * it is to be said: taken for a header it would be lost without a word. */
 static bool looks_like_header(const struct reader *r, size_t column, bool is_target)
 {
-    bool has_word = false;
+    bool has_cell_text = false;
 
     for (size_t i = 0; i < r->n_cells; i++) {
         if (is_meant_as_number(&r->cells[i]))
             return false;
-        has_word |= (i != column || is_target) && r->cells[i].len > 0;
+        has_cell_text |= (i != column || is_target) && r->cells[i].len > 0;
     }
-    return has_word;
+    return has_cell_text;
 }
 
 /* Which of the first row's cells is the one to be learnt, and whether that row is a header. */
@@ -245,8 +245,8 @@ static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, 
         y = realloc(t->targets, n * sizeof *t->targets);
         t->targets = y ? y : t->targets;
     } else {
-        y = realloc(t->words, n * sizeof *t->words);
-        t->words = y ? y : t->words;
+        y = realloc(t->texts, n * sizeof *t->texts);
+        t->texts = y ? y : t->texts;
     }
     if (!x || !y)
         return err_set(e, ERR_NOMEM, "no memory for %zu rows of %zu values", n, t->n_values);
@@ -263,7 +263,7 @@ static int add_row(struct csv_table *t, const struct reader *r, size_t column, c
         return err_set(e, ERR_CONFIG, "line %zu: %zu columns, expected %zu", r->line, r->n_cells,
                        t->n_values + 1);
     for (size_t i = 0; i < r->n_cells; i++) {
-        const struct csv_word *c = &r->cells[i];
+        const struct csv_cell *c = &r->cells[i];
 
         if (i != column || form->is_target) {
             if (!float_of(i != column ? x++ : &t->targets[t->n_rows], c))
@@ -272,7 +272,7 @@ static int add_row(struct csv_table *t, const struct reader *r, size_t column, c
             return err_set(e, ERR_CONFIG, "line %zu, column %zu: a label of %zu characters, expected 1 to %d",
                            c->line, i + 1, c->len, LABEL_LEN);
         } else {
-            t->words[t->n_rows] = *c;
+            t->texts[t->n_rows] = *c;
         }
     }
     t->n_rows++;
@@ -341,7 +341,7 @@ void csv_clear(struct csv_table *t)
 {
     free(t->x);
     free(t->targets);
-    free(t->words);
+    free(t->texts);
     *t = (struct csv_table){0};
 }
 
@@ -355,10 +355,10 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int compare_words(const void *a, const void *b)
+static int compare_cells(const void *a, const void *b)
 {
-    const struct csv_word *x = a;
-    const struct csv_word *y = b;
+    const struct csv_cell *x = a;
+    const struct csv_cell *y = b;
     int c = memcmp(x->at, y->at, x->len < y->len ? x->len : y->len);
 
     return c ? c : (x->len > y->len) - (x->len < y->len);
@@ -369,34 +369,34 @@ int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct er
     int (*compare)(const void *, const void *);
     double ignored;
 
-    *c = (struct csv_classes){.words = malloc(t->n_rows * sizeof *c->words), .are_numbers = true};
-    if (!c->words)
+    *c = (struct csv_classes){.texts = malloc(t->n_rows * sizeof *c->texts), .are_numbers = true};
+    if (!c->texts)
         return err_set(e, ERR_NOMEM, "no memory for %zu labels", t->n_rows);
     for (size_t i = 0; i < t->n_rows; i++)
-        c->are_numbers &= number_of(&ignored, &t->words[i]);
-    compare = c->are_numbers ? compare_numbers : compare_words;
-    memcpy(c->words, t->words, t->n_rows * sizeof *c->words);
-    qsort(c->words, t->n_rows, sizeof *c->words, compare);
+        c->are_numbers &= number_of(&ignored, &t->texts[i]);
+    compare = c->are_numbers ? compare_numbers : compare_cells;
+    memcpy(c->texts, t->texts, t->n_rows * sizeof *c->texts);
+    qsort(c->texts, t->n_rows, sizeof *c->texts, compare);
     for (size_t i = 0; i < t->n_rows; i++)
-        if (i == 0 || compare(&c->words[c->n - 1], &c->words[i]) != 0)
-            c->words[c->n++] = c->words[i];
+        if (i == 0 || compare(&c->texts[c->n - 1], &c->texts[i]) != 0)
+            c->texts[c->n++] = c->texts[i];
     if (c->n >= 2 && c->n <= CLASSES_MAX)
         return 0;
     err_set(e, ERR_CONFIG, "%zu different label%s, expected 2 to %d", c->n, c->n == 1 ? "" : "s",
             CLASSES_MAX);
     err_hint(e, "label=COLUMN names another column; target=COLUMN takes its numbers as values to regress.");
-    free(c->words);
+    free(c->texts);
     *c = (struct csv_classes){0};
     return e->code;
 }
 
-int csv_class_of(const struct csv_classes *c, const struct csv_word *w)
+int csv_class_of(const struct csv_classes *c, const struct csv_cell *w)
 {
-    const struct csv_word *found;
+    const struct csv_cell *found;
     double ignored;
 
     if (c->are_numbers && !number_of(&ignored, w))
         return -1;
-    found = bsearch(w, c->words, c->n, sizeof *w, c->are_numbers ? compare_numbers : compare_words);
-    return found ? (int)(found - c->words) : -1;
+    found = bsearch(w, c->texts, c->n, sizeof *w, c->are_numbers ? compare_numbers : compare_cells);
+    return found ? (int)(found - c->texts) : -1;
 }

@@ -23,12 +23,12 @@ static void skip_spaces(struct text *t)
         t->at++;
 }
 
-static bool take(struct text *t, const char *word)
+static bool take(struct text *t, const char *text)
 {
-    size_t n = strlen(word);
+    size_t n = strlen(text);
 
     skip_spaces(t);
-    if ((size_t)(t->end - t->at) < n || memcmp(t->at, word, n) != 0)
+    if ((size_t)(t->end - t->at) < n || memcmp(t->at, text, n) != 0)
         return false;
     t->at += n;
     return true;

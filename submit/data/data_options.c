@@ -44,7 +44,7 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
 {
     char copy[ARG_MAX_LEN + 1];
     char *rest = copy;
-    char *word;
+    char *text;
     json_t *o;
     int rc = 0;
 
@@ -55,15 +55,15 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
                        ARG_MAX_LEN);
     memcpy(copy, arg, strlen(arg) + 1);
     o = json_object();
-    while (rc == 0 && (word = strsep(&rest, ",")) != NULL) {
-        char *value = strchr(word, '=');
+    while (rc == 0 && (text = strsep(&rest, ",")) != NULL) {
+        char *value = strchr(text, '=');
 
         if (value)
             *value++ = '\0';
         if (!value && !bare)
-            rc = err_set(e, ERR_CONFIG, "\"%s\" is not KEY=VALUE", word);
+            rc = err_set(e, ERR_CONFIG, "\"%s\" is not KEY=VALUE", text);
         else
-            rc = add(o, fields, value ? word : bare, value ? value : word, e);
+            rc = add(o, fields, value ? text : bare, value ? value : text, e);
     }
     if (rc == 0)
         rc = json_to_struct(out, o, fields, "", e);

@@ -6,7 +6,7 @@
 
 enum { PADDING, UNKNOWN, FIRST_WORD };
 
-struct word {
+struct text {
     const char *at;
     size_t len;
     uint32_t count; /* in the training lines */
@@ -19,8 +19,8 @@ struct line {
 };
 
 /* Open addressing; the room is a power of two, at most half full. */
-struct words {
-    struct word *slots;
+struct vocabulary {
+    struct text *slots;
     size_t room, n;
 };
 
@@ -35,13 +35,13 @@ static bool is_letter(char c)
 }
 
 /* The next token at or behind *at; false at the line's end. */
-static bool next_token(const char **at, const char *end, struct word *w)
+static bool next_token(const char **at, const char *end, struct text *w)
 {
     const char *p = *at;
 
     while (p < end && is_space(*p))
         p++;
-    *w = (struct word){.at = p};
+    *w = (struct text){.at = p};
     if (p == end)
         return false;
     if (is_letter(*p))
@@ -54,23 +54,23 @@ static bool next_token(const char **at, const char *end, struct word *w)
     return true;
 }
 
-static struct word *slot_of(const struct words *t, const struct word *w)
+static struct text *slot_of(const struct vocabulary *t, const struct text *w)
 {
     uint64_t h = 14695981039346656037u; /* FNV-1a */
 
     for (size_t i = 0; i < w->len; i++)
         h = (h ^ (unsigned char)w->at[i]) * 1099511628211u;
     for (size_t k = (size_t)h;; k++) {
-        struct word *s = &t->slots[k & (t->room - 1)];
+        struct text *s = &t->slots[k & (t->room - 1)];
 
         if (!s->at || (s->len == w->len && memcmp(s->at, w->at, w->len) == 0))
             return s;
     }
 }
 
-static int grow(struct words *t, struct err *e)
+static int grow(struct vocabulary *t, struct err *e)
 {
-    struct words more = {.room = t->room ? 2 * t->room : 1024, .n = t->n};
+    struct vocabulary more = {.room = t->room ? 2 * t->room : 1024, .n = t->n};
 
     more.slots = calloc(more.room, sizeof *more.slots);
     if (!more.slots)
@@ -83,9 +83,9 @@ static int grow(struct words *t, struct err *e)
     return 0;
 }
 
-static int count_word(struct words *t, const struct word *w, struct err *e)
+static int count_token(struct vocabulary *t, const struct text *w, struct err *e)
 {
-    struct word *s;
+    struct text *s;
 
     if (2 * t->n >= t->room && grow(t, e) < 0)
         return e->code;
@@ -100,8 +100,8 @@ static int count_word(struct words *t, const struct word *w, struct err *e)
 
 static int by_frequency(const void *a, const void *b)
 {
-    const struct word *x = *(struct word *const *)a;
-    const struct word *y = *(struct word *const *)b;
+    const struct text *x = *(struct text *const *)a;
+    const struct text *y = *(struct text *const *)b;
     int c;
 
     if (x->count != y->count)
@@ -111,9 +111,9 @@ static int by_frequency(const void *a, const void *b)
 }
 
 /* Numbers the most frequent words; *vocab becomes what is in use. */
-static int number_words(struct words *t, int *vocab, struct err *e)
+static int number_tokens(struct vocabulary *t, int *vocab, struct err *e)
 {
-    struct word **order = malloc((t->n + 1) * sizeof(struct word *));
+    struct text **order = malloc((t->n + 1) * sizeof(struct text *));
     size_t n = 0;
 
     if (!order)
@@ -121,7 +121,7 @@ static int number_words(struct words *t, int *vocab, struct err *e)
     for (size_t i = 0; i < t->room; i++)
         if (t->slots[i].at)
             order[n++] = &t->slots[i];
-    qsort(order, n, sizeof(struct word *), by_frequency);
+    qsort(order, n, sizeof(struct text *), by_frequency);
     for (size_t i = 0; i < n; i++)
         order[i]->token = i < (size_t)(*vocab - FIRST_WORD) ? (int32_t)i + FIRST_WORD : UNKNOWN;
     if (n < (size_t)(*vocab - FIRST_WORD))
@@ -154,7 +154,7 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
         while (p < end) {
             const char *stop = memchr(p, '\n', (size_t)(end - p));
             const char *at = p;
-            struct word ignored;
+            struct text ignored;
 
             stop = stop ? stop : end;
             if (n == room) {
@@ -176,30 +176,30 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
     return 0;
 }
 
-static int make_vocabulary(struct words *t, int *vocab, const struct line *lines, size_t n,
+static int make_vocabulary(struct vocabulary *t, int *vocab, const struct line *lines, size_t n,
                            const bool *is_test, struct err *e)
 {
     if (grow(t, e) < 0)
         return e->code;
     for (size_t i = 0; i < n; i++) {
         const char *at = lines[i].at;
-        struct word w;
+        struct text w;
 
         while (!is_test[i] && next_token(&at, lines[i].end, &w))
-            if (count_word(t, &w, e) < 0)
+            if (count_token(t, &w, e) < 0)
                 return e->code;
     }
-    return number_words(t, vocab, e);
+    return number_tokens(t, vocab, e);
 }
 
-static void encode(int32_t *x, const struct line *l, int length, const struct words *t)
+static void encode(int32_t *x, const struct line *l, int length, const struct vocabulary *t)
 {
     const char *at = l->at;
-    struct word w;
+    struct text w;
     int n = 0;
 
     while (n < length && next_token(&at, l->end, &w)) {
-        const struct word *s = slot_of(t, &w);
+        const struct text *s = slot_of(t, &w);
 
         x[n++] = s->at ? s->token : UNKNOWN;
     }
@@ -208,7 +208,7 @@ static void encode(int32_t *x, const struct line *l, int length, const struct wo
 }
 
 static int fill(struct dataset *d, const struct line *lines, size_t n, const bool *is_test,
-                const struct words *t, struct err *e)
+                const struct vocabulary *t, struct err *e)
 {
     size_t length = (size_t)d->shape.dim[0];
     int32_t *train, *test;
@@ -263,7 +263,7 @@ static char *names_of(const struct text_class *classes, int n)
 int text_parse(struct dataset *d, struct text_class *classes, int n_classes, const struct text_form *form,
                struct err *e)
 {
-    struct words words = {0};
+    struct vocabulary vocabulary = {0};
     struct line *lines = NULL;
     bool *is_test = NULL;
     size_t n = 0;
@@ -287,11 +287,11 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
         rc = data_choose_test(is_test, &d->n_test, n, form->test, form->seed, e);
     if (rc == 0) {
         d->n_train = n - d->n_test;
-        rc = make_vocabulary(&words, &d->vocab, lines, n, is_test, e);
+        rc = make_vocabulary(&vocabulary, &d->vocab, lines, n, is_test, e);
     }
     if (rc == 0)
-        rc = fill(d, lines, n, is_test, &words, e);
-    free(words.slots);
+        rc = fill(d, lines, n, is_test, &vocabulary, e);
+    free(vocabulary.slots);
     free(lines);
     free(is_test);
     if (rc < 0)

@@ -13,20 +13,20 @@ static const char *const names[N_TRANSFORM_KINDS] = {
     [TRANSFORM_STANDARD] = "standard",
 };
 
-static int parse_option(struct transform *t, const char *word, struct err *e)
+static int parse_option(struct transform *t, const char *text, struct err *e)
 {
-    if (strcmp(word, "flip") == 0 ? t->flip : t->crop > 0 && strncmp(word, "crop=", 5) == 0)
-        return err_set(e, ERR_CONFIG, "\"%s\": said twice", word);
-    if (strcmp(word, "flip") == 0) {
+    if (strcmp(text, "flip") == 0 ? t->flip : t->crop > 0 && strncmp(text, "crop=", 5) == 0)
+        return err_set(e, ERR_CONFIG, "\"%s\": said twice", text);
+    if (strcmp(text, "flip") == 0) {
         t->flip = true;
         return 0;
     }
-    if (strncmp(word, "crop=", 5) != 0)
-        return err_set(e, ERR_CONFIG, "\"%s\" is neither crop=N nor flip", word);
-    t->crop = atoi(word + 5);
-    if (strspn(word + 5, "0123456789") != strlen(word + 5) || strlen(word + 5) > 2 || t->crop < 1 ||
+    if (strncmp(text, "crop=", 5) != 0)
+        return err_set(e, ERR_CONFIG, "\"%s\" is neither crop=N nor flip", text);
+    t->crop = atoi(text + 5);
+    if (strspn(text + 5, "0123456789") != strlen(text + 5) || strlen(text + 5) > 2 || t->crop < 1 ||
         t->crop > CROP_MAX)
-        return err_set(e, ERR_CONFIG, "\"%s\": crop takes 1 to %d pixels", word, CROP_MAX);
+        return err_set(e, ERR_CONFIG, "\"%s\": crop takes 1 to %d pixels", text, CROP_MAX);
     return 0;
 }
 
@@ -34,20 +34,20 @@ int transform_parse(struct transform *t, const char *text, struct err *e)
 {
     char copy[TEXT_LEN];
     char *rest = copy;
-    char *word;
+    char *one;
 
     if (snprintf(copy, sizeof copy, "%s", text) >= TEXT_LEN)
         return err_set(e, ERR_CONFIG, "more than %d characters", TEXT_LEN - 1);
     *t = (struct transform){.kind = N_TRANSFORM_KINDS};
-    word = strsep(&rest, ",");
+    one = strsep(&rest, ",");
     for (int i = 0; i < N_TRANSFORM_KINDS; i++)
-        if (strcmp(word, names[i]) == 0)
+        if (strcmp(one, names[i]) == 0)
             t->kind = (enum transform_kind)i;
     if (t->kind == N_TRANSFORM_KINDS)
         return err_set(e, ERR_CONFIG,
-                       "\"%s\" is none of unit, centre, standard (,crop=N and ,flip may follow)", word);
-    while ((word = strsep(&rest, ",")) != NULL)
-        if (parse_option(t, word, e) < 0)
+                       "\"%s\" is none of unit, centre, standard (,crop=N and ,flip may follow)", one);
+    while ((one = strsep(&rest, ",")) != NULL)
+        if (parse_option(t, one, e) < 0)
             return e->code;
     return 0;
 }

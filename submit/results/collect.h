@@ -1,4 +1,4 @@
-/* collect -- what the nodes of a job leave behind comes home. stage_collect.c has the table of artefacts and
+/* collect -- what the nodes of a job leave behind comes home. stage_collect.c has the table of artifacts and
  * their downloads; what becomes of each kind is in the functions below. */
 #ifndef PSGD_SUBMIT_COLLECT_H
 #define PSGD_SUBMIT_COLLECT_H
@@ -10,9 +10,9 @@
 struct yield {
     struct node *node;
     struct artifact_list list;
-    bool is_heard;
-    int fd;            /* the artefact on its way; 0: none */
-    const char *bytes; /* the artefact once it is here, mapped; NULL: it is not */
+    bool is_received;
+    int fd;            /* the artifact on its way; 0: none */
+    const char *bytes; /* the artifact once it is here, mapped; NULL: it is not */
     size_t len;
 };
 
@@ -36,7 +36,7 @@ enum artifact_flags {
 struct artifact {
     const char *name;
     const char *live; /* where it is read while the job still runs; NULL: nowhere */
-    const char *from; /* where it is read instead of among the artefacts; NULL: it is one of them */
+    const char *from; /* where it is read instead of among the artifacts; NULL: it is one of them */
     uint64_t max;     /* bytes; 0: as many as a model has */
     unsigned flags;
     /* Puts what the nodes gave (yields with bytes) into the folder. */

@@ -10,7 +10,7 @@
 #include "submit/results/collect.h"
 #include "submit/results/event_log.h"
 #include "submit/results/results.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/stages/start_from.h"
 
 enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
@@ -24,11 +24,11 @@ static int keep_file(struct collection *c, const char *name, const struct yield 
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - name), name);
     if (file_join(path, sizeof path, c->s->folder, folder, e) < 0 || file_mkdirs(path, 0777, e) < 0)
         return e->code;
-    say_info("Restoring data (%s) from %d.", slash + 1, y->node->at.node);
+    console_info("Restoring data (%s) from %d.", slash + 1, y->node->at.node);
     return results_write(c->s, name, y->bytes, y->len, e);
 }
 
-/* Of an artefact that one node is asked for: who gave it. NULL: nobody has it. */
+/* Of an artifact that one node is asked for: who gave it. NULL: nobody has it. */
 static const struct yield *find_giver(const struct collection *c)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
@@ -49,8 +49,8 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
         const struct yield *y = &c->yields[i];
 
         if (y->bytes && !event_log_add(&all, y->node->at.node, y->bytes, y->len))
-            say_info("node(%d): its events are not all in %s: those of all nodes are more than %d MiB.",
-                     y->node->at.node, a->name, EVENT_LOG_MAX >> 20);
+            console_info("node(%d): its events are not all in %s: those of all nodes are more than %d MiB.",
+                         y->node->at.node, a->name, EVENT_LOG_MAX >> 20);
     }
     rc = results_create(c->s, a->name, &fd, e);
     if (rc == 0 && (rc = event_log_write(&all, fd, path, e)) < 0)

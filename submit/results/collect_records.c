@@ -8,7 +8,7 @@
 #include "shared/file.h"
 #include "submit/results/collect.h"
 #include "submit/results/results.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 
 static int write_classic(struct collection *c, enum record_kind kind, const struct yield *y, struct err *e)
 {
@@ -31,7 +31,7 @@ static int write_classic(struct collection *c, enum record_kind kind, const stru
     }
     records_classic_name(name, sizeof name, kind, set->node_count, set->redundancy, y->node->at.node,
                          set->codec, c->s->n_dense);
-    say_info("Restoring data (%s) from %d.", name, y->node->at.node);
+    console_info("Restoring data (%s) from %d.", name, y->node->at.node);
     rc = results_write(c->s, name, text, size, e);
     free(text);
     return rc;
@@ -46,7 +46,7 @@ static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, st
 
         if (!y->bytes)
             continue;
-        say_info("Restoring data (%s.csv) from %d.", record_names[kind], y->node->at.node);
+        console_info("Restoring data (%s.csv) from %d.", record_names[kind], y->node->at.node);
         if (records_append(out, kind, y->node->at.node, y->bytes, y->len, &bad, &why) < 0)
             collect_miss(c, y->node, "its part of the records", why.text);
         else if (write_classic(c, kind, y, e) < 0)
@@ -56,8 +56,8 @@ static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, st
             y->node->traffic = records_peers(y->bytes, y->len);
         }
         if (bad > 0)
-            say_info("node(%d): left out %zu malformed line%s of %s.csv.", y->node->at.node, bad,
-                     bad == 1 ? "" : "s", record_names[kind]);
+            console_info("node(%d): left out %zu malformed line%s of %s.csv.", y->node->at.node, bad,
+                         bad == 1 ? "" : "s", record_names[kind]);
     }
     return 0;
 }

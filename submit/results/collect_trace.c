@@ -4,7 +4,7 @@
 
 #include "submit/results/collect.h"
 #include "submit/results/trace.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 
 /* False: there is none, or none that can be used. */
 static bool read_trace(struct collection *c, const struct yield *y, struct trace_node *t)
@@ -22,8 +22,9 @@ static bool read_trace(struct collection *c, const struct yield *y, struct trace
         return false;
     }
     if (t->head.n_dropped > 0)
-        say_info("node(%d): its trace was full after %zu spans and messages; %llu later ones are not in it.",
-                 t->node, t->n, (unsigned long long)t->head.n_dropped);
+        console_info(
+            "node(%d): its trace was full after %zu spans and messages; %llu later ones are not in it.",
+            t->node, t->n, (unsigned long long)t->head.n_dropped);
     return true;
 }
 
@@ -53,12 +54,13 @@ int collect_trace(struct collection *c, const struct artifact *a, struct err *e)
     for (size_t i = 0; i < c->s->n_nodes; i++)
         n += read_trace(c, &c->yields[i], &nodes[n]);
     if (n == 0)
-        say_info("No node has a trace: the job was not submitted with --trace.");
+        console_info("No node has a trace: the job was not submitted with --trace.");
     else if (save_trace(path, nodes, n, &why) < 0)
-        say_error("The trace is missing: %s. job_submit fetch %s --trace FILE tries again.", why.text,
-                  c->s->id);
+        console_error("The trace is missing: %s. job_submit fetch %s --trace FILE tries again.", why.text,
+                      c->s->id);
     else
-        say_info("Trace of %zu node%s in %s; https://ui.perfetto.dev shows it.", n, n == 1 ? "" : "s", path);
+        console_info("Trace of %zu node%s in %s; https://ui.perfetto.dev shows it.", n, n == 1 ? "" : "s",
+                     path);
     c->is_missing |= n == 0 || why.code != 0;
     free(nodes);
     return 0;

@@ -11,7 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 
 static const char *const parts[] = {"records", "logs", "model"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
@@ -185,7 +185,7 @@ static void point_latest(const struct submission *s)
         return;
     unlink(tmp);
     if (symlink(name, tmp) < 0 || rename(tmp, link) < 0) {
-        say_more("%s does not point at the new folder (%s).", link, strerror(errno));
+        console_more("%s does not point at the new folder (%s).", link, strerror(errno));
         unlink(tmp);
     }
 }
@@ -199,7 +199,7 @@ int results_begin(struct submission *s, struct err *e)
         point_latest(s);
     if (file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
         return e->code;
-    return say_keep(path, e);
+    return console_keep(path, e);
 }
 
 int results_create(const struct submission *s, const char *name, int *fd, struct err *e)

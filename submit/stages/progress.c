@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "shared/clock.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/text.h"
 
 enum { BARS_MAX = 12, SLOWEST = 3, BAR_WIDTH = 24, LINE = 256 };
-static const double redraw_s = 0.2, say_s = 10;
+static const double redraw_s = 0.2, report_s = 10;
 
 /* 0..1 of one node; 0 when nothing is known yet. */
 static double ratio_of(const struct node *n)
@@ -117,19 +117,21 @@ static void draw(const struct submission *s, const struct node **order, size_t n
     }
     for (int i = 0; i < k; i++)
         pointers[i] = lines[i];
-    say_bars(pointers, k);
+    console_bars(pointers, k);
 }
 
-static void say_lines(const struct submission *s, const struct node **order, size_t n)
+static void console_lines(const struct submission *s, const struct node **order, size_t n)
 {
     char text[256];
 
     if (s->n_nodes > BARS_MAX)
-        say_info("%zu nodes: %.0f %%, the slowest is node(%d): %s.", s->n_nodes, 100 * mean_ratio(order, n),
-                 order[0]->at.node, progress_text(text, sizeof text, order[0]));
+        console_info("%zu nodes: %.0f %%, the slowest is node(%d): %s.", s->n_nodes,
+                     100 * mean_ratio(order, n), order[0]->at.node,
+                     progress_text(text, sizeof text, order[0]));
     for (size_t i = 0; i < s->n_nodes && s->n_nodes <= BARS_MAX; i++)
         if (!s->nodes[i].is_ended)
-            say_info("node(%d): %s.", s->nodes[i].at.node, progress_text(text, sizeof text, &s->nodes[i]));
+            console_info("node(%d): %s.", s->nodes[i].at.node,
+                         progress_text(text, sizeof text, &s->nodes[i]));
 }
 
 void progress_show(struct progress *p, const struct submission *s)
@@ -147,10 +149,10 @@ void progress_show(struct progress *p, const struct submission *s)
         return; /* a picture less */
     n = sort_nodes(order, s);
     tenth = (int)(10 * ratio_of(order[0]));
-    if (say_is_terminal()) {
+    if (console_is_terminal()) {
         draw(s, order, n);
-    } else if (now - p->said_at > say_s || (tenth > p->tenth && tenth < 10)) {
-        say_lines(s, order, n);
+    } else if (now - p->said_at > report_s || (tenth > p->tenth && tenth < 10)) {
+        console_lines(s, order, n);
         p->said_at = now;
         p->tenth = tenth;
     }

@@ -1,7 +1,7 @@
 #include "submit/stages/silence.h"
 
 #include "shared/clock.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/text.h"
 
 static const double probe_after_s = 5, probe_timeout_s = 5, retry_s = 0.25;
@@ -20,8 +20,8 @@ void silence_begin(struct submission *s, struct node *n, const struct err *why, 
     n->silence = *why;
     n->is_silence_told = is_told;
     if (is_told)
-        say_info("node(%d): %s; waiting until %s for it to come back.", n->at.node, why->text,
-                 text_hour(until, clock_wall() + s->opt->agent_timeout_s));
+        console_info("node(%d): %s; waiting until %s for it to come back.", n->at.node, why->text,
+                     text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
 /* The stream closed, or was refused, before the job's end was heard. */
@@ -57,7 +57,7 @@ static void probe(struct submission *s, struct node *n)
         http_clear(s->http, &n->call);
         if (e.code)
             silence_begin(s, n, &e, true);
-    } else if (now - n->stream.heard_at > probe_after_s && now - n->contact_at > probe_after_s) {
+    } else if (now - n->stream.received_at > probe_after_s && now - n->contact_at > probe_after_s) {
         n->is_probed = node_ask(s->http, n, "GET", NULL, 0, &e, "/v1/jobs/%s", s->id) == 0;
     }
 }
@@ -70,7 +70,7 @@ int silence_look(struct submission *s, struct node *n, struct err *e)
         return e->code;
     if (n->stream.busy && n->stream.status >= 200 && n->stream.status < 300) {
         if (n->is_silence_told)
-            say_info("node(%d): %s answers again.", n->at.node, n->label);
+            console_info("node(%d): %s answers again.", n->at.node, n->label);
         n->silent_since = 0;
         n->is_silence_told = false;
         probe(s, n);

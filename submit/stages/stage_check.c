@@ -9,8 +9,8 @@
 #include "submit/data/dataset.h"
 #include "submit/data/model_fit.h"
 #include "submit/results/results.h"
-#include "submit/stages/say.h"
-#include "submit/stages/share.h"
+#include "submit/stages/console.h"
+#include "submit/stages/shard.h"
 #include "submit/stages/start_from.h"
 #include "submit/stages/submission.h"
 #include "submit/text.h"
@@ -65,13 +65,13 @@ static int check_data(struct submission *s, struct err *e)
         return e->code;
     }
     if (tests_what_it_trains(&d))
-        say_info("The test set of %s is the training set: accuracy says nothing about other samples.",
-                 s->settings.dataset);
+        console_info("The test set of %s is the training set: accuracy says nothing about other samples.",
+                     s->settings.dataset);
     rc = model_fit(&s->model_spec, &d, e);
     if (rc < 0)
         err_at(e, "model %s and data set %s", s->settings.model, s->settings.dataset);
     else
-        rc = share_make(s, &d, e);
+        rc = shard_make(s, &d, e);
     dataset_clear(&d);
     return rc;
 }

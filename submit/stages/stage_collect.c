@@ -12,8 +12,8 @@
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
 #include "submit/results/trace.h"
+#include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
-#include "submit/stages/say.h"
 #include "submit/stages/start_from.h"
 #include "submit/temp.h"
 #include "submit/text.h"
@@ -70,7 +70,7 @@ static const struct artifact_view *find_listed(const struct yield *y, const char
 void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why)
 {
     c->is_missing |= !outcome_bears(c->s, n);
-    say_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
+    console_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
 }
 
 /* The jobs' last words and the lists of what is there, of all nodes at once. */
@@ -81,7 +81,7 @@ static void ask_all(struct collection *c, const char *path)
     for (size_t i = 0; i < c->s->n_nodes; i++)
         if (!c->yields[i].node->is_lost &&
             node_ask(c->s->http, c->yields[i].node, "GET", NULL, 0, &e, "/v1/jobs/%s%s", c->s->id, path) < 0)
-            say_error("%s", e.text);
+            console_error("%s", e.text);
     submission_finish_calls(c->s);
 }
 
@@ -99,7 +99,7 @@ static void take_job(struct collection *c, struct yield *y)
         collect_miss(c, n, "everything", e.text);
         return;
     }
-    y->is_heard = true;
+    y->is_received = true;
     n->view = v;
     n->is_ended |= job_state_is_terminal(v.state);
 }
@@ -108,8 +108,8 @@ static void take_list(struct collection *c, struct yield *y)
 {
     struct err e;
 
-    if (y->is_heard && (node_answer(y->node, &e) < 0 ||
-                        reply_artifacts(&y->list, y->node->call.reply, y->node->call.reply_len, &e) < 0))
+    if (y->is_received && (node_answer(y->node, &e) < 0 ||
+                           reply_artifacts(&y->list, y->node->call.reply, y->node->call.reply_len, &e) < 0))
         collect_miss(c, y->node, "the list of its files", e.text);
 }
 
@@ -156,9 +156,10 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
     int node = y->node->at.node;
 
     if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > limit(c->s, a)) {
-        say_info("node(%d): %s has %llu bytes, of which the last %d are brought; job_submit logs %s --node "
-                 "%d shows all.",
-                 node, a->name, (unsigned long long)listed->bytes, END_BYTES, c->s->id, node);
+        console_info(
+            "node(%d): %s has %llu bytes, of which the last %d are brought; job_submit logs %s --node "
+            "%d shows all.",
+            node, a->name, (unsigned long long)listed->bytes, END_BYTES, c->s->id, node);
         snprintf(path, PATH_LEN, "/v1/jobs/%s/%s?after=%llu", c->s->id, a->live,
                  (unsigned long long)listed->bytes - END_BYTES);
     } else if (live || a->from) {
@@ -168,7 +169,7 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
     }
 }
 
-/* Starts the download of one artefact from one node, where there is something to download. */
+/* Starts the download of one artifact from one node, where there is something to download. */
 static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
 {
     const struct artifact_view *listed = find_listed(y, a->name);
@@ -178,7 +179,7 @@ static void fetch(struct collection *c, struct yield *y, const struct artifact *
     char path[PATH_LEN];
     struct err e;
 
-    if (!y->is_heard || (!listed && !live) || (a->from && !y->node->is_ended)) {
+    if (!y->is_received || (!listed && !live) || (a->from && !y->node->is_ended)) {
         if (expected)
             collect_miss(c, y->node, a->name, "");
         return;

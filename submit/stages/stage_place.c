@@ -10,34 +10,35 @@
 
 #include "shared/clock.h"
 #include "shared/json.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/submission.h"
 #include "submit/text.h"
 
-static const double WAIT_SAY_S = 30, PATIENCE_S = 3;
+static const double WAIT_REPORT_S = 30, PATIENCE_S = 3;
 
 static void add_workers(const struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
-        say_info("Add worker (Rule: %s, Id: %d, Address: %s).",
-                 node_is_server(&s->nodes[i]) ? "PS" : "Worker", s->nodes[i].at.node, s->nodes[i].at.address);
+        console_info("Add worker (Rule: %s, Id: %d, Address: %s).",
+                     node_is_server(&s->nodes[i]) ? "PS" : "Worker", s->nodes[i].at.node,
+                     s->nodes[i].at.address);
 }
 
 /* Whoever is slow is named: what took the connection may be no agent, and never say a word. */
-static int hear_all(struct submission *s, struct err *e)
+static int receive_all(struct submission *s, struct err *e)
 {
-    double say_at = clock_now() + PATIENCE_S;
+    double report_at = clock_now() + PATIENCE_S;
     char until[TEXT_AMOUNT];
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *n = &s->nodes[i];
 
         while (n->call.busy) {
-            if (clock_now() > say_at) {
-                say_info("node(%d): %s has not answered yet; waiting until %s for it (Ctrl-C gives up).",
-                         n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - PATIENCE_S));
-                say_at = INFINITY;
+            if (clock_now() > report_at) {
+                console_info("node(%d): %s has not answered yet; waiting until %s for it (Ctrl-C gives up).",
+                             n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - PATIENCE_S));
+                report_at = INFINITY;
             }
             http_poll(s->http, 0.5);
             if (submission_check_time(s, e) < 0)
@@ -56,7 +57,7 @@ static int meet(struct submission *s, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
             return e->code;
-    if (hear_all(s, e) < 0)
+    if (receive_all(s, e) < 0)
         return e->code;
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
@@ -68,7 +69,7 @@ static int meet(struct submission *s, struct err *e)
             err_at(at, "node(%d): %s", n->at.node, n->label);
     }
     if (n_failed > 1)
-        say_info("%zu of %zu agents cannot be used; this is the first of them.", n_failed, s->n_nodes);
+        console_info("%zu of %zu agents cannot be used; this is the first of them.", n_failed, s->n_nodes);
     if (n_failed > 0 && e->code == ERR_UNREACHABLE)
         err_hint(e, "Is it running there? agent --port N --dir DIR starts one.");
     return n_failed ? e->code : 0;
@@ -129,7 +130,7 @@ static char *reservation(const struct submission *s, const struct node *n)
 }
 
 /* Behind whom, and until when. */
-static void say_queue(struct submission *s, struct node *n)
+static void print_queue(struct submission *s, struct node *n)
 {
     char holder[256] = "";
     char until[TEXT_AMOUNT];
@@ -138,9 +139,9 @@ static void say_queue(struct submission *s, struct node *n)
     if (node_get(s->http, n, REPLY_MAX, &ignored, "/v1/jobs") == 0)
         reply_holder(holder, sizeof holder, n->call.reply, n->call.reply_len, &ignored);
     text_hour(until, clock_wall() + s->deadline - clock_now());
-    say_info("node(%d): %s has %s; waiting in its queue %s%s (Ctrl-C gives up).", n->at.node, n->label,
-             holder[0] ? holder : "another job", s->deadline > 0 ? "until " : "for as long as it takes",
-             s->deadline > 0 ? until : "");
+    console_info("node(%d): %s has %s; waiting in its queue %s%s (Ctrl-C gives up).", n->at.node, n->label,
+                 holder[0] ? holder : "another job", s->deadline > 0 ? "until " : "for as long as it takes",
+                 s->deadline > 0 ? until : "");
 }
 
 /* The reservation is asked for, or once more when its agent forgot it. One that does not answer now did so a
@@ -221,8 +222,8 @@ static int reserve(struct submission *s, struct node *n, struct err *e)
             return 0;
         if (n->silent_since > 0) {
             said = 0;
-        } else if (is_queued(n) && (said == 0 || clock_now() - said > WAIT_SAY_S)) {
-            say_queue(s, n);
+        } else if (is_queued(n) && (said == 0 || clock_now() - said > WAIT_REPORT_S)) {
+            print_queue(s, n);
             said = clock_now();
         }
         http_poll(s->http, 1);
@@ -238,7 +239,7 @@ int stage_place(struct submission *s, struct err *e)
     if (!order)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
     add_workers(s);
-    say_info("Try connecting to the cluster.");
+    console_info("Try connecting to the cluster.");
     rc = meet(s, e);
     if (rc == 0)
         rc = sort_by_agent(order, s, e);
@@ -248,6 +249,6 @@ int stage_place(struct submission *s, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         s->nodes[i].is_probed = false; /* the calls that come ask something else */
     if (rc == 0)
-        say_info("Connection with cluster established.");
+        console_info("Connection with cluster established.");
     return rc;
 }

@@ -18,7 +18,7 @@
 #include "submit/codecs/find.h"
 #include "submit/data/dataset.h"
 #include "submit/data/transform.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/stages/start_from.h"
 #include "submit/stages/submission.h"
 
@@ -71,13 +71,13 @@ static int describe(struct codec_blobs *b, json_t *facts, const struct codec_loo
 }
 
 /* Looks at it, and takes the bytes that will be shipped. */
-static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc, const char *word,
+static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc, const char *text,
                       struct err *e)
 {
     struct codec_look l;
     int rc;
 
-    if (codec_look_open(&l, word, e) < 0)
+    if (codec_look_open(&l, text, e) < 0)
         return e->code;
     *f = l.facts;
     *doc = codec_look_json(&l);
@@ -92,7 +92,7 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
         return 0;
     json_decref(*doc);
     *doc = NULL;
-    return err_at(e, "codec %s", word);
+    return err_at(e, "codec %s", text);
 }
 
 static int check_optimizer(const char *optimizer, const struct codec_facts *f, struct err *e)
@@ -115,12 +115,12 @@ static int hint_servers(const struct submission *s, const char *otherwise, struc
                            : err_hint(e, "Name them in %s under \"PS\"%s.", s->opt->workers, otherwise);
 }
 
-static void say_stays_out(const struct submission *s, const char *why)
+static void print_stays_out(const struct submission *s, const char *why)
 {
     bool is_one = s->workers.n_servers == 1;
 
-    say_info("%s: the parameter server%s of %s stay%s out of this job.", why, is_one ? "" : "s",
-             s->opt->workers, is_one ? "s" : "");
+    console_info("%s: the parameter server%s of %s stay%s out of this job.", why, is_one ? "" : "s",
+                 s->opt->workers, is_one ? "s" : "");
 }
 
 static bool is_without_servers(const struct submission *s)
@@ -132,7 +132,7 @@ static bool is_without_servers(const struct submission *s)
 static int want_servers(bool *out, const struct submission *s, const struct codec_facts *worker,
                         struct err *e)
 {
-    const char *word = s->opt->server_codec;
+    const char *text = s->opt->server_codec;
     bool is_none = is_without_servers(s);
     size_t n = s->workers.n_servers;
     char why[128];
@@ -143,20 +143,20 @@ static int want_servers(bool *out, const struct submission *s, const struct code
                 worker->name);
         return hint_servers(s, "", e);
     }
-    if (n == 0 && word[0] && !is_none) {
-        err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", word);
+    if (n == 0 && text[0] && !is_none) {
+        err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", text);
         return hint_servers(s, ", or leave --server_codec out", e);
     }
     if (n == 0)
         return 0;
     if (is_none) {
-        say_stays_out(s, "--server_codec null");
+        print_stays_out(s, "--server_codec null");
         return 0;
     }
     *out = codec_has_server_side(worker);
     snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
     if (!*out)
-        say_stays_out(s, why);
+        print_stays_out(s, why);
     return 0;
 }
 
@@ -185,15 +185,15 @@ static int check_pair(const struct codec_facts *worker, const struct codec_facts
 /* The servers' codec, where it is another than the workers'. */
 static int read_server_codec(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
-    const char *word = s->opt->server_codec;
+    const char *text = s->opt->server_codec;
     struct codec_facts server;
     json_t *doc;
 
-    if (!word[0] || is_without_servers(s))
+    if (!text[0] || is_without_servers(s))
         return 0;
     if (!codec_has_server_side(worker))
-        return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", word, worker->name);
-    if (read_codec(&s->server_codec, &server, &doc, word, e) < 0)
+        return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", text, worker->name);
+    if (read_codec(&s->server_codec, &server, &doc, text, e) < 0)
         return e->code;
     json_object_set_new(s->facts, "server_codec", doc);
     snprintf(s->settings.server_codec, sizeof s->settings.server_codec, "%s", server.name);
@@ -311,7 +311,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     if (check_optimizer(s->opt->optimizer, worker, e) < 0 ||
         choose_local_steps(&s->settings, worker, e) < 0 ||
         check_limits(&s->settings, worker, limits, e) < 0 ||
-        start_choose(s, !worker->has_events || worker->rests_between_steps, e) < 0 ||
+        start_choose(s, !worker->has_events || worker->is_quiescent_between_steps, e) < 0 ||
         read_server_codec(s, worker, e) < 0 || check_compression(&s->settings, worker, e) < 0)
         return e->code;
     return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;

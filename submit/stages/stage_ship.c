@@ -8,13 +8,13 @@
 #include "shared/clock.h"
 #include "shared/codec_manifest.h"
 #include "shared/json.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/stages/submission.h"
 #include "submit/text.h"
 
 enum { SENDING_MAX = 32, FILES_MAX = 3 };
 
-static const double WAIT_SAY_S = 10, READY_S = 120;
+static const double WAIT_REPORT_S = 10, READY_S = 120;
 
 /* The slowest way a blob may go before it counts as stuck. */
 static const double least_bytes_per_s = 50e3;
@@ -60,7 +60,7 @@ static int package_files(struct file out[FILES_MAX], const struct submission *s,
     default:
         if (node_is_server(n))
             return 0;
-        out[0] = (struct file){"train.safetensors", &s->shares[n->at.node]};
+        out[0] = (struct file){"train.safetensors", &s->shards[n->at.node]};
         out[1] = (struct file){"test.safetensors", &s->test};
         return 2;
     }
@@ -78,8 +78,8 @@ static int put_blob(struct submission *s, struct shipment *x, struct err *e)
     char amount[TEXT_AMOUNT];
 
     x->state = SHIP_PUT;
-    say_more("node(%d): sending %s, %s.", x->node->at.node, x->files[x->file].name,
-             text_bytes(amount, b->len));
+    console_more("node(%d): sending %s, %s.", x->node->at.node, x->files[x->file].name,
+                 text_bytes(amount, b->len));
     return node_put_blob(s->http, x->node, b->hex, b->bytes, b->fd, b->len,
                          CALL_S + (double)b->len / least_bytes_per_s, e);
 }
@@ -131,7 +131,8 @@ static int step(struct submission *s, struct shipment *x, struct err *e)
         return next_file(s, x, e);
     }
     if (x->state == SHIP_BIND) {
-        say_info("Reply requirements to node(%d), type(%s).", x->node->at.node, package_names[x->package]);
+        console_info("Reply requirements to node(%d), type(%s).", x->node->at.node,
+                     package_names[x->package]);
         x->package++;
     }
     return next_package(s, x, e);
@@ -162,8 +163,8 @@ static size_t tell_ready(const struct submission *s, struct shipment *x)
             x[i].is_told = true;
             x[i].node->is_announced = false; /* this says it */
             list_ready(list, s, x);
-            say_info("Node(%d) is ready, %zu nodes total, {%s} is ready.", x[i].node->at.node, s->n_nodes,
-                     list);
+            console_info("Node(%d) is ready, %zu nodes total, {%s} is ready.", x[i].node->at.node, s->n_nodes,
+                         list);
         }
         n += x[i].is_told;
     }
@@ -206,12 +207,12 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
     if (clock_now() > p->until)
         return err_set(e, ERR_LOST, "node(%d): not ready within %g s of its last package (%s)", n->at.node,
                        READY_S, n->view.message[0] ? n->view.message : job_state_name(n->view.state));
-    if (clock_now() - p->said > WAIT_SAY_S) {
+    if (clock_now() - p->said > WAIT_REPORT_S) {
         p->said = clock_now();
-        say_info("Waiting until %s for node(%d), %s: %s%s%s%s",
-                 text_hour(until, clock_wall() + p->until - clock_now()), n->at.node, n->label,
-                 job_state_name(n->view.state), n->view.message[0] ? ", " : "", n->view.message,
-                 text_stop(n->view.message));
+        console_info("Waiting until %s for node(%d), %s: %s%s%s%s",
+                     text_hour(until, clock_wall() + p->until - clock_now()), n->at.node, n->label,
+                     job_state_name(n->view.state), n->view.message[0] ? ", " : "", n->view.message,
+                     text_stop(n->view.message));
     }
     return 0;
 }
@@ -258,8 +259,8 @@ static void estimate(const struct submission *s)
             for (int k = 0; k < n; k++)
                 bytes += files[k].blob->len;
         }
-    say_info("Packages: at most %s to ship, about %s at %g Mbit/s.", text_bytes(amount, bytes),
-             text_seconds(time, (double)bytes * 8e-6 / s->opt->bandwidth_mbps), s->opt->bandwidth_mbps);
+    console_info("Packages: at most %s to ship, about %s at %g Mbit/s.", text_bytes(amount, bytes),
+                 text_seconds(time, (double)bytes * 8e-6 / s->opt->bandwidth_mbps), s->opt->bandwidth_mbps);
 }
 
 /* What each node lacks, and the port of its data plane, as of now: a reservation may have come out of a

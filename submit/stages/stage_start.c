@@ -6,8 +6,8 @@
 
 #include "shared/json.h"
 #include "submit/results/job_index.h"
+#include "submit/stages/console.h"
 #include "submit/stages/pair_key.h"
-#include "submit/stages/say.h"
 #include "submit/stages/submission.h"
 
 /* All nodes of the job, for node `me`: with the key of its pair with each of the others. */
@@ -119,6 +119,6 @@ int stage_start(struct submission *s, struct err *e)
         return rc;
     }
     s->is_started = true;
-    say_info("Start job %s.", s->id);
+    console_info("Start job %s.", s->id);
     return 0;
 }

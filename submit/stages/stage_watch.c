@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
 #include "submit/stages/progress.h"
-#include "submit/stages/say.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/submission.h"
 #include "submit/text.h"
@@ -21,7 +21,7 @@ static const double stop_s = 15;
  * where workers were silent for longer before, as in steps that take their time. */
 static const double quiet_s = 5;
 /* Before it is said again. */
-static const double say_quiet_s = 60;
+static const double report_quiet_s = 60;
 
 struct watch {
     struct progress progress;
@@ -47,8 +47,8 @@ static void tell(struct node *n)
     if (!n->is_announced)
         return;
     n->is_announced = false;
-    say_info("node(%d): %s%s%s%s%s%s", n->at.node, job_state_name(n->view.state), reason[0] ? ", " : "",
-             reason, message[0] ? ": " : "", message, text_stop(message));
+    console_info("node(%d): %s%s%s%s%s%s", n->at.node, job_state_name(n->view.state), reason[0] ? ", " : "",
+                 reason, message[0] ? ": " : "", message, text_stop(message));
 }
 
 /* The others' own reasons are in, or had their time: the first failure is the job's. */
@@ -122,7 +122,7 @@ static void tell_who_is_quiet(const struct submission *s, struct watch *w)
     char limit[TEXT_AMOUNT];
     bool is_said = false;
 
-    if (w->failed_at > 0 || now - w->quiet_said < say_quiet_s || !find_done(s, &done_at, &longest))
+    if (w->failed_at > 0 || now - w->quiet_said < report_quiet_s || !find_done(s, &done_at, &longest))
         return;
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *n = &s->nodes[i];
@@ -130,9 +130,10 @@ static void tell_who_is_quiet(const struct submission *s, struct watch *w)
 
         if (node_is_server(n) || n->is_ended || n->silent_since > 0 || quiet < fmax(quiet_s, longest))
             continue;
-        say_info("node(%d): has said nothing for %.0f s, and others are done; waiting for it until the job's "
-                 "time limit of %s is over (Ctrl-C gives up).",
-                 n->at.node, quiet, text_seconds(limit, s->settings.time_limit_s));
+        console_info(
+            "node(%d): has said nothing for %.0f s, and others are done; waiting for it until the job's "
+            "time limit of %s is over (Ctrl-C gives up).",
+            n->at.node, quiet, text_seconds(limit, s->settings.time_limit_s));
         is_said = true;
     }
     if (is_said)
@@ -150,7 +151,7 @@ static void conclude(struct submission *s)
 int stage_watch(struct submission *s, struct err *e)
 {
     const double now = clock_now();
-    struct watch w = {.progress = {.said_at = now}, .began = now, .quiet_said = now - say_quiet_s};
+    struct watch w = {.progress = {.said_at = now}, .began = now, .quiet_said = now - report_quiet_s};
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
@@ -178,7 +179,7 @@ int stage_watch(struct submission *s, struct err *e)
     }
     for (size_t i = 0; i < s->n_nodes; i++)
         tell(&s->nodes[i]);
-    say_bars(NULL, 0);
+    console_bars(NULL, 0);
     conclude(s);
     return 0;
 }

@@ -10,7 +10,7 @@
 #include "shared/tensor_file.h"
 #include "shared/weights.h"
 #include "submit/results/results.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/temp.h"
 
 void start_checkpoint_name(char out[64], int node, const char *ending)
@@ -152,7 +152,7 @@ static int prepare_weights(struct submission *s, struct err *e)
                         json_pack("{s:s, s:o, s:s, s:s}", "from", "weights", "file",
                                   json_text(path, SIZE_MAX), "sha256", hex, "shipped_sha256",
                                   s->weights.hex));
-    say_info("All nodes start from the weights of %s.", path);
+    console_info("All nodes start from the weights of %s.", path);
     return 0;
 }
 
@@ -342,7 +342,7 @@ static void note(struct submission *s, const struct place *p)
                         json_pack("{s:s, s:o, s:s, s:i, s:o}", "from", "checkpoint", "folder",
                                   json_text(s->opt->resume, SIZE_MAX), "job", p->job, "epoch",
                                   (int)strtol(p->epoch, NULL, 10), "checkpoints", sums));
-    say_info("The job goes on behind epoch %s of %s.", p->epoch, p->job);
+    console_info("The job goes on behind epoch %s of %s.", p->epoch, p->job);
 }
 
 /* Goes back to the place of the first worker's file, if all nodes have one of it. */
@@ -377,7 +377,7 @@ static int find_checkpoints(struct submission *s, const json_t *earlier, struct 
     if (rc < 0 && counts_as_none(rc)) {
         rc = go_back(s, earlier, START_PREVIOUS, &before);
         if (rc == 0)
-            say_info("%s.", last.text);
+            console_info("%s.", last.text);
         else if (rc != ERR_NOT_FOUND && rc != last.code)
             last = before; /* there is such a place, and this is why it will not do */
     }

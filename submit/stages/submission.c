@@ -11,7 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/interrupt.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 
 enum { REASON_MAX = 200 /* bytes that an agent takes */ };
 
@@ -113,9 +113,9 @@ void submission_clear(struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         node_forget(s->http, &s->nodes[i]);
-    for (int i = 0; s->shares && i < s->settings.node_count; i++)
-        blob_clear(&s->shares[i]);
-    free(s->shares);
+    for (int i = 0; s->shards && i < s->settings.node_count; i++)
+        blob_clear(&s->shards[i]);
+    free(s->shards);
     for (size_t i = 0; s->checkpoints && i < s->n_nodes; i++)
         blob_clear(&s->checkpoints[i]);
     free(s->checkpoints);

@@ -61,7 +61,7 @@ struct submission {
     int n_dense;          /* layers of the model, for the names of --csv-style=classic */
     uint64_t model_bytes; /* a result's model file is not longer; 0: not known */
 
-    struct blob settings_blob, model, test, *shares; /* shares: (node_count) */
+    struct blob settings_blob, model, test, *shards; /* shares: (node_count) */
     struct codec_blobs codec, server_codec;          /* server_codec: empty where servers have the workers' */
     struct blob weights;      /* that every node starts from; empty: drawn from the seed */
     struct blob *checkpoints; /* (n_nodes) that each starts from instead; NULL: none */

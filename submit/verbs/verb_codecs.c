@@ -90,11 +90,11 @@ static void print_compressors(const json_t *all)
                "compressed: lossy both ways, lossy up (what workers say), lossless; no: it has none.\n");
 }
 
-static int list(const struct options *o, const char *word, struct err *e)
+static int list(const struct options *o, const char *text, struct err *e)
 {
     json_t *codecs = list_codecs(e), *compressors = codecs ? compressor_list_json(e) : NULL;
 
-    (void)word;
+    (void)text;
     if (!compressors) {
         json_decref(codecs);
         return e->code;
@@ -153,8 +153,8 @@ static void print_parameters(const json_t *all, const char *title)
     {
         char range[64] = "true|false";
 
-        if (json_object_get(p, "words"))
-            snprintf(range, sizeof range, "%s", text(p, "words"));
+        if (json_object_get(p, "choices"))
+            snprintf(range, sizeof range, "%s", text(p, "choices"));
         else if (json_object_get(p, "max"))
             snprintf(range, sizeof range, "%.9g to %.10g", json_number_value(json_object_get(p, "min")),
                      json_number_value(json_object_get(p, "max")));
@@ -205,12 +205,12 @@ static void print_compressor(const json_t *o)
     print_parameters(json_object_get(o, "chain_parameters"), "of a chain");
 }
 
-static json_t *look_at_codec(const char *word, struct err *e)
+static json_t *look_at_codec(const char *text, struct err *e)
 {
     struct codec_look l;
     json_t *doc;
 
-    if (codec_look_open(&l, word, e) < 0)
+    if (codec_look_open(&l, text, e) < 0)
         return NULL;
     doc = codec_look_json(&l);
     codec_look_close(&l);
@@ -219,10 +219,10 @@ static json_t *look_at_codec(const char *word, struct err *e)
     return doc;
 }
 
-static int show(const struct options *o, const char *word, struct err *e)
+static int show(const struct options *o, const char *text, struct err *e)
 {
-    bool is_compressor = compressor_is_named(word);
-    json_t *doc = is_compressor ? compressor_look_json(word, e) : look_at_codec(word, e);
+    bool is_compressor = compressor_is_named(text);
+    json_t *doc = is_compressor ? compressor_look_json(text, e) : look_at_codec(text, e);
 
     if (!doc)
         return e->code;
@@ -238,13 +238,13 @@ static int show(const struct options *o, const char *word, struct err *e)
 int verb_codecs(const struct options *o, struct err *e)
 {
     static const struct {
-        const char *word;
+        const char *text;
         int n_operands;
         int (*run)(const struct options *o, const char *operand, struct err *e);
     } actions[] = {{"list", 1, list}, {"show", 2, show}, {"new", 2, codec_new}, {"test", 2, codec_test}};
 
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].word) == 0)
+        if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].text) == 0)
             return actions[i].run(o, o->args.operands[1], e);
     return err_set(e, ERR_USAGE,
                    "codecs takes \"list\", \"show NAME|FILE\", \"new NAME\" or \"test NAME|FILE\"");

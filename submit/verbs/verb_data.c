@@ -11,7 +11,7 @@
 #include "submit/data/data_folder.h"
 #include "submit/data/dataset.h"
 #include "submit/interrupt.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/temp.h"
 #include "submit/text.h"
 #include "submit/verbs/verbs.h"
@@ -131,7 +131,7 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
         snprintf(part, sizeof part, "%s.part.%ld", path, (long)getpid()) >= (int)sizeof part)
         return err_set(e, ERR_CONFIG, "%s: path too long", dir);
     if (access(path, F_OK) == 0 && check(f, path, &ignored) == 0) {
-        say_info("%s is there and right.", path);
+        console_info("%s is there and right.", path);
         return 0;
     }
     for (; *from && rc < 0 && !interrupt_signal(); from++) {
@@ -144,7 +144,7 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
             n--;
         if (n >= HTTP_URL || snprintf(url, sizeof url, "%.*s/%s", (int)n, *from, f->name) >= (int)sizeof url)
             return err_set(e, ERR_USAGE, "%s: URL too long", *from);
-        say_info("Downloading %s.", url);
+        console_info("Downloading %s.", url);
         rc = download(h, url, part, e);
         if (rc == 0)
             rc = check(f, part, e);
@@ -153,9 +153,9 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
         if (rc == 0 && rename(part, path) < 0)
             rc = err_errno(e, ERR_IO, "%s", path);
         if (rc == 0)
-            say_info("%s: %s, unpacked bytes verified.", path, text_bytes(amount, bytes));
+            console_info("%s: %s, unpacked bytes verified.", path, text_bytes(amount, bytes));
         else
-            say_error("%s", e->text);
+            console_error("%s", e->text);
         unlink(part);
     }
     return rc;
@@ -185,6 +185,6 @@ int verb_data(const struct options *o, struct err *e)
         verb_print_json(true, json_pack("{s:o}", "folder", json_text(dir, SIZE_MAX)), NULL, NULL);
     else
         printf("%s\n", dir);
-    say_plain("next: job_submit --dataset mnist%s%s ...", o->to[0] ? " --data " : "", o->to);
+    console_plain("next: job_submit --dataset mnist%s%s ...", o->to[0] ? " --data " : "", o->to);
     return 0;
 }

@@ -8,9 +8,9 @@
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
+#include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
 #include "submit/stages/progress.h"
-#include "submit/stages/say.h"
 #include "submit/verbs/verbs.h"
 
 static const double ask_s = 3, stop_s = 30;
@@ -68,11 +68,11 @@ static void judge(struct submission *s)
         job_index_save(s, &ignored);
 }
 
-static void say_silent(const struct submission *s)
+static void print_silent(const struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         if (s->nodes[i].silent_since > 0)
-            say_error("%s", s->nodes[i].silence.text);
+            console_error("%s", s->nodes[i].silence.text);
 }
 
 /* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers,
@@ -117,7 +117,7 @@ int verb_status(const struct options *o, struct err *e)
     if (rc < 0 && job_state_is_terminal(s.state) && !interrupt_signal())
         rc = 0; /* how it ended was seen before, so that its agents are gone is no failure */
     if (rc == 0) {
-        say_silent(&s);
+        print_silent(&s);
         judge(&s);
         show(&s);
     }
@@ -165,14 +165,14 @@ int verb_list(const struct options *o, struct err *e)
                "results");
     for (size_t i = n; i-- > 0 && !interrupt_signal();)
         if (ids[i] && list_one(o, ids[i], list, e) < 0)
-            say_error("%s: %s", ids[i], e->text);
+            console_error("%s: %s", ids[i], e->text);
     for (size_t i = 0; i < n; i++)
         free(ids[i]);
     free(ids);
     if (o->json)
         verb_print_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
     else if (n == 0)
-        say_plain("No job has been submitted from here yet.");
+        console_plain("No job has been submitted from here yet.");
     json_decref(list);
     return interrupt_check(e);
 }
@@ -192,8 +192,8 @@ static bool show_kept(struct submission *s)
 
     if (!run)
         return false;
-    say_silent(s);
-    say_info("All results of %s are in %s already; they stay as they are.", s->id, s->folder);
+    print_silent(s);
+    console_info("All results of %s are in %s already; they stay as they are.", s->id, s->folder);
     s->made_folder = s->made_parts = false;
     s->is_complete = true;
     json_decref(s->files);
@@ -242,8 +242,8 @@ static int wait_one(const struct options *o, const char *id, struct err *e)
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_reserved = true;
         if (results_begin(&s, e) < 0 || run_json_save(&s, e) < 0)
-            say_error("%s", e->text);
-        say_info("Waiting for %s (%s).", s.id, s.settings.name);
+            console_error("%s", e->text);
+        console_info("Waiting for %s (%s).", s.id, s.settings.name);
         rc = verb_finish(&s, e);
     }
     submission_clear(&s);
@@ -292,7 +292,7 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
             verb_ask_nodes(&s, ask_s);
             judge(&s);
         } while (submission_count_ended(&s) < s.n_nodes && clock_now() < until && !interrupt_signal());
-        say_silent(&s);
+        print_silent(&s);
         if (!job_state_is_terminal(s.state) && interrupt_check(e) < 0)
             rc = e->code;
         else if (!job_state_is_terminal(s.state))
@@ -329,7 +329,7 @@ int verb_fetch(const struct options *o, struct err *e)
     int rc = load_for_results(&s, &is_kept, o, operand(o), e);
 
     if (rc == 0 && !is_kept) {
-        say_silent(&s);
+        print_silent(&s);
         judge(&s);
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_lost = s.nodes[i].silent_since > 0;
@@ -338,7 +338,7 @@ int verb_fetch(const struct options *o, struct err *e)
             s.made_folder = s.made_parts = false;
             verb_show_run(true, &s);
             if (!job_state_is_terminal(s.state))
-                say_info("The job is %s: these are its records so far.", job_state_name(s.state));
+                console_info("The job is %s: these are its records so far.", job_state_name(s.state));
             rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;
         }
     }

@@ -9,8 +9,8 @@
 #include "submit/interrupt.h"
 #include "submit/output.h"
 #include "submit/results/job_index.h"
+#include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
-#include "submit/stages/say.h"
 #include "submit/verbs/verbs.h"
 
 /* A log comes in parts of at most 4 MiB, and a line that does not end within one is printed as it is. */
@@ -71,7 +71,7 @@ static int print_all(struct submission *s, const struct options *o, uint64_t *se
         if (print_log(s, &s->nodes[i], &seen[i], more_may_come, rc == 0 ? e : &other) == 0)
             continue;
         if (rc < 0)
-            say_error("%s", other.text);
+            console_error("%s", other.text);
         else
             rc = e->code;
     }

@@ -13,15 +13,15 @@
 #include "submit/codecs/find.h"
 #include "submit/export/npz.h"
 #include "submit/export/onnx.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/text.h"
 #include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
 
 /* A name or a .json is a model's document, anything else a file of tensors. */
-static bool is_document(const char *word)
+static bool is_document(const char *text)
 {
-    return file_has_ending(word, ".json") || (!strchr(word, '/') && !file_has_ending(word, ".safetensors"));
+    return file_has_ending(text, ".json") || (!strchr(text, '/') && !file_has_ending(text, ".safetensors"));
 }
 
 /* Where a checkpoint keeps the model. */
@@ -105,7 +105,7 @@ static json_t *model_json(const struct model_spec *m)
                      (json_int_t)m->n_trained, "layers", model_table_json(m));
 }
 
-static int inspect_document(const struct options *o, const char *word, struct err *e)
+static int inspect_document(const struct options *o, const char *name, struct err *e)
 {
     char exe_dir[PATH_MAX], path[PATH_MAX];
     struct model_spec *m;
@@ -113,7 +113,7 @@ static int inspect_document(const struct options *o, const char *word, struct er
     size_t len;
     int rc;
 
-    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, word, exe_dir, e) < 0 ||
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, name, exe_dir, e) < 0 ||
         file_read(&text, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
         return e->code;
     rc = parse_model(&m, text, len, path, e);
@@ -231,9 +231,9 @@ static int inspect_file(const struct options *o, const char *path, struct err *e
     return doc ? 0 : err_set(e, ERR_NOMEM, "no memory to describe %s", path);
 }
 
-static int inspect(const struct options *o, const char *word, struct err *e)
+static int inspect(const struct options *o, const char *text, struct err *e)
 {
-    return is_document(word) ? inspect_document(o, word, e) : inspect_file(o, word, e);
+    return is_document(text) ? inspect_document(o, text, e) : inspect_file(o, text, e);
 }
 
 static int convert_file(const struct options *o, const char *path, const struct tensor_file *f, struct err *e)
@@ -277,12 +277,12 @@ static int convert(const struct options *o, const char *path, struct err *e)
 int verb_model(const struct options *o, struct err *e)
 {
     static const struct {
-        const char *word;
+        const char *text;
         int (*run)(const struct options *o, const char *operand, struct err *e);
     } actions[] = {{"inspect", inspect}, {"convert", convert}};
 
     for (size_t i = 0; o->args.n_operands == 2 && i < sizeof actions / sizeof *actions; i++)
-        if (strcmp(o->args.operands[0], actions[i].word) == 0)
+        if (strcmp(o->args.operands[0], actions[i].text) == 0)
             return actions[i].run(o, o->args.operands[1], e);
     return err_set(e, ERR_USAGE, "model takes \"inspect FILE|NAME\" or \"convert FILE\"");
 }

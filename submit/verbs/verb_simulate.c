@@ -16,7 +16,7 @@
 #include "submit/interrupt.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/temp.h"
 #include "submit/text.h"
 #include "submit/verbs/verbs.h"
@@ -71,9 +71,9 @@ static int put_packages(struct run *r, struct err *e)
         put_blob(r, "server_codec.so", &s->server_codec.object, e) < 0 ||
         put_blob(r, "model.json", &s->model, e) < 0 || put_blob(r, "test.safetensors", &s->test, e) < 0)
         return e->code;
-    for (int i = 0; s->shares && i < s->settings.node_count; i++) {
+    for (int i = 0; s->shards && i < s->settings.node_count; i++) {
         snprintf(name, sizeof name, "train-%d.safetensors", i);
-        if (put_blob(r, name, &s->shares[i], e) < 0)
+        if (put_blob(r, name, &s->shards[i], e) < 0)
             return e->code;
     }
     return 0;
@@ -317,8 +317,8 @@ static void show(const struct run *r)
     char simulated[TEXT_AMOUNT], took[TEXT_AMOUNT];
 
     if (n)
-        say_error("Simulation %s: node(%d), %s: %s", job_state_name(s->state), n->at.node, n->view.reason,
-                  n->view.message);
+        console_error("Simulation %s: node(%d), %s: %s", job_state_name(s->state), n->at.node, n->view.reason,
+                      n->view.message);
     verb_show_run(s->state == JOB_SUCCEEDED, s);
     if (s->opt->json)
         return;

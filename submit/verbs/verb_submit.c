@@ -7,8 +7,8 @@
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
+#include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
-#include "submit/stages/say.h"
 #include "submit/verbs/verbs.h"
 
 static int prepare(struct submission *s, struct err *e)
@@ -28,16 +28,16 @@ static int take_back(struct submission *s, struct err *e)
         submission_release(s, reason);
     results_abandon(s);
     if (interrupt_signal())
-        say_info("The job was not started; every reservation is given back.");
+        console_info("The job was not started; every reservation is given back.");
     return e->code;
 }
 
 static void tell_how_to_return(const struct submission *s)
 {
-    say_plain("Job %s goes on without this program. next:", s->id);
-    say_plain("  job_submit wait %s      shows how it goes on and brings the results", s->id);
-    say_plain("  job_submit fetch %s     brings what there is now", s->id);
-    say_plain("  job_submit cancel %s    ends it", s->id);
+    console_plain("Job %s goes on without this program. next:", s->id);
+    console_plain("  job_submit wait %s      shows how it goes on and brings the results", s->id);
+    console_plain("  job_submit fetch %s     brings what there is now", s->id);
+    console_plain("  job_submit cancel %s    ends it", s->id);
 }
 
 int verb_exit_status(const struct submission *s)
@@ -61,10 +61,10 @@ static void tell_last_words(const struct submission *s, const struct node *n)
     json_t *line;
     size_t i;
 
-    say_info("It ran codec %s, SHA-256 %s.", fact(codec, "name"), fact(codec, "sha256"));
+    console_info("It ran codec %s, SHA-256 %s.", fact(codec, "name"), fact(codec, "sha256"));
     if (json_array_size(s->last_log) > 0)
-        say_info("The last lines of its log:");
-    json_array_foreach(s->last_log, i, line) say_info("\t %s", json_string_value(line));
+        console_info("The last lines of its log:");
+    json_array_foreach(s->last_log, i, line) console_info("\t %s", json_string_value(line));
 }
 
 static void tell_end(const struct submission *s)
@@ -72,17 +72,18 @@ static void tell_end(const struct submission *s)
     const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
 
     if (n)
-        say_error("Job %s %s: node(%d), %s%s%s", s->id, job_state_name(s->state), n->at.node, n->view.reason,
-                  n->view.message[0] ? ": " : "", n->view.message);
+        console_error("Job %s %s: node(%d), %s%s%s", s->id, job_state_name(s->state), n->at.node,
+                      n->view.reason, n->view.message[0] ? ": " : "", n->view.message);
     if (n && s->state == JOB_FAILED)
         tell_last_words(s, n);
     if (n)
-        say_info("What was recorded is kept. next: job_submit logs %s --node %d", s->id, n->at.node);
+        console_info("What was recorded is kept. next: job_submit logs %s --node %d", s->id, n->at.node);
     for (size_t i = 0; i < s->n_nodes; i++)
         if (outcome_bears(s, &s->nodes[i]))
-            say_info("The job went on without node(%d): %s.", s->nodes[i].at.node, s->nodes[i].view.reason);
+            console_info("The job went on without node(%d): %s.", s->nodes[i].at.node,
+                         s->nodes[i].view.reason);
     if (!s->is_complete)
-        say_error("Some results could not be brought; job_submit fetch %s tries again.", s->id);
+        console_error("Some results could not be brought; job_submit fetch %s tries again.", s->id);
 }
 
 void verb_show_run(bool ok, const struct submission *s)
@@ -98,7 +99,7 @@ int verb_finish(struct submission *s, struct err *e)
     struct err ignored;
 
     if (stage_watch(s, e) < 0) {
-        say_bars(NULL, 0);
+        console_bars(NULL, 0);
         if (e->code != ERR_CANCELLED && e->code != ERR_TIMEOUT)
             return e->code;
         tell_how_to_return(s);
@@ -107,11 +108,11 @@ int verb_finish(struct submission *s, struct err *e)
     if (stage_collect(s, e) < 0) {
         job_index_save(s, &ignored);
         err_hint(e, "job_submit fetch %s -o FOLDER brings the results to another folder.", s->id);
-        say_failure(e, "INCOMPLETE");
+        console_failure(e, "INCOMPLETE");
         return s->state == JOB_SUCCEEDED ? EXIT_INCOMPLETE : verb_exit_status(s);
     }
     if (job_index_save(s, &ignored) < 0)
-        say_error("%s", ignored.text);
+        console_error("%s", ignored.text);
     tell_end(s);
     verb_show_run(s->state == JOB_SUCCEEDED, s);
     return verb_exit_status(s);
@@ -122,7 +123,7 @@ static void echo_options(const struct options *o)
 {
     options_echo(o);
     if (o->image_classification || o->input)
-        say_info(
+        console_info(
             "--image-classification and --input are the ancestor's; the data set and the model say it here.");
 }
 
@@ -142,7 +143,7 @@ static int run(struct submission *s, struct err *e)
     if (stage_start(s, e) < 0)
         return take_back(s, e);
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0)
-        say_error("%s", e->text);
+        console_error("%s", e->text);
     if (s->opt->detach) {
         tell_how_to_return(s);
         printf("%s\n", s->id);

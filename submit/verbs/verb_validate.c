@@ -8,19 +8,19 @@
 #include "shared/tensor_file.h"
 #include "shared/utf8.h"
 #include "submit/results/results.h"
-#include "submit/stages/say.h"
+#include "submit/stages/console.h"
 #include "submit/text.h"
 #include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
 
 enum { NODES_ABREAST = 10, NAME_WIDTH = 16 };
 
-struct share_view { /* one worker's share */
+struct shard_view { /* one worker's share */
     size_t samples, bytes;
     size_t *labels; /* (n_classes), NULL: targets */
 };
 
-static int look_at(struct share_view *v, const struct blob *b, int n_classes, struct err *e)
+static int look_at(struct shard_view *v, const struct blob *b, int n_classes, struct err *e)
 {
     const struct tensor_view *y;
     struct tensor_file f;
@@ -43,21 +43,21 @@ static int look_at(struct share_view *v, const struct blob *b, int n_classes, st
     return n_classes == 0 || v->labels ? 0 : e->code;
 }
 
-static json_t *nodes_json(const struct share_view *shares, int n, int n_classes)
+static json_t *nodes_json(const struct shard_view *shards, int n, int n_classes)
 {
     json_t *all = json_array();
 
     for (int w = 0; w < n; w++) {
-        json_t *labels = shares[w].labels ? json_sizes(shares[w].labels, (size_t)n_classes) : json_null();
+        json_t *labels = shards[w].labels ? json_sizes(shards[w].labels, (size_t)n_classes) : json_null();
 
         json_array_append_new(all, json_pack("{s:i, s:I, s:I, s:o}", "node", w, "samples",
-                                             (json_int_t)shares[w].samples, "bytes",
-                                             (json_int_t)shares[w].bytes, "labels", labels));
+                                             (json_int_t)shards[w].samples, "bytes",
+                                             (json_int_t)shards[w].bytes, "labels", labels));
     }
     return all;
 }
 
-static void print_json(const struct submission *s, const struct share_view *shares, int n_classes)
+static void print_json(const struct submission *s, const struct shard_view *shards, int n_classes)
 {
     const struct settings *set = &s->settings;
     json_t *o = json_pack("{s:s, s:O, s:O, s:O, s:o, s:s, s:I, s:I, s:o, s:o}", "name", set->name, "codec",
@@ -67,7 +67,7 @@ static void print_json(const struct submission *s, const struct share_view *shar
                           "n_steps", (json_int_t)set->steps_per_epoch * set->epochs, "test_bytes",
                           (json_int_t)s->test.len, "settings",
                           json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL), "nodes",
-                          nodes_json(shares, set->node_count, n_classes));
+                          nodes_json(shards, set->node_count, n_classes));
 
     verb_print_json(true, o, NULL, NULL);
 }
@@ -117,7 +117,7 @@ static void print_class(const json_t *names, int k)
 }
 
 /* Labels are rows and nodes columns, so many abreast. */
-static void print_shares(const struct share_view *shares, int n, int n_classes, const json_t *names)
+static void print_shards(const struct shard_view *shards, int n, int n_classes, const json_t *names)
 {
     char amount[TEXT_AMOUNT];
 
@@ -129,17 +129,17 @@ static void print_shares(const struct share_view *shares, int n, int n_classes, 
             printf(" %9d", w);
         printf("\n%-*s", NAME_WIDTH, "samples");
         for (int w = first; w < last; w++)
-            printf(" %9zu", shares[w].samples);
+            printf(" %9zu", shards[w].samples);
         printf("\n%-*s", NAME_WIDTH, "bytes");
         for (int w = first; w < last; w++)
-            printf(" %9s", text_bytes(amount, shares[w].bytes));
+            printf(" %9s", text_bytes(amount, shards[w].bytes));
         printf("\n");
         if (n_classes > 0)
             printf("label\n");
         for (int k = 0; k < n_classes; k++) {
             print_class(names, k);
             for (int w = first; w < last; w++)
-                printf(" %9zu", shares[w].labels[k]);
+                printf(" %9zu", shards[w].labels[k]);
             printf("\n");
         }
     }
@@ -150,22 +150,22 @@ static int tell(const struct submission *s, struct err *e)
     const json_t *data = json_object_get(s->facts, "data");
     int n_classes = (int)fact(data, "n_classes");
     int n = s->settings.node_count;
-    struct share_view *shares = calloc((size_t)n, sizeof *shares);
-    int rc = shares ? 0 : err_set(e, ERR_NOMEM, "no memory for %d shares", n);
+    struct shard_view *shards = calloc((size_t)n, sizeof *shards);
+    int rc = shards ? 0 : err_set(e, ERR_NOMEM, "no memory for %d shares", n);
 
     for (int w = 0; w < n && rc == 0; w++)
-        rc = look_at(&shares[w], &s->shares[w], n_classes, e);
+        rc = look_at(&shards[w], &s->shards[w], n_classes, e);
     if (rc == 0 && s->opt->json) {
-        print_json(s, shares, n_classes);
+        print_json(s, shards, n_classes);
     } else if (rc == 0) {
         model_table_print(&s->model_spec);
         print_data(s, data);
-        print_shares(shares, n, n_classes, json_object_get(data, "class_names"));
+        print_shards(shards, n, n_classes, json_object_get(data, "class_names"));
         printf("\nThe job is valid; no agent was asked.\n");
     }
-    for (int w = 0; shares && w < n; w++)
-        free(shares[w].labels);
-    free(shares);
+    for (int w = 0; shards && w < n; w++)
+        free(shards[w].labels);
+    free(shards);
     return rc;
 }
 

@@ -40,21 +40,21 @@ static void must(int rc, const struct bench *b, const char *what)
     exit(1);
 }
 
-static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
+static int send_chunk(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
 {
     struct bench *b = owner;
 
     return mesh_send_view(b->mesh, h, bytes, len, &b->e);
 }
 
-static void received_piece(void *owner, int from, size_t len)
+static void received_chunk(void *owner, int from, size_t len)
 {
     (void)owner, (void)from, (void)len;
 }
 
 static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
-    return collective_place(((struct bench *)owner)->collective, h, len, at);
+    return collective_sink(((struct bench *)owner)->collective, h, len, at);
 }
 
 static void all_reduce(struct bench *b, size_t n)
@@ -142,8 +142,8 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
     struct collective_config config = {.n_nodes = b->n_nodes,
                                        .me = b->me,
                                        .algorithm = algorithm,
-                                       .send = send_piece,
-                                       .received = received_piece,
+                                       .send = send_chunk,
+                                       .received = received_chunk,
                                        .watch = &b->watch,
                                        .owner = b};
 
@@ -159,7 +159,7 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
     b->mesh->is_one_machine = true;
     must(collective_new(&b->collective, &config, &b->e), b, "collective");
     collective_attach(b->collective, b->mesh);
-    b->mesh->place = place;
+    b->mesh->sink = place;
     b->mesh->owner = b;
     take_vectors(b, n_wanted, wanted);
     for (int i = 0; i < n_wanted; i++)

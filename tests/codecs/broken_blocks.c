@@ -10,7 +10,7 @@ struct broken {
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_WORD(struct broken, what, "holder|noise", "that is broken"),
+    CODEC_OPTION_CHOICE(struct broken, what, "holder|noise", "that is broken"),
     {0},
 };
 

@@ -14,7 +14,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
         float g;
 
         memcpy(&g, in->bytes + i * sizeof g, sizeof g);
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g / (float)c->n_words;
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g / (float)c->n_contributions;
     }
     return CODEC_GO;
 }

@@ -9,7 +9,7 @@ struct broken {
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_WORD(struct broken, what, "raw|beyond", "that is broken"),
+    CODEC_OPTION_CHOICE(struct broken, what, "raw|beyond", "that is broken"),
     {0},
 };
 
@@ -38,7 +38,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
         return codec_fail(c, "worker %d sent a malformed gradient", from);
     for (size_t i = 0; i < c->n_params; i++)
         c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) +
-                      (b->what == BEYOND ? smooth(g, i) : g[i]) / (float)c->n_words;
+                      (b->what == BEYOND ? smooth(g, i) : g[i]) / (float)c->n_contributions;
     return CODEC_GO;
 }
 

@@ -11,7 +11,7 @@ struct broken {
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_WORD(struct broken, what, "cost|memory|aligned|global|trace|taken|sign", "that is broken"),
+    CODEC_OPTION_CHOICE(struct broken, what, "cost|memory|aligned|global|trace|taken|sign", "that is broken"),
     {0},
 };
 
@@ -29,7 +29,7 @@ static float part_of(const struct codec *c)
 
     if (b->what == GLOBAL)
         drift += 1e-3f;
-    return (b->what == SIGN ? -1 : 1) * (1 + drift) / (float)c->n_words;
+    return (b->what == SIGN ? -1 : 1) * (1 + drift) / (float)c->n_contributions;
 }
 
 static int broken_merge(struct codec *c, int from, struct wire_in *in)

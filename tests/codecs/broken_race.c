@@ -3,8 +3,8 @@
 #include "codec.h"
 
 struct broken {
-    float *words; /* (n_workers, n_params): the latest of each */
-    int n_heard;
+    float *latest; /* (n_workers, n_params): the latest of each */
+    int n_received;
     bool is_waiting;
 };
 
@@ -12,21 +12,21 @@ static int broken_open(struct codec *c)
 {
     struct broken *b = c->state;
 
-    return c->host->zeros(c, &b->words, (size_t)c->n_workers * c->n_params);
+    return c->host->zeros(c, &b->latest, (size_t)c->n_workers * c->n_params);
 }
 
 static int go_on(struct codec *c)
 {
     struct broken *b = c->state;
 
-    if (b->n_heard < c->n_workers - 1)
+    if (b->n_received < c->n_workers - 1)
         return CODEC_WAIT;
-    b->n_heard -= c->n_workers - 1;
+    b->n_received -= c->n_workers - 1;
     b->is_waiting = false;
     memset(c->grads, 0, c->n_params * sizeof *c->grads);
     for (int k = 0; k < c->n_workers; k++)
         for (size_t i = 0; i < c->n_params; i++)
-            c->grads[i] += b->words[(size_t)k * c->n_params + i] / (float)c->n_workers;
+            c->grads[i] += b->latest[(size_t)k * c->n_params + i] / (float)c->n_workers;
     return CODEC_GO;
 }
 
@@ -39,7 +39,7 @@ static int broken_on_grad(struct codec *c)
     for (int to = 0; to < c->n_workers; to++)
         if (to != c->node && c->host->send(c, to) < 0)
             return -1;
-    memcpy(b->words + (size_t)c->node * c->n_params, c->grads, c->n_params * sizeof *c->grads);
+    memcpy(b->latest + (size_t)c->node * c->n_params, c->grads, c->n_params * sizeof *c->grads);
     b->is_waiting = true;
     return go_on(c);
 }
@@ -51,8 +51,8 @@ static int broken_on_message(struct codec *c, int from, struct wire_in *in)
 
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent a malformed gradient", from);
-    memcpy(b->words + (size_t)from * c->n_params, g, c->n_params * sizeof *g);
-    b->n_heard++;
+    memcpy(b->latest + (size_t)from * c->n_params, g, c->n_params * sizeof *g);
+    b->n_received++;
     return b->is_waiting ? go_on(c) : CODEC_GO;
 }
 

@@ -14,7 +14,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent a malformed gradient", from);
     for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = c->n_merged > 0 ? c->grads[i] + g[i] / (float)c->n_words : g[i];
+        c->grads[i] = c->n_merged > 0 ? c->grads[i] + g[i] / (float)c->n_contributions : g[i];
     return CODEC_GO;
 }
 

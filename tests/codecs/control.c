@@ -11,6 +11,6 @@ static int control_on_step(struct codec *c)
     return c->host->record(c, "factor", (double)c->lr_factor);
 }
 
-static const struct codec_events control = {.on_step = control_on_step, .rests_between_steps = true};
+static const struct codec_events control = {.on_step = control_on_step, .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "control", .source = "a test", .events = &control)

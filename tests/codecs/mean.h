@@ -14,7 +14,7 @@ static inline int mean_encode(struct codec *c, struct wire_out *out)
 static inline int mean_add(struct codec *c, const float *g)
 {
     for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_contributions;
     return CODEC_GO;
 }
 

@@ -3,14 +3,14 @@
 #include "codec.h"
 
 struct ping {
-    uint32_t heard; /* steps that the worker before has done */
+    uint32_t received; /* steps that the worker before has done */
 };
 
-static int is_heard(const struct codec *c)
+static int is_received(const struct codec *c)
 {
     const struct ping *p = c->state;
 
-    return p->heard >= c->step ? CODEC_GO : CODEC_WAIT;
+    return p->received >= c->step ? CODEC_GO : CODEC_WAIT;
 }
 
 static int ping_on_step(struct codec *c)
@@ -18,15 +18,15 @@ static int ping_on_step(struct codec *c)
     wire_put_u32(c->host->message(c), (uint32_t)c->step);
     if (c->host->send(c, (c->node + 1) % c->n_workers) < 0)
         return codec_fail(c, "cannot send");
-    return is_heard(c);
+    return is_received(c);
 }
 
 static int ping_on_message(struct codec *c, int from, struct wire_in *in)
 {
     struct ping *p = c->state;
 
-    p->heard = wire_get_u32(in);
-    return wire_ok(in) ? is_heard(c) : codec_fail(c, "node %d sent a malformed ping", from);
+    p->received = wire_get_u32(in);
+    return wire_ok(in) ? is_received(c) : codec_fail(c, "node %d sent a malformed ping", from);
 }
 
 static const struct codec_events ping = {.on_step = ping_on_step, .on_message = ping_on_message};

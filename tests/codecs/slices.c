@@ -8,9 +8,9 @@
 #include "codec.h"
 
 struct slices {
-    float *blocks;    /* (2, n_blocks, n_params): of this step and the next one, for others may be ahead */
-    int32_t heard[2]; /* slices of others' blocks */
-    bool is_computed; /* my own blocks are, in this step */
+    float *blocks;       /* (2, n_blocks, n_params): of this step and the next one, for others may be ahead */
+    int32_t received[2]; /* slices of others' blocks */
+    bool is_computed;    /* my own blocks are, in this step */
 };
 
 static float *at(const struct codec *c, uint64_t step, int block)
@@ -73,12 +73,12 @@ static int finish(struct codec *c)
     struct slices *s = c->state;
     float part = 1.0f / (float)c->n_blocks;
 
-    if (!s->is_computed || s->heard[c->step % 2] < n_foreign(c))
+    if (!s->is_computed || s->received[c->step % 2] < n_foreign(c))
         return CODEC_WAIT;
     for (int b = 0; b < c->n_blocks; b++)
         for (size_t i = 0; i < c->n_params; i++)
             c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * at(c, c->step, b)[i];
-    s->heard[c->step % 2] = 0;
+    s->received[c->step % 2] = 0;
     s->is_computed = false;
     return CODEC_GO;
 }
@@ -91,7 +91,7 @@ static int slices_on_grad(struct codec *c)
     return finish(c);
 }
 
-static int slices_hear(struct codec *c, int from, struct wire_in *in)
+static int slices_receive(struct codec *c, int from, struct wire_in *in)
 {
     struct slices *s = c->state;
     uint32_t step = wire_get_u32(in), block = wire_get_u32(in);
@@ -107,7 +107,7 @@ static int slices_hear(struct codec *c, int from, struct wire_in *in)
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent a malformed slice", from);
     memcpy(at(c, step, (int)block) + begin, v, n * sizeof *v);
-    s->heard[step % 2]++;
+    s->received[step % 2]++;
     return finish(c);
 }
 
@@ -128,7 +128,7 @@ static struct codec_cost slices_cost(const struct codec *c)
 }
 
 static const struct codec_events slices = {
-    .on_block = slices_send, .on_grad = slices_on_grad, .on_message = slices_hear};
+    .on_block = slices_send, .on_grad = slices_on_grad, .on_message = slices_receive};
 
 CODEC_PLUGIN(.name = "slices", .source = "Li et al. 2018, without codes", .state_size = sizeof(struct slices),
              .open = slices_open, .events = &slices, .sends = slices_cost,

@@ -16,6 +16,6 @@ static int wander_on_step(struct codec *c)
     return c->host->record(c, "steps", (double)c->step);
 }
 
-static const struct codec_events wander = {.on_step = wander_on_step, .rests_between_steps = true};
+static const struct codec_events wander = {.on_step = wander_on_step, .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "wander", .source = "a test", .open = leave, .events = &wander)

@@ -46,7 +46,7 @@ load lib
     [ "$(echo "$output" | jq -r .status)" -eq 404 ]
 }
 
-@test "a job's records, logs, artefacts and events are there for curl" {
+@test "a job's records, logs, artifacts and events are there for curl" {
     start_agents 2
     "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 -o out
     id=$(only_job 0)

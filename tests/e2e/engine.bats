@@ -76,7 +76,7 @@ C
 @test "every clone of a loop gives the same bits, and each number of lanes" {
     local needs=(nn/{layers/layer_{activation,layer_norm,pool},loss,optimizer,init,kernels/{conv_direct,narrow,transpose}}
         agent/runner/vector codecs/compress/{loops,random_lanes}
-        shared/{err,rng,layer_spec,json,suggest,file,utf8,words}) name
+        shared/{err,rng,layer_spec,json,suggest,file,utf8,choice}) name
     clone() { # clone NAME OPTIONS
         env -u MAKEFLAGS -u SANITIZE -u CC CFLAGS="-O2 -DFAST= $2" make -s -C "$ROOT" BUILD="$T/$1" "${needs[@]/#/$T/$1/obj/}"
     }

@@ -254,19 +254,19 @@ PY
     # A worker that does not take part in its second round when the other's word is late.
     cat >late.c <<'C'
 #include "codec.h"
-struct late { uint32_t n_heard; };
+struct late { uint32_t n_received; };
 static int on_step(struct codec *c)
 {
     struct late *l = c->state;
     wire_put_u32(c->host->message(c), 7);
-    if (c->step == 2 && l->n_heard == 0)
+    if (c->step == 2 && l->n_received == 0)
         return codec_fail(c, "nobody has spoken");
     return c->host->send(c, 1 - c->node);
 }
 static int on_message(struct codec *c, int from, struct wire_in *in)
 {
     (void)from;
-    ((struct late *)c->state)->n_heard += wire_get_u32(in) == 7;
+    ((struct late *)c->state)->n_received += wire_get_u32(in) == 7;
     return CODEC_GO;
 }
 static const struct codec_events late = {.on_step = on_step, .on_message = on_message};

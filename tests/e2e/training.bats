@@ -141,7 +141,7 @@ static int poison_merge(struct codec *c, int from, struct wire_in *in)
 
     (void)from;
     for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_words;
+        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_contributions;
     return CODEC_GO;
 }
 

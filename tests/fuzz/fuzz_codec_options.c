@@ -20,7 +20,7 @@ static const struct codec_option table[] = {
     CODEC_OPTION(struct rule, chosen, NAN, -1e6, 1e6, "or the codec's own"),
     CODEC_OPTION(struct rule, n, 5, -3, 1000, "a count"),
     CODEC_OPTION(struct rule, is_on, true, 0, 1, "a switch"),
-    CODEC_OPTION_WORD(struct rule, graph, "ring|torus|exponential", "a graph"),
+    CODEC_OPTION_CHOICE(struct rule, graph, "ring|torus|exponential", "a graph"),
     {0},
 };
 

@@ -22,9 +22,9 @@ static void check(struct csv_table *t, bool is_target)
     if (is_target || csv_classes_find(&c, t, &e) < 0)
         return;
     for (size_t i = 0; i < t->n_rows; i++)
-        if (csv_class_of(&c, &t->words[i]) < 0)
+        if (csv_class_of(&c, &t->texts[i]) < 0)
             abort();
-    free(c.words);
+    free(c.texts);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

@@ -79,7 +79,7 @@ static void edit(struct way *w)
 
 /* Hands on what has been said since, in pieces, with the hearer looking after each. */
 static int hand_on(struct way *w, int to, struct tcp_link *hearer, const struct mesh_tcp_config *cfg,
-                   size_t piece)
+                   size_t chunk)
 {
     size_t from = w->n_told;
     struct err e;
@@ -89,7 +89,7 @@ static int hand_on(struct way *w, int to, struct tcp_link *hearer, const struct 
     while (w->n_edited < w->n_said)
         edit(w);
     for (size_t at = from, k; at < w->n_told; at += k) {
-        k = w->n_told - at < piece ? w->n_told - at : piece;
+        k = w->n_told - at < chunk ? w->n_told - at : chunk;
         if (send(to, w->told + at, k, MSG_NOSIGNAL) != (ssize_t)k)
             return -1;
         for (int left = 1; left > 0 && hearer->state != LINK_OPEN;)

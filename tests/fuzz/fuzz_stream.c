@@ -14,16 +14,16 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
-    N_PIECES = 4,
+    N_CHUNKS = 4,
     FIELDS = 7,
     LIMIT = 300,
     FRAMES_MAX = 12,
     PLACES_MAX = FRAMES_MAX,
     MINE = 2,
-    SHELF = 200
+    SEND_POOL = 200
 };
 
-static unsigned char shelf[SHELF]; /* the peer's: ends where a sanitizer sees it */
+static unsigned char send_pool[SEND_POOL]; /* the peer's: ends where a sanitizer sees it */
 
 struct stream {
     uint8_t bytes[FRAMES_MAX * (FRAME_BYTES + 512)];
@@ -36,15 +36,16 @@ static void add_frame(struct stream *s, const uint8_t in[FIELDS])
 {
     bool is_next = in[4] < 224;
     int flaw = in[6] % 64;
-    struct frame f = {.kind = (enum frame_kind)(FRAME_WORD + in[0] % (FRAME_KINDS - FRAME_WORD)),
-                      .job = 5,
-                      .attempt = flaw == 1 ? 2 : 1,
-                      .from = flaw == 2 ? 2 : 1,
-                      .len = (uint64_t)in[1] * (1 + in[6] / 128u),
-                      .word = in[2],
-                      .round = in[3],
-                      .seq = is_next ? s->next_seq : s->next_seq + in[4] - 240u,
-                      .ack = in[5] % (MINE + 2)};
+    struct frame f = {
+        .kind = (enum frame_kind)(FRAME_CONTRIBUTION + in[0] % (FRAME_KINDS - FRAME_CONTRIBUTION)),
+        .job = 5,
+        .attempt = flaw == 1 ? 2 : 1,
+        .from = flaw == 2 ? 2 : 1,
+        .len = (uint64_t)in[1] * (1 + in[6] / 128u),
+        .index = in[2],
+        .round = in[3],
+        .seq = is_next ? s->next_seq : s->next_seq + in[4] - 240u,
+        .ack = in[5] % (MINE + 2)};
     uint8_t *head = s->bytes + s->n, *payload = head + FRAME_BYTES;
 
     if (flaw == 3)
@@ -56,9 +57,9 @@ static void add_frame(struct stream *s, const uint8_t in[FIELDS])
     for (size_t i = 0; i < f.len; i++)
         payload[i] = (uint8_t)(in[2] + i);
     if (flaw >= 32 && flaw < 48) {
-        f.is_slip = true;
-        f.len = flaw == 32 ? f.len : FRAME_SLIP_BYTES;
-        frame_slip_pack(payload, flaw == 33 ? UINT64_MAX - in[2] : in[2], in[1]);
+        f.is_descriptor = true;
+        f.len = flaw == 32 ? f.len : FRAME_DESCRIPTOR_BYTES;
+        frame_descriptor_pack(payload, flaw == 33 ? UINT64_MAX - in[2] : in[2], in[1]);
     }
     f.crc = crc32c(payload, f.len) ^ (flaw == 4);
     frame_pack(head, &f);
@@ -67,49 +68,49 @@ static void add_frame(struct stream *s, const uint8_t in[FIELDS])
     s->n += FRAME_BYTES + (flaw == 6 ? f.len / 2 : f.len);
 }
 
-struct heard {
+struct received {
     uint32_t crc; /* of all messages */
     size_t n;
-    void *places[PLACES_MAX];
+    void *sinks[PLACES_MAX];
     size_t n_places, last_len; /* of the last place */
     uint64_t asked_for;        /* the round of the piece that had no place yet */
 };
 
 /* Each place is an allocation of its own, so that a byte beyond it is found. */
-static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
+static enum mesh_where sink(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
-    struct heard *r = owner;
+    struct received *r = owner;
 
-    if (h->word % 8 == 7 || len > LIMIT || r->n_places == PLACES_MAX)
+    if (h->index % 8 == 7 || len > LIMIT || r->n_places == PLACES_MAX)
         return MESH_WRONG;
-    if (h->word % 8 == 6 && r->asked_for != h->round + 1) {
+    if (h->index % 8 == 6 && r->asked_for != h->round + 1) {
         r->asked_for = h->round + 1;
         return MESH_LATER;
     }
     r->asked_for = 0;
     r->last_len = len;
-    *at = r->places[r->n_places++] = malloc(len > 0 ? len : 1);
+    *at = r->sinks[r->n_places++] = malloc(len > 0 ? len : 1);
     if (!*at)
         abort();
     return MESH_HERE;
 }
 
-static void note(struct tcp *t, struct heard *r, const struct mesh_event *ev)
+static void note(struct tcp *t, struct received *r, const struct mesh_event *ev)
 {
     const struct mesh_head *h = &ev->head;
-    const uint64_t fields[] = {ev->kind, h->kind, (uint64_t)h->peer, h->channel, h->word, h->round};
+    const uint64_t fields[] = {ev->kind, h->kind, (uint64_t)h->peer, h->channel, h->index, h->round};
 
     r->crc = crc32c_more(r->crc, fields, sizeof fields);
     if (ev->buf)
         r->crc = crc32c_more(r->crc, ev->buf->bytes, ev->buf->len);
     else
-        r->crc = crc32c_more(r->crc, r->places[r->n_places - 1], r->last_len);
+        r->crc = crc32c_more(r->crc, r->sinks[r->n_places - 1], r->last_len);
     r->n++;
     mesh_buf_put(&t->mesh, ev->buf);
 }
 
 /* What is in the socket, to its end. */
-static void hear(struct tcp *t, struct tcp_peer *p, struct heard *r)
+static void receive(struct tcp *t, struct tcp_peer *p, struct received *r)
 {
     struct mesh_event ev;
     bool is_message;
@@ -127,26 +128,26 @@ static void hear(struct tcp *t, struct tcp_peer *p, struct heard *r)
 }
 
 struct outcome {
-    uint32_t crc, heard, acked;
+    uint32_t crc, received, acked;
     size_t n, n_places, n_header, n_payload;
     bool is_linked, is_gone, has_left;
 };
 
-static struct outcome run(const struct stream *s, const uint8_t *pieces, size_t n_pieces)
+static struct outcome run(const struct stream *s, const uint8_t *chunks, size_t n_chunks)
 {
     static const struct mesh_peer peer = {.node = 1};
     struct tcp_peer *p = calloc(1, sizeof *p);
-    struct heard r = {0};
+    struct received r = {0};
     struct mesh_event news[2];
-    uint32_t heard[1] = {0};
-    struct tcp t = {.mesh = {.limit = LIMIT, .place = place, .owner = &r},
+    uint32_t received[1] = {0};
+    struct tcp t = {.mesh = {.limit = LIMIT, .sink = sink, .owner = &r},
                     .cfg = {.attempt = 1, .peers = &peer, .n_peers = 1},
                     .job = 5,
                     .epoll = epoll_create1(0),
                     .n_peers = 1,
                     .n_awaited = 1,
                     .peers = p,
-                    .heard = heard,
+                    .received = received,
                     .news = news};
     struct outcome out;
     int fds[2];
@@ -155,19 +156,19 @@ static struct outcome run(const struct stream *s, const uint8_t *pieces, size_t 
         abort();
     p->node = 1;
     p->fd = -1;
-    p->theirs = (struct sealed){shelf, sizeof shelf};
+    p->theirs = (struct sealed){send_pool, sizeof send_pool};
     tcp_peer_adopt(&t, p, fds[0], NULL, 0);
     for (int k = 0; k < MINE; k++)
-        tcp_peer_enqueue(&t, p, &(struct tcp_letter){.head.kind = FRAME_WORD, .head.peer = 1});
+        tcp_peer_enqueue(&t, p, &(struct tcp_message){.head.kind = FRAME_CONTRIBUTION, .head.peer = 1});
     for (size_t at = 0, k = 0, n; at < s->n && p->fd >= 0; at += n, k++) {
-        n = n_pieces > 0 ? 1u + pieces[k % n_pieces] : s->n;
+        n = n_chunks > 0 ? 1u + chunks[k % n_chunks] : s->n;
         n = n < s->n - at ? n : s->n - at;
         if (send(fds[1], s->bytes + at, n, MSG_NOSIGNAL) != (ssize_t)n)
             abort();
-        hear(&t, p, &r);
+        receive(&t, p, &r);
     }
     out = (struct outcome){.crc = r.crc,
-                           .heard = heard[0],
+                           .received = received[0],
                            .acked = p->acked,
                            .n = r.n,
                            .n_places = r.n_places,
@@ -180,7 +181,7 @@ static struct outcome run(const struct stream *s, const uint8_t *pieces, size_t 
         tcp_peer_drop(&t, p, "");
     mesh_pool_clear(&t.mesh);
     for (size_t k = 0; k < r.n_places; k++)
-        free(r.places[k]);
+        free(r.sinks[k]);
     close(fds[1]);
     close(t.epoll);
     free(p);
@@ -192,17 +193,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct stream s;
     struct outcome whole, split;
 
-    if (size < N_PIECES + FIELDS)
+    if (size < N_CHUNKS + FIELDS)
         return 0;
-    for (size_t i = 0; i < sizeof shelf; i++)
-        shelf[i] = (uint8_t)(i * 5);
+    for (size_t i = 0; i < sizeof send_pool; i++)
+        send_pool[i] = (uint8_t)(i * 5);
     s.n = 0;
     s.next_seq = 1;
-    for (size_t k = 0; k < FRAMES_MAX && N_PIECES + (k + 1) * FIELDS <= size; k++)
-        add_frame(&s, data + N_PIECES + k * FIELDS);
+    for (size_t k = 0; k < FRAMES_MAX && N_CHUNKS + (k + 1) * FIELDS <= size; k++)
+        add_frame(&s, data + N_CHUNKS + k * FIELDS);
     whole = run(&s, NULL, 0);
-    split = run(&s, data, N_PIECES);
-    if (whole.crc != split.crc || whole.heard != split.heard || whole.acked != split.acked ||
+    split = run(&s, data, N_CHUNKS);
+    if (whole.crc != split.crc || whole.received != split.received || whole.acked != split.acked ||
         whole.n != split.n || whole.n_places != split.n_places || whole.n_header != split.n_header ||
         whole.n_payload != split.n_payload || whole.is_linked != split.is_linked ||
         whole.is_gone != split.is_gone || whole.has_left != split.has_left)

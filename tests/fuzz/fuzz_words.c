@@ -23,9 +23,10 @@ static const struct cluster_config rules[] = {
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
-static size_t hear(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data, size_t size)
+static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data,
+                      size_t size)
 {
-    static const enum frame_kind kinds[] = {FRAME_WORD, FRAME_REPLY, FRAME_EVENT, FRAME_LOSS};
+    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY, FRAME_EVENT, FRAME_LOSS};
     int slot;
     struct mesh_event ev = {.kind = MESH_MESSAGE};
     size_t len;
@@ -35,7 +36,7 @@ static size_t hear(const struct cluster_config *cfg, struct cluster_node *n, con
     slot = data[1] % (cfg->n_workers + cfg->n_servers);
     ev.head = (struct mesh_head){.kind = kinds[data[0] % 4],
                                  .peer = slot < cfg->n_workers ? slot : -2,
-                                 .word = data[2],
+                                 .index = data[2],
                                  .round = data[3] % 4,
                                  .channel = data[0] / 64};
     if (ev.head.peer == n->node)
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             exchange_on_step(n->x, &n->e);
     }
     while (used < size) {
-        size_t k = hear(&c.cfg, n, data + used, size - used);
+        size_t k = receive(&c.cfg, n, data + used, size - used);
 
         if (k == 0)
             break;

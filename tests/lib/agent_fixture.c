@@ -141,7 +141,7 @@ void client_expect(struct client *c, struct fixture *f, const char *words)
     }
 }
 
-bool client_hears_nothing(struct client *c)
+bool client_receives_nothing(struct client *c)
 {
     client_read(c);
     return c->n == 0 && !c->is_closed;

@@ -40,7 +40,7 @@ void client_get(struct client *c, struct fixture *f, const char *path, const cha
 /* Turns until `words` came; fails the test after a minute. */
 void client_expect(struct client *c, struct fixture *f, const char *words);
 void client_expect_close(struct client *c, struct fixture *f);
-bool client_hears_nothing(struct client *c); /* nothing has come so far */
+bool client_receives_nothing(struct client *c); /* nothing has come so far */
 
 /* One request and its answer on a connection of its own, with the token. */
 struct reply {

@@ -18,7 +18,7 @@
 enum {
     CONNECTIONS_MAX = 64,
     CHUNK = 1 << 14,
-    PIECES_MAX = 64, /* under way in one direction; then nothing more is read */
+    CHUNKS_MAX = 64, /* under way in one direction; then nothing more is read */
     /* Of a slow reader: what it leaves waits at the sender. With room for less than two segments, 64 KiB each
      * on loopback, the kernel sends by its timers: fifty times slower than the rate. */
     SLOW_BUFFER = 1 << 18,
@@ -26,15 +26,15 @@ enum {
     TURNS_A_SECOND = 100
 };
 
-struct piece {
-    struct piece *next;
+struct chunk {
+    struct chunk *next;
     double due; /* clock_now */
     size_t len, at;
     unsigned char bytes[];
 };
 
 struct way { /* one direction */
-    struct piece *first, **last;
+    struct chunk *first, **last;
     size_t n;
     double read_at; /* not before */
     bool has_ended; /* nothing is read any more */
@@ -79,7 +79,7 @@ static int open_socket(struct sockaddr_in *a, int port)
 static void hang_up(struct connection *c)
 {
     for (int side = 0; side < 2; side++) {
-        for (struct piece *p = c->way[side].first, *next; p; p = next) {
+        for (struct chunk *p = c->way[side].first, *next; p; p = next) {
             next = p->next;
             free(p);
         }
@@ -160,10 +160,10 @@ static void flip_the_one(struct fault_proxy *p, int side, unsigned char *bytes, 
 static void put(struct work *w, struct way *way, const unsigned char *bytes, size_t len)
 {
     const struct fault_plan *plan = &w->p->plan;
-    struct piece *p = malloc(sizeof *p + len);
+    struct chunk *p = malloc(sizeof *p + len);
 
     must(p != NULL, "fault proxy");
-    *p = (struct piece){.due = clock_now() + plan->delay + plan->jitter * (double)rng_uniform(&w->rng),
+    *p = (struct chunk){.due = clock_now() + plan->delay + plan->jitter * (double)rng_uniform(&w->rng),
                         .len = len};
     memcpy(p->bytes, bytes, len);
     if (!way->first)
@@ -222,7 +222,7 @@ static void give(struct connection *c, int side)
 
     way->is_full = false;
     while (way->first && way->first->due <= clock_now()) {
-        struct piece *p = way->first;
+        struct chunk *p = way->first;
         ssize_t n = send(to, p->bytes + p->at, p->len - p->at, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         way->is_full = n < 0 && errno == EAGAIN;
@@ -251,7 +251,7 @@ static void give(struct connection *c, int side)
 static short events(const struct work *w, const struct connection *c, int side, double now)
 {
     const struct way *from = &c->way[side], *to = &c->way[!side];
-    bool reads = !(w->p->stalls >> side & 1) && !from->has_ended && from->n < PIECES_MAX &&
+    bool reads = !(w->p->stalls >> side & 1) && !from->has_ended && from->n < CHUNKS_MAX &&
                  from->read_at <= now;
 
     return (short)((reads ? POLLIN : 0) | (to->is_full ? POLLOUT : 0));

@@ -8,17 +8,17 @@
 
 #include "shared/rng.h"
 
-struct letter {
+struct message {
     struct mesh_head head; /* peer: the sender */
     struct mesh_buf *buf;  /* NULL: a piece's */
-    struct letter *next;
+    struct message *next;
     const void *view; /* the sender's bytes while it is there, to catch one that changes them too early */
     size_t len;
     unsigned char copy[]; /* (len) of a piece */
 };
 
 struct box { /* what one sender has under way to one receiver */
-    struct letter *first, **last;
+    struct message *first, **last;
     size_t n;
     bool is_paused;
     enum { BOX_OPEN, BOX_LEFT, BOX_LOST, BOX_TOLD } end;
@@ -54,7 +54,7 @@ static struct box *box_of(struct mesh_mem *net, int to, int from)
     return &net->boxes[to * net->n + from];
 }
 
-static unsigned char *payload_of(struct letter *l)
+static unsigned char *payload_of(struct message *l)
 {
     return l->buf ? l->buf->bytes : l->copy;
 }
@@ -66,20 +66,20 @@ static int mem_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     struct mesh_mem *net = self->net;
     struct box *box = box_of(net, slot_of(net, h->peer), self->slot);
     struct mesh *receiver = &net->nodes[slot_of(net, h->peer)].mesh;
-    bool is_piece = h->kind == FRAME_PIECE;
-    struct letter *l;
+    bool is_chunk = h->kind == FRAME_CHUNK;
+    struct message *l;
 
-    assert(is_piece || len <= net->limit);
+    assert(is_chunk || len <= net->limit);
     if (box_of(net, self->slot, slot_of(net, h->peer))->end != BOX_OPEN)
         return 0;
     if (box->n == MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
-    l = malloc(sizeof *l + (is_piece ? len : 0));
+    l = malloc(sizeof *l + (is_chunk ? len : 0));
     if (!l)
         return err_set(e, ERR_NOMEM, "no memory for a message");
-    *l = (struct letter){
-        .head = *h, .buf = is_piece ? NULL : mesh_buf_take(receiver), .view = b ? NULL : bytes, .len = len};
-    if (!is_piece && !l->buf) {
+    *l = (struct message){
+        .head = *h, .buf = is_chunk ? NULL : mesh_buf_take(receiver), .view = b ? NULL : bytes, .len = len};
+    if (!is_chunk && !l->buf) {
         free(l);
         return err_set(e, ERR_NOMEM, "no memory for a message");
     }
@@ -102,7 +102,7 @@ static bool has_news(const struct box *b)
 
 static void box_clear(struct mesh *receiver, struct box *b)
 {
-    for (struct letter *l = b->first, *next; l; l = next) {
+    for (struct message *l = b->first, *next; l; l = next) {
         next = l->next;
         mesh_buf_put(receiver, l->buf);
         free(l);
@@ -116,7 +116,7 @@ static void end_link(struct box *b, int how)
 {
     if (b->end == BOX_OPEN)
         b->end = how == BOX_LEFT ? BOX_LEFT : BOX_LOST;
-    for (struct letter *l = b->first; l; l = l->next)
+    for (struct message *l = b->first; l; l = l->next)
         l->view = NULL;
 }
 
@@ -131,13 +131,13 @@ static void mem_pause(struct mesh *m, int node, bool on)
 static bool deliver(struct node *self, struct box *box, struct mesh_event *out)
 {
     struct mesh *m = &self->mesh;
-    struct letter *l = box->first;
+    struct message *l = box->first;
     enum mesh_where where = MESH_HERE;
     void *at = NULL;
 
     assert(!l->view || memcmp(l->view, payload_of(l), l->len) == 0); /* the sender's promise */
-    if (l->head.kind == FRAME_PIECE)
-        where = m->place ? m->place(m->owner, &l->head, l->len, &at) : MESH_WRONG;
+    if (l->head.kind == FRAME_CHUNK)
+        where = m->sink ? m->sink(m->owner, &l->head, l->len, &at) : MESH_WRONG;
     if (where == MESH_LATER) {
         box->is_paused = true;
         return false;

@@ -151,7 +151,7 @@ void pair_close(struct pair *p)
 
 void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill)
 {
-    struct mesh_head h = {.kind = FRAME_WORD, .peer = to, .word = 3, .round = round, .channel = 2};
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = to, .index = 3, .round = round, .channel = 2};
     struct mesh_buf *b = mesh_buf_take(m);
     struct err e = {0};
 
@@ -201,8 +201,8 @@ double watched_until_event(struct mesh *m, struct mesh_event *ev)
 
 int raw_link(const struct opening *o)
 {
-    const uint32_t heard[MESH_NODES] = {0};
-    struct tcp_link l = {.fd = -1, .heard = heard};
+    const uint32_t received[MESH_NODES] = {0};
+    struct tcp_link l = {.fd = -1, .received = received};
     struct err e = {0};
 
     assert_ok(tcp_link_resolve(&l, &o->cfg.peers[0], &e));
@@ -218,7 +218,7 @@ int raw_link(const struct opening *o)
 
 struct frame raw_word(int from, uint32_t seq)
 {
-    return (struct frame){.kind = FRAME_WORD,
+    return (struct frame){.kind = FRAME_CONTRIBUTION,
                           .job = frame_job("j-test01"),
                           .attempt = 1,
                           .from = from,

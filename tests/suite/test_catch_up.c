@@ -35,7 +35,7 @@ static int odd_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         return 0;
     *out = (struct mesh_event){
         .kind = MESH_MESSAGE,
-        .head = {.kind = FRAME_WORD, .peer = 1, .word = 1, .round = (uint64_t)o->n_polls},
+        .head = {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = (uint64_t)o->n_polls},
         .buf = mesh_buf_take(m)};
     out->buf->len = sizeof(float) * N_PARAMS;
     if (++o->n_polls == 10000000)
@@ -103,11 +103,11 @@ TEST(what_is_heard_between_layers_has_an_end_too)
 
     open_bench(&b, "plain", true);
     b.mesh.floods = true;
-    assert_ok(node_hear(&b.node, &e));
+    assert_ok(node_receive(&b.node, &e));
     assert_in_range(b.mesh.n_polls, EXCHANGE_BACKLOG_MAX, 100);
     b.mesh.floods = false;
     b.mesh.queued = EXCHANGE_BACKLOG_MAX + 1; /* and nothing is waited for */
-    assert_ok(node_hear(&b.node, &e));
+    assert_ok(node_receive(&b.node, &e));
     assert_true(b.mesh.longest <= 0);
     close_bench(&b);
 }
@@ -127,7 +127,7 @@ TEST(a_peer_that_takes_no_words_is_waited_for)
 }
 
 /* It wants to compute while they are under way. */
-TEST(doublebuffer_does_not_wait_for_pieces_to_be_taken)
+TEST(doublebuffer_does_not_wait_for_chunks_to_be_taken)
 {
     struct bench b;
     struct err e = {0};
@@ -145,7 +145,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing),
         cmocka_unit_test(what_is_heard_between_layers_has_an_end_too),
         cmocka_unit_test(a_peer_that_takes_no_words_is_waited_for),
-        cmocka_unit_test(doublebuffer_does_not_wait_for_pieces_to_be_taken),
+        cmocka_unit_test(doublebuffer_does_not_wait_for_chunks_to_be_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -600,7 +600,8 @@ TEST(malformed_words_are_refused)
                 .codec = codecs[k], .n_workers = 2, .n_steps = 1, .n_params = N_PARAMS};
             struct cluster c;
             struct cluster_node *n;
-            struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_WORD, .peer = 1, .word = 1}};
+            struct mesh_event ev = {.kind = MESH_MESSAGE,
+                                    .head = {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1}};
             int rc;
 
             cluster_open(&c, &cfg);
@@ -626,12 +627,12 @@ TEST(malformed_words_are_refused)
 TEST(words_out_of_turn_are_refused)
 {
     static const struct mesh_head bad[] = {
-        {.kind = FRAME_WORD, .peer = 1, .word = 2},               /* in another's name */
-        {.kind = FRAME_WORD, .peer = 1, .word = 99},              /* no such worker */
-        {.kind = FRAME_WORD, .peer = 1, .word = 1, .round = 2},   /* two rounds ahead */
-        {.kind = FRAME_REPLY, .peer = 1, .word = 1},              /* nobody asked */
-        {.kind = FRAME_EVENT, .peer = 1, .word = 1},              /* of an event rule */
-        {.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 7}, /* no such range */
+        {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2},               /* in another's name */
+        {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 99},              /* no such worker */
+        {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = 2},   /* two rounds ahead */
+        {.kind = FRAME_REPLY, .peer = 1, .index = 1},                      /* nobody asked */
+        {.kind = FRAME_EVENT, .peer = 1, .index = 1},                      /* of an event rule */
+        {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .channel = 7}, /* no such range */
     };
 
     for (size_t k = 0; k < N_OF(bad); k++) {
@@ -648,7 +649,7 @@ TEST(words_out_of_turn_are_refused)
 TEST(a_word_about_memory_that_comes_late_is_let_go)
 {
     struct cluster c;
-    struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_LOCAL, .peer = 1, .word = 1}};
+    struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_LOCAL, .peer = 1, .index = 1}};
 
     cluster_open(&c, &plain4);
     ev.buf = mesh_buf_take(c.nodes[0].mesh);

@@ -130,11 +130,11 @@ TEST(a_word_out_of_turn_costs_its_sender_its_place)
         struct mesh_head head;
         const char *says;
     } bad[] = {
-        {{.kind = FRAME_WORD, .peer = 1, .word = 2}, "not its to send"},
-        {{.kind = FRAME_WORD, .peer = 1, .word = 99}, "not its to send"},
-        {{.kind = FRAME_EVENT, .peer = 1, .word = 1}, "not its to send"},
-        {{.kind = FRAME_WORD, .peer = 1, .word = 1, .round = 2}, "its word for round 2 in round 0"},
-        {{.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 7}, "a message for channel 7"},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2}, "not its to send"},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 99}, "not its to send"},
+        {{.kind = FRAME_EVENT, .peer = 1, .index = 1}, "not its to send"},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = 2}, "its word for round 2 in round 0"},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .channel = 7}, "a message for channel 7"},
     };
 
     for (size_t k = 0; k < N_OF(bad); k++) {

@@ -9,12 +9,12 @@
 #include "tests/lib/mesh_mem.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
-#include "tests/lib/shelves.h"
+#include "tests/lib/send_pools.h"
 
 struct net {
     struct mesh *node[MESH_NODES]; /* workers 0, 1 and server -2 */
     struct mesh_mem *mem;
-    struct shelves shelves;
+    struct send_pools send_pools;
 };
 
 static void open_mem(struct net *n)
@@ -46,14 +46,14 @@ static void open_tls(struct net *n)
     open_links(n, MESH_TLS_ON);
 }
 
-static void open_shelves(struct net *n)
+static void open_send_pools(struct net *n)
 {
     open_tcp(n);
-    shelves_open(&n->shelves, n->node, MESH_NODES);
+    send_pools_open(&n->send_pools, n->node, MESH_NODES);
 }
 
 /* The last needs memory that nodes can share. */
-static void (*const meshes[])(struct net *) = {open_mem, open_tcp, open_tls, open_shelves};
+static void (*const meshes[])(struct net *) = {open_mem, open_tcp, open_tls, open_send_pools};
 
 /* The next event at `to`, while the other nodes get their turns to send what waits. It may take long: a
  * gibibyte takes minutes under an emulator. The test's own limit ends it. */
@@ -73,7 +73,7 @@ static struct mesh_event next_event(struct net *n, int to)
     return ev;
 }
 
-static void assert_hears_nothing(struct mesh *m)
+static void assert_receives_nothing(struct mesh *m)
 {
     struct mesh_event ev;
     struct err e = {0};
@@ -90,7 +90,7 @@ static void finish(struct net *n)
             mesh_close(n->node[i], clock_now() + 0.02);
     if (n->mem)
         mesh_mem_free(n->mem);
-    shelves_close(&n->shelves);
+    send_pools_close(&n->send_pools);
 }
 
 static void messages_arrive_whole_and_in_order(struct net *n)
@@ -105,7 +105,7 @@ static void messages_arrive_whole_and_in_order(struct net *n)
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.head.peer, 0);
         assert_int_equal(ev.head.round, k);
-        assert_int_equal(ev.head.word, 3);
+        assert_int_equal(ev.head.index, 3);
         assert_int_equal(ev.head.channel, 2);
         assert_int_equal(ev.buf->len, sizes[k]);
         for (size_t i = 0; i < sizes[k]; i++)
@@ -173,7 +173,7 @@ static void others_get_theirs(struct net *n, int asleep)
 
 static void a_peer_that_takes_nothing_is_refused_more(struct net *n)
 {
-    struct mesh_head h = {.kind = FRAME_WORD, .peer = 1};
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = 1};
     struct mesh_buf *b = mesh_buf_take(n->node[0]);
     struct err e = {0};
     int sent = 0;
@@ -208,7 +208,7 @@ static void a_paused_peer_keeps_its_words(struct net *n)
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, -2);
     mesh_buf_put(n->node[1], ev.buf);
-    assert_hears_nothing(n->node[1]);
+    assert_receives_nothing(n->node[1]);
     mesh_pause(n->node[1], 0, false);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, 0);
@@ -232,7 +232,7 @@ static void what_was_said_before_a_good_bye_arrives(struct net *n)
 }
 
 /* Where pieces shall lie: one after the other in `bytes`. */
-struct places {
+struct sinks {
     enum mesh_where where;
     int n_asked;
     struct mesh_head head;
@@ -242,7 +242,7 @@ struct places {
 
 static enum mesh_where find_place(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
-    struct places *p = owner;
+    struct sinks *p = owner;
 
     p->n_asked++;
     p->head = *h;
@@ -254,43 +254,43 @@ static enum mesh_where find_place(void *owner, const struct mesh_head *h, size_t
     return p->where;
 }
 
-static struct places *places_at(struct mesh *m, enum mesh_where where)
+static struct sinks *places_at(struct mesh *m, enum mesh_where where)
 {
-    static struct places places;
+    static struct sinks sinks;
 
-    places = (struct places){.where = where};
-    m->place = find_place;
-    m->owner = &places;
-    return &places;
+    sinks = (struct sinks){.where = where};
+    m->sink = find_place;
+    m->owner = &sinks;
+    return &sinks;
 }
 
-static void send_piece(struct mesh *m, int to, uint64_t round, const void *bytes, size_t len)
+static void send_chunk(struct mesh *m, int to, uint64_t round, const void *bytes, size_t len)
 {
-    struct mesh_head h = {.kind = FRAME_PIECE, .peer = to, .word = 6, .round = round, .channel = 1};
+    struct mesh_head h = {.kind = FRAME_CHUNK, .peer = to, .index = 6, .round = round, .channel = 1};
     struct err e = {0};
 
     assert_ok(mesh_send_view(m, &h, bytes, len, &e));
 }
 
-static void a_piece_fills_its_place(struct net *n)
+static void a_chunk_fills_its_place(struct net *n)
 {
     static const size_t sizes[] = {4, 0, 1 << 18, MESH_LIMIT + 4};
     static unsigned char bytes[2 * MESH_LIMIT];
-    struct places *p = places_at(n->node[1], MESH_HERE);
+    struct sinks *p = places_at(n->node[1], MESH_HERE);
     size_t end = 0;
 
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i * 7 + i / 256);
     for (size_t k = 0; k < N_OF(sizes); end += sizes[k++])
-        send_piece(n->node[0], 1, k, bytes + end, sizes[k]);
+        send_chunk(n->node[0], 1, k, bytes + end, sizes[k]);
     for (size_t k = 0; k < N_OF(sizes); k++) {
         struct mesh_event ev = next_event(n, 1);
 
         assert_int_equal(ev.kind, MESH_MESSAGE);
-        assert_int_equal(ev.head.kind, FRAME_PIECE);
+        assert_int_equal(ev.head.kind, FRAME_CHUNK);
         assert_int_equal(ev.head.peer, 0);
         assert_int_equal(ev.head.round, k);
-        assert_int_equal(ev.head.word, 6);
+        assert_int_equal(ev.head.index, 6);
         assert_int_equal(ev.head.channel, 1);
         assert_null(ev.buf);
         assert_int_equal(p->n_asked, k + 1);
@@ -298,7 +298,7 @@ static void a_piece_fills_its_place(struct net *n)
         assert_int_equal(p->head.kind, ev.head.kind); /* not by memcmp: it has padding */
         assert_int_equal(p->head.peer, ev.head.peer);
         assert_int_equal(p->head.round, ev.head.round);
-        assert_int_equal(p->head.word, ev.head.word);
+        assert_int_equal(p->head.index, ev.head.index);
         assert_int_equal(p->head.channel, ev.head.channel);
     }
     assert_memory_equal(p->bytes, bytes, end);
@@ -312,7 +312,7 @@ static enum mesh_where place_at_owner(void *owner, const struct mesh_head *h, si
     return MESH_HERE;
 }
 
-static void a_piece_of_a_gibibyte_arrives(struct net *n)
+static void a_chunk_of_a_gibibyte_arrives(struct net *n)
 {
     const size_t len = (size_t)1 << 30, marks[] = {0, 12345, len / 2 + 1, len - 1};
     long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -332,9 +332,9 @@ static void a_piece_of_a_gibibyte_arrives(struct net *n)
     }
     for (size_t k = 0; k < N_OF(marks); k++)
         map[0][marks[k]] = (unsigned char)(k + 1);
-    n->node[1]->place = place_at_owner;
+    n->node[1]->sink = place_at_owner;
     n->node[1]->owner = map[1];
-    send_piece(n->node[0], 1, 1, map[0], len);
+    send_chunk(n->node[0], 1, 1, map[0], len);
     send_bytes(n->node[0], 1, 2, 10, 1);
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -348,19 +348,19 @@ static void a_piece_of_a_gibibyte_arrives(struct net *n)
 }
 
 /* Node 0 sends node 1 a piece that has no place there yet. */
-static struct places *send_early_piece(struct net *n, const char *bytes)
+static struct sinks *send_early_chunk(struct net *n, const char *bytes)
 {
-    struct places *p = places_at(n->node[1], MESH_LATER);
+    struct sinks *p = places_at(n->node[1], MESH_LATER);
 
-    send_piece(n->node[0], 1, 8, bytes, strlen(bytes));
-    assert_hears_nothing(n->node[1]);
+    send_chunk(n->node[0], 1, 8, bytes, strlen(bytes));
+    assert_receives_nothing(n->node[1]);
     assert_int_equal(p->n_asked, 1);
     return p;
 }
 
-static void a_piece_without_a_place_waits_and_so_does_what_is_behind_it(struct net *n)
+static void a_chunk_without_a_place_waits_and_so_does_what_is_behind_it(struct net *n)
 {
-    struct places *p = send_early_piece(n, "piece");
+    struct sinks *p = send_early_chunk(n, "piece");
     struct mesh_event ev;
 
     send_bytes(n->node[0], 1, 9, 10, 1);
@@ -368,10 +368,10 @@ static void a_piece_without_a_place_waits_and_so_does_what_is_behind_it(struct n
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, -2);
     mesh_buf_put(n->node[1], ev.buf);
-    assert_hears_nothing(n->node[1]);
+    assert_receives_nothing(n->node[1]);
     assert_int_equal(p->n_asked, 1);
     mesh_pause(n->node[1], 0, false);
-    assert_hears_nothing(n->node[1]);
+    assert_receives_nothing(n->node[1]);
     assert_int_equal(p->n_asked, 2);
     p->where = MESH_HERE;
     mesh_pause(n->node[1], 0, false);
@@ -384,9 +384,9 @@ static void a_piece_without_a_place_waits_and_so_does_what_is_behind_it(struct n
 }
 
 /* An empty piece is whole with its header: no byte that comes later reminds the mesh of it. */
-static void an_empty_piece_that_waited_comes_by_itself(struct net *n)
+static void an_empty_chunk_that_waited_comes_by_itself(struct net *n)
 {
-    struct places *p = send_early_piece(n, "");
+    struct sinks *p = send_early_chunk(n, "");
     struct mesh_event ev;
 
     p->where = MESH_HERE;
@@ -396,16 +396,16 @@ static void an_empty_piece_that_waited_comes_by_itself(struct net *n)
     assert_int_equal(ev.head.round, 8);
 }
 
-static void a_wrong_piece_loses_its_sender(struct net *n)
+static void a_wrong_chunk_loses_its_sender(struct net *n)
 {
     struct mesh_event ev;
 
     places_at(n->node[1], MESH_WRONG);
-    send_piece(n->node[0], 1, 1, "piece", 5);
+    send_chunk(n->node[0], 1, 1, "piece", 5);
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_LOST);
     assert_int_equal(ev.head.peer, 0);
-    send_piece(n->node[0], -2, 1, "piece", 5); /* where nobody can place one */
+    send_chunk(n->node[0], -2, 1, "piece", 5); /* where nobody can place one */
     ev = next_event(n, 2);
     assert_int_equal(ev.kind, MESH_LOST);
     assert_int_equal(ev.head.peer, 0);
@@ -413,7 +413,7 @@ static void a_wrong_piece_loses_its_sender(struct net *n)
 
 static void a_mesh_that_closes_asks_for_no_place(struct net *n)
 {
-    struct places *p = send_early_piece(n, "piece");
+    struct sinks *p = send_early_chunk(n, "piece");
     struct mesh_event ev;
 
     mesh_close(n->node[1], clock_now() + 0.02);
@@ -432,11 +432,11 @@ TEST(every_mesh_keeps_the_contract)
         a_peer_that_takes_nothing_is_refused_more,
         a_paused_peer_keeps_its_words,
         what_was_said_before_a_good_bye_arrives,
-        a_piece_fills_its_place,
-        a_piece_of_a_gibibyte_arrives,
-        a_piece_without_a_place_waits_and_so_does_what_is_behind_it,
-        an_empty_piece_that_waited_comes_by_itself,
-        a_wrong_piece_loses_its_sender,
+        a_chunk_fills_its_place,
+        a_chunk_of_a_gibibyte_arrives,
+        a_chunk_without_a_place_waits_and_so_does_what_is_behind_it,
+        an_empty_chunk_that_waited_comes_by_itself,
+        a_wrong_chunk_loses_its_sender,
         a_mesh_that_closes_asks_for_no_place,
     };
 

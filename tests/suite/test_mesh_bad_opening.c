@@ -59,23 +59,24 @@ static void open_through(struct pair *p, struct fault_proxy *proxy)
 /* Both say a word, and hear the other's. */
 static void assert_they_talk(struct pair *p)
 {
-    struct mesh_event heard[2] = {{.kind = MESH_NOTHING}, {.kind = MESH_NOTHING}};
+    struct mesh_event received[2] = {{.kind = MESH_NOTHING}, {.kind = MESH_NOTHING}};
 
     for (int i = 0; i < 2; i++)
         send_bytes(p->o[i].mesh, !i, 7, 100, i + 1);
-    for (double end = clock_now() + MESH_PATIENCE_S; clock_now() < end && !(heard[0].buf && heard[1].buf);)
+    for (double end = clock_now() + MESH_PATIENCE_S;
+         clock_now() < end && !(received[0].buf && received[1].buf);)
         for (int i = 0; i < 2; i++) { /* also who has heard: the connection may have to be made again */
             struct mesh_event ev;
             struct err e = {0};
 
             assert_ok(mesh_poll(p->o[i].mesh, &ev, clock_now() + 0.005, &e));
             if (ev.kind != MESH_NOTHING)
-                heard[i] = ev;
+                received[i] = ev;
         }
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(heard[i].kind, MESH_MESSAGE);
-        assert_int_equal(heard[i].buf->bytes[99], !i + 1);
-        mesh_buf_put(p->o[i].mesh, heard[i].buf);
+        assert_int_equal(received[i].kind, MESH_MESSAGE);
+        assert_int_equal(received[i].buf->bytes[99], !i + 1);
+        mesh_buf_put(p->o[i].mesh, received[i].buf);
     }
 }
 

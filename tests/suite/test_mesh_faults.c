@@ -8,7 +8,7 @@
 #include "tests/lib/fault_proxy.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
-#include "tests/lib/shelves.h"
+#include "tests/lib/send_pools.h"
 
 /* One end of a conversation over a bad line: sends numbered messages of many sizes until told to stop, then
  * says how many there were; checks what it hears. */
@@ -17,7 +17,7 @@ struct talker {
     int to;
     atomic_int *may_stop; /* nobody does before `n_least` are sent */
     atomic_int *n_ready;  /* who has heard everything; until both have, both go on to poll */
-    uint64_t n_least, n_sent, n_heard, n_promised;
+    uint64_t n_least, n_sent, n_received, n_promised;
     uint64_t ahead; /* how many messages it may have said more than heard */
     double deadline;
     bool has_failed;
@@ -29,9 +29,9 @@ static size_t talk_size(uint64_t k)
     return k % 17 == 0 ? 9000 : (size_t)(k * 2654435761u >> 7) % 3000;
 }
 
-static bool hear_one(struct talker *t, const struct mesh_event *ev)
+static bool receive_one(struct talker *t, const struct mesh_event *ev)
 {
-    uint64_t k = t->n_heard;
+    uint64_t k = t->n_received;
 
     if (ev->head.kind == FRAME_EVENT) {
         t->n_promised = ev->head.round;
@@ -42,7 +42,7 @@ static bool hear_one(struct talker *t, const struct mesh_event *ev)
     for (size_t i = 0; i < ev->buf->len; i++)
         if (ev->buf->bytes[i] != (unsigned char)(k * 7 + i))
             return false;
-    t->n_heard++;
+    t->n_received++;
     return true;
 }
 
@@ -52,17 +52,18 @@ static void *talk(void *arg)
     bool has_ended = false, is_ready = false;
 
     while (!t->has_failed && *t->n_ready < 2) {
-        struct mesh_head h = {.kind = FRAME_WORD, .peer = t->to, .round = t->n_sent};
+        struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = t->to, .round = t->n_sent};
         struct mesh_event ev;
         struct err e = {0};
 
-        bool may_say = mesh_queued(t->m) < 20 && (t->n_sent < t->n_heard + t->ahead || *t->may_stop);
+        bool may_contribute = mesh_queued(t->m) < 20 &&
+                              (t->n_sent < t->n_received + t->ahead || *t->may_stop);
 
-        if (!has_ended && may_say) {
+        if (!has_ended && may_contribute) {
             struct mesh_buf *b = mesh_buf_take(t->m);
 
             has_ended = *t->may_stop && t->n_sent >= t->n_least;
-            h.kind = has_ended ? FRAME_EVENT : FRAME_WORD;
+            h.kind = has_ended ? FRAME_EVENT : FRAME_CONTRIBUTION;
             b->len = has_ended ? 0 : talk_size(t->n_sent);
             for (size_t i = 0; i < b->len; i++)
                 b->bytes[i] = (unsigned char)(t->n_sent * 7 + i);
@@ -70,17 +71,17 @@ static void *talk(void *arg)
             t->has_failed = mesh_send(t->m, &h, b, &e) < 0;
             mesh_buf_put(t->m, b);
         }
-        if (mesh_poll(t->m, &ev, clock_now() + (has_ended || !may_say ? 0.01 : 0), &e) < 0 ||
+        if (mesh_poll(t->m, &ev, clock_now() + (has_ended || !may_contribute ? 0.01 : 0), &e) < 0 ||
             clock_now() > t->deadline)
             t->has_failed = true;
         if (ev.kind == MESH_MESSAGE) {
-            t->has_failed = !hear_one(t, &ev) || t->has_failed;
+            t->has_failed = !receive_one(t, &ev) || t->has_failed;
             mesh_buf_put(t->m, ev.buf);
         } else if (ev.kind != MESH_NOTHING) {
             t->has_failed = true;
             memcpy(t->why, ev.why, sizeof t->why);
         }
-        if (!is_ready && has_ended && t->n_heard == t->n_promised) {
+        if (!is_ready && has_ended && t->n_received == t->n_promised) {
             is_ready = true;
             ++*t->n_ready;
         }
@@ -133,7 +134,7 @@ static void check_talk(const struct talk *k, struct fault_proxy *proxy, const st
     bool is_whole = has_happened(k, proxy), is_calm = true;
 
     for (int i = 0; i < 2; i++)
-        is_whole = is_whole && !t[i].has_failed && t[i].n_heard == t[!i].n_sent;
+        is_whole = is_whole && !t[i].has_failed && t[i].n_received == t[!i].n_sent;
     for (int i = 0; i < N_FAULTS; i++)
         is_calm = is_calm && k->n_least[i] == 0;
     /* Half a TLS record is not waited for as long as this line stalls, or has paused by itself. */
@@ -142,8 +143,8 @@ static void check_talk(const struct talk *k, struct fault_proxy *proxy, const st
                  "node 0 heard %llu of %llu: %s; node 1 heard %llu of %llu: %s",
                  (unsigned long long)k->plan.seed, proxy->n[FAULT_FLIP], proxy->n[FAULT_REPEAT],
                  proxy->n[FAULT_CUT], proxy->n[FAULT_RESET], proxy->n[FAULT_HALF_CLOSE], proxy->n_connections,
-                 (unsigned long long)t[0].n_heard, (unsigned long long)t[1].n_sent, t[0].why,
-                 (unsigned long long)t[1].n_heard, (unsigned long long)t[0].n_sent, t[1].why);
+                 (unsigned long long)t[0].n_received, (unsigned long long)t[1].n_sent, t[0].why,
+                 (unsigned long long)t[1].n_received, (unsigned long long)t[0].n_sent, t[1].why);
 }
 
 /* Both ends talk until what is to happen has; every message must come once, in order, and unchanged. */
@@ -151,7 +152,7 @@ static void talk_over(struct talk k)
 {
     struct pair p;
     struct fault_proxy proxy;
-    struct shelves shelves = {0};
+    struct send_pools send_pools = {0};
     atomic_int may_stop = 0, n_ready = 0;
     struct talker t[2];
     pthread_t thread[2];
@@ -165,7 +166,7 @@ static void talk_over(struct talk k)
     p.o[1].peers[0].port = proxy.port;
     pair_run(&p);
     if (k.shares)
-        shelves_open(&shelves, (struct mesh *[]){p.o[0].mesh, p.o[1].mesh}, 2);
+        send_pools_open(&send_pools, (struct mesh *[]){p.o[0].mesh, p.o[1].mesh}, 2);
     proxy.is_on = true;
     for (int i = 0; i < 2; i++) {
         t[i] = (struct talker){.m = p.o[i].mesh,
@@ -188,10 +189,10 @@ static void talk_over(struct talk k)
     check_talk(&k, &proxy, t);
     if (k.seconds > 0)
         print_message("# %d flipped bits in %llu messages over %d connections, and no message changed\n",
-                      proxy.n[FAULT_FLIP], (unsigned long long)(t[0].n_heard + t[1].n_heard),
+                      proxy.n[FAULT_FLIP], (unsigned long long)(t[0].n_received + t[1].n_received),
                       proxy.n_connections);
     pair_close(&p);
-    shelves_close(&shelves);
+    send_pools_close(&send_pools);
     fault_proxy_close(&proxy);
 }
 

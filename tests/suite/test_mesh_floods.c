@@ -81,7 +81,7 @@ TEST(a_flood_of_acknowledgements_does_not_keep_a_poll_from_its_end)
 }
 
 /* A word of five bytes, so that frames do not fill a stage exactly. */
-static void say_word(int fd, int from, uint32_t seq)
+static void send_message(int fd, int from, uint32_t seq)
 {
     uint8_t bytes[FRAME_BYTES + 5] = {0};
     struct frame word = raw_word(from, seq);
@@ -101,8 +101,8 @@ TEST(a_flood_of_words_keeps_no_other_peer_from_being_heard)
 
     open_node_0(o, fds);
     for (uint32_t seq = 1; seq <= 8192; seq++)
-        say_word(fds[1], 1, seq);
-    say_word(fds[2], -2, 1);
+        send_message(fds[1], 1, seq);
+    send_message(fds[2], -2, 1);
     for (;; n_before++) {
         seconds_until_event(o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);

@@ -22,7 +22,7 @@ static void cut(struct mesh *m)
 }
 
 /* What comes within so many seconds. */
-static struct mesh_event hear(struct mesh *m, double seconds)
+static struct mesh_event receive(struct mesh *m, double seconds)
 {
     double end = clock_now() + seconds;
     struct mesh_event ev;
@@ -50,25 +50,25 @@ TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
     }
     for (end = clock_now() + LATE_S; clock_now() < end;)
         for (int k = 0; k < 4; k++) {
-            ev = hear(p[k].o[!(k % 2)].mesh, 0.005);
+            ev = receive(p[k].o[!(k % 2)].mesh, 0.005);
             if (ev.kind != MESH_NOTHING)
                 fail_msg("pair %d: event %d: %s", k, (int)ev.kind, ev.why);
         }
     for (int k = 0; k < 4; k++) {
         int receiver = !(k / 2);
-        struct mesh_event heard = {.kind = MESH_NOTHING};
+        struct mesh_event received = {.kind = MESH_NOTHING};
 
-        for (end = clock_now() + MESH_PATIENCE_S; heard.kind == MESH_NOTHING && clock_now() < end;)
+        for (end = clock_now() + MESH_PATIENCE_S; received.kind == MESH_NOTHING && clock_now() < end;)
             for (int i = 0; i < 2; i++) {
-                ev = hear(p[k].o[i].mesh, 0.005);
+                ev = receive(p[k].o[i].mesh, 0.005);
                 if (ev.kind == MESH_NOTHING)
                     continue;
                 assert_int_equal(i, receiver);
-                heard = ev;
+                received = ev;
             }
-        assert_int_equal(heard.kind, MESH_MESSAGE);
-        assert_int_equal(heard.head.round, 7);
-        mesh_buf_put(p[k].o[receiver].mesh, heard.buf);
+        assert_int_equal(received.kind, MESH_MESSAGE);
+        assert_int_equal(received.head.round, 7);
+        mesh_buf_put(p[k].o[receiver].mesh, received.buf);
         pair_close(&p[k]);
     }
 }
@@ -122,7 +122,7 @@ TEST(a_machine_that_is_back_is_reached_at_once)
     assert_int_equal(listen(listener.fd, 0), 0);
     fds[0] = connect_to(p.port);
     cut(p.o[1].mesh);
-    assert_int_equal(hear(p.o[1].mesh, 2.3).kind, MESH_NOTHING);
+    assert_int_equal(receive(p.o[1].mesh, 2.3).kind, MESH_NOTHING);
     fds[1] = accept(listener.fd, NULL, NULL);
     assert_int_equal(poll(&listener, 1, 0), 0);
     while (poll(&listener, 1, 0) == 0 && watched < 0.6) {
@@ -159,7 +159,7 @@ static void kill_one_that_computes(int victim)
     assert_non_null(survivor->mesh);
     assert_int_equal(read(opened[0], &byte, 1), 1);
     cut(survivor->mesh);
-    assert_int_equal(hear(survivor->mesh, 2).kind, MESH_NOTHING);
+    assert_int_equal(receive(survivor->mesh, 2).kind, MESH_NOTHING);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_true(watched_until_event(survivor->mesh, &ev) < 1);

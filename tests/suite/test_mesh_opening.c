@@ -94,7 +94,7 @@ TEST(a_node_cannot_pass_for_another_one)
 /* A man in the middle of one connection, who passes everything on and keeps what the connector says. */
 struct tap {
     int listen_fd, to_port;
-    uint8_t said[4096];
+    uint8_t sent[4096];
     size_t n_said;
 };
 
@@ -114,8 +114,8 @@ static void *tap_run(void *arg)
             open = !from[i].revents || n > 0;
             if (n > 0)
                 assert_int_equal(write(from[!i].fd, bytes, (size_t)n), n);
-            if (n > 0 && i == 0 && t->n_said + (size_t)n <= sizeof t->said) {
-                memcpy(t->said + t->n_said, bytes, (size_t)n);
+            if (n > 0 && i == 0 && t->n_said + (size_t)n <= sizeof t->sent) {
+                memcpy(t->sent + t->n_said, bytes, (size_t)n);
                 t->n_said += (size_t)n;
             }
         }
@@ -156,7 +156,7 @@ static void play_again(enum mesh_tls tls)
         close(o[i].cfg.listen_fd);
     pthread_create(&opener, NULL, opening_run_one, &o[0]);
     fd = connect_to(o[1].peers[0].port);
-    assert_int_equal(write(fd, tap.said, tap.n_said), tap.n_said);
+    assert_int_equal(write(fd, tap.sent, tap.n_said), tap.n_said);
     while (read(fd, bytes, sizeof bytes) > 0)
         continue;
     pthread_join(opener, NULL);
@@ -318,12 +318,12 @@ TEST(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in)
 /* More than strangers have places, and strangers among them. */
 TEST(seventy_peers_link_at_once)
 {
-    enum { PEERS = 70, STRANGERS = 40 };
+    enum { PEERS = 70, UNPROVEN = 40 };
     static struct opening hub, spokes[PEERS];
     struct mesh_peer peers[PEERS];
     struct opening o[MESH_NODES];
     pthread_t t[PEERS];
-    int fds[STRANGERS];
+    int fds[UNPROVEN];
 
     opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
     close(o[1].cfg.listen_fd);
@@ -340,7 +340,7 @@ TEST(seventy_peers_link_at_once)
         memcpy(peers[i].key, spokes[i].peers[0].key, sizeof peers[i].key);
         spokes[i].cfg.listen_fd = listen_anywhere(&peers[i].port);
     }
-    for (int i = 0; i < STRANGERS; i++)
+    for (int i = 0; i < UNPROVEN; i++)
         fds[i] = connect_to(o[1].peers[0].port);
     for (int i = 0; i < PEERS; i++)
         pthread_create(&t[i], NULL, opening_run_one, &spokes[i]);
@@ -362,7 +362,7 @@ TEST(seventy_peers_link_at_once)
     mesh_close(hub.mesh, clock_now());
     for (int i = 0; i < PEERS; i++)
         mesh_close(spokes[i].mesh, clock_now());
-    for (int i = 0; i < STRANGERS; i++)
+    for (int i = 0; i < UNPROVEN; i++)
         close(fds[i]);
 }
 

@@ -12,7 +12,7 @@
 #include "shared/crc32c.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
-#include "tests/lib/shelves.h"
+#include "tests/lib/send_pools.h"
 #include "tests/lib/stderr_catch.h"
 
 /* A poll that sleeps on what TLS has read along would take its whole second for each of these: not one would
@@ -150,14 +150,14 @@ TEST(a_frame_that_is_not_the_peers_to_send_loses_it)
 static unsigned char shown[8192];
 
 /* Node 1 says that its word lies there, as number `seq`. */
-static void say_slip(int fd, uint32_t seq, uint64_t offset, uint64_t len, size_t n_said)
+static void send_descriptor(int fd, uint32_t seq, uint64_t offset, uint64_t len, size_t n_said)
 {
-    uint8_t bytes[FRAME_BYTES + FRAME_SLIP_BYTES];
+    uint8_t bytes[FRAME_BYTES + FRAME_DESCRIPTOR_BYTES];
     struct frame f = raw_word(1, seq);
 
-    f.is_slip = true;
+    f.is_descriptor = true;
     f.len = n_said;
-    frame_slip_pack(bytes + FRAME_BYTES, offset, len);
+    frame_descriptor_pack(bytes + FRAME_BYTES, offset, len);
     f.crc = crc32c(bytes + FRAME_BYTES, n_said);
     frame_pack(bytes, &f);
     assert_int_equal(write(fd, bytes, FRAME_BYTES + n_said), FRAME_BYTES + n_said);
@@ -169,10 +169,10 @@ TEST(a_word_that_a_slip_speaks_of_is_copied_once)
     struct mesh_event ev;
 
     raw_open(&r);
-    mesh_tcp_borrow(r.p.o[0].mesh, 1, (struct sealed){shown, sizeof shown});
+    mesh_tcp_attach(r.p.o[0].mesh, 1, (struct sealed){shown, sizeof shown});
     memset(shown, 3, sizeof shown);
-    for (int said = 0; said < 2; said++)
-        say_slip(r.fd, 1, 100, 5000, FRAME_SLIP_BYTES);
+    for (int sent = 0; sent < 2; sent++)
+        send_descriptor(r.fd, 1, 100, 5000, FRAME_DESCRIPTOR_BYTES);
     seconds_until_event(r.p.o[0].mesh, &ev);
     memset(shown, 4, sizeof shown);
     assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -180,7 +180,7 @@ TEST(a_word_that_a_slip_speaks_of_is_copied_once)
     for (size_t i = 0; i < ev.buf->len; i++)
         assert_int_equal(ev.buf->bytes[i], 3);
     mesh_buf_put(r.p.o[0].mesh, ev.buf);
-    say_slip(r.fd, 2, sizeof shown, 0, FRAME_SLIP_BYTES); /* nothing, from the end */
+    send_descriptor(r.fd, 2, sizeof shown, 0, FRAME_DESCRIPTOR_BYTES); /* nothing, from the end */
     seconds_until_event(r.p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 2);
@@ -196,16 +196,16 @@ TEST(a_slip_that_speaks_of_what_is_not_there_loses_its_sender)
         size_t n_said, n_shown;
         const char *says;
     } cases[] = {
-        {0, 5000, FRAME_SLIP_BYTES, 0, "memory that it does not share"},
-        {0, 5000, FRAME_SLIP_BYTES - 1, sizeof shown, "memory that it does not share"},
+        {0, 5000, FRAME_DESCRIPTOR_BYTES, 0, "memory that it does not share"},
+        {0, 5000, FRAME_DESCRIPTOR_BYTES - 1, sizeof shown, "memory that it does not share"},
         {0, 5000, 0, sizeof shown, "memory that it does not share"},
-        {0, sizeof shown + 1, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
-        {1, sizeof shown, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
-        {sizeof shown + 1, 0, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
-        {UINT64_MAX, 2, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
-        {2, UINT64_MAX, FRAME_SLIP_BYTES, sizeof shown, "where none can be"},
+        {0, sizeof shown + 1, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
+        {1, sizeof shown, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
+        {sizeof shown + 1, 0, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
+        {UINT64_MAX, 2, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
+        {2, UINT64_MAX, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
         /* It is not looked at, as it is longer than any message. */
-        {0, MESH_LIMIT + 1, FRAME_SLIP_BYTES, 2 * MESH_LIMIT, "where none can be"},
+        {0, MESH_LIMIT + 1, FRAME_DESCRIPTOR_BYTES, 2 * MESH_LIMIT, "where none can be"},
     };
 
     for (size_t k = 0; k < N_OF(cases); k++) {
@@ -214,8 +214,8 @@ TEST(a_slip_that_speaks_of_what_is_not_there_loses_its_sender)
 
         raw_open(&r);
         if (cases[k].n_shown > 0)
-            mesh_tcp_borrow(r.p.o[0].mesh, 1, (struct sealed){shown, cases[k].n_shown});
-        say_slip(r.fd, 1, cases[k].offset, cases[k].len, cases[k].n_said);
+            mesh_tcp_attach(r.p.o[0].mesh, 1, (struct sealed){shown, cases[k].n_shown});
+        send_descriptor(r.fd, 1, cases[k].offset, cases[k].len, cases[k].n_said);
         seconds_until_event(r.p.o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_LOST);
         assert_true(strstr(ev.why, cases[k].says) != NULL);
@@ -224,16 +224,16 @@ TEST(a_slip_that_speaks_of_what_is_not_there_loses_its_sender)
 }
 
 /* Long words of node 0's, number k of bytes k; whether the last one lay on the shelf. */
-static bool say_words(struct mesh *m, int from, int n)
+static bool send_messages(struct mesh *m, int from, int n)
 {
     bool was_shelved = false;
 
     for (int k = from; k < from + n; k++) {
-        struct mesh_head h = {.kind = FRAME_WORD, .peer = 1, .round = (uint64_t)k};
+        struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = 1, .round = (uint64_t)k};
         struct mesh_buf *b = mesh_buf_take(m);
         struct err e = {0};
 
-        b->len = 2 * SHELF_LEAST;
+        b->len = 2 * SEND_POOL_LEAST;
         memset(b->bytes, k, b->len);
         assert_ok(mesh_send(m, &h, b, &e));
         was_shelved = b->copy;
@@ -242,7 +242,7 @@ static bool say_words(struct mesh *m, int from, int n)
     return was_shelved;
 }
 
-static void hear_words(struct mesh *m, int from, int n)
+static void receive_messages(struct mesh *m, int from, int n)
 {
     for (int k = from; k < from + n; k++) {
         struct mesh_event ev;
@@ -250,44 +250,44 @@ static void hear_words(struct mesh *m, int from, int n)
         seconds_until_event(m, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.head.round, k);
-        assert_int_equal(ev.buf->len, 2 * SHELF_LEAST);
+        assert_int_equal(ev.buf->len, 2 * SEND_POOL_LEAST);
         for (size_t i = 0; i < ev.buf->len; i++)
             assert_int_equal(ev.buf->bytes[i], k);
         mesh_buf_put(m, ev.buf);
     }
 }
 
-static void open_with_shelves(struct pair *p, struct shelves *s, struct mesh *m[2])
+static void open_with_send_pools(struct pair *p, struct send_pools *s, struct mesh *m[2])
 {
     pair_prepare(p);
     pair_run(p);
     for (int i = 0; i < 2; i++)
         m[i] = p->o[i].mesh;
-    shelves_open(s, m, 2);
+    send_pools_open(s, m, 2);
 }
 
 static int n_free_places(const struct mesh *m)
 {
     int n = 0;
 
-    for (const struct mesh_buf *b = m->shelf; b; b = b->next)
+    for (const struct mesh_buf *b = m->send_pool; b; b = b->next)
         n++;
     return n;
 }
 
 TEST(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all)
 {
-    struct shelves shelves;
+    struct send_pools send_pools;
     struct mesh *m[2];
     struct pair p;
 
     needs_sealed_memory();
-    open_with_shelves(&p, &shelves, m);
-    assert_false(say_words(m[0], 1, 4 * SHELF_PLACES));
-    assert_int_equal(n_free_places(m[0]), SHELF_PLACES - SHELF_SLIPS_MAX);
-    hear_words(m[1], 1, 4 * SHELF_PLACES);
+    open_with_send_pools(&p, &send_pools, m);
+    assert_false(send_messages(m[0], 1, 4 * SEND_POOL_SLOTS));
+    assert_int_equal(n_free_places(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
+    receive_messages(m[1], 1, 4 * SEND_POOL_SLOTS);
     pair_close(&p);
-    shelves_close(&shelves);
+    send_pools_close(&send_pools);
 }
 
 static void poll_until_free(struct mesh *m, int n)
@@ -297,87 +297,88 @@ static void poll_until_free(struct mesh *m, int n)
 
     while (n_free_places(m) < n && clock_now() < end)
         poll_shortly(m, &ev);
-    assert_in_range(n_free_places(m), n, SHELF_PLACES);
+    assert_in_range(n_free_places(m), n, SEND_POOL_SLOTS);
 }
 
 /* One way only, so that nothing acknowledges words by the way. */
 TEST(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_before)
 {
-    struct shelves shelves;
+    struct send_pools send_pools;
     struct mesh_event ev;
     struct mesh *m[2];
     struct pair p;
 
     needs_sealed_memory();
-    open_with_shelves(&p, &shelves, m);
-    assert_true(say_words(m[0], 1, SHELF_SLIPS_MAX));
+    open_with_send_pools(&p, &send_pools, m);
+    assert_true(send_messages(m[0], 1, SEND_POOL_DESCRIPTORS_MAX));
     poll_shortly(m[0], &ev);
-    assert_int_equal(n_free_places(m[0]), SHELF_PLACES - SHELF_SLIPS_MAX);
-    hear_words(m[1], 1, SHELF_SLIPS_MAX);
-    poll_until_free(m[0], SHELF_PLACES);
+    assert_int_equal(n_free_places(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
+    receive_messages(m[1], 1, SEND_POOL_DESCRIPTORS_MAX);
+    poll_until_free(m[0], SEND_POOL_SLOTS);
     for (int k = 0; k < 50; k++) {
-        assert_true(say_words(m[0], k + 20, 1));
-        hear_words(m[1], k + 20, 1);
-        poll_until_free(m[0], SHELF_PLACES - SHELF_SLIPS_MAX + 1); /* the next one is shelved as well */
+        assert_true(send_messages(m[0], k + 20, 1));
+        receive_messages(m[1], k + 20, 1);
+        poll_until_free(m[0], SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX +
+                                  1); /* the next one is shelved as well */
     }
     pair_close(&p);
-    shelves_close(&shelves);
+    send_pools_close(&send_pools);
 }
 
 /* Says how many there are. */
 static int overwrite_free_places(struct mesh *m)
 {
-    struct mesh_buf *b[SHELF_PLACES], *places[SHELF_PLACES];
+    struct mesh_buf *b[SEND_POOL_SLOTS], *slots[SEND_POOL_SLOTS];
     int n = n_free_places(m);
 
     for (int k = 0; k < n; k++) {
         b[k] = mesh_buf_take(m);
-        b[k]->len = 2 * SHELF_LEAST;
+        b[k]->len = 2 * SEND_POOL_LEAST;
         memset(b[k]->bytes, 99, b[k]->len);
-        places[k] = mesh_buf_shelve(m, b[k]);
-        assert_non_null(places[k]);
+        slots[k] = mesh_buf_to_slot(m, b[k]);
+        assert_non_null(slots[k]);
     }
     for (int k = 0; k < n; k++) {
         mesh_buf_put(m, b[k]);
-        mesh_buf_put(m, places[k]);
+        mesh_buf_put(m, slots[k]);
     }
     return n;
 }
 
 TEST(who_was_given_up_and_lives_finds_the_words_that_it_was_told_of)
 {
-    struct shelves shelves;
+    struct send_pools send_pools;
     struct mesh *m[2];
     struct pair p;
 
     needs_sealed_memory();
-    open_with_shelves(&p, &shelves, m);
-    assert_true(say_words(m[0], 1, 2));
+    open_with_send_pools(&p, &send_pools, m);
+    assert_true(send_messages(m[0], 1, 2));
     mesh_drop(m[0], 1, "it has taken nothing");
-    assert_int_equal(overwrite_free_places(m[0]), SHELF_PLACES - 2);
-    hear_words(m[1], 1, 2);
+    assert_int_equal(overwrite_free_places(m[0]), SEND_POOL_SLOTS - 2);
+    receive_messages(m[1], 1, 2);
     pair_close(&p);
-    shelves_close(&shelves);
+    send_pools_close(&send_pools);
 }
 
 /* Node 0's shelf, which nobody reads. */
-static void shelve_alone(struct shelf **s, struct mesh *m)
+static void shelve_alone(struct send_pool **s, struct mesh *m)
 {
-    const size_t bytes = shelf_bytes(MESH_LIMIT, 2);
-    const struct meeting_config cfg = {
+    const size_t bytes = send_pool_bytes(MESH_LIMIT, 2);
+    const struct rendezvous_config cfg = {
         .n = 1, .nodes = mesh_ids, .bytes = bytes, .least = bytes, .most = bytes};
-    struct meeting *met;
+    struct rendezvous *joined;
     struct err e = {0};
 
-    assert_ok(meeting_open(&met, &cfg, &e));
-    assert_ok(shelf_open(s, met, MESH_LIMIT, &e));
-    mesh_tcp_lend(m, 1, shelf_memory(*s, 0));
-    shelf_give(*s, m);
+    assert_ok(rendezvous_open(&joined, &cfg, &e));
+    assert_ok(send_pool_open(s, joined, MESH_LIMIT, &e));
+    mesh_tcp_expose(m, 1, send_pool_memory(*s, 0));
+    send_pool_attach(*s, m);
 }
 
 TEST(a_dead_process_takes_no_place_on_the_shelf_with_it)
 {
-    struct shelf *shelf;
+    struct send_pool *send_pool;
     struct mesh_event ev;
     struct pair p;
     pid_t child;
@@ -394,23 +395,23 @@ TEST(a_dead_process_takes_no_place_on_the_shelf_with_it)
     close(p.o[1].cfg.listen_fd);
     opening_run_one(&p.o[0]);
     assert_non_null(p.o[0].mesh);
-    shelve_alone(&shelf, p.o[0].mesh);
-    assert_true(say_words(p.o[0].mesh, 1, 2));
+    shelve_alone(&send_pool, p.o[0].mesh);
+    assert_true(send_messages(p.o[0].mesh, 1, 2));
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     seconds_until_event(p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_LOST);
-    assert_int_equal(n_free_places(p.o[0].mesh), SHELF_PLACES);
+    assert_int_equal(n_free_places(p.o[0].mesh), SEND_POOL_SLOTS);
     mesh_close(p.o[0].mesh, clock_now());
-    shelf_close(shelf);
+    send_pool_close(send_pool);
 }
 
 /* As event rules may. */
 TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
 {
-    static const size_t lengths[] = {SHELF_LEAST, SHELF_LEAST, SHELF_LEAST + 100};
+    static const size_t lengths[] = {SEND_POOL_LEAST, SEND_POOL_LEAST, SEND_POOL_LEAST + 100};
     struct mesh_head h = {.kind = FRAME_EVENT, .peer = 1};
-    struct shelves shelves;
+    struct send_pools send_pools;
     struct mesh_event ev;
     struct mesh_buf *b;
     struct mesh *m[2];
@@ -418,7 +419,7 @@ TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
     struct err e = {0};
 
     needs_sealed_memory();
-    open_with_shelves(&p, &shelves, m);
+    open_with_send_pools(&p, &send_pools, m);
     b = mesh_buf_take(m[0]);
     for (size_t k = 0; k < N_OF(lengths); k++) {
         memset(b->bytes + b->len, (int)k + 1, lengths[k] - b->len);
@@ -426,29 +427,29 @@ TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
         assert_ok(mesh_send(m[0], &h, b, &e));
         assert_int_equal(b->copy->len, lengths[k]);
     }
-    assert_int_equal(n_free_places(m[0]), SHELF_PLACES - 2);
+    assert_int_equal(n_free_places(m[0]), SEND_POOL_SLOTS - 2);
     mesh_buf_put(m[0], b);
     for (size_t k = 0; k < N_OF(lengths); k++) {
         seconds_until_event(m[1], &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.buf->len, lengths[k]);
-        assert_int_equal(ev.buf->bytes[SHELF_LEAST - 1], 1);
+        assert_int_equal(ev.buf->bytes[SEND_POOL_LEAST - 1], 1);
         assert_int_equal(ev.buf->bytes[lengths[k] - 1], k < 2 ? 1 : 3);
         mesh_buf_put(m[1], ev.buf);
     }
     pair_close(&p);
-    shelves_close(&shelves);
+    send_pools_close(&send_pools);
 }
 
 TEST(a_message_said_again_is_heard_once)
 {
-    static const uint32_t said[] = {1, 2, 1, 2, 2, 3};
+    static const uint32_t sent[] = {1, 2, 1, 2, 2, 3};
     struct raw_pair r;
     struct mesh_event ev;
 
     raw_open(&r);
-    for (size_t k = 0; k < N_OF(said); k++)
-        say_frame(r.fd, &(struct frame[]){raw_word(1, said[k])}[0]);
+    for (size_t k = 0; k < N_OF(sent); k++)
+        say_frame(r.fd, &(struct frame[]){raw_word(1, sent[k])}[0]);
     for (uint64_t k = 1; k <= 3; k++) {
         seconds_until_event(r.p.o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -517,7 +518,7 @@ TEST(a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it)
 /* Nobody polls node 1's mesh: its kernel answers, and nothing is taken. */
 static void open_to_one_that_hangs(struct pair *p, bool ends_stuck)
 {
-    struct mesh_head h = {.kind = FRAME_WORD, .peer = 1};
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = 1};
     struct mesh_buf *b;
     struct err e = {0};
 

@@ -11,7 +11,7 @@
 #include "sim/mesh_sim.h"
 #include "tests/lib/cluster.h"
 
-enum { WORKERS_MAX = 5, N_PARAMS = 3, DEPTH_MAX = 400, LETTERS_MAX = 64 };
+enum { WORKERS_MAX = 5, N_PARAMS = 3, DEPTH_MAX = 400, MESSAGES_MAX = 64 };
 
 /* What may happen next at a node: a message of one of the others comes; a dead one is given up, and with it
  * what it has under way; it computes; it dies. */
@@ -42,7 +42,7 @@ struct worker {
 };
 
 struct queue {
-    struct sim_letter *letters[LETTERS_MAX];
+    struct sim_message *letters[MESSAGES_MAX];
     int first, n;
 };
 
@@ -55,12 +55,13 @@ static struct world {
 
 static char failure[512]; /* what is wrong with the order just tried; "": nothing */
 
-static int carry(void *owner, struct sim_letter *l, struct err *e)
+static int carry(void *owner, struct sim_message *l, struct err *e)
 {
     struct queue *q = &world.under_way[l->to][l->from];
 
     (void)owner, (void)e;
-    if (job.is_mangled && l->from == 1 && l->to == 2 && l->head.kind == FRAME_WORD && l->head.round == 0) {
+    if (job.is_mangled && l->from == 1 && l->to == 2 && l->head.kind == FRAME_CONTRIBUTION &&
+        l->head.round == 0) {
         struct mesh_buf *whole = l->buf;
 
         l->buf = mesh_buf_take(world.workers[0].mesh); /* all share one pool */
@@ -68,7 +69,7 @@ static int carry(void *owner, struct sim_letter *l, struct err *e)
         memcpy(l->buf->bytes, whole->bytes, l->buf->len);
         mesh_buf_put(world.workers[0].mesh, whole);
     }
-    assert_true(q->first + q->n < LETTERS_MAX);
+    assert_true(q->first + q->n < MESSAGES_MAX);
     q->letters[q->first + q->n++] = l;
     return 0;
 }
@@ -153,7 +154,7 @@ static void step(struct worker *w)
     go_on(w, rc < 0 ? rc : exchange_on_grad(w->x, 1, &w->e));
 }
 
-static void hear(struct worker *w)
+static void receive(struct worker *w)
 {
     struct mesh_event ev;
     int rc;
@@ -173,7 +174,7 @@ static void deliver(struct worker *w, struct queue *q)
 {
     q->n--;
     mesh_sim_deliver(world.net, q->letters[q->first++]);
-    hear(w);
+    receive(w);
 }
 
 static bool is_over(const struct worker *w)
@@ -219,7 +220,7 @@ static void take(int choice)
     struct queue *q = &world.under_way[node][source == GIVE_UP ? dead_sender(node) : source % WORKERS_MAX];
 
     if (source == node) {
-        hear(w);
+        receive(w);
     } else if (source < GIVE_UP) {
         deliver(w, q);
     } else if (source == GIVE_UP) {
@@ -525,17 +526,17 @@ TEST(who_says_what_nobody_could_say_is_lost)
         unsigned char bytes[3];
         size_t len;
     } bad[] = {
-        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0}, 1},             /* short */
-        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0, 0}, 3},          /* long */
-        {{.kind = FRAME_LOSS, .peer = 1}, {0, 0}, 2},             /* nobody is lost */
-        {{.kind = FRAME_LOSS, .peer = 1}, {2, 0}, 2},             /* its sender is */
-        {{.kind = FRAME_LOSS, .peer = 1}, {4 | 8, 0}, 2},         /* so is a fourth of three */
-        {{.kind = FRAME_LOSS, .peer = 1}, {4, 8}, 2},             /* whose word was heard */
-        {{.kind = FRAME_LOSS, .peer = 1, .round = 2}, {4, 0}, 2}, /* it cannot be there yet */
-        {{.kind = FRAME_WORD, .peer = 1, .word = 2}, {0}, 1},     /* of one who is not lost */
-        {{.kind = FRAME_WORD, .peer = 1, .word = 1, .round = 2}, {0}, 1},
+        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0}, 1},                  /* short */
+        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0, 0}, 3},               /* long */
+        {{.kind = FRAME_LOSS, .peer = 1}, {0, 0}, 2},                  /* nobody is lost */
+        {{.kind = FRAME_LOSS, .peer = 1}, {2, 0}, 2},                  /* its sender is */
+        {{.kind = FRAME_LOSS, .peer = 1}, {4 | 8, 0}, 2},              /* so is a fourth of three */
+        {{.kind = FRAME_LOSS, .peer = 1}, {4, 8}, 2},                  /* whose word was heard */
+        {{.kind = FRAME_LOSS, .peer = 1, .round = 2}, {4, 0}, 2},      /* it cannot be there yet */
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2}, {0}, 1}, /* of one who is not lost */
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = 2}, {0}, 1},
         {{.kind = FRAME_EVENT, .peer = 1}, {0}, 1},
-        {{.kind = FRAME_WORD, .peer = 1, .word = 1, .channel = 1}, {0}, 1},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .channel = 1}, {0}, 1},
     };
     struct err e = {0};
 

@@ -653,11 +653,11 @@ TEST(malformed_messages_are_refused)
     } cases[] = {
         {{.codec = "gossip", .n_workers = 3}, {.kind = FRAME_EVENT, .peer = 1}, 0, 4 + 4 * N_PARAMS},
         {{.codec = "easgd", .n_workers = 2, .n_servers = 1, .is_asgd = true},
-         {.kind = FRAME_WORD, .peer = 1, .word = 1},
+         {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1},
          2,
          4 * N_PARAMS},
         {{.codec = "ps", .n_workers = 2, .n_servers = 1, .is_asgd = true},
-         {.kind = FRAME_WORD, .peer = 1, .word = 1},
+         {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1},
          2,
          4 + 4 * N_PARAMS},
     };

@@ -187,7 +187,7 @@ static int live(const struct job *j, int me, int listen_fd, struct mesh_peer *pe
     report.last_progress = INFINITY;
     must(node_prepare(&node, &reason, &e));
     must(node_connect(&node, &start, listen_fd, &e));
-    if (strcmp(j->local_path, "auto") == 0 && !node.arena && !node.shelf)
+    if (strcmp(j->local_path, "auto") == 0 && !node.shm_group && !node.send_pool)
         _exit(1);
     is_counting = true;
     must(node_train(&node, &e));

@@ -10,7 +10,7 @@ BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
 LIMIT_S=${LIMIT_S:-900} # of each program
 PROGRAMS='unit/test_matmul unit/test_layer_conv2d unit/test_layer_pool unit/test_layer_norm unit/test_layer_recurrent
     unit/test_layer_dropout unit/test_layer_embedding unit/test_loss unit/test_optimizer unit/test_init unit/test_metrics
-    unit/test_vector unit/test_feed unit/test_crc32c unit/test_compress_loops unit/test_compress_values
+    unit/test_vector unit/test_loader unit/test_crc32c unit/test_compress_loops unit/test_compress_values
     unit/test_compress_indices unit/test_compress_chain unit/test_tls suite/test_layers suite/test_compress'
 qemu=$(command -v qemu-x86_64-static || command -v qemu-x86_64)
 if [ "$(uname -m)" != x86_64 ]; then

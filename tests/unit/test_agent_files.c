@@ -1,4 +1,4 @@
-/* Files that come to an agent and go from it: blobs, packages of codecs, artefacts, logs. */
+/* Files that come to an agent and go from it: blobs, packages of codecs, artifacts, logs. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -81,7 +81,7 @@ TEST(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package)
     fixture_close(&f);
 }
 
-TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artefacts)
+TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artifacts)
 {
     static const char source_text[] = "int x;\n";
     uint8_t object[OBJECT_BYTES];
@@ -252,7 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blobs_are_checked_and_not_sent_twice),
         cmocka_unit_test(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package),
-        cmocka_unit_test(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artefacts),
+        cmocka_unit_test(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artifacts),
         cmocka_unit_test(a_manifest_of_other_files_is_refused),
         cmocka_unit_test(a_file_is_hashed_once_and_again_when_it_has_changed),
         cmocka_unit_test(a_log_is_followed_by_the_byte),

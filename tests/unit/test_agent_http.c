@@ -53,7 +53,7 @@ TEST(requests_that_make_no_sense_are_refused_with_the_reason)
         {"GET", "/v1/jobs?stat=ready", NULL, 400, "did you mean"},
         {"GET", "/v1/jobs?limit=0", NULL, 400, "limit=0"},
         {"GET", "/v1/jobs/j-abcdef/wait?timeout_s=9999", NULL, 400, "timeout_s"},
-        {"GET", "/v1/jobs/j-abcdef/artifacts/passwd", NULL, 404, "no artefact"},
+        {"GET", "/v1/jobs/j-abcdef/artifacts/passwd", NULL, 404, "no artifact"},
         {"GET", "/v1/jobs/j-abcdef/artifacts/train.csv", NULL, 404, "has no train.csv"},
         {"GET", "/v1/jobs/j-abcdef/artifacts/../../token", NULL, 404, "nothing at this path"},
         {"GET", "/v1/blobs/sha256/" HEX64, NULL, 405, "Allow: HEAD, PUT"},
@@ -270,7 +270,7 @@ TEST(a_wait_lasts_until_its_time_or_the_end_whichever_is_first)
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/wait?timeout_s=0.2", NULL), 200);
     assert_true(reply_has(&r, "state", "running"));
     assert_true(clock_now() - begun >= 0.2);
-    assert_true(client_hears_nothing(&c)); /* without its word a wait takes a minute */
+    assert_true(client_receives_nothing(&c)); /* without its word a wait takes a minute */
     ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL);
     client_expect(&c, &f, "\"state\":\"cancelled\"");
     client_close(&c);

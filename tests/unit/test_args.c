@@ -24,7 +24,7 @@ static const struct args_option table[] = {
     {"price", "p", ARGS_NUMBER, AT(price), EAT, 0, "X", "at most"},
     {"name", "", ARGS_TEXT, AT(name), EAT, 1, "NAME", "for the waiter"},
     {"menu", "", ARGS_PATH, AT(menu), EAT, 1, "FILE", "where it stands"},
-    {"wine", "w", ARGS_WORD, AT(wine), DRINK, 1, "red|white", "colour", .hint = "Water is for free."},
+    {"wine", "w", ARGS_CHOICE_TEXT, AT(wine), DRINK, 1, "red|white", "colour", .hint = "Water is for free."},
     {"course", "", ARGS_CHOICE, AT(course), EAT, 1, "antipasto|primo|secondo|dolce", "which one"},
     {"guest", "", ARGS_LIST, AT(guests), EAT, 1, "NAME",
      "who else comes, and as many words as it takes to fill more than one line of help"},
@@ -36,12 +36,12 @@ static struct meal m;
 static struct args_found found;
 static struct err e;
 
-static int parse(unsigned verb, const char *const *words)
+static int parse(unsigned verb, const char *const *choices)
 {
     static struct unit_argv argv;
 
     m = (struct meal){.n = 1};
-    unit_argv(&argv, "meal", words);
+    unit_argv(&argv, "meal", choices);
     return args_parse(&args, verb, argv.n, argv.of, &m, &found, &e);
 }
 
@@ -97,7 +97,7 @@ TEST(operands_stand_anywhere_and_after_two_hyphens)
 TEST(what_is_wrong_is_said)
 {
     static const struct {
-        const char *words[3], *says, *hint;
+        const char *choices[3], *says, *hint;
     } cases[] = {
         {{"--nmae", "x"}, "unknown option --nmae", "Did you mean --name?"},
         {{"--numb", "1"}, "unknown option --numb", "Did you mean --number-of-plates?"},
@@ -124,7 +124,7 @@ TEST(what_is_wrong_is_said)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         e.hint[0] = '\0';
-        assert_int_equal(parse(EAT, cases[i].words), ERR_USAGE);
+        assert_int_equal(parse(EAT, cases[i].choices), ERR_USAGE);
         assert_says(cases[i].says);
         if (cases[i].hint)
             assert_string_equal(e.hint, cases[i].hint);
@@ -152,13 +152,13 @@ TEST(there_are_only_so_many_operands)
 
 TEST(what_was_taken_can_be_written_again)
 {
-    static const char *const words[] = {
+    static const char *const choices[] = {
         "-hvv", "-n", "7", "--seed", "9007199254740991", "-p0.1", "--name", "Ada", "--guest", "Bob", NULL};
     static const char *const texts[] = {"yes", "2", "7",  "9007199254740991", "0.1", "Ada", "",
                                         "",    "0", "Bob"};
     char text[32];
 
-    assert_ok(parse(EAT, words));
+    assert_ok(parse(EAT, choices));
     for (size_t i = 0; i < N_OF(texts); i++) {
         args_text(text, sizeof text, &table[i], &m);
         assert_string_equal(text, texts[i]);

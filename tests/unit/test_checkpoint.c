@@ -49,7 +49,7 @@ static int no_merge(struct codec *c, int from, struct wire_in *in)
 
 static const struct codec_round rounds = {.encode = no_words, .merge = no_merge};
 static const struct codec_events events = {0};
-static const struct codec_events resting_events = {.rests_between_steps = true};
+static const struct codec_events resting_events = {.is_quiescent_between_steps = true};
 static const struct codec_plugin keeper = {
     .name = "keeper", .state_size = sizeof(struct keeper), .open = keeper_open, .round = &rounds};
 static const struct codec_plugin by_events = {.name = "by_events", .events = &events};

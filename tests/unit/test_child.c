@@ -29,7 +29,7 @@ static void start(struct child *c, struct child_how how, char *script, int *said
 }
 
 /* All that is said until nobody can say more: each holder of the other end is gone. */
-static const char *hear(int fd)
+static const char *receive(int fd)
 {
     static char text[512];
     double until = clock_now() + 60;
@@ -65,7 +65,7 @@ TEST(a_child_has_the_folder_and_the_descriptors_it_is_given)
     close(page[1]);
     start(&c, (struct child_how){.folder = folder, .err = -1, .extra = page[0]}, script, &said);
     snprintf(expected, sizeof expected, "%s\n/dev/null\n/dev/null\na page\nclosed\n", folder);
-    assert_string_equal(hear(said), expected);
+    assert_string_equal(receive(said), expected);
     assert_int_equal(child_wait(&c), 0);
     close(page[0]);
     close(ours);
@@ -92,7 +92,7 @@ TEST(descriptors_may_lie_where_others_are_to_be)
     close(high);
     close(page[0]);
     close(said[1]);
-    text = hear(said[0]);
+    text = receive(said[0]);
     assert_string_equal(text, "a page\nerror\n");
     assert_int_equal(child_wait(&c), 0);
 }
@@ -152,7 +152,7 @@ TEST(limits_are_the_childs_alone)
     if (is_emulated())
         skip();
     start(&c, (struct child_how){.err = -1, .cpu_s = 77, .memory_size = (uint64_t)3 << 30}, script, &said);
-    assert_string_equal(hear(said), "77\n3145728\n");
+    assert_string_equal(receive(said), "77\n3145728\n");
     assert_int_equal(child_wait(&c), 0);
 }
 
@@ -163,7 +163,7 @@ TEST(a_foreign_child_kills_its_own_group_only)
     int said, status;
 
     start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
-    assert_string_equal(hear(said), "");
+    assert_string_equal(receive(said), "");
     status = child_wait(&c);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
@@ -196,7 +196,7 @@ TEST(who_is_deaf_is_killed_after_the_grace_with_all_it_has_started)
     status = child_end(&c, 0.3);
     assert_true(clock_now() - start_s >= 0.3);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    assert_string_equal(hear(said), "eady\n");
+    assert_string_equal(receive(said), "eady\n");
 }
 
 TEST(what_a_foreign_child_leaves_behind_is_ended)
@@ -207,7 +207,7 @@ TEST(what_a_foreign_child_leaves_behind_is_ended)
 
     start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
     assert_int_equal(WEXITSTATUS(child_wait(&c)), 3);
-    assert_string_equal(hear(said), "");
+    assert_string_equal(receive(said), "");
 }
 
 TEST(a_child_ends_with_the_process_that_started_it)
@@ -233,7 +233,7 @@ TEST(a_child_ends_with_the_process_that_started_it)
         assert_int_equal(read(said[0], (char[8]){0}, 6), 6);
         kill(between, SIGKILL);
         assert_int_equal(waitpid(between, NULL, 0), between);
-        assert_string_equal(hear(said[0]), "");
+        assert_string_equal(receive(said[0]), "");
     }
 }
 

@@ -16,7 +16,7 @@ static const struct codec_option table[] = {
     CODEC_OPTION(struct rule, free, NAN, -1e9, 1e9, "the codec's own choice"),
     CODEC_OPTION(struct rule, n, 5, -3, 2147483647, "a count"),
     CODEC_OPTION(struct rule, is_on, true, 0, 1, "a switch"),
-    CODEC_OPTION_WORD(struct rule, graph, "ring|torus|exponential", "a graph"),
+    CODEC_OPTION_CHOICE(struct rule, graph, "ring|torus|exponential", "a graph"),
     {0},
 };
 
@@ -180,7 +180,7 @@ TEST(a_table_that_contradicts_itself_is_refused)
         {{{.name = "a", .help = "", .offset = sizeof(struct rule) - 2}}, "outside the state of 20 bytes"},
         {{{.name = "a", .help = "", .offset = (size_t)-4}}, "outside the state"},
         {{{.name = "a", .help = "", .def = 2, .max = 1}}, "a default that is not in its range"},
-        {{{.name = "a", .help = "", .type = CODEC_WORD}}, "a default that is not in its range"},
+        {{{.name = "a", .help = "", .type = CODEC_CHOICE}}, "a default that is not in its range"},
         {{{.name = "a", .help = ""}, {.name = "a", .help = ""}}, "parameter a is in the table twice"},
     };
 

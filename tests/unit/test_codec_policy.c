@@ -40,7 +40,7 @@ static void scene_open(struct scene *s, enum codec_policy policy)
     *s = (struct scene){
         .folder = unit_folder(),
         .rules = {.policy = policy,
-                  .here = {.word_class = ELFCLASS64, .byte_order = ELFDATA2LSB, .machine = EM_X86_64},
+                  .here = {.cell_class = ELFCLASS64, .byte_order = ELFDATA2LSB, .machine = EM_X86_64},
                   .cc = "sh" /* it is only looked for */}};
     snprintf(s->rules.builtin_dir, sizeof s->rules.builtin_dir, "%s/codecs", s->folder);
     snprintf(s->rules.list, sizeof s->rules.list, "%s/codecs.allow", s->folder);

@@ -1,10 +1,10 @@
 /* Which collectives of a codec go through shared memory, and which over connections. */
 #include "agent/runner/exchange/exchange.h"
-#include "tests/lib/arena_pair.h"
 #include "tests/lib/mesh_mem.h"
+#include "tests/lib/shm_pair.h"
 #include "tests/unit/unit.h"
 
-enum { N_NODES = 2, N_PARAMS = 10, LONGEST = ARENA_SMALL };
+enum { N_NODES = 2, N_PARAMS = 10, LONGEST = SHM_GROUP_SMALL };
 
 static size_t n_asked;
 static float in[N_NODES][LONGEST], out[N_NODES][LONGEST];
@@ -29,14 +29,14 @@ static uint64_t sent_for(size_t n)
     struct mesh_mem *net = mesh_mem_new(N_NODES, 0, 64, 1);
     struct exchange *x[N_NODES];
     float params[N_PARAMS] = {0};
-    struct arena_pair p;
+    struct shm_pair p;
     struct blocks blocks;
     uint64_t sent;
     int rc[N_NODES];
     struct err e;
 
     n_asked = n;
-    arena_pair_open(&p, N_PARAMS);
+    shm_pair_open(&p, N_PARAMS);
     assert_ok(blocks_init(&blocks, "iid", N_NODES, 1, &e));
     for (int i = 0; i < N_NODES; i++) {
         for (size_t k = 0; k < LONGEST; k++)
@@ -49,7 +49,7 @@ static uint64_t sent_for(size_t n)
                                                          .blocks = &blocks,
                                                          .n_params = N_PARAMS,
                                                          .params = params,
-                                                         .grads = arena_in(p.a[i])},
+                                                         .grads = shm_group_in(p.a[i])},
                                &e));
         exchange_attach(x[i], mesh_mem_node(net, i));
         exchange_share(x[i], p.a[i]);
@@ -73,7 +73,7 @@ static uint64_t sent_for(size_t n)
         exchange_free(x[i]);
     }
     mesh_mem_free(net);
-    arena_pair_close(&p);
+    shm_pair_close(&p);
     blocks_clear(&blocks);
     return sent;
 }

@@ -12,7 +12,7 @@
 #define mallinfo2 mallinfo
 #endif
 
-enum { N_NODES = 3, PIECE = COLLECTIVE_PIECE / sizeof(float), N = 7 * PIECE + 17 };
+enum { N_NODES = 3, CHUNK = COLLECTIVE_CHUNK / sizeof(float), N = 7 * CHUNK + 17 };
 
 struct node {
     struct stopwatch watch;
@@ -27,7 +27,7 @@ static struct mesh_mem *net;
 static struct node nodes[N_NODES];
 static struct err e;
 
-static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
+static int send_chunk(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
 {
     struct node *n = owner;
 
@@ -35,7 +35,7 @@ static int send_piece(void *owner, const struct mesh_head *h, const void *bytes,
     return mesh_send_view(n->mesh, h, bytes, len, &e);
 }
 
-static void received_piece(void *owner, int from, size_t len)
+static void received_chunk(void *owner, int from, size_t len)
 {
     struct node *n = owner;
 
@@ -45,7 +45,7 @@ static void received_piece(void *owner, int from, size_t len)
 
 static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
-    return collective_place(((struct node *)owner)->c, h, len, at);
+    return collective_sink(((struct node *)owner)->c, h, len, at);
 }
 
 static void open_all(enum collective_algorithm algorithm, uint64_t seed)
@@ -59,13 +59,13 @@ static void open_all(enum collective_algorithm algorithm, uint64_t seed)
                                  &(struct collective_config){.n_nodes = N_NODES,
                                                              .me = i,
                                                              .algorithm = algorithm,
-                                                             .send = send_piece,
-                                                             .received = received_piece,
+                                                             .send = send_chunk,
+                                                             .received = received_chunk,
                                                              .watch = &n->watch,
                                                              .owner = n},
                                  &e));
         collective_attach(n->c, n->mesh);
-        n->mesh->place = place;
+        n->mesh->sink = place;
         n->mesh->owner = n;
         n->in = calloc(3 * N, sizeof *n->in);
         n->out[0] = n->in + N;
@@ -102,7 +102,7 @@ static void begin(struct node *n, int turn)
     n->is_done = rc == COLLECTIVE_DONE;
 }
 
-static void hear(struct node *n)
+static void receive(struct node *n)
 {
     struct mesh_event ev;
 
@@ -124,10 +124,10 @@ static void run(int turn)
     for (int i = 1; i < N_NODES; i++)
         begin(&nodes[i], turn);
     for (int k = 0; k < 20; k++)
-        hear(&nodes[1 + k % 2]);
+        receive(&nodes[1 + k % 2]);
     begin(&nodes[0], turn);
     for (int k = 0; k < 100000 && !all_done; k++) {
-        hear(&nodes[k % N_NODES]);
+        receive(&nodes[k % N_NODES]);
         all_done = nodes[0].is_done && nodes[1].is_done && nodes[2].is_done;
     }
     assert_true(all_done);
@@ -141,7 +141,7 @@ static void assert_mean(int turn)
                 fail_msg("number %zu of node %d is %g", i, k, (double)nodes[k].out[turn % 2][i]);
 }
 
-TEST(vectors_of_many_pieces_are_averaged_by_every_algorithm)
+TEST(vectors_of_many_chunks_are_averaged_by_every_algorithm)
 {
     for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
         open_all((enum collective_algorithm)a, (uint64_t)a);
@@ -182,10 +182,10 @@ static void make_ready(struct node *n, size_t from, size_t to)
     n->is_done = rc == COLLECTIVE_DONE;
 }
 
-static void hear_all(int times)
+static void receive_all(int times)
 {
     for (int k = 0; k < times * N_NODES; k++)
-        hear(&nodes[k % N_NODES]);
+        receive(&nodes[k % N_NODES]);
 }
 
 TEST(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front)
@@ -197,7 +197,7 @@ TEST(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front)
         open_all((enum collective_algorithm)a, 1);
         for (int i = 0; i < N_NODES; i++)
             begin_with_nothing(&nodes[i], buckets, N_OF(buckets));
-        hear_all(100);
+        receive_all(100);
         for (int i = 0; i < N_NODES; i++)
             assert_int_equal(nodes[i].n_sent, 0);
         for (size_t part = PARTS; part-- > 0;) {
@@ -205,7 +205,7 @@ TEST(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front)
                 assert_false(nodes[i].is_done);
                 make_ready(&nodes[i], N * part / PARTS, N * (part + 1) / PARTS);
             }
-            hear_all(200);
+            receive_all(200);
             if (part == 2) /* the first bucket does not wait for the others */
                 assert_float_equal(nodes[1].out[0][N - 1], 3 + (N - 1) % 1000, 1e-3);
         }
@@ -234,9 +234,9 @@ TEST(the_third_collective_takes_no_memory_that_the_second_had_not)
     }
 }
 
-TEST(a_piece_that_the_plan_does_not_expect_is_refused_before_it_is_read)
+TEST(a_chunk_that_the_plan_does_not_expect_is_refused_before_it_is_read)
 {
-    static const struct mesh_head right = {.kind = FRAME_PIECE, .peer = 2, .round = 1, .word = 0};
+    static const struct mesh_head right = {.kind = FRAME_CHUNK, .peer = 2, .round = 1, .index = 0};
     struct mesh_head h = right;
     size_t slice = collective_slice(N, 2, N_NODES) - collective_slice(N, 1, N_NODES);
     size_t len = (slice - collective_slice(slice, 2, 3)) *
@@ -246,34 +246,34 @@ TEST(a_piece_that_the_plan_does_not_expect_is_refused_before_it_is_read)
 
     open_all(COLLECTIVE_RING, 1);
     ask = mean_of(&nodes[0], 0);
-    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_LATER); /* of one not begun */
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_LATER); /* of one not begun */
     h.round = 2;
-    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
     assert_int_equal(collective_start(nodes[0].c, &ask, &e), COLLECTIVE_UNDER_WAY);
-    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_LATER); /* of the next */
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_LATER); /* of the next */
     h.round = 3;
-    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
     h.round = 0;
-    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
     h = right;
-    h.word = 1;
-    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_WRONG);
+    h.index = 1;
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
     h = right;
     for (int peer = -3; peer <= N_NODES + 1; peer++) { /* a ring hears from one side only */
         h.peer = peer;
-        assert_int_equal(collective_place(nodes[0].c, &h, len, &at), peer == 2 ? MESH_HERE : MESH_WRONG);
+        assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), peer == 2 ? MESH_HERE : MESH_WRONG);
     }
     h = right;
     for (size_t wrong = 1; wrong != 0; wrong *= 2) {
-        assert_int_equal(collective_place(nodes[0].c, &h, len + wrong, &at), MESH_WRONG);
-        assert_int_equal(collective_place(nodes[0].c, &h, len - wrong, &at), MESH_WRONG);
+        assert_int_equal(collective_sink(nodes[0].c, &h, len + wrong, &at), MESH_WRONG);
+        assert_int_equal(collective_sink(nodes[0].c, &h, len - wrong, &at), MESH_WRONG);
     }
-    assert_int_equal(collective_place(nodes[0].c, &h, len, &at), MESH_HERE);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_HERE);
     memset(at, 0, len); /* all of it is there */
     close_all();
 }
 
-TEST(it_can_say_whose_piece_it_waits_for)
+TEST(it_can_say_whose_chunk_it_waits_for)
 {
     struct collective_ask ask;
     char text[128];
@@ -292,11 +292,11 @@ TEST(it_can_say_whose_piece_it_waits_for)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vectors_of_many_pieces_are_averaged_by_every_algorithm),
+        cmocka_unit_test(vectors_of_many_chunks_are_averaged_by_every_algorithm),
         cmocka_unit_test(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front),
         cmocka_unit_test(the_third_collective_takes_no_memory_that_the_second_had_not),
-        cmocka_unit_test(a_piece_that_the_plan_does_not_expect_is_refused_before_it_is_read),
-        cmocka_unit_test(it_can_say_whose_piece_it_waits_for),
+        cmocka_unit_test(a_chunk_that_the_plan_does_not_expect_is_refused_before_it_is_read),
+        cmocka_unit_test(it_can_say_whose_chunk_it_waits_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,18 +6,18 @@
 #include "agent/runner/collective/collective_plan.h"
 #include "shared/rng.h"
 
-enum { N_MAX = 9, LEN_MAX = 64, PIECE = 5, IN_TURN = 3, INTERLEAVINGS = 12 };
+enum { N_MAX = 9, LEN_MAX = 64, CHUNK = 5, IN_TURN = 3, INTERLEAVINGS = 12 };
 
-struct letter {
+struct message {
     const float *at;
-    float then[PIECE]; /* what stood there when it was sent */
+    float then[CHUNK]; /* what stood there when it was sent */
     size_t n;
-    uint32_t word;
+    uint32_t index;
     int turn;
 };
 
 struct link {
-    struct letter letters[1024];
+    struct message messages[1024];
     size_t first, n;
 };
 
@@ -26,9 +26,9 @@ struct player {
     struct collective_plan *plan;    /* of this turn */
     int turn;                        /* which collective it is in */
     size_t n_sent, n_done;
-    size_t cursor[N_MAX];  /* by sender: index of the piece that comes next */
-    uint32_t heard[N_MAX]; /* pieces taken of it */
-    float staged[N_MAX][PIECE];
+    size_t cursor[N_MAX];     /* by sender: index of the piece that comes next */
+    uint32_t received[N_MAX]; /* pieces taken of it */
+    float staged[N_MAX][CHUNK];
     bool is_staged[N_MAX];
     bool has_come[2048];
     float in[LEN_MAX], out[2][LEN_MAX], kept[2][LEN_MAX];
@@ -64,7 +64,7 @@ static void begin_turn(const struct game *g, int me)
 
     p->plan = &p->plans[p->turn % 2];
     p->n_sent = p->n_done = 0;
-    memset(p->heard, 0, sizeof p->heard);
+    memset(p->received, 0, sizeof p->received);
     memset(p->has_come, 0, sizeof p->has_come);
     memcpy(p->cursor, p->plan->first, (size_t)g->ask.n_nodes * sizeof *p->cursor);
     for (size_t i = 0; i < p->plan->ask.n; i++) {
@@ -90,10 +90,11 @@ static bool send_one(int me)
     if (s->after > p->n_done)
         return false;
     l = &links[s->to][me];
-    assert_true(l->n < N_OF(l->letters));
-    assert_true(s->n <= PIECE);
-    struct letter *w = &l->letters[(l->first + l->n++) % N_OF(l->letters)];
-    *w = (struct letter){.at = vector(p, s->vector) + s->first, .n = s->n, .word = s->word, .turn = p->turn};
+    assert_true(l->n < N_OF(l->messages));
+    assert_true(s->n <= CHUNK);
+    struct message *w = &l->messages[(l->first + l->n++) % N_OF(l->messages)];
+    *w = (struct message){
+        .at = vector(p, s->vector) + s->first, .n = s->n, .index = s->index, .turn = p->turn};
     memcpy(w->then, w->at, s->n * sizeof(float));
     p->n_sent++;
     return true;
@@ -125,7 +126,7 @@ static bool deliver_one(int me, int from)
 {
     struct player *p = &players[me];
     struct link *l = &links[me][from];
-    const struct letter *w = &l->letters[l->first];
+    const struct message *w = &l->messages[l->first];
     const struct plan_recv *v;
 
     if (l->n == 0 || w->turn != p->turn || p->turn == IN_TURN)
@@ -136,14 +137,14 @@ static bool deliver_one(int me, int from)
         return false;
     assert_int_equal(v->from, from);
     assert_int_equal(v->n, w->n);
-    assert_int_equal(w->word, p->heard[from]++);
+    assert_int_equal(w->index, p->received[from]++);
     assert_memory_equal(w->at, w->then, w->n * sizeof(float));
     memcpy(v->op == PLAN_COPY ? vector(p, PLAN_OUT) + v->first : p->staged[from], w->at,
            w->n * sizeof(float));
     p->is_staged[from] |= v->op != PLAN_COPY;
     p->has_come[p->cursor[from]] = true;
     p->cursor[from] = v->next;
-    l->first = (l->first + 1) % N_OF(l->letters);
+    l->first = (l->first + 1) % N_OF(l->messages);
     l->n--;
     for (; p->n_done < p->plan->n_recvs && p->has_come[p->n_done]; p->n_done++) {
         v = &p->plan->recvs[p->n_done];
@@ -308,7 +309,7 @@ static void check_buckets(struct game *g)
     check_numbers(g);
 }
 
-static const struct game whole = {.ask = {.piece = PIECE}, .whole = true};
+static const struct game whole = {.ask = {.chunk = CHUNK}, .whole = true};
 
 TEST(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first)
 {
@@ -320,12 +321,12 @@ TEST(an_all_reduce_by_buckets_gives_the_sum_by_every_algorithm_whatever_comes_fi
     for_algorithms(whole, check_buckets);
 }
 
-TEST(pieces_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket)
+TEST(chunks_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket)
 {
     struct collective_plan p = {0};
     struct err e = {0};
     size_t starts[8];
-    struct plan_ask ask = {.n_nodes = 4, .n = 1000, .piece = 16, .buckets = starts};
+    struct plan_ask ask = {.n_nodes = 4, .n = 1000, .chunk = 16, .buckets = starts};
 
     ask.n_buckets = cut(starts, ask.n);
     assert_true(ask.n_buckets > 2);
@@ -441,7 +442,7 @@ static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
                                                           .n_nodes = n_nodes,
                                                           .me = me,
                                                           .n = n,
-                                                          .piece = 1024},
+                                                          .chunk = 1024},
                                        &e));
         for (size_t i = 0; i < p.n_sends; i++)
             sent += p.sends[i].n;
@@ -453,7 +454,7 @@ static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
 
 TEST(two_nodes_get_the_same_bits_however_the_vector_is_cut)
 {
-    struct game g = {.ask = {.piece = PIECE, .n_nodes = 2, .n = 61}, .seed = 1};
+    struct game g = {.ask = {.chunk = CHUNK, .n_nodes = 2, .n = 61}, .seed = 1};
     size_t starts[8], n_buckets = cut(starts, g.ask.n);
     float uncut[IN_TURN][LEN_MAX];
 
@@ -517,8 +518,8 @@ TEST(a_plan_made_anew_in_the_same_memory_is_the_same)
 {
     struct collective_plan a = {0}, b = {0};
     struct err e = {0};
-    struct plan_ask ask = {.algorithm = COLLECTIVE_RING, .n_nodes = 7, .me = 3, .n = 1000, .piece = 16};
-    struct plan_ask other = {.kind = COLLECTIVE_BROADCAST, .n_nodes = 9, .me = 8, .n = 5, .piece = 2};
+    struct plan_ask ask = {.algorithm = COLLECTIVE_RING, .n_nodes = 7, .me = 3, .n = 1000, .chunk = 16};
+    struct plan_ask other = {.kind = COLLECTIVE_BROADCAST, .n_nodes = 9, .me = 8, .n = 5, .chunk = 2};
 
     assert_ok(collective_plan_make(&a, &ask, &e));
     assert_ok(collective_plan_make(&b, &other, &e));
@@ -527,7 +528,7 @@ TEST(a_plan_made_anew_in_the_same_memory_is_the_same)
     assert_int_equal(a.n_recvs, b.n_recvs);
     for (size_t i = 0; i < a.n_sends; i++)
         assert_true(a.sends[i].to == b.sends[i].to && a.sends[i].first == b.sends[i].first &&
-                    a.sends[i].after == b.sends[i].after && a.sends[i].word == b.sends[i].word);
+                    a.sends[i].after == b.sends[i].after && a.sends[i].index == b.sends[i].index);
     collective_plan_clear(&a);
     collective_plan_clear(&b);
 }
@@ -537,7 +538,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first),
         cmocka_unit_test(an_all_reduce_by_buckets_gives_the_sum_by_every_algorithm_whatever_comes_first),
-        cmocka_unit_test(pieces_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket),
+        cmocka_unit_test(chunks_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket),
         cmocka_unit_test(buckets_are_joined_from_layers_until_they_are_long_enough),
         cmocka_unit_test(the_other_collectives_give_what_they_promise_whatever_comes_first),
         cmocka_unit_test(a_collective_over_nothing_frees_what_the_one_before_has_sent),

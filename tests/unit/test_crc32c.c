@@ -45,7 +45,7 @@ TEST(all_ways_to_sum_agree)
     free(bytes);
 }
 
-TEST(a_sum_may_be_taken_piece_by_piece)
+TEST(a_sum_may_be_taken_piece_by_chunk)
 {
     const size_t n = 20000;
     uint8_t *bytes = some_bytes(n);
@@ -60,7 +60,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_published_vectors_hold),
         cmocka_unit_test(all_ways_to_sum_agree),
-        cmocka_unit_test(a_sum_may_be_taken_piece_by_piece),
+        cmocka_unit_test(a_sum_may_be_taken_piece_by_chunk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,15 +20,15 @@ TEST(sha256_gives_the_sums_of_fips_180)
     assert_hex(sum, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(a_sum_over_pieces_is_the_sum_over_the_whole)
+TEST(a_sum_over_chunks_is_the_sum_over_the_whole)
 {
     struct sha256_sum *s = sha256_start();
     uint8_t sum[SHA256_BYTES];
-    char piece[1000];
+    char chunk[1000];
 
-    memset(piece, 'a', sizeof piece);
+    memset(chunk, 'a', sizeof chunk);
     for (int i = 0; i < 1000; i++)
-        sha256_add(s, piece, sizeof piece);
+        sha256_add(s, chunk, sizeof chunk);
     sha256_end(s, sum);
     assert_hex(sum, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     sha256_end(sha256_start(), NULL);
@@ -125,7 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_gives_the_sums_of_fips_180),
-        cmocka_unit_test(a_sum_over_pieces_is_the_sum_over_the_whole),
+        cmocka_unit_test(a_sum_over_chunks_is_the_sum_over_the_whole),
         cmocka_unit_test(hmac_gives_the_sums_of_rfc_4231),
         cmocka_unit_test(hkdf_gives_the_keys_of_rfc_5869),
         cmocka_unit_test(a_file_has_the_sum_of_its_bytes),

@@ -26,17 +26,17 @@ static int drop_text(void **state)
     return 0;
 }
 
-static void has_words(const struct csv_table *t, const char *const *words)
+static void has_texts(const struct csv_table *t, const char *const *texts)
 {
     for (size_t i = 0; i < t->n_rows; i++) {
-        assert_int_equal(t->words[i].len, strlen(words[i]));
-        assert_memory_equal(t->words[i].at, words[i], strlen(words[i]));
+        assert_int_equal(t->texts[i].len, strlen(texts[i]));
+        assert_memory_equal(t->texts[i].at, texts[i], strlen(texts[i]));
     }
 }
 
 TEST(rows_are_numbers_and_a_label)
 {
-    static const char *const words[] = {"cat", "dog"};
+    static const char *const texts[] = {"cat", "dog"};
     static const float x[] = {1, 2.5f, -3e2f, .125f};
     struct csv_table t;
 
@@ -44,19 +44,19 @@ TEST(rows_are_numbers_and_a_label)
     assert_int_equal(t.n_rows, 2);
     assert_int_equal(t.n_values, 2);
     assert_memory_equal(t.x, x, sizeof x);
-    has_words(&t, words);
+    has_texts(&t, texts);
     csv_clear(&t);
 }
 
 TEST(quotes_hold_commas_line_ends_and_quotes)
 {
-    static const char *const words[] = {"a, b", "two\nlines", "say \"no\""};
+    static const char *const texts[] = {"a, b", "two\nlines", "say \"no\""};
     struct csv_table t;
 
     assert_ok(parse(&t, "\"1\",\"a, b\"\r\n2,\"two\nlines\"\r\n3,\"say \"\"no\"\"\"\r\n", &labels));
     assert_int_equal(t.n_rows, 3);
-    assert_int_equal(t.words[2].line, 4);
-    has_words(&t, words);
+    assert_int_equal(t.texts[2].line, 4);
+    has_texts(&t, texts);
     csv_clear(&t);
 }
 
@@ -86,7 +86,7 @@ TEST(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header)
     static const struct {
         const char *csv;
         const struct csv_form *form;
-        const char *words;
+        const char *texts;
     } cases[] = {
         {"1,nan,0\n2,3,1\n", &labels, "line 1, column 2: \"nan\" is not a number"},
         {"1,NaN,0\n2,3,1\n", &labels, "line 1, column 2: \"NaN\" is not a number"},
@@ -103,7 +103,7 @@ TEST(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].csv, cases[i].form), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_says(cases[i].texts);
         assert_non_null(strstr(e.hint, "header=yes"));
     }
     assert_ok(parse(&t, "id,2023,2024\n2,3,0\n", &yes));
@@ -120,17 +120,17 @@ TEST(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header)
 
 TEST(the_column_is_chosen_by_name_or_number)
 {
-    static const char *const words[] = {"x", "y"};
+    static const char *const texts[] = {"x", "y"};
     struct csv_form f = {.column = "kind", .header = "auto"};
     struct csv_table t;
 
     assert_ok(parse(&t, "kind,a\nx,1\ny,2\n", &f));
-    has_words(&t, words);
+    has_texts(&t, texts);
     assert_true(t.x[0] == 1 && t.x[1] == 2);
     csv_clear(&t);
     f.column = "1";
     assert_ok(parse(&t, "x,1\ny,2\n", &f));
-    has_words(&t, words);
+    has_texts(&t, texts);
     csv_clear(&t);
     f.column = "3";
     assert_int_equal(parse(&t, "x,1\n", &f), ERR_CONFIG);
@@ -148,7 +148,7 @@ TEST(the_column_is_chosen_by_name_or_number)
 TEST(what_is_wrong_is_said_with_line_and_column)
 {
     static const struct {
-        const char *csv, *words;
+        const char *csv, *texts;
     } cases[] = {
         {"", "nothing in it"},
         {"\n\r\n\n", "nothing in it"},
@@ -176,7 +176,7 @@ TEST(what_is_wrong_is_said_with_line_and_column)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].csv, &labels), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_says(cases[i].texts);
     }
 }
 
@@ -216,8 +216,8 @@ TEST(labels_are_classes_in_the_order_of_numbers_or_words)
         assert_ok(parse(&t, cases[i].csv, &labels));
         assert_ok(csv_classes_find(&c, &t, &e));
         for (int k = 0; k < 4; k++)
-            assert_int_equal(csv_class_of(&c, &t.words[k]), cases[i].classes[k]);
-        free(c.words);
+            assert_int_equal(csv_class_of(&c, &t.texts[k]), cases[i].classes[k]);
+        free(c.texts);
         csv_clear(&t);
     }
 }

@@ -8,14 +8,14 @@
 static struct err e;
 
 struct some {
-    char word[8];
+    char text[8];
     int number;
     double share;
     uint64_t seed;
 };
 
 static const struct json_field fields[] = {
-    {"word", JSON_FIELD_TEXT, JSON_AT(struct some, word), .words = "one|two"},
+    {"word", JSON_FIELD_TEXT, JSON_AT(struct some, text), .choices = "one|two"},
     {"number", JSON_FIELD_INT, JSON_AT(struct some, number), .min = 1, .max = 100},
     {"share", JSON_FIELD_DOUBLE, JSON_AT(struct some, share), .min = 0, .max = 1},
     {"seed", JSON_FIELD_U64, JSON_AT(struct some, seed), .required = false},
@@ -29,7 +29,7 @@ TEST(options_are_keys_and_values)
     assert_ok(data_options(&o, fields, NULL, NULL, &e));
     assert_int_equal(o.number, 3);
     assert_ok(data_options(&o, fields, NULL, "word=two,share=0.25,seed=9007199254740992", &e));
-    assert_string_equal(o.word, "two");
+    assert_string_equal(o.text, "two");
     assert_int_equal(o.number, 3);
     assert_true(o.share == 0.25 && o.seed == UINT64_C(1) << 53);
     assert_ok(data_options(&o, fields, "number", "77", &e));

@@ -55,7 +55,7 @@ TEST(an_object_is_known_by_class_byte_order_and_machine)
          true,
          false},
     };
-    const struct elf_kind here = {.word_class = ELFCLASS64, .byte_order = ELFDATA2LSB, .machine = EM_X86_64};
+    const struct elf_kind here = {.cell_class = ELFCLASS64, .byte_order = ELFDATA2LSB, .machine = EM_X86_64};
     const char *folder = unit_folder();
 
     for (size_t i = 0; i < N_OF(cases); i++) {

@@ -10,7 +10,7 @@ TEST(a_frame_survives_packing)
                       .from = -3,
                       .to = 4,
                       .channel = 9,
-                      .word = 11,
+                      .index = 11,
                       .round = 1ull << 40,
                       .len = 123456789,
                       .seq = 0xfffffffe,
@@ -32,7 +32,7 @@ TEST(a_frame_survives_packing)
 
 TEST(every_flipped_bit_of_a_header_is_noticed)
 {
-    struct frame f = {.kind = FRAME_WORD, .job = 5, .attempt = 1, .to = 1, .len = 8};
+    struct frame f = {.kind = FRAME_CONTRIBUTION, .job = 5, .attempt = 1, .to = 1, .len = 8};
     uint8_t bytes[FRAME_BYTES];
     struct err e = {0};
 
@@ -49,32 +49,36 @@ TEST(a_flag_belongs_to_some_kinds_and_to_no_other)
 {
     for (int kind = FRAME_HELLO; kind < FRAME_KINDS; kind++)
         for (int flag = 1; flag <= 2; flag++) {
-            struct frame f = {.kind = (enum frame_kind)kind, .wants_tls = flag == 1, .is_slip = flag == 2}, g;
-            bool is_right = flag == 1 ? kind == FRAME_HELLO : kind >= FRAME_WORD && kind <= FRAME_EVENT;
+            struct frame f = {.kind = (enum frame_kind)kind,
+                              .wants_tls = flag == 1,
+                              .is_descriptor = flag == 2},
+                         g;
+            bool is_right = flag == 1 ? kind == FRAME_HELLO
+                                      : kind >= FRAME_CONTRIBUTION && kind <= FRAME_EVENT;
             uint8_t bytes[FRAME_BYTES];
             struct err e = {0};
 
             frame_pack(bytes, &f);
             assert_int_equal(frame_unpack(&g, bytes, &e), is_right ? 0 : ERR_PROTOCOL);
-            assert_true(!is_right || (g.wants_tls == f.wants_tls && g.is_slip == f.is_slip));
+            assert_true(!is_right || (g.wants_tls == f.wants_tls && g.is_descriptor == f.is_descriptor));
         }
 }
 
 TEST(a_slip_is_an_offset_and_a_length_little_endian)
 {
-    static const uint8_t bytes[FRAME_SLIP_BYTES] = {8, 7, 6, 5, 4, 3, 2, 1, 0xff, 0xee};
-    uint8_t again[FRAME_SLIP_BYTES];
+    static const uint8_t bytes[FRAME_DESCRIPTOR_BYTES] = {8, 7, 6, 5, 4, 3, 2, 1, 0xff, 0xee};
+    uint8_t again[FRAME_DESCRIPTOR_BYTES];
     uint64_t offset, len;
 
-    frame_slip_unpack(bytes, &offset, &len);
+    frame_descriptor_unpack(bytes, &offset, &len);
     assert_true(offset == 0x0102030405060708u && len == 0xeeff);
-    frame_slip_pack(again, offset, len);
+    frame_descriptor_pack(again, offset, len);
     assert_memory_equal(again, bytes, sizeof bytes);
 }
 
 TEST(another_version_is_refused_naming_both)
 {
-    struct frame f = {.kind = FRAME_WORD}, g;
+    struct frame f = {.kind = FRAME_CONTRIBUTION}, g;
     uint8_t bytes[FRAME_BYTES];
     struct err e = {0};
 

@@ -14,7 +14,7 @@ struct pet {
 
 static const struct json_field fields[] = {
     {.key = "name", .kind = JSON_FIELD_TEXT, JSON_AT(struct pet, name), .required = true},
-    {.key = "kind", .kind = JSON_FIELD_TEXT, JSON_AT(struct pet, kind), .words = "cat|dog"},
+    {.key = "kind", .kind = JSON_FIELD_TEXT, JSON_AT(struct pet, kind), .choices = "cat|dog"},
     {.key = "legs", .kind = JSON_FIELD_INT, JSON_AT(struct pet, legs), .min = 0, .max = 8},
     {.key = "chip", .kind = JSON_FIELD_U64, JSON_AT(struct pet, chip)},
     {.key = "weight", .kind = JSON_FIELD_DOUBLE, JSON_AT(struct pet, weight)},
@@ -65,7 +65,7 @@ TEST(what_cannot_be_parsed_is_quoted_without_its_control_characters)
 TEST(what_is_wrong_is_said_with_its_path)
 {
     static const struct {
-        const char *text, *words;
+        const char *text, *choices;
     } cases[] = {
         {"{\"kind\": \"cat\"}", "/pets/0/name: missing"},
         {"{\"name\": 3}", "/pets/0/name: not a string"},
@@ -92,7 +92,7 @@ TEST(what_is_wrong_is_said_with_its_path)
         struct err e;
 
         assert_int_equal(parse(&p, cases[i].text, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_says(cases[i].choices);
     }
 }
 

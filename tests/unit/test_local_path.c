@@ -1,14 +1,19 @@
 /* Who may share memory, and what is made of words about it. */
 #include "agent/runner/shm/local_path.h"
 
-#include "agent/runner/shm/arena.h"
+#include "agent/runner/shm/shm_group.h"
 #include "shared/clock.h"
-#include "tests/lib/arena_crew.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
+#include "tests/lib/shm_crew.h"
 #include "tests/unit/unit.h"
 
-enum { N = 1000, INVITES = 0, CAN = 1, CANNOT = 2 }; /* the words, as docs/protocol.md has them */
+enum {
+    N = 1000,
+    LOCAL_INVITES = 0,
+    LOCAL_CAN = 1,
+    LOCAL_CANNOT = 2
+}; /* the words, as docs/protocol.md has them */
 
 static struct err e;
 
@@ -16,16 +21,16 @@ static struct err e;
 static void begin(struct local_path *p, struct mesh *m, int me)
 {
     const int peers[] = {!me};
-    size_t bytes = arena_bytes(N);
+    size_t bytes = shm_group_bytes(N);
 
     assert_ok(local_path_begin(
         p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_PATIENCE_S}, &e));
 }
 
 /* What a local path does not say by itself. */
-static void say(struct mesh *m, int to, uint32_t word, const void *bytes, size_t len)
+static void say(struct mesh *m, int to, uint32_t index, const void *bytes, size_t len)
 {
-    struct mesh_head h = {.kind = FRAME_LOCAL, .peer = to, .word = word};
+    struct mesh_head h = {.kind = FRAME_LOCAL, .peer = to, .index = index};
     struct mesh_buf *b = mesh_buf_take(m);
 
     b->len = len;
@@ -35,7 +40,7 @@ static void say(struct mesh *m, int to, uint32_t word, const void *bytes, size_t
 }
 
 /* The next word comes; what the local path says to it. */
-static int hear(struct local_path *p)
+static int receive(struct local_path *p)
 {
     struct mesh_event ev;
 
@@ -46,10 +51,10 @@ static int hear(struct local_path *p)
 }
 
 /* As if it had been said. */
-static int hear_of(struct local_path *p, int from, uint32_t word, const void *bytes, size_t len)
+static int receive_from(struct local_path *p, int from, uint32_t index, const void *bytes, size_t len)
 {
     struct mesh_event ev = {.kind = MESH_MESSAGE,
-                            .head = {.kind = FRAME_LOCAL, .peer = from, .word = word},
+                            .head = {.kind = FRAME_LOCAL, .peer = from, .index = index},
                             .buf = mesh_buf_take(p->mesh)};
 
     ev.buf->len = len;
@@ -57,13 +62,13 @@ static int hear_of(struct local_path *p, int from, uint32_t word, const void *by
     return local_path_on_message(p, &ev, &e);
 }
 
-static void assert_hears(struct mesh *m, uint32_t word)
+static void assert_receives(struct mesh *m, uint32_t index)
 {
     struct mesh_event ev;
 
     seconds_until_event(m, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
-    assert_int_equal(ev.head.word, word);
+    assert_int_equal(ev.head.index, index);
     mesh_buf_put(m, ev.buf);
 }
 
@@ -96,8 +101,8 @@ TEST(workers_of_one_machine_share_memory)
     int fds = crew_fds();
     struct local_path p[2];
     static float out[2][N];
-    struct meeting *met;
-    struct arena *a[2];
+    struct rendezvous *joined;
+    struct shm_group *a[2];
     struct pair nodes;
 
     needs_sealed_memory();
@@ -107,18 +112,18 @@ TEST(workers_of_one_machine_share_memory)
         begin(&p[i], nodes.o[i].mesh, i);
     settle((struct local_path *[]){&p[0], &p[1]}, 2);
     for (int i = 0; i < 2; i++) {
-        met = local_path_take(&p[i]);
-        assert_non_null(met);
-        assert_ok(arena_open(&a[i], met, N, &e));
-        arena_in(a[i])[N - 1] = (float)(i + 1);
-        assert_ok(arena_start(
-            a[i], &(struct arena_collective){ARENA_ALL_REDUCE, arena_in(a[i]), out[i], N, false, 0}, &e));
+        joined = local_path_take(&p[i]);
+        assert_non_null(joined);
+        assert_ok(shm_group_open(&a[i], joined, N, &e));
+        shm_group_in(a[i])[N - 1] = (float)(i + 1);
+        assert_ok(shm_group_start(
+            a[i], &(struct shm_collective){SHM_ALL_REDUCE, shm_group_in(a[i]), out[i], N, false, 0}, &e));
     }
     for (int i = 0; i < 4; i++)
-        assert_ok(arena_poll(a[i % 2], &e));
+        assert_ok(shm_group_poll(a[i % 2], &e));
     for (int i = 0; i < 2; i++) {
         assert_true(out[i][N - 1] == 3);
-        arena_close(a[i]);
+        shm_group_close(a[i]);
     }
     pair_close(&nodes);
     assert_int_equal(crew_fds(), fds);
@@ -147,26 +152,26 @@ TEST(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other)
     int fds = crew_fds(), mappings = crew_mappings();
     struct opening o[MESH_NODES];
     struct local_path p[MESH_NODES];
-    struct meeting *met[MESH_NODES];
+    struct rendezvous *joined[MESH_NODES];
 
     needs_sealed_memory();
     begin_star(p, o);
     settle((struct local_path *[]){&p[0], &p[1], &p[2]}, MESH_NODES);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_true(local_path_has_joined(&p[i]));
-        met[i] = local_path_take(&p[i]);
+        joined[i] = local_path_take(&p[i]);
         for (int k = 0; k < MESH_NODES; k++) {
             bool is_seen = i == k || (i < 2) != (k < 2);
 
-            assert_true((meeting_memory(met[i], k).start != NULL) == is_seen);
+            assert_true((rendezvous_memory(joined[i], k).start != NULL) == is_seen);
             assert_true(p[i].can[k] == (is_seen && i != k));
         }
     }
-    assert_int_equal(meeting_memory(met[0], 2).size, 8192);
-    assert_int_equal(meeting_memory(met[2], 0).size, 12288);
+    assert_int_equal(rendezvous_memory(joined[0], 2).size, 8192);
+    assert_int_equal(rendezvous_memory(joined[2], 0).size, 12288);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_ok(mesh_watch(o[i].mesh, -1, &e));
-        meeting_close(met[i]);
+        rendezvous_close(joined[i]);
         mesh_close(o[i].mesh, clock_now() + 0.02);
     }
     assert_int_equal(crew_fds(), fds);
@@ -184,17 +189,17 @@ TEST(who_has_joined_takes_no_invitation_any_more)
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
         begin(&p[i], nodes.o[i].mesh, i);
-    for (double end = clock_now() + MESH_PATIENCE_S; clock_now() < end && !p[1].has_said;) {
-        assert_ok(meeting_hear(p[0].meeting, &e)); /* node 0 joins, and does not say so */
+    for (double end = clock_now() + MESH_PATIENCE_S; clock_now() < end && !p[1].has_answered;) {
+        assert_ok(rendezvous_advance(p[0].rendezvous, &e)); /* node 0 joins, and does not say so */
         advance(&p[1]);
     }
     assert_true(local_path_has_joined(&p[1]));
-    say(nodes.o[0].mesh, 1, INVITES, bytes, sizeof bytes);
-    assert_int_equal(hear(&p[1]), ERR_PROTOCOL);
-    assert_non_null(p[1].meeting);
+    say(nodes.o[0].mesh, 1, LOCAL_INVITES, bytes, sizeof bytes);
+    assert_int_equal(receive(&p[1]), ERR_PROTOCOL);
+    assert_non_null(p[1].rendezvous);
     for (int i = 0; i < 2; i++) {
         assert_ok(mesh_watch(nodes.o[i].mesh, -1, &e));
-        meeting_close(p[i].meeting);
+        rendezvous_close(p[i].rendezvous);
     }
     pair_close(&nodes);
 }
@@ -202,34 +207,34 @@ TEST(who_has_joined_takes_no_invitation_any_more)
 TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
 {
     static const int both[] = {0, 1};
-    static const uint8_t secret[MEETING_SECRET_BYTES] = {5};
-    size_t bytes = arena_bytes(N);
+    static const uint8_t secret[RENDEZVOUS_SECRET_BYTES] = {5};
+    size_t bytes = shm_group_bytes(N);
     uint8_t invitation[LOCAL_PATH_BYTES];
     int fds = crew_fds(), mappings = crew_mappings();
-    struct meeting *m; /* node 0's */
+    struct rendezvous *m; /* node 0's */
     struct local_path p;
     struct pair nodes;
 
     needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
-    assert_ok(meeting_open(&m, &(struct meeting_config){2, both, 0, bytes, bytes, bytes, NULL}, &e));
-    meeting_expect(m, 1, secret);
-    memcpy(invitation, meeting_name(m), MEETING_NAME_BYTES);
-    memcpy(invitation + MEETING_NAME_BYTES, secret, sizeof secret);
+    assert_ok(rendezvous_open(&m, &(struct rendezvous_config){2, both, 0, bytes, bytes, bytes, NULL}, &e));
+    rendezvous_expect(m, 1, secret);
+    memcpy(invitation, rendezvous_name(m), RENDEZVOUS_NAME_BYTES);
+    memcpy(invitation + RENDEZVOUS_NAME_BYTES, secret, sizeof secret);
     begin(&p, nodes.o[1].mesh, 1);
     for (int i = 0; i < 2; i++) {
-        assert_non_null(p.meeting);
-        say(nodes.o[0].mesh, 1, INVITES, invitation, sizeof invitation);
-        assert_ok(hear(&p));
+        assert_non_null(p.rendezvous);
+        say(nodes.o[0].mesh, 1, LOCAL_INVITES, invitation, sizeof invitation);
+        assert_ok(receive(&p));
     }
-    assert_hears(nodes.o[0].mesh, CANNOT);
-    say(nodes.o[0].mesh, 1, CAN, "", 0);
-    assert_ok(hear(&p));
+    assert_receives(nodes.o[0].mesh, LOCAL_CANNOT);
+    say(nodes.o[0].mesh, 1, LOCAL_CAN, "", 0);
+    assert_ok(receive(&p));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
     assert_string_equal(p.why.text, "node 0 has been met before");
-    meeting_close(m);
+    rendezvous_close(m);
     pair_close(&nodes);
     assert_int_equal(crew_fds(), fds);
     assert_int_equal(crew_mappings(), mappings);
@@ -244,10 +249,10 @@ TEST(where_another_node_cannot_nobody_does)
     pair_prepare(&nodes);
     pair_run(&nodes);
     begin(&p, nodes.o[0].mesh, 0);
-    assert_hears(nodes.o[1].mesh, INVITES);
-    say(nodes.o[1].mesh, 0, CANNOT, "", 0);
-    assert_ok(hear(&p));
-    assert_hears(nodes.o[1].mesh, CANNOT);
+    assert_receives(nodes.o[1].mesh, LOCAL_INVITES);
+    say(nodes.o[1].mesh, 0, LOCAL_CANNOT, "", 0);
+    assert_ok(receive(&p));
+    assert_receives(nodes.o[1].mesh, LOCAL_CANNOT);
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
     assert_string_equal(p.why.text, "another node cannot share memory");
@@ -266,14 +271,14 @@ TEST(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told)
     assert_ok(local_path_begin(
         &p, o[2].mesh, &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_PATIENCE_S},
         &e));
-    say(o[0].mesh, -2, CANNOT, "", 0);
+    say(o[0].mesh, -2, LOCAL_CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
-    assert_ok(hear(&p));
+    assert_ok(receive(&p));
     assert_false(local_path_is_settled(&p));
     assert_ok(mesh_poll(p.mesh, &ev, clock_now() + 0.1, &e));
     assert_int_equal(ev.kind, MESH_NOTHING);
-    say(o[1].mesh, -2, CANNOT, "", 0);
-    assert_ok(hear(&p));
+    say(o[1].mesh, -2, LOCAL_CANNOT, "", 0);
+    assert_ok(receive(&p));
     assert_true(local_path_is_settled(&p));
     seconds_until_event(p.mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -293,10 +298,10 @@ TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
 
     needs_sealed_memory();
     begin_star(p, o);
-    assert_ok(hear(server));
-    assert_ok(hear(server));
+    assert_ok(receive(server));
+    assert_ok(receive(server));
     mesh_pause(server->mesh, 1, true); /* behind its invitation: what it tells does not come */
-    while (!(local_path_has_joined(server) && server->heard[0]) && clock_now() < end)
+    while (!(local_path_has_joined(server) && server->answered[0]) && clock_now() < end)
         for (int i = 0; i < MESH_NODES; i++)
             advance(&p[i]);
     assert_true(local_path_has_joined(server) && !local_path_is_settled(server));
@@ -311,7 +316,7 @@ TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
     mesh_buf_put(server->mesh, ev.buf);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_ok(mesh_watch(o[i].mesh, -1, &e));
-        meeting_close(local_path_take(&p[i]));
+        rendezvous_close(local_path_take(&p[i]));
         mesh_close(o[i].mesh, clock_now() + 0.02);
     }
 }
@@ -352,20 +357,20 @@ TEST(words_that_are_not_a_workers_to_say_are_refused)
     static const struct {
         int from;
         struct {
-            uint32_t word;
+            uint32_t index;
             size_t len;
         } says[2];
         int n_says; /* the last of which is refused */
     } cases[] = {
         {0, {{3, 0}}, 1},
         {0, {{UINT32_MAX, 0}}, 1},
-        {0, {{INVITES, LOCAL_PATH_BYTES - 1}}, 1},
-        {0, {{INVITES, 0}}, 1},
-        {0, {{CAN, 1}}, 1},
-        {0, {{CAN, 0}, {CAN, 0}}, 2},
-        {0, {{CAN, 0}, {CANNOT, 0}}, 2},
-        {0, {{CAN, 0}, {INVITES, LOCAL_PATH_BYTES}}, 2},
-        {1, {{INVITES, LOCAL_PATH_BYTES}}, 1}, /* the earlier of two invites */
+        {0, {{LOCAL_INVITES, LOCAL_PATH_BYTES - 1}}, 1},
+        {0, {{LOCAL_INVITES, 0}}, 1},
+        {0, {{LOCAL_CAN, 1}}, 1},
+        {0, {{LOCAL_CAN, 0}, {LOCAL_CAN, 0}}, 2},
+        {0, {{LOCAL_CAN, 0}, {LOCAL_CANNOT, 0}}, 2},
+        {0, {{LOCAL_CAN, 0}, {LOCAL_INVITES, LOCAL_PATH_BYTES}}, 2},
+        {1, {{LOCAL_INVITES, LOCAL_PATH_BYTES}}, 1}, /* the earlier of two invites */
     };
     static const uint8_t bytes[LOCAL_PATH_BYTES] = {0};
 
@@ -378,21 +383,21 @@ TEST(words_that_are_not_a_workers_to_say_are_refused)
         pair_run(&nodes);
         begin(&p, nodes.o[!from].mesh, !from);
         for (int i = 0; i < cases[k].n_says; i++)
-            assert_int_equal(hear_of(&p, from, cases[k].says[i].word, bytes, cases[k].says[i].len),
+            assert_int_equal(receive_from(&p, from, cases[k].says[i].index, bytes, cases[k].says[i].len),
                              i + 1 < cases[k].n_says ? 0 : ERR_PROTOCOL);
         assert_says("sent a word about shared memory that is not its to say");
-        meeting_close(p.meeting);
+        rendezvous_close(p.rendezvous);
         pair_close(&nodes);
     }
 }
 
 TEST(more_nodes_than_can_share_memory_say_nothing_and_share_nothing)
 {
-    static const int peers[MEETING_MAX];
+    static const int peers[RENDEZVOUS_MAX];
     struct local_path p;
 
     assert_ok(local_path_begin(
-        &p, NULL, &(struct local_path_config){MEETING_MAX, 1, 3, peers, MEETING_MAX, N, N, N, 5}, &e));
+        &p, NULL, &(struct local_path_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5}, &e));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
     assert_string_equal(p.why.text, "65 nodes are more than the 64 that can share memory");

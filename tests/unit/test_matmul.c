@@ -5,9 +5,9 @@
 
 #include "nn/kernels/blas.h"
 #include "nn/kernels/cpu.h"
-#include "nn/kernels/factor.h"
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/onednn.h"
+#include "nn/kernels/packed_matrix.h"
 #include "shared/rng.h"
 #include "shared/sanitized.h"
 #include "tests/unit/unit.h"
@@ -66,35 +66,35 @@ static bool transposed_first(bool a_t, bool b_t, int m, int n, int k, const floa
     return !a_t && b_t && onednn_matmul_transposed(m, n, k, a, b, beta, c);
 }
 
-static bool factor_laid_out(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
-                            float beta, float *c)
+static bool packed_factor(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
+                          float *c)
 {
-    float *space = malloc(factor_size(n, k) * sizeof *space);
-    struct factor f;
+    float *space = malloc(packed_matrix_size(n, k) * sizeof *space);
+    struct packed_matrix f;
 
     assert_non_null(space);
-    factor_lay(&f, b_t, n, k, b, space);
+    packed_matrix_pack(&f, b_t, n, k, b, space);
     if (!a_t)
-        factor_matmul(&f, m, a, beta, c);
+        packed_matrix_multiply(&f, m, a, beta, c);
     free(space);
     return !a_t;
 }
 
 /* Several threads are the libraries'; ThreadSanitizer does not see how OpenBLAS's wait for each other. */
-static bool factor_as_it_lies(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
-                              float beta, float *c)
+static bool plain_factor(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
+                         float *c)
 {
     bool taken;
 
     blas_set_threads(IS_THREAD_SANITIZED ? 1 : 2, 1);
-    taken = factor_laid_out(a_t, b_t, m, n, k, a, b, beta, c);
+    taken = packed_factor(a_t, b_t, m, n, k, a, b, beta, c);
     blas_set_threads(1, 1);
     return taken;
 }
 
 /* Whoever may take a product; false: not this one. */
-static taker *const takers[] = {chosen_matmul, without_onednn,   narrow_matmul,   onednn_matmul,
-                                copied,        transposed_first, factor_laid_out, factor_as_it_lies};
+static taker *const takers[] = {chosen_matmul, without_onednn,   narrow_matmul, onednn_matmul,
+                                copied,        transposed_first, packed_factor, plain_factor};
 
 /* The numbers around c must stay as they are. */
 static void check(bool a_t, bool b_t, int m, int n, int k, float beta)
@@ -239,10 +239,10 @@ TEST(a_factor_that_is_not_finite_shows_in_its_row_alone)
 static bool is_laid_out(bool b_t)
 {
     static float b[8 * 20], space[16 * 20];
-    struct factor f;
+    struct packed_matrix f;
 
-    assert_int_equal(factor_size(20, 8), N_OF(space));
-    factor_lay(&f, b_t, 20, 8, b, space);
+    assert_int_equal(packed_matrix_size(20, 8), N_OF(space));
+    packed_matrix_pack(&f, b_t, 20, 8, b, space);
     return f.panels != NULL;
 }
 

@@ -3,14 +3,14 @@
 
 #include "sim/mesh_sim.h"
 
-enum { N_WORKERS = 3, LETTERS = 2 * MESH_QUEUE_MAX };
+enum { N_WORKERS = 3, MESSAGES = 2 * MESH_QUEUE_MAX };
 
 static struct mesh_sim *net;
-static struct sim_letter *kept[LETTERS]; /* what was sent and is not delivered, in the order of sending */
+static struct sim_message *kept[MESSAGES]; /* what was sent and is not delivered, in the order of sending */
 static int n_kept, n_told;
 static struct err e;
 
-static int keep(void *owner, struct sim_letter *l, struct err *err)
+static int keep(void *owner, struct sim_message *l, struct err *err)
 {
     (void)owner;
     (void)err;
@@ -48,7 +48,7 @@ static void deliver_all(void)
 static int send(int from, int to, uint64_t round)
 {
     struct mesh *m = mesh_sim_node(net, from);
-    struct mesh_head h = {.kind = FRAME_WORD, .peer = to, .round = round};
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = to, .round = round};
     struct mesh_buf *b = mesh_buf_take(m);
     int rc;
 
@@ -61,7 +61,7 @@ static int send(int from, int to, uint64_t round)
 }
 
 /* The next event of a node: a message's round, or minus its kind. */
-static int64_t hear(int node)
+static int64_t receive(int node)
 {
     struct mesh *m = mesh_sim_node(net, node);
     struct mesh_event ev;
@@ -79,12 +79,12 @@ TEST(messages_come_once_and_in_order_and_not_before_they_are_delivered)
     for (uint64_t i = 1; i <= 5; i++)
         assert_ok(send(0, 1, i));
     assert_int_equal(mesh_queued_for(mesh_sim_node(net, 0), 1), 5);
-    assert_int_equal(hear(1), MESH_NOTHING);
+    assert_int_equal(receive(1), MESH_NOTHING);
     deliver_all();
     assert_true(mesh_sim_has_news(net, 1) && !mesh_sim_has_news(net, 2));
     for (int i = 1; i <= 5; i++)
-        assert_int_equal(hear(1), i);
-    assert_int_equal(hear(1), MESH_NOTHING);
+        assert_int_equal(receive(1), i);
+    assert_int_equal(receive(1), MESH_NOTHING);
     assert_int_equal(mesh_queued_for(mesh_sim_node(net, 0), 1), 0);
     assert_int_equal(mesh_sim_messages(net), 5);
     mesh_sim_free(net);
@@ -92,7 +92,7 @@ TEST(messages_come_once_and_in_order_and_not_before_they_are_delivered)
 
 TEST(one_buffer_goes_to_many_without_a_copy_and_comes_back_to_one_pool)
 {
-    struct mesh_head h = {.kind = FRAME_WORD};
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION};
     struct mesh *m;
     struct mesh_buf *b;
 
@@ -105,7 +105,7 @@ TEST(one_buffer_goes_to_many_without_a_copy_and_comes_back_to_one_pool)
     assert_int_equal(b->refs, N_WORKERS - 1);
     deliver_all();
     for (int node = 1; node < N_WORKERS; node++)
-        assert_int_equal(hear(node), 0);
+        assert_int_equal(receive(node), 0);
     for (int node = 0; node < N_WORKERS; node++) { /* whoever asks next gets it */
         struct mesh_buf *again = mesh_buf_take(mesh_sim_node(net, node));
 
@@ -125,7 +125,7 @@ TEST(a_peer_that_takes_nothing_is_refused_more_and_its_sender_is_told_of_room)
     assert_int_equal(mesh_queued(mesh_sim_node(net, 0)), MESH_QUEUE_MAX);
     deliver_all();
     assert_int_equal(n_told, 0);
-    assert_int_equal(hear(1), 0);
+    assert_int_equal(receive(1), 0);
     assert_int_equal(n_told, 1);
     assert_int_equal(mesh_queued(mesh_sim_node(net, 0)), MESH_QUEUE_MAX - 1);
     assert_ok(send(0, 1, 0));
@@ -139,11 +139,11 @@ TEST(who_is_paused_waits_and_others_do_not)
     assert_ok(send(1, 2, 2));
     deliver_all();
     mesh_pause(mesh_sim_node(net, 2), 0, true);
-    assert_int_equal(hear(2), 2);
-    assert_int_equal(hear(2), MESH_NOTHING);
+    assert_int_equal(receive(2), 2);
+    assert_int_equal(receive(2), MESH_NOTHING);
     assert_false(mesh_sim_has_news(net, 2));
     mesh_pause(mesh_sim_node(net, 2), 0, false);
-    assert_int_equal(hear(2), 1);
+    assert_int_equal(receive(2), 1);
     mesh_sim_free(net);
 }
 
@@ -155,10 +155,10 @@ TEST(a_good_bye_and_a_loss_come_behind_what_was_sent_and_are_told_once)
     assert_ok(mesh_sim_kill(net, 2, &e));
     assert_ok(mesh_sim_kill(net, 2, &e));
     deliver_all();
-    assert_int_equal(hear(1), 1);
-    assert_int_equal(hear(1), -MESH_LEFT);
-    assert_int_equal(hear(1), -MESH_LOST);
-    assert_int_equal(hear(1), MESH_NOTHING);
+    assert_int_equal(receive(1), 1);
+    assert_int_equal(receive(1), -MESH_LEFT);
+    assert_int_equal(receive(1), -MESH_LOST);
+    assert_int_equal(receive(1), MESH_NOTHING);
     assert_ok(send(1, 0, 9)); /* to those who are gone: dropped */
     assert_int_equal(n_kept, 0);
     mesh_sim_free(net);
@@ -172,11 +172,11 @@ TEST(two_that_are_parted_lose_each_other_and_what_is_under_way)
     assert_ok(mesh_sim_part(net, 0, 1, &e));
     assert_ok(mesh_sim_part(net, 1, 0, &e));
     deliver_all();
-    assert_int_equal(hear(1), -MESH_LOST);
-    assert_int_equal(hear(1), MESH_NOTHING);
-    assert_int_equal(hear(0), -MESH_LOST);
-    assert_int_equal(hear(0), MESH_NOTHING);
-    assert_int_equal(hear(2), 2);
+    assert_int_equal(receive(1), -MESH_LOST);
+    assert_int_equal(receive(1), MESH_NOTHING);
+    assert_int_equal(receive(0), -MESH_LOST);
+    assert_int_equal(receive(0), MESH_NOTHING);
+    assert_int_equal(receive(2), 2);
     mesh_sim_free(net);
 }
 
@@ -193,8 +193,8 @@ TEST(who_drops_a_peer_hears_nothing_more_of_it_and_both_are_told_why)
     assert_ok(mesh_poll(mesh_sim_node(net, 1), &ev, 0, &e));
     assert_int_equal(ev.kind, MESH_LOST);
     assert_string_equal(ev.why, "it said nonsense");
-    assert_int_equal(hear(1), MESH_NOTHING);
-    assert_int_equal(hear(0), -MESH_LOST);
+    assert_int_equal(receive(1), MESH_NOTHING);
+    assert_int_equal(receive(0), -MESH_LOST);
     assert_ok(send(0, 1, 3));
     assert_ok(send(1, 0, 3));
     assert_int_equal(n_kept, 0);
@@ -208,8 +208,8 @@ TEST(in_a_star_only_those_who_are_linked_hear_of_an_end)
     assert_ok(mesh_sim_leave(net, 0, &e));
     assert_int_equal(n_kept, 1);
     deliver_all();
-    assert_int_equal(hear(N_WORKERS), -MESH_LEFT); /* the server */
-    assert_int_equal(hear(1), MESH_NOTHING);
+    assert_int_equal(receive(N_WORKERS), -MESH_LEFT); /* the server */
+    assert_int_equal(receive(1), MESH_NOTHING);
     mesh_sim_free(net);
 }
 

@@ -86,7 +86,7 @@ TEST(an_end_must_be_an_end)
     assert_int_equal(reply_event(&ev, &p, text, strlen(text), &e), ERR_PROTOCOL);
 }
 
-TEST(artefacts_are_counted_and_their_sums_checked)
+TEST(artifacts_are_counted_and_their_sums_checked)
 {
     char text[8192] = "{\"artifacts\":[";
     struct artifact_list list;
@@ -155,14 +155,14 @@ TEST(a_path_in_a_command_is_one_word_of_a_shell)
 {
     char out[64], small[8];
 
-    assert_string_equal(text_shell_word(out, sizeof out, "build/codecs/my-1.so:rate=0.5,x@y_z%+"),
+    assert_string_equal(text_shell_quote(out, sizeof out, "build/codecs/my-1.so:rate=0.5,x@y_z%+"),
                         "build/codecs/my-1.so:rate=0.5,x@y_z%+");
-    assert_string_equal(text_shell_word(out, sizeof out, "é/日本.c"), "é/日本.c");
-    assert_string_equal(text_shell_word(out, sizeof out, "a b.c"), "'a b.c'");
-    assert_string_equal(text_shell_word(out, sizeof out, "$(x)`y`;z*"), "'$(x)`y`;z*'");
-    assert_string_equal(text_shell_word(out, sizeof out, "it's"), "'it'\\''s'");
-    assert_string_equal(text_shell_word(out, sizeof out, ""), "''");
-    assert_string_equal(text_shell_word(small, sizeof small, "a b c d e"), "'a '");
+    assert_string_equal(text_shell_quote(out, sizeof out, "é/日本.c"), "é/日本.c");
+    assert_string_equal(text_shell_quote(out, sizeof out, "a b.c"), "'a b.c'");
+    assert_string_equal(text_shell_quote(out, sizeof out, "$(x)`y`;z*"), "'$(x)`y`;z*'");
+    assert_string_equal(text_shell_quote(out, sizeof out, "it's"), "'it'\\''s'");
+    assert_string_equal(text_shell_quote(out, sizeof out, ""), "''");
+    assert_string_equal(text_shell_quote(small, sizeof small, "a b c d e"), "'a '");
 }
 
 int main(void)
@@ -173,7 +173,7 @@ int main(void)
         cmocka_unit_test(an_agents_words_cannot_move_the_cursor),
         cmocka_unit_test(progress_keeps_what_an_event_does_not_say),
         cmocka_unit_test(an_end_must_be_an_end),
-        cmocka_unit_test(artefacts_are_counted_and_their_sums_checked),
+        cmocka_unit_test(artifacts_are_counted_and_their_sums_checked),
         cmocka_unit_test(a_problem_becomes_a_sentence_and_a_code),
         cmocka_unit_test(another_api_version_is_named),
         cmocka_unit_test(the_holder_of_a_slot_is_named),

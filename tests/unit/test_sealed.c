@@ -23,7 +23,7 @@ TEST(what_the_owner_writes_others_read_and_cannot_change)
 
     needs_sealed_memory();
     assert_ok(sealed_make(&mine, &fd, N, 2, &e));
-    assert_ok(sealed_borrow(&theirs, fd, N, N, &e));
+    assert_ok(sealed_attach(&theirs, fd, N, N, &e));
     assert_int_equal(mine.size, SIZE);
     assert_int_equal(theirs.size, SIZE);
     bytes = mine.start;
@@ -54,7 +54,7 @@ static void borrow(struct err *e, size_t size, int seals, bool is_whole)
     assert_int_equal(fallocate(fd, 0, 0, is_whole ? (off_t)size : 1), 0);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
     *e = (struct err){0};
-    if (sealed_borrow(&v, fd, N, 2 * N, e) == 0)
+    if (sealed_attach(&v, fd, N, 2 * N, e) == 0)
         sealed_clear(&v);
     else
         assert_null(v.start);
@@ -93,9 +93,9 @@ TEST(a_file_or_a_pipe_in_the_place_of_memory_is_refused)
     int fds[2], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    assert_int_equal(sealed_borrow(&v, file, N, N, &e), ERR_PROTOCOL);
-    assert_int_equal(sealed_borrow(&v, fds[0], N, N, &e), ERR_PROTOCOL);
-    assert_int_equal(sealed_borrow(&v, -1, N, N, &e), ERR_PROTOCOL);
+    assert_int_equal(sealed_attach(&v, file, N, N, &e), ERR_PROTOCOL);
+    assert_int_equal(sealed_attach(&v, fds[0], N, N, &e), ERR_PROTOCOL);
+    assert_int_equal(sealed_attach(&v, -1, N, N, &e), ERR_PROTOCOL);
     close(file);
     close(fds[0]);
     close(fds[1]);

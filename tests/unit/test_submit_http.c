@@ -128,7 +128,7 @@ static void redirect(int fd)
     put(fd, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/elsewhere\r\nContent-Length: 0\r\n\r\n");
 }
 
-static void say_nothing(int fd)
+static void encode_nothing(int fd)
 {
     (void)fd;
     pause();
@@ -210,7 +210,7 @@ TEST(silence_and_dripping_end_with_the_time_limit)
     struct http_request r;
     struct http *h;
 
-    get(&h, &r, say_nothing, 0.3);
+    get(&h, &r, encode_nothing, 0.3);
     assert_int_equal(r.err.code, ERR_UNREACHABLE);
     end(h, &r);
     get(&h, &r, drip, 0.3);
@@ -256,7 +256,7 @@ TEST(nobody_there_is_said_with_the_systems_words)
     end(h, &r);
 }
 
-static void say_lines(int fd)
+static void console_lines(int fd)
 {
     put(fd, "HTTP/1.1 200 OK\r\n\r\none\n\ntw");
     put(fd, "o\n");
@@ -274,7 +274,7 @@ static void collect_line(void *arg, const char *line, size_t len)
 
 TEST(lines_come_whole_and_too_long_ones_not_at_all)
 {
-    struct server s = serve(say_lines);
+    struct server s = serve(console_lines);
     char lines[256] = "";
     struct http_request r = ask(s.port, 0);
     struct http *h = http_new(&e);

@@ -156,7 +156,7 @@ TEST(lines_reach_the_runner_up_to_a_mebibyte_without_waiting)
     line[sizeof line - 1] = '\n';
     scene_open(&s, "read -r first <&3; [ ${#first} -gt 600000 ] && exit 5");
     assert_ok(runner_go(&s.runner, s.exe, &e));
-    assert_ok(runner_tell(&s.runner, line, sizeof line, &e));
+    assert_ok(runner_order(&s.runner, line, sizeof line, &e));
     wait_for_end(&s.runner);
     runner_reap(&s.runner, how, sizeof how);
     assert_string_equal(how, "job_runner exited with status 5");
@@ -173,13 +173,13 @@ TEST(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own)
     scene_open(&s, "exec sleep 100");
     assert_ok(runner_go(&s.runner, s.exe, &e));
     assert_true(fcntl(s.runner.control_fd, F_SETPIPE_SZ, 4096) >= 4096);
-    assert_int_equal(runner_tell(&s.runner, line, sizeof line, &e), ERR_IO);
+    assert_int_equal(runner_order(&s.runner, line, sizeof line, &e), ERR_IO);
     assert_says(" of 65536 bytes");
-    assert_int_equal(runner_tell(&s.runner, line, sizeof line, &e), ERR_IO);
+    assert_int_equal(runner_order(&s.runner, line, sizeof line, &e), ERR_IO);
     signal(SIGPIPE, SIG_IGN);
     runner_signal(&s.runner, SIGKILL);
     wait_for_end(&s.runner);
-    assert_int_equal(runner_tell(&s.runner, line, sizeof line, &e), ERR_NOT_FOUND);
+    assert_int_equal(runner_order(&s.runner, line, sizeof line, &e), ERR_NOT_FOUND);
     runner_reap(&s.runner, (char[64]){0}, 64);
     scene_close(&s);
 }

@@ -6,15 +6,15 @@
 
 #include "tests/unit/unit.h"
 
-struct heard {
+struct received {
     size_t n, n_last;
     char last[RUNNER_LINE_MAX + 1];
     uint64_t sum; /* over all bytes and lengths, in order */
 };
 
-static void hear(void *arg, const char *text, size_t len)
+static void receive(void *arg, const char *text, size_t len)
 {
-    struct heard *h = arg;
+    struct received *h = arg;
 
     h->n++;
     h->n_last = len;
@@ -29,7 +29,7 @@ struct scene {
     const char *folder;
     int writer;
     struct tail tail;
-    struct heard heard;
+    struct received received;
 };
 
 static void scene_open(struct scene *s)
@@ -67,13 +67,13 @@ TEST(a_line_is_given_out_when_it_is_complete_however_it_comes)
         scene_open(&s);
         for (size_t at = 0; at < sizeof text - 1; at += step) {
             say(&s, text + at, at + step < sizeof text - 1 ? step : sizeof text - 1 - at);
-            assert_false(tail_read(&s.tail, hear, &s.heard));
+            assert_false(tail_read(&s.tail, receive, &s.received));
         }
-        assert_int_equal(s.heard.n, 4);
-        assert_string_equal(s.heard.last, "three");
+        assert_int_equal(s.received.n, 4);
+        assert_string_equal(s.received.last, "three");
         if (step == 1)
-            want = s.heard.sum;
-        assert_true(s.heard.sum == want);
+            want = s.received.sum;
+        assert_true(s.received.sum == want);
         scene_close(&s);
     }
 }
@@ -88,23 +88,23 @@ TEST(lines_up_to_4_kib_are_taken_and_longer_ones_dropped_whole)
 
         scene_open(&s);
         say(&s, line, len);
-        tail_read(&s.tail, hear, &s.heard);
+        tail_read(&s.tail, receive, &s.received);
         say(&s, "\nshort\n", 7);
-        tail_read(&s.tail, hear, &s.heard);
-        assert_int_equal(s.heard.n, len <= RUNNER_LINE_MAX ? 2 : 1);
+        tail_read(&s.tail, receive, &s.received);
+        assert_int_equal(s.received.n, len <= RUNNER_LINE_MAX ? 2 : 1);
         assert_int_equal(s.tail.n_dropped, len <= RUNNER_LINE_MAX ? 0 : 1);
-        assert_string_equal(s.heard.last, "short");
+        assert_string_equal(s.received.last, "short");
         say(&s, line, sizeof line);
-        tail_read(&s.tail, hear, &s.heard);
+        tail_read(&s.tail, receive, &s.received);
         say(&s, line, sizeof line);
         say(&s, "\nend\n", 5);
-        tail_read(&s.tail, hear, &s.heard);
-        assert_string_equal(s.heard.last, "end");
+        tail_read(&s.tail, receive, &s.received);
+        assert_string_equal(s.received.last, "end");
         scene_close(&s);
     }
 }
 
-TEST(one_turn_reads_a_bounded_piece_and_says_that_there_is_more)
+TEST(one_turn_reads_a_bounded_chunk_and_says_that_there_is_more)
 {
     static char block[64 << 10];
     struct scene s;
@@ -114,9 +114,9 @@ TEST(one_turn_reads_a_bounded_piece_and_says_that_there_is_more)
     memset(block, '\n', sizeof block);
     for (int i = 0; i < 16; i++)
         say(&s, block, sizeof block);
-    while (tail_read(&s.tail, hear, &s.heard))
+    while (tail_read(&s.tail, receive, &s.received))
         turns++;
-    assert_int_equal(s.heard.n, 16 * sizeof block);
+    assert_int_equal(s.received.n, 16 * sizeof block);
     assert_int_equal(turns, 1 + 16 * sizeof block / TAIL_TURN_BYTES);
     scene_close(&s);
 }
@@ -131,7 +131,7 @@ TEST(growth_wakes_the_loop_and_reading_puts_it_to_sleep)
     assert_int_equal(poll(&p, 1, 0), 0);
     say(&s, "x\n", 2);
     assert_int_equal(poll(&p, 1, 60000), 1);
-    tail_read(&s.tail, hear, &s.heard);
+    tail_read(&s.tail, receive, &s.received);
     assert_int_equal(poll(&p, 1, 0), 0);
     scene_close(&s);
 }
@@ -141,7 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_given_out_when_it_is_complete_however_it_comes),
         cmocka_unit_test(lines_up_to_4_kib_are_taken_and_longer_ones_dropped_whole),
-        cmocka_unit_test(one_turn_reads_a_bounded_piece_and_says_that_there_is_more),
+        cmocka_unit_test(one_turn_reads_a_bounded_chunk_and_says_that_there_is_more),
         cmocka_unit_test(growth_wakes_the_loop_and_reading_puts_it_to_sleep),
     };
 

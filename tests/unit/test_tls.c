@@ -197,15 +197,15 @@ static void fill(uint8_t *out, size_t len, size_t at)
  * payload. */
 static void both_ways(struct pair *p, size_t total)
 {
-    enum { PIECE = 300000 };
-    static uint8_t out[PIECE], in[PIECE], expected[PIECE];
-    size_t sent[ENDS] = {0}, got[ENDS] = {0}, piece[ENDS] = {1, 1};
+    enum { CHUNK = 300000 };
+    static uint8_t out[CHUNK], in[CHUNK], expected[CHUNK];
+    size_t sent[ENDS] = {0}, got[ENDS] = {0}, chunk[ENDS] = {1, 1};
     struct rng rng;
 
     rng_init(&rng, 7, 0, 0);
     while (got[0] < total || got[1] < total)
         for (int i = 0; i < ENDS; i++) {
-            size_t len = piece[i] < total - sent[i] ? piece[i] : total - sent[i];
+            size_t len = chunk[i] < total - sent[i] ? chunk[i] : total - sent[i];
             size_t header = len < 64 ? len : 64;
             struct iovec v[2];
             ssize_t n;
@@ -219,9 +219,9 @@ static void both_ways(struct pair *p, size_t total)
                 assert_int_equal(errno, EAGAIN);
             } else {
                 sent[i] += (size_t)n;
-                piece[i] = rng_below(&rng, PIECE) + 1;
+                chunk[i] = rng_below(&rng, CHUNK) + 1;
             }
-            n = tls_recv(p->tls[!i], in, rng_below(&rng, PIECE) + 1);
+            n = tls_recv(p->tls[!i], in, rng_below(&rng, CHUNK) + 1);
             if (n < 0) {
                 assert_int_equal(errno, EAGAIN);
                 continue;
@@ -248,12 +248,12 @@ TEST(megabytes_arrive_as_they_were_sent_whatever_the_kernel_takes)
     pair_close(&p);
 }
 
-TEST(bytes_may_come_in_any_pieces)
+TEST(bytes_may_come_in_any_chunks)
 {
     uint8_t text[100], in[100];
 
     fill(text, sizeof text, 0);
-    for (size_t piece = 1; piece < 8; piece++) {
+    for (size_t chunk = 1; chunk < 8; chunk++) {
         struct pair p;
         size_t got = 0;
 
@@ -261,11 +261,11 @@ TEST(bytes_may_come_in_any_pieces)
         for (int i = 0; i < 10000 && (p.progress[SERVER] > 0 || p.progress[CLIENT] > 0); i++)
             for (int end = 0; end < ENDS; end++) {
                 advance(&p, end);
-                pass(&p, end, piece, SIZE_MAX, 0);
+                pass(&p, end, chunk, SIZE_MAX, 0);
             }
         assert_shaken(&p);
         assert_int_equal(send_bytes(p.tls[CLIENT], text, sizeof text), sizeof text);
-        while (pass(&p, CLIENT, piece, SIZE_MAX, 0) > 0) {
+        while (pass(&p, CLIENT, chunk, SIZE_MAX, 0) > 0) {
             ssize_t n = tls_recv(p.tls[SERVER], in + got, sizeof in - got);
 
             assert_true(n > 0 || errno == EAGAIN);
@@ -476,7 +476,7 @@ int main(void)
         cmocka_unit_test(a_part_may_be_empty),
         cmocka_unit_test(nothing_that_was_sent_is_on_the_wire_as_it_is),
         cmocka_unit_test(megabytes_arrive_as_they_were_sent_whatever_the_kernel_takes),
-        cmocka_unit_test(bytes_may_come_in_any_pieces),
+        cmocka_unit_test(bytes_may_come_in_any_chunks),
         cmocka_unit_test(another_key_and_another_identity_are_refused_and_both_ends_told),
         cmocka_unit_test(another_suite_than_ours_is_refused),
         cmocka_unit_test(what_is_no_tls_is_refused),

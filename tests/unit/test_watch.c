@@ -124,9 +124,9 @@ TEST(who_hears_is_told_of_a_collective_that_is_done)
     int n = 0;
 
     assert_ok(watch_open(&collects, &page, &e));
-    watch_hears(count, &n);
+    watch_receives(count, &n);
     assert_int_equal(watch_plugin()->events->on_collective(&c), CODEC_GO);
-    watch_hears(NULL, NULL);
+    watch_receives(NULL, NULL);
     assert_int_equal(n, 1);
 }
 

@@ -13,9 +13,9 @@ struct prepared { /* a plan, and a buffer for each node whose pieces it adds */
 };
 
 struct sender {
-    size_t cursor;  /* index in the plan of its piece that comes next */
-    uint32_t heard; /* pieces that have come */
-    bool is_staged; /* its last one is not added yet */
+    size_t cursor;     /* index in the plan of its piece that comes next */
+    uint32_t received; /* pieces that have come */
+    bool is_staged;    /* its last one is not added yet */
     bool is_paused;
 };
 
@@ -111,7 +111,7 @@ static const struct prepared *prepare(struct collective *c, const struct collect
                               .root = ask->root,
                               .n = ask->n,
                               .is_one_machine = c->mesh->is_one_machine,
-                              .piece = COLLECTIVE_PIECE / sizeof(float),
+                              .chunk = COLLECTIVE_CHUNK / sizeof(float),
                               .buckets = ask->buckets,
                               .n_buckets = ask->n_buckets};
 
@@ -177,7 +177,7 @@ static int push(struct collective *c, struct err *e)
 
     for (; c->n_sent < p->n_sends; c->n_sent++) {
         const struct plan_send *s = &p->sends[c->n_sent];
-        struct mesh_head h = {.kind = FRAME_PIECE, .peer = s->to, .word = s->word, .round = c->number};
+        struct mesh_head h = {.kind = FRAME_CHUNK, .peer = s->to, .index = s->index, .round = c->number};
 
         if (s->after > c->n_done || (s->vector != PLAN_OUT && s->first < c->ready) ||
             mesh_queued(c->mesh) >= COLLECTIVE_QUEUE)
@@ -204,7 +204,7 @@ bool collective_is_under_way(const struct collective *c)
     return c->now;
 }
 
-enum mesh_where collective_place(struct collective *c, const struct mesh_head *h, size_t len, void **at)
+enum mesh_where collective_sink(struct collective *c, const struct mesh_head *h, size_t len, void **at)
 {
     const struct collective_plan *p = c->now ? &c->now->plan : NULL;
     const struct plan_recv *v;
@@ -220,7 +220,7 @@ enum mesh_where collective_place(struct collective *c, const struct mesh_head *h
     if (!p || h->round != c->number || s->cursor == p->n_recvs)
         return MESH_WRONG;
     v = &p->recvs[s->cursor];
-    if (h->word != s->heard || len != v->n * sizeof(float))
+    if (h->index != s->received || len != v->n * sizeof(float))
         return MESH_WRONG;
     if (v->op == PLAN_COPY) {
         *at = c->ask.out + v->first;
@@ -240,7 +240,7 @@ static bool can_take(const struct collective *c, size_t recv)
     return c->senders[v->from].cursor > recv && (!needs_in || v->first >= c->ready);
 }
 
-static void add_piece(struct collective *c, const struct plan_recv *v)
+static void add_chunk(struct collective *c, const struct plan_recv *v)
 {
     float *out = c->ask.out + v->first;
     const float *in = c->ask.in + v->first;
@@ -266,7 +266,7 @@ static void take(struct collective *c)
         if (v->op == PLAN_COPY)
             continue;
         last = phase_enter(c->cfg.watch, PHASE_DECODE);
-        add_piece(c, v);
+        add_chunk(c, v);
         phase_enter(c->cfg.watch, last);
         c->senders[v->from].is_staged = false;
         resume(c, v->from);
@@ -294,7 +294,7 @@ int collective_start(struct collective *c, const struct collective_ask *ask, str
     c->ready = ask->n;
     for (int k = 0; k < c->cfg.n_nodes; k++) {
         c->senders[k].cursor = c->now->plan.first[k];
-        c->senders[k].heard = 0;
+        c->senders[k].received = 0;
         resume(c, k);
     }
     return collective_ready(c, ask->ready, e);
@@ -302,13 +302,13 @@ int collective_start(struct collective *c, const struct collective_ask *ask, str
 
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e)
 {
-    if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_PIECE) {
+    if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_CHUNK) {
         struct sender *s = &c->senders[ev->head.peer];
         const struct plan_recv *v = &c->now->plan.recvs[s->cursor];
 
         s->is_staged |= v->op != PLAN_COPY;
         s->cursor = v->next;
-        s->heard++;
+        s->received++;
         take(c);
     }
     return push(c, e);
@@ -331,8 +331,9 @@ void collective_waits_for(const struct collective *c, char *out, size_t size)
     int node = collective_awaits(c);
 
     if (node >= 0)
-        snprintf(out, size, "piece %u of node %d in %s %llu", c->senders[node].heard + 1, node, kind, number);
+        snprintf(out, size, "piece %u of node %d in %s %llu", c->senders[node].received + 1, node, kind,
+                 number);
     else
-        snprintf(out, size, "room for piece %u to node %d in %s %llu", c->now->plan.sends[c->n_sent].word + 1,
-                 c->now->plan.sends[c->n_sent].to, kind, number);
+        snprintf(out, size, "room for piece %u to node %d in %s %llu",
+                 c->now->plan.sends[c->n_sent].index + 1, c->now->plan.sends[c->n_sent].to, kind, number);
 }

@@ -1,7 +1,7 @@
 /* collective -- carries plans of collective operations (collective_plan.h) out between the workers of a job,
  * piece by piece. As the exchange, it never waits: it is told what the mesh has, and says whether it is done.
  *
- * A piece is a message FRAME_PIECE: its round is the number of the collective on this job, from 1, its word
+ * A piece is a message FRAME_CHUNK: its round is the number of the collective on this job, from 1, its word
  * counts the pieces from its sender to its receiver in it, its payload is raw floats. It is sent by view from
  * where it stands. One that is to be copied is read straight to its place, one that is to be added into a
  * buffer of one piece per sender. A piece of the next collective, or one for which there is no buffer yet, is
@@ -15,7 +15,7 @@
 #include "agent/runner/stopwatch.h"
 
 enum {
-    COLLECTIVE_PIECE = 256 * 1024, /* bytes: larger ones leave the second-level cache before they are added */
+    COLLECTIVE_CHUNK = 256 * 1024, /* bytes: larger ones leave the second-level cache before they are added */
     COLLECTIVE_QUEUE = 32          /* pieces handed to the mesh before a peer must take some */
 };
 
@@ -64,6 +64,6 @@ uint64_t collective_summed(const struct collective *c); /* bytes of pieces that 
 int collective_awaits(const struct collective *c);
 void collective_waits_for(const struct collective *c, char *out, size_t size);
 /* For mesh->place. */
-enum mesh_where collective_place(struct collective *c, const struct mesh_head *h, size_t len, void **at);
+enum mesh_where collective_sink(struct collective *c, const struct mesh_head *h, size_t len, void **at);
 
 #endif

@@ -39,20 +39,20 @@ static struct range slice_of(const struct builder *b, int node)
 
 /* The pieces of a range, the last one first, as few and as equal as can be: every node cuts a range alike.
  * One without a number is one empty piece. */
-struct pieces {
-    struct range whole, piece;
+struct chunks {
+    struct range whole, chunk;
     int n_left, n;
 };
 
-static struct pieces pieces_of(const struct builder *b, struct range r)
+static struct chunks chunks_of(const struct builder *b, struct range r)
 {
-    size_t limit = b->p->ask.piece;
+    size_t limit = b->p->ask.chunk;
     int n = r.n > 0 ? (int)((r.n - 1) / limit + 1) : 1;
 
-    return (struct pieces){.whole = r, .n_left = n, .n = n};
+    return (struct chunks){.whole = r, .n_left = n, .n = n};
 }
 
-static bool next_piece(struct pieces *p)
+static bool next_chunk(struct chunks *p)
 {
     size_t first, end;
 
@@ -60,7 +60,7 @@ static bool next_piece(struct pieces *p)
         return false;
     end = collective_slice(p->whole.n, p->n_left, p->n);
     first = collective_slice(p->whole.n, --p->n_left, p->n);
-    p->piece = (struct range){p->whole.first + first, end - first};
+    p->chunk = (struct range){p->whole.first + first, end - first};
     return true;
 }
 
@@ -80,7 +80,7 @@ static void *with_room(struct builder *b, void *items, size_t n, size_t *room, s
     return more;
 }
 
-static void recv_piece(struct builder *b, int from, enum plan_op op, bool is_sum, struct range r)
+static void recv_chunk(struct builder *b, int from, enum plan_op op, bool is_sum, struct range r)
 {
     struct collective_plan *p = b->p;
     struct plan_recv *recvs = with_room(b, p->recvs, p->n_recvs, &p->recvs_room, sizeof *recvs);
@@ -109,7 +109,7 @@ static size_t needed(const struct collective_plan *p, enum plan_vector vector, s
     return n > 0 ? n : p->n_recvs;
 }
 
-static void send_piece(struct builder *b, int to, enum plan_vector vector, struct range r)
+static void send_chunk(struct builder *b, int to, enum plan_vector vector, struct range r)
 {
     struct collective_plan *p = b->p;
     struct plan_send *sends = with_room(b, p->sends, p->n_sends, &p->sends_room, sizeof *sends);
@@ -122,14 +122,14 @@ static void send_piece(struct builder *b, int to, enum plan_vector vector, struc
 
 static void send_all(struct builder *b, int to, enum plan_vector vector, struct range r)
 {
-    for (struct pieces i = pieces_of(b, r); next_piece(&i);)
-        send_piece(b, to, vector, i.piece);
+    for (struct chunks i = chunks_of(b, r); next_chunk(&i);)
+        send_chunk(b, to, vector, i.chunk);
 }
 
 static void recv_all(struct builder *b, int from, enum plan_op op, bool is_sum, struct range r)
 {
-    for (struct pieces i = pieces_of(b, r); next_piece(&i);)
-        recv_piece(b, from, op, is_sum, i.piece);
+    for (struct chunks i = chunks_of(b, r); next_chunk(&i);)
+        recv_chunk(b, from, op, is_sum, i.chunk);
 }
 
 static void copy(struct builder *b, enum plan_vector to, struct range r)
@@ -261,29 +261,29 @@ static int parent_of(const struct builder *b, int root, int place)
     return node_at(b, root, place & (place - 1));
 }
 
-static void tree_down(struct builder *b, int root, struct range piece)
+static void tree_down(struct builder *b, int root, struct range chunk)
 {
     int place = place_of(b, root);
 
     if (place > 0)
-        recv_piece(b, parent_of(b, root, place), PLAN_COPY, false, piece);
+        recv_chunk(b, parent_of(b, root, place), PLAN_COPY, false, chunk);
     for (int d = power_of_two_in(b->p->ask.n_nodes); d > 0; d /= 2)
         if (has_child(b, place, d))
-            send_piece(b, node_at(b, root, place + d), PLAN_OUT, piece);
+            send_chunk(b, node_at(b, root, place + d), PLAN_OUT, chunk);
 }
 
 static void tree(struct builder *b)
 {
     int me = b->p->ask.me, n_nodes = b->p->ask.n_nodes;
 
-    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);) {
+    for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);) {
         for (int d = 1; has_child(b, me, d); d *= 2)
-            recv_piece(b, me + d, d == 1 ? PLAN_ADD_TO_IN : PLAN_ADD, me == 0 && 2 * d >= n_nodes, i.piece);
+            recv_chunk(b, me + d, d == 1 ? PLAN_ADD_TO_IN : PLAN_ADD, me == 0 && 2 * d >= n_nodes, i.chunk);
         if (me > 0)
-            send_piece(b, parent_of(b, 0, me), has_child(b, me, 1) ? PLAN_OUT : PLAN_IN, i.piece);
+            send_chunk(b, parent_of(b, 0, me), has_child(b, me, 1) ? PLAN_OUT : PLAN_IN, i.chunk);
     }
-    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);)
-        tree_down(b, 0, i.piece);
+    for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);)
+        tree_down(b, 0, i.chunk);
 }
 
 /* First up the tree without a number: when the root sends, all have begun. */
@@ -293,13 +293,13 @@ static void broadcast(struct builder *b)
     int place = place_of(b, root);
 
     for (int d = 1; has_child(b, place, d); d *= 2)
-        recv_piece(b, node_at(b, root, place + d), PLAN_COPY, false, (struct range){0, 0});
+        recv_chunk(b, node_at(b, root, place + d), PLAN_COPY, false, (struct range){0, 0});
     if (place > 0)
-        send_piece(b, parent_of(b, root, place), PLAN_OUT, (struct range){0, 0});
+        send_chunk(b, parent_of(b, root, place), PLAN_OUT, (struct range){0, 0});
     else
         copy(b, PLAN_OUT, b->whole);
-    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);)
-        tree_down(b, root, i.piece);
+    for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);)
+        tree_down(b, root, i.chunk);
 }
 
 /* The sum goes by the order of the nodes, with mine where it stands among them: x + y is y + x, so node 1 may
@@ -319,12 +319,12 @@ static void direct(struct builder *b)
     int last = me == n_nodes - 1 ? me - 1 : n_nodes - 1;
 
     copy(b, PLAN_KEPT, b->whole);
-    for (struct pieces i = pieces_of(b, b->whole); next_piece(&i);) {
+    for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);) {
         for (int d = 1; d < n_nodes; d++)
-            send_piece(b, at_distance(b, d), PLAN_KEPT, i.piece);
+            send_chunk(b, at_distance(b, d), PLAN_KEPT, i.chunk);
         for (int from = 0; from < n_nodes; from++)
             if (from != me)
-                recv_piece(b, from, direct_op(me, from), from == last, i.piece);
+                recv_chunk(b, from, direct_op(me, from), from == last, i.chunk);
     }
 }
 
@@ -362,11 +362,11 @@ static void all_reduce(struct builder *b)
 }
 
 /* Numbers the pieces of each pair, and strings each sender's together. */
-static void number_pieces(struct collective_plan *p, uint32_t *sent)
+static void number_chunks(struct collective_plan *p, uint32_t *sent)
 {
     memset(sent, 0, (size_t)p->ask.n_nodes * sizeof *sent);
     for (size_t i = 0; i < p->n_sends; i++)
-        p->sends[i].word = sent[p->sends[i].to]++;
+        p->sends[i].index = sent[p->sends[i].to]++;
     for (int k = 0; k < p->ask.n_nodes; k++)
         p->first[k] = p->n_recvs;
     for (size_t i = p->n_recvs; i-- > 0;) {
@@ -403,7 +403,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
         return err_set(e, ERR_NOMEM, "no memory for the plan of %s over %zu numbers",
                        collective_kind_name(ask->kind), ask->n);
     }
-    number_pieces(p, sent);
+    number_chunks(p, sent);
     free(sent);
     return 0;
 }

@@ -72,7 +72,7 @@ struct plan_ask {
     int root;            /* of a broadcast */
     size_t n;            /* floats in `in` and in `out` */
     bool is_one_machine; /* all nodes run on one: what COLLECTIVE_AUTO stands for depends on it */
-    size_t piece;        /* floats in the longest piece, at least n / INT_MAX + 1 */
+    size_t chunk;        /* floats in the longest piece, at least n / INT_MAX + 1 */
     /* All-reduce: where the buckets begin that are summed one after another, from the vector's end to its
      * front; the last is 0. Borrowed. None: the whole vector is one. */
     const size_t *buckets;
@@ -98,7 +98,7 @@ struct plan_copy {
 
 struct plan_send {
     int to;
-    uint32_t word; /* its place among the pieces to that node, from 0 */
+    uint32_t index; /* its place among the pieces to that node, from 0 */
     enum plan_vector vector;
     size_t first, n;
     size_t after; /* so many receipts must be done */

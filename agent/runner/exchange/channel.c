@@ -35,7 +35,7 @@ bool channel_is_behind(const struct channel *ch, int node)
 
 bool channel_has_left(const struct channel *ch, int node)
 {
-    return ch->x->links.has_left[exchange_slot(ch->x, node)];
+    return ch->x->peer_stats.has_left[exchange_slot(ch->x, node)];
 }
 
 void channel_pause(struct channel *ch, int node, bool on)
@@ -135,7 +135,7 @@ static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_
                      size_t len)
 {
     struct exchange *x = ch->x;
-    struct link *l = link_make(&x->links, exchange_slot(x, h->peer));
+    struct link *l = link_make(&x->peer_stats, exchange_slot(x, h->peer));
     enum phase last = phase_enter(&x->watch, PHASE_SEND);
     double start = stopwatch_since(&x->watch);
 
@@ -163,7 +163,7 @@ int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf 
 
     if (rc < 0)
         return rc;
-    t = &link_of(&ch->x->links, exchange_slot(ch->x, h->peer))->sent;
+    t = &link_of(&ch->x->peer_stats, exchange_slot(ch->x, h->peer))->sent;
     t->encode_s += encode_s;
     t->raw_bytes += (uint64_t)ch->compressing.saved_out;
     ch->x->totals.raw_bytes += (uint64_t)ch->compressing.saved_out;
@@ -177,7 +177,7 @@ int channel_send_view(struct channel *ch, const struct mesh_head *h, const void 
 
 void channel_received(struct channel *ch, int from, size_t len)
 {
-    struct exchange_traffic *t = &link_of(&ch->x->links, exchange_slot(ch->x, from))->received;
+    struct exchange_traffic *t = &link_of(&ch->x->peer_stats, exchange_slot(ch->x, from))->received;
 
     t->messages++;
     t->raw_bytes += len + (uint64_t)ch->compressing.saved_in;
@@ -190,7 +190,7 @@ void channel_received(struct channel *ch, int from, size_t len)
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received)
 {
     struct exchange *x = ch->x;
-    struct link *l = link_of(&x->links, exchange_slot(x, peer));
+    struct link *l = link_of(&x->peer_stats, exchange_slot(x, peer));
 
     l->sent.messages++;
     l->sent.raw_bytes += sent;
@@ -233,9 +233,9 @@ int channel_apply(struct channel *ch)
 
 void channel_waited(struct channel *ch, int peer)
 {
-    struct link *l = link_of(&ch->x->links, exchange_slot(ch->x, peer));
+    struct link *l = link_of(&ch->x->peer_stats, exchange_slot(ch->x, peer));
 
-    l->received.transfer_s += stopwatch_now(&ch->x->watch) - ch->round.said_at;
+    l->received.transfer_s += stopwatch_now(&ch->x->watch) - ch->round.sent_at;
 }
 
 /* The job's round is done when every channel's is. */
@@ -250,7 +250,7 @@ void channel_round_done(struct channel *ch)
     x->n_rounds++;
     if (x->watch.tracer)
         x->watch.tracer->round = x->n_rounds + 1;
-    links_close_round(&x->links);
+    peer_stats_close_round(&x->peer_stats);
 }
 
 /* What of the model's layers lies in [lo, hi). */

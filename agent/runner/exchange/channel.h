@@ -43,12 +43,12 @@ struct exchange {
     struct err *e; /* of the call that is under way */
     int n_channels;
     struct channel *channels;
-    struct links links; /* by slot */
-    int n_left, n_lost; /* of the workers; who is lost has left, too */
+    struct peer_stats peer_stats; /* by slot */
+    int n_left, n_lost;           /* of the workers; who is lost has left, too */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
     struct stopwatch watch;
-    uint64_t n_rounds, n_rounds_told;
+    uint64_t n_rounds, n_rounds_notified;
     int n_channels_done; /* channels that have closed the round */
 };
 
@@ -114,7 +114,7 @@ int exchange_on_left(struct exchange *x, int node);
 /* A worker counts as gone from now on, for this reason, if it does not yet. ERR_LOST: too few are left. */
 int exchange_lose(struct exchange *x, int node, const char *why);
 /* What a channel's callback, or its round, returned: with CODEC_GO it waits for nothing (any more). */
-int exchange_heard(struct channel *ch, int rc);
+int exchange_returned(struct channel *ch, int rc);
 bool exchange_waits(const struct exchange *x);
 
 #endif

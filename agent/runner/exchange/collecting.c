@@ -10,22 +10,22 @@ bool collecting_is_on_mesh(const struct channel *ch)
 
 static bool is_under_way(const struct channel *ch)
 {
-    return ch->collecting.is_in_arena || collecting_is_on_mesh(ch);
+    return ch->collecting.is_in_shm || collecting_is_on_mesh(ch);
 }
 
-static int send_piece(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
+static int send_chunk(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
 {
     return channel_send_view(owner, h, bytes, len);
 }
 
-static void received_piece(void *owner, int from, size_t len)
+static void received_chunk(void *owner, int from, size_t len)
 {
     channel_received(owner, from, len);
 }
 
-static enum mesh_where place_piece(void *owner, const struct mesh_head *h, size_t len, void **at)
+static enum mesh_where sink_of_chunk(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
-    return collective_place(((struct channel *)owner)->collecting.collective, h, len, at);
+    return collective_sink(((struct channel *)owner)->collecting.collective, h, len, at);
 }
 
 static int make_buckets(struct channel *ch, struct err *e)
@@ -49,8 +49,8 @@ int collecting_open(struct channel *ch, struct err *e)
     struct collective_config config = {.n_nodes = cfg->n_workers,
                                        .me = cfg->node,
                                        .algorithm = cfg->allreduce,
-                                       .send = send_piece,
-                                       .received = received_piece,
+                                       .send = send_chunk,
+                                       .received = received_chunk,
                                        .watch = channel_watch(ch),
                                        .owner = ch};
 
@@ -71,12 +71,12 @@ void collecting_attach(struct channel *ch, struct mesh *m)
         return;
     ch->collecting.mesh = m;
     collective_attach(ch->collecting.collective, m);
-    m->place = place_piece;
+    m->sink = sink_of_chunk;
     m->owner = ch;
 }
 
 /* The codec may ask for the next at once, and with nobody to wait for that one is done too. */
-int collecting_tell(struct channel *ch)
+int collecting_notify(struct channel *ch)
 {
     int rc = CODEC_GO;
 
@@ -105,11 +105,11 @@ int collecting_ready(struct channel *ch, size_t ready)
     return rc < 0 ? rc : CODEC_GO;
 }
 
-static size_t bytes_of_slice(const struct arena *a, size_t n, int i)
+static size_t bytes_of_slice(const struct shm_group *a, size_t n, int i)
 {
     size_t from, to;
 
-    arena_slice(a, n, i, &from, &to);
+    shm_group_slice(a, n, i, &from, &to);
     return (to - from) * sizeof(float);
 }
 
@@ -120,30 +120,30 @@ static void account(struct channel *ch)
     int me = ch->codec.node;
 
     for (int k = 0; k < ch->codec.n_workers; k++) {
-        bool is_short = s->in_arena.n <= ARENA_SMALL;
-        size_t whole = s->in_arena.n * sizeof(float);
-        size_t parts = bytes_of_slice(s->arena, s->in_arena.n, k) +
-                       bytes_of_slice(s->arena, s->in_arena.n, me);
+        bool is_short = s->in_shm.n <= SHM_GROUP_SMALL;
+        size_t whole = s->in_shm.n * sizeof(float);
+        size_t parts = bytes_of_slice(s->shm_group, s->in_shm.n, k) +
+                       bytes_of_slice(s->shm_group, s->in_shm.n, me);
 
         if (k == me)
             continue;
-        if (s->in_arena.kind == COLLECTIVE_BROADCAST)
-            channel_shared(ch, k, s->in_arena.root == me ? whole : 0, s->in_arena.root == k ? whole : 0);
+        if (s->in_shm.kind == COLLECTIVE_BROADCAST)
+            channel_shared(ch, k, s->in_shm.root == me ? whole : 0, s->in_shm.root == k ? whole : 0);
         else
             channel_shared(ch, k, is_short ? whole : parts, is_short ? whole : parts);
     }
 }
 
 /* Summing is not told apart from waiting there: both go on part by part. */
-static int advance_in_arena(struct channel *ch, struct err *e)
+static int advance_in_shm(struct channel *ch, struct err *e)
 {
     enum phase last = phase_enter(channel_watch(ch), PHASE_WAIT);
-    int rc = arena_poll(ch->collecting.arena, e);
+    int rc = shm_group_poll(ch->collecting.shm_group, e);
 
     phase_enter(channel_watch(ch), last);
     if (rc <= 0)
         return rc < 0 ? rc : COLLECTIVE_UNDER_WAY;
-    ch->collecting.is_in_arena = false;
+    ch->collecting.is_in_shm = false;
     account(ch);
     return COLLECTIVE_DONE;
 }
@@ -156,30 +156,30 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
 
     /* A bell that comes late would wake every poll from now on. What is wrong then is told by the next
      * collective. */
-    if (s->is_in_arena)
-        rc = advance_in_arena(ch, e);
-    else if (s->arena && ev->kind == MESH_NOTHING)
-        arena_poll(s->arena, &later);
-    if (rc == COLLECTIVE_UNDER_WAY && !s->is_in_arena && is_under_way(ch))
+    if (s->is_in_shm)
+        rc = advance_in_shm(ch, e);
+    else if (s->shm_group && ev->kind == MESH_NOTHING)
+        shm_group_poll(s->shm_group, &later);
+    if (rc == COLLECTIVE_UNDER_WAY && !s->is_in_shm && is_under_way(ch))
         rc = collective_on_event(s->collective, ev, e);
     if (rc < 0)
         return rc;
     s->is_done |= rc == COLLECTIVE_DONE;
-    return collecting_tell(ch);
+    return collecting_notify(ch);
 }
 
 bool collecting_is_hopeless(const struct channel *ch)
 {
-    int node = is_under_way(ch) && !ch->collecting.is_in_arena ? collective_awaits(ch->collecting.collective)
-                                                               : -1;
+    int node = is_under_way(ch) && !ch->collecting.is_in_shm ? collective_awaits(ch->collecting.collective)
+                                                             : -1;
 
     return node >= 0 && channel_has_left(ch, node);
 }
 
 void collecting_waits_for(const struct channel *ch, char *out, size_t size)
 {
-    if (ch->collecting.is_in_arena)
-        arena_waits_for(ch->collecting.arena, out, size);
+    if (ch->collecting.is_in_shm)
+        shm_group_waits_for(ch->collecting.shm_group, out, size);
     else if (is_under_way(ch))
         collective_waits_for(ch->collecting.collective, out, size);
 }
@@ -194,19 +194,19 @@ static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
 /* An arena has all-reduce and broadcast alone, as its slices are cut otherwise than codec.h says. A long
  * vector that is not its `in` would have to be copied there, where the next gradient may be computed
  * meanwhile. All workers run the same codec and decide alike. */
-static bool fits_arena(const struct channel *ch, const struct collective_ask *ask)
+static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
 {
-    const struct arena *a = ch->collecting.arena;
+    const struct shm_group *a = ch->collecting.shm_group;
 
     return a && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
-           ask->n <= ch->codec.n_params && (ask->n <= ARENA_SMALL || ask->in == arena_in(a));
+           ask->n <= ch->codec.n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
 }
 
-static int start_in_arena(struct channel *ch, const struct collective_ask *ask)
+static int start_in_shm(struct channel *ch, const struct collective_ask *ask)
 {
     struct err *e = channel_err(ch);
-    const struct arena_collective c = {
-        .kind = ask->kind == COLLECTIVE_BROADCAST ? ARENA_BROADCAST : ARENA_ALL_REDUCE,
+    const struct shm_collective c = {
+        .kind = ask->kind == COLLECTIVE_BROADCAST ? SHM_BROADCAST : SHM_ALL_REDUCE,
         .in = ask->in,
         .out = ask->out,
         .n = ask->n,
@@ -214,11 +214,11 @@ static int start_in_arena(struct channel *ch, const struct collective_ask *ask)
         .root = ask->root,
     };
 
-    if (arena_start(ch->collecting.arena, &c, e) < 0)
+    if (shm_group_start(ch->collecting.shm_group, &c, e) < 0)
         return e->code;
-    ch->collecting.in_arena = *ask;
-    ch->collecting.is_in_arena = true;
-    return advance_in_arena(ch, e);
+    ch->collecting.in_shm = *ask;
+    ch->collecting.is_in_shm = true;
+    return advance_in_shm(ch, e);
 }
 
 static int collect(struct codec *c, struct collective_ask *ask)
@@ -248,8 +248,7 @@ static int collect(struct codec *c, struct collective_ask *ask)
         ask->buckets = s->buckets;
         ask->n_buckets = s->n_buckets;
     }
-    rc = fits_arena(ch, ask) ? start_in_arena(ch, ask)
-                             : collective_start(s->collective, ask, channel_err(ch));
+    rc = fits_shm(ch, ask) ? start_in_shm(ch, ask) : collective_start(s->collective, ask, channel_err(ch));
     if (rc < 0)
         return rc;
     s->last_out = ask->out;

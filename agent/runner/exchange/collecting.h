@@ -6,15 +6,15 @@
 #include "agent/runner/collective/collective.h"
 #include "codecs/codec.h"
 
-struct arena;
+struct shm_group;
 struct channel;
 
 struct collecting {
-    struct arena *arena; /* NULL: collectives go over the mesh */
-    struct collective_ask in_arena;
-    bool is_in_arena; /* one is under way there */
-    size_t ready;     /* grads are there from here on; 0: all of them */
-    size_t *buckets;  /* (n_buckets), of grads, as in plan_ask */
+    struct shm_group *shm_group; /* NULL: collectives go over the mesh */
+    struct collective_ask in_shm;
+    bool is_in_shm;  /* one is under way there */
+    size_t ready;    /* grads are there from here on; 0: all of them */
+    size_t *buckets; /* (n_buckets), of grads, as in plan_ask */
     size_t n_buckets;
     struct collective *collective; /* NULL: this channel can have none */
     struct mesh *mesh;
@@ -30,7 +30,7 @@ void collecting_attach(struct channel *ch, struct mesh *m);
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
 int collecting_ready(struct channel *ch, size_t ready); /* grads are there from `ready` on */
 bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
-int collecting_tell(struct channel *ch);                /* the codec, that its collective is done, if it is */
+int collecting_notify(struct channel *ch);              /* the codec, that its collective is done, if it is */
 bool collecting_is_hopeless(const struct channel *ch);  /* waits for a piece that can no longer come */
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);
 

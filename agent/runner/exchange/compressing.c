@@ -190,12 +190,12 @@ uint64_t compressing_saved_bytes(const struct channel *ch)
 {
     const struct compressing *c = &ch->compressing;
     const struct chain *out = ch->codec.node < 0 ? &c->down : &c->up;
-    size_t n_words = ch->rule && ch->rule->per_block ? (size_t)ch->codec.n_blocks : 1;
+    size_t n_contributions = ch->rule && ch->rule->per_block ? (size_t)ch->codec.n_blocks : 1;
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < c->n_residuals; i++)
         bytes += c->residuals[i].n * sizeof(float);
-    return bytes > 0 || !out->spec.ef ? bytes : n_words * ch->codec.n_params * sizeof(float);
+    return bytes > 0 || !out->spec.ef ? bytes : n_contributions * ch->codec.n_params * sizeof(float);
 }
 
 int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)

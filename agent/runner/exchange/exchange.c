@@ -26,7 +26,7 @@ struct channel *exchange_channel(struct exchange *x, int i)
 
 void exchange_set_rounds(struct exchange *x, uint64_t n)
 {
-    x->n_rounds = x->n_rounds_told = n;
+    x->n_rounds = x->n_rounds_notified = n;
 }
 
 uint64_t exchange_rounds(const struct exchange *x)
@@ -61,7 +61,7 @@ void exchange_attach(struct exchange *x, struct mesh *m)
         collecting_attach(&x->channels[i], m);
 }
 
-bool exchange_has_words(const struct exchange *x)
+bool exchange_has_messages(const struct exchange *x)
 {
     /* Servers may have another codec. */
     return x->cfg.n_servers > 0 || x->cfg.plugin->round || x->cfg.plugin->events->on_message;
@@ -73,12 +73,12 @@ bool exchange_collects(const struct exchange *x)
            x->cfg.plugin->events->on_collective;
 }
 
-void exchange_share(struct exchange *x, struct arena *a)
+void exchange_share(struct exchange *x, struct shm_group *a)
 {
     struct channel *ch = &x->channels[0]; /* there are no servers */
 
-    ch->collecting.arena = a;
-    x->cfg.grads = ch->codec.grads = arena_in(a);
+    ch->collecting.shm_group = a;
+    x->cfg.grads = ch->codec.grads = shm_group_in(a);
 }
 
 const float *exchange_gradient(const struct exchange *x)
@@ -100,7 +100,7 @@ static int outcome(struct exchange *x)
 {
     char what[128];
 
-    for (int i = 0; x->links.n_left > 0 && i < x->n_channels; i++) {
+    for (int i = 0; x->peer_stats.n_left > 0 && i < x->n_channels; i++) {
         const struct channel *ch = &x->channels[i];
 
         if (!ch->is_waiting || !(ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch)))
@@ -133,7 +133,7 @@ static int on_each(struct exchange *x, int (*of_round)(struct channel *), const 
         int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, name, of_events, true) : CODEC_GO;
 
         ch->is_waiting = rc == CODEC_WAIT;
-        if (rc < 0 || collecting_tell(ch) < 0)
+        if (rc < 0 || collecting_notify(ch) < 0)
             return e->code;
     }
     return outcome(x);
@@ -145,7 +145,8 @@ int exchange_on_backward(struct exchange *x, struct err *e)
     const struct codec_events *events = x->cfg.plugin->events;
     struct channel *ch = &x->channels[0]; /* there are no servers */
 
-    if (!exchange_collects(x) || !events->on_backward || ch->collecting.n_buckets < 2 || ch->collecting.arena)
+    if (!exchange_collects(x) || !events->on_backward || ch->collecting.n_buckets < 2 ||
+        ch->collecting.shm_group)
         return CODEC_GO;
     x->e = e;
     ch->collecting.ready = x->cfg.n_params;
@@ -218,7 +219,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     if (ev->head.channel != ch->id) {
         mesh_buf_put(x->mesh, ev->buf);
         channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
-        return exchange_heard(ch, channel_blame(ch, ev->head.peer));
+        return exchange_returned(ch, channel_blame(ch, ev->head.peer));
     }
     if (ch->rule) {
         rc = round_on_message(ch, &ev->head, ev->buf);
@@ -232,7 +233,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
             channel_round_done(ch);
     }
-    return exchange_heard(ch, rc);
+    return exchange_returned(ch, rc);
 }
 
 /* Calls those whose time has come. */
@@ -246,7 +247,7 @@ static int wake_up(struct exchange *x)
         if (ch->wake_at > stopwatch_now(&x->watch))
             continue;
         ch->wake_at = INFINITY;
-        if (exchange_heard(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
+        if (exchange_returned(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
             return x->e->code;
     }
     return CODEC_GO;
@@ -264,15 +265,15 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             mesh_buf_put(x->mesh, ev->buf);
             break;
         }
-        if (!link_make(&x->links, exchange_slot(x, ev->head.peer))) {
+        if (!link_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
             mesh_buf_put(x->mesh, ev->buf);
             return err_set(e, ERR_NOMEM, "no memory for the traffic with node %d", ev->head.peer);
         }
         if (x->watch.tracer)
             tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
-                           ++link_of(&x->links, exchange_slot(x, ev->head.peer))->n_heard,
+                           ++link_of(&x->peer_stats, exchange_slot(x, ev->head.peer))->n_received,
                            stopwatch_now(&x->watch));
-        if (ev->head.kind != FRAME_PIECE && on_message(x, ev) < 0)
+        if (ev->head.kind != FRAME_CHUNK && on_message(x, ev) < 0)
             return e->code;
         break;
     case MESH_LEFT:
@@ -324,9 +325,9 @@ bool exchange_wants_stop(const struct exchange *x)
 
 bool exchange_must_wait(const struct exchange *x)
 {
-    size_t pieces = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;
+    size_t chunks = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;
 
-    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + pieces;
+    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + chunks;
 }
 
 void exchange_waits_for(const struct exchange *x, char *out, size_t size)
@@ -378,19 +379,19 @@ struct stopwatch *exchange_watch(struct exchange *x)
 
 bool exchange_round_done(struct exchange *x, uint64_t *round)
 {
-    if (x->n_rounds_told == x->n_rounds)
+    if (x->n_rounds_notified == x->n_rounds)
         return false;
-    x->n_rounds_told = x->n_rounds;
+    x->n_rounds_notified = x->n_rounds;
     *round = x->n_rounds;
     return true;
 }
 
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
 {
-    return &link_read(&x->links, exchange_slot(x, peer))->sent_done;
+    return &link_read(&x->peer_stats, exchange_slot(x, peer))->sent_done;
 }
 
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer)
 {
-    return &link_read(&x->links, exchange_slot(x, peer))->recv_done;
+    return &link_read(&x->peer_stats, exchange_slot(x, peer))->recv_done;
 }

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "agent/runner/collective/collective_plan.h"
-#include "agent/runner/exchange/links.h"
+#include "agent/runner/exchange/peer_stats.h"
 #include "agent/runner/mesh/mesh.h"
-#include "agent/runner/shm/arena.h"
+#include "agent/runner/shm/shm_group.h"
 #include "agent/runner/stopwatch.h"
 #include "codecs/codec.h"
 #include "codecs/compress/compress.h"
@@ -75,12 +75,12 @@ void exchange_free(struct exchange *x);
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
 void exchange_attach(struct exchange *x, struct mesh *m);   /* borrowed */
-bool exchange_has_words(const struct exchange *x); /* has the rule messages? All nodes say the same */
+bool exchange_has_messages(const struct exchange *x); /* has the rule messages? All nodes say the same */
 /* Does the rule ask for collectives? Then workers of one machine may share memory: from exchange_share on,
  * all of them, collectives go through it, and grads lie in it. Borrowed; it is open until the exchange is
  * freed. */
 bool exchange_collects(const struct exchange *x);
-void exchange_share(struct exchange *x, struct arena *a);
+void exchange_share(struct exchange *x, struct shm_group *a);
 /* Gives back what it holds of the mesh, which may then be closed; but while it closes, vectors of collectives
  * may still be sent: it needs the exchange, and grads, until it is. */
 void exchange_detach(struct exchange *x);

@@ -12,7 +12,7 @@ bool exchange_waits(const struct exchange *x)
 }
 
 /* A word of the next round that comes early does not end a wait for this one. */
-int exchange_heard(struct channel *ch, int rc)
+int exchange_returned(struct channel *ch, int rc)
 {
     if (rc == CODEC_GO && ch->round.stage == ROUND_OPEN)
         ch->is_waiting = false;
@@ -30,7 +30,8 @@ static int tell_lost(struct exchange *x, int node)
         int rc;
 
         channel_before_call(ch);
-        rc = exchange_heard(ch, channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
+        rc = exchange_returned(ch,
+                               channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
         phase_enter(&x->watch, last);
         if (rc < 0)
             return rc;
@@ -40,15 +41,15 @@ static int tell_lost(struct exchange *x, int node)
 
 static void leaves(struct exchange *x, int node)
 {
-    x->n_left += node >= 0 && !x->links.has_left[exchange_slot(x, node)];
-    links_leave(&x->links, exchange_slot(x, node));
+    x->n_left += node >= 0 && !x->peer_stats.has_left[exchange_slot(x, node)];
+    peer_stats_leave(&x->peer_stats, exchange_slot(x, node));
 }
 
 int exchange_lose(struct exchange *x, int node, const char *why)
 {
     int n_left;
 
-    if (x->links.has_left[exchange_slot(x, node)])
+    if (x->peer_stats.has_left[exchange_slot(x, node)])
         return CODEC_GO;
     n_left = x->cfg.n_workers - ++x->n_lost;
     leaves(x, node);
@@ -65,7 +66,7 @@ int exchange_on_left(struct exchange *x, int node)
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
-        if (ch->rule && exchange_heard(ch, round_on_leave(ch)) < 0)
+        if (ch->rule && exchange_returned(ch, round_on_leave(ch)) < 0)
             return x->e->code;
     }
     return tell_lost(x, node);
@@ -87,7 +88,7 @@ int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
-        if (ch->rule && exchange_heard(ch, round_on_loss(ch, node)) < 0)
+        if (ch->rule && exchange_returned(ch, round_on_loss(ch, node)) < 0)
             return x->e->code;
     }
     return tell_lost(x, node);

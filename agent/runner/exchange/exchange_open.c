@@ -35,12 +35,12 @@ static int open_links(struct exchange *x, struct err *e)
     const struct exchange_config *cfg = &x->cfg;
     int n = cfg->n_workers + cfg->n_servers;
 
-    if (links_open(&x->links, n, e) < 0)
+    if (peer_stats_open(&x->peer_stats, n, e) < 0)
         return e->code;
     if (cfg->plugin->events && n > LINKS_AT_ONCE)
         return 0;
     for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
-        if (exchange_talks_to(x, node) && !link_make(&x->links, exchange_slot(x, node)))
+        if (exchange_talks_to(x, node) && !link_make(&x->peer_stats, exchange_slot(x, node)))
             return err_set(e, ERR_NOMEM, "no memory for the figures of %d nodes", n);
     return 0;
 }
@@ -81,6 +81,6 @@ void exchange_free(struct exchange *x)
     for (int i = 0; x->channels && i < x->n_channels; i++)
         channel_clear(&x->channels[i]);
     free(x->channels);
-    links_clear(&x->links);
+    peer_stats_clear(&x->peer_stats);
     free(x);
 }

@@ -47,7 +47,8 @@ static int check_rule(struct exchange *x, struct err *e)
     const struct channel *ch = exchange_channel(x, 0);
     const char *name = channel_config(ch)->plugin->name;
 
-    if (!ch->rule && (ch->codec.n_servers > 0 || !channel_config(ch)->plugin->events->rests_between_steps)) {
+    if (!ch->rule &&
+        (ch->codec.n_servers > 0 || !channel_config(ch)->plugin->events->is_quiescent_between_steps)) {
         err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
                 ch->codec.n_servers > 0 ? "its servers hear messages, and cannot know which step they are in"
                                         : "the host cannot know when its state is whole");

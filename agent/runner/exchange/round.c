@@ -20,11 +20,11 @@ static bool is_server(const struct channel *ch)
     return ch->codec.node < 0;
 }
 
-static int merge_one(struct channel *ch, int word)
+static int merge_one(struct channel *ch, int k)
 {
-    int rc = round_merge_word(ch, word);
+    int rc = round_merge(ch, k);
 
-    round_finish_word(ch, word);
+    round_finish(ch, k);
     return rc;
 }
 
@@ -44,18 +44,18 @@ static int answer(struct channel *ch, int first, int last, uint64_t round)
 }
 
 /* Hands a word, of which it takes the reference, to those who lack it, and keeps it. */
-static int spread(struct channel *ch, int word, struct mesh_buf *b, double encode_s)
+static int spread(struct channel *ch, int k, struct mesh_buf *b, double encode_s)
 {
-    struct mesh_head h = {.kind = FRAME_WORD,
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION,
                           .peer = ch->server,
                           .channel = ch->id,
-                          .word = (uint32_t)word,
+                          .index = (uint32_t)k,
                           .round = ch->codec.round};
     int rc = ch->server ? channel_send(ch, &h, b, encode_s) : CODEC_GO;
 
     for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
         if (w == ch->codec.node || channel_has_left(ch, w) ||
-            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, word, w)))
+            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, k, w)))
             continue;
         if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* nobody is waited for */
             channel_overtaken(ch);
@@ -66,21 +66,21 @@ static int spread(struct channel *ch, int word, struct mesh_buf *b, double encod
         encode_s = 0; /* one encoding, however many receivers */
     }
     if (rc == CODEC_GO && !ch->server)
-        round_push(ch, word, b, ch->codec.round, ch->codec.node);
+        round_push(ch, k, b, ch->codec.round, ch->codec.node);
     else
         channel_drop_buf(ch, b);
     return rc;
 }
 
-static int say(struct channel *ch, int word)
+static int contribute(struct channel *ch, int k)
 {
     double seconds;
     struct mesh_buf *b;
 
-    ch->codec.block = ch->rule->per_block ? word : -1;
+    ch->codec.block = ch->rule->per_block ? k : -1;
     b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
     ch->codec.block = -1;
-    return b ? spread(ch, word, b, seconds) : -1;
+    return b ? spread(ch, k, b, seconds) : -1;
 }
 
 /* asgd between workers: everything that has come, by worker, then by age. */
@@ -88,31 +88,31 @@ static int merge_what_came(struct channel *ch)
 {
     struct round *r = &ch->round;
 
-    ch->codec.n_words = 0;
-    for (int w = 0; w < r->n_words; w++)
-        ch->codec.n_words += r->inbox[w].n;
-    for (int w = 0; w < r->n_words; w++)
+    ch->codec.n_contributions = 0;
+    for (int w = 0; w < r->n_contributions; w++)
+        ch->codec.n_contributions += r->inbox[w].n;
+    for (int w = 0; w < r->n_contributions; w++)
         while (r->inbox[w].n > 0)
             if (merge_one(ch, w) < 0)
                 return -1;
     return round_close(ch, 0, -1, 0);
 }
 
-static void words_are_out(struct channel *ch, enum round_stage next)
+static void all_are_out(struct channel *ch, enum round_stage next)
 {
     ch->round.stage = next;
-    ch->round.said_at = stopwatch_now(channel_watch(ch));
+    ch->round.sent_at = stopwatch_now(channel_watch(ch));
 }
 
-static int said(struct channel *ch)
+static int contributed(struct channel *ch)
 {
-    words_are_out(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SAID);
+    all_are_out(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SENT);
     if (ch->server)
         return CODEC_WAIT;
     return ch->codec.is_sync ? round_advance(ch) : merge_what_came(ch);
 }
 
-static int say_nothing(struct codec *c, struct wire_out *out)
+static int encode_nothing(struct codec *c, struct wire_out *out)
 {
     (void)c, (void)out;
     return CODEC_GO;
@@ -127,10 +127,10 @@ static int end_with_the_others(struct channel *ch)
 
     if (!round_agrees(ch) || (ch->codec.step < ch->codec.n_steps && !ch->codec.wants_stop))
         return CODEC_GO;
-    b = channel_encode(ch, "encode", say_nothing, &seconds);
+    b = channel_encode(ch, "encode", encode_nothing, &seconds);
     if (!b || spread(ch, ch->codec.node, b, seconds) < 0)
         return -1;
-    words_are_out(ch, ROUND_ENDS);
+    all_are_out(ch, ROUND_ENDS);
     return round_advance(ch);
 }
 
@@ -144,7 +144,7 @@ int round_close(struct channel *ch, int first, int last, uint64_t their_round)
     ch->round.stage = ROUND_OPEN;
     ch->codec.samples = 0;
     ch->codec.n_merged = 0;
-    round_resume_those_no_longer_ahead(ch);
+    round_resume_workers(ch);
     channel_round_done(ch);
     return ch->rule->before_update ? CODEC_GO : end_with_the_others(ch);
 }
@@ -155,9 +155,9 @@ int round_advance(struct channel *ch)
 
     if (round_goes_on(ch))
         return round_advance_without_lost(ch);
-    ch->codec.n_words = r->n_words;
-    for (; r->next < r->n_words; r->next++) {
-        if (!round_has_word(ch, r->next))
+    ch->codec.n_contributions = r->n_contributions;
+    for (; r->next < r->n_contributions; r->next++) {
+        if (!round_has(ch, r->next))
             return CODEC_WAIT;
         if (merge_one(ch, r->next) < 0)
             return -1;
@@ -169,25 +169,25 @@ int round_advance(struct channel *ch)
 static int merge_and_answer(struct channel *ch, int worker)
 {
     const struct inbox *in = &ch->round.inbox[worker];
-    uint64_t their_round = in->letters[in->first].round;
+    uint64_t their_round = in->contributions[in->first].round;
 
-    ch->codec.n_words = 1;
-    return merge_one(ch, worker) < 0 ? round_refuse_word(ch, worker, worker)
+    ch->codec.n_contributions = 1;
+    return merge_one(ch, worker) < 0 ? round_refuse(ch, worker, worker)
                                      : round_close(ch, worker, worker, their_round);
 }
 
 int round_on_block(struct channel *ch, int block)
 {
-    return ch->rule->per_block ? say(ch, block) : CODEC_GO;
+    return ch->rule->per_block ? contribute(ch, block) : CODEC_GO;
 }
 
 int round_on_grad(struct channel *ch)
 {
     if (!ch->rule->before_update)
         return CODEC_GO;
-    if (!ch->rule->per_block && say(ch, ch->codec.node) < 0)
+    if (!ch->rule->per_block && contribute(ch, ch->codec.node) < 0)
         return -1;
-    return said(ch);
+    return contributed(ch);
 }
 
 int round_on_step(struct channel *ch)
@@ -198,7 +198,7 @@ int round_on_step(struct channel *ch)
         return end_with_the_others(ch);
     if (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps)
         return CODEC_GO;
-    return say(ch, ch->codec.node) < 0 ? -1 : said(ch);
+    return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
 }
 
 static int adopt(struct codec *c, int from, struct wire_in *in)
@@ -228,28 +228,28 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
 }
 
 /* May this peer say this word? A worker speaks for itself, a holder for its block. */
-static bool may_say(const struct channel *ch, const struct mesh_head *h)
+static bool may_contribute(const struct channel *ch, const struct mesh_head *h)
 {
-    if (h->word >= (uint32_t)ch->round.n_words || h->peer < 0 || ch->server)
+    if (h->index >= (uint32_t)ch->round.n_contributions || h->peer < 0 || ch->server)
         return false;
     if (ch->rule->per_block)
-        return blocks_holds(channel_config(ch)->blocks, (int)h->word, h->peer);
-    return h->word == (uint32_t)h->peer;
+        return blocks_holds(channel_config(ch)->blocks, (int)h->index, h->peer);
+    return h->index == (uint32_t)h->peer;
 }
 
-static int on_word_async(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+static int on_contribution_async(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
-    round_push(ch, (int)h->word, b, h->round, h->peer);
-    return is_server(ch) ? merge_and_answer(ch, (int)h->word) : CODEC_GO;
+    round_push(ch, (int)h->index, b, h->round, h->peer);
+    return is_server(ch) ? merge_and_answer(ch, (int)h->index) : CODEC_GO;
 }
 
-static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+static int on_contribution(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     const struct round *r = &ch->round;
-    const struct inbox *in = &r->inbox[h->word];
+    const struct inbox *in = &r->inbox[h->index];
     bool is_redundant = round_has_redundancy(ch);
-    bool is_known = h->round < ch->codec.round || (h->round == ch->codec.round && (int)h->word < r->next) ||
-                    (in->n > 0 && h->round <= in->letters[(in->first + in->n - 1) % r->depth].round);
+    bool is_known = h->round < ch->codec.round || (h->round == ch->codec.round && (int)h->index < r->next) ||
+                    (in->n > 0 && h->round <= in->contributions[(in->first + in->n - 1) % r->depth].round);
 
     if (is_known && is_redundant) {
         channel_drop_buf(ch, b); /* another holder was quicker */
@@ -263,8 +263,8 @@ static int on_word(struct channel *ch, const struct mesh_head *h, struct mesh_bu
     }
     if (r->stage != ROUND_OPEN && h->round == ch->codec.round)
         channel_waited(ch, h->peer);
-    round_push(ch, (int)h->word, b, h->round, h->peer);
-    if (is_redundant && round_is_nearly_full(ch, (int)h->word))
+    round_push(ch, (int)h->index, b, h->round, h->peer);
+    if (is_redundant && round_is_nearly_full(ch, (int)h->index))
         channel_pause(ch, h->peer, true);
     return is_server(ch) || r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
 }
@@ -277,12 +277,12 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
         return round_on_statement(ch, h, b);
     if (round_is_relayed(ch, h))
         return round_on_relayed(ch, h, b);
-    if (h->kind != FRAME_WORD || !may_say(ch, h)) {
+    if (h->kind != FRAME_CONTRIBUTION || !may_contribute(ch, h)) {
         channel_drop_buf(ch, b);
         channel_fail(ch, "node %d sent a message that is not its to send", h->peer);
         return channel_blame(ch, h->peer);
     }
-    return ch->codec.is_sync ? on_word(ch, h, b) : on_word_async(ch, h, b);
+    return ch->codec.is_sync ? on_contribution(ch, h, b) : on_contribution_async(ch, h, b);
 }
 
 bool round_is_hopeless(const struct channel *ch)
@@ -292,11 +292,11 @@ bool round_is_hopeless(const struct channel *ch)
     if (ch->server)
         return ch->round.stage == ROUND_AWAITS_REPLY && channel_has_left(ch, ch->server);
     if (round_goes_on(ch)) { /* lost ones aside, a worker does not leave before the end */
-        missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing_word(ch) : -1;
+        missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing(ch) : -1;
         return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
     }
-    for (int word = ch->round.next; ch->codec.is_sync && word < ch->round.n_words; word++)
-        if (!round_can_still_come(ch, word))
+    for (int k = ch->round.next; ch->codec.is_sync && k < ch->round.n_contributions; k++)
+        if (!round_can_still_come(ch, k))
             return true;
     return false;
 }

@@ -17,32 +17,32 @@ bool round_goes_on(const struct channel *ch)
 }
 
 /* Is the round not whole without this word? */
-static bool is_awaited(const struct channel *ch, int word)
+static bool is_awaited(const struct channel *ch, int k)
 {
-    if (round_has_word(ch, word))
+    if (round_has(ch, k))
         return false;
-    return round_agrees(ch) ? agreement_counts(&ch->round.agreement, word, ch->codec.round)
-                            : round_can_still_come(ch, word);
+    return round_agrees(ch) ? agreement_counts(&ch->round.agreement, k, ch->codec.round)
+                            : round_can_still_come(ch, k);
 }
 
-int round_missing_word(const struct channel *ch)
+int round_missing(const struct channel *ch)
 {
-    for (int word = 0; word < ch->round.n_words; word++)
-        if (is_awaited(ch, word))
-            return word;
+    for (int k = 0; k < ch->round.n_contributions; k++)
+        if (is_awaited(ch, k))
+            return k;
     return -1;
 }
 
 /* How many words the round will have, or 0 while it is open whose. A rule may divide by that number from its
  * first word on, so none is merged before. */
-static int count_words(const struct channel *ch)
+static int count_contributions(const struct channel *ch)
 {
     int n = 0;
 
-    if (round_agrees(ch) ? !ch->round.agreement.is_settled : round_missing_word(ch) >= 0)
+    if (round_agrees(ch) ? !ch->round.agreement.is_settled : round_missing(ch) >= 0)
         return 0;
-    for (int word = 0; word < ch->round.n_words; word++)
-        n += round_has_word(ch, word) || is_awaited(ch, word);
+    for (int k = 0; k < ch->round.n_contributions; k++)
+        n += round_has(ch, k) || is_awaited(ch, k);
     return n;
 }
 
@@ -68,23 +68,23 @@ static void take_back(struct channel *ch)
 }
 
 /* A word in its inbox is none: the round does without its sender. */
-int round_refuse_word(struct channel *ch, int word, int from)
+int round_refuse(struct channel *ch, int k, int from)
 {
     ch->codec.n_merged = 0;
-    round_drop_words(ch, word);
+    round_drop(ch, k);
     return channel_blame(ch, from);
 }
 
 /* A server goes on when the loss is told, which may have been. */
-static int merge_again_without(struct channel *ch, int word)
+static int merge_again_without(struct channel *ch, int k)
 {
-    int from = round_sender(ch, word);
-    bool was_told = !round_agrees(ch) && channel_has_left(ch, from);
+    int from = round_sender(ch, k);
+    bool had_left = !round_agrees(ch) && channel_has_left(ch, from);
     int rc;
 
     take_back(ch);
-    rc = round_refuse_word(ch, word, from);
-    return rc == CODEC_GO && was_told ? round_advance_without_lost(ch) : rc;
+    rc = round_refuse(ch, k, from);
+    return rc == CODEC_GO && had_left ? round_advance_without_lost(ch) : rc;
 }
 
 /* Its words are kept where somebody may need them; those of the round before nobody needs any more. */
@@ -92,13 +92,13 @@ static int close_whole(struct channel *ch)
 {
     struct round *r = &ch->round;
 
-    for (int word = 0; word < r->n_words; word++) {
+    for (int k = 0; k < r->n_contributions; k++) {
         if (r->kept) {
-            channel_drop_buf(ch, r->kept[word]);
-            r->kept[word] = NULL;
+            channel_drop_buf(ch, r->kept[k]);
+            r->kept[k] = NULL;
         }
-        if (round_has_word(ch, word))
-            round_finish_word(ch, word);
+        if (round_has(ch, k))
+            round_finish(ch, k);
     }
     r->can_undo = false;
     return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
@@ -109,15 +109,15 @@ int round_advance_without_lost(struct channel *ch)
     struct round *r = &ch->round;
     bool ends = r->stage == ROUND_ENDS;
 
-    ch->codec.n_words = count_words(ch);
-    if (ch->codec.n_words == 0)
+    ch->codec.n_contributions = count_contributions(ch);
+    if (ch->codec.n_contributions == 0)
         return CODEC_WAIT;
     if (begin_merging(ch) < 0)
         return -1;
-    for (; r->next < r->n_words; r->next++) {
+    for (; r->next < r->n_contributions; r->next++) {
         if (is_awaited(ch, r->next))
             return CODEC_WAIT;
-        if (!ends && round_has_word(ch, r->next) && round_merge_word(ch, r->next) < 0)
+        if (!ends && round_has(ch, r->next) && round_merge(ch, r->next) < 0)
             return merge_again_without(ch, r->next);
     }
     if (!ends)
@@ -148,7 +148,7 @@ static int restate(struct channel *ch)
     for (int w = 0; w < a->n; w++) {
         a->counted[w] = r->kept[w];
         if (a->is_lost[w]) /* who closed the round with it hands it on; else it does not count */
-            round_drop_words(ch, w);
+            round_drop(ch, w);
     }
     agreement_restate(a, ch->codec.round);
     agreement_write(a, b->bytes);
@@ -164,13 +164,13 @@ static int restate(struct channel *ch)
 static int hand_on(struct channel *ch)
 {
     const struct agreement *a = &ch->round.agreement;
-    struct mesh_head h = {.kind = FRAME_WORD, .channel = ch->id, .round = ch->codec.round - 1};
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .channel = ch->id, .round = ch->codec.round - 1};
 
-    if (agreement_relayer(a, ch->x->links.has_left) != ch->codec.node)
+    if (agreement_relayer(a, ch->x->peer_stats.has_left) != ch->codec.node)
         return CODEC_GO;
     for (h.peer = 0; h.peer < a->n; h.peer++)
         for (int w = 0; agreement_is_behind(a, h.peer) && !channel_has_left(ch, h.peer) && w < a->n; w++) {
-            h.word = (uint32_t)w;
+            h.index = (uint32_t)w;
             if (a->is_lost[w] && ch->round.kept[w] && send(ch, &h, ch->round.kept[w]) < 0)
                 return -1;
         }
@@ -182,7 +182,7 @@ static int go_on(struct channel *ch)
 {
     struct round *r = &ch->round;
 
-    if (agreement_settles(&r->agreement, ch->x->links.has_left) && hand_on(ch) < 0)
+    if (agreement_settles(&r->agreement, ch->x->peer_stats.has_left) && hand_on(ch) < 0)
         return -1;
     return r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
 }
@@ -262,8 +262,8 @@ bool round_is_relayed(const struct channel *ch, const struct mesh_head *h)
 {
     const struct agreement *a = &ch->round.agreement;
 
-    return h->kind == FRAME_WORD && h->peer >= 0 && h->word < (uint32_t)a->n &&
-           h->word != (uint32_t)h->peer && a->is_lost[h->word];
+    return h->kind == FRAME_CONTRIBUTION && h->peer >= 0 && h->index < (uint32_t)a->n &&
+           h->index != (uint32_t)h->peer && a->is_lost[h->index];
 }
 
 /* What is not known to count, as there are more losses here than its sender knew of, is handed on again if it
@@ -272,20 +272,20 @@ int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_
 {
     const struct round *r = &ch->round;
     const struct agreement *a = &r->agreement;
-    int word = (int)h->word;
+    int k = (int)h->index;
 
-    if (h->round != ch->codec.round || r->inbox[word].n > 0 || !agreement_counts(a, word, h->round)) {
+    if (h->round != ch->codec.round || r->inbox[k].n > 0 || !agreement_counts(a, k, h->round)) {
         channel_drop_buf(ch, b);
         return CODEC_GO;
     }
-    round_push(ch, word, b, h->round, h->peer);
+    round_push(ch, k, b, h->round, h->peer);
     return go_on(ch);
 }
 
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
 {
     const struct agreement *a = &ch->round.agreement;
-    int node = a->is_settled ? round_missing_word(ch) : agreement_awaits(a, ch->x->links.has_left);
+    int node = a->is_settled ? round_missing(ch) : agreement_awaits(a, ch->x->peer_stats.has_left);
 
     if (!a->is_settled)
         snprintf(out, size, "what node %d says of %d lost ones", node, a->n_lost);

@@ -5,7 +5,7 @@
 #include "shared/crc32c.h"
 #include "shared/crypto.h"
 
-enum { FLAG_TLS = 1, FLAG_SLIP = 2 };
+enum { FLAG_TLS = 1, FLAG_DESCRIPTOR = 2 };
 
 uint64_t frame_job(const char *job_id)
 {
@@ -38,7 +38,7 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     memcpy(out, "PSGD", 4);
     put(out + 4, FRAME_VERSION, 2);
     put(out + 6, (uint64_t)f->kind, 1);
-    put(out + 7, (f->wants_tls ? FLAG_TLS : 0u) | (f->is_slip ? FLAG_SLIP : 0u), 1);
+    put(out + 7, (f->wants_tls ? FLAG_TLS : 0u) | (f->is_descriptor ? FLAG_DESCRIPTOR : 0u), 1);
     put(out + 8, f->job, 8);
     put(out + 16, f->attempt, 4);
     put(out + 20, (uint32_t)f->from, 4);
@@ -46,7 +46,7 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     put(out + 28, f->channel, 2);
     put(out + 30, f->len, 6);
     put(out + 36, f->round, 8);
-    put(out + 44, f->word, 4);
+    put(out + 44, f->index, 4);
     put(out + 48, f->seq, 4);
     put(out + 52, f->ack, 4);
     put(out + 56, f->crc, 4);
@@ -60,7 +60,7 @@ bool frame_is_of_another_version(const uint8_t in[FRAME_BYTES])
 
 static unsigned flags_of(uint64_t kind)
 {
-    return kind == FRAME_HELLO ? FLAG_TLS : frame_is_words((enum frame_kind)kind) ? FLAG_SLIP : 0;
+    return kind == FRAME_HELLO ? FLAG_TLS : frame_is_of_rule((enum frame_kind)kind) ? FLAG_DESCRIPTOR : 0;
 }
 
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e)
@@ -82,7 +82,7 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
     *out = (struct frame){
         .kind = (enum frame_kind)kind,
         .wants_tls = in[7] & FLAG_TLS,
-        .is_slip = in[7] & FLAG_SLIP,
+        .is_descriptor = in[7] & FLAG_DESCRIPTOR,
         .job = get(in + 8, 8),
         .attempt = (uint32_t)get(in + 16, 4),
         .from = (int32_t)get(in + 20, 4),
@@ -90,7 +90,7 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
         .channel = (uint16_t)get(in + 28, 2),
         .len = get(in + 30, 6),
         .round = get(in + 36, 8),
-        .word = (uint32_t)get(in + 44, 4),
+        .index = (uint32_t)get(in + 44, 4),
         .seq = (uint32_t)get(in + 48, 4),
         .ack = (uint32_t)get(in + 52, 4),
         .crc = (uint32_t)get(in + 56, 4),
@@ -98,13 +98,13 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
     return 0;
 }
 
-void frame_slip_pack(uint8_t out[FRAME_SLIP_BYTES], uint64_t offset, uint64_t len)
+void frame_descriptor_pack(uint8_t out[FRAME_DESCRIPTOR_BYTES], uint64_t offset, uint64_t len)
 {
     put(out, offset, 8);
     put(out + 8, len, 8);
 }
 
-void frame_slip_unpack(const uint8_t in[FRAME_SLIP_BYTES], uint64_t *offset, uint64_t *len)
+void frame_descriptor_unpack(const uint8_t in[FRAME_DESCRIPTOR_BYTES], uint64_t *offset, uint64_t *len)
 {
     *offset = get(in, 8);
     *len = get(in + 8, 8);

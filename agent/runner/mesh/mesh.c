@@ -8,7 +8,7 @@
 
 static struct mesh_buf **pool_of(struct mesh *m)
 {
-    return m->lender ? &m->lender->pool : &m->pool;
+    return m->pool_owner ? &m->pool_owner->pool : &m->pool;
 }
 
 /* The list's first, with one reference. */
@@ -56,7 +56,7 @@ void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
     part(b);
     if (b->is_withdrawn)
         return;
-    list = b->is_shelved ? &m->shelf : pool_of(m);
+    list = b->is_slot ? &m->send_pool : pool_of(m);
     b->next = *list;
     *list = b;
 }
@@ -75,23 +75,23 @@ static void stream(void *to, const void *from, size_t len)
 #endif
 }
 
-struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b)
+struct mesh_buf *mesh_buf_to_slot(struct mesh *m, struct mesh_buf *b)
 {
-    struct mesh_buf *place;
+    struct mesh_buf *sink;
 
     if (b->copy && b->copy->len == b->len) {
         b->copy->refs++;
         return b->copy;
     }
     part(b); /* the message was continued */
-    if (!m->shelf)
+    if (!m->send_pool)
         return NULL;
-    place = pop(&m->shelf);
-    place->len = b->len;
-    stream(place->bytes, b->bytes, b->len); /* to the end of the last lanes: both have room */
-    place->copy = b;
-    b->copy = place;
-    return place;
+    sink = pop(&m->send_pool);
+    sink->len = b->len;
+    stream(sink->bytes, b->bytes, b->len); /* to the end of the last lanes: both have room */
+    sink->copy = b;
+    b->copy = sink;
+    return sink;
 }
 
 void mesh_pool_clear(struct mesh *m)

@@ -34,7 +34,7 @@ struct mesh_buf {
     size_t len;
     struct mesh_buf *next; /* in the pool, or on the shelf */
     unsigned char *bytes;  /* mesh->limit of them, 64-byte aligned */
-    bool is_shelved;       /* they lie in memory that peers read (shelf.h) */
+    bool is_slot;          /* they lie in memory that peers read (send_pool.h) */
     bool is_withdrawn;     /* then: one that was given up may still read there; it goes to no shelf again */
     struct mesh_buf *copy; /* the same message on the shelf, and there the original; NULL: none */
 };
@@ -46,10 +46,10 @@ static inline size_t mesh_buf_room(size_t limit)
 }
 
 struct mesh_head {
-    enum frame_kind kind; /* FRAME_WORD to FRAME_LOSS */
+    enum frame_kind kind; /* FRAME_CONTRIBUTION to FRAME_LOSS */
     int peer;             /* node it goes to, or comes from */
     uint16_t channel;
-    uint32_t word;
+    uint32_t index;
     uint64_t round;
 };
 
@@ -60,12 +60,12 @@ struct mesh_event {
     char why[MESH_WHY];    /* MESH_LOST: for people */
 };
 
-/* Asked once for each FRAME_PIECE whose header is in: sets *at to the `len` bytes its payload shall fill
+/* Asked once for each FRAME_CHUNK whose header is in: sets *at to the `len` bytes its payload shall fill
  * (MESH_HERE); leaves it, and what its sender sends behind it, unread until mesh_pause(m, h->peer, false)
  * (MESH_LATER; then asked again); or calls the peer broken (MESH_WRONG). Until the event for it comes, the
  * bytes may hold anything. A mesh that is being closed asks no more. */
 enum mesh_where { MESH_HERE, MESH_LATER, MESH_WRONG };
-typedef enum mesh_where mesh_place(void *owner, const struct mesh_head *h, size_t len, void **at);
+typedef enum mesh_where mesh_sink(void *owner, const struct mesh_head *h, size_t len, void **at);
 
 /* The place of a node among all of a job, and who has that place: workers 0, 1, ..., servers -2, -3 ... */
 static inline int mesh_slot(int n_workers, int node)
@@ -97,10 +97,11 @@ struct mesh { /* the common part; implementations put theirs behind it */
     const struct mesh_ops *ops;
     size_t limit; /* bytes of the longest payload but a piece's; a longer one is a broken peer */
     struct mesh_buf *pool;
-    struct mesh_buf *shelf; /* set after opening: places for copies of what is sent; mesh_close leaves them */
-    struct mesh *lender;    /* whose pool is used, where nodes of one process share one; NULL: its own */
-    mesh_place *place;      /* set after opening; without one a piece is a broken peer */
-    void *owner;            /* its first argument */
+    struct mesh_buf
+        *send_pool; /* set after opening: places for copies of what is sent; mesh_close leaves them */
+    struct mesh *pool_owner; /* whose pool is used, where nodes of one process share one; NULL: its own */
+    mesh_sink *sink;         /* set after opening; without one a piece is a broken peer */
+    void *owner;             /* its first argument */
     /* Set after opening: a peer that takes nothing for 10 s, although messages wait for it, is lost. For
      * rules in which everybody reads all the time; elsewhere one may compute for long without reading. */
     bool ends_stuck;
@@ -115,7 +116,7 @@ void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* gives one reference ba
 /* The copy of a message that is on the shelf, made when there is none, or the message has become longer; with
  * a reference of the caller's. NULL: there is no place. The message itself holds none: one that waits for a
  * peer which hangs keeps no place from the others. */
-struct mesh_buf *mesh_buf_shelve(struct mesh *m, struct mesh_buf *b);
+struct mesh_buf *mesh_buf_to_slot(struct mesh *m, struct mesh_buf *b);
 
 /* Queues `b` for h->peer and takes a reference of its own. ERR_REFUSED: too much is waiting for that peer. */
 static inline int mesh_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)

@@ -7,16 +7,17 @@
 
 static const double TURN_S = 2; /* of a wait for others: only a node that hangs itself takes longer */
 
-enum word { INVITES, CAN, CANNOT, N_WORDS };
+enum index { LOCAL_INVITES, LOCAL_CAN, LOCAL_CANNOT, N_LOCAL };
 
 static int node_at(const struct local_path *p, int slot)
 {
     return mesh_node_at(p->n_workers, slot);
 }
 
-static int tell(struct local_path *p, int slot, enum word word, const void *bytes, size_t len, struct err *e)
+static int send_answer_to(struct local_path *p, int slot, enum index index, const void *bytes, size_t len,
+                          struct err *e)
 {
-    const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node_at(p, slot), .word = (uint32_t)word};
+    const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node_at(p, slot), .index = (uint32_t)index};
     struct mesh_buf *b = mesh_buf_take(p->mesh);
     int rc;
 
@@ -36,8 +37,8 @@ static void give_up(struct local_path *p, const struct err *why)
     struct err ignored = {0};
 
     mesh_watch(p->mesh, -1, &ignored);
-    meeting_close(p->meeting);
-    p->meeting = NULL;
+    rendezvous_close(p->rendezvous);
+    p->rendezvous = NULL;
     p->all_can = false;
     p->why = *why;
 }
@@ -47,10 +48,10 @@ static int invite(struct local_path *p, int slot, struct err *e)
     uint8_t bytes[LOCAL_PATH_BYTES];
     int rc;
 
-    memcpy(bytes, meeting_name(p->meeting), MEETING_NAME_BYTES);
-    random_bytes(bytes + MEETING_NAME_BYTES, MEETING_SECRET_BYTES);
-    meeting_expect(p->meeting, slot, bytes + MEETING_NAME_BYTES);
-    rc = tell(p, slot, INVITES, bytes, sizeof bytes, e);
+    memcpy(bytes, rendezvous_name(p->rendezvous), RENDEZVOUS_NAME_BYTES);
+    random_bytes(bytes + RENDEZVOUS_NAME_BYTES, RENDEZVOUS_SECRET_BYTES);
+    rendezvous_expect(p->rendezvous, slot, bytes + RENDEZVOUS_NAME_BYTES);
+    rc = send_answer_to(p, slot, LOCAL_INVITES, bytes, sizeof bytes, e);
     explicit_bzero(bytes, sizeof bytes);
     return rc;
 }
@@ -58,27 +59,27 @@ static int invite(struct local_path *p, int slot, struct err *e)
 static bool all_are_near(const struct local_path *p)
 {
     for (int slot = 0; slot < p->n; slot++)
-        if (p->meets[slot] && !mesh_is_near(p->mesh, node_at(p, slot)))
+        if (p->includes[slot] && !mesh_is_near(p->mesh, node_at(p, slot)))
             return false;
     return true;
 }
 
 static int open_memory(struct local_path *p, const struct local_path_config *cfg, struct err *e)
 {
-    int nodes[MEETING_MAX];
-    const struct meeting_config met = {.n = p->n,
-                                       .nodes = nodes,
-                                       .me = p->me,
-                                       .bytes = cfg->bytes,
-                                       .least = cfg->least,
-                                       .most = cfg->most,
-                                       .meets = p->meets};
+    int nodes[RENDEZVOUS_MAX];
+    const struct rendezvous_config joined = {.n = p->n,
+                                             .nodes = nodes,
+                                             .me = p->me,
+                                             .bytes = cfg->bytes,
+                                             .least = cfg->least,
+                                             .most = cfg->most,
+                                             .includes = p->includes};
 
     for (int slot = 0; slot < p->n; slot++)
         nodes[slot] = node_at(p, slot);
-    if (meeting_open(&p->meeting, &met, e) < 0)
+    if (rendezvous_open(&p->rendezvous, &joined, e) < 0)
         return e->code;
-    return mesh_watch(p->mesh, meeting_fd(p->meeting), e);
+    return mesh_watch(p->mesh, rendezvous_fd(p->rendezvous), e);
 }
 
 int local_path_begin(struct local_path *p, struct mesh *m, const struct local_path_config *cfg, struct err *e)
@@ -90,14 +91,14 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
                              .n = cfg->n_workers + cfg->n_servers,
                              .me = mesh_slot(cfg->n_workers, cfg->node),
                              .all_can = true};
-    if (p->n > MEETING_MAX) {
+    if (p->n > RENDEZVOUS_MAX) {
         err_set(&p->why, ERR_CONFIG, "%d nodes are more than the %d that can share memory", p->n,
-                MEETING_MAX);
-        p->has_said = true; /* everybody knows: nobody has to hear it */
+                RENDEZVOUS_MAX);
+        p->has_answered = true; /* everybody knows: nobody has to hear it */
         return 0;
     }
     for (size_t i = 0; i < cfg->n_peers; i++)
-        p->meets[mesh_slot(cfg->n_workers, cfg->peers[i])] = true;
+        p->includes[mesh_slot(cfg->n_workers, cfg->peers[i])] = true;
     p->n_awaited = (int)cfg->n_peers;
     if (!all_are_near(p))
         err_set(&why, ERR_UNREACHABLE, "not all nodes are on this machine");
@@ -105,8 +106,8 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
         give_up(p, &why);
     p->asked = clock_now(); /* from here on: gigabytes take a while to be made */
     p->deadline = p->asked + cfg->join_s;
-    for (int slot = p->me + 1; p->meeting && slot < p->n; slot++)
-        if (p->meets[slot] && invite(p, slot, e) < 0)
+    for (int slot = p->me + 1; p->rendezvous && slot < p->n; slot++)
+        if (p->includes[slot] && invite(p, slot, e) < 0)
             return e->code;
     return local_path_advance(p, e);
 }
@@ -121,14 +122,14 @@ static bool is_right(const struct local_path *p, const struct mesh_head *h, size
 {
     int slot = mesh_slot(p->n_workers, h->peer);
 
-    return slot >= 0 && slot < p->n && p->meets[slot] && !p->heard[slot] && h->word < N_WORDS &&
-           len == (h->word == INVITES ? LOCAL_PATH_BYTES : 0) &&
-           (h->word != INVITES || (slot < p->me && !local_path_has_joined(p)));
+    return slot >= 0 && slot < p->n && p->includes[slot] && !p->answered[slot] && h->index < N_LOCAL &&
+           len == (h->index == LOCAL_INVITES ? LOCAL_PATH_BYTES : 0) &&
+           (h->index != LOCAL_INVITES || (slot < p->me && !local_path_has_joined(p)));
 }
 
-static void hear_whether(struct local_path *p, int slot, bool can)
+static void on_answer(struct local_path *p, int slot, bool can)
 {
-    p->heard[slot] = true;
+    p->answered[slot] = true;
     p->n_awaited--;
     p->can[slot] = can;
     p->all_can = p->all_can && can;
@@ -136,7 +137,8 @@ static void hear_whether(struct local_path *p, int slot, bool can)
         another_cannot(&p->why);
 }
 
-static int on_word(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b, struct err *e)
+static int on_contribution(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b,
+                           struct err *e)
 {
     int slot = mesh_slot(p->n_workers, h->peer);
     struct err why = {0};
@@ -144,19 +146,19 @@ static int on_word(struct local_path *p, const struct mesh_head *h, const struct
     if (!is_right(p, h, b->len))
         return err_set(e, ERR_PROTOCOL, "node %d sent a word about shared memory that is not its to say",
                        h->peer);
-    if (h->word == INVITES) {
-        if (p->meeting &&
-            meeting_connect(p->meeting, slot, b->bytes, b->bytes + MEETING_NAME_BYTES, &why) < 0)
+    if (h->index == LOCAL_INVITES) {
+        if (p->rendezvous &&
+            rendezvous_connect(p->rendezvous, slot, b->bytes, b->bytes + RENDEZVOUS_NAME_BYTES, &why) < 0)
             give_up(p, &why);
         return 0;
     }
-    hear_whether(p, slot, h->word == CAN);
+    on_answer(p, slot, h->index == LOCAL_CAN);
     return 0;
 }
 
 int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e)
 {
-    int rc = on_word(p, &ev->head, ev->buf, e);
+    int rc = on_contribution(p, &ev->head, ev->buf, e);
 
     mesh_buf_put(p->mesh, ev->buf);
     return rc < 0 ? rc : local_path_advance(p, e);
@@ -166,8 +168,8 @@ int local_path_on_end(struct local_path *p, int node, struct err *e)
 {
     int slot = mesh_slot(p->n_workers, node);
 
-    if (!p->heard[slot])
-        hear_whether(p, slot, false);
+    if (!p->answered[slot])
+        on_answer(p, slot, false);
     return local_path_advance(p, e);
 }
 
@@ -183,7 +185,7 @@ int local_path_late(const struct local_path *p, struct err *e)
 {
     int slot = 0;
 
-    while (slot < MEETING_MAX - 1 && (!p->meets[slot] || p->heard[slot]))
+    while (slot < RENDEZVOUS_MAX - 1 && (!p->includes[slot] || p->answered[slot]))
         slot++;
     return err_set(e, ERR_TIMEOUT, "node %d has not said in time whether it can share memory",
                    node_at(p, slot));
@@ -193,34 +195,35 @@ int local_path_go_on(struct local_path *p, struct err *e)
 {
     if (!p->why.code)
         local_path_late(p, &p->why);
-    for (int slot = 0; slot < p->n && slot < MEETING_MAX; slot++)
-        if (p->meets[slot] && !p->heard[slot])
-            hear_whether(p, slot, false);
+    for (int slot = 0; slot < p->n && slot < RENDEZVOUS_MAX; slot++)
+        if (p->includes[slot] && !p->answered[slot])
+            on_answer(p, slot, false);
     return local_path_advance(p, e);
 }
 
 /* 1: everybody's memory is here; 0: not yet; or why it will not be. */
 static int join(struct local_path *p, struct err *e)
 {
-    int rc = meeting_hear(p->meeting, e);
+    int rc = rendezvous_advance(p->rendezvous, e);
 
     if (!p->all_can)
         return another_cannot(e);
-    return rc == 0 && clock_now() >= p->deadline ? meeting_late(p->meeting, e) : rc;
+    return rc == 0 && clock_now() >= p->deadline ? rendezvous_late(p->rendezvous, e) : rc;
 }
 
-static int say_if_it_can(struct local_path *p, struct err *e)
+static int send_answer(struct local_path *p, struct err *e)
 {
     struct err why = {0};
-    int joined = p->meeting ? join(p, &why) : 1;
+    int joined = p->rendezvous ? join(p, &why) : 1;
 
     if (joined == 0)
         return 0;
     if (joined < 0)
         give_up(p, &why);
-    p->has_said = true;
+    p->has_answered = true;
     for (int slot = 0; slot < p->n; slot++)
-        if (p->meets[slot] && tell(p, slot, p->meeting ? CAN : CANNOT, NULL, 0, e) < 0)
+        if (p->includes[slot] &&
+            send_answer_to(p, slot, p->rendezvous ? LOCAL_CAN : LOCAL_CANNOT, NULL, 0, e) < 0)
             return e->code;
     return 0;
 }
@@ -228,14 +231,14 @@ static int say_if_it_can(struct local_path *p, struct err *e)
 /* Behind its word about memory a peer trains, and what it says is heard when this node is as far. */
 static void pause_who_is_ahead(struct local_path *p)
 {
-    for (int slot = 0; slot < p->n && slot < MEETING_MAX; slot++)
-        if (p->heard[slot])
+    for (int slot = 0; slot < p->n && slot < RENDEZVOUS_MAX; slot++)
+        if (p->answered[slot])
             mesh_pause(p->mesh, node_at(p, slot), !local_path_is_settled(p));
 }
 
 int local_path_advance(struct local_path *p, struct err *e)
 {
-    if (!p->has_said && say_if_it_can(p, e) < 0)
+    if (!p->has_answered && send_answer(p, e) < 0)
         return e->code;
     pause_who_is_ahead(p);
     return 0;
@@ -243,19 +246,19 @@ int local_path_advance(struct local_path *p, struct err *e)
 
 bool local_path_is_settled(const struct local_path *p)
 {
-    return p->has_said && p->n_awaited == 0;
+    return p->has_answered && p->n_awaited == 0;
 }
 
 bool local_path_has_joined(const struct local_path *p)
 {
-    return p->has_said && p->meeting;
+    return p->has_answered && p->rendezvous;
 }
 
-struct meeting *local_path_take(struct local_path *p)
+struct rendezvous *local_path_take(struct local_path *p)
 {
-    struct meeting *m = local_path_has_joined(p) ? p->meeting : NULL;
+    struct rendezvous *m = local_path_has_joined(p) ? p->rendezvous : NULL;
 
     if (m)
-        p->meeting = NULL;
+        p->rendezvous = NULL;
     return m;
 }

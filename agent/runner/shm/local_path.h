@@ -1,5 +1,5 @@
-/* local_path -- nodes that are linked and all run on one machine share memory (meeting.h). Each tells those
- * it is linked to whether it can, once, over the mesh.
+/* local_path -- nodes that are linked and all run on one machine share memory (rendezvous.h). Each tells
+ * those it is linked to whether it can, once, over the mesh.
  *
  *   local_path_begin(&p, mesh, &cfg, &e);
  *   until it is settled: local_path_on_message for each FRAME_LOCAL, local_path_on_end for each MESH_LOST and
@@ -11,33 +11,33 @@
 #define PSGD_LOCAL_PATH_H
 
 #include "agent/runner/mesh/mesh.h"
-#include "agent/runner/shm/meeting.h"
+#include "agent/runner/shm/rendezvous.h"
 
-enum { LOCAL_PATH_BYTES = MEETING_NAME_BYTES + MEETING_SECRET_BYTES }; /* of the longest message */
+enum { LOCAL_PATH_BYTES = RENDEZVOUS_NAME_BYTES + RENDEZVOUS_SECRET_BYTES }; /* of the longest message */
 
 struct local_path_config {
     int n_workers, n_servers, node;
     const int *peers; /* (n_peers) that the mesh links this node with */
     size_t n_peers;
-    size_t bytes, least, most; /* of memory, as in struct meeting_config */
+    size_t bytes, least, most; /* of memory, as in struct rendezvous_config */
     double join_s;             /* the others are waited for */
 };
 
 struct local_path {
-    struct mesh *mesh;       /* borrowed */
-    int n_workers, n, me;    /* nodes by their slots (mesh.h) */
-    bool meets[MEETING_MAX]; /* (n): linked to this one */
-    struct meeting *meeting; /* NULL: this node cannot */
-    double deadline;         /* clock_now: whoever has not joined by then does not */
-    double asked, hung_s;    /* local_path_is_late: when last, and turns that do not count */
-    bool has_said;           /* whether it can: all have joined its memory, or some will not */
-    bool all_can;            /* of those that have said so, this one included */
-    int n_awaited;           /* others that have not said whether they can */
-    bool heard[MEETING_MAX], can[MEETING_MAX];
+    struct mesh *mesh;             /* borrowed */
+    int n_workers, n, me;          /* nodes by their slots (mesh.h) */
+    bool includes[RENDEZVOUS_MAX]; /* (n): linked to this one */
+    struct rendezvous *rendezvous; /* NULL: this node cannot */
+    double deadline;               /* clock_now: whoever has not joined by then does not */
+    double asked, hung_s;          /* local_path_is_late: when last, and turns that do not count */
+    bool has_answered;             /* whether it can: all have joined its memory, or some will not */
+    bool all_can;                  /* of those that have said so, this one included */
+    int n_awaited;                 /* others that have not said whether they can */
+    bool answered[RENDEZVOUS_MAX], can[RENDEZVOUS_MAX];
     struct err why; /* this node cannot, or another */
 };
 
-/* Tells the others how to come to this node's memory, or that it cannot. In a job of more than MEETING_MAX
+/* Tells the others how to come to this node's memory, or that it cannot. In a job of more than RENDEZVOUS_MAX
  * nodes they have nothing to say to each other, and share nothing. */
 int local_path_begin(struct local_path *p, struct mesh *m, const struct local_path_config *cfg,
                      struct err *e);
@@ -59,6 +59,6 @@ bool local_path_is_settled(const struct local_path *p);
 /* All have come to this node's memory, it to theirs, and it has said so: whoever has read that may use it. */
 bool local_path_has_joined(const struct local_path *p);
 /* Once it has joined, the meeting, which is the caller's to close; else NULL. */
-struct meeting *local_path_take(struct local_path *p);
+struct rendezvous *local_path_take(struct local_path *p);
 
 #endif

@@ -69,7 +69,7 @@ fail:
     return e->code;
 }
 
-int sealed_borrow(struct sealed *out, int fd, size_t least, size_t most, struct err *e)
+int sealed_attach(struct sealed *out, int fd, size_t least, size_t most, struct err *e)
 {
     off_t from = (off_t)size_of(least), to = (off_t)size_of(most);
     struct statfs fs;

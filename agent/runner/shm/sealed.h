@@ -23,7 +23,7 @@ int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct e
 
 /* Another process's, made of `least` to `most` bytes, mapped for reading: a write is a fault. ERR_PROTOCOL:
  * it is not sealed, or of another size. */
-int sealed_borrow(struct sealed *out, int fd, size_t least, size_t most, struct err *e);
+int sealed_attach(struct sealed *out, int fd, size_t least, size_t most, struct err *e);
 
 void sealed_clear(struct sealed *s);
 

@@ -12,7 +12,7 @@
 #include "shared/clock.h"
 
 enum {
-    STRANGERS_MAX = 64,     /* accepted connections that have not shown the key */
+    UNPROVEN_MAX = 64,      /* accepted connections that have not shown the key */
     SEND_AT_ONCE = 1 << 18, /* bytes before it is somebody else's turn */
     CARE_MS = 10,           /* the longest sleep while a connection is to be made again */
     STAGED_AT_ONCE = 16     /* messages before sockets, and so other peers, have a turn */
@@ -39,9 +39,9 @@ static struct tcp_peer *peer_find(const struct tcp *t, int node)
 
 /* To a peer that reads this node's shelf. One that hangs gets no more, and what is short is as quick by the
  * connection. */
-static bool goes_as_slip(const struct tcp_peer *p, const struct mesh_buf *b)
+static bool goes_by_descriptor(const struct tcp_peer *p, const struct mesh_buf *b)
 {
-    return p->mine.start && p->n_slips < SHELF_SLIPS_MAX && b && b->len >= SHELF_LEAST;
+    return p->mine.start && p->n_descriptors < SEND_POOL_DESCRIPTORS_MAX && b && b->len >= SEND_POOL_LEAST;
 }
 
 static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
@@ -49,7 +49,7 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
 {
     struct tcp *t = (struct tcp *)m;
     struct tcp_peer *p = peer_find(t, h->peer);
-    struct mesh_buf *place = NULL;
+    struct mesh_buf *sink = NULL;
 
     if (!p)
         return err_set(e, ERR_CODEC, "no link from node %d to node %d", t->cfg.node, h->peer);
@@ -58,15 +58,15 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (p->n_unsent >= MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them",
                        MESH_QUEUE_MAX, p->node);
-    if (goes_as_slip(p, b))
-        place = mesh_buf_shelve(m, b);
+    if (goes_by_descriptor(p, b))
+        sink = mesh_buf_to_slot(m, b);
     tcp_peer_enqueue(t, p,
-                     &(struct tcp_letter){.head = *h,
-                                          .bytes = place ? place->bytes : bytes,
-                                          .len = len,
-                                          .buf = place ? place : b,
-                                          .is_slip = place});
-    mesh_buf_put(m, place);
+                     &(struct tcp_message){.head = *h,
+                                           .bytes = sink ? sink->bytes : bytes,
+                                           .len = len,
+                                           .buf = sink ? sink : b,
+                                           .is_descriptor = sink});
+    mesh_buf_put(m, sink);
     return 0;
 }
 
@@ -252,7 +252,7 @@ static void tcp_free(struct tcp *t)
     explicit_bzero((void *)t->cfg.peers, t->cfg.n_peers * sizeof *t->cfg.peers); /* keys */
     free((void *)t->cfg.peers);
     free(t->peers);
-    free(t->heard);
+    free(t->received);
     free(t->news);
     free(t->links);
     free(t);
@@ -278,7 +278,7 @@ static void tcp_close(struct mesh *m, double deadline)
         if (!p->buf)
             p->into = NULL; /* a piece's place may be gone */
         if (p->state != PEER_GONE && !p->has_left)
-            tcp_peer_enqueue(t, p, &(struct tcp_letter){.head.kind = FRAME_BYE});
+            tcp_peer_enqueue(t, p, &(struct tcp_message){.head.kind = FRAME_BYE});
     }
     while (any_link(t) && !flag_is_up(t->cfg.interrupted) && clock_now() < deadline &&
            tcp_poll(m, &ev, tell_at < deadline ? tell_at : deadline, &e) == 0) {
@@ -313,15 +313,15 @@ static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
     t->job = frame_job(cfg->job);
     t->epoll = t->links_epoll = -1;
     t->peers = calloc(cfg->n_peers + 1, sizeof *t->peers);
-    t->heard = calloc(cfg->n_peers + 1, sizeof *t->heard);
+    t->received = calloc(cfg->n_peers + 1, sizeof *t->received);
     t->news = calloc(cfg->n_peers + 1, sizeof *t->news);
-    t->links = calloc(2 * cfg->n_peers + STRANGERS_MAX, sizeof *t->links);
-    if (!t->peers || !t->heard || !t->news || !t->links) {
+    t->links = calloc(2 * cfg->n_peers + UNPROVEN_MAX, sizeof *t->links);
+    if (!t->peers || !t->received || !t->news || !t->links) {
         tcp_free(t);
         return NULL;
     }
     t->n_peers = t->n_awaited = cfg->n_peers;
-    t->n_links = 2 * cfg->n_peers + STRANGERS_MAX; /* all may dial at once */
+    t->n_links = 2 * cfg->n_peers + UNPROVEN_MAX; /* all may dial at once */
     for (size_t i = 0; i < t->n_links; i++)
         t->links[i].fd = -1;
     for (size_t i = 0; i < t->n_peers; i++) {
@@ -352,7 +352,7 @@ int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct e
     return 0;
 }
 
-void mesh_tcp_borrow(struct mesh *m, int node, struct sealed theirs)
+void mesh_tcp_attach(struct mesh *m, int node, struct sealed theirs)
 {
     struct tcp_peer *p = peer_find((struct tcp *)m, node);
 
@@ -360,7 +360,7 @@ void mesh_tcp_borrow(struct mesh *m, int node, struct sealed theirs)
         p->theirs = theirs;
 }
 
-void mesh_tcp_lend(struct mesh *m, int node, struct sealed mine)
+void mesh_tcp_expose(struct mesh *m, int node, struct sealed mine)
 {
     struct tcp_peer *p = peer_find((struct tcp *)m, node);
 

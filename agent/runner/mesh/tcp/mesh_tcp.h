@@ -41,10 +41,10 @@ struct mesh_tcp_config {
  * ERR_PROTOCOL, ERR_TIMEOUT name the peer. */
 int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e);
 
-/* What that peer says may from now on lie in its memory, of which slips tell (shelf.h). Until the mesh is
+/* What that peer says may from now on lie in its memory, of which slips tell (send_pool.h). Until the mesh is
  * closed. */
-void mesh_tcp_borrow(struct mesh *m, int node, struct sealed theirs);
+void mesh_tcp_attach(struct mesh *m, int node, struct sealed theirs);
 /* That peer has borrowed `mine`, where m->shelf is: what lies there goes to it as a slip. */
-void mesh_tcp_lend(struct mesh *m, int node, struct sealed mine);
+void mesh_tcp_expose(struct mesh *m, int node, struct sealed mine);
 
 #endif

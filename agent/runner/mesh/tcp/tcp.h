@@ -5,7 +5,7 @@
 #define PSGD_TCP_H
 
 #include "agent/runner/mesh/tcp/tcp_link.h"
-#include "agent/runner/shm/shelf.h"
+#include "agent/runner/shm/send_pool.h"
 
 enum {
     TCP_KEPT_MAX = 256,    /* messages sent and not acknowledged; more wait */
@@ -18,15 +18,15 @@ static const double TCP_PATIENCE_S = 9.5;
 /* Before a peer is dialled again; twice as long each time. */
 static const double TCP_FIRST_PAUSE_S = 0.02;
 
-struct tcp_letter {
+struct tcp_message {
     struct mesh_head head;
     const unsigned char *bytes; /* (len) */
     size_t len;
     struct mesh_buf *buf; /* whose they are; NULL: the caller's, or none */
     uint32_t crc;
     bool has_crc;
-    bool is_slip; /* in the queue `bytes` are this slip, elsewhere what it will speak of */
-    uint8_t slip[FRAME_SLIP_BYTES];
+    bool is_descriptor; /* in the queue `bytes` are this slip, elsewhere what it will speak of */
+    uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
 };
 
 struct tcp_peer {
@@ -40,18 +40,18 @@ struct tcp_peer {
 
     /* Out. The queue holds letters `acked` + 1, + 2, ...: first those sent and kept until the peer says
      * that it has them, then those to send. */
-    struct tcp_letter queue[TCP_KEPT_MAX + MESH_QUEUE_MAX + 1]; /* ring; one place for the good-bye */
+    struct tcp_message queue[TCP_KEPT_MAX + MESH_QUEUE_MAX + 1]; /* ring; one place for the good-bye */
     size_t first, n_kept, n_unsent;
-    size_t n_slips; /* of them */
+    size_t n_descriptors; /* of them */
     uint32_t acked;
-    enum { SENDS_NOTHING, SENDS_LETTER, SENDS_ACK } sends;
+    enum { SENDS_NOTHING, SENDS_MESSAGE, SENDS_ACK } sends;
     uint8_t out[FRAME_BYTES];
     size_t n_out;   /* bytes of the frame being sent, header and payload, that are out */
     bool has_moved; /* bytes went out since the connections were last looked after */
     double stuck_s; /* for how long none has, although something waits */
 
     /* In. */
-    size_t n_owed, owed_bytes; /* messages and their bytes that the peer does not know to be heard */
+    size_t n_unacked, unacked_bytes; /* messages and their bytes that the peer does not know to be heard */
     uint8_t header[FRAME_BYTES];
     size_t n_header;
     struct frame frame;  /* once the header is in */
@@ -66,7 +66,7 @@ struct tcp_peer {
     size_t n_half;        /* of TLS, when it was last looked at: bytes of a record that is not whole */
     double half_s;        /* for how long they have been the same */
     struct mesh_buf *buf; /* NULL: a piece's */
-    uint8_t slip[FRAME_SLIP_BYTES];
+    uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
     uint8_t stage[TCP_STAGE_BYTES];
     size_t stage_at, n_stage; /* read and not yet looked at */
 
@@ -86,7 +86,7 @@ struct tcp {
     int watched_fd; /* of mesh_watch; -1: none */
     size_t n_peers, n_awaited;
     struct tcp_peer *peers; /* (n_peers), in cfg.peers' order */
-    uint32_t *heard;        /* (n_peers) seq of the last message heard of each */
+    uint32_t *received;     /* (n_peers) seq of the last message heard of each */
     size_t n_news;          /* peers whose end is to be told */
     struct mesh_event *news;
     double care_at, cared_at; /* when to look after the connections again, and when that was last done */
@@ -103,7 +103,7 @@ struct tcp {
 
 void tcp_peer_watch(struct tcp *t, struct tcp_peer *p, bool writing, bool paused);
 /* Takes a reference of the letter's buffer. At most MESH_QUEUE_MAX may wait, and a good-bye behind them. */
-void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter *l);
+void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_message *l);
 /* Sends until there is nothing to send, the kernel takes no more, or about `budget` bytes are out. */
 void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget);
 /* Reads what has come, to the end of a message or of the peer's turn; true: *out is the message that is

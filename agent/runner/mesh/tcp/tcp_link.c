@@ -230,22 +230,23 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum
     return 0;
 }
 
-void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *heard, int fd)
+void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *received,
+                       int fd)
 {
     *l = (struct tcp_link){.fd = fd,
                            .state = LINK_HELLO,
                            .is_accepted = true,
                            .node = cfg->node,
                            .deadline = clock_now() + HANDSHAKE_S,
-                           .heard = heard};
+                           .received = received};
     tune(fd);
     if (!stays_here(fd))
         choose_congestion(fd, false);
 }
 
-static uint32_t heard_of(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
+static uint32_t received_of(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
 {
-    return l->heard[tcp_peer_index(cfg, l->node)];
+    return l->received[tcp_peer_index(cfg, l->node)];
 }
 
 static int connected(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
@@ -263,7 +264,7 @@ static int connected(struct tcp_link *l, const struct mesh_tcp_config *cfg, stru
     }
     random_bytes(l->mine, sizeof l->mine);
     l->state = LINK_HELLO;
-    l->hello_ack = heard_of(l, cfg);
+    l->hello_ack = received_of(l, cfg);
     return send_frame(l, cfg, FRAME_HELLO, l->hello_ack, l->mine, sizeof l->mine, e);
 }
 
@@ -335,7 +336,7 @@ static int go_on(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct e
         l->state = LINK_CHALLENGE;
         return 0;
     }
-    l->challenge_ack = heard_of(l, cfg);
+    l->challenge_ack = received_of(l, cfg);
     prove(proof, l, cfg, "psgd acceptor", l->theirs, l->mine);
     l->state = LINK_PROOF;
     return send_frame(l, cfg, FRAME_CHALLENGE, l->challenge_ack, proof, sizeof proof, e);

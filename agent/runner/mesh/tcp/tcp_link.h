@@ -33,7 +33,7 @@ struct tcp_link {
     bool was_refused;           /* nobody listens there */
     bool is_of_another_version; /* accepted, and its hello says so */
     bool was_seen; /* the process at the other end has spoken or hung up: it looks at its connections */
-    const uint32_t *heard; /* (cfg->n_peers) seq of the last message heard of each */
+    const uint32_t *received; /* (cfg->n_peers) seq of the last message heard of each */
     uint8_t in[FRAME_BYTES + 64];
     size_t n_in;
     struct frame frame; /* the last one in */
@@ -50,7 +50,8 @@ bool tcp_link_is_near(const struct tcp_link *l); /* is the resolved address this
  * address. The caller hangs up, also then. */
 int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum link_state state,
                      struct err *e);
-void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *heard, int fd);
+void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *received,
+                       int fd);
 
 /* Goes on as far as it can without waiting; call when the socket is ready. Returns 0, also while unfinished:
  * look at state. For an accepted link, `node` is the peer once the hello is in. One that only probes ends in

@@ -91,7 +91,7 @@ static int dial(struct tcp *t, size_t i, struct err *e)
     enum link_state state = is_mine_to_dial(t, i) ? LINK_CONNECTING : LINK_PROBING;
     struct err why = {0};
 
-    l->heard = t->heard;
+    l->received = t->received;
     l->deadline = t->is_open ? clock_now() + dial_s(&t->peers[i]) : t->cfg.deadline;
     if (tcp_link_connect(l, &t->cfg, state, &why) < 0 || watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
         return failed(t, i, &why, e);
@@ -123,33 +123,33 @@ static struct tcp_link *make_place(struct tcp *t)
     return l;
 }
 
-static void accept_stranger(struct tcp *t)
+static void accept_unproven(struct tcp *t)
 {
     int fd = accept4(t->cfg.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct tcp_link *place;
+    struct tcp_link *sink;
     struct err e = {0};
 
     if (fd < 0)
         return;
-    place = make_place(t);
-    tcp_link_hang_up(place);
-    tcp_link_accepted(place, &t->cfg, t->heard, fd);
-    if (watch(t, place, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
-        tcp_link_hang_up(place);
+    sink = make_place(t);
+    tcp_link_hang_up(sink);
+    tcp_link_accepted(sink, &t->cfg, t->received, fd);
+    if (watch(t, sink, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
+        tcp_link_hang_up(sink);
 }
 
 /* One link's socket is ready. A stranger that does not know the handshake is dropped and forgotten. */
 static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
 {
-    size_t place = (size_t)(l - t->links);
+    size_t sink = (size_t)(l - t->links);
     enum link_state before = l->state;
     struct err why = {0};
     size_t i;
 
     if (tcp_link_advance(l, &t->cfg, &why) < 0 || ((before == LINK_CONNECTING || before == LINK_PROBING) &&
                                                    watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
-        if (place < t->n_peers)
-            return failed(t, place, &why, e);
+        if (sink < t->n_peers)
+            return failed(t, sink, &why, e);
         if (l->is_of_another_version && !t->is_open) /* later, it is none of this job's nodes */
             fprintf(stderr, "%s\n", why.text);
         tcp_link_hang_up(l);
@@ -176,7 +176,7 @@ int tcp_links_serve(struct tcp *t, struct err *e)
         return 0;
     l = ev.data.ptr;
     if (!l)
-        accept_stranger(t);
+        accept_unproven(t);
     else if (l->fd >= 0)
         return advance(t, l, e);
     return 0;
@@ -233,7 +233,7 @@ static bool is_stuck(const struct tcp *t, struct tcp_peer *p, double watched)
 
 /* A record's length is believed before the record is whole: where it is damaged, this end waits for bytes
  * that nobody sends. */
-static bool is_half_heard(struct tcp_peer *p, double watched)
+static bool is_half_received(struct tcp_peer *p, double watched)
 {
     size_t n = p->tls && !p->is_paused ? tls_unfinished(p->tls) : 0;
 
@@ -260,7 +260,7 @@ static void care_for_peer(struct tcp *t, size_t i, double now, double watched)
         snprintf(why, sizeof why, "has not answered for %g s", SUSPECT_S);
         if (silence > SUSPECT_S)
             tcp_peer_break(t, p, TCP_PATIENCE_S - (silence < most ? silence : most), why);
-        else if (is_half_heard(p, watched))
+        else if (is_half_received(p, watched))
             tcp_peer_break(t, p, TCP_PATIENCE_S, "has sent half a TLS record");
     } else if (p->state == PEER_AWAITED && now > p->lost_at) {
         snprintf(why, sizeof why, "it %s, and could not be reached again for %g s", p->why, TCP_PATIENCE_S);

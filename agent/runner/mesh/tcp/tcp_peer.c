@@ -15,9 +15,10 @@ enum {
     TURN = AT_ONCE + TCP_STAGE_BYTES, /* bytes of one peer before another's: a piece and its header */
     /* What the peer does not know to be heard is told by the next message to it; without one, after so
      * much: it keeps every message until then. */
-    OWED_MAX = 32,
-    OWED_BYTES_MAX = 1 << 22,
-    OWED_SLIP = OWED_MAX / SHELF_SLIPS_MAX + 1 /* as much as so many messages: places are few */
+    UNACKED_MAX = 32,
+    UNACKED_BYTES_MAX = 1 << 22,
+    UNACKED_DESCRIPTOR = UNACKED_MAX / SEND_POOL_DESCRIPTORS_MAX +
+                         1 /* as much as so many messages: places are few */
 };
 
 static const double SOUND_S = 1; /* a connection that held so long was a good one */
@@ -27,7 +28,7 @@ static size_t queue_size(void)
     return sizeof((struct tcp_peer *)0)->queue / sizeof((struct tcp_peer *)0)->queue[0];
 }
 
-static struct tcp_letter *letter_at(struct tcp_peer *p, size_t i)
+static struct tcp_message *message_at(struct tcp_peer *p, size_t i)
 {
     return &p->queue[(p->first + i) % queue_size()];
 }
@@ -48,7 +49,7 @@ static void release(struct tcp *t, struct tcp_peer *p, size_t n)
 {
     for (; n > 0; n--) {
         mesh_buf_put(&t->mesh, p->queue[p->first].buf);
-        p->n_slips -= p->queue[p->first].is_slip;
+        p->n_descriptors -= p->queue[p->first].is_descriptor;
         p->first = (p->first + 1) % queue_size();
         p->acked++;
         if (p->n_kept > 0)
@@ -72,11 +73,11 @@ static void disconnect(struct tcp_peer *p)
 }
 
 /* Who is given up may live, and read later what slips speak of: it must not find other words there. */
-static void withdraw_places(struct tcp_peer *p)
+static void withdraw_slots(struct tcp_peer *p)
 {
     for (size_t i = 0; i < p->n_kept + p->n_unsent; i++)
-        if (letter_at(p, i)->is_slip)
-            letter_at(p, i)->buf->is_withdrawn = true;
+        if (message_at(p, i)->is_descriptor)
+            message_at(p, i)->buf->is_withdrawn = true;
 }
 
 void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
@@ -91,7 +92,7 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
     mesh_buf_put(&t->mesh, p->buf);
     p->buf = NULL;
     if (!p->has_left && !p->has_ended)
-        withdraw_places(p);
+        withdraw_slots(p);
     release(t, p, p->n_kept + p->n_unsent);
     *news = (struct mesh_event){.kind = p->has_left ? MESH_LEFT : MESH_LOST, .head.peer = p->node};
     if (!p->has_left)
@@ -156,12 +157,12 @@ static bool next_frame(struct tcp *t, struct tcp_peer *p)
                       .attempt = t->cfg.attempt,
                       .from = t->cfg.node,
                       .to = p->node,
-                      .ack = t->heard[p - t->peers]};
+                      .ack = t->received[p - t->peers]};
 
     if (p->sends != SENDS_NOTHING)
         return true;
     if (p->n_unsent > 0 && p->n_kept < TCP_KEPT_MAX) {
-        struct tcp_letter *l = letter_at(p, p->n_kept);
+        struct tcp_message *l = message_at(p, p->n_kept);
 
         if (!l->has_crc) {
             l->crc = crc32c(l->bytes, l->len);
@@ -169,20 +170,20 @@ static bool next_frame(struct tcp *t, struct tcp_peer *p)
         }
         f.kind = l->head.kind;
         f.channel = l->head.channel;
-        f.word = l->head.word;
+        f.index = l->head.index;
         f.round = l->head.round;
         f.len = l->len;
         f.seq = p->acked + (uint32_t)p->n_kept + 1;
         f.crc = l->crc;
-        f.is_slip = l->is_slip;
-        p->sends = SENDS_LETTER;
-    } else if (p->n_owed >= OWED_MAX || p->owed_bytes >= OWED_BYTES_MAX) {
+        f.is_descriptor = l->is_descriptor;
+        p->sends = SENDS_MESSAGE;
+    } else if (p->n_unacked >= UNACKED_MAX || p->unacked_bytes >= UNACKED_BYTES_MAX) {
         f.kind = FRAME_ACK;
         p->sends = SENDS_ACK;
     } else {
         return false;
     }
-    p->n_owed = p->owed_bytes = 0;
+    p->n_unacked = p->unacked_bytes = 0;
     p->n_out = 0;
     frame_pack(p->out, &f);
     return true;
@@ -196,7 +197,7 @@ static size_t smaller(size_t a, size_t b)
 void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
 {
     while (p->fd >= 0 && budget > 0 && next_frame(t, p)) {
-        const struct tcp_letter *l = p->sends == SENDS_LETTER ? letter_at(p, p->n_kept) : NULL;
+        const struct tcp_message *l = p->sends == SENDS_MESSAGE ? message_at(p, p->n_kept) : NULL;
         size_t len = l ? l->len : 0;
         size_t head_out = smaller(p->n_out, FRAME_BYTES);
         size_t at = p->n_out - head_out;
@@ -234,16 +235,16 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
 
 /* Long messages take turns with what comes: sent as far as the kernel takes them, megabytes would lie there,
  * and have left the caches of both ends when they are received. */
-void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter *l)
+void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_message *l)
 {
-    struct tcp_letter *mine = letter_at(p, p->n_kept + p->n_unsent);
+    struct tcp_message *mine = message_at(p, p->n_kept + p->n_unsent);
 
     *mine = *l;
-    if (l->is_slip) {
-        shelf_write_slip(mine->slip, p->mine, l->bytes, l->len);
-        mine->bytes = mine->slip;
-        mine->len = sizeof mine->slip;
-        p->n_slips++;
+    if (l->is_descriptor) {
+        send_pool_describe(mine->descriptor, p->mine, l->bytes, l->len);
+        mine->bytes = mine->descriptor;
+        mine->len = sizeof mine->descriptor;
+        p->n_descriptors++;
     }
     if (l->buf)
         l->buf->refs++;
@@ -257,31 +258,31 @@ void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_letter
  * that. */
 static void take_bye(struct tcp *t, struct tcp_peer *p)
 {
-    bool said_bye = p->n_kept > 0 && letter_at(p, p->n_kept - 1)->head.kind == FRAME_BYE;
-    size_t begun = p->sends == SENDS_LETTER ? 1 : 0;
+    bool said_bye = p->n_kept > 0 && message_at(p, p->n_kept - 1)->head.kind == FRAME_BYE;
+    size_t begun = p->sends == SENDS_MESSAGE ? 1 : 0;
 
     p->has_left = true;
     release(t, p, p->n_kept);
     for (; p->n_unsent > begun; p->n_unsent--)
-        mesh_buf_put(&t->mesh, letter_at(p, p->n_unsent - 1)->buf);
-    p->n_owed = said_bye ? 0 : OWED_MAX;
-    p->owed_bytes = 0;
+        mesh_buf_put(&t->mesh, message_at(p, p->n_unsent - 1)->buf);
+    p->n_unacked = said_bye ? 0 : UNACKED_MAX;
+    p->unacked_bytes = 0;
     tcp_peer_flush(t, p, AT_ONCE);
 }
 
 /* Where the payload goes. The peer is paused when a piece has no place yet. ERR_PROTOCOL, ERR_NOMEM. */
-static int place(struct tcp *t, struct tcp_peer *p, struct err *e)
+static int sink(struct tcp *t, struct tcp_peer *p, struct err *e)
 {
     const struct mesh_head head = {.kind = p->frame.kind,
                                    .peer = p->node,
                                    .channel = p->frame.channel,
-                                   .word = p->frame.word,
+                                   .index = p->frame.index,
                                    .round = p->frame.round};
     enum mesh_where where = MESH_HERE;
     void *at = NULL;
 
-    if (p->frame.kind == FRAME_PIECE && !t->is_closing) {
-        where = t->mesh.place ? t->mesh.place(t->mesh.owner, &head, p->frame.len, &at) : MESH_WRONG;
+    if (p->frame.kind == FRAME_CHUNK && !t->is_closing) {
+        where = t->mesh.sink ? t->mesh.sink(t->mesh.owner, &head, p->frame.len, &at) : MESH_WRONG;
         if (where == MESH_WRONG)
             return err_set(e, ERR_PROTOCOL, "it sent a piece that nobody expects");
         if (where == MESH_LATER) {
@@ -293,7 +294,7 @@ static int place(struct tcp *t, struct tcp_peer *p, struct err *e)
         if (!p->buf)
             return err_set(e, ERR_NOMEM, "no memory for its message");
         p->buf->len = p->frame.len;
-        at = p->frame.is_slip ? p->slip : p->buf->bytes;
+        at = p->frame.is_descriptor ? p->descriptor : p->buf->bytes;
     }
     p->into = at;
     p->placed = p->frame;
@@ -305,25 +306,25 @@ static int place(struct tcp *t, struct tcp_peer *p, struct err *e)
 static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
 {
     const struct frame *f = &p->frame, *before = &p->placed;
-    uint32_t heard = t->heard[p - t->peers];
+    uint32_t received = t->received[p - t->peers];
 
     if (f->job != t->job || f->attempt != t->cfg.attempt || f->from != p->node || f->to != t->cfg.node)
         return err_set(e, ERR_PROTOCOL, "it sent a frame of another job, attempt or node");
-    if (f->kind != FRAME_PIECE && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->mesh.limit))
+    if (f->kind != FRAME_CHUNK && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->mesh.limit))
         return err_set(e, ERR_PROTOCOL, "it announced %llu bytes where at most %zu are right",
                        (unsigned long long)f->len, t->mesh.limit);
-    if (f->is_slip && (!p->theirs.start || f->len != FRAME_SLIP_BYTES))
+    if (f->is_descriptor && (!p->theirs.start || f->len != FRAME_DESCRIPTOR_BYTES))
         return err_set(e, ERR_PROTOCOL, "it speaks of memory that it does not share");
     if (!take_ack(t, p, f->ack))
         return err_set(e, ERR_PROTOCOL, "it acknowledges what was not sent");
     if (f->kind == FRAME_ACK)
         return 0;
-    p->is_double = (int32_t)(f->seq - heard) <= 0;
-    if (!p->is_double && f->seq != heard + 1)
+    p->is_double = (int32_t)(f->seq - received) <= 0;
+    if (!p->is_double && f->seq != received + 1)
         return err_set(e, ERR_PROTOCOL, "it left a message out");
     if (!p->is_double && p->is_placed &&
-        (f->kind != before->kind || f->is_slip != before->is_slip || f->len != before->len ||
-         f->word != before->word || f->round != before->round || f->channel != before->channel))
+        (f->kind != before->kind || f->is_descriptor != before->is_descriptor || f->len != before->len ||
+         f->index != before->index || f->round != before->round || f->channel != before->channel))
         return err_set(e, ERR_PROTOCOL, "it sent another message under the same number");
     return 0;
 }
@@ -380,17 +381,17 @@ static void go_on_sending(struct tcp *t, struct tcp_peer *p)
 }
 
 /* Its sender keeps the message until it knows that it is heard. */
-static void owe(struct tcp_peer *p)
+static void count_unacked(struct tcp_peer *p)
 {
-    p->n_owed += p->frame.is_slip ? OWED_SLIP : 1;
-    p->owed_bytes += p->frame.len;
+    p->n_unacked += p->frame.is_descriptor ? UNACKED_DESCRIPTOR : 1;
+    p->unacked_bytes += p->frame.len;
 }
 
 /* The message that the slip speaks of. No checksum of it: it is on no way that could damage it, and what is
  * wrong with memory would be wrong with any. ERR_PROTOCOL. */
 static int fetch(struct tcp *t, struct tcp_peer *p, struct err *e)
 {
-    const void *bytes = shelf_read_slip(p->slip, p->theirs, t->mesh.limit, &p->buf->len);
+    const void *bytes = send_pool_find(p->descriptor, p->theirs, t->mesh.limit, &p->buf->len);
 
     if (!bytes)
         return err_set(e, ERR_PROTOCOL, "it speaks of a message where none can be");
@@ -401,7 +402,7 @@ static int fetch(struct tcp *t, struct tcp_peer *p, struct err *e)
 /* The message of `frame` is whole and sound; true: it is for the caller. */
 static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
-    t->heard[p - t->peers]++;
+    t->received[p - t->peers]++;
     p->lost_at = 0;
     p->is_placed = false;
     if (p->frame.kind == FRAME_BYE) {
@@ -417,11 +418,11 @@ static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *o
                                .head = {.kind = p->frame.kind,
                                         .peer = p->node,
                                         .channel = p->frame.channel,
-                                        .word = p->frame.word,
+                                        .index = p->frame.index,
                                         .round = p->frame.round},
                                .buf = p->buf};
     p->buf = NULL;
-    owe(p);
+    count_unacked(p);
     go_on_sending(t, p);
     return true;
 }
@@ -439,7 +440,7 @@ static bool begin_message(struct tcp *t, struct tcp_peer *p)
     struct err e = {0};
 
     if (check_frame(t, p, &e) < 0 ||
-        (p->frame.kind != FRAME_ACK && !p->is_double && !p->is_placed && place(t, p, &e) < 0)) {
+        (p->frame.kind != FRAME_ACK && !p->is_double && !p->is_placed && sink(t, p, &e) < 0)) {
         tcp_peer_drop(t, p, e.text);
         return false;
     }
@@ -465,13 +466,13 @@ static bool read_header(struct tcp *t, struct tcp_peer *p)
     p->crc = 0;
     if (frame_unpack(&p->frame, p->header, &e) < 0)
         broken(t, p, "sent a damaged frame");
-    else if (p->frame.kind < FRAME_WORD) /* bytes came twice */
+    else if (p->frame.kind < FRAME_CONTRIBUTION) /* bytes came twice */
         broken(t, p, "sent a handshake in the middle");
     return p->fd >= 0;
 }
 
 /* Where the frame's payload goes; NULL: nowhere, it has been heard, or nobody hears it any more. */
-static unsigned char *payload_place(const struct tcp_peer *p)
+static unsigned char *payload_sink(const struct tcp_peer *p)
 {
     return p->is_double || p->frame.kind == FRAME_ACK ? NULL : p->into;
 }
@@ -479,7 +480,7 @@ static unsigned char *payload_place(const struct tcp_peer *p)
 /* False: the payload is not all here, or the connection is broken. */
 static bool read_payload(struct tcp *t, struct tcp_peer *p)
 {
-    unsigned char *into = payload_place(p);
+    unsigned char *into = payload_sink(p);
     size_t before = p->n_payload;
     bool is_whole = fill(t, p, into, &p->n_payload, p->frame.len);
 
@@ -498,18 +499,18 @@ static bool end_frame(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
         go_on_sending(t, p);
         return false;
     }
-    if (payload_place(p) && p->crc != p->frame.crc) {
+    if (payload_sink(p) && p->crc != p->frame.crc) {
         broken(t, p, "sent a message that does not match its checksum");
         return false;
     }
-    if (!p->is_double && p->buf && p->frame.is_slip && fetch(t, p, &e) < 0) {
+    if (!p->is_double && p->buf && p->frame.is_descriptor && fetch(t, p, &e) < 0) {
         tcp_peer_drop(t, p, e.text);
         return false;
     }
     if (!p->is_double)
         return take_message(t, p, out);
     if (!t->is_closing) { /* its sender has to be told again */
-        owe(p);
+        count_unacked(p);
         go_on_sending(t, p);
     }
     return false;
@@ -563,7 +564,7 @@ void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, 
     }
     p->n_unsent += p->n_kept;
     p->n_kept = 0;
-    p->n_owed = p->owed_bytes = 0; /* the handshake has told */
+    p->n_unacked = p->unacked_bytes = 0; /* the handshake has told */
     if (t->is_open)
         fprintf(stderr, "node %d is linked again\n", p->node);
     go_on_sending(t, p);

@@ -1,0 +1,424 @@
+#include "agent/runner/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nn/kernels/fast.h"
+#include "shared/memory.h"
+#include "shared/partition.h"
+#include "shared/rng.h"
+
+enum { AHEAD = 6, AHEAD_BYTES = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
+
+static const double SMALL_SHARD = 8; /* is at most this part of the memory that is left */
+
+/* Apart from all other streams that the job's seed feeds. */
+static const uint64_t stream_augment = 0x746e656d677561; /* "augment" */
+
+static int check_labels(const int32_t *labels, size_t n, int n_classes, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (labels[i] < 0 || labels[i] >= n_classes)
+            return err_set(e, ERR_CONFIG, "label %d of sample %zu, the model knows 0 to %d", labels[i], i,
+                           n_classes - 1);
+    return 0;
+}
+
+static int check_tokens(const struct tensor_view *x, int vocab, struct err *e)
+{
+    const int32_t *tokens = x->data;
+    size_t n = tensor_count(x);
+
+    if ((x->type == TENSOR_I32) != (vocab > 0))
+        return err_set(e, ERR_CONFIG, "the model reads %s", vocab > 0 ? "tokens" : "no tokens");
+    for (size_t i = 0; vocab > 0 && i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= vocab)
+            return err_set(e, ERR_CONFIG, "token %d, the model knows 0 to %d", tokens[i], vocab - 1);
+    return 0;
+}
+
+/* Samples x (..., n_in) and their labels y (...) or targets y (..., n_out), of n_dims leading dimensions. */
+static int check_part(struct loader_part *p, int n_dims, const struct model_spec *m, struct err *e)
+{
+    const struct tensor_view *x = tensor_file_find(&p->file, "x");
+    const struct tensor_view *y = tensor_file_find(&p->file, "y");
+    size_t dims = (size_t)n_dims;
+
+    if (!x || !y || x->n_dims != n_dims + 1 ||
+        (x->type != TENSOR_U8 && x->type != TENSOR_F32 && x->type != TENSOR_I32) ||
+        !(y->type == TENSOR_I32 ? y->n_dims == n_dims : y->type == TENSOR_F32 && y->n_dims == n_dims + 1))
+        return err_set(e, ERR_CONFIG, "no tensors x and y of samples and their labels or targets");
+    if (memcmp(x->shape, y->shape, dims * sizeof *y->shape) != 0)
+        return err_set(e, ERR_CONFIG, "samples and labels are not equally many");
+    if (x->shape[dims] != (size_t)m->n_in)
+        return err_set(e, ERR_CONFIG, "%zu values a sample, the model takes %d", x->shape[dims], m->n_in);
+    if (y->type == TENSOR_F32 &&
+        (y->shape[dims] != (size_t)m->n_out || m->loss == LOSS_SOFTMAX_CROSS_ENTROPY))
+        return err_set(e, ERR_CONFIG,
+                       "%zu targets a sample, which the model's %d outputs and loss do not suit",
+                       y->shape[dims], m->n_out);
+    p->x = *x;
+    p->labels = y->type == TENSOR_I32 ? y->data : NULL;
+    p->targets = y->type == TENSOR_F32 ? y->data : NULL;
+    if (p->labels && check_labels(p->labels, tensor_count(y), m->n_out == 1 ? 2 : m->n_out, e) < 0)
+        return e->code;
+    return check_tokens(x, model_spec_vocab(m), e);
+}
+
+static int open_part(struct loader_part *p, const char *path, int n_dims, const struct model_spec *m,
+                     struct err *e)
+{
+    if (tensor_file_open(&p->file, path, e) < 0)
+        return e->code;
+    return check_part(p, n_dims, m, e) < 0 ? err_at(e, "%s", path) : 0;
+}
+
+static int check_alike(const struct loader_part *train, const struct loader_part *test, struct err *e)
+{
+    if (train->x.type != test->x.type)
+        return err_set(e, ERR_CONFIG, "training and test samples are of different types");
+    if (!train->labels != !test->labels)
+        return err_set(e, ERR_CONFIG, "labels in one half, targets in the other");
+    return 0;
+}
+
+/* Values by channel or column become one for each value of a sample: then any row is one loop. */
+static int spread(float **out, const float *v, size_t n, size_t n_in, struct err *e)
+{
+    *out = malloc(n_in * sizeof **out);
+    if (!*out)
+        return err_set(e, ERR_NOMEM, "no memory for %zu values", n_in);
+    for (size_t i = 0; i < n_in; i++)
+        (*out)[i] = v[i % n];
+    return 0;
+}
+
+static int open_scale(struct loader *f, struct err *e)
+{
+    const struct tensor_view *scale = tensor_file_find(&f->train.file, "scale");
+    const struct tensor_view *shift = tensor_file_find(&f->train.file, "shift");
+    size_t n = scale ? scale->shape[0] : 0;
+
+    f->is_scaled = scale || f->train.x.type == TENSOR_U8;
+    f->scale = 1.0f / 255.0f;
+    if (!scale && !shift)
+        return 0;
+    if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||
+        shift->n_dims != 1 || shift->shape[0] != n || n == 0 || f->n_in % n != 0 ||
+        f->train.x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensors scale and shift do not suit samples of %zu values", f->n_in);
+    f->scale = ((const float *)scale->data)[0];
+    f->shift = ((const float *)shift->data)[0];
+    if (n == 1)
+        return 0;
+    return spread(&f->scales, scale->data, n, f->n_in, e) < 0 ||
+                   spread(&f->shifts, shift->data, n, f->n_in, e) < 0
+               ? e->code
+               : 0;
+}
+
+static int open_image(struct loader *f, struct err *e)
+{
+    const struct tensor_view *t = tensor_file_find(&f->train.file, "augment");
+    const int32_t *v = t ? t->data : NULL;
+
+    if (!t)
+        return 0;
+    if (t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != 5 || v[0] < 1 || v[1] < 1 || v[2] < 1 ||
+        v[3] < 0 || v[3] >= v[0] || v[3] >= v[1] || v[0] > LAYER_VALUES_MAX || v[1] > LAYER_VALUES_MAX ||
+        v[2] > LAYER_VALUES_MAX || f->n_in % (size_t)v[0] != 0 ||
+        f->n_in / (size_t)v[0] != (size_t)v[1] * (size_t)v[2] || f->train.x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensor augment does not suit samples of %zu values", f->n_in);
+    f->image = (struct loader_image){.rows = (size_t)v[0],
+                                     .cols = (size_t)v[1],
+                                     .channels = (size_t)v[2],
+                                     .crop = (size_t)v[3],
+                                     .flip = v[4] != 0};
+    f->whole = malloc(f->n_in * sizeof *f->whole);
+    return f->whole ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu values", f->n_in);
+}
+
+/* Samples of a batch lie anywhere in the share, and among pages of 4 KiB the processor looks up a place anew
+ * for nearly each: from huge ones a batch is gathered in two thirds of the time. Few file systems map files
+ * with them, so a small share is copied; what is copied of the file no longer counts as memory of this
+ * process. */
+static void use_huge_pages(struct loader *f)
+{
+    const char *from = f->train.x.data, *map = f->train.file.map;
+    size_t bytes = tensor_bytes(&f->train.x), page = (size_t)sysconf(_SC_PAGESIZE);
+    char *to;
+
+    if (bytes < HUGE_PAGE || (double)bytes > memory_available() / SMALL_SHARD)
+        return;
+    to = aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    if (!to)
+        return;
+    madvise(to, bytes, MADV_HUGEPAGE);
+    for (size_t at = 0; at < bytes; at += HUGE_PAGE) {
+        size_t n = bytes - at < HUGE_PAGE ? bytes - at : HUGE_PAGE;
+
+        memcpy(to + at, from + at, n);
+        madvise(f->train.file.map, (size_t)(from + at + n - map) / page * page, MADV_DONTNEED);
+    }
+    f->train.x.data = f->copy = to;
+}
+
+int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
+                size_t batch, const struct model_spec *m, uint64_t seed, struct err *e)
+{
+    *f = (struct loader){
+        .n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out, .batch = batch, .seed = seed};
+    f->blocks = malloc((size_t)b->n_blocks * sizeof *f->blocks);
+    if (!f->blocks)
+        return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
+    f->n_blocks = blocks_of(b, node, f->blocks);
+    f->n_cols = (size_t)f->n_blocks * batch;
+    if (open_part(&f->train, train, 2, m, e) < 0 || open_part(&f->test, test, 1, m, e) < 0)
+        goto fail;
+    if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, e) < 0 || open_image(f, e) < 0) {
+        err_at(e, "%s", train);
+        goto fail;
+    }
+    f->n_rows = f->train.x.shape[0];
+    f->n_test = f->test.x.shape[0];
+    if (f->train.x.shape[1] != f->n_cols || f->n_rows == 0) {
+        err_set(e, ERR_CONFIG, "%s: not the share of node %d: %zu columns expected", train, node, f->n_cols);
+        goto fail;
+    }
+    f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);
+    f->column = malloc(f->n_rows * sizeof *f->column);
+    if (!f->order || !f->column) {
+        err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", f->n_cols * f->n_rows);
+        goto fail;
+    }
+    use_huge_pages(f);
+    return 0;
+fail:
+    loader_close(f);
+    return e->code;
+}
+
+void loader_close(struct loader *f)
+{
+    tensor_file_close(&f->train.file);
+    tensor_file_close(&f->test.file);
+    free(f->copy);
+    free(f->blocks);
+    free(f->order);
+    free(f->column);
+    free(f->scales);
+    free(f->shifts);
+    free(f->whole);
+    *f = (struct loader){0};
+}
+
+/* My column c as the job counts them. */
+static uint64_t global_column(const struct loader *f, size_t c)
+{
+    return (uint64_t)f->blocks[c / f->batch] * f->batch + c % f->batch;
+}
+
+/* What one step asks for lies together. */
+void loader_epoch(struct loader *f, uint64_t epoch)
+{
+    f->epoch = epoch;
+    for (size_t c = 0; c < f->n_cols; c++) {
+        partition_order(f->column, f->n_rows, f->seed, epoch, global_column(f, c));
+        for (size_t row = 0; row < f->n_rows; row++)
+            f->order[row * f->n_cols + c] = f->column[row];
+    }
+}
+
+int loader_batch_init(struct loader_batch *b, const struct loader *f, size_t n, struct err *e)
+{
+    /* Whole cache lines: products load them faster than what begins within one. */
+    *b = (struct loader_batch){
+        .x = aligned_alloc(LINE, (n * f->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
+    if (f->train.labels)
+        b->labels = malloc(n * sizeof *b->labels);
+    else
+        b->targets = malloc(n * f->n_targets * sizeof *b->targets);
+    if (b->x && (b->labels || b->targets))
+        return 0;
+    loader_batch_clear(b);
+    return err_set(e, ERR_NOMEM, "no memory for a batch of %zu", n);
+}
+
+void loader_batch_clear(struct loader_batch *b)
+{
+    free(b->x);
+    free(b->labels);
+    free(b->targets);
+    *b = (struct loader_batch){0};
+}
+
+struct truth loader_truth(const struct loader_batch *b)
+{
+    return (struct truth){.labels = b->labels, .targets = b->targets};
+}
+
+/* The common case, one scale for all, reads nothing but the sample. */
+FAST static void scale_bytes(float *restrict x, const uint8_t *restrict bytes, size_t n, float scale,
+                             float shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)bytes[i] * scale + shift;
+}
+
+FAST static void scale_bytes_each(float *restrict x, const uint8_t *restrict bytes, size_t n,
+                                  const float *restrict scale, const float *restrict shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)bytes[i] * scale[i] + shift[i];
+}
+
+FAST static void scale_floats(float *restrict x, const float *restrict from, size_t n, float scale,
+                              float shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = from[i] * scale + shift;
+}
+
+FAST static void scale_floats_each(float *restrict x, const float *restrict from, size_t n,
+                                   const float *restrict scale, const float *restrict shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = from[i] * scale[i] + shift[i];
+}
+
+FAST static void ints_to_floats(float *restrict x, const int32_t *restrict tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)tokens[i];
+}
+
+/* Sample number `at` of the file as floats. */
+static void take_values(const struct loader *f, const struct loader_part *p, size_t at, float *x)
+{
+    const uint8_t *bytes = (const uint8_t *)p->x.data + at * f->n_in;
+    const float *floats = (const float *)p->x.data + at * f->n_in;
+
+    if (p->x.type == TENSOR_I32)
+        ints_to_floats(x, (const int32_t *)p->x.data + at * f->n_in, f->n_in);
+    else if (!f->is_scaled)
+        memcpy(x, floats, f->n_in * sizeof *x);
+    else if (p->x.type == TENSOR_U8 && f->scales)
+        scale_bytes_each(x, bytes, f->n_in, f->scales, f->shifts);
+    else if (p->x.type == TENSOR_U8)
+        scale_bytes(x, bytes, f->n_in, f->scale, f->shift);
+    else if (f->scales)
+        scale_floats_each(x, floats, f->n_in, f->scales, f->shifts);
+    else
+        scale_floats(x, floats, f->n_in, f->scale, f->shift);
+}
+
+static void take_truth(const struct loader *f, const struct loader_part *p, size_t at, struct loader_batch *b,
+                       size_t j)
+{
+    if (p->labels)
+        b->labels[j] = p->labels[at];
+    else
+        memcpy(b->targets + j * f->n_targets, p->targets + at * f->n_targets,
+               f->n_targets * sizeof *b->targets);
+}
+
+/* n pixels from one row of the whole image, beginning with `from`, or n backwards from there. */
+static void copy_pixels(float *to, const float *from, size_t n, size_t channels, bool backwards)
+{
+    if (!backwards) {
+        memcpy(to, from, n * channels * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * channels, from - i * channels, channels * sizeof *to);
+}
+
+/* What lies outside was 0 in the file: with its scale, its shift. */
+static void fill_outside(const struct loader *f, float *to, size_t n)
+{
+    for (size_t i = 0; i < n * f->image.channels; i++)
+        to[i] = f->shifts ? f->shifts[i % f->image.channels] : f->is_scaled ? f->shift : 0;
+}
+
+/* Pixel (r, c) of x is pixel (r + down - crop, c + right - crop) of f->whole, if there is one. */
+static void show_window(const struct loader *f, float *x, size_t down, size_t right, bool mirrored)
+{
+    const struct loader_image *im = &f->image;
+    size_t width = im->cols * im->channels;
+    size_t skip = right < im->crop ? im->crop - right : 0;  /* columns of x before the image begins */
+    size_t first = right > im->crop ? right - im->crop : 0; /* column of the image that comes there */
+    size_t n = im->cols - skip - first;
+    size_t behind = im->cols - skip - n;
+
+    for (size_t r = 0; r < im->rows; r++, x += width) {
+        size_t before = mirrored ? behind : skip;
+        const float *row;
+
+        if (r + down < im->crop || r + down - im->crop >= im->rows) {
+            fill_outside(f, x, im->cols);
+            continue;
+        }
+        row = f->whole + (r + down - im->crop) * width;
+        fill_outside(f, x, before);
+        copy_pixels(x + before * im->channels, row + (mirrored ? first + n - 1 : first) * im->channels, n,
+                    im->channels, mirrored);
+        fill_outside(f, x + (before + n) * im->channels, im->cols - before - n);
+    }
+}
+
+/* The same for all who hold the block: the job's seed, the epoch, the column and the step decide. */
+static void take_augmented(const struct loader *f, size_t at, size_t col, size_t row, float *x)
+{
+    uint32_t places = 2 * (uint32_t)f->image.crop + 1;
+    uint32_t down, right;
+    struct rng r;
+
+    rng_init(&r, f->seed ^ stream_augment, f->epoch, global_column(f, col) * f->n_rows + row);
+    take_values(f, &f->train, at, f->whole);
+    down = rng_below(&r, places);
+    right = rng_below(&r, places);
+    show_window(f, x, down, right, f->image.flip && rng_below(&r, 2));
+}
+
+/* Which sample of the file column col shows in step row. */
+static size_t place_of(const struct loader *f, size_t row, size_t col)
+{
+    return f->order[row * f->n_cols + col] * f->n_cols + col;
+}
+
+/* Samples of a batch lie anywhere in the file: asking for one early halves the time. The second-level cache
+ * waits for more of them at once than the first. */
+static void fetch_ahead(const struct loader *f, size_t at)
+{
+    size_t size = tensor_type_size(f->train.x.type) * f->n_in;
+    const char *p = (const char *)f->train.x.data + at * size;
+
+    for (size_t k = 0; k < size && k < AHEAD_BYTES; k += LINE)
+        __builtin_prefetch(p + k, 0, 2);
+}
+
+void loader_block(const struct loader *f, size_t row, int i, struct loader_batch *b)
+{
+    for (size_t j = 0; j < f->batch; j++) {
+        size_t col = (size_t)i * f->batch + j;
+        size_t at = place_of(f, row, col);
+
+        if (j + AHEAD < f->batch)
+            fetch_ahead(f, place_of(f, row, col + AHEAD));
+        if (f->whole)
+            take_augmented(f, at, col, row, b->x + j * f->n_in);
+        else
+            take_values(f, &f->train, at, b->x + j * f->n_in);
+        take_truth(f, &f->train, at, b, j);
+    }
+}
+
+void loader_test(const struct loader *f, size_t start, size_t n, struct loader_batch *b)
+{
+    for (size_t j = 0; j < n; j++) {
+        take_values(f, &f->test, start + j, b->x + j * f->n_in);
+        take_truth(f, &f->test, start + j, b, j);
+    }
+}

@@ -1,0 +1,282 @@
+#include "submit/stages/shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/blocks.h"
+#include "shared/file.h"
+#include "shared/partition.h"
+#include "shared/tensor_file.h"
+#include "submit/data/transform.h"
+#include "submit/interrupt.h"
+#include "submit/temp.h"
+
+enum { CLASSES_NOTED = 1000 };
+
+char *shard_columns(const int *blocks, int n, int batch_size)
+{
+    char *text = calloc((size_t)n + 1, 48);
+    size_t len = 0;
+
+    for (int i = 0; text && i < n;) {
+        int first = blocks[i];
+        int last = first;
+
+        while (++i < n && blocks[i] == last + 1)
+            last++;
+        len += (size_t)sprintf(text + len, "%s%lld-%lld", len ? "," : "", (long long)first * batch_size,
+                               ((long long)last + 1) * batch_size - 1);
+    }
+    return text;
+}
+
+struct cut {
+    const struct dataset *data;
+    const struct partition *part;
+    const struct transform *transform;
+    const struct transform_scale *scale;
+    size_t sample_bytes, batch;
+    const int *blocks;
+    size_t n_own; /* columns */
+    void *x, *y;  /* of `room` columns: one worker's share after the other */
+    size_t room;
+};
+
+/* Bytes of what a sample must give: its label, or its targets. */
+static size_t truth_bytes(const struct dataset *d)
+{
+    return d->train_y ? sizeof *d->train_y : (size_t)d->n_targets * sizeof *d->train_t;
+}
+
+static int make_room(struct cut *c, struct err *e)
+{
+    size_t n = c->part->n_rows * c->n_own;
+
+    if (c->n_own <= c->room)
+        return 0;
+    free(c->x);
+    free(c->y);
+    c->x = malloc(n * c->sample_bytes);
+    c->y = malloc(n * truth_bytes(c->data));
+    c->room = c->x && c->y ? c->n_own : 0;
+    return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a share of %zu samples", n);
+}
+
+/* c->x (n_rows, n_own, sample) and c->y (n_rows, n_own), or (n_rows, n_own, targets) */
+static void copy_samples(const struct cut *c)
+{
+    unsigned char *x = c->x, *y = c->y;
+    const unsigned char *from_x = c->data->train_x;
+    const unsigned char *from_y = c->data->train_y ? (const unsigned char *)c->data->train_y
+                                                   : (const unsigned char *)c->data->train_t;
+    size_t y_bytes = truth_bytes(c->data);
+
+    for (size_t row = 0; row < c->part->n_rows; row++)
+        for (size_t k = 0; k < c->n_own; k++) {
+            size_t col = (size_t)c->blocks[k / c->batch] * c->batch + k % c->batch;
+            size_t sample = c->part->sample[row * c->part->n_cols + col];
+
+            memcpy(x, from_x + sample * c->sample_bytes, c->sample_bytes);
+            memcpy(y, from_y + sample * y_bytes, y_bytes);
+            x += c->sample_bytes;
+            y += y_bytes;
+        }
+}
+
+/* The two tensors of n_dims leading dimensions `shape`: samples, and labels or targets. */
+static void describe(struct tensor_view out[2], const struct dataset *d, const size_t *shape, int n_dims,
+                     const void *x, const void *y)
+{
+    struct tensor_view sample = {.name = "x", .type = d->x_type, .n_dims = n_dims, .data = x};
+    struct tensor_view truth = {
+        .name = "y", .type = d->train_y ? TENSOR_I32 : TENSOR_F32, .n_dims = n_dims, .data = y};
+
+    memcpy(sample.shape, shape, (size_t)n_dims * sizeof *shape);
+    memcpy(truth.shape, shape, (size_t)n_dims * sizeof *shape);
+    sample.shape[sample.n_dims++] = (size_t)shape_count(&d->shape);
+    if (!d->train_y)
+        truth.shape[truth.n_dims++] = (size_t)d->n_targets;
+    out[0] = sample;
+    out[1] = truth;
+}
+
+/* What is done to samples as they are gathered (agent/runner/loader.h); returns how many tensors say it. */
+static size_t describe_transform(struct tensor_view *out, int32_t augment[5], const struct cut *c)
+{
+    const struct transform *t = c->transform;
+    const struct shape *s = &c->data->shape;
+    size_t n = 0;
+
+    if (c->scale->n > 0) {
+        out[n++] = (struct tensor_view){
+            .name = "scale", .n_dims = 1, .shape = {c->scale->n}, .data = c->scale->scale};
+        out[n++] = (struct tensor_view){
+            .name = "shift", .n_dims = 1, .shape = {c->scale->n}, .data = c->scale->shift};
+    }
+    if (t->crop || t->flip) {
+        int32_t v[] = {s->dim[0], s->dim[1], s->dim[2], t->crop, t->flip};
+
+        memcpy(augment, v, sizeof v);
+        out[n++] = (struct tensor_view){
+            .name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = augment};
+    }
+    return n;
+}
+
+static int write_shard(const char *path, const struct cut *c, const struct settings *s, const char *columns,
+                       struct err *e)
+{
+    const size_t shape[2] = {c->part->n_rows, c->n_own};
+    struct tensor_view tensors[5];
+    int32_t augment[5];
+    char seed[24], rows[24], cols[24];
+    const struct tensor_meta meta[] = {{"dataset", s->dataset}, {"seed", seed},       {"n_rows", rows},
+                                       {"n_cols", cols},        {"columns", columns}, {0}};
+
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
+    snprintf(rows, sizeof rows, "%zu", shape[0]);
+    snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
+    copy_samples(c);
+    describe(tensors, c->data, shape, 2, c->x, c->y);
+    return tensor_file_write_unsynced(path, tensors, 2 + describe_transform(tensors + 2, augment, c), meta,
+                                      e);
+}
+
+static int make_shard(struct submission *s, int worker, const struct blocks *b, struct cut *c,
+                      const struct temp *t, struct err *e)
+{
+    int *own = malloc((size_t)b->n_blocks * sizeof *own);
+    char *columns = NULL;
+    char path[PATH_MAX];
+    int n;
+
+    if (!own)
+        return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
+    n = blocks_of(b, worker, own);
+    c->blocks = own;
+    c->n_own = (size_t)n * c->batch;
+    columns = shard_columns(own, n, s->settings.batch_size);
+    if (!columns)
+        err_set(e, ERR_NOMEM, "no memory for %d blocks", n);
+    else if (make_room(c, e) == 0 && file_join(path, sizeof path, t->path, "train.safetensors", e) == 0 &&
+             write_shard(path, c, &s->settings, columns, e) == 0)
+        e->code = blob_take_file(&s->shards[worker], path, e);
+    free(columns);
+    free(own);
+    return e->code;
+}
+
+static int make_test(struct submission *s, const struct dataset *d, const struct temp *t, struct err *e)
+{
+    struct tensor_view tensors[2];
+    const struct tensor_meta meta[] = {{"dataset", s->settings.dataset}, {0}};
+    char path[PATH_MAX];
+
+    describe(tensors, d, &d->n_test, 1, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
+    if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
+        tensor_file_write_unsynced(path, tensors, 2, meta, e) < 0)
+        return e->code;
+    return blob_take_file(&s->test, path, e);
+}
+
+static int make_all(struct submission *s, const struct blocks *b, struct cut *c, struct err *e)
+{
+    struct temp t;
+    int rc;
+
+    s->shards = calloc((size_t)s->settings.node_count, sizeof *s->shards);
+    if (!s->shards)
+        return err_set(e, ERR_NOMEM, "no memory for %d shares", s->settings.node_count);
+    if (temp_open(&t, e) < 0)
+        return e->code;
+    rc = make_test(s, c->data, &t, e);
+    for (int w = 0; w < s->settings.node_count && rc == 0; w++) {
+        e->code = 0;
+        rc = interrupt_check(e) < 0 ? e->code : make_shard(s, w, b, c, &t, e);
+    }
+    temp_close(&t);
+    return rc;
+}
+
+static json_t *shape_json(const struct shape *s)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < s->n_dims; i++)
+        json_array_append_new(a, json_integer(s->dim[i]));
+    return a;
+}
+
+/* Facts "data", for run.json and validate. */
+static void note(struct submission *s, const struct dataset *d, const struct partition *p, int n_blocks)
+{
+    const struct settings *set = &s->settings;
+    json_t *names = d->class_names && d->n_classes <= CLASSES_NOTED ? json_array() : json_null();
+    const char *name = d->class_names;
+
+    for (int k = 0; json_is_array(names) && k < d->n_classes; k++, name += strlen(name) + 1)
+        if (json_array_append_new(names, json_string(name)) < 0)
+            json_array_append_new(names, json_integer(k)); /* not UTF-8 */
+    json_object_set_new(s->facts, "data",
+                        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:s}",
+                                  "name", set->dataset, "n_train", (json_int_t)d->n_train, "n_test",
+                                  (json_int_t)d->n_test, "shape", shape_json(&d->shape), "type",
+                                  d->x_type == TENSOR_U8    ? "bytes"
+                                  : d->x_type == TENSOR_I32 ? "tokens"
+                                                            : "floats",
+                                  "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets,
+                                  "vocab", d->vocab, "steps_per_epoch", (json_int_t)p->n_rows, "global_batch",
+                                  (json_int_t)p->n_cols, "n_blocks", n_blocks, "n_used",
+                                  (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex));
+}
+
+static int divide(struct partition *p, const struct blocks *b, const struct dataset *d,
+                  const struct settings *set, struct err *e)
+{
+    const struct partition_set all = {.n = d->n_train,
+                                      .labels = d->train_y,
+                                      .n_classes = d->n_classes,
+                                      .targets = d->train_t,
+                                      .n_targets = d->n_targets};
+    struct partition_rule rule;
+
+    if (partition_rule_parse(&rule, set->partition, e) < 0)
+        return e->code;
+    return partition_init(p, &all, &rule, (size_t)b->n_blocks, (size_t)set->batch_size, set->seed, e);
+}
+
+int shard_make(struct submission *s, const struct dataset *d, struct err *e)
+{
+    struct settings *set = &s->settings;
+    struct transform_scale scale = {0};
+    struct transform transform;
+    struct partition p = {0};
+    struct blocks b = {0};
+    struct cut c = {.data = d,
+                    .part = &p,
+                    .transform = &transform,
+                    .scale = &scale,
+                    .sample_bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type),
+                    .batch = (size_t)set->batch_size};
+    int rc;
+
+    if (transform_parse(&transform, set->transform, e) < 0)
+        return err_at(e, "transform");
+    if (transform_fit(&scale, &transform, d, e) < 0)
+        return e->code;
+    rc = blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e);
+    if (rc == 0)
+        rc = divide(&p, &b, d, set, e);
+    set->steps_per_epoch = (int)p.n_rows;
+    if (rc == 0)
+        rc = make_all(s, &b, &c, e);
+    if (rc == 0)
+        note(s, d, &p, b.n_blocks);
+    free(c.x);
+    free(c.y);
+    transform_scale_clear(&scale);
+    partition_clear(&p);
+    blocks_clear(&b);
+    return rc;
+}

@@ -1,0 +1,258 @@
+#include "agent/artifact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/both_kernels.h"
+#include "tests/unit/unit.h"
+
+struct scene {
+    const char *folder;
+    int dir_fd;
+    char run[128];
+};
+
+static void scene_open(struct scene *s)
+{
+    struct err e;
+
+    s->folder = unit_folder();
+    snprintf(s->run, sizeof s->run, "%s/jobs/j-abcdef/run", s->folder);
+    assert_ok(file_mkdirs(s->run, 0700, &e));
+    s->dir_fd = open(s->folder, O_RDONLY | O_DIRECTORY);
+}
+
+static void scene_close(struct scene *s)
+{
+    close(s->dir_fd);
+    unit_remove(s->folder);
+}
+
+static void path_in(char out[256], const struct scene *s, const char *name)
+{
+    snprintf(out, 256, "%s/%s", s->run, name);
+}
+
+TEST(only_names_of_the_list_are_known)
+{
+    assert_string_equal(artifact_find("train.csv"), "train.csv");
+    assert_null(artifact_find("../../token"));
+    assert_null(artifact_find("train.csv.tmp"));
+    assert_null(artifact_find(""));
+    for (int i = 0; i < N_ARTIFACTS; i++)
+        assert_non_null(artifact_type(artifact_names[i]));
+}
+
+TEST(a_plain_file_is_opened_with_its_size)
+{
+    struct scene s;
+    char path[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e), ERR_NOT_FOUND);
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "a\nb\nc", 5, 0600, &e));
+    assert_ok(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e));
+    assert_int_equal(bytes, 5);
+    assert_int_equal(artifact_whole_lines(fd, bytes), 4);
+    assert_int_equal(artifact_whole_lines(fd, 1), 0);
+    assert_int_equal(artifact_whole_lines(fd, 0), 0);
+    close(fd);
+    scene_close(&s);
+}
+
+TEST(whatever_else_lies_there_is_refused)
+{
+    struct scene s;
+    char path[256], other[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    path_in(path, &s, "train.csv");
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e), ERR_REFUSED);
+    path_in(other, &s, "other");
+    assert_ok(file_write(other, "x", 1, 0600, &e));
+    path_in(path, &s, "eval.csv");
+    assert_int_equal(symlink("other", path), 0); /* inside, and a link all the same */
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "eval.csv", &e), ERR_REFUSED);
+    path_in(path, &s, "comm.csv");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "comm.csv", &e), ERR_REFUSED);
+    path_in(path, &s, "node.log");
+    assert_int_equal(link(other, path), 0);
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "node.log", &e), ERR_REFUSED);
+    path_in(path, &s, "best.safetensors");
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "best.safetensors", &e), ERR_REFUSED);
+    scene_close(&s);
+}
+
+TEST(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too)
+{
+    struct scene s;
+    char blob[256], path[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    snprintf(path, sizeof path, "%s/jobs/j-abcdef/packages", s.folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(blob, sizeof blob, "%s/blob", s.folder);
+    assert_ok(file_write(blob, "int x;", 6, 0400, &e));
+    snprintf(path, sizeof path, "%s/jobs/j-abcdef/packages/codec.c", s.folder);
+    assert_int_equal(link(blob, path), 0);
+    assert_ok(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "codec.c", &e));
+    assert_int_equal(bytes, 6);
+    close(fd);
+    unlink(path);
+    assert_int_equal(symlink(blob, path), 0);
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "codec.c", &e), ERR_REFUSED);
+    scene_close(&s);
+}
+
+TEST(a_run_folder_that_became_a_link_leads_nowhere)
+{
+    struct scene s;
+    char elsewhere[256], run[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", s.folder);
+    snprintf(run, sizeof run, "%s/jobs/j-abcdef/run", s.folder);
+    assert_int_equal(mkdir(elsewhere, 0700), 0);
+    assert_int_equal(rmdir(run), 0);
+    assert_int_equal(symlink(elsewhere, run), 0);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere/train.csv", s.folder);
+    assert_ok(file_write(elsewhere, "x", 1, 0600, &e));
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e), ERR_REFUSED);
+    scene_close(&s);
+}
+
+TEST(no_way_leads_up)
+{
+    static const char *const ids[] = {"..", "../..", "j-abcdef/..", "../jobs/j-abcdef", "/etc"};
+    struct scene s;
+    char path[256];
+    uint64_t bytes;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    snprintf(path, sizeof path, "%s/run", s.folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/run/train.csv", s.folder);
+    assert_ok(file_write(path, "x", 1, 0600, &e)); /* "jobs/../run/train.csv" */
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    for (size_t i = 0; i < N_OF(ids); i++)
+        assert_int_not_equal(artifact_open(&fd, &bytes, s.dir_fd, ids[i], "train.csv", &e), 0);
+    assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "..", "train.csv", &e), ERR_REFUSED);
+    scene_close(&s);
+}
+
+enum { NO_MOUNT = 77, LET_IN = 78 };
+
+/* In a child, where /proc or a file of it is mounted over the folder of a run or a file in it. An ordinary
+ * user may do that in a user namespace. */
+static int on_mount(const struct scene *s, const char *from, const char *to)
+{
+    uint64_t bytes;
+    struct err e;
+    int status, fd;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if ((unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) ||
+            mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+            _exit(NO_MOUNT);
+        fd = open(s->folder, O_RDONLY | O_DIRECTORY); /* the scene's does not see these mounts */
+        if (artifact_open(&fd, &bytes, fd, "j-abcdef", "train.csv", &e) == 0)
+            _exit(LET_IN);
+        _exit(e.code == ERR_REFUSED && strstr(e.text, strerror(EXDEV)) ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+TEST(no_other_file_system_is_entered)
+{
+    struct scene s;
+    char path[256];
+    struct err e;
+    int as_folder, as_file;
+
+    scene_open(&s);
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    as_folder = on_mount(&s, "/proc", s.run);
+    as_file = on_mount(&s, "/proc/version", path);
+    scene_close(&s);
+    if (as_folder == NO_MOUNT)
+        skip();
+    assert_int_equal(as_folder, EXIT_SUCCESS);
+    assert_int_equal(as_file, EXIT_SUCCESS);
+}
+
+/* Bytes that this process has read of files. */
+static unsigned long long bytes_read(void)
+{
+    unsigned long long n = 0;
+    FILE *f = fopen("/proc/self/io", "re");
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "rchar: %llu", &n), 1);
+    fclose(f);
+    return n;
+}
+
+TEST(of_a_huge_hole_little_is_read)
+{
+    struct scene s;
+    char path[256];
+    uint64_t bytes;
+    unsigned long long before;
+    struct err e;
+    int fd;
+
+    scene_open(&s);
+    path_in(path, &s, "train.csv");
+    assert_ok(file_write(path, "a\n", 2, 0600, &e));
+    assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+    before = bytes_read();
+    assert_ok(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e));
+    assert_int_equal(artifact_whole_lines(fd, bytes), 0);
+    close(fd);
+    assert_true(bytes_read() - before < 1 << 20);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_names_of_the_list_are_known),
+        cmocka_unit_test(a_plain_file_is_opened_with_its_size),
+        cmocka_unit_test(whatever_else_lies_there_is_refused),
+        cmocka_unit_test(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too),
+        cmocka_unit_test(a_run_folder_that_became_a_link_leads_nowhere),
+        cmocka_unit_test(no_way_leads_up),
+        cmocka_unit_test(no_other_file_system_is_entered),
+        cmocka_unit_test(of_a_huge_hole_little_is_read),
+    };
+
+    return run_on_both_kernels(tests);
+}

@@ -1,0 +1,29 @@
+#include "shared/choice.h"
+
+#include "tests/unit/unit.h"
+
+TEST(a_word_is_found_by_its_place)
+{
+    assert_int_equal(choice_find("on|off|auto", "on"), 0);
+    assert_int_equal(choice_find("on|off|auto", "off"), 1);
+    assert_int_equal(choice_find("on|off|auto", "auto"), 2);
+    assert_int_equal(choice_find("one", "one"), 0);
+}
+
+TEST(what_is_not_a_whole_word_of_the_list_is_none)
+{
+    static const char *const none[] = {"", "o", "of", "offs", "auto|", "on|off", "|", "ON"};
+
+    for (size_t i = 0; i < N_OF(none); i++)
+        assert_int_equal(choice_find("on|off|auto", none[i]), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_word_is_found_by_its_place),
+        cmocka_unit_test(what_is_not_a_whole_word_of_the_list_is_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,437 @@
+#include "agent/runner/loader.h"
+
+#include "shared/partition.h"
+#include "shared/rng.h"
+#include "tests/unit/unit.h"
+
+enum { WIDTH = 3, BATCH = 4, NODES = 3, SAMPLES = 50, SEED = 9 };
+
+/* A data set in which sample s is the bytes s, s, s and the label s % 10. */
+static void write_shard(const char *path, const struct partition *p, const struct blocks *b, int node)
+{
+    int own[16];
+    int n_own = blocks_of(b, node, own);
+    size_t n_cols = (size_t)n_own * BATCH;
+    uint8_t *images = malloc(p->n_rows * n_cols * WIDTH);
+    int32_t *labels = malloc(p->n_rows * n_cols * sizeof *labels);
+    struct tensor_view t[2] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 3, .shape = {p->n_rows, n_cols, WIDTH}, .data = images},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 2, .shape = {p->n_rows, n_cols}, .data = labels},
+    };
+    struct err e = {0};
+
+    for (size_t row = 0; row < p->n_rows; row++)
+        for (size_t c = 0; c < n_cols; c++) {
+            size_t col = (size_t)own[c / BATCH] * BATCH + c % BATCH;
+            uint32_t s = p->sample[row * p->n_cols + col];
+
+            memset(images + (row * n_cols + c) * WIDTH, (int)s, WIDTH);
+            labels[row * n_cols + c] = (int32_t)(s % 10);
+        }
+    assert_ok(tensor_file_write(path, t, 2, NULL, &e));
+    free(images);
+    free(labels);
+}
+
+static void write_test_set(const char *path, size_t n, int label)
+{
+    uint8_t bytes[WIDTH * SAMPLES] = {0};
+    int32_t labels[SAMPLES];
+    struct tensor_view t[2] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {n, WIDTH}, .data = bytes},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {n}, .data = labels},
+    };
+    struct err e = {0};
+
+    for (int i = 0; i < SAMPLES; i++)
+        labels[i] = label;
+    assert_ok(tensor_file_write(path, t, 2, NULL, &e));
+}
+
+/* All that a feed asks of a model. */
+static struct model_spec *model(int n_in, int n_out)
+{
+    struct model_spec *m = calloc(1, sizeof *m);
+
+    assert_non_null(m);
+    m->n_in = n_in;
+    m->n_out = n_out;
+    return m;
+}
+
+static const char *folder;
+static char train[64], test[64];
+
+static int make(void **state)
+{
+    (void)state;
+    folder = unit_folder();
+    snprintf(train, sizeof train, "%s/train", folder);
+    snprintf(test, sizeof test, "%s/test", folder);
+    return 0;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    unit_remove(folder);
+    return 0;
+}
+
+static void partition_of(struct partition *p, struct blocks *b, int redundancy)
+{
+    int32_t labels[SAMPLES];
+    struct err e = {0};
+
+    for (int s = 0; s < SAMPLES; s++)
+        labels[s] = s % 10;
+    assert_ok(blocks_init(b, "iid", NODES, redundancy, &e));
+    assert_ok(partition_init(p, &(struct partition_set){.n = SAMPLES, .labels = labels, .n_classes = 10},
+                             &(struct partition_rule){PARTITION_IID, 0}, (size_t)b->n_blocks, BATCH, SEED,
+                             &e));
+}
+
+TEST(a_share_of_some_size_is_copied_out_of_its_file)
+{
+    enum { WIDE = 1 << 20, N = 5 };
+    uint8_t *bytes = malloc((size_t)N * WIDE);
+    int32_t labels[N] = {0, 1, 2, 3, 4};
+    struct tensor_view t[2] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 3, .shape = {N, 1, WIDE}, .data = bytes},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 2, .shape = {N, 1}, .data = labels},
+    };
+    struct model_spec *m = model(WIDE, 10);
+    struct loader_batch batch;
+    struct blocks b;
+    struct loader f;
+    struct rng r;
+    struct err e = {0};
+
+    assert_non_null(bytes);
+    rng_init(&r, 1, 2, 3);
+    for (size_t i = 0; i < (size_t)N * WIDE; i++)
+        bytes[i] = (uint8_t)rng_below(&r, 256);
+    assert_ok(tensor_file_write(train, t, 2, NULL, &e));
+    t[0] = (struct tensor_view){
+        .name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {1, WIDE}, .data = bytes};
+    t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {1}, .data = labels};
+    assert_ok(tensor_file_write(test, t, 2, NULL, &e));
+    assert_ok(blocks_init(&b, "iid", 1, 1, &e));
+    assert_ok(loader_open(&f, train, test, &b, 0, 1, m, SEED, &e));
+    assert_ok(loader_batch_init(&batch, &f, 1, &e));
+    assert_non_null(f.copy);
+    assert_ptr_equal(f.train.x.data, f.copy);
+    loader_epoch(&f, 0);
+    for (size_t row = 0; row < N; row++) {
+        loader_block(&f, row, 0, &batch);
+        for (size_t i = 0; i < WIDE; i++)
+            assert_true(batch.x[i] == (float)bytes[(size_t)batch.labels[0] * WIDE + i] * (1.0f / 255.0f));
+    }
+    loader_batch_clear(&batch);
+    loader_close(&f);
+    blocks_clear(&b);
+    free(bytes);
+    free(m);
+}
+
+TEST(every_epoch_shows_each_sample_of_a_share_once)
+{
+    struct partition p;
+    struct blocks b;
+    struct loader f;
+    struct err e = {0};
+    struct loader_batch batch;
+    struct model_spec *m = model(WIDTH, 10);
+
+    partition_of(&p, &b, 2);
+    write_shard(train, &p, &b, 1);
+    write_test_set(test, 5, 3);
+    assert_ok(loader_open(&f, train, test, &b, 1, BATCH, m, SEED, &e));
+    assert_ok(loader_batch_init(&batch, &f, BATCH, &e));
+    assert_int_equal(f.n_rows, p.n_rows);
+    assert_int_equal(f.n_blocks, 2);
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        int seen[256] = {0};
+
+        loader_epoch(&f, epoch);
+        for (size_t row = 0; row < f.n_rows; row++)
+            for (int k = 0; k < f.n_blocks; k++) {
+                loader_block(&f, row, k, &batch);
+                for (int j = 0; j < BATCH; j++) {
+                    int s = (int)(batch.x[j * WIDTH] * 255.0f + 0.5f);
+
+                    assert_int_equal(batch.labels[j], s % 10);
+                    seen[s]++;
+                }
+            }
+        for (size_t i = 0; i < p.n_rows * p.n_cols; i++) {
+            size_t block = i % p.n_cols / BATCH;
+
+            assert_int_equal(seen[p.sample[i]], blocks_holds(&b, (int)block, 1));
+        }
+    }
+    loader_batch_clear(&batch);
+    loader_close(&f);
+    free(m);
+    partition_clear(&p);
+    blocks_clear(&b);
+}
+
+TEST(a_file_that_is_not_this_node_s_share_is_refused)
+{
+    struct partition p;
+    struct blocks b;
+    struct loader f;
+    struct model_spec *m = model(WIDTH, 10), *wide = model(WIDTH + 1, 10), *few = model(WIDTH, 9);
+    struct err e = {0};
+
+    partition_of(&p, &b, 1);
+    write_shard(train, &p, &b, 1);
+    write_test_set(test, 5, 3);
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH + 1, m, SEED, &e), ERR_CONFIG);
+    assert_says("share of node 1");
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, wide, SEED, &e), ERR_CONFIG);
+    assert_says("the model takes 4");
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, few, SEED, &e), ERR_CONFIG);
+    assert_says("the model knows 0 to 8");
+    free(m);
+    free(wide);
+    free(few);
+    partition_clear(&p);
+    blocks_clear(&b);
+}
+
+/* One share of one block of `n` samples, all in one row: sample s begins with byte or value s. */
+static void write_one(const char *path, int n_dims, struct tensor_view *x, const struct tensor_view *more,
+                      size_t n_more)
+{
+    static const int32_t labels[BATCH] = {0};
+    struct tensor_view t[5] = {*x};
+    struct err e = {0};
+
+    t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = n_dims, .data = labels};
+    memcpy(t[1].shape, x->shape, sizeof t[1].shape);
+    for (size_t i = 0; i < n_more; i++)
+        t[2 + i] = more[i];
+    assert_ok(tensor_file_write(path, t, 2 + n_more, NULL, &e));
+}
+
+/* A feed of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` stands in the
+ * share. */
+static int open_one(struct loader *f, enum tensor_type type, const void *values, size_t n_in,
+                    const struct tensor_view *more, size_t n_more, struct err *e)
+{
+    struct model_spec *m = model((int)n_in, 10);
+    struct tensor_view x = {
+        .name = "x", .type = type, .n_dims = 3, .shape = {1, BATCH, n_in}, .data = values};
+    struct blocks b;
+    int rc;
+
+    if (type == TENSOR_I32)
+        m->layers[0] = (struct layer_spec){.kind = LAYER_EMBEDDING, .embedding.vocab = 10};
+    write_one(train, 2, &x, more, n_more);
+    x = (struct tensor_view){.name = "x", .type = type, .n_dims = 2, .shape = {BATCH, n_in}, .data = values};
+    write_one(test, 1, &x, NULL, 0);
+    assert_int_equal(blocks_init(&b, "iid", 1, 1, e), 0);
+    rc = loader_open(f, train, test, &b, 0, BATCH, m, SEED, e);
+    blocks_clear(&b);
+    free(m);
+    return rc;
+}
+
+static struct tensor_view floats(const char *name, const float *v, size_t n)
+{
+    struct tensor_view t = {.n_dims = 1, .shape = {n}, .data = v};
+
+    snprintf(t.name, sizeof t.name, "%s", name);
+    return t;
+}
+
+TEST(labels_in_one_half_and_targets_in_the_other_are_refused)
+{
+    uint8_t bytes[WIDTH * 2] = {0};
+    float targets[2 * 10] = {0};
+    struct tensor_view t[2] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {2, WIDTH}, .data = bytes},
+        {.name = "y", .type = TENSOR_F32, .n_dims = 2, .shape = {2, 10}, .data = targets},
+    };
+    struct model_spec *m = model(WIDTH, 10);
+    struct partition p;
+    struct blocks b;
+    struct loader f;
+    struct err e = {0};
+
+    m->loss = LOSS_MSE;
+    partition_of(&p, &b, 1);
+    write_shard(train, &p, &b, 1);
+    assert_ok(tensor_file_write(test, t, 2, NULL, &e));
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, m, SEED, &e), ERR_CONFIG);
+    assert_says("labels in one half, targets in the other");
+    free(m);
+    partition_clear(&p);
+    blocks_clear(&b);
+}
+
+TEST(samples_are_scaled_alike_by_channel_or_not_at_all)
+{
+    static const uint8_t bytes[BATCH * 6] = {0, 51, 255, 1, 2, 3};
+    static const float values[BATCH * 6] = {0, 51, 255, 1, 2, 3};
+    static const float scale[] = {.5f, 2, 4}, shift[] = {1, 2, 3};
+    const struct tensor_view one[] = {floats("scale", scale, 1), floats("shift", shift, 1)};
+    const struct tensor_view three[] = {floats("scale", scale, 3), floats("shift", shift, 3)};
+    static const struct {
+        enum tensor_type type;
+        size_t n_scales;
+        float x[6];
+    } cases[] = {
+        {TENSOR_U8, 0, {0, 51 * (1 / 255.f), 255 * (1 / 255.f), 1 / 255.f, 2 * (1 / 255.f), 3 * (1 / 255.f)}},
+        {TENSOR_U8, 1, {1, 26.5f, 128.5f, 1.5f, 2, 2.5f}},
+        {TENSOR_U8, 3, {1, 104, 1023, 1.5f, 6, 15}},
+        {TENSOR_F32, 0, {0, 51, 255, 1, 2, 3}},
+        {TENSOR_F32, 1, {1, 26.5f, 128.5f, 1.5f, 2, 2.5f}},
+        {TENSOR_F32, 3, {1, 104, 1023, 1.5f, 6, 15}},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct loader_batch batch;
+        struct err e = {0};
+        struct loader f;
+
+        assert_ok(open_one(&f, cases[i].type, cases[i].type == TENSOR_U8 ? (const void *)bytes : values, 6,
+                           cases[i].n_scales == 3 ? three : one, cases[i].n_scales ? 2 : 0, &e));
+        assert_ok(loader_batch_init(&batch, &f, BATCH, &e));
+        loader_epoch(&f, 0);
+        loader_block(&f, 0, 0, &batch);
+        assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
+        memset(batch.x, 0, sizeof cases[i].x);
+        loader_test(&f, 0, 1, &batch); /* the test half is scaled as the training half says */
+        assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
+        loader_batch_clear(&batch);
+        loader_close(&f);
+    }
+}
+
+/* Is x (4, 5, 2) the picture moved by (down, right) and mirrored or not, with `outside` around? */
+static bool is_window(const float *x, const float *picture, int down, int right, bool mirrored,
+                      const float *outside)
+{
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < 5; c++)
+            for (int k = 0; k < 2; k++) {
+                int from_r = r + down;
+                int from_c = (mirrored ? 4 - c : c) + right;
+                bool inside = from_r >= 0 && from_r < 4 && from_c >= 0 && from_c < 5;
+                float want = inside ? picture[(from_r * 5 + from_c) * 2 + k] : outside[k];
+
+                if (x[(r * 5 + c) * 2 + k] != want)
+                    return false;
+            }
+    return true;
+}
+
+TEST(images_are_cropped_and_flipped_by_seed_epoch_and_column)
+{
+    static const float scale[] = {1, 2}, shift[] = {-7, -9};
+    static const int32_t augment[] = {4, 5, 2, 2, 1};
+    const struct tensor_view more[] = {
+        floats("scale", scale, 2),
+        floats("shift", shift, 2),
+        {.name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = augment}};
+    uint8_t bytes[BATCH * 40];
+    float picture[40];
+    int seen[5][5][2] = {0}, n_seen = 0;
+    struct loader_batch batch, again;
+    struct err e = {0};
+    struct loader f;
+
+    for (int i = 0; i < BATCH * 40; i++)
+        bytes[i] = (uint8_t)(i % 40 + 1);
+    for (int i = 0; i < 40; i++)
+        picture[i] = (float)(i + 1) * scale[i % 2] + shift[i % 2];
+    assert_ok(open_one(&f, TENSOR_U8, bytes, 40, more, 3, &e));
+    assert_ok(loader_batch_init(&batch, &f, BATCH, &e));
+    assert_ok(loader_batch_init(&again, &f, BATCH, &e));
+    for (uint64_t epoch = 0; epoch < 200; epoch++) {
+        loader_epoch(&f, epoch);
+        loader_block(&f, 0, 0, &batch);
+        loader_block(&f, 0, 0, &again);
+        assert_memory_equal(batch.x, again.x, BATCH * 40 * sizeof(float));
+        for (int j = 0; j < BATCH; j++) {
+            int found = 0;
+
+            for (int down = -2; down <= 2; down++)
+                for (int right = -2; right <= 2; right++)
+                    for (int m = 0; m < 2; m++)
+                        if (is_window(batch.x + j * 40, picture, down, right, m, shift)) {
+                            seen[down + 2][right + 2][m]++;
+                            found++;
+                        }
+            assert_int_equal(found, 1);
+        }
+    }
+    for (int i = 0; i < 50; i++)
+        n_seen += ((int *)seen)[i] > 0;
+    assert_int_equal(n_seen, 50);  /* 800 images in 50 ways: 16 each */
+    loader_test(&f, 0, 1, &batch); /* the test half stands still */
+    assert_true(is_window(batch.x, picture, 0, 0, false, shift));
+    loader_batch_clear(&batch);
+    loader_batch_clear(&again);
+    loader_close(&f);
+}
+
+TEST(a_token_that_the_model_does_not_know_is_refused)
+{
+    int32_t tokens[BATCH * 3] = {0, 9, 4};
+    struct err e = {0};
+    struct loader f;
+
+    assert_ok(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e));
+    loader_close(&f);
+    tokens[7] = 10;
+    assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
+    assert_says("token 10, the model knows 0 to 9");
+    tokens[7] = -1;
+    assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
+    assert_says("token -1, the model knows 0 to 9");
+}
+
+TEST(what_is_to_be_done_to_samples_must_suit_them)
+{
+    static const uint8_t bytes[BATCH * 6] = {0};
+    static const float v[4] = {1, 1, 1, 1};
+    static const int32_t wrong[][5] = {{2, 3, 2, 0, 0},   {2, 3, 1, 2, 0}, {0, 3, 1, 0, 0}, {2, 3, 1, -1, 0},
+                                       {-2, -3, 1, 0, 0}, {2, 0, 1, 0, 0}, {2, 3, 0, 0, 0}};
+    const struct tensor_view alone = floats("scale", v, 1);
+    const struct tensor_view four[] = {floats("scale", v, 4), floats("shift", v, 4)};
+    const struct tensor_view uneven[] = {floats("scale", v, 3), floats("shift", v, 2)};
+    struct err e = {0};
+    struct loader f;
+
+    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &alone, 1, &e), ERR_CONFIG);
+    assert_says("tensors scale and shift do not suit samples of 6 values");
+    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, four, 2, &e), ERR_CONFIG);
+    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, uneven, 2, &e), ERR_CONFIG);
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        const struct tensor_view t = {
+            .name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = wrong[i]};
+
+        assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &t, 1, &e), ERR_CONFIG);
+        assert_says("tensor augment does not suit samples of 6 values");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_share_of_some_size_is_copied_out_of_its_file, make, clean),
+        cmocka_unit_test_setup_teardown(every_epoch_shows_each_sample_of_a_share_once, make, clean),
+        cmocka_unit_test_setup_teardown(a_file_that_is_not_this_node_s_share_is_refused, make, clean),
+        cmocka_unit_test_setup_teardown(labels_in_one_half_and_targets_in_the_other_are_refused, make, clean),
+        cmocka_unit_test_setup_teardown(samples_are_scaled_alike_by_channel_or_not_at_all, make, clean),
+        cmocka_unit_test_setup_teardown(images_are_cropped_and_flipped_by_seed_epoch_and_column, make, clean),
+        cmocka_unit_test_setup_teardown(what_is_to_be_done_to_samples_must_suit_them, make, clean),
+        cmocka_unit_test_setup_teardown(a_token_that_the_model_does_not_know_is_refused, make, clean),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

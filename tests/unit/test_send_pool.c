@@ -1,0 +1,124 @@
+/* Where on a shelf a message may lie. */
+#include "agent/runner/shm/send_pool.h"
+
+#include "tests/lib/rendezvous_pair.h"
+#include "tests/unit/unit.h"
+
+enum { LIMIT = 100 };
+
+static const void *read_descriptor(uint64_t offset, uint64_t len, struct sealed s, size_t limit)
+{
+    uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
+    size_t n = 99;
+    const void *at;
+
+    frame_descriptor_pack(descriptor, offset, len);
+    at = send_pool_find(descriptor, s, limit, &n);
+    assert_int_equal(n, at ? len : 99);
+    return at;
+}
+
+TEST(a_slip_is_read_only_where_all_of_its_message_can_lie)
+{
+    static unsigned char bytes[50];
+    struct sealed s = {bytes, sizeof bytes}, none = {0};
+
+    assert_ptr_equal(read_descriptor(0, 50, s, 50), bytes);
+    assert_ptr_equal(read_descriptor(49, 1, s, 50), bytes + 49);
+    assert_ptr_equal(read_descriptor(50, 0, s, 50), bytes + 50);
+    assert_null(read_descriptor(0, 50, s, 49));
+    assert_null(read_descriptor(0, 51, s, 100));
+    assert_null(read_descriptor(50, 1, s, 50));
+    assert_null(read_descriptor(51, 0, s, 50));
+    assert_null(read_descriptor(1, 50, s, 50));
+    assert_null(read_descriptor(1, UINT64_MAX, s, SIZE_MAX));
+    assert_null(read_descriptor(UINT64_MAX, 1, s, 50));
+    assert_null(read_descriptor(0, 1, none, 50));
+}
+
+TEST(a_slip_says_where_its_reader_finds_the_message)
+{
+    static const unsigned char mine[64] = {0}, theirs[64] = {0};
+    uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
+    size_t len;
+
+    send_pool_describe(descriptor, (struct sealed){(void *)(uintptr_t)mine, sizeof mine}, mine + 17, 30);
+    assert_ptr_equal(
+        send_pool_find(descriptor, (struct sealed){(void *)(uintptr_t)theirs, sizeof theirs}, 64, &len),
+        theirs + 17);
+    assert_int_equal(len, 30);
+}
+
+static struct mesh_buf *message(struct mesh *m, int first)
+{
+    struct mesh_buf *b = mesh_buf_take(m);
+
+    assert_non_null(b);
+    b->len = LIMIT;
+    for (int i = 0; i < LIMIT; i++)
+        b->bytes[i] = (unsigned char)(first + i);
+    return b;
+}
+
+TEST(a_message_has_one_copy_on_the_shelf_for_as_long_as_somebody_holds_that)
+{
+    struct mesh m = {.limit = LIMIT};
+    struct mesh_buf *b[SEND_POOL_SLOTS + 1], *copies[SEND_POOL_SLOTS];
+    struct rendezvous_pair joined;
+    struct send_pool *s;
+    struct sealed all;
+    struct err e;
+
+    rendezvous_pair_open(&joined, send_pool_bytes(LIMIT, 2), send_pool_bytes(LIMIT, 2));
+    rendezvous_pair_join(&joined);
+    assert_ok(send_pool_open(&s, joined.m[0], LIMIT, &e));
+    all = send_pool_memory(s, 0);
+    send_pool_attach(s, &m);
+    for (int i = 0; i < SEND_POOL_SLOTS; i++) {
+        b[i] = message(&m, i);
+        copies[i] = mesh_buf_to_slot(&m, b[i]);
+        assert_ptr_equal(mesh_buf_to_slot(&m, b[i]), copies[i]);
+        mesh_buf_put(&m, copies[i]);
+        assert_in_range((uintptr_t)copies[i]->bytes, (uintptr_t)all.start,
+                        (uintptr_t)all.start + all.size - LIMIT);
+        assert_int_equal(copies[i]->len, LIMIT);
+    }
+    for (int i = 0; i < SEND_POOL_SLOTS; i++)
+        assert_memory_equal(copies[i]->bytes, b[i]->bytes, LIMIT);
+    b[SEND_POOL_SLOTS] = message(&m, 9);
+    assert_null(mesh_buf_to_slot(&m, b[SEND_POOL_SLOTS]));
+    mesh_buf_put(&m, copies[2]); /* the message is there still, and waits elsewhere */
+    assert_ptr_equal(mesh_buf_to_slot(&m, b[SEND_POOL_SLOTS]), copies[2]);
+    assert_memory_equal(copies[2]->bytes, b[SEND_POOL_SLOTS]->bytes, LIMIT);
+    assert_null(mesh_buf_to_slot(&m, b[2]));
+    mesh_buf_put(&m, b[3]); /* and the other way round */
+    assert_memory_equal(copies[3]->bytes, b[3]->bytes, LIMIT);
+    for (int i = 0; i < SEND_POOL_SLOTS; i++)
+        mesh_buf_put(&m, copies[i]);
+    for (int i = 0; i <= SEND_POOL_SLOTS; i++)
+        if (i != 3)
+            mesh_buf_put(&m, b[i]);
+    mesh_pool_clear(&m);
+    send_pool_close(s);
+    rendezvous_close(joined.m[1]);
+}
+
+TEST(a_shelf_for_more_than_can_be_counted_has_no_size)
+{
+    assert_int_equal(send_pool_bytes(SIZE_MAX, 2), 0);
+    assert_int_equal(send_pool_bytes(SIZE_MAX / 2, 1), 0);
+    assert_int_equal(send_pool_bytes(63, 2), (size_t)SEND_POOL_SLOTS * 64);
+    assert_int_equal(send_pool_bytes(63, 1), (size_t)SEND_POOL_DESCRIPTORS_MAX * 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slip_is_read_only_where_all_of_its_message_can_lie),
+        cmocka_unit_test(a_slip_says_where_its_reader_finds_the_message),
+        cmocka_unit_test(a_message_has_one_copy_on_the_shelf_for_as_long_as_somebody_holds_that),
+        cmocka_unit_test(a_shelf_for_more_than_can_be_counted_has_no_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+#include "submit/stages/shard.h"
+
+#include <unistd.h>
+
+#include "shared/partition.h"
+#include "shared/tensor_file.h"
+#include "tests/unit/unit.h"
+
+enum { N = 100, PIXELS = 6, BATCH = 4 };
+
+static struct err e;
+
+/* 100 samples of 2 x 3 pixels; each pixel says which sample it is of. */
+static void fill(struct dataset *d, uint8_t *x, int32_t *y)
+{
+    for (size_t i = 0; i < N; i++) {
+        memset(x + i * PIXELS, (int)i, PIXELS);
+        y[i] = (int32_t)(i % 10);
+    }
+    *d = (struct dataset){.n_train = N,
+                          .n_test = 5,
+                          .shape = {.n_dims = 3, .dim = {2, 3, 1}},
+                          .x_type = TENSOR_U8,
+                          .n_classes = 10,
+                          .train_x = x,
+                          .train_y = y,
+                          .test_x = x,
+                          .test_y = y};
+}
+
+static void open_shard(struct tensor_file *f, const struct blob *b)
+{
+    char path[64];
+
+    assert_null(b->bytes);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
+    assert_ok(tensor_file_open(f, path, &e));
+}
+
+static void begin(struct submission *s, struct options *o, int nodes, int redundancy, const char *assignment)
+{
+    memset(s, 0, sizeof *s);
+    s->opt = o;
+    settings_default(&s->settings);
+    s->settings.node_count = nodes;
+    s->settings.redundancy = redundancy;
+    s->settings.batch_size = BATCH;
+    strcpy(s->settings.block_assignment, assignment);
+    s->facts = json_object();
+}
+
+static void end(struct submission *s)
+{
+    for (int i = 0; i < s->settings.node_count; i++)
+        blob_clear(&s->shards[i]);
+    free(s->shards);
+    blob_clear(&s->test);
+    json_decref(s->facts);
+}
+
+TEST(columns_are_ranges_and_neighbours_one_range)
+{
+    const int blocks[] = {0, 2, 3, 7};
+    char *text = shard_columns(blocks, 4, 64);
+
+    assert_string_equal(text, "0-63,128-255,448-511");
+    free(text);
+    text = shard_columns(blocks, 1, 1);
+    assert_string_equal(text, "0-0");
+    free(text);
+}
+
+TEST(a_share_is_the_workers_own_columns_of_the_partition)
+{
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
+    struct partition p;
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 3, 2, "iid"); /* blocks {0,1} {0,2} {1,2}: worker 1 holds blocks 0 and 2 */
+    assert_ok(shard_make(&s, &d, &e));
+    assert_ok(partition_init(&p, &(struct partition_set){.n = N, .labels = y, .n_classes = 10},
+                             &(struct partition_rule){PARTITION_IID, 0}, 3, BATCH, s.settings.seed, &e));
+    {
+        struct tensor_file f;
+        const struct tensor_view *images, *labels;
+
+        open_shard(&f, &s.shards[1]);
+        images = tensor_file_find(&f, "x");
+        labels = tensor_file_find(&f, "y");
+        assert_int_equal(images->shape[0], p.n_rows);
+        assert_int_equal(images->shape[1], 2 * BATCH);
+        assert_int_equal(images->shape[2], PIXELS);
+        assert_string_equal(tensor_file_meta(&f, "columns"), "0-3,8-11");
+        assert_string_equal(tensor_file_meta(&f, "n_cols"), "12");
+        for (size_t row = 0; row < p.n_rows; row++)
+            for (size_t k = 0; k < 2 * BATCH; k++) {
+                size_t col = k < BATCH ? k : k + BATCH;
+                size_t sample = p.sample[row * p.n_cols + col];
+                size_t at = row * 2 * BATCH + k;
+
+                assert_int_equal(((const uint8_t *)images->data)[at * PIXELS + PIXELS - 1], sample);
+                assert_int_equal(((const int32_t *)labels->data)[at], y[sample]);
+            }
+        tensor_file_close(&f);
+    }
+    partition_clear(&p);
+    end(&s);
+}
+
+TEST(holders_of_the_same_blocks_get_the_same_blob)
+{
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 4, 2, "dup");
+    assert_ok(shard_make(&s, &d, &e));
+    assert_string_equal(s.shards[0].hex, s.shards[1].hex);
+    assert_string_not_equal(s.shards[1].hex, s.shards[2].hex);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(s.facts, "data"), "n_blocks")), 2);
+    end(&s);
+}
+
+TEST(a_share_says_what_is_to_be_done_to_its_samples)
+{
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
+    const struct tensor_view *scale, *shift, *augment;
+    struct tensor_file f;
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 1, 1, "iid");
+    strcpy(s.settings.transform, "standard,crop=1,flip");
+    assert_ok(shard_make(&s, &d, &e));
+    open_shard(&f, &s.shards[0]);
+    scale = tensor_file_find(&f, "scale");
+    shift = tensor_file_find(&f, "shift");
+    augment = tensor_file_find(&f, "augment");
+    assert_true(scale->shape[0] == 1 && shift->shape[0] == 1);
+    /* samples are 0 .. 99: mean 49.5, deviation 28.866 */
+    assert_float_equal(((const float *)scale->data)[0], 1 / 28.866f, 1e-5f);
+    assert_float_equal(((const float *)shift->data)[0], -49.5f / 28.866f, 1e-4f);
+    assert_memory_equal(augment->data, ((int32_t[]){2, 3, 1, 1, 1}), 5 * sizeof(int32_t));
+    tensor_file_close(&f);
+    end(&s);
+    begin(&s, &o, 1, 1, "iid");
+    strcpy(s.settings.transform, "unit,crop=2");
+    assert_int_equal(shard_make(&s, &d, &e), ERR_CONFIG);
+    assert_says("transform: crop=2: images are only 2 x 3");
+    json_decref(s.facts);
+}
+
+TEST(too_few_samples_are_refused)
+{
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill(&d, x, y);
+    begin(&s, &o, 30, 1, "iid");
+    assert_true(shard_make(&s, &d, &e) < 0);
+    json_decref(s.facts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_ranges_and_neighbours_one_range),
+        cmocka_unit_test(a_share_is_the_workers_own_columns_of_the_partition),
+        cmocka_unit_test(holders_of_the_same_blocks_get_the_same_blob),
+        cmocka_unit_test(a_share_says_what_is_to_be_done_to_its_samples),
+        cmocka_unit_test(too_few_samples_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
