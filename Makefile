@@ -1,7 +1,7 @@
-# make help lists the targets. Everything that is built lies in build/ (or BUILD=...), nothing elsewhere.
+# make help lists the targets. Everything that is built is in build/ (or BUILD=...).
 BUILD   ?= build
 # BUILD is made relative: make treats build/x and /path/build/x as different targets, and splits names at spaces, which the
-# path of this folder may have.
+# path of this folder may contain.
 inside   = $(subst :,,$(subst :$(CURDIR)/,,:$(1)))
 whole   := $(call inside,$(abspath $(call inside,$(BUILD))))
 override BUILD := $(if $(word 2,$(whole)),$(call inside,$(BUILD)),$(whole))
@@ -14,7 +14,7 @@ CLANG   ?= clang
 V       ?=
 Q       := $(if $(V),,@)
 say      = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2))
-# As many jobs as processors, where the caller does not say how many; a make inside of this one has its number already.
+# As many jobs as processors, unless the caller gives -j; a recursive make inherits the number.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -24,19 +24,19 @@ ifneq ($(filter clean,$(MAKECMDGOALS)),)
 endif
 
 VERSION  := 0.1.0
-# An enumeration without a name is how C spells a constant: clang, from 19 on, would have each cast beside a double.
+# Constants are unnamed enumerations: clang 19 and later would warn of each one combined with a double.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-enum-float-conversion -Wstrict-prototypes
-# No -Werror: what a newer compiler, or an older one, warns of ends nobody's build. Its words are kept beside the file that
-# they are about, and `make check` wants none.
+# No -Werror: warnings of a newer or older compiler must not end a build. They are kept next to the built file, in *.says,
+# and `make check` fails if there are any.
 keep      = 2>$@.says; rc=$$?; cat $@.says >&2; [ -s $@.says ] || rm -f $@.says; exit $$rc
-# -ffp-contract=off: the same bits from every compiler's choice of fused operations; results must repeat.
+# -ffp-contract=off: no fused operations, which compilers choose differently: results must repeat to the bit.
 CFLAGS   ?= -O2 -g
-# Where cblas.h lies on Fedora and openSUSE; gcc passes over a folder that is not there.
+# The folder of cblas.h on Fedora and openSUSE; gcc ignores a missing folder.
 BLAS_H   := -idirafter /usr/include/openblas
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
              -I. $(BLAS_H) -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
-# oneDNN takes products and convolutions where it is found; `make ONEDNN=` builds without it. ONEDNN_STAMP holds the choice,
-# and a change of the choice rebuilds what depends on it.
+# oneDNN computes products and convolutions if it is found; `make ONEDNN=` builds without it. ONEDNN_STAMP contains the
+# choice, and a change rebuilds the files that depend on it.
 quoted    = '$(subst ','\'',$(1))'
 ifeq ($(origin ONEDNN),undefined)
 ONEDNN_FOUND := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) LDFLAGS=$(call quoted,$(LDFLAGS)) nn/kernels/onednn_probe.sh)
@@ -45,11 +45,11 @@ else
 ONEDNN_FOUND := $(or $(ONEDNN),none)
 endif
 ONEDNN_STAMP := $(BUILD)/onednn
-# Loops over vectors live here: worth the compiler's full effort.
+# For files with loops over vectors.
 FAST     := -O3 -funroll-loops
 LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
 
-# A library's sources: those of the folder and the folders in it, less its main().
+# The sources of a library: those in the folder and its subfolders, without the file with main().
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
 SHARED := $(call in,shared)
 AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c))
@@ -79,7 +79,7 @@ LIBSUBMIT := $(BUILD)/libsubmit.a
 LIBSIM    := $(BUILD)/libsim.a
 LIBTEST   := $(BUILD)/libtest.a
 
-# Who links what; `make check-layers` holds the includes against the same plan.
+# The libraries that each program links; `make check-layers` checks includes by the same rules.
 LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm -pthread
 LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -ljansson -lgnutls -ldl -lm -pthread
 LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
@@ -115,9 +115,9 @@ $(LIBSIM): $(call objects,$(SIM))
 $(LIBTEST): $(call objects,$(TESTLIB))
 $(BUILD)/%.a:
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) qcs $@ $^ # and not r, which would take node.c of two folders for one
+	$(Q)rm -f $@ && $(AR) qcs $@ $^ # not r, which would treat the node.c of two folders as one
 
-# Headers of the system are in no .d file. The programs follow, as they depend on $(LIBNN).
+# System headers are not in .d files. The programs depend on $(LIBNN), and so are rebuilt too.
 $(filter $(BUILD)/obj/nn/kernels/onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
 $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))"),,FORCE)
 	$(call say,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
@@ -125,7 +125,7 @@ $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))")
 .PHONY: FORCE
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
-# Made for processors with fused operations alone: there are no clones whose bits could differ, and fused operations are faster.
+# Run only on processors with fused operations, which are faster; they have no clones whose bits could differ.
 $(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
@@ -134,7 +134,7 @@ $(BUILD)/obj/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $< $(keep)
 
-# A codec sees codec.h and wire.h and nothing else of the project.
+# A codec includes codec.h and wire.h and no other header of the project.
 $(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h
 	$(call say,CODEC,$@)
 	$(Q)mkdir -p $(@D)
@@ -145,11 +145,11 @@ $(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $< $(keep)
 
-# They travel with the objects, to machines that those are not made for.
+# Sources are sent with the objects, for machines of other architectures.
 $(BUILD)/codecs/%.c: codecs/%.c
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-# What job_submit compiles a user's codec against.
+# Headers for compiling a user's codec.
 $(BUILD)/include/%.h: codecs/%.h
 	$(Q)mkdir -p $(@D) && cp $< $@
 
@@ -161,7 +161,7 @@ $(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBS
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
 
-# What runs the tests stands apart from what is tested.
+# The tools that run the tests do not link the tested libraries.
 $(TOOLS): $(BUILD)/%: %.c
 	$(call say,TOOL,$@)
 	$(Q)mkdir -p $(@D)
@@ -179,12 +179,12 @@ test-systems: all ## README's two commands on fresh Debian 11, 12, 13 and on arm
 test-processors: all tests ## programs and jobs on x86-64 processors without AVX2, by qemu-x86_64
 	$(Q)BUILD=$(BUILD) tests/systems/old_processors.sh $(ONLY)
 
-# A test of minutes takes up to ten times as long under one of them.
+# A test of minutes takes up to ten times as long with a sanitizer.
 SANITIZED := TEST_TIMEOUT=7200
 sanitize: ## the whole test suite under AddressSanitizer and UBSan
 	$(Q)$(SANITIZED) $(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' test
 
-# OMP_NUM_THREADS: it does not see how OpenMP's threads, oneDNN's, wait for each other.
+# OMP_NUM_THREADS=1: ThreadSanitizer does not see the synchronization of OpenMP's (oneDNN's) threads.
 tsan: ## the whole test suite under ThreadSanitizer
 	$(Q)OMP_NUM_THREADS=1 $(SANITIZED) $(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' test
 
@@ -192,11 +192,11 @@ valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
 
 FLIPS ?= 1000000
-soak: $(BUILD)/tests/suite/test_mesh_faults ## FLIPS bits flipped between two nodes: none may change a message
+soak: $(BUILD)/tests/suite/test_mesh_faults ## flips FLIPS bits between two nodes: none may change a message
 	$(Q)PSGD_SOAK_FLIPS=$(FLIPS) $(BUILD)/tests/suite/test_mesh_faults 'no_flipped*' 2>$(BUILD)/soak.log || { tail $(BUILD)/soak.log; false; }
 
 FUZZ_RUNS ?= 100000
-# What sanitizers add to the code makes it long to compile, at -O3 most of all, and no faster to run.
+# Sanitized code takes long to compile, most of all at -O3, and is not faster then.
 FUZZ_CFLAGS := -O1 -gline-tables-only
 fuzz: ## each fuzz target for FUZZ_RUNS executions
 	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS='$(FUZZ_CFLAGS)' SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' fuzzers
@@ -204,7 +204,7 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
-# Of job_submit only what a target reaches is compiled once more.
+# Only the parts of job_submit that a target uses are compiled for fuzzing.
 FUZZ_REACHES := $(TESTLIB) $(wildcard submit/data/*.c) \
                 $(patsubst %,submit/%.c,http interrupt node reply text results/records results/trace stages/console)
 $(BUILD)/libfuzz.a: $(call objects,$(FUZZ_REACHES))
@@ -213,47 +213,47 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzz.a $(LIBAGENT) $(LIBRUNNER) $(LI
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
 
-bench: all $(BENCHES) ## figures, the peer beside them where it is installed; RUNS=5 ONLY='softmax ...'
+bench: all $(BENCHES) ## measures psgd, and other libraries if installed; RUNS=5 ONLY='softmax ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 	$(Q)$(if $(ONLY),,$(BUILD)/tests/bench/compress)
 
-# Where there is a compiler for it.
+# Built if mpicc is installed.
 MPI_PEER := $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
 $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 	$(call say,MPICC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O2 -o $@ $<
 
-bench-comm: $(BENCHES) $(MPI_PEER) ## all-reduce beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
+bench-comm: $(BENCHES) $(MPI_PEER) ## compares all-reduce with MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
 
-bench-start: all $(MPI_PEER) ## milliseconds from a command to the first step, Open MPI and PyTorch beside; RUNS=7
+bench-start: all $(MPI_PEER) ## milliseconds from a command to the first step, compared with Open MPI and PyTorch; RUNS=7
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/start
 
-bench-stalled: all ## what a worker in asgd takes to exchange beside one that hangs; RUNS=3
+bench-stalled: all ## time of a worker's exchanges in asgd while another worker hangs; RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/stalled
 
-bench-sim: all ## messages a second of the simulator, its time beside real jobs'; RUNS=5
+bench-sim: all ## messages per second of the simulator, its time compared with real jobs; RUNS=5
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/simulator
 
-bench-accuracy: all ## seconds to 97 % on MNIST, PyTorch beside them; MNIST=DIR RUNS=3
+bench-accuracy: all ## seconds to 97 % on MNIST, compared with PyTorch; MNIST=DIR RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' MNIST='$(MNIST)' tests/bench/accuracy
 
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh
 
 C_FILES = $(shell find agent codecs nn shared sim submit tests -name '*.[ch]')
-# Its header is MPI's.
+# mpi_peer.c needs MPI's header.
 C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
 tidy: ## clang-tidy over everything
 	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""'
 
-# Each of the checks ends well with "skipped: ..." where what it needs is not installed.
-check: warnings clang-check format-check check-layers check-scripts ## no warning of either compiler, and the form of the source
+# A check whose tool is not installed prints "skipped: ..." and succeeds.
+check: warnings clang-check format-check check-layers check-scripts ## warnings of both compilers, source format, includes, scripts
 warnings: all tests
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/tests
 
-# What users build is built; of tests the warnings are enough.
+# Links the programs; tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
 clang-check: ## the programs by clang in $(BUILD)/clang, and no file has a warning with it
 	$(Q)$(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) clang-checked,echo 'skipped: $(CLANG) is not installed')
@@ -262,12 +262,12 @@ clang-checked: all
 	    2>$(BUILD)/tests.says || { cat $(BUILD)/tests.says; exit 1; }
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 
-# Another version of clang-format breaks some lines elsewhere: the one that has formatted the tree has the say.
+# Versions of clang-format break some lines differently: only the version that formatted the tree is used.
 CLANG_FORMAT = $(firstword $(shell for f in clang-format-14 clang-format; do $$f --version 2>&1 | grep -q 'version 14\.' && echo $$f; done))
 format: ## clang-format in place
 	$(Q)$(or $(CLANG_FORMAT),$(error the source is formatted by clang-format 14, which is not installed)) -i $(C_FILES)
 
-# It does not break the lines of comments.
+# clang-format does not wrap comments, so their length is checked here.
 format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
@@ -276,7 +276,7 @@ SCRIPTS := setup.sh .ci/run nn/kernels/onednn_probe.sh submit/demo.sh submit/loc
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
-check-layers: ## nobody includes what docs/architecture.md forbids
+check-layers: ## no file includes a header that docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers
 
 install: all ## into $(DESTDIR)$(PREFIX)

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs what psgd needs and this machine lacks, and nothing else, by apt; elsewhere prints the command that installs it.
+# Installs psgd's missing dependencies with apt; on other systems prints the command that installs them.
 #   ./setup.sh         to build and run
 #   ./setup.sh test    and to test
-# Works as root, or as a user with sudo. What is there is found by trying it, whichever package it has come from.
+# Works as root, or as a user with sudo. Dependencies are detected by using them, independently of their packages.
 set -eu
 
-# What is tried | where it comes from with apt | dnf | zypper | pacman | apk
-# Of names with a slash between them it is the first that apt knows; N is the version of clang. A line that begins with a
-# question mark is for what psgd can do without.
+# Test | package of apt | dnf | zypper | pacman | apk
+# Of names separated by '/' the first that apt knows is used; N is the version of clang. A line that begins with '?' is
+# optional.
 to_build='
 library stdio.h                   | gcc libc6-dev        | gcc                 | gcc                 | gcc           | gcc musl-dev linux-headers
 program make                      | make                 | make                | make                | make          | make
@@ -50,43 +50,43 @@ esac
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# has KIND WHAT...: it works.
+# has KIND WHAT...: whether the dependency works.
 has() {
     case $1 in
     program) command -v "$2" ;;
-    # A python3 of the user's own may lack what the system's has.
+    # A python3 installed by the user may lack a module that the system's has.
     python) python3 -c "import $2" || /usr/bin/python3 -c "import $2" ;;
     sanitizers) echo 'int main(void) { return 0; }' | clang -fsanitize=address,undefined -x c - -o "$tmp/probe" ;;
-    # cmocka.h needs these before it.
+    # cmocka.h needs these headers before it.
     library_of_tests) printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h "$2" | links "$3" ;;
     library) printf '#include <%s>\n' "$2" | links "${3:-}" ;;
     esac >/dev/null 2>&1
 }
 
-# Some systems keep cblas.h where the Makefile looks for it, too.
+# The folder of cblas.h on some systems, as in the Makefile.
 links() {
     { cat && echo 'int main(void) { return 0; }'; } |
         ${CC:-cc} -idirafter /usr/include/openblas -x c - -o "$tmp/probe" ${1:+"$1"}
 }
 
-# The lines of the table $1 for what is not there.
+# Prints the lines of table $1 whose dependency is missing.
 missing() {
     printf '%s\n' "$1" | grep . | while IFS= read -r line; do
         what=${line%%|*}
-        # shellcheck disable=SC2086 # a list of words
+        # shellcheck disable=SC2086 # a list of arguments
         has ${what#\?} || printf '%s\n' "$line"
     done
 }
 needed() { printf '%s\n' "$1" | grep -v '^?' || true; }
 optional() { printf '%s\n' "$1" | grep '^?' || true; }
-# Column $2 of the lines $1, as words on one line, each once.
+# Prints the names in column $2 of the lines $1 on one line, without duplicates.
 packages() { printf '%s\n' "$1" | cut -d '|' -f "$2" | tr -s ' ' '\n' | awk 'NF && !seen[$0]++ { printf "%s%s", sep, $0; sep = " " }'; }
-# What the lines $1 are for: the last word but options, "curl/curl.h" of "library curl/curl.h -lcurl".
+# Prints the dependencies of the lines $1, without kinds and options: "curl/curl.h" of "library curl/curl.h -lcurl".
 things() { printf '%s\n' "$1" | sed 's/^? //; s/ *|.*//; s/ -l.*//; s/.* //' | tr '\n' ' '; }
 
 is_known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
 
-# As it is installed, else as apt would install it.
+# The installed version, else the one that apt would install.
 clang_version() {
     if command -v clang >/dev/null; then
         echo __clang_major__ | clang -E -P -x c -
@@ -95,7 +95,7 @@ clang_version() {
     fi
 }
 
-# What apt calls them, less what it does not know and psgd does without: $1 are lines of the table.
+# The apt packages of the table's lines $1, without optional ones that apt does not know.
 apt_names() { apt_each "$1" | tr '\n' ' ' | sed 's/ $//'; }
 apt_each() {
     version=$(clang_version)
@@ -120,33 +120,33 @@ as_root=
 
 by_apt() {
     if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
-        echo "setup.sh: neither root nor sudo is at hand. As root: apt-get install $(apt_names "$lacking")" >&2
+        echo "setup.sh: this user is not root and sudo is not installed. As root: apt-get install $(apt_names "$lacking")" >&2
         return
     fi
-    # Another program that installs, as a machine's own updates do after its start, is waited for.
+    # Waits for other package managers, such as automatic updates after boot.
     apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
-    # For what psgd can do without, no lists are fetched: some systems never have it.
+    # The package lists are not fetched for optional dependencies, which some systems never have.
     if [ -n "$(needed "$lacking")" ]; then
-        $apt update </dev/null || echo "setup.sh: apt-get update failed; what it knew before has to do" >&2
+        $apt update </dev/null || echo "setup.sh: apt-get update failed; continuing with the present package lists" >&2
     fi
     names=$(apt_names "$lacking")
     if [ -n "$names" ]; then
         echo "setup.sh: installing $names"
-        # shellcheck disable=SC2086 # a list of words
+        # shellcheck disable=SC2086 # a list of packages
         $apt install -y --no-install-recommends $names </dev/null >/dev/null ||
             echo "setup.sh: that failed. As root: apt-get install $names" >&2
         lacking=$(missing "$wanted")
     fi
 }
 
-# by_line COMMAND LINES COLUMN [REMARK]: lines of their own for what is optional, as some systems do not have it, and a package
-# that is not known ends the whole command.
+# by_line COMMAND LINES COLUMN [REMARK]: optional packages have a separate line, because an unknown package makes the whole
+# command fail.
 by_line() {
     names=$(packages "$2" "$3")
     [ -z "$names" ] || echo "    ${as_root:+$as_root }$1 $names${4:-}"
 }
 
-# Column 3 and on.
+# Uses columns 3 and following.
 by_hand() {
     n=3
     for line in 'dnf install' 'zypper install' 'pacman -S --needed' 'apk add'; do

@@ -1,4 +1,4 @@
-/* agent -- the daemon: one thread, one loop. */
+/* agent -- the daemon: one thread, one event loop. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@
 
 enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
 
-#define FLUSH_S 0.5 /* for the last events to reach their readers */
+#define FLUSH_S 0.5 /* time for the last events to reach their readers */
 
 /* SIGTERM and SIGINT, as events of the loop. */
 struct stop_signal {
     struct watch watch;
     sigset_t set;
-    bool came;
+    bool is_received;
 };
 
 static void on_signal(void *arg, uint32_t events)
@@ -35,7 +35,7 @@ static void on_signal(void *arg, uint32_t events)
 
     (void)events;
     if (read(s->watch.fd, &info, sizeof info) == sizeof info)
-        s->came = true;
+        s->is_received = true;
 }
 
 static int stop_signal_open(struct stop_signal *s, struct loop *l, struct err *e)
@@ -44,7 +44,7 @@ static int stop_signal_open(struct stop_signal *s, struct loop *l, struct err *e
     sigaddset(&s->set, SIGTERM);
     sigaddset(&s->set, SIGINT);
     sigprocmask(SIG_BLOCK, &s->set, NULL);
-    /* Ignored, as a parent may have left it, it would take runners' statuses away. */
+    /* An inherited SIG_IGN would discard the runners' exit statuses. */
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -57,9 +57,9 @@ static int stop_signal_open(struct stop_signal *s, struct loop *l, struct err *e
 
 static void turn(struct agent *a, struct http_server *h, double wait_s)
 {
-    double patience = http_server_patience(h);
+    double max_wait = http_server_max_wait(h);
 
-    loop_turn(&a->loop, patience < wait_s ? patience : wait_s);
+    loop_turn(&a->loop, max_wait < wait_s ? max_wait : wait_s);
     http_server_turn(h);
     task_trim(a);
 }
@@ -69,7 +69,7 @@ static bool job_is_alive(const struct job *j)
     return !job_state_is_terminal(j->state);
 }
 
-static bool may_go_on(const struct agent *a, const struct task *t)
+static bool may_keep_running(const struct agent *a, const struct task *t)
 {
     return a->opt.leave_running && (t->job.state == JOB_RUNNING || t->job.state == JOB_STOPPING);
 }
@@ -79,12 +79,13 @@ static size_t n_to_stop(const struct agent *a)
     size_t n = 0;
 
     for (const struct task *t = a->first; t; t = t->next)
-        n += job_is_alive(&t->job) && !may_go_on(a, t);
+        n += job_is_alive(&t->job) && !may_keep_running(a, t);
     return n;
 }
 
-/* A clean stop: no new requests, no process left, the readers of events told why. */
-static void wind_up(struct agent *a, struct http_server *h)
+/* Stops cleanly: accepts no new requests, ends every process, and lets event readers receive the last
+ * events. */
+static void shut_down(struct agent *a, struct http_server *h)
 {
     double until;
 
@@ -92,7 +93,7 @@ static void wind_up(struct agent *a, struct http_server *h)
     a->is_draining = true;
     http_server_quiesce(h);
     for (struct task *t = a->first; t; t = t->next)
-        if (!may_go_on(a, t))
+        if (!may_keep_running(a, t))
             job_stop(t, "AgentStopped", "the agent was stopped", END_GRACE_S);
     while (n_to_stop(a) > 0)
         turn(a, h, 1);
@@ -100,18 +101,19 @@ static void wind_up(struct agent *a, struct http_server *h)
         turn(a, h, 0.05);
 }
 
-static void print_hello(const struct agent *a)
+static void log_start(const struct agent *a)
 {
     log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s, dir %s, token %s",
-             a->address, a->opt.dir, a->opt.no_token ? "(none is asked for)" : a->opt.token_file);
+             a->address, a->opt.dir, a->opt.no_token ? "(none required)" : a->opt.token_file);
     if (a->codecs.policy == CODECS_ALLOWLIST)
-        log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: its own, and those that %s lists", a->codecs.list);
+        log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: the built-in ones and those listed in %s",
+                 a->codecs.list);
     if (a->opt.no_token)
         log_line(LOG_LEVEL_WARN, "agent", NULL,
-                 "--no-token: every user of this machine may run code through me");
+                 "--no-token: every user of this machine can run code through this agent");
     if (a->is_insecure)
         log_line(LOG_LEVEL_WARN, "agent", NULL,
-                 "--insecure-no-tls: %s is reachable from other machines, and the token travels in the clear",
+                 "--insecure-no-tls: %s is reachable from other machines, and the token is sent unencrypted",
                  a->address);
 }
 
@@ -129,10 +131,10 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     }
     if (!a->opt.no_token && token_link(a->opt.token_file, a->opt.port, &link) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
-    print_hello(a);
-    while (!stop.came)
+    log_start(a);
+    while (!stop.is_received)
         turn(a, h, 3600);
-    wind_up(a, h);
+    shut_down(a, h);
     if (!a->opt.no_token)
         token_unlink(a->opt.token_file, a->opt.port);
     http_server_close(h);
@@ -141,7 +143,7 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     return 0;
 }
 
-/* The folder's name has the port in it, which with --port 0 is known only now. */
+/* The default folder's name contains the port, which with --port 0 is known only now. */
 static int default_folder(struct agent_options *o, struct err *e)
 {
     char state[DIR_MAX - 32];
@@ -195,8 +197,8 @@ static enum exit_status status_of(int code)
                                : EXIT_SYSTEM;
 }
 
-/* Started with some of them closed, sockets and the lock file would have their numbers, and a log line would
- * go there. */
+/* If the parent closed some of descriptors 0 to 2, sockets and the lock file would get these numbers, and
+ * log lines would be written to them. */
 static void fill_stdio(void)
 {
     int fd;
@@ -216,7 +218,7 @@ int main(int argc, char **argv)
     int rc;
 
     fill_stdio();
-    /* Its memory holds jobs' keys for a moment: no core file, no debugger of the same user. */
+    /* The process holds jobs' keys for a moment: no core file, and no debugger of the same user. */
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0);
     umask(077);

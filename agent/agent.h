@@ -1,5 +1,5 @@
-/* agent -- what the daemon holds: its options, its folder, and the jobs with everything that belongs to
- them. */
+/* agent -- the state of the daemon: its options, its folder, and the jobs with everything that belongs to
+ * them. */
 #ifndef PSGD_AGENT_H
 #define PSGD_AGENT_H
 
@@ -19,23 +19,24 @@
 #include "agent/tail.h"
 
 enum {
-    LEASE_S = 120,      /* a reservation without a sign of its submitter */
-    N_SLOTS = 1,        /* a runner uses the machine as if it were its own */
-    LAST_LOG_LINES = 20 /* of a runner that died */
+    LEASE_S = 120,      /* a reservation expires after this time without a request of its submitter */
+    N_SLOTS = 1,        /* a runner uses the whole machine */
+    LAST_LOG_LINES = 20 /* of node.log, recorded when a runner dies */
 };
 
-static const double STOP_GRACE_S = 10; /* between SIGTERM and SIGKILL, unless the cancel says otherwise */
-static const double LIMIT_GRACE_S = 2; /* the same, at the job's time limit: it was known */
-static const double END_GRACE_S = 5;   /* between a runner's last word and its exit */
+static const double STOP_GRACE_S = 10; /* between SIGTERM and SIGKILL, unless the cancel request sets
+                                        * another */
+static const double LIMIT_GRACE_S = 2; /* the same at the job's time limit, which is known in advance */
+static const double END_GRACE_S = 5;   /* between a runner's end event and its exit */
 
-/* What a file of an ended job was when it was hashed: as long as it is that, so is its digest. */
+/* The digest of an ended job's file, valid while the file's size and modification time are the same. */
 struct file_digest {
     uint64_t bytes;
     struct timespec changed;
     char hex[SHA256_HEX]; /* "": not hashed yet */
 };
 
-/* A job with what it holds on this machine. */
+/* A job with its resources on this machine. */
 struct task {
     struct agent *agent;
     struct task *next, *prev; /* in order of reservation */
@@ -47,13 +48,14 @@ struct task {
     struct runner runner;
     struct watch runner_watch, tail_watch;
     struct tail tail;
-    uint64_t n_skip;   /* lines of the runner that the journal has already */
-    struct event *end; /* the runner's last word, kept until it is gone; owned */
+    uint64_t n_skip;   /* runner lines that are in the journal already */
+    struct event *end; /* the runner's end event, kept until the process has ended; owned */
     unsigned n_bad_lines;
-    int n_last_turns; /* in which lines of a runner that is gone were read */
-    bool is_cut; /* a line did not reach the journal: none does after it, so that n_skip counts a beginning */
+    int n_last_turns; /* loop turns spent on reading the lines of a runner that has ended */
+    bool is_cut; /* a line could not be written to the journal: later ones are dropped, so n_skip counts a
+                  * prefix */
 
-    struct timer tick;                  /* once a second while the job lives */
+    struct timer tick;                  /* every second until the job has ended */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
     unsigned n_streams;
     struct file_digest digests[N_ARTIFACTS];
@@ -68,42 +70,42 @@ struct agent {
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
     char runner_exe[PATH_MAX];
     struct codec_rules codecs;
-    uint64_t job_memory; /* bytes that a runner may take; 0: no limit */
-    uint64_t job_files;  /* descriptors that one can have here */
+    uint64_t job_memory; /* memory limit of a runner in bytes; 0: no limit */
+    uint64_t job_files;  /* descriptor limit of a runner on this machine */
     int dir_fd, lock_fd;
     double since_wall, since;
     bool is_draining;
     bool is_insecure; /* listens beyond loopback, without TLS */
     struct task *first, *last;
-    uint64_t n_changes; /* grows with every event of any job: who waits for one looks again */
+    uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };
 
-/* A folder's lock, id, blobs, token and jobs. */
+/* Takes the folder's lock, loads its id and token, and opens the blob store. */
 int agent_open(struct agent *a, const struct agent_options *opt, struct err *e);
 void agent_close(struct agent *a);
 
-/* What uploads may use: a reserve is kept for journals and records. */
+/* Returns the bytes that uploads may use: free space without the reserve for journals and records. */
 uint64_t agent_disk_free(const struct agent *a);
 
 struct task *task_find(const struct agent *a, const char *id);
 size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
 
-/* Makes the job's folder and journal. ERR_CONFLICT: the folder is there already; ERR_IO, ERR_NOSPACE: nothing
- * is left. */
+/* Creates the job's folder and journal. ERR_CONFLICT: the folder exists already; ERR_IO, ERR_NOSPACE:
+ * nothing is left behind. */
 int task_add(struct agent *a, const struct job_spec *spec, struct task **out, struct err *e);
 
-/* Removes the job from memory and disk. Only what is terminal. */
+/* Removes a terminal job from memory and disk. */
 void task_forget(struct task *t);
 
-/* Forgets terminal jobs beyond --keep, those that ended first. */
+/* Removes terminal jobs beyond --keep, those that ended first. */
 void task_trim(struct agent *a);
 
-/* Reads every job's journal and takes up what is still going on. */
+/* Reads every job's journal and resumes the jobs that have not ended. */
 int task_restore_all(struct agent *a, struct err *e);
 void task_close_all(struct agent *a);
 
-/* Numbers the event, writes it to the journal, applies it. Whatever is not progress, eval or log is on the
- * disk when this returns. On failure nothing has happened, except that an `end` counts anyway. */
+/* Numbers the event, writes it to the journal and applies it. All but progress, eval and log events are on
+ * disk when this returns. On failure nothing has changed, except that an `end` event takes effect anyway. */
 int task_record(struct task *t, struct event *ev, struct err *e);
 
 #endif

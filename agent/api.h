@@ -1,4 +1,4 @@
-/* api -- the handlers of the route table; docs/protocol.md 1.3 says what each takes and answers. */
+/* api -- the handlers of the route table; docs/protocol.md 1.3 describes their requests and responses. */
 #ifndef PSGD_API_H
 #define PSGD_API_H
 
@@ -11,7 +11,8 @@ route_handler api_blob_head, api_blob_put;
 
 struct task;
 
-/* The job that the first argument names, and a sign of life of its submitter; NULL: answered 404. */
+/* Returns the job that the first argument names, and renews its lease if the request is authorized; NULL:
+ * answered with 404. */
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs);
 
 #endif

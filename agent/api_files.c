@@ -1,4 +1,4 @@
-/* Handlers that give out what a job leaves, and blobs. */
+/* Handlers that serve a job's files, and blobs. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,10 +8,11 @@
 #include "agent/artifact.h"
 #include "agent/job_action.h"
 
-/* A digest takes a second for each 1.5 GB, and nobody else is served meanwhile. */
+/* Hashing takes a second per 1.5 GB, during which the agent serves no other request. */
 #define DIGEST_MAX_BYTES (256ull << 20)
 
-/* Of a log, to who says after which byte: one who follows has room for so much. */
+/* The most that one request with `after` gets of a log: a client that follows the log has a buffer for
+ * this. */
 #define LOG_PART_BYTES (4ull << 20)
 
 void api_events(struct agent *a, const struct request *rq, struct response *rs)
@@ -30,7 +31,7 @@ void api_events(struct agent *a, const struct request *rq, struct response *rs)
     memcpy(rs->id, t->job.spec.id, sizeof rs->id);
 }
 
-/* A file as it is now; one that is not there yet is empty when `or_empty`. */
+/* Responds with a file as it is now; a missing one is empty when `or_empty`. */
 static void respond_file(struct agent *a, const char *id, const char *name, bool whole_lines, bool or_empty,
                          struct response *rs)
 {
@@ -80,7 +81,7 @@ void api_records(struct agent *a, const struct request *rq, struct response *rs)
                         "kind=%s: not one of train, eval, comm, metrics, confusion, codec", kind);
 }
 
-/* Hashing holds the agent's one thread for as long as it takes: once for each file, not for each who asks. */
+/* Hashing blocks the agent's one thread, so each file is hashed once, not once per request. */
 static json_t *digest_json(struct file_digest *d, int fd)
 {
     uint8_t digest[SHA256_BYTES];
@@ -140,14 +141,14 @@ void api_artifact(struct agent *a, const struct request *rq, struct response *rs
         respond_file(a, rq->arg[0], name, false, false, rs);
 }
 
-/* The length stands for the bytes, which nobody may ask for: a HEAD never sends them. */
+/* Only the length is of use: blobs have no GET, and a HEAD sends no body. */
 void api_blob_head(struct agent *a, const struct request *rq, struct response *rs)
 {
     int64_t size = blob_size(&a->blobs, rq->arg[0]);
 
     rs->type = "application/octet-stream";
     if (size < 0) {
-        respond_problem(rs, NOT_FOUND, NULL, "no blob %s here", rq->arg[0]);
+        respond_problem(rs, NOT_FOUND, NULL, "no blob %s on this agent", rq->arg[0]);
         return;
     }
     rs->kind = RESPONSE_FILE;
@@ -155,7 +156,8 @@ void api_blob_head(struct agent *a, const struct request *rq, struct response *r
     rs->bytes = (uint64_t)size;
 }
 
-/* Called before the body: a blob that is here need not be sent. The rest is http.c's and blob.c's. */
+/* Called before the body is read: a blob that is stored already need not be sent. The upload itself is in
+ * http.c and blob.c. */
 void api_blob_put(struct agent *a, const struct request *rq, struct response *rs)
 {
     rs->status = blob_size(&a->blobs, rq->arg[0]) >= 0 ? 200 : 0;

@@ -31,7 +31,7 @@ struct task *api_task(struct agent *a, const struct request *rq, struct response
     struct task *t = task_find(a, rq->arg[0]);
 
     if (!t)
-        respond_problem(rs, NOT_FOUND, NULL, "%s is not known here", rq->arg[0]);
+        respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
     else if (rq->is_authorised)
         job_touch(t);
     return t;
@@ -60,7 +60,7 @@ static void respond_busy(struct agent *a, struct response *rs)
     while (t && !job_is_active(&t->job))
         t = t->next;
     if (!t) {
-        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s: other jobs wait already",
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s: other jobs are queued already",
                         a->address);
         return;
     }
@@ -74,8 +74,8 @@ static void respond_busy(struct agent *a, struct response *rs)
                         j->spec.id, j->spec.node, job_state_name(j->state));
 }
 
-/* A codec that is told with the reservation is refused with it, and not when the job has waited for its
- * turn. */
+/* A codec that the reservation names is checked now, so that the job is not refused only after it has
+ * waited in the queue. */
 static int check_codec(const struct agent *a, const struct job_spec *spec, struct err *e)
 {
     const struct codec_offer offer = {
@@ -104,7 +104,7 @@ static bool may_reserve(struct agent *a, const struct job_spec *spec, struct res
         respond_busy(a, rs);
     else if (is_busy && n_pending >= (size_t)a->opt.queue)
         respond_problem(rs, TOO_MANY_REQUESTS, "Use other agents, or start this one with a larger --queue.",
-                        "%zu jobs wait at %s already", n_pending, a->address);
+                        "%zu jobs are queued at %s already", n_pending, a->address);
     else
         return true;
     return false;
@@ -225,7 +225,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
     if (t->job.packages[p].here && memcmp(t->job.packages[p].hex, note.hex, sizeof note.hex) == 0)
         return;
     if (t->job.pid || (t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING))
-        respond_problem(rs, WRONG_STATE, NULL, "%s is %s and takes no package any more", t->job.spec.id,
+        respond_problem(rs, WRONG_STATE, NULL, "%s is %s and accepts no more packages", t->job.spec.id,
                         job_state_name(t->job.state));
     else if (packages_link(a, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
         respond_error(rs, &e);
@@ -281,7 +281,7 @@ static const struct json_field cancel_fields[] = {
     {0},
 };
 
-/* An empty body leaves *c as it is. False: it was answered with what is wrong. */
+/* An empty body leaves *c as it is. Returns false if the request was answered with an error. */
 static bool take_cancel(struct cancel *c, const struct request *rq, struct response *rs)
 {
     struct err e = {0};

@@ -59,7 +59,7 @@ int artifact_open(int *out, uint64_t *bytes, int dir_fd, const char *id, const c
     int fd;
 
     snprintf(path, sizeof path, "jobs/%s/%s/%s", id, is_of_package(name) ? "packages" : "run", name);
-    fd = compat_open_beneath(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY); /* no pipe holds it up */
+    fd = compat_open_beneath(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY); /* does not block on a pipe */
     if (fd < 0)
         return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%s has no %s", id, name)
                                : err_errno(e, ERR_REFUSED, "%s of %s", name, id);

@@ -1,7 +1,6 @@
-/* artifact -- the files a runner leaves, opened so that nothing it planted there leads elsewhere: names from
- * a fixed list only, resolved beneath the agent's folder without links, regular files with one name. And what
- * of a job's packages is given back with them: its codec's source and manifest, so that it can be
- * repeated. */
+/* artifact -- opens the files that a runner leaves so that it cannot redirect them: names from a fixed list
+ * only, resolved beneath the agent's folder without links, regular files with one name. The codec's source
+ * and manifest, from the job's packages, are artifacts too, so that a job can be repeated. */
 #ifndef PSGD_ARTIFACT_H
 #define PSGD_ARTIFACT_H
 
@@ -13,7 +12,7 @@
 enum { N_ARTIFACTS = 15, ARTIFACT_LINE_MAX = 65536 };
 extern const char *const artifact_names[N_ARTIFACTS];
 
-/* The name in the list that equals `name`, or NULL. */
+/* Returns the name in the list that equals `name`, or NULL. */
 const char *artifact_find(const char *name);
 const char *artifact_type(const char *name); /* its media type */
 
@@ -21,7 +20,8 @@ const char *artifact_type(const char *name); /* its media type */
  * ERR_REFUSED: a link, a pipe, ... */
 int artifact_open(int *fd, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e);
 
-/* How many bytes at its start are whole lines; 0 when the last ARTIFACT_LINE_MAX bytes hold no line feed. */
+/* Returns the length of the file's prefix of whole lines; 0 if the last ARTIFACT_LINE_MAX bytes hold no
+ * line feed. */
 uint64_t artifact_whole_lines(int fd, uint64_t bytes);
 
 #endif

@@ -64,7 +64,7 @@ int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, str
 {
     *u = (struct blob_upload){.fd = -1};
     if (!is_sha256_hex(hex))
-        return err_set(e, ERR_CONFIG, "\"%s\" is no SHA-256 in 64 lower-case hex digits", hex);
+        return err_set(e, ERR_CONFIG, "\"%s\" is not a SHA-256 in 64 lower-case hex digits", hex);
     memcpy(u->hex, hex, sizeof u->hex);
     snprintf(u->name, sizeof u->name, "%s%llu", temporary, (unsigned long long)++s->n_begun);
     u->sum = sha256_start();
@@ -88,8 +88,8 @@ int blob_add(struct blob_upload *u, const void *bytes, size_t len)
         return u->err.code;
     sha256_add(u->sum, bytes, len);
     u->bytes += len;
-    /* Starts the disk early, so that the sync at the end, which everybody waits for, has little left to
-     do. */
+    /* Starts writeback early, so that the fsync at the end, which blocks the agent's one thread, has little
+     * left to do. */
     if (u->bytes - u->synced >= SYNC_EVERY_BYTES) {
         sync_file_range(u->fd, (off_t)u->synced, (off_t)(u->bytes - u->synced), SYNC_FILE_RANGE_WRITE);
         u->synced = u->bytes;
@@ -110,7 +110,7 @@ int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e)
     u->sum = NULL;
     hex_encode(hex, digest, sizeof digest);
     if (strcmp(hex, u->hex) != 0) {
-        err_set(e, ERR_CONFIG, "the %llu bytes that came have the SHA-256 %s", (unsigned long long)u->bytes,
+        err_set(e, ERR_CONFIG, "the %llu bytes received have the SHA-256 %s", (unsigned long long)u->bytes,
                 hex);
         goto fail;
     }
@@ -140,7 +140,7 @@ void blob_drop(struct blob_upload *u, struct blob_store *s)
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e)
 {
     if (blob_size(s, hex) < 0)
-        return err_set(e, ERR_NOT_FOUND, "no blob %s here", hex);
+        return err_set(e, ERR_NOT_FOUND, "no blob %s on this agent", hex);
     if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", name);
     if (linkat(s->dir_fd, hex, dir_fd, name, 0) < 0)
@@ -163,7 +163,7 @@ static int by_age(const void *a, const void *b)
     return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-/* The blobs that only the store holds: removing another frees nothing. */
+/* Lists the blobs that no job links: removing any other frees nothing. */
 static size_t list_unheld(const struct blob_store *s, struct old_blob **out, uint64_t *total)
 {
     struct old_blob *list = NULL;

@@ -1,5 +1,5 @@
-/* blob -- the content-addressed store: each file is named by the SHA-256 of its bytes, and by nothing else.
- * Files are 0400. A job holds what it uses by a hard link, so that making room never takes it away. */
+/* blob -- the content-addressed store: each file is named by the SHA-256 of its bytes. Files are 0400. A
+ * job hard-links the blobs it uses, so that trimming the store never removes them. */
 #ifndef PSGD_BLOB_H
 #define PSGD_BLOB_H
 
@@ -12,7 +12,7 @@
 
 struct blob_store {
     int dir_fd;
-    uint64_t limit;   /* of bytes no job holds, beyond which the ones unused for longest go */
+    uint64_t limit;   /* of bytes that no job links; beyond it the least recently used blobs are removed */
     uint64_t n_begun; /* names the temporary files */
 };
 
@@ -24,29 +24,29 @@ struct blob_upload {
     char hex[SHA256_HEX];
     struct sha256_sum *sum;
     uint64_t bytes, synced;
-    struct err err; /* what went wrong first; the rest of the upload is swallowed */
+    struct err err; /* the first failure; the rest of the upload is discarded */
 };
 
-/* Makes the folder and removes what unfinished uploads left. */
+/* Creates the folder and removes the files of unfinished uploads. */
 int blob_store_open(struct blob_store *s, const char *path, uint64_t limit, struct err *e);
 void blob_store_close(struct blob_store *s);
 
-/* Size of the blob, or -1 when it is not here; counts as a use. `hex` is checked: nothing else becomes a
- * name. */
+/* Returns the blob's size, or -1 if it is not stored; counts as a use. `hex` is checked before it becomes a
+ * file name. */
 int64_t blob_size(struct blob_store *s, const char *hex);
 
 int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, struct err *e);
 int blob_add(struct blob_upload *u, const void *bytes, size_t len);
-/* Ends the upload: on the disk under its name when 0. ERR_CONFIG: other bytes than `hex` says; ERR_IO,
- * ERR_NOSPACE. */
+/* Ends the upload; on 0 the blob is on disk under its name. ERR_CONFIG: the bytes do not have the digest
+ * `hex`; ERR_IO, ERR_NOSPACE. */
 int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e);
 void blob_drop(struct blob_upload *u, struct blob_store *s); /* fine on {0} and after blob_end */
 
-/* Links the blob to dir/name. ERR_NOT_FOUND: it is not here. */
+/* Links the blob to dir/name. ERR_NOT_FOUND: it is not stored. */
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e);
 
-/* Removes the blobs unused for longest that no job holds, until they are within the limit. What was used in
- * the last `keep_s` stays: somebody was told that it is here, and will link it. */
+/* Removes the least recently used blobs that no job links, until the rest is within the limit. Blobs used
+ * in the last `keep_s` stay: a submitter may rely on an answer that they are stored, and will link them. */
 void blob_trim(struct blob_store *s, double keep_s);
 
 #endif

@@ -39,9 +39,9 @@ static bool is_builtin(const char *dir, const char *hex)
     return found;
 }
 
-/* 1: has the digest; 0: not. Cuts the text up. A list with a slip in it is not to be guessed at:
- * ERR_CODEC. */
-static int look_through(char *text, const char *path, const char *hex, struct err *e)
+/* Returns 1 if the list `text` has the digest, 0 if not. Modifies `text`. A malformed line is an error
+ * (ERR_CODEC), not skipped. */
+static int find_in_list(char *text, const char *path, const char *hex, struct err *e)
 {
     int number = 1;
     char *next;
@@ -63,7 +63,7 @@ static int look_through(char *text, const char *path, const char *hex, struct er
     return 0;
 }
 
-/* The same of the file, which is empty where there is none. */
+/* The same for the file, which counts as empty if it does not exist. */
 static int is_listed(const char *path, const char *hex, struct err *e)
 {
     struct stat st;
@@ -76,15 +76,15 @@ static int is_listed(const char *path, const char *hex, struct err *e)
     if (stat(path, &st) == 0 && (st.st_mode & 022)) {
         rc = err_set(e, ERR_CODEC, "%s can be written by others (mode %03o)", path,
                      (unsigned)st.st_mode & 0777);
-        err_hint(e, "chmod go-w %s, and look at what is in it.", path);
+        err_hint(e, "Run chmod go-w %s and check its contents.", path);
     } else {
-        rc = look_through(text, path, hex, e);
+        rc = find_in_list(text, path, hex, e);
     }
     free(text);
     return rc;
 }
 
-/* 1: what has this digest may be used; 0: not; or an error. */
+/* Returns 1 if a file with this digest may be used, 0 if not, or an error. */
 static int is_trusted(const struct codec_rules *r, const char *hex, struct err *e)
 {
     if (!hex[0])
@@ -96,20 +96,19 @@ static int is_trusted(const struct codec_rules *r, const char *hex, struct err *
 
 static int hint_list(const struct codec_rules *r, const char *hex, struct err *e)
 {
-    return err_hint(e, "Who runs that agent may allow it: a line with %s in %s", hex, r->list);
+    return err_hint(e, "To allow it, add a line with %s to %s on that agent's machine.", hex, r->list);
 }
 
 static int refuse_unknown(const struct codec_rules *r, const struct codec_offer *o, struct err *e)
 {
     if (r->policy == CODECS_BUILTIN) {
-        err_set(
-            e, ERR_CODEC,
-            "codec %s (SHA-256 %s) is not one of this agent's own, and it runs no other (--codecs builtin)",
-            o->name, o->object_hex);
-        return err_hint(e, "Built-in codecs are the same where agent and job_submit are of one version.");
+        err_set(e, ERR_CODEC,
+                "codec %s (SHA-256 %s) is not built into this agent, and it runs no other (--codecs builtin)",
+                o->name, o->object_hex);
+        return err_hint(e, "Built-in codecs match if agent and job_submit are of the same version.");
     }
     err_set(e, ERR_CODEC,
-            "codec %s (SHA-256 %s%s%s) is neither one of this agent's own nor on its list (--codecs "
+            "codec %s (SHA-256 %s%s%s) is neither built into this agent nor on its list (--codecs "
             "allowlist)",
             o->name, o->object_hex, o->source_hex[0] ? ", source " : "", o->source_hex);
     return hint_list(r, o->source_hex[0] ? o->source_hex : o->object_hex, e);
@@ -123,14 +122,13 @@ static int refuse_unusable(const struct codec_rules *r, const struct codec_offer
 
     elf_machine(ours, &r->here);
     if (is_source_trusted) {
-        err_set(e, ERR_CODEC, "codec %s must be compiled here, for %s, and there is no %s", o->name, ours,
-                r->cc);
+        err_set(e, ERR_CODEC, "codec %s must be compiled for %s on the agent's machine, which has no %s",
+                o->name, ours, r->cc);
         return err_hint(e, "Install gcc or clang on that machine.");
     }
     elf_machine(theirs, object);
     if (!o->source_hex[0]) {
-        err_set(e, ERR_CODEC,
-                "codec %s is an object for %s, this machine is %s, and its source did not come along",
+        err_set(e, ERR_CODEC, "codec %s is an object for %s, this machine is %s, and its source was not sent",
                 o->name, theirs, ours);
         return err_hint(e, "Submit it as source: --codec FILE.c");
     }
@@ -151,7 +149,7 @@ int codec_admit(enum codec_use *out, const struct codec_rules *r, const struct c
         return err_at(e, "codec %s", o->name);
     }
     if (o->object && !kind.is_shared)
-        return err_set(e, ERR_CODEC, "codec %s: its object is not a shared one", o->name);
+        return err_set(e, ERR_CODEC, "codec %s: its object is not a shared object", o->name);
     if ((object = is_trusted(r, o->object_hex, e)) < 0 || (source = is_trusted(r, o->source_hex, e)) < 0)
         return err_at(e, "codec %s", o->name);
     if (!object && !source)

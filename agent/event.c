@@ -69,7 +69,7 @@ static const struct json_field engine_fields[] = {
     {0},
 };
 
-/* What a runner says of itself here is for its log; the agent only needs the word. */
+/* A runner's details in this event are for its log; the agent uses only the event's name. */
 static const struct json_field ready_fields[] = {
     {.key = "codec_sha256", .kind = JSON_FIELD_ANY},
     {.key = "n_params", .kind = JSON_FIELD_ANY},
@@ -91,7 +91,7 @@ static const struct json_field socket_fields[] = {
     {0},
 };
 
-/* Which packages there are, job_apply() knows (shared/package.h). */
+/* job_apply() checks the package's name (shared/package.h). */
 static const struct json_field package_fields[] = {
     {.key = "package", .kind = JSON_FIELD_TEXT, EVENT_AT(package), .required = true},
     {.key = "first", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[0]), .required = true},
@@ -194,7 +194,7 @@ static bool has_state(enum event_kind k)
     return k == EVENT_STATE || k == EVENT_END;
 }
 
-/* Fifteen digits: every number reads as it was written, 0.4 and not 0.40000000000000002. */
+/* Fifteen digits: every number is printed as it was read, 0.4 and not 0.40000000000000002. */
 static char *dump_line(const json_t *o)
 {
     const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
@@ -238,7 +238,7 @@ char *event_line(const struct event *ev)
     return line;
 }
 
-/* null is the same as a key that is not there. */
+/* null is equivalent to a missing key. */
 static void drop_nulls(json_t *o)
 {
     const char *key;
@@ -263,7 +263,7 @@ static int time_parse(double *out, const char *text, struct err *e)
     return 0;
 }
 
-/* Takes the kind's name and, in a journal, number and time out of the object. */
+/* Removes the kind's name and, in a journal, number and time from the object. */
 static int head_parse(struct event *ev, json_t *o, bool from_runner, struct err *e)
 {
     bool is_note = !from_runner && json_object_get(o, "note");
@@ -312,12 +312,12 @@ static int body_parse(struct event *ev, const json_t *o, bool from_runner, struc
         if (json_get_text(name, sizeof name, o, "state", "", e) < 0)
             return e->code;
         if (!job_state_parse(&ev->state, name))
-            return err_set(e, ERR_CONFIG, "/state: \"%s\" is no state", name);
+            return err_set(e, ERR_CONFIG, "/state: \"%s\" is not a state", name);
         if ((ev->kind == EVENT_END) != job_state_is_terminal(ev->state))
-            return err_set(e, ERR_CONFIG, "/state: \"%s\" does not go with this event", name);
+            return err_set(e, ERR_CONFIG, "/state: \"%s\" does not fit this event", name);
         for (const char *p = ev->reason; *p; p++)
             if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z')))
-                return err_set(e, ERR_CONFIG, "/reason: not a word");
+                return err_set(e, ERR_CONFIG, "/reason: not only letters");
     }
     if (from_runner)
         return 0;
@@ -372,14 +372,14 @@ int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
         return e->code;
     if (!is_job_id(s.id))
         return err_set(e, ERR_CONFIG, "/id: \"%s\" is not j- and 6 to 40 of a-z0-9", s.id);
-    /* Shown to people later. */
+    /* These are shown to users later. */
     if (!utf8_is_clean(s.name) || !utf8_is_clean(s.codec) || !utf8_is_clean(s.submitter))
         return err_set(e, ERR_CONFIG, "/name: control characters in name, codec or submitter");
     if (!is_hex_or_empty(s.codec_sha256) || !is_hex_or_empty(s.codec_source_sha256))
         return err_set(e, ERR_CONFIG, "/codec_sha256: not a SHA-256 in 64 lower-case hex digits");
     is_server = strcmp(s.role, "server") == 0;
     if (is_server ? !(s.node <= -2 && -2 - s.node < s.server_count) : !(s.node >= 0 && s.node < s.node_count))
-        return err_set(e, ERR_CONFIG, "/node: %d is no %s of %d workers and %d servers", s.node, s.role,
+        return err_set(e, ERR_CONFIG, "/node: %d is not a %s of %d workers and %d servers", s.node, s.role,
                        s.node_count, s.server_count);
     *out = s;
     return 0;

@@ -1,7 +1,7 @@
-/* event -- what happens to a job: the lines of its journal, of its runner and of the streams people read.
+/* event -- what happens to a job: the lines of its journal, of its runner and of the event streams.
  *
- * An event has a number and is shown to everybody. A note is the agent's own: what it must know again after
- * a restart. Both are one JSON object a line; an event begins {"seq":, a note {"note":. */
+ * An event has a number and is public. A note is private to the agent: what it must know again after a
+ * restart. Both are one JSON object a line; an event begins {"seq":, a note {"note":. */
 #ifndef PSGD_EVENT_H
 #define PSGD_EVENT_H
 
@@ -30,28 +30,28 @@ enum event_kind {
     EVENT_PROGRESS,
     EVENT_EVAL,
     EVENT_LOG,
-    EVENT_ENGINE, /* with what a runner computes */
+    EVENT_ENGINE, /* the runner's compute engine */
     EVENT_END,
-    EVENT_READY,  /* a runner's word only: becomes the state `ready` */
-    NOTE_RESERVE, /* the reservation as asked for */
+    EVENT_READY,  /* sent by a runner only; becomes the state `ready` */
+    NOTE_RESERVE, /* the reservation as requested */
     NOTE_SOCKET,  /* the data socket is bound */
     NOTE_PACKAGE, /* a package is complete */
     NOTE_RUNNER,  /* a runner was forked */
-    NOTE_START,   /* doCommit was passed on */
+    NOTE_START,   /* doCommit was passed to the runner */
     N_EVENT_KINDS
 };
 
-/* What a submitter asks for: the body of POST /v1/jobs. */
+/* A submitter's request: the body of POST /v1/jobs. */
 struct job_spec {
     char id[JOB_ID_MAX + 1];
     int attempt, node;
     char role[8];
     char name[129], codec[129], submitter[129]; /* shown, never interpreted */
     int node_count, server_count;
-    int workers_on_host; /* of this job, on this machine: they share its processors; 0: not told */
+    int workers_on_host; /* workers of this job on this machine, which share its processors; 0: not given */
     bool no_queue;
-    bool weights; /* it starts from weights or a checkpoint, and needs that package */
-    char codec_sha256[SHA256_HEX], codec_source_sha256[SHA256_HEX]; /* "": not told yet, or none */
+    bool weights; /* the job starts from weights or a checkpoint, and needs that package */
+    char codec_sha256[SHA256_HEX], codec_source_sha256[SHA256_HEX]; /* "": not given yet, or none */
     double time_limit_s;
 };
 
@@ -66,17 +66,17 @@ struct event {
     int epoch, epochs; /* PROGRESS, EVAL */
     uint64_t step, steps;
     struct comm comm;      /* PROGRESS */
-    double loss, accuracy; /* NAN: not told */
+    double loss, accuracy; /* NAN: not given */
 
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
 
     struct job_spec spec; /* RESERVE */
     int data_port;        /* SOCKET */
-    char package[16];     /* PACKAGE, and the SHA-256 of its files in the order of packages.c */
+    char package[16];     /* PACKAGE, with the SHA-256 of its files in the order of packages.c */
     char hex[PACKAGE_FILES_MAX][SHA256_HEX];
-    int pid; /* RUNNER: and its start time in clock ticks since boot, which makes the pid unmistakable */
+    int pid; /* RUNNER, with its start time in clock ticks since boot, which identifies the process */
     uint64_t start_ticks;
-    char digest[SHA256_HEX]; /* START: of the document with the key, so that the same again is known */
+    char digest[SHA256_HEX]; /* START: of the document with the keys, to recognize a repeated request */
     json_t *nodes;           /* START: [{"node","role","address"}], owned */
 };
 
@@ -88,14 +88,15 @@ void event_state(struct event *ev, enum event_kind kind, enum job_state s, const
                  const char *message);
 void event_clear(struct event *ev);
 
-/* The line with its line feed, which the caller frees; NULL without memory. */
+/* Returns the line with its line feed, which the caller frees; NULL without memory. */
 char *event_line(const struct event *ev);
 
 /* Reads a line of the journal, or of a runner (which writes neither seq nor at, and no notes). The line has
- * no line feed. ERR_CONFIG: not of the form; *out needs no event_clear then. */
+ * no line feed. ERR_CONFIG: malformed; *out then needs no event_clear. */
 int event_parse_line(struct event *out, const char *line, size_t len, bool from_runner, struct err *e);
 
-/* Checks what the table of fields cannot say: the form of the id, node against role. ERR_CONFIG. */
+/* Parses the request and checks what the table of fields cannot express: the form of the id, node against
+ * role. ERR_CONFIG. */
 int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e);
 json_t *job_spec_json(const struct job_spec *s);
 

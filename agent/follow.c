@@ -30,7 +30,7 @@ static void on_runner_line(void *arg, const char *text, size_t len)
     if (event_parse_line(ev, text, len, true, &e) < 0) {
         bad_line(t, e.text);
     } else if (ev->kind == EVENT_READY) {
-        /* The word of a dead one makes nothing ready. */
+        /* A `ready` of a runner that has ended is ignored. */
         if (t->job.state == JOB_PREPARING && t->runner.pid && t->n_last_turns == 0)
             job_enter(t, JOB_READY, "WaitingForNodes", "ready, waits for the other nodes");
     } else if (ev->kind == EVENT_END) {
@@ -42,7 +42,7 @@ static void on_runner_line(void *arg, const char *text, size_t len)
     } else if (t->n_skip > 0) {
         t->n_skip--;
     } else if (t->is_cut) {
-        bad_line(t, "a line before it could not be written");
+        bad_line(t, "an earlier line could not be written");
     } else if (t->journal.end > JOURNAL_MAX_BYTES) {
         bad_line(t, "the journal is full");
     } else if (task_record(t, ev, &e) < 0) {
@@ -75,7 +75,7 @@ static void on_tail(void *arg, uint32_t events)
     follow_read(arg);
 }
 
-/* What a dead runner wrote last, as log events. Its bytes are anything: only text is passed on. */
+/* Records a dead runner's last log lines as log events. Non-printable bytes are replaced. */
 static void record_last_log_lines(struct task *t)
 {
     char buf[LOG_TAIL_BYTES + 1];
@@ -118,9 +118,9 @@ static void record_last_log_lines(struct task *t)
     }
 }
 
-/* Did it end because it was told to? It may well fail on the way: a job that had failed before, as one whose
- * time was over, has that for a reason. */
-static bool was_told(const struct task *t)
+/* Returns whether the runner ended because the agent stopped it. It may fail while it stops; a job that was
+ * stopped for a failure, such as its time limit, keeps that reason. */
+static bool ended_by_stop(const struct task *t)
 {
     const struct event *end = t->end;
 
@@ -129,11 +129,11 @@ static bool was_told(const struct task *t)
             (end->state == JOB_FAILED && job_end_for(t->job.reason) == JOB_FAILED));
 }
 
-/* The runner is gone and has said what it had to say. */
+/* The runner has ended, and its lines are read. */
 void follow_conclude(struct task *t, const char *how)
 {
     const struct event *end = t->end;
-    bool was_stopped = was_told(t);
+    bool was_stopped = ended_by_stop(t);
     char reason[REASON_MAX], message[MESSAGE_MAX];
 
     if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {
@@ -148,8 +148,9 @@ void follow_conclude(struct task *t, const char *how)
     }
 }
 
-/* It may have left megabytes: each turn of the loop takes a piece of them, and has time for others. The
- * descriptor stays readable until then, and what is left of the group writes no more. */
+/* The runner may have left megabytes of events: each turn of the loop reads a bounded part, so that other
+ * work continues. The pidfd stays readable until then, and the rest of the process group, which is killed,
+ * writes no more. */
 static void on_runner_gone(void *arg, uint32_t events)
 {
     struct task *t = arg;
@@ -176,7 +177,7 @@ static int open_events(struct task *t, struct err *e)
     return tail_open(&t->tail, fd, e);
 }
 
-/* The end first: it must be noticed even of a runner that has spoilt its file. */
+/* Watches the process first: its end must be noticed even if it has damaged its file. */
 int follow_start(struct task *t, struct err *e)
 {
     struct loop *l = &t->agent->loop;

@@ -1,19 +1,21 @@
-/* follow -- what a runner tells, in its events.jsonl and by its end, turned into events of the job. */
+/* follow -- turns a runner's events.jsonl and its exit into events of the job. */
 #ifndef PSGD_FOLLOW_H
 #define PSGD_FOLLOW_H
 
 #include "agent/agent.h"
 
-/* Opens the file of its events and waits in the loop for lines and for its end. */
+/* Opens the events file; the loop then watches for new lines and for the runner's end. */
 int follow_start(struct task *t, struct err *e);
 
-/* Takes over the lines that are there; more than a bounded piece of them waits for the next turn. */
+/* Records the lines that are in the file; beyond a bounded number of bytes the rest waits for the next
+ * turn. */
 void follow_read(struct task *t);
 
-/* At the agent's start, before it serves anybody: takes over all that a runner wrote which is gone. */
+/* At the agent's start, before it serves requests: records all lines of a runner that has ended. */
 void follow_past(struct task *t);
 
-/* The runner is gone: the last event, by its last word or else by `how` it ended. */
+/* The runner has ended: records the job's last event, from the runner's end event or else from `how` it
+ * ended. */
 void follow_conclude(struct task *t, const char *how);
 
 #endif

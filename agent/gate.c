@@ -28,7 +28,7 @@ static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
     return false;
 }
 
-/* How often a header is there; *value is the first one's. */
+/* Returns how often a header occurs; *value is the first one's. */
 static size_t header_count(const struct gate_input *in, const char *name, const char **value)
 {
     size_t n = 0;
@@ -97,7 +97,7 @@ static bool query_parse(struct request *rq, const char *query, struct verdict *v
     }
 }
 
-/* GET stands for HEAD too. */
+/* A GET route serves HEAD too. */
 static bool serves(const struct route *r, enum method m)
 {
     return r->method == m || (r->method == METHOD_GET && m == METHOD_HEAD);
@@ -123,11 +123,12 @@ static bool find_route(struct request *rq, const struct gate_input *in, size_t p
                  method_names[routes[i].method], routes[i].method == METHOD_GET ? ", HEAD" : "");
     }
     if (v->allow[0])
-        return refuse(v, METHOD_NOT_ALLOWED, "this path takes %s", v->allow);
-    return refuse(v, NOT_FOUND, "there is nothing at this path");
+        return refuse(v, METHOD_NOT_ALLOWED, "this path allows %s", v->allow);
+    return refuse(v, NOT_FOUND, "no resource has this path");
 }
 
-/* host, host:port, [v6]:port. *has_port tells whether one is given; false when it is not the agent's. */
+/* Parses host, host:port or [v6]:port. *has_port: whether a port is given. Returns false if it is not this
+ * agent's address. */
 static bool authority_is_ours(const struct gate_rules *rules, const struct gate_input *in, const char *text,
                               bool *has_port)
 {
@@ -149,7 +150,8 @@ static bool authority_is_ours(const struct gate_rules *rules, const struct gate_
         return false;
     if (strcasecmp(host, "localhost") == 0 || strcasecmp(host, rules->bound_host) == 0)
         return true;
-    /* A literal address that this very connection reached cannot be a name that somebody points here. */
+    /* A literal address that this connection reached cannot be a foreign name that resolves to this
+     * machine. */
     if (in->local_host && strcasecmp(host, in->local_host) == 0)
         return true;
     for (; *allow; allow++)
@@ -180,10 +182,10 @@ static bool check_origin(const struct gate_rules *rules, const struct gate_input
 
     if (n > 0 && (n != 1 || strncmp(origin, http, sizeof http - 1) != 0 ||
                   !authority_is_ours(rules, in, origin + sizeof http - 1, &has_port) || !has_port))
-        return refuse(v, FORBIDDEN, "requests of other web pages are refused (Origin)");
+        return refuse(v, FORBIDDEN, "requests of other web sites are refused (Origin)");
     n = header_count(in, "Sec-Fetch-Site", &site);
     if (n > 0 && (n != 1 || (strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)))
-        return refuse(v, FORBIDDEN, "requests of other web pages are refused (Sec-Fetch-Site)");
+        return refuse(v, FORBIDDEN, "requests of other web sites are refused (Sec-Fetch-Site)");
     return true;
 }
 
@@ -222,7 +224,7 @@ static bool check_body(const struct gate_input *in, const struct request *rq, st
     size_t n = header_count(in, "Content-Length", &length);
 
     if (header_count(in, "Transfer-Encoding", &unused) > 0)
-        return refuse(v, BAD_REQUEST, "Transfer-Encoding is not taken: send a Content-Length");
+        return refuse(v, BAD_REQUEST, "Transfer-Encoding is not supported: send a Content-Length");
     if (n == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
         return true;
     if (n == 0)
@@ -236,14 +238,14 @@ static bool check_body(const struct gate_input *in, const struct request *rq, st
         return refuse(v, UNSUPPORTED_MEDIA_TYPE,
                       "a Content-Type of application/json or application/octet-stream is needed");
     if (v->body_bytes > r->max_body)
-        return refuse(v, TOO_LARGE, "%llu bytes, at most %llu are taken here",
+        return refuse(v, TOO_LARGE, "%llu bytes exceed the limit of %llu for this path",
                       (unsigned long long)v->body_bytes, (unsigned long long)r->max_body);
     if (v->body_bytes > in->disk_free)
-        return refuse(
-            v, DISK_FULL,
-            "%llu bytes, and %llu are free for them on the agent's disk: %d MiB more are kept for what "
-            "jobs write",
-            (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
+        return refuse(v, DISK_FULL,
+                      "%llu bytes do not fit: %llu are free for uploads on the agent's disk, and %d MiB more "
+                      "are reserved "
+                      "for what jobs write",
+                      (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
     return true;
 }
 
@@ -255,7 +257,7 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
     *rq = (struct request){0};
     *v = (struct verdict){0};
     if (!target_is_plain(in->target, &query))
-        return refuse(v, NOT_FOUND, "there is nothing at this path");
+        return refuse(v, NOT_FOUND, "no resource has this path");
     if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
         (query && !query_parse(rq, query, v)) || !check_host(rules, in, v) || !check_origin(rules, in, v) ||
         !check_token(rules, in, rq, v) || !check_body(in, rq, v))

@@ -1,6 +1,6 @@
-/* gate -- the checks every request passes before a byte of its body is read: docs/protocol.md 1.1, in its
- * order. A pure function of the head of the request. The server library is lenient with heads (two lengths,
- * two hosts, none); what is let through here is what the handlers may rely on. */
+/* gate -- the checks that every request passes before its body is read: docs/protocol.md 1.1, in that
+ * order. A pure function of the request's head. libmicrohttpd accepts malformed heads (two lengths, two
+ * hosts, none); handlers may rely on what is checked here. */
 #ifndef PSGD_GATE_H
 #define PSGD_GATE_H
 
@@ -17,26 +17,26 @@ struct gate_rules {
     const char *bound_host; /* "127.0.0.1", "::1" */
     int port;
     const char *const *allow_hosts; /* ends with NULL */
-    const struct token *token;      /* NULL: none is asked for */
+    const struct token *token;      /* NULL: no token is required */
 };
 
 struct gate_input {
-    const char *method, *target; /* as they came; a target may be NULL when it could not be read */
+    const char *method, *target; /* as received; target is NULL if it could not be read */
     const struct header *headers;
     size_t n_headers;
-    const char *local_host; /* the address the connection came in at; NULL: not known */
+    const char *local_host; /* the local address of the connection; NULL: unknown */
     bool is_loopback;       /* the other end is a loopback address */
     uint64_t disk_free;     /* bytes that uploads may use: all but the reserve */
 };
 
 struct verdict {
-    enum problem problem; /* PROBLEM_NONE: let in, and `rq` is filled */
+    enum problem problem; /* PROBLEM_NONE: accepted, and `rq` is filled */
     char detail[320], hint[128];
     char allow[40];      /* METHOD_NOT_ALLOWED */
     uint64_t body_bytes; /* Content-Length */
 };
 
-/* True: let in. */
+/* Returns whether the request is accepted. */
 bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
                 struct verdict *v);
 

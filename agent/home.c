@@ -14,7 +14,7 @@
 
 enum { MEMORY_PERCENT = 80 };
 
-/* One agent to a folder: two would number the same journal. */
+/* One agent per folder: two would write to the same journals. */
 static int lock_folder(struct agent *a, struct err *e)
 {
     char path[PATH_MAX], pid[16] = "";
@@ -29,7 +29,7 @@ static int lock_folder(struct agent *a, struct err *e)
         n = errno == EWOULDBLOCK ? pread(a->lock_fd, pid, sizeof pid - 1, 0) : -1;
         if (n < 0)
             return err_errno(e, ERR_IO, "%s", path);
-        err_set(e, ERR_CONFLICT, "another agent (process %.*s) works in %s", (int)strcspn(pid, "\n"), pid,
+        err_set(e, ERR_CONFLICT, "another agent (process %.*s) uses %s", (int)strcspn(pid, "\n"), pid,
                 a->opt.dir);
         return err_hint(e, "Stop it, or choose another folder with --dir.");
     }
@@ -62,7 +62,7 @@ static int load_id(struct agent *a, struct err *e)
     return 0;
 }
 
-/* Runners are started in folders of their own, where a relative path would mean another place. */
+/* Runners start in folders of their own, where a relative path would resolve elsewhere. */
 static int make_absolute(struct agent *a, struct err *e)
 {
     char path[PATH_MAX];
@@ -87,7 +87,7 @@ static int set_codec_rules(struct agent *a, struct err *e)
     return elf_here(&r->here, e);
 }
 
-/* What is left is for the machine itself, and for an agent's neighbour. */
+/* The rest is for the system and for other agents on the machine. */
 static uint64_t job_memory(const struct agent_options *o)
 {
     uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -23,15 +23,15 @@ enum {
     MAX_CONNECTIONS = 4096,
     MAX_PER_ADDRESS = 64,
     MAX_HEADERS = 64,
-    POOL_BYTES = 64 << 10, /* of a connection. Uploads come in pieces of it: 16 KiB halve their speed, 128 add
-                            * 15 %, and all of it is cleared after each request */
-    IDLE_S = 30,           /* between requests, and of silence within one */
+    POOL_BYTES = 64 << 10, /* per connection. Uploads arrive in chunks of it: 16 KiB halve their speed, 128
+                            * KiB add 15 %, and all of it is cleared after each request */
+    IDLE_S = 30,           /* idle timeout between requests and within one */
     SPARE_FILES = 256,     /* descriptors beyond the connections': journals, runners, uploads */
     BLOCK_BYTES = 16 << 10
 };
 
-static const double HEAD_S = 10; /* from the connection to the whole head of its first request */
-/* For a request with its answer, and a second more for each SLOWEST_BPS bytes. */
+static const double HEAD_S = 10; /* from the connection to the complete head of its first request */
+/* Time for a request with its response; a second more for each SLOWEST_BPS bytes. */
 static const double REQUEST_S = 30, SLOWEST_BPS = 32 << 10;
 
 /* One TCP connection. */
@@ -43,7 +43,7 @@ struct conn {
     char local_host[64], peer_host[64];
 };
 
-/* One request with its answer. */
+/* One request with its response. */
 struct exchange {
     struct http_server *server;
     struct MHD_Connection *connection;
@@ -58,7 +58,7 @@ struct exchange {
     struct blob_upload upload;
     struct stream stream;
 
-    struct exchange *next, *prev; /* of the suspended ones */
+    struct exchange *next, *prev; /* in the list of suspended requests */
     struct watch watch;
     bool is_parked;
 };
@@ -72,9 +72,10 @@ struct http_server {
     struct conn *conns;
     struct exchange *parked;
     unsigned n_exchanges;
-    unsigned n_refused, n_dropped; /* at the wrong door, and beyond the limit, in the present second */
-    uint64_t n_seen;               /* agent->n_changes at the last look at the suspended */
-    bool look, suspended; /* something else happened to one of them; one was suspended in this turn */
+    unsigned n_refused, n_dropped; /* unauthorized requests, and connections beyond the limit, in the
+                                    * present second */
+    uint64_t n_seen;               /* agent->n_changes when suspended requests were last checked */
+    bool look, suspended;          /* suspended requests must be checked; one was suspended in this turn */
     bool is_closing;
 };
 
@@ -111,7 +112,7 @@ static void park(struct exchange *x)
     MHD_suspend_connection(x->connection);
 }
 
-static void leave_parked(struct exchange *x)
+static void unpark(struct exchange *x)
 {
     if (!x->is_parked)
         return;
@@ -129,28 +130,28 @@ static bool wait_is_over(const struct exchange *x)
     return !t || job_state_is_terminal(t->job.state) || clock_now() >= x->rs.deadline;
 }
 
-static bool has_news(const struct exchange *x)
+static bool is_ready(const struct exchange *x)
 {
     return x->is_gone || x->server->is_closing ||
-           (x->stream.is_open ? stream_has_news(&x->stream) : wait_is_over(x));
+           (x->stream.is_open ? stream_is_ready(&x->stream) : wait_is_over(x));
 }
 
-static bool resume_those_with_news(struct http_server *h)
+static bool resume_ready(struct http_server *h)
 {
     bool any = false;
 
     for (struct exchange *x = h->parked, *next; x; x = next) {
         next = x->next;
-        if (!has_news(x))
+        if (!is_ready(x))
             continue;
-        leave_parked(x);
+        unpark(x);
         MHD_resume_connection(x->connection);
         any = true;
     }
     return any;
 }
 
-/* libmicrohttpd 0.9.72 has them as size_t. */
+/* libmicrohttpd 0.9.72 declares these as size_t. */
 enum {
     READ_ENDED = (ssize_t)MHD_CONTENT_READER_END_OF_STREAM,
     READ_FAILED = (ssize_t)MHD_CONTENT_READER_END_WITH_ERROR
@@ -172,7 +173,7 @@ static ssize_t read_stream(void *arg, uint64_t at, char *buf, size_t size)
     return n;
 }
 
-/* For HEAD, where only the length goes out. */
+/* For HEAD responses, of which only the length is sent. */
 static ssize_t read_nothing(void *arg, uint64_t at, char *buf, size_t size)
 {
     (void)arg;
@@ -182,7 +183,7 @@ static ssize_t read_nothing(void *arg, uint64_t at, char *buf, size_t size)
     return READ_FAILED;
 }
 
-/* Takes what the response owns. */
+/* Takes over what the response owns. */
 static struct MHD_Response *body_of(struct exchange *x)
 {
     struct response *rs = &x->rs;
@@ -190,7 +191,7 @@ static struct MHD_Response *body_of(struct exchange *x)
 
     if (rs->kind == RESPONSE_STREAM) {
         stream_open(&x->stream, x->server->agent, rs->id, rs->after, rs->is_ndjson);
-        x->conn->deadline = HUGE_VAL; /* its reader's silence is counted instead */
+        x->conn->deadline = HUGE_VAL; /* no deadline: the reader's inactivity is timed instead */
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, x, NULL);
     }
     if (rs->kind == RESPONSE_FILE && rs->fd < 0)
@@ -244,8 +245,8 @@ static enum MHD_Result send_response(struct exchange *x)
     return rc;
 }
 
-/* Somebody at the wrong door is worth a line a second, not a full disk. Whoever merely asks wrongly is told,
- * and that is all. */
+/* Unauthorized requests are logged once a second, so that they cannot fill the disk. A merely malformed
+ * request is answered, not logged. */
 static void log_refusal(struct http_server *h, const struct exchange *x, const struct verdict *v)
 {
     if ((v->problem == UNAUTHORIZED || v->problem == FORBIDDEN) && h->n_refused++ == 0)
@@ -253,8 +254,8 @@ static void log_refusal(struct http_server *h, const struct exchange *x, const s
                  x->target ? x->target : "", v->detail);
 }
 
-/* Called before a connection is taken. One address may not use up what all share; that its further
- * connections close without an answer is to be found somewhere. */
+/* Called before a connection is accepted. Limits the connections of one address, because all clients share
+ * the total; the first one dropped in a second is logged, as it is closed without a response. */
 static enum MHD_Result may_connect(void *arg, const struct sockaddr *peer, socklen_t len)
 {
     struct http_server *h = arg;
@@ -269,7 +270,8 @@ static enum MHD_Result may_connect(void *arg, const struct sockaddr *peer, sockl
         return MHD_YES;
     if (h->n_dropped++ == 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL,
-                 "http: a connection from %s is dropped: %d are open from there", host, MAX_PER_ADDRESS);
+                 "http: a connection from %s is dropped: %d from that address are open", host,
+                 MAX_PER_ADDRESS);
     return MHD_NO;
 }
 
@@ -323,7 +325,7 @@ static bool pass_gate(struct exchange *x, const char *method, uint64_t *body_byt
     return ok;
 }
 
-/* The head is there, no byte of the body. */
+/* Called when the head is received, before the body. */
 static enum MHD_Result begin(struct exchange *x, const char *method)
 {
     uint64_t body_bytes;
@@ -377,7 +379,7 @@ static void end_upload(struct exchange *x)
     }
 }
 
-/* A /wait, also one that was suspended and is looked at again: answers, or waits on. */
+/* Answers a /wait request, new or resumed, or suspends it. */
 static enum MHD_Result wait_or_answer(struct exchange *x)
 {
     struct http_server *h = x->server;
@@ -395,12 +397,12 @@ static enum MHD_Result wait_or_answer(struct exchange *x)
     if (t)
         respond_json(&x->rs, 200, job_json(&t->job, clock_wall()));
     else
-        respond_problem(&x->rs, GONE, NULL, "the job was forgotten meanwhile");
+        respond_problem(&x->rs, GONE, NULL, "the job was removed meanwhile");
     return send_response(x);
 }
 
-/* The whole request is there. */
-static enum MHD_Result conclude(struct exchange *x)
+/* Called when the whole request is received. */
+static enum MHD_Result finish(struct exchange *x)
 {
     if (x->upload.is_open) {
         end_upload(x);
@@ -433,10 +435,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         *len = 0;
         return MHD_YES;
     }
-    return x->rs.kind == RESPONSE_WAIT ? wait_or_answer(x) : conclude(x);
+    return x->rs.kind == RESPONSE_WAIT ? wait_or_answer(x) : finish(x);
 }
 
-/* The first the library tells of a request; the target as it came, undecoded, or NULL. */
+/* The library's first callback for a request; the target as received, undecoded, or NULL. */
 static void *on_target(void *arg, const char *target, struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -469,7 +471,7 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **slot,
     if (!x)
         return;
     *slot = NULL;
-    leave_parked(x);
+    unpark(x);
     x->conn->deadline = clock_now() + (double)IDLE_S + HEAD_S;
     stream_close(&x->stream);
     blob_drop(&x->upload, &x->server->agent->blobs);
@@ -500,7 +502,7 @@ static struct conn *conn_new(struct http_server *h, struct MHD_Connection *c)
         address_host(k->local_host, sizeof k->local_host, (struct sockaddr *)&local);
     if (peer && peer->client_addr)
         address_host(k->peer_host, sizeof k->peer_host, peer->client_addr);
-    /* A reader that vanished without a word: unacknowledged bytes or keep-alives find out. */
+    /* Detects a reader that vanished without closing, by unacknowledged bytes or keep-alives. */
     setsockopt(k->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
     setsockopt(k->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     k->next = h->conns;
@@ -536,7 +538,7 @@ static void on_tick(void *arg)
 
     for (const struct conn *k = h->conns; k; k = k->next)
         if (now > k->deadline)
-            shutdown(k->fd, SHUT_RDWR); /* the library finds it closed and lets it go */
+            shutdown(k->fd, SHUT_RDWR); /* the library detects the close and frees the connection */
     if (h->n_refused > 1)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more requests were refused", h->n_refused - 1);
     if (h->n_dropped > 1)
@@ -552,7 +554,7 @@ static void on_ready(void *arg, uint32_t events)
     (void)events; /* http_server_turn follows each turn of the loop */
 }
 
-/* As many descriptors as connections may need, or fewer connections. */
+/* Raises the descriptor limit to what MAX_CONNECTIONS need, or returns a lower limit of connections. */
 static unsigned connection_limit(void)
 {
     struct rlimit files;
@@ -593,7 +595,7 @@ int http_server_open(struct http_server **out, struct agent *a, int listen_fd, s
     if (!h->daemon) {
         close(listen_fd);
         free(h);
-        return err_set(e, ERR_IO, "the HTTP server does not start");
+        return err_set(e, ERR_IO, "the HTTP server cannot start");
     }
     info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     h->watch = (struct watch){.fd = info->epoll_fd, .ready = on_ready, .arg = h};
@@ -611,20 +613,20 @@ void http_server_turn(struct http_server *h)
 {
     bool resumed;
 
-    /* Again while anything moved: the library is known to pass over the neighbour of a connection that was
-     * suspended under its hands. */
+    /* Repeats while requests were suspended or resumed: the library is known to skip the neighbor of a
+     * connection that is suspended within its callback. */
     do {
         h->suspended = resumed = false;
         if (h->look || h->n_seen != h->agent->n_changes) {
             h->look = false;
             h->n_seen = h->agent->n_changes;
-            resumed = resume_those_with_news(h);
+            resumed = resume_ready(h);
         }
         MHD_run(h->daemon);
     } while (h->suspended || resumed || h->n_seen != h->agent->n_changes);
 }
 
-double http_server_patience(const struct http_server *h)
+double http_server_max_wait(const struct http_server *h)
 {
     MHD_UNSIGNED_LONG_LONG ms;
 

@@ -1,10 +1,10 @@
-/* http -- all of libmicrohttpd: bytes <-> struct request and struct response.
+/* http -- the only user of libmicrohttpd: bytes <-> struct request and struct response.
  *
- * The server runs inside our loop (its epoll descriptor is one of ours) and in no thread of its own. A
- * request that waits (event streams, /wait) is suspended and looked at again when any job has news, at the
- * latest each second; while it is suspended nobody reads its socket, so its end is watched for by our own
- * epoll. Every request has an absolute deadline: the library's own timeout only counts silence, which a
- * client that sends a byte a second never is. */
+ * The server runs inside our loop (its epoll descriptor is one of ours) and has no thread of its own. A
+ * request that waits (event streams, /wait) is suspended and checked again when any job has an event, at
+ * least once a second; the library does not read a suspended request's socket, so our own epoll watches for
+ * its close. Every request has an absolute deadline: the library's own timeout only measures inactivity,
+ * which a client that sends a byte a second avoids. */
 #ifndef PSGD_AGENT_HTTP_H
 #define PSGD_AGENT_HTTP_H
 
@@ -12,19 +12,19 @@
 
 struct http_server;
 
-/* Takes listen_fd, also on failure. `a` outlives it. */
+/* Takes listen_fd, also on failure. `a` must outlive the server. */
 int http_server_open(struct http_server **out, struct agent *a, int listen_fd, struct err *e);
 
-/* After each turn of the loop: answers what there is to answer. */
+/* Call after each turn of the loop: processes all pending requests. */
 void http_server_turn(struct http_server *h);
 
-/* How long the loop may wait before the next http_server_turn. */
-double http_server_patience(const struct http_server *h);
+/* Returns how long (in seconds) the loop may wait before the next http_server_turn. */
+double http_server_max_wait(const struct http_server *h);
 
-/* Whether any request is not answered to its end. */
+/* Returns whether any request is not answered completely. */
 bool http_server_is_busy(const struct http_server *h);
 
-/* Takes no new connections. */
+/* Stops accepting connections. */
 void http_server_quiesce(struct http_server *h);
 
 /* Ends every connection. */

@@ -75,7 +75,8 @@ static int apply_engine(struct job *j, const struct event *ev, struct err *e)
 static int apply_ready(struct job *j, const struct event *ev, struct err *e)
 {
     (void)ev;
-    return err_set(e, ERR_CONFLICT, "%s: \"ready\" is the runner's word, not an event", j->spec.id);
+    return err_set(e, ERR_CONFLICT, "%s: \"ready\" is sent by a runner and is not an event of the journal",
+                   j->spec.id);
 }
 
 static int apply_reserve(struct job *j, const struct event *ev, struct err *e)
@@ -101,7 +102,7 @@ static int apply_package(struct job *j, const struct event *ev, struct err *e)
     if (!package_parse(&p, ev->package))
         return err_set(e, ERR_CONFLICT, "%s: no package \"%s\"", j->spec.id, ev->package);
     if (j->state != JOB_PENDING && j->state != JOB_PREPARING)
-        return err_set(e, ERR_CONFLICT, "%s is %s and takes no package", j->spec.id,
+        return err_set(e, ERR_CONFLICT, "%s is %s and accepts no package", j->spec.id,
                        job_state_name(j->state));
     j->packages[p].here = true;
     memcpy(j->packages[p].hex, ev->hex, sizeof ev->hex);
@@ -111,7 +112,8 @@ static int apply_package(struct job *j, const struct event *ev, struct err *e)
 static int apply_runner(struct job *j, const struct event *ev, struct err *e)
 {
     if (j->pid || j->state != JOB_PREPARING)
-        return err_set(e, ERR_CONFLICT, "%s is %s and takes no runner", j->spec.id, job_state_name(j->state));
+        return err_set(e, ERR_CONFLICT, "%s is %s and accepts no runner", j->spec.id,
+                       job_state_name(j->state));
     j->pid = ev->pid;
     j->start_ticks = ev->start_ticks;
     return 0;
@@ -146,7 +148,8 @@ int job_apply(struct job *j, const struct event *ev, struct err *e)
     if (!j->spec.id[0] && ev->kind != NOTE_RESERVE)
         return err_set(e, ERR_CONFLICT, "an event before the reservation");
     if (job_state_is_terminal(j->state))
-        return err_set(e, ERR_CONFLICT, "%s is %s: nothing can follow", j->spec.id, job_state_name(j->state));
+        return err_set(e, ERR_CONFLICT, "%s is %s: no event can follow", j->spec.id,
+                       job_state_name(j->state));
     if (apply[ev->kind](j, ev, e) < 0)
         return e->code;
     if (!is_note)

@@ -1,5 +1,5 @@
-/* job -- the state of one job on this agent, as a pure function of its events: job_apply is the only writer,
- * for what happens now and for what a journal tells after a restart alike. No input, no output, no clock. */
+/* job -- the state of one job on this agent, as a pure function of its events: job_apply is the only
+ * writer, for new events and for those replayed from a journal after a restart. No I/O, no clock. */
 #ifndef PSGD_JOB_H
 #define PSGD_JOB_H
 
@@ -27,22 +27,22 @@ struct job {
     int epoch, epochs;
     uint64_t step, steps;
     struct comm comm;
-    double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not told yet */
+    double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not reported yet */
 
-    char engine[ENGINE_MAX]; /* as the runner says; "": not told yet */
+    char engine[ENGINE_MAX]; /* as the runner reports; "": not reported yet */
     uint64_t last_seq;
-    /* Progress, eval, log and engine lines taken over from the runner: where to go on after a restart. */
+    /* Progress, eval, log and engine lines recorded from the runner: where to continue after a restart. */
     uint64_t n_copied;
 };
 
 void job_init(struct job *j);
 void job_clear(struct job *j);
 
-/* ERR_CONFLICT: the event cannot follow what happened before; the job is as it was. A numbered event must
- * have seq last_seq + 1. */
+/* Applies an event. ERR_CONFLICT: it cannot follow the earlier ones; the job is unchanged. A numbered event
+ * must have seq last_seq + 1. */
 int job_apply(struct job *j, const struct event *ev, struct err *e);
 
-/* Whether the job needs this package and it is not complete. */
+/* Returns whether the job needs this package and does not have it. */
 bool job_lacks(const struct job *j, enum package p);
 bool job_is_complete(const struct job *j); /* lacks none */
 bool job_is_pending(const struct job *j);  /* waits for a slot */

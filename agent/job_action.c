@@ -16,9 +16,9 @@
 #include "shared/clock.h"
 
 static const double TICK_S = 1;
-static const double RETURN_S = 30; /* for a submitter to come back to an agent that was restarted */
+static const double RETURN_S = 30; /* lease after a restart of the agent, for the submitter to reconnect */
 
-/* Somebody wanted these jobs to end; for any other reason a job that is stopped has failed. */
+/* Jobs stopped for one of these reasons are cancelled; for any other reason they have failed. */
 static const char *const reasons_to_cancel[] = {"UserCancelled", "LeaseExpired", "AgentStopped"};
 
 enum job_state job_end_for(const char *reason)
@@ -71,7 +71,7 @@ static int enter(struct task *t, enum job_state s, const char *reason, const cha
     return task_record(t, &ev, e);
 }
 
-/* What does not fit its state any more, or a disk that takes nothing, ends the job. */
+/* A transition that is not allowed, or a failed write, ends the job. */
 void job_enter(struct task *t, enum job_state s, const char *reason, const char *message)
 {
     struct err e;
@@ -89,7 +89,7 @@ static void check_limits(struct task *t, double now)
     if (!is_started && t->n_streams == 0 && now > t->lease_at) {
         char message[64];
 
-        snprintf(message, sizeof message, "no sign of the submitter for %d s", LEASE_S);
+        snprintf(message, sizeof message, "no request of the submitter for %d s", LEASE_S);
         job_stop(t, "LeaseExpired", message, STOP_GRACE_S);
     } else if (is_started && now > t->limit_at) {
         job_stop(t, "TimeLimit", "the job's time limit is over", LIMIT_GRACE_S);
@@ -102,7 +102,7 @@ static void on_tick(void *arg)
     double now = clock_now();
 
     timer_set(&t->agent->loop, &t->tick, now + TICK_S);
-    follow_read(t); /* for file systems that do not tell of changes */
+    follow_read(t); /* for file systems without change notification */
     if (!job_state_is_terminal(t->job.state))
         check_limits(t, now);
     if (!job_state_is_terminal(t->job.state) && t->kill_at > 0 && now > t->kill_at)
@@ -115,7 +115,7 @@ static void start_ticking(struct task *t, double at)
     timer_set(&t->agent->loop, &t->tick, at);
 }
 
-/* An empty file, so that it can be followed from the first byte. */
+/* Creates an empty file, so that it can be followed from the first byte. */
 static int make_events_file(const struct task *t, struct err *e)
 {
     char path[PATH_MAX];
@@ -129,7 +129,7 @@ static int make_events_file(const struct task *t, struct err *e)
     return 0;
 }
 
-static int tell_job(struct task *t, struct err *e)
+static int send_job(struct task *t, struct err *e)
 {
     const struct job_spec *s = &t->job.spec;
     char line[256];
@@ -156,10 +156,11 @@ static int spawn(struct task *t, struct err *e)
     event_init(&note, NOTE_RUNNER);
     note.pid = t->runner.pid;
     note.start_ticks = t->runner.start_ticks;
-    if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0 || tell_job(t, e) < 0 ||
+    if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0 || send_job(t, e) < 0 ||
         runner_go(&t->runner, plan.exe, e) < 0)
         return e->code;
-    /* From here on only the runner listens: when it dies, its peers are refused and know. */
+    /* From here on only the runner has the listening socket: when it dies, connections are refused and its
+     * peers notice. */
     close(t->data_fd);
     t->data_fd = -1;
     return 0;
@@ -193,8 +194,8 @@ static int bind_data_socket(struct task *t, struct err *e)
     t->data_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (t->data_fd < 0)
         return err_errno(e, ERR_IO, "data socket");
-    /* For nodes of this machine, before the first of them connects; the runner takes it back from others
-     * (where it says why, in tcp_link.c). A kernel without cubic has no algorithm that paces either. */
+    /* For nodes of this machine; set before the first of them connects. The runner reverts it for other
+     * nodes (tcp_link.c gives the reason). A kernel without cubic has no algorithm that paces either. */
     setsockopt(t->data_fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
     if (bind(t->data_fd, (struct sockaddr *)&at, len) < 0 || listen(t->data_fd, SOMAXCONN) < 0 ||
         getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)
@@ -204,7 +205,7 @@ static int bind_data_socket(struct task *t, struct err *e)
     return task_record(t, &note, e);
 }
 
-/* A slot is free and is this job's. */
+/* Assigns a free slot to the job. */
 static void promote(struct task *t)
 {
     struct err e;
@@ -218,7 +219,7 @@ static void promote(struct task *t)
         job_advance(t);
 }
 
-/* It has been reserved just now, or before the agent was restarted, and has to wait. */
+/* The job was reserved just now, or before the agent was restarted, and has to wait. */
 static void enter_queue(struct task *t)
 {
     start_ticking(t, clock_now() + TICK_S);
@@ -240,7 +241,7 @@ void job_schedule(struct agent *a)
 
     if (a->is_draining)
         return;
-    /* A promotion may end at once, and then the slot is free again. */
+    /* A promoted job may end at once, which frees the slot again. */
     while (task_count(a, job_is_active) < N_SLOTS && (t = first_pending(a)) != NULL)
         promote(t);
     for (t = a->first; t; t = t->next)
@@ -258,7 +259,7 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
     rc = runner_order(&t->runner, line, strlen(line), e);
     if (rc == ERR_NOT_FOUND)
         return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
-    if (rc < 0) { /* maybe half of it was taken: no runner may go on with that */
+    if (rc < 0) { /* a part of it may be written: the runner cannot continue */
         err_at(e, "start");
         job_stop(t, "Internal", e->text, 0);
         return e->code;
@@ -314,10 +315,10 @@ void job_stream_closed(struct task *t)
         t->n_streams--;
     if (t->n_streams > 0 || t->job.digest[0])
         return;
-    job_stop(t, "LeaseExpired", "the submitter went away before the start", STOP_GRACE_S);
+    job_stop(t, "LeaseExpired", "the submitter disconnected before the start", STOP_GRACE_S);
 }
 
-/* Takes up a runner that went on while there was no agent. */
+/* Adopts a runner that kept running without an agent. */
 static void adopt(struct task *t)
 {
     struct job *j = &t->job;
@@ -327,10 +328,10 @@ static void adopt(struct task *t)
     t->n_skip = j->n_copied;
     if (runner_adopt(&t->runner, j->pid, j->start_ticks, &e) < 0) {
         follow_past(t);
-        follow_conclude(t, "job_runner ended while the agent was away; how is not known");
+        follow_conclude(t, "job_runner ended while no agent was running; its exit status is unknown");
         return;
     }
-    log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d goes on, adopted", j->pid);
+    log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d still runs and is adopted", j->pid);
     t->limit_at = clock_now() + left;
     start_ticking(t, clock_now());
     if (follow_start(t, &e) < 0)
@@ -348,19 +349,20 @@ void job_restore(struct task *t)
         return;
     }
     if (!t->job.pid) {
-        /* A slot, too, is held on: a submitter that waits elsewhere for another must not lose it, for agents
-         * are reserved in an order in which nobody waits for whom waits for him. */
+        /* The slot is kept as well: agents are reserved in one global order, so that submitters cannot wait
+         * for each other in a cycle; a submitter that waits for another agent must not lose the slot it
+         * has. */
         t->lease_at = clock_now() + RETURN_S;
         if (t->job.state == JOB_PREPARING)
             promote(t);
         return;
     }
-    /* Before the start a runner ends with its agent; this one may be on its way. */
+    /* Before the start a runner ends with its agent; this one may still be exiting. */
     if (runner_adopt(&t->runner, t->job.pid, t->job.start_ticks, &e) == 0) {
         struct pollfd gone = {.fd = t->runner.pidfd, .events = POLLIN};
 
         runner_signal(&t->runner, SIGKILL);
         poll(&gone, 1, 2000);
     }
-    job_finish(t, JOB_FAILED, "AgentRestarted", "the agent was restarted before the job was");
+    job_finish(t, JOB_FAILED, "AgentRestarted", "the agent was restarted before the job was started");
 }

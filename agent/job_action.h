@@ -1,45 +1,47 @@
-/* job_action -- what a job's state makes happen. job_advance may be called at any time: it does what is due
- * and not done yet, so calling it again after a restart is the restart. */
+/* job_action -- the actions of a job's states. job_advance may be called at any time and does what is due
+ * and not done yet; calling it after a restart resumes the job. */
 #ifndef PSGD_JOB_ACTION_H
 #define PSGD_JOB_ACTION_H
 
 #include "agent/agent.h"
 
-/* Gives free slots to the jobs that wait longest. */
+/* Assigns free slots to the jobs that have waited longest. */
 void job_schedule(struct agent *a);
 
 /* Starts the runner of a job that has a slot and all its packages. */
 void job_advance(struct task *t);
 
-/* doCommit: passes the document on and moves to `running`. `digest` names it, `nodes` is shown. */
+/* doCommit: sends the document to the runner and moves to `running`. `digest` identifies it, `nodes` is
+ * shown. */
 int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e);
 
-/* Moves to a state that is not the last; where that fails the job is stopped. */
+/* Moves to a non-terminal state; on failure the job is stopped. */
 void job_enter(struct task *t, enum job_state s, const char *reason, const char *message);
 
-/* The last event: lets go of everything, and the slot goes to the next job. The runner must be gone. */
+/* Records the last event and releases everything; the slot is assigned to the next job. The runner must
+ * have ended. */
 void job_finish(struct task *t, enum job_state s, const char *reason, const char *message);
 
-/* What a job ends as that was stopped for this reason. */
+/* Returns the terminal state of a job that was stopped for this reason. */
 enum job_state job_end_for(const char *reason);
 
-/* Ends a job that has not ended: at once when it has no runner, else by SIGTERM and after grace_s SIGKILL.
+/* Ends a job that has not ended: at once if it has no runner, else by SIGTERM and after grace_s SIGKILL.
  * `reason` decides whether it counts as failed or cancelled. */
 void job_stop(struct task *t, const char *reason, const char *message, double grace_s);
 
-/* The runner is killed at `kill_at` (clock_now), or before, where that was said earlier. */
+/* Kills the runner at `kill_at` (clock_now), or earlier if an earlier time is set. */
 void job_kill_by(struct task *t, double kill_at);
 
-/* A sign of life of the submitter; a stream of the job's events opened or closed. */
+/* The submitter sent a request; a stream of the job's events was opened or closed. */
 void job_touch(struct task *t);
 void job_stream_opened(struct task *t);
 void job_stream_closed(struct task *t);
 
-/* After its journal was read: adopts the runner of a job that was started, keeps the reservation of one that
- * has no runner yet, for job_schedule, and ends one between the two. */
+/* Call after the journal was read: adopts the runner of a started job, keeps the reservation of a job
+ * without a runner for job_schedule, and ends a job between the two. */
 void job_restore(struct task *t);
 
-/* Lets go of everything but the journal; touches no process. */
+/* Releases everything but the journal; signals no process. */
 void job_release(struct task *t);
 
 #endif

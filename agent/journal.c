@@ -49,7 +49,7 @@ static int replay_line(struct journal *j, struct event *ev, const char *line, si
     return rc < 0 || is_note ? rc : count_event(j, at, e);
 }
 
-/* Hands every whole line over; returns where the last one ends. ERR_CONFIG: one is bad, ERR_NOMEM. */
+/* Replays every whole line; returns where the last one ends. ERR_CONFIG: a line is bad; ERR_NOMEM. */
 static off_t replay_lines(struct journal *j, const char *text, size_t len, journal_replay *replay, void *arg,
                           struct err *e)
 {
@@ -140,7 +140,7 @@ int journal_append(struct journal *j, const struct event *ev, bool sync, struct 
     if (!line)
         return err_set(e, ERR_NOMEM, "no memory for an event");
     len = strlen(line);
-    /* How the job ended is told on a full disk, too: every other line leaves room for that. */
+    /* The end of a job is recorded on a full disk, too: every other line leaves room for it. */
     if (!file_keep_room(j->fd, len + (ev->kind == EVENT_END ? 0 : EVENT_LINE_MAX))) {
         err_set(e, ERR_NOSPACE, "journal: no room on the disk");
         goto fail;
@@ -158,7 +158,7 @@ int journal_append(struct journal *j, const struct event *ev, bool sync, struct 
     return 0;
 fail:
     free(line);
-    /* Half a line would make the next one unreadable. */
+    /* A partial line would make the next one unreadable. */
     if (ftruncate(j->fd, j->end) < 0)
         return err_errno(e, ERR_IO, "journal");
     return e->code;
@@ -194,7 +194,7 @@ bool journal_next(const struct journal *j, off_t *at, char line[EVENT_LINE_MAX +
         if (!in_note &&
             strncmp(line, event_head, n < sizeof event_head - 1 ? n : sizeof event_head - 1) == 0) {
             if (!lf)
-                return false; /* no event is that long: a line still being written by nobody */
+                return false; /* no event is that long: an incomplete line without a writer */
             *len = (size_t)(lf - line);
             line[*len] = '\0';
             *at += (off_t)*len + 1;

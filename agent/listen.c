@@ -33,16 +33,16 @@ static int may_listen(const struct listener *l, const struct agent_options *opt,
         return 0;
     if (opt->no_token) {
         err_set(e, ERR_AUTH,
-                "--no-token goes with loopback addresses only: on %s anybody could run code here", l->host);
+                "--no-token is allowed on loopback addresses only: on %s any host could run code here",
+                l->host);
         return err_hint(e, "Leave --no-token out.");
     }
     err_set(e, ERR_AUTH,
-            "%s is not a loopback address, and the agent does not speak TLS: its token could be read "
-            "on the way",
+            "%s is not a loopback address, and the agent does not support TLS: its token could be read "
+            "in transit",
             l->host);
-    return err_hint(
-        e, "Reach it through ssh -L or a VPN on 127.0.0.1, or say --insecure-no-tls in a network where "
-           "nobody listens.");
+    return err_hint(e, "Reach it through ssh -L or a VPN on 127.0.0.1, or use --insecure-no-tls in a network "
+                       "that you trust.");
 }
 
 static int bind_and_listen(struct listener *l, struct err *e)
@@ -59,7 +59,7 @@ static int bind_and_listen(struct listener *l, struct err *e)
         err_errno(e, ERR_IO, "cannot listen on %s port %d", l->host, l->port);
         if (in_use)
             err_hint(e,
-                     "Another program, perhaps another agent, has port %d: stop it, or choose another with "
+                     "Another program, perhaps another agent, uses port %d: stop it, or choose another with "
                      "--port.",
                      l->port);
         close(l->fd);

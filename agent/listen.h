@@ -1,4 +1,4 @@
-/* listen -- where the agent listens, and whether it may. */
+/* listen -- the agent's listening socket, and whether its address is allowed. */
 #ifndef PSGD_LISTEN_H
 #define PSGD_LISTEN_H
 
@@ -16,24 +16,26 @@ struct listener {
     char address[80]; /* "127.0.0.1:15387", "[::1]:15387" */
 };
 
-/* The address's number without port; "" when it is neither IPv4 nor IPv6. */
+/* Writes the numeric address without port; "" if it is neither IPv4 nor IPv6. */
 void address_host(char *out, size_t size, const struct sockaddr *a);
 
-/* Of an IPv4 or IPv6 address. */
+/* Returns the port of an IPv4 or IPv6 address. */
 int address_port(const struct sockaddr_storage *a);
 
 /* ERR_AUTH: not a loopback address, and not both a token and --insecure-no-tls. ERR_USAGE: no such address.
  * ERR_IO: the port is in use. */
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e);
 
-/* Where nodes of other machines reach this one's: a job's socket is bound there, to a port of its own. */
+/* The address at which nodes of other machines reach this one's: each job's socket is bound to it, with a
+ * port of its own. */
 struct data_address {
     struct sockaddr_storage at; /* port 0 */
     socklen_t len;
 };
 
-/* --data-bind, else --bind. Beyond loopback it needs no further word: whoever connects there shows a key of
- * the job before it is heard. ERR_USAGE: no such address; ERR_IO: not one of this machine. */
+/* Resolves --data-bind, else --bind. An address beyond loopback needs no further option: a peer must prove
+ * a key of the job before its messages are processed. ERR_USAGE: no such address; ERR_IO: not one of this
+ * machine. */
 int data_address_find(struct data_address *out, const struct agent_options *opt, struct err *e);
 
 #endif

@@ -12,13 +12,13 @@ enum { LINE_MAX_BYTES = 2048 };
 
 static const char *const level_names[] = {"INFO ", "WARN ", "ERROR"};
 
-void log_line(enum log_level level, const char *who, const char *job, const char *fmt, ...)
+void log_line(enum log_level level, const char *program, const char *job, const char *fmt, ...)
 {
     char line[LINE_MAX_BYTES + 1], at[CLOCK_TEXT];
     va_list ap;
     size_t n;
 
-    snprintf(line, LINE_MAX_BYTES, "%s %s %s %s%s", clock_text(at, clock_wall()), level_names[level], who,
+    snprintf(line, LINE_MAX_BYTES, "%s %s %s %s%s", clock_text(at, clock_wall()), level_names[level], program,
              job ? job : "", job ? " " : "");
     n = strlen(line);
     va_start(ap, fmt);
@@ -27,7 +27,7 @@ void log_line(enum log_level level, const char *who, const char *job, const char
     n = strlen(line);
     utf8_clean(line, n, false);
     line[n++] = '\n';
-    /* Where nobody reads stderr any more there is nobody to tell. */
+    /* A failure cannot be reported: stderr is the only output. */
     if (write(STDERR_FILENO, line, n) < 0)
         return;
 }

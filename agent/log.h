@@ -1,14 +1,14 @@
-/* log -- one line for a person, on stderr, by one write:
+/* log -- one line per message on stderr, by one write:
  *   2026-11-21T07:31:22.123Z INFO  agent j-1kq8x7m3qfab ready: codec fedavg loaded
- * What utf8_clean replaces becomes '?', so that nothing in a message can steer a terminal or fake a second
- * line. */
+ * What utf8_clean replaces becomes '?', so that nothing in a message can control a terminal or fake a
+ * second line. */
 #ifndef PSGD_LOG_H
 #define PSGD_LOG_H
 
 enum log_level { LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
 
-/* `who` is the program, `job` an id or NULL. A line ends after 2 KiB. */
-void log_line(enum log_level level, const char *who, const char *job, const char *fmt, ...)
+/* `program` names the process, `job` is an id or NULL. A line is cut off after 2 KiB. */
+void log_line(enum log_level level, const char *program, const char *job, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -66,7 +66,7 @@ void timer_cancel(struct loop *l, struct timer *t)
     t->on = false;
 }
 
-/* There are a handful of timers: looking through all of them beats keeping order. */
+/* There are few timers: a linear search is faster than keeping them sorted. */
 static struct timer *earliest(const struct loop *l)
 {
     struct timer *first = l->timers;

@@ -8,7 +8,7 @@
 
 #include "shared/err.h"
 
-/* A descriptor that is waited for; the holder's, and it must live until loop_unwatch. */
+/* A watched descriptor; the caller owns the struct, which must live until loop_unwatch. */
 struct watch {
     int fd;
     bool on;
@@ -30,7 +30,7 @@ enum { LOOP_BATCH = 64 };
 struct loop {
     int epoll_fd;
     struct timer *timers;
-    struct epoll_event batch[LOOP_BATCH]; /* of this turn; a watch that ends is taken out of it */
+    struct epoll_event batch[LOOP_BATCH]; /* of this turn; loop_unwatch removes its entry */
     int n_batch;
 };
 
@@ -38,12 +38,12 @@ int loop_open(struct loop *l, struct err *e);
 void loop_close(struct loop *l);
 
 int loop_watch(struct loop *l, struct watch *w, uint32_t events, struct err *e);
-void loop_unwatch(struct loop *l, struct watch *w); /* fine when it is not watched */
+void loop_unwatch(struct loop *l, struct watch *w); /* no effect if it is not watched */
 
 void timer_set(struct loop *l, struct timer *t, double at);
 void timer_cancel(struct loop *l, struct timer *t);
 
-/* Waits at most `wait_s` for something to happen and runs the callbacks of all that did. */
+/* Waits at most `wait_s` for an event and runs the callbacks of all that occurred. */
 void loop_turn(struct loop *l, double wait_s);
 
 #endif

@@ -12,44 +12,45 @@ enum { ALWAYS = 1 /* it has no verbs */ };
 enum { LISTENING, TRUST, KEEPING, OUTPUT };
 
 static const struct args_option table[] = {
-    {"port", "", ARGS_INT, AT(port), ALWAYS, LISTENING, "N", "listen there (15387; 0: any free port)",
+    {"port", "", ARGS_INT, AT(port), ALWAYS, LISTENING, "N", "port to listen on (15387; 0: any free port)",
      .max = 65535},
     {"bind", "", ARGS_TEXT, AT(bind), ALWAYS, LISTENING, "ADDRESS",
      "listen on this address only (127.0.0.1)"},
     {"data-bind", "", ARGS_TEXT, AT(data_bind), ALWAYS, LISTENING, "ADDRESS",
-     "where nodes of other machines reach this one's (the same as --bind)"},
+     "address at which nodes of other machines reach this one's (the same as --bind)"},
     {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), ALWAYS, LISTENING, NULL,
-     "listen beyond loopback, where token and results can be read on the way"},
+     "allow to listen beyond loopback, where token and results can be read in transit"},
     {"allow-host", "", ARGS_LIST, AT(allow_hosts), ALWAYS, LISTENING, "NAME",
-     "another name this agent is asked for by; may be repeated"},
+     "another host name of this agent; may be repeated"},
     {"token-file", "", ARGS_PATH, AT(token_file), ALWAYS, TRUST, "FILE",
-     "the token (DIR/token, made at the first start)"},
+     "file with the token (DIR/token, created at the first start)"},
     {"no-token", "", ARGS_FLAG, AT(no_token), ALWAYS, TRUST, NULL,
-     "ask for none: on loopback addresses only, and any user of this machine may submit"},
+     "require no token: on loopback addresses only; any user of this machine can then submit"},
     {"codecs", "", ARGS_CHOICE, AT(codecs), ALWAYS, TRUST, CODEC_POLICY_CHOICES,
-     "which codecs may run here (any where only loopback addresses are listened on, else allowlist); "
-     "allowlist: built-in ones, and what --codec-list has"},
+     "codecs that may run here (any if the agent listens on loopback addresses only, else allowlist); "
+     "allowlist: built-in codecs and those of --codec-list"},
     {"codec-list", "", ARGS_PATH, AT(codec_list), ALWAYS, TRUST, "FILE",
      "SHA-256 digests of codecs, objects or sources, one a line (DIR/codecs.allow); a source that is "
      "listed is compiled here: sha256sum my.c >>DIR/codecs.allow"},
     {"dir", "", ARGS_PATH, AT(dir), ALWAYS, KEEPING, "DIR",
      "state, packages, results and the token ($XDG_STATE_HOME/psgd/agent-PORT, else "
      "~/.local/state/psgd/agent-PORT)"},
-    {"queue", "", ARGS_INT, AT(queue), ALWAYS, KEEPING, "N", "jobs that may wait (16)", .max = 10000},
+    {"queue", "", ARGS_INT, AT(queue), ALWAYS, KEEPING, "N", "jobs that may wait in the queue (16)",
+     .max = 10000},
     {"keep", "", ARGS_INT, AT(keep), ALWAYS, KEEPING, "N", "ended jobs that are kept (64)", .min = 1,
      .max = 100000},
     {"blob-limit", "", ARGS_INT, AT(blob_limit_gib), ALWAYS, KEEPING, "N",
      "GiB of packages kept for the next job (16)", .min = 1, .max = 1 << 20},
     {"job-memory", "", ARGS_INT, AT(job_memory_gib), ALWAYS, KEEPING, "N",
-     "GiB that a node's process may take (80 % of the machine's memory; 0: no limit)", .max = 1 << 20},
+     "GiB of memory that a node's process may use (80 % of the machine's memory; 0: no limit)",
+     .max = 1 << 20},
     {"leave-running", "", ARGS_FLAG, AT(leave_running), ALWAYS, KEEPING, NULL,
-     "at a clean stop let running jobs go on; the next agent on DIR takes them up"},
-    {"help", "h", ARGS_FLAG, AT(wants_help), ALWAYS, OUTPUT, NULL, "this text"},
-    {"version", "V", ARGS_FLAG, AT(wants_version), ALWAYS, OUTPUT, NULL, "the version"},
+     "keep running jobs at a clean stop; the next agent with the same --dir adopts them"},
+    {"help", "h", ARGS_FLAG, AT(wants_help), ALWAYS, OUTPUT, NULL, "print this help"},
+    {"version", "V", ARGS_FLAG, AT(wants_version), ALWAYS, OUTPUT, NULL, "print the version"},
 };
 
-static const char *const groups[] = {"Where it listens", "Whom it trusts", "What it keeps and runs",
-                                     "Messages", NULL};
+static const char *const groups[] = {"Network", "Security", "State and limits", "Messages", NULL};
 
 static const struct args args = {"agent --help lists the options.", table, sizeof table / sizeof *table,
                                  groups};
@@ -61,8 +62,8 @@ void agent_usage(FILE *f)
     args_help(f, &args, ALWAYS);
     fprintf(
         f,
-        "\nExit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 would be insecure (as with a token\n"
-        "file that others can read), 71 a port, an address or the folder cannot be had.\n");
+        "\nExit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 insecure options (as with a token\n"
+        "file that others can read), 71 a port, an address or the folder is not available.\n");
 }
 
 int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e)

@@ -14,21 +14,21 @@ struct agent_options {
     int port;
     char bind[256];
     char data_bind[256];                          /* "": the same as bind */
-    char dir[DIR_MAX];                            /* "": by the port, in the user's state folder */
+    char dir[DIR_MAX];                            /* "": named by the port, in the user's state folder */
     const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
     char token_file[PATH_MAX];                    /* "": DIR/token */
     bool no_token, insecure_no_tls, leave_running;
     int queue, keep, blob_limit_gib;
-    int codecs;                /* enum codec_policy; -1: by what is listened on */
+    int codecs;                /* enum codec_policy; -1: by the listening address */
     char codec_list[PATH_MAX]; /* "": DIR/codecs.allow */
-    int job_memory_gib;        /* -1: a share of the machine's; 0: no limit */
+    int job_memory_gib;        /* -1: a fraction of the machine's; 0: no limit */
     bool wants_help, wants_version;
 };
 
-/* shared/args.h says how. ERR_USAGE. */
+/* Parses as shared/args.h describes. ERR_USAGE. */
 int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e);
 
-/* What --help prints. */
+/* Prints the text of --help. */
 void agent_usage(FILE *f);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { OBJECT, SOURCE, MANIFEST };
 
-/* Each list ends with NULL; the first file must be there. */
+/* Each list ends with NULL; the first file is required. */
 static const char *const files_of[N_PACKAGES][PACKAGE_FILES_MAX + 1] = {
     [PACKAGE_SETTINGS] = {"settings.json"},
     [PACKAGE_CODEC] =
@@ -49,7 +49,7 @@ static void blob_path(char out[PATH_MAX], const struct agent *a, const char *hex
     snprintf(out, PATH_MAX, "%s/blobs/%s", a->opt.dir, hex);
 }
 
-/* A manifest is believed where it names the very files it came with. */
+/* A manifest is accepted only if it names the files it was sent with. */
 static int check_manifest(const struct agent *a, const struct event *note, struct err *e)
 {
     struct codec_manifest m;
@@ -59,7 +59,7 @@ static int check_manifest(const struct agent *a, const struct event *note, struc
     if (codec_manifest_read(&m, path, e) < 0)
         return err_at(e, "/files/%s", CODEC_MANIFEST_NAME);
     if (strcmp(m.sha256, note->hex[OBJECT]) != 0 || strcmp(m.source_sha256, note->hex[SOURCE]) != 0)
-        return err_set(e, ERR_CONFIG, "/files/%s: is of other files: %s, source %s", CODEC_MANIFEST_NAME,
+        return err_set(e, ERR_CONFIG, "/files/%s: describes other files: %s, source %s", CODEC_MANIFEST_NAME,
                        m.sha256, m.source_sha256[0] ? m.source_sha256 : "none");
     return 0;
 }
@@ -79,7 +79,7 @@ static int check_codec(enum codec_use *use, const struct agent *a, const struct 
     if (note->hex[MANIFEST][0])
         return check_manifest(a, note, e);
     return *use == CODEC_COMPILE
-               ? err_set(e, ERR_CONFIG, "/files/%s: missing, and the codec is to be compiled here",
+               ? err_set(e, ERR_CONFIG, "/files/%s: missing, but the codec must be compiled here",
                          CODEC_MANIFEST_NAME)
                : 0;
 }
@@ -93,7 +93,7 @@ int packages_link(struct agent *a, const struct task *t, const struct event *not
 
     for (size_t i = 0; names[i]; i++)
         if (note->hex[i][0] && blob_size(&a->blobs, note->hex[i]) < 0)
-            return err_set(e, ERR_NOT_FOUND, "no blob %s here", note->hex[i]);
+            return err_set(e, ERR_NOT_FOUND, "no blob %s on this agent", note->hex[i]);
     if (p == PACKAGE_CODEC && check_codec(&use, a, t, note, e) < 0)
         return e->code;
     for (size_t i = 0; names[i]; i++) {

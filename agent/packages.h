@@ -1,4 +1,4 @@
-/* packages -- what a job's packages must be before they are the job's: which files, and for a codec whether
+/* packages -- checks a job's packages and links them into its folder: which files, and for a codec whether
  * it may run here. */
 #ifndef PSGD_PACKAGES_H
 #define PSGD_PACKAGES_H
@@ -10,10 +10,10 @@
  * missing. ERR_CONFIG. */
 int packages_parse(struct event *note, const json_t *doc, enum package p, struct err *e);
 
-/* Links the blobs into the job's folder. All or nothing: what is missing, or refused, is found out before the
- * first link. A codec's object that this machine cannot load, or that nobody vouches for, is not linked:
- * job_runner then compiles the source. ERR_NOT_FOUND: a blob is not here; ERR_CODEC: refused; ERR_CONFIG: the
- * manifest is of other files. */
+/* Links the blobs into the job's folder, all or none: missing and refused files are detected before the
+ * first link. A codec's object that this machine cannot load, or that is not trusted, is not linked:
+ * job_runner then compiles the source. ERR_NOT_FOUND: a blob is not stored; ERR_CODEC: refused; ERR_CONFIG:
+ * the manifest describes other files. */
 int packages_link(struct agent *a, const struct task *t, const struct event *note, enum package p,
                   struct err *e);
 

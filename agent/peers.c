@@ -46,7 +46,7 @@ static int check_peer(const struct peer *p, const struct job_spec *spec, const c
     explicit_bzero(key, sizeof key);
     if (is_server ? !(p->node <= -2 && -2 - p->node < spec->server_count)
                   : !(p->node >= 0 && p->node < spec->node_count))
-        return err_set(e, ERR_CONFIG, "%s/node: %d is no %s of %d workers and %d servers", at, p->node,
+        return err_set(e, ERR_CONFIG, "%s/node: %d is not a %s of %d workers and %d servers", at, p->node,
                        p->role, spec->node_count, spec->server_count);
     if (!p->host[0] || strspn(p->host, HOST_CHARACTERS) != strlen(p->host))
         return err_set(e, ERR_CONFIG, "%s/host: not the name or address of a host", at);
@@ -59,7 +59,7 @@ static int check_peer(const struct peer *p, const struct job_spec *spec, const c
     return 0;
 }
 
-/* Every node once: as many as the job has, each of it, none twice. */
+/* Parses the list, which must have every node of the job exactly once. */
 static int parse_peers(json_t *nodes, const json_t *peers, const struct job_spec *spec, struct err *e)
 {
     size_t n = (size_t)spec->node_count + (size_t)spec->server_count, i;
@@ -86,7 +86,7 @@ static int parse_peers(json_t *nodes, const json_t *peers, const struct job_spec
         }
         k = p.node >= 0 ? (size_t)p.node : (size_t)spec->node_count + (size_t)(-2 - p.node);
         if (seen[k]) {
-            rc = err_set(e, ERR_CONFIG, "%s/node: %d is there twice", at, p.node);
+            rc = err_set(e, ERR_CONFIG, "%s/node: %d occurs twice", at, p.node);
             break;
         }
         seen[k] = true;

@@ -1,5 +1,5 @@
-/* peers -- the document of doCommit: attempt, and every node of the job, each but this one with the key of
- * its pair with this one. */
+/* peers -- the document of doCommit: the attempt, and every node of the job, each except this one with the
+ * key that it shares with this one. */
 #ifndef PSGD_PEERS_H
 #define PSGD_PEERS_H
 
@@ -7,7 +7,7 @@
 
 struct start_document {
     int attempt;
-    json_t *nodes;           /* [{"node","role","address"}], for people: without keys and ports */
+    json_t *nodes;           /* [{"node","role","address"}], to be shown: without keys and ports */
     char *line;              /* for the runner: the document in one line */
     char digest[SHA256_HEX]; /* of that line */
 };

@@ -9,7 +9,7 @@ static const struct {
     [PROBLEM_NONE] = {200, "NONE", "No problem"},
     [BAD_REQUEST] = {400, "BAD_REQUEST", "Bad request"},
     [UNAUTHORIZED] = {401, "UNAUTHORIZED", "Token missing or wrong"},
-    [FORBIDDEN] = {403, "FORBIDDEN", "Not from there"},
+    [FORBIDDEN] = {403, "FORBIDDEN", "Forbidden"},
     [NOT_FOUND] = {404, "NOT_FOUND", "Not found"},
     [METHOD_NOT_ALLOWED] = {405, "METHOD_NOT_ALLOWED", "Method not allowed"},
     [CONFLICT] = {409, "CONFLICT", "Conflict"},
@@ -64,7 +64,7 @@ char *problem_document(enum problem p, const char *detail, const char *hint, con
     json_object_set_new(o, "title", json_string(table[p].title));
     json_object_set_new(o, "status", json_integer(table[p].status));
     json_object_set_new(o, "code", json_string(table[p].code));
-    /* They may quote bytes of a request. */
+    /* detail and hint may quote bytes of a request. */
     json_object_set_new(o, "detail", json_text(detail, SIZE_MAX));
     if (hint && hint[0])
         json_object_set_new(o, "hint", json_text(hint, SIZE_MAX));

@@ -1,4 +1,4 @@
-/* problem -- what the agent answers when it says no: RFC 9457, application/problem+json. */
+/* problem -- the agent's error responses: RFC 9457, application/problem+json. */
 #ifndef PSGD_PROBLEM_H
 #define PSGD_PROBLEM_H
 
@@ -32,10 +32,10 @@ enum problem {
 int problem_status(enum problem p);
 const char *problem_code(enum problem p);
 
-/* What an error of one of our functions is to the one who asked. */
+/* Returns the problem for an error code of our functions. */
 enum problem problem_of(const struct err *e);
 
-/* The document, which the caller frees; "hint" is left out when NULL or "". NULL without memory. */
+/* Returns the document, which the caller frees; "hint" is left out when NULL or "". NULL without memory. */
 char *problem_document(enum problem p, const char *detail, const char *hint, const char *error_id);
 
 #endif

@@ -140,7 +140,7 @@ void respond_json(struct response *rs, int status, json_t *take)
     json_decref(take);
     if (!line) {
         free(text);
-        respond_problem(rs, INTERNAL, NULL, "no memory for the answer");
+        respond_problem(rs, INTERNAL, NULL, "no memory for the response");
         return;
     }
     memcpy(line + n, "\n", 2);

@@ -1,5 +1,5 @@
-/* routes -- the table of everything that can be asked for, and the request and the response as plain structs:
- * a handler is a function from one to the other and knows no socket. */
+/* routes -- the table of all endpoints, and request and response as plain structs: a handler maps one to
+ * the other and knows no socket. */
 #ifndef PSGD_ROUTES_H
 #define PSGD_ROUTES_H
 
@@ -19,21 +19,21 @@ struct route;
 struct request {
     enum method method;
     const struct route *route;
-    char arg[N_ARGS_MAX][ARG_MAX + 1]; /* what stood where the pattern has {…}, checked */
+    char arg[N_ARGS_MAX][ARG_MAX + 1]; /* the path's values for {…} of the pattern, checked */
     struct {
         const char *key; /* the route's own string */
         char value[QUERY_VALUE_MAX + 1];
     } query[N_QUERY_MAX];
     size_t n_query;
-    bool is_authorised; /* showed the token, or none is asked for */
+    bool is_authorised; /* sent the token, or none is required */
     bool wants_ndjson;
-    const char *body; /* with a zero behind it */
+    const char *body; /* zero-terminated */
     size_t body_len;
 };
 
 enum response_kind {
     RESPONSE_BYTES,
-    RESPONSE_FILE,   /* `fd`, `bytes` of it behind the first `after` */
+    RESPONSE_FILE,   /* `bytes` of `fd`, from offset `after` */
     RESPONSE_STREAM, /* events of job `id` after `after` */
     RESPONSE_WAIT    /* the job, once terminal or at `deadline` */
 };
@@ -45,7 +45,7 @@ struct response {
     const char *type;
     char *body; /* owned */
     size_t len;
-    int fd; /* RESPONSE_FILE: owned until http.c has taken it */
+    int fd; /* RESPONSE_FILE: owned until http.c takes it */
     uint64_t bytes;
     char id[JOB_ID_MAX + 1];
     uint64_t after;
@@ -63,14 +63,14 @@ enum route_flags {
     ROUTE_LOCAL_PUBLIC = 2,  /* needs none from a loopback address */
     ROUTE_UPLOAD = 4,        /* the body is a blob named {hex}: streamed to the store, not to the handler */
     ROUTE_BODY_OPTIONAL = 8, /* no Content-Length means an empty body */
-    ROUTE_JOB = 16           /* the first argument is a job: the request keeps its reservation alive */
+    ROUTE_JOB = 16           /* the first argument is a job id; the request renews its reservation */
 };
 
 struct route {
     enum method method;
     const char *pattern; /* /v1/jobs/{id}: {id} a job's id, {hex} a SHA-256, {name} one plain segment */
     route_handler *handler;
-    uint64_t max_body; /* 0: takes none */
+    uint64_t max_body; /* 0: no body allowed */
     unsigned flags;
     const char *keys[N_QUERY_MAX + 1]; /* of the query */
 };
@@ -78,13 +78,13 @@ struct route {
 extern const struct route routes[];
 extern const size_t n_routes;
 
-/* Whether `path` fits the pattern; fills rq->arg. */
+/* Returns whether `path` fits the pattern; fills rq->arg. */
 bool route_matches(const struct route *r, const char *path, size_t len, struct request *rq);
 
 const char *query_get(const struct request *rq, const char *key); /* NULL: not given */
 
-/* The whole number of at most 15 digits under `key`, at least `least`; `otherwise` where there is none.
- * False: it is no such number, and the response says so. */
+/* Parses the whole number of at most 15 digits under `key`, at least `least`; `otherwise` if the key is not
+ * given. Returns false if it is no such number, and fills the response. */
 bool query_number(uint64_t *out, const struct request *rq, struct response *rs, const char *key,
                   uint64_t least, uint64_t otherwise);
 

@@ -27,13 +27,13 @@ void stream_close(struct stream *s)
         job_stream_closed(t);
 }
 
-/* Where a value that we wrote ourselves begins: {"seq":N,"at":"…","event":"NAME",… */
-static int word_after(const char *line, const char *key, const char **word)
+/* Finds a value in a line of event_line(): {"seq":N,"at":"…","event":"NAME",… */
+static int value_after(const char *line, const char *key, const char **value)
 {
     const char *p = strstr(line, key);
 
-    *word = p ? p + strlen(key) : "";
-    return (int)strcspn(*word, "\",");
+    *value = p ? p + strlen(key) : "";
+    return (int)strcspn(*value, "\",");
 }
 
 static bool next_event(struct stream *s, const struct task *t)
@@ -49,8 +49,8 @@ static bool next_event(struct stream *s, const struct task *t)
         s->n = (size_t)snprintf(s->text, sizeof s->text, "%s\n", line);
         return true;
     }
-    n_seq = word_after(line, "{\"seq\":", &seq);
-    n_name = word_after(line, "\"event\":\"", &name);
+    n_seq = value_after(line, "{\"seq\":", &seq);
+    n_name = value_after(line, "\"event\":\"", &name);
     s->n = (size_t)snprintf(s->text, sizeof s->text, "id: %.*s\nevent: %.*s\ndata: %s\n\n", n_seq, seq,
                             n_name < 16 ? n_name : 16, name, line);
     return true;
@@ -94,7 +94,7 @@ ssize_t stream_read(struct stream *s, char *buf, size_t size)
     return (ssize_t)n;
 }
 
-bool stream_has_news(const struct stream *s)
+bool stream_is_ready(const struct stream *s)
 {
     const struct task *t = task_find(s->agent, s->id);
 

@@ -1,4 +1,4 @@
-/* stream -- one reader's way through a job's events: from the journal to text/event-stream or ndjson. */
+/* stream -- one client's position in a job's events: from the journal to text/event-stream or ndjson. */
 #ifndef PSGD_STREAM_H
 #define PSGD_STREAM_H
 
@@ -15,18 +15,18 @@ struct stream {
     char id[JOB_ID_MAX + 1];
     bool is_ndjson, is_open;
     off_t at;                       /* in the journal */
-    double last_at;                 /* clock_now() of the last byte given out */
+    double last_at;                 /* clock_now() of the last byte sent */
     size_t n, n_sent;               /* of `text` */
-    char text[EVENT_LINE_MAX + 64]; /* one event as it goes out */
+    char text[EVENT_LINE_MAX + 64]; /* one formatted event */
 };
 
 void stream_open(struct stream *s, struct agent *a, const char *id, uint64_t after, bool is_ndjson);
 void stream_close(struct stream *s); /* fine on {0} */
 
-/* Up to `size` bytes; 0: nothing now; -1: that was all. */
+/* Reads up to `size` bytes; 0: none available now; -1: end of the stream. */
 ssize_t stream_read(struct stream *s, char *buf, size_t size);
 
-/* Whether stream_read would return something else than 0. */
-bool stream_has_news(const struct stream *s);
+/* Returns whether stream_read would return other than 0. */
+bool stream_is_ready(const struct stream *s);
 
 #endif

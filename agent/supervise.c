@@ -21,11 +21,12 @@
 enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, CONTROL_PIPE_BYTES = 1 << 20 };
 
 enum {
-    FILES_OF_ITS_OWN = 256, /* its records and data, strangers at its data socket, memory it shares */
+    FILES_OF_ITS_OWN = 256, /* records and data files, unauthenticated connections to its data socket,
+                             * shared memory */
     FILES_LEAST = 1024
 };
 
-/* What a codec that logs in a loop can fill of the disk with one file. */
+/* Limits how much of the disk a codec that logs in a loop can fill with one file. */
 static const rlim_t runner_max_file_bytes = (rlim_t)4 << 30;
 
 extern char **environ;
@@ -50,11 +51,11 @@ static bool is_set(char *const env[], const char *name)
     return *env;
 }
 
-/* What the dynamic loader, messages and OpenBLAS go by; nothing else of ours is its business. Its temporary
- * files lie in its folder. Unless somebody said otherwise it has
- *   - one thread, for several runners share a machine;
- *   - copies of memory without `rep movsb`, which on AMD's Zen 3 and 4 takes fourteen times as long where the
- *     target begins a few bytes behind the source, modulo 4,096 (docs/engine.md). */
+/* Returns the runner's environment: only what the dynamic loader, locale and OpenBLAS use. Its temporary
+ * files are in its folder. Unless the agent's environment sets otherwise, it has
+ *   - one thread, as several runners share a machine;
+ *   - memory copies without `rep movsb`, which on AMD's Zen 3 and 4 takes fourteen times as long if the
+ *     target begins a few bytes after the source, modulo 4,096 (docs/engine.md). */
 static char **runner_environment(void)
 {
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1", here[] = "TMPDIR=.",
@@ -78,8 +79,8 @@ static char **runner_environment(void)
     return out;
 }
 
-/* Puts a descriptor at its number for good; the numbers from 10 up were made free of clashes before. */
-static bool place(int fd, int at)
+/* Duplicates a descriptor to its final number; numbers from 10 up were made free of clashes before. */
+static bool move_fd(int fd, int at)
 {
     return dup2(fd, at) == at;
 }
@@ -92,12 +93,13 @@ static bool open_standard_files(const char *run_dir)
     if (chdir(run_dir) < 0 || in < 0)
         return false;
     log = open("node.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
-    return log >= 0 && place(in, STDIN_FILENO) && place(log, STDOUT_FILENO) && place(log, STDERR_FILENO);
+    return log >= 0 && move_fd(in, STDIN_FILENO) && move_fd(log, STDOUT_FILENO) &&
+           move_fd(log, STDERR_FILENO);
 }
 
-/* RLIMIT_DATA counts what a process has for itself: its heap, its stacks, whatever it mapped to write to and
- * nobody shares. Files that are mapped to be read, and memory that nodes share, are not in it. A sanitizer's
- * build has terabytes of its own from the start. */
+/* RLIMIT_DATA counts a process's private memory: its heap, its stacks, its private writable mappings. Files
+ * mapped read-only, and memory that nodes share, do not count. A sanitizer build has terabytes of private
+ * mappings from the start. */
 static bool limit_memory(uint64_t most)
 {
     const struct rlimit data = {most, most};
@@ -133,17 +135,17 @@ static bool take_limits(const struct runner_plan *plan)
            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
-/* Nothing else of the agent's stays open, and exec closes the gate. */
-static bool place_descriptors(int control, int data, int gate)
+/* Closes all other descriptors of the agent; exec closes the gate. */
+static bool move_descriptors(int control, int data, int gate)
 {
-    if (!place(control, CONTROL_FD) || !place(data, DATA_FD) || !place(gate, GATE_FD) ||
+    if (!move_fd(control, CONTROL_FD) || !move_fd(data, DATA_FD) || !move_fd(gate, GATE_FD) ||
         fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) < 0)
         return false;
     compat_close_from(GATE_FD + 1, false);
     return true;
 }
 
-/* No word from the agent: it is gone, and nobody knows this process. */
+/* End of file: the agent has ended, and no process knows this child. */
 static void await_go(void)
 {
     char go;
@@ -152,7 +154,7 @@ static void await_go(void)
         _exit(0);
 }
 
-/* In the child, between fork and exec: only ends by exec or _exit. */
+/* In the child, between fork and exec: ends only by exec or _exit. */
 static void become_runner(const struct runner_plan *plan, int control, int gate, char **env)
 {
     int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
@@ -162,9 +164,9 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
 
     forget_signals();
     if (setsid() >= 0 && open_standard_files(plan->run_dir) &&
-        place_descriptors(safe_control, safe_data, safe_gate)) {
+        move_descriptors(safe_control, safe_data, safe_gate)) {
         safe_gate = GATE_FD;
-        /* A limit of descriptors behind those that are closed: it could be below some of them. */
+        /* Set after the other descriptors are closed: some of their numbers could be beyond the limit. */
         if (take_limits(plan)) {
             await_go();
             execve(plan->exe, argv, env);
@@ -176,13 +178,13 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
     _exit(127);
 }
 
-/* Orders go down the control pipe; through the gate the runner is told to exec, and tells why it could not.
- * [0] of the pipe and [1] of the gate are the runner's. */
-struct lines {
+/* Orders are written to the control pipe; the gate lets the runner exec, and returns errno if that fails.
+ * control[0] and gate[1] are the runner's ends. */
+struct channels {
     int control[2], gate[2];
 };
 
-static int open_lines(struct lines *l, struct err *e)
+static int open_channels(struct channels *l, struct err *e)
 {
     if (pipe2(l->control, O_CLOEXEC) < 0)
         return err_errno(e, ERR_IO, "pipe");
@@ -192,13 +194,14 @@ static int open_lines(struct lines *l, struct err *e)
         close(l->control[1]);
         return e->code;
     }
-    /* A start document of 4,096 nodes must fit, for the agent never waits for a runner to read. */
+    /* A start document of 4,096 nodes must fit, as the agent never waits for a runner to read. */
     fcntl(l->control[1], F_SETPIPE_SZ, CONTROL_PIPE_BYTES);
     fcntl(l->control[1], F_SETFL, O_NONBLOCK);
     return 0;
 }
 
-/* What tells this process from a later one of the same number. ERR_IO: it has been ended. */
+/* Gets what distinguishes this process from a later one with the same pid. ERR_IO: the process has been
+ * ended. */
 static int identify(struct runner *r, struct err *e)
 {
     struct process now;
@@ -218,12 +221,12 @@ static int identify(struct runner *r, struct err *e)
 int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e)
 {
     char **env = runner_environment();
-    struct lines l;
+    struct channels l;
     pid_t pid;
 
     if (!env)
         return err_set(e, ERR_NOMEM, "no memory for job_runner's environment");
-    if (open_lines(&l, e) < 0) {
+    if (open_channels(&l, e) < 0) {
         free(env);
         return e->code;
     }
@@ -253,7 +256,7 @@ int runner_go(struct runner *r, const char *exe, struct err *e)
     ssize_t n;
 
     n = send(r->gate_fd, "g", 1, MSG_NOSIGNAL);
-    /* End of file is good news: the exec closed the other end. */
+    /* End of file means success: exec closed the other end. */
     if (n == 1)
         do
             n = recv(r->gate_fd, &why, sizeof why, MSG_WAITALL);
@@ -275,7 +278,7 @@ int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     struct process now;
 
-    /* The time is looked up after the descriptor is held: what it names can no longer become another. */
+    /* The start time is read while the descriptor is held: the pid can no longer become another process's. */
     if (fd < 0 || !process_look(&now, pid) || now.start_ticks != start_ticks || poll(&ended, 1, 0) > 0) {
         if (fd >= 0)
             close(fd);
@@ -308,20 +311,20 @@ void runner_signal(const struct runner *r, int signal)
 
     if (r->pid <= 1)
         return;
-    /* A dead leader of an adopted group may have been reaped by init and its pid given away since. */
+    /* init may have reaped the dead leader of an adopted group, and its pid may have been reused since. */
     if (!r->is_child && process_look(&now, r->pid) && now.start_ticks != r->start_ticks)
         return;
     kill(-r->pid, signal);
 }
 
-/* A codec that allocates without end seldom looks at what it got, and so ends by a signal that says nothing
- * of it. */
+/* Adds the peak memory: a codec that allocates without end seldom checks the result, and ends by a signal
+ * that does not show the cause. */
 static void add_memory(char *how, size_t size, uint64_t had, uint64_t most)
 {
     size_t n = strlen(how);
 
     if (most > 0 && had > most / 2 && n < size)
-        snprintf(how + n, size - n, "; it had %.1f GiB of memory, of the %.1f GiB that a job may take here",
+        snprintf(how + n, size - n, "; it used %.1f GiB of memory, of the %.1f GiB that a job may use here",
                  (double)had / 0x1p30, (double)most / 0x1p30);
 }
 
@@ -330,15 +333,16 @@ void runner_reap(struct runner *r, char *how, size_t size)
     struct rusage use = {0};
     int status;
 
-    if (r->gate_fd >= 0) { /* it never got to exec: this lets it end */
+    if (r->gate_fd >= 0) { /* it has not reached exec: this ends it */
         close(r->gate_fd);
         r->gate_fd = -1;
     }
-    runner_signal(r, SIGKILL); /* before the leader is reaped, for until then its pid cannot be another's */
+    runner_signal(r, SIGKILL); /* before the leader is reaped: until then its pid cannot be reused */
     if (!r->is_child)
-        snprintf(how, size, "job_runner ended; how is not known, for the agent was restarted meanwhile");
+        snprintf(how, size,
+                 "job_runner ended; its exit status is unknown, the agent was restarted meanwhile");
     else if (wait4(r->pid, &status, 0, &use) < 0)
-        snprintf(how, size, "job_runner ended in an unknown way: %s", strerror(errno));
+        snprintf(how, size, "job_runner ended; its exit status is unknown: %s", strerror(errno));
     else if (WIFEXITED(status))
         snprintf(how, size, "job_runner exited with status %d", WEXITSTATUS(status));
     else

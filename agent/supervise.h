@@ -1,5 +1,5 @@
-/* supervise -- runner processes: fork and exec, watch by pidfd, signal as a group, say how they ended.
- * docs/protocol.md section 2 says what a runner is born with. */
+/* supervise -- runner processes: fork and exec, watch by pidfd, signal as a group, report how they ended.
+ * docs/protocol.md section 2 describes the environment a runner starts in. */
 #ifndef PSGD_SUPERVISE_H
 #define PSGD_SUPERVISE_H
 
@@ -12,10 +12,10 @@
 /* {0} is no runner. */
 struct runner {
     pid_t pid;
-    uint64_t start_ticks; /* shared/process.h: with the pid it names one process for ever */
+    uint64_t start_ticks; /* shared/process.h: identifies the process together with the pid */
     int pidfd;
-    int control_fd; /* the pipe down to it, -1: closed */
-    int gate_fd;    /* before runner_go: the forked child waits at its other end */
+    int control_fd; /* write end of its control pipe; -1: closed */
+    int gate_fd;    /* before runner_go: the forked child waits at the other end */
     bool is_child;  /* false: adopted after a restart of the agent */
     uint64_t max_memory;
 };
@@ -23,37 +23,37 @@ struct runner {
 struct runner_plan {
     const char *exe;     /* job_runner */
     const char *run_dir; /* its working folder */
-    int data_fd;         /* the listening data socket, becomes 4 */
-    uint64_t max_memory; /* bytes that are its own: what it allocates; 0: no limit */
+    int data_fd;         /* the listening data socket; becomes descriptor 4 */
+    uint64_t max_memory; /* limit of its private memory in bytes; 0: no limit */
     uint64_t max_files;  /* descriptors, not more than the agent's own hard limit */
 };
 
-/* Descriptors of a runner in a job of so many nodes: for each other one a connection, and one that is being
- * made again. */
+/* Returns the descriptor limit of a runner in a job of `n_nodes` nodes: for each other node a connection,
+ * and one that is being re-established. */
 uint64_t runner_files(int n_nodes);
 
-/* Forks, with everything prepared but the exec: the child waits for runner_go, and ends by itself when this
- * process does. So its pid can be written down before it can do anything. */
+/* Forks and prepares everything but the exec: the child waits for runner_go, and exits if this process
+ * ends. So its pid can be recorded before it does anything. */
 int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e);
 
-/* Lets it exec. ERR_IO: it could not, and is gone. */
+/* Lets the child exec. ERR_IO: exec failed, and the child has ended. */
 int runner_go(struct runner *r, const char *exe, struct err *e);
 
-/* Takes up a process of an earlier agent. ERR_NOT_FOUND: it is gone, or the pid is another's now. */
+/* Adopts a process of an earlier agent. ERR_NOT_FOUND: it has ended, or its pid is another process's now. */
 int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *e);
 
-/* Writes one line down the pipe, which takes up to 1 MiB without waiting. ERR_NOT_FOUND: the runner has
- * ended; ERR_IO: not all of it went, and what did cannot be taken back. */
+/* Writes one line to the control pipe, which takes up to 1 MiB without waiting. ERR_NOT_FOUND: the runner
+ * has ended; ERR_IO: only a part was written, which cannot be undone. */
 int runner_order(struct runner *r, const char *line, size_t len, struct err *e);
 
-/* To the whole process group. Nothing happens when the group is gone. */
+/* Signals the whole process group; no effect if the group has ended. */
 void runner_signal(const struct runner *r, int signal);
 
-/* After the pidfd became readable: kills what is left of its group, reaps, and says in words how it ended,
- * and how much memory it had where that was most of what it might. */
+/* Call when the pidfd is readable: kills the rest of its group, reaps it, and describes in `how` how it
+ * ended, with its peak memory if that was more than half of the limit. */
 void runner_reap(struct runner *r, char *how, size_t size);
 
-/* Closes what is held; does not touch the process. */
+/* Closes the descriptors; does not signal the process. */
 void runner_clear(struct runner *r);
 
 #endif

@@ -11,7 +11,7 @@ int tail_open(struct tail *t, int fd, struct err *e)
     char path[64];
 
     *t = (struct tail){.is_open = true, .fd = fd, .inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
-    /* By descriptor, so that it is the file that was opened and checked, whatever its name is by now. */
+    /* By descriptor: watches the file that was opened and checked, whatever its name is now. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (t->inotify_fd < 0 || inotify_add_watch(t->inotify_fd, path, IN_MODIFY) < 0) {
         err_errno(e, ERR_IO, "inotify");
@@ -57,7 +57,7 @@ static void take(struct tail *t, const char *bytes, size_t len, void (*line)(voi
     }
 }
 
-static void forget_wakeups(const struct tail *t)
+static void clear_wakeups(const struct tail *t)
 {
     char events[4096];
 
@@ -71,7 +71,7 @@ bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t 
     char buf[16384];
     ssize_t n;
 
-    forget_wakeups(t); /* before reading: what is written from here on wakes again */
+    clear_wakeups(t); /* before reading: later writes notify again */
     while (left > 0 && ((n = read(t->fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))) {
         if (n < 0)
             continue;

@@ -1,5 +1,5 @@
-/* tail -- follows the file a runner appends to and gives out its lines. The runner is not trusted: lines over
- * 4 KiB are thrown away up to their end, and so much is read at a time that nobody else has to wait. */
+/* tail -- follows the file that a runner appends to and passes on its lines. The runner is not trusted:
+ * lines over 4 KiB are dropped, and each turn reads a bounded amount, so that other work is not delayed. */
 #ifndef PSGD_TAIL_H
 #define PSGD_TAIL_H
 
@@ -18,15 +18,16 @@ struct tail {
     int inotify_fd; /* readable when the file has grown */
     char line[RUNNER_LINE_MAX];
     size_t n;         /* of the line that is not complete yet */
-    bool is_too_long; /* what comes up to the next line feed belongs to a line that was dropped */
+    bool is_too_long; /* bytes up to the next line feed belong to a dropped line */
     size_t n_dropped;
 };
 
-/* Takes the descriptor, failure or not. */
+/* Takes the descriptor, also on failure. */
 int tail_open(struct tail *t, int fd, struct err *e);
 void tail_close(struct tail *t);
 
-/* Gives `line` each complete line without its line feed. Returns whether there may be more to read now. */
+/* Calls `line` for each complete line, without its line feed. Returns whether there may be more to read
+ * now. */
 bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t len), void *arg);
 
 #endif

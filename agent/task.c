@@ -54,7 +54,7 @@ static void task_free(struct task *t)
     free(t);
 }
 
-/* In order of reservation, whatever order the folder gave them in. */
+/* Keeps the list in order of reservation; the folder is read in any order. */
 static void task_insert(struct agent *a, struct task *t)
 {
     struct task *after = a->last;
@@ -92,7 +92,7 @@ static int journal_path(char *out, size_t size, const struct task *t, struct err
     return file_join(out, size, t->dir, "journal.jsonl", e);
 }
 
-/* The history of a job whose journal cannot be read: kept for people, and its folder with it. */
+/* A journal that cannot be read is kept under this name, with the job's folder, for inspection. */
 static int bad_journal_path(char *out, size_t size, const struct task *t, struct err *e)
 {
     return file_join(out, size, t->dir, "journal.bad", e);
@@ -121,10 +121,11 @@ int task_add(struct agent *a, const struct job_spec *spec, struct task **out, st
 
     if (!t)
         return e->code;
-    /* A folder that is there is an earlier job's, which could not be restored: not ours to remove. */
+    /* An existing folder belongs to an earlier job that could not be restored: it must not be removed. */
     if (mkdir(t->dir, 0700) < 0) {
         if (errno == EEXIST)
-            err_set(e, ERR_CONFLICT, "%s: its folder keeps a job that could not be restored", spec->id);
+            err_set(e, ERR_CONFLICT, "%s: its folder exists, with a job that could not be restored",
+                    spec->id);
         else
             err_errno(e, ERR_IO, "jobs/%s", spec->id);
         task_free(t);
@@ -194,7 +195,8 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     struct job before = t->job;
 
     ev->seq = event_is_note(ev) ? 0 : t->job.last_seq + 1;
-    /* Applied first, for what cannot follow must not be written. Nobody sees it before the journal has it. */
+    /* Applied first, as an invalid event must not be written. It becomes visible only when the journal has
+     * it. */
     json_incref(before.nodes);
     if (job_apply(&t->job, ev, e) < 0) {
         json_decref(before.nodes);
@@ -202,8 +204,8 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     }
     if (journal_append(&t->journal, ev, !is_mass, e) < 0) {
         log_line(LOG_LEVEL_ERROR, "agent", before.spec.id, "journal: %s", e->text);
-        /* An end is an end, on a full disk too; after a restart the job is found without one and ended
-         again. */
+        /* A job ends even on a full disk; after a restart it is found without an end event and ended
+         * again. */
         if (ev->kind != EVENT_END) {
             json_decref(t->job.nodes);
             t->job = before;
@@ -219,7 +221,7 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     return 0;
 }
 
-/* `e` says what is wrong with it, and after this also where it is now. */
+/* `e` describes the error, and on return also where the journal is now. */
 static void set_aside(const struct task *t, struct err *e)
 {
     char path[PATH_MAX], bad[PATH_MAX];
@@ -240,7 +242,7 @@ static int restore(struct agent *a, const char *id, struct err *e)
     if (!t)
         return e->code;
     if (is_set_aside(t)) {
-        err_set(e, ERR_CONFIG, "journal.bad is there, the job is not restored");
+        err_set(e, ERR_CONFIG, "journal.bad exists, the job is not restored");
         goto fail;
     }
     if (journal_path(path, sizeof path, t, e) < 0)
@@ -254,7 +256,7 @@ static int restore(struct agent *a, const char *id, struct err *e)
         log_line(LOG_LEVEL_WARN, "agent", id, "journal: %lld bytes of a torn end were cut off",
                  (long long)cut);
     if (strcmp(t->job.spec.id, id) != 0) {
-        /* The agent ended before the reservation was written, so nobody was told of it. */
+        /* The agent ended before the reservation was written, so it was never confirmed. */
         snprintf(path, sizeof path, "%s", t->dir);
         task_free(t);
         return file_remove_tree(path, e);
@@ -283,7 +285,7 @@ int task_restore_all(struct agent *a, struct err *e)
         if (is_job_id(d->d_name) && restore(a, d->d_name, e) < 0)
             log_line(LOG_LEVEL_ERROR, "agent", d->d_name, "journal: %s", e->text);
     closedir(jobs);
-    a->is_draining = true; /* what is ended here makes no room for another that is about to be ended */
+    a->is_draining = true; /* no scheduling: a job ended here must not start one that is about to be ended */
     for (struct task *t = a->first; t; t = t->next)
         if (!job_state_is_terminal(t->job.state))
             job_restore(t);

@@ -50,7 +50,7 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e)
     }
     if (stat(path, &st) == 0 && (st.st_mode & 077)) {
         err_set(e, ERR_CONFIG, "%s can be read by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
-        return err_hint(e, "chmod 600 %s, and change the token: somebody may know it.", path);
+        return err_hint(e, "Run chmod 600 %s and change the token: other users may have read it.", path);
     }
     if (file_read(&text, &len, path, 4096, e) < 0)
         return err_at(e, "token file");
@@ -58,7 +58,7 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e)
     if (n < TOKEN_MIN || n > TOKEN_MAX || strcspn(text + n, "\r\n") != 0) {
         err_set(e, ERR_CONFIG, "%s holds no token: %d to %d of A-Z a-z 0-9 - _ on one line", path, TOKEN_MIN,
                 TOKEN_MAX);
-        err_hint(e, "Remove the file, and the agent makes a new one.");
+        err_hint(e, "Remove the file; the agent then creates a new one.");
     } else {
         sha256(t->digest, text, n);
         e->code = 0;

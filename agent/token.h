@@ -1,4 +1,4 @@
-/* token -- the agent's bearer token. Of it only the SHA-256 stays in memory. */
+/* token -- the agent's bearer token. Only its SHA-256 stays in memory. */
 #ifndef PSGD_AGENT_TOKEN_H
 #define PSGD_AGENT_TOKEN_H
 
@@ -12,14 +12,15 @@ struct token {
     uint8_t digest[SHA256_BYTES];
 };
 
-/* Reads the token file, and with `may_make` makes it (0600, 43 characters of base64url) where there is none.
- * Missing, empty, too short or readable by others: an error, never "no token". ERR_CONFIG, ERR_IO. */
+/* Reads the token file; `may_make`: creates it (0600, 43 characters of base64url) if it does not exist. A
+ * file that is missing, empty, too short or readable by others is an error, never "no token". ERR_CONFIG,
+ * ERR_IO. */
 int token_load(struct token *t, const char *path, bool may_make, struct err *e);
 
 bool token_is(const struct token *t, const char *presented);
 
-/* $XDG_STATE_HOME/psgd/agents/PORT.token -> the token file: where job_submit of the same user looks. */
+/* Links $XDG_STATE_HOME/psgd/agents/PORT.token to the token file: job_submit of the same user looks there. */
 int token_link(const char *token_path, int port, struct err *e);
-void token_unlink(const char *token_path, int port); /* only when the link is ours */
+void token_unlink(const char *token_path, int port); /* only if the link points to token_path */
 
 #endif

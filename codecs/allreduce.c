@@ -1,14 +1,15 @@
 /* allreduce -- the update of every worker uses the mean gradient of all workers: g <- (1 / n) sum_k g_k
  *
- * The result of plain with redundancy 1, but for the order of summation, at the price of an all-reduce: by
- * ring 2 (n - 1) / n n_params numbers each way per step, whatever the number of workers (Patarasuk and Yuan,
- * "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009), for short vectors fewer
- * messages (Thakur et al., "Optimization of collective communication operations in MPICH", IJHPCA 2005). */
+ * The result is that of plain with redundancy 1, except for the order of summation, at the cost of an
+ * all-reduce: by ring 2 (n - 1) / n n_params numbers each way per step, whatever the number of workers
+ * (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009),
+ * and fewer messages for short vectors (Thakur et al., "Optimization of collective communication operations
+ * in MPICH", IJHPCA 2005). */
 #include "codec.h"
 
 struct allreduce {
-    float *mean[2]; /* in turn: others may still hear from the last one */
-    bool is_asked;  /* for this step's, while its gradient is computed */
+    float *mean[2];    /* alternating: other workers may still receive from the last one */
+    bool is_requested; /* this step's all-reduce was requested while its gradient was computed */
 };
 
 static int allreduce_open(struct codec *c)
@@ -26,7 +27,7 @@ static float *mean_of_step(const struct codec *c)
     return a->mean[c->step % 2];
 }
 
-static int ask(struct codec *c)
+static int request_mean(struct codec *c)
 {
     return c->host->all_reduce(c, CODEC_MEAN, c->grads, mean_of_step(c), c->n_params);
 }
@@ -34,22 +35,22 @@ static int ask(struct codec *c)
 static int allreduce_on_backward(struct codec *c)
 {
     struct allreduce *a = c->state;
-    int rc = ask(c);
+    int rc = request_mean(c);
 
-    a->is_asked = true;
+    a->is_requested = true;
     return rc < 0 ? rc : CODEC_GO;
 }
 
-/* A worker alone has the mean already: to copy it would take as long as the update. */
+/* A single worker has the mean already: copying it would take as long as the update. */
 static int allreduce_on_grad(struct codec *c)
 {
     struct allreduce *a = c->state;
 
     if (c->n_workers == 1)
         return CODEC_GO;
-    if (!a->is_asked)
-        return ask(c);
-    a->is_asked = false;
+    if (!a->is_requested)
+        return request_mean(c);
+    a->is_requested = false;
     return CODEC_WAIT;
 }
 

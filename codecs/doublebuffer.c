@@ -1,17 +1,18 @@
-/* doublebuffer -- the exchange of one step's gradient goes on while the next one is computed, so the update
- * is a step behind, on every worker alike:
+/* doublebuffer -- the all-reduce of one step's gradient runs while the next gradient is computed, so the
+ * update is one step late, equally on every worker:
  *     w_1 = w_0;   w_{t+1} = w_t - lr (1 / n) sum_k g_k(w_{t-1})
  *
- * The double buffering of distributed trainers whose network is slower than their processor (ChainerMN's
- * double_buffering optimizer: Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep Learning
- * Framework", 2017). The staleness of one step is the price; the gradient of the last step is not used.
+ * This is the double buffering of distributed trainers whose network is slower than their processor
+ * (ChainerMN's double_buffering optimizer: Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep
+ * Learning Framework", 2017). The price is a staleness of one step; the gradient of the last step is not
+ * used.
  *
  * Cost: an all-reduce of n_params per step (codecs/allreduce.c) and a copy of the gradient. */
 #include "codec.h"
 
 struct doublebuffer {
-    float *mine;    /* this worker's gradient, while it is under way */
-    float *mean[2]; /* of this step, when it comes, and of the step before */
+    float *mine;    /* this worker's gradient, during its all-reduce */
+    float *mean[2]; /* of this step, when complete, and of the previous step */
     bool is_under_way, has_next;
 };
 
@@ -26,8 +27,9 @@ static int doublebuffer_open(struct codec *c)
     return rc;
 }
 
-/* The mean of the step before is there: it is this step's update, while this step's gradient goes out. */
-static int take_turns(struct codec *c)
+/* The mean of the previous step is complete: it is the update of this step, while this step's gradient is
+ * sent. */
+static int swap_buffers(struct codec *c)
 {
     struct doublebuffer *d = c->state;
     int rc;
@@ -47,7 +49,7 @@ static int doublebuffer_on_grad(struct codec *c)
     struct doublebuffer *d = c->state;
 
     d->has_next = d->is_under_way;
-    return d->is_under_way ? CODEC_WAIT : take_turns(c);
+    return d->is_under_way ? CODEC_WAIT : swap_buffers(c);
 }
 
 static int doublebuffer_on_collective(struct codec *c)
@@ -55,7 +57,7 @@ static int doublebuffer_on_collective(struct codec *c)
     struct doublebuffer *d = c->state;
 
     d->is_under_way = false;
-    return d->has_next ? take_turns(c) : CODEC_GO;
+    return d->has_next ? swap_buffers(c) : CODEC_GO;
 }
 
 static const struct codec_events doublebuffer = {.on_grad = doublebuffer_on_grad,

@@ -1,20 +1,20 @@
-/* doublesqueeze -- workers say their gradients, servers answer the mean, and what either compresses away is
- * fed back into its next message:
- *     worker k:  v_k = g_k + d_k;                   says Q(v_k);   d_k <- v_k - Q(v_k)
- *     server:    v = (1 / n) sum_k Q(v_k) + d;      answers Q(v);  d <- v - Q(v)
+/* doublesqueeze -- workers send their gradients, servers reply with the mean, and each adds what
+ * compression has lost of a message to its next message:
+ *     worker k:  v_k = g_k + d_k;                   sends Q(v_k);    d_k <- v_k - Q(v_k)
+ *     server:    v = (1 / n) sum_k Q(v_k) + d;      replies Q(v);    d <- v - Q(v)
  *     worker:    x <- x - eta Q(v)
  *
  * Tang, Yu, Lian, Zhang and Liu, "DoubleSqueeze: Parallel Stochastic Gradient Descent with Double-pass
- * Error-Compensated Compression", ICML 2019, Algorithm 1. Q is what --compress makes of a vector on workers
- * and --compress-down on servers, each of which keeps its d with ef=true. Deviations: the step is that of the
- * job's optimizer, on the workers; each of several servers compresses its range by itself. Without servers
- * each worker takes the mean of the Q(v_k) itself, as plain does, and there is no second pass.
+ * Error-Compensated Compression", ICML 2019, Algorithm 1. Q is the compression that --compress sets for
+ * workers and --compress-down for servers; both keep their d with ef=true. Deviations: the step is that of
+ * the job's optimizer, on the workers; each of several servers compresses its range by itself. Without
+ * servers each worker computes the mean of the Q(v_k) itself, as in plain, and there is no second pass.
  *
- * In asgd a server would answer the mean of some to some: workers would no longer update by the same vector,
- * and nothing would bring their weights together again.
+ * In asgd a server would reply to some workers with the mean of some gradients: workers would no longer
+ * update by the same vector, and nothing would make their weights equal again.
  *
- * Cost per step, before compression: 4 n_params bytes to the servers and as many back, or 4 n_params to each
- * other worker. */
+ * Cost per step, before compression: 4 n_params bytes to the servers and as many back, or 4 n_params to
+ * each other worker. */
 #include "codec.h"
 
 /* A worker's gradient, or a server's mean of them. */

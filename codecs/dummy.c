@@ -1,6 +1,6 @@
-/* dummy -- no communication: every node trains by itself on its own share.
+/* dummy -- no communication: every node trains by itself on its own shard.
  *
- * The reference that any rule should beat. Cost: nothing. */
+ * The baseline that any rule should beat. Cost: nothing. */
 #include "codec.h"
 
 static struct codec_cost dummy_sends(const struct codec *c)

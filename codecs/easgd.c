@@ -1,28 +1,28 @@
-/* easgd -- each worker goes its way, on a spring: after `every` local steps worker and center are drawn
- * towards each other,
+/* easgd -- elastic averaging: workers train independently; after each `every` local steps worker and center
+ * are drawn towards each other,
  *     w_i <- w_i - alpha (w_i - x)      x <- x + alpha sum_i (w_i - x)
- * with the x and w_i from before. With parameter servers the center lies there; without, every worker has a
- * copy and moves it alike, which in asgd they could not: there the servers are needed.
+ * with x and w_i from before the exchange. With parameter servers the center is on the servers. Without
+ * servers each worker has a copy, and all copies move equally; in asgd they could not, so servers are
+ * required there.
  *
  * Zhang, Choromanska and LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015: eq. 5 and 6 (ssgd),
- * Algorithm 1 (asgd, on servers: the sum is over the one word that has come). Where alpha is not given it is
- * 0.9 / n_workers, the paper's beta = 0.9. Deviation: the paper's gradient step and its spring act on the
- * same w_i, here the spring acts on what the local steps have left.
- * Cost per round: 4 n_params bytes to each other worker, or to the servers together, and as many back. */
+ * Algorithm 1 (asgd, on servers: the sum is over the one contribution that arrived). The default of alpha
+ * is 0.9 / n_workers, the paper's beta = 0.9. Deviation: in the paper the gradient step and the elastic
+ * force act on the same w_i; here the force acts on the result of the local steps.
+ * Cost per round: 4 n_params bytes to each other worker, or to all servers together, and as many back. */
 #include <math.h>
 
 #include "codec.h"
 
 struct easgd {
     float alpha;
-    float *center; /* a worker's copy; a server's is params */
-    float *was;    /* the center that this round's words are compared with */
+    float *center; /* on a worker: its copy; on a server the center is params */
+    float *was;    /* the center before this round, which contributions are compared with */
 };
 
 static const struct codec_option options[] = {
     CODEC_OPTION(struct easgd, alpha, NAN, 0, 1,
-                 "share of their difference that worker and center move; else "
-                 "0.9 / n_workers"),
+                 "fraction of their difference that worker and center move; default 0.9 / n_workers"),
     {0},
 };
 
@@ -35,7 +35,7 @@ static int easgd_open(struct codec *c)
     if (isnan(e->alpha))
         e->alpha = 0.9f / (float)c->n_workers;
     if (c->is_sync && e->alpha * (float)c->n_workers > 1)
-        return codec_fail(c, "alpha=%g of each of %d workers throws the center beyond their mean; at most %g",
+        return codec_fail(c, "alpha=%g with %d workers moves the center beyond their mean; use at most %g",
                           (double)e->alpha, c->n_workers, 1.0 / c->n_workers);
     rc = c->host->zeros(c, &e->center, n_copy);
     if (rc == CODEC_GO)
@@ -46,7 +46,7 @@ static int easgd_open(struct codec *c)
     return CODEC_GO;
 }
 
-/* A worker says where it is; a server answers where the center was. */
+/* A worker sends its weights; a server replies with the center before this round. */
 static int easgd_encode(struct codec *c, struct wire_out *out)
 {
     const struct easgd *e = c->state;

@@ -1,19 +1,20 @@
-/* fedavg -- after a round of local steps, everybody takes the sample-weighted average of all weights:
+/* fedavg -- after a round of local steps, every worker takes the sample-weighted average of all weights:
  *     w <- sum_k (n_k / n) w_k
  *
- * McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017,
- * Algorithm 1, with every client in every round (C = 1). With parameter servers the average is taken there,
- * each server for its range; without, by every worker for itself.
+ * McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS
+ * 2017, Algorithm 1, with every client in every round (C = 1). With parameter servers each server computes
+ * the average of its range; without, every worker computes it itself.
  *
- * In asgd a worker that has not been heard counts as agreeing with what is here already: a server moves its
- * weights by 1 / n_workers towards each word as it comes. The paper knows only synchronous rounds.
+ * In asgd a worker whose contribution has not arrived counts with the server's present weights: a server
+ * moves its weights by 1 / n_workers towards each contribution as it arrives. The paper has synchronous
+ * rounds only.
  *
- * Cost per round: a worker sends 4 + 4 n_params bytes to each other worker, or once to the servers together,
- * which send 4 n_params bytes back. */
+ * Cost per round: a worker sends 4 + 4 n_params bytes to each other worker, or once to all servers
+ * together, which send 4 n_params bytes back. */
 #include "codec.h"
 
 struct fedavg {
-    float n; /* samples behind the mean that params hold so far */
+    float n; /* samples behind the mean in params so far */
 };
 
 static int fedavg_encode(struct codec *c, struct wire_out *out)
@@ -23,8 +24,8 @@ static int fedavg_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* A running mean: params move by n_k / n towards each word; the first one of a synchronous round
- * replaces them. */
+/* A running mean: params move by n_k / n towards each contribution; the first contribution of a synchronous
+ * round replaces them. */
 static int fedavg_merge(struct codec *c, int from, struct wire_in *in)
 {
     struct fedavg *f = c->state;

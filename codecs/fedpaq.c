@@ -1,18 +1,19 @@
-/* fedpaq -- fedavg by differences: after a round of local steps, everybody takes the sample-weighted average
- * of what the workers have moved since the weights that they last had in common:
- *     w <- w_0 + sum_k (n_k / n) Q(w_k - w_0),      with Q what --compress makes of a vector
+/* fedpaq -- fedavg by differences: after a round of local steps, all nodes take the sample-weighted average
+ * of the workers' changes since the last common weights:
+ *     w <- w_0 + sum_k (n_k / n) Q(w_k - w_0),      Q: the compression set by --compress
  *
- * Reisizadeh et al., "FedPAQ: A Communication-Efficient Federated Learning Method with Periodic Averaging and
- * Quantization", AISTATS 2020, Algorithm 1, with every device in every round (r = n). Deviations: its average
- * has equal parts; its Q is unbiased, here one that is not should have ef=true. Servers say w_0 as it is. In
- * asgd, which the paper does not know, a server moves by 1 / n_workers of each difference as it comes.
- * Cost per round: fedavg's, before compression; a state of 2 n_params numbers. */
+ * Reisizadeh et al., "FedPAQ: A Communication-Efficient Federated Learning Method with Periodic Averaging
+ * and Quantization", AISTATS 2020, Algorithm 1, with every device in every round (r = n). Deviations: the
+ * paper's average has equal weights; its Q is unbiased, a biased Q here should have ef=true. Servers send
+ * w_0 uncompressed. In asgd, which the paper does not treat, a server moves by 1 / n_workers of each
+ * difference as it arrives.
+ * Cost per round: that of fedavg, before compression; a state of 2 n_params numbers. */
 #include "codec.h"
 
 struct fedpaq {
-    float n;       /* samples behind the mean that params hold so far */
-    float *common; /* w_0: what workers and servers have after each round */
-    float *moved;  /* a worker's difference, as it says it */
+    float n;       /* samples behind the mean in params so far */
+    float *common; /* w_0: the weights that workers and servers have in common after each round */
+    float *moved;  /* on a worker: the difference that it sends */
 };
 
 static int fedpaq_open(struct codec *c)
@@ -38,7 +39,8 @@ static int fedpaq_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* A running mean of w_0 + Q(w_k - w_0), as fedavg's of w_k: whose word is missing in asgd has not moved. */
+/* A running mean of w_0 + Q(w_k - w_0), as fedavg's of w_k. In asgd a worker without a contribution counts
+ * as unchanged. */
 static int fedpaq_merge(struct codec *c, int from, struct wire_in *in)
 {
     struct fedpaq *f = c->state;

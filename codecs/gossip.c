@@ -1,21 +1,23 @@
-/* gossip -- in each step a worker averages its weights with its d neighbours' only, then takes its step:
- *     w_i <- sum_j W_ij w_j - eta g_i(w_i),      W_ij = 1 / (1 + d) for i itself and each neighbour
+/* gossip -- in each step a worker averages its weights with those of its d neighbors only, then takes its
+ * step:
+ *     w_i <- sum_j W_ij w_j - eta g_i(w_i),      W_ij = 1 / (1 + d) for i itself and each neighbor
  * D-PSGD: Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017,
- * Algorithm 1, with the job's optimizer. Neighbours are 1 apart (graph=ring), or 1, 2, 4, ... on both sides
+ * Algorithm 1, with the job's optimizer. Neighbors are 1 apart (graph=ring), or 1, 2, 4, ... on both sides
  * (graph=exponential: Ying et al., NeurIPS 2021, made symmetric). Workers end near each other, not equal.
- * Cost per step: 4 + 4 n_params bytes to each neighbour. A lost one's share falls to the worker itself. */
+ * Cost per step: 4 + 4 n_params bytes to each neighbor. The worker's own weights replace those of a lost
+ * neighbor. */
 #include "codec.h"
 
 enum { RING, NEAR_MAX = 64 };
 
 struct gossip {
-    int graph, n, near[NEAR_MAX]; /* n = 1 + d: the worker itself, then its neighbours */
-    uint64_t received[NEAR_MAX];  /* steps of which their weights are here: a neighbour may be one ahead */
-    float *latest;                /* (n, 2, n_params): the weights of each in even steps, and in odd ones */
+    int graph, n, near[NEAR_MAX]; /* n = 1 + d: the worker itself, then its neighbors */
+    uint64_t received[NEAR_MAX];  /* steps whose weights have arrived; a neighbor may be one step ahead */
+    float *latest;                /* (n, 2, n_params): the weights of each in even steps, and in odd steps */
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_CHOICE(struct gossip, graph, "ring|exponential", "who is whose neighbour"), {0}};
+    CODEC_OPTION_CHOICE(struct gossip, graph, "ring|exponential", "which workers are neighbors"), {0}};
 
 static bool is_near(const struct gossip *g, int apart)
 {
@@ -32,7 +34,8 @@ static int gossip_open(struct codec *c)
     return c->host->zeros(c, &g->latest, 2 * (size_t)g->n * c->n_params);
 }
 
-/* Averages once the weights of this step are here, the worker's own first, from all who can still send. */
+/* Averages once the weights of this step are received from all neighbors that have not left; the worker's
+ * own come first. */
 static int average(struct codec *c)
 {
     const struct gossip *g = c->state;
@@ -97,6 +100,6 @@ static const struct codec_events gossip = {.on_grad = gossip_send,
                                            .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "gossip", .source = "Lian et al., NIPS 2017, Algorithm 1 (D-PSGD)",
-             .cost = "each step 4 + 4 n_params bytes to each neighbour", .state_size = sizeof(struct gossip),
+             .cost = "each step 4 + 4 n_params bytes to each neighbor", .state_size = sizeof(struct gossip),
              .options = options, .open = gossip_open, .events = &gossip, .sends = gossip_sends,
              .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD)

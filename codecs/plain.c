@@ -1,16 +1,17 @@
-/* plain -- everybody tells everybody else the gradient of its blocks, and takes the mean over all blocks:
+/* plain -- every worker sends the gradients of its blocks to the others, and takes the mean over all
+ * blocks:
  *     g <- (1 / n_blocks) sum_b g_b
  *
  * Synchronous data-parallel SGD without a server (Chen et al., "Revisiting Distributed Synchronous SGD",
- * 2016, Algorithm 1 with no backup workers; the mean is taken at every worker). With redundancy r a block
- * comes from r holders and the first word on it counts, so that up to r - 1 slow holders delay nobody.
+ * 2016, Algorithm 1 with no backup workers; every worker computes the mean). With redundancy r each block
+ * has r holders and its first contribution counts, so up to r - 1 slow holders delay no worker.
  *
- * In asgd the mean is over the words that have come, mine among them, however old.
+ * In asgd the mean is over the contributions that have arrived, this worker's own among them, however old.
  *
  * Cost per step: 4 n_params bytes for each own block to each worker that does not hold it. */
 #include "codec.h"
 
-/* Of one block everybody has the gradient already, and it is the mean. */
+/* With one block every worker has its gradient already, and it is the mean. */
 static bool is_known_to_all(const struct codec *c)
 {
     return c->n_blocks == 1;
@@ -23,7 +24,7 @@ static int plain_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* My own gradient is among the words, so that grads are free to take the mean. */
+/* This worker's own gradient is among the contributions, so grads may be overwritten by the mean. */
 static int plain_merge(struct codec *c, int block, struct wire_in *in)
 {
     float part = 1.0f / (float)c->n_contributions;

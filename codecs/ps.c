@@ -1,18 +1,20 @@
-/* ps -- workers send their gradients, the server moves the weights and sends them back:
- *     ssgd:  x <- x - eta (1 / n) sum_k g_k, when all n are there      asgd:  x <- x - eta g_k, as each comes
+/* ps -- workers send their gradients, the server updates the weights and sends them back:
+ *     ssgd:  x <- x - eta (1 / n) sum_k g_k, when all n are received
+ *     asgd:  x <- x - eta g_k, as each is received
  *
- * Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014, Algorithm 1 (ssgd);
- * Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012, section 4.1, with one step between fetch
- * and push (asgd). The step is that of the job's optimizer, which is at work on the server and nowhere else.
+ * Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014, Algorithm 1
+ * (ssgd); Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012, section 4.1, with one step
+ * between fetch and push (asgd). The update is a step of the job's optimizer, which runs on the server
+ * only.
  *
- * In asgd a gradient is as many updates old as the server has made since it answered its sender: a row
- * "staleness" of the server's codec.csv. None is too old to be used.
+ * In asgd the staleness of a gradient is the number of updates that the server has made since its last
+ * reply to the worker: a row "staleness" of the server's codec.csv. No gradient is too stale to be used.
  *
  * Cost per step: 4 + 4 n_params bytes to each server for its range, and as many back. */
 #include "codec.h"
 
 struct ps {
-    uint32_t version; /* on a worker: updates behind the weights that it has */
+    uint32_t version; /* on a worker: number of server updates in its present weights */
 };
 
 static int ps_encode(struct codec *c, struct wire_out *out)
@@ -44,7 +46,7 @@ static int ps_apply(struct codec *c)
 
 static int ps_reply(struct codec *c, struct wire_out *out)
 {
-    wire_put_u32(out, (uint32_t)c->round + 1); /* this round's update is done */
+    wire_put_u32(out, (uint32_t)c->round + 1); /* includes the update of this round */
     c->host->put_vector(c, out, c->params, c->n_params);
     return CODEC_GO;
 }

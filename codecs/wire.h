@@ -1,9 +1,10 @@
-/* wire -- how a codec writes and reads its messages. Numbers are little-endian; each lies at a multiple of
- * its own size from the message's start, with zero bytes between where needed, so that a receiver uses them
- * in place.
+/* wire -- how a codec writes and reads its messages.
  *
- * Writing past the message's limit and reading past its end change nothing but a flag: write or read all of a
- * message, then ask wire_ok() once. A read that failed gives 0, or NULL for a vector: ask before using it. */
+ * Numbers are little-endian. Each is aligned to its own size, relative to the start of the message, with
+ * zero bytes as padding, so that a receiver uses them in place.
+ *
+ * A write past the message's limit and a read past its end only set a flag: write or read the whole
+ * message, then check wire_ok() once. A read that fails returns 0, or NULL for a vector: check before use. */
 #ifndef PSGD_WIRE_H
 #define PSGD_WIRE_H
 
@@ -15,16 +16,17 @@
 struct wire_out {
     unsigned char *bytes;
     size_t len, limit;
-    bool bad; /* something did not fit */
+    bool bad; /* a write exceeded the limit */
 };
 
 struct wire_in {
     const unsigned char *bytes;
     size_t len, at;
-    bool bad; /* something was not there */
+    bool bad; /* a read exceeded the end */
 };
 
-/* Room for `n` items of `size` bytes, or NULL and the flag set. The caller fills it. */
+/* Appends room for `n` items of `size` bytes, which the caller fills. Returns NULL and sets the flag where
+ * it exceeds the limit. */
 static inline void *wire_put(struct wire_out *w, size_t n, size_t size)
 {
     size_t start = (w->len + size - 1) / size * size;
@@ -50,7 +52,7 @@ static inline const void *wire_get(struct wire_in *w, size_t n, size_t size)
     return w->bytes + start;
 }
 
-/* A message is right when everything read was there and nothing is left over. */
+/* True when no read failed and nothing is left over. */
 static inline bool wire_ok(const struct wire_in *w)
 {
     return !w->bad && w->at == w->len;
@@ -77,7 +79,7 @@ static inline void wire_put_u32(struct wire_out *w, uint32_t v)
         memcpy(p, &v, sizeof v);
 }
 
-/* Borrowed from the message: gone when the callback returns. */
+/* Returns a pointer into the message, valid until the callback returns. */
 static inline const float *wire_get_f32s(struct wire_in *w, size_t n)
 {
     return wire_get(w, n, sizeof(float));

@@ -7,7 +7,7 @@
 #include "nn/kernels/fast.h"
 #include "nn/kernels/lanes.h"
 
-enum { TOGETHER = 4, COLUMNS = 64 }; /* rows, columns that a reflector is read for once */
+enum { TOGETHER = 4, COLUMNS = 64 }; /* rows, columns processed per read of a reflector */
 
 static void fill(float *w, size_t n, float value)
 {
@@ -27,8 +27,8 @@ static void normal(float *w, size_t n, double deviation, struct rng *r)
         w[i] = (float)deviation * rng_normal(r);
 }
 
-/* v (m values, `step` apart) becomes the reflector x/|x| + s e_k, s the sign of x_k, of a Gaussian x that is
- * zero before its k-th value; of length sqrt(2), so that H_k = I - v v'. */
+/* Sets v (m values, `step` apart) to the reflector x/|x| + s e_k of a Gaussian x that is zero before its
+ * k-th value, s the sign of x_k, scaled to length sqrt(2), so that H_k = I - v v'. */
 static void draw_reflector(float *v, size_t k, size_t m, size_t step, struct rng *r)
 {
     double size = 0, more;
@@ -44,7 +44,7 @@ static void draw_reflector(float *v, size_t k, size_t m, size_t step, struct rng
         v[j * step] = (float)((double)v[j * step] / (size * sqrt(more)));
 }
 
-/* row = row H for n rows: row -= (row . v) v. What lies before `begin` is zero in v. */
+/* row = row H for n rows: row -= (row . v) v. v is zero before `begin`. */
 static inline void reflect(float *rows, size_t n, size_t stride, const float *restrict v, size_t begin,
                            size_t m)
 {
@@ -73,10 +73,10 @@ static inline void reflect(float *rows, size_t n, size_t stride, const float *re
     }
 }
 
-/* n <= m orthonormal rows of m values: the first ones of a Haar-distributed Q = D H_(m-1) ... H_1 H_0 as
- * Stewart 1980 has it, D the signs that make Q that of a QR decomposition with positive diagonal. Row i is
- * e_i' D H_i ... H_0, the reflectors after i leave e_i alone: so rows are made from the last to the first,
- * each in the place of the reflector that no other needs any more. */
+/* n <= m orthonormal rows of m values: the first rows of a Haar-distributed Q = D H_(m-1) ... H_1 H_0
+ * (Stewart 1980), D the signs that make Q that of a QR decomposition with positive diagonal. Row i is e_i'
+ * D H_i ... H_0, because the reflectors after i do not change e_i. Rows are computed from the last to the
+ * first, each in place of its reflector, which is not needed any more. */
 FAST static void orthonormal_rows(float *q, size_t n, size_t m, size_t stride)
 {
     for (size_t end = n, first; end > 0; end = first) {
@@ -96,8 +96,8 @@ FAST static void orthonormal_rows(float *q, size_t n, size_t m, size_t stride)
     }
 }
 
-/* The same for n < m columns of m values. Column k is the reflector to the columns behind it, a few of which
- * are reflected at once. */
+/* The same for n < m columns of m values. Column k is the reflector applied to the columns after it, a few
+ * at a time. */
 FAST static void orthonormal_columns(float *q, size_t n, size_t m, size_t stride)
 {
     for (size_t k = n; k-- > 0;) {
@@ -126,7 +126,7 @@ FAST static void orthonormal_columns(float *q, size_t n, size_t m, size_t stride
     }
 }
 
-/* A matrix from all inputs to all outputs, of each gate where there are some. */
+/* One matrix from all inputs to all outputs, or one for each gate. */
 static void orthogonal(float *w, const struct tensor_spec *t, struct rng *r)
 {
     size_t stride = t->shape[t->n_dims - 1];

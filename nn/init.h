@@ -1,4 +1,4 @@
-/* init -- first values of a tensor, by the words of shared/layer_spec.h, from a generator of its own.
+/* init -- initial values of a tensor, by the names of shared/layer_spec.h, from its own random generator.
  *
  *   glorot_uniform  U(-a, a), a = sqrt(6 / (fan_in + fan_out))     Glorot and Bengio 2010, eq. 16
  *   glorot_normal   N(0, 2 / (fan_in + fan_out))                    ibid., section 4.2.1
@@ -10,7 +10,7 @@
  *                   (a convolution's: rows x columns x channels inputs to each filter; lstm, gru: a matrix
  *                   for each gate)
  *
- * No library has a part in it: all nodes begin with the same bits, whatever their kernels and threads. */
+ * No library is used: all nodes begin with the same bits, whatever their kernels and threads. */
 #ifndef PSGD_INIT_H
 #define PSGD_INIT_H
 

@@ -7,10 +7,10 @@
 #include "nn/kernels/vecmath.h"
 
 enum {
-    /* Outputs whose exponentials are taken in one loop: rows alone are often shorter than a vector. */
+    /* Outputs whose exponentials are computed in one loop: single rows are often shorter than a vector. */
     CHUNK = 1024,
     LANES = 8,
-    PRODUCT = 32 /* logarithms that are taken as one, of a product */
+    PRODUCT = 32 /* values multiplied before one logarithm is taken */
 };
 
 static inline float largest(const float *z, int k)
@@ -53,7 +53,7 @@ FAST static void exp_rows(float *restrict e, const float *restrict z, int n, int
         sum[i] = sum_of(e + i * k, k);
 }
 
-/* The same of one row, piece by piece: nobody wants the exponentials themselves. */
+/* The same for one row, in chunks: the exponentials themselves are not needed. */
 FAST static void exp_wide_row(const float *restrict z, int k, float *restrict top, float *restrict sum)
 {
     float e[CHUNK];
@@ -75,8 +75,8 @@ FAST static void scale(float *restrict v, float by, size_t n)
         v[i] *= by;
 }
 
-/* Sum of the logarithms of n numbers, each of 1 to 2^24 (the width of a layer): so many of them multiply to
- * less than 2^768. */
+/* Returns the sum of the logarithms of n numbers between 1 and 2^24 (the width of a layer). The product of
+ * PRODUCT of them is at most 2^768. */
 static double sum_of_logs(const float *v, int n)
 {
     double sum = 0;
@@ -91,7 +91,7 @@ static double sum_of_logs(const float *v, int n)
     return sum;
 }
 
-/* log sum e^(z - max) + max - z_label: with the largest output taken away no exponential overflows, and the
+/* log sum e^(z - max) + max - z_label: with the largest output subtracted no exponential overflows, and the
  * sum is at least 1. dz = (softmax(z) - one-hot) / n. */
 static double softmax_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
 {
@@ -125,13 +125,13 @@ static double softmax_cross_entropy(const float *z, const struct truth *t, int n
 }
 
 /* The target of output j of sample i. */
-static inline float wanted(const struct truth *t, size_t i, int j, int k)
+static inline float target_of(const struct truth *t, size_t i, int j, int k)
 {
     return k == 1 ? (float)t->labels[i] : (float)(t->labels[i] == j);
 }
 
-/* What a loss of single outputs makes of up to PIECE of them: z and their targets y in, dz out,
- * times `share`. */
+/* A loss of single outputs, for up to CHUNK of them: returns the loss of z with targets y, writes dz times
+ * `share`. */
 typedef double (*chunk_fn)(const float *z, const float *y, int n, float *dz, float share);
 
 static double in_chunks(chunk_fn chunk, const float *z, const struct truth *t, size_t n, int k, float *dz,
@@ -146,7 +146,7 @@ static double in_chunks(chunk_fn chunk, const float *z, const struct truth *t, s
         int m = n - at < CHUNK ? (int)(n - at) : CHUNK;
 
         for (int q = 0; t->labels && q < m; q++) {
-            y[q] = wanted(t, sample, j, k);
+            y[q] = target_of(t, sample, j, k);
             if (++j == k) {
                 j = 0;
                 sample++;
@@ -157,7 +157,7 @@ static double in_chunks(chunk_fn chunk, const float *z, const struct truth *t, s
     return loss;
 }
 
-/* So that sums run over whole lanes. */
+/* Pads v with zeros to whole lanes. Returns the padded length. */
 static inline int padded(float *v, int n)
 {
     for (; n % LANES != 0; n++)
@@ -165,8 +165,8 @@ static inline int padded(float *v, int n)
     return n;
 }
 
-/* -y log s(z) - (1 - y) log(1 - s(z)) = max(z, 0) - y z + log(1 + e^-|z|).  dz = (s(z) - y) / n
- * The logarithms are taken of products, of PIECE / LANES factors that are at most 2. */
+/* -y log s(z) - (1 - y) log(1 - s(z)) = max(z, 0) - y z + log(1 + e^-|z|). dz = (s(z) - y) / n Takes
+ * logarithms of products of CHUNK / LANES factors, each at most 2. */
 FAST static double sigmoid_chunk(const float *restrict z, const float *restrict y, int n, float *restrict dz,
                                  float share)
 {
@@ -232,8 +232,8 @@ static double (*const losses[N_LOSS_KINDS])(const float *z, const struct truth *
     [LOSS_MSE] = mse,
 };
 
-/* How many outputs come before the label's: larger ones, equal ones of smaller number, and where one of the
- * two is not a number. Without branches, as nobody can foresee them. */
+/* Counts the outputs that rank before the label's: larger ones, equal ones with a smaller index, and pairs
+ * with a NaN. Without branches, which would not be predictable. */
 FAST int loss_rank(const float *z, int k, int label)
 {
     const float own = z[label];

@@ -1,7 +1,6 @@
-/* loss -- on the outputs z (n, k) of the last layer; shared/model_spec.h has the formulas.
+/* loss -- loss functions of the last layer's outputs z (n, k); shared/model_spec.h has the formulas.
  *
- * A batch's truth is labels (n), each < k (of two classes where k = 1), or targets (n, k):
- * one of them is NULL. */
+ * The truth of a batch is labels (n), each < k (< 2 if k = 1), or targets (n, k); the other one is NULL. */
 #ifndef PSGD_LOSS_H
 #define PSGD_LOSS_H
 
@@ -15,16 +14,17 @@ struct truth {
     const float *targets;
 };
 
-/* Returns the sum over the samples of the loss and adds to *n_right those whose class was found: the largest
- * output, the first of equal ones; for k = 1 an output above 0 (mse: above 1/2) says class 1.
- * Targets: nothing is right or wrong. dz (n, k), where it is not NULL: the gradient of the mean over the
- * samples; not z itself. A value of z that is not a number makes the loss none. */
+/* Returns the sum over the samples of the loss and adds the number of correctly classified samples to
+ * *n_right. The predicted class is the largest output, the first of equal ones; for k = 1 it is class 1 if
+ * the output is above 0 (mse: above 1/2). With targets nothing is added. dz (n, k), unless NULL: the
+ * gradient of the mean over the samples; it must not be z. A NaN in z makes the loss NaN. */
 double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n, int k, float *dz,
                size_t *n_right);
 
-/* The class that one sample's outputs z (k) say. */
+/* Returns the class predicted by one sample's outputs z (k). */
 int loss_class(enum loss_kind kind, const float *z, int k);
-/* How many of z (k) come before the label's own output: 0 where its class was found. */
+/* Returns the number of outputs in z (k) that rank before the label's: 0 if the label is the predicted
+ * class. */
 int loss_rank(const float *z, int k, int label);
 
 #endif

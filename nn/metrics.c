@@ -169,8 +169,8 @@ static int by_score(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The samples from `at` on that share a score: how many of class 1 and 0.
- * Returns the first of the next score. */
+/* Counts the samples of class 1 and of class 0 with the same score from `at` on. Returns the first sample
+ * with the next score. */
 static size_t same_score(const struct metrics *m, size_t at, double *positive, double *negative)
 {
     size_t i = at;
@@ -181,7 +181,7 @@ static size_t same_score(const struct metrics *m, size_t at, double *positive, d
     return i;
 }
 
-/* Pairs won by class 1: against all of class 0 below, and half of those beside it. */
+/* Counts the pairs in which class 1 has the higher score, ties as half. */
 static double auc(const struct metrics *m)
 {
     double won = 0, below = 0, positive, negative;
@@ -194,8 +194,8 @@ static double auc(const struct metrics *m)
     return won / ((double)m->n_positive * (double)(m->n - m->n_positive));
 }
 
-/* The threshold rises from below all scores (all are accepted: accepts 1, rejects 0) past one score after the
- * other; a line between two of its places is cut where both errors are equal. */
+/* The threshold rises from below all scores (all are accepted: accepts 1, rejects 0) past one score after
+ * the other; the result is interpolated where both errors are equal. */
 static double eer(const struct metrics *m)
 {
     double n_positive = (double)m->n_positive, n_negative = (double)(m->n - m->n_positive);
@@ -213,7 +213,7 @@ static double eer(const struct metrics *m)
         accepts -= down;
         rejects += up;
     }
-    return accepts; /* the last line ends at accepts 0, rejects 1; roundings alone lead here */
+    return accepts; /* the last interval ends at accepts 0, rejects 1; reached only by rounding errors */
 }
 
 static bool of_two_classes(struct metrics *m, enum metric_kind kind, double *value)

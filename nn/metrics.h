@@ -1,21 +1,21 @@
-/* metrics -- what is said of a model on a test set, added up batch by batch from its outputs z (n, k).
+/* metrics -- metrics of a model on a test set, accumulated batch by batch from its outputs z (n, k).
  *
  *   loss       mean over the samples (nn/loss.h)
- *   accuracy   share of the samples whose class was found
- *   top2 ...   share of the samples whose label is among the two largest outputs (of equal ones the first
+ *   accuracy   fraction of the samples that are classified correctly
+ *   top2 ...   fraction of the samples whose label is among the two largest outputs (of equal ones the first
  *   top10      count), ... among the ten largest
  *   mse, rmse  mean over samples and outputs of (p - target)^2, its root. The prediction p is softmax(z)
  *              under softmax_cross_entropy, the logistic function of z under sigmoid_cross_entropy, else z;
  *              a label's target is its one-hot
- *   auc        area under the ROC curve of class 1: the share of pairs of a sample of class 1 and one of
+ *   auc        area under the ROC curve of class 1: the fraction of pairs of a sample of class 1 and one of
  *              class 0 in which the first has the higher score, ties half (Hanley and McNeil 1982); exact.
  *              The score is z, of two outputs z_1 - z_0
- *   eer        equal error rate: where, as the score at which class 1 is accepted rises, false accepts (of
- *              all of class 0) and false rejects (of all of class 1) become equal, on the straight line
- *              between the two neighbouring scores
- *   confusion  how often each label was taken for each class
+ *   eer        equal error rate: as the threshold on the score of class 1 rises, where false accepts (of
+ *              all of class 0) and false rejects (of all of class 1) become equal, interpolated
+ *              linearly between the two neighboring scores
+ *   confusion  how often each label was predicted as each class
  *
- * Accuracy, top-k, auc, eer and confusion are about labels: with targets there are none of them. */
+ * Accuracy, top-k, auc, eer and confusion need labels, and do not exist with targets. */
 #ifndef PSGD_METRICS_H
 #define PSGD_METRICS_H
 
@@ -29,20 +29,21 @@
 
 struct metrics;
 
-/* For what `spec` asks for, on test sets of at most n_max samples. ERR_CONFIG: model_spec_measures. */
+/* Creates the metrics that `spec` asks for, for test sets of at most n_max samples. ERR_CONFIG as
+ * model_spec_measures(). */
 int metrics_new(struct metrics **out, const struct model_spec *spec, bool has_labels, size_t n_max,
                 struct err *e);
 void metrics_free(struct metrics *m);
 
-void metrics_begin(struct metrics *m); /* forgets all samples */
+void metrics_begin(struct metrics *m); /* removes all samples */
 void metrics_add(struct metrics *m, const float *z, const struct truth *t, int n);
 
 double metrics_loss(const struct metrics *m);
 bool metrics_asked(const struct metrics *m, enum metric_kind kind);
-/* False: what was seen says nothing of it: it is about labels, or about two classes of which one did not
- * occur, or was not asked for (accuracy need not be). nan: some output was no number. */
+/* Returns false if the metric was not asked for (accuracy need not be), if it needs labels and there are
+ * none, or if it needs two classes and one of them did not occur. *value is NaN if an output was NaN. */
 bool metrics_value(struct metrics *m, enum metric_kind kind, double *value);
-/* (*n_classes, *n_classes) by label and class found; NULL: not asked for. */
+/* (*n_classes, *n_classes) by label and predicted class; NULL: not asked for. */
 const uint64_t *metrics_confusion(const struct metrics *m, int *n_classes);
 
 #endif

@@ -37,32 +37,33 @@ static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
     [LAYER_SOFTMAX] = &layer_softmax,
 };
 
-/* "init": keeps the weights' generators apart from the seed's others. */
+/* "init": separates the weights' random streams from others with the same seed. */
 static const uint64_t stream_init = 0x74696e69;
 
 struct net {
     struct model_spec spec;
     int max_batch;
-    int n_layers;      /* those that compute: views are left out */
-    int first_trained; /* below this layer nothing has parameters, so no gradient is sent there */
+    int n_layers;      /* without views, which compute nothing */
+    int first_trained; /* no layer below has parameters, so backward stops here */
     float *params, *grads;
     float *own_grads;   /* NULL: grads are the caller's */
-    float *activations; /* every layer's y that is not in place */
-    float *work;        /* every layer's */
-    float *d[2];        /* (max_batch, widest layer): gradients on their way down, taking turns */
-    int *lengths;       /* (max_batch) of the samples at work; NULL: the model reads no tokens */
+    float *activations; /* y of every layer that is not in place */
+    float *work;        /* of all layers */
+    float *d[2];        /* (max_batch, widest layer): dy and dx, swapped at each layer */
+    int *lengths;       /* (max_batch) of the samples in the batch; NULL: no token input */
     struct layer layers[MODEL_LAYERS_MAX];
     struct tensor_view *tensors;
     size_t n_tensors;
 };
 
-/* The layer below keeps its output to itself, and nobody needs it as it was. */
+/* Whether layer i may overwrite its input: it supports that, and the layer below does not read its own
+ * output in backward. */
 static bool works_in_place(const struct net *net, int i)
 {
     return i > 0 && net->layers[i].ops->in_place && !net->layers[i - 1].ops->reads_y;
 }
 
-/* Trained parameters from the front, running statistics behind all of them. */
+/* Places trained parameters first and running statistics after all of them. */
 static int new_tensors(struct net *net)
 {
     float *at = net->params;
@@ -153,8 +154,8 @@ static int new_activations(struct net *net)
     return 0;
 }
 
-/* The largest of what relu leaves is relu of the largest, and their gradients are the same: behind the pool
- * relu has fewer values to go through. */
+/* Moves relu behind max_pool: max(relu(x)) = relu(max(x)), with the same gradients, and relu then processes
+ * fewer values. */
 static void pool_before_relu(struct model_spec *m)
 {
     for (int i = 0; i + 1 < m->n_layers; i++) {
@@ -309,7 +310,7 @@ void net_init(struct net *net, uint64_t seed)
     }
 }
 
-/* Tokens are followed by zeros where the text is shorter. */
+/* Shorter texts are padded with zeros. */
 static void find_lengths(struct net *net, const float *x, int n)
 {
     int width = net->spec.n_in;
@@ -353,7 +354,7 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
 
     score->loss += loss_of(net->spec.loss, z, &b->truth, b->n, net->spec.n_out, dy, &score->n_right);
     score->n += (size_t)b->n;
-    p.ready = net->spec.n_trained; /* layers move running statistics on the way forward */
+    p.ready = net->spec.n_trained; /* the forward pass has computed those of running statistics */
     for (int i = net->n_layers - 1; i >= net->first_trained; i--) {
         const struct layer *l = &net->layers[i];
         float *dx = i == net->first_trained ? NULL : l->ops->in_place ? dy : spare;
@@ -380,7 +381,7 @@ const float *net_forward(struct net *net, const float *x, int n)
     return forward(net, x, &(struct pass){.n = n, .lengths = net->lengths});
 }
 
-/* x * 0 is 0 for a finite x and no number for any other. */
+/* x * 0 is 0 for a finite x, NaN otherwise. */
 FAST static bool are_finite(const float *v, size_t n)
 {
     float lane[16] = {0};

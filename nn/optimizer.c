@@ -11,12 +11,12 @@
 #include "shared/same_bits.h"
 #include "shared/suggest.h"
 
-/* Vectors are worked on in pieces that stay in the first-level cache: so the gradient comes from memory once,
- * for its norm and for the step. */
+/* Vectors are processed in chunks that stay in the first-level cache, so that the gradient is read from
+ * memory once for its norm and the step. */
 enum { CHUNK = 2048 };
 
-struct step { /* what is the same for all parameters */
-    size_t n; /* of this piece */
+struct step { /* values common to all parameters */
+    size_t n; /* of this chunk */
     float lr, scale, mu, decay;
     uint64_t t;
     double weight_m, weight_v; /* Adam's 1 - .9^t and 1 - .999^t */
@@ -87,7 +87,7 @@ FAST static void nesterov(const struct step *s, float *restrict w, const float *
     }
 }
 
-/* Adam's step, in which the weights first shrink to `keep` of themselves. */
+/* Adam's step, after scaling the weights by `keep`. */
 FAST static void adam_pass(const struct step *s, float keep, float *restrict w, const float *restrict grads,
                            float *restrict m, float *restrict v)
 {
@@ -230,7 +230,7 @@ static size_t chunk_at(size_t at, size_t n)
     return n - at < CHUNK ? n - at : CHUNK;
 }
 
-/* Of one piece: in float, but no sum is long enough to lose digits. Pieces are added up in double. */
+/* Of one chunk, in float: no sum is long enough to lose digits. Chunks are summed in double. */
 FAST static double sum_of_squares(const float *v, size_t n)
 {
     enum { LANES = 32 };
@@ -252,7 +252,7 @@ static double norm_of(double sum, const float *grads, size_t n)
 {
     if (isfinite(sum) && sum > 1e-30)
         return sqrt(sum);
-    /* Squares beyond float, one way or the other: rare enough to be slow. */
+    /* Squares overflowed or underflowed float; rare, so it may be slow. */
     sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += (double)grads[i] * (double)grads[i];

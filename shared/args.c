@@ -10,10 +10,10 @@
 #include "shared/choice.h"
 #include "shared/suggest.h"
 
-/* What getopt_long returns for a long option: LONG and its place in the table, which is no short one's. */
+/* What getopt_long returns for a long option: LONG + its index in the table, above all short options. */
 enum { LONG = 256, ARGS_CHOICES = 16 };
 
-struct known { /* to getopt_long */
+struct known { /* for getopt_long */
     struct option longs[ARGS_MAX + 1];
     char names[ARGS_MAX][ARGS_NAME];
     char shorts[2 * ARGS_MAX];
@@ -36,7 +36,7 @@ static void fold(char *name)
             *name = '-';
 }
 
-/* The options of a verb; a '-' in front has operands come in their order. */
+/* Builds the options of a verb. A leading '-' makes getopt_long return operands in order. */
 static void know(struct known *k, const struct args *a, unsigned verb)
 {
     size_t n = 0, n_shorts = 0;
@@ -86,7 +86,7 @@ static int unknown(const struct args *a, const struct known *k, const char *name
     choices[n] = NULL;
     know(&any, a, ~0U);
     err_set(e, ERR_USAGE, has_long(&any, name) ? "--%s is for other verbs" : "unknown option --%s", name);
-    /* Whoever abbreviates means the whole word. */
+    /* An abbreviation suggests the full name. */
     for (int i = 0; i < n && !near && strlen(name) >= 2; i++)
         if (strncmp(choices[i], name, strlen(name)) == 0)
             near = choices[i];
@@ -100,7 +100,7 @@ static int unknown(const struct args *a, const struct known *k, const char *name
     return err_hint(e, "Did you mean --%s?", first);
 }
 
-/* getopt_long takes abbreviations, and knows no '_': before it sees a long option, this does. */
+/* getopt_long accepts abbreviations and does not treat '_' as '-', so long options are checked here first. */
 static int prepare(const struct args *a, const struct known *k, char *text, struct err *e)
 {
     char name[ARGS_NAME];
@@ -160,7 +160,8 @@ static int hint_near(const char *list, const char *text, struct err *e)
     return near ? err_hint(e, "Did you mean %s?", near) : e->code;
 }
 
-static int set_word(const struct args_option *t, const char *name, const char *text, void *out, struct err *e)
+static int set_choice(const struct args_option *t, const char *name, const char *text, void *out,
+                      struct err *e)
 {
     int place = choice_find(t->value, text);
 
@@ -208,7 +209,7 @@ int args_set(const struct args_option *t, const char *value, void *out, struct e
         return set_number(t, name, value, at, e);
     case ARGS_CHOICE_TEXT:
     case ARGS_CHOICE:
-        return set_word(t, name, value, at, e);
+        return set_choice(t, name, value, at, e);
     case ARGS_LIST:
         return add_to_list(t, name, value, at, e);
     case ARGS_TEXT:
@@ -222,7 +223,7 @@ int args_set(const struct args_option *t, const char *value, void *out, struct e
 static int add_operand(struct args_found *found, const char *text, struct err *e)
 {
     if (found->n_operands == ARGS_OPERANDS)
-        return err_set(e, ERR_USAGE, "more than %d words", ARGS_OPERANDS);
+        return err_set(e, ERR_USAGE, "more than %d operands", ARGS_OPERANDS);
     found->operands[found->n_operands++] = text;
     return 0;
 }
@@ -264,7 +265,7 @@ int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void 
     know(&k, a, verb);
     *found = (struct args_found){.n_operands = 0};
     opterr = 0;
-    optind = 0; /* from the start, with these */
+    optind = 0; /* restarts getopt_long with these options */
     while (rc == 0 && c != -1) {
         int next = optind ? optind : 1;
 

@@ -2,9 +2,9 @@
 
 #include "shared/args.h"
 
-enum { LEFT = 36, RIGHT = 64, WORDS_MAX = 24 /* longer lists stand behind the help */ };
+enum { LEFT = 36, RIGHT = 64, CHOICES_MAX = 24 /* longer lists follow the help text */ };
 
-/* Breaks a text between words, at most `room` characters to a line. Returns how many this line takes. */
+/* Breaks a text between words, at most `room` characters to a line. Returns the characters of this line. */
 static size_t line_of(const char *text, size_t room)
 {
     size_t n = strlen(text), end = room;
@@ -18,7 +18,7 @@ static size_t line_of(const char *text, size_t room)
 
 static void print_option(FILE *f, const struct args_option *t)
 {
-    bool is_long = (t->kind == ARGS_CHOICE_TEXT || t->kind == ARGS_CHOICE) && strlen(t->value) > WORDS_MAX;
+    bool is_long = (t->kind == ARGS_CHOICE_TEXT || t->kind == ARGS_CHOICE) && strlen(t->value) > CHOICES_MAX;
     char name[ARGS_NAME], left[128], right[512];
     const char *p = right;
     size_t n;
@@ -26,7 +26,7 @@ static void print_option(FILE *f, const struct args_option *t)
     args_name(name, t);
     snprintf(left, sizeof left, "  %s%.1s%s--%s%s%s", t->shorts[0] ? "-" : " ",
              t->shorts[0] ? t->shorts : " ", t->shorts[0] ? ", " : "  ", name, t->value ? " " : "",
-             is_long    ? "WORD"
+             is_long    ? "CHOICE"
              : t->value ? t->value
                         : "");
     snprintf(right, sizeof right, "%s%s%s", t->help, is_long ? ": " : "", is_long ? t->value : "");

@@ -1,5 +1,5 @@
-/* blocks -- which worker holds which block of the global batch.
- * A global batch is n_blocks blocks of batch_size samples; each block is held by `redundancy` workers.
+/* blocks -- assignment of blocks of the global batch to workers. A global batch is n_blocks blocks of
+ * batch_size samples; each block is held by `redundancy` workers.
  *   iid  all redundancy-subsets of the workers, in lexicographic order: C(n, r) blocks
  *   dup  n / r blocks, block k held by workers k r .. k r + r - 1 (n must be a multiple of r) */
 #ifndef PSGD_BLOCKS_H
@@ -22,10 +22,10 @@ int blocks_init(struct blocks *b, const char *assignment, int n_nodes, int redun
 void blocks_clear(struct blocks *b);
 
 bool blocks_holds(const struct blocks *b, int block, int node);
-/* Writes the blocks of one node, ascending, to `out` (n_blocks wide) and returns how many they are. */
+/* Writes the blocks of one node, ascending, to `out` (n_blocks). Returns their number. */
 int blocks_of(const struct blocks *b, int node, int *out);
-/* The stream of random numbers of a block in a step, apart from all others of the job: all who hold the block
- * drop the same of it, and so have the same gradient. */
+/* Returns the random stream of a block in a step, unique in the job: all workers that hold the block use
+ * the same dropout, and so get the same gradient. */
 uint64_t blocks_stream(const struct blocks *b, uint64_t step, int block);
 
 #endif

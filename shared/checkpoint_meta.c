@@ -33,8 +33,9 @@ int checkpoint_meta_check_node(const struct tensor_file *f, int node, struct err
     if (checkpoint_meta_get(&owner, f, "node", e) < 0)
         return e->code;
     snprintf(own, sizeof own, "%d", node);
-    return strcmp(owner, own) == 0 ? 0
-                                   : err_set(e, ERR_CONFIG, "it is node %.16s's, not node %s's", owner, own);
+    return strcmp(owner, own) == 0
+               ? 0
+               : err_set(e, ERR_CONFIG, "it belongs to node %.16s, not to node %s", owner, own);
 }
 
 int checkpoint_meta_check_codec(const struct tensor_file *f, const char *codec, const char *sha256,

@@ -1,5 +1,5 @@
-/* checkpoint_meta -- the words of a checkpoint's metadata that say what it is and whose: job_submit asks
- * before it ships one, job_runner before it goes on from it. Each check fails with ERR_CONFIG. */
+/* checkpoint_meta -- checks the metadata of a checkpoint: its format, node and codec. job_submit checks
+ * before sending one, job_runner before restoring it. Each check fails with ERR_CONFIG. */
 #ifndef PSGD_CHECKPOINT_META_H
 #define PSGD_CHECKPOINT_META_H
 
@@ -11,14 +11,14 @@
 #define CHECKPOINT_FORMAT  "psgd-checkpoint"
 #define CHECKPOINT_VERSION "1"
 
-/* A checkpoint, of whatever version and node, and no model? */
+/* Whether the file is a checkpoint, of any version and node, and not a model. */
 bool checkpoint_meta_is(const struct tensor_file *f);
-/* Is it one of this version, and this node's? */
+/* Checks that it has this version and belongs to this node. */
 int checkpoint_meta_check_node(const struct tensor_file *f, int node, struct err *e);
-/* Was it written by this very file of the codec? Another may lay out its state differently. */
+/* Checks that it was written by the same codec object; another may have a different state layout. */
 int checkpoint_meta_check_codec(const struct tensor_file *f, const char *codec, const char *sha256,
                                 struct err *e);
-/* Any word of the metadata; it is the file's. ERR_CONFIG: there is none for `key`. */
+/* *out: the metadata's value of `key`; it belongs to the file. ERR_CONFIG: there is none. */
 int checkpoint_meta_get(const char **out, const struct tensor_file *f, const char *key, struct err *e);
 
 #endif

@@ -14,8 +14,8 @@
 
 enum { N_FDS = 4, FIRST_FREE = 16 };
 
-/* They are this program's, and so is that it ignores SIGPIPE. What else is ignored was before,
- * as by nohup. */
+/* Resets the signal handlers of this program, and SIGPIPE, which it ignores. Other ignored signals were
+ * inherited, e.g. from nohup, and stay ignored. */
 static void drop_handlers(void)
 {
     struct sigaction has;
@@ -25,17 +25,17 @@ static void drop_handlers(void)
             signal(s, SIG_DFL);
 }
 
-/* The signal for a parent's death outlives the exec. A compiler removes its temporary files on SIGTERM; a
- * codec may have made itself deaf to it. */
+/* The parent-death signal is kept across exec. A compiler removes its temporary files on SIGTERM; a codec
+ * may ignore it. */
 static void begin(pid_t parent, bool is_foreign)
 {
     if (is_foreign)
         setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, is_foreign ? SIGKILL : SIGTERM);
-    if (getppid() != parent) /* it ended before the line above */
+    if (getppid() != parent) /* the parent ended before the line above */
         _exit(127);
     drop_handlers();
-    if (is_foreign) /* a terminal set to tostop would stop what writes from another group, without a word */
+    if (is_foreign) /* a terminal with tostop would silently stop a writer from another group */
         signal(SIGTTOU, SIG_IGN);
 }
 
@@ -50,7 +50,7 @@ int child_fork(struct child *c, bool is_foreign, struct err *e)
         begin(parent, is_foreign);
         return 1;
     }
-    if (is_foreign) /* here as well: whoever comes first, the group is there when it is signalled */
+    if (is_foreign) /* in the parent as well, so that the group exists before any signal to it */
         setpgid(c->pid, c->pid);
     c->fd = compat_pidfd_open(c->pid);
     if (c->fd >= 0)
@@ -62,7 +62,7 @@ int child_fork(struct child *c, bool is_foreign, struct err *e)
     return e->code;
 }
 
-/* Never more than this process may itself. */
+/* Never more than this process' own limit. */
 static struct rlimit at_most(uint64_t most, struct rlimit own)
 {
     rlim_t max = own.rlim_max < most ? own.rlim_max : (rlim_t)most;
@@ -84,8 +84,8 @@ static void set_limits(const struct child_how *how)
     setrlimit(RLIMIT_AS, &memory);
 }
 
-/* First out of the way of each other, then to where they belong:
- * any of them may lie where another is to be. */
+/* Duplicates all descriptors above their targets first, then to the targets: any of them may have the
+ * number of another's target. */
 static int set_descriptors(const struct child_how *how)
 {
     const int wanted[N_FDS] = {-1, how->out, how->err, how->extra > 0 ? how->extra : -1};
@@ -131,7 +131,7 @@ int child_start(struct child *c, const struct child_how *how, struct err *e)
     if (rc > 0)
         become(how, gate[1]);
     close(gate[1]);
-    /* End of file is good news: the exec closed the other end. */
+    /* End of file means success: exec closed the other end. */
     do
         n = rc == 0 ? read(gate[0], &why, sizeof why) : 0;
     while (n < 0 && errno == EINTR);
@@ -150,7 +150,7 @@ int child_wait(struct child *c)
 
     while (poll(&p, 1, -1) < 0 && errno == EINTR)
         ;
-    if (c->is_foreign) /* before it is waited for: until then nobody else can have the number of its group */
+    if (c->is_foreign) /* before waitpid(): until then no other group can get its number */
         kill(-c->pid, SIGKILL);
     while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -161,14 +161,14 @@ int child_wait(struct child *c)
 
 int child_end(struct child *c, double grace_s)
 {
-    pid_t whom = c->is_foreign ? -c->pid : c->pid;
+    pid_t target = c->is_foreign ? -c->pid : c->pid;
     double until = clock_now() + grace_s, left = grace_s;
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
 
     if (grace_s > 0)
-        kill(whom, SIGTERM);
+        kill(target, SIGTERM);
     while (left > 0 && poll(&p, 1, (int)(left * 1e3) + 1) <= 0)
         left = until - clock_now();
-    kill(whom, SIGKILL); /* what has ended does not mind */
+    kill(target, SIGKILL); /* harmless if it has ended */
     return child_wait(c);
 }

@@ -6,7 +6,7 @@ int choice_find(const char *list, const char *text)
 {
     size_t n = strlen(text);
 
-    if (n == 0 || strchr(text, '|')) /* "ssgd|asgd" stands in the list, too */
+    if (n == 0 || strchr(text, '|')) /* "ssgd|asgd" is a substring of the list, too */
         return -1;
     for (int i = 0; list; i++, list = strchr(list, '|')) {
         list += *list == '|';

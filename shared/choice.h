@@ -1,11 +1,11 @@
-/* words -- lists of the words that something may be, as one text: "ssgd|asgd". */
+/* choice -- lists of choices in one string: "ssgd|asgd". */
 #ifndef PSGD_CHOICE_H
 #define PSGD_CHOICE_H
 
-/* The place of `word` in the list, from 0; -1: it is none of them. */
+/* Returns the index of `text` in the list; -1: not in it. */
 int choice_find(const char *list, const char *text);
 
-/* The word at that place, which must be there; *n: its length. */
+/* Returns the choice at index `place`, which must exist; *n: its length. */
 const char *choice_at(const char *list, int place, int *n);
 
 #endif

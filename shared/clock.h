@@ -1,4 +1,4 @@
-/* clock -- deadlines use clock_now (monotonic); the wall clock is only ever displayed. */
+/* clock -- deadlines use clock_now (monotonic); the wall clock is for display only. */
 #ifndef PSGD_CLOCK_H
 #define PSGD_CLOCK_H
 

@@ -1,6 +1,6 @@
-/* codec_check -- what is checked of a codec, and the page of memory in which the program that checks
- * (sim/codec_check.c) tells how far it is. job_submit maps the same page: whatever becomes of that program,
- * which runs the codec's code, the page says where the codec was at work. */
+/* codec_check -- the checks of a codec, and the shared page in which the checking program
+ * (sim/codec_check.c) reports its progress. job_submit maps the same page: that program runs the codec's
+ * code, and if it crashes or hangs the page tells in which callback. */
 #ifndef PSGD_CODEC_CHECK_H
 #define PSGD_CODEC_CHECK_H
 
@@ -20,28 +20,28 @@ enum codec_check_kind {
     N_CODEC_CHECKS
 };
 
-enum { CODEC_CHECK_FD = 3 /* of the page, in the program that checks */ };
+enum { CODEC_CHECK_FD = 3 /* of the page, in the checking program */ };
 
 struct codec_check {
-    const char *name, *says; /* `says` is true of a codec that passes */
+    const char *name, *requirement; /* met by a codec that passes */
 };
 
 extern const struct codec_check codec_checks[N_CODEC_CHECKS];
 
 struct codec_check_page {
-    char callback[16]; /* that the codec is in; "": in none */
-    int node, from;    /* from: the sender of the message, where it is one's reading */
+    char callback[16]; /* in which the codec runs; "": none */
+    int node, from;    /* from: the sender of the message being read, if any */
     uint64_t step;
-    /* One more when a call begins, and when it ends: odd within one. job_submit looks meanwhile whether it
-     * grows, and at nothing else before the program has ended: relaxed. */
+    /* Incremented when a call begins and when it ends: odd within one. While the program runs, job_submit
+     * only reads whether this grows, so relaxed order suffices. */
     _Atomic uint64_t n_turns;
-    uint64_t seed;  /* what --seed is to repeat the part of the check that runs; 0: it has no parts */
-    char what[128]; /* this part, for people */
-    /* A read behind the end of this has ended the program, so many bytes behind it. */
+    uint64_t seed;  /* --seed that repeats the running part of the check; 0: it has no parts */
+    char what[128]; /* description of this part */
+    /* Reading beyond the end of this ended the program, at this number of bytes beyond it. */
     enum codec_check_beyond { CHECK_BEYOND_NOTHING, CHECK_BEYOND_MESSAGE, CHECK_BEYOND_VECTOR } beyond_what;
     uint64_t beyond;
     enum codec_check_outcome { CHECK_RUNS, CHECK_HOLDS, CHECK_FAILED, CHECK_NOT_FOR_IT, CHECK_ERROR } outcome;
-    char text[1024]; /* why it failed, or is not for this codec */
+    char text[1024]; /* why it failed, or does not apply to this codec */
 };
 
 #endif

@@ -15,7 +15,7 @@ static int check_options(const struct codec_plugin *p, struct err *e)
     for (const struct codec_option *o = p->options; o && o->name; o++)
         for (const struct codec_option *own = codec_common_of(p); own && own->name; own++)
             if (strcmp(o->name, own->name) == 0)
-                return err_set(e, ERR_CODEC, "parameter %s is the host's own (%s)", o->name, own->help);
+                return err_set(e, ERR_CODEC, "parameter %s is reserved by the host (%s)", o->name, own->help);
     return 0;
 }
 
@@ -46,7 +46,7 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
                 "%zu, %zu)",
                 path, p->abi, p->plugin_size, p->codec_size, p->host_size, CODEC_ABI, sizeof *p,
                 sizeof(struct codec), sizeof(struct codec_host));
-        return err_hint(e, "Compile the codec again with this psgd's codec.h.");
+        return err_hint(e, "Compile the codec again with this psgd's codec.h. " CODEC_ABI_RENAMES ".");
     }
     if (!p->name || !codec_is_name(p->name))
         return err_set(e, ERR_CODEC, "%s: the codec's name is not 1 to 32 of a-z, 0-9 and _", path);
@@ -67,7 +67,7 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     if (p->updates_on_server && r && !r->reply)
         return err_set(e, ERR_CODEC, "%s: codec %s updates on servers and has no server side", path, p->name);
     if ((p->limits & CODEC_NO_SSGD) && (p->limits & CODEC_NO_ASGD))
-        return err_set(e, ERR_CODEC, "%s: codec %s has neither ssgd nor asgd (.limits): no job can have it",
+        return err_set(e, ERR_CODEC, "%s: codec %s excludes both ssgd and asgd (.limits): no job can use it",
                        path, p->name);
     if (p->state_size > CODEC_STATE_MAX)
         return err_set(
@@ -83,13 +83,13 @@ unsigned codec_limits(const struct codec_plugin *p)
     const struct codec_round *r = p->round;
 
     return p->limits | (r && r->before_update && !r->per_block ? CODEC_WHOLE_GRADIENTS : 0) |
-           (p->events && !p->events->on_lost ? CODEC_DEAF_TO_LOSSES : 0);
+           (p->events && !p->events->on_lost ? CODEC_NO_ON_LOST : 0);
 }
 
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e)
 {
-    if ((limits & CODEC_DEAF_TO_LOSSES) && job->goes_on) {
-        err_set(e, ERR_CODEC, "codec %s is not told of lost nodes and cannot go on without them", name);
+    if ((limits & CODEC_NO_ON_LOST) && job->goes_on) {
+        err_set(e, ERR_CODEC, "codec %s has no on_lost(): it cannot continue without lost nodes", name);
         return err_hint(e,
                         "Leave --on-node-loss continue out, or take a rule of rounds, as plain and fedavg.");
     }
@@ -97,25 +97,25 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
         return err_set(e, ERR_CODEC,
                        "codec %s exchanges one gradient per worker; it cannot use redundant blocks", name);
     if ((limits & CODEC_NO_SERVERS) && job->n_servers > 0)
-        return err_set(e, ERR_CODEC,
-                       "codec %s is for workers among each other; leave the parameter servers out", name);
+        return err_set(e, ERR_CODEC, "codec %s is for workers only; leave the parameter servers out", name);
     if ((limits & CODEC_NO_ASGD) && !job->is_sync)
-        return err_set(e, ERR_CODEC, "codec %s needs to hear every worker it works with; it has no asgd",
+        return err_set(e, ERR_CODEC,
+                       "codec %s needs a message from every worker it works with; it does not support asgd",
                        name);
     if ((limits & CODEC_NO_SSGD) && job->is_sync) {
-        err_set(e, ERR_CODEC, "codec %s is asynchronous by nature; it has no ssgd", name);
+        err_set(e, ERR_CODEC, "codec %s is asynchronous; it does not support ssgd", name);
         return err_hint(e, "Take --parallel_sgd asgd.");
     }
     if ((limits & CODEC_ASGD_NEEDS_SERVERS) && !job->is_sync && job->n_servers == 0)
         return err_set(e, ERR_CODEC,
-                       "codec %s needs parameter servers in asgd: what workers have in common lies there",
+                       "codec %s needs parameter servers in asgd: they hold the state that workers share",
                        name);
     if ((limits & CODEC_NO_REDUNDANCY) && job->redundancy > 1)
-        return err_set(e, ERR_CODEC, "codec %s hears every worker: redundant blocks spare it nothing", name);
+        return err_set(e, ERR_CODEC, "codec %s waits for every worker: it cannot use redundant blocks", name);
     return 0;
 }
 
-/* What dlerror says begins with the name of the copy, which says nothing to people. */
+/* Removes the name of the copy, meaningless to users, from the beginning of dlerror's message. */
 static int cannot_load(const char *path, const char *copy, struct err *e)
 {
     const char *why = dlerror();
@@ -126,8 +126,8 @@ static int cannot_load(const char *path, const char *copy, struct err *e)
     return err_set(e, ERR_CODEC, "%s: %s", path, why);
 }
 
-/* An object that stays loaded (-z nodelete, threads with destructors) keeps its name, and so its descriptor:
- * dlopen would return it for the next codec whose copy gets that number. */
+/* An object that stays loaded (-z nodelete, threads with destructors) keeps its name, so its descriptor
+ * stays open: otherwise dlopen would return it for the next codec whose copy gets the same number. */
 static void unload(struct codec_library *l)
 {
     char copy[MEMORY_FILE_PATH];

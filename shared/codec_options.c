@@ -21,8 +21,8 @@ const struct codec_option *codec_common_of(const struct codec_plugin *p)
     return p->round && !p->round->before_update ? codec_common_options : NULL;
 }
 
-/* Where the last such ending is followed by ':' and by nothing that belongs to a path. */
-static const char *behind_ending(const char *text, const char *ending)
+/* Returns the ':' of the last `ending` after which there is no '/', or NULL. */
+static const char *after_ending(const char *text, const char *ending)
 {
     const char *last = NULL;
 
@@ -33,8 +33,8 @@ static const char *behind_ending(const char *text, const char *ending)
 
 size_t codec_options_at(const char *text)
 {
-    const char *c = behind_ending(text, ".c:");
-    const char *so = behind_ending(text, ".so:");
+    const char *c = after_ending(text, ".c:");
+    const char *so = after_ending(text, ".so:");
     const char *colon = c > so ? c : so;
 
     if (!colon && !strchr(text, '/'))
@@ -89,7 +89,7 @@ static double load(const struct codec_option *o, const void *at)
     return 0;
 }
 
-/* A value as the user writes it; "" where the codec chooses. */
+/* Writes a value in the user's form; "" if the codec chooses. */
 static void value_text(char out[VALUE_MAX], const struct codec_option *o, double v)
 {
     int len;
@@ -103,7 +103,7 @@ static void value_text(char out[VALUE_MAX], const struct codec_option *o, double
     } else if (o->type == CODEC_BOOL) {
         snprintf(out, VALUE_MAX, "%s", v != 0 ? "true" : "false");
     } else {
-        /* Nine digits say any float; fewer where they say the same. */
+        /* Nine digits identify any float; prints fewer if they suffice. */
         for (int digits = o->type == CODEC_INT ? 10 : 6; digits <= 10; digits++) {
             snprintf(out, VALUE_MAX, "%.*g", digits, v);
             if ((float)strtod(out, NULL) == (float)v)
@@ -134,16 +134,16 @@ static void describe(char *out, size_t size, const struct codec_options *sets, s
         }
 }
 
-/* Puts what there is behind the sentence that stands in e. */
-static int and_what_there_is(const struct codec_options *sets, size_t n_sets, struct err *e)
+/* Appends the list of parameters to the message in e. */
+static int add_parameters(const struct codec_options *sets, size_t n_sets, struct err *e)
 {
     char list[768];
-    struct err said = *e;
+    struct err first = *e;
 
     describe(list, sizeof list, sets, n_sets);
     if (!list[0])
-        return err_set(e, ERR_CONFIG, "%.200s; it takes none", said.text);
-    return err_set(e, ERR_CONFIG, "%.200s; it takes %s", said.text, list);
+        return err_set(e, ERR_CONFIG, "%.200s; it takes none", first.text);
+    return err_set(e, ERR_CONFIG, "%.200s; it takes %s", first.text, list);
 }
 
 static int unknown(const char *name, const struct codec_options *sets, size_t n_sets, struct err *e)
@@ -161,7 +161,7 @@ static int unknown(const char *name, const struct codec_options *sets, size_t n_
         err_set(e, ERR_CONFIG, "no parameter \"%.40s\" (did you mean \"%s\"?)", name, near);
     else
         err_set(e, ERR_CONFIG, "no parameter \"%.40s\"", name);
-    return and_what_there_is(sets, n_sets, e);
+    return add_parameters(sets, n_sets, e);
 }
 
 static int number(double *out, const struct codec_option *o, const char *text, struct err *e)
@@ -189,7 +189,7 @@ static int parse_value(double *out, const struct codec_option *o, const char *te
     return *out < 0 ? err_set(e, ERR_CONFIG, "%s: \"%.40s\" is not one of %s", o->name, text, choices) : 0;
 }
 
-/* One "KEY=VALUE"; `seen` has a place for each parameter of each set. */
+/* One "KEY=VALUE"; `seen` has an element for each parameter of each set. */
 static int set_one(const struct codec_options *sets, size_t n_sets, char *text,
                    bool (*seen)[CODEC_OPTIONS_MAX], struct err *e)
 {
@@ -198,7 +198,7 @@ static int set_one(const struct codec_options *sets, size_t n_sets, char *text,
 
     if (!value) {
         err_set(e, ERR_CONFIG, "\"%.40s\" is not NAME=VALUE", text);
-        return and_what_there_is(sets, n_sets, e);
+        return add_parameters(sets, n_sets, e);
     }
     *value++ = '\0';
     for (size_t s = 0; s < n_sets; s++)
@@ -208,9 +208,9 @@ static int set_one(const struct codec_options *sets, size_t n_sets, char *text,
             if (strcmp(o->name, text) != 0)
                 continue;
             if (*is_seen)
-                return err_set(e, ERR_CONFIG, "%s is there twice", text);
+                return err_set(e, ERR_CONFIG, "%s is given twice", text);
             if (parse_value(&v, o, value, e) < 0)
-                return and_what_there_is(sets, n_sets, e);
+                return add_parameters(sets, n_sets, e);
             *is_seen = true;
             store(o, sets[s].at, v);
             return 0;
@@ -266,7 +266,7 @@ static json_t *value_json(const struct codec_option *o, double v)
         return json_null();
     switch (o->type) {
     case CODEC_FLOAT:
-        return json_real(strtod(text, NULL)); /* as the user would write it, and not 0.100000001 */
+        return json_real(strtod(text, NULL)); /* in the user's form: 0.1, not 0.100000001 */
     case CODEC_BOOL:
         return json_boolean(v != 0);
     case CODEC_INT:
@@ -319,7 +319,7 @@ bool codec_is_name(const char *name)
     return n > 0 && n <= CODEC_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
 }
 
-/* Is the default one that a user could give? */
+/* Whether the default is a valid value. */
 static bool has_sound_default(const struct codec_option *o)
 {
     switch (o->type) {

@@ -19,7 +19,7 @@
 
 #include "shared/process.h"
 
-/* Since Linux 5.1 a new call has the same number on every architecture that psgd is built for. */
+/* Since Linux 5.1 a new system call has the same number on every architecture that psgd supports. */
 enum { NR_PIDFD_OPEN = 434, NR_CLOSE_RANGE = 436, NR_OPENAT2 = 437 };
 
 /* As in <linux/openat2.h> and <linux/close_range.h>, which older systems lack. */
@@ -42,22 +42,22 @@ static int fails(int why)
     return -1;
 }
 
-/* A process that a thread watches. The thread's own, but for the pipe's other end, which is the caller's. */
+/* A process watched by a thread, which owns this struct; the caller owns the pipe's read end. */
 struct watched {
-    pid_t pid; /* a child's; 0: of another process `stat_fd` */
-    int stat_fd, told;
+    pid_t pid; /* a child; 0: another process, by stat_fd */
+    int stat_fd, notify_fd;
 };
 
 static void watched_free(struct watched *w)
 {
     if (w->stat_fd >= 0)
         close(w->stat_fd);
-    if (w->told >= 0)
-        close(w->told);
+    if (w->notify_fd >= 0)
+        close(w->notify_fd);
     free(w);
 }
 
-/* Only ESRCH says that it is gone: a kernel short of memory must not end anybody's job. */
+/* Only ESRCH means that it has ended: a kernel short of memory must not end a job. */
 static bool has_ended(int stat_fd)
 {
     struct process p;
@@ -65,12 +65,12 @@ static bool has_ended(int stat_fd)
     return process_read(&p, stat_fd) ? p.has_ended : errno == ESRCH;
 }
 
-/* WNOWAIT: the process stays a zombie for whoever waits for it, and keeps its number until then. A byte tells
- * of the end, not the end of file: processes forked meanwhile hold the pipe open. */
+/* WNOWAIT: the process stays a zombie, with its pid, until its parent waits for it. A byte reports the end,
+ * not end of file: processes forked meanwhile hold the pipe open. */
 static void *watch(void *arg)
 {
     struct watched *w = arg;
-    struct pollfd reader = {.fd = w->told}; /* POLLERR once nobody can read */
+    struct pollfd reader = {.fd = w->notify_fd}; /* POLLERR after the read end is closed */
     siginfo_t info;
 
     if (w->pid)
@@ -79,13 +79,13 @@ static void *watch(void *arg)
     else
         while (!has_ended(w->stat_fd) && poll(&reader, 1, LOOK_MS) <= 0)
             continue;
-    while (write(w->told, "", 1) < 0 && errno == EINTR)
+    while (write(w->notify_fd, "", 1) < 0 && errno == EINTR)
         continue;
     watched_free(w);
     return NULL;
 }
 
-/* It takes no signal: handlers are other threads', and a pipe without a reader is no reason to end. */
+/* The thread blocks all signals: handlers run on other threads, and SIGPIPE must not end the process. */
 static int watch_start(struct watched *w)
 {
     sigset_t all, before;
@@ -101,7 +101,7 @@ static int watch_start(struct watched *w)
     return rc;
 }
 
-/* What has ended already is told before this returns, as a pidfd tells it. */
+/* If the process has already ended, the descriptor is readable on return, as a pidfd. */
 static int watch_open(pid_t pid)
 {
     struct watched *w = malloc(sizeof *w);
@@ -113,7 +113,7 @@ static int watch_open(pid_t pid)
         return fails(ENOMEM);
     is_child = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
     *w = (struct watched){
-        .pid = is_child ? pid : 0, .stat_fd = is_child ? -1 : process_open(pid), .told = -1};
+        .pid = is_child ? pid : 0, .stat_fd = is_child ? -1 : process_open(pid), .notify_fd = -1};
     why = errno;
     if (!is_child && w->stat_fd < 0) {
         watched_free(w);
@@ -125,7 +125,7 @@ static int watch_open(pid_t pid)
         watched_free(w);
         return fails(why);
     }
-    w->told = fds[1];
+    w->notify_fd = fds[1];
     if (is_over) {
         watch(w);
         return fds[0];
@@ -159,14 +159,14 @@ static bool leads_up(const char *path)
     return false;
 }
 
-/* On the way from one folder down. */
+/* State of a walk down from one folder. */
 struct walk {
-    int from, at; /* `from` is the caller's */
+    int from, at; /* `from` belongs to the caller */
     dev_t device;
 };
 
-/* What O_PATH opens is not touched: a device's driver, or a FUSE server, hears of it only once it is known to
- * lie on the file system. */
+/* O_PATH does not call a device's driver or a FUSE server; the file is opened only after it is known to be
+ * on the file system. */
 static int opened(const struct walk *w, const char *name, int flags)
 {
     int at = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd, why = 0;
@@ -194,7 +194,7 @@ static int opened(const struct walk *w, const char *name, int flags)
     return fd < 0 ? fails(why) : fd;
 }
 
-/* One component further; an empty one stays where it is. */
+/* Walks one component; an empty one changes nothing. */
 static int step(struct walk *w, const char *component, size_t len, int flags)
 {
     char name[NAME_MAX + 1] = ".";
@@ -254,8 +254,8 @@ static void close_one(int fd, bool at_exec)
         close(fd);
 }
 
-/* By the call itself and not readdir(), which takes memory. Entries are in the order of their numbers, and
- * the kernel goes on behind a number, so that none is missed where others are closed meanwhile. */
+/* Uses getdents64 and not readdir(), which allocates memory. Entries are in ascending order, and the kernel
+ * continues after a number, so that closing some meanwhile skips none. */
 static bool close_listed(int first, bool at_exec)
 {
     union {
@@ -284,7 +284,7 @@ void compat_close_from(int first, bool at_exec)
 {
     struct rlimit most;
 
-    /* Whatever it says, EINVAL of a flag that is younger than the call included. */
+    /* On any error, also EINVAL for a flag newer than the call. */
     if (syscall(NR_CLOSE_RANGE, first, ~0u, at_exec ? AT_EXEC : 0) == 0 || close_listed(first, at_exec) ||
         getrlimit(RLIMIT_NOFILE, &most) < 0)
         return;

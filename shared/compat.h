@@ -1,21 +1,21 @@
-/* compat -- what younger kernels and libraries have, for older ones too.
+/* compat -- features of newer kernels and libraries, also on older ones.
  *
- * psgd builds with the versions of Debian 11: gcc 10, glibc 2.31, curl 7.74, libmicrohttpd 0.9.72, headers of
- * Linux 5.10. It runs on Linux 4.18, RHEL 8's: calls of the kernel are made by number, whatever the headers
- * know, and where the running kernel lacks one, an older way serves:
+ * psgd builds with the versions of Debian 11: gcc 10, glibc 2.31, curl 7.74, libmicrohttpd 0.9.72, headers
+ * of Linux 5.10. It runs on Linux 4.18, RHEL 8's: system calls are made by number, independently of the
+ * headers, with a fallback if the running kernel lacks one:
  *
- *   call                   since  the older way
- *   pidfd_open             5.3    a thread that waits for the child, or looks at /proc ten times a second
+ *   call                   since  fallback
+ *   pidfd_open             5.3    a thread that waits for the child, or polls /proc ten times a second
  *   openat2                5.6    openat for each component, O_NOFOLLOW, the device compared
- *   close_range            5.9    /proc/self/fd; each number below RLIMIT_NOFILE where /proc cannot be read
+ *   close_range            5.9    /proc/self/fd; each number below RLIMIT_NOFILE if /proc cannot be read
  *     CLOSE_RANGE_CLOEXEC  5.11   the same
  *   F_SEAL_FUTURE_WRITE    5.1    none: nodes of one machine use connections (agent/runner/shm/sealed.h)
  *
- * The tests of what stands on these calls run both ways on any machine, the second time beneath a seccomp
- * filter (tests/lib/old_kernel.h). A kernel that lacks a call says ENOSYS. The filter of a container that is
- * older than the call may say EPERM, which the calls themselves never do.
+ * The tests of code that uses these calls run both ways on any machine, the second time under a seccomp
+ * filter (tests/lib/old_kernel.h). A kernel that lacks a call returns ENOSYS. A container's filter that is
+ * older than the call may return EPERM, which the calls themselves never do.
  *
- * Other names that older libraries lack stand at the end, but for libmicrohttpd's (agent/http.c) and
+ * Other names that older libraries lack are at the end, except libmicrohttpd's (agent/http.c) and
  * compilers' (nn/kernels/cpu.h). */
 #ifndef PSGD_COMPAT_H
 #define PSGD_COMPAT_H
@@ -24,29 +24,30 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A descriptor that poll() finds readable once the process has ended, whether or not its parent has waited
- * for it: a child, or another process that this one sees in /proc. The caller closes it and reads nothing
- * from it. The older way is a thread that takes no signal; it ends with the process or, where that is no
- * child, soon after the descriptor was closed. -1 and errno: ESRCH, there is no such process; EMFILE, ENOMEM,
- * EAGAIN. */
+/* Returns a descriptor that is readable for poll() after the process has ended, whether or not its parent
+ * has waited for it. The process is a child, or another one visible in /proc. The caller closes the
+ * descriptor and must not read from it. The fallback is a thread that blocks all signals; it ends with the
+ * process or, if that is not a child, soon after the descriptor is closed. Returns -1 and sets errno:
+ * ESRCH, no such process; EMFILE, ENOMEM, EAGAIN. */
 int compat_pidfd_open(pid_t pid);
 
-/* openat() with O_CLOEXEC for reading, where every component of `path` lies beneath `dir_fd`. -1 and errno:
- * ELOOP, one is a link, be it the last; EXDEV, one is on another file system, or `path` begins with '/' or
- * has a component ".."; or as openat(). The older way knows a file system by its device: it does not notice a
- * folder of the same one that root has mounted there, and refuses a subvolume of btrfs. */
+/* openat() with O_CLOEXEC for reading, if every component of `path` is beneath `dir_fd`. Returns -1 and
+ * sets errno: ELOOP, a component, even the last, is a link; EXDEV, one is on another file system, or `path`
+ * begins with '/' or has a component ".."; or as openat(). The fallback identifies a file system by its
+ * device: it does not detect a bind mount of the same file system, and refuses a btrfs subvolume. */
 int compat_open_beneath(int dir_fd, const char *path, int flags);
 
-/* Closes every descriptor from `first` up, or has the next exec close them. It takes no memory and no lock,
- * so that it may stand between fork and exec. Where /proc cannot be read, those above RLIMIT_NOFILE stay. */
+/* Closes every descriptor from `first` on, or marks them close-on-exec. Allocates no memory and takes no
+ * lock, so it may be called between fork and exec. If /proc cannot be read, descriptors above RLIMIT_NOFILE
+ * stay open. */
 void compat_close_from(int first, bool at_exec);
 
-/* glibc 2.28 does not name it. */
+/* Not defined by glibc 2.28. */
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-/* Before 7.85 curl takes a request's protocols as bits. For who has included <curl/curl.h>. */
+/* Before 7.85 curl takes a request's protocols as bits. Only if <curl/curl.h> is included. */
 #ifdef LIBCURL_VERSION_NUM
 #if LIBCURL_VERSION_NUM < 0x075500
 #define COMPAT_CURLOPT_PROTOCOLS CURLOPT_PROTOCOLS

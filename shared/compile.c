@@ -1,4 +1,4 @@
-/* A user's codec is compiled as the built-in ones are, less the warnings that are errors for ours. */
+/* The flags of the built-in codecs, without their warnings. */
 #include "shared/compile.h"
 
 #include <errno.h>
@@ -10,16 +10,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "codecs/codec.h"
 #include "shared/child.h"
+#include "shared/file.h"
 
-enum { WORDS_MAX = 16, CPU_MAX_S = 120 };
+enum { WORDS_MAX = 16, CPU_MAX_S = 120, SOURCE_MAX = 1 << 20 /* bytes */ };
 
-/* What a source that includes itself, or a macro that doubles without end, may take. */
+/* Limit for a source that includes itself, or a macro that expands without end. */
 static const uint64_t memory_max = (uint64_t)4 << 30;
 
 const char compile_flags[] = "-std=c11 -O3 -fPIC -shared -ffp-contract=off";
 
-/* codec.h lies in include/ of a build, in ../../include/psgd of an installed tree, or in the source tree. */
+/* codec.h is in include/ of a build, in ../../include/psgd of an installed tree, or in the source tree. */
 static int find_header(char *out, size_t size, const char *exe_dir, struct err *e)
 {
     static const char *const places[] = {"%s/include", "%s/../../include/psgd", "%s/../codecs", "./codecs"};
@@ -40,7 +42,7 @@ static int find_header(char *out, size_t size, const char *exe_dir, struct err *
                    exe_dir);
 }
 
-/* The words of `text`, which is cut up, at most WORDS_MAX. Returns how many there are. */
+/* Splits `text` in place into at most WORDS_MAX words. Returns their number. */
 static int split(char **words, char *text)
 {
     char *rest = NULL;
@@ -51,7 +53,7 @@ static int split(char **words, char *text)
     return n;
 }
 
-/* What it has to say on both channels goes to `out`. */
+/* Starts the compiler with stdout and stderr connected to `out`. */
 static int start(struct child *c, char **argv, int out, struct err *e)
 {
     const struct child_how how = {
@@ -61,7 +63,7 @@ static int start(struct child *c, char **argv, int out, struct err *e)
         return 0;
     e->code = ERR_CODEC;
     err_at(e, "the compiler");
-    return err_hint(e, "Install one (gcc or clang); job_submit takes another from $CC.");
+    return err_hint(e, "Install one (gcc or clang), or set $CC for job_submit.");
 }
 
 static int finish(struct child *c, const char *name, struct err *e)
@@ -72,9 +74,27 @@ static int finish(struct child *c, const char *name, struct err *e)
         return err_set(e, ERR_CODEC, "%s was killed by signal %d (%s)", name, WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_CODEC, "%s does not compile it (status %d, its words stand above)", name,
+        return err_set(e, ERR_CODEC, "%s does not compile it (status %d, its output is above)", name,
                        WEXITSTATUS(status));
     return 0;
+}
+
+/* Explains errors of a codec that was written for an older codec.h. */
+static void hint_renames(const char *source, struct err *e)
+{
+    static const char *const old[] = {"n_words", "rests_between_steps", "CODEC_OPTION_WORD", "CODEC_WORD"};
+    struct err ignored;
+    char *text;
+    size_t len;
+
+    if (file_read(&text, &len, source, SOURCE_MAX, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+        if (strstr(text, old[i])) {
+            err_hint(e, "%s.", CODEC_ABI_RENAMES);
+            break;
+        }
+    free(text);
 }
 
 int compile_codec(const char *cc, const char *source, const char *object, const char *exe_dir, struct err *e)
@@ -101,8 +121,12 @@ int compile_codec(const char *cc, const char *source, const char *object, const 
     argv[n++] = file;
     argv[n++] = libm;
     argv[n] = NULL;
-    if (start(&c, argv, STDERR_FILENO, e) < 0 || finish(&c, argv[0], e) < 0)
+    if (start(&c, argv, STDERR_FILENO, e) < 0)
         return err_at(e, "%s", source);
+    if (finish(&c, argv[0], e) < 0) {
+        hint_renames(file, e);
+        return err_at(e, "%s", source);
+    }
     return 0;
 }
 

@@ -12,8 +12,8 @@
 
 static const uint32_t POLYNOMIAL = 0x82f63b78; /* bit-reversed: bit 31 is x^0 */
 
-/* Eight bytes at a time, one table for each of their places (Kounavis and Berry, "A Systematic Approach to
- * Building High Performance, Software-based, CRC Generators", 2005). */
+/* Eight bytes at a time, with one table per byte (Kounavis and Berry, "A Systematic Approach to Building
+ * High Performance, Software-based, CRC Generators", 2005). */
 static uint32_t slices[8][256];
 
 static void fill_slices(void)
@@ -80,9 +80,10 @@ static bool has_instruction(void)
 #endif
 
 #ifdef WITH_INSTRUCTION
-/* The instruction takes a new word every cycle and answers after three, so three stretches are summed side by
- * side (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011), and
- * merged: a stretch's sum moves past the `len` bytes behind it by a product with x^(8 len). */
+/* The instruction has a throughput of one word per cycle and a latency of three cycles, so three stretches
+ * are summed in parallel (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32
+ * Instruction", Intel 2011) and merged: the sum of a stretch is multiplied by x^(8 len) to move it past the
+ * `len` bytes after it. */
 static const struct stretch {
     size_t len;
     uint32_t once, twice; /* x^(8 len), x^(16 len) modulo the polynomial, bit-reversed */
@@ -95,7 +96,7 @@ static inline uint32_t all_or_none(uint32_t v)
     return 0 - (v & 1);
 }
 
-/* a * once ^ b * twice; one pass for both, since each step waits for the one before it. */
+/* a * once ^ b * twice, in one loop, because each step depends on the one before it. */
 static inline uint32_t merge(uint32_t a, uint32_t once, uint32_t b, uint32_t twice)
 {
     uint32_t sum = 0;
@@ -153,24 +154,24 @@ uint32_t crc32c_by_instruction(uint32_t crc, const void *bytes, size_t len)
 
 #ifdef __x86_64__
 enum {
-    FOLDS = 4,          /* enough of them that none waits for its product */
-    FOLDED_FROM = 1024, /* bytes; of fewer the rest takes too long */
+    FOLDS = 4,          /* enough to hide the latency of the product */
+    FOLDED_FROM = 1024, /* bytes; below this the remainder takes too long */
     WIDE_FROM = 4096
 };
 
-/* The sum of `folds`, which hold what came before as well, and of what follows them. Who comes here clears
- * the upper halves of vectors himself: compilers forget it before a call of a function that knows no AVX, and
- * SSE code that finds them in use takes twice as long. */
+/* Returns the sum of `folds`, which include all bytes before, and of the bytes after them. The caller
+ * clears the upper halves of vector registers: compilers omit it before a call of a function without AVX,
+ * and SSE code takes twice as long if they are in use. */
 static uint32_t rest_of(const void *folds, size_t n, const uint8_t *p, size_t len)
 {
-    return by_instruction(by_instruction(UINT32_MAX, folds, n), p, len); /* UINT32_MAX: begins with 0 */
+    return by_instruction(by_instruction(UINT32_MAX, folds, n), p, len); /* UINT32_MAX: initial value 0 */
 }
 
-/* Four vectors are moved past as many bytes as they hold and added to those, until they are the last: halves
- * of 64 bits are multiplied by x^(8 bytes + 31) and x^(8 bytes - 33), as a product of reversed bits is one
- * short (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel
- * 2009). What is left has the same sum as all that went into it. The loops over the four are unrolled:
- * vectors that stay in memory halve the speed. */
+/* Four vectors are repeatedly folded into the next ones, until the last: halves of 64 bits are multiplied
+ * by x^(8 bytes + 31) and x^(8 bytes - 33), as a product of reversed bits is one short (Gopal et al., "Fast
+ * CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). The result has the
+ * same sum as all the input. The loops over the four are unrolled, because vectors kept in memory halve the
+ * speed. */
 __attribute__((target("sse4.2,avx2,pclmul,vpclmulqdq"))) static uint32_t
 by_folding(uint32_t crc, const uint8_t *p, size_t len)
 {

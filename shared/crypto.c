@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* GnuTLS fails here only where its self-test or the kernel's random source did: nothing sensible is left. */
+/* GnuTLS fails here only if its self-test or the kernel's random source failed: no recovery is possible. */
 static void must(int rc)
 {
     if (rc < 0)
@@ -29,7 +29,7 @@ void hkdf_sha256(void *out, size_t len, const void *key, size_t key_len, const v
                  const void *info, size_t info_len)
 {
     uint8_t extracted[SHA256_BYTES];
-    /* The library's type has no const; it writes to none of them. */
+    /* The library's type is not const, but it does not write to them. */
     const gnutls_datum_t k = {(void *)(uintptr_t)key, (unsigned)key_len};
     const gnutls_datum_t s = {(void *)(uintptr_t)salt, (unsigned)salt_len};
     const gnutls_datum_t i = {(void *)(uintptr_t)info, (unsigned)info_len};

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The fields that are looked at lie in the same place in files of both classes. */
+/* The fields that are read have the same offsets in files of both classes. */
 enum { TYPE_AT = EI_NIDENT, MACHINE_AT = EI_NIDENT + 2, LOOK_BYTES = EI_NIDENT + 4 };
 
 static uint16_t half(const uint8_t *p, uint8_t byte_order)

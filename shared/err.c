@@ -8,8 +8,7 @@
 
 #include "shared/utf8.h"
 
-/* What does not fit is left out, and never half a character:
- * a text that is no UTF-8 is refused where it goes. */
+/* Truncates at a whole character: invalid UTF-8 would be refused by later readers. */
 static void write_text(char *out, size_t size, const char *fmt, va_list ap)
 {
     if (vsnprintf(out, size, fmt, ap) >= (int)size)

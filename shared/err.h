@@ -1,32 +1,32 @@
-/* err -- the one error idiom: a function returns 0 or a negative code, and the sentence for a person
- * goes to `struct err *e`, always the last parameter.
+/* err -- error reporting: a function returns 0 or a negative code and writes a message for the user to
+ * `struct err *e`, always the last parameter.
  *
  *     if (thing_read(&t, path, e) < 0)
  *         return err_at(e, "node %d", node);      // "node 1: data.idx: 12 bytes missing"
  *
- * The sentence says what, where and what to do; `hint` may carry the last part by itself. */
+ * The message states what happened, where, and what to do; the last part may be in `hint`. */
 #ifndef PSGD_ERR_H
 #define PSGD_ERR_H
 
-/* What kind of failure it is. The caller maps it: HTTP to a status, job_submit to an exit status. */
+/* The kind of failure. The agent maps it to an HTTP status, job_submit to an exit status. */
 enum err_code {
-    ERR_INTERNAL = -100, /* our own mistake */
+    ERR_INTERNAL = -100, /* a bug in psgd */
     ERR_NOMEM,
-    ERR_USAGE,       /* wrong words on a command line */
-    ERR_CONFIG,      /* a document does not say what it must: worker.json, settings, model, data */
+    ERR_USAGE,       /* a wrong command line */
+    ERR_CONFIG,      /* an invalid document: worker.json, settings, model, data */
     ERR_CODEC,       /* a codec does not compile, load or follow its contract */
     ERR_IO,          /* a file or socket call failed */
     ERR_NOSPACE,     /* the disk is full */
-    ERR_UNREACHABLE, /* nobody answers at an address */
-    ERR_REFUSED,     /* an agent answered no: busy, draining, too little of something */
+    ERR_UNREACHABLE, /* no answer from an address */
+    ERR_REFUSED,     /* an agent refused: busy, draining, not enough of a resource */
     ERR_AUTH,        /* token, key or certificate */
-    ERR_PROTOCOL,    /* the other side does not speak as docs/protocol.md says */
+    ERR_PROTOCOL,    /* the other side violates docs/protocol.md */
     ERR_TIMEOUT,
-    ERR_LOST,      /* a node of the job went away */
+    ERR_LOST,      /* a node of the job was lost */
     ERR_NUMERIC,   /* a loss or gradient is not finite */
-    ERR_CANCELLED, /* somebody asked to stop */
+    ERR_CANCELLED, /* a stop was requested */
     ERR_NOT_FOUND,
-    ERR_CONFLICT /* the request does not fit the state things are in */
+    ERR_CONFLICT /* the request conflicts with the present state */
 };
 
 struct err {
@@ -35,16 +35,15 @@ struct err {
     char hint[384];
 };
 
-/* Each returns `code` (err_at, err_hint: the code already there), so that `return err_set(...)` reads
- * well. */
+/* Each returns `code` (err_at, err_hint: the code in *e), so that callers can `return err_set(...)`. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* As err_set, and ": " with the words for errno behind it. ENOSPC and ENOMEM choose their own code. */
+/* As err_set, and appends ": " and strerror(errno). ENOSPC and ENOMEM set their own code. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Puts context in front of what is there: "context: text". */
+/* Prepends context to the message: "context: text". */
 int err_at(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A number as a sentence shows it: a NaN without its sign, which printf writes and which means nothing. */
+/* Returns v for printing in a message, a NaN without its meaningless sign, which printf would print. */
 double err_number(double v);
 
 #endif

@@ -13,7 +13,7 @@
 
 int file_read(char **out, size_t *len, const char *path, size_t max, struct err *e)
 {
-    /* A pipe must not hold us up before it is refused. */
+    /* Opening a pipe must not block before it is refused. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     char *buf = NULL;
@@ -84,7 +84,7 @@ bool file_keep_room(int fd, size_t len)
     return fallocate(fd, FALLOC_FL_KEEP_SIZE, lseek(fd, 0, SEEK_END), (off_t)len) == 0 || errno != ENOSPC;
 }
 
-/* A rename is on the disk once its folder is. */
+/* A rename is on the disk after its folder is synced. */
 static int sync_folder_of(const char *path, struct err *e)
 {
     char dir[PATH_MAX];
@@ -111,7 +111,7 @@ static int sync_folder_of(const char *path, struct err *e)
     return 0;
 }
 
-/* A rename would put a file in the place of a device or a pipe, as root even in that of /dev/null. */
+/* A rename would replace a device or a pipe by a file; as root even /dev/null. */
 static int check_is_replaceable(const char *path, struct err *e)
 {
     struct stat st;
@@ -146,7 +146,7 @@ static int replace(const char *path, const void *bytes, size_t len, mode_t mode,
         return err_set(e, ERR_CONFIG, "%s: path too long", path);
     if (check_is_replaceable(path, e) < 0)
         return e->code;
-    /* A new file each time: one that was left here, or that somebody else has put here, has another mode. */
+    /* Creates a new file each time: a leftover or foreign one may have another mode. */
     unlink(tmp);
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
@@ -263,7 +263,7 @@ int file_absolute(char *out, size_t size, const char *path, struct err *e)
     if (path[0] == '/')
         return file_join(out, size, "", path + 1, e);
     if (!getcwd(here, sizeof here))
-        return err_errno(e, ERR_IO, "the present folder");
+        return err_errno(e, ERR_IO, "the current folder");
     return file_join(out, size, here, path, e);
 }
 

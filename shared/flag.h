@@ -1,6 +1,6 @@
-/* flag -- raised by a signal's handler. The kernel runs a handler on any thread that does not block the
- * signal, OpenBLAS' among them, and a volatile sig_atomic_t is for one thread alone. A flag says that it was
- * raised and nothing about other memory: relaxed. */
+/* flag -- a flag set by a signal handler. The kernel runs a handler on any thread that does not block the
+ * signal, also OpenBLAS' threads, and volatile sig_atomic_t is only for a single thread. A flag orders no
+ * other memory accesses: relaxed. */
 #ifndef PSGD_FLAG_H
 #define PSGD_FLAG_H
 

@@ -1,4 +1,4 @@
-/* job_state -- the one vocabulary of job life: states and reasons, as docs/protocol.md lists them. */
+/* job_state -- states of a job and reasons for its end, as listed in docs/protocol.md. */
 #ifndef PSGD_JOB_STATE_H
 #define PSGD_JOB_STATE_H
 
@@ -6,10 +6,10 @@
 
 enum job_state {
     JOB_PENDING,   /* queued: the agent runs another job */
-    JOB_PREPARING, /* has the slot; packages arrive, the runner loads them */
+    JOB_PREPARING, /* has the slot; receives packages, the runner loads them */
     JOB_READY,     /* waits for the other nodes */
     JOB_RUNNING,
-    JOB_STOPPING, /* somebody asked for the end */
+    JOB_STOPPING, /* a stop was requested */
     JOB_SUCCEEDED,
     JOB_FAILED,
     JOB_CANCELLED,

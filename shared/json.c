@@ -24,7 +24,7 @@ static int too_deep(const json_t *v, int left)
     return 0;
 }
 
-/* Jansson quotes what it stumbles over as it is, and that may be anybody's; and names its own flags. */
+/* Jansson's messages quote the untrusted input, and name Jansson's flags. */
 static const char *printable(char *s)
 {
     if (strstr(s, "JSON_ALLOW_NUL"))
@@ -119,7 +119,7 @@ static int fill_number(void *out, const json_t *v, const struct json_field *f, c
         min = f->min;
         max = f->max;
     }
-    /* As a double, 2^53 + 1 would look like 2^53. */
+    /* As a double, 2^53 + 1 equals 2^53. */
     if (!(d >= min && d <= max) || (f->kind == JSON_FIELD_U64 && json_integer_value(v) > (json_int_t)1 << 53))
         return err_set(e, ERR_CONFIG, "%s/%s: %.15g is not between %.15g and %.15g", at, f->key, d, min, max);
     if (f->kind == JSON_FIELD_INT)
@@ -181,7 +181,7 @@ static json_t *value_of(const void *in, const struct json_field *f)
     case JSON_FIELD_BOOL:
         return json_boolean(*(const bool *)in);
     case JSON_FIELD_DOUBLE:
-        /* Jansson has no number for nan: then NULL, and the key stays away. */
+        /* Jansson returns NULL for NaN, and the key is omitted. */
         return json_real(*(const double *)in);
     case JSON_FIELD_ANY:
         break;

@@ -1,6 +1,6 @@
-/* json -- strict reading of JSON documents into structs, and writing back, by one table per struct.
- * Strict: no duplicate keys, no unknown keys (with "did you mean"), types and ranges checked, at most 32
- * levels. Every sentence begins with the path inside the document: "/peers/1/node: 3.5 is not an integer". */
+/* json -- strict reading of JSON documents into structs, and writing back, by one table per struct. Strict:
+ * no duplicate keys, no unknown keys (with "did you mean"), types and ranges checked, at most 32 levels.
+ * Every message begins with the path inside the document: "/peers/1/node: 3.5 is not an integer". */
 #ifndef PSGD_JSON_H
 #define PSGD_JSON_H
 
@@ -12,12 +12,12 @@
 #include "shared/err.h"
 
 enum json_kind {
-    JSON_FIELD_TEXT,   /* char[size]; `words` may list the only ones allowed, parted by '|' */
+    JSON_FIELD_TEXT,   /* char[size]; `choices` may list the allowed values, separated by '|' */
     JSON_FIELD_INT,    /* int */
     JSON_FIELD_U64,    /* uint64_t, at most 2^53 so that every JSON reader keeps it */
     JSON_FIELD_DOUBLE, /* double */
     JSON_FIELD_BOOL,   /* bool */
-    JSON_FIELD_ANY     /* some other reader takes the value: known, not read here */
+    JSON_FIELD_ANY     /* a known key, read by other code */
 };
 
 struct json_field {
@@ -32,12 +32,12 @@ struct json_field {
 /* A table ends with {0}. JSON_AT(struct settings, seed) gives .offset and .size. */
 #define JSON_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
-/* Parses text; `what` names it in the sentence, with line and column. ERR_CONFIG. */
+/* Parses text; `what` names it in messages, with line and column. ERR_CONFIG. */
 int json_parse(json_t **out, const char *text, size_t len, const char *what, struct err *e);
 int json_read(json_t **out, const char *path, size_t max, struct err *e);
 
-/* Fills the fields that stand in the object; the others keep their values. `at` is the object's path ("" at
- * the top). */
+/* Sets the fields present in the object; the others keep their values. `at` is the object's path ("" at the
+ * top). */
 int json_to_struct(void *out, const json_t *object, const struct json_field *fields, const char *at,
                    struct err *e);
 json_t *json_from_struct(const void *in, const struct json_field *fields);
@@ -47,22 +47,22 @@ int json_get_text(char *out, size_t size, const json_t *object, const char *key,
                   struct err *e);
 int json_get_int(int *out, const json_t *object, const char *key, int min, int max, const char *at,
                  struct err *e);
-/* *out: the index of the word at `key` in `words`, which ends with NULL. */
+/* *out: the index of the string at `key` in `choices`, which ends with NULL. */
 int json_get_choice(int *out, const json_t *object, const char *key, const char *const *choices,
                     const char *at, struct err *e);
 int json_only_keys(const json_t *object, const char *const *keys, const char *at, struct err *e);
 
-/* The first `max` bytes of a text that may be anybody's, cut at a character; bytes that are no UTF-8, which
- * json_string refuses, are '?'. NULL without memory. */
+/* Returns the first `max` bytes of an untrusted text, cut at a whole character, with '?' for invalid UTF-8,
+ * which json_string refuses. NULL without memory. */
 json_t *json_text(const char *text, size_t max);
 
-/* null where v is not finite, as JSON has no number for it. */
+/* null if v is not finite, which JSON cannot represent. */
 json_t *json_real_or_null(double v);
 
 /* [values[0], ...]: a shape, or counts. */
 json_t *json_sizes(const size_t *values, size_t n);
 
-/* One line without spaces and a line feed behind it, or NULL without memory; the caller frees. */
+/* Returns one line without spaces, with a line feed, or NULL without memory; the caller frees it. */
 char *json_line(const json_t *value);
 
 #endif

@@ -57,7 +57,7 @@ int shape_parse(struct shape *s, const json_t *doc, const char *at, struct err *
 
         if (!json_is_integer(v) || k < 1 || k > LAYER_VALUES_MAX)
             return err_set(e, ERR_CONFIG, "%s/%zu: not an integer from 1 to %d", at, i, LAYER_VALUES_MAX);
-        n *= k; /* at most 2^24 x 2^24 before it is refused */
+        n *= k; /* at most 2^24 x 2^24 before the check */
         if (n > LAYER_VALUES_MAX)
             return err_set(e, ERR_CONFIG, "%s: %lld values, at most %d", at, (long long)n, LAYER_VALUES_MAX);
         s->dim[i] = (int)k;
@@ -74,7 +74,7 @@ size_t tensor_spec_count(const struct tensor_spec *t)
     return n;
 }
 
-/* Every dimension is at most 2^24, and a layer's tensor is refused where it would not fit a model. */
+/* Every dimension is at most 2^24; a tensor too large for a model is refused. */
 static int add_tensor(struct layer_spec *l, const struct tensor_spec *t, const char *at, struct err *e)
 {
     size_t n = 1;
@@ -96,7 +96,7 @@ static int add_vector(struct layer_spec *l, const char *name, size_t n, enum ini
         at, e);
 }
 
-/* Sets *out to the number at `key`, or leaves it where there is none. */
+/* Sets *out to the number at `key`, or leaves it unchanged if there is none. */
 static int get_float(float *out, const json_t *doc, const char *key, double min, double max, const char *at,
                      struct err *e)
 {
@@ -111,7 +111,7 @@ static int get_float(float *out, const json_t *doc, const char *key, double min,
     return 0;
 }
 
-/* How the weights begin, into `t`: the document's word or what stands there already. */
+/* Sets the initialization in `t` from the document, or keeps its default. */
 static int parse_init(struct tensor_spec *t, const json_t *doc, const char *at, struct err *e)
 {
     int init = (int)t->init;
@@ -153,7 +153,7 @@ static int wants_dims(const struct layer_spec *l, int n_dims, const char *what, 
 
     if (l->in.n_dims == n_dims)
         return 0;
-    return err_set(e, ERR_CONFIG, "%s: %s takes %s, what comes is %s", at, layer_kind_name(l->kind), what,
+    return err_set(e, ERR_CONFIG, "%s: %s takes %s, its input is %s", at, layer_kind_name(l->kind), what,
                    shape_text(text, &l->in));
 }
 
@@ -172,7 +172,7 @@ static int parse_dense(struct layer_spec *l, const json_t *doc, const char *at, 
     return add_vector(l, "bias", (size_t)units, INIT_ZEROS, false, at, e);
 }
 
-/* One dimension of the output, and the padding before it. */
+/* Computes one dimension of the output, and the padding before it. */
 static int slide(int *out, int *before, int in, int size, int stride, bool same, const char *key,
                  const char *at, struct err *e)
 {
@@ -185,8 +185,9 @@ static int slide(int *out, int *before, int in, int size, int stride, bool same,
         return 0;
     }
     if (size > in)
-        return err_set(e, ERR_CONFIG, "%s/%s: %d does not fit into %d; \"padding\": \"same\" would pad", at,
-                       key, size, in);
+        return err_set(e, ERR_CONFIG,
+                       "%s/%s: %d is larger than the input's %d; set \"padding\": \"same\" to pad", at, key,
+                       size, in);
     *out = (in - size) / stride + 1;
     *before = 0;
     return 0;
@@ -289,7 +290,7 @@ static int parse_reshape(struct layer_spec *l, const json_t *doc, const char *at
     if (shape_parse(&l->out, json_object_get(doc, "shape"), path, e) < 0)
         return e->code;
     if (shape_count(&l->out) != l->n_in)
-        return err_set(e, ERR_CONFIG, "%s: %d values, what comes is %s", path, shape_count(&l->out),
+        return err_set(e, ERR_CONFIG, "%s: %d values, its input is %s", path, shape_count(&l->out),
                        shape_text(text, &l->in));
     return 0;
 }
@@ -309,8 +310,8 @@ static int parse_embedding(struct layer_spec *l, const json_t *doc, const char *
     return add_tensor(l, &w, at, e);
 }
 
-/* n_gates x units columns: lstm i, f, g, o; gru r, z, n. The gru's second bias stands inside the reset gate
- * (PyTorch's b_hn), so each gate has one for the input and one for the state. */
+/* n_gates x units columns: lstm i, f, g, o; gru r, z, n. The gru's second bias is inside the reset gate
+ * (PyTorch's b_hn), so each gate has one bias for the input and one for the state. */
 static int parse_recurrent(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
 {
     const json_t *sequences = json_object_get(doc, "sequences");

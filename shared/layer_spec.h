@@ -1,11 +1,11 @@
-/* layer_spec -- one layer as the model's document says it: its words, its shapes, its tensors. Whoever runs,
- * lists or converts a model reads this table; the arithmetic of a kind lives in nn/layer_KIND.c.
+/* layer_spec -- one layer of the model's document: its keys, shapes and tensors. Code that runs, lists or
+ * converts a model uses this table; the arithmetic of a kind is in nn/layers/layer_KIND.c.
  *
  *   kind          keys (default)                                      in -> out
  *   dense         units, init (glorot_uniform)                        any -> (units)
  *   conv2d        filters, kernel, stride (1), padding (valid), init  (h, w, c) -> (h', w', filters)
  *   max_pool      size, stride (size), padding (valid)                (h, w, c) -> (h', w', c)
- *   avg_pool      the same; what lies outside does not count          (h, w, c) -> (h', w', c)
+ *   avg_pool      the same; padding does not count          (h, w, c) -> (h', w', c)
  *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last
  *                                                                     dimension
  *   layer_norm    epsilon (1e-5)                                      the same; over the last dimension
@@ -17,12 +17,12 @@
  *   mean_over_time  -                                                 (time, n) -> (n)
  *   linear, relu, leaky_relu (slope 0.01), tanh, sigmoid, gelu, softmax   the same
  *
- * kernel, size and stride are a number or [rows, columns]. "valid": windows lie inside the image. "same": one
- * output for each stride, ceil(h / stride); what is missing is added as zeros, half before, the odd one
- * behind. momentum is the new batch's share in the running statistics.
- * init: zeros, ones, glorot_uniform, glorot_normal, he_uniform, he_normal, fan_in_uniform (PyTorch's
- * default), normal, uniform (these two with init_scale: standard deviation, bound), orthogonal. It is about
- * the weights that meet the input; recurrent weights begin orthogonal, biases as zeros, gains as ones. */
+ * kernel, size and stride are a number or [rows, columns]. "valid": windows are inside the image. "same":
+ * one output per stride, ceil(h / stride), with zero padding, half before, the odd one after. momentum is
+ * the weight of the new batch in the running statistics. init: zeros, ones, glorot_uniform, glorot_normal,
+ * he_uniform, he_normal, fan_in_uniform (PyTorch's default), normal, uniform (these two with init_scale:
+ * standard deviation, bound), orthogonal. It applies to the input weights; recurrent weights start
+ * orthogonal, biases as zeros, gains as ones. */
 #ifndef PSGD_LAYER_SPEC_H
 #define PSGD_LAYER_SPEC_H
 
@@ -72,7 +72,7 @@ enum init_kind {
 
 enum { SHAPE_DIMS = 3, LAYER_TENSORS = 4, LAYER_VALUES_MAX = 1 << 24 };
 
-struct shape { /* of one sample: (n), (time, n) or (rows, columns, channels) */
+struct shape { /* of a sample: (n), (time, n) or (rows, columns, channels) */
     int n_dims, dim[SHAPE_DIMS];
 };
 
@@ -82,14 +82,14 @@ struct tensor_spec {
     size_t shape[4];
     enum init_kind init;
     float scale;            /* of INIT_NORMAL, INIT_UNIFORM */
-    size_t fan_in, fan_out; /* inputs of one output, outputs of one input: for INIT_GLOROT_* and their like */
-    bool is_state;          /* running statistics: moved by the layer, not by the optimizer */
+    size_t fan_in, fan_out; /* inputs of one output, outputs of one input: for INIT_GLOROT_* etc. */
+    bool is_state;          /* running statistics: updated by the layer, not by the optimizer */
 };
 
 /* A window that slides over an image: conv2d and the pools. */
 struct window_spec {
     int rows, cols, row_stride, col_stride;
-    int top, left; /* of the padding; what is missing at the bottom and right follows from the shapes */
+    int top, left; /* padding; that at the bottom and right follows from the shapes */
 };
 
 struct layer_spec {
@@ -120,13 +120,13 @@ struct layer_spec {
 
 const char *layer_kind_name(enum layer_kind kind);
 
-/* `l->in` is set; fills the rest. `at` is the object's path. ERR_CONFIG with the path inside the document. */
+/* Fills *l, of which `in` is set. `at` is the object's path. ERR_CONFIG with the path inside the document. */
 int layer_spec_parse(struct layer_spec *l, const json_t *doc, const char *at, struct err *e);
 
 int shape_count(const struct shape *s);
 /* "(28, 28, 1)" */
 const char *shape_text(char out[48], const struct shape *s);
-/* An array of 1 to 3 positive integers, at most LAYER_VALUES_MAX values together. */
+/* Parses an array of 1 to 3 positive integers, with a product of at most LAYER_VALUES_MAX. */
 int shape_parse(struct shape *s, const json_t *doc, const char *at, struct err *e);
 size_t tensor_spec_count(const struct tensor_spec *t);
 

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Both kinds of control groups, of which a machine may have either (cgroups(7)): where their files are, and
- * what these are called. */
+/* Both kinds of control groups, of which a machine may have either (cgroups(7)), with the paths and names
+ * of their files. */
 static const struct kind {
     const char *controller; /* as in /proc/self/cgroup */
     const char *root, *limit, *usage;
-    const char *cache[2]; /* in memory.stat: pages of files, which are given back before anybody is killed */
+    const char *cache[2]; /* in memory.stat: page cache, reclaimed before a process is killed */
 } kinds[] = {
     {"", "/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file %lf", "active_file %lf"}},
     {"memory",
@@ -21,7 +21,7 @@ static const struct kind {
      {"total_inactive_file %lf", "total_active_file %lf"}},
 };
 
-/* The number in the file's first line of this form; `otherwise`: there is none. */
+/* Returns the number in the file's first line of this form, or `otherwise`. */
 static double number_in(const char *path, const char *form, double otherwise)
 {
     FILE *f = fopen(path, "re");
@@ -45,8 +45,8 @@ static double number_of_group(const struct kind *k, const char *group, const cha
     return number_in(path, form, otherwise);
 }
 
-/* Of the group and of those around it. In a container its name may be one of the machine's, which cannot be
- * seen from inside: then only the last of them, the container's root, tells anything. */
+/* Returns the least remainder of the group and its parents. In a container the name may be relative to the
+ * host and not visible: then only the last one, the container's root, has values. */
 static double left_in_groups(const struct kind *k, char *group)
 {
     double least = HUGE_VAL;
@@ -93,7 +93,7 @@ static double left_of(struct rlimit most, const char *used)
     return fmax(0, (double)most.rlim_cur - 1024 * number_in("/proc/self/status", used, 0));
 }
 
-/* Of what this process may map in all, and of what it may have for itself (setrlimit(2)). */
+/* The remainder of the limits on address space and on private data (setrlimit(2)). */
 static double left_in_limits(void)
 {
     struct rlimit space = {RLIM_INFINITY, RLIM_INFINITY}, data = space;

@@ -1,11 +1,11 @@
-/* memory -- how much of it is left. */
+/* memory -- available memory. */
 #ifndef PSGD_MEMORY_H
 #define PSGD_MEMORY_H
 
-/* Bytes that this process can take without others being swapped, or itself or others being killed: the
- * kernel's MemAvailable, what the control groups leave in which the process runs (a container's, or a batch
- * system's), or what its own limits leave (RLIMIT_AS, which `ulimit -v` sets, and RLIMIT_DATA), whichever is
- * least. HUGE_VAL where nothing is told. */
+/* Returns the bytes that this process can allocate without swapping, and without any process being killed:
+ * the least of the kernel's MemAvailable, the remainder of the limits of its control groups (a container's,
+ * or a batch system's), and that of its own limits (RLIMIT_AS, which `ulimit -v` sets, and RLIMIT_DATA).
+ * HUGE_VAL if none is known. */
 double memory_available(void);
 
 #endif

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Linux 6.3. Where vm.memfd_noexec is 2 nothing else is allowed; it takes the right to exec the file, not the
- * right to map it so. Older kernels do not know the flag. */
+/* Since Linux 6.3; required if vm.memfd_noexec is 2. It forbids exec of the file, not mapping it
+ * executable. Older kernels refuse the flag. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif
@@ -22,7 +22,7 @@ static int make(void)
     return fd < 0 && errno == EINVAL ? memfd_create("psgd-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
 }
 
-/* ERR_IO: errno in words, or the file has become shorter meanwhile. */
+/* ERR_IO: an I/O error, or the file became shorter meanwhile. */
 static int fill(int to, int from, size_t len, struct err *e)
 {
     while (len > 0) {
@@ -33,7 +33,7 @@ static int fill(int to, int from, size_t len, struct err *e)
         if (n < 0)
             return err_errno(e, ERR_IO, "no copy in memory");
         if (n == 0)
-            return err_set(e, ERR_IO, "it has become shorter while it was read");
+            return err_set(e, ERR_IO, "the file became shorter while it was read");
         len -= (size_t)n;
     }
     return 0;
@@ -52,7 +52,7 @@ int memory_file_copy(const char *path, size_t most, struct err *e)
         goto done;
     }
     if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > most) {
-        err_set(e, ERR_CONFIG, "%s: not a plain file of at most %zu bytes", path, most);
+        err_set(e, ERR_CONFIG, "%s: not a regular file of at most %zu bytes", path, most);
         goto done;
     }
     to = make();

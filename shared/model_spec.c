@@ -104,17 +104,17 @@ static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err
         if (rc < 0)
             return rc;
         if ((kind == METRIC_AUC || kind == METRIC_EER) && m->n_out > 2)
-            return err_set(e, ERR_CONFIG, "/metrics/%zu: %s is about two classes, the model has %d outputs",
-                           i, metric_names[kind], m->n_out);
+            return err_set(e, ERR_CONFIG, "/metrics/%zu: %s is for two classes, the model has %d outputs", i,
+                           metric_names[kind], m->n_out);
         m->metrics[kind] = true;
     }
     return 0;
 }
 
-/* It is shown on terminals. */
+/* The name is printed on terminals. */
 static int check_name(const char *name, struct err *e)
 {
-    return utf8_is_clean(name) ? 0 : err_set(e, ERR_CONFIG, "/name: a control character in it");
+    return utf8_is_clean(name) ? 0 : err_set(e, ERR_CONFIG, "/name: contains a control character");
 }
 
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
@@ -135,8 +135,8 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
     t->loss = (enum loss_kind)loss;
     if (t->loss == LOSS_SOFTMAX_CROSS_ENTROPY && t->n_out < 2)
         return err_set(e, ERR_CONFIG,
-                       "/loss: softmax_cross_entropy tells classes apart, the last layer has one output; "
-                       "sigmoid_cross_entropy takes it");
+                       "/loss: softmax_cross_entropy needs two or more outputs, the last layer has one; "
+                       "use sigmoid_cross_entropy");
     return parse_metrics(t, json_object_get(doc, "metrics"), e);
 }
 
@@ -150,11 +150,11 @@ int model_spec_measures(const struct model_spec *m, bool has_labels, struct err 
     for (int kind = 0; !has_labels && kind < N_METRIC_KINDS; kind++)
         if (m->metrics[kind] && kind != METRIC_MSE && kind != METRIC_RMSE)
             return err_set(e, ERR_CONFIG,
-                           "model \"%s\" asks for %s, which is about labels; the data set has targets",
-                           m->name, metric_names[kind]);
+                           "model \"%s\" asks for %s, which needs labels; the data set has targets", m->name,
+                           metric_names[kind]);
     if (m->metrics[METRIC_CONFUSION] && m->n_out > MODEL_CONFUSION_MAX)
         return err_set(e, ERR_CONFIG,
-                       "model \"%s\" asks for the confusion of %d classes; at most %d can be told", m->name,
-                       m->n_out, MODEL_CONFUSION_MAX);
+                       "model \"%s\" asks for the confusion matrix of %d classes; at most %d are supported",
+                       m->name, m->n_out, MODEL_CONFUSION_MAX);
     return 0;
 }

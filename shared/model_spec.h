@@ -1,17 +1,17 @@
-/* model_spec -- a network as a JSON document says it, checked, before any memory is laid out for it.
+/* model_spec -- a network's JSON document, parsed and checked before memory is allocated for it.
  *
  *     {"version": 1, "name": "mlp-tutorial", "input": [784],
  *      "layers": [{"kind": "dense", "units": 128, "init": "glorot_uniform"}, {"kind": "tanh"},
  *                 {"kind": "dense", "units": 10}],
  *      "loss": "softmax_cross_entropy", "metrics": ["top5"]}
  *
- * Input: [values], [time, values], [time] tokens where an embedding is the first layer, or
- * [rows, columns, channels]. Layers: shared/layer_spec.h. Losses, on the last layer's outputs z (n, k):
+ * Input: [values], [time, values], [time] tokens if an embedding is the first layer, or [rows, columns,
+ * channels]. Layers: shared/layer_spec.h. Losses, on the last layer's outputs z (n, k):
  *   softmax_cross_entropy   -log softmax(z)[label]
- *   sigmoid_cross_entropy   of each output by itself; k = 1: the label is 0 or 1, else one-hot of the label
+ *   sigmoid_cross_entropy   of each output separately; k = 1: the label is 0 or 1, else one-hot of the label
  *   mse                     mean over the k outputs of (z - target)^2; a label's target is its one-hot
- * Metrics, beside loss and accuracy, which are always there: top2, top3, ..., top10, mse, rmse, confusion;
- * auc and eer for two classes. A model must have parameters. */
+ * Metrics in addition to loss and accuracy, which always exist: top2, top3, ..., top10, mse, rmse,
+ * confusion; auc and eer for two classes. A model must have parameters. */
 #ifndef PSGD_MODEL_SPEC_H
 #define PSGD_MODEL_SPEC_H
 
@@ -49,21 +49,21 @@ struct model_spec {
     int n_layers;
     struct layer_spec layers[MODEL_LAYERS_MAX];
     enum loss_kind loss;
-    bool metrics[N_METRIC_KINDS];        /* asked for */
-    size_t n_trained, n_state, n_params; /* the optimizer's, the running statistics, both */
+    bool metrics[N_METRIC_KINDS];        /* requested */
+    size_t n_trained, n_state, n_params; /* trained by the optimizer, running statistics, both */
 };
 
 const char *loss_kind_name(enum loss_kind kind);
 const char *metric_kind_name(enum metric_kind kind);
-/* k of a top-k; 0: it is none. */
+/* Returns k of a top-k metric, 0 for others. */
 int metric_kind_top(enum metric_kind kind);
 
-/* ERR_CONFIG, with the path: "/layers/2/units: missing"; *m is not to be used then. */
+/* ERR_CONFIG, with the path: "/layers/2/units: missing"; *m is invalid then. */
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);
-/* Tokens that the model knows, 0 .. vocab - 1; 0: it does not read tokens. */
+/* Returns the size of the model's vocabulary, tokens 0 .. vocab - 1; 0: its input is not tokens. */
 int model_spec_vocab(const struct model_spec *m);
-/* ERR_CONFIG: a metric about labels where there are targets, or a confusion matrix of more than
- * MODEL_CONFUSION_MAX classes. */
+/* ERR_CONFIG: a metric of labels with targets, or a confusion matrix of more than MODEL_CONFUSION_MAX
+ * classes. */
 int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* package -- what an agent is sent before a job starts, in the order in which it is sent. */
+/* package -- the packages sent to an agent before a job starts, in the order of sending. */
 #ifndef PSGD_PACKAGE_H
 #define PSGD_PACKAGE_H
 
@@ -6,9 +6,9 @@
 
 enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_WEIGHTS, PACKAGE_DATA, N_PACKAGES };
 
-extern const char *const package_names[N_PACKAGES]; /* as docs/protocol.md has them: "settings", ... */
+extern const char *const package_names[N_PACKAGES]; /* as in docs/protocol.md: "settings", ... */
 
-/* False: there is no package of this name. */
+/* Returns false if there is no package of this name. */
 bool package_parse(enum package *out, const char *name);
 
 #endif

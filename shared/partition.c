@@ -6,14 +6,14 @@
 #include "shared/partition_rules.h"
 #include "shared/suggest.h"
 
-/* Keep these streams apart from each other and from all others that the job's seed feeds. */
+/* Random streams, separate from each other and from all others of the job's seed. */
 static const uint64_t stream_shuffle = 0x656c6666756873; /* "shuffle" */
 static const uint64_t stream_order = 0x726564726f;       /* "order" */
 static const uint64_t stream_rule = 0x656c7572;          /* "rule" */
 
 static const struct {
-    const char *name, *form; /* form: as it is written, with its number's letter */
-    double min, max;         /* of its number; both 0: it has none */
+    const char *name, *form; /* form: its syntax, with a letter for the number */
+    double min, max;         /* of its number; both 0: no number */
     bool is_whole;
 } rules[N_PARTITION_KINDS] = {
     [PARTITION_IID] = {.name = "iid", .form = "iid"},
@@ -104,7 +104,7 @@ static int apply(struct partition *p, uint32_t *items, const struct partition_se
         p->n_rows = d.per_block / d.unit;
         break;
     default:
-        /* What is left out was chosen before sorting, so that it is not all of the last label. */
+        /* Excludes the remainder before sorting, so that it is not all of the last label. */
         if (deal_sorted(&d, used, e) < 0)
             return e->code;
         break;
@@ -131,7 +131,7 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
         return err_set(e, ERR_CONFIG, "%zu samples, at most %u", set->n, UINT32_MAX);
     if (!set->labels && rule->kind != PARTITION_IID && rule->kind != PARTITION_LABEL_SORTED)
         return err_set(e, ERR_CONFIG,
-                       "partition %s divides by labels, the data set has targets: iid and label_sorted fit",
+                       "partition %s divides by labels, the data set has targets: use iid or label_sorted",
                        rules[rule->kind].name);
     *p = (struct partition){.n_rows = set->n / n_cols, .n_cols = n_cols};
     items = malloc(set->n * sizeof *items);

@@ -1,27 +1,27 @@
-/* partition -- which sample is seen when and by whom.
+/* partition -- assignment of samples to nodes and steps.
  *
- * The training set is laid out as a matrix of n_rows x n_cols samples: a row is a global batch, and block k
- * owns columns k batch .. (k + 1) batch - 1. What does not fill a row is left out. Each epoch permutes every
- * column by itself (seed, epoch, column), so that batches mix anew while a node keeps the columns of its
- * blocks and needs nobody else's samples. The global batch of a step is therefore the same whether one node
- * holds 128 columns or two hold 64 each.
+ * The training set is a matrix of n_rows x n_cols samples: a row is a global batch, and block k has columns
+ * k batch .. (k + 1) batch - 1. Samples that do not fill a row are left out. Each epoch permutes every
+ * column separately (seed, epoch, column): batches change, but a node keeps the columns of its blocks and
+ * needs no samples of other nodes. The global batch of a step is therefore the same whether one node holds
+ * 128 columns or two hold 64 each.
  *
- * How samples come to blocks, all of it decided by the one seed of the job; all blocks are equally long:
+ * Rules that assign samples to blocks, a function of the job's seed; all blocks have the same length:
  *   iid              shuffled
- *   label_sorted     sorted by label (or first target), block after block: few labels each, always the same
- *                    ones. The ancestor's Make_Non_IID
- *   true_non_iid:D   label_sorted, then the first share D (0 .. 1) of the global batches shuffled among
- *                    themselves. The ancestor's True_Non_IID
- *   shards:N         sorted by label and cut; each block gets N pieces. McMahan et al.,
+ *   label_sorted     sorted by label (or first target), block after block: few labels each, the same
+ *                    ones in every epoch. Make_Non_IID of Parallel-SGD
+ *   true_non_iid:D   label_sorted, then the first fraction D (0 .. 1) of the global batches shuffled among
+ *                    themselves. True_Non_IID of Parallel-SGD
+ *   shards:N         sorted by label and cut; each block gets N chunks. McMahan et al.,
  *                    "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS
  *                    2017, section 3 (there N = 2)
  *   dirichlet:A      each block draws its labels by q ~ Dir(A p), p the labels of the set; A = 0.1 is far
  *                    from iid, 100 near. Hsu, Qi and Brown, "Measuring the Effects of Non-Identical Data
  *                    Distribution for Federated Visual Classification", 2019
- *   labels:K         each block sees K labels, and those who share a label divide its samples. Li, Diao, Chen
+ *   labels:K         each block has K labels; blocks with the same label divide its samples. Li, Diao, Chen
  *                    and He, "Federated Learning on Non-IID Data Silos: An Experimental Study", ICDE 2022,
- *                    "#C = K"; there labels are drawn, here dealt round in a shuffled order, so that all
- *                    serve equally often. What cannot be divided equally is left out. */
+ *                    "#C = K"; there labels are drawn, here dealt in turn in a shuffled order, so that all
+ *                    are used equally often. Samples that cannot be divided equally are left out. */
 #ifndef PSGD_PARTITION_H
 #define PSGD_PARTITION_H
 
@@ -42,13 +42,13 @@ enum partition_kind {
 
 struct partition_rule {
     enum partition_kind kind;
-    double amount; /* what stands behind the colon */
+    double amount; /* number after the colon */
 };
 
-/* ERR_CONFIG: no such rule, or its number is missing, not one, or out of range. */
+/* ERR_CONFIG: unknown rule, or its number is missing, invalid, or out of range. */
 int partition_rule_parse(struct partition_rule *r, const char *text, struct err *e);
 
-struct partition_set { /* what is divided, borrowed */
+struct partition_set { /* the data to divide; owned by the caller */
     size_t n;
     const int32_t *labels; /* (n), each 0 .. n_classes - 1; NULL: targets */
     int n_classes;
@@ -62,7 +62,7 @@ struct partition {
 };
 
 /* `n_blocks` blocks of `batch` columns. ERR_CONFIG: fewer samples than one global batch, or the rule needs
- * labels, more of them, or longer blocks. */
+ * labels, more labels, or longer blocks. */
 int partition_init(struct partition *p, const struct partition_set *set, const struct partition_rule *rule,
                    size_t n_blocks, size_t batch, uint64_t seed, struct err *e);
 void partition_clear(struct partition *p);

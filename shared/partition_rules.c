@@ -20,7 +20,7 @@ static int by_target(const void *a, const void *b, void *arg)
     return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
 }
 
-/* Items of each label together, in the order they had; start (n_classes + 1) says where each label begins. */
+/* Stable sort by label; start (n_classes + 1): where each label begins. */
 static int sort_by_label(struct deal *d, size_t n, size_t *start, struct err *e)
 {
     const int32_t *labels = d->set->labels;
@@ -61,8 +61,8 @@ int deal_sorted(struct deal *d, size_t n, struct err *e)
     return rc;
 }
 
-/* Walks the sorted samples and gives a piece to each (block, slot) in shuffled order. Slot i of every block
- * is as long as slot i of any other, so that blocks are equally long whether or not N divides them. */
+/* Cuts the sorted samples into a chunk for each (block, slot), in shuffled order. Slot i has the same
+ * length in all blocks, so that blocks are equally long even if N does not divide them. */
 int deal_shards(struct deal *d, size_t n_shards, struct err *e)
 {
     size_t used = d->n_blocks * d->per_block;
@@ -99,14 +99,15 @@ int deal_shards(struct deal *d, size_t n_shards, struct err *e)
     return order && sorted ? 0 : no_memory(d, e);
 }
 
-/* Uniform in (0, 1): a logarithm follows. */
+/* Uniform in (0, 1), excluding 0 because its logarithm is taken. */
 static double open_uniform(struct rng *r)
 {
     return ((double)(rng_u64(r) >> 12) + 0.5) * 0x1p-52;
 }
 
-/* The logarithm of a Gamma(a) variate: Marsaglia and Tsang, "A simple method for generating gamma variables",
- * 2000; for a < 1 by Gamma(a + 1) U^(1/a), which would be 0 for small a without the logarithm. */
+/* The logarithm of a Gamma(a) variate: Marsaglia and Tsang, "A simple method for generating gamma
+ * variables", 2000; for a < 1 by Gamma(a + 1) U^(1/a), which would underflow for small a without the
+ * logarithm. */
 static double log_gamma_variate(struct rng *r, double a)
 {
     double boost = a < 1 ? log(open_uniform(r)) / a : 0;
@@ -123,7 +124,7 @@ static double log_gamma_variate(struct rng *r, double a)
     }
 }
 
-/* The logarithm of q ~ Dir(alpha p), but for a constant; p as the labels are in the set. */
+/* The logarithm of q ~ Dir(alpha p), up to a constant; p is the distribution of labels in the set. */
 static void draw_dirichlet(double *log_q, struct rng *r, double alpha, const size_t *start, size_t n_classes)
 {
     for (size_t k = 0; k < n_classes; k++) {
@@ -133,7 +134,8 @@ static void draw_dirichlet(double *log_q, struct rng *r, double alpha, const siz
     }
 }
 
-/* The same as weights among the labels that have samples left, the largest 1; returns their sum. */
+/* The same as weights of the labels that have samples left, scaled so that the largest is 1; returns their
+ * sum. */
 static double weigh(double *w, const double *log_q, const size_t *left, size_t n_classes)
 {
     double top = -INFINITY;
@@ -146,8 +148,8 @@ static double weigh(double *w, const double *log_q, const size_t *left, size_t n
     return sum;
 }
 
-/* A label by its weight, among those that have samples left; of which some have. Weights are made anew where
- * all that are left had become 0 beside those that are gone. */
+/* Draws a label by its weight, among those that have samples left, of which there is at least one.
+ * Recomputes the weights if all of those left are 0 relative to exhausted ones. */
 static size_t draw_label(double *w, const double *log_q, const size_t *left, size_t n_classes, struct rng *r)
 {
     size_t last = 0;
@@ -168,7 +170,7 @@ static size_t draw_label(double *w, const double *log_q, const size_t *left, siz
     return last;
 }
 
-/* Blocks draw by turns, so that none is left with what the others did not want. */
+/* Blocks draw in turn, so that none gets only the labels left by the others. */
 static void draw_all(struct deal *d, double *log_q, double *w, const uint32_t *sorted, const size_t *start,
                      size_t *left)
 {
@@ -216,7 +218,7 @@ int deal_dirichlet(struct deal *d, double alpha, struct err *e)
 struct hand {
     size_t n_labels, n_classes;
     uint32_t *order;     /* (n_classes) */
-    size_t *owners, *at; /* (n_classes): blocks that hold a label; its next sample */
+    size_t *owners, *at; /* (n_classes): blocks that have a label; its next sample */
 };
 
 static size_t label_of(const struct hand *h, size_t block, size_t i)
@@ -224,7 +226,7 @@ static size_t label_of(const struct hand *h, size_t block, size_t i)
     return h->order[(block * h->n_labels + i) % h->n_classes];
 }
 
-/* How long a block's hand is when each owner of a label gets an equal part; the shortest decides. */
+/* Returns the samples of the block with the fewest, if each owner of a label gets an equal part. */
 static size_t shortest_hand(const struct hand *h, const size_t *start, size_t n_blocks)
 {
     size_t min = SIZE_MAX;
@@ -242,7 +244,7 @@ static size_t shortest_hand(const struct hand *h, const size_t *start, size_t n_
     return min;
 }
 
-/* One block's samples: all its parts, shuffled, of which the first per_block stay. */
+/* Takes one block's samples: all its parts, shuffled, of which the first per_block are used. */
 static void take_hand(struct deal *d, struct hand *h, const size_t *start, const uint32_t *sorted,
                       uint32_t *hand, size_t block)
 {
@@ -294,7 +296,7 @@ int deal_labels(struct deal *d, size_t n_labels, struct err *e)
     if (n_labels > n_classes)
         return err_set(e, ERR_CONFIG, "%zu labels a block, there are %zu", n_labels, n_classes);
     numbers = malloc((3 * n_classes + 1) * sizeof *numbers); /* start, owners, at */
-    sorted = malloc(2 * d->set->n * sizeof *sorted);         /* sorted, and a hand */
+    sorted = malloc(2 * d->set->n * sizeof *sorted);         /* sorted, and one block's samples */
     h.order = malloc(n_classes * sizeof *h.order);
     if (numbers && sorted && h.order) {
         h.owners = numbers + n_classes + 1;

@@ -1,6 +1,6 @@
-/* partition_rules -- how samples come to blocks, one function a rule (partition.h has their sources). Each
- * rearranges `items`, all samples in shuffled order, so that block k's are items[k per_block] ..
- * items[(k + 1) per_block - 1]; what lies behind the last block is left out. */
+/* partition_rules -- the rules that assign samples to blocks, one function each (partition.h has their
+ * sources). Each rearranges `items`, all samples in shuffled order, so that block k's are items[k
+ * per_block] .. items[(k + 1) per_block - 1]; items after the last block are left out. */
 #ifndef PSGD_PARTITION_RULES_H
 #define PSGD_PARTITION_RULES_H
 
@@ -22,8 +22,8 @@ int deal_sorted(struct deal *d, size_t n, struct err *e);
 /* ERR_CONFIG: more shards than a block has samples. */
 int deal_shards(struct deal *d, size_t n_shards, struct err *e);
 int deal_dirichlet(struct deal *d, double alpha, struct err *e);
-/* Lowers per_block to what can be divided equally. ERR_CONFIG: more labels than there are,
- * or none of a batch's length. */
+/* Lowers per_block so that labels are divided equally. ERR_CONFIG: more labels than exist, or blocks
+ * shorter than a batch. */
 int deal_labels(struct deal *d, size_t n_labels, struct err *e);
 
 #endif

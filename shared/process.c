@@ -24,7 +24,7 @@ bool process_read(struct process *out, int fd)
     if (n < 0)
         return false;
     buf[n] = '\0';
-    /* The second field is the program's name and may hold anything, a ')' too: count from the last one. */
+    /* The second field is the program's name and may contain ')': search for the last one. */
     p = strrchr(buf, ')');
     if (!p ||
         sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
@@ -32,7 +32,7 @@ bool process_read(struct process *out, int fd)
         errno = EPROTO;
         return false;
     }
-    /* The state is its first thread's, which may end before the others. */
+    /* The state is that of its first thread, which may end before the others. */
     *out = (struct process){.start_ticks = ticks, .has_ended = strchr("ZXx", state) && n_threads <= 1};
     return true;
 }

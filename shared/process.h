@@ -1,4 +1,4 @@
-/* process -- a process as /proc shows it, this program's or another's. */
+/* process -- reads the state of a process from /proc. */
 #ifndef PSGD_PROCESS_H
 #define PSGD_PROCESS_H
 
@@ -7,18 +7,18 @@
 #include <sys/types.h>
 
 struct process {
-    uint64_t start_ticks; /* field 22 of /proc/PID/stat: with the pid it names one process for ever */
-    bool has_ended;       /* all of its threads; nobody has waited for it yet */
+    uint64_t start_ticks; /* field 22 of /proc/PID/stat: with the pid it identifies a process uniquely */
+    bool has_ended;       /* all its threads; not waited for yet */
 };
 
-/* A descriptor of /proc/PID/stat. It stays with this process: not one of the same number, made later, is read
- * from it. -1 and errno: ENOENT, there is no such process. */
+/* Opens /proc/PID/stat. The descriptor refers to this process, never to a later one with the same pid. -1
+ * and errno: ENOENT, no such process. */
 int process_open(pid_t pid);
 
-/* What it is now; false and errno: ESRCH, it has ended and been waited for. */
+/* Reads the current state. Returns false and sets errno: ESRCH, it has ended and been waited for. */
 bool process_read(struct process *out, int fd);
 
-/* Both at once; false: no such process. */
+/* Opens and reads. Returns false if there is no such process. */
 bool process_look(struct process *out, pid_t pid);
 
 #endif

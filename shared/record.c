@@ -11,7 +11,7 @@
 
 #include "shared/file.h"
 
-enum { CELL_MAX = 64 }; /* the longest number has 25 characters; texts are ours and short */
+enum { CELL_MAX = 64 }; /* the longest number has 25 characters; psgd's texts are short */
 
 #define TRAIN(n, t, h)                                                                                       \
     {                                                                                                        \
@@ -30,15 +30,15 @@ const struct record_column record_train_columns[] = {
     TRAIN(accuracy, RECORD_FLOAT, "over the batch, before the update, 0 to 1; empty as in eval.csv"),
     TRAIN(lr, RECORD_FLOAT, "learning rate of this step"),
     TRAIN(grad_norm, RECORD_FLOAT, "Euclidean norm of the gradient for the update, before it was clipped"),
-    TRAIN(compute_s, RECORD_SPAN, "all of the node's own: batch, forward, backward, checks, this file"),
+    TRAIN(compute_s, RECORD_SPAN, "local work: batch, forward, backward, checks, this file"),
     TRAIN(encode_s, RECORD_SPAN, "the codec writing its messages"),
-    TRAIN(send_s, RECORD_SPAN, "handing them to the network"),
+    TRAIN(send_s, RECORD_SPAN, "passing them to the network"),
     TRAIN(wait_s, RECORD_SPAN, "waiting for other nodes, the network at work meanwhile"),
-    TRAIN(decode_s, RECORD_SPAN, "the codec taking in what came"),
-    TRAIN(raw_bytes, RECORD_U64, "said in this step, before compression and headers"),
+    TRAIN(decode_s, RECORD_SPAN, "the codec reading received messages"),
+    TRAIN(raw_bytes, RECORD_U64, "sent in this step, before compression and headers"),
     TRAIN(sent_bytes, RECORD_U64, "on the wire"),
     TRAIN(recv_bytes, RECORD_U64, "on the wire, of the messages used in this step"),
-    TRAIN(apply_s, RECORD_SPAN, "the outcome moving the model: the codec's apply and adopt, the optimizer"),
+    TRAIN(apply_s, RECORD_SPAN, "updating the model: the codec's apply and adopt, the optimizer"),
     {0},
 };
 
@@ -66,14 +66,14 @@ const struct record_column record_eval_columns[] = {
 const struct record_column record_comm_columns[] = {
     COMM(time_s, RECORD_SECONDS, "since training began on this node, at the end of the round"),
     COMM(round, RECORD_U64, "from 1"),
-    COMM(node, RECORD_INT, "whose record it is"),
-    COMM(peer, RECORD_INT, "the other end"),
+    COMM(node, RECORD_INT, "that recorded it"),
+    COMM(peer, RECORD_INT, "the other node"),
     COMM(direction, RECORD_TEXT, "sent or received"),
     COMM(messages, RECORD_U64, ""),
     COMM(raw_bytes, RECORD_U64, "before compression and headers"),
     COMM(wire_bytes, RECORD_U64, "with them"),
     COMM(encode_s, RECORD_SECONDS, "sent: the codec writing them"),
-    COMM(transfer_s, RECORD_SECONDS, "sent: handing them over; received: waiting for them"),
+    COMM(transfer_s, RECORD_SECONDS, "sent: passing them to the network; received: waiting for them"),
     {0},
 };
 
@@ -87,7 +87,7 @@ const struct record_column record_metric_columns[] = {
     METRIC(epoch, RECORD_INT, "after it, from 1"),
     METRIC(step, RECORD_U64, "after it"),
     METRIC(metric, RECORD_TEXT, "as the model's document names it"),
-    METRIC(value, RECORD_FLOAT, "over the test set; empty where the test set does not say it"),
+    METRIC(value, RECORD_FLOAT, "over the test set; empty if the test set does not define it"),
     {0},
 };
 
@@ -100,8 +100,8 @@ const struct record_column record_confusion_columns[] = {
     CONFUSION(epoch, RECORD_INT, "after it, from 1"),
     CONFUSION(step, RECORD_U64, "after it"),
     CONFUSION(label, RECORD_INT, "of the test samples counted"),
-    CONFUSION(predicted, RECORD_INT, "the class they were taken for"),
-    CONFUSION(count, RECORD_U64, "of such samples; pairs without any have no row"),
+    CONFUSION(predicted, RECORD_INT, "the class that the model predicts"),
+    CONFUSION(count, RECORD_U64, "of such samples; pairs without samples have no row"),
     {0},
 };
 
@@ -111,10 +111,10 @@ const struct record_column record_confusion_columns[] = {
     }
 const struct record_column record_codec_columns[] = {
     CODEC(time_s, RECORD_SECONDS, "since training began on this node"),
-    CODEC(node, RECORD_INT, "whose codec it is"),
+    CODEC(node, RECORD_INT, "of the codec"),
     CODEC(step, RECORD_U64, "done by this node; a server takes none"),
     CODEC(round, RECORD_U64, "closed so far"),
-    CODEC(name, RECORD_TEXT, "of the value: the codec's own"),
+    CODEC(name, RECORD_TEXT, "of the value, chosen by the codec"),
     CODEC(value, RECORD_FLOAT, ""),
     {0},
 };
@@ -128,8 +128,8 @@ static size_t n_columns(const struct record_column *c)
     return n;
 }
 
-/* Numbers are printed by hand: with snprintf a row of train.csv takes as long as a tenth of a small network's
- * step. Each of these returns how many characters it has written. */
+/* Numbers are not printed with snprintf, with which a row of train.csv takes a tenth of a small network's
+ * step. Each function returns the characters written. */
 static int print_digits(char *out, uint64_t v, int at_least)
 {
     char digits[20];
@@ -150,8 +150,8 @@ static int print_int(char *out, int v)
     return is_negative + print_digits(out + is_negative, (uint64_t)llabs(v), 1);
 }
 
-/* As %.*f. The product is off by 1.2e-16 of itself at most; what is that near to the middle is left to
- * snprintf. */
+/* As %.*f. The product has a relative error of at most 1.2e-16; values that near to a rounding boundary are
+ * left to snprintf. */
 static int print_fixed(char *out, double v, double unit, int decimals)
 {
     double scaled = v * unit;
@@ -176,9 +176,9 @@ static int print_nanoseconds(char *out, double v)
     return print_fixed(out, v, 1e9, 9);
 }
 
-/* As %.9g. Scaled to an integer of nine digits; the product is off by 1.2e-7 at most, so that only a value
- * that near to the middle of two integers could be rounded wrongly. It, and what needs an exponent, is left
- * to snprintf. */
+/* As %.9g. Scaled to an integer of nine digits; the product has an error of at most 1.2e-7, so that only a
+ * value that near to the middle of two integers could be rounded wrongly. Such values, and those that need
+ * an exponent, are left to snprintf. */
 static int print_nine_digits(char *out, double v)
 {
     static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
@@ -256,13 +256,13 @@ static int write_rows(struct record_file *f, const char *rows, size_t len, struc
         f->bytes += len;
         return 0;
     }
-    /* A full disk takes part of what there is: the rows that are whole stay. */
+    /* On a full disk a part was written: keeps the whole rows. */
     end = fstat(f->fd, &st) == 0 && (uint64_t)st.st_size > f->bytes && (uint64_t)st.st_size - f->bytes <= len
               ? memrchr(rows, '\n', (size_t)((uint64_t)st.st_size - f->bytes))
               : NULL;
     f->bytes += end ? (size_t)(end - rows) + 1 : 0;
     if (ftruncate(f->fd, (off_t)f->bytes) < 0)
-        err_at(e, "cut back");
+        err_at(e, "truncating");
     return e->code;
 }
 

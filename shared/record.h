@@ -1,10 +1,10 @@
-/* record -- the CSV files of a job. One table per file says each column's name, unit, type and place in the
- * row's struct; header, writer and docs come from it. Later versions only append columns.
+/* record -- the CSV files of a job. One table per file has each column's name, unit, type and offset in the
+ * row's struct; header, writer and docs are generated from it. Later versions only append columns.
  *
- * Rows are held until record_flush, or until RECORD_HELD of their bytes are there, and then go to a file
- * opened O_APPEND with one write(2): what was flushed survives the death of the process. RFC 4180, LF, '.'
- * in numbers, floats as %.9g (they read back to the same float32), a missing value is empty, a number that
- * is none is `nan` or `inf`. */
+ * Rows are buffered until record_flush(), or until RECORD_HELD bytes, and then appended to the file
+ * (O_APPEND) with one write(2): flushed rows survive the end of the process. RFC 4180, LF, '.' in numbers,
+ * floats as %.9g (which reads back to the same float32), a missing value is empty, a non-finite number is
+ * `nan` or `inf`. */
 #ifndef PSGD_RECORD_H
 #define PSGD_RECORD_H
 
@@ -19,10 +19,10 @@ struct record_column {
     const char *name;
     enum record_type type; /* const char *, int, uint64_t, double, double (6 decimals), double (9) */
     size_t offset;
-    const char *help; /* what it is, in which unit */
+    const char *help; /* meaning and unit */
 };
 
-struct record_train { /* one row a recorded step */
+struct record_train { /* one row per recorded step */
     double time_s;
     int node;
     const char *role;
@@ -34,7 +34,7 @@ struct record_train { /* one row a recorded step */
     double apply_s;
 };
 
-struct record_eval { /* one row an evaluation on the test set */
+struct record_eval { /* one row per evaluation on the test set */
     double time_s;
     int node, epoch;
     uint64_t step, samples;
@@ -42,7 +42,7 @@ struct record_eval { /* one row an evaluation on the test set */
     uint64_t sent_bytes_total, recv_bytes_total;
 };
 
-struct record_comm { /* one row a round, peer and direction */
+struct record_comm { /* one row per round, peer and direction */
     double time_s;
     uint64_t round;
     int node, peer;
@@ -51,7 +51,7 @@ struct record_comm { /* one row a round, peer and direction */
     double encode_s, transfer_s;
 };
 
-struct record_metric { /* one row an evaluation and metric the model asks for */
+struct record_metric { /* one row per evaluation and metric of the model */
     double time_s;
     int node, epoch;
     uint64_t step;
@@ -59,14 +59,14 @@ struct record_metric { /* one row an evaluation and metric the model asks for */
     double value;
 };
 
-struct record_confusion { /* one row an evaluation and pair of label and class found that occurred */
+struct record_confusion { /* one row per evaluation and occurring pair of label and predicted class */
     int node, epoch;
     uint64_t step;
     int label, predicted;
     uint64_t count;
 };
 
-struct record_codec { /* one row a value that a codec found worth keeping */
+struct record_codec { /* one row per value recorded by a codec */
     double time_s;
     int node;
     uint64_t step, round;
@@ -74,7 +74,7 @@ struct record_codec { /* one row a value that a codec found worth keeping */
     double value;
 };
 
-#define RECORD_MISSING (-1e300) /* a float or seconds cell that stays empty */
+#define RECORD_MISSING (-1e300) /* an empty float or seconds cell */
 enum { RECORD_HELD = 1 << 16 };
 
 /* Each ends with {0}. */
@@ -86,17 +86,17 @@ struct record_file {
     const char *path;
     int fd;
     uint64_t bytes; /* written so far */
-    char *text;     /* rows that are held; the memory is kept, so that a steady run allocates nothing */
+    char *text;     /* buffered rows; the memory is kept, so that a steady run does not allocate */
     size_t text_size, n_held;
 };
 
-/* Makes the file, which must not exist, and writes the header. `path` must outlive it. */
+/* Creates the file, which must not exist, and writes the header. `path` must outlive *f. */
 int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e);
-/* Takes n rows of `size` bytes each. It and record_flush: ERR_NOSPACE, the disk is full; the file keeps
- * whole rows only. */
+/* Adds n rows of `size` bytes each. record_write and record_flush: ERR_NOSPACE, the disk is full; the file
+ * keeps whole rows only. */
 int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e);
-int record_flush(struct record_file *f, struct err *e); /* what is held goes to the file */
-int record_sync(struct record_file *f, struct err *e);  /* and the file to the disk */
-void record_close(struct record_file *f);               /* what is still held is lost */
+int record_flush(struct record_file *f, struct err *e); /* buffered rows to the file */
+int record_sync(struct record_file *f, struct err *e);  /* the file to the disk */
+void record_close(struct record_file *f);               /* buffered rows are lost */
 
 #endif

@@ -61,8 +61,7 @@ float rng_uniform(struct rng *r)
     return (float)(rng_u64(r) >> 40) * 0x1p-24f;
 }
 
-/* log(u) for 0 < u <= 1:  log(2^k m) = k log 2 + 2 artanh((m - 1) / (m + 1)), its series
- * where m is near 1. */
+/* log(u) for 0 < u <= 1: log(2^k m) = k log 2 + 2 artanh((m - 1) / (m + 1)), a series for m near 1. */
 static double log_of(double u)
 {
     static const double odd[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
@@ -82,8 +81,8 @@ static double log_of(double u)
     return k * 0.6931471805599453 + 2 * s * sum;
 }
 
-/* Box and Muller, one of the pair: the other would be hidden state. Nodes must draw the same weights: libm's
- * log and cos may differ in the last bit from one processor to the next, as same_bits.h says. */
+/* Box and Muller, one of the pair: the other would be hidden state. Nodes must draw the same weights, and
+ * libm's log and cos may differ in the last bit between processors (same_bits.h). */
 float rng_normal(struct rng *r)
 {
     double u = ((double)(rng_u64(r) >> 11) + 0.5) * 0x1p-53;

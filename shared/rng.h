@@ -1,6 +1,6 @@
 /* rng -- a small seeded generator: xoshiro256** by Blackman and Vigna (2018), seeded by splitmix64.
  * Streams: rng_init(seed, a, b) gives an independent generator for each (a, b), so that any node can
- * make any other node's numbers without making those before them. */
+ * generate any other node's numbers without those before them. */
 #ifndef PSGD_RNG_H
 #define PSGD_RNG_H
 

@@ -1,4 +1,4 @@
-/* same_bits -- functions made of operations that IEEE 754 rounds, and so with the same bits on every
+/* same_bits -- functions of correctly rounded IEEE 754 operations, which give the same bits on every
  * processor: nodes of one job must draw the same weights and use the same learning rate. libm's results may
  * differ in the last bit: glibc's do between x86-64 with and without fused multiply-add. */
 #ifndef PSGD_SAME_BITS_H
@@ -8,8 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cos(2 pi v) for 0 <= v < 1, as the sine of an angle within a quarter of a turn, where its series is
- * short. */
+/* cos(2 pi v) for 0 <= v < 1, as the sine of an angle within a quarter turn, for a short series. */
 static inline double cos_of_turns(double v)
 {
     static const double steps[] = {1.0 / (20 * 21), 1.0 / (18 * 19), 1.0 / (16 * 17), 1.0 / (14 * 15),

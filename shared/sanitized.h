@@ -1,5 +1,5 @@
-/* sanitized -- whether a sanitizer is compiled in: it takes more memory and time, and brings a malloc() of
- * its own. 1 or 0, also in #if. gcc says it with a macro, clang with a feature. */
+/* sanitized -- IS_SANITIZED: whether a sanitizer is compiled in, which takes more memory and time and
+ * replaces malloc(). 1 or 0, also in #if. gcc defines a macro, clang a feature. */
 #ifndef PSGD_SANITIZED_H
 #define PSGD_SANITIZED_H
 

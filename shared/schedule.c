@@ -21,7 +21,7 @@ static int parse_every(struct schedule *s, const char *value, bool in_epochs, st
     unsigned long long n;
 
     if (s->every > 0)
-        return err_set(e, ERR_CONFIG, "step: every and every_steps are said once, and one of them only");
+        return err_set(e, ERR_CONFIG, "step: give either every or every_steps, and only once");
     errno = 0;
     n = strtoull(value, &end, 10);
     if (!isdigit((unsigned char)value[0]) || *end || errno || n == 0 || n > 1000000000)
@@ -43,7 +43,7 @@ static int parse_factor(struct schedule *s, const char *value, struct err *e)
     return 0;
 }
 
-static int parse_word(struct schedule *s, const char *text, struct err *e)
+static int parse_part(struct schedule *s, const char *text, struct err *e)
 {
     if (strncmp(text, "every=", 6) == 0)
         return parse_every(s, text + 6, true, e);
@@ -51,14 +51,15 @@ static int parse_word(struct schedule *s, const char *text, struct err *e)
         return parse_every(s, text + 12, false, e);
     if (strncmp(text, "factor=", 7) == 0)
         return parse_factor(s, text + 7, e);
-    return err_set(e, ERR_CONFIG, "step: \"%s\" is none of every=EPOCHS, every_steps=STEPS, factor=X", text);
+    return err_set(e, ERR_CONFIG, "step: \"%s\" is not one of every=EPOCHS, every_steps=STEPS, factor=X",
+                   text);
 }
 
-static int parse_words(struct schedule *s, const char *words, struct err *e)
+static int parse_parts(struct schedule *s, const char *parts, struct err *e)
 {
     char text[64];
 
-    for (const char *p = words; p; p = strchr(p, ',')) {
+    for (const char *p = parts; p; p = strchr(p, ',')) {
         size_t n;
 
         p += *p == ',';
@@ -67,11 +68,11 @@ static int parse_words(struct schedule *s, const char *words, struct err *e)
             return err_set(e, ERR_CONFIG, "step: \"%.60s...\" is too long", p);
         memcpy(text, p, n);
         text[n] = '\0';
-        if (parse_word(s, text, e) < 0)
+        if (parse_part(s, text, e) < 0)
             return e->code;
     }
     if (s->every == 0)
-        return err_set(e, ERR_CONFIG, "step: every how many? every=EPOCHS or every_steps=STEPS");
+        return err_set(e, ERR_CONFIG, "step: its interval is missing: every=EPOCHS or every_steps=STEPS");
     return 0;
 }
 
@@ -96,8 +97,8 @@ int schedule_parse(struct schedule *s, const char *text, struct err *e)
     if (t.kind == N_SCHEDULE_KINDS)
         return no_such_schedule(text, n, e);
     if (t.kind != SCHEDULE_STEP && text[n])
-        return err_set(e, ERR_CONFIG, "schedule %s takes nothing behind its name", names[t.kind]);
-    if (t.kind == SCHEDULE_STEP && parse_words(&t, text[n] ? text + n + 1 : NULL, e) < 0)
+        return err_set(e, ERR_CONFIG, "schedule %s takes no parameters", names[t.kind]);
+    if (t.kind == SCHEDULE_STEP && parse_parts(&t, text[n] ? text + n + 1 : NULL, e) < 0)
         return e->code;
     *s = t;
     return 0;

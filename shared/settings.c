@@ -109,7 +109,7 @@ int settings_check(const struct settings *s, struct err *e)
         return err_at(e, "/block_assignment");
     blocks_clear(&b);
     if (s->min_nodes > s->node_count)
-        return err_set(e, ERR_CONFIG, "/min_nodes: %d of %d workers cannot be kept", s->min_nodes,
+        return err_set(e, ERR_CONFIG, "/min_nodes: %d is more than the %d workers", s->min_nodes,
                        s->node_count);
     if (schedule_parse(&schedule, s->schedule, e) < 0)
         return err_at(e, "/schedule");

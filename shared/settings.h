@@ -1,6 +1,6 @@
-/* settings -- what a job is: one document, made by job_submit, kept by the agent, read by the runner.
- * One table (settings.c) gives reading, writing, limits and the list in run.json. All nodes of a job read the
- * same bytes, so that they agree on seed, blocks and rounds without another word. */
+/* settings -- the settings of a job: one document, written by job_submit, stored by the agent, read by the
+ * runner. One table (settings.c) defines reading, writing, limits and the list in run.json. All nodes of a
+ * job read the same bytes, so that they agree on seed, blocks and rounds without further messages. */
 #ifndef PSGD_SETTINGS_H
 #define PSGD_SETTINGS_H
 
@@ -11,12 +11,12 @@
 #include "shared/err.h"
 
 enum {
-    NODES_MAX = 4096, /* workers, and servers: the list of them that starts a node has to fit into 1 MiB */
+    NODES_MAX = 4096, /* workers, and servers: the list of them, sent to start a node, must fit 1 MiB */
     SIMULATED_NODES_MAX = 10000,
     TIME_LIMIT_MAX_S = 31 * 86400
 };
 
-/* The words that a field may have: settings.c reads the document by them, and job_submit its options. */
+/* The choices of a field, for the document (settings.c) and for job_submit's options. */
 #define SYNC_CHOICES             "ssgd|asgd"
 #define BLOCK_ASSIGNMENT_CHOICES "iid|dup"
 #define OPTIMIZER_CHOICES        "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"
@@ -28,58 +28,59 @@ enum {
 #define DATA_TLS_CHOICES         "on|off|auto"
 
 struct settings {
-    int version;      /* of this document: 1 */
-    char name[64];    /* for people: letters, digits, '-', '_', '.' */
-    uint64_t seed;    /* decides initial weights, partition and order of samples, the same on all nodes */
-    int node_count;   /* workers, nodes 0 .. node_count-1 */
-    int server_count; /* parameter servers in use, nodes -2, -3, ...; 0: serverless */
-    char codec[64];   /* the workers' codec */
-    char server_codec[64]; /* the servers' codec; the same one unless it was chosen apart */
+    int version;           /* of this document: 1 */
+    char name[64];         /* for people: letters, digits, '-', '_', '.' */
+    uint64_t seed;         /* of initial weights, partition and order of samples, on all nodes */
+    int node_count;        /* workers, nodes 0 .. node_count-1 */
+    int server_count;      /* parameter servers in use, nodes -2, -3, ...; 0: serverless */
+    char codec[64];        /* the workers' codec */
+    char server_codec[64]; /* the servers' codec; the workers' unless chosen separately */
     char codec_options[512], server_codec_options[512]; /* their parameters: shared/codec_options.h */
-    char compress[256], compress_down[256]; /* what workers say, what servers say: codecs/compress/chain.h */
-    char sync[8];    /* "ssgd": wait for every word of a round, "asgd": take what has arrived */
-    int local_steps; /* steps between exchanges, for rules that exchange every so often; 0: once per epoch */
+    char compress[256],
+        compress_down[256]; /* of workers' and of servers' messages: codecs/compress/chain.h */
+    char sync[8];    /* "ssgd": wait for every contribution of a round, "asgd": use those that have arrived */
+    int local_steps; /* steps between exchanges, for rules with local steps; 0: once per epoch */
     int epochs;
     int steps_per_epoch;       /* rows of the partition (partition.h); the same for all nodes, servers too */
     int batch_size;            /* of one block; the global batch is batch_size x number of blocks */
-    int redundancy;            /* how many workers hold each block */
+    int redundancy;            /* number of workers that hold each block */
     char block_assignment[8];  /* "iid": all r-subsets of the workers, "dup": n/r blocks of r holders each */
     char gradient_descent[16]; /* "sgd", "adam", ...: nn/optimizer.h */
     double learn_rate;
     char schedule[64]; /* of the learning rate: shared/schedule.h */
     int warmup_steps;
     double momentum, weight_decay;
-    double clip_norm; /* the gradient that the update uses is at most so long; 0: as long as it is */
+    double clip_norm; /* maximum norm of the gradient of an update; 0: no limit */
     char on_nonfinite
-        [8];      /* "stop": a loss or gradient that is not finite ends the job; "skip": it is left out */
+        [8];      /* "stop": a loss or gradient that is not finite ends the job; "skip": skips the update */
     bool non_iid; /* short for partition "label_sorted" */
-    char partition[32]; /* how samples come to blocks: shared/partition.h */
-    char transform[32]; /* what is done to samples: submit/data/transform.h */
+    char partition[32]; /* rule that assigns samples to blocks: shared/partition.h */
+    char transform[32]; /* of samples: submit/data/transform.h */
     char dataset[256];  /* "NAME:KEY=VALUE,..." */
     char model[64];
-    char math[9];           /* "auto": the library that suits a shape; "openblas": no oneDNN */
-    int threads;            /* inside a product; the node takes no more than it has processors */
+    char math[9];           /* "auto": the best library for each shape; "openblas": no oneDNN */
+    int threads;            /* inside a product; at most the node's processors */
     char allreduce[20];     /* algorithm of codecs that sum over all workers: "auto", "ring", ... */
-    int record_every;       /* a row of train.csv each so many steps */
-    double round_timeout_s; /* how long a node waits for one word of a round before the job fails */
-    char data_tls[5];       /* are links between nodes encrypted? "auto": those that leave a machine */
-    double time_limit_s;    /* how long the job may run */
+    int record_every;       /* steps per row of train.csv */
+    double round_timeout_s; /* longest wait for one contribution of a round before the job fails */
+    char data_tls[5];       /* encryption of links between nodes; "auto": of those that leave a machine */
+    double time_limit_s;    /* longest duration of the job */
     char on_node_loss[9];   /* "abort": a lost worker ends the job; "continue": the others go on without it */
-    char local_path[5];     /* "auto": nodes of one machine talk through shared memory; "off": never */
-    int min_nodes;          /* with continue: fewer workers than these end the job */
-    bool trace;             /* each node writes down where its time goes: shared/trace_file.h */
+    char local_path[5];     /* "auto": nodes of one machine use shared memory; "off": never */
+    int min_nodes;          /* with continue: the job ends with fewer workers */
+    bool trace;             /* each node records a trace of its time: shared/trace_file.h */
     int checkpoint_every;   /* epochs from one checkpoint to the next; 0: none */
     char starts_from[12];   /* "seed": weights drawn from the seed, "weights": those of package weights,
-                               "checkpoint": what a node of another job left there */
+                               "checkpoint": the state of a node of another job */
 };
 
 void settings_default(struct settings *s);
-/* ERR_CONFIG with the path of what is wrong, also where fields do not fit each other. */
+/* ERR_CONFIG with the path of the invalid field, also if fields are inconsistent. */
 int settings_parse(struct settings *s, const json_t *doc, struct err *e);
 json_t *settings_json(const struct settings *s); /* NULL: no memory */
 int settings_check(const struct settings *s, struct err *e);
-/* May a job with these settings go on where one with the settings `then` was? Length, name, limits and
- * records may differ. ERR_CONFIG: names what may not, and both values. */
+/* Checks that a job with these settings can resume one with the settings `then`. Length, name, limits and
+ * records may differ. ERR_CONFIG: the message has the field that differs, and both values. */
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e);
 
 #endif

@@ -30,12 +30,12 @@ static const struct json_field fields[] = {
     {0},
 };
 
-/* Beyond these a time no longer says anything, and sums of such times lose the short ones. */
+/* Beyond these limits times are meaningless, and their sums lose short times to rounding. */
 #define RATE_MIN            1.0 /* bytes a second */
 #define RATE_MAX            1e15
 #define TIME_MAX_S          1e6
 #define STEP_MIN_S          1e-9
-#define FACTOR_MIN          1e-6 /* how much slower, or quicker, than a node of speed 1 */
+#define FACTOR_MIN          1e-6 /* slower, or faster, than a node of speed 1 */
 #define FACTOR_MAX          1e6
 #define CODEC_RATE_MIN_MBPS 1e-6
 
@@ -80,7 +80,7 @@ static bool is_between(double v, double min, double max)
     return v >= min && v <= max;
 }
 
-/* A number that is not negative, at *at, which moves behind it. */
+/* Parses a non-negative number at *at and moves *at after it. */
 static bool take_number(const char **at, double *out)
 {
     char *end;
@@ -92,7 +92,7 @@ static bool take_number(const char **at, double *out)
     return isfinite(*out);
 }
 
-/* A node's number; servers' are negative. */
+/* Parses a node's number; servers' are negative. */
 static bool take_node(const char **at, int *out)
 {
     bool is_server = **at == '-';
@@ -152,7 +152,7 @@ int sim_link_parse(struct sim_link *out, const char *text, struct err *e)
 
     if (!take_rate(&at, &l.bytes_per_s) || *at++ != ',' || !take_time(&at, &l.latency_s) ||
         (*at == ',' && (at++, !take_time(&at, &l.jitter_s))) || *at) {
-        err_set(e, ERR_CONFIG, "\"%s\" is no link", text);
+        err_set(e, ERR_CONFIG, "\"%s\" is not a link", text);
         return err_hint(e, "A link is RATE,LATENCY[,JITTER], as 100Mbit,20ms or any,0s: kbit, Mbit or Gbit a "
                            "second, us, ms or s; from 0.008kbit to 8000000Gbit, and up to 1000000s.");
     }
@@ -162,11 +162,11 @@ int sim_link_parse(struct sim_link *out, const char *text, struct err *e)
 
 static int bad_steps(const char *text, struct err *e)
 {
-    err_set(e, ERR_CONFIG, "\"%s\" is no time of a step", text);
+    err_set(e, ERR_CONFIG, "\"%s\" is not the time of a step", text);
     return err_hint(
         e,
-        "It is S, or up to %d of them with commas between: seconds, from 1e-9 to 1e6. Each step takes one "
-        "of them, by lot.",
+        "A time is S, or up to %d of them separated by commas: seconds, from 1e-9 to 1e6. Each step takes "
+        "one of them at random.",
         SIMULATION_STEPS);
 }
 
@@ -193,9 +193,10 @@ int sim_overhead_parse(struct sim_overhead *out, const char *text, struct err *e
     const char *at = text;
 
     if (!take_rate(&at, &o.bytes_per_s) || *at++ != ',' || !take_time(&at, &o.message_s) || *at) {
-        err_set(e, ERR_CONFIG, "\"%s\" is no overhead", text);
-        return err_hint(e, "An overhead is RATE,TIME, as 12Gbit,5us or any,0s: what a message takes a node's "
-                           "processor for its bytes, and once.");
+        err_set(e, ERR_CONFIG, "\"%s\" is not an overhead", text);
+        return err_hint(e,
+                        "An overhead is RATE,TIME, as 12Gbit,5us or any,0s: processor time of a node for the "
+                        "bytes of a message, and per message.");
     }
     *out = o;
     return 0;
@@ -203,7 +204,7 @@ int sim_overhead_parse(struct sim_overhead *out, const char *text, struct err *e
 
 static int bad_speed(const char *text, struct err *e)
 {
-    err_set(e, ERR_CONFIG, "\"%s\" is no speed", text);
+    err_set(e, ERR_CONFIG, "\"%s\" is not a speed", text);
     return err_hint(e,
                     "A speed is X for all nodes, X-Y drawn between the two for each, or NODE=X,... for some; "
                     "all from 1e-6 to 1e6, and 2 is twice as fast as 1.");
@@ -241,7 +242,7 @@ int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err 
 
     if (!take_number(&at, &s.share) || *at++ != ':' || !take_number(&at, &s.factor) || *at || s.share > 1 ||
         !is_between(s.factor, 1, FACTOR_MAX)) {
-        err_set(e, ERR_CONFIG, "\"%s\" is no straggler", text);
+        err_set(e, ERR_CONFIG, "\"%s\" is not a straggler", text);
         return err_hint(
             e,
             "A straggler is SHARE:FACTOR, as 0.05:10: one step in twenty takes ten times as long. FACTOR is "
@@ -253,9 +254,9 @@ int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err 
 
 static int bad_kill(const char *text, struct err *e)
 {
-    err_set(e, ERR_CONFIG, "\"%s\" says no losses", text);
+    err_set(e, ERR_CONFIG, "\"%s\" is not a list of losses", text);
     return err_hint(
-        e, "A loss is NODE@TIME, several are parted by commas: 3@1.5s,-2@900ms. A time has its unit: us, "
+        e, "A loss is NODE@TIME, several are separated by commas: 3@1.5s,-2@900ms. A time has its unit: us, "
            "ms or s.");
 }
 
@@ -274,7 +275,7 @@ int sim_kills_parse(struct sim_kills *out, const char *text, struct err *e)
     return 0;
 }
 
-/* "0-3+7": nodes 0 to 3, and 7. */
+/* Parses a set of nodes; "0-3+7": nodes 0 to 3, and 7. */
 static bool take_side(const char **at, struct sim_cut *c, int side)
 {
     int *n = &c->n_side[side];
@@ -300,10 +301,10 @@ static bool take_cut(const char **at, struct sim_cut *c)
 
 static int bad_cut(const char *text, struct err *e)
 {
-    err_set(e, ERR_CONFIG, "\"%s\" says no cut", text);
+    err_set(e, ERR_CONFIG, "\"%s\" is not a cut", text);
     return err_hint(
-        e, "A cut is NODES|NODES@FROM-TO, as 0-3+7|4-6@2s-5s: between them nothing gets through from "
-           "second 2 to second 5. Several are parted by commas.");
+        e, "A cut is NODES|NODES@FROM-TO, as 0-3+7|4-6@2s-5s: nothing gets through between them from "
+           "second 2 to second 5. Several are separated by commas.");
 }
 
 int sim_cuts_parse(struct sim_cuts *out, const char *text, struct err *e)
@@ -325,12 +326,12 @@ bool sim_cut_has(const struct sim_cut *c, int side, int node)
     return false;
 }
 
-/* The nodes of a job, to be asked for one that a text names. */
-struct crowd {
+/* The numbers of workers and servers of a job, to check nodes named in a text. */
+struct node_counts {
     int n_workers, n_servers;
 };
 
-static int check_node(const struct crowd *c, const char *option, int node, struct err *e)
+static int check_node(const struct node_counts *c, const char *option, int node, struct err *e)
 {
     if (node < 0 ? node <= -2 && node >= -1 - c->n_servers : node < c->n_workers)
         return 0;
@@ -339,7 +340,7 @@ static int check_node(const struct crowd *c, const char *option, int node, struc
                     c->n_servers > 0 ? ", servers -2, -3 and so on" : ", and the job has no servers");
 }
 
-static int check_cut(const struct crowd *c, const struct sim_cut *cut, struct err *e)
+static int check_cut(const struct node_counts *c, const struct sim_cut *cut, struct err *e)
 {
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < cut->n_side[side]; i++) {
@@ -355,7 +356,7 @@ static int check_cut(const struct crowd *c, const struct sim_cut *cut, struct er
 
 int simulation_check(const struct simulation *s, int n_workers, int n_servers, struct err *e)
 {
-    const struct crowd crowd = {n_workers, n_servers};
+    const struct node_counts counts = {n_workers, n_servers};
     struct sim_speed speed;
     struct sim_kills kills;
     struct sim_cuts cuts;
@@ -364,13 +365,13 @@ int simulation_check(const struct simulation *s, int n_workers, int n_servers, s
         sim_cuts_parse(&cuts, s->cut, e) < 0)
         return e->code;
     for (int i = 0; i < speed.n; i++)
-        if (check_node(&crowd, "speed", speed.of[i].node, e) < 0)
+        if (check_node(&counts, "speed", speed.of[i].node, e) < 0)
             return e->code;
     for (int i = 0; i < kills.n; i++)
-        if (check_node(&crowd, "kill", kills.of[i].node, e) < 0)
+        if (check_node(&counts, "kill", kills.of[i].node, e) < 0)
             return e->code;
     for (int i = 0; i < cuts.n; i++)
-        if (check_cut(&crowd, &cuts.of[i], e) < 0)
+        if (check_cut(&counts, &cuts.of[i], e) < 0)
             return e->code;
     return 0;
 }

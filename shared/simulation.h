@@ -1,6 +1,6 @@
-/* simulation -- what a simulated job has that a real one brings with it: links, how fast nodes are, and
- * what befalls them. job_submit writes it as one document, sim/ reads it; the texts are parsed here, so
- * that both agree and a wrong one is refused before anything runs. */
+/* simulation -- the parameters of a simulated job that a real one gets from its machines: links, speeds and
+ * failures of nodes. job_submit writes them as one document, sim/ reads it; the texts are parsed here, so
+ * that both agree and an invalid one is refused before anything runs. */
 #ifndef PSGD_SIMULATION_H
 #define PSGD_SIMULATION_H
 
@@ -13,51 +13,51 @@
 enum { SIMULATION_PARTS = 64, SIMULATION_TEXT = 512, SIMULATION_STEPS = 16 };
 
 struct simulation {
-    uint64_t gradients;   /* stand-in gradients of so many numbers; 0: a network is trained */
+    uint64_t gradients;   /* length of stand-in gradients; 0: trains a network */
     char link[64];        /* of each worker: RATE,LATENCY[,JITTER] */
-    char server_link[64]; /* of each server; "": as the workers' */
-    /* S,...: a node of speed 1 computes a step in it, in one of them by lot; "": measured, where a network is
+    char server_link[64]; /* of each server; "": that of workers */
+    /* S,...: seconds of a step on a node of speed 1, one of them at random; "": measured, if a network is
      * trained. */
     char step_time[SIMULATION_TEXT];
-    double eval_time_s;     /* the test set's; 0: measured */
-    double codec_rate_mbps; /* megabytes a second that a codec writes or reads; 0: measured, or no time */
-    char overhead[64];      /* RATE,TIME: of a message at each end; "": measured, or none */
-    int processors;         /* that all nodes share; 0: each has its own */
+    double eval_time_s;     /* of the test set; 0: measured */
+    double codec_rate_mbps; /* megabytes per second that a codec writes or reads; 0: measured, or no time */
+    char overhead[64];      /* RATE,TIME of a message at each end; "": measured, or none */
+    int processors;         /* shared by all nodes; 0: one for each */
     char speed[SIMULATION_TEXT];      /* X, X-Y or NODE=X,... */
     char straggler[32];               /* SHARE:FACTOR */
     char kill[SIMULATION_TEXT];       /* NODE@SECONDS,... */
     char cut[SIMULATION_TEXT];        /* NODES|NODES@FROM-TO,... */
-    bool exhaustive;                  /* every order of deliveries is tried */
-    char replay[4 * SIMULATION_TEXT]; /* one of them: what exhaustive has printed */
+    bool exhaustive;                  /* tries every order of deliveries */
+    char replay[4 * SIMULATION_TEXT]; /* one of these orders, as printed by exhaustive */
 };
 
 struct sim_link {
     double bytes_per_s; /* each way; 0: any number */
     double latency_s;   /* one way */
-    double jitter_s;    /* up to so much more, drawn for each message */
+    double jitter_s;    /* maximum of a random addition for each message */
 };
 
-struct sim_steps { /* what a step takes a node of speed 1: one of these, all equally often */
+struct sim_steps { /* seconds of a step on a node of speed 1: one of these, equally likely */
     int n;
     double s[SIMULATION_STEPS];
 };
 
-struct sim_overhead {   /* what a message takes the processor of who sends it, and of who hears it */
+struct sim_overhead {   /* processor time of a message at the sender, and at the receiver */
     double bytes_per_s; /* 0: its bytes take no time */
     double message_s;
 };
 
 struct sim_speed {
-    double low, high; /* drawn for each node between them */
+    double low, high; /* drawn between them for each node */
     int n;
     struct {
         int node;
         double speed;
-    } of[SIMULATION_PARTS]; /* these have their own */
+    } of[SIMULATION_PARTS]; /* nodes with their own speed */
 };
 
 struct sim_straggler {
-    double share, factor; /* that share of all steps takes so many times as long */
+    double share, factor; /* this fraction of all steps takes `factor` times as long */
 };
 
 struct sim_kills {
@@ -82,13 +82,13 @@ struct sim_cuts {
 };
 
 void simulation_default(struct simulation *s);
-/* ERR_CONFIG. Texts are checked, too. */
+/* ERR_CONFIG. Also checks the texts. */
 int simulation_parse(struct simulation *s, const json_t *doc, struct err *e);
-/* ERR_CONFIG: --speed, --kill or --cut speaks of a node that the job does not have. */
+/* ERR_CONFIG: --speed, --kill or --cut names a node that the job does not have. */
 int simulation_check(const struct simulation *s, int n_workers, int n_servers, struct err *e);
 json_t *simulation_json(const struct simulation *s); /* NULL: no memory */
 
-/* Each: ERR_CONFIG with what the text should be. */
+/* Each: ERR_CONFIG, with the syntax in the hint. */
 int sim_link_parse(struct sim_link *out, const char *text, struct err *e);
 int sim_steps_parse(struct sim_steps *out, const char *text, struct err *e);
 int sim_overhead_parse(struct sim_overhead *out, const char *text, struct err *e);

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 63 };
+enum { TEXT_MAX = 63 };
 
-/* Levenshtein's distance, one row at a time. */
+/* Levenshtein distance, computed row by row. */
 static size_t distance(const char *a, const char *b)
 {
-    size_t row[WORD_MAX + 1];
+    size_t row[TEXT_MAX + 1];
     size_t n_b = strlen(b);
 
     for (size_t j = 0; j <= n_b; j++)
@@ -32,32 +32,32 @@ static size_t distance(const char *a, const char *b)
     return row[n_b];
 }
 
-const char *suggest(const char *text, const char *const *words)
+const char *suggest(const char *text, const char *const *choices)
 {
     const char *nearest = NULL;
-    size_t best = strlen(text) / 3 + 2; /* a third of the letters may be wrong, and one more */
+    size_t best = strlen(text) / 3 + 2; /* a third of the characters may be wrong, and one more */
 
-    if (strlen(text) > WORD_MAX)
+    if (strlen(text) > TEXT_MAX)
         return NULL;
-    for (; *words; words++) {
-        size_t d = strlen(*words) > WORD_MAX ? best : distance(text, *words);
+    for (; *choices; choices++) {
+        size_t d = strlen(*choices) > TEXT_MAX ? best : distance(text, *choices);
 
         if (d < best) {
             best = d;
-            nearest = *words;
+            nearest = *choices;
         }
     }
     return nearest;
 }
 
-int suggest_instead(const char *text, const char *const *words, struct err *e)
+int suggest_instead(const char *text, const char *const *choices, struct err *e)
 {
-    const char *near = suggest(text, words);
+    const char *near = suggest(text, choices);
     size_t n = strlen(e->text);
 
     if (near)
         snprintf(e->text + n, sizeof e->text - n, "; did you mean \"%s\"?", near);
-    for (int i = 0; !near && words[i] && n < sizeof e->text; n = strlen(e->text), i++)
-        snprintf(e->text + n, sizeof e->text - n, "%s%s", i == 0 ? "; there are: " : ", ", words[i]);
+    for (int i = 0; !near && choices[i] && n < sizeof e->text; n = strlen(e->text), i++)
+        snprintf(e->text + n, sizeof e->text - n, "%s%s", i == 0 ? "; there are: " : ", ", choices[i]);
     return e->code;
 }

@@ -1,14 +1,14 @@
-/* suggest -- "did you mean": the known word nearest to a mistyped one. */
+/* suggest -- "did you mean": the choice nearest to a mistyped one. */
 #ifndef PSGD_SUGGEST_H
 #define PSGD_SUGGEST_H
 
 #include "shared/err.h"
 
-/* The nearest of `words` (ends with NULL) by edit distance, or NULL when none is near enough to be meant. */
-const char *suggest(const char *text, const char *const *words);
+/* Returns the nearest of `choices` (ends with NULL) by edit distance, or NULL if none is near enough. */
+const char *suggest(const char *text, const char *const *choices);
 
-/* Adds to what `e` says the nearest word, `; did you mean "topk"?`, or when none is near all of them,
- * `; there are: none, topk`. Returns e->code. */
-int suggest_instead(const char *text, const char *const *words, struct err *e);
+/* Appends the nearest choice to the message in `e`, `; did you mean "topk"?`, or if none is near all of
+ * them, `; there are: none, topk`. Returns e->code. */
+int suggest_instead(const char *text, const char *const *choices, struct err *e);
 
 #endif

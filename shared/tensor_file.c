@@ -19,7 +19,7 @@
 
 enum { PREFIX = 8, ALIGN = 8, HEADER_MAX = 16 << 20, HEADER_USUAL = 2 << 20 };
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers lie in the file as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file has the byte order of memory");
 
 static const char meta_key[] = "__metadata__";
 
@@ -123,7 +123,7 @@ static int parse_dtype(struct tensor_view *t, const json_t *v, struct err *e)
                    t->name, s ? s : "no text");
 }
 
-/* Sets *out to a whole number that fits size_t. */
+/* Sets *out to an integer that fits size_t. */
 static int get_size(size_t *out, const json_t *v)
 {
     if (!json_is_integer(v) || json_integer_value(v) < 0)
@@ -132,7 +132,7 @@ static int get_size(size_t *out, const json_t *v)
     return 0;
 }
 
-/* Afterwards the number of bytes is known not to overflow. */
+/* Also checks that the number of bytes does not overflow. */
 static int parse_shape(struct tensor_view *t, const json_t *v, struct err *e)
 {
     size_t bytes = types[t->type].size;
@@ -165,14 +165,14 @@ static int parse_offsets(struct tensor_view *t, const json_t *v, const struct so
         return err_set(e, ERR_CONFIG, "/%s/data_offsets: not two offsets", t->name);
     if (begin > end || end > src->data_len)
         return err_set(e, ERR_CONFIG,
-                       "/%s/data_offsets: %zu to %zu do not lie in the file's %zu bytes of data", t->name,
+                       "/%s/data_offsets: %zu to %zu are not within the file's %zu bytes of data", t->name,
                        begin, end, src->data_len);
     if (end - begin != tensor_bytes(t))
         return err_set(e, ERR_CONFIG, "/%s: its shape needs %zu bytes, its offsets hold %zu", t->name,
                        tensor_bytes(t), end - begin);
     if ((src->data_at + begin) % types[t->type].size != 0)
-        return err_set(e, ERR_CONFIG, "/%s: begins at byte %zu of the file, which does not suit %s", t->name,
-                       src->data_at + begin, types[t->type].name);
+        return err_set(e, ERR_CONFIG, "/%s: begins at byte %zu of the file, which is not aligned for %s",
+                       t->name, src->data_at + begin, types[t->type].name);
     t->data = src->bytes + src->data_at + begin;
     return 0;
 }
@@ -186,7 +186,7 @@ static int parse_tensor(struct tensor_view *t, const char *name, const json_t *e
     if (!name[0] || strlen(name) >= sizeof t->name)
         return err_set(e, ERR_CONFIG, "a tensor's name has %zu bytes, expected 1 to %zu", strlen(name),
                        sizeof t->name - 1);
-    if (!utf8_is_clean(name)) /* names are shown on terminals */
+    if (!utf8_is_clean(name)) /* names are printed on terminals */
         return err_set(e, ERR_CONFIG, "a tensor's name has control characters");
     memcpy(t->name, name, strlen(name) + 1);
     at[0] = '/';
@@ -214,7 +214,7 @@ static int check_meta(const json_t *meta, struct err *e)
     return 0;
 }
 
-/* By place; empty tensors before what begins where they lie, and among themselves by name. */
+/* By offset; empty tensors before others at the same offset, and among themselves by name. */
 static int by_place(const void *a, const void *b)
 {
     const struct tensor_view *s = a;
@@ -227,7 +227,7 @@ static int by_place(const void *a, const void *b)
     return strcmp(s->name, t->name);
 }
 
-/* Tensors, sorted by place, must follow each other from the first byte of the data to the last. */
+/* Tensors, sorted by offset, must follow each other from the first byte of the data to the last. */
 static int check_places(const struct tensor_file *f, const struct source *src, struct err *e)
 {
     size_t at = 0;
@@ -289,7 +289,7 @@ static int parse_header(json_t **out, struct source *src, const unsigned char *p
                        len);
     if (n > HEADER_MAX || n > len - PREFIX)
         return err_set(e, ERR_CONFIG,
-                       "not a safetensors file, or one cut short: a header of %llu bytes expected, %zu found",
+                       "not a safetensors file, or truncated: a header of %llu bytes expected, %zu found",
                        (unsigned long long)n, len - PREFIX);
     if (n == 0 || p[PREFIX] != '{')
         return err_set(e, ERR_CONFIG, "not a safetensors file: its header does not begin with '{'");
@@ -329,8 +329,7 @@ int tensor_file_open(struct tensor_file *f, const char *path, struct err *e)
         return err_set(e, ERR_IO, "%s: not a regular file", path);
     }
     len = (size_t)st.st_size;
-    /* One byte more than an empty file has: mmap takes no length of 0, and the parser refuses what is too
-     * short. */
+    /* mmap refuses a length of 0; the parser refuses a file that is too short. */
     map = mmap(NULL, len ? len : 1, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
     if (map == MAP_FAILED)
@@ -390,8 +389,8 @@ static int check_name(const json_t *header, const char *name, struct err *e)
     return 0;
 }
 
-/* The header and the order in which the tensors lie: wider types first, as the format's own library writes
- * them, so that each is aligned without a hole. Within a width the caller's order stands. */
+/* Builds the header and the order of tensors: wider types first, as the format's library writes them, so
+ * that each is aligned without a hole. Keeps the caller's order within a width. */
 static int describe_all(json_t *header, const struct tensor_view **order, size_t *data_len,
                         const struct tensor_view *t, size_t n, struct err *e)
 {
@@ -425,8 +424,8 @@ int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e)
     return 0;
 }
 
-/* The whole file in memory, so that one write does. For that long the tensors are there twice: up to 4 GiB
- * more in a runner, whose files may not be longer. */
+/* Assembles the whole file in memory, for one write. Meanwhile the tensors take twice the memory: up to 4
+ * GiB more in a runner, whose files are limited to that. */
 static int assemble(unsigned char **out, size_t *len, const json_t *header, const struct tensor_view **order,
                     size_t n, size_t data_len, struct err *e)
 {

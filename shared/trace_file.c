@@ -8,7 +8,7 @@
 static const char magic[8] = {'P', 'S', 'G', 'D', 'T', 'R', 'C', '1'};
 static const uint64_t ns_max = 1ull << 62, count_max = 1ull << 53;
 
-/* A UUID less its dashes; false: the system does not say. */
+/* Reads a UUID, without its dashes; returns false if it is not available. */
 static bool read_boot_id(char out[33])
 {
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -46,11 +46,11 @@ static int check(const struct trace_record *r, size_t i, struct err *e)
     bool is_message = r->kind == TRACE_SENT || r->kind == TRACE_RECEIVED;
 
     if (r->kind >= N_TRACE_KINDS)
-        return err_set(e, ERR_PROTOCOL, "record %zu is of no known kind (%d)", i + 1, r->kind);
+        return err_set(e, ERR_PROTOCOL, "record %zu has an unknown kind (%d)", i + 1, r->kind);
     if (r->begin_ns > ns_max || r->end_ns > ns_max || (!is_message && r->end_ns < r->begin_ns))
         return err_set(e, ERR_PROTOCOL, "record %zu ends before it begins", i + 1);
     if (r->step > count_max || r->round > count_max)
-        return err_set(e, ERR_PROTOCOL, "record %zu is of no step or round that a job can have", i + 1);
+        return err_set(e, ERR_PROTOCOL, "record %zu has an impossible step or round", i + 1);
     return 0;
 }
 
@@ -62,16 +62,16 @@ int trace_file_parse(struct trace_head *h, const struct trace_record **records, 
     size_t count;
 
     if (len < sizeof *h || memcmp(bytes, magic, sizeof magic) != 0)
-        return err_set(e, ERR_PROTOCOL, "it is no trace of this version");
+        return err_set(e, ERR_PROTOCOL, "it is not a trace of this version");
     memcpy(h, bytes, sizeof *h);
     h->clock_id[sizeof h->clock_id - 1] = '\0';
     if (h->node != node)
-        return err_set(e, ERR_PROTOCOL, "it says it is of node %d", h->node);
+        return err_set(e, ERR_PROTOCOL, "it is of node %d", h->node);
     if (h->n_dropped > count_max)
-        return err_set(e, ERR_PROTOCOL, "it says that more was dropped than can be counted");
+        return err_set(e, ERR_PROTOCOL, "its count of dropped records is impossible");
     count = (len - sizeof *h) / sizeof *r;
     if (count > TRACE_RECORDS_MAX)
-        return err_set(e, ERR_PROTOCOL, "it has %zu records where at most %d are right", count,
+        return err_set(e, ERR_PROTOCOL, "it has %zu records, at most %d are allowed", count,
                        TRACE_RECORDS_MAX);
     for (size_t i = 0; i < count; i++)
         if (check(&r[i], i, e) < 0)

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* What a first byte promises; 0: it is none. */
-static size_t promised(unsigned char first)
+/* Returns the length announced by a first byte; 0: it is not a first byte. */
+static size_t announced(unsigned char first)
 {
     return first < 0x80                    ? 1
            : first >= 0xc2 && first < 0xe0 ? 2
@@ -15,7 +15,7 @@ static size_t promised(unsigned char first)
 size_t utf8_length(const char *s, size_t len)
 {
     const unsigned char *c = (const unsigned char *)s;
-    size_t n = promised(c[0]);
+    size_t n = announced(c[0]);
 
     if (n == 0 || n > len)
         return 0;
@@ -44,7 +44,7 @@ size_t utf8_whole(const char *s, size_t len)
 
     while (n < 4 && n < len && ((unsigned char)s[len - n] & 0xc0) == 0x80)
         n++;
-    return len > 0 && promised((unsigned char)s[len - n]) > n ? len - n : len;
+    return len > 0 && announced((unsigned char)s[len - n]) > n ? len - n : len;
 }
 
 static bool is_control(const unsigned char *s, size_t n)

@@ -46,7 +46,7 @@ static int check_shape(const struct tensor_view *t, const struct tensor_spec *s,
         return 0;
     err_set(e, ERR_CONFIG, "tensor \"%s\" has the shape %s, the model's has %s", t->name,
             tensor_shape_text(here, t), tensor_shape_text(there, &expected));
-    return is_transposed(t, s) ? err_hint(e, "PyTorch keeps it transposed: write weight.T") : e->code;
+    return is_transposed(t, s) ? err_hint(e, "PyTorch stores it transposed: write weight.T") : e->code;
 }
 
 static int check_values(const struct tensor_view *t, const struct tensor_spec *s, struct err *e)
@@ -61,7 +61,7 @@ static int check_values(const struct tensor_view *t, const struct tensor_spec *s
         double value = tensor_value(t, i);
 
         if (!isfinite((float)value))
-            return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, no finite float", t->name, i,
+            return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, not a finite float", t->name, i,
                            err_number(value));
         if (is_variance && value < 0)
             return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, a variance is never negative",
@@ -112,7 +112,7 @@ int weights_check(const struct tensor_file *f, const char *prefix, const struct 
         const char *name = f->tensors[i].name;
 
         if (strncmp(name, prefix, strlen(prefix)) == 0 && !is_known(m, name + strlen(prefix)))
-            return err_set(e, ERR_CONFIG, "tensor \"%s\" of shape %s is none of model \"%s\"", name,
+            return err_set(e, ERR_CONFIG, "tensor \"%s\" of shape %s does not belong to model \"%s\"", name,
                            tensor_shape_text(shape, &f->tensors[i]), m->name);
     }
     return 0;

@@ -1,6 +1,5 @@
-/* weights -- a model's parameters in a safetensors file: which tensors there must be, and whether they are
- * there. Models, checkpoints ("model/" in front of each name) and files from elsewhere are held to the
- * same. */
+/* weights -- a model's parameters in a safetensors file: the names of its tensors, and a check of a file.
+ * Models, checkpoints ("model/" before each name) and foreign files have the same form. */
 #ifndef PSGD_WEIGHTS_H
 #define PSGD_WEIGHTS_H
 
@@ -10,13 +9,14 @@
 /* "layer0.dense.weight": tensor k of the layer with that number in the document. */
 void weights_name(char out[TENSOR_NAME], const struct model_spec *m, int layer, int k);
 
-/* Are the tensors whose name begins with `prefix` those of the model, neither more nor fewer, in its shapes,
- * of F32, F16, BF16 or F64, all values finite as floats? ERR_CONFIG: names the tensor, and both shapes. */
+/* Checks that the tensors whose names begin with `prefix` are exactly those of the model, with its shapes,
+ * of F32, F16, BF16 or F64, and all values finite as floats. ERR_CONFIG: the message has the tensor, and
+ * both shapes. */
 int weights_check(const struct tensor_file *f, const char *prefix, const struct model_spec *m, struct err *e);
 
-/* The tensor behind prefix and name, NULL where it is not there. */
+/* Returns the tensor named prefix + name, NULL if there is none. */
 const struct tensor_view *weights_find(const struct tensor_file *f, const char *prefix, const char *name);
-/* Its values as floats; F32 bit by bit. */
+/* Copies its values as floats, F32 bit by bit. */
 void weights_floats(float *out, const struct tensor_view *t);
 
 #endif

@@ -52,11 +52,11 @@ int address_parse(char *host, size_t size, int *port, const char *whole, struct 
         return err_set(e, ERR_CONFIG, "\"%s\" is more than one address; a list is [\"host:port\", ...]",
                        whole);
     if (strpbrk(text, " \t\r\n"))
-        return err_set(e, ERR_CONFIG, "\"%s\": there is a blank in this address", whole);
+        return err_set(e, ERR_CONFIG, "\"%s\": the address contains a space", whole);
     if (strstr(text, "://"))
-        return err_set(e, ERR_CONFIG, "\"%s\": agents speak http:// only; leave the scheme out", whole);
+        return err_set(e, ERR_CONFIG, "\"%s\": agents support http:// only; remove the scheme", whole);
     if (!bracketed && rest && rest[0] && strchr(rest + 1, ':'))
-        return err_set(e, ERR_CONFIG, "\"%s\": an IPv6 address stands in brackets: [v6] or [v6]:port", text);
+        return err_set(e, ERR_CONFIG, "\"%s\": write an IPv6 address in brackets: [v6] or [v6]:port", text);
     if (!rest || n >= size || (rest[0] && rest[0] != ':'))
         return err_set(e, ERR_CONFIG, "\"%s\" is not an address; write host, host:port or [v6]:port", text);
     for (size_t i = 0; i < n; i++)
@@ -88,7 +88,7 @@ static const struct worker *find_address(const struct worker *nodes, size_t n, c
     return NULL;
 }
 
-/* Appends one address; workers and servers are counted as they come and sorted afterwards. */
+/* Appends one address; workers and servers are numbered in order and sorted afterwards. */
 static int add(struct worker_list *w, bool is_server, const json_t *v, const char *at, struct err *e)
 {
     size_t n = w->n_workers + w->n_servers;
@@ -100,7 +100,7 @@ static int add(struct worker_list *w, bool is_server, const json_t *v, const cha
         return err_at(e, "%s", at);
     same = find_address(w->nodes, n, new->address);
     if (same)
-        return err_set(e, ERR_CONFIG, "%s: %s is there already, as node %d", at, new->address, same->node);
+        return err_set(e, ERR_CONFIG, "%s: %s is a duplicate of node %d", at, new->address, same->node);
     if (is_server)
         new->node = -2 - (int)w->n_servers++;
     else
@@ -163,10 +163,11 @@ static int read_advertise(struct worker *w, const json_t *node, const char *at, 
     n = strlen(text);
     bracketed = text[0] == '[' && text[n - 1] == ']';
     if (!bracketed && strchr(text, ':'))
-        return err_set(e, ERR_CONFIG,
-                       "%s/advertise: \"%s\": a host without a port, which each job chooses; an IPv6 address "
-                       "stands in brackets",
-                       at, text);
+        return err_set(
+            e, ERR_CONFIG,
+            "%s/advertise: \"%s\": a host without a port, which each job chooses; write an IPv6 address "
+            "in brackets",
+            at, text);
     snprintf(w->advertise, sizeof w->advertise, "%.*s", (int)(n - 2 * bracketed), text + bracketed);
     if (check_host(w->advertise, bracketed, text, e) < 0)
         return err_at(e, "%s/advertise", at);
@@ -276,7 +277,7 @@ fail:
     return err_at(e, "%s", what);
 }
 
-/* A token file that is named without a leading slash lies beside the list that names it. */
+/* A token file without a leading slash is relative to the folder of the list. */
 static int place_token_files(struct worker_list *w, const char *path, struct err *e)
 {
     char copy[PATH_MAX];

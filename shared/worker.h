@@ -16,11 +16,11 @@ enum { AGENT_PORT = 15387, ADDRESS_MAX = 272 };
 
 struct worker {
     int node;                  /* worker 0, 1, ...; server -2, -3, ... */
-    char address[ADDRESS_MAX]; /* "host:port" or "[v6]:port", normalised */
+    char address[ADDRESS_MAX]; /* "host:port" or "[v6]:port", normalized */
     char host[256];            /* without brackets */
     int port;
     char token_file[1024]; /* "": none named */
-    char advertise[256];   /* the host where the other nodes reach it; "": the same as the agent's */
+    char advertise[256];   /* the host at which other nodes reach it; "": the agent's */
 };
 
 struct worker_list {
@@ -28,7 +28,8 @@ struct worker_list {
     struct worker *nodes; /* workers first, then servers */
 };
 
-/* Untouched on failure. ERR_CONFIG: not JSON (line and column), a bad address, the same address twice. */
+/* Does not change *out on failure. ERR_CONFIG: not JSON (line and column), a bad address, the same address
+ * twice. */
 int worker_list_read(struct worker_list *out, const char *path, struct err *e);
 int worker_list_parse(struct worker_list *out, const json_t *doc, const char *what, struct err *e);
 void worker_list_clear(struct worker_list *w);

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of four workers with redundancy 2 there are six blocks, each pair's. */
+/* Four workers with redundancy 2 have six blocks, one per pair. */
 static const struct job_shape {
     int n_workers, n_servers, redundancy;
 } shapes[] = {{2, 0, 1}, {3, 0, 1}, {CHECK_WORKERS, 0, 1}, {3, 1, 1}, {4, 2, 1}, {4, 0, 2}, {3, 1, 2}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
-/* The trainer of the one simulation that is under way. */
+/* The trainer of the running simulation. */
 static struct {
     const struct trainer_ops *real;
     struct trainer_ops ops;
@@ -66,12 +66,13 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
     k->set.redundancy = s->redundancy;
     k->set.epochs = 1;
     k->set.steps_per_epoch = (int)n_steps;
-    k->set.local_steps = k->every > 0 ? k->every : 5; /* no divisor of 12: there is a closing round */
+    k->set.local_steps = k->every > 0 ? k->every : 5; /* not a divisor of 12, so that there is a closing
+                                                       * round */
     k->set.learn_rate = CHECK_LEARN_RATE;
     k->set.momentum = 0;
     k->how.gradients = CHECK_PARAMS;
     strcpy(k->how.step_time, "0.01");
-    /* Nodes are early and late by more than a step, and messages of one overtake those of another. */
+    /* Nodes differ by more than a step, and messages of one overtake those of another. */
     strcpy(k->how.link, "100Mbit,10ms,30ms");
     strcpy(k->how.speed, "0.5-2");
     strcpy(k->how.straggler, "0.3:4");
@@ -82,7 +83,7 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
              s->redundancy > 1 ? ", redundancy 2" : "", is_asgd ? ", asgd" : "");
 }
 
-/* CHECK_IS_NOT_FOR_IT: the codec refuses such a job. */
+/* Returns CHECK_IS_NOT_FOR_IT if the codec refuses such a job. */
 static int run_job(struct check *k, check_body *body, struct err *e)
 {
     int rc = sim_open(&k->sim, &k->set, &k->how, k->folder, e);
@@ -100,10 +101,10 @@ static int run_job(struct check *k, check_body *body, struct err *e)
 int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body *body, struct err *e)
 {
     bool is_for_it = false, is_tried = false;
-    struct err why = {0}; /* of the first job that says nothing about the codec */
+    struct err why = {0}; /* of the first job that does not apply to the codec */
 
     if (in == CHECK_SSGD && (k->plugin->limits & CODEC_NO_SSGD)) {
-        err_set(e, ERR_CODEC, "it has no ssgd (CODEC_NO_SSGD), and this is asked of ssgd alone");
+        err_set(e, ERR_CODEC, "it does not support ssgd (CODEC_NO_SSGD), and this check is for ssgd only");
         return CHECK_IS_NOT_FOR_IT;
     }
     for (int i = 0; i < 2 * N_SHAPES; i++) {
@@ -124,7 +125,7 @@ int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body
     }
     if (!is_tried)
         err_set(&why, ERR_CODEC,
-                "no job can have it: it updates on servers (updates_on_server), and does without them");
+                "no job can use it: it updates on servers (updates_on_server), but does not support servers");
     *e = why;
     return is_for_it ? 0 : CHECK_IS_NOT_FOR_IT;
 }

@@ -1,6 +1,6 @@
-/* check_malformed -- messages that the codec gets in a job are cut short and changed, and read by a copy of
- * it. So are the results of collectives, but for the cutting: the host takes in any numbers,
- * and no other count of them. */
+/* check_malformed -- truncates and changes messages that the codec receives in a job, and has a copy of the
+ * codec read them. Results of collectives are changed but not truncated: the host accepts any numbers, but
+ * only in the right count. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,39 +8,40 @@
 #include "sim/check.h"
 #include "sim/victim.h"
 
-/* A job runs as it is and, where the codec has vectors for that, once more compressed; in each run some
- * messages are attacked, of every so many that are heard. All jobs together have fewer than SHARES attacks.
- * Where as many changes as are wanted take more than CHANGES_MAX each, all jobs run again, with other timings
- * and changes. */
+/* A job runs once plainly and, if the codec sends vectors, once more compressed; each run attacks some of
+ * the received messages, at regular intervals. All jobs together have fewer than SHARES attacks. If the
+ * requested number of changes needs more than CHANGES_MAX per attack, all jobs run again, with other
+ * timings and changes. */
 enum { ATTACKS = 4, EVERY = 5, EXTRA = 64, SHARES = 64, CHANGES_MAX = 5000 };
 
-static struct campaign { /* what check_jobs calls has no other owner */
+static struct campaign { /* static, because check_jobs passes no context */
     struct check *check;
     struct rng rng;
-    uint64_t seed; /* of this time that all jobs run */
+    uint64_t seed; /* of this pass over all jobs */
     uint64_t n_received, n_done, n_read, n_changed;
     struct err e;
     int rc;
 } hunt;
 
-/* Where a server goes on without a worker, what a merge refuses must have left no trace. */
-static int cut_short(struct victim *v, const struct watch_call *call, struct err *e)
+/* If a server continues without a worker, a refused merge must not have changed anything. */
+static int truncate_message(struct victim *v, const struct watch_call *call, struct err *e)
 {
     const struct wire_in *in = call->in;
     bool is_touched;
 
     for (size_t len = 0; len < in->len; len++) {
         if (victim_call(v, call, in->bytes, len, &is_touched) >= 0)
-            return err_set(e, ERR_CODEC,
-                           "%s of node %d takes a message that is cut to %zu of its %zu bytes; ask wire_ok() "
-                           "before anything is done with it",
-                           call->name, v->c.node, len, in->len);
-        if (is_touched && strcmp(call->name, "merge") == 0)
             return err_set(
                 e, ERR_CODEC,
-                "merge of node %d refuses a message that is cut to %zu of its %zu bytes, but has changed "
-                "parameters, gradients or state by then",
-                v->c.node, len, in->len);
+                "%s of node %d accepts a message truncated to %zu of its %zu bytes; call wire_ok() "
+                "before using it",
+                call->name, v->c.node, len, in->len);
+        if (is_touched && strcmp(call->name, "merge") == 0)
+            return err_set(e, ERR_CODEC,
+                           "merge of node %d refuses a message truncated to %zu of its %zu bytes, but has "
+                           "already changed "
+                           "parameters, gradients or state",
+                           v->c.node, len, in->len);
     }
     return 0;
 }
@@ -67,7 +68,7 @@ static void flip(unsigned char *bytes, size_t len)
         bytes[rng_below(&hunt.rng, (uint32_t)len)] ^= (unsigned char)(1u << rng_below(&hunt.rng, 8));
 }
 
-/* Returns the new length, at most EXTRA more. */
+/* Changes a message. Returns its new length, at most EXTRA more. */
 static size_t change(unsigned char *bytes, size_t len)
 {
     switch (rng_below(&hunt.rng, 4)) {
@@ -86,7 +87,7 @@ static size_t change(unsigned char *bytes, size_t len)
     }
 }
 
-/* One more message may be changed, the i-th of this attack. */
+/* Whether to change one more message, the i-th of this attack. */
 static bool is_wanted(uint64_t i)
 {
     uint64_t share = hunt.check->n_mutations / SHARES + 1;
@@ -94,7 +95,7 @@ static bool is_wanted(uint64_t i)
     return i < (share < CHANGES_MAX ? share : CHANGES_MAX) && hunt.n_changed < hunt.check->n_mutations;
 }
 
-/* One change or some, of which only the last one may lengthen the message. */
+/* Makes one or several changes, of which only the last may lengthen the message. */
 static int change_often(struct victim *v, const struct watch_call *call, struct err *e)
 {
     const struct wire_in *in = call->in;
@@ -112,7 +113,7 @@ static int change_often(struct victim *v, const struct watch_call *call, struct 
     return 0;
 }
 
-/* What the workers' collective has come to is in the codec's own vector. */
+/* Changes the result of the workers' collective, which is in the codec's own vector. */
 static void change_result(struct victim *v, const struct watch_call *call)
 {
     const struct collecting *of = &((const struct channel *)(const void *)call->c)->collecting;
@@ -136,14 +137,14 @@ static int attack(const struct watch_call *call, struct err *e)
         return e->code;
     if (!call->in)
         change_result(&v, call);
-    else if ((rc = cut_short(&v, call, e)) == 0)
+    else if ((rc = truncate_message(&v, call, e)) == 0)
         rc = change_often(&v, call, e);
     hunt.n_read += v.n_calls;
     victim_clear(&v);
     return rc;
 }
 
-/* Some of the messages, so that early and late ones, and every kind of node, have their turn. */
+/* Attacks some of the messages, early and late ones, at every kind of node. */
 static void receive(void *owner, const struct watch_call *call)
 {
     (void)owner;
@@ -168,7 +169,7 @@ static int attack_a_job(struct check *k, struct err *e)
     return hunt.rc < 0 ? hunt.rc : check_ended(k, e);
 }
 
-/* With everything that a chain can have in a message: a factor, scales, coded symbols, indices. */
+/* With all parts that a chain can put in a message: a factor, scales, coded symbols, indices. */
 static void compress(struct check *k)
 {
     static const char *const chains[] = {"none|huffman", "topk:ratio=0.3,ef=true|qsgd|huffman"};
@@ -203,7 +204,7 @@ int check_malformed(struct check *k, struct err *e)
         hunt.seed++;
     } while (rc == 0 && k->seed == 0 && hunt.n_changed > before && hunt.n_changed < k->n_mutations);
     if (rc == 0 && hunt.n_read == 0) {
-        err_set(e, ERR_CODEC, "it hears nothing of others");
+        err_set(e, ERR_CODEC, "it receives no messages");
         return CHECK_IS_NOT_FOR_IT;
     }
     return rc;

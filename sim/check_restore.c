@@ -1,5 +1,5 @@
-/* check_restore -- a job is saved behind one of its steps as checkpoints save it, on workers and on servers,
- * and goes on from there. */
+/* check_restore -- saves a job after one of its steps, as checkpoints do, on workers and on servers, and
+ * resumes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { SAVED_AT = 7, FILE_NAME = 64 };
 
-/* Of one node, beside what its exchange has written into a file. */
+/* The state of one node in addition to the file written by its exchange. */
 struct saved_node {
     float params[CHECK_PARAMS], moments[OPTIMIZER_TENSORS][CHECK_PARAMS];
     uint64_t n_updates;
@@ -19,7 +19,7 @@ struct saved {
     struct check *check;
     struct saved_node nodes[CHECK_NODES];
     bool has_servers;
-    float last[CHECK_WORKERS][CHECK_PARAMS]; /* of the job that has not stopped */
+    float last[CHECK_WORKERS][CHECK_PARAMS]; /* of the uninterrupted job */
     struct err e;                            /* of a save that failed */
     int rc;
 };
@@ -75,8 +75,8 @@ static void save_node(struct saved *s, const struct sim_node *n)
     s->rc = write_exchange(n, SAVED_AT, &s->e);
 }
 
-/* A node is about to hand its codec the gradient of this step: the last one is done. By the first of them all
- * servers have answered, and nobody has said a word of this step. */
+/* Called before a node passes the gradient of this step to its codec, so the last step is done. At the
+ * first such call all servers have answered, and no node has sent a message of this step. */
 static void save(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
 {
     struct saved *s = owner;
@@ -132,8 +132,8 @@ static int compare(const struct check *k, const struct saved *s, struct err *e)
             if (memcmp(&s->last[i][p], &k->sim.nodes[i].params[p], sizeof(float)) != 0)
                 return err_set(
                     e, ERR_CODEC,
-                    "restored after %d steps worker %d ends with parameter %zu at %.9g, and without at "
-                    "%.9g: %s not hold all that the rule remembers",
+                    "restored after %d steps worker %d ends with parameter %zu at %.9g, not restored at "
+                    "%.9g: %s not contain all of the rule's state",
                     SAVED_AT, i, p, (double)k->sim.nodes[i].params[p], (double)s->last[i][p],
                     k->set.server_count > 0 ? "the states of workers and servers do" : "its state does");
     return 0;
@@ -153,7 +153,7 @@ static int follow(struct check *k, struct saved *s, struct err *e)
     return go_on(k, s, e) < 0 ? e->code : compare(k, s, e);
 }
 
-/* With an optimizer that has something to remember. */
+/* With an optimizer that has state. */
 static int restored_is_the_same(struct check *k, struct err *e)
 {
     struct saved *s;
@@ -163,7 +163,7 @@ static int restored_is_the_same(struct check *k, struct err *e)
         return CHECK_IS_NOT_FOR_IT;
     s = calloc(1, sizeof *s);
     if (!s)
-        return err_set(e, ERR_NOMEM, "no memory for a job that is saved");
+        return err_set(e, ERR_NOMEM, "no memory to save a job");
     s->check = k;
     strcpy(k->set.gradient_descent, "adam");
     rc = follow(k, s, e);

@@ -1,4 +1,4 @@
-/* check_result -- what workers end a round with, and what it costs, against what the codec declares. */
+/* check_result -- compares the result and the cost of rounds with the codec's declarations. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "agent/runner/mesh/frame.h"
 #include "sim/check.h"
 
-struct course { /* of a job: the codec's part in it, and what would be right */
+struct course { /* of a job: gradients given to the codec, and its results */
     const struct check *check;
     double sums[CHECK_STEPS][CHECK_PARAMS];                     /* of all workers' gradients */
     float params[CHECK_WORKERS][CHECK_STEPS + 1][CHECK_PARAMS]; /* before each step, and at the end */
@@ -23,7 +23,7 @@ static void keep(void *owner, const struct trainer_batch *b, const float *params
         course->sums[b->step][i] += (double)grads[i];
 }
 
-/* Steps from one exchange to the next. */
+/* Returns the steps from one exchange to the next. */
 static uint64_t interval(const struct check *k)
 {
     return k->plugin->round && !k->plugin->round->before_update ? (uint64_t)k->set.local_steps : 1;
@@ -38,9 +38,9 @@ static const char *name_of(enum codec_result r)
     return names[r];
 }
 
-/* All workers begin step `from` with the same weights; each has the declared ones `to` - `from` steps behind.
- * The mean of what workers with equal weights come to by themselves is the weights less the mean of their
- * gradients. Each holder of a block has added its gradient. */
+/* All workers begin step `from` with the same weights; checks that each has the declared ones at step `to`.
+ * The mean of the parameters of workers that start with equal weights is these weights minus the mean of
+ * their gradients. Each holder of a block has added its gradient. */
 static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *e)
 {
     const struct check *k = c->check;
@@ -57,8 +57,8 @@ static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *
 
             if (!(fabs(is - right) <= 1e-5 * (1 + fabs(right))))
                 return err_set(e, ERR_CODEC,
-                               "worker %d after %llu steps: parameter %zu is %.7g, by %s it would be %.7g", w,
-                               (unsigned long long)to, i, is, name_of(k->plugin->result), right);
+                               "worker %d after %llu steps: parameter %zu is %.7g, with %s it would be %.7g",
+                               w, (unsigned long long)to, i, is, name_of(k->plugin->result), right);
         }
     }
     return 0;
@@ -102,7 +102,7 @@ int check_result(struct check *k, struct err *e)
     return check_jobs(k, CHECK_STEPS, CHECK_SSGD, result_is_right, e);
 }
 
-/* A worker has a codec at work for each server's range. */
+/* Sums over the codecs of a worker: one for each server's range. */
 static struct codec_cost declared(const struct check *k, struct sim_node *n)
 {
     struct codec_cost sum = {0, 0};
@@ -125,18 +125,18 @@ static int cost_is_right(struct check *k, struct err *e)
     for (int i = 0; i < k->sim.n_nodes; i++) {
         struct sim_node *n = &k->sim.nodes[i];
         const struct exchange_totals *t = exchange_totals(n->x);
-        struct codec_cost said = declared(k, n);
+        struct codec_cost cost = declared(k, n);
         uint64_t bytes = t->sent_bytes - FRAME_BYTES * t->sent_messages;
 
         if (n->node < 0 && k->plugin->events)
             continue; /* a server takes no steps */
-        if (t->sent_messages != said.messages || bytes != said.bytes)
+        if (t->sent_messages != cost.messages || bytes != cost.bytes)
             return err_set(
                 e, ERR_CODEC,
                 "node %d has sent %llu messages of %llu bytes together in %d steps, and declares %llu of "
                 "%llu",
                 n->node, (unsigned long long)t->sent_messages, (unsigned long long)bytes, CHECK_STEPS,
-                (unsigned long long)said.messages, (unsigned long long)said.bytes);
+                (unsigned long long)cost.messages, (unsigned long long)cost.bytes);
     }
     return 0;
 }
@@ -147,6 +147,7 @@ int check_cost(struct check *k, struct err *e)
         err_set(e, ERR_CODEC, "it declares no number of bytes (.sends in CODEC_PLUGIN)");
         return CHECK_IS_NOT_FOR_IT;
     }
-    /* Of a round in asgd nobody says beforehand how many words it has, and so how many a server answers. */
+    /* In asgd the number of contributions in a round, and so of a server's answers, is not known
+     * beforehand. */
     return check_jobs(k, CHECK_STEPS, k->plugin->round ? CHECK_SSGD : CHECK_EITHER, cost_is_right, e);
 }

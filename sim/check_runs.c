@@ -1,5 +1,5 @@
-/* check_runs -- checks that look at how jobs end: that they do, with which bits, how near to the solution,
- * and what becomes of them when a node is lost. */
+/* check_runs -- checks the ends of jobs: that they end, with equal bits, near the solution, and also if a
+ * node is lost. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,13 +36,13 @@ static int compare(const struct check *k, float (*first)[CHECK_PARAMS], uint64_t
                 return err_set(
                     e, ERR_CODEC,
                     "worker %d ends with other weights under seed %llu than under seed 1: parameter %zu "
-                    "is %.9g and was %.9g; the result depends on which message comes first",
+                    "is %.9g and was %.9g; the result depends on the order of messages",
                     i, (unsigned long long)seed, p, (double)own[p], (double)first[i][p]);
     }
     return 0;
 }
 
-/* One timing of a hundred, or the one that is asked for; the first one is what it is compared with. */
+/* Tries one timing of a hundred, or the requested one, and compares its result with the first one's. */
 static int try_timing(struct check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
 {
     k->page->seed = seed;
@@ -74,7 +74,7 @@ int check_timing(struct check *k, struct err *e)
     return check_jobs(k, CHECK_STEPS, CHECK_SSGD, all_timings_give_the_same, e);
 }
 
-/* From zeros to a point whose coordinates are N(0, 1), with noise of N(0, 1) in each gradient. */
+/* Trains from zeros to a point whose coordinates are N(0, 1), with noise of N(0, 1) in each gradient. */
 static int solve(struct check *k, struct err *e)
 {
     double first, loss, none;
@@ -107,23 +107,22 @@ static int nothing_is_allocated(struct check *k, struct err *e)
         return e->code;
     if (watch_allocations() == before)
         return 0;
-    return err_set(
-        e, ERR_CODEC,
-        "the codec has allocated memory %llu times behind the second step; zeros() in open() is for "
-        "vectors, the state for the rest",
-        (unsigned long long)(watch_allocations() - before));
+    return err_set(e, ERR_CODEC,
+                   "the codec has allocated memory %llu times after the second step; allocate vectors with "
+                   "zeros() in open(), the rest in the state",
+                   (unsigned long long)(watch_allocations() - before));
 }
 
 int check_memory(struct check *k, struct err *e)
 {
     if (!watch_sees_allocations()) {
-        err_set(e, ERR_CODEC, "a sanitizer's build cannot count allocations");
+        err_set(e, ERR_CODEC, "a sanitizer build cannot count allocations");
         return CHECK_IS_NOT_FOR_IT;
     }
     return check_jobs(k, 2 * CHECK_STEPS, CHECK_EITHER, nothing_is_allocated, e);
 }
 
-static int nobody_hangs(const struct check *k, int lost, double at, struct err *e)
+static int no_node_hangs(const struct check *k, int lost, double at, struct err *e)
 {
     for (int i = 0; i < k->sim.n_nodes; i++) {
         const struct sim_node *n = &k->sim.nodes[i];
@@ -135,8 +134,8 @@ static int nobody_hangs(const struct check *k, int lost, double at, struct err *
     return 0;
 }
 
-/* What the rule promises of all workers holds of those that are left. */
-static int those_left_are_equal(struct check *k, int lost, double at, struct err *e)
+/* The workers that remain must have the declared result. */
+static int remaining_are_equal(struct check *k, int lost, double at, struct err *e)
 {
     int n_done = 0;
 
@@ -145,14 +144,13 @@ static int those_left_are_equal(struct check *k, int lost, double at, struct err
     if (n_done == 0 || k->plugin->result == CODEC_OWN_RESULT || strcmp(k->set.sync, "ssgd") != 0 ||
         sim_models_agree(&k->sim))
         return 0;
-    return err_set(
-        e, ERR_CODEC,
-        "node %d dies at %.3g s (on-node-loss %s), and the workers that are left end with different "
-        "weights",
-        lost, at, k->set.on_node_loss);
+    return err_set(e, ERR_CODEC,
+                   "node %d dies at %.3g s (on-node-loss %s), and the remaining workers end with different "
+                   "weights",
+                   lost, at, k->set.on_node_loss);
 }
 
-/* One node dies at one point of a job that takes `whole` seconds; a part's number is what --seed repeats. */
+/* Kills one node at one point of a job of `whole` seconds; --seed with a part's number repeats it. */
 static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
 {
     int slot = (int)(part - 1) / LOSS_POINTS;
@@ -161,12 +159,12 @@ static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
 
     k->page->seed = part;
     snprintf(k->how.kill, sizeof k->how.kill, "%d@%.6fs", node, at);
-    if (check_run(k, 1, e) < 0 || nobody_hangs(k, node, at, e) < 0)
+    if (check_run(k, 1, e) < 0 || no_node_hangs(k, node, at, e) < 0)
         return e->code;
-    return those_left_are_equal(k, node, at, e);
+    return remaining_are_equal(k, node, at, e);
 }
 
-/* Each node at each point, or the one that is asked for. */
+/* Kills each node at each point, or only in the requested part. */
 static int lose_nodes(struct check *k, struct err *e)
 {
     uint64_t n_parts = (uint64_t)k->sim.n_nodes * LOSS_POINTS;

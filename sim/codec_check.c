@@ -1,7 +1,6 @@
-/* codec_check -- checks one thing of one codec (shared/codec_check.h). job_submit codecs test starts it, with
- * the page that tells it the outcome as descriptor 3, in a folder of its own that holds codec.so. A program
- * by itself, and one for each check, for it runs the codec's code: that may crash, loop, exit, or eat
- * memory. */
+/* codec_check -- runs one check of one codec (shared/codec_check.h). job_submit codecs test starts it in a
+ * folder that contains codec.so, with the page for the outcome as descriptor 3. It is a separate process
+ * for each check because it runs the codec's code, which may crash, loop, exit, or use up memory. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 
 enum { MEMORY_MAX = 2000000000, N_LOCAL = 6 };
 
-/* The C library's own are found by these names. A sanitizer brings its own. */
+/* The names of the C library's own functions. A sanitizer replaces them. */
 #if !IS_SANITIZED
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
@@ -63,7 +62,7 @@ static check_body *const bodies[N_CODEC_CHECKS] = {
     [CODEC_CHECK_LOSS] = check_loss,
 };
 
-/* The instruction is tried again, and ends the program as it would have without this. */
+/* The instruction is executed again, and ends the program as without this handler. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
     (void)sig, (void)context;
@@ -88,7 +87,7 @@ static int find_check(check_body **out, const char *name, struct err *e)
             *out = bodies[i];
             return 0;
         }
-    return err_set(e, ERR_USAGE, "there is no check \"%s\"", name);
+    return err_set(e, ERR_USAGE, "unknown check \"%s\"", name);
 }
 
 static int run(struct check *k, const char *name, struct err *e)

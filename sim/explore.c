@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP = EXPLORE_NODES, TIMER, SOURCES }; /* beside the nodes that a message may come from */
+enum { STEP = EXPLORE_NODES, TIMER, SOURCES }; /* after the nodes as sources of messages */
 
 /* A choice is (node, source), as a bit: the node at which something happens, and what. */
 typedef uint64_t choices;
@@ -13,8 +13,8 @@ _Static_assert(EXPLORE_NODES *SOURCES <= 64, "a set of choices fits 64 bits");
 
 struct branch {     /* one choice of the schedule under way */
     choices open;   /* what could have been chosen */
-    choices asleep; /* of these: what another schedule before this one has covered */
-    choices done;   /* chosen in its place in schedules before this one */
+    choices asleep; /* of these: covered by an earlier schedule */
+    choices done;   /* chosen at this position in earlier schedules */
     int chosen;
 };
 
@@ -55,7 +55,7 @@ int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err 
     return 0;
 }
 
-/* What can happen next. Nobody delivers to those who have ended. */
+/* Returns the possible choices. Nodes that have ended receive nothing. */
 static choices open_choices(const struct sim_explorer *x)
 {
     const struct sim *s = x->s;
@@ -76,7 +76,7 @@ static choices open_choices(const struct sim_explorer *x)
     return open;
 }
 
-/* Does what was chosen, and all that follows at that node without another choice. */
+/* Executes a choice, and everything at that node that follows without another choice. */
 static int take(struct sim_explorer *x, int choice, struct err *e)
 {
     struct sim *s = x->s;
@@ -101,7 +101,7 @@ static int take(struct sim_explorer *x, int choice, struct err *e)
     return 0;
 }
 
-/* The choice at the end of the schedule. -1: none is left that would lead to something new. */
+/* Returns the choice at the end of the schedule; -1: none is left that leads to a new state. */
 static int choose(struct sim_explorer *x, choices open)
 {
     const struct branch *last = x->n_path > 0 ? &x->path[x->n_path - 1] : NULL;
@@ -114,7 +114,7 @@ static int choose(struct sim_explorer *x, choices open)
     return x->path[x->n_path - 1].chosen;
 }
 
-/* Weights of all workers, one behind the other. */
+/* Copies the weights of all workers, one after the other. */
 static void copy_outcome(const struct sim *s, float *to)
 {
     for (int i = 0; i < s->set.node_count; i++)
@@ -132,7 +132,7 @@ static bool has_other_outcome(const struct sim_explorer *x)
     return false;
 }
 
-/* What is wrong with a schedule that has come to its end. */
+/* Writes the failure of a schedule that has ended. */
 static void judge(struct sim_explorer *x, struct explore_result *out)
 {
     struct sim *s = x->s;
@@ -173,17 +173,17 @@ static int read_order(struct sim_explorer *x, const char *text, struct err *e)
         const char *source = at[0] && at[1] ? strchr(source_names, at[1]) : NULL;
 
         if (at[0] < '0' || at[0] >= '0' + EXPLORE_NODES || !source || x->n_path == EXPLORE_DEPTH)
-            return err_set(e, ERR_CONFIG, "\"%s\" is no order of deliveries", text);
+            return err_set(e, ERR_CONFIG, "\"%s\" is not an order of deliveries", text);
         x->path[x->n_path++].chosen = (at[0] - '0') * SOURCES + (int)(source - source_names);
         if (!at[2])
             return 0;
         if (at[2] != '.')
-            return err_set(e, ERR_CONFIG, "\"%s\" is no order of deliveries", text);
+            return err_set(e, ERR_CONFIG, "\"%s\" is not an order of deliveries", text);
     }
 }
 
-/* One schedule: the choices that are there, then new ones to its end. 1: it is one that was run before, in
- * other words. */
+/* Runs one schedule: the choices in the path, then new ones to its end. Returns 1 if it is equivalent to an
+ * earlier one. */
 static int run_one(struct sim_explorer *x, struct explore_result *out, struct err *e)
 {
     int n_given = x->n_path;
@@ -199,8 +199,7 @@ static int run_one(struct sim_explorer *x, struct explore_result *out, struct er
             return err_set(e, ERR_CONFIG, "the job is too long: it makes more than %d choices",
                            EXPLORE_DEPTH);
         if (depth < n_given && !(open & (choices)1 << choice))
-            return err_set(e, ERR_CONFIG, "there is no such order in this job: choice %d cannot be made",
-                           depth + 1);
+            return err_set(e, ERR_CONFIG, "this job has no such order: choice %d is not possible", depth + 1);
         if (depth >= n_given && (choice = choose(x, open)) < 0)
             return 1;
         if (take(x, choice, e) < 0)
@@ -210,7 +209,7 @@ static int run_one(struct sim_explorer *x, struct explore_result *out, struct er
     return 0;
 }
 
-/* To the last choice for which there is another one; false: there is none. */
+/* Goes back to the last choice with an alternative; false: there is none. */
 static bool go_back(struct sim_explorer *x)
 {
     for (; x->n_path > 0; x->n_path--) {
@@ -239,13 +238,13 @@ static int explore(struct sim_explorer *x, bool is_one, struct explore_result *o
         if (rc == 0)
             write_order(x, out->order);
         if (flag_is_up(&sim_interrupted))
-            return err_set(e, ERR_CANCELLED, "asked to stop after %llu orders, of which none failed",
+            return err_set(e, ERR_CANCELLED, "stopped after %llu orders, of which none failed",
                            (unsigned long long)out->n_orders);
         if (out->failure[0] || is_one)
             return 0;
         out->is_complete = !go_back(x);
     } while (!out->is_complete);
-    /* The very last one may have been given up half-way: nodes are to be seen at an end. */
+    /* The last schedule may have been abandoned half-way: repeats it, so that nodes are at their end. */
     x->n_path = 0;
     return read_order(x, out->order, e) < 0 ? e->code : run_one(x, &ignored, e);
 }
@@ -265,8 +264,8 @@ int sim_explore(struct sim *s, const char *wanted, struct explore_result *out, s
     x->s = s;
     s->explorer = x;
     if (s->n_nodes > EXPLORE_NODES)
-        rc = err_set(e, ERR_CONFIG, "every order is tried of at most %d nodes, not of %d", EXPLORE_NODES,
-                     s->n_nodes);
+        rc = err_set(e, ERR_CONFIG, "all orders can be tried with at most %d nodes, not with %d",
+                     EXPLORE_NODES, s->n_nodes);
     else if (wanted[0] && read_order(x, wanted, e) < 0)
         rc = e->code;
     else

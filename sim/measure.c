@@ -1,11 +1,10 @@
-/* measure -- what a step, the test set, a codec and a message take on this machine. Each is done many times
- * over, one after the other, as in a job: so each finds the caches as the others leave them. The middle one
- * counts, the machine may be at something else meanwhile; but of steps their whole range, from quickest to
- * slowest: workers wait for the slowest of them.
+/* measure -- measures the times of a step, the test set, a codec and a message on this machine. All are
+ * repeated many times in turn, as in a job, so that the caches are as in a job. The median is used, because
+ * the machine may have other work; but for steps the whole range, because workers wait for the slowest.
  *
- * Nodes that share a machine slow each other down, too. So as many processes measure at a time as nodes can
- * be at work, each sends to the next one round a ring, and each takes turns on the vectors of as many nodes
- * as share a processor. The first one's figures are used. */
+ * Nodes on one machine slow each other down. So as many processes measure at the same time as nodes can
+ * compute, each sends to the next one in a ring, and each uses in turn the vectors of as many nodes as
+ * share a processor. The first process' figures are used. */
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,22 +22,22 @@ enum {
     EVALUATIONS = 5,
     RING_MOST = 8,
     SHARERS_MOST = 4,
-    CONTRIBUTIONS_MOST = 4, /* of other nodes that one hears in a round */
-    CACHES_MOST = 64 << 20  /* bytes; what is longer comes from memory, however few they are */
+    CONTRIBUTIONS_MOST = 4, /* received by a node in a round */
+    CACHES_MOST = 64 << 20  /* bytes; more than this is read from memory */
 };
-#define MEASURED_S 0.25 /* unless the least takes longer */
+#define MEASURED_S 0.25 /* unless MEASURED_LEAST rounds take longer */
 
 struct sharer {
     struct optimizer *optimizer;
     float *params, *grads, *sum; /* (n_params) each, of one allocation with ... */
-    float *received;             /* (n_words, n_params) */
+    float *received;             /* (n_contributions, n_params) */
 };
 
 struct bench {
     int n_sharers, n_contributions;
     struct sharer sharers[SHARERS_MOST];
-    struct sim_wire wire; /* not open where it is said what a message takes */
-    int n;                /* rounds measured, and what was in each */
+    struct sim_wire wire; /* not open if --overhead is given */
+    int n;                /* rounds measured, and the times of each */
     double step[MEASURED_MOST], codec[MEASURED_MOST], message[MEASURED_MOST], vector[MEASURED_MOST];
 };
 
@@ -55,7 +54,7 @@ static double middle_of(double *seconds, int n)
     return seconds[n / 2];
 }
 
-/* The mean of each sixteenth, so that all together have the mean of all. */
+/* Returns the mean of each sixteenth of the sorted times, which together have the overall mean. */
 static struct sim_steps range_of(double *seconds, int n)
 {
     struct sim_steps range = {.n = SIMULATION_STEPS};
@@ -70,7 +69,7 @@ static struct sim_steps range_of(double *seconds, int n)
     return range;
 }
 
-/* Node 0's i-th step. */
+/* Runs node 0's i-th step. */
 static double do_step(const struct sim *s, const struct sharer *o, int i)
 {
     struct trainer *t = s->trainer;
@@ -86,7 +85,7 @@ static double do_step(const struct sim *s, const struct sharer *o, int i)
     t->spent_s = 0;
     t->ops->gradient(t, &batch, o->params, o->grads, &score);
     begun = clock_now();
-    /* Elsewhere a runner has the norm from the step (agent/runner/train.c). */
+    /* Otherwise a runner gets the norm from the step (agent/runner/train.c). */
     if (s->may_skip || s->set.clip_norm > 0)
         norm = gradient_norm(o->grads, t->n_trained);
     optimizer_step(o->optimizer, o->params, o->grads, (float)s->set.learn_rate,
@@ -94,7 +93,7 @@ static double do_step(const struct sim *s, const struct sharer *o, int i)
     return n_own * t->spent_s + clock_now() - begun;
 }
 
-/* Most rules add two vectors, and so do collectives: one's own, and one that has come. */
+/* Most rules and collectives add two vectors: the node's own and a received one. */
 static double do_codec(const struct trainer *t, const struct sharer *o, const float *received)
 {
     const float *const in[] = {o->grads, received};
@@ -104,8 +103,8 @@ static double do_codec(const struct trainer *t, const struct sharer *o, const fl
     return clock_now() - begun;
 }
 
-/* The test set takes long: few times are enough, and one if it takes longer than everything else. Between two
- * the weights move, as equal ones are not evaluated again. */
+/* The test set takes long: few measurements suffice, and one if it takes longer than everything else. The
+ * weights change between them, because equal ones are not evaluated again. */
 static double measure_evaluation(const struct sim *s, const struct sharer *o)
 {
     struct trainer *t = s->trainer;
@@ -121,8 +120,8 @@ static double measure_evaluation(const struct sim *s, const struct sharer *o)
     return middle_of(seconds, n);
 }
 
-/* Of a short message and one as long as the gradient, half of what both ends took. Of a model so small that
- * no difference is seen, bytes take no time. */
+/* Computes the overhead from a short message and one as long as the gradient, half of the time of both
+ * ends. For a model so small that they do not differ, bytes take no time. */
 static struct sim_overhead overhead_of(double message_s, double vector_s, size_t len)
 {
     struct sim_overhead o = {.message_s = message_s / 2};
@@ -138,7 +137,7 @@ static int exchange(const struct bench *b, const void *from, void *to, size_t le
     return b->wire.in < 0 ? 0 : sim_wire_exchange(&b->wire, from, to, len, seconds, e);
 }
 
-/* A short message that is not counted waits for the neighbours to be as far. */
+/* An unmeasured short message first synchronizes the neighbors. */
 static int exchange_short(struct bench *b, const struct sharer *o, size_t len, double *seconds, struct err *e)
 {
     size_t n = len < FRAME_BYTES ? len : FRAME_BYTES;
@@ -148,7 +147,7 @@ static int exchange_short(struct bench *b, const struct sharer *o, size_t len, d
                : exchange(b, o->grads, o->received, n, seconds, e);
 }
 
-/* A step, and what becomes of its gradient. */
+/* Measures a step, and the processing of its gradient. */
 static int measure_round(const struct sim *s, struct bench *b, struct err *e)
 {
     const struct trainer *t = s->trainer;
@@ -172,7 +171,7 @@ static int measure_round(const struct sim *s, struct bench *b, struct err *e)
     return 0;
 }
 
-/* Not counted: as in a job, the first steps wait for memory to be there. */
+/* Not measured: the first steps wait for memory to be mapped. */
 static int warm_up(const struct sim *s, struct bench *b, struct err *e)
 {
     while (b->n < b->n_sharers)
@@ -245,8 +244,8 @@ static void bench_clear(struct bench *b)
     }
 }
 
-/* Processes that measure at a time: nodes that share processors and are all at work, as far as this machine
- * has processors for them. */
+/* Returns the number of measuring processes: nodes that share processors and compute at the same time, at
+ * most the processors of this machine. */
 static int ring_size(const struct sim *s)
 {
     cpu_set_t own;
@@ -256,7 +255,7 @@ static int ring_size(const struct sim *s)
     return n > 1 ? n : 1;
 }
 
-/* Until this process's parent has what it needs, or is gone. */
+/* Repeats until this process' parent is done or has ended. */
 static _Noreturn void keep_measuring(const struct sim *s, struct bench *b)
 {
     struct err e;

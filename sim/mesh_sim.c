@@ -12,17 +12,17 @@ struct node {
     struct mesh mesh;
     struct mesh_sim *net;
     int slot;
-    bool is_gone; /* has left, or is dead */
+    bool is_gone; /* has left or is lost */
     struct sim_message *first, **last;
-    int pairs;     /* in which it sends, the latest first */
-    uint32_t most; /* n_waiting of the fullest of them; more than that while is_stale */
+    int pairs;     /* list of pairs in which it sends, the latest first */
+    uint32_t most; /* n_waiting of the fullest of them; an upper bound while is_stale */
     bool is_stale;
-    bool wants_room; /* was told of a full queue */
+    bool wants_room; /* was refused because of a full queue */
 };
 
-struct reason { /* of a loss; letters point at it */
+struct reason { /* reason of a loss, referenced by messages */
     struct reason *next;
-    char why[MESH_WHY];
+    char why[MESH_REASON_MAX];
 };
 
 struct mesh_sim {
@@ -65,7 +65,7 @@ static struct sim_pair *get_pair(struct mesh_sim *net, int from, int to, struct 
     return p;
 }
 
-/* The pair's queue is shorter by one. */
+/* Updates the counters after one message of the pair was taken. */
 static void took(struct mesh_sim *net, struct sim_pair *p)
 {
     struct node *sender = &net->nodes[p->from];
@@ -91,7 +91,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (net->nodes[to].is_gone || p->is_broken)
         return 0;
     if (p->n_waiting == MESH_QUEUE_MAX)
-        return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
+        return err_set(e, ERR_REFUSED, "%d messages are queued for node %d", MESH_QUEUE_MAX, h->peer);
     assert(b || h->kind == FRAME_CHUNK);
     l = sim_message_take(&net->messages, e);
     if (!l)
@@ -121,8 +121,8 @@ static void append(struct node *n, struct sim_message *l)
     n->last = &l->next;
 }
 
-/* A letter that says to one node that `from` has left, or is lost. NULL: no memory. */
-static struct sim_message *end_message(struct mesh_sim *net, int from, int to, enum mesh_what kind,
+/* Returns a message that notifies one node that `from` has left or is lost. NULL: no memory. */
+static struct sim_message *end_message(struct mesh_sim *net, int from, int to, enum mesh_event_kind kind,
                                        const char *why, struct err *e)
 {
     struct sim_pair *p = get_pair(net, from, to, e);
@@ -138,7 +138,7 @@ static struct sim_message *end_message(struct mesh_sim *net, int from, int to, e
     return l;
 }
 
-static int send_end(struct mesh_sim *net, int from, int to, enum mesh_what kind, const char *why,
+static int send_end(struct mesh_sim *net, int from, int to, enum mesh_event_kind kind, const char *why,
                     struct err *e)
 {
     struct sim_message *l = end_message(net, from, to, kind, why, e);
@@ -146,7 +146,7 @@ static int send_end(struct mesh_sim *net, int from, int to, enum mesh_what kind,
     return l ? net->cfg.carry(net->cfg.owner, l, e) : e->code;
 }
 
-static int end_node(struct mesh_sim *net, int slot, enum mesh_what kind, const char *why, struct err *e)
+static int end_node(struct mesh_sim *net, int slot, enum mesh_event_kind kind, const char *why, struct err *e)
 {
     net->nodes[slot].is_gone = true;
     for (int to = 0; to < net->n; to++)
@@ -157,10 +157,10 @@ static int end_node(struct mesh_sim *net, int slot, enum mesh_what kind, const c
 
 int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e)
 {
-    return net->nodes[slot].is_gone ? 0 : end_node(net, slot, MESH_LOST, "its process is gone", e);
+    return net->nodes[slot].is_gone ? 0 : end_node(net, slot, MESH_LOST, "its process has ended", e);
 }
 
-/* No wire brings it: the receiver finds out by itself. What is under way between them is dropped. */
+/* The loss is detected by the receiver, not sent. Messages in transit between them are dropped. */
 static int break_pair(struct mesh_sim *net, int from, int to, struct err *e)
 {
     struct sim_pair *p = get_pair(net, from, to, e);
@@ -213,7 +213,7 @@ void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l)
     append(to, l);
 }
 
-/* The first letter whose sender is not paused, where it hangs. */
+/* Returns the link to the first message whose sender is not paused. */
 static struct sim_message **first_open(const struct mesh_sim *net, struct node *n)
 {
     struct sim_message **at = &n->first;
@@ -237,16 +237,16 @@ static void unlink_message(struct node *n, struct sim_message **at)
         n->last = at;
 }
 
-/* Brings a piece to its place. MESH_LATER: it stays, and so does what its sender sends behind it. */
-static enum mesh_where sink_of_chunk(struct node *self, struct sim_message *l)
+/* Copies a chunk to its sink. MESH_SINK_LATER: it stays queued, and so do later messages of its sender. */
+static enum mesh_sink_result sink_of_chunk(struct node *self, struct sim_message *l)
 {
     struct mesh *m = &self->mesh;
     void *at = NULL;
-    enum mesh_where where = m->sink ? m->sink(m->owner, &l->head, l->len, &at) : MESH_WRONG;
+    enum mesh_sink_result where = m->sink ? m->sink(m->owner, &l->head, l->len, &at) : MESH_SINK_REFUSED;
 
-    if (where == MESH_LATER)
+    if (where == MESH_SINK_LATER)
         self->net->pairs.of[l->pair].is_paused = true;
-    else if (where == MESH_HERE)
+    else if (where == MESH_SINK_READY)
         memcpy(at, l->view, l->len);
     return where;
 }
@@ -255,7 +255,7 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
 {
     struct node *self = (struct node *)m;
     struct mesh_sim *net = self->net;
-    enum mesh_where where = MESH_HERE;
+    enum mesh_sink_result where = MESH_SINK_READY;
     struct sim_message **at, *l;
 
     (void)deadline;
@@ -268,14 +268,14 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         l = *at;
         if (l->kind == MESH_MESSAGE && l->view)
             where = sink_of_chunk(self, l);
-    } while (where == MESH_LATER);
+    } while (where == MESH_SINK_LATER);
     unlink_message(self, at);
     out->kind = l->kind;
     out->head = l->head;
     out->buf = l->buf;
-    if (where == MESH_WRONG) {
+    if (where == MESH_SINK_REFUSED) {
         out->kind = MESH_LOST;
-        l->why = "it sent a piece that nobody expects";
+        l->why = "it sent an unexpected chunk";
     }
     if (out->kind == MESH_LOST)
         snprintf(out->why, sizeof out->why, "%s", l->why);
@@ -283,7 +283,7 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         took(net, &net->pairs.of[l->pair]);
     if (out->kind == MESH_MESSAGE && net->cfg.on_taken)
         net->cfg.on_taken(net->cfg.owner, l);
-    l->buf = NULL; /* the reference is the caller's now */
+    l->buf = NULL; /* the caller now owns the reference */
     sim_message_put(&net->messages, l);
     return 0;
 }
@@ -316,14 +316,14 @@ static void sim_pause(struct mesh *m, int node, bool on)
     struct node *self = (struct node *)m;
     struct sim_pair *p = sim_pairs_find(&self->net->pairs, slot_of(self->net, node), self->slot);
 
-    /* A pair that is not there has no letters yet: whoever resumes it need not be told of any. A pause
-     * asked for beforehand would be one without a reason. */
+    /* A missing pair has no messages yet, so a resume has no effect; a pause without messages would have no
+     * reason. */
     assert(p || !on);
     if (p)
         p->is_paused = on;
 }
 
-/* What has come from the pair's sender and was not taken. */
+/* Drops messages received from the pair's sender and not taken. */
 static void forget(struct mesh_sim *net, struct node *n, uint32_t pair)
 {
     struct sim_message **at = &n->first;
@@ -370,7 +370,7 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     send_end(net, self->slot, other, MESH_LOST, "it has closed the connection", &ignored);
 }
 
-static bool sim_is_near(const struct mesh *m, int node)
+static bool sim_is_local(const struct mesh *m, int node)
 {
     (void)m;
     (void)node;
@@ -383,15 +383,15 @@ static int sim_watch(struct mesh *m, int fd, struct err *e)
     return fd < 0 ? 0 : err_set(e, ERR_IO, "a simulated mesh cannot watch descriptor %d", fd);
 }
 
-static const struct mesh_ops ops = {sim_send, sim_poll,  sim_queued,  sim_queued_for, sim_pause,
-                                    sim_drop, sim_close, sim_is_near, sim_watch};
+static const struct mesh_ops ops = {sim_send, sim_poll,  sim_queued,   sim_queued_for, sim_pause,
+                                    sim_drop, sim_close, sim_is_local, sim_watch};
 
 int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struct err *e)
 {
     struct mesh_sim *net = calloc(1, sizeof *net);
 
     if (!net)
-        return err_set(e, ERR_NOMEM, "no memory for a network");
+        return err_set(e, ERR_NOMEM, "no memory for the network");
     net->cfg = *cfg;
     net->n = cfg->n_workers + cfg->n_servers;
     net->pool_owner.limit = cfg->limit;

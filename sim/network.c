@@ -1,6 +1,5 @@
-/* network -- the trainer that is the job's own: its network on its data, each node on its share, as a
- * runner has them (agent/runner/train.c). There is one network; whose weights are in it changes with every
- * batch. */
+/* network -- the trainer with the job's own network and data, each node with its shard, as in a runner
+ * (agent/runner/train.c). All nodes share one network, into which each batch loads its node's weights. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +29,7 @@ struct network {
     int n_loaders;          /* open ones */
     struct loader_batch batch;
     float *initial;   /* (n_params) */
-    float *evaluated; /* (n_params): of the latest evaluation, for nodes with equal weights need it once */
+    float *evaluated; /* (n_params): of the latest evaluation, which nodes with equal weights share */
     double loss, accuracy;
     bool has_evaluated;
     struct tensor_view *views;
@@ -154,7 +153,7 @@ static int load_shards(struct network *w, const char *folder, struct err *e)
 
     w->loaders = calloc((size_t)w->set->node_count, sizeof *w->loaders);
     if (!w->loaders)
-        return err_set(e, ERR_NOMEM, "no memory for the shares of %d nodes", w->set->node_count);
+        return err_set(e, ERR_NOMEM, "no memory for the shards of %d nodes", w->set->node_count);
     for (int i = 0; i < w->set->node_count; i++) {
         snprintf(name, sizeof name, "train-%d.safetensors", i);
         if (file_join(train, sizeof train, folder, name, e) < 0 ||
@@ -164,7 +163,7 @@ static int load_shards(struct network *w, const char *folder, struct err *e)
             return err_at(e, "data of node %d", i);
         w->n_loaders = i + 1;
         if (w->loaders[i].n_rows != (size_t)w->set->steps_per_epoch)
-            return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d",
+            return err_set(e, ERR_CONFIG, "data: %zu steps per epoch, the settings have %d",
                            w->loaders[i].n_rows, w->set->steps_per_epoch);
         loader_epoch(&w->loaders[i], 0);
     }

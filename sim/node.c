@@ -1,5 +1,4 @@
-/* node -- one node's part in a simulation: what agent/runner/train.c and serve.c do, as a machine that is
- * woken. */
+/* node -- one node of a simulation: agent/runner/train.c and serve.c as an event-driven state machine. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +19,14 @@ static void spend(struct sim_node *n, enum phase phase, double seconds)
     phase_enter(exchange_watch(n->x), last);
 }
 
-/* Time that goes into a codec's reading or writing. */
+/* Adds the time of a codec's reading or writing. */
 static void work(const struct sim *s, struct sim_node *n, enum phase phase, uint64_t bytes)
 {
     if (s->codec_rate > 0)
         spend(n, phase, (double)bytes / s->codec_rate);
 }
 
-/* At one end of a message: checksum, and copying between node and kernel. */
+/* Returns the time at one end of a message: checksum, and copying between node and kernel. */
 static double overhead(const struct sim *s, const struct sim_message *l)
 {
     const struct sim_overhead *o = &s->overhead;
@@ -35,7 +34,7 @@ static double overhead(const struct sim *s, const struct sim_message *l)
     return o->message_s + (o->bytes_per_s > 0 ? (double)(l->len + FRAME_BYTES) / o->bytes_per_s : 0);
 }
 
-/* Of what its exchange has read since the last look. */
+/* Adds the time for bytes that its exchange has read since the last call. */
 static void spend_on_reading(const struct sim *s, struct sim_node *n)
 {
     static const enum phase phases[] = {PHASE_DECODE, PHASE_APPLY};
@@ -52,7 +51,7 @@ void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *
 {
     if (l->kind != MESH_MESSAGE)
         return;
-    spend_on_reading(s, n); /* which it may hold */
+    spend_on_reading(s, n); /* reading before this message */
     if (l->buf && (l->buf != n->encoded || l->head.round != n->encoded_round)) {
         n->encoded = l->buf; /* one encoding, however many receivers */
         n->encoded_round = l->head.round;
@@ -91,7 +90,7 @@ void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why)
     n->e = malloc(sizeof *n->e);
     if (n->e)
         *n->e = *why;
-    mesh_sim_kill(s->net, n->slot, &e); /* without memory for it others wait in vain, and that is told */
+    mesh_sim_kill(s->net, n->slot, &e); /* without memory the others hang, which is reported */
 }
 
 static double draw_step(const struct sim_steps *t, struct rng *rng)
@@ -112,7 +111,7 @@ void sim_node_begin(struct sim *s, struct sim_node *n)
         n->step_time *= s->straggler.factor;
 }
 
-/* The codec waits, or it is the node's turn again. */
+/* Enters a phase in which the codec waits, or continues at once. */
 static void enter_phase(struct sim_node *n, enum sim_phase phase, int rc)
 {
     n->phase = phase;
@@ -122,13 +121,13 @@ static void enter_phase(struct sim_node *n, enum sim_phase phase, int rc)
     phase_enter(exchange_watch(n->x), PHASE_WAIT);
 }
 
-/* A worker can leave steps out only while its weights themselves are sound. */
+/* A worker can skip steps only while its weights are finite. */
 static bool can_skip(const struct sim *s, const struct sim_node *n)
 {
     return s->may_skip && (n->node < 0 || isfinite(gradient_norm(n->params, s->trainer->n_params)));
 }
 
-/* Something is not finite in the step under way, as *e says: the policy's answer, which is the runner's
+/* Applies the policy for a non-finite value in the present step, described in *e, as in a runner
  * (agent/runner/train.c). */
 static int leave_out(const struct sim *s, struct sim_node *n, const struct err *e)
 {
@@ -138,8 +137,8 @@ static int leave_out(const struct sim *s, struct sim_node *n, const struct err *
     return 0;
 }
 
-/* One block's gradient, into grads; zeros where it is left out. What is not finite and ends the job is told
- * by the loss, or when the update is made. */
+/* Computes one block's gradient into grads; zeros if it is skipped. A non-finite value that ends the job is
+ * detected in the loss, or at the update. */
 static int gradient(struct sim *s, struct sim_node *n, const struct trainer_batch *b, struct err *e)
 {
     size_t n_params = s->trainer->n_params;
@@ -159,7 +158,7 @@ static int gradient(struct sim *s, struct sim_node *n, const struct trainer_batc
     return 0;
 }
 
-/* One block's gradient is computed. Behind the last one of the step the codec has it. */
+/* Ends the computation of one block's gradient. After the last one of the step the codec gets it. */
 static int end_block(struct sim *s, struct sim_node *n, struct err *e)
 {
     struct trainer_batch b = {
@@ -186,8 +185,8 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     return rc;
 }
 
-/* Moves the parameters [from, from + n_params) of a node by its gradient there; running statistics, which
- * lie behind the trained ones, by what the gradient says they lose. */
+/* Updates the parameters [from, from + n_params) of a node by its gradient; subtracts the gradient from
+ * running statistics, which follow the trained ones. */
 static int move(struct sim *s, struct sim_node *n, const float *grads, size_t from, size_t n_params,
                 uint64_t step, float lr_factor, struct err *e)
 {
@@ -258,7 +257,7 @@ static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
     return 0;
 }
 
-/* The codec said GO. */
+/* Continues after CODEC_GO. */
 static int go_on(struct sim *s, struct sim_node *n, struct err *e)
 {
     int rc;
@@ -285,8 +284,8 @@ static int check_time(const struct sim *s, const struct sim_node *n, struct err 
     if (n->phase == SIM_SERVES || n->now - n->waits_since <= s->set.round_timeout_s)
         return 0;
     exchange_waits_for(n->x, what, sizeof what);
-    err_set(e, ERR_TIMEOUT, "%s has not come for %g s", what, s->set.round_timeout_s);
-    return err_hint(e, "--round-timeout allows more.");
+    err_set(e, ERR_TIMEOUT, "%s has not arrived for %g s", what, s->set.round_timeout_s);
+    return err_hint(e, "Use a longer --round-timeout.");
 }
 
 static bool is_waiting(const struct sim_node *n)
@@ -294,7 +293,7 @@ static bool is_waiting(const struct sim_node *n)
     return n->phase == SIM_IN_GRAD || n->phase == SIM_IN_STEP;
 }
 
-/* One event of the mesh. */
+/* Processes one event of the mesh. */
 static int receive(struct sim *s, struct sim_node *n, struct err *e)
 {
     struct mesh_event ev;
@@ -317,7 +316,7 @@ static int receive(struct sim *s, struct sim_node *n, struct err *e)
     return rc == CODEC_GO && is_waiting(n) ? go_on(s, n, e) : rc;
 }
 
-/* What a node that is not busy does next; IDLE: nothing, until it is woken; YIELDS: others have their turn
+/* Runs a node that is not busy. Returns IDLE: nothing to do until it is woken; YIELDS: other nodes run
  * first. */
 static int act(struct sim *s, struct sim_node *n, struct err *e)
 {
@@ -342,7 +341,7 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
     return 0;
 }
 
-/* Its codec's wish to be woken goes into the queue. */
+/* Queues its codec's timer. */
 static int set_timer(struct sim *s, struct sim_node *n, struct err *e)
 {
     double at = fmax(exchange_wakes_at(n->x), s->queue.now);

@@ -12,7 +12,7 @@
 #include "shared/clock.h"
 #include "shared/crc32c.h"
 
-/* Any user of this machine can connect to a listening socket: it is who has our port that counts. */
+/* Any user of this machine can connect to a listening socket: accepts only the connection from our port. */
 static int take_own(int listener, int port)
 {
     struct sockaddr_in from = {0};
@@ -25,7 +25,7 @@ static int take_own(int listener, int port)
     return fd;
 }
 
-/* A socket as a runner's between two processes of one machine (agent/runner/mesh/tcp/tcp_link.c). */
+/* Opens a socket with the options that a runner uses within a machine (agent/runner/mesh/tcp/tcp_link.c). */
 static int open_socket(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
@@ -54,13 +54,13 @@ static int connect_self(struct sim_wire *w, struct err *e)
         connect(w->out, (struct sockaddr *)&at, sizeof at) == 0 && port_of(w->out, &own) == 0)
         w->in = take_own(listener, own.sin_port);
     if (w->in < 0)
-        err_errno(e, ERR_IO, "no connection of this machine with itself to measure messages with");
+        err_errno(e, ERR_IO, "no loopback connection to measure messages with");
     if (listener >= 0)
         close(listener);
     if (w->in >= 0)
         return 0;
     sim_wire_close(w);
-    return err_hint(e, "--overhead says what a message takes, and any,0s that it takes nothing.");
+    return err_hint(e, "Set the time of a message with --overhead; any,0s is none.");
 }
 
 int sim_ring_open(struct sim_wire *wires, int n, struct err *e)
@@ -89,13 +89,13 @@ void sim_wire_close(struct sim_wire *w)
     *w = SIM_NO_WIRE;
 }
 
-/* Bytes that a call has moved; -1: the connection is no good. */
+/* Returns the bytes moved by a call; -1: the connection has failed. */
 static ssize_t moved(ssize_t n)
 {
     return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* In turns of as much as a runner hands over at once. */
+/* In portions of the size that a runner passes to the kernel. */
 static int copy(const struct sim_wire *w, const unsigned char *from, unsigned char *to, size_t len,
                 struct err *e)
 {
@@ -107,7 +107,7 @@ static int copy(const struct sim_wire *w, const unsigned char *from, unsigned ch
         ssize_t in = received < len ? recv(w->in, to + received, len - received, MSG_DONTWAIT) : -2;
 
         if (in == 0 || (in != -2 && moved(in) < 0) || out < 0)
-            return err_errno(e, ERR_IO, "a message of this machine to itself");
+            return err_errno(e, ERR_IO, "a message over loopback");
         sent += (size_t)out;
         received += in > 0 ? (size_t)in : 0;
         if (out == 0 && in <= 0)
@@ -121,7 +121,7 @@ int sim_wire_exchange(const struct sim_wire *w, const void *from, void *to, size
 {
     double begun = clock_now();
 
-    crc32c(from, len); /* for the time that it takes */
+    crc32c(from, len); /* only for its time */
     if (copy(w, from, to, len, e) < 0)
         return e->code;
     crc32c(to, len);

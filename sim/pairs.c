@@ -16,7 +16,7 @@ static uint32_t hash_of(const struct sim_pairs *p, int from, int to)
     return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (2 * p->room - 1);
 }
 
-/* Where the pair's number stands in the index, or where it is to stand. */
+/* Returns the position of the pair's number in the index, or the free one for it. */
 static uint32_t place_of(const struct sim_pairs *p, int from, int to)
 {
     uint32_t at = hash_of(p, from, to);
@@ -57,8 +57,8 @@ void sim_pairs_clear(struct sim_pairs *p)
     *p = (struct sim_pairs){0};
 }
 
-/* Who says something to all says it in the same order each time: the next pair is most often the one that
- * is looked for, and the index, in which neighbours lie far apart, need not be asked. */
+/* A node sends to all peers in the same order each time, so most often the next pair is the one searched
+ * for: it is tried before the index, in which neighbors are far apart. */
 struct sim_pair *sim_pairs_find(struct sim_pairs *p, int from, int to)
 {
     uint32_t next = p->latest + 1, number;

@@ -1,14 +1,14 @@
-/* processors -- nodes that share those of one machine (--processors). Who wants one and finds none free
- * waits in line. Nobody loses it in the middle: a runner that waits hands its processor on (mesh_tcp.c),
- * and between two of them a step is shorter than the kernel's slices. */
+/* processors -- processors shared by the nodes of one machine (--processors). A node that finds none free
+ * queues. There is no preemption: a runner that waits releases its processor (mesh_tcp.c), and a step is
+ * shorter than the kernel's time slices. */
 #include "sim/sim.h"
 
-enum { NOBODY = -1 };
+enum { NONE = -1 };
 
 void sim_processors_init(struct sim *s)
 {
     s->n_free = s->how.processors;
-    s->first_wanting = s->last_wanting = NOBODY;
+    s->first_wanting = s->last_wanting = NONE;
 }
 
 static void give(struct sim_node *n)
@@ -20,18 +20,18 @@ static void give(struct sim_node *n)
 static void stand_in_line(struct sim *s, struct sim_node *n)
 {
     n->wants_processor = true;
-    n->next_wanting = NOBODY;
-    if (s->first_wanting == NOBODY)
+    n->next_wanting = NONE;
+    if (s->first_wanting == NONE)
         s->first_wanting = n->slot;
     else
         s->nodes[s->last_wanting].next_wanting = n->slot;
     s->last_wanting = n->slot;
 }
 
-/* Out of the line. Who has died in it wants nothing any more. NULL: it is empty. */
+/* Takes the first node from the queue, skipping dead ones. NULL: it is empty. */
 static struct sim_node *next_in_line(struct sim *s)
 {
-    while (s->first_wanting != NOBODY) {
+    while (s->first_wanting != NONE) {
         struct sim_node *n = &s->nodes[s->first_wanting];
 
         s->first_wanting = n->next_wanting;
@@ -44,7 +44,7 @@ static struct sim_node *next_in_line(struct sim *s)
 
 bool sim_processor_is_wanted(const struct sim *s)
 {
-    return s->first_wanting != NOBODY;
+    return s->first_wanting != NONE;
 }
 
 bool sim_processor_take(struct sim *s, struct sim_node *n)

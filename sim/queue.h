@@ -1,5 +1,5 @@
-/* queue -- what is going to happen in a simulation, by time. What is due at the same time comes in an
- * order that the seed decides: no rule may lean on it, and another seed tries another one. */
+/* queue -- events of a simulation, by time. The seed determines the order of events with the same time: no
+ * rule may depend on it, and another seed tries another order. */
 #ifndef PSGD_SIM_QUEUE_H
 #define PSGD_SIM_QUEUE_H
 
@@ -13,12 +13,12 @@
 struct sim_message;
 
 enum sim_what {
-    SIM_WAKE,    /* the node has done what it was at */
-    SIM_TIMER,   /* its codec wished to be woken */
-    SIM_ARRIVE,  /* the letter's first byte is at its receiver's link */
-    SIM_DELIVER, /* and its last one */
+    SIM_WAKE,    /* the node has finished its work */
+    SIM_TIMER,   /* its codec's timer expires */
+    SIM_ARRIVE,  /* a message's first byte is at its receiver's link */
+    SIM_DELIVER, /* its last byte is */
     SIM_KILL,    /* the node dies */
-    SIM_PART     /* two nodes have not reached each other for too long */
+    SIM_PART     /* two nodes were disconnected for too long */
 };
 
 struct sim_event {
@@ -27,7 +27,7 @@ struct sim_event {
     enum sim_what what;
     int slot; /* the node, by slot */
     union {
-        int other;                   /* SIM_PART: the other one */
+        int other;                   /* SIM_PART: the other node */
         struct sim_message *message; /* SIM_ARRIVE, SIM_DELIVER */
     };
 };
@@ -35,15 +35,15 @@ struct sim_event {
 struct sim_queue {
     struct sim_event *heap; /* each is due before its four children */
     size_t n, room;
-    double now; /* when the last one that was taken was due */
+    double now; /* time of the last event taken */
     uint32_t n_pushed;
     struct rng rng;
 };
 
 void sim_queue_init(struct sim_queue *q, uint64_t seed);
 void sim_queue_clear(struct sim_queue *q);
-/* `order` is set here. ERR_NOMEM. */
+/* Sets ev.order. ERR_NOMEM. */
 int sim_queue_push(struct sim_queue *q, struct sim_event ev, struct err *e);
-bool sim_queue_pop(struct sim_queue *q, struct sim_event *out); /* false: nothing is going to happen */
+bool sim_queue_pop(struct sim_queue *q, struct sim_event *out); /* false: no events */
 
 #endif

@@ -34,7 +34,7 @@ enum file { TRAIN, EVAL, COMM, CODEC, N_FILES };
 static const struct {
     const char *path;
     const struct record_column *columns;
-    size_t sim_time; /* its place in the row */
+    size_t sim_time; /* its offset in the row */
 } files[N_FILES] = {
     [TRAIN] = {"records/train.csv", record_train_columns, offsetof(struct train_row, sim_time_s)},
     [EVAL] = {"records/eval.csv", record_eval_columns, offsetof(struct eval_row, sim_time_s)},
@@ -47,7 +47,7 @@ struct sim_records {
     struct record_column columns[N_FILES][COLUMNS_MAX];
 };
 
-/* A job's columns and one more. */
+/* Copies a job's columns and appends one. */
 static void extend(struct record_column *out, int file)
 {
     size_t n = 0;
@@ -55,7 +55,7 @@ static void extend(struct record_column *out, int file)
     for (; files[file].columns[n].name && n + 2 < COLUMNS_MAX; n++)
         out[n] = files[file].columns[n];
     out[n] = (struct record_column){"sim_time_s", RECORD_SECONDS, files[file].sim_time,
-                                    "simulated, since the simulation began"};
+                                    "simulated time since the simulation began"};
 }
 
 int sim_records_open(struct sim_records **out, struct err *e)
@@ -146,7 +146,7 @@ int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struc
 
 int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e)
 {
-    /* A worker that talks to servers only has thousands of colleagues that need not be asked about. */
+    /* A worker that is linked to servers only can skip the thousands of other workers. */
     bool is_star = s->set.server_count > 0 && s->codec.plugin->round;
     int first = is_star && n->node < 0 ? 0 : -1 - s->set.server_count;
     int last = is_star && n->node >= 0 ? -2 : s->set.node_count - 1;

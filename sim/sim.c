@@ -101,7 +101,7 @@ struct optimizer_config sim_optimizer_of(const struct sim *s)
                                      .weight_decay = (float)s->set.weight_decay};
 }
 
-/* Of all that is trained, on a worker; of what lies in its range, on a server. */
+/* For all trained parameters on a worker; for those in its range on a server. */
 static int open_optimizer(struct sim *s, struct sim_node *n, struct err *e)
 {
     const struct optimizer_config cfg = sim_optimizer_of(s);
@@ -118,7 +118,7 @@ static int open_worker(struct sim *s, struct sim_node *n, struct err *e)
 {
     n->phase = SIM_BEGINS;
     n->epoch = 1;
-    n->n_blocks = blocks_of(&s->blocks, n->node, s->waking); /* room for all there are */
+    n->n_blocks = blocks_of(&s->blocks, n->node, s->waking); /* has room for all blocks */
     n->blocks = malloc((size_t)n->n_blocks * sizeof *n->blocks);
     if (n->n_blocks > 1)
         n->sum = malloc(s->trainer->n_params * sizeof *n->sum);
@@ -336,7 +336,7 @@ void sim_end_hanging(struct sim *s)
         if (sim_node_is_over(n))
             continue;
         exchange_waits_for(n->x, what, sizeof what);
-        err_set(&e, ERR_TIMEOUT, "it waits for %s, and nothing is under way any more", what);
+        err_set(&e, ERR_TIMEOUT, "it waits for %s, but there are no more events", what);
         sim_node_fail(s, n, &e);
     }
 }
@@ -354,7 +354,7 @@ int sim_run(struct sim *s, struct err *e)
             if (sim_node_drive(s, &s->nodes[s->waking[--s->n_waking]], e) < 0)
                 return e->code;
         if (flag_is_up(&sim_interrupted))
-            return err_set(e, ERR_CANCELLED, "asked to stop");
+            return err_set(e, ERR_CANCELLED, "stopped by a signal");
     }
     sim_end_hanging(s);
     return 0;

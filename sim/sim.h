@@ -1,7 +1,7 @@
-/* sim -- a whole job in one process: every node has the real exchange with the real codec; what lies
- * between them (mesh_sim.h, wires.h), what they train with (trainer.h) and time are made up. A node's time
- * goes on by what it computes and by what it waits for, and by nothing that this machine does: two runs of
- * the same simulation are equal to the last byte. */
+/* sim -- a whole job in one process: every node has the real exchange with the real codec; the network
+ * (mesh_sim.h, wires.h), the training (trainer.h) and time are simulated. A node's time advances only by
+ * its simulated computation and waits, independently of this machine: two runs of the same simulation are
+ * equal to the last byte. */
 #ifndef PSGD_SIM_H
 #define PSGD_SIM_H
 
@@ -20,50 +20,50 @@ struct sim;
 struct sim_node {
     struct sim *sim;
     int node, slot;
-    double now; /* its own time, which its exchange sees; never behind the queue's when it acts */
+    double now; /* its own time, as seen by its exchange; never before the queue's when it runs */
     enum sim_phase {
-        SIM_BEGINS,   /* is about to compute the gradient of a block */
-        SIM_COMPUTES, /* has it when it wakes */
+        SIM_BEGINS,   /* before computing the gradient of a block */
+        SIM_COMPUTES, /* computes it until woken */
         SIM_IN_GRAD,  /* waits for the codec, before the update */
-        SIM_IN_STEP,  /* and behind it */
+        SIM_IN_STEP,  /* waits for the codec, after the update */
         SIM_EVALUATES,
         SIM_SERVES,
         SIM_DONE,
         SIM_FAILED,
         SIM_KILLED
     } phase;
-    bool may_step; /* in a search through all orders: it is the node's turn to compute */
-    bool is_busy;  /* until a SIM_WAKE that is in the queue */
+    bool may_step; /* in a search of all orders: chosen to compute */
+    bool is_busy;  /* until the SIM_WAKE in the queue */
     bool has_processor, wants_processor;
-    bool has_computed; /* a block, since it has the processor */
+    bool has_computed; /* a block since it got the processor */
     int next_wanting;  /* slot; -1: none */
-    bool has_room;     /* a queue of its has become shorter, or its codec's time has come */
-    double timer;      /* of the SIM_TIMER that is in the queue; INFINITY: none is */
+    bool has_room;     /* one of its queues has become shorter, or its codec's timer has expired */
+    double timer;      /* of the SIM_TIMER in the queue; INFINITY: none */
     struct exchange *x;
     struct mesh *mesh;
     float *params, *grads; /* (n_params) */
-    float *sum;            /* the gradient over several blocks, where there are several */
+    float *sum;            /* sum over blocks, if there are several */
     struct optimizer *optimizer;
     int *blocks, n_blocks, at_block;
-    double speed, step_time; /* of the step under way: stragglers */
+    double speed, step_time; /* of the present step: stragglers */
     struct rng rng;
     uint64_t step, samples;
     uint64_t n_left_out; /* gradients and updates that were not finite */
     int epoch;           /* from 1 */
     double waits_since;
-    const struct mesh_buf *encoded; /* the message whose writing it has spent time on ... */
+    const struct mesh_buf *encoded; /* the message whose encoding was last timed ... */
     uint64_t encoded_round;         /* ... in that round */
-    uint64_t read[N_STEP_PHASES];   /* bytes that its exchange has, and that it has spent time on */
+    uint64_t read[N_STEP_PHASES];   /* bytes read by its exchange that were already timed */
     struct net_score score;
     double lr, grad_norm;
-    double begun, spent[N_STEP_PHASES]; /* at the step's begin */
+    double begun, spent[N_STEP_PHASES]; /* at the beginning of the step */
     struct exchange_totals before;
     double loss, eval_loss, eval_accuracy; /* the latest; NAN: none */
     double ended_at;
-    struct err *e; /* why it has failed */
+    struct err *e; /* error; NULL: none */
 };
 
-/* It has ended, in whichever way: nothing happens to it any more. */
+/* Whether it has ended in any way: it gets no more events. */
 static inline bool sim_node_is_over(const struct sim_node *n)
 {
     return n->phase >= SIM_DONE;
@@ -72,18 +72,18 @@ static inline bool sim_node_is_over(const struct sim_node *n)
 struct sim {
     struct settings set;
     struct simulation how;
-    bool may_skip;   /* a step that is not finite is left out, else it ends the job */
-    uint64_t timing; /* the seed of what time decides; the job's, unless somebody tries others */
+    bool may_skip;   /* a non-finite step is skipped, else it ends the job */
+    uint64_t timing; /* seed of random times; the job's, unless a check tries others */
     struct blocks blocks;
     struct schedule schedule;
-    struct codec_library codec, server_codec; /* the latter: not opened where it is the same */
+    struct codec_library codec, server_codec; /* server_codec: not open if it is the same */
     struct trainer *trainer;
-    struct sim_steps steps;          /* times of one */
-    double eval_time_s;              /* what the test set takes a node of speed 1 */
-    double codec_rate;               /* bytes a second that it writes or reads; 0: it takes no time */
+    struct sim_steps steps;          /* times of a step */
+    double eval_time_s;              /* time of the test set on a node of speed 1 */
+    double codec_rate;               /* bytes per second that a codec writes or reads; 0: no time */
     struct sim_overhead overhead;    /* of a message at each end */
-    int n_free;                      /* processors, where nodes share some */
-    int first_wanting, last_wanting; /* slots of who wants one, by time; -1: nobody */
+    int n_free;                      /* free processors, if nodes share them */
+    int first_wanting, last_wanting; /* slots of the queue for processors; -1: empty */
     struct codec_layer *layers;      /* (n_layers) */
     int n_layers;
     struct sim_queue queue;
@@ -92,41 +92,41 @@ struct sim {
     struct sim_cuts cuts;
     struct sim_straggler straggler;
     struct sim_records *records;   /* NULL: none are kept */
-    struct sim_explorer *explorer; /* NULL: time decides what happens next */
+    struct sim_explorer *explorer; /* NULL: events are ordered by time */
     int n_nodes;
     struct sim_node *nodes; /* (n_nodes), by slot: workers, then servers */
     int cause;              /* slot of the first that failed; -1: none */
-    int *waking, n_waking;  /* (n_nodes): slots to be told that they have room */
+    int *waking, n_waking;  /* (n_nodes): slots to notify of room in a queue */
     uint64_t n_steps;
-    struct err why; /* of a node that is about to fail */
+    struct err why; /* of a node that is failing */
 };
 
-/* `set` and `how` are copied. Opens codec.so, and server_codec.so where settings name another codec, in
- * `folder`; for a network what else lies there (network.c). */
+/* `set` and `how` are copied. Opens codec.so, and server_codec.so if the settings name another codec, in
+ * `folder`; for a network also the model and data there (network.c). */
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct err *e);
-/* Until every node has ended. 0, whatever became of the nodes; an error is the simulator's own,
- * ERR_CANCELLED a signal's. */
+/* Runs until every node has ended. Returns 0 even if nodes failed; an error is one of the simulator,
+ * ERR_CANCELLED: a signal. */
 int sim_run(struct sim *s, struct err *e);
 void sim_close(struct sim *s);
 
-/* For a search, and for checks of a codec. All nodes are as they were before sim_run. */
+/* Resets all nodes to the state before sim_run(), for a search or a check of a codec. */
 int sim_restart(struct sim *s, struct err *e);
-/* Nothing can happen any more: nodes that still wait do so for ever, and fail of it. */
+/* Fails all nodes that still wait after the last event. */
 void sim_end_hanging(struct sim *s);
 
 extern atomic_bool sim_interrupted; /* set by a signal */
 
-/* Every node but those killed, where the job may go on without them. */
+/* Whether every node succeeded, except killed ones if the job may continue without them. */
 bool sim_has_succeeded(const struct sim *s);
-double sim_time(const struct sim *s); /* when the last node ended */
-/* All workers that are done have the same weights; and every one of them is a number. */
+double sim_time(const struct sim *s); /* end of the last node */
+/* Whether all workers that are done have the same weights; and whether all weights are finite. */
 bool sim_models_agree(const struct sim *s);
 bool sim_models_are_finite(const struct sim *s);
 
-/* What follows is between the simulator's own files. */
+/* The rest is internal to the simulator. */
 
-/* sim.c: the job's optimizer, and how many of the parameters [from, from + n) are moved by it. */
+/* sim.c: the job's optimizer, and the number of parameters in [from, from + n) that it updates. */
 struct optimizer_config sim_optimizer_of(const struct sim *s);
 size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
 
@@ -134,26 +134,27 @@ size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
 int sim_find_costs(struct sim *s, struct err *e);
 int sim_measure(struct sim *s, struct err *e);
 
-/* processors.c: a node has a processor for as long as it is at something. It takes one before (false: it is
- * woken when it has one), leaves it when it waits, and yields it in between: behind all who want one now. */
+/* processors.c: a node has a processor while it computes. It takes one first (false: it is woken when it
+ * gets one), releases it when it waits, and yields it to all queued nodes in between. */
 void sim_processors_init(struct sim *s);
 bool sim_processor_take(struct sim *s, struct sim_node *n);
 int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);
 int sim_processor_yield(struct sim *s, struct sim_node *n, struct err *e);
 bool sim_processor_is_wanted(const struct sim *s);
 
-/* node.c: a step begins, now. */
+/* node.c: begins a step, now. */
 void sim_node_begin(struct sim *s, struct sim_node *n);
-/* The node does what it can by now. Why it fails of it is the node's; an error is the simulator's own. */
+/* Runs the node as far as possible. A node's failure is stored in the node; an error is one of the
+ * simulator. */
 int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e);
 /* The exchange's `update`: the optimizer on a server. */
 int sim_node_update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
-/* A message of its leaves, or has come to it: the time that takes. */
+/* Adds the time of sending, or of receiving, a message. */
 void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *l);
 void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *l);
-/* Until then it is at something. */
+/* Makes it busy until that time. */
 int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e);
-/* It ends as a process does that fails: its peers lose it. */
+/* Ends it like a failed process: its peers lose it. */
 void sim_node_fail(struct sim *s, struct sim_node *n, const struct err *why);
 
 #endif

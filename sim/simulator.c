@@ -1,6 +1,7 @@
-/* simulator -- runs one simulated job. job_submit simulate starts it in the folder of the results, with
- * the folder that holds settings.json, simulation.json, codec.so and the rest of a job's packages as its
- * only word; it leaves summary.json there. A program of its own, for it runs the codec's code. */
+/* simulator -- runs one simulated job. job_submit simulate starts it in the folder of the results; its only
+ * argument is the folder with settings.json, simulation.json, codec.so and the other packages of a job. It
+ * writes summary.json to the folder of the results. It is a separate program because it runs the codec's
+ * code. */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ static int read_documents(struct settings *set, struct simulation *how, const ch
     return rc < 0 ? err_at(e, "simulation") : 0;
 }
 
-/* The weights of the first worker that is done. */
+/* Writes the weights of the first worker that is done. */
 static int write_model(const struct sim *s, struct err *e)
 {
     const struct tensor_view *tensors;
@@ -73,7 +74,7 @@ static int write_model(const struct sim *s, struct err *e)
     return 0;
 }
 
-/* A simulation from its documents to its summary. */
+/* Runs a simulation, from its documents to its summary. */
 static int simulate(struct sim *s, json_t **summary, struct err *e)
 {
     bool is_search = s->how.exhaustive || s->how.replay[0];

@@ -11,12 +11,12 @@ enum { NOISE = 1 << 16, LANES = 16 };
 struct standin {
     struct trainer t;
     float *target; /* (n_params) */
-    float *noise;  /* (NOISE), N(0, 1): blocks and steps begin at different places of it */
+    float *noise;  /* (NOISE), N(0, 1): blocks and steps begin at different offsets */
     struct tensor_view view;
     uint64_t seed;
 };
 
-/* grads = params - target + noise, and the sum of (params - target)^2. */
+/* grads = params - target + noise. Returns the sum of (params - target)^2. */
 FAST static float pull(float *restrict grads, const float *restrict params, const float *restrict target,
                        const float *restrict noise, size_t n)
 {

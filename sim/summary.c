@@ -62,7 +62,7 @@ static uint64_t count_left_out(const struct sim *s)
     return n;
 }
 
-/* As --step-time has them. Their mean. */
+/* Writes them in the form of --step-time. Returns their mean. */
 static double write_steps(char *out, size_t size, const struct sim_steps *t)
 {
     double sum = 0;
@@ -75,7 +75,7 @@ static double write_steps(char *out, size_t size, const struct sim_steps *t)
     return sum / t->n;
 }
 
-/* As --overhead has it. */
+/* Writes it in the form of --overhead. */
 static void write_overhead(char *out, size_t size, const struct sim_overhead *o)
 {
     double us = o->message_s * 1e6;

@@ -1,5 +1,5 @@
-/* summary -- what a simulation came to, for job_submit: one document with what a job's agents would have
- * told of each node, and what only a simulation knows. */
+/* summary -- the result of a simulation, for job_submit: one document with the reports that a job's agents
+ * would send about each node, and values that only a simulation has. */
 #ifndef PSGD_SIM_SUMMARY_H
 #define PSGD_SIM_SUMMARY_H
 
@@ -7,8 +7,8 @@
 
 #include "sim/explore.h"
 
-/* `found`: of a search through all orders, or NULL. `seconds`: that the simulation itself took. NULL: no
- * memory. */
+/* `found`: result of a search of all orders, or NULL. `seconds`: real time of the simulation. Returns NULL
+ * without memory. */
 json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds);
 
 /* Replaces the file at `path`. */

@@ -1,5 +1,5 @@
-/* trainer -- where a simulation's gradients come from: stand-ins of any size (standin.c), or a network on
- * the job's data (network.c). One trainer serves all nodes: what is a node's own is its vectors. */
+/* trainer -- source of a simulation's gradients: stand-ins of any size (standin.c), or a network on the
+ * job's data (network.c). All nodes share one trainer; each has its own vectors. */
 #ifndef PSGD_SIM_TRAINER_H
 #define PSGD_SIM_TRAINER_H
 
@@ -15,40 +15,40 @@
 struct trainer;
 
 struct trainer_batch { /* of one block in one step of the job, counted from 0 */
-    int node;          /* that holds it ... */
+    int node;          /* that has it ... */
     int i;             /* ... as its i-th one */
     int block;
     uint64_t step;
 };
 
 struct trainer_ops {
-    /* Weights that every node begins with. */
+    /* Sets the initial weights of every node. */
     void (*begin)(struct trainer *t, float *params);
-    /* The mean gradient of a batch into grads. Adds to *score. */
+    /* Computes the mean gradient of a batch into grads. Adds to *score. */
     void (*gradient)(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
                      struct net_score *score);
     void (*evaluate)(struct trainer *t, const float *params, double *loss, double *accuracy); /* NAN: none */
-    /* The views that a model file has, over `params`. Returns how many; they are good until the next call. */
+    /* *out: the views of a model file over `params`, valid until the next call. Returns their number. */
     size_t (*tensors)(struct trainer *t, const float *params, const struct tensor_view **out);
     void (*free)(struct trainer *t);
 };
 
-struct trainer { /* the common part; each puts its own behind it */
+struct trainer { /* the common part, at the beginning of each trainer's struct */
     const struct trainer_ops *ops;
-    size_t n_params, n_trained; /* behind the trained ones: running statistics, as nn/net.h has them */
-    bool has_labels;            /* so that there is an accuracy */
-    bool has_test;              /* so that there is a loss of an evaluation */
-    double spent_s;             /* on this machine, by gradients and evaluations of a network so far */
+    size_t n_params, n_trained; /* running statistics follow the trained ones, as in nn/net.h */
+    bool has_labels;            /* accuracy is defined */
+    bool has_test;              /* loss of an evaluation is defined */
+    double spent_s;             /* real time of a network's gradients and evaluations so far */
     const char *arch;           /* the model's document; NULL: none */
 };
 
-/* Least squares towards a known point w*: a block's gradient is w - w* and noise of its own, the loss is
- * the mean of (w - w*)^2 / 2. So every rule that averages gradients or weights finds w*, and it is seen
- * how fast. */
+/* Least squares towards a known point w*: a block's gradient is w - w* plus its own noise, the loss is the
+ * mean of (w - w*)^2 / 2. Every rule that averages gradients or weights finds w*, and the loss shows how
+ * fast. */
 int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct err *e);
 
 /* The job's own network and data: model.json, test.safetensors and train-N.safetensors of `folder`. The
- * settings and blocks are borrowed. */
+ * settings and blocks are not copied. */
 int trainer_network(struct trainer **out, const struct settings *set, const struct blocks *b,
                     const char *folder, struct err *e);
 

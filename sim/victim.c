@@ -80,7 +80,7 @@ static void yes_put_vector(struct codec *c, struct wire_out *out, const float *v
     wire_put_f32s(out, v, n);
 }
 
-/* By the chain of the job, if there is one. What it makes ends where memory ends, as the message does. */
+/* Decodes by the job's chain, if any. The result, like the message, ends at inaccessible memory. */
 static const float *yes_get_vector(struct codec *c, struct wire_in *in, size_t n)
 {
     struct victim *v = victim_of(c);
@@ -156,7 +156,7 @@ static void *copy_in(struct victim *v, const void *from, size_t bytes)
     return p->copy;
 }
 
-/* Vectors may have changed places in the state: the copy of each stands where it stands. */
+/* Pointers to vectors may have been exchanged in the state: updates each copy at the same index. */
 static void copy_vector(struct victim *v, const struct channel *ch, size_t k)
 {
     float *copy = copy_in(v, ch->zeros[k].v, ch->zeros[k].n * sizeof *copy), *own;

@@ -1,43 +1,43 @@
-/* victim -- a copy of a codec at work, on a host that does nothing but say yes: it may be told anything,
- * and is as before then. */
+/* victim -- a copy of a running codec, on a host whose calls do nothing and succeed. It can be given any
+ * message, and is reset afterwards. */
 #ifndef PSGD_SIM_VICTIM_H
 #define PSGD_SIM_VICTIM_H
 
 #include "agent/runner/exchange/channel.h"
 #include "sim/watch.h"
 
-/* What a reading may change: parameters, gradients, state, and the vectors of zeros(). */
+/* Memory that reading a message may change: parameters, gradients, state, and the vectors of zeros(). */
 struct victim_part {
-    const void *real; /* in the codec's own memory; NULL: there is none */
+    const void *real; /* in the codec's own memory; NULL: none */
     size_t bytes;
     unsigned char *copy;
 };
 
 struct victim {
     struct codec c, codec_image;
-    struct codec *real; /* whose copy it is */
+    struct codec *real; /* the original */
     const struct codec_plugin *plugin;
     struct victim_part parts[3 + CHANNEL_ZEROS_MAX];
     int n_parts;
-    unsigned char *bytes, *image; /* (n) of all parts, as the codec sees them, and as they were */
+    unsigned char *bytes, *image; /* (n) of all parts: used by the codec, and their initial values */
     size_t n;
-    unsigned char *answer; /* what it writes */
+    unsigned char *answer; /* its output */
     struct wire_out out;
-    int n_vectors; /* that it has got from its message by now */
+    int n_vectors; /* read from its message so far */
     uint64_t n_calls;
     struct rng *rng;
 };
 
-/* `rng` is borrowed. ERR_NOMEM. */
+/* `rng` is not copied. ERR_NOMEM. */
 int victim_make(struct victim *v, const struct codec_plugin *plugin, struct codec *c, struct rng *rng,
                 struct err *e);
 void victim_clear(struct victim *v);
 
-/* Where in the copy stands what stands `at` in the codec's memory, with `bytes`; NULL: not in it. */
+/* Returns the address in the copy of `bytes` bytes `at` in the codec's memory; NULL: not in it. */
 unsigned char *victim_twin(const struct victim *v, const void *at, size_t bytes);
 
-/* The call is made on the copy, with a message of `len` bytes instead (NULL: with none). What the codec says;
- * *is_touched: it has changed something, or what the caller had changed in a twin. */
+/* Makes the call on the copy, with a message of `len` bytes instead (NULL: none). Returns the codec's
+ * result; *is_touched: the copy was changed, by the codec or before by the caller in a twin. */
 int victim_call(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
                 bool *is_touched);
 

@@ -14,12 +14,12 @@ static struct {
     struct codec_events events;
     struct codec_check_page *page;
     struct {
-        unsigned char *end;               /* of ROOM bytes; behind it no memory */
-        const unsigned char *content_end; /* of what lies there */
+        unsigned char *end;               /* of ROOM bytes, followed by inaccessible memory */
+        const unsigned char *content_end; /* end of its content */
     } places[WATCH_PLACES];
     watch_receive *receive;
     void *owner;
-    uintptr_t code, code_end; /* where the codec's object lies */
+    uintptr_t code, code_end; /* address range of the codec's object */
     bool counts, sees;
     uint64_t n_allocations;
 } w;
@@ -216,7 +216,7 @@ static int on_wake(struct codec *c)
     return watch_leave(w.codec->events->on_wake(c));
 }
 
-/* What the codec does not have the host must not see either. */
+/* A callback that the codec lacks is NULL in the wrapper, too. */
 static void wrap(const struct codec_plugin *p)
 {
     w.plugin = *p;
@@ -243,7 +243,7 @@ static void wrap(const struct codec_plugin *p)
     }
 }
 
-/* Is this the object that the plug-in lies in? */
+/* Whether this object contains the plug-in. */
 static int find_code(struct dl_phdr_info *info, size_t size, void *plugin)
 {
     uintptr_t from = UINTPTR_MAX, to = 0, at = (uintptr_t)plugin;

@@ -1,8 +1,8 @@
-/* watch -- stands between a host and a codec that is checked: the host gets a plug-in whose callbacks call
- * the codec's. So it is known at any time where the codec is at work, a message that it reads ends where
- * memory ends, and what it allocates is counted.
+/* watch -- wraps a codec that is checked: the host gets a plug-in whose callbacks call the codec's. It
+ * records the callback that runs, places messages before inaccessible memory, and counts the codec's
+ * allocations.
  *
- * One codec in one process, as the callbacks of a plug-in have nobody to belong to. */
+ * One codec per process, because the callbacks of a plug-in have no context argument. */
 #ifndef PSGD_SIM_WATCH_H
 #define PSGD_SIM_WATCH_H
 
@@ -10,7 +10,7 @@
 #include "shared/codec_check.h"
 #include "shared/err.h"
 
-/* How a codec hears of others: merge, adopt, on_message or on_collective. */
+/* A callback that receives from other nodes: merge, adopt, on_message or on_collective. */
 typedef int watch_read(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in);
 
 struct watch_call {
@@ -18,33 +18,34 @@ struct watch_call {
     const char *name; /* of the callback */
     struct codec *c;
     int from;
-    const struct wire_in *in; /* NULL: of no message, but a collective that is done */
+    const struct wire_in *in; /* NULL: a completed collective */
 };
 
-/* Called before the codec is. */
+/* Called before the codec's callback. */
 typedef void watch_receive(void *owner, const struct watch_call *call);
 
-/* `page` is borrowed. ERR_NOMEM. */
+/* `page` is not copied. ERR_NOMEM. */
 int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page, struct err *e);
 const struct codec_plugin *watch_plugin(void);            /* for the host */
-void watch_receives(watch_receive *receive, void *owner); /* NULL: nobody */
+void watch_receives(watch_receive *receive, void *owner); /* NULL: none */
 
-/* Places that end where memory does: one for a message, but for what an alignment of 4 bytes takes, and one
- * for each of the first vectors that are read from it. */
+/* Places before inaccessible memory: one for a message, aligned to 4 bytes, and one for each of the first
+ * vectors read from it. */
 enum { WATCH_MESSAGE, WATCH_VECTOR, WATCH_VECTORS = 3, WATCH_PLACES = WATCH_VECTOR + WATCH_VECTORS };
-/* For so many bytes; what lay in that place before is gone. */
+/* Returns `len` bytes at the end of a place, overwriting its previous content. */
 unsigned char *watch_place(int place, size_t len);
-/* Is `address` behind what lies in one of them? Then the page says so. For a handler of SIGSEGV. */
+/* Records in the page if `address` is beyond the content of a place. For a handler of SIGSEGV. */
 void watch_fault(const void *address);
 
-/* The codec is in `name`, on c's node; it reads a message of `from`. watch_leave returns rc. */
+/* Record that the codec runs callback `name` on c's node, reading a message of `from`, and its end.
+ * watch_leave() returns rc. */
 void watch_enter(const char *name, const struct codec *c, int from);
 int watch_leave(int rc);
 
-/* An allocation is being made for the code at `caller`. Counted are those of the codec's own code, as the
- * host may take memory in its calls, while it is at work on a step and round behind its second. */
+/* Counts an allocation by the code at `caller`, if that is the codec's own code (the host may allocate in
+ * its calls) and the codec is past its second step and round. */
 void watch_allocation(const void *caller);
 uint64_t watch_allocations(void);
-bool watch_sees_allocations(void); /* has anybody told of any? */
+bool watch_sees_allocations(void); /* whether any was reported */
 
 #endif

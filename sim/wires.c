@@ -5,17 +5,16 @@
 
 #include "agent/runner/mesh/frame.h"
 
-/* Letters that are due one after the other: only the first of them stands in the queue, so that it stays
- * short. */
+/* Messages due one after the other: only the first one is in the queue, which stays short. */
 struct lane {
     struct sim_message *first, *last;
 };
 
 struct end { /* of the network: one node's link */
     struct sim_link link;
-    double out_free, in_free; /* when it has sent, and heard, what it was given so far */
+    double out_free, in_free; /* when it has sent, and received, all messages so far */
     struct lane out, in;
-    double *latest; /* (n): to each node, when the last letter was there; NULL: not needed yet */
+    double *latest; /* (n): arrival of the last message to each node; NULL: not needed yet */
 };
 
 struct sim_wires {
@@ -33,7 +32,7 @@ static bool is_cut(const struct sim_wires *w, const struct sim_cut *c, int a, in
     return (sim_cut_has(c, 0, x) && sim_cut_has(c, 1, y)) || (sim_cut_has(c, 1, x) && sim_cut_has(c, 0, y));
 }
 
-/* Who is parted for long is lost to each other. */
+/* Queues the mutual loss of nodes that a cut separates for too long. */
 static int push_parts(struct sim_wires *w, const struct sim_cut *c, struct err *e)
 {
     for (int a = 0; a < w->n; a++)
@@ -83,7 +82,7 @@ void sim_wires_free(struct sim_wires *w)
     free(w);
 }
 
-/* When a letter that would be at the other end at `at` is there: cuts hold it. */
+/* Returns the arrival time of a message due at `at`, delayed by cuts. */
 static double through_cuts(const struct sim_wires *w, const struct sim_message *l, double at)
 {
     for (int i = 0; i < w->cuts->n; i++) {
@@ -95,8 +94,8 @@ static double through_cuts(const struct sim_wires *w, const struct sim_message *
     return at;
 }
 
-/* Letters that leave one after the other come one after the other, unless their ways take different times
- * or they leave at one moment. */
+/* Messages that leave in order arrive in order, unless their latencies differ or they leave at the same
+ * time. */
 static int keep_order(struct sim_wires *w, const struct sim_message *l, double *first, struct err *e)
 {
     struct end *from = &w->ends[l->from];
@@ -120,7 +119,7 @@ static int push(struct sim_wires *w, struct sim_message *l, struct err *e)
     return sim_queue_push(w->queue, (struct sim_event){.at = l->at, .what = l->due, .message = l}, e);
 }
 
-/* One that is due before the last of the lane goes a way of its own. */
+/* A message due before the last of the lane is queued separately. */
 static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_message *l, struct err *e)
 {
     l->next = NULL;
@@ -136,7 +135,7 @@ static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_message *l
     return push(w, l, e);
 }
 
-/* The letter is out of the queue: the next of its lane takes its place. */
+/* After a message leaves the queue, the next of its lane is queued. */
 static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
     struct lane *lane = l->lane;
@@ -146,7 +145,8 @@ static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
     lane->first = l->next;
     if (!lane->first)
         return 0;
-    __builtin_prefetch(lane->first->next, 1); /* they lie anywhere in memory, and it is soon its turn */
+    __builtin_prefetch(lane->first->next, 1); /* messages are scattered in memory, and this one is needed
+                                               * soon */
     return push(w, lane->first, e);
 }
 

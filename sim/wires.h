@@ -1,9 +1,9 @@
-/* wires -- when a letter is there. Every node has one link, whose rate its letters share one after the
- * other: those it sends on the way out, those it hears on the way in, as they come. A letter from A to B
- * begins to leave when A's earlier ones have left, its first byte is at B's end after the latency (the
- * mean of both links') and its share of the jitter, and its last one when it has left and B's link has had
- * the time for it. Between one sender and one receiver nothing is overtaken. While a cut parts two nodes
- * what they say waits; from CUT_LOST_S on they are lost to each other, as the real mesh has it. */
+/* wires -- arrival times of messages. Every node has one link, which transfers its messages one after the
+ * other at its rate: sent ones on the way out, received ones on the way in, in order of arrival. A message
+ * from A to B starts when A's earlier ones have left; its first byte arrives at B's end after the latency
+ * (the mean of both links') and a random jitter, its last one after it has left and B's link has had time
+ * for it. Messages from one sender to one receiver stay in order. A cut delays messages between two nodes;
+ * after SIM_CUT_LOST_S they are lost to each other, as in the real mesh. */
 #ifndef PSGD_SIM_WIRES_H
 #define PSGD_SIM_WIRES_H
 
@@ -11,24 +11,24 @@
 #include "sim/mesh_sim.h"
 #include "sim/queue.h"
 
-/* As agent/runner/mesh/tcp/tcp_open.c finds it out: nobody listens where a process is gone, nobody answers
- * behind a cut. */
+/* Detection times of agent/runner/mesh/tcp/tcp_open.c: connections to an ended process are refused, those
+ * across a cut time out. */
 #define SIM_DEATH_S    0.5
 #define SIM_CUT_LOST_S 9.5
 
 struct sim_wires;
 
-/* `cuts` is borrowed. Events go to `queue`. */
+/* `cuts` is not copied. Events go to `queue`. */
 int sim_wires_new(struct sim_wires **out, int n_workers, int n_servers, const struct sim_link *worker,
                   const struct sim_link *server, const struct sim_cuts *cuts, struct sim_queue *queue,
                   uint64_t seed, struct err *e);
 void sim_wires_free(struct sim_wires *w);
 
-/* A letter is handed over at `now`. */
+/* Sends a message at `now`. */
 int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e);
-/* SIM_ARRIVE of one: it waits for its receiver's link. */
+/* Handles SIM_ARRIVE: the message queues for its receiver's link. */
 int sim_wires_arrive(struct sim_wires *w, struct sim_message *l, struct err *e);
-/* SIM_DELIVER of one: it is off the wires. */
+/* Handles SIM_DELIVER: removes the message from the wires. */
 int sim_wires_end(struct sim_wires *w, struct sim_message *l, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The main job on this machine: two agents on free ports train a network on the built-in digits. Everything but the results
-# lies in a temporary folder, and the agents end with this script, however it ends.
+# Demo on one machine: two agents on free ports train a network on the built-in digits. Everything except the results is in
+# a temporary folder, and the agents end with this script, however it ends.
 set -eu
 BUILD=$(cd "${BUILD:-build}" && pwd)
 folder=
@@ -20,7 +20,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
 
 folder=$(mktemp -d "${TMPDIR:-/tmp}/psgd-demo-XXXXXX")
-# job_submit leaves its temporary files at a second SIGTERM: here they go with the folder.
+# A second SIGTERM makes job_submit leave its temporary files behind: TMPDIR removes them with the folder.
 export XDG_STATE_HOME="$folder/state" TMPDIR="$folder"
 unset PSGD_WORKERS PSGD_TOKEN_FILE
 
@@ -34,6 +34,6 @@ echo "{\"Worker\": [$list]}" >"$folder/worker.json"
 "$BUILD/job_submit" --workers "$folder/worker.json" --codec fedavg --node_count 2 --dataset digits --model mlp-tutorial \
     --gradient-descent adam --epochs 5 --name demo "$@" &
 pids="$! $pids"
-wait $! # and not in the foreground: a shell that runs a program hears no signal until it ends
+wait $! # not in the foreground: a shell handles no signal while a foreground program runs
 echo
-echo "The agents are stopped. What to look at: logs/latest/README.txt, logs/latest/records/eval.csv"
+echo "The agents are stopped. See logs/latest/README.txt, logs/latest/records/eval.csv"

@@ -61,7 +61,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
     r->received_at = clock_now();
     r->private->header_bytes += size * n;
     if (r->private->header_bytes > HEADER_MAX) {
-        err_set(&r->err, ERR_PROTOCOL, "%s answered with more than %d bytes of header", r->who, HEADER_MAX);
+        err_set(&r->err, ERR_PROTOCOL, "%s answered with more than %d bytes of header", r->peer, HEADER_MAX);
         return 0;
     }
     if (n == 2 && memcmp(bytes, "\r\n", 2) == 0) {
@@ -72,7 +72,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
     return size * n;
 }
 
-static void feed_lines(struct http_request *r, const char *bytes, size_t n)
+static void split_lines(struct http_request *r, const char *bytes, size_t n)
 {
     struct http_private *p = r->private;
 
@@ -101,7 +101,7 @@ static bool append(struct http_request *r, const char *bytes, size_t n)
         char *bigger = realloc(r->reply, capacity);
 
         if (!bigger) {
-            err_set(&r->err, ERR_NOMEM, "no memory for the answer of %s", r->who);
+            err_set(&r->err, ERR_NOMEM, "no memory for the answer of %s", r->peer);
             return false;
         }
         r->reply = bigger;
@@ -123,12 +123,12 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
     r->received += n;
     r->received_at = clock_now();
     if (good && r->on_line) {
-        feed_lines(r, bytes, n);
+        split_lines(r, bytes, n);
         return n;
     }
     if (r->received > max) {
-        err_set(&r->err, ERR_PROTOCOL, "%s answered with more than the %llu bytes that are allowed here",
-                r->who, (unsigned long long)max);
+        err_set(&r->err, ERR_PROTOCOL, "%s answered with more than the allowed %llu bytes", r->peer,
+                (unsigned long long)max);
         return 0;
     }
     if (good && r->reply_fd > 0)
@@ -155,7 +155,7 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
     return n;
 }
 
-/* curl sends a body again when a kept connection turned out to be closed. */
+/* curl rewinds and resends the body when a reused connection turns out to be closed. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_request *r = arg;
@@ -166,12 +166,12 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* On one machine the kernel's default, where it is BBR, costs a factor of three. */
+/* Over loopback, the default congestion control of the kernel costs a factor of three where it is BBR. */
 static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
     (void)arg;
     if (purpose == CURLSOCKTYPE_IPCXN && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0)
-        errno = 0; /* a kernel without it: slower, not wrong */
+        errno = 0; /* the kernel has no cubic: slower, still correct */
     return CURL_SOCKOPT_OK;
 }
 
@@ -183,7 +183,7 @@ static int add_header(struct http_private *p, const char *name, const char *valu
     if (snprintf(line, sizeof line, "%s: %s", name, value) >= (int)sizeof line)
         return -1;
     more = curl_slist_append(p->headers, line);
-    explicit_bzero(line, sizeof line); /* one of them is the token */
+    explicit_bzero(line, sizeof line); /* it may hold the token */
     if (!more)
         return -1;
     p->headers = more;
@@ -255,7 +255,7 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     r->private = p;
     if (!p || !(p->easy = curl_easy_init()) || set_headers(r) < 0) {
         http_clear(h, r);
-        return err_set(e, ERR_NOMEM, "no memory for a request to %s", r->who);
+        return err_set(e, ERR_NOMEM, "no memory for a request to %s", r->peer);
     }
     p->http = h;
     r->err = (struct err){0};
@@ -274,13 +274,13 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     curl_easy_setopt(p->easy, CURLOPT_PRIVATE, r);
     if (curl_multi_add_handle(h->multi, p->easy) != CURLM_OK) {
         http_clear(h, r);
-        return err_set(e, ERR_INTERNAL, "libcurl took no request to %s", r->who);
+        return err_set(e, ERR_INTERNAL, "libcurl refused a request to %s", r->peer);
     }
     r->busy = true;
     return 0;
 }
 
-/* Takes the machinery away and leaves the answer. */
+/* Frees the curl handles; keeps the reply. */
 static void drop(struct http *h, struct http_request *r)
 {
     struct http_private *p = r->private;
@@ -311,20 +311,20 @@ static void explain(struct http_request *r, CURLcode rc)
     long os_errno = 0;
 
     if (rc == CURLE_OK && r->status == 0)
-        err_set(&r->err, ERR_PROTOCOL, "%s closed the connection without an answer", r->who);
+        err_set(&r->err, ERR_PROTOCOL, "%s closed the connection without an answer", r->peer);
     if (rc == CURLE_OK || r->err.code)
         return;
     curl_easy_getinfo(r->private->easy, CURLINFO_OS_ERRNO, &os_errno);
     if (rc == CURLE_COULDNT_CONNECT && os_errno)
-        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->who, strerror((int)os_errno));
+        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, strerror((int)os_errno));
     else if (rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_UNSUPPORTED_PROTOCOL)
-        err_set(&r->err, ERR_PROTOCOL, "%s does not speak HTTP (%s)", r->who, why);
+        err_set(&r->err, ERR_PROTOCOL, "%s does not answer in HTTP (%s)", r->peer, why);
     else
-        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->who, why);
+        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, why);
 }
 
-/* Ends what is over; returns whether anything was. */
-static bool take_done(struct http *h)
+/* Finishes completed requests; returns true if there were any. */
+static bool finish_done(struct http *h)
 {
     bool any = false;
     CURLMsg *m;
@@ -349,10 +349,10 @@ void http_poll(struct http *h, double timeout_s)
     int running;
 
     curl_multi_perform(h->multi, &running);
-    if (take_done(h))
+    if (finish_done(h))
         return;
     curl_multi_poll(h->multi, &wake, wake.fd >= 0, (int)(timeout_s * 1e3), NULL);
     interrupt_drain();
     curl_multi_perform(h->multi, &running);
-    take_done(h);
+    finish_done(h);
 }

@@ -1,12 +1,13 @@
-/* http -- all of libcurl. Requests to many agents run at once over kept connections; the caller polls.
+/* http -- the HTTP client, the only user of libcurl. Requests to many agents run concurrently over kept
+ * connections; the caller polls.
  *
  *     http_start(h, &r, &e);
  *     while (r.busy)
  *         http_poll(h, 1);
- * The strings, bodies and r itself stay the caller's until r.busy is false.
+ * The caller owns r, its strings and its bodies and keeps them until r.busy is false.
  *
- * An agent is not trusted: nothing is followed, unpacked or named after what it sends, and every answer has a
- * limit in bytes and, but for streams, in time. */
+ * Agents are not trusted: no redirect is followed, no content encoding is unpacked, no file is named after
+ * what an agent sends, and every answer is limited in bytes and, except for streams, in time. */
 #ifndef PSGD_SUBMIT_HTTP_H
 #define PSGD_SUBMIT_HTTP_H
 
@@ -21,29 +22,30 @@ enum { HTTP_URL = 640, HTTP_LINE = 16384 };
 struct http;
 
 struct http_request {
-    /* The question. */
+    /* Request. */
     const char *method; /* GET HEAD PUT POST */
     char url[HTTP_URL];
-    const char *who;   /* how sentences name the other side: "agent 127.0.0.1:15387" */
+    const char *peer;  /* the other side, for messages: "agent 127.0.0.1:15387" */
     const char *token; /* NULL: none */
     const char *accept;
-    bool is_public; /* a mirror in the world: https and proxies are fine, no token */
+    bool is_public; /* a public mirror: https and proxies are allowed, no token is sent */
     bool is_local;  /* loopback */
     const void *body;
     size_t body_len;
-    int body_fd; /* > 0: the body is this file's first body_len bytes instead */
+    int body_fd; /* > 0: the body is the first body_len bytes of this file instead */
     const char *body_type;
     uint64_t max_reply;
-    double timeout_s; /* of the whole request; 0: a stream without end */
-    int reply_fd;     /* > 0: a 2xx answer goes into this file instead */
-    void (*on_line)(void *arg, const char *line, size_t len); /* a 2xx answer goes here line by line instead;
-                                                                 it must not call http_* */
+    double timeout_s; /* of the whole request; 0: an endless stream */
+    int reply_fd;     /* > 0: a 2xx answer is written to this file instead */
+    void (*on_line)(void *arg, const char *line, size_t len); /* gets a 2xx answer line by line instead;
+                                                                 must not call http_* */
     void *arg;
 
-    /* The answer. err.code 0: there is one, with `status`; else nobody answered, or not as an agent does. */
+    /* Answer. err.code 0: an HTTP answer arrived, with `status`; otherwise there was no answer, or not a
+     * valid one. */
     bool busy;
     int status;  /* set as soon as the header is complete */
-    char *reply; /* with a zero byte behind it; NULL when empty. http_clear frees it */
+    char *reply; /* zero-terminated; NULL when empty. http_clear frees it */
     size_t reply_len;
     uint64_t received;
     double received_at; /* clock_now of the last byte */
@@ -56,9 +58,9 @@ struct http *http_new(struct err *e);
 void http_free(struct http *h);
 
 int http_start(struct http *h, struct http_request *r, struct err *e);
-/* Moves all requests on; returns after something happened, a signal came, or timeout_s. */
+/* Advances all requests; returns after an event, a signal, or timeout_s. */
 void http_poll(struct http *h, double timeout_s);
-/* Ends a running request (its connection closes) and frees the answer; fine on an empty one. */
+/* Ends a running request (its connection closes) and frees the answer; allowed on an empty request. */
 void http_clear(struct http *h, struct http_request *r);
 
 #endif

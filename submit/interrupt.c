@@ -7,24 +7,25 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* Which signal. Its handler may run on any thread, one of curl's, too. Relaxed: it says nothing about other
- * memory, and the pipe wakes whoever waits. */
-static atomic_int came;
+/* The signal received, or 0. The handler may run on any thread, including curl's. Relaxed order suffices:
+ * the value orders no other memory, and the pipe wakes the poll. */
+static atomic_int received;
 static int pipe_fd[2] = {-1, -1};
 
 static void on_signal(int sig)
 {
     int saved = errno;
 
-    if (atomic_exchange_explicit(&came, sig, memory_order_relaxed))
+    if (atomic_exchange_explicit(&received, sig, memory_order_relaxed))
         _exit(128 + sig);
     if (write(pipe_fd[1], "", 1) < 0) {
-        /* the pipe is full: then the poll wakes anyway */
+        /* the pipe is full, so the poll wakes anyway */
     }
     errno = saved;
 }
 
-/* As by nohup. (A shell has its background jobs ignore SIGINT, which kill -INT is to reach all the same.) */
+/* True under nohup. (A shell starts background jobs with SIGINT ignored, and kill -INT must still work:
+ * only SIGHUP is checked.) */
 static bool is_ignored(int sig)
 {
     struct sigaction before;
@@ -39,7 +40,7 @@ int interrupt_init(struct err *e)
 
     if (pipe2(pipe_fd, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_errno(e, ERR_INTERNAL, "pipe");
-    /* Ignored, as a parent may have left it, it would take children's statuses away. */
+    /* If a parent left SIGCHLD ignored, the children's exit statuses would be lost. */
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&a.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -50,7 +51,7 @@ int interrupt_init(struct err *e)
 
 int interrupt_signal(void)
 {
-    return atomic_load_explicit(&came, memory_order_relaxed);
+    return atomic_load_explicit(&received, memory_order_relaxed);
 }
 
 int interrupt_fd(void)

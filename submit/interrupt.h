@@ -1,16 +1,16 @@
-/* interrupt -- SIGINT, SIGTERM and SIGHUP as a question that loops ask, and a descriptor that wakes their
- * poll. The first one asks for an orderly end; the second one ends the process where it stands. */
+/* interrupt -- SIGINT, SIGTERM and SIGHUP as a flag that loops check, and a descriptor that wakes their
+ * poll. The first signal requests an orderly end; the second one ends the process at once. */
 #ifndef PSGD_SUBMIT_INTERRUPT_H
 #define PSGD_SUBMIT_INTERRUPT_H
 
 #include "shared/err.h"
 
 int interrupt_init(struct err *e);
-int interrupt_signal(void); /* the signal that came, or 0 */
-int interrupt_fd(void);     /* becomes readable when one comes; -1 before interrupt_init */
-void interrupt_drain(void); /* so that a poll sleeps again */
+int interrupt_signal(void); /* the signal received, or 0 */
+int interrupt_fd(void);     /* becomes readable on a signal; -1 before interrupt_init */
+void interrupt_drain(void); /* empties the descriptor, so that a poll sleeps again */
 
-/* 0, or ERR_CANCELLED with a sentence when a signal came. */
+/* 0, or ERR_CANCELLED with a message after a signal. */
 int interrupt_check(struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* job_submit -- the only thing a user types. This file: verbs, help, and what the shell gets to see. */
+/* job_submit -- the command line program. This file: verbs, help and exit statuses. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,36 +17,39 @@ static int verb_version(const struct options *o, struct err *e);
 static const struct verb {
     const char *name;
     int (*run)(const struct options *o, struct err *e);
-    enum { SHOWS, WORKS } purpose; /* to print something; or more, of which what is printed only tells */
+    enum {
+        SHOWS,
+        WORKS
+    } purpose; /* SHOWS: the verb only prints; WORKS: it does more, and the output only reports it */
     unsigned options;
-    int most_words; /* beside options; ARGS_OPERANDS: any number, or it has a sentence of its own */
-    const char *words, *help;
+    int max_operands; /* ARGS_OPERANDS: any number, or the verb checks them itself */
+    const char *operands, *help;
 } verbs[] = {
     {"submit", verb_submit, WORKS, FOR_SUBMIT, ARGS_OPERANDS, "",
-     "train: check, place, ship, start, watch and collect (the word may be left out)"},
+     "train: check, place, ship, start, watch and collect (the verb submit may be left out)"},
     {"validate", verb_validate, SHOWS, FOR_SUBMIT, 0, "",
-     "check a job and show its model, data and shares; asks no agent"},
+     "check a job and show its model, data and shards; contacts no agent"},
     {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
      "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent"},
     {"list", verb_list, SHOWS, FOR_LIST, 0, "", "jobs that were submitted from here"},
-    {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "how each node of a job is"},
+    {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "state of each node of a job"},
     {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB...]",
-     "watch a job until its end and bring its results"},
-    {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB]", "what its nodes wrote"},
+     "watch a job until its end and fetch its results"},
+    {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB]", "log lines of its nodes"},
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job"},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
-     "bring records, logs and model, or what there is of them"},
+     "fetch records, logs and model, as far as they exist"},
     {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it"},
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
-     "the codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME: your own"},
+     "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME: a template"},
     {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
-     "what is in a model file, or what a NAME of a model is; model convert FILE --to npz|onnx"},
+     "contents of a model file, or layers of a model NAME; model convert FILE --to npz|onnx"},
     {"help", verb_help, SHOWS, FOR_ALL, 1, "[VERB]", "this text, or the options of a verb"},
     {"version", verb_version, SHOWS, FOR_ALL, 0, "", "version"},
 };
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
-/* Every kind of failure: what the shell sees, and its name for people and programs. */
+/* Every error code with its exit status and its name in messages and JSON. */
 static const struct {
     int code, status;
     const char *name;
@@ -73,10 +76,10 @@ enum { N_FAILURES = sizeof failures / sizeof *failures };
 
 static const char exit_help[] =
     "\nExit status: 0 succeeded, 1 job failed, 2 usage, 3 an agent cannot be reached, 4 an agent refused,\n"
-    "5 --timeout elapsed (the job goes on), 6 invalid input, or a file or stdout that cannot be written,\n"
+    "5 --timeout elapsed (the job continues), 6 invalid input, or a file or stdout that cannot be written,\n"
     "7 not authorised, 8 job cancelled, 9 results incomplete, 70 internal error; ended by a signal, while a\n"
-    "running job goes on: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; 141 nobody reads stdout any more, as behind\n"
-    "`| head -1` (commands that only show something; a job's status stays its own).\n";
+    "running job continues: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; 141 stdout has no reader any more, as with\n"
+    "`| head -1` (only for commands that show something; a job keeps its own status).\n";
 
 static const struct verb *find_verb(const char *name)
 {
@@ -89,25 +92,25 @@ static const struct verb *find_verb(const char *name)
 static void print_short_help(FILE *f)
 {
     fprintf(f, "job_submit " PSGD_VERSION " -- trains a network on the agents of worker.json\n\n"
-               "  job_submit --codec fedavg --node_count 2      submit a job and bring its results\n\n");
+               "  job_submit --codec fedavg --node_count 2      submit a job and fetch its results\n\n");
     for (int i = 0; i < N_VERBS; i++)
-        fprintf(f, "  job_submit %-8s %-12s %s\n", verbs[i].name, verbs[i].words, verbs[i].help);
+        fprintf(f, "  job_submit %-8s %-12s %s\n", verbs[i].name, verbs[i].operands, verbs[i].help);
     fprintf(f, "\njob_submit help VERB lists the options of a verb.\n");
 }
 
 static void print_verb_help(FILE *f, const struct verb *v)
 {
-    fprintf(f, "job_submit %s%s%s%s\n%s.\n", v->name, v->words[0] ? " " : "", v->words,
+    fprintf(f, "job_submit %s%s%s%s\n%s.\n", v->name, v->operands[0] ? " " : "", v->operands,
             v->options ? " [OPTIONS]" : "", v->help);
     fprintf(f, "In options '_' and '-' are the same; their names are not abbreviated.\n");
     options_help(f, v->options);
     fputs(exit_help, f);
 }
 
-/* What people type who have other programs' words in mind, or mean an option. */
+/* Verbs of other programs, and verbs typed for options. */
 static const struct {
-    const char *said, *meant;
-} other_words[] = {
+    const char *typed, *meant;
+} synonyms[] = {
     {"attach", "wait"},
     {"watch", "wait"},
     {"jobs", "list"},
@@ -124,18 +127,18 @@ static const struct {
     {"train", "submit"},
 };
 
-static const char *other_word(const char *name)
+static const char *find_synonym(const char *name)
 {
-    for (size_t i = 0; i < sizeof other_words / sizeof *other_words; i++)
-        if (strcmp(other_words[i].said, name) == 0)
-            return other_words[i].meant;
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(synonyms[i].typed, name) == 0)
+            return synonyms[i].meant;
     return NULL;
 }
 
 static int unknown_verb(const char *name, struct err *e)
 {
     const char *names[N_VERBS + 1];
-    const char *near = other_word(name);
+    const char *near = find_synonym(name);
 
     for (int i = 0; i < N_VERBS; i++)
         names[i] = verbs[i].name;
@@ -175,7 +178,7 @@ static const char *failure_name(int code)
     return "INTERNAL";
 }
 
-/* Whatever a command that was interrupted complains of, that is why it ended. */
+/* An interrupted command ends with the status of the signal, whatever its error. */
 static int failure_status(int code)
 {
     if (interrupt_signal())
@@ -199,14 +202,14 @@ void verb_print_json(bool ok, json_t *data, const struct err *e, const char *cod
                                       failure_status(e->code)));
     if (data)
         json_object_set_new(o, "data", data);
-    /* The digits of run.json: 0.09, not 0.089999999999999997. */
+    /* Same precision as run.json: 0.09, not 0.089999999999999997. */
     text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
     printf("%s\n", text ? text : "{\"schema_version\":\"1\",\"ok\":false}");
     free(text);
     json_decref(o);
 }
 
-/* As many connections as there may be nodes. */
+/* A job may need one connection per node. */
 static void raise_limits(void)
 {
     struct rlimit r;
@@ -217,8 +220,8 @@ static void raise_limits(void)
     }
 }
 
-/* The verb may be left out before an option, and only there: so no word a user types is ever taken for
- * another. What is left of argv begins with the word before the options. */
+/* The verb may be left out only before an option, so an operand is never taken for a verb. On return
+ * argv[0] is the argument before the options. */
 static const struct verb *choose_verb(int *argc, char ***argv, struct err *e)
 {
     const struct verb *v;
@@ -233,13 +236,14 @@ static const struct verb *choose_verb(int *argc, char ***argv, struct err *e)
     return v;
 }
 
-/* A second job that is named is not passed over in silence. */
-static int check_words(const struct verb *v, const struct options *o, struct err *e)
+/* Refuses surplus operands, such as a second job. */
+static int check_operands(const struct verb *v, const struct options *o, struct err *e)
 {
-    if (o->args.n_operands <= v->most_words)
+    if (o->args.n_operands <= v->max_operands)
         return 0;
-    err_set(e, ERR_USAGE, "\"%s\" is one word too many for %s", o->args.operands[v->most_words], v->name);
-    return err_hint(e, "job_submit help %s says what it takes.", v->name);
+    err_set(e, ERR_USAGE, "\"%s\" is one argument too many for %s", o->args.operands[v->max_operands],
+            v->name);
+    return err_hint(e, "job_submit help %s shows its arguments.", v->name);
 }
 
 static int run(const struct verb *v, const struct options *o, struct err *e)
@@ -250,7 +254,7 @@ static int run(const struct verb *v, const struct options *o, struct err *e)
     }
     if (o->version)
         return verb_version(o, e);
-    if (check_words(v, o, e) < 0)
+    if (check_operands(v, o, e) < 0)
         return e->code;
     raise_limits();
     if (interrupt_init(e) < 0)

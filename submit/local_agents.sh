@@ -1,12 +1,12 @@
-# local_agents.sh -- for scripts that start agents on this machine: on ports that are free, and ended with the script.
+# local_agents.sh -- functions for scripts that start agents on this machine, on free ports, and end them with the script.
 # shellcheck shell=sh
-pids= # of what end_all ends
-ended= # the last child that it has ended: its number may be another process's by now
+pids= # of the processes that end_all ends
+ended= # the last child that end_all ended: its pid may belong to another process by now
 
 is_running() { kill -0 "$1" 2>/dev/null; }
 
-# SIGTERM until the process has ended, SIGKILL after half a minute. One SIGTERM may be lost: until its exec, a child has the
-# handlers of the script's shell.
+# Sends SIGTERM until the process has ended, SIGKILL after half a minute. One SIGTERM may be lost: until its exec, a child has
+# the handlers of the script's shell.
 end() {
     tries=0
     while is_running "$1" && [ $tries -lt 400 ]; do
@@ -17,7 +17,7 @@ end() {
     done
 }
 
-# For a trap, too: the last child may have been started just before a signal, and not be in the list.
+# Works in a trap: a child started just before a signal may not be in the list yet.
 end_all() {
     [ "${!:-}" = "$ended" ] || pids="$pids ${!:-}"
     for pid in $pids; do end "$pid"; done
@@ -25,12 +25,12 @@ end_all() {
     ended=${!:-}
 }
 
-# start_agent LOG COMMAND...: an agent by COMMAND with a free port (--port 0), which it names in LOG. $address is where it
-# listens. Exits where it does not start.
+# start_agent LOG COMMAND...: starts an agent by COMMAND on a free port (--port 0), which it logs in LOG. Sets $address to its
+# address. Exits if the agent does not start.
 start_agent() {
     log=$1
     shift
-    : >"$log" # now, as the shell behind & may come late
+    : >"$log" # created now: the shell behind & may be late
     "$@" 2>>"$log" &
     pids="$pids $!"
     address=

@@ -46,18 +46,18 @@ static bool is_loopback(const char *host)
     return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
 }
 
-static void tell(struct node *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void tell(struct node *n, const char *fmt, ...)
+static void note_source(struct node *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void note_source(struct node *n, const char *fmt, ...)
 {
-    size_t k = strlen(n->token_story);
+    size_t k = strlen(n->token_sources);
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(n->token_story + k, sizeof n->token_story - k, fmt, ap);
+    vsnprintf(n->token_sources + k, sizeof n->token_sources - k, fmt, ap);
     va_end(ap);
 }
 
-/* ERR_NOT_FOUND: no such file; ERR_AUTH: there is one, and no token in it. */
+/* ERR_NOT_FOUND: no such file; ERR_AUTH: it holds no token, or cannot be read. */
 static int read_token(struct node *n, const char *path, struct err *e)
 {
     const char *known = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -78,21 +78,20 @@ static int read_token(struct node *n, const char *path, struct err *e)
     }
     explicit_bzero(text, len);
     free(text);
-    tell(n, "%s%s", n->token_story[0] ? ", " : "", path);
+    note_source(n, "%s%s", n->token_sources[0] ? ", " : "", path);
     return e->code;
 }
 
-/* What a person named goes before what lies around: the option, the list's own entry, the agent's link, the
- * environment. */
+/* Order: the option, the entry in the worker list, the link of a local agent, the environment. */
 int node_find_token(struct node *n, const char *token_file, bool in_clear, struct err *e)
 {
     const char *environment = getenv("PSGD_TOKEN_FILE");
     char state[PATH_MAX];
     char link[PATH_MAX];
 
-    n->token[0] = n->token_story[0] = '\0';
+    n->token[0] = n->token_sources[0] = '\0';
     if (!is_loopback(n->at.host) && !in_clear) {
-        tell(n, "none goes unencrypted to another machine without --insecure-no-tls");
+        note_source(n, "no token is sent unencrypted to another machine without --insecure-no-tls");
         return 0;
     }
     if (token_file[0] || n->at.token_file[0]) {
@@ -107,22 +106,22 @@ int node_find_token(struct node *n, const char *token_file, bool in_clear, struc
         if (read_token(n, link, e) == 0)
             return 0;
         if (e->code == ERR_NOT_FOUND)
-            tell(n, "no %s", link);
+            note_source(n, "no %s", link);
     }
     if (environment && environment[0]) {
         if (read_token(n, environment, e) < 0)
             return err_at(e, "PSGD_TOKEN_FILE");
         return 0;
     }
-    tell(n, ", no --token-file, no PSGD_TOKEN_FILE, no token_file of %s in the list of workers",
-         n->at.address);
+    note_source(n, ", no --token-file, no PSGD_TOKEN_FILE, no token_file of %s in the list of workers",
+                n->at.address);
     return 0;
 }
 
 static void prepare(struct node *n, struct http_request *r, const char *method)
 {
     *r = (struct http_request){.method = method,
-                               .who = n->label,
+                               .peer = n->label,
                                .token = n->token[0] ? n->token : NULL,
                                .is_local = is_loopback(n->at.host),
                                .max_reply = REPLY_MAX,
@@ -137,8 +136,8 @@ static int start(struct http *h, struct node *n, struct http_request *r, const c
     return http_start(h, r, e);
 }
 
-static int ask(struct http *h, struct node *n, const char *method, const void *body, size_t len,
-               struct err *e, uint64_t max, const char *fmt, va_list ap)
+static int send_request(struct http *h, struct node *n, const char *method, const void *body, size_t len,
+                        struct err *e, uint64_t max, const char *fmt, va_list ap)
 {
     struct http_request *r = &n->call;
     char path[HTTP_URL];
@@ -160,7 +159,7 @@ int node_ask(struct http *h, struct node *n, const char *method, const void *bod
     int rc;
 
     va_start(ap, fmt);
-    rc = ask(h, n, method, body, len, e, REPLY_MAX, fmt, ap);
+    rc = send_request(h, n, method, body, len, e, REPLY_MAX, fmt, ap);
     va_end(ap);
     return rc;
 }
@@ -191,7 +190,7 @@ int node_download(struct http *h, struct node *n, int fd, uint64_t max, const ch
     r->reply_fd = fd;
     r->max_reply = max;
     r->timeout_s = DOWNLOAD_S;
-    r->accept = "application/x-ndjson, */*"; /* events as lines; anything else as it is */
+    r->accept = "application/x-ndjson, */*"; /* events as lines, other files unchanged */
     return start(h, n, r, path, e);
 }
 
@@ -201,7 +200,7 @@ int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const 
     int rc;
 
     va_start(ap, fmt);
-    rc = ask(h, n, "GET", NULL, 0, e, max, fmt, ap);
+    rc = send_request(h, n, "GET", NULL, 0, e, max, fmt, ap);
     va_end(ap);
     if (rc < 0)
         return rc;
@@ -224,7 +223,7 @@ int node_answer(const struct node *n, struct err *e)
         err_at(e, "%s", n->label);
         if (e->code == ERR_AUTH && r->status == 401)
             err_hint(e, "%s %s.",
-                     n->token[0] ? "The token came from" : "Looked for a token:", n->token_story);
+                     n->token[0] ? "The token came from" : "Looked for a token:", n->token_sources);
     }
     return err_at(e, "node(%d)", n->at.node);
 }
@@ -237,7 +236,7 @@ void node_end(struct node *n, enum job_state state, const char *reason, const ch
     snprintf(n->view.reason, sizeof n->view.reason, "%s", reason);
     snprintf(n->view.message, sizeof n->view.message, "%s", message);
     n->is_ended = true;
-    n->is_announced = true;
+    n->has_state_change = true;
     n->ended_at = clock_now();
 }
 
@@ -246,7 +245,7 @@ static void take_state(struct node *n, const struct event *ev)
     if (ev->state == JOB_READY || ev->state == JOB_RUNNING)
         n->is_ready = true;
     if (ev->state != n->view.state)
-        n->is_announced = true;
+        n->has_state_change = true;
     n->view.state = ev->state;
     snprintf(n->view.reason, sizeof n->view.reason, "%s", ev->reason);
     snprintf(n->view.message, sizeof n->view.message, "%s", ev->message);
@@ -267,8 +266,7 @@ static void on_event(void *arg, const char *line, size_t len)
 
     if (reply_event(&ev, &n->view.progress, line, len, &e) < 0) {
         if (!n->has_bad_event)
-            console_error("node(%d): %s sent an event that is none, left out: %s", n->at.node, n->label,
-                          e.text);
+            console_error("node(%d): %s sent an invalid event, ignored: %s", n->at.node, n->label, e.text);
         n->has_bad_event = true;
         return;
     }

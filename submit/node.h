@@ -1,5 +1,5 @@
-/* node -- one node of the job as job_submit sees it: its agent, the token, the state it is known to be in,
- * and the two requests that may run to it, one call and the stream of its events. */
+/* node -- one node of the job as job_submit sees it: its agent, the token, its last known state, and its
+ * two concurrent requests: one call and the stream of its events. */
 #ifndef PSGD_SUBMIT_NODE_H
 #define PSGD_SUBMIT_NODE_H
 
@@ -16,63 +16,63 @@ static const double CALL_S = 30;
 struct node {
     struct worker at;
     const char *job;              /* the job's id; the submission's */
-    char label[ADDRESS_MAX + 16]; /* "agent 127.0.0.1:15387", for sentences */
+    char label[ADDRESS_MAX + 16]; /* "agent 127.0.0.1:15387", for messages */
     char token[TOKEN_MAX];
-    char token_story[1400]; /* where it was looked for, for the sentence when it is not right */
+    char token_sources[1400]; /* where the token was searched, for the message when it is refused */
     struct agent_view agent;
     struct job_view view;
-    bool is_reserved;    /* or may be: the agent is to be told when nothing comes of the job */
-    bool is_ready;       /* has loaded everything */
-    bool is_ended;       /* its end is known */
-    bool is_lost;        /* its agent did not come back in time */
-    bool is_announced;   /* a change of its state is to be said */
-    double ended_at;     /* clock_now */
-    double contact_at;   /* clock_now of the last call, for the lease */
-    double event_at;     /* clock_now of its last event; 0: none yet */
-    double longest_gap;  /* seconds between two of them */
-    double silent_since; /* clock_now since when its agent does not answer; 0: it does */
-    bool is_silence_told;
+    bool is_reserved;      /* or may be: the agent must be notified if the job does not start */
+    bool is_ready;         /* has loaded everything */
+    bool is_ended;         /* its final state is known */
+    bool is_lost;          /* its agent did not come back in time */
+    bool has_state_change; /* a change of its state has not been printed yet */
+    double ended_at;       /* clock_now */
+    double contact_at;     /* clock_now of the last call, for the lease */
+    double event_at;       /* clock_now of its last event; 0: none yet */
+    double longest_gap;    /* longest time between two events, seconds */
+    double silent_since;   /* clock_now when its agent stopped answering; 0: it answers */
+    bool is_silence_reported;
     double retry_at;    /* when the stream is opened again */
-    struct err silence; /* why it does not */
+    struct err silence; /* why it does not answer */
     uint64_t last_seq;
-    bool has_bad_event;            /* said once */
-    bool is_streaming;             /* the stream is open, or its end was not looked at yet */
-    bool is_probed;                /* the call that runs asks whether its agent lives */
-    char model_sha256[SHA256_HEX]; /* of its final model; "": none */
-    json_t *traffic;               /* by peer, out of its records; NULL: they were not fetched */
+    bool has_bad_event;            /* reported once */
+    bool is_streaming;             /* the stream is open, or its end has not been handled yet */
+    bool is_probed;                /* the running call is a liveness probe of the agent */
+    char model_sha256[SHA256_HEX]; /* SHA-256 of its final model; "": none */
+    json_t *traffic;               /* traffic per peer, from its records; NULL: not fetched */
     struct http_request call, stream;
 };
 
 const char *node_role(const struct node *n); /* "worker", "server" */
 bool node_is_server(const struct node *n);
-const char *node_host(const struct node *n); /* where the other nodes reach it */
-/* For people and run.json; "unknown" where its agent does not answer and its end has not been seen. */
+const char *node_host(const struct node *n); /* its host name for the other nodes */
+/* For display and run.json; "unknown" if its agent does not answer and its end has not been seen. */
 const char *node_state(const struct node *n);
-/* Of its log: "worker-0", a server's "ps-0". */
+/* Name of its log: "worker-0", for a server "ps-0". */
 const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
 
-/* Finds the token; none is fine until an agent asks for one. ERR_AUTH: a file that was named cannot be read.
- * `in_clear`: it may go to another machine over a connection that is not encrypted. */
+/* Finds the token; a missing one is no error until an agent asks for it. ERR_AUTH: a named file cannot be
+ * read. `in_clear`: the token may be sent unencrypted to another machine. */
 int node_find_token(struct node *n, const char *token_file, bool in_clear, struct err *e);
 
-/* Fills n->call with a request for the path that fmt gives, and starts it. */
+/* Starts n->call: a request for the path given by fmt. */
 int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,
              const char *fmt, ...) __attribute__((format(printf, 7, 8)));
 /* The same for a blob, from memory or (fd > 0) from a file. */
 int node_put_blob(struct http *h, struct node *n, const char *hex, const void *bytes, int fd, size_t len,
                   double timeout_s, struct err *e);
-/* GET into a file of the caller's, at most `max` bytes. */
+/* GET into the caller's file, at most `max` bytes. */
 int node_download(struct http *h, struct node *n, int fd, uint64_t max, const char *path, struct err *e);
-/* 0 when n->call was answered with 2xx; else the sentence, naming the node. */
+/* 0 if n->call was answered with 2xx; otherwise an error that names the node. */
 int node_answer(const struct node *n, struct err *e);
-/* node_ask without a body for an answer of up to `max` bytes, poll until done, node_answer. */
+/* node_ask without a body for an answer of up to `max` bytes, polled until done; then node_answer. */
 int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Opens the stream of the job's events behind last_seq. Events update `view`, is_ready and is_ended. */
+/* Opens the stream of the job's events after last_seq. Events update `view`, is_ready and is_ended. */
 int node_open_stream(struct http *h, struct node *n, struct err *e);
 
-/* Takes an answer of /v1/jobs/{id} into view and what follows from it. */
+/* Parses an answer of /v1/jobs/{id} in n->call into `view`, is_ready and is_ended. */
 int node_take_view(struct node *n, struct err *e);
 void node_end(struct node *n, enum job_state state, const char *reason, const char *message);
 void node_forget(struct http *h, struct node *n);

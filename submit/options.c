@@ -7,15 +7,15 @@
 #include "submit/options_table.h"
 #include "submit/stages/console.h"
 
-enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* else a simulation has nothing of the kind */
+enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* options of a job that a simulation also supports */
 
 #define AT(m)    ARGS_AT(struct options, m)
 #define GIVEN(m) .given = offsetof(struct options, m)
 #define SET(m)   AT(settings.m)
 #define SIM(m)   AT(simulation.m)
 
-/* The ancestor's names stay valid; what is new is spelt with '-', which makes no difference when it is
- typed. */
+/* Parallel-SGD's option names stay valid; newer names are spelled with '-'. On the command line '-' and '_'
+ * are the same. */
 static const struct args_option table[] = {
     {"node_count", "n", ARGS_INT, SET(node_count), FOR_JOB, JOB, "N", "workers of the job", .min = 1,
      .max = SIMULATED_NODES_MAX},
@@ -24,17 +24,18 @@ static const struct args_option table[] = {
     {"redundancy", "r", ARGS_INT, SET(redundancy), FOR_JOB, JOB, "N", "workers that hold each block",
      .min = 1, .max = SIMULATED_NODES_MAX},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
-     "what nodes say to each other; a name, a .c or a .so file, and :KEY=VALUE,... for its parameters",
+     "exchange protocol of the nodes: a name, a .c or a .so file, and :KEY=VALUE,... for its parameters",
      .may_change = true},
     {"server_codec", "", ARGS_NAME_OR_PATH, AT(server_codec), FOR_JOB, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
     {"compress", "", ARGS_TEXT, SET(compress), FOR_JOB, JOB, "CHAIN",
-     "how workers shorten vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ..."},
-    {"compress-down", "", ARGS_TEXT, SET(compress_down), FOR_JOB, JOB, "CHAIN", "the same for servers"},
+     "compression of workers' vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ..."},
+    {"compress-down", "", ARGS_TEXT, SET(compress_down), FOR_JOB, JOB, "CHAIN",
+     "compression of servers' vectors"},
     {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_SUBMIT, JOB,
      "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
      "what is exchanged, gradients or parameters",
-     .hint = "sgd and adam are ways of gradient descent: --gradient-descent adam"},
+     .hint = "sgd, adam and others are set with --gradient-descent: --gradient-descent adam"},
     {"parallel_sgd|psgd", "", ARGS_CHOICE_TEXT, SET(sync), FOR_JOB, JOB, SYNC_CHOICES,
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", ARGS_NUMBER, SET(learn_rate), FOR_JOB, JOB, "X", "learning rate", .min = 1e-30,
@@ -44,152 +45,154 @@ static const struct args_option table[] = {
     {"block_assignment", "", ARGS_CHOICE_TEXT, AT(block_assignment), FOR_JOB, JOB,
      BLOCK_ASSIGNMENT_CHOICES "|dpa", "which worker holds which block"},
     {"gradient-descent", "", ARGS_CHOICE_TEXT, SET(gradient_descent), FOR_JOB, JOB, OPTIMIZER_CHOICES,
-     "how a gradient moves the parameters"},
+     "update rule that applies gradients to the parameters"},
     {"schedule", "", ARGS_TEXT, SET(schedule), FOR_JOB, JOB, "TEXT",
-     "of the learning rate; constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
+     "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
     {"warmup-steps", "", ARGS_INT, SET(warmup_steps), FOR_JOB, JOB, "N",
-     "steps in which the learning rate rises to its start", .min = 0, .max = 1e9},
-    {"momentum", "", ARGS_NUMBER, SET(momentum), FOR_JOB, JOB, "X", "of momentum and nesterov", .min = 0,
-     .max = 0.9999, GIVEN(has_momentum)},
+     "steps over which the learning rate rises to its initial value", .min = 0, .max = 1e9},
+    {"momentum", "", ARGS_NUMBER, SET(momentum), FOR_JOB, JOB, "X", "coefficient of momentum and nesterov",
+     .min = 0, .max = 0.9999, GIVEN(has_momentum)},
     {"weight-decay", "", ARGS_NUMBER, SET(weight_decay), FOR_JOB, JOB, "X",
-     "share of the weights added to the gradient; adamw: taken from the weights", .min = 0, .max = 1e3,
-     GIVEN(has_weight_decay)},
+     "fraction of the weights added to the gradient; adamw: subtracted from the weights", .min = 0,
+     .max = 1e3, GIVEN(has_weight_decay)},
     {"clip-norm", "", ARGS_NUMBER, SET(clip_norm), FOR_JOB, JOB, "X",
-     "longest gradient that an update uses; 0: any", .min = 0, .max = 1e30},
+     "largest gradient norm of an update; longer gradients are scaled down; 0: no limit", .min = 0,
+     .max = 1e30},
     {"on-nonfinite", "", ARGS_CHOICE_TEXT, SET(on_nonfinite), FOR_JOB, JOB, ON_NONFINITE_CHOICES,
-     "a loss or gradient that is not finite ends the job or is left out"},
+     "a non-finite loss or gradient ends the job or is skipped"},
     {"dataset", "D", ARGS_TEXT, SET(dataset), FOR_JOB, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
      "simlin"},
     {"data", "", ARGS_PATH, AT(data), FOR_JOB, JOB, "FILE|DIR",
      "the data set's file, or the folder with its files", .may_change = true},
-    {"transform", "", ARGS_TEXT, SET(transform), FOR_JOB, JOB, "WORDS",
-     "what is done to samples: unit|centre|standard[,crop=N][,flip]"},
+    {"transform", "", ARGS_TEXT, SET(transform), FOR_JOB, JOB, "LIST",
+     "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
     {"partition", "", ARGS_TEXT, SET(partition), FOR_JOB, JOB, "RULE",
-     "how samples come to blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
+     "how samples are divided among blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
      GIVEN(has_partition)},
     {"model", "m", ARGS_NAME_OR_PATH, AT(model), FOR_JOB, JOB, "NAME|FILE", "network; a name or a .json file",
      .may_change = true},
     {"non-iid", "", ARGS_FLAG, SET(non_iid), FOR_JOB, JOB, NULL, "the same as --partition label_sorted"},
     {"local-steps", "", ARGS_INT, SET(local_steps), FOR_JOB, JOB, "N",
      "steps between exchanges of parameters; 0: once per epoch", .min = 0, .max = 1e9},
-    {"seed", "", ARGS_U64, SET(seed), FOR_JOB, JOB, "N", "decides weights, partition and order", .min = 0,
-     .max = 0x1p53},
-    {"name", "", ARGS_TEXT, SET(name), FOR_JOB, JOB, "NAME", "name of the job, for people",
-     .may_change = true},
+    {"seed", "", ARGS_U64, SET(seed), FOR_JOB, JOB, "N",
+     "seed of the initial weights, the partition and the sample order", .min = 0, .max = 0x1p53},
+    {"name", "", ARGS_TEXT, SET(name), FOR_JOB, JOB, "NAME", "display name of the job", .may_change = true},
     {"math", "", ARGS_CHOICE_TEXT, SET(math), FOR_JOB, JOB, MATH_CHOICES,
-     "who computes products: the quicker of OpenBLAS and oneDNN for a shape, or OpenBLAS alone; narrow ones "
-     "are loops of our own"},
+     "library for matrix products: the faster of OpenBLAS and oneDNN per shape, or OpenBLAS only; narrow "
+     "products use built-in loops"},
     {"threads", "", ARGS_INT, SET(threads), FOR_JOB, JOB, "N",
-     "threads of a node inside a matrix product; no more than it has processors", .min = 1, .max = 1024},
+     "threads of a node in a matrix product, at most its number of processors", .min = 1, .max = 1024},
     {"allreduce", "", ARGS_CHOICE_TEXT, SET(allreduce), FOR_JOB, JOB, ALLREDUCE_CHOICES,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
-    {"record-every", "", ARGS_INT, SET(record_every), FOR_JOB, JOB, "N",
-     "a row of train.csv each so many steps", .min = 1, .max = 1e9, .may_change = true},
+    {"record-every", "", ARGS_INT, SET(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv",
+     .min = 1, .max = 1e9, .may_change = true},
     {"round-timeout", "", ARGS_NUMBER, SET(round_timeout_s), FOR_JOB, JOB, "S",
-     "seconds a node waits for a word of a round; a call of the codec may take three quarters of that",
+     "seconds a node waits for a contribution to a round; a codec call may take three quarters of it",
      .min = 0.1, .max = 1e6, .may_change = true},
     {"local-path", "", ARGS_CHOICE_TEXT, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_CHOICES,
-     "what nodes of one machine tell each other goes through shared memory"},
+     "shared memory between nodes of one machine; off: TCP"},
     {"data-tls", "", ARGS_CHOICE_TEXT, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_CHOICES,
-     "what nodes tell each other is encrypted; auto: where it leaves a machine", .may_change = true},
+     "encryption between nodes; auto: only between machines", .may_change = true},
     {"on-node-loss", "", ARGS_CHOICE_TEXT, SET(on_node_loss), FOR_JOB, JOB, ON_NODE_LOSS_CHOICES,
-     "a worker that is lost ends the job, or the others go on without it", .may_change = true},
+     "when a worker is lost: end the job, or continue without it", .may_change = true},
     {"min-nodes", "", ARGS_INT, SET(min_nodes), FOR_JOB, JOB, "N",
-     "with --on-node-loss continue: fewer workers than these end the job", .min = 1,
+     "with --on-node-loss continue: minimum number of workers; with fewer the job ends", .min = 1,
      .max = SIMULATED_NODES_MAX, .may_change = true},
     {"time-limit", "", ARGS_NUMBER, SET(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run",
      .min = 1, .max = TIME_LIMIT_MAX_S, .may_change = true},
     {"checkpoint-every", "", ARGS_INT, SET(checkpoint_every), FOR_SUBMIT, JOB, "N",
-     "epochs from one checkpoint to the next; 0: none", .min = 0, .max = 1e6, .may_change = true},
+     "epochs between checkpoints; 0: none", .min = 0, .max = 1e6, .may_change = true},
     {"init-from", "", ARGS_PATH, AT(init_from), FOR_SUBMIT, JOB, "FILE",
-     "weights to start from, a .safetensors file; else they are drawn from the seed"},
+     "initial weights, a .safetensors file; else drawn from the seed"},
     {"resume", "", ARGS_PATH, AT(resume), FOR_SUBMIT, JOB, "DIR",
-     "go on where the checkpoints in this folder of results are", .may_change = true},
+     "resume from the checkpoints in this result folder", .may_change = true},
     {"image-classification", "", ARGS_FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
-     "accepted; the data set says what it is", .may_change = true},
-    {"input", "I", ARGS_INT, AT(input), FOR_SUBMIT, JOB, "N", "accepted; the model's file says its input",
-     .min = 0, .max = 1e9, .may_change = true},
+     "accepted and ignored: the data set defines the task", .may_change = true},
+    {"input", "I", ARGS_INT, AT(input), FOR_SUBMIT, JOB, "N",
+     "accepted and ignored: the model file defines the input", .min = 0, .max = 1e9, .may_change = true},
     {"servers", "", ARGS_INT, AT(servers), FOR_SIMULATE, SIMULATED, "N", "parameter servers", .min = 0,
      .max = SIMULATED_NODES_MAX},
     {"gradients", "", ARGS_U64, SIM(gradients), FOR_SIMULATE, SIMULATED, "N",
-     "stand-in gradients of N numbers instead of a network", .min = 1, .max = 1e9},
-    {"steps", "", ARGS_INT, AT(steps), FOR_SIMULATE, SIMULATED, "N", "of an epoch, with stand-in gradients",
-     .min = 1, .max = 1e9},
+     "stand-in gradients of N values instead of a network", .min = 1, .max = 1e9},
+    {"steps", "", ARGS_INT, AT(steps), FOR_SIMULATE, SIMULATED, "N",
+     "steps per epoch, with stand-in gradients", .min = 1, .max = 1e9},
     {"link", "", ARGS_TEXT, SIM(link), FOR_SIMULATE, SIMULATED, "RATE,LATENCY[,JITTER]",
-     "of each worker: 100Mbit,20ms or any,0s"},
+     "network link of each worker: 100Mbit,20ms or any,0s"},
     {"server-link", "", ARGS_TEXT, SIM(server_link), FOR_SIMULATE, SIMULATED, "RATE,LATENCY[,JITTER]",
-     "of each server, else as the workers'"},
+     "network link of each server, default: as the workers'"},
     {"step-time", "", ARGS_TEXT, SIM(step_time), FOR_SIMULATE, SIMULATED, "S[,S...]",
-     "seconds a step takes to compute, one of these by lot; else measured, 0.01 with stand-in gradients"},
+     "compute seconds per step, drawn at random from the list; else measured, 0.01 with stand-in gradients"},
     {"eval-time", "", ARGS_NUMBER, SIM(eval_time_s), FOR_SIMULATE, SIMULATED, "S",
-     "seconds the test set takes, else measured", .min = 1e-9, .max = 1e6},
+     "seconds an evaluation on the test set takes, else measured", .min = 1e-9, .max = 1e6},
     {"codec-rate", "", ARGS_NUMBER, SIM(codec_rate_mbps), FOR_SIMULATE, SIMULATED, "MB",
-     "megabytes a second that a codec writes or reads, else measured", .min = 1e-6, .max = 1e9},
+     "megabytes per second a codec encodes or decodes, else measured", .min = 1e-6, .max = 1e9},
     {"overhead", "", ARGS_TEXT, SIM(overhead), FOR_SIMULATE, SIMULATED, "RATE,TIME",
-     "of a message on the processor at each end, else measured: 12Gbit,5us or any,0s"},
+     "processor cost of a message at each end, else measured: 12Gbit,5us or any,0s"},
     {"processors", "", ARGS_INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",
-     "that all nodes share, as those of one machine do; 0: each has its own", .min = 0, .max = 1e6},
+     "processors shared by all nodes, as on one machine; 0: each node has its own", .min = 0, .max = 1e6},
     {"speed", "", ARGS_TEXT, SIM(speed), FOR_SIMULATE, SIMULATED, "X|X-Y|NODE=X,...",
-     "of the nodes: 2 is twice as fast; X-Y: drawn for each"},
+     "relative speed of the nodes: 2 is twice as fast; X-Y: drawn at random for each node"},
     {"straggler", "", ARGS_TEXT, SIM(straggler), FOR_SIMULATE, SIMULATED, "SHARE:FACTOR",
-     "that share of the steps takes so many times as long"},
-    {"kill", "", ARGS_TEXT, SIM(kill), FOR_SIMULATE, SIMULATED, "NODE@TIME,...", "nodes that die: 3@1.5s"},
+     "fraction of the steps that take FACTOR times as long"},
+    {"kill", "", ARGS_TEXT, SIM(kill), FOR_SIMULATE, SIMULATED, "NODE@TIME,...",
+     "nodes that are killed, and when: 3@1.5s"},
     {"cut", "", ARGS_TEXT, SIM(cut), FOR_SIMULATE, SIMULATED, "NODES|NODES@FROM-TO,...",
-     "nothing gets through between them: 0-3|4-7@2s-5s"},
+     "network partition between two groups of nodes: 0-3|4-7@2s-5s"},
     {"exhaustive", "", ARGS_FLAG, SIM(exhaustive), FOR_SIMULATE, SIMULATED, NULL,
-     "try every order in which messages can come; for 3 workers at most and few steps"},
+     "try every order of message delivery; for at most 3 workers and few steps"},
     {"replay", "", ARGS_TEXT, SIM(replay), FOR_SIMULATE, SIMULATED, "ORDER",
-     "one of them, as --exhaustive has named it"},
+     "run one order of message delivery, as reported by --exhaustive"},
     {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT, WHERE, "FILE",
-     "list of the agents' addresses"},
-    {"token-file", "", ARGS_PATH, AT(token_file), FOR_AGENTS, WHERE, "FILE", "the agents' token"},
+     "file with the list of the agents' addresses"},
+    {"token-file", "", ARGS_PATH, AT(token_file), FOR_AGENTS, WHERE, "FILE", "file with the agents' token"},
     {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), FOR_AGENTS, WHERE, NULL,
      "send the token unencrypted to other machines too"},
     {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT, WHERE, NULL,
      "end with status 4 instead of waiting for a busy agent"},
     {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_WAIT, WHERE, "S",
-     "seconds an agent may be silent before its node is lost", .min = 0.1, .max = 1e6},
+     "seconds without an answer from an agent after which its node is lost", .min = 0.1, .max = 1e6},
     {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT, WHERE, "MBIT",
-     "of the network in Mbit/s, for the estimate of shipping", .min = 1e-3, .max = 1e9},
+     "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_WAIT | FOR_SIMULATE, WHERE, "S",
-     "stop waiting after so many seconds (status 5); 0: never", .min = 0, .max = 1e9},
-    {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT, WHERE, NULL, "do not wait for the end"},
+     "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
+    {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT, WHERE, NULL, "return once the job has started"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
      "fetch the results of the latest job, or the job named"},
-    {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "why"},
-    {"follow", "f", ARGS_FLAG, AT(follow), FOR_LOGS, WHERE, NULL, "go on as the logs grow"},
-    {"node", "", ARGS_INT, AT(node), FOR_LOGS, WHERE, "N", "of this node only", .min = -NODES_MAX - 1,
-     .max = NODES_MAX, GIVEN(has_node)},
-    {"to", "", ARGS_PATH, AT(to), FOR_DATA, WHERE, "DIR", "where the files go"},
-    {"mirror", "", ARGS_TEXT, AT(mirror), FOR_DATA, WHERE, "URL", "folder to download from"},
-    {"check", "", ARGS_TEXT, AT(check), FOR_CODECS, CHECKED, "NAME", "test: only this check"},
+    {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "reason that the agents record"},
+    {"follow", "f", ARGS_FLAG, AT(follow), FOR_LOGS, WHERE, NULL, "keep printing as the logs grow"},
+    {"node", "", ARGS_INT, AT(node), FOR_LOGS, WHERE, "N", "print the log of this node only",
+     .min = -NODES_MAX - 1, .max = NODES_MAX, GIVEN(has_node)},
+    {"to", "", ARGS_PATH, AT(to), FOR_DATA, WHERE, "DIR", "folder for the files"},
+    {"mirror", "", ARGS_TEXT, AT(mirror), FOR_DATA, WHERE, "URL", "URL of the folder to download from"},
+    {"check", "", ARGS_TEXT, AT(check), FOR_CODECS, CHECKED, "NAME", "test: run only this check"},
     {"seed", "", ARGS_U64, AT(part), FOR_CODECS, CHECKED, "N",
-     "test: only this part of it, as a failure names it", .min = 0, .max = 0x1p53},
-    {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N",
-     "test: how many messages are changed", .min = 0, .max = 1e9, GIVEN(has_mutations)},
+     "test: run only the part of the check with this seed, as reported by a failure", .min = 0,
+     .max = 0x1p53},
+    {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: number of messages to mutate",
+     .min = 0, .max = 1e9, GIVEN(has_mutations)},
     {"output", "o", ARGS_PATH, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
      "folder for the results, else logs/ID-NAME"},
     {"output", "o", ARGS_PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
     {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
-     "where each node's time goes, to be looked at in ui.perfetto.dev", .may_change = true},
+     "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
     {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS,
-     "tidy|classic", "classic: the ancestor's files as well"},
+     "tidy|classic", "classic: also write files in Parallel-SGD's format"},
     {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
     {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL, "errors and results only"},
-    {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "say more"},
-    {"no-color", "", ARGS_FLAG, AT(no_color), FOR_ALL, OUTPUT, NULL, "no colours"},
+    {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "print more messages"},
+    {"no-color", "", ARGS_FLAG, AT(no_color), FOR_ALL, OUTPUT, NULL, "no colors"},
     {"help", "h", ARGS_FLAG, AT(help), FOR_ALL, OUTPUT, NULL, "this text"},
     {"version", "V", ARGS_FLAG, AT(version), FOR_ALL, OUTPUT, NULL, "version"},
 };
 
-static const char *const groups[] = {
-    "The job", "What is simulated", "What is checked", "Where and how long", "Results", "Messages", NULL};
+static const char *const groups[] = {"The job", "Simulation", "Codec test", "Where and how long",
+                                     "Results", "Messages",   NULL};
 
 const struct args options_table = {"job_submit help VERB lists the options of a verb.", table,
                                    sizeof table / sizeof *table, groups};
-_Static_assert(sizeof table / sizeof *table <= ARGS_MAX, "there is a place for every option");
+_Static_assert(sizeof table / sizeof *table <= ARGS_MAX, "ARGS_MAX holds every option");
 
 static void set_defaults(struct options *o)
 {
@@ -205,34 +208,35 @@ static void set_defaults(struct options *o)
     snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : "worker.json");
     strcpy(o->optimizer, "auto");
     strcpy(o->csv_style, "tidy");
-    strcpy(o->reason, "cancelled by its submitter");
+    strcpy(o->reason, "cancelled by the submitter");
 }
 
-/* What an optimizer begins with where the command line does not say: rates of the ancestor's (adadelta: its
- * paper's, sgd: the option's own), adamw's decay as in PyTorch. */
+/* Defaults of each optimizer: learning rates of Parallel-SGD (adadelta: of its paper, sgd: of the option),
+ * the weight decay of adamw as in PyTorch. */
 static const struct {
     const char *kind;
     double learn_rate, weight_decay;
     bool has_momentum;
-} descents[] = {
+} optimizers[] = {
     {"momentum", 0.01, 0, true},   {"nesterov", 0.01, 0, true},        {"adam", 0.001, 0, false},
     {"adamw", 0.001, 0.01, false}, {"adagrad", 0.01, 0, false},        {"adadelta", 1, 0, false},
     {"rmsprop", 0.01, 0, false},   {"gradient_decay", 0.03, 0, false},
 };
 
-static int finish_descent(struct options *o, struct err *e)
+static int finish_optimizer(struct options *o, struct err *e)
 {
     struct settings *s = &o->settings;
     bool has_momentum = false;
 
-    for (size_t i = 0; i < sizeof descents / sizeof *descents; i++)
-        if (strcmp(s->gradient_descent, descents[i].kind) == 0) {
-            has_momentum = descents[i].has_momentum;
-            s->learn_rate = o->has_learn_rate ? s->learn_rate : descents[i].learn_rate;
-            s->weight_decay = o->has_weight_decay ? s->weight_decay : descents[i].weight_decay;
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        if (strcmp(s->gradient_descent, optimizers[i].kind) == 0) {
+            has_momentum = optimizers[i].has_momentum;
+            s->learn_rate = o->has_learn_rate ? s->learn_rate : optimizers[i].learn_rate;
+            s->weight_decay = o->has_weight_decay ? s->weight_decay : optimizers[i].weight_decay;
         }
     if (o->has_momentum && s->momentum > 0 && !has_momentum)
-        return err_set(e, ERR_USAGE, "--momentum: %s has none; --gradient-descent momentum or nesterov does",
+        return err_set(e, ERR_USAGE,
+                       "--momentum: %s has no momentum; use --gradient-descent momentum or nesterov",
                        s->gradient_descent);
     s->momentum = has_momentum ? s->momentum : 0;
     return 0;
@@ -250,18 +254,18 @@ static int finish(struct options *o, struct err *e)
     }
     if (o->settings.min_nodes > 1 && strcmp(o->settings.on_node_loss, "continue") != 0)
         return err_set(e, ERR_USAGE,
-                       "--min-nodes: this job ends when it loses a node; with "
-                       "--on-node-loss continue it goes on without it");
+                       "--min-nodes needs --on-node-loss continue; this job ends when it "
+                       "loses a node");
     if (o->settings.non_iid && o->has_partition && strcmp(o->settings.partition, "label_sorted") != 0)
         return err_set(e, ERR_USAGE,
-                       "--non-iid is --partition label_sorted: it does not go with --partition %s",
+                       "--non-iid means --partition label_sorted and conflicts with --partition %s",
                        o->settings.partition);
     if (o->settings.non_iid)
         strcpy(o->settings.partition, "label_sorted");
-    return finish_descent(o, e);
+    return finish_optimizer(o, e);
 }
 
-/* The options of the earlier job, and over them those of this command line. */
+/* Loads the options of the earlier job, then applies those of this command line. */
 static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
     struct options given = *o, earlier;

@@ -1,5 +1,5 @@
-/* options -- the command line. One table (options.c) gives parsing, --help, the echo at the start and what
- * run.json has of it (options_record.c), where a resumed job finds it. */
+/* options -- the command line. One table (options.c) defines parsing, --help, the echo at the start and the
+ * options in run.json (options_record.c), where a resumed job finds them. */
 #ifndef PSGD_SUBMIT_OPTIONS_H
 #define PSGD_SUBMIT_OPTIONS_H
 
@@ -32,7 +32,7 @@ enum {
 };
 
 struct options {
-    struct settings settings; /* what of it stands on the command line; the rest are defaults */
+    struct settings settings; /* set from the command line; the rest are defaults */
     char codec[PATH_MAX], server_codec[PATH_MAX];
     char optimizer[24];
     char model[PATH_MAX];
@@ -48,32 +48,32 @@ struct options {
     bool follow;
     int node;
     bool has_node, has_learn_rate, has_momentum, has_weight_decay, has_partition;
-    char reason[201]; /* as much as an agent takes */
+    char reason[201]; /* an agent's limit */
     char to[PATH_MAX], mirror[512];
-    char format[8]; /* that a model is converted to */
+    char format[8]; /* target of model convert */
     char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;
     int servers, steps; /* of a simulation: parameter servers, steps of an epoch with stand-in gradients */
-    char check[16];     /* of a codec's test: only this one, ... */
-    uint64_t part;      /* ... and of it only this part; 0: all */
-    uint64_t mutations; /* of messages */
+    char check[16];     /* codec test: only this check, ... */
+    uint64_t part;      /* ... and only the part of it with this seed; 0: all */
+    uint64_t mutations; /* number of mutated messages */
     bool has_mutations;
-    struct args_found args; /* what was given, and the words that are no options */
+    struct args_found args; /* the options that were given, and the operands */
 };
 
-/* argv: the verb, which is passed over, and what follows it; the strings stay argv's (shared/args.h). With
- * --resume, what the earlier job's run.json says of the job and of its list of workers takes the place of the
- * defaults. ERR_USAGE; ERR_CONFIG: of that file; ERR_NOT_FOUND: it, or a file it names, is not there. */
+/* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/args.h). With --resume, the
+ * options and worker list in the earlier job's run.json replace the defaults. ERR_USAGE; ERR_CONFIG:
+ * run.json is invalid; ERR_NOT_FOUND: run.json, or a file it names, does not exist. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
 
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);
 
-/* Everything a job takes as an object of texts, for run.json. Paths are absolute there. */
+/* All options of a job as an object of strings, for run.json, with absolute paths. */
 json_t *options_json(const struct options *o);
 
-/* The same with console_more, --name <description value>, one a line. */
+/* Prints the same with console_more, one line "--name <description: value>" per option. */
 void options_echo(const struct options *o);
 
 #endif

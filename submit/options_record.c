@@ -9,7 +9,7 @@
 #include "submit/options_table.h"
 #include "submit/results/results.h"
 
-/* Of a codec, without its parameters. */
+/* The file named by `value`; of a codec, without its parameters. */
 static void file_of(char out[PATH_MAX], const struct args_option *t, const char *value)
 {
     bool is_codec = t->offset == offsetof(struct options, codec) ||
@@ -26,7 +26,7 @@ static bool names_file(const struct args_option *t, const char *value)
     return file[0] && (t->kind == ARGS_PATH || (t->kind == ARGS_NAME_OR_PATH && find_is_path(file)));
 }
 
-/* The option's text; a file's with its folder, for the job may be gone on with from another one. */
+/* The text of an option. A file name is made absolute, because the job may be resumed from another folder. */
 static void record_text(char *out, size_t size, const struct options *o, const struct args_option *t)
 {
     char text[PATH_MAX];
@@ -53,7 +53,8 @@ json_t *options_json(const struct options *o)
     return all;
 }
 
-/* Does a resumed job have this from the earlier one? What describes it, and the list with its servers. */
+/* True if a resumed job inherits the option from the earlier job: the options of the job, and the worker
+ * list. */
 static bool is_inherited(const struct args_option *t)
 {
     bool starts = t->offset == offsetof(struct options, resume) ||
@@ -63,14 +64,14 @@ static bool is_inherited(const struct args_option *t)
            ((t->group == JOB && !starts) || t->offset == offsetof(struct options, workers));
 }
 
-/* May it be another on the command line that resumes the job? */
+/* True if the command line that resumes the job may change the option. */
 static bool may_differ(const struct args_option *t)
 {
     return t->group != JOB || t->may_change;
 }
 
-/* Sets what is inherited, from the texts that options_json made. `given`: by place in the table, on this
- * command line, which comes first where it may differ. */
+/* Sets the inherited options from the texts written by options_json. `given`, by index in the table:
+ * options on this command line, which take precedence where they may differ. */
 static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
 {
     for (int i = 0; i < options_table.n; i++) {
@@ -86,7 +87,7 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
         file_of(file, t, value);
         if (names_file(t, value) && access(file, F_OK) < 0) {
             err_errno(e, ERR_NOT_FOUND, "--%s was %s", name, value);
-            return err_hint(e, "--%s %s says where it is now.", name, t->value);
+            return err_hint(e, "Give its present path with --%s %s.", name, t->value);
         }
         if (args_set(t, value, o, e) < 0)
             return e->code;
@@ -94,7 +95,7 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
     return 0;
 }
 
-/* The options of the job in `folder`, over the defaults. */
+/* Sets the options of the job in `folder` over the defaults. */
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e)
 {
     char path[PATH_MAX];
@@ -109,7 +110,7 @@ int options_take_earlier(struct options *o, const bool *given, const char *folde
     texts = json_object_get(facts, "options");
     if (json_object_get(facts, "simulation"))
         rc = err_set(e, ERR_CONFIG,
-                     "a simulation's, which keeps no checkpoints; --init-from takes its model");
+                     "a simulation keeps no checkpoints; start from its model with --init-from");
     else if (json_is_object(texts))
         rc = take_texts(o, given, texts, e);
     else
@@ -135,8 +136,8 @@ int options_check_resume(const struct options *o, const struct options *earlier,
             continue;
         args_name(name, t);
         err_set(e, ERR_USAGE, "--%s cannot be changed by --resume", name);
-        return err_hint(e,
-                        "Leave it out: it stays what it was. --init-from starts a new job with the weights.");
+        return err_hint(
+            e, "Leave it out to keep its earlier value. --init-from starts a new job with the weights.");
     }
     return 0;
 }

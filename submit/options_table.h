@@ -1,4 +1,4 @@
-/* options_table -- what the two files of options have in common. */
+/* options_table -- declarations shared by options.c and options_record.c. */
 #ifndef PSGD_SUBMIT_OPTIONS_TABLE_H
 #define PSGD_SUBMIT_OPTIONS_TABLE_H
 
@@ -9,14 +9,14 @@ enum { JOB, SIMULATED, CHECKED, WHERE, RESULTS, OUTPUT }; /* groups */
 
 extern const struct args options_table;
 
-/* In run.json and at the start. */
+/* True if run.json and the echo at the start list the option. */
 bool options_is_shown(const struct args_option *t);
 
-/* Refuses, with --resume, what a resumed job has from the earlier one and would be another. What is as it was
- * may be said again. */
+/* Refuses options of a resumed job that differ from the earlier job and may not. Repeating an unchanged
+ * value is allowed. */
 int options_check_resume(const struct options *o, const struct options *earlier, struct err *e);
-/* The options of the job in `folder`, over the defaults, but those that are `given`, by place in the table,
- * and may differ. */
+/* Sets the options of the job in `folder` over the defaults, except those that are `given` (by index in the
+ * table) and may differ. */
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e);
 
 #endif

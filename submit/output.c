@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Open for the wrong direction, after gnulib's stdopen: what is done there fails, as it does where nothing is
- * open. */
+/* As in gnulib's stdopen: descriptors 0 to 2 are opened for the wrong direction, so that I/O on them fails,
+ * as it does on a closed descriptor. */
 void output_init(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            break; /* not even that: whatever is opened later fails as well, and says so */
+            break; /* later opens fail as well and report it */
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -23,7 +23,7 @@ bool output_has_failed(void)
     return ferror(stdout);
 }
 
-/* Which write failed, and with which errno, is long gone; but a pipe says that nobody is at its other end. */
+/* The errno of the failed write is lost by now, but poll on a pipe reports that it has no reader. */
 static bool has_no_reader(void)
 {
     struct pollfd p = {.fd = STDOUT_FILENO};

@@ -1,4 +1,4 @@
-/* output -- stdout, where results go, and whether they got there. */
+/* output -- stdout for results, and whether writing them succeeded. */
 #ifndef PSGD_SUBMIT_OUTPUT_H
 #define PSGD_SUBMIT_OUTPUT_H
 
@@ -6,15 +6,15 @@
 
 #include "shared/err.h"
 
-/* Before anything is opened: where one of the descriptors 0 to 2 is closed, no file shall come to lie there
- * and get what is meant for people. And a reader that goes away ends no job: SIGPIPE is ignored. */
+/* Call before anything is opened: reserves closed descriptors among 0 to 2, so that no file opened later
+ * gets one of them and receives terminal output. Ignores SIGPIPE: a reader that goes away must not end a
+ * job. */
 void output_init(void);
 
-/* Something could not be written: there is no use in going on. */
+/* A write to stdout failed: further output is useless. */
 bool output_has_failed(void);
 
-/* 0, with all that was printed written; 128 + SIGPIPE where the reader has gone, as `head` goes when it has
- * seen enough; ERR_IO. */
+/* Flushes stdout. 0: all output is written; 128 + SIGPIPE: the reader is gone, as after `| head`; ERR_IO. */
 int output_finish(struct err *e);
 
 #endif

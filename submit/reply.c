@@ -8,7 +8,7 @@
 #include "shared/json.h"
 #include "shared/utf8.h"
 
-static const char no_agent[] = "Something else than an agent may have this port.";
+static const char no_agent[] = "Another program than an agent may use this port.";
 
 static int parse_object(json_t **out, const char *text, size_t len, struct err *e)
 {
@@ -58,7 +58,7 @@ void progress_view_init(struct progress_view *p)
     *p = (struct progress_view){.loss = NAN, .accuracy = NAN, .eval_loss = NAN, .eval_accuracy = NAN};
 }
 
-/* One event or one of a job's objects: whatever stands there replaces what was known. */
+/* Updates `p` from an event or an object of a job: keys that are present replace earlier values. */
 static void update_progress(struct progress_view *p, const json_t *o)
 {
     p->epoch = get_count(o, "epoch", p->epoch);
@@ -86,7 +86,7 @@ int reply_agent(struct agent_view *out, const char *text, size_t len, struct err
     if (!out->id[0])
         return err_set(e, ERR_PROTOCOL, "answer: /id: missing");
     if (out->api != 1)
-        return err_set(e, ERR_PROTOCOL, "its version %s speaks API %d; this job_submit speaks 1",
+        return err_set(e, ERR_PROTOCOL, "its version %s uses API %d; this job_submit uses API 1",
                        out->version, out->api);
     return 0;
 }
@@ -174,7 +174,7 @@ int reply_holder(char *out, size_t size, const char *text, size_t len, struct er
             continue;
         get_text(id, sizeof id, job, "id");
         get_text(submitter, sizeof submitter, job, "submitter");
-        snprintf(out, size, "%s of %s (%s, %.0f %%)", id, submitter[0] ? submitter : "somebody",
+        snprintf(out, size, "%s of %s (%s, %.0f %%)", id, submitter[0] ? submitter : "unknown user",
                  job_state_name(state), 100 * fmin(fmax(ratio, 0), 1));
         break;
     }
@@ -210,7 +210,7 @@ int reply_event(struct event *out, struct progress_view *progress, const char *l
     }
     if (out->kind == EVENT_END && !job_state_is_terminal(out->state)) {
         json_decref(o);
-        return err_set(e, ERR_PROTOCOL, "event: an end whose state is %s", job_state_name(out->state));
+        return err_set(e, ERR_PROTOCOL, "event: an end event with state %s", job_state_name(out->state));
     }
     get_text(out->reason, sizeof out->reason, o, out->kind == EVENT_LOG ? "level" : "reason");
     get_text(out->message, sizeof out->message, o, out->kind == EVENT_LOG ? "text" : "message");
@@ -248,8 +248,9 @@ int reply_problem(struct err *out, int status, const char *text, size_t len)
     json_t *o;
 
     if (status >= 300 && status < 400)
-        return err_set(out, ERR_PROTOCOL, "answered with a redirection (%d), which no agent does", status);
-    if (len == 0) /* as to HEAD */
+        return err_set(out, ERR_PROTOCOL, "answered with a redirection (%d), which agents never send",
+                       status);
+    if (len == 0) /* for example to HEAD */
         return err_set(out, code, "answered with status %d", status);
     if (parse_object(&o, text, len, &ignored) < 0) {
         err_set(out, ERR_PROTOCOL, "answered with status %d and no JSON", status);

@@ -1,6 +1,6 @@
-/* reply -- what agents answer, bytes to structs. Whatever they send: every text is bounded and cleaned for a
- * terminal, every number is finite or NAN, and keys that are not known are passed over, for a newer agent may
- * say more. */
+/* reply -- parses the agents' answers into structs. Agents are not trusted: every text is bounded and
+ * cleaned for a terminal, every number is finite or NAN, and unknown keys are ignored, because a newer
+ * agent may send more. */
 #ifndef PSGD_SUBMIT_REPLY_H
 #define PSGD_SUBMIT_REPLY_H
 
@@ -17,7 +17,7 @@
 struct agent_view {
     char id[64], version[32];
     int api;
-    double monotonic_s; /* its machine's CLOCK_MONOTONIC as it answered; 0: not told */
+    double monotonic_s; /* CLOCK_MONOTONIC of its machine at the time of the answer; 0: not reported */
 };
 
 struct progress_view {
@@ -32,7 +32,7 @@ struct job_view {
     bool lacks[N_PACKAGES];
     int data_port; /* 0: none yet */
     double elapsed_s;
-    char engine[256];                     /* with what it computes; "": not told */
+    char engine[256];                     /* math library in use; "": not reported */
     char started_at[32], finished_at[32]; /* "" : not yet */
     struct progress_view progress;
     uint64_t last_seq;
@@ -44,7 +44,7 @@ struct event {
     enum event_kind kind;
     uint64_t seq;
     enum job_state state;           /* EVENT_STATE, EVENT_END */
-    char reason[40], message[1024]; /* the same; EVENT_LOG: message is the text, reason the level */
+    char reason[40], message[1024]; /* both; EVENT_LOG: message is the text, reason the level */
 };
 
 enum { ARTIFACTS_MAX = 16 };
@@ -58,20 +58,21 @@ struct artifact_list {
     struct artifact_view items[ARTIFACTS_MAX];
 };
 
-/* Each: ERR_PROTOCOL when it is not what docs/protocol.md says; *out is then not to be used. */
+/* Each returns ERR_PROTOCOL if the answer does not follow docs/protocol.md; *out is then invalid. */
 int reply_agent(struct agent_view *out, const char *text, size_t len, struct err *e);
 int reply_job(struct job_view *out, const char *text, size_t len, struct err *e);
 int reply_artifacts(struct artifact_list *out, const char *text, size_t len, struct err *e);
 
-/* Out of GET /v1/jobs, the job that has the agent's slot: "j-1kq8 of ann@laptop (running, 63 %)"; "" when
- * none has. */
+/* From GET /v1/jobs: the job that holds the agent's slot, "j-1kq8 of ann@laptop (running, 63 %)"; "" if
+ * none does. */
 int reply_holder(char *out, size_t size, const char *text, size_t len, struct err *e);
 
-/* Reads one line of a job's events; progress and eval update `progress`, of which the rest is kept. */
+/* Parses one line of a job's events. Progress and eval events update the fields of `progress` that they
+ * contain. */
 int reply_event(struct event *out, struct progress_view *progress, const char *line, size_t len,
                 struct err *e);
 
-/* The sentence and code of an answer that is not 2xx, problem+json or anything else. Returns the code. */
+/* The message and code of an answer that is not 2xx, problem+json or not. Returns the code. */
 int reply_problem(struct err *out, int status, const char *text, size_t len);
 
 void progress_view_init(struct progress_view *p);

@@ -17,8 +17,8 @@ int temp_open(struct temp *t, struct err *e)
         (int)sizeof t->path)
         return err_set(e, ERR_IO, "TMPDIR: path too long");
     if (!mkdtemp(t->path)) {
-        err_errno(e, ERR_IO, "%s, a folder for temporary files, cannot be made", t->path);
-        return err_hint(e, "TMPDIR=FOLDER says where they go.");
+        err_errno(e, ERR_IO, "%s: the folder for temporary files cannot be created", t->path);
+        return err_hint(e, "Set TMPDIR=FOLDER to use another folder.");
     }
     return 0;
 }
@@ -29,9 +29,9 @@ int temp_check_room(const struct temp *t, struct err *e)
 
     if (statvfs(t->path, &v) < 0 || (uint64_t)v.f_bavail * v.f_frsize >= TEMP_ROOM)
         return 0;
-    err_set(e, ERR_NOSPACE, "%s: %llu kB are free there, too little for temporary files", t->path,
+    err_set(e, ERR_NOSPACE, "%s: only %llu kB are free, too little for temporary files", t->path,
             (unsigned long long)v.f_bavail * v.f_frsize / 1000);
-    return err_hint(e, "TMPDIR=FOLDER says where they go.");
+    return err_hint(e, "Set TMPDIR=FOLDER to use another folder.");
 }
 
 void temp_close(struct temp *t)
@@ -48,7 +48,7 @@ int temp_file(int *fd, const char *dir, struct err *e)
     *fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (*fd >= 0)
         return 0;
-    /* Not every file system has O_TMPFILE. */
+    /* Not all file systems support O_TMPFILE. */
     if (snprintf(path, sizeof path, "%s/.psgd-XXXXXX", dir) >= (int)sizeof path)
         return err_set(e, ERR_IO, "%s: path too long", dir);
     *fd = mkostemp(path, O_CLOEXEC);

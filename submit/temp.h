@@ -1,5 +1,4 @@
-/* temp -- a folder for things on their way. What is shipped from there loses its name at once
- * (blob_take_file). */
+/* temp -- a temporary folder. Files shipped from there are unlinked at once (blob_take_file). */
 #ifndef PSGD_SUBMIT_TEMP_H
 #define PSGD_SUBMIT_TEMP_H
 
@@ -12,13 +11,13 @@ struct temp {
 };
 
 int temp_open(struct temp *t, struct err *e); /* in $TMPDIR or /tmp */
-void temp_close(struct temp *t);              /* removes it with all that is in it */
+void temp_close(struct temp *t);              /* removes the folder and its contents */
 
-enum { TEMP_ROOM = 4 << 20 }; /* bytes that compiling a codec may take there */
-/* ERR_NOSPACE: less is free. */
+enum { TEMP_ROOM = 4 << 20 }; /* bytes that compiling a codec may need */
+/* ERR_NOSPACE: less than TEMP_ROOM is free. */
 int temp_check_room(const struct temp *t, struct err *e);
 
-/* A file without a name, in `dir`; the descriptor is the caller's. */
+/* An unnamed file in `dir`; the caller owns the descriptor. */
 int temp_file(int *fd, const char *dir, struct err *e);
 
 #endif

@@ -25,11 +25,11 @@ void text_print(const char *fmt, ...)
     free(s);
 }
 
-const char *text_stop(const char *words)
+const char *text_stop(const char *text)
 {
-    size_t n = strlen(words);
+    size_t n = strlen(text);
 
-    return n > 0 && strchr(".?!", words[n - 1]) ? "" : ".";
+    return n > 0 && strchr(".?!", text[n - 1]) ? "" : ".";
 }
 
 const char *text_shell_quote(char *out, size_t size, const char *text)

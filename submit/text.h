@@ -1,4 +1,4 @@
-/* text -- what others wrote is printed, and numbers are put, so that people can read them. */
+/* text -- prints untrusted text safely and formats numbers for people. */
 #ifndef PSGD_SUBMIT_TEXT_H
 #define PSGD_SUBMIT_TEXT_H
 
@@ -8,18 +8,18 @@
 
 enum { TEXT_AMOUNT = 24 };
 
-/* printf, cleaned as utf8_clean has it, but for its line feeds: no text of an agent moves a cursor. */
+/* printf to stdout through utf8_clean, keeping line feeds: no text of an agent moves the cursor. */
 void text_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The full stop behind others' words; "" behind those that end a sentence themselves. */
-const char *text_stop(const char *words);
+/* "." to append to `text`; "" if it ends with a sentence mark already. */
+const char *text_stop(const char *text);
 
-/* `word` as a shell takes it for one word: in quotes, unless no character of it means anything to a shell. A
- * word that does not fit is cut. */
+/* Quotes `text` for a shell as one argument; unquoted if it has no special character. Truncates a text that
+ * does not fit. */
 const char *text_shell_quote(char *out, size_t size, const char *text);
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes); /* "1.2 MB" */
 const char *text_seconds(char out[TEXT_AMOUNT], double s);     /* "3.41 s", "2 min 05 s" */
-const char *text_hour(char out[TEXT_AMOUNT], double wall);     /* "10:50:19", local, of a clock_wall time */
+const char *text_hour(char out[TEXT_AMOUNT], double wall); /* "10:50:19", local time of a clock_wall time */
 
 #endif

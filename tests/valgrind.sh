@@ -1,7 +1,7 @@
 #!/bin/sh
-# One complete job with every runner under valgrind: no error, no leak in our code. Agents and job_submit run bare, as
-# Debian 12's valgrind does not know pidfd_open; `make sanitize` looks for their leaks. Without oneDNN, whose generated
-# code loads vectors ahead of where its own buffers end.
+# Runs one complete job with every runner under valgrind and fails on errors or leaks. Agents and job_submit run without it,
+# because Debian 12's valgrind does not support pidfd_open; `make sanitize` finds their leaks. Without oneDNN, whose
+# generated code loads vectors beyond the ends of its buffers.
 set -eu
 cd "$(dirname "$0")/.."
 BUILD=$(cd "${BUILD:-build}" && pwd)
@@ -9,7 +9,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-valgrind-XXXXXX")
 export XDG_STATE_HOME="$T/state"
 . submit/local_agents.sh
 
-# shellcheck disable=SC2317 # the trap calls it
+# shellcheck disable=SC2317 # called by the trap
 finish() {
     end_all
     rm -rf "$T"
@@ -17,7 +17,7 @@ finish() {
 trap finish EXIT
 trap 'exit 143' INT TERM HUP
 
-# The agent starts job_runner from its own folder: there, a script of that name puts valgrind before the real one.
+# The agent starts job_runner from its own folder: a script of that name there runs the real one under valgrind.
 mkdir "$T/bin"
 cp -r "$BUILD/codecs" "$BUILD/models" "$T/bin/"
 cp "$BUILD/agent" "$BUILD/job_submit" "$T/bin/"
@@ -33,7 +33,7 @@ for n in 0 1 2; do
 done
 cd "$T"
 echo "{\"PS\":\"$1\",\"Worker\":[\"$2\",\"$3\"]}" >worker.json
-# Ten steps of each node: more show nothing more. The files are MNIST's, with N times 256 images, all of one kind.
+# Ten steps of each node suffice. The files are in MNIST's format, with N times 256 images, all of one class.
 mkdir data
 images() { printf '\0\0\10\3\0\0%b\0\0\0\0\34\0\0\0\34' "\\0$1" && yes psgd | head -c $(($1 * 256 * 28 * 28)); }
 labels() { printf '\0\0\10\1\0\0%b\0' "\\0$1" && head -c $(($1 * 256)) /dev/zero; }
@@ -45,7 +45,7 @@ bin/job_submit -q --codec fedavg --node_count 2 --model softmax --dataset mnist 
     --math openblas -o out
 agents=$pids
 end_all
-for pid in $agents; do wait "$pid"; done # with status 0
+for pid in $agents; do wait "$pid"; done # fails unless its status is 0
 bad=0
 for log in runner.*; do
     if [ -s "$log" ]; then

@@ -11,12 +11,12 @@
 #include "shared/json.h"
 #include "shared/weights.h"
 
-/* Puts "model/" or "opt/" in front of each name. */
+/* Prefixes each name with "model/" or "opt/". */
 static void rename_all(struct tensor_view *out, const struct tensor_view *t, size_t n, const char *prefix)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = t[i];
-        /* A layer's longest name has 40 characters. */
+        /* The longest layer name has 40 characters. */
         snprintf(out[i].name, sizeof out[i].name, "%s%.100s", prefix, t[i].name);
     }
 }
@@ -59,7 +59,7 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e)
     for (size_t i = 0; i < n_opt; i++)
         bytes += tensor_bytes(&opt[i]);
     if (tensor_file_fits("a checkpoint", bytes, e) < 0)
-        return err_hint(e, "Leave --checkpoint-every out, or take a smaller model.");
+        return err_hint(e, "Leave --checkpoint-every out, or use a smaller model.");
     return 0;
 }
 
@@ -110,7 +110,7 @@ static int get_number(uint64_t *out, const struct tensor_file *f, const char *ke
         return e->code;
     if (strlen(text) > 18 || strspn(text, "0123456789") != strlen(text) ||
         sscanf(text, "%" SCNu64 "%c", out, &end) != 1)
-        return err_set(e, ERR_CONFIG, "its metadata's \"%s\" is no number", key);
+        return err_set(e, ERR_CONFIG, "its metadata's \"%s\" is not a number", key);
     return 0;
 }
 
@@ -128,7 +128,7 @@ static int check_settings(const struct checkpoint *c, const struct tensor_file *
     return rc;
 }
 
-/* Where the job was must be an end of an epoch that is not yet the last. */
+/* The saved position must be the end of an epoch before the last one. */
 static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, struct err *e)
 {
     uint64_t epoch, round;
@@ -142,7 +142,7 @@ static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, str
     if (c->step != epoch * (uint64_t)c->set->steps_per_epoch)
         return err_set(e, ERR_CONFIG, "step %" PRIu64 " is not the end of epoch %" PRIu64, c->step, epoch);
     if (round != exchange_rounds_after(c->exchange, c->step))
-        return err_set(e, ERR_CONFIG, "round %" PRIu64 " is not where step %" PRIu64 " is", round, c->step);
+        return err_set(e, ERR_CONFIG, "round %" PRIu64 " does not belong to step %" PRIu64, round, c->step);
     c->epoch = (int)epoch;
     return 0;
 }
@@ -183,7 +183,7 @@ static int restore_optimizer(struct optimizer *o, const struct tensor_file *f, s
     for (size_t i = 0; i < f->n; i++)
         n_there += strncmp(f->tensors[i].name, "opt/", 4) == 0;
     if (n_there != n)
-        return err_set(e, ERR_CONFIG, "it has %zu vectors of an optimizer, expected %zu", n_there, n);
+        return err_set(e, ERR_CONFIG, "it has %zu optimizer vectors, expected %zu", n_there, n);
     if (get_number(&steps, f, "optimizer_steps", e) < 0)
         return e->code;
     if (o)

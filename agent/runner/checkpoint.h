@@ -1,17 +1,17 @@
-/* checkpoint -- all that a node needs to go on as if it had never stopped, as one safetensors file.
+/* checkpoint -- a node's complete state, to resume as if it had never stopped, as one safetensors file.
  *
  *   model/NAME   the parameters, by the names they have in a model file
  *   opt/NAME     the optimizer's vectors, as "opt/adam.m"; workers only
  *   codec/...    exchange_state.h
  *
  * Metadata: format "psgd-checkpoint", version, job_id, node, settings and arch (the documents), epoch, step,
- * round, samples, optimizer_steps, codec_sha256 (of the codec's file). There is no random state beside the
- * cursor: the order of samples is a function of (seed, epoch), what dropout drops one of (seed, step), and a
- * codec's own generator is in codec/K/cursor.
+ * round, samples, optimizer_steps, codec_sha256 (of the codec's file). No other random state is
+ * saved: the order of samples depends on (seed, epoch), dropout on (seed, step), and a codec's own generator
+ * is in codec/K/cursor.
  *
- * It is one point of the job on all nodes: the end of an epoch, when no round is open. A node that is ahead
- * of another may have replaced its file when a job breaks off; so the one before is kept beside it. That is
- * enough as long as a round closes from each checkpoint to the next: job_submit refuses a job without
+ * All nodes save at the same point of the job: the end of an epoch, when no round is open. A node that is
+ * ahead of another may have replaced its file when a job fails, so the previous one is kept beside it. That
+ * suffices if at least one round closes between two checkpoints: job_submit refuses other jobs
  * (start_check_kept). */
 #ifndef PSGD_CHECKPOINT_H
 #define PSGD_CHECKPOINT_H
@@ -23,25 +23,25 @@
 #include "shared/settings.h"
 #include "shared/tensor_file.h"
 
-struct checkpoint { /* of whom; all borrowed */
+struct checkpoint { /* what is saved; all borrowed */
     const struct settings *set;
     const char *job, *arch, *codec_sha256;
     int node;
     struct net *net;
     struct optimizer *optimizer; /* NULL: a server */
     struct exchange *exchange;
-    int epoch; /* done */
+    int epoch; /* completed */
     uint64_t step, samples;
 };
 
-/* To be asked before the first step. ERR_CODEC: as exchange_can_save. ERR_CONFIG: as tensor_file_fits. */
+/* Call before the first step. ERR_CODEC: as exchange_can_save. ERR_CONFIG: as tensor_file_fits. */
 int checkpoint_can_write(const struct checkpoint *c, struct err *e);
 /* Replaces `path`. ERR_CODEC, ERR_INTERNAL: as exchange_save. */
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e);
 
-/* Sets epoch, step and samples, and what net, optimizer and exchange hold. ERR_CONFIG: no checkpoint, of
- * another node, model, codec or settings, or one that contradicts itself; what was set so far is of no use
- * then. */
+/* Sets epoch, step and samples, and the contents of net, optimizer and exchange. ERR_CONFIG: not a
+ * checkpoint, or of another node, model, codec or settings, or inconsistent; the contents are then
+ * undefined. */
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
                        struct err *e);
 

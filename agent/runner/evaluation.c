@@ -1,10 +1,10 @@
-/* evaluation -- what a pass over the test set leaves: rows of eval.csv, metrics.csv and confusion.csv. */
+/* evaluation -- records a pass over the test set: rows of eval.csv, metrics.csv and confusion.csv. */
 #include <math.h>
 
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
-/* metrics.csv: one row a metric that the model asks for. */
+/* metrics.csv: one row per metric that the model requests. */
 static int record_metrics(struct node *n, double time_s, struct err *e)
 {
     struct record_metric rows[N_METRIC_KINDS];
@@ -27,7 +27,7 @@ static int record_metrics(struct node *n, double time_s, struct err *e)
     return n_rows > 0 ? record_write(&n->metric, rows, sizeof *rows, n_rows, e) : 0;
 }
 
-/* confusion.csv: one row a pair of label and class found that occurred. */
+/* confusion.csv: one row per pair of label and predicted class that occurred. */
 static int record_confusion(struct node *n, struct err *e)
 {
     struct record_confusion rows[64];

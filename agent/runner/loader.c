@@ -12,9 +12,9 @@
 
 enum { AHEAD = 6, AHEAD_BYTES = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
 
-static const double SMALL_SHARD = 8; /* is at most this part of the memory that is left */
+static const double SMALL_SHARD = 8; /* at most 1/8 of the available memory */
 
-/* Apart from all other streams that the job's seed feeds. */
+/* Independent of all other random streams of the job's seed. */
 static const uint64_t stream_augment = 0x746e656d677561; /* "augment" */
 
 static int check_labels(const int32_t *labels, size_t n, int n_classes, struct err *e)
@@ -51,13 +51,12 @@ static int check_part(struct loader_part *p, int n_dims, const struct model_spec
         !(y->type == TENSOR_I32 ? y->n_dims == n_dims : y->type == TENSOR_F32 && y->n_dims == n_dims + 1))
         return err_set(e, ERR_CONFIG, "no tensors x and y of samples and their labels or targets");
     if (memcmp(x->shape, y->shape, dims * sizeof *y->shape) != 0)
-        return err_set(e, ERR_CONFIG, "samples and labels are not equally many");
+        return err_set(e, ERR_CONFIG, "the numbers of samples and labels differ");
     if (x->shape[dims] != (size_t)m->n_in)
-        return err_set(e, ERR_CONFIG, "%zu values a sample, the model takes %d", x->shape[dims], m->n_in);
+        return err_set(e, ERR_CONFIG, "%zu values per sample, the model takes %d", x->shape[dims], m->n_in);
     if (y->type == TENSOR_F32 &&
         (y->shape[dims] != (size_t)m->n_out || m->loss == LOSS_SOFTMAX_CROSS_ENTROPY))
-        return err_set(e, ERR_CONFIG,
-                       "%zu targets a sample, which the model's %d outputs and loss do not suit",
+        return err_set(e, ERR_CONFIG, "%zu targets per sample do not fit the model's %d outputs and loss",
                        y->shape[dims], m->n_out);
     p->x = *x;
     p->labels = y->type == TENSOR_I32 ? y->data : NULL;
@@ -80,11 +79,11 @@ static int check_alike(const struct loader_part *train, const struct loader_part
     if (train->x.type != test->x.type)
         return err_set(e, ERR_CONFIG, "training and test samples are of different types");
     if (!train->labels != !test->labels)
-        return err_set(e, ERR_CONFIG, "labels in one half, targets in the other");
+        return err_set(e, ERR_CONFIG, "labels in one file, targets in the other");
     return 0;
 }
 
-/* Values by channel or column become one for each value of a sample: then any row is one loop. */
+/* Expands values per channel or column to one per value of a sample: then every row is one loop. */
 static int spread(float **out, const float *v, size_t n, size_t n_in, struct err *e)
 {
     *out = malloc(n_in * sizeof **out);
@@ -108,7 +107,7 @@ static int open_scale(struct loader *f, struct err *e)
     if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||
         shift->n_dims != 1 || shift->shape[0] != n || n == 0 || f->n_in % n != 0 ||
         f->train.x.type == TENSOR_I32)
-        return err_set(e, ERR_CONFIG, "tensors scale and shift do not suit samples of %zu values", f->n_in);
+        return err_set(e, ERR_CONFIG, "tensors scale and shift do not fit samples of %zu values", f->n_in);
     f->scale = ((const float *)scale->data)[0];
     f->shift = ((const float *)shift->data)[0];
     if (n == 1)
@@ -130,7 +129,7 @@ static int open_image(struct loader *f, struct err *e)
         v[3] < 0 || v[3] >= v[0] || v[3] >= v[1] || v[0] > LAYER_VALUES_MAX || v[1] > LAYER_VALUES_MAX ||
         v[2] > LAYER_VALUES_MAX || f->n_in % (size_t)v[0] != 0 ||
         f->n_in / (size_t)v[0] != (size_t)v[1] * (size_t)v[2] || f->train.x.type == TENSOR_I32)
-        return err_set(e, ERR_CONFIG, "tensor augment does not suit samples of %zu values", f->n_in);
+        return err_set(e, ERR_CONFIG, "tensor augment does not fit samples of %zu values", f->n_in);
     f->image = (struct loader_image){.rows = (size_t)v[0],
                                      .cols = (size_t)v[1],
                                      .channels = (size_t)v[2],
@@ -140,10 +139,9 @@ static int open_image(struct loader *f, struct err *e)
     return f->whole ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu values", f->n_in);
 }
 
-/* Samples of a batch lie anywhere in the share, and among pages of 4 KiB the processor looks up a place anew
- * for nearly each: from huge ones a batch is gathered in two thirds of the time. Few file systems map files
- * with them, so a small share is copied; what is copied of the file no longer counts as memory of this
- * process. */
+/* A batch's samples lie anywhere in the shard, and with pages of 4 KiB nearly each one misses the TLB: with
+ * huge pages a batch is gathered in two thirds of the time. Few file systems map files with huge pages, so
+ * a small shard is copied; copied parts of the file no longer count as this process's memory. */
 static void use_huge_pages(struct loader *f)
 {
     const char *from = f->train.x.data, *map = f->train.file.map;
@@ -184,7 +182,7 @@ int loader_open(struct loader *f, const char *train, const char *test, const str
     f->n_rows = f->train.x.shape[0];
     f->n_test = f->test.x.shape[0];
     if (f->train.x.shape[1] != f->n_cols || f->n_rows == 0) {
-        err_set(e, ERR_CONFIG, "%s: not the share of node %d: %zu columns expected", train, node, f->n_cols);
+        err_set(e, ERR_CONFIG, "%s: not the shard of node %d: %zu columns expected", train, node, f->n_cols);
         goto fail;
     }
     f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);
@@ -214,13 +212,13 @@ void loader_close(struct loader *f)
     *f = (struct loader){0};
 }
 
-/* My column c as the job counts them. */
+/* Returns the job-wide number of this node's column c. */
 static uint64_t global_column(const struct loader *f, size_t c)
 {
     return (uint64_t)f->blocks[c / f->batch] * f->batch + c % f->batch;
 }
 
-/* What one step asks for lies together. */
+/* The entries of one step are consecutive in `order`. */
 void loader_epoch(struct loader *f, uint64_t epoch)
 {
     f->epoch = epoch;
@@ -233,7 +231,7 @@ void loader_epoch(struct loader *f, uint64_t epoch)
 
 int loader_batch_init(struct loader_batch *b, const struct loader *f, size_t n, struct err *e)
 {
-    /* Whole cache lines: products load them faster than what begins within one. */
+    /* Aligned to cache lines: matrix products load them faster. */
     *b = (struct loader_batch){
         .x = aligned_alloc(LINE, (n * f->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
     if (f->train.labels)
@@ -324,7 +322,7 @@ static void take_truth(const struct loader *f, const struct loader_part *p, size
                f->n_targets * sizeof *b->targets);
 }
 
-/* n pixels from one row of the whole image, beginning with `from`, or n backwards from there. */
+/* Copies n pixels of one row of the whole image from `from` on, forwards or backwards. */
 static void copy_pixels(float *to, const float *from, size_t n, size_t channels, bool backwards)
 {
     if (!backwards) {
@@ -335,7 +333,7 @@ static void copy_pixels(float *to, const float *from, size_t n, size_t channels,
         memcpy(to + i * channels, from - i * channels, channels * sizeof *to);
 }
 
-/* What lies outside was 0 in the file: with its scale, its shift. */
+/* Pixels outside the image are 0 in the file, so after scaling they are the shift. */
 static void fill_outside(const struct loader *f, float *to, size_t n)
 {
     for (size_t i = 0; i < n * f->image.channels; i++)
@@ -348,7 +346,7 @@ static void show_window(const struct loader *f, float *x, size_t down, size_t ri
     const struct loader_image *im = &f->image;
     size_t width = im->cols * im->channels;
     size_t skip = right < im->crop ? im->crop - right : 0;  /* columns of x before the image begins */
-    size_t first = right > im->crop ? right - im->crop : 0; /* column of the image that comes there */
+    size_t first = right > im->crop ? right - im->crop : 0; /* first column of the image in x */
     size_t n = im->cols - skip - first;
     size_t behind = im->cols - skip - n;
 
@@ -368,28 +366,29 @@ static void show_window(const struct loader *f, float *x, size_t down, size_t ri
     }
 }
 
-/* The same for all who hold the block: the job's seed, the epoch, the column and the step decide. */
+/* The same on all nodes that hold the block: depends on the job's seed, the epoch, the column and the
+ * step. */
 static void take_augmented(const struct loader *f, size_t at, size_t col, size_t row, float *x)
 {
-    uint32_t places = 2 * (uint32_t)f->image.crop + 1;
+    uint32_t n_offsets = 2 * (uint32_t)f->image.crop + 1;
     uint32_t down, right;
     struct rng r;
 
     rng_init(&r, f->seed ^ stream_augment, f->epoch, global_column(f, col) * f->n_rows + row);
     take_values(f, &f->train, at, f->whole);
-    down = rng_below(&r, places);
-    right = rng_below(&r, places);
+    down = rng_below(&r, n_offsets);
+    right = rng_below(&r, n_offsets);
     show_window(f, x, down, right, f->image.flip && rng_below(&r, 2));
 }
 
-/* Which sample of the file column col shows in step row. */
-static size_t place_of(const struct loader *f, size_t row, size_t col)
+/* Returns the number of the file's sample that column col uses in step row. */
+static size_t sample_of(const struct loader *f, size_t row, size_t col)
 {
     return f->order[row * f->n_cols + col] * f->n_cols + col;
 }
 
-/* Samples of a batch lie anywhere in the file: asking for one early halves the time. The second-level cache
- * waits for more of them at once than the first. */
+/* A batch's samples lie anywhere in the file: prefetching halves the time. The second-level cache has more
+ * outstanding loads than the first. */
 static void fetch_ahead(const struct loader *f, size_t at)
 {
     size_t size = tensor_type_size(f->train.x.type) * f->n_in;
@@ -403,10 +402,10 @@ void loader_block(const struct loader *f, size_t row, int i, struct loader_batch
 {
     for (size_t j = 0; j < f->batch; j++) {
         size_t col = (size_t)i * f->batch + j;
-        size_t at = place_of(f, row, col);
+        size_t at = sample_of(f, row, col);
 
         if (j + AHEAD < f->batch)
-            fetch_ahead(f, place_of(f, row, col + AHEAD));
+            fetch_ahead(f, sample_of(f, row, col + AHEAD));
         if (f->whole)
             take_augmented(f, at, col, row, b->x + j * f->n_in);
         else

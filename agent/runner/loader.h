@@ -1,8 +1,8 @@
-/* feed -- a worker's share of the data set, cut into the batches of its blocks in the order that the job's
- * seed gives (shared/partition.h). Samples stay as they are in the file, mapped or copied; a batch becomes
- * floats as it is gathered, scaled and, for training, cropped and flipped as the share says
- * (submit/data/transform.h): tensors "scale" and "shift" F32, of all values, or by channel or column, and
- * "augment" I32: rows, columns, channels, crop, flip. */
+/* loader -- a worker's shard of the data set, cut into the batches of its blocks in the order given by the
+ * job's seed (shared/partition.h). Samples stay as they are in the file, mapped or copied; a batch is
+ * converted to floats when it is gathered, scaled and, for training, cropped and flipped by the shard's
+ * tensors (submit/data/transform.h): "scale" and "shift" F32, one for all values, or per channel or column,
+ * and "augment" I32: rows, columns, channels, crop, flip. */
 #ifndef PSGD_LOADER_H
 #define PSGD_LOADER_H
 
@@ -22,38 +22,38 @@ struct loader_part { /* the train or the test half; views into its file */
     const float *targets;  /* (..., n_targets); NULL: labels */
 };
 
-struct loader_image { /* rows 0: samples are shown as they are */
+struct loader_image { /* rows 0: no augmentation */
     size_t rows, cols, channels, crop;
     bool flip;
 };
 
 struct loader {
     struct loader_part train, test; /* (n_rows, n_cols), (n_test) */
-    size_t n_rows, n_cols, n_test;  /* n_cols: of my blocks together */
+    size_t n_rows, n_cols, n_test;  /* n_cols: of all blocks of this node */
     size_t n_in, n_targets;
     size_t batch; /* columns of one block */
-    int n_blocks; /* mine */
-    int *blocks;  /* (n_blocks): which they are */
+    int n_blocks; /* of this node */
+    int *blocks;  /* (n_blocks): their numbers */
     uint64_t seed;
     uint64_t epoch;
-    uint32_t *order;  /* (n_rows, n_cols): from which row a column takes its sample in a step of this epoch */
-    uint32_t *column; /* (n_rows): order, of one column */
-    bool is_scaled;   /* else floats are taken as they are */
-    float scale, shift;     /* of all values, unless there are: */
+    uint32_t *order;        /* (n_rows, n_cols): row of each column's sample in each step of this epoch */
+    uint32_t *column;       /* (n_rows): order of one column */
+    bool is_scaled;         /* else floats are used as they are */
+    float scale, shift;     /* of all values, if the next two are NULL */
     float *scales, *shifts; /* (n_in), or NULL */
     struct loader_image image;
-    float *whole; /* (n_in), where there is an image: a sample before it is cropped */
-    void *copy;   /* of all training samples, or NULL: they are read where the file is mapped */
+    float *whole; /* (n_in), with an image: a sample before it is cropped */
+    void *copy;   /* all training samples; NULL: they are read from the mapped file */
 };
 
-/* ERR_CONFIG: the files are not shares of this job (expected and found), or labels, targets, tokens or what
- * is to be done to them do not suit the model. */
+/* ERR_CONFIG: the files are not shards of this job (expected and found), or labels, targets, tokens or
+ * transforms do not fit the model. */
 int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, const struct model_spec *m, uint64_t seed, struct err *e);
 void loader_close(struct loader *f);
 
 void loader_epoch(struct loader *f, uint64_t epoch); /* from 0 */
-/* Room for a batch of up to n samples; its truth points at what the files hold of it. */
+/* A batch of up to n samples, with labels or targets as the files have. */
 struct loader_batch {
     float *x; /* (n, n_in), scaled */
     int32_t *labels;
@@ -63,9 +63,9 @@ int loader_batch_init(struct loader_batch *b, const struct loader *f, size_t n, 
 void loader_batch_clear(struct loader_batch *b);
 struct truth loader_truth(const struct loader_batch *b);
 
-/* Batch `row` (the step in the epoch) of my i-th block. */
+/* Gathers batch `row` (the step in the epoch) of this node's i-th block. */
 void loader_block(const struct loader *f, size_t row, int i, struct loader_batch *b);
-/* Test samples start .. start + n - 1. */
+/* Gathers test samples start .. start + n - 1. */
 void loader_test(const struct loader *f, size_t start, size_t n, struct loader_batch *b);
 
 #endif

@@ -24,8 +24,8 @@
 enum {
     DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
     EVAL_BATCH = 256,
-    EVAL_BYTES = 1 << 28, /* of a network of that batch */
-    RECEIVED_MAX = 32 /* messages of each peer before computing has its turn: more come only from floods */
+    EVAL_BYTES = 1 << 28, /* memory of a network with that batch */
+    RECEIVED_MAX = 32     /* messages of each peer before computing continues: only a flood sends more */
 };
 
 static const char checkpoint_name[] = "checkpoint.safetensors";
@@ -43,7 +43,7 @@ static bool is_worker(const struct node *n)
 static void set_threads(struct node *n)
 {
     int threads = blas_set_threads(n->set.threads, n->job.workers_on_host);
-    char why[96] = "it has no more processors";
+    char why[96] = "its machine has no more processors";
     char text[192];
 
     if (threads == n->set.threads)
@@ -78,8 +78,8 @@ static int load_settings(struct node *n, struct err *e)
     return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);
 }
 
-/* The object that came is not for this machine, or only the source is trusted. The codec keeps the name it
- * came under: the digest of the object that its manifest has. */
+/* The package's object is for another machine, or only the source is trusted. The codec keeps its identity:
+ * the digest of the object that the manifest names. */
 static int compile_here(struct node *n, struct err *e)
 {
     struct codec_manifest m;
@@ -106,7 +106,7 @@ static int load_codec(struct node *n, struct err *e)
     return 0;
 }
 
-/* The weights to start from. A checkpoint's come with the rest of it. */
+/* Loads the initial weights. A checkpoint's weights are loaded with the rest of it. */
 static int load_weights(struct node *n, struct err *e)
 {
     const struct tensor_view *t;
@@ -127,7 +127,7 @@ static int load_weights(struct node *n, struct err *e)
     return rc;
 }
 
-/* A pass over the test set takes many samples at once where that costs little memory. */
+/* Evaluation uses larger batches if they need little memory. */
 static int batch_of(const struct node *n)
 {
     int batch = EVAL_BATCH;
@@ -159,7 +159,7 @@ static int load_model(struct node *n, struct err *e)
     return net_new(&n->net, n->spec, n->max_batch, e);
 }
 
-/* Whether what it leaves behind can be written is found out before the work, not after it. */
+/* Checks before the work, not after it, that the model file can be written. */
 static int check_result(struct node *n, struct err *e)
 {
     return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), e);
@@ -171,7 +171,7 @@ static int load_data(struct node *n, struct err *e)
                     n->job.node, (size_t)n->set.batch_size, n->spec, n->set.seed, e) < 0)
         return err_at(e, "data");
     if (n->loader.n_rows != (size_t)n->set.steps_per_epoch)
-        return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings say %d", n->loader.n_rows,
+        return err_set(e, ERR_CONFIG, "data: %zu steps an epoch, the settings have %d", n->loader.n_rows,
                        n->set.steps_per_epoch);
     return metrics_new(&n->metrics, n->spec, n->loader.test.labels != NULL, n->loader.n_test, e);
 }
@@ -188,7 +188,7 @@ static struct checkpoint checkpoint(struct node *n)
                                .exchange = n->exchange};
 }
 
-/* Goes back to where an earlier job was; and finds out now whether this one can be kept as it is asked to. */
+/* Restores an earlier job's checkpoint; also checks whether this job's checkpoints can be written. */
 static int load_checkpoint(struct node *n, struct err *e)
 {
     struct checkpoint c = checkpoint(n);
@@ -209,7 +209,7 @@ static int load_checkpoint(struct node *n, struct err *e)
     return rc;
 }
 
-int node_go_home(const struct node *n, struct err *e)
+int node_enter_folder(const struct node *n, struct err *e)
 {
     return fchdir(n->folder_fd) < 0 ? err_errno(e, ERR_IO, "the node's folder") : 0;
 }
@@ -226,8 +226,8 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     c.epoch = epoch;
     c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
     c.samples = n->samples;
-    /* Both earlier ones stay until the new one is whole: writing takes long, and the disk may be full. */
-    if (node_go_home(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
+    /* Both earlier files stay until the new one is complete: writing takes long, and the disk may be full. */
+    if (node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
         return err_at(e, "checkpoint of epoch %d", epoch);
     if (rename(checkpoint_name, previous_name) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", previous_name);
@@ -253,7 +253,8 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     n->best = -INFINITY;
     n->folder_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if ((is_worker(n) || !steps[i].workers_only) && (node_go_home(n, e) < 0 || steps[i].load(n, e) < 0)) {
+        if ((is_worker(n) || !steps[i].workers_only) &&
+            (node_enter_folder(n, e) < 0 || steps[i].load(n, e) < 0)) {
             *reason = e->code == ERR_NOMEM     ? "OutOfMemory"
                       : e->code == ERR_NOSPACE ? "DiskFull"
                                                : steps[i].reason;
@@ -300,7 +301,7 @@ int node_catch_up(struct node *n, struct err *e)
         if (node_pump(n, deadline, &came, e) < 0)
             return e->code;
         if (exchange_must_wait(n->exchange) && clock_now() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "a peer has not taken its messages for %g s",
+            return err_set(e, ERR_TIMEOUT, "a peer has not accepted messages for %g s",
                            n->set.round_timeout_s);
     }
     phase_enter(watch, last);
@@ -328,7 +329,8 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     snprintf(step, sizeof step, "%llu", (unsigned long long)n->progress.step);
     snprintf(loss, sizeof loss, "%.9g", test_loss);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
-    return node_go_home(n, e) < 0 ? e->code : tensor_file_write_unsynced(name, tensors, n_tensors, meta, e);
+    return node_enter_folder(n, e) < 0 ? e->code
+                                       : tensor_file_write_unsynced(name, tensors, n_tensors, meta, e);
 }
 
 static int finish_models(struct node *n, struct err *e)
@@ -336,7 +338,7 @@ static int finish_models(struct node *n, struct err *e)
     struct err why = {0};
     int rc;
 
-    /* Without a loss: nodes with the same weights leave the same bytes, whatever each has computed with. */
+    /* Without a loss: nodes with the same weights write the same bytes, whatever each has computed with. */
     if (node_write_model(n, "final.safetensors", NAN, e) < 0 || file_sync("final.safetensors", e) < 0)
         return e->code;
     rc = file_sync("best.safetensors", &why);
@@ -354,7 +356,7 @@ int node_finish(struct node *n, struct err *e)
         return e->code;
     node_close_trace(n);
     exchange_detach(n->exchange);
-    /* A slow peer hears the good-bye when it is as far, one that hangs never: no wait is for ever. */
+    /* A slow peer receives the BYE frame late, a hanging one never: the wait is limited. */
     mesh_close(n->mesh, clock_now() + n->set.round_timeout_s);
     n->mesh = NULL;
     exchange_free(n->exchange);
@@ -362,8 +364,8 @@ int node_finish(struct node *n, struct err *e)
     return 0;
 }
 
-/* The mesh and what the exchange holds of it are left to the end of the process: closing them properly would
- * tell the peers that all is well. */
+/* The mesh and the exchange's part of it stay open until the process ends: closing them properly would
+ * signal success to the peers. */
 void node_clear(struct node *n)
 {
     record_close(&n->train);
@@ -380,7 +382,7 @@ void node_clear(struct node *n)
     optimizer_free(n->optimizer);
     metrics_free(n->metrics);
     net_free(n->net);
-    shm_group_close(n->shm_group); /* gradients lay in it */
+    shm_group_close(n->shm_group); /* after net_free: gradients are in it */
     send_pool_close(n->send_pool);
     free(n->arch);
     free(n->spec);

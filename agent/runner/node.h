@@ -1,6 +1,5 @@
-/* node -- one node of a job: everything it works with, from its packages to its records, in the order of its
- * life: node_prepare (packages are loaded: ready), node_connect (doCommit), node_train or node_serve,
- * node_finish. */
+/* node -- one node of a job: all its state, from its packages to its records. Life cycle: node_prepare
+ * (loads the packages: ready), node_connect (doCommit), node_train or node_serve, node_finish. */
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
 
@@ -24,7 +23,7 @@
 
 struct node {
     struct orders_job job;
-    int folder_fd; /* of the node's files, where a codec cannot move it */
+    int folder_fd; /* the node's folder, which a codec's chdir does not change */
     struct settings set;
     struct blocks blocks;
     struct codec_library codec;
@@ -32,7 +31,7 @@ struct node {
     char *arch; /* the model's document, kept for the model file */
     struct model_spec *spec;
     struct net *net;
-    int max_batch; /* of the net: what a pass over the test set takes at once, and not less than a block's */
+    int max_batch;               /* of the net: the batch size of evaluation, at least a block's */
     struct optimizer *optimizer; /* where parameters are updated: on workers, or with some rules on servers */
     struct schedule schedule;    /* workers only, as the next two */
     struct metrics *metrics;
@@ -42,63 +41,64 @@ struct node {
     struct exchange *exchange;
     struct mesh *mesh;
     struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
-    struct send_pool *send_pool; /* NULL: nodes share none for words */
-    int *peers;                  /* (n_peers): the nodes this one is linked to */
+    struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
+    int *peers;                  /* (n_peers): the nodes that this one is connected to */
     size_t n_peers;
-    struct record_file train, eval, comm, metric, confusion; /* the last two: where the model asks for them */
+    struct record_file train, eval, comm, metric, confusion; /* the last two: only if the model requests
+                                                              * them */
     struct record_file rows_of_codec;                        /* codec.csv, from the first row on */
-    struct tracer *tracer;                                   /* NULL: nobody asked for a trace */
+    struct tracer *tracer;                                   /* NULL: no trace was requested */
     struct report *report;
     double started; /* clock_now when training began */
     struct report_progress progress;
     uint64_t samples; /* seen so far */
     double best;      /* of the evaluations so far: accuracy, or with targets minus the loss */
-    int first_epoch;  /* from 0; where a checkpoint goes on */
+    int first_epoch;  /* from 0; later if resumed from a checkpoint */
 };
 
 /* Set by SIGTERM: stop after the present step. */
 extern atomic_bool node_interrupted;
 
-/* Loads what lies in ../packages. On failure *reason says which package it was about. */
+/* Loads ../packages. On failure *reason is the reason code for the package concerned. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
-/* Its part about the codec, whose settings and model are there: the exchange, and the optimizer if it is
- * here. */
+/* Part of node_prepare, after settings, codec and model are loaded: opens the exchange, and the optimizer
+ * if parameters are updated here. */
 int node_open_exchange(struct node *n, struct err *e);
-/* The rate of the step before which `step` steps were taken, by the job's schedule. */
+/* Returns the learning rate, by the job's schedule, of the step after `step` completed ones. */
 double node_learn_rate(const struct node *n, uint64_t step);
-/* Links up with the peers; takes the listening socket. */
+/* Connects to the peers; takes the listening socket. */
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
 int node_train(struct node *n, struct err *e); /* a worker's part */
 int node_serve(struct node *n, struct err *e); /* a server's */
-/* All is done: the model is written, the peers are told good-bye. */
+/* After the last step: writes the model and sends BYE to the peers. */
 int node_finish(struct node *n, struct err *e);
-void node_clear(struct node *n); /* at any point; peers are not told */
+void node_clear(struct node *n); /* at any point; does not notify the peers */
 
-/* For train.c and serve.c: feeds one mesh event to the exchange, waiting for it until `deadline` or a second;
- * false in *came when none came. Returns what exchange_on_event does. */
+/* For train.c and serve.c: passes one mesh event to the exchange, waiting for it until `deadline` or at
+ * most a second; *came: whether there was one. Returns the result of exchange_on_event. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
-/* Hears what has come, without waiting, and no more than some messages of each peer. */
+/* Processes received messages without waiting, a limited number of each peer. */
 int node_receive(struct node *n, struct err *e);
-/* Between blocks, steps and test batches: hears what has come, so that no peer waits for this node to read,
- * and waits itself where it must (exchange_must_wait). ERR_TIMEOUT: for too long. */
+/* Call between blocks, steps and test batches: processes received messages, so that no peer waits for this
+ * node to read, and waits while exchange_must_wait. ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);
-/* Those that the job asks for, and its trace. Part of node_prepare. */
+/* Opens the records that the job requests, and its trace. Part of node_prepare. */
 int node_open_records(struct node *n, struct err *e);
 int node_flush_records(struct node *n, struct err *e);
-int node_sync_records(struct node *n, struct err *e); /* to the disk: they outlive the machine's power */
-/* A progress line of what was done so far, once all rows about it are in their files. */
+int node_sync_records(struct node *n, struct err *e); /* to disk: they survive a power failure */
+/* Reports progress, after all rows about it are in their files. */
 int node_report_progress(struct node *n, struct err *e);
-void node_close_trace(struct node *n);               /* where there is one */
-int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each round that is done */
-/* Rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy nan: there is
- * none. */
+void node_close_trace(struct node *n);               /* no effect without a trace */
+int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each completed round */
+/* Writes rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy NAN: there
+ * is none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
-/* `test_loss` nan: it has none in it. The disk is not waited for until the job's end. */
+/* `test_loss` NAN: the file has none. The file is not synced until the job's end. */
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
-/* Goes back to the folder that files are named in: a codec is code of this process, and may have called
- * chdir. */
-int node_go_home(const struct node *n, struct err *e);
-/* Is the end of this epoch (from 1) one of those that are kept? */
+/* Changes to the node's folder, which file names are relative to: a codec runs in this process, and may
+ * have called chdir. */
+int node_enter_folder(const struct node *n, struct err *e);
+/* Returns whether a checkpoint is written at the end of this epoch (from 1). */
 bool node_keeps_epoch(const struct node *n, int epoch);
 int node_write_checkpoint(struct node *n, int epoch, struct err *e);
 

@@ -1,5 +1,5 @@
-/* node_codec -- what a node has for its codec: the exchange with the job's settings, the model's layers, the
- * optimizer where it is at work on servers, and codec.csv. */
+/* node_codec -- a node's setup for its codec: the exchange with the job's settings, the model's layers, the
+ * optimizer if it runs on servers, and codec.csv. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ double node_learn_rate(const struct node *n, uint64_t step)
     return schedule_rate(&n->schedule, &job, step);
 }
 
-/* How many of the parameters [from, from + n) are the optimizer's; the rest are running statistics. */
+/* Returns how many of the parameters [from, from + n) the optimizer updates; the rest are running
+ * statistics. */
 static size_t trained_of(const struct node *node, size_t from, size_t n)
 {
     size_t n_trained = net_n_trained(node->net);
@@ -26,7 +27,7 @@ static size_t trained_of(const struct node *node, size_t from, size_t n)
     return from >= n_trained ? 0 : n_trained - from < n ? n_trained - from : n;
 }
 
-/* As a worker's update: a gradient that is not finite ends the job, or is left out, by the same policy. */
+/* Like a worker's update: a gradient that is not finite ends the job or is skipped, by the same policy. */
 static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e)
 {
     struct node *node = owner;
@@ -63,8 +64,8 @@ static int record(void *owner, const struct codec *c, const char *name, double v
                                      .name = name,
                                      .value = value};
 
-    if (n->rows_of_codec.fd < 0 &&
-        (node_go_home(n, e) < 0 || record_open(&n->rows_of_codec, "codec.csv", record_codec_columns, e) < 0))
+    if (n->rows_of_codec.fd < 0 && (node_enter_folder(n, e) < 0 ||
+                                    record_open(&n->rows_of_codec, "codec.csv", record_codec_columns, e) < 0))
         return e->code;
     return record_write(&n->rows_of_codec, &row, sizeof row, 1, e);
 }
@@ -90,7 +91,7 @@ static int list_layers(struct node *n, struct err *e)
     return 0;
 }
 
-/* Of all that is trained, on a worker; of what lies in its range, on a server. */
+/* Covers all trained parameters on a worker, those in its range on a server. */
 static int open_optimizer(struct node *n, struct err *e)
 {
     size_t from = 0, to = net_n_params(n->net);

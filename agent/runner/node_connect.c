@@ -1,4 +1,5 @@
-/* How a node links up with its peers: connections first, then memory that nodes of one machine share. */
+/* node_connect -- connects a node to its peers: first sockets, then shared memory with nodes of one
+ * machine. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,23 +13,25 @@
 static const double CONNECT_S =
     30; /* all nodes are ready before any connects: only a dead one takes this long */
 
-/* Nodes that are linked join each other's memory within this time, and tell within as much again: only one
- * that hangs takes longer. Of --round-timeout, during which they may be waited for already, a quarter at
- * most. */
-static double patience(const struct node *n)
+/* Connected nodes map each other's memory within this time, and report the result within as much again:
+ * only a node that hangs takes longer. At most a quarter of --round-timeout, during which peers may wait
+ * for them already. */
+static double join_timeout(const struct node *n)
 {
     const double enough_s = 5;
 
     return fmin(enough_s, n->set.round_timeout_s / 4);
 }
 
-static enum mesh_tls which_tls(const char *word)
+static enum mesh_tls which_tls(const char *choice)
 {
-    return strcmp(word, "on") == 0 ? MESH_TLS_ON : strcmp(word, "off") == 0 ? MESH_TLS_OFF : MESH_TLS_AUTO;
+    return strcmp(choice, "on") == 0    ? MESH_TLS_ON
+           : strcmp(choice, "off") == 0 ? MESH_TLS_OFF
+                                        : MESH_TLS_AUTO;
 }
 
-/* This node can: the others hear of it when the mesh is polled next, and what they put onto their shelves
- * then is read. */
+/* This node has mapped its peers' memory: peers are notified at the next mesh poll, and messages in their
+ * send pools are read from then on. */
 static int open_send_pool(struct node *n, struct local_path *p, struct err *e)
 {
     if (n->send_pool || !local_path_has_joined(p))
@@ -51,8 +54,8 @@ static int on_event(struct node *n, struct local_path *p, struct mesh_event *ev,
                                                           : local_path_advance(p, e);
 }
 
-/* Until everybody has said whether it can. Collectives wait for all of them anyway; of words the rule knows
- * what to do without one. */
+/* Waits until every peer has reported whether it can share memory. Collectives wait for all of them anyway;
+ * for messages the codec rule decides what to do without a peer. */
 static int settle(struct node *n, struct local_path *p, bool collects, struct err *e)
 {
     while (!local_path_is_settled(p)) {
@@ -61,8 +64,8 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
 
         if (!collects && open_send_pool(n, p, e) < 0)
             return e->code;
-        if (local_path_is_late(p, collects ? CONNECT_S : patience(n), now))
-            return collects ? local_path_late(p, e) : local_path_go_on(p, e);
+        if (local_path_is_late(p, collects ? CONNECT_S : join_timeout(n), now))
+            return collects ? local_path_late(p, e) : local_path_stop_waiting(p, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
         if (flag_is_up(&node_interrupted))
@@ -73,7 +76,7 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
     return collects ? 0 : open_send_pool(n, p, e);
 }
 
-/* Collectives of all, or none: gradients then lie in shared memory. */
+/* Collectives use shared memory on all nodes or on none; gradients are then in it. */
 static int share_vectors(struct node *n, struct local_path *p, struct err *e)
 {
     struct rendezvous *joined = local_path_take(p);
@@ -83,7 +86,7 @@ static int share_vectors(struct node *n, struct local_path *p, struct err *e)
             return e->code;
         exchange_share(n->exchange, n->shm_group);
         net_use_grads(n->net, shm_group_in(n->shm_group));
-        fprintf(stderr, "collectives go through memory that all %d workers share\n", n->set.node_count);
+        fprintf(stderr, "collectives use memory shared by all %d workers\n", n->set.node_count);
         return mesh_watch(n->mesh, shm_group_fd(n->shm_group), e);
     }
     fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
@@ -93,7 +96,7 @@ static int share_vectors(struct node *n, struct local_path *p, struct err *e)
     return 0;
 }
 
-/* Words to each that can. */
+/* Sends messages through shared memory to each peer that can read it. */
 static int share_messages(struct node *n, struct local_path *p, struct err *e)
 {
     size_t n_can = 0;
@@ -106,14 +109,14 @@ static int share_messages(struct node *n, struct local_path *p, struct err *e)
     if (n_can > 0)
         send_pool_attach(n->send_pool, n->mesh);
     if (n_can == n->n_peers)
-        fprintf(stderr, "words go through memory shared with all linked nodes\n");
+        fprintf(stderr, "messages go through memory shared with all peers\n");
     else
-        fprintf(stderr, "words to %zu of %zu linked nodes go over connections: %s\n", n->n_peers - n_can,
+        fprintf(stderr, "messages to %zu of %zu peers go over connections: %s\n", n->n_peers - n_can,
                 n->n_peers, p->why.text);
     return mesh_watch(n->mesh, -1, e);
 }
 
-/* Lets nodes of one machine share memory for their collectives, or else for their words, if they can. */
+/* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
 static int share_memory(struct node *n, struct err *e)
 {
     bool collects = exchange_collects(n->exchange);
@@ -124,8 +127,8 @@ static int share_memory(struct node *n, struct err *e)
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
         strcmp(n->set.local_path, "off") == 0)
         return 0;
-    /* A server's shelf is for its range and a worker's for the longest, nearly the same; but who has one peer
-     * has half as many places. */
+    /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
+     * a node with one peer has half as many slots. */
     if (local_path_begin(&p, n->mesh,
                          &(struct local_path_config){.n_workers = n->set.node_count,
                                                      .n_servers = n->set.server_count,
@@ -133,16 +136,17 @@ static int share_memory(struct node *n, struct err *e)
                                                      .peers = n->peers,
                                                      .n_peers = n->n_peers,
                                                      .bytes = bytes,
-                                                     .least = collects ? bytes : bytes / 4,
-                                                     .most = collects ? bytes : 4 * bytes,
-                                                     .join_s = patience(n)},
+                                                     .min_bytes = collects ? bytes : bytes / 4,
+                                                     .max_bytes = collects ? bytes : 4 * bytes,
+                                                     .join_s = join_timeout(n)},
                          e) < 0 ||
         settle(n, &p, collects, e) < 0)
         return e->code;
     return collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
 }
 
-/* Is every node of the job reached by the same name? All have the same list, and so the same answer. */
+/* Returns whether every node of the job has the same host name. All nodes have the same list, and so the
+ * same result. */
 static bool has_one_host(const struct orders_start *start)
 {
     for (size_t i = 1; i < start->n_peers; i++)

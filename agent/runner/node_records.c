@@ -1,4 +1,4 @@
-/* What a node leaves behind and says while it works: its records, its trace, its progress. */
+/* node_records -- a node's output while it works: its records, its trace, its progress. */
 #include <stdio.h>
 #include <string.h>
 

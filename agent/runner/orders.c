@@ -18,7 +18,7 @@ void orders_open(struct orders *o, int fd)
     *o = (struct orders){.fd = fd};
 }
 
-/* Keys lie in it: none stays in memory that is given back. */
+/* Clears the text before freeing it: it holds keys. */
 static void drop_text(struct orders *o)
 {
     if (o->text)
@@ -53,7 +53,7 @@ static int grow(struct orders *o, struct err *e)
     return 0;
 }
 
-/* Waits for more; what is there may be more than one line. */
+/* Waits for more input; the buffer may then hold more than one line. */
 static int read_more(struct orders *o, const atomic_bool *interrupted, struct err *e)
 {
     struct pollfd p = {.fd = o->fd, .events = POLLIN};
@@ -68,7 +68,7 @@ static int read_more(struct orders *o, const atomic_bool *interrupted, struct er
             continue;
         n = read(o->fd, o->text + o->len, o->cap - o->len);
         if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-            return err_set(e, ERR_LOST, "the agent is gone");
+            return err_set(e, ERR_LOST, "the agent has ended");
     }
     o->len += (size_t)n;
     return 0;

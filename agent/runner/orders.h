@@ -1,5 +1,5 @@
-/* orders -- what the agent tells its runner over the control pipe (docs/protocol.md §2): first the job, then
- * start. */
+/* orders -- the agent's orders to its runner over the control pipe (docs/protocol.md §2): first the job,
+ * then start. */
 #ifndef PSGD_ORDERS_H
 #define PSGD_ORDERS_H
 
@@ -15,27 +15,27 @@ enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 struct orders_job {
     char job[64];
     int attempt, node;
-    int workers_on_host; /* of this job: they share the machine's processors; 0: not told */
+    int workers_on_host; /* of this job, which share the machine's processors; 0: not given */
     char role[8];
 };
 
 struct orders_start {
     int attempt;
-    struct mesh_peer *peers; /* every node of the job, this one too, which has no key */
+    struct mesh_peer *peers; /* every node of the job, including this one, which has no key */
     size_t n_peers;
 };
 
 struct orders {
     int fd;
-    char *text; /* (cap), what was read and not handed over yet: in part of the line behind it, maybe */
+    char *text; /* (cap): read and not consumed yet, possibly with a part of the next line */
     size_t len, cap;
 };
 
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
 
-/* Each waits for its line; `node` is the own one, as the job says. ERR_LOST: the agent closed the pipe.
- * ERR_CANCELLED: a signal asked to stop. ERR_PROTOCOL. */
+/* Each waits for its line; `node` is this node, from the job. ERR_LOST: the agent closed the pipe.
+ * ERR_CANCELLED: a signal requested the stop. ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
 int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
                       struct err *e);

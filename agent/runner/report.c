@@ -12,7 +12,7 @@
 #include "shared/json.h"
 
 static const double EVERY_S = 0.2;
-enum { LAST_LINE = 4096 /* bytes of it at most */ };
+enum { LAST_LINE = 4096 /* bytes at most */ };
 
 int report_open(struct report *r, struct err *e)
 {
@@ -26,7 +26,7 @@ void report_close(struct report *r)
     r->fd = -1;
 }
 
-/* Takes `line`. It goes where it and `room` bytes fit on the disk. */
+/* Takes `line`. Writes it if it and `room` more bytes fit on the disk. */
 static void put(struct report *r, json_t *line, size_t room)
 {
     char *text = line ? json_line(line) : NULL;
@@ -38,7 +38,7 @@ static void put(struct report *r, json_t *line, size_t room)
     json_decref(line);
 }
 
-/* The disk may fill up, and the last line is to say so: each keeps room for that. */
+/* Every line leaves room for the last one, which reports a full disk. */
 static void write_line(struct report *r, json_t *line)
 {
     put(r, line, LAST_LINE);

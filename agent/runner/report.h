@@ -1,6 +1,6 @@
-/* report -- the runner's lines to its agent: events.jsonl in the working folder, one write a line
- * (docs/protocol.md §2). A line that cannot be written is lost without harm, records are the results; for
- * the last one, which says how the node ended, there is room on a full disk, too. */
+/* report -- the runner's lines to its agent: events.jsonl in the working folder, one write per line
+ * (docs/protocol.md §2). A line that cannot be written is dropped, as the results are in the records; for
+ * the last one, which reports how the node ended, room is kept even on a full disk. */
 #ifndef PSGD_REPORT_H
 #define PSGD_REPORT_H
 
@@ -27,15 +27,15 @@ struct report_progress {
 int report_open(struct report *r, struct err *e);
 void report_close(struct report *r);
 
-/* With what this node computes. */
+/* Reports the compute engine. */
 void report_engine(struct report *r, const char *text);
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params);
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
-/* A sentence for people, in the node's log and by way of job_submit: "this step was left out". */
+/* A warning for the user, in the node's log and shown by job_submit, such as "this step was left out". */
 void report_warn(struct report *r, const char *text);
-/* What an error that ends a node's work is called. */
+/* The state and reason that an error code ends a node with. */
 struct report_ending {
     int code;
     const char *state, *reason;

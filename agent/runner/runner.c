@@ -1,5 +1,5 @@
 /* job_runner -- one node of one job. The agent starts it with the control pipe on fd 3 and the listening data
- * socket on fd 4 in the job's working folder (docs/protocol.md §2); nobody types it. */
+ * socket on fd 4 in the job's working folder (docs/protocol.md §2); it is not started by hand. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "agent/runner/watchdog.h"
 #include "nn/kernels/blas.h"
 
-/* Of --round-timeout: a node says that its codec hangs before the others say that they have waited for it. */
+/* Of --round-timeout: a node reports that its codec hangs before its peers report their timeout. */
 static const double codec_share = 0.75;
 
 static void on_sigterm(int sig)
@@ -19,13 +19,13 @@ static void on_sigterm(int sig)
     flag_raise(&node_interrupted);
 }
 
-/* Where memory runs out, the kernel ends this process before others: before the agent, above all. */
+/* If memory runs out, the kernel kills this process before others, above all before the agent. */
 static void offer_to_oom_killer(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0 && write(fd, "500", 3) != 3)
-        fprintf(stderr, "oom_score_adj stays as it was\n");
+        fprintf(stderr, "cannot set oom_score_adj\n");
     if (fd >= 0)
         close(fd);
 }
@@ -36,8 +36,8 @@ static int end(struct report *r, const char *reason, const struct err *e)
     const char *state = reason ? "failed" : of_code->state;
     const char *why = reason ? reason : of_code->reason;
 
-    if (e->code == ERR_CANCELLED) /* a signal gives no reason: the time limit's is the same as a person's */
-        fprintf(stderr, "%s; its agent knows why\n", e->text);
+    if (e->code == ERR_CANCELLED) /* a signal carries no reason: the time limit's is the same as a user's */
+        fprintf(stderr, "%s; the agent's log has the reason\n", e->text);
     else
         fprintf(stderr, "%s: %s\n", why, e->text);
     if (e->hint[0])
@@ -46,7 +46,7 @@ static int end(struct report *r, const char *reason, const struct err *e)
     return 1;
 }
 
-static void tell_engine(struct report *r, const char *warning)
+static void announce_engine(struct report *r, const char *warning)
 {
     char engine[200];
 
@@ -69,7 +69,7 @@ static int work(struct node *n, struct orders *orders, struct err *e)
         return e->code;
     }
     orders_start_clear(&start);
-    fprintf(stderr, "linked with %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
+    fprintf(stderr, "connected to %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
     if (watchdog_start(exchange_watch(n->exchange), codec_share * n->set.round_timeout_s,
                        n->codec.plugin->name, n->report, e) < 0)
         return e->code;
@@ -78,7 +78,7 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     return rc < 0 ? rc : node_finish(n, e);
 }
 
-/* From the packages to the end of the job, which is told. Returns the exit status. */
+/* Runs the node from its packages to the end of the job, and reports the end. Returns the exit status. */
 static int run(struct node *n, struct orders *orders, const char *warning)
 {
     const char *reason = NULL;
@@ -86,11 +86,11 @@ static int run(struct node *n, struct orders *orders, const char *warning)
 
     if (node_prepare(n, &reason, &e) < 0)
         return end(n->report, reason, &e);
-    tell_engine(n->report, warning);
+    announce_engine(n->report, warning);
     report_ready(n->report, n->codec_sha256, net_n_params(n->net));
     fprintf(stderr, "ready: codec %s, %zu parameters\n", n->codec.plugin->name, net_n_params(n->net));
     if (work(n, orders, &e) < 0) {
-        node_flush_records(n, &also); /* what there is, is there before the end is told */
+        node_flush_records(n, &also); /* the rows so far are written before the end is reported */
         node_close_trace(n);
         return end(n->report, NULL, &e);
     }
@@ -100,12 +100,12 @@ static int run(struct node *n, struct orders *orders, const char *warning)
 
 static void handle_signals(void)
 {
-    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it wakes a wait */
+    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it interrupts a wait */
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGXFSZ, &ignore, NULL); /* a file at its limit is a write that fails, like a full disk */
+    sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */
 }
 
 int main(int argc, char **argv)

@@ -1,13 +1,13 @@
-/* serve -- a parameter server's part: hears workers until the last one has left. */
+/* serve -- a parameter server's loop: receives from workers until the last one has left. */
 #include <math.h>
 
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
-/* A server takes no steps; it is where the workers are at the end of an epoch when it has closed as many
- * rounds as they have then. Rounds close one at a time, so none is missed. *next: the first epoch that was
- * not kept yet. */
+/* Writes the checkpoints that are due. A server takes no steps: it is at the end of an epoch when it has
+ * closed as many rounds as the workers have by then. Rounds close one at a time, so none is missed. *next:
+ * the first epoch without a checkpoint. */
 static int keep(struct node *n, int *next, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
@@ -40,7 +40,7 @@ int node_serve(struct node *n, struct err *e)
     while (!exchange_is_over(n->exchange)) {
         bool came;
 
-        /* Workers compute as long as they like; one that dies is noticed by its connection. */
+        /* Workers may compute for any time; a dead one is detected by its connection. */
         if (node_pump(n, clock_now() + 60, &came, e) < 0)
             return e->code;
         phase_enter(watch, PHASE_COMPUTE);

@@ -17,7 +17,7 @@ static void flush(struct tracer *t)
     } else {
         t->head.n_dropped += t->n_held;
         if (t->fd >= 0 && t->n_held > 0) {
-            /* Part of a record may be there: the reader leaves it out, and nothing may follow it. */
+            /* A partial record may be in the file: the reader ignores it, and nothing may follow it. */
             close(t->fd);
             t->fd = -1;
         }
@@ -55,10 +55,10 @@ uint64_t tracer_free(struct tracer *t)
     flush(t);
     n_dropped = t->head.n_dropped;
     if (t->fd >= 0) {
-        /* Where even this fails the file says 0, and the node's log the number. */
-        ssize_t said = n_dropped > 0 ? pwrite(t->fd, &t->head, sizeof t->head, 0) : 0;
+        /* If this fails too, the file's count is 0, and the node's log has the number. */
+        ssize_t written = n_dropped > 0 ? pwrite(t->fd, &t->head, sizeof t->head, 0) : 0;
 
-        (void)said;
+        (void)written;
         close(t->fd);
     }
     free(t);

@@ -1,6 +1,6 @@
-/* tracer -- writes trace.bin (shared/trace_file.h) while a node works: spans and messages are held in
- * memory and written so many at a time. The file has an end (TRACE_RECORDS_MAX); what comes later is only
- * counted. A file that cannot be written ends the trace, not the job. */
+/* tracer -- writes trace.bin (shared/trace_file.h) while a node works: spans and messages are buffered and
+ * written in batches. The file has a limit (TRACE_RECORDS_MAX); later records are only counted. A file that
+ * cannot be written ends the trace, not the job. */
 #ifndef PSGD_TRACER_H
 #define PSGD_TRACER_H
 
@@ -10,21 +10,21 @@
 enum { TRACER_HELD = 4096 }; /* records, 160 KiB */
 
 struct tracer {
-    int fd; /* -1: it could not be written any more */
+    int fd; /* -1: a write failed */
     struct trace_head head;
-    uint64_t step, round; /* that what is written now belongs to */
+    uint64_t step, round; /* of the records added now */
     uint64_t n_written;   /* records in the file */
     size_t n_held;
     struct trace_record held[TRACER_HELD];
 };
 
 int tracer_new(struct tracer **out, const char *path, int node, struct err *e);
-/* Writes what is held and how many were dropped; returns that number. NULL is fine. */
+/* Writes the buffered records and the number of dropped ones; returns that number. NULL is allowed. */
 uint64_t tracer_free(struct tracer *t);
 
-/* From `begin` to `end` (clock_now); an empty span is none. */
+/* Adds the span from `begin` to `end` (clock_now); an empty one is ignored. */
 void tracer_span(struct tracer *t, enum trace_kind kind, double begin, double end);
-/* The seq-th message (from 1) to or from `peer`. */
+/* Adds the seq-th message (from 1) to or from `peer`. */
 void tracer_message(struct tracer *t, enum trace_kind kind, int peer, uint64_t seq, double at);
 
 #endif

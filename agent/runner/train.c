@@ -1,5 +1,6 @@
-/* train -- a worker's part: step by step, a batch of each of its blocks, forward, backward, what the codec
- * does with the gradient, the update, what the codec does with the weights; after each epoch the test set. */
+/* train -- a worker's training loop. A step: a batch of each of its blocks, forward, backward, the codec's
+ * exchange of the gradient, the update, the codec's exchange of the weights; after each epoch an evaluation
+ * on the test set. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,23 +11,23 @@
 #include "agent/runner/vector.h"
 #include "shared/clock.h"
 
-/* Between layers, a look at what has come takes a microsecond or two: not more often than this. */
+/* Between layers, polling for messages takes a microsecond or two: not more often than this. */
 static const double LOOK_S = 100e-6;
 
 struct worker_loop {
     struct node *n;
     struct stopwatch *watch;
     struct loader_batch batch;
-    float *sum;   /* the gradient over several blocks, where there are several */
+    float *sum;   /* (n_params): the mean gradient of several blocks; NULL: one block */
     double begun; /* clock_now at the step's begin, as the next two */
     double spent[N_STEP_PHASES];
     struct exchange_totals before;
     struct net_score score;
     double lr, grad_norm;
-    bool may_skip;       /* a step that is not finite is left out, else it ends the job */
-    uint64_t n_left_out; /* gradients and updates of this node */
-    double looked_at;    /* clock_now, of the last look between layers */
-    struct err between;  /* what failed there */
+    bool may_skip;       /* a step that is not finite is skipped, else it ends the job */
+    uint64_t n_left_out; /* skipped gradients and updates of this node */
+    double looked_at;    /* clock_now of the last poll between layers */
+    struct err between;  /* a failure in between_layers */
 };
 
 static int timed_out(struct node *n, struct err *e)
@@ -34,12 +35,12 @@ static int timed_out(struct node *n, struct err *e)
     char what[128];
 
     exchange_waits_for(n->exchange, what, sizeof what);
-    err_set(e, ERR_TIMEOUT, "%s has not come for %g s", what, n->set.round_timeout_s);
-    return err_hint(e, "Is that node slow or stuck? --round-timeout allows more.");
+    err_set(e, ERR_TIMEOUT, "%s has not arrived for %g s", what, n->set.round_timeout_s);
+    return err_hint(e, "Is that node slow or stuck? --round-timeout sets the limit.");
 }
 
-/* Feeds the exchange until it has what it waits for. A round has its time for each word; an event rule, of
- * which the host does not know what it waits for, for each message. */
+/* Passes events to the exchange until it has what it waits for. The timeout restarts with each contribution
+ * to a round; with an event rule, whose condition the host does not know, with each message. */
 static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
 {
     struct node *n = w->n;
@@ -70,13 +71,13 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
     return rc;
 }
 
-/* Steps can be left out only while the weights themselves are sound. */
+/* Steps can be skipped only while the weights themselves are finite. */
 static bool can_skip(const struct worker_loop *w)
 {
     return w->may_skip && isfinite(gradient_norm(net_params(w->n->net), net_n_params(w->n->net)));
 }
 
-/* Something is not finite in the step under way: the policy's answer. */
+/* Applies the policy to a step with a value that is not finite. */
 static int left_out(struct worker_loop *w, const char *what, const char *then, struct err *e)
 {
     struct node *n = w->n;
@@ -96,9 +97,10 @@ static int left_out(struct worker_loop *w, const char *what, const char *then, s
     return 0;
 }
 
-/* Looks at one block's loss and gradient before anybody else does. A node that leaves its gradient out says 0
- * instead: so every rule goes on, nobody waits, and all nodes still work with the same gradient. Where there
- * is nobody else, or the job ends anyhow and a sum shows it to all, update() is early enough. */
+/* Checks one block's loss and gradient before they are exchanged. A node that skips its gradient sends 0
+ * instead: so every rule continues, no node waits, and all nodes still use the same gradient. Without
+ * peers, or if the job ends anyway and an all-reduce shows it to all nodes, the check in update() is early
+ * enough. */
 static int check_gradient(struct worker_loop *w, double loss, struct err *e)
 {
     struct node *n = w->n;
@@ -119,13 +121,13 @@ static int check_gradient(struct worker_loop *w, double loss, struct err *e)
     return 0;
 }
 
-/* What has been exchanged cannot be left out any more. */
+/* An exchanged gradient can no longer be skipped. */
 static bool overlaps(const struct worker_loop *w)
 {
     return !w->may_skip && w->n->loader.n_blocks == 1;
 }
 
-/* While a collective is under way, it goes on between the layers of a pass, with what the pass has made. */
+/* Continues a running collective between the layers of a pass, with the gradients that are ready. */
 static void between_layers(void *owner, size_t ready)
 {
     struct worker_loop *w = owner;
@@ -142,7 +144,7 @@ static void between_layers(void *owner, size_t ready)
     w->looked_at = stopwatch_since(w->watch);
 }
 
-/* Gradient over my blocks: their mean, as all have equally many samples. */
+/* Computes the gradient: the mean over this node's blocks, which have equally many samples. */
 static int gradient(struct worker_loop *w, size_t row, struct err *e)
 {
     struct node *n = w->n;
@@ -185,8 +187,9 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
     return 0;
 }
 
-/* What of the gradient the net itself works with, from parameter `first` on: it knows only its own grads. */
-static void bring_home(struct node *n, size_t first)
+/* Copies the exchanged gradient, from parameter `first` on, to the net's own gradients: the net uses only
+ * these. */
+static void copy_gradient(struct node *n, size_t first)
 {
     const float *grads = exchange_gradient(n->exchange);
 
@@ -194,16 +197,17 @@ static void bring_home(struct node *n, size_t first)
         memcpy(net_grads(n->net) + first, grads + first, (net_n_params(n->net) - first) * sizeof *grads);
 }
 
-/* Moves the parameters by the gradient as it is after the exchange: a peer may have sent what is not finite,
- * or sums may have grown beyond float. Under a rule that exchanges gradients all nodes see the same and do
- * the same; so they do where every node has left its own out, and momentum alone would move them. */
+/* Updates the parameters with the exchanged gradient, which may not be finite: a peer may have sent such
+ * values, or sums may overflow float. Under a rule that exchanges gradients all nodes see the same values
+ * and decide the same, also if every node has skipped its own gradient, where momentum alone would change
+ * the parameters. */
 static int update(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
     size_t n_trained = net_n_trained(n->net);
     const float *grads = exchange_gradient(n->exchange);
     double state = gradient_norm(grads + n_trained, net_n_params(n->net) - n_trained);
-    /* Else the norm decides nothing that the step has to wait for: what is not finite ends the job. */
+    /* Otherwise the step does not depend on the norm: a value that is not finite ends the job. */
     bool norm_first = w->may_skip || n->set.clip_norm > 0 || !exchange_updates_here(n->exchange);
     float *params = net_params(n->net);
     char what[256];
@@ -214,7 +218,7 @@ static int update(struct worker_loop *w, struct err *e)
     if (!isfinite(w->grad_norm) || !isfinite(state)) {
         const char *own = grads == net_grads(n->net) ? NULL : net_nonfinite(n->net);
 
-        bring_home(n, 0);
+        copy_gradient(n, 0);
         snprintf(what, sizeof what, "%sthe gradient of %s is not finite", own ? "" : "after the exchange ",
                  own ? own : net_nonfinite(n->net));
         return left_out(w, what, "the update is left out", e);
@@ -224,12 +228,12 @@ static int update(struct worker_loop *w, struct err *e)
     if (norm_first)
         optimizer_step(n->optimizer, params, grads, (float)w->lr,
                        gradient_clip(w->grad_norm, n->set.clip_norm));
-    bring_home(n, n_trained);
+    copy_gradient(n, n_trained);
     net_step_state(n->net);
     return 0;
 }
 
-/* From the last switch of the stopwatch on, time and bytes are the next step's. */
+/* Time and bytes since the last switch of the stopwatch belong to the next step. */
 static void begin_step(struct worker_loop *w)
 {
     w->begun = stopwatch_since(w->watch);
@@ -245,7 +249,7 @@ static double spent_in(const struct worker_loop *w, enum phase p)
     return w->watch->spent[p] - w->spent[p];
 }
 
-/* The step ends, and the next one begins: no moment is between them, and none in both. */
+/* Ends the step and begins the next one at the same moment. */
 static struct record_train end_step(struct worker_loop *w, size_t row)
 {
     struct node *n = w->n;
@@ -288,8 +292,8 @@ static bool is_recorded(const struct worker_loop *w)
     return w->n->progress.step % (uint64_t)w->n->set.record_every == 0;
 }
 
-/* The epoch's checkpoint, where it has one. A job that exchanges once more after its last step keeps what was
- * before that: whoever goes on from there has not had that exchange. */
+/* Writes the epoch's checkpoint, if one is due. A job that exchanges once more after its last step saves
+ * the state before that: a resumed job has not had that exchange. */
 static int keep(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
@@ -328,7 +332,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
     if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0 || node_report_progress(n, e) < 0)
         return e->code;
     report_eval(n->report, &p);
-    /* A job whose end no number speaks for has not succeeded, whatever may be left out on the way. */
+    /* A job whose final test loss is not finite has failed, whatever steps may be skipped. */
     if (n->loader.n_test > 0 && !isfinite(p.loss) && (is_last || !can_skip(w)))
         return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
                        n->job.node, p.epoch, (unsigned long long)p.step, err_number(p.loss));
@@ -339,7 +343,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
     return node_write_model(n, "best.safetensors", p.loss, e);
 }
 
-/* Within an epoch, because the codec wishes it. The time it takes is no step's. */
+/* Evaluates within an epoch, at the codec's request. The time it takes belongs to no step. */
 static int evaluate_within(struct worker_loop *w, struct err *e)
 {
     phase_enter(w->watch, PHASE_EVALUATE);
@@ -383,14 +387,15 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     return report_is_due(n->report, w->begun) ? node_report_progress(n, e) : 0;
 }
 
-/* What a job's end has to say of its steps. */
-static void tell_what_was_lost(struct worker_loop *w)
+/* Reports dropped messages and skipped steps at the job's end. */
+static void report_skipped(struct worker_loop *w)
 {
     unsigned long long overtaken = exchange_totals(w->n->exchange)->n_overtaken;
     char text[128];
 
     if (overtaken > 0)
-        fprintf(stderr, "%llu words were left out: newer ones had come, or their receiver took none\n",
+        fprintf(stderr,
+                "%llu messages were dropped: newer ones replaced them, or their receiver accepted none\n",
                 overtaken);
     if (w->n_left_out == 0)
         return;
@@ -400,7 +405,7 @@ static void tell_what_was_lost(struct worker_loop *w)
     report_warn(w->n->report, text);
 }
 
-static void tell_how_it_was_coded(const struct node *n)
+static void report_coding(const struct node *n)
 {
     struct compress_report r = exchange_coded(n->exchange);
 
@@ -434,8 +439,8 @@ static int loop(struct worker_loop *w, struct err *e)
         if (evaluate(w, e) < 0)
             return e->code;
     }
-    tell_what_was_lost(w);
-    tell_how_it_was_coded(n);
+    report_skipped(w);
+    report_coding(n);
     return 0;
 }
 

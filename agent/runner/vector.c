@@ -11,8 +11,8 @@ enum {
     LINE = 64,
 };
 
-/* Lanes go through one variable: an array of them that is filled as a whole stays on gcc 12's stack, and sums
- * take six times as long. */
+/* Lanes are read through one variable: gcc 12 keeps an array of them that is filled as a whole on the
+ * stack, and sums take six times as long. */
 FAST void vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale)
 {
     size_t i = 0;
@@ -70,9 +70,9 @@ static FAST void copy_lanes(float *out, const float *in, size_t n)
     memcpy(out + i, in + i, (n - i) * sizeof *out);
 }
 
-/* glibc copies what is longer than 2 KiB by REP MOVSB, which is the fastest where both lie alike in their
- * cache lines, and on AMD's Zen 3 ten times slower than plain loads and stores where they do not: 2.9 against
- * 25 GB/s into memory from malloc, which lies 16 bytes behind the start of a line. */
+/* glibc copies more than 2 KiB by REP MOVSB, which is the fastest if both vectors have the same offset in
+ * their cache lines, and on AMD's Zen 3 ten times slower than plain loads and stores if they do not: 2.9
+ * against 25 GB/s into memory from malloc, which is 16 bytes after the start of a line. */
 void vector_copy(float *out, const float *in, size_t n)
 {
     if (((uintptr_t)out - (uintptr_t)in) % LINE == 0)

@@ -1,5 +1,5 @@
 /* bf16 -- the upper half of a float: 8 bits of exponent, 8 of precision.
- * What rounding would make infinite becomes the largest number there is. */
+ * A value that rounding would make infinite becomes the largest finite number. */
 #include "codecs/compress/compress.h"
 
 static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,

@@ -25,13 +25,13 @@ static bool has_factor(const struct chain_spec *s)
     return false;
 }
 
-/* How many of n values are sent. */
+/* Returns how many of n values are sent. */
 static size_t count(const struct chain *c, size_t n)
 {
     return selection(c) ? selection(c)->count(options(c, COMPRESS_SELECT), n) : n;
 }
 
-/* Indices that are sent as a seed: both sides draw them. */
+/* True where the message holds a seed instead of indices: both sides draw the indices from it. */
 static bool by_seed(const struct chain *c, size_t n, size_t k)
 {
     return selection(c) && selection(c)->by_seed && indices_bytes(n, k) > 2 * WORD;
@@ -42,7 +42,7 @@ static size_t n_scales(const struct chain *c, size_t k)
     return c->items.values->n_scales ? c->items.values->n_scales(c->items.options, k) : 0;
 }
 
-/* Of `n` values that go together. */
+/* Of n values that are compressed together. */
 static size_t part_most_bytes(const struct chain *c, size_t n)
 {
     size_t k, bytes;
@@ -61,7 +61,7 @@ static int n_parts(const struct chain *c, size_t n)
     return c->spec.per == CHAIN_PER_LAYER && n == c->n && c->n_layers > 0 ? c->n_layers : 1;
 }
 
-/* Part i begins here; the last ends with part_start(c, n, n_parts). */
+/* Returns where part i begins; part_start(c, n, n_parts) is the end of the last. */
 static size_t part_start(const struct chain *c, size_t n, int i)
 {
     return i == n_parts(c, n) ? n : i == 0 ? 0 : c->starts[i];
@@ -202,7 +202,7 @@ static bool get_part(struct chain *c, struct wire_in *in, float *v, size_t n)
     return true;
 }
 
-/* The factor that makes |factor y - x| least; 1 where there is none. */
+/* Returns the factor that minimizes |factor y - x|; 1 where it is not finite. */
 static float best_factor(const struct chain *c, const float *x, const float *y, size_t n)
 {
     float factor = (float)(c->work.loops->dot(x, y, n) / c->work.loops->dot(y, y, n));
@@ -210,7 +210,7 @@ static float best_factor(const struct chain *c, const float *x, const float *y, 
     return isfinite(factor) ? factor : 1;
 }
 
-/* One part with error feedback: x = v + decay r is in r, and what is left of it stays there. */
+/* Encodes one part with error feedback: r holds x = v + decay r, and then the residual. */
 static void put_part_with_feedback(struct chain *c, float *r, float *sent, size_t n, struct wire_out *out)
 {
     float *factor = has_factor(&c->spec) ? wire_put(out, 1, sizeof *factor) : NULL;

@@ -1,4 +1,4 @@
-/* What --compress says, as a chain_spec. */
+/* Parses the text of --compress into a chain_spec. */
 #include "codecs/compress/chain.h"
 
 #include "shared/codec_options.h"
@@ -8,9 +8,10 @@ enum { NAMES_MAX = 32 };
 
 const struct codec_option chain_options[] = {
     CODEC_OPTION(struct chain_spec, ef, 0, 0, 1,
-                 "error feedback: what was left out is added to the next vector"),
-    CODEC_OPTION(struct chain_spec, decay, 1, 0, 1, "what is left of the rest in each message, with ef"),
-    CODEC_OPTION_CHOICE(struct chain_spec, per, "vector|layer", "what is compressed at a time"),
+                 "error feedback: the compression error is added to the next vector"),
+    CODEC_OPTION(struct chain_spec, decay, 1, 0, 1, "factor on the residual in each message, with ef"),
+    CODEC_OPTION_CHOICE(struct chain_spec, per, "vector|layer",
+                        "compress the whole vector at once, or each layer separately"),
     {0}};
 
 static int no_such_compressor(const char *name, struct err *e)
@@ -35,8 +36,8 @@ static int parse_stage(struct chain_spec *s, char *text, enum compress_kind *lea
     if (is->kind < *least)
         return err_set(
             e, ERR_CONFIG,
-            "a chain selects, then shortens values, then codes symbols, each at most once: %s comes "
-            "too late",
+            "a chain selects, then quantizes values, then codes symbols, each at most once: %s is out "
+            "of order",
             name);
     *least = is->kind + 1;
     s->is[is->kind] = is;
@@ -59,7 +60,7 @@ int chain_parse(struct chain_spec *s, const char *text, struct err *e)
         if (parse_stage(s, stage, &least, e) < 0)
             return e->code;
     if (s->ef && !chain_is_lossy(s))
-        return err_set(e, ERR_CONFIG, "ef=true: nothing is lost that could be fed back");
+        return err_set(e, ERR_CONFIG, "ef=true: the chain is lossless, so there is no error to feed back");
     return 0;
 }
 
@@ -84,19 +85,20 @@ int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, con
         parse_way(&p->down, &p->has_down, down, "--compress-down", e) < 0)
         return e->code;
     if ((p->has_up || p->has_down) && takes == CODEC_UNCOMPRESSED) {
-        err_set(e, ERR_CONFIG, "%s %s: codec %s has no vectors of its own that a chain could compress",
+        err_set(e, ERR_CONFIG, "%s %s: codec %s sends no vectors that a chain could compress",
                 p->has_up ? "--compress" : "--compress-down", p->has_up ? up : down, codec);
         return err_hint(e,
-                        "plain, ps, fedpaq and doublesqueeze have; job_submit codecs list says which else.");
+                        "plain, ps, fedpaq and doublesqueeze do; job_submit codecs list shows all codecs.");
     }
     if (p->has_up && chain_is_lossy(&p->up) && takes == CODEC_LOSSLESS_ONLY) {
-        err_set(e, ERR_CONFIG, "--compress %s: codec %s needs vectors to arrive as they were", up, codec);
-        return err_hint(e, "none|huffman loses nothing.");
+        err_set(e, ERR_CONFIG, "--compress %s: codec %s accepts lossless compression only", up, codec);
+        return err_hint(e, "none|huffman is lossless.");
     }
     if (p->has_down && chain_is_lossy(&p->down) && takes != CODEC_LOSSY) {
-        err_set(e, ERR_CONFIG, "--compress-down %s: codec %s needs what servers say to arrive as it was",
-                down, codec);
-        return err_hint(e, "none|huffman loses nothing.");
+        err_set(e, ERR_CONFIG,
+                "--compress-down %s: codec %s accepts only lossless compression of what servers send", down,
+                codec);
+        return err_hint(e, "none|huffman is lossless.");
     }
     return 0;
 }

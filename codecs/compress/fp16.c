@@ -1,5 +1,5 @@
 /* fp16 -- IEEE 754 half precision: 5 bits of exponent, 11 of precision.
- * Larger values become 65504 rather than infinity, which would end a job. */
+ * Larger values become 65504 and not infinity, which would end a job. */
 #include "codecs/compress/compress.h"
 
 static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,

@@ -1,11 +1,11 @@
-/* huffman -- symbols by Huffman's code of how often each occurs in the message. Huffman, "A Method for the
+/* huffman -- symbols in a Huffman code of their frequencies in the message. Huffman, "A Method for the
  * Construction of Minimum-Redundancy Codes", 1952.
  *
- *     u8 how             HOW_PACKED: the symbols follow as without huffman, where a code would be no shorter
+ *     u8 how             HOW_PACKED: symbols as without huffman, where a code would not be shorter
  *                        HOW_EQUAL: all symbols are the one that follows, u8
  *                        HOW_CODED:
- *     u4 lengths[]       of each symbol's code, the even symbol's in the low half; 0: it does not occur
- *     u32 bytes[4]       of the streams
+ *     u4 lengths[]       code length of each symbol, even symbols in the low half; 0: does not occur
+ *     u32 bytes[4]       lengths of the streams
  *     streams            quarters of the symbols, so that four are decoded side by side */
 #include "codecs/compress/compress.h"
 
@@ -15,7 +15,7 @@
 
 enum { HOW_PACKED, HOW_EQUAL, HOW_CODED, STREAMS = 4, MASK = (1 << HUFFMAN_BITS) - 1 };
 enum {
-    AT_ONCE = 4 /* symbols that are sure to fit into 64 bits behind the 7 that may be in front of them */
+    AT_ONCE = 4 /* symbols that always fit into 64 bits after up to 7 pending bits */
 };
 
 static size_t quarter(size_t n, int stream)
@@ -86,7 +86,7 @@ struct plan {
     uint32_t bytes[STREAMS]; /* of each stream */
 };
 
-/* How n symbols are best written, and the bytes that takes. */
+/* Chooses the shortest form of n symbols and returns its length in bytes. */
 static size_t make(struct plan *p, const uint8_t *q, size_t n, int alphabet, int *how)
 {
     size_t packed = most_bytes(n, alphabet), coded = 1 + table_bytes(alphabet) + sizeof p->bytes;
@@ -146,11 +146,12 @@ static void put(struct compress_work *w, struct wire_out *out, const uint8_t *q,
         write_coded(&p, to + 1, to + len, q, n, alphabet);
 }
 
-struct code { /* found by the next HUFFMAN_BITS bits */
+struct code { /* indexed by the next HUFFMAN_BITS bits */
     uint8_t symbol, length;
 };
 
-/* The lengths in front of a coded section as a table of all that may come. False: no complete code. */
+/* Reads the code lengths before a coded section into a table of all bit patterns. False: not a complete
+ * code. */
 static bool read_table(struct code *table, struct wire_in *in, int alphabet)
 {
     const uint8_t *nibbles = wire_get(in, table_bytes(alphabet), 1);
@@ -177,10 +178,10 @@ struct stream {
     const uint8_t *bytes;
     size_t len, at; /* bytes; bits */
     uint8_t *q;
-    size_t n; /* symbols to come */
+    size_t n; /* symbols left */
 };
 
-/* Bits from `at` on: 57 at least where eight bytes are there, else zeros behind the last. */
+/* Returns the bits from `at` on: at least 57 where eight bytes are left, else padded with zeros. */
 static inline uint64_t look(const struct stream *s)
 {
     uint64_t bits = 0;
@@ -191,7 +192,7 @@ static inline uint64_t look(const struct stream *s)
     return bits >> s->at % 8;
 }
 
-/* The symbols that are left, one by one. False: the stream ends before or behind them. */
+/* Decodes the remaining symbols one by one. False: the stream is too short or too long. */
 static bool read_rest(struct stream *s, const struct code *table)
 {
     for (; s->n > 0 && s->at <= 8 * s->len; s->n--) {
@@ -208,7 +209,7 @@ static bool has_more(const struct stream *s)
     return s->n >= AT_ONCE && s->at / 8 + 8 <= s->len;
 }
 
-/* While each of them has enough. */
+/* Decodes the four streams side by side while each has enough symbols and bytes. */
 static void read_together(struct stream streams[STREAMS], const struct code *table)
 {
     struct stream a = streams[0], b = streams[1], c = streams[2], d = streams[3];
@@ -296,7 +297,7 @@ static bool get(struct compress_work *w, struct wire_in *in, uint8_t *q, size_t 
 
 const struct compressor compress_huffman = {
     .name = "huffman",
-    .help = "symbols, or the bytes of numbers, by how often each occurs",
+    .help = "entropy coding of symbols, or of the bytes of numbers, by their frequency",
     .source = "Huffman 1952; Larmore and Hirschberg 1990",
     .kind = COMPRESS_SYMBOLS,
     .most_bytes = most_bytes,

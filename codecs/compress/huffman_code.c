@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* The symbols that occur, the rarest first; of equal ones the lower. */
+/* Writes the symbols that occur to `order`, the rarest first; of equal ones the lower first. */
 static int by_count(int *order, const uint32_t *counts, int n)
 {
     int n_used = 0;
@@ -20,9 +20,10 @@ static int by_count(int *order, const uint32_t *counts, int n)
     return n_used;
 }
 
-/* A coin of width 2^-level for each symbol, and pairs of the coins of the level below, in order of weight.
- * is_leaf[level][i] says which the i-th is. The 2 (n_used - 1) lightest of the first level hold the code: a
- * symbol's length is the number of its coins among them and among what they are made of. */
+/* Package-merge: a coin of width 2^-level for each symbol, and pairs of the coins of the level below, in
+ * order of weight. is_leaf[level][i]: the i-th coin is a symbol's, not a pair. The 2 (n_used - 1) lightest
+ * coins of the first level give the code: the length of a symbol is the number of its coins among them and
+ * among the coins that their pairs consist of. */
 void huffman_lengths(uint8_t *lengths, const uint32_t *counts, int n)
 {
     bool is_leaf[HUFFMAN_BITS][2 * HUFFMAN_SYMBOLS];

@@ -47,7 +47,7 @@ void indices_put(struct wire_out *out, const uint32_t *at, size_t n, size_t k)
         *low = (uint8_t)bits;
 }
 
-/* Up to eight bytes, of which at least one is there. */
+/* Loads up to eight bytes; len is at least 1. */
 static uint64_t word_at(const uint8_t *bytes, size_t len)
 {
     uint64_t w = 0;
@@ -56,7 +56,7 @@ static uint64_t word_at(const uint8_t *bytes, size_t len)
     return w;
 }
 
-/* The high bits of each index, still shifted down. False: not exactly k of them. */
+/* Reads the high bits of each index, not yet shifted. False: not exactly k indices. */
 static bool read_high(const uint8_t *bytes, size_t len, uint32_t *at, size_t k)
 {
     size_t i = 0;

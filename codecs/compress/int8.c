@@ -1,7 +1,7 @@
-/* int8 -- 127 steps up and down from 0 to the largest magnitude of each block, rounded to the nearest:
+/* int8 -- 127 steps on each side of 0 up to the largest magnitude of each block, rounded to the nearest:
  *     scale = max |v| / 127,  q = round(v / scale)
- * Dettmers, "8-Bit Approximations for Parallelism in Deep Learning", ICLR 2016, in the linear form that
- * became usual, with a scale for each block. */
+ * Dettmers, "8-Bit Approximations for Parallelism in Deep Learning", ICLR 2016, in the linear form that is
+ * usual now, with a scale for each block. */
 #include "codecs/compress/compress.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static const struct codec_option options[] = {
 
 const struct compressor compress_int8 = {
     .name = "int8",
-    .help = "whole numbers of 8 bits, scaled by the largest magnitude of each block",
+    .help = "integers of 8 bits, scaled by the largest magnitude of each block",
     .source = "Dettmers, \"8-Bit Approximations for Parallelism in Deep Learning\", ICLR 2016",
     .bound = "|C(v) - v|^2 <= block / 64516 |v|^2",
     .kind = COMPRESS_VALUES,

@@ -9,7 +9,7 @@ static int alphabet(const struct items *s)
     return s->values->item_bytes > 0 ? BYTE : s->values->alphabet(s->options);
 }
 
-/* Items lie on the wire as they are in memory. */
+/* True where items have the same form on the wire and in memory. */
 static bool is_plain(const struct items *s)
 {
     return !s->coder && alphabet(s) == BYTE;

@@ -1,6 +1,6 @@
-/* Compiled twice, the second time by loops_avx2.c, which defines LOOPS. Plain loops, which the compiler turns
- * into vector code; BLOCK values at a time where there is something between input and output, so that it
- * stays in the first-level cache. */
+/* Compiled twice, the second time by loops_avx2.c, which defines LOOPS. Simple loops, which the compiler
+ * vectorizes; in steps of BLOCK values where there is an intermediate result, so that it stays in the
+ * first-level cache. */
 #include "codecs/compress/loops.h"
 
 #include <stdbool.h>
@@ -11,10 +11,10 @@
 #endif
 
 enum { AT_ONCE = 4 /* edges */ };
-enum { BLOCK = 256, GLANCE = 32 /* values that are skipped together where none of them counts */ };
+enum { BLOCK = 256, GLANCE = 32 /* values that are skipped together where none matches */ };
 
-/* As wide as registers are: gcc (12) keeps wider vectors on the stack. Sums are 4 or 8, whatever WIDE is. A
- * test compiles both forms. */
+/* The width of registers: gcc (12) keeps wider vectors on the stack. Sums have 4 or 8 lanes, whatever WIDE
+ * is. A test compiles both forms. */
 #if defined(__x86_64__) && !defined(FOUR_LANES)
 enum { WIDE = 4 };
 #else
@@ -47,7 +47,7 @@ static inline float float_of(int32_t b)
     return v;
 }
 
-/* Magnitudes are ordered as these are, NaN last. */
+/* Keys have the order of magnitudes, NaN last. */
 static inline int32_t key_of(float v)
 {
     return bits_of(v) & 0x7fffffff;
@@ -65,7 +65,7 @@ static float largest(const float *v, size_t n)
     return float_of(most);
 }
 
-/* Of four sums. */
+/* The total of four sums. */
 static inline double sum_of(const doubles s[4 / WIDE])
 {
     return (s[0][0] + s[2 / WIDE][2 % WIDE]) + (s[0][1] + s[3 / WIDE][3 % WIDE]);
@@ -122,7 +122,7 @@ static inline int32_t saturated(int32_t magnitude, int32_t most)
     return magnitude > most && magnitude < INFINITE ? most : magnitude;
 }
 
-/* Without a branch, which a compiler may otherwise make of it (gcc 12 for arm64). */
+/* Without a branch, which a compiler may otherwise generate (gcc 12 for arm64). */
 static inline int32_t choose(bool first, int32_t a, int32_t b)
 {
     int32_t mask = -(int32_t)first;
@@ -146,7 +146,7 @@ static inline float float_of_fp16(uint16_t h)
 {
     int32_t a = (h & 0x7fff) << 13, exponent = a & (0x7c00 << 13);
     float small = float_of(a + (113 << 23)) - float_of(113 << 23);
-    int32_t quiet = a > exponent ? 0x400000 : 0; /* as the processor does it */
+    int32_t quiet = a > exponent ? 0x400000 : 0; /* as the processor does */
     int32_t bits = exponent == 0              ? bits_of(small)
                    : exponent == 0x7c00 << 13 ? (a + (224 << 23)) | quiet
                                               : a + (112 << 23);
@@ -216,14 +216,14 @@ static void from_bf16(float *out, const uint16_t *v, size_t n)
 
 static void round_nearest(uint8_t *q, const float *v, size_t n, float factor, int zero)
 {
-    /* Added to a small number, it leaves the nearest integer in the low bits. */
+    /* Added to a small number, leaves the nearest integer in the low bits. */
     const float magic = 0x1.8p23f;
 
     for (size_t i = 0; i < n; i++)
         q[i] = (uint8_t)(bits_of(v[i] * factor + magic) + zero);
 }
 
-/* At least n of them: a multiple of the lanes, of which WORDS are drawn here, from `lane` on. */
+/* Draws at least n numbers, a multiple of RANDOM_LANES: here the WORDS lanes from `lane` on. */
 static inline void draw_some(uint32_t *x, size_t n, struct random_lanes *r, size_t lane)
 {
     words a, b, c, d;
@@ -287,8 +287,8 @@ static void unround(float *out, const uint8_t *q, size_t n, float unit, int zero
         out[i] = (float)(q[i] - zero) * unit;
 }
 
-/* at[i]: how many of the ascending edges[1], ... are at most a[i]. Comparing with each is vector code, which
- * looking up the middle of what is left is not. */
+/* at[i]: how many of the ascending edges[1], ... are at most a[i]. Comparing with each edge vectorizes, a
+ * binary search does not. */
 static inline void search(int32_t *at, const float *a, size_t n, const float *edges, int n_edges)
 {
     memset(at, 0, n * sizeof *at);
@@ -308,7 +308,7 @@ static inline void magnitudes(float *a, const float *v, size_t n, float factor)
         a[i] = float_of(key_of(v[i])) * factor;
 }
 
-/* Without a branch: signs are as good as random. */
+/* Without a branch: signs are practically random. */
 static inline int32_t with_sign(int32_t x, float v)
 {
     int32_t sign = bits_of(v) >> 31;
@@ -399,8 +399,8 @@ static void unsign(float *out, const uint8_t *q, size_t n, float positive, float
         out[i] = q[i] ? negative : positive;
 }
 
-/* Equal exponents come in a row, and a counter that has just been written cannot be read for a while: four of
- * each. */
+/* Equal exponents are often adjacent, and a counter that was just written cannot be read for some cycles:
+ * four of each counter. */
 static inline void count_all(uint32_t *counts, const float *v, size_t n, int shift)
 {
     uint32_t of[4][1 << 11] = {0};
@@ -490,9 +490,9 @@ static void scale(float *v, size_t n, float factor)
         v[i] *= factor;
 }
 
-enum { PACK = 2560 /* symbols in a group: a multiple of 5 and of 8 */ };
+enum { PACK = 2560 /* symbols in a group; a multiple of 5 and of 8 */ };
 
-/* A byte holds `per` symbols that are m apart in the group, so that neighbours go through neighbouring
+/* A byte holds `per` symbols that are m apart in the group, so that neighboring symbols use neighboring
  * lanes. */
 static inline size_t pack_bits(uint8_t *restrict out, const uint8_t *restrict q, size_t n, int width,
                                int shift)

@@ -1,6 +1,6 @@
 /* loops -- the loops over vectors in which compressors spend their time, compiled for every processor and
- * once more for those with AVX2 and F16C. Both give the same bits: sums have a fixed number of lanes, and no
- * multiplication is fused with an addition. */
+ * once more for processors with AVX2 and F16C. Both give the same bits: sums have a fixed number of lanes,
+ * and no multiplication is fused with an addition. */
 #ifndef PSGD_COMPRESS_LOOPS_H
 #define PSGD_COMPRESS_LOOPS_H
 
@@ -16,29 +16,30 @@ struct random_lanes {
 };
 void random_lanes_init(struct random_lanes *r, struct rng *seed);
 
-/* Sets of levels for quantisers: level[0] = 0 < level[1] < ... < level[n_levels], and their negatives. */
-enum { LEVELS_MAX = 127, LEVEL_ROOM = LEVELS_MAX + 5 /* a search looks at four together */ };
+/* Sets of levels for quantizers: level[0] = 0 < level[1] < ... < level[n_levels], and their negatives. */
+enum { LEVELS_MAX = 127, LEVEL_ROOM = LEVELS_MAX + 5 /* a search compares four at a time */ };
 struct level_set {
     int n_levels;
-    float level[LEVEL_ROOM];  /* infinite behind the last */
-    float middle[LEVEL_ROOM]; /* [i]: between level[i - 1] and level[i]; infinite behind the last */
+    float level[LEVEL_ROOM];  /* infinite after the last */
+    float middle[LEVEL_ROOM]; /* [i]: between level[i - 1] and level[i]; infinite after the last */
 };
 
 struct loops {
-    /* The largest |v[i]|, 0 of none; NaN if there is one. */
+    /* Returns the largest |v[i]|, 0 for n = 0; NaN if any value is NaN. */
     float (*largest)(const float *v, size_t n);
     double (*dot)(const float *a, const float *b, size_t n);
     void (*sums_by_sign)(const float *v, size_t n, double *positive, double *negative);
 
-    /* Casts: to the nearest, ties to even; what is too large becomes the largest number; NaN and infinity
-     * stay. */
+    /* Casts: to the nearest, ties to even; a value that is too large becomes the largest finite number; NaN
+     * and infinity are kept. */
     void (*to_fp16)(uint16_t *out, const float *v, size_t n);
     void (*from_fp16)(float *out, const uint16_t *v, size_t n);
     void (*to_bf16)(uint16_t *out, const float *v, size_t n);
     void (*from_bf16)(float *out, const uint16_t *v, size_t n);
 
-    /* q = v factor, rounded to the nearest or at random so that its mean is v factor, cut to [-levels,
-     * levels], plus `zero`, which stands for 0. v factor must be finite and not much larger than `levels`. */
+    /* q = v factor, rounded to the nearest, or at random such that its mean is v factor; clamped to
+     * [-levels, levels], plus `zero`, the symbol of 0. v factor must be finite and not much larger than
+     * `levels`. */
     void (*round_nearest)(uint8_t *q, const float *v, size_t n, float factor, int zero);
     void (*round_random)(uint8_t *q, const float *v, size_t n, float factor, int levels,
                          struct random_lanes *r);
@@ -52,31 +53,32 @@ struct loops {
     void (*level_sums)(const float *v, size_t n, float factor, const struct level_set *s, double *vb,
                        double *bb);
 
-    /* q = 1 where v < 0, else 0, and how many ones; out is `negative` where q is 1, else `positive`. */
+    /* q = 1 where v < 0, else 0; returns the number of ones. out is `negative` where q is 1, else
+     * `positive`. */
     size_t (*signs)(uint8_t *q, const float *v, size_t n);
     void (*unsign)(float *out, const uint8_t *q, size_t n, float positive, float negative);
 
-    /* A key is a value's magnitude as an integer: 31 bits, in the same order. counts[b] is the number of
-     * values whose key has `prefix` in front of its last shift + bits bits, and b in the next `bits`, at
-     * most 11. */
+    /* A key is the magnitude of a value as an integer: 31 bits, in the same order. counts[b] is the number
+     * of values whose key has `prefix` before its last shift + bits bits, and b in the next `bits`, at most
+     * 11. */
     void (*count_keys)(uint32_t *counts, const float *v, size_t n, uint32_t prefix, int shift, int bits);
-    /* Indices of all values with a key above `least`, and of the first n_ties with that key. `at` has room
-     * for one more. */
+    /* Writes the indices of all values with a key above `least`, and of the first n_ties with that key;
+     * returns their number. `at` has room for one more. */
     size_t (*pick)(uint32_t *at, const float *v, size_t n, uint32_t least, size_t n_ties);
 
-    /* Error feedback: r = v + decay r; then r = r - c, 0 where that is no finite number. */
+    /* Error feedback: feed() r = v + decay r; keep() r = r - c, and 0 where that is not finite. */
     void (*feed)(float *r, const float *v, size_t n, float decay);
     void (*keep)(float *r, const float *c, size_t n);
     void (*scale)(float *v, size_t n, float factor);
 
-    /* n symbols below `alphabet` as packed_bytes(n, alphabet) bytes, and back: what comes back may be
-     * larger. */
+    /* Packs n symbols below `alphabet` into packed_bytes(n, alphabet) bytes, and unpacks them: unpacked
+     * symbols may be >= `alphabet`. */
     void (*pack)(uint8_t *out, const uint8_t *q, size_t n, int alphabet);
     void (*unpack)(uint8_t *q, const uint8_t *in, size_t n, int alphabet);
     uint8_t (*largest_symbol)(const uint8_t *q, size_t n);
 };
 
-/* The fewest that tell the symbols of an alphabet apart. */
+/* Returns the fewest bits that distinguish the symbols of an alphabet. */
 static inline int symbol_bits(int alphabet)
 {
     int bits = 0;
@@ -86,14 +88,14 @@ static inline int symbol_bits(int alphabet)
     return bits;
 }
 
-/* Five of three symbols in a byte; else as many bits for each as the alphabet needs. */
+/* Alphabet 3: five symbols per byte; else as many bits per symbol as the alphabet needs. */
 static inline size_t packed_bytes(size_t n, int alphabet)
 {
     size_t bytes = 0;
 
     if (alphabet == 3)
         return n / 5 + (n % 5 > 0);
-    for (int width = 1; width <= 8; width *= 2) /* symbols of 3 bits are cut into pieces of 1 and of 2 */
+    for (int width = 1; width <= 8; width *= 2) /* symbols of 3 bits are split into 1 and 2 bits */
         if (symbol_bits(alphabet) & width)
             bytes += n / (8 / (size_t)width) + (n % (8 / (size_t)width) > 0);
     return bytes;

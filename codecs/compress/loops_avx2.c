@@ -1,4 +1,4 @@
-/* The loops once more, for AVX2 and F16C, and the choice. */
+/* The loops compiled for AVX2 and F16C, and the choice between both forms. */
 #include "codecs/compress/loops.h"
 
 #ifdef __x86_64__
@@ -22,7 +22,7 @@
 #pragma GCC pop_options
 #endif
 
-static bool has_f16c(void) /* clang's __builtin_cpu_supports does not know the word */
+static bool has_f16c(void) /* clang's __builtin_cpu_supports does not accept "f16c" */
 {
     unsigned a, b, c, d;
 

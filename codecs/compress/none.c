@@ -1,4 +1,4 @@
-/* none -- values as they are: behind a selection, or in front of huffman. */
+/* none -- unchanged values: after a selection, or before huffman. */
 #include "codecs/compress/compress.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void decode(const void *o, struct compress_work *w, const float *scales, 
 
 const struct compressor compress_none = {
     .name = "none",
-    .help = "values as they are, 32 bits each",
+    .help = "unchanged values, 32 bits each",
     .source = "-",
     .kind = COMPRESS_VALUES,
     .item_bytes = sizeof(float),

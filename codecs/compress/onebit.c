@@ -1,9 +1,9 @@
-/* onebit -- the sign of each value, and for each bucket the mean of its values that are not negative and of
- * those that are.
+/* onebit -- the sign of each value, and for each bucket the means of its nonnegative and of its negative
+ * values.
  *
- * Seide et al., "1-Bit Stochastic Gradient Descent and its Application to Data-Parallel Distributed Training
- * of Speech DNNs", Interspeech 2014, section 3: there a bucket is a column of a matrix, and error feedback
- * always goes with it. */
+ * Seide et al., "1-Bit Stochastic Gradient Descent and its Application to Data-Parallel Distributed
+ * Training of Speech DNNs", Interspeech 2014, section 3: there a bucket is a column of a matrix, and error
+ * feedback is always on. */
 #include "codecs/compress/compress.h"
 
 #include <math.h>

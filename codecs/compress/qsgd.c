@@ -1,10 +1,10 @@
-/* qsgd -- s levels up and down from 0 to the norm of each bucket, rounded at random to a neighbour so that
- * the mean is the value:  Q(v_i) = |v|_2 sgn(v_i) xi_i,  xi_i = l/s or (l + 1)/s,  E xi_i = |v_i| / |v|_2,
- * with s = 2^(bits - 1) - 1.
+/* qsgd -- s levels on each side of 0 up to the norm of each bucket, rounded at random to one of the two
+ * neighbors so that the mean is the value:
+ *     Q(v_i) = |v|_2 sgn(v_i) xi_i,  xi_i = l/s or (l + 1)/s,  E xi_i = |v_i| / |v|_2,  s = 2^(bits - 1) - 1
  *
- * Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NeurIPS 2017,
- * section 3.1; norm=max is what their experiments scale by: a smaller error for more nonzeros. Levels
- * are written with a fixed number of bits or by huffman, not by Elias's code. */
+ * Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NeurIPS
+ * 2017, section 3.1; norm=max is the scale of their experiments: a smaller error, more nonzeros. Levels are
+ * written with a fixed number of bits or by huffman, not in Elias's code. */
 #include "codecs/compress/compress.h"
 
 #include <math.h>
@@ -71,10 +71,10 @@ static void decode(const void *opt, struct compress_work *w, const float *scales
 }
 
 static const struct codec_option options[] = {
-    CODEC_OPTION(struct qsgd, bits, 4, 2, 8, "of a value: 2^(bits - 1) - 1 levels and the sign"),
+    CODEC_OPTION(struct qsgd, bits, 4, 2, 8, "bits per value: 2^(bits - 1) - 1 levels and the sign"),
     CODEC_OPTION(struct qsgd, bucket, 512, 16, 1 << 20, "values that share a norm"),
     CODEC_OPTION_CHOICE(struct qsgd, norm, "l2|max",
-                        "what the highest level is: Euclid's norm of the bucket, or its largest magnitude"),
+                        "the highest level: the Euclidean norm of the bucket, or its largest magnitude"),
     {0},
 };
 

@@ -6,7 +6,7 @@ void random_lanes_init(struct random_lanes *r, struct rng *seed)
         for (int k = 0; k < 4; k += 2) {
             uint64_t x = rng_u64(seed);
 
-            r->s[k][lane] = (uint32_t)x | (k == 0); /* a state of zeros would stay one */
+            r->s[k][lane] = (uint32_t)x | (k == 0); /* not zero: an all-zero state never changes */
             r->s[k + 1][lane] = (uint32_t)(x >> 32);
         }
 }

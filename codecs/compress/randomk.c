@@ -1,9 +1,9 @@
-/* randomk -- k = ratio n values drawn at random, each subset as likely as any other; all receivers draw the
- * same from the seed that the sender sends instead of indices.
+/* randomk -- k = ratio n values drawn at random, each subset equally likely; the sender sends a seed
+ * instead of indices, from which all receivers draw the same subset.
  *
- * Stich et al., "Sparsified SGD with Memory", NeurIPS 2018: rand_k. With unbiased=true values arrive
- * multiplied by n / k: Wangni et al., "Gradient Sparsification for Communication-Efficient Distributed
- * Optimization", NeurIPS 2018, with equal probabilities. */
+ * Stich et al., "Sparsified SGD with Memory", NeurIPS 2018: rand_k. With unbiased=true the receiver
+ * multiplies values by n / k: Wangni et al., "Gradient Sparsification for Communication-Efficient
+ * Distributed Optimization", NeurIPS 2018, with equal probabilities. */
 #include "codecs/compress/compress.h"
 
 struct randomk {
@@ -26,7 +26,7 @@ static float gain(const void *o, size_t n, size_t k)
     return is_unbiased(o) ? (float)((double)n / (double)k) : 1;
 }
 
-/* Whether bit i was 0; it is 1 now. */
+/* Sets bit i; returns whether it was 0. */
 static bool mark(uint64_t *marks, size_t i)
 {
     uint64_t bit = (uint64_t)1 << (i % 64);
@@ -36,8 +36,8 @@ static bool mark(uint64_t *marks, size_t i)
     return was_free;
 }
 
-/* Floyd's: of 0 .. i one at random, or i where that is taken (Bentley, "Programming Pearls: A Sample of
- * Brilliance", 1987). */
+/* Floyd's algorithm: for each i, one of 0 .. i at random, or i where that is taken (Bentley, "Programming
+ * Pearls: A Sample of Brilliance", 1987). */
 static void choose(const void *o, struct compress_work *w, const float *v, uint64_t seed, size_t n, size_t k,
                    uint32_t *at)
 {
@@ -56,9 +56,9 @@ static void choose(const void *o, struct compress_work *w, const float *v, uint6
 }
 
 static const struct codec_option options[] = {
-    CODEC_OPTION(struct randomk, ratio, 0.01, 1e-6, 1, "share of the values that is sent"),
+    CODEC_OPTION(struct randomk, ratio, 0.01, 1e-6, 1, "fraction of the values that is sent"),
     CODEC_OPTION(struct randomk, unbiased, 0, 0, 1,
-                 "values are multiplied by n / k, so that their mean is right"),
+                 "multiply received values by n / k, so that they are unbiased"),
     {0},
 };
 

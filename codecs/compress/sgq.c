@@ -1,8 +1,9 @@
-/* sgq -- uneven levels, closer together near 0: 0 and +-theta(j / J) alpha for j = 1 .. J, where
+/* sgq -- nonuniform levels, closer together near 0: 0 and +-theta(j / J) alpha for j = 1 .. J, where
  *     theta(k) = 1 / tan(k pi / 4),  J = 2^(bits - 1) - 1,
- * from 1 for j = J up to 1 / tan(pi / (4 J)): with 3 bits 1, 1.732 and 3.732. Meant for huffman behind it.
- * The ancestor's SGQ, whose alpha took three turns of fitting with random rounding; here alpha=fit rounds to
- * the nearest, so that each turn makes the error smaller, and alpha=max is the unbiased one. */
+ * from 1 for j = J up to 1 / tan(pi / (4 J)): with 3 bits 1, 1.732 and 3.732. Meant to be followed by
+ * huffman. This is the SGQ of Parallel-SGD, where alpha was fitted in three iterations with random
+ * rounding; here alpha=fit rounds to the nearest, so that each iteration reduces the error, and alpha=max
+ * is unbiased. */
 #include "codecs/compress/levels.h"
 
 #include <math.h>
@@ -13,8 +14,8 @@ struct sgq {
     int bits;
 };
 
-/* The levels of a process are those of its libm, which are equal to the last bit only where libraries are.
- * Rounded to four decimals, as the ancestor's, they are the same everywhere. */
+/* The values of tan() are those of the process's libm and may differ in the last bit between libraries.
+ * Rounded to four decimals, as in Parallel-SGD, the levels are equal everywhere. */
 static void init(struct level_set *s, int bits)
 {
     int n = (1 << (bits - 1)) - 1;
@@ -88,15 +89,15 @@ static void decode(const void *opt, struct compress_work *w, const float *scales
 }
 
 static const struct codec_option options[] = {
-    CODEC_OPTION(struct sgq, bits, 3, 2, 8, "of a value: 2^(bits - 1) - 1 levels and the sign"),
+    CODEC_OPTION(struct sgq, bits, 3, 2, 8, "bits per value: 2^(bits - 1) - 1 levels and the sign"),
     LEVELS_OPTIONS,
     {0},
 };
 
 const struct compressor compress_sgq = {
     .name = "sgq",
-    .help = "levels that are closer together near 0, for huffman",
-    .source = "the ancestor's SGQ: levels 1 / tan(k pi / 4)",
+    .help = "nonuniform levels, closer together near 0, for huffman",
+    .source = "SGQ of Parallel-SGD: levels 1 / tan(k pi / 4)",
     .bound = LEVELS_BOUND "E |C(v) - v|^2 <= sum of (next level - |v_i|) (|v_i| - level below)",
     .kind = COMPRESS_VALUES,
     .options = options,

@@ -2,7 +2,7 @@
  *   alpha=max  TernGrad: alpha = max |v|, b_i = sgn(v_i) with probability |v_i| / alpha, else 0.
  *              Wen et al., NeurIPS 2017, eq. 2 to 4, without their clipping; per=layer is layer-wise
  *              ternarizing.
- *   alpha=fit  alpha = <v, b> / <b, b> and b_i = sgn(v_i) where |v_i| > alpha / 2 take turns.
+ *   alpha=fit  alternates between alpha = <v, b> / <b, b> and b_i = sgn(v_i) where |v_i| > alpha / 2.
  *              Hou and Kwok, "Loss-aware Weight Quantization of Deep Networks", ICLR 2018, with a curvature
  *              of 1. */
 #include "codecs/compress/levels.h"

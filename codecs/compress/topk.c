@@ -1,8 +1,8 @@
-/* topk -- the k = ratio n values of largest magnitude; of equal ones those that come first.
+/* topk -- the k = ratio n values of largest magnitude; of equal ones the first.
  *
- * Aji and Heafield, "Sparse Communication for Distributed Gradient Descent", EMNLP 2017. k is exact: the k-th
- * largest magnitude is found by three histograms, of its first 11 bits, of the next 10 among those that
- * share them, and of the last 10. */
+ * Aji and Heafield, "Sparse Communication for Distributed Gradient Descent", EMNLP 2017. k is exact: the
+ * k-th largest magnitude is found by three histograms, of its first 11 bits, of the next 10 among the
+ * values that share these, and of the last 10. */
 #include "codecs/compress/compress.h"
 
 struct topk {
@@ -14,7 +14,7 @@ static size_t count(const void *o, size_t n)
     return compress_share(((const struct topk *)o)->ratio, n);
 }
 
-/* The bucket of the k-th largest; *k becomes its number among those of the bucket. */
+/* Returns the bucket of the k-th largest; *k becomes its rank within the bucket. */
 static uint32_t bucket_of(const uint32_t *counts, uint32_t n_counts, size_t *k)
 {
     uint32_t b = n_counts - 1;
@@ -43,7 +43,7 @@ static void choose(const void *o, struct compress_work *w, const float *v, uint6
 }
 
 static const struct codec_option options[] = {
-    CODEC_OPTION(struct topk, ratio, 0.01, 1e-6, 1, "share of the values that is sent"),
+    CODEC_OPTION(struct topk, ratio, 0.01, 1e-6, 1, "fraction of the values that is sent"),
     {0},
 };
 

@@ -9,17 +9,17 @@
 #include "nn/kernels/cpu.h"
 #include "nn/kernels/onednn.h"
 
-/* OpenBLAS' own, beside CBLAS. Weak: another BLAS links too. */
+/* OpenBLAS' extensions to CBLAS. Weak, so that another BLAS links too. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 extern char *openblas_get_corename(void) __attribute__((weak));
 extern char *openblas_get_config(void) __attribute__((weak));
-/* OpenMP's, where oneDNN brought it. */
+/* OpenMP's, if oneDNN is linked with it. */
 extern void omp_set_num_threads(int n) __attribute__((weak));
 
 static int n_threads = 1;
 static bool allows_onednn = true;
 
-/* What OpenBLAS' kernels for SkylakeX are made of. */
+/* The instruction sets that OpenBLAS' SkylakeX kernels need. */
 static bool can_skylakex(void)
 {
     return cpu_has_avx512() && CPU_HAS("avx512bw") && CPU_HAS("avx512dq") && CPU_HAS("avx512vl");
@@ -54,7 +54,7 @@ const char *blas_better_core(const char *core, const struct blas_processor *has)
 
 const char *blas_choose_core(char **argv)
 {
-    static char said[160];
+    static char warning[160];
     const char *core = openblas_get_corename ? openblas_get_corename() : NULL;
     const struct blas_processor has = {.amd_3dnow = cpu_has_3dnow(),
                                        .fma4 = CPU_HAS("fma4"),
@@ -68,11 +68,10 @@ const char *blas_choose_core(char **argv)
         return NULL;
     if (!chosen && setenv("OPENBLAS_CORETYPE", better, 1) == 0)
         execv("/proc/self/exe", argv);
-    snprintf(said, sizeof said,
+    snprintf(warning, sizeof warning,
              "OpenBLAS computes with its %s kernels, a poor choice for this processor; %s %s", core,
-             chosen ? "OPENBLAS_CORETYPE asks for it, which suits" : "OPENBLAS_CORETYPE would suit as",
-             better);
-    return said;
+             chosen ? "OPENBLAS_CORETYPE selects them, set it to" : "set OPENBLAS_CORETYPE to", better);
+    return warning;
 }
 
 static int n_processors(void)
@@ -119,11 +118,11 @@ void blas_describe(char *out, size_t size)
 {
     const char *version = openblas_get_config ? openblas_get_config() : "BLAS";
     const char *core = openblas_get_corename ? openblas_get_corename() : "unknown";
-    int words = (int)strcspn(version, " ");
+    int len = (int)strcspn(version, " ");
 
-    if (version[words] && strncmp(version, "OpenBLAS ", 9) == 0)
-        words += 1 + (int)strcspn(version + words + 1, " ");
-    snprintf(out, size, "%.*s (%s kernels)%s, loops for %s, %d thread%s", words, version, core,
+    if (version[len] && strncmp(version, "OpenBLAS ", 9) == 0)
+        len += 1 + (int)strcspn(version + len + 1, " ");
+    snprintf(out, size, "%.*s (%s kernels)%s, loops for %s, %d thread%s", len, version, core,
              allows_onednn ? onednn_version() : "",
              cpu_has_avx512() ? "AVX-512"
              : cpu_has_avx2() ? "AVX2"

@@ -1,37 +1,38 @@
-/* blas -- which libraries compute, with which kernels and how many threads.
- * One choice for the whole process. */
+/* blas -- selects the libraries that compute, their kernels and their number of threads, for the whole
+ * process. */
 #ifndef PSGD_BLAS_H
 #define PSGD_BLAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct blas_processor { /* has these instructions */
+struct blas_processor { /* instruction sets that the processor has */
     bool amd_3dnow, fma4, avx, avx2, avx512;
 };
 
-/* OpenBLAS picks its kernels by a list of processors it knows when it is loaded, and takes SSE kernels, four
- * to five times slower, for those it does not know (OpenMathLib/OpenBLAS#4267; Debian 12's 0.3.21 and
- * Sapphire Rapids). Nor does it ask whether a known processor has their instructions: a virtual machine may
- * call its own an Opteron that has no 3DNow! (qemu64) or FMA4 (Opteron_G4), and a product would end in an
- * illegal instruction. The core type it should be told instead of `core`; NULL: it is no poor choice. */
+/* Returns the OpenBLAS core type to use instead of `core`, or NULL if `core` is a good choice. When it is
+ * loaded, OpenBLAS chooses its kernels from a list of known processors, and takes SSE kernels, four to five
+ * times slower, for unknown ones (OpenMathLib/OpenBLAS#4267; Debian 12's 0.3.21 and Sapphire Rapids). It
+ * does not check that a known processor has their instructions either: a virtual machine may report an
+ * Opteron without 3DNow! (qemu64) or FMA4 (Opteron_G4), and a product would end in an illegal instruction. */
 const char *blas_better_core(const char *core, const struct blas_processor *has);
 
-/* Call first in main(). Where OpenBLAS chose poorly and OPENBLAS_CORETYPE does not say that the user did,
- * starts this program anew with a better choice, which OpenBLAS reads only while it is loaded. Returns what
- * is to be said about it, or NULL. */
+/* Call first in main(). If OpenBLAS chose poorly and the user has not set OPENBLAS_CORETYPE, sets it and
+ * executes this program again, because OpenBLAS reads it only while it is loaded. Returns a warning for the
+ * user, or NULL. */
 const char *blas_choose_core(char **argv);
 
-/* Threads inside a product, for OpenBLAS and oneDNN; not more than the processors this process may use, nor
- * than each of `n_sharers` such processes has of the machine's: threads that wait for each other within a
- * product, and for a processor, take many times as long as one. Returns how many there will be. Other numbers
- * split sums otherwise: results repeat for the same number only. */
+/* Sets the threads within one product, for OpenBLAS and oneDNN: at most the processors this process may
+ * use, and at most an equal part of the machine's processors for each of `n_sharers` such processes.
+ * Threads that wait for each other within a product, and for a processor, take many times as long as one.
+ * Returns the number that is set. Another number splits sums differently: results repeat only for the same
+ * number. */
 int blas_set_threads(int n, int n_sharers);
 int blas_threads(void);
-/* As many as were set; one where nobody has, though the libraries begin with all processors. */
+/* Applies the number that was set, or one: the libraries themselves begin with all processors. */
 void blas_keep_threads(void);
 
-/* Whether oneDNN may take products and convolutions. Where it is built in, yes, unless told otherwise. */
+/* Whether oneDNN may compute products and convolutions; by default yes if it is built in. */
 void blas_allow_onednn(bool yes);
 bool blas_allows_onednn(void);
 

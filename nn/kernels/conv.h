@@ -1,5 +1,5 @@
-/* conv -- the ways to compute a convolution; layer_conv2d.c chooses one by the shape.
- * Images lie channels last:
+/* conv -- the ways to compute a convolution; layer_conv2d.c chooses one by the shape. Images are stored
+ * channels last:
  *
  *     x (n, h, w, c)    weight (rows, cols, c, filters)    bias (filters)    y, dy (n, h', w', filters)
  *
@@ -18,31 +18,30 @@
 enum { CONV_WEIGHT, CONV_BIAS }; /* in spec->tensors */
 
 struct conv_path {
-    /* Floats of l->work; nothing in there is kept from call to call. NULL: none. */
+    /* Returns the floats needed in l->work, which keeps nothing between calls. NULL: none. */
     size_t (*work)(const struct layer_spec *s);
     /* l->y from x */
     void (*forward)(const struct layer *l, const float *x, int n);
-    /* l->grads and, unless it is NULL, dx at once. NULL: the two below do that one by one. */
+    /* Computes l->grads and, unless it is NULL, dx together. NULL: the two functions below are used. */
     void (*backward)(const struct layer *l, const float *x, const float *dy, float *dx, const struct pass *p);
     /* l->grads from x and dy */
     void (*weight_gradient)(const struct layer *l, const float *x, const float *dy, int n);
-    /* dx (n, h, w, c) from dy. NULL: the others do that. */
+    /* dx (n, h, w, c) from dy. NULL: another path computes it. */
     void (*input_gradient)(const struct layer *l, const float *dy, float *dx, int n);
 };
 
 /* Matrix products with windows copied into rows: any shape. */
 extern const struct conv_path conv_columns;
 
-/* Our own loop along the rows of an image: few channels, where libraries are slow. */
+/* Our own loop along the rows of an image: few channels, for which libraries are slow. */
 extern const struct conv_path conv_direct;
 bool conv_direct_takes(const struct layer_spec *s);
 
-/* Products of transformed tiles: a quarter of the multiplications,
- * for windows of 3 x 3 that move by one pixel. */
+/* Products of transformed tiles: a quarter of the multiplications, for 3 x 3 windows with stride 1. */
 extern const struct conv_path conv_winograd;
 bool conv_winograd_takes(const struct layer_spec *s);
 
-/* oneDNN, where it is compiled in (nn/kernels/onednn_conv.h): l->own holds what it prepared. */
+/* oneDNN, where it is compiled in (nn/kernels/onednn_conv.h): l->own holds its prepared primitives. */
 extern const struct conv_path conv_onednn;
 
 #endif

@@ -1,11 +1,11 @@
 /* conv_columns -- convolution as matrix products (Chellapilla, Puri and Simard 2006). Row p of `columns`
- * (pixels, k), k = rows cols c, is what the window sees for pixel p of the output,
- * pixels counted through the batch:
+ * (pixels, k), k = rows cols c, holds the window's input for pixel p of the output, counting pixels through
+ * the whole batch:
  *
  *     y = columns weight + bias      d weight = columns^T dy      d columns = dy weight^T
  *
- * Only a few pixels at a time are unfolded, so that their columns are still in the second-level cache when
- * the product reads them. */
+ * Only a few pixels are unfolded at a time, so that their columns are still in the second-level cache for
+ * the product. */
 #include <string.h>
 
 #include "nn/kernels/conv.h"
@@ -13,7 +13,7 @@
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/rows.h"
 
-enum { COLUMNS = 1 << 15 }; /* floats of work, as long as one pixel's window is not larger */
+enum { COLUMNS = 1 << 15 }; /* floats of work, unless one pixel's window is larger */
 
 static size_t window_size(const struct layer_spec *s)
 {
@@ -33,7 +33,7 @@ static size_t chunk_size(const struct layer_spec *s)
     return n > 0 ? n : 1;
 }
 
-/* Windows of one pixel that touch each other: the images are their own columns. */
+/* 1 x 1 windows with stride 1: the images are already the columns. */
 static bool is_unfolded(const struct layer_spec *s)
 {
     const struct window_spec *w = &s->window;
@@ -46,11 +46,11 @@ static size_t work(const struct layer_spec *s)
     return is_unfolded(s) ? 0 : chunk_size(s) * window_size(s);
 }
 
-/* A pixel's window. Each of its rows is `n` values of the image, with `before` and `after` values outside. */
+/* A pixel's window. Each of its rows has `n` values inside the image, `before` and `after` values outside. */
 struct view {
-    int row;      /* of the image, of the window's first row */
+    int row;      /* row of the image at the window's first row */
     size_t image; /* offset of the sample in x */
-    size_t begin; /* of the first value inside, in its row */
+    size_t begin; /* offset in its row of the first value inside */
     size_t before, n, after;
 };
 
@@ -71,7 +71,7 @@ static struct view view_of(const struct layer_spec *s, size_t p)
                          .after = (size_t)(col + w->cols - end) * c};
 }
 
-/* Offset in x of what row `a` of the window sees. False: it lies outside of the image. */
+/* *from: the offset in x of row `a` of the window. Returns false if that row is outside of the image. */
 static bool find_row(const struct layer_spec *s, const struct view *v, int a, size_t *from)
 {
     int row = v->row + a;

@@ -1,9 +1,9 @@
-/* conv_direct -- convolution of images with few channels into few filters, one filter's output row as
- * vectors. A matrix product that narrow leaves most of a vector register empty.
+/* conv_direct -- convolution of images with few channels into few filters, vectorized along one filter's
+ * output row. Matrix products that narrow leave most of a vector register empty.
  *
  * Each sample is copied once into planes: planes_x[k] (height, width) is channel k with its padding, and
- * planes_d[f] (h', breadth) is filter f of dy. Rows are so long that whole vectors can be read and computed
- * at the right end; planes_d is 0 there, so that nothing of it counts. */
+ * planes_d[f] (h', breadth) is filter f of dy. Rows are long enough to read and compute whole vectors at
+ * the right end, where planes_d is 0. */
 #include <string.h>
 
 #include "nn/kernels/conv.h"
@@ -12,7 +12,8 @@
 
 enum { BLOCK = 2 * SUMS, PARTS = BLOCK / LANES, GROUP = 4, CHANNELS = 4, FILTERS = 16, WINDOW = 16 };
 
-/* Few enough that planes are no larger than a few copies of the images; rows that fill a vector. */
+/* Few enough channels that the planes are no larger than a few copies of the images; rows that fill a
+ * vector. */
 bool conv_direct_takes(const struct layer_spec *s)
 {
     return s->in.dim[2] <= CHANNELS && s->out.dim[2] <= FILTERS && s->window.col_stride == 1 &&
@@ -55,7 +56,7 @@ static size_t work(const struct layer_spec *s)
     return x_size(&g) + d_size(&g);
 }
 
-/* One sample (h, w, c) into planes. */
+/* Copies one sample (h, w, c) into planes. */
 static void spread_x(const struct layer_spec *s, const struct planes *g, const float *x, float *planes)
 {
     size_t c = g->channels;
@@ -75,7 +76,7 @@ static void spread_x(const struct layer_spec *s, const struct planes *g, const f
         }
 }
 
-/* One sample of dy (h', w', filters) into planes. */
+/* Copies one sample of dy (h', w', filters) into planes. */
 static void spread_d(const struct planes *g, size_t w, const float *dy, float *planes)
 {
     memset(planes, 0, d_size(g) * sizeof *planes);
@@ -89,9 +90,9 @@ static void spread_d(const struct planes *g, size_t w, const float *dy, float *p
         }
 }
 
-/* BLOCK neighbours in one output row of `n` of the `filters`. x: the window's first value in the first plane;
- * w, b, y: of the first filter. Only n_out of the block lie in the image.
- * `n` is a constant wherever this is called. */
+/* Computes BLOCK neighbors in one output row, for `n` filters. x: the window's first value in the first
+ * plane; w, b, y: those of the first filter. Only n_out values of the block are in the image. `n` is a
+ * constant in every call. */
 INLINE void forward_block(const struct layer_spec *s, const struct planes *g, size_t n, const float *x,
                           const float *w, const float *b, float *y, size_t n_out)
 {
@@ -155,8 +156,8 @@ FAST static void forward(const struct layer *l, const float *x, int n)
     }
 }
 
-/* dw[f] += sum over the image of x d[f], for `n` filters. x: what meets the first output;
- * d: the first plane. */
+/* dw[f] += sum over the image of x d[f], for `n` filters. x: the input of the first output value; d: the
+ * first plane. */
 INLINE void weight_block(const struct planes *g, size_t row_step, size_t n, const float *x, const float *d,
                          float *dw)
 {

@@ -1,17 +1,17 @@
-/* conv_winograd -- convolution with windows of 3 x 3 in a quarter of the multiplications (Winograd 1980;
- * Lavin and Gray 2016, F(4 x 4, 3 x 3)). For a tile of 4 x 4 results y, the 6 x 6 values d of the image that
- * they see and the window w, each for one channel and one filter:
+/* conv_winograd -- convolution with 3 x 3 windows in a quarter of the multiplications (Winograd 1980; Lavin
+ * and Gray 2016, F(4 x 4, 3 x 3)). For a tile of 4 x 4 results y, their input d (6 x 6) and the window w,
+ * each for one channel and one filter:
  *
  *     v = B^T d B     u = G w G^T     m = sum over channels of v * u, value by value     y = A^T m A + bias
  *
- * so each of the 36 points is a matrix product of its own: m (tiles, filters) = v (tiles, c) u (c, filters).
- * The gradients are the derivatives of these formulas:
+ * Each of the 36 points is a separate matrix product: m (tiles, filters) = v (tiles, c) u (c, filters). The
+ * gradients are the derivatives of these formulas:
  *
  *     dm = A dy A^T     du = v^T dm     dw = G^T du G     dv = dm u^T     dd = B dv B^T
  *
- * A, B and G are those of the points 0, +-sqrt(1/2), +-sqrt(2) and infinity. The paper's 0, +-1, +-2 and
- * infinity take as many operations, but their rounding errors are four times as large: these here are twice
- * those of the plain sum. */
+ * A, B and G belong to the points 0, +-sqrt(1/2), +-sqrt(2) and infinity. The paper's 0, +-1, +-2 and
+ * infinity take as many operations, but their rounding errors are four times as large; those of this choice
+ * are twice those of the plain sum. */
 #include <string.h>
 
 #include "nn/kernels/conv.h"
@@ -23,14 +23,14 @@
 enum {
     WINDOW = 3,
     RESULT = 4, /* rows and columns of a tile of y */
-    TILE = 6,   /* of what it sees */
+    TILE = 6,   /* of its input */
     POINTS = TILE * TILE,
-    TILES = 72,         /* at a time: enough rows for a product to be quick, few enough for the caches */
-    APART = 16,         /* floats between points: at a power of two they would share a few sets of a cache */
-    FEW = 16,           /* channels or filters, the least of each ... */
-    WHOLE = 8,          /* ... and what they are a multiple of: of LANES on every machine */
-    PAIRS_MIN = 512,    /* of a channel and a filter */
-    PAIRS_MAX = 1 << 18 /* u is not small any more beside the images */
+    TILES = 72,         /* at a time: enough rows for fast products, few enough for the caches */
+    APART = 16,         /* floats between points; at powers of two they would share a few sets of a cache */
+    FEW = 16,           /* least channels, and least filters, ... */
+    WHOLE = 8,          /* ... a multiple of this, and so of LANES on every machine */
+    PAIRS_MIN = 512,    /* pairs of a channel and a filter */
+    PAIRS_MAX = 1 << 18 /* above, u is not small beside the images */
 };
 
 static const float root = 1.41421356f, half_root = 0.707106781f;
@@ -46,8 +46,8 @@ static size_t tiles_of(const struct layer_spec *s)
     return ((size_t)s->out.dim[0] + RESULT - 1) / RESULT * tile_cols(s);
 }
 
-/* With fewer channels or filters, or where more than a third of what the tiles have lies outside of the
- * image, the other ways are as fast (docs/engine.md has the figures). */
+/* With fewer channels or filters, or with more than a third of the tiles' values outside of the image, the
+ * other paths are as fast (docs/engine.md has the figures). */
 bool conv_winograd_takes(const struct layer_spec *s)
 {
     const struct window_spec *w = &s->window;
@@ -59,7 +59,7 @@ bool conv_winograd_takes(const struct layer_spec *s)
            c * filters <= PAIRS_MAX && 2 * computed <= 3 * wanted;
 }
 
-struct space {               /* where things lie in `work`, and how far apart the points of each are */
+struct space {               /* offsets in `work`, and the distance between the points of each */
     size_t u, du, v, m, end; /* u, du (c, filters), v (tiles, c), m (tiles, filters) */
     size_t u_step, v_step, m_step;
 };
@@ -82,11 +82,11 @@ static size_t work(const struct layer_spec *s)
     return space_of(s).end;
 }
 
-/* One column or row. */
-typedef void transform(const lanes *from, lanes *to);
+/* Transforms one column or row. */
+typedef void transform_1d(const lanes *from, lanes *to);
 
-/* B^T */
-INLINE void see(const lanes *d, lanes *v)
+/* Input transform, B^T. */
+INLINE void input_transform(const lanes *d, lanes *v)
 {
     lanes even = d[4] - 2 * d[2], odd = half_root * d[3] - root * d[1];
     lanes even_2 = d[4] - 0.5f * d[2], odd_2 = root * d[3] - half_root * d[1];
@@ -99,8 +99,8 @@ INLINE void see(const lanes *d, lanes *v)
     v[5] = d[1] - 2.5f * d[3] + d[5];
 }
 
-/* B */
-INLINE void see_back(const lanes *v, lanes *d)
+/* Its transpose, B. */
+INLINE void input_transform_t(const lanes *v, lanes *d)
 {
     lanes even = v[1] + v[2], odd = v[1] - v[2], even_2 = v[3] + v[4], odd_2 = v[3] - v[4];
 
@@ -112,8 +112,8 @@ INLINE void see_back(const lanes *v, lanes *d)
     d[5] = v[5];
 }
 
-/* G */
-INLINE void weigh(const lanes *w, lanes *u)
+/* Filter transform, G. */
+INLINE void filter_transform(const lanes *w, lanes *u)
 {
     lanes even = (-2 / 3.0f) * (w[0] + 0.5f * w[2]), odd = (-2 / 3.0f) * half_root * w[1];
     lanes even_2 = (1 / 6.0f) * (w[0] + 2 * w[2]), odd_2 = (1 / 6.0f) * root * w[1];
@@ -126,8 +126,8 @@ INLINE void weigh(const lanes *w, lanes *u)
     u[5] = w[2];
 }
 
-/* G^T */
-INLINE void weigh_back(const lanes *u, lanes *w)
+/* Its transpose, G^T. */
+INLINE void filter_transform_t(const lanes *u, lanes *w)
 {
     lanes even = (-2 / 3.0f) * (u[1] + u[2]), odd = (-2 / 3.0f) * half_root * (u[1] - u[2]);
     lanes even_2 = (1 / 6.0f) * (u[3] + u[4]), odd_2 = (1 / 6.0f) * root * (u[3] - u[4]);
@@ -137,8 +137,8 @@ INLINE void weigh_back(const lanes *u, lanes *w)
     w[2] = 0.5f * even + 2 * even_2 + u[5];
 }
 
-/* A^T */
-INLINE void result(const lanes *m, lanes *y)
+/* Output transform, A^T. */
+INLINE void output_transform(const lanes *m, lanes *y)
 {
     lanes even = m[1] + m[2], odd = half_root * (m[1] - m[2]);
     lanes even_2 = m[3] + m[4], odd_2 = root * (m[3] - m[4]);
@@ -149,8 +149,8 @@ INLINE void result(const lanes *m, lanes *y)
     y[3] = 0.5f * odd + 2 * odd_2 + m[5];
 }
 
-/* A */
-INLINE void result_back(const lanes *y, lanes *m)
+/* Its transpose, A. */
+INLINE void output_transform_t(const lanes *y, lanes *m)
 {
     lanes even = y[0] + 0.5f * y[2], odd = half_root * (y[1] + 0.5f * y[3]);
     lanes even_2 = y[0] + 2 * y[2], odd_2 = root * (y[1] + 2 * y[3]);
@@ -163,17 +163,17 @@ INLINE void result_back(const lanes *y, lanes *m)
     m[5] = y[3];
 }
 
-/* Where the values of a square lie: those of a tile in an image, or the points of v, u or m. */
+/* Offsets of the values of a square: a tile in an image, or the points of v, u or m. */
 struct square {
     int at[POINTS]; /* -1: outside of the image */
 };
 
-/* The columns of the square `from` go through `one`, then the rows of what becomes of them; a channel or
- * filter in each lane. The square `to` becomes the result; or, where it adds, itself and the result; or,
- * where there is `plus`, that and the result. The sizes,
- * `one` and `adds` are constants wherever this is called. */
-INLINE void change(transform *one, size_t n_from, size_t n_to, const float *from, const struct square *f,
-                   float *to, const struct square *t, bool adds, const float *plus)
+/* Applies `one` to the columns of the square `from`, then to the rows of the result, with one channel or
+ * filter per lane. Stores the result in the square `to`, or adds it to `to` if `adds`, or stores its sum
+ * with `plus` if that is not NULL. The sizes, `one` and `adds` are constants in every call. */
+INLINE void transform_square(transform_1d *one, size_t n_from, size_t n_to, const float *from,
+                             const struct square *f, float *to, const struct square *t, bool adds,
+                             const float *plus)
 {
     lanes half[TILE][TILE], in[TILE], out[TILE], v;
 
@@ -204,8 +204,8 @@ INLINE void change(transform *one, size_t n_from, size_t n_to, const float *from
     }
 }
 
-/* Tile p of the batch: `n` x `n` pixels of an image whose first tile begins at (-top, -left).
- * Returns the sample. */
+/* Finds tile p of the batch, `n` x `n` pixels of an image whose first tile begins at (-top, -left). Returns
+ * the index of its sample. */
 static size_t find_tile(struct square *square, const struct layer_spec *s, size_t p, int n,
                         const struct shape *image, int top, int left)
 {
@@ -238,10 +238,11 @@ FAST static void transform_weights(const struct layer *l, const struct space *at
 
     for (size_t k = 0; k < n; k += LANES)
         if (back)
-            change(weigh_back, TILE, WINDOW, l->work + at->du + k, &u, l->grads[CONV_WEIGHT] + k, &w, false,
-                   NULL);
+            transform_square(filter_transform_t, TILE, WINDOW, l->work + at->du + k, &u,
+                             l->grads[CONV_WEIGHT] + k, &w, false, NULL);
         else
-            change(weigh, WINDOW, TILE, l->params[CONV_WEIGHT] + k, &w, l->work + at->u + k, &u, false, NULL);
+            transform_square(filter_transform, WINDOW, TILE, l->params[CONV_WEIGHT] + k, &w,
+                             l->work + at->u + k, &u, false, NULL);
 }
 
 /* v = B^T d B, of n tiles from `first` on */
@@ -258,11 +259,12 @@ FAST static void transform_x(const struct layer *l, const struct space *at, cons
                                      find_tile(&d, s, first + p, TILE, &s->in, s->window.top, s->window.left);
 
         for (size_t k = 0; k < c; k += LANES)
-            change(see, TILE, TILE, image + k, &d, l->work + at->v + p * c + k, &v, false, NULL);
+            transform_square(input_transform, TILE, TILE, image + k, &d, l->work + at->v + p * c + k, &v,
+                             false, NULL);
     }
 }
 
-/* dx += B dv B^T, as tiles overlap; a sample's first tile finds zeros. */
+/* dx += B dv B^T, because tiles overlap; a sample's dx is cleared at its first tile. */
 FAST static void collect_dx(const struct layer *l, const struct space *at, float *dx, size_t first, size_t n)
 {
     const struct layer_spec *s = l->spec;
@@ -277,7 +279,8 @@ FAST static void collect_dx(const struct layer *l, const struct space *at, float
         if ((first + p) % tiles_of(s) == 0)
             memset(image, 0, (size_t)s->n_in * sizeof *image);
         for (size_t k = 0; k < c; k += LANES)
-            change(see_back, TILE, TILE, l->work + at->v + p * c + k, &v, image + k, &d, true, NULL);
+            transform_square(input_transform_t, TILE, TILE, l->work + at->v + p * c + k, &v, image + k, &d,
+                             true, NULL);
     }
 }
 
@@ -293,8 +296,8 @@ FAST static void collect_y(const struct layer *l, const struct space *at, size_t
         float *image = l->y + (size_t)s->n_out * find_tile(&y, s, first + p, RESULT, &s->out, 0, 0);
 
         for (size_t k = 0; k < filters; k += LANES)
-            change(result, TILE, RESULT, l->work + at->m + p * filters + k, &m, image + k, &y, false,
-                   l->params[CONV_BIAS] + k);
+            transform_square(output_transform, TILE, RESULT, l->work + at->m + p * filters + k, &m, image + k,
+                             &y, false, l->params[CONV_BIAS] + k);
     }
 }
 
@@ -311,8 +314,8 @@ FAST static void transform_dy(const struct layer *l, const struct space *at, con
         const float *image = dy + (size_t)s->n_out * find_tile(&y, s, first + p, RESULT, &s->out, 0, 0);
 
         for (size_t k = 0; k < filters; k += LANES)
-            change(result_back, RESULT, TILE, image + k, &y, l->work + at->m + p * filters + k, &m, false,
-                   NULL);
+            transform_square(output_transform_t, RESULT, TILE, image + k, &y,
+                             l->work + at->m + p * filters + k, &m, false, NULL);
     }
 }
 

@@ -1,4 +1,4 @@
-/* cpu -- what this processor can, for rules of who computes what. */
+/* cpu -- features of this processor, for the rules that choose an implementation. */
 #ifndef PSGD_CPU_H
 #define PSGD_CPU_H
 
@@ -7,9 +7,8 @@
 #include <cpuid.h>
 #endif
 
-/* AMD's family of Zen 3, which has no AVX-512, and of Zen 4. A compiler that is older than the family is
- * asked for AMD as such, and so takes a Zen 5 for a Zen 4: that costs speed and changes no result's
- * correctness. */
+/* AMD's family of Zen 3, which has no AVX-512, and of Zen 4. Compilers older than the family only test for
+ * AMD, and so take a Zen 5 for a Zen 4: that costs speed, results stay correct. */
 #if defined __clang__ ? __clang_major__ >= 12 : __GNUC__ >= 11
 #define ZEN4 "amdfam19h"
 #else
@@ -26,7 +25,7 @@
 #define CPU_IS(family)   false
 #endif
 
-/* AMD's, until 2010. The compilers' builtin functions do not know it. */
+/* Of AMD processors until 2010. The compilers' builtin functions cannot test for it. */
 static inline bool cpu_has_3dnow(void)
 {
 #ifdef __x86_64__
@@ -38,13 +37,13 @@ static inline bool cpu_has_3dnow(void)
 #endif
 }
 
-/* With FMA, as every processor that has AVX2 so far. */
+/* Also tests for FMA, which every processor with AVX2 has so far. */
 static inline bool cpu_has_avx2(void)
 {
     return CPU_HAS("avx2") && CPU_HAS("fma");
 }
 
-/* Has it the fused operations that loops with FUSED (fused.h) are made of? Every arm64 has. */
+/* Whether it has the fused operations that FUSED functions (fused.h) need; every arm64 has. */
 static inline bool cpu_fuses(void)
 {
 #ifdef __aarch64__
@@ -59,8 +58,7 @@ static inline bool cpu_has_avx512(void)
     return CPU_HAS("avx512f");
 }
 
-/* AMD's Zen 4 takes sixteen lanes as two halves, one after the other: loops for AVX2 reach all that it
- * can. */
+/* AMD's Zen 4 computes sixteen lanes as two halves, one after the other: AVX2 loops reach its full speed. */
 static inline bool cpu_halves_avx512(void)
 {
     return cpu_has_avx512() && CPU_IS(ZEN4);

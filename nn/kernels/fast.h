@@ -1,8 +1,9 @@
-/* fast -- FAST in front of a function with a loop over vectors: the compiler makes it three times, for every
- * x86-64, for AVX2 and for AVX-512, and the loader takes the one that suits the processor. No clone fuses a
- * multiplication with an addition (-ffp-contract=off), and sums have a fixed number of lanes: all clones give
- * the same bits. There is one version elsewhere, where a sanitizer runs before the loader has chosen, and
- * from clang, whose clones of static functions of equal names clash (up to 14 at least). */
+/* fast -- FAST before a function with a loop over vectors makes the compiler generate three clones, for any
+ * x86-64, AVX2 and AVX-512; the loader selects the best one for the processor. No clone fuses a
+ * multiplication with an addition (-ffp-contract=off), and sums have a fixed number of lanes: all clones
+ * give the same bits. There is only one version on other processors, with sanitizers, which run before the
+ * loader has selected, and with clang, where clones of static functions of the same name clash (up to 14 at
+ * least). */
 #ifndef PSGD_FAST_H
 #define PSGD_FAST_H
 

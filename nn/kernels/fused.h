@@ -1,6 +1,6 @@
-/* fused -- for loops of matrix products, made for processors with fused operations alone: FUSED in front of a
- * function lets it fuse multiplications with additions (the Makefile allows it to the files that do), on
- * x86-64 those of AVX2's time. Only where cpu_fuses(). */
+/* fused -- FUSED before a function lets it fuse multiplications with additions, with AVX2 and FMA on
+ * x86-64; for loops of matrix products. Call such a function only if cpu_fuses(). The Makefile sets
+ * -ffp-contract=fast for the files that use it. */
 #ifndef PSGD_FUSED_H
 #define PSGD_FUSED_H
 

@@ -1,9 +1,10 @@
-/* lanes -- a few floats, worked on together: for loops that a compiler would not turn into vectors by itself.
- * Memory need not be aligned.
+/* lanes -- vectors of a few floats, for loops that compilers do not vectorize by themselves. Memory need
+ * not be aligned.
  *
  * There are eight lanes on x86-64 and four elsewhere: gcc (12) keeps a vector longer than the processor's
- * registers on the stack, and a sum that grows in it waits for a store and a load in every round. What is
- * added up across lanes is so in eight sums on every machine, SUMS / LANES vectors of them: the same bits. */
+ * registers on the stack, and an accumulation in it waits for a store and a load in every iteration. Sums
+ * across lanes use eight partial sums, SUMS / LANES vectors, on every machine, so that the bits are the
+ * same. */
 #ifndef PSGD_LANES_H
 #define PSGD_LANES_H
 
@@ -11,7 +12,7 @@
 #include <string.h>
 
 #ifndef __x86_64__
-#define FOUR_LANES /* by a test that compares both forms, too */
+#define FOUR_LANES /* also defined by a test that compares both forms */
 #endif
 #ifndef FOUR_LANES
 enum { LANES = 8 };
@@ -25,20 +26,20 @@ enum { SUMS = 8 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t)))); /* a comparison's: 0 or -1 */
 
-/* A function that takes or returns vectors has another calling convention in each clone (fast.h): macros, and
- * functions that are inlined and take their addresses. */
+/* Functions that take or return vectors have another calling convention in each clone (fast.h). Hence
+ * macros, and inlined functions that take the vectors' addresses. */
 #define INLINE              static inline __attribute__((always_inline))
 #define LANES_READ(v, from) memcpy(&(v), (from), sizeof(v))
 #define LANES_WRITE(to, v)  memcpy((to), &(v), sizeof(v))
 
-/* Lane by lane, which of those of a and b, counted through, to take. */
+/* The arguments after a and b: for each lane of the result, the index of a lane in a followed by b. */
 #ifdef __clang__
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (int_lanes){__VA_ARGS__})
 #endif
 
-/* Of `lanes s[SUMS / LANES]`. */
+/* The sum of the eight values of `lanes s[SUMS / LANES]`. */
 #define LANES_SUM(s)                                                                                         \
     (((SUM_AT(s, 0) + SUM_AT(s, 4)) + (SUM_AT(s, 2) + SUM_AT(s, 6))) +                                       \
      ((SUM_AT(s, 1) + SUM_AT(s, 5)) + (SUM_AT(s, 3) + SUM_AT(s, 7))))

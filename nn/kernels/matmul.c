@@ -8,19 +8,19 @@
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/onednn.h"
 
-/* Elsewhere than on x86-64 its products are loops in C++, where OpenBLAS has assembly. */
+/* On other processors than x86-64, oneDNN's products are loops in C++, and OpenBLAS' are assembly. */
 static bool has_onednn(void)
 {
     return CPU_IS_X86 && blas_allows_onednn();
 }
 
-/* On AVX-512 OpenBLAS has kernels of their own for these, which copy neither factor. */
+/* On AVX-512 OpenBLAS has special kernels for these, which copy neither operand. */
 static bool is_small(int m, int n, int k)
 {
     return (double)m * n * k <= 1e6;
 }
 
-/* The same for processors with AVX-512 that loops for AVX2 are fast enough for. */
+/* is_narrow() for processors with AVX-512 on which AVX2 loops reach full speed. */
 static bool is_narrow_on_avx512(bool a_t, int m, int n, int k)
 {
     if (is_small(m, n, k))
@@ -28,8 +28,8 @@ static bool is_narrow_on_avx512(bool a_t, int m, int n, int k)
     return (n > 1 || !has_onednn()) && k >= (a_t ? 32 : 128);
 }
 
-/* From these k on our own loops are faster than OpenBLAS, or than both libraries; a single column is faster
- * with oneDNN (docs/engine.md has the figures). */
+/* From these k on the loops of narrow.h are faster than OpenBLAS, or than both libraries; a single column
+ * is faster with oneDNN (docs/engine.md has the figures). */
 static bool is_narrow(bool a_t, int m, int n, int k)
 {
     if (blas_threads() > 1 || m < NARROW_ROWS || n > NARROW_COLS)
@@ -41,8 +41,8 @@ static bool is_narrow(bool a_t, int m, int n, int k)
     return n > 1 && k >= (a_t ? 16 : n <= 5 ? 128 : 512);
 }
 
-/* oneDNN's product reads rows as they lie, unless it is large. On AVX2 those of 512, 1024, ... floats fall
- * into the same few sets of the first-level cache. */
+/* oneDNN reads rows without packing them, unless the product is large. On AVX2, rows of 512, 1024, ...
+ * floats map to the same few sets of the first-level cache. */
 static bool rows_collide(bool a_t, bool b_t, int m, int n)
 {
     if (cpu_has_avx512())
@@ -50,18 +50,18 @@ static bool rows_collide(bool a_t, bool b_t, int m, int n)
     return a_t && !b_t && (m % 512 == 0 || n % 512 == 0) && (n < 384 || m <= 512 * 512 / n);
 }
 
-/* Where b is transposed, rows do so on AVX-512, too. A copy of b that is not costs more than it saves for few
- * rows of a, and saves little for many. */
+/* If b is transposed, rows collide on AVX-512, too. For few rows of a, a transposed copy of b costs more
+ * than it saves; for many it saves little. */
 static bool is_transposed_first(bool a_t, bool b_t, int m, int n, int k)
 {
     return cpu_halves_avx512() && blas_threads() == 1 && !a_t && b_t && m >= 16 && m <= 128 && n > 16 &&
            k % 512 == 0;
 }
 
-/* OpenBLAS, which packs, is up to 1.6 times as fast where rows collide, and where many long columns are
- * summed up. Elsewhere oneDNN is 1.1 to 1.3 times as fast, and 2 times where k is 10. On AVX-512 OpenBLAS is
- * the faster one for small products, unless b is transposed and has many rows or short ones, and for large
- * ones of two to twelve columns (docs/engine.md has the figures). */
+/* OpenBLAS, which packs, is up to 1.6 times as fast if rows collide, or if many long columns are summed.
+ * Otherwise oneDNN is 1.1 to 1.3 times as fast, and 2 times for k = 10. On AVX-512 OpenBLAS is the faster
+ * one for small products, unless b is transposed and has many rows or short ones, and for large ones of two
+ * to twelve columns (docs/engine.md has the figures). */
 static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 {
     if (cpu_has_avx512())

@@ -1,9 +1,10 @@
-/* matmul -- every matrix product of the engine goes through here. All matrices lie row by row without gaps.
+/* matmul -- every matrix product of the engine goes through here. All matrices are stored row by row
+ * without gaps.
  *
- *     c (m, n) = op(a) (m, k) op(b) (k, n) + beta c     op(x) = x, or its transpose where `a_t`, `b_t` say so
+ *     c (m, n) = op(a) (m, k) op(b) (k, n) + beta c     op(x) = x, or its transpose if `a_t`, `b_t`
  *
- * Libraries differ by shape, and nn/narrow has loops for a few: who takes a product is a rule of the shape
- * alone (matmul.c), so that a run repeats to the bit on the same machine. */
+ * The fastest implementation, OpenBLAS, oneDNN or nn/kernels/narrow.h, depends on the shape. The choice is
+ * a function of the shape alone (matmul.c), so that a run repeats to the bit on the same machine. */
 #ifndef PSGD_MATMUL_H
 #define PSGD_MATMUL_H
 

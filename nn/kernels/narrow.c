@@ -7,24 +7,25 @@
 #include "nn/kernels/fused.h"
 #include "nn/kernels/lanes.h"
 
-/* A tile has sixteen sums for each of five columns, two vectors of eight lanes: so many hide how long an
- * addition takes, and sixteen registers have room for the factors, too. Vectors of four lanes have 32. */
+/* A tile has sixteen sums for each of five columns, two vectors of eight lanes: enough to hide the latency
+ * of additions, and sixteen registers hold the operands, too. With vectors of four lanes there are 32
+ * registers. */
 enum { COLS = 5, VECTORS = SUMS / LANES };
 
 #ifndef FOUR_LANES
 /* (a0 + a1, a2 + a3, b0 + b1, b2 + b3, a4 + a5, a6 + a7, b4 + b5, b6 + b7) */
 #define SUM_PAIRS(a, b) (SHUFFLE(a, b, 0, 2, 8, 10, 4, 6, 12, 14) + SHUFFLE(a, b, 1, 3, 9, 11, 5, 7, 13, 15))
-/* The sums of two rows as four of each; and such vectors' halves added. */
+/* Reduces the sums of two rows to four each; adds the halves of such vectors. */
 #define SUM_FOURS(s)  SUM_PAIRS((s)[0][0], (s)[1][0])
 #define SUM_HALVES(v) ((v) + SHUFFLE(v, v, 4, 5, 6, 7, 0, 1, 2, 3))
 #else
 #define SUM_PAIRS(a, b) (SHUFFLE(a, b, 0, 2, 4, 6) + SHUFFLE(a, b, 1, 3, 5, 7))
-/* Four of each row are eight: as two. */
+/* Reduces two vectors of four sums of each row to two sums each. */
 #define SUM_FOURS(s)    SUM_PAIRS(SUM_PAIRS((s)[0][0], (s)[0][1]), SUM_PAIRS((s)[1][0], (s)[1][1]))
 #define SUM_HALVES(v)   (v)
 #endif
 
-/* out (n, 2) = w (n, k) times two rows of x, `ldx` apart. `n` is a constant wherever this is called. */
+/* out (n, 2) = w (n, k) times two rows of x, `ldx` apart. `n` is a constant in every call. */
 FUSED INLINE void two_rows(const size_t n, const float *x, size_t ldx, const float *w, size_t ldw, size_t k,
                            float *out)
 {
@@ -113,9 +114,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* c (m, n) in tiles of `high` rows, whose factors lie `down` apart in a, and of up to COLS columns, whose
- * factors lie `right` apart in b. The last rows are computed with some before them. `high` is a constant
- * wherever this is called. */
+/* Computes c (m, n) in tiles of `high` rows, which are `down` apart in a, and up to COLS columns, which are
+ * `right` apart in b. The last tile overlaps the one before it. `high` is a constant in every call. */
 INLINE void cover(tile *const tiles[], size_t high, size_t m, size_t n, size_t k, const float *a, size_t down,
                   size_t lda, const float *b, size_t right, size_t ldb, bool adds, float *c)
 {
@@ -136,7 +136,7 @@ INLINE void cover(tile *const tiles[], size_t high, size_t m, size_t n, size_t k
         }
 }
 
-/* Eight factors of a row at a time; those of a column of b are laid side by side first. */
+/* Multiplies eight values of a row of a at a time, after transposing b. */
 static void along_rows(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, bool adds,
                        float *c)
 {

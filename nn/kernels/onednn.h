@@ -4,15 +4,14 @@
 
 #include <stdbool.h>
 
-/* Of matmul.h's contract. False: not built in, nothing was done. */
+/* As matmul(). Returns false, having done nothing, if oneDNN is not built in. */
 bool onednn_matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
                    float *c);
-/* The same for a transposed a and b as it lies, from copies of both whose rows are a cache line longer.
- * False: not built in, or they would be more than stays in the second-level cache.
- * For one caller at a time. */
+/* The same for a transposed a and plain b, from copies of both with rows one cache line longer. Also
+ * returns false if the copies do not fit the second-level cache. Not thread-safe. */
 bool onednn_matmul_copied(int m, int n, int k, const float *a, const float *b, float beta, float *c);
-/* The same for a as it lies and a transposed b, from a copy of b that is not. False, also: n or k is not of
- * those that transpose() takes. */
+/* The same for plain a and transposed b, from a transposed copy of b. Also returns false if transpose()
+ * does not support n or k, or the copy is too large. Not thread-safe. */
 bool onednn_matmul_transposed(int m, int n, int k, const float *a, const float *b, float beta, float *c);
 /* ", oneDNN 2.6.3", or "" without it. */
 const char *onednn_version(void);

@@ -1,9 +1,9 @@
-/* onednn_api -- what differs between oneDNN 2 and oneDNN 3, behind one set of names. No other file knows
- * which of the two it is compiled against; the rest of what psgd uses of oneDNN has the same names in both.
+/* onednn_api -- one interface for the parts that differ between oneDNN 2 and oneDNN 3. No other file
+ * depends on the version; the other oneDNN functions that psgd uses have the same names in both.
  *
- * A layout says where in memory an array keeps each of its values (oneDNN's memory descriptor). Version 2 has
- * a struct for it, version 3 an object that it allocates itself. Here it is a pointer, NULL before
- * onednn_layout_new(), and the caller frees it; a const_onednn_layout is borrowed. */
+ * A layout is oneDNN's memory descriptor: where in memory each value of an array is. It is a struct in
+ * version 2 and an object allocated by oneDNN in version 3. Here it is a pointer, NULL before
+ * onednn_layout_new(), freed by the caller; a const_onednn_layout is not owned. */
 #ifndef PSGD_ONEDNN_API_H
 #define PSGD_ONEDNN_API_H
 
@@ -23,16 +23,16 @@ typedef dnnl_memory_desc_t onednn_layout;
 typedef const_dnnl_memory_desc_t const_onednn_layout;
 
 #else
-#error "psgd knows oneDNN 2 and oneDNN 3; make ONEDNN= builds without oneDNN"
+#error "psgd supports oneDNN 2 and oneDNN 3; make ONEDNN= builds without oneDNN"
 #endif
 
 /* A convolution of float32 arrays. */
 struct onednn_conv {
-    onednn_layout x, y;                 /* dx and dy lie as x and y do */
-    onednn_layout weight;               /* and its gradient; dnnl_format_tag_any: as oneDNN wants them */
+    onednn_layout x, y;                 /* dx and dy have the same layouts */
+    onednn_layout weight;               /* and its gradient; dnnl_format_tag_any: oneDNN chooses */
     onednn_layout bias;                 /* of the forward pass */
-    dnnl_dims_t strides, before, after; /* of the window; zeros around the image */
-    bool (*wants)(const char *name);    /* an implementation that oneDNN has for a pass */
+    dnnl_dims_t strides, before, after; /* strides of the window; padding of the image */
+    bool (*wants)(const char *name);    /* whether to use this implementation of oneDNN's */
 };
 
 /* *out: the layout of an array of float32; NULL on failure. */
@@ -40,9 +40,9 @@ static inline dnnl_status_t onednn_layout_new(onednn_layout *out, int n_dims, co
                                               dnnl_format_tag_t tag);
 static inline void onednn_layout_free(onednn_layout l);
 
-/* *out: one pass by the first implementation that c->wants. An error that is not dnnl_out_of_memory: oneDNN
- * has none. Whatever *out is afterwards, the caller destroys it. `forward` describes the forward pass, by
- * whichever implementation. */
+/* *out: one pass, by oneDNN's first implementation for which c->wants() is true. An error other than
+ * dnnl_out_of_memory: there is none. The caller destroys *out, also after an error. `forward` is the
+ * forward pass, of any implementation. */
 static inline dnnl_status_t onednn_plan_forward(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                                 const struct onednn_conv *c);
 static inline dnnl_status_t onednn_plan_d_input(dnnl_primitive_desc_t *out, dnnl_engine_t engine,

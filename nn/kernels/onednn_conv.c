@@ -13,9 +13,9 @@
 #include "nn/kernels/rows.h"
 #include "nn/kernels/signals.h"
 
-/* One sample a call: its images stay in the second-level cache, channels last are then as fast as oneDNN's
- * own blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the
- * weights are brought into the layout that the code for this processor wants, once a pass. */
+/* One sample per call: its images stay in the second-level cache, channels last is then as fast as oneDNN's
+ * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the
+ * weights are converted, once per pass, to the layout that oneDNN chose for this processor. */
 
 enum task { FORWARD, D_INPUT, D_WEIGHT, TO_FORWARD, TO_D_INPUT, FROM_D_WEIGHT, N_TASKS };
 
@@ -24,8 +24,8 @@ enum memory {
     Y, /* or dy */
     DX,
     BIAS,
-    WEIGHT,    /* as psgd has it: rows, cols, c, filters; or its gradient */
-    W_FORWARD, /* the same as oneDNN wants it */
+    WEIGHT,    /* in psgd's layout: rows, cols, c, filters; or its gradient */
+    W_FORWARD, /* the same in oneDNN's layout */
     W_D_INPUT,
     DW,     /* of one sample */
     DW_SUM, /* of the samples so far */
@@ -38,14 +38,14 @@ struct onednn {
     dnnl_primitive_t tasks[N_TASKS];
     dnnl_memory_t memories[N_MEMORIES];
     size_t n_dw;     /* floats of DW */
-    sigset_t before; /* what was held when this pass began */
-    bool failed;     /* in it */
+    sigset_t before; /* signal mask before this pass */
+    bool failed;     /* in this pass */
 };
 
-/* Descriptions without memory yet. */
+/* Descriptors, before memory is allocated. */
 struct plan {
-    struct onednn_conv conv; /* the layout of its weights left to oneDNN */
-    onednn_layout weight;    /* as psgd has them */
+    struct onednn_conv conv; /* oneDNN chooses the layout of its weights */
+    onednn_layout weight;    /* in psgd's layout */
     dnnl_primitive_desc_t forward, d_input, d_weight;
 };
 
@@ -67,7 +67,7 @@ static dnnl_status_t plan_shapes(struct plan *p, const struct layer_spec *s)
     c->strides[1] = w->col_stride;
     c->before[0] = w->top;
     c->before[1] = w->left;
-    for (int i = 0; i < 2; i++) { /* a window may also end before the image does */
+    for (int i = 0; i < 2; i++) { /* the last window may also end before the image */
         dnnl_dim_t missing = (y[2 + i] - 1) * c->strides[i] + weight[2 + i] - x[2 + i] - c->before[i];
 
         c->after[i] = missing > 0 ? missing : 0;
@@ -75,10 +75,10 @@ static dnnl_status_t plan_shapes(struct plan *p, const struct layer_spec *s)
     return bad;
 }
 
-/* Not a naive loop ("ref") and not what conv_columns does ("gemm"). "brg" takes up to 2.5 times as long as
- * "jit", which comes behind it in oneDNN's list, for images as small as ours, and version 3.7.2 computes y
- * wrongly by it: one column of one channel, by windows that move by more than one pixel along the row. For
- * windows of one pixel it is right and up to a tenth faster. */
+/* Excludes naive loops ("ref") and the method of conv_columns ("gemm"). For small images "brg" takes up to
+ * 2.5 times as long as "jit", which follows it in oneDNN's list, and version 3.7.2 computes a wrong y with
+ * it: for one column of one channel, with a column stride above 1. For 1 x 1 windows "brg" is correct and
+ * up to a tenth faster. */
 static bool wants(const char *name)
 {
     bool is_brg = strstr(name, "brg") && strncmp(name, "brgconv_1x1", 11) != 0;
@@ -86,8 +86,8 @@ static bool wants(const char *name)
     return !is_brg && !strstr(name, "ref") && !strstr(name, "gemm");
 }
 
-/* dW of a window of one pixel that moves by more, of fewer channels than a vector has floats: versions 2.6.3
- * and 3.7.2 write behind their own memory (uxlfoundation/oneDNN#6035, open in 3.12). */
+/* For dW of 1 x 1 windows with a stride above 1, with fewer channels than a vector has floats, versions
+ * 2.6.3 and 3.7.2 write beyond their memory (uxlfoundation/oneDNN#6035, open in 3.12). */
 static bool is_unsafe(const struct layer_spec *s)
 {
     const struct window_spec *w = &s->window;
@@ -115,7 +115,7 @@ static void plan_clear(struct plan *p)
     onednn_layout_free(p->weight);
 }
 
-/* Its weights, or their gradient, as a task wants them. */
+/* The layout of the weights, or of their gradient, for a task. */
 static const_onednn_layout layout(const struct plan *p, enum task task)
 {
     if (task == D_WEIGHT)
@@ -128,7 +128,7 @@ static dnnl_status_t make_memories(struct onednn *o, const struct plan *p)
     const struct {
         enum memory which;
         const_onednn_layout layout;
-        void *at; /* allocated by oneDNN, or the caller's, told before each use */
+        void *at; /* allocated by oneDNN, or the caller's, set before each use */
     } list[] = {
         {X, p->conv.x, DNNL_MEMORY_NONE},
         {Y, p->conv.y, DNNL_MEMORY_NONE},
@@ -143,7 +143,7 @@ static dnnl_status_t make_memories(struct onednn *o, const struct plan *p)
     dnnl_status_t bad = dnnl_success;
     sigset_t before;
 
-    signals_hold(&before); /* oneDNN 2.0 starts its threads here, to fill with zeros what it allocates */
+    signals_hold(&before); /* oneDNN 2.0 starts its threads here, to clear the memory it allocates */
     for (size_t i = 0; i < N_MEMORIES && !bad; i++)
         bad = dnnl_memory_create(&o->memories[list[i].which], list[i].layout, o->engine, list[i].at);
     signals_release(&before);
@@ -198,7 +198,7 @@ int onednn_conv_open(struct layer *l, struct err *e)
         onednn_conv_close(l);
     if (bad == dnnl_out_of_memory)
         return err_set(e, ERR_NOMEM, "no memory for oneDNN's convolution");
-    return 0; /* whatever else oneDNN does not want, conv_columns does */
+    return 0; /* shapes that oneDNN does not support go to conv_columns */
 }
 
 void onednn_conv_close(struct layer *l)
@@ -217,7 +217,7 @@ void onednn_conv_close(struct layer *l)
     l->own = NULL;
 }
 
-/* oneDNN's handles know no const; what it only reads stays as it is. */
+/* oneDNN's handles are not const; it does not write to its inputs. */
 static void place(struct onednn *o, enum memory which, const float *at)
 {
     if (dnnl_memory_set_data_handle(o->memories[which], (void *)at) != dnnl_success)
@@ -237,8 +237,8 @@ static void reorder(struct onednn *o, enum task task, enum memory from, enum mem
     run(o, task, 2, args);
 }
 
-/* Ends a pass, which began by holding signals. It cannot fail; what was not computed is no number, and a job
- * ends at the first of those. */
+/* Ends a pass and releases the signals blocked at its beginning. A pass returns no error: after a failure
+ * its results are NaN, at which a job ends. */
 static void finish(struct onednn *o, float *result, size_t n)
 {
     if (dnnl_stream_wait(o->stream) != dnnl_success)
@@ -249,8 +249,7 @@ static void finish(struct onednn *o, float *result, size_t n)
     signals_release(&o->before);
 }
 
-/* Asks for a sample's images all at once: oneDNN goes through them in steps too wide for the processor to
- * guess. */
+/* Prefetches a sample's images: oneDNN's strides in them are too wide for the processor's prefetcher. */
 static void fetch(const float *p, size_t n)
 {
     for (size_t i = 0; i < n; i += 64 / sizeof *p)
@@ -292,7 +291,8 @@ FAST static void add(float *restrict sum, const float *restrict v, size_t n)
         sum[i] += v[i];
 }
 
-/* oneDNN overwrites a gradient; the first sample's begins the sum. Its code for the bias is slow. */
+/* oneDNN overwrites gradients, so the first sample's is the initial sum. The bias is summed here, because
+ * oneDNN's code for it is slow. */
 static void weight_gradient(const struct layer *l, const float *x, const float *dy, int n)
 {
     struct onednn *o = l->own;

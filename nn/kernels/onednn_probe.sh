@@ -1,12 +1,12 @@
 #!/bin/sh
 # onednn_probe.sh prints which oneDNN the compiler $CC finds, with $CFLAGS and $LDFLAGS:
-#   3.7.2            there are headers of a version that nn/kernels/onednn_api.h knows, and a library that links
-#   none             there are no headers
-#   none: SENTENCE   there are headers; the sentence says why psgd cannot use them
+#   3.7.2            headers of a version that nn/kernels/onednn_api.h supports, and a library that links
+#   none             no headers
+#   none: SENTENCE   headers, which psgd cannot use for the reason in SENTENCE
 # The program it compiles must not be a string in the Makefile: make 4.4 keeps the backslash of "\#", make 4.3 drops it.
 set -u
 compile() {
-    # shellcheck disable=SC2086 # each is a list of words
+    # shellcheck disable=SC2086 # each is a list of arguments
     ${CC:-cc} ${CFLAGS:-} -x c "$@" 2>/dev/null
 }
 
@@ -15,10 +15,10 @@ none() {
     exit 0
 }
 
-# Whether the library has the functions dnnl_sgemm and $1; dnnl.h is left out, as it may be another version's.
+# Whether the library has the functions dnnl_sgemm and $1. dnnl.h is not included: it may be of another version.
 links() {
     out=$(mktemp "${TMPDIR:-/tmp}/psgd-onednn-XXXXXX") || return 1
-    # shellcheck disable=SC2086 # a list of words
+    # shellcheck disable=SC2086 # a list of arguments
     printf 'int dnnl_sgemm(void), %s(void);\nint main(void) { return dnnl_sgemm() + %s(); }\n' "$1" "$1" |
         compile - -o "$out" ${LDFLAGS:-} -ldnnl
     linked=$?
@@ -40,11 +40,11 @@ version=$(printf '%s\n' "$seen" | tr -d ' ' | sed -n 's/^psgd:\([0-9][0-9.]*\)$/
 case $version in
 2.*) name=dnnl_memory_desc_init_by_tag ;;
 3.*) name=dnnl_memory_desc_create_with_tag ;;
-?*) none "psgd knows oneDNN 2 and 3, but dnnl.h is of version $version" ;;
+?*) none "psgd supports oneDNN 2 and 3, but dnnl.h is of version $version" ;;
 '') case $seen in
-    *psgd*) none "dnnl.h does not say which version of oneDNN it is of" ;;
+    *psgd*) none "dnnl.h does not define the version of oneDNN" ;;
     *) none ;;
     esac ;;
 esac
-links "$name" || none "dnnl.h is of oneDNN $version, but a library of it (-ldnnl) does not link"
+links "$name" || none "dnnl.h is of oneDNN $version, but linking with its library (-ldnnl) fails"
 echo "$version"

@@ -57,10 +57,11 @@ static int steps_of(const struct packed *p, const int *lengths, int i)
     return lengths[i] < 1 ? 1 : lengths[i];
 }
 
-/* Sorting by counting. Samples of equal length keep their order: the same batch gives the same bits. */
+/* Counting sort. It is stable: the same batch gives the same bits. */
 void packed_arrange(struct packed *p, int n, const int *lengths)
 {
-    int *ended = p->n_at; /* [len]: samples of len steps, then those of more, then where the next one goes */
+    int *ended = p->n_at; /* [len]: samples of len steps, then samples of more steps, then next index in
+                           * `order` */
 
     memset(ended, 0, ((size_t)p->time + 1) * sizeof *ended);
     for (int i = 0; i < n; i++)
@@ -73,7 +74,7 @@ void packed_arrange(struct packed *p, int n, const int *lengths)
     }
     for (int i = 0; i < n; i++)
         p->order[ended[steps_of(p, lengths, i)]++] = i;
-    /* [len] has moved behind the samples of len steps, to where [len - 1] began. */
+    /* [len] is now the end of the samples of len steps, which is the beginning of those of len - 1. */
     for (int t = 0; t < p->time; t++)
         p->n_at[t] = ended[t + 1];
     p->n_at[p->time] = 0;

@@ -8,12 +8,12 @@
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/matmul.h"
 
-/* Twelve sums of eight lanes hide how long an addition takes; with two vectors of b and a value of a they fit
- * sixteen registers. Of four lanes they are 24, in 32 registers. */
+/* Twelve sums of eight lanes hide the latency of additions and fit sixteen registers with two vectors of b
+ * and a value of a. With four lanes there are 24 sums in 32 registers. */
 enum { ROWS = 6, COLS = 16, PARTS = COLS / LANES };
 
-/* Several threads are the libraries' alone, and so is AVX-512 where its vectors are twice as fast. Elsewhere
- * oneDNN's loop for it is the faster one by a little, but it takes a transposed factor badly. */
+/* Several threads, and AVX-512 where its vectors are twice as fast, are left to the libraries. On
+ * processors that halve AVX-512, oneDNN's loop is a little faster, but slow for a transposed operand. */
 static bool takes(bool b_t)
 {
     if (!cpu_fuses() || blas_threads() > 1)
@@ -29,9 +29,9 @@ static size_t panels_size(size_t n, size_t k)
 
 size_t packed_matrix_size(int n, int k)
 {
-    size_t as_it_lies = panels_size((size_t)n, (size_t)k), transposed = panels_size((size_t)k, (size_t)n);
+    size_t plain = panels_size((size_t)n, (size_t)k), transposed = panels_size((size_t)k, (size_t)n);
 
-    return as_it_lies > transposed ? as_it_lies : transposed;
+    return plain > transposed ? plain : transposed;
 }
 
 void packed_matrix_pack(struct packed_matrix *f, bool b_t, int n, int k, const float *b, float *space)
@@ -46,7 +46,7 @@ void packed_matrix_pack(struct packed_matrix *f, bool b_t, int n, int k, const f
                 *space++ = j + q < cols ? b[p * down + (j + q) * right] : 0;
 }
 
-/* c (rows, COLS), its rows `ldc` apart. `rows` is a constant wherever this is called. */
+/* c (rows, COLS), its rows `ldc` apart. `rows` is a constant in every call. */
 FUSED INLINE void tile(const size_t rows, size_t k, const float *a, const float *panel, bool adds, float *c,
                        size_t ldc)
 {
@@ -88,7 +88,7 @@ TILE_OF(6)
 static void (*const tiles[ROWS])(size_t k, const float *a, const float *panel, bool adds, float *c,
                                  size_t ldc) = {tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
 
-/* The last columns, where a panel has more of them than c. */
+/* Computes the last columns of c, which fill only a part of a panel. */
 static void narrow_tile(size_t rows, size_t cols, size_t k, const float *a, const float *panel, bool adds,
                         float *c, size_t ldc)
 {

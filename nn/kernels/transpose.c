@@ -4,7 +4,7 @@
 #include "nn/kernels/lanes.h"
 
 #ifndef FOUR_LANES
-/* to (LANES, LANES) is from transposed: neighbours change places, then pairs of them, then halves. */
+/* to (LANES, LANES) = transpose of from: exchanges neighbors, then pairs, then halves. */
 INLINE void block(float *to, size_t ldt, const float *from, size_t ldf)
 {
     lanes v[LANES], w[LANES];
@@ -28,7 +28,7 @@ INLINE void block(float *to, size_t ldt, const float *from, size_t ldf)
         LANES_WRITE(to + i * ldt, w[i]);
 }
 #else
-/* Neighbours, then pairs of them. */
+/* Exchanges neighbors, then pairs. */
 INLINE void block(float *to, size_t ldt, const float *from, size_t ldf)
 {
     lanes v[LANES], w[LANES];
@@ -48,7 +48,7 @@ INLINE void block(float *to, size_t ldt, const float *from, size_t ldf)
 }
 #endif
 
-/* Whole cache lines are read; those that are written stay in the first-level cache until they are full. */
+/* Reads whole cache lines; written lines stay in the first-level cache until they are full. */
 FAST void transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols)
 {
     for (size_t p = 0; p < cols; p += TRANSPOSE_COLS)

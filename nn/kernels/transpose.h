@@ -1,4 +1,4 @@
-/* transpose -- a matrix laid out column by column, for products that read it faster so. */
+/* transpose -- transposes a matrix, for products that read it faster column by column. */
 #ifndef PSGD_TRANSPOSE_H
 #define PSGD_TRANSPOSE_H
 
@@ -6,7 +6,7 @@
 
 enum { TRANSPOSE_ROWS = 8, TRANSPOSE_COLS = 16 };
 
-/* to (cols, rows) = from (rows, cols), of multiples of TRANSPOSE_ROWS and TRANSPOSE_COLS. */
+/* to (cols, rows) = from (rows, cols), `rows` a multiple of TRANSPOSE_ROWS, `cols` of TRANSPOSE_COLS. */
 void transpose(float *to, const float *from, size_t rows, size_t cols);
 
 #endif

@@ -1,5 +1,5 @@
-/* zeros -- where the engine's vectors lie: from a cache line on, as 64 bytes that cross into the next one are
- * loaded and stored in twice the time. */
+/* zeros -- allocates the engine's vectors, aligned to cache lines: loads and stores of 64 bytes that cross
+ * a line take twice the time. */
 #ifndef PSGD_ZEROS_H
 #define PSGD_ZEROS_H
 
@@ -8,7 +8,8 @@
 
 enum { ZEROS_ALIGN = 64 };
 
-/* n zeros, to free(); within a model's limits their bytes fit 63 bits. NULL: no memory. */
+/* Returns n zeros, to be freed by free(), or NULL without memory. Within the limits on models the size fits
+ * 63 bits. */
 static inline float *zeros_new(size_t n)
 {
     size_t bytes = (n * sizeof(float) + ZEROS_ALIGN - 1) / ZEROS_ALIGN * ZEROS_ALIGN;

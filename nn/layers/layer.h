@@ -1,8 +1,7 @@
-/* layer -- what the engine asks of a kind of layer: forward and backward beside each other in layer_KIND.c. A
- * new kind is such a file, a line below, one in net.c's table,
- * and its words and shapes in shared/layer_spec.c.
+/* layer -- interface of a kind of layer. Forward and backward are in layer_KIND.c. A new kind needs such a
+ * file, a line below, one in net.c's table, and its fields and shapes in shared/layer_spec.c.
  *
- * Images lie channels last: (n, rows, columns, channels). */
+ * Images are stored channels last: (n, rows, columns, channels). */
 #ifndef PSGD_LAYER_H
 #define PSGD_LAYER_H
 
@@ -15,10 +14,10 @@
 
 struct pass {              /* one forward pass and the backward pass that may follow it */
     int n;                 /* samples, <= max_batch */
-    bool is_training;      /* else: running statistics are used, dropout does nothing, no backward follows */
+    bool is_training;      /* false: uses running statistics, no dropout, no backward pass */
     uint64_t seed, stream; /* of random numbers: rng_init(seed, stream, l->index) */
-    const int *lengths;    /* (n) tokens before the padding, at least 1; NULL: the model reads no tokens */
-    void (*between)(void *owner, size_t ready); /* as in net_batch; a layer that takes long pauses for it */
+    const int *lengths; /* (n) tokens before the padding, at least 1; NULL: the model's input is not tokens */
+    void (*between)(void *owner, size_t ready); /* as in net_batch; slow layers call it too */
     void *owner;
     size_t ready;
 };
@@ -32,31 +31,31 @@ static inline void pass_pause(const struct pass *p)
 struct layer {
     const struct layer_ops *ops;
     const struct layer_spec *spec;
-    int index;                    /* in the document */
+    int index;                    /* in the model's JSON document */
     float *params[LAYER_TENSORS]; /* by number of the tensor in spec->tensors, trained ones without gaps */
     float *grads[LAYER_TENSORS];
-    float *y;    /* (max_batch, n_out): what it made in the last forward pass */
+    float *y;    /* (max_batch, n_out): output of the last forward pass */
     float *work; /* ops->work floats, kept from forward to backward */
-    void *own;   /* whatever ops->open made */
+    void *own;   /* private state, created by ops->open */
 };
 
 struct layer_ops {
     bool is_view;  /* y is x, dx is dy: nothing to compute */
     bool in_place; /* y may be x, and dx may be dy */
-    bool reads_y;  /* backward needs its own y: the next layer must not overwrite it */
+    bool reads_y;  /* backward needs its own y: the next layer must not overwrite y */
 
-    /* Floats of `work`. NULL: none. */
+    /* Returns the floats needed in `work`. NULL: none. */
     size_t (*work)(const struct layer_spec *s, int max_batch);
-    /* What a library needs; NULL: nothing. */
+    /* Create and free the private state, e.g. of a library; NULL: none. */
     int (*open)(struct layer *l, int max_batch, struct err *e);
     void (*close)(struct layer *l);
 
-    /* l->y (n, n_out) from x (n, n_in). */
+    /* Computes l->y (n, n_out) from x (n, n_in). */
     void (*forward)(const struct layer *l, const float *x, const struct pass *p);
-    /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in).
-     * dx NULL: nobody below wants it. x is the input of the last forward pass; a layer that works in place
-     * finds x == l->y. The "gradient" of a running statistic is what to take away from it (net.h);
-     * forward has written it. */
+    /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in). dx may be
+     * NULL: not needed. x is the input of the last forward pass, or l->y for a layer that works in place.
+     * The "gradient" of a running statistic is the value to subtract from it (net.h), written by the
+     * forward pass. */
     void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
 };
 

@@ -1,5 +1,5 @@
-/* Activations: y = f(x) value by value, in place. Where the derivative is a function of y, x need not be
- * kept. A value that is not a number stays one: the loss must show it. */
+/* Activations: y = f(x) elementwise, in place if the derivative is a function of y. NaN stays NaN, so that
+ * the loss shows it. */
 #include <string.h>
 
 #include "nn/kernels/fast.h"
@@ -38,7 +38,7 @@ FAST static void relu_backward(const struct layer *l, const float *x, float *dy,
 {
     (void)x;
     for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
-        float d = dy[i]; /* whatever y is: a load that depends on it has no vector form on every machine */
+        float d = dy[i]; /* loaded for any y: not every machine can vectorize a conditional load */
 
         dx[i] = l->y[i] > 0 ? d : 0;
     }
@@ -78,8 +78,8 @@ FAST static void sigmoid_backward(const struct layer *l, const float *x, float *
         dx[i] = dy[i] * l->y[i] * (1 - l->y[i]);
 }
 
-/* Hendrycks and Gimpel 2016, with their approximation: y = x/2 (1 + tanh(u)),
- * u = sqrt(2/pi) (x + 0.044715 x^3). Not in place: the derivative is no function of y. */
+/* Hendrycks and Gimpel 2016, with their approximation: y = x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715
+ * x^3). Not in place: the derivative is not a function of y. */
 static const float gelu_a = 0.79788456080286536f, gelu_b = 0.044715f;
 
 FAST static void gelu_forward(const struct layer *l, const float *x, const struct pass *p)
@@ -88,8 +88,8 @@ FAST static void gelu_forward(const struct layer *l, const float *x, const struc
         l->y[i] = 0.5f * x[i] * (1 + tanh_f32(gelu_a * (x[i] + gelu_b * x[i] * x[i] * x[i])));
 }
 
-/* y' = (1 + t)/2 + x/2 (1 - t^2) u',  u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2). Beyond 10, t is 1 or -1, and
- * x is cut there: otherwise 1 - t^2 = 0 would meet an x^3 that has overflowed. */
+/* y' = (1 + t)/2 + x/2 (1 - t^2) u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2). Beyond 10, t is 1 or -1, and x
+ * is clamped there: otherwise 1 - t^2 = 0 could be multiplied by an overflowed x^3. */
 FAST static void gelu_backward(const struct layer *l, const float *x, float *dy, float *dx,
                                const struct pass *p)
 {

@@ -1,20 +1,20 @@
-/* batch_norm -- Ioffe and Szegedy 2015. Over all but the last dimension: x is (m, c), m = samples x places of
- * an image or steps of a sequence, and for each channel by itself
+/* batch_norm -- Ioffe and Szegedy 2015. Normalizes over all but the last dimension: x is (m, c), m =
+ * samples x pixels of an image or steps of a sequence, and for each channel
  *
  *     y = gain (x - mean) / sqrt(var + epsilon) + bias
  *
- * Training: mean and var (divided by m) of the batch, and of what goes into the running statistics var is
- * divided by m - 1, as PyTorch does. One value per channel (m = 1) says nothing about its variance: y is the
- * bias, and the running variance stays where it is. Evaluation: the running statistics.
+ * Training: mean and var (divided by m) of the batch; in the running statistics var is divided by m - 1, as
+ * in PyTorch. With one value per channel (m = 1) y is the bias, and the running variance does not change.
+ * Evaluation: the running statistics.
  *
  * Backward, with x^ = (x - mean) / sqrt(var + epsilon):
  *
  *     dgain = sum of dy x^      dbias = sum of dy
  *     dx = gain / sqrt(var + epsilon) (dy - dbias / m - x^ dgain / m)
  *
- * Channels may be few, so rows are taken several at a time, as one row of `wide` values. Sums are made in
- * blocks that stay in the cache, which also keeps their rounding errors small; blocks' moments are joined as
- * Chan, Golub and LeVeque (1979) do it. */
+ * With few channels, several rows are processed as one row of `wide` values. Sums are computed in blocks
+ * that stay in the cache, which also keeps rounding errors small; the blocks' moments are combined as in
+ * Chan, Golub and LeVeque (1979). */
 #include <math.h>
 #include <string.h>
 
@@ -22,9 +22,9 @@
 #include "nn/layers/layer.h"
 
 enum { GAIN, BIAS, MEAN, VAR };
-enum { WIDE = 64, BLOCK = 4096 }; /* values: a row at least; a block about */
+enum { WIDE = 64, BLOCK = 4096 }; /* values: least of a row; about that of a block */
 
-/* `work`: rows of `wide` values, used up to c where they are one for each channel. */
+/* `work`: rows of `wide` values, of which the first c are used if there is one for each channel. */
 enum { BATCH_MEAN, BATCH_M2, INVERSE, CENTRE, FACTOR_X, FACTOR_DY, OFFSET, SUM, SUM_2, N_ROWS };
 
 static size_t channels(const struct layer_spec *s)
@@ -62,14 +62,14 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The first c values again and again. */
+/* Repeats the first c values. */
 static void widen(float *v, size_t c, size_t w)
 {
     for (size_t i = c; i < w; i += c)
         memcpy(v + i, v, c * sizeof *v);
 }
 
-/* And back: the sum of each channel's values. */
+/* Sums the values of each channel into the first c. */
 static void fold(float *v, size_t c, size_t w)
 {
     for (size_t i = c; i < w; i += c)
@@ -77,7 +77,7 @@ static void fold(float *v, size_t c, size_t w)
             v[k] += v[i + k];
 }
 
-/* All sums: of n values in rows of w, the last of which may be shorter. */
+/* The sum functions add n values in rows of w; the last row may be shorter. */
 FAST static void sum_up(float *restrict sum, const float *x, size_t n, size_t w)
 {
     memset(sum, 0, w * sizeof *sum);
@@ -159,7 +159,7 @@ FAST static void apply(float *restrict y, const float *restrict x, const float *
     }
 }
 
-/* What a step takes away from the running statistics. */
+/* Computes the values that a step subtracts from the running statistics. */
 static void move_statistics(const struct layer *l, size_t m)
 {
     for (size_t k = 0; k < channels(l->spec); k++) {

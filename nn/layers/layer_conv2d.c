@@ -1,11 +1,11 @@
-/* conv2d -- nn/kernels/conv.h has the formula. Which way it is computed is a rule of the shape and of what is
- * compiled in: a run repeats to the bit on the same machine. */
+/* conv2d -- convolution layer; nn/kernels/conv.h has the formula. The path is a function of the shape and
+ * of what is compiled in, so that a run repeats to the bit on the same machine. */
 #include "nn/kernels/blas.h"
 #include "nn/kernels/conv.h"
 #include "nn/kernels/onednn_conv.h"
 
 enum {
-    FEW_FILTERS = 7, /* up to here our own loop is the faster one, also where there is oneDNN */
+    FEW_FILTERS = 7, /* up to this, conv_direct is fastest, also with oneDNN */
 
     /* From both of these on, oneDNN's gradient of the weights takes up to 1.7 times as long as matrix
      * products. */
@@ -38,7 +38,7 @@ static const struct conv_path *input_path(const struct layer *l)
     return l->own ? &conv_onednn : &conv_columns;
 }
 
-/* Which way it will be is known only after open(). */
+/* The path is known only after open(), so this is the maximum. */
 static size_t work(const struct layer_spec *s, int max_batch)
 {
     size_t columns = conv_columns.work(s);

@@ -2,7 +2,7 @@
  *
  *     dW (in, out) = x^T dy      db (out) = column sums of dy      dx (n, in) = dy W^T
  *
- * W is stored (in, out), so that the forward product reads both factors row by row. */
+ * W is stored (in, out), so that the forward product reads both operands row by row. */
 #include <string.h>
 
 #include "nn/kernels/matmul.h"

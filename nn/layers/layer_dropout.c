@@ -1,11 +1,10 @@
-/* dropout -- Srivastava et al. 2014, inverted: in training each value is dropped with probability `rate` and
- * what stays is divided by the probability to stay, so that evaluation has nothing to do.
+/* dropout -- Srivastava et al. 2014, inverted: training drops each value with probability `rate` and
+ * divides the others by the probability to stay; evaluation changes nothing.
  *
  *     y = m * x      dx = m * dy      m = 0 or 1 / P(stay)
  *
- * 16 random bits decide on a value, so the rate is rounded to a multiple of 2^-16. The scale is that of the
- * rounded rate: the expectation of y is x exactly. A value that is no number stays one even where it is
- * dropped. */
+ * Each value takes 16 random bits, so the rate is rounded to a multiple of 2^-16; the scale uses the
+ * rounded rate, so that the expectation of y is exactly x. NaN stays NaN even if dropped. */
 #include <string.h>
 
 #include "nn/kernels/fast.h"

@@ -1,12 +1,12 @@
-/* embedding -- y (n, time, units): row x[i, t] of W (vocab, units) for each token of x (n, time), as Bengio
- * et al. 2003 have it. The input holds tokens as floats, 0 .. vocab - 1, which are exact up to 2^24; what
- * feeds the net has checked them. Token 0, the padding, has a row like any other.
+/* embedding -- y (n, time, units): row x[i, t] of W (vocab, units) for each token of x (n, time) (Bengio et
+ * al. 2003). The input has tokens as floats, 0 .. vocab - 1, exact up to 2^24; the caller has checked them.
+ * Token 0, the padding, has a row like any other.
  *
  *     dW[w] = sum over all (i, t) with x[i, t] = w of dy[i, t]
  *
- * All of dW is cleared each time, not only the rows of the last batch: in between, a codec may have put the
- * sum of several nodes there, with the rows of their tokens. Tokens have no gradient; this is the first layer
- * always. */
+ * All of dW is cleared each time, not only the rows of the last batch: a codec may have written the sum of
+ * several nodes there, with the rows of their tokens. Tokens have no gradient; this is always the first
+ * layer. */
 #include <string.h>
 
 #include "nn/kernels/fast.h"

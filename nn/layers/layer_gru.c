@@ -1,6 +1,6 @@
-/* gru -- gated recurrent unit: Cho et al. 2014, in PyTorch's form, with the reset gate behind the recurrent
- * product and a bias of its own (c) there. For each step t, from h = 0 (s: logistic function, *: value by
- * value):
+/* gru -- gated recurrent unit: Cho et al. 2014, in PyTorch's form, with the reset gate after the recurrent
+ * product, which has a separate bias (c). For each step t, from h = 0 (s: logistic function, *:
+ * elementwise):
  *
  *     a_t (3 units) = x_t (in) W (in, 3 units) + b (3 units)
  *     q_t (3 units) = h_(t-1) (units) U (units, 3 units) + c (3 units)
@@ -8,17 +8,17 @@
  *     h_t = (1 - z) * n + z * h_(t-1)
  *
  * The output is h of each sample's last step, or with sequences h of every step. Padding is not computed:
- * with sequences its h is 0, and what is above sends nothing down through it.
+ * with sequences its h is 0, and no gradient flows through it.
  *
- * Backward, from the last step; dh is what comes from above and from step t + 1:
+ * Backward, from the last step; dh is the gradient from the layer above and from step t + 1:
  *
  *     dn = dh (1 - z) (1 - n^2)      dr = dn q_n r (1 - r)      dz = dh (h_(t-1) - n) z (1 - z)
  *     da = [dr dz dn]                dq = [dr dz dn*r]
  *     dh_(t-1) = dh * z + dq U^T
  *     dW = x^T da      db = sum of da      dx = da W^T      dU = h_(t-1)^T dq      dc = sum of dq
  *
- * The steps of all samples lie in one matrix (nn/kernels/packed.h), so that x W, dW, dU and dx are one
- * product each, and step by step goes only what waits for the step before. */
+ * The steps of all samples form one matrix (nn/kernels/packed.h), so that x W, dW, dU and dx are one
+ * product each; only the recurrence is computed step by step. */
 #include <string.h>
 
 #include "nn/kernels/fast.h"
@@ -31,14 +31,14 @@
 
 enum { WEIGHT, RECURRENT, BIAS, RECURRENT_BIAS };
 
-struct space {     /* where things lie in `work`; R rows: all steps of all samples */
+struct space {     /* offsets in `work`; R rows: all steps of all samples */
     size_t x;      /* (R, in); at the end of backward dx */
-    size_t a;      /* (R, 3 units): [r z n], backward makes da of it */
-    size_t q;      /* (R, 3 units): backward makes dq of it */
-    size_t h;      /* (R, units): as the step found it */
+    size_t a;      /* (R, 3 units): [r z n], overwritten by da in backward */
+    size_t q;      /* (R, 3 units): overwritten by dq in backward */
+    size_t h;      /* (R, units): h before the step */
     size_t dh;     /* (n, units) */
-    size_t last;   /* (units): h that no step waits for */
-    size_t factor; /* U, or its transpose, for nn/factor */
+    size_t last;   /* (units): h after the last step */
+    size_t packed; /* U, or its transpose, as a packed matrix */
     size_t end;
 };
 
@@ -57,8 +57,8 @@ static struct space space_of(const struct layer_spec *s, int n)
     at.h = at.q + rows * 3 * u;
     at.dh = at.h + rows * u;
     at.last = at.dh + (size_t)n * u;
-    at.factor = at.last + u;
-    at.end = at.factor + packed_matrix_size((int)(3 * u), (int)u);
+    at.packed = at.last + u;
+    at.end = at.packed + packed_matrix_size((int)(3 * u), (int)u);
     return at;
 }
 
@@ -67,7 +67,7 @@ static size_t work(const struct layer_spec *s, int max_batch)
     return space_of(s, max_batch).end;
 }
 
-/* One sample's step. a (3 units): the sums; the gates afterwards. */
+/* One step of one sample. a (3 units): in the sums, out the gates. */
 FAST static void cell(float *restrict a, const float *restrict q, const float *restrict h_before,
                       float *restrict h, size_t u)
 {
@@ -83,7 +83,7 @@ FAST static void cell(float *restrict a, const float *restrict q, const float *r
     }
 }
 
-/* a: the gates; da afterwards. q: dq afterwards. dh: of h_t; what z lets through to h_(t-1) afterwards. */
+/* a: in the gates, out da. q: out dq. dh: in that of h_t, out the part of h_(t-1)'s that z passes through. */
 FAST static void cell_backward(float *restrict a, float *restrict q, const float *restrict h_before,
                                float *restrict dh, size_t u)
 {
@@ -112,7 +112,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     struct packed_matrix recurrent;
     size_t rows;
 
-    packed_matrix_pack(&recurrent, false, n_gates, (int)u, l->params[RECURRENT], l->work + at.factor);
+    packed_matrix_pack(&recurrent, false, n_gates, (int)u, l->params[RECURRENT], l->work + at.packed);
     packed_arrange(s, p->n, p->lengths);
     rows = s->first[s->n_steps];
     packed_gather(s, l->work + at.x, (size_t)l->spec->in.dim[1], x, (size_t)l->spec->in.dim[1]);
@@ -147,8 +147,8 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     float *a = l->work + at.a, *q = l->work + at.q, *dh = l->work + at.dh;
     struct packed_matrix recurrent;
 
-    (void)x; /* packed_gather() has it */
-    packed_matrix_pack(&recurrent, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
+    (void)x; /* copied by packed_gather() in forward */
+    packed_matrix_pack(&recurrent, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.packed);
     memset(dh, 0, n * u * sizeof *dh);
     for (int t = s->n_steps - 1; t >= 0; t--) {
         for (int k = 0; k < s->n_at[t]; k++) {

@@ -1,5 +1,5 @@
-/* layer_norm -- Ba, Kiros and Hinton 2016. Over the last dimension: each row of x (m, c), m = samples x
- * places or steps, by itself, in training and evaluation alike,
+/* layer_norm -- Ba, Kiros and Hinton 2016. Normalizes each row of x (m, c), m = samples x pixels or steps,
+ * over the last dimension, in training and in evaluation:
  *
  *     x^ = (x - mean) / sqrt(var + epsilon)      y = gain * x^ + bias      var is divided by c
  *
@@ -12,7 +12,7 @@
 #include "nn/layers/layer.h"
 
 enum { GAIN, BIAS };
-enum { LANES = 16 }; /* of a sum: as many on every processor, so that it has the same bits */
+enum { LANES = 16 }; /* of a sum; the same number on every processor, for the same bits */
 
 static size_t channels(const struct layer_spec *s)
 {
@@ -76,7 +76,7 @@ FAST static void forward(const struct layer *l, const float *x, const struct pas
         for (size_t k = 0; k < c; k++)
             xh[k] = from[k] - centre;
         variance = mean_product(xh, xh, c);
-        /* One that has overflowed must show: 1 / sqrt(inf) would make each x^ a harmless 0. */
+        /* An overflow must become NaN: 1 / sqrt(inf) would make each x^ a harmless 0. */
         scale = isfinite(variance) ? 1 / sqrtf(variance + l->spec->norm.epsilon) : NAN;
         inverse[i / c] = scale;
         for (size_t k = 0; k < c; k++) {

@@ -1,5 +1,5 @@
-/* lstm -- long short-term memory: Hochreiter and Schmidhuber 1997, with the forget gate of Gers, Schmidhuber
- * and Cummins 2000. For each step t, from h = c = 0 (s: logistic function, *: value by value):
+/* lstm -- long short-term memory: Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
+ * Schmidhuber and Cummins 2000. For each step t, from h = c = 0 (s: logistic function, *: elementwise):
  *
  *     a_t (4 units) = x_t (in) W (in, 4 units) + h_(t-1) (units) U (units, 4 units) + b (4 units)
  *     [i f g o] = [s(a_i) s(a_f) tanh(a_g) s(a_o)]
@@ -7,18 +7,18 @@
  *     h_t = o * tanh(c_t)
  *
  * The output is h of each sample's last step, or with sequences h of every step. Padding is not computed:
- * with sequences its h is 0, and what is above sends nothing down through it.
+ * with sequences its h is 0, and no gradient flows through it.
  *
- * Backward, from the last step; dh and dc are what comes from above and from step t + 1:
+ * Backward, from the last step; dh and dc are the gradients from the layer above and from step t + 1:
  *
  *     dc += dh * o * (1 - tanh(c_t)^2)
  *     da = [dc g i (1 - i)   dc c_(t-1) f (1 - f)   dc i (1 - g^2)   dh tanh(c_t) o (1 - o)]
  *     dh_(t-1) = da U^T      dc_(t-1) = dc * f
  *     dW = x^T da            dU = h_(t-1)^T da      db = sum of da      dx = da W^T
  *
- * The steps of all samples lie in one matrix (nn/kernels/packed.h), [x_t h_(t-1)] side by side as W and U lie
- * one below the other: so a_t is one product, and dW with dU, and dx is one of all steps. What a step touches
- * stays in the second-level cache until it is done. */
+ * The steps of all samples form one matrix (nn/kernels/packed.h), with x_t and h_(t-1) side by side, and U
+ * is stored below W: a_t is one product, as are dW with dU, and dx of all steps. The data of a step stay in
+ * the second-level cache until it is done. */
 #include <assert.h>
 #include <string.h>
 
@@ -32,14 +32,14 @@
 
 enum { WEIGHT, RECURRENT, BIAS };
 
-struct space {     /* where things lie in `work`; R rows: all steps of all samples */
-    size_t xh;     /* (R, in + units): h as the step found it; at the end of backward dx (R, in) */
-    size_t a;      /* (R, 4 units): [i f g o], backward makes da of it */
-    size_t c;      /* (R, units): as the step found it */
-    size_t tanh_c; /* (R, units): as it left it */
+struct space {     /* offsets in `work`; R rows: all steps of all samples */
+    size_t xh;     /* (R, in + units): h before the step; at the end of backward dx (R, in) */
+    size_t a;      /* (R, 4 units): [i f g o], overwritten by da in backward */
+    size_t c;      /* (R, units): c before the step */
+    size_t tanh_c; /* (R, units): tanh of c after the step */
     size_t dh, dc; /* (n, units) */
-    size_t last;   /* (2, units): h and c that no step waits for */
-    size_t factor; /* W and U, or U transposed, for nn/factor */
+    size_t last;   /* (2, units): h and c after the last step */
+    size_t packed; /* W and U, or U transposed, as a packed matrix */
     size_t end;
 };
 
@@ -48,7 +48,7 @@ static size_t units_of(const struct layer_spec *s)
     return s->tensors[RECURRENT].shape[0];
 }
 
-/* Of one step: x and h. */
+/* Inputs of one step: x and h. */
 static size_t inputs_of(const struct layer_spec *s)
 {
     return (size_t)s->in.dim[1] + units_of(s);
@@ -65,8 +65,8 @@ static struct space space_of(const struct layer_spec *s, int n)
     at.dh = at.tanh_c + rows * u;
     at.dc = at.dh + (size_t)n * u;
     at.last = at.dc + (size_t)n * u;
-    at.factor = at.last + 2 * u;
-    at.end = at.factor + packed_matrix_size((int)(4 * u), (int)inputs_of(s));
+    at.packed = at.last + 2 * u;
+    at.end = at.packed + packed_matrix_size((int)(4 * u), (int)inputs_of(s));
     return at;
 }
 
@@ -75,7 +75,7 @@ static size_t work(const struct layer_spec *s, int max_batch)
     return space_of(s, max_batch).end;
 }
 
-/* One sample's step. a (4 units): the sums; the gates afterwards. */
+/* One step of one sample. a (4 units): in the sums, out the gates. */
 FAST static void cell(float *restrict a, const float *restrict c_before, float *restrict c,
                       float *restrict tanh_c, float *restrict h, size_t u)
 {
@@ -96,7 +96,7 @@ FAST static void cell(float *restrict a, const float *restrict c_before, float *
     }
 }
 
-/* dc: of c_t from the step behind; of c_(t-1) afterwards. a: the gates; da afterwards. */
+/* dc: in that of c_t from step t + 1, out that of c_(t-1). a: in the gates, out da. */
 FAST static void cell_backward(float *restrict a, const float *restrict c_before,
                                const float *restrict tanh_c, const float *restrict dh, float *restrict dc,
                                size_t u)
@@ -124,7 +124,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     struct packed_matrix w_and_u;
 
     assert(l->params[RECURRENT] == l->params[WEIGHT] + in * 4 * u);
-    packed_matrix_pack(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.factor);
+    packed_matrix_pack(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.packed);
     packed_arrange(s, p->n, p->lengths);
     packed_gather(s, xh, n_inputs, x, in);
     for (int k = 0; k < p->n; k++)
@@ -161,8 +161,8 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     float *a = l->work + at.a, *dh = l->work + at.dh, *dc = l->work + at.dc;
     struct packed_matrix u_t;
 
-    (void)x; /* packed_gather() has it */
-    packed_matrix_pack(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.factor);
+    (void)x; /* copied by packed_gather() in forward */
+    packed_matrix_pack(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.packed);
     memset(dh, 0, n * u * sizeof *dh);
     memset(dc, 0, n * u * sizeof *dc);
     memset(l->grads[BIAS], 0, 4 * u * sizeof *a);

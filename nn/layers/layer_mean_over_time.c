@@ -1,12 +1,12 @@
-/* mean_over_time -- y (n, k) = mean over the first steps of x (n, time, k): as many as the sample has tokens,
- * all of them where the model reads no tokens. It is the masked mean pooling of the Theano tutorial on LSTM
- * networks, proj = (proj * mask).sum(axis=0) / mask.sum(axis=0). */
+/* mean_over_time -- y (n, k) = mean over the first steps of x (n, time, k): as many as the sample has
+ * tokens, all of them if the model's input is not tokens. It is the masked mean pooling of the Theano
+ * tutorial on LSTM networks, proj = (proj * mask).sum(axis=0) / mask.sum(axis=0). */
 #include <string.h>
 
 #include "nn/kernels/fast.h"
 #include "nn/layers/layer.h"
 
-/* At most `time`: a reshape below may have left fewer steps than there were tokens. */
+/* At most `time`: a reshape before this layer may have left fewer steps than tokens. */
 static size_t steps_of(const struct layer *l, const struct pass *p, int i)
 {
     int time = l->spec->in.dim[0];
@@ -32,7 +32,7 @@ FAST static void forward(const struct layer *l, const float *x, const struct pas
     }
 }
 
-/* dx_t = dy / steps, and 0 behind them */
+/* dx_t = dy / steps, 0 after the sample's steps */
 FAST static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
     const size_t width = (size_t)l->spec->n_out, n_in = (size_t)l->spec->n_in;

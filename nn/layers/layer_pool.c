@@ -1,15 +1,15 @@
-/* max_pool, avg_pool -- x (n, h, w, c) -> y (n, h', w', c): the largest value in each window, or the mean of
- * those that lie in the image. Padding is never the largest, and does not count.
+/* max_pool, avg_pool -- x (n, h, w, c) -> y (n, h', w', c): the largest value in each window, or the mean
+ * of its values inside the image. Padding is never the largest and does not count in the mean.
  *
- * The gradient of a maximum goes to the first largest value in its window, row by row; forward writes down
- * which it was. A value that is not a number is larger than any, so that it shows in the loss. */
+ * The gradient of a maximum goes to the first largest value in its window, row by row, whose position
+ * forward stores. NaN counts as largest, so that it shows in the loss. */
 #include <string.h>
 
 #include "nn/kernels/fast.h"
 #include "nn/kernels/lanes.h"
 #include "nn/layers/layer.h"
 
-/* What a window covers of the image. */
+/* The part of the image that a window covers. */
 struct covered {
     int row, end_row, col, end_col;
 };
@@ -26,7 +26,7 @@ static struct covered window_at(const struct layer_spec *s, int row, int col)
                             .end_col = left + w->cols < s->in.dim[1] ? left + w->cols : s->in.dim[1]};
 }
 
-/* Where the largest value was, as an offset in the sample's x. */
+/* The positions of the largest values, as offsets in the sample's x. */
 static size_t max_work(const struct layer_spec *s, int max_batch)
 {
     return (size_t)max_batch * (size_t)s->n_out;
@@ -51,8 +51,8 @@ static void max_of(const float *x, const struct covered *w, int width, int c, in
     }
 }
 
-/* The same without branches, for LANES channels at a time, however many there are: what it reads and writes
- * behind the last is the caller's, too, and is overwritten by what comes next. */
+/* The same without branches, for LANES channels, even if fewer are left: the caller guarantees that reads
+ * and writes beyond the last one are within its arrays, and that later writes overwrite them. */
 INLINE void max_of_lanes(const float *x, const struct covered *w, int width, int c, int k, float *y,
                          int32_t *at)
 {

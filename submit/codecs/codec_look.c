@@ -10,7 +10,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 
-/* Takes "PATH: " away where it says nothing: of a file that is gone, or named already. */
+/* Removes a leading "PATH: " that the message repeats, or that names a temporary file. */
 static void drop_path(struct err *e, const char *path)
 {
     size_t n = strlen(path);
@@ -19,7 +19,7 @@ static void drop_path(struct err *e, const char *path)
         memmove(e->text, e->text + n + 2, strlen(e->text + n + 2) + 1);
 }
 
-/* A disk that is full is not the codec's fault, and the compiler, which says so, has cleaned up. */
+/* A full disk is not the codec's fault; the compiler, which reports it, has removed its output already. */
 static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
 {
     struct err full;
@@ -78,12 +78,12 @@ static json_t *parsed(const char *text)
     return json_loads(text, 0, NULL);
 }
 
-/* What an event rule sends is known to itself alone. */
+/* The exchange of an event rule is known only to the rule itself. */
 static const char *exchanges(const struct codec_facts *f)
 {
     if (!f->sends_grads && !f->sends_params)
         return "nothing";
-    return f->has_events ? "what it likes" : f->sends_grads ? "gradients" : "parameters";
+    return f->has_events ? "rule-defined" : f->sends_grads ? "gradients" : "parameters";
 }
 
 json_t *codec_look_json(const struct codec_look *l)
@@ -104,7 +104,7 @@ json_t *codec_look_json(const struct codec_look *l)
         (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
         (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
         compressions[f->compression], "can_be_kept",
-        (int)(has_ssgd && (!f->has_events || f->is_quiescent_between_steps)), "hears_of_losses",
-        (int)!(f->limits & CODEC_DEAF_TO_LOSSES), "state_bytes", (json_int_t)f->state_size, "options",
+        (int)(has_ssgd && (!f->has_events || f->is_quiescent_between_steps)), "handles_node_loss",
+        (int)!(f->limits & CODEC_NO_ON_LOST), "state_bytes", (json_int_t)f->state_size, "options",
         parsed(f->values), "parameters", parsed(f->list));
 }

@@ -1,4 +1,5 @@
-/* codec_look -- a codec by the word a user gives: found, compiled if it is source, loaded for a look. */
+/* codec_look -- finds a codec as the user names it, compiles it if it is source, and loads it to inspect
+ * it. */
 #ifndef PSGD_SUBMIT_CODEC_LOOK_H
 #define PSGD_SUBMIT_CODEC_LOOK_H
 
@@ -10,19 +11,19 @@
 
 struct codec_look {
     struct codec_file file;
-    char object[PATH_MAX]; /* what is shipped: the file, or what it was compiled to in `temp` */
+    char object[PATH_MAX]; /* what is shipped: the file, or the object compiled from it in `temp` */
     struct temp temp;
     struct codec_facts facts;
-    const char *cc; /* what has compiled it, if it is source: $CC, or cc */
+    const char *cc; /* the compiler used if it is source: $CC, or cc */
 };
 
-/* `word` is "NAME|FILE[:KEY=VALUE,...]". ERR_CODEC, ERR_NOMEM; the sentence begins with the word. */
+/* `text` is "NAME|FILE[:KEY=VALUE,...]". ERR_CODEC, ERR_NOMEM; the message begins with `text`. */
 int codec_look_open(struct codec_look *l, const char *text, struct err *e);
-void codec_look_close(struct codec_look *l); /* takes the compiled object away */
+void codec_look_close(struct codec_look *l); /* removes the compiled object */
 
-/* Can its job have parameter servers? */
+/* Can the codec be used with parameter servers? */
 bool codec_has_server_side(const struct codec_facts *f);
-/* What run.json and `codecs show` say of it. NULL: no memory. */
+/* Returns the description of the codec in run.json and `codecs show`. NULL: out of memory. */
 json_t *codec_look_json(const struct codec_look *l);
 
 #endif

@@ -27,7 +27,7 @@ struct test {
     const struct options *o;
     const char *text;
     struct codec_look look;
-    struct temp folder; /* that checks run in; holds codec.so */
+    struct temp folder; /* working directory of the checks; holds codec.so */
     char program[PATH_MAX];
     int fd;
     struct codec_check_page *page;
@@ -35,13 +35,13 @@ struct test {
     bool has_failed;
 };
 
-struct ending { /* of a check's process */
+struct ending { /* how the process of a check ended */
     int status;
-    double silent_s; /* it was ended, after a callback took so long; 0: it ended by itself */
-    bool is_late;    /* it was ended, as the check took too long */
+    double silent_s; /* > 0: killed, after a callback ran for so long; 0: it ended by itself */
+    bool is_late;    /* killed, because the check took too long */
 };
 
-/* With -v the codec's own words are to be seen. */
+/* With -v the codec's own output is shown. */
 static int start(struct child *c, struct test *t, const char *check, struct err *e)
 {
     char name[16], every[16], seed[24], mutations[24];
@@ -60,7 +60,7 @@ static int start(struct child *c, struct test *t, const char *check, struct err 
     return child_start(c, &how, e);
 }
 
-/* Until the process has ended, or must be. */
+/* Waits until the process ends or has to be killed. */
 static int watch(struct ending *out, const struct test *t, int fd, struct err *e)
 {
     double began = clock_now(), since = began;
@@ -97,8 +97,8 @@ static int await(struct ending *out, const struct test *t, struct child *c, stru
     return rc;
 }
 
-/* "3 workers: merge of node 1, reading what node 2 has said, in step 5" */
-static void place(char *out, size_t size, const struct codec_check_page *p)
+/* "3 workers: merge of node 1, reading a message of node 2, in step 5" */
+static void describe_place(char *out, size_t size, const struct codec_check_page *p)
 {
     char reading[64] = "";
 
@@ -107,12 +107,12 @@ static void place(char *out, size_t size, const struct codec_check_page *p)
         return;
     }
     if (p->from != p->node)
-        snprintf(reading, sizeof reading, ", reading what %d has said,", p->from);
+        snprintf(reading, sizeof reading, ", reading a message of node %d,", p->from);
     snprintf(out, size, "%s: %s of node %d%s in step %llu", p->what, p->callback, p->node, reading,
              (unsigned long long)p->step);
 }
 
-/* What a process that has not told its outcome has come to. */
+/* Sets the outcome of a process that ended without reporting one. */
 static void explain(struct codec_check_page *p, const struct ending *end)
 {
     char where[384];
@@ -120,33 +120,31 @@ static void explain(struct codec_check_page *p, const struct ending *end)
     if (p->outcome != CHECK_RUNS)
         return;
     p->outcome = CHECK_FAILED;
-    place(where, sizeof where, p);
+    describe_place(where, sizeof where, p);
     if (end->silent_s > 0)
-        snprintf(p->text, sizeof p->text, "%s has not come back for %.0f s: does it loop?", where,
+        snprintf(p->text, sizeof p->text, "%s has not returned for %.0f s: does it loop?", where,
                  end->silent_s);
     else if (end->is_late)
         snprintf(p->text, sizeof p->text, "%s: the check takes too long", where);
     else if (WIFSIGNALED(end->status) && p->beyond_what == CHECK_BEYOND_MESSAGE)
-        snprintf(
-            p->text, sizeof p->text,
-            "%s reads beyond the end of the message, %llu bytes behind it: ask wire_ok() before a vector is "
-            "used",
-            where, (unsigned long long)p->beyond);
+        snprintf(p->text, sizeof p->text,
+                 "%s reads beyond the end of the message, %llu bytes past it: check wire_ok() before using a "
+                 "vector",
+                 where, (unsigned long long)p->beyond);
     else if (WIFSIGNALED(end->status) && p->beyond_what == CHECK_BEYOND_VECTOR)
-        snprintf(
-            p->text, sizeof p->text,
-            "%s reads beyond the end of a vector, %llu bytes behind it: get_vector gives as many numbers "
-            "as are asked for",
-            where, (unsigned long long)p->beyond);
+        snprintf(p->text, sizeof p->text,
+                 "%s reads beyond the end of a vector, %llu bytes past it: get_vector returns only as many "
+                 "numbers as requested",
+                 where, (unsigned long long)p->beyond);
     else if (WIFSIGNALED(end->status))
         snprintf(p->text, sizeof p->text, "%s has crashed (signal %d, %s)", where, WTERMSIG(end->status),
                  strsignal(WTERMSIG(end->status)));
     else
-        snprintf(p->text, sizeof p->text, "%s has ended the process (status %d): a codec does not call exit",
+        snprintf(p->text, sizeof p->text, "%s has ended the process (status %d): a codec must not call exit",
                  where, WEXITSTATUS(end->status));
 }
 
-/* The command that repeats it. */
+/* Writes the command that repeats the check. */
 static void name_replay(char *out, size_t size, const struct test *t, const char *check,
                         const struct codec_check_page *p)
 {
@@ -175,7 +173,7 @@ static int keep(struct test *t, const struct codec_check *check, const struct co
     t->has_failed = t->has_failed || failed;
     if (!t->o->json) {
         text_print("%-6s  %-9s  %s\n", outcomes[p->outcome].shown, check->name,
-                   p->outcome == CHECK_HOLDS ? check->says : p->text);
+                   p->outcome == CHECK_HOLDS ? check->requirement : p->text);
         if (failed)
             text_print("%19s%s\n", "", replay);
         fflush(stdout);
@@ -188,7 +186,7 @@ static int keep(struct test *t, const struct codec_check *check, const struct co
     return 0;
 }
 
-/* The page is copied before it is believed: the codec could write into it, too. */
+/* The page is copied before it is checked: the codec could write to it, too. */
 static int run_check(struct test *t, const struct codec_check *check, struct err *e)
 {
     struct codec_check_page page;
@@ -221,11 +219,11 @@ static int run_checks(struct test *t, struct err *e)
                         NULL, NULL);
     else if (!t->o->check[0])
         text_print("\n%s: %s\n", t->look.facts.name,
-                   t->has_failed ? "not all is as codec.h has it" : "all is as codec.h has it");
+                   t->has_failed ? "some checks failed" : "all checks passed");
     return t->has_failed ? EXIT_JOB_FAILED : 0;
 }
 
-/* The folder with a link to the object, and the page. */
+/* Creates the folder with a link to the object, and the shared page. */
 static int prepare(struct test *t, struct err *e)
 {
     char dir[PATH_MAX], object[PATH_MAX], so[PATH_MAX];
@@ -286,7 +284,7 @@ int codec_test(const struct options *o, const char *text, struct err *e)
     if (o->check[0] && check_name(o->check, e) < 0)
         return e->code;
     if (o->part > 0 && !o->check[0])
-        return err_set(e, ERR_USAGE, "--seed repeats a part of one check: --check NAME names it");
+        return err_set(e, ERR_USAGE, "--seed repeats a part of one check: name the check with --check NAME");
     if (codec_look_open(&t.look, text, e) < 0)
         return e->code;
     rc = test_found(&t, e);

@@ -4,8 +4,8 @@
 
 #include "submit/options.h"
 
-/* `word` is "NAME|FILE[:KEY=VALUE,...]". Prints a line for each check, or JSON. 0; EXIT_JOB_FAILED where a
- * check has failed; else ERR_CODEC (it does not load), ERR_USAGE, ERR_CANCELLED, ERR_IO, ERR_NOMEM. */
+/* `text` is "NAME|FILE[:KEY=VALUE,...]". Prints a line for each check, or JSON. Returns 0; EXIT_JOB_FAILED
+ * where a check failed; else ERR_CODEC (it does not load), ERR_USAGE, ERR_CANCELLED, ERR_IO, ERR_NOMEM. */
 int codec_test(const struct options *o, const char *text, struct err *e);
 
 #endif

@@ -1,4 +1,5 @@
-/* compressor_look -- what `codecs list` and `codecs show` say of the compressors that --compress takes. */
+/* compressor_look -- the facts that `codecs list` and `codecs show` print about the compressors of
+ * --compress. */
 #ifndef PSGD_SUBMIT_COMPRESSOR_LOOK_H
 #define PSGD_SUBMIT_COMPRESSOR_LOOK_H
 
@@ -7,13 +8,14 @@
 
 #include "shared/err.h"
 
-/* Is "NAME[:KEY=VALUE,...]" one compressor's? A codec of such a name is shown by its file. */
+/* Does "NAME[:KEY=VALUE,...]" name one compressor? A codec of the same name is shown by its file. */
 bool compressor_is_named(const char *text);
 
-/* Of a word that compressor_is_named. NULL: ERR_CONFIG, a parameter that it does not take; ERR_NOMEM. */
+/* Describes a compressor, where compressor_is_named(text). NULL: ERR_CONFIG, an unknown parameter;
+ * ERR_NOMEM. */
 json_t *compressor_look_json(const char *text, struct err *e);
 
-/* All of them, with their defaults. NULL: ERR_NOMEM. */
+/* All compressors, with their defaults. NULL: ERR_NOMEM. */
 json_t *compressor_list_json(struct err *e);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { FOLDERS_MAX = 16 };
 
-/* Where names are looked for, and what ends a codec's file there. */
+/* The folders that are searched, and the endings of a codec's file in each. */
 struct places {
     struct {
         char dir[PATH_MAX];
@@ -101,7 +101,7 @@ static int list_all(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const struct plac
     return n;
 }
 
-/* Tries dir/word+ending in order; returns the ending of the file that is there, or NULL. */
+/* Tries dir/text+ending in order; returns the ending of the first readable file, or NULL. */
 static const char *look(char out[PATH_MAX], const struct places *p, const char *text)
 {
     for (int i = 0; i < p->n; i++)
@@ -114,7 +114,7 @@ static const char *look(char out[PATH_MAX], const struct places *p, const char *
     return NULL;
 }
 
-/* Names side by side; as many as there is room for, and then three dots. */
+/* Joins names with spaces; if they do not all fit, as many as fit and three dots. */
 static void join(char *out, size_t room, char (*names)[FIND_NAME_LEN], int n)
 {
     static const char more[] = " ...";
@@ -134,7 +134,7 @@ static void join(char *out, size_t room, char (*names)[FIND_NAME_LEN], int n)
     out[len] = '\0';
 }
 
-/* `here`: the present folder, where no name is looked for, but where a file may be that was meant. */
+/* `here`: the working directory, which is not searched, but may have the file that the user meant. */
 static int unknown(const char *kind, const char *text, const struct places *p, const struct places *here,
                    int code, struct err *e)
 {
@@ -170,7 +170,7 @@ static int take_path(char out[PATH_MAX], const char *text, int code, struct err 
         return err_set(e, code, "%s: path too long", text);
     if (access(text, R_OK) < 0 || stat(text, &st) < 0)
         return err_errno(e, code, "%s", text);
-    return S_ISDIR(st.st_mode) ? err_set(e, code, "%s: a folder, and not a file", text) : 0;
+    return S_ISDIR(st.st_mode) ? err_set(e, code, "%s: is a folder, expected a file", text) : 0;
 }
 
 bool find_is_path(const char *text)

@@ -1,4 +1,4 @@
-/* find -- from a word on the command line to a file: a path, or a name that is looked for. */
+/* find -- from an argument of the command line to a file: a path, or a name to search for. */
 #ifndef PSGD_SUBMIT_FIND_H
 #define PSGD_SUBMIT_FIND_H
 
@@ -11,24 +11,24 @@ enum { FIND_NAMES_MAX = 256, FIND_NAME_LEN = 64 };
 
 struct codec_file {
     char path[PATH_MAX];
-    bool is_source; /* to be compiled first */
-    /* What the object is, or will be, made from; "": not known. It lies beside a built-in codec; a file of
-     * that name beside another object may have changed since. */
+    bool is_source; /* must be compiled first */
+    /* The source that the object is, or will be, compiled from; "": unknown. It lies beside a built-in
+     * codec; a file of that name beside another object may have changed since. */
     char source[PATH_MAX];
 };
 
-/* Is the word of an option that takes a name or a file a file's path: with a slash, or ending in .c, .so or
- * .json? */
+/* Is the value of an option that takes a name or a file the path of a file: with a slash, or ending in .c,
+ * .so or .json? */
 bool find_is_path(const char *text);
 
-/* A name is looked for as NAME.so beside this program, then in the folders of $PSGD_CODEC_PATH (.so or .c),
- * then as ./codecs/NAME.c. ERR_CODEC: not found, with the nearest match. */
+/* A name is searched for as NAME.so beside this program, then in the folders of $PSGD_CODEC_PATH (.so or
+ * .c), then as ./codecs/NAME.c. ERR_CODEC: not found, with the nearest match. */
 int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e);
 
-/* All names that find_codec finds, sorted; returns how many. */
+/* Lists all names that find_codec finds, sorted; returns their number. */
 int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir);
 
-/* A name is NAME.json beside this program. ERR_CONFIG. */
+/* A name means NAME.json beside this program. ERR_CONFIG. */
 int find_model(char out[PATH_MAX], const char *text, const char *exe_dir, struct err *e);
 
 #endif

@@ -16,14 +16,14 @@
 #include "shared/codec_options.h"
 #include "shared/file.h"
 
-static const double PATIENCE_S = 10;
+static const double LOAD_MAX_S = 10;
 
 struct report {
     struct codec_facts facts;
-    struct err e; /* code 0: the facts hold */
+    struct err e; /* code 0: the facts are valid */
 };
 
-/* Takes `text` away. */
+/* Prints `doc` to `out` and frees it. */
 static int keep(char *out, size_t size, json_t *doc, struct err *e)
 {
     char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
@@ -38,7 +38,7 @@ static int keep(char *out, size_t size, json_t *doc, struct err *e)
     return rc;
 }
 
-/* The list has the rule's own, then what the host adds. */
+/* The list has the rule's own options, then those that the host adds. */
 static int look_at_options(struct codec_facts *f, const struct codec_plugin *p, const char *text,
                            struct err *e)
 {
@@ -105,10 +105,10 @@ static void be_the_probe(int fd, const char *path, const char *options)
     look(&r, path, options);
     if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
         _exit(1);
-    _exit(0); /* and not exit(): what job_submit has open is not this process's to flush or clean */
+    _exit(0); /* not exit(): files and buffers of job_submit are not this process's to flush or remove */
 }
 
-/* A bool of another value than 0 and 1 may not even be looked at as one. */
+/* Reading a bool with another value than 0 and 1 as a bool is undefined. */
 static bool are_flags(const struct codec_facts *f)
 {
     const bool *const flags[] = {
@@ -121,8 +121,8 @@ static bool are_flags(const struct codec_facts *f)
     return true;
 }
 
-/* The process that wrote it ran the codec's code, which could write into the pipe, too: every text ends, and
- * every number is one that this program goes by. */
+/* The reporting process ran the codec's code, which could write into the pipe, too: terminates every text
+ * and checks every number that this program uses. */
 static int check(struct report *r, const char *path, struct err *e)
 {
     struct codec_facts *f = &r->facts;
@@ -141,15 +141,15 @@ static int check(struct report *r, const char *path, struct err *e)
     }
     if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
         (unsigned)f->compression > CODEC_COMPRESSION_MAX || (f->limits & ~(unsigned)CODEC_LIMITS_KNOWN))
-        return err_set(e, ERR_CODEC, "%s: what was found out about it cannot be: its own code has written it",
+        return err_set(e, ERR_CODEC, "%s: the report of loading it is not valid: its own code has written it",
                        path);
     return 0;
 }
 
-/* The whole report, or false: the process ended or the time is over before it came. */
+/* Reads the whole report. False: the process ended, or the time was over, before it was complete. */
 static bool await(struct report *r, int fd)
 {
-    double until = clock_now() + PATIENCE_S;
+    double until = clock_now() + LOAD_MAX_S;
     size_t n = 0;
 
     while (n < sizeof *r) {
@@ -170,12 +170,12 @@ static bool await(struct report *r, int fd)
 static int failed(struct child *c, const char *path, struct err *e)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
-    bool blocks = poll(&p, 1, 100) <= 0; /* its pipe closes a moment before it has ended */
+    bool blocks = poll(&p, 1, 100) <= 0; /* its pipe closes shortly before it ends */
     int status = child_end(c, 0);
 
     if (blocks)
         return err_set(e, ERR_CODEC, "%s: loading it takes more than %g s: something in it blocks", path,
-                       PATIENCE_S);
+                       LOAD_MAX_S);
     if (WIFSIGNALED(status))
         return err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path,
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -199,7 +199,7 @@ int codec_probe(struct codec_facts *out, const char *path, const char *options, 
     if (rc == 0 && !await(&r, fds[0])) {
         rc = failed(&c, path, e);
     } else if (rc == 0) {
-        child_end(&c, 0); /* it has nothing left to do, and need not end by itself */
+        child_end(&c, 0); /* it has nothing left to do, and need not exit by itself */
         rc = check(&r, path, e);
         if (rc == 0)
             *out = r.facts;

@@ -1,5 +1,5 @@
-/* probe -- a look at a codec, in a process of its own: loading an object runs its constructors, and a broken
- * or hostile one must not take job_submit with it. */
+/* probe -- inspects a codec in a separate process: loading an object runs its constructors, and a broken or
+ * hostile one must not end job_submit. */
 #ifndef PSGD_SUBMIT_PROBE_H
 #define PSGD_SUBMIT_PROBE_H
 
@@ -12,20 +12,20 @@
 struct codec_facts {
     char name[64], source[256], cost[256];
     bool has_events, has_reply, has_adopt, per_block;
-    bool sends_grads, sends_params; /* neither: it says nothing at all */
+    bool sends_grads, sends_params; /* neither: it sends nothing */
     bool updates_on_server, is_quiescent_between_steps;
     enum codec_compression compression;
-    unsigned limits; /* of codec_load.h */
+    unsigned limits; /* enum codec_limits, and those of codec_load.h */
     size_t state_size;
-    char options[CODEC_OPTIONS_TEXT]; /* every parameter with its value, as settings have it */
-    int every;                        /* steps between exchanges; 0: not said */
-    char values[2048];                /* the parameters as a JSON object, ... */
-    char list[16384];                 /* ... and as what codec_options_list makes */
+    char options[CODEC_OPTIONS_TEXT]; /* every option with its value, in the form of the settings */
+    int every;                        /* steps between exchanges; 0: not given */
+    char values[2048];                /* the options as a JSON object, ... */
+    char list[16384];                 /* ... and in the form of codec_options_list() */
 };
 
-/* `options`: of the user, "alpha=0.5". ERR_CODEC: it does not load (why), or loading it crashed, ended or
- * blocked the process (how). ERR_CONFIG: a parameter that it does not take; the sentence lists those it
- * does. */
+/* `options`: as given by the user, "alpha=0.5". ERR_CODEC: the object does not load (with the reason), or
+ * loading it crashed, ended or blocked the process (with the kind). ERR_CONFIG: an unknown option; the
+ * message lists the known ones. */
 int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e);
 
 #endif

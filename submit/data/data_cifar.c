@@ -1,6 +1,6 @@
-/* CIFAR-10 and CIFAR-100 in their binary form (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html):
- * a record is a label (CIFAR-100: a coarse one and a fine one), then 32 x 32 bytes of red, of green,
- * of blue. */
+/* CIFAR-10 and CIFAR-100 in their binary form (Krizhevsky 2009,
+ * https://www.cs.toronto.edu/~kriz/cifar.html): a record is a label (CIFAR-100: a coarse and a fine one),
+ * then 32 x 32 bytes each of red, green and blue. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ struct half {
     size_t n;
 };
 
-/* Puts the records of one file behind those that are there. */
+/* Appends the records of one file. */
 static int append(struct half *h, const char *path, const struct cifar_form *form, struct err *e)
 {
     uint8_t *bytes, *x;
@@ -89,7 +89,7 @@ static bool is_packed_twin(const char *name, const char *before)
     return strncmp(name, before, len) == 0 && strcmp(name + len, ".gz") == 0;
 }
 
-/* All files of a half, by name; where one lies there packed as well, the plain one counts. */
+/* Reads all files of a half in order of their names; if a file exists plain and packed, the plain one. */
 static int read_half(struct half *h, const char *dir, const char *prefix, const struct cifar_form *form,
                      struct err *e)
 {

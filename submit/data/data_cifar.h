@@ -8,14 +8,14 @@
 #include "shared/err.h"
 
 struct cifar_form {
-    int label_bytes, label_at; /* a record begins with so many labels; the one that counts */
+    int label_bytes, label_at; /* labels at the head of a record; the index of the one to use */
     int n_classes;
 };
 
-/* How many records `len` bytes are. ERR_CONFIG: not a whole number of them. */
+/* Computes the number of records in `len` bytes. ERR_CONFIG: not a whole number. */
 int cifar_count(size_t *n, size_t len, const struct cifar_form *form, struct err *e);
-/* x (n, 32, 32, 3): the planes of the file become the last dimension; y (n).
- * ERR_CONFIG: a label that there is not. */
+/* Writes x (n, 32, 32, 3), in which the planes of the file become the last dimension, and y (n).
+ * ERR_CONFIG: a label out of range. */
 int cifar_unpack(uint8_t *x, int32_t *y, const uint8_t *bytes, size_t n, const struct cifar_form *form,
                  struct err *e);
 

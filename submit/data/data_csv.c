@@ -1,4 +1,4 @@
-/* CSV files as a data set: one file that is divided, or one for each half. */
+/* CSV files as a data set: one file that is divided, or one file for each half. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const struct json_field fields[] = {
     {0},
 };
 
-/* Where the halves lie; `test` is empty where one file is divided. */
+/* Finds the files of both halves; `test` is empty where one file is divided. */
 static int find(char train[PATH_MAX], char test[PATH_MAX], const char *path, const struct csv_options *o,
                 struct err *e)
 {
@@ -78,7 +78,8 @@ static int label(int32_t **out, const struct csv_table *t, const struct csv_clas
 
         (*out)[i] = csv_class_of(c, w);
         if ((*out)[i] < 0)
-            return err_set(e, ERR_CONFIG, "line %zu: label \"%.*s\" is none of the %zu of the training file",
+            return err_set(e, ERR_CONFIG,
+                           "line %zu: label \"%.*s\" is not one of the %zu labels of the training file",
                            w->line, (int)w->len, w->at, c->n);
     }
     return 0;
@@ -118,7 +119,7 @@ static int label_both(struct dataset *d, const struct part *train, const struct 
     return rc;
 }
 
-/* Takes the numbers out of the tables. */
+/* Moves the numbers from the tables to the data set. */
 static int fill(struct dataset *d, struct part *train, struct part *test, const struct csv_options *o,
                 const char *test_path, struct err *e)
 {
@@ -151,7 +152,7 @@ int csv_open(struct dataset *d, const char *arg, const char *path, struct err *e
     if (data_options(&o, fields, NULL, arg, e) < 0)
         return e->code;
     if (o.label[0] && o.target[0])
-        return err_set(e, ERR_CONFIG, "label=%s and target=%s: one of them is learnt", o.label, o.target);
+        return err_set(e, ERR_CONFIG, "label=%s and target=%s exclude each other", o.label, o.target);
     form = (struct csv_form){
         .column = o.target[0] ? o.target : o.label, .is_target = o.target[0], .header = o.header};
     if (find(train_path, test_path, path, &o, e) < 0)

@@ -1,4 +1,4 @@
-/* Cells, rows and numbers of a CSV text; what they are for is data_csv.c's to know. */
+/* Cells, rows and numbers of a CSV text; data_csv.c makes a data set of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@ enum { LABEL_LEN = 63, NUMBER_LEN = 63 };
 struct reader {
     char *at, *end;
     size_t line;
-    struct csv_cell *cells; /* of the present row */
+    struct csv_cell *cells; /* of the current row */
     size_t n_cells, room, n_seen;
 };
 
-/* Steps over the cell's end: a comma (true: another cell follows), or the end of the line or text. */
+/* Skips the end of a cell: a comma (true: another cell follows), or the end of the line or text. */
 static bool more_cells(struct reader *r)
 {
     if (r->at < r->end && *r->at == ',') {
@@ -38,7 +38,7 @@ static bool ends_cell(const struct reader *r)
            (*r->at == '\r' && r->end - r->at >= 2 && r->at[1] == '\n');
 }
 
-/* Quotes go, doubled ones become one; a line end may lie between them. */
+/* Removes the quotes and turns doubled ones into one; a quoted cell may contain line ends. */
 static int read_quoted(struct reader *r, struct csv_cell *c, struct err *e)
 {
     char *to = ++r->at;
@@ -46,7 +46,7 @@ static int read_quoted(struct reader *r, struct csv_cell *c, struct err *e)
     c->at = to;
     for (;; *to++ = *r->at++) {
         if (r->at == r->end)
-            return err_set(e, ERR_CONFIG, "line %zu, column %zu: a quote that does not end", r->line,
+            return err_set(e, ERR_CONFIG, "line %zu, column %zu: a quote is not closed", r->line,
                            r->n_cells + 1);
         r->n_seen += *r->at == '\n';
         if (*r->at != '"')
@@ -57,7 +57,7 @@ static int read_quoted(struct reader *r, struct csv_cell *c, struct err *e)
     }
     c->len = (size_t)(to - c->at);
     if (!ends_cell(r))
-        return err_set(e, ERR_CONFIG, "line %zu, column %zu: text behind the closing quote", r->line,
+        return err_set(e, ERR_CONFIG, "line %zu, column %zu: text after the closing quote", r->line,
                        r->n_cells + 1);
     return 0;
 }
@@ -92,7 +92,7 @@ static void skip_empty_lines(struct reader *r)
     }
 }
 
-/* The next row that is not empty: 1, or 0 at the end of the text. */
+/* Reads the next row that is not empty: returns 1, or 0 at the end of the text. */
 static int read_row(struct reader *r, struct err *e)
 {
     bool more = true;
@@ -123,7 +123,7 @@ static int read_row(struct reader *r, struct err *e)
     return 1;
 }
 
-/* As it is written; what is too great for a double is infinite. */
+/* Parses a decimal number; a number too large for a double is infinite. */
 static bool decimal_of(double *out, const struct csv_cell *c)
 {
     char text[NUMBER_LEN + 1];
@@ -144,7 +144,7 @@ static bool number_of(double *out, const struct csv_cell *c)
     return decimal_of(out, c) && isfinite((float)*out);
 }
 
-/* Most cells of most tables are small whole numbers. */
+/* Fast path: most cells of most tables are small integers. */
 static bool float_of(float *out, const struct csv_cell *c)
 {
     double d;
@@ -166,8 +166,7 @@ static bool float_of(float *out, const struct csv_cell *c)
 static int not_a_number(const struct csv_cell *c, size_t column, struct err *e)
 {
     if (c->len == 0)
-        return err_set(e, ERR_CONFIG, "line %zu, column %zu: nothing, expected a number", c->line,
-                       column + 1);
+        return err_set(e, ERR_CONFIG, "line %zu, column %zu: empty, expected a number", c->line, column + 1);
     return err_set(e, ERR_CONFIG, "line %zu, column %zu: \"%.*s\" is not a number that a float can hold",
                    c->line, column + 1, (int)(c->len < 40 ? c->len : 40), c->at);
 }
@@ -177,7 +176,7 @@ static bool is_named(const struct csv_cell *c, const char *name)
     return c->len == strlen(name) && memcmp(c->at, name, c->len) == 0;
 }
 
-/* A number, if one that no float can hold: inf, nan, 1e99. */
+/* True for a number, even if a float cannot hold it: inf, nan, 1e99. */
 static bool is_meant_as_number(const struct csv_cell *c)
 {
     static const char *const texts[] = {"nan", "inf", "infinity"};
@@ -190,8 +189,8 @@ static bool is_meant_as_number(const struct csv_cell *c)
     return decimal_of(&ignored, c);
 }
 
-/* Do words stand where numbers should, and no number anywhere? A row with one is data, and what is wrong with
- * it is to be said: taken for a header it would be lost without a word. */
+/* True if there is text where numbers are expected, and no number in any cell. A row with a number is data,
+ * so that an error in it is reported: taken for a header it would be dropped silently. */
 static bool looks_like_header(const struct reader *r, size_t column, bool is_target)
 {
     bool has_cell_text = false;
@@ -204,7 +203,7 @@ static bool looks_like_header(const struct reader *r, size_t column, bool is_tar
     return has_cell_text;
 }
 
-/* Which of the first row's cells is the one to be learnt, and whether that row is a header. */
+/* Finds the column to learn, and whether the first row is a header. */
 static int choose_column(size_t *column, bool *has_header, const struct reader *r,
                          const struct csv_form *form, struct err *e)
 {
@@ -223,7 +222,7 @@ static int choose_column(size_t *column, bool *has_header, const struct reader *
         for (size_t i = *column + 1; i < r->n_cells; i++)
             if (is_named(&r->cells[i], name))
                 return err_set(e, ERR_CONFIG,
-                               "columns %zu and %zu are both called \"%s\"; say which by its number",
+                               "columns %zu and %zu are both called \"%s\"; give the column number instead",
                                *column + 1, i + 1, name);
         if (strcmp(form->header, "no") == 0 || *column == r->n_cells)
             return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu", name, r->line);
@@ -279,7 +278,7 @@ static int add_row(struct csv_table *t, const struct reader *r, size_t column, c
     return 0;
 }
 
-/* A line of one cell is most often one that is parted by something else. */
+/* A single column is most often a line with another separator. */
 static int one_column(const struct reader *r, struct err *e)
 {
     const char *other = memchr(r->cells[0].at, ';', r->cells[0].len)    ? "semicolons"
@@ -287,7 +286,7 @@ static int one_column(const struct reader *r, struct err *e)
                                                                         : NULL;
 
     if (other)
-        return err_set(e, ERR_CONFIG, "line %zu: its cells are parted by %s, expected commas", r->line,
+        return err_set(e, ERR_CONFIG, "line %zu: its cells are separated by %s, expected commas", r->line,
                        other);
     return err_set(e, ERR_CONFIG, "line %zu: one column, expected values and a label or target", r->line);
 }
@@ -309,7 +308,7 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
         r.at += 3;
     rc = is_utf16(text, len) ? err_set(e, ERR_CONFIG, "it is UTF-16, expected UTF-8") : read_row(&r, e);
     if (rc == 0)
-        rc = err_set(e, ERR_CONFIG, "nothing in it");
+        rc = err_set(e, ERR_CONFIG, "the file has no rows");
     if (rc > 0 && r.n_cells < 2)
         rc = one_column(&r, e);
     if (rc > 0 && r.n_cells > LAYER_VALUES_MAX)

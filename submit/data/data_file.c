@@ -1,4 +1,4 @@
-/* What readers of data files share: files that may be packed, and where they are. */
+/* Common functions of the readers of data files: packed files, and finding files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "shared/file.h"
 #include "submit/data/data_sets.h"
 
-/* Doubles *size, up to one byte more than `max`, as long as there is more to read; the file's own numbers are
- * believed in nothing. */
+/* Reads to the end of the file; doubles *size, up to one byte more than `max`, as long as there is more to
+ * read: sizes stored in the file are not trusted. */
 static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, size_t max, struct err *e)
 {
     for (;;) {
@@ -88,7 +88,7 @@ int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err
         return e->code;
     if (access(path, F_OK) == 0)
         return 0;
-    return err_set(e, ERR_NOT_FOUND, "%s/%s: not there, nor with .gz", dir, name);
+    return err_set(e, ERR_NOT_FOUND, "%s/%s: not found, neither plain nor with .gz", dir, name);
 }
 
 bool data_is_folder(const char *path)

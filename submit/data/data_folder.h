@@ -1,4 +1,4 @@
-/* data_folder -- where downloaded data sets lie: $XDG_CACHE_HOME/psgd/SET, else ~/.cache/psgd/SET. */
+/* data_folder -- the folder of downloaded data sets: $XDG_CACHE_HOME/psgd/SET, else ~/.cache/psgd/SET. */
 #ifndef PSGD_SUBMIT_DATA_FOLDER_H
 #define PSGD_SUBMIT_DATA_FOLDER_H
 
@@ -6,7 +6,7 @@
 
 #include "shared/err.h"
 
-/* `chosen` when it is not empty. `set`: the data set's name; options behind ":" do not count. */
+/* Returns `chosen` if it is not empty. `set`: the name of the data set; options after ":" are ignored. */
 int data_folder(char *out, size_t size, const char *set, const char *chosen, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sets of four IDX files: MNIST itself, and whatever took its form (Fashion-MNIST, EMNIST, one's own). */
+/* Data sets of four IDX files: MNIST, and any set in its form (Fashion-MNIST, EMNIST, the user's own). */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include "submit/data/data_sets.h"
 
 struct idx_options {
-    char prefix[64]; /* of the files' names: "emnist-letters-" */
-    int classes;     /* 0: the largest label says it */
+    char prefix[64]; /* of the file names: "emnist-letters-" */
+    int classes;     /* 0: the largest label plus one */
 };
 
 static const struct json_field fields[] = {
@@ -16,12 +16,12 @@ static const struct json_field fields[] = {
     {0},
 };
 
-/* A half is called in one of these ways, and its files "images-idx3" or, unpacked by some programs,
+/* The names of the halves; the files of a half are "images-idx3" or, as unpacked by some programs,
  * "images.idx3". */
 static const char *const train_names[] = {"train", NULL};
 static const char *const test_names[] = {"t10k", "test", NULL};
 
-/* `kind`: "images-idx3" or "labels-idx1". The sentence is about the first name. */
+/* `kind`: "images-idx3" or "labels-idx1". The error message has the first name. */
 static int find(char path[PATH_MAX], const char *dir, const char *prefix, const char *const *names,
                 const char *kind, struct err *e)
 {
@@ -34,7 +34,8 @@ static int find(char path[PATH_MAX], const char *dir, const char *prefix, const 
             if (data_find(path, dir, name, &ignored) == 0)
                 return 0;
         }
-    err_set(e, ERR_NOT_FOUND, "%s/%s%s-%s-ubyte: not there, nor with .gz", dir, prefix, names[0], kind);
+    err_set(e, ERR_NOT_FOUND, "%s/%s%s-%s-ubyte: not found, neither plain nor with .gz", dir, prefix,
+            names[0], kind);
     return err_hint(
         e, "put the four files {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz there, for example from "
            "https://ossci-datasets.s3.amazonaws.com/mnist/; the data set \"digits\" needs no file");

@@ -1,5 +1,5 @@
-/* NumPy's arrays as a data set: x_train, y_train, x_test, y_test as Keras has them, or x and y, of which a
- * share becomes the test half. In one .npz file, or as .npy files in a folder. */
+/* NumPy arrays as a data set: x_train, y_train, x_test, y_test as in Keras, or x and y, of which a fraction
+ * becomes the test half. In one .npz file, or as .npy files in a folder. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 struct npy_options {
     double test;
     uint64_t seed;
-    int vocab;   /* > 0: integers of x are tokens */
-    int classes; /* 0: the largest label says it */
+    int vocab;   /* > 0: the integers of x are tokens */
+    int classes; /* 0: the largest label plus one */
 };
 
 static const struct json_field fields[] = {
@@ -23,7 +23,7 @@ static const struct json_field fields[] = {
     {0},
 };
 
-/* Where arrays come from: get() gives the bytes of an .npy file, which the caller frees. */
+/* A source of arrays: get() returns the bytes of an .npy file, which the caller frees. */
 struct source {
     int (*get)(const struct source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e);
     const uint8_t *zip;
@@ -62,7 +62,7 @@ static int floats_of(float *out, const struct npy_array *a, struct err *e)
     return 0;
 }
 
-/* 0 is padding: it may only stand behind all others, and not alone. */
+/* 0 is padding: it may only follow the tokens, and a sample must have a token. */
 static int tokens_of(int32_t *out, const struct npy_array *a, int vocab, struct err *e)
 {
     size_t width = a->n / a->shape[0];
@@ -74,15 +74,16 @@ static int tokens_of(int32_t *out, const struct npy_array *a, int vocab, struct 
             return err_set(e, ERR_CONFIG, "token %lld of sample %zu, expected 0 to %d", (long long)t,
                            i / width + 1, vocab - 1);
         if (i % width == 0 ? t == 0 : t != 0 && out[i - 1] == 0)
-            return err_set(e, ERR_CONFIG, "sample %zu has padding (0) before its tokens; it belongs behind",
+            return err_set(e, ERR_CONFIG,
+                           "sample %zu has padding (0) before its tokens; padding must follow them",
                            i / width + 1);
         out[i] = (int32_t)t;
     }
     return 0;
 }
 
-/* (n, d), (n, time, d) or (n, rows, columns, channels);
- * bytes of three dimensions are images of one channel. */
+/* Accepts (n, d), (n, time, d) and (n, rows, columns, channels); bytes of three dimensions are images of
+ * one channel. */
 static int shape_of(struct shape *s, const struct npy_array *a, struct err *e)
 {
     size_t count = 1;

@@ -1,4 +1,4 @@
-/* data_npy -- NumPy's arrays as bytes: .npy (format 1.0 and 2.0,
+/* data_npy -- NumPy arrays as bytes: .npy (format 1.0 and 2.0,
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html), and .npz, a zip file of them. */
 #ifndef PSGD_DATA_NPY_H
 #define PSGD_DATA_NPY_H
@@ -16,17 +16,17 @@ struct npy_array {
     int n_dims;
     size_t shape[NPY_DIMS];
     size_t n;            /* values: the product of the shape */
-    const uint8_t *data; /* in the bytes given, little-endian, C order; aligned to nothing */
+    const uint8_t *data; /* in the given bytes, little-endian, C order; not aligned */
 };
 
-/* ERR_CONFIG: not such a file, another type or order, or `len` is not what the shape needs. */
+/* ERR_CONFIG: not an .npy file, an unsupported type or order, or `len` does not match the shape. */
 int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err *e);
-double npy_value(const struct npy_array *a, size_t i);    /* of a floating type */
-int64_t npy_integer(const struct npy_array *a, size_t i); /* of an integer type */
+double npy_value(const struct npy_array *a, size_t i);    /* a of a floating type */
+int64_t npy_integer(const struct npy_array *a, size_t i); /* a of an integer type */
 
-/* One member of a zip file, stored or deflated, its CRC-32 checked; the caller frees. No zip64, no
- * encryption. ERR_NOT_FOUND: no member of that name. ERR_CONFIG: not a zip file,
- * or one that contradicts itself. */
+/* Reads one member of a zip file, stored or deflated, and checks its CRC-32; the caller frees. No zip64, no
+ * encryption. ERR_NOT_FOUND: no member of that name. ERR_CONFIG: not a zip file, or one that contradicts
+ * itself. */
 int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, const char *name,
                struct err *e);
 

@@ -109,9 +109,9 @@ static int check_type(struct npy_array *a, const char *descr, bool is_fortran, s
     if (i == N_NPY_TYPES)
         return err_set(e, ERR_CONFIG, "its type is %s, expected |u1, <i4, <i8, <f4 or <f8", descr);
     if (is_fortran)
-        return err_set(e, ERR_CONFIG, "in Fortran's order; numpy.ascontiguousarray() gives C's");
+        return err_set(e, ERR_CONFIG, "in Fortran order; numpy.ascontiguousarray() converts it to C order");
     if (a->n_dims == 0)
-        return err_set(e, ERR_CONFIG, "one value and no array");
+        return err_set(e, ERR_CONFIG, "a scalar, expected an array");
     a->type = (enum npy_type)i;
     return 0;
 }
@@ -157,7 +157,7 @@ int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err 
     return 0;
 }
 
-/* psgd runs on little-endian machines: its own files say so too (tensor_file.h). */
+/* psgd runs on little-endian machines only, as its own files require (tensor_file.h). */
 double npy_value(const struct npy_array *a, size_t i)
 {
     float f;

@@ -1,4 +1,4 @@
-/* The options of a data set, "KEY=VALUE,...", by way of a JSON object: one table says keys,
+/* The options of a data set, "KEY=VALUE,...", converted to a JSON object, so that one table has the keys,
  * types and limits. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { ARG_MAX_LEN = 255 };
 
-/* Text becomes what the table wants; what it does not know stays text, and is refused by its key later. */
+/* Converts text to the type in the table; a value of an unknown key remains text and is refused later. */
 static json_t *value_json(const struct json_field *fields, const char *key, const char *value)
 {
     const struct json_field *f = fields;
@@ -33,7 +33,7 @@ static int add(json_t *o, const struct json_field *fields, const char *key, cons
     json_t *v;
 
     if (json_object_get(o, key))
-        return err_set(e, ERR_CONFIG, "\"%s\" stands there twice", key);
+        return err_set(e, ERR_CONFIG, "\"%s\" is given twice", key);
     v = value_json(fields, key, value);
     return v && json_object_set_new(o, key, v) == 0
                ? 0
@@ -51,7 +51,7 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
     if (!arg)
         return 0;
     if (!arg[0] || strlen(arg) > ARG_MAX_LEN)
-        return err_set(e, ERR_CONFIG, arg[0] ? "more than %d characters of options" : "no options behind ':'",
+        return err_set(e, ERR_CONFIG, arg[0] ? "more than %d characters of options" : "no options after ':'",
                        ARG_MAX_LEN);
     memcpy(copy, arg, strlen(arg) + 1);
     o = json_object();

@@ -1,5 +1,5 @@
-/* SimLin, the ancestor's linear simulator: x U(0, 10), y = x w + b with w U(0, 1 / (in out)) and b N(0, 0.1),
- * so that a linear model can reach a loss of 0. Drawn here, from the seed alone. */
+/* SimLin, the linear simulator of Parallel-SGD: x U(0, 10), y = x w + b with w U(0, 1 / (in out)) and b
+ * N(0, 0.1), so that a linear model can reach a loss of 0. Generated from the seed alone. */
 #include <stdlib.h>
 
 #include "shared/rng.h"
@@ -21,7 +21,7 @@ static const struct json_field fields[] = {
     {0},
 };
 
-enum { VALUES_MAX = 1 << 29 }; /* of all samples: 2 GiB */
+enum { VALUES_MAX = 1 << 29 }; /* in all samples: 2 GiB */
 
 /* w (out, in), b (out) */
 static void draw_weights(float *w, float *b, const struct simlin_options *o)
@@ -36,7 +36,7 @@ static void draw_weights(float *w, float *b, const struct simlin_options *o)
         b[k] = 0.1f * rng_normal(&r);
 }
 
-/* Samples first .. first + n - 1 of the stream; sums in double, so that only w and x decide. */
+/* Draws samples first .. first + n - 1 of the stream; sums are in double. */
 static void draw(float *x, float *t, size_t n, size_t first, const float *w, const float *b,
                  const struct simlin_options *o)
 {

@@ -1,4 +1,4 @@
-/* A test half for sets that come as one. */
+/* Divides a data set without a test half. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ int data_choose_test(bool *is_test, size_t *n_test, size_t n, double share, uint
     return 0;
 }
 
-/* The rows of from (n, width) that are of the test half go to `test`, the others move up. */
+/* Moves the rows of `from` (n, width) that belong to the test half to `test`; the others close up. */
 static void part(void *from, void *test, const bool *is_test, size_t n, size_t width)
 {
     unsigned char *keep = from;

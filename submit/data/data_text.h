@@ -6,20 +6,21 @@
 #include "submit/data/dataset.h"
 
 struct text_form {
-    int length;    /* tokens of a sample: longer lines are cut, shorter ones padded, both at the end */
-    int vocab;     /* at most; 0 is padding, 1 any word that is not among the others */
-    double test;   /* share of the lines */
-    uint64_t seed; /* which they are */
+    int length;    /* tokens per sample: longer lines are truncated, shorter ones padded, both at the end */
+    int vocab;     /* maximum; 0 is padding, 1 any word outside the vocabulary */
+    double test;   /* fraction of the lines in the test half */
+    uint64_t seed; /* seed of their choice */
 };
 
 struct text_class {
     const char *name;
-    char *bytes; /* its lines; made lower-case in place */
+    char *bytes; /* its lines; converted to lower case in place */
     size_t len;
 };
 
-/* Lines without a token are passed over. The vocabulary is that of the training lines, most frequent first,
- * equal ones by their bytes. ERR_CONFIG: fewer than two classes or lines. On failure *d holds nothing. */
+/* Skips lines without a token. The vocabulary is that of the training lines, most frequent first, equally
+ * frequent words in order of their bytes. ERR_CONFIG: fewer than two classes or lines. On failure *d is
+ * empty. */
 int text_parse(struct dataset *d, struct text_class *classes, int n_classes, const struct text_form *form,
                struct err *e);
 

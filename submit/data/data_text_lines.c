@@ -18,7 +18,7 @@ struct line {
     int32_t label;
 };
 
-/* Open addressing; the room is a power of two, at most half full. */
+/* A hash table with open addressing; the room is a power of two, at most half full. */
 struct vocabulary {
     struct text *slots;
     size_t room, n;
@@ -34,7 +34,7 @@ static bool is_letter(char c)
     return (unsigned char)c >= 128 || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* The next token at or behind *at; false at the line's end. */
+/* Reads the next token at or after *at; false at the end of the line. */
 static bool next_token(const char **at, const char *end, struct text *w)
 {
     const char *p = *at;
@@ -110,7 +110,7 @@ static int by_frequency(const void *a, const void *b)
     return c ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-/* Numbers the most frequent words; *vocab becomes what is in use. */
+/* Numbers the most frequent words; *vocab becomes the size in use. */
 static int number_tokens(struct vocabulary *t, int *vocab, struct err *e)
 {
     struct text **order = malloc((t->n + 1) * sizeof(struct text *));
@@ -130,7 +130,7 @@ static int number_tokens(struct vocabulary *t, int *vocab, struct err *e)
     return 0;
 }
 
-/* Only ASCII has a lower case here: what other bytes mean is not known. */
+/* Only ASCII is converted: the encoding of other bytes is unknown. */
 static void lower(char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -138,7 +138,7 @@ static void lower(char *s, size_t len)
             s[i] = (char)(s[i] - 'A' + 'a');
 }
 
-/* Lines of all classes that have a token; the caller frees. */
+/* Finds the lines of all classes that have a token; the caller frees. */
 static int find_lines(struct line **out, size_t *n_out, struct text_class *classes, int n_classes,
                       struct err *e)
 {
@@ -231,7 +231,7 @@ static int fill(struct dataset *d, const struct line *lines, size_t n, const boo
     return 0;
 }
 
-/* A class without a sample would look learnt. */
+/* A class without a sample would appear to be learned. */
 static int check_classes(const struct line *lines, size_t n, const struct text_class *classes, int n_classes,
                          struct err *e)
 {

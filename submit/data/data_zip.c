@@ -1,5 +1,5 @@
-/* Just so much of zip (PKWARE's APPNOTE) as numpy.savez and savez_compressed write. Sizes come from the
- * central directory at the end: local headers may say them elsewhere (zip64, streams). */
+/* The part of zip (PKWARE's APPNOTE) that numpy.savez and savez_compressed write. Sizes are read from the
+ * central directory at the end: local headers may have them elsewhere (zip64, streams). */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -15,7 +15,7 @@ enum {
     STORED = 0,
     DEFLATED = 8,
     MEMBERS_MAX = 4096,
-    DEFLATE_RATIO = 1032 /* at most, by its format: 258 bytes of two bits */
+    DEFLATE_RATIO = 1032 /* maximum of the format: 258 bytes from two bits */
 };
 
 static uint32_t le16(const uint8_t *p)
@@ -38,7 +38,7 @@ struct entry {
     uint32_t method, crc, packed, size;
 };
 
-/* The record at the end of the file, whose comment reaches exactly to it. NULL: none. */
+/* Finds the record at the end of the file, whose comment ends exactly there. NULL: none. */
 static const uint8_t *find_end(const uint8_t *zip, size_t len)
 {
     for (size_t back = END_LEN; back <= len && back <= END_LEN + COMMENT_MAX; back++) {
@@ -50,8 +50,8 @@ static const uint8_t *find_end(const uint8_t *zip, size_t len)
     return NULL;
 }
 
-/* The data behind the local header that the entry p points at.
- * `directory`: where the central directory begins. */
+/* Finds the data after the local header that the directory entry p points at. `directory`: where the
+ * central directory begins. */
 static int locate(struct entry *m, const uint8_t *zip, size_t directory, const uint8_t *p, struct err *e)
 {
     size_t at = le32(p + 42);
@@ -65,7 +65,7 @@ static int locate(struct entry *m, const uint8_t *zip, size_t directory, const u
     if (m->method != STORED && m->method != DEFLATED)
         return broken(e, "a member is neither stored nor deflated");
     if (at > directory || directory - at < LOCAL_LEN || le32(zip + at) != 0x04034b50)
-        return broken(e, "a member is not where the directory says");
+        return broken(e, "a member is not at the offset that the directory has");
     head = LOCAL_LEN + name_len + le16(zip + at + 28);
     if (le16(zip + at + 26) != name_len || directory - at < head || directory - at - head < m->packed ||
         memcmp(zip + at + LOCAL_LEN, p + ENTRY_LEN, name_len) != 0)
@@ -91,7 +91,7 @@ static int find(struct entry *m, const uint8_t *zip, size_t len, const char *nam
     if (le16(end + 4) != 0 || le16(end + 6) != 0 || le16(end + 8) != n || n > MEMBERS_MAX)
         return broken(e, "in several parts, or too many members");
     if (directory > (size_t)(end - zip) || (size_t)(end - zip) - directory != le32(end + 12))
-        return broken(e, "its directory is not where its end says");
+        return broken(e, "its directory is not at the offset that its end has");
     p = zip + directory;
     for (size_t i = 0; i < n; i++) {
         size_t name_len;

@@ -1,5 +1,5 @@
-/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, cuts it into
- * shares (partition.h) and ships each node its own. */
+/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, divides it
+ * into shards (partition.h) and ships each node its own. */
 #ifndef PSGD_DATASET_H
 #define PSGD_DATASET_H
 
@@ -13,7 +13,7 @@
 
 enum {
     CLASSES_MAX = 65536,
-    /* Of a file or an array, unpacked: small files can unpack to a thousand times their size. */
+    /* Maximum of a file or an array, unpacked: small files can unpack to a thousand times their size. */
     DATA_BYTES_MAX = 1 << 30
 };
 
@@ -27,27 +27,28 @@ struct dataset {
     int n_targets;
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
     int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
-    char *class_names; /* one behind another, each with its zero byte; NULL: classes are their numbers */
+    char *class_names;       /* one after another, each with its zero byte; NULL: classes have numbers only */
 };
 
-/* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder that holds the set; docs/data.md has
- * the sets and their options. ERR_CONFIG: no such set or option, or a file is not what it must be (where,
- * expected and found). ERR_NOT_FOUND: a file is not there; the sentence names it and how to get it. */
+/* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder of the set; docs/data.md has the sets
+ * and their options. ERR_CONFIG: no such set or option, or a malformed file (with place, expected and
+ * found). ERR_NOT_FOUND: a file is missing; the message names it and how to get it. */
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
-int dataset_check_name(const char *name, struct err *e); /* no file is looked at. ERR_CONFIG: no such set */
+int dataset_check_name(const char *name, struct err *e); /* opens no file. ERR_CONFIG: no such set */
 void dataset_clear(struct dataset *d);
-/* Is there a set of this name that needs no file, being drawn from a seed? */
+/* Is this the name of a set that needs no file, because it is drawn from a seed? */
 bool dataset_is_drawn(const char *name);
 
-/* Parts of it. `rows`, `cols`, `n` as the file's header says. Buffers are the caller's to free. */
+/* Functions behind it. `rows`, `cols` and `n` are those of the file's header. The caller frees the
+ * buffers. */
 int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const char *path, struct err *e);
 int idx_read_labels(int32_t **labels, size_t *n, const char *path, struct err *e);
-/* The check behind them, on a whole file in memory: `magic` 0x803 (images, 3 dims) or 0x801 (labels, 1).
- * Returns the offset of the data. ERR_CONFIG: not IDX, or `len` is not what the dimensions need. */
+/* Checks a whole IDX file in memory: `magic` 0x803 (images, 3 dims) or 0x801 (labels, 1). Returns the
+ * offset of the data. ERR_CONFIG: not IDX, or `len` does not match the dimensions. */
 int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3], struct err *e);
 
-/* One drawn digit: sample `index` of stream `seed`, its label and 28 x 28 bytes. Any sample can be drawn by
- * itself. */
+/* Draws one digit: sample `index` of stream `seed`, its label and 28 x 28 bytes, independent of other
+ * samples. */
 void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index);
 
 #endif

@@ -26,7 +26,8 @@ int model_fit(const struct model_spec *m, const struct dataset *d, struct err *e
                        m->n_in, n_in);
     if (!d->train_y && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY)
         return err_set(e, ERR_CONFIG,
-                       "model \"%s\" tells classes apart, the data set has targets: \"mse\" fits", m->name);
+                       "model \"%s\" has a loss for classes, the data set has targets: use the loss \"mse\"",
+                       m->name);
     if (m->n_out != n_out &&
         !(d->train_y && n_out == 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY))
         return err_set(e, ERR_CONFIG, "model \"%s\" ends with %d outputs, the data set has %d %s", m->name,

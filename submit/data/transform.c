@@ -16,7 +16,7 @@ static const char *const names[N_TRANSFORM_KINDS] = {
 static int parse_option(struct transform *t, const char *text, struct err *e)
 {
     if (strcmp(text, "flip") == 0 ? t->flip : t->crop > 0 && strncmp(text, "crop=", 5) == 0)
-        return err_set(e, ERR_CONFIG, "\"%s\": said twice", text);
+        return err_set(e, ERR_CONFIG, "\"%s\": given twice", text);
     if (strcmp(text, "flip") == 0) {
         t->flip = true;
         return 0;
@@ -69,7 +69,7 @@ static int suits(const struct transform *t, const struct dataset *d, struct err 
     return 0;
 }
 
-/* Sums in double around the first value, in one pass: what is far from zero keeps its digits. */
+/* Sums in double relative to the first value, in one pass: values far from zero keep their digits. */
 static void moments(struct transform_scale *s, const struct dataset *d, double *sums)
 {
     const uint8_t *bytes = d->train_x;

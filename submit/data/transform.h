@@ -1,11 +1,11 @@
-/* transform -- what is done to samples on their way into a batch: a word, then options.
- *   unit       bytes / 255; floats and tokens as they are
+/* transform -- preprocessing of samples on their way into a batch: a kind, then options.
+ *   unit       bytes / 255; floats and tokens unchanged
  *   centre     bytes / 255 - 0.5
  *   standard   (x - mean) / deviation, both of the training set, by channel (the last dimension) or by column
- *   ,crop=N    images: N zeros around, then a random window of the old size; training only
- *   ,flip      images: left and right change places half of the time; training only
- * "standard,crop=4,flip" is what He et al. ("Deep Residual Learning", CVPR 2016,
- * section 4.2) do for CIFAR-10. */
+ *   ,crop=N    images: pad with N zeros on each side, then a random window of the old size; training only
+ *   ,flip      images: mirrored horizontally half of the time; training only
+ * "standard,crop=4,flip" is the preprocessing of He et al. ("Deep Residual Learning", CVPR 2016, section
+ * 4.2) for CIFAR-10. */
 #ifndef PSGD_TRANSFORM_H
 #define PSGD_TRANSFORM_H
 
@@ -23,14 +23,14 @@ struct transform {
     bool flip;
 };
 
-/* ERR_CONFIG: no such word. */
+/* ERR_CONFIG: unknown kind or option. */
 int transform_parse(struct transform *t, const char *text, struct err *e);
 
-/* x * scale + shift, (n) of each: one for all values, one for each of the last dimension, or n = 0 where
- * samples stay as they are. */
+/* x * scale + shift, (n) of each: one for all values, one for each of the last dimension, or n = 0 for no
+ * change. */
 struct transform_scale {
     size_t n;
-    float *scale, *shift; /* one allocation, scale's */
+    float *scale, *shift; /* one allocation, owned by scale */
 };
 /* ERR_CONFIG: the transform does not suit the samples. */
 int transform_fit(struct transform_scale *s, const struct transform *t, const struct dataset *d,

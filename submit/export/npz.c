@@ -11,7 +11,7 @@ enum {
     NPY_HEADER = 512, /* the longest: eight dimensions of 20 digits each, and 60 bytes around them */
     NPY_ALIGN = 64,
     ENTRY_NAME = TENSOR_NAME + 4,
-    VERSION = 20,   /* of the zip format that is needed to read it: 2.0 */
+    VERSION = 20,   /* zip version needed to read the file: 2.0 */
     DOS_DATE = 0x21 /* 1 January 1980: equal tensors make equal files */
 };
 
@@ -66,7 +66,7 @@ static void npy_header(struct entry *x)
     x->header_len = n;
 }
 
-/* crc32() takes an unsigned int at a time. */
+/* crc32() takes the length as an unsigned int. */
 static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t len)
 {
     while (len > 0) {
@@ -84,7 +84,8 @@ static size_t content_len(const struct entry *x)
     return x->header_len + tensor_bytes(x->t);
 }
 
-/* The fields that a file's own header and the directory share, from "version needed" to the name's length. */
+/* Writes the fields that a file's own header and the directory share, from "version needed" to the name's
+ * length. */
 static void put_common(struct out *o, const struct entry *x)
 {
     put_le(o, VERSION, 2);
@@ -135,24 +136,25 @@ static void put_directory(struct out *o, const struct entry *x, size_t n)
     put_le(o, 0, 2); /* comment */
 }
 
-/* Names, headers and sums, and how long the archive becomes. */
+/* Computes names, headers and checksums, and the length of the archive. */
 static int prepare(struct entry *x, const struct tensor_view *t, size_t n, size_t *total, struct err *e)
 {
     *total = 22;
     for (size_t i = 0; i < n; i++) {
         if (!descr[t[i].type])
-            return err_set(e, ERR_CONFIG, "tensor \"%s\" is %s, which numpy does not know", t[i].name,
+            return err_set(e, ERR_CONFIG, "tensor \"%s\" is %s, a type that numpy does not have", t[i].name,
                            tensor_type_name(t[i].type));
         x[i].t = &t[i];
         snprintf(x[i].name, sizeof x[i].name, "%s.npy", t[i].name);
         npy_header(&x[i]);
         x[i].crc = crc_of(0, (const unsigned char *)x[i].header, x[i].header_len);
         x[i].crc = crc_of(x[i].crc, t[i].data, tensor_bytes(&t[i]));
-        /* A file of tensors lies in memory: their sum does not overflow. */
+        /* The tensors are in memory: their sum does not overflow. */
         *total += 30 + 46 + 2 * strlen(x[i].name) + content_len(&x[i]);
     }
     if (*total > UINT32_MAX)
-        return err_set(e, ERR_CONFIG, "an archive of %zu bytes, a plain .npz has at most 4 GiB", *total);
+        return err_set(e, ERR_CONFIG, "the archive would have %zu bytes, a plain .npz has at most 4 GiB",
+                       *total);
     return 0;
 }
 

@@ -12,9 +12,9 @@ enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEM = 1, TENSOR_
 enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
 enum { IR_VERSION = 7, OPSET = 13 };
 
-static const size_t bytes_max = 2000u << 20; /* a protocol buffer ends at 2 GiB */
+static const size_t bytes_max = 2000u << 20; /* the maximum of a protocol buffer is 2 GiB */
 
-/* An input or output of the graph: (N, shape). */
+/* Describes an input or output of the graph: (N, shape). */
 static void describe(struct onnx_graph *g, int field, const char *name, int type, const struct shape *s)
 {
     struct protobuf value = {0}, of_type = {0}, tensor = {0}, shape = {0}, dim = {0};

@@ -6,7 +6,7 @@
 
 #include "shared/weights.h"
 
-/* The values of a layer's tensor, which the caller frees; NULL marks the graph as failed. */
+/* Returns the values of a layer's tensor, which the caller frees; NULL marks the graph as failed. */
 static float *take(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
 {
     const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
@@ -20,7 +20,7 @@ static float *take(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int 
     return w;
 }
 
-/* As it is. */
+/* Adds a tensor unchanged. */
 static void weights(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
 {
     const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
@@ -53,7 +53,7 @@ void onnx_channels_last(struct onnx_graph *g)
     g->is_nchw = false;
 }
 
-/* To (N, shape); 0 stands for what is there. */
+/* Reshapes to (N, shape); 0 stands for an unchanged dimension. */
 static void reshape(struct onnx_graph *g, const struct shape *s)
 {
     int64_t dims[1 + SHAPE_DIMS] = {0};
@@ -83,7 +83,7 @@ static void to_dense(struct onnx_graph *g, int layer)
     ONNX_OP(g, "Gemm", NULL, g->at, weight, bias);
 }
 
-/* What is missing behind, of one dimension: as much as the last window needs. */
+/* Returns the padding after one dimension: as much as the last window needs. */
 static int64_t padding_behind(int in, int out, int size, int stride, int before)
 {
     int missing = (out - 1) * stride + size - in - before;
@@ -153,7 +153,7 @@ static void to_avg_pool(struct onnx_graph *g, int layer)
     ONNX_OP(g, "AveragePool", &a, g->at);
 }
 
-/* ONNX wants the channels second. */
+/* ONNX expects the channels second. */
 static void to_batch_norm(struct onnx_graph *g, int layer)
 {
     const struct layer_spec *l = &g->m->layers[layer];
@@ -183,7 +183,7 @@ static void mean_of_last(struct onnx_graph *g, char out[ONNX_VALUE], const char 
     onnx_op(g, out, "ReduceMean", ONNX_INPUTS(x), &a);
 }
 
-/* Operator set 17 has LayerNormalization; this one composes it. */
+/* LayerNormalization exists from operator set 17 on; here it is composed. */
 static void to_layer_norm(struct onnx_graph *g, int layer)
 {
     char gain[TENSOR_NAME], bias[TENSOR_NAME];
@@ -217,7 +217,7 @@ static void to_embedding(struct onnx_graph *g, int layer)
     ONNX_OP(g, "Gather", NULL, weight, g->at);
 }
 
-/* ONNX's gates in its order, by number of the gate here. */
+/* Gates in the order of ONNX, by their number in psgd. */
 static const int lstm_gates[] = {0, 3, 1, 2}; /* i o f c of i f g o */
 static const int gru_gates[] = {1, 0, 2};     /* z r h of r z n */
 
@@ -248,8 +248,8 @@ static void gate_weights(struct onnx_graph *g, char name[TENSOR_NAME], const str
     free(t);
 }
 
-/* The input's and the state's bias behind each other: (1, 2 x gates x units). An lstm has one here, for their
- * sum counts. */
+/* The biases of the input and of the state, concatenated: (1, 2 x gates x units). An lstm has one bias
+ * here, because only their sum matters. */
 static void gate_bias(struct onnx_graph *g, char name[TENSOR_NAME], const struct recurrence *r)
 {
     const struct layer_spec *l = &g->m->layers[r->layer];
@@ -281,7 +281,7 @@ static void squeeze(struct onnx_graph *g, int64_t axis)
     ONNX_OP(g, "Squeeze", NULL, g->at, axes);
 }
 
-/* As many steps as a text has, of those the layer sees: (N) floats, "" where there are no texts. */
+/* Writes the length of each text, limited to the steps that the layer has: (N) floats, "" without texts. */
 static void lengths_of(struct onnx_graph *g, char out[ONNX_VALUE], const struct layer_spec *l)
 {
     char time[ONNX_VALUE];
@@ -293,8 +293,8 @@ static void lengths_of(struct onnx_graph *g, char out[ONNX_VALUE], const struct 
     onnx_op(g, out, "Min", ONNX_INPUTS(out, time), NULL);
 }
 
-/* ONNX has time first, and beside it a dimension of directions, one here: Y (time, 1, N, units) and the last
- * state Y_h (1, N, units). */
+/* ONNX has time first, then a dimension of directions, one here: Y (time, 1, N, units) and the last state
+ * Y_h (1, N, units). */
 static void recurrent(struct onnx_graph *g, const char *op, const struct recurrence *r, struct protobuf *a)
 {
     bool sequences = g->m->layers[r->layer].recurrent.sequences;
@@ -331,7 +331,7 @@ static void to_gru(struct onnx_graph *g, int layer)
     struct protobuf a = {0};
     int units = (int)g->m->layers[layer].tensors[1].shape[0];
 
-    onnx_attr_int(&a, "linear_before_reset", 1); /* the state's bias of gate n stands inside the reset gate */
+    onnx_attr_int(&a, "linear_before_reset", 1); /* the state's bias of gate n is inside the reset gate */
     recurrent(g, "GRU", &(struct recurrence){layer, 3, units, gru_gates}, &a);
 }
 
@@ -350,7 +350,7 @@ static void positions(struct onnx_graph *g, char out[ONNX_VALUE], int time, floa
     free(v);
 }
 
-/* Texts end behind their last token that is not 0, and have at least one. */
+/* A text ends after its last token other than 0, and has at least one token. */
 void onnx_find_lengths(struct onnx_graph *g)
 {
     char t[ONNX_VALUE], place[ONNX_VALUE], one[ONNX_VALUE];
@@ -367,7 +367,7 @@ void onnx_find_lengths(struct onnx_graph *g)
     onnx_op(g, g->lengths, "Max", ONNX_INPUTS(t, one), NULL);
 }
 
-/* Over all of the time, or over as much of it as the text is long: sum(x mask) / length. */
+/* The mean over time, up to the length of the text: sum(x mask) / length. */
 static void to_mean_over_time(struct onnx_graph *g, int layer)
 {
     const int64_t last = -1, time = 1;

@@ -36,7 +36,7 @@ static void put(struct protobuf *p, const void *bytes, size_t len)
     p->len = need;
 }
 
-/* Seven bits a byte, the lowest first; a negative number takes all ten. */
+/* Seven bits per byte, lowest first; a negative number takes ten bytes. */
 static void put_varint(struct protobuf *p, uint64_t v)
 {
     unsigned char bytes[VARINT_MAX];

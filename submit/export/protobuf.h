@@ -1,8 +1,8 @@
-/* protobuf -- an encoder for protocol buffers, no more: what ONNX files are made of.
+/* protobuf -- a minimal encoder of protocol buffers, the format of ONNX files.
  *
  * A field is a varint of (number << 3 | wire type), then its value: wire type 0 a varint, 5 four bytes, 2 a
- * length and so many bytes. A message in a message is bytes. Without memory the buffer is marked and takes
- * nothing more, so that a caller looks once, at the end. */
+ * length and that many bytes. A nested message is bytes. Out of memory, the buffer is marked as failed and
+ * ignores further calls, so that a caller checks once, at the end. */
 #ifndef PSGD_SUBMIT_PROTOBUF_H
 #define PSGD_SUBMIT_PROTOBUF_H
 
@@ -21,7 +21,7 @@ void protobuf_int(struct protobuf *p, int field, int64_t value);
 void protobuf_float(struct protobuf *p, int field, float value);
 void protobuf_bytes(struct protobuf *p, int field, const void *bytes, size_t len);
 void protobuf_text(struct protobuf *p, int field, const char *text);
-void protobuf_message(struct protobuf *p, int field, struct protobuf *take); /* which is empty then */
+void protobuf_message(struct protobuf *p, int field, struct protobuf *take); /* `take` becomes empty */
 void protobuf_append(struct protobuf *p, struct protobuf *take); /* its fields become fields of p */
 
 #endif

@@ -1,5 +1,5 @@
-/* collect -- what the nodes of a job leave behind comes home. stage_collect.c has the table of artifacts and
- * their downloads; what becomes of each kind is in the functions below. */
+/* collect -- turns the nodes' artifacts into the files of the result folder. stage_collect.c has the table
+ * of artifacts and downloads them; the functions below process each kind. */
 #ifndef PSGD_SUBMIT_COLLECT_H
 #define PSGD_SUBMIT_COLLECT_H
 
@@ -11,56 +11,58 @@ struct yield {
     struct node *node;
     struct artifact_list list;
     bool is_received;
-    int fd;            /* the artifact on its way; 0: none */
-    const char *bytes; /* the artifact once it is here, mapped; NULL: it is not */
+    int fd;            /* the artifact being downloaded; 0: none */
+    const char *bytes; /* the downloaded artifact, mapped; NULL: none */
     size_t len;
 };
 
 struct collection {
     struct submission *s;
     struct yield *yields; /* (s->n_nodes) */
-    bool is_missing;      /* what should be there and is not */
+    bool is_missing;      /* a required artifact is missing */
 };
 
 enum artifact_flags {
-    OF_SERVERS = 1,      /* a server has it too */
-    NEEDED = 2,          /* its lack after a success is a fault */
-    ONE_IS_ENOUGH = 4,   /* all workers have the same, and their sums are in their lists */
+    OF_SERVERS = 1,      /* servers have it too */
+    NEEDED = 2,          /* missing after a success, it makes the results incomplete */
+    ONE_IS_ENOUGH = 4,   /* the same on all workers; their SHA-256 are in their lists */
     ONLY_IF_ASKED = 8,   /* with --trace */
-    ONLY_IF_FAILED = 16, /* no use after a success */
-    OF_THEIR_CODEC = 32, /* of one server instead of a worker, where servers have another codec */
-    END_IS_ENOUGH = 64   /* of what is longer than `max`; `live` takes ?after=BYTES */
+    ONLY_IF_FAILED = 16, /* useless after a success */
+    OF_THEIR_CODEC = 32, /* from one server instead of a worker, if servers use another codec */
+    END_IS_ENOUGH = 64   /* fetch only the end of one longer than `max`; `live` takes ?after=BYTES */
 };
 
-/* What a node may leave behind. */
+/* A file that a node may have written. */
 struct artifact {
     const char *name;
-    const char *live; /* where it is read while the job still runs; NULL: nowhere */
-    const char *from; /* where it is read instead of among the artifacts; NULL: it is one of them */
-    uint64_t max;     /* bytes; 0: as many as a model has */
+    const char *live; /* its path while the job still runs; NULL: none */
+    const char *from; /* its path instead of artifacts/NAME; NULL: artifacts/NAME */
+    uint64_t max;     /* limit in bytes; 0: the size of a model */
     unsigned flags;
-    /* Puts what the nodes gave (yields with bytes) into the folder. */
+    /* Writes the downloaded artifacts (yields with bytes) into the folder. */
     int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
-    int (*check)(const struct yield *y, struct err *e); /* of one download; NULL: anything will do */
-    enum record_kind kind;                              /* of collect_records */
-    const char *ending; /* of collect_checkpoints, as start_checkpoint_name has it; of collect_codec */
+    int (*check)(const struct yield *y, struct err *e); /* checks one download; NULL: no check */
+    enum record_kind kind;                              /* for collect_records */
+    const char *ending; /* for collect_checkpoints, as in start_checkpoint_name; for collect_codec */
 };
 
-/* Says that this lacks, and why; the results are incomplete then, unless the job bears the node's failure. */
+/* Prints what is missing and why; the results are then incomplete, unless the job tolerates the node's
+ * failure. */
 void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why);
 
 int collect_records(struct collection *c, const struct artifact *a, struct err *e);
 int collect_events(struct collection *c, const struct artifact *a, struct err *e);
 int collect_logs(struct collection *c, const struct artifact *a, struct err *e);
 int collect_model(struct collection *c, const struct artifact *a, struct err *e);
-/* Into codec/NAME.c, with which the job can be submitted again, and codec/NAME.json, which says what was made
- * of it. */
+/* Writes codec/NAME.c, with which the job can be submitted again, and codec/NAME.json, the manifest of the
+ * compiled codec. */
 int collect_codec(struct collection *c, const struct artifact *a, struct err *e);
 int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e);
-/* Not into the folder: to where --trace says. The nodes keep their parts, so that a fetch can try again. */
+/* Writes to the path of --trace, not into the folder. Nodes keep their parts, so that a fetch can try
+ * again. */
 int collect_trace(struct collection *c, const struct artifact *a, struct err *e);
 
-/* Is it a file of tensors? */
+/* ERR_*: the download is not a valid file of tensors. */
 int collect_check_model(const struct yield *y, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* Files of the nodes that become files of the job: events, logs, models, checkpoints, codecs. */
+/* Artifacts that become files of the job: events, logs, models, checkpoints, codecs. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
 
-/* What a node gave becomes a file of the results, `name` with its folder. */
+/* Writes a node's artifact to the result folder; `name` includes the subfolder. */
 static int keep_file(struct collection *c, const char *name, const struct yield *y, struct err *e)
 {
     const char *slash = strchr(name, '/');
@@ -28,8 +28,8 @@ static int keep_file(struct collection *c, const char *name, const struct yield 
     return results_write(c->s, name, y->bytes, y->len, e);
 }
 
-/* Of an artifact that one node is asked for: who gave it. NULL: nobody has it. */
-static const struct yield *find_giver(const struct collection *c)
+/* The node that delivered an artifact requested from one node; NULL: none did. */
+static const struct yield *find_downloaded(const struct collection *c)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
         if (c->yields[i].bytes)
@@ -49,7 +49,7 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
         const struct yield *y = &c->yields[i];
 
         if (y->bytes && !event_log_add(&all, y->node->at.node, y->bytes, y->len))
-            console_info("node(%d): its events are not all in %s: those of all nodes are more than %d MiB.",
+            console_info("node(%d): %s does not contain all its events: those of all nodes exceed %d MiB.",
                          y->node->at.node, a->name, EVENT_LOG_MAX >> 20);
     }
     rc = results_create(c->s, a->name, &fd, e);
@@ -59,7 +59,7 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
     return rc == 0 ? results_seal(c->s, a->name, fd, e) : rc;
 }
 
-/* What the node that decided a failed job wrote last. It is text of anybody's. */
+/* Keeps the last log lines of the node that decided a failed job. The text is untrusted. */
 static void keep_last_lines(struct submission *s, const char *p, size_t len)
 {
     size_t n = 0, from = len;
@@ -83,7 +83,7 @@ static void keep_last_lines(struct submission *s, const char *p, size_t len)
 
 int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
 {
-    (void)a; /* each node's has a name of its own */
+    (void)a; /* each log has a name of its own */
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         const struct yield *y = &c->yields[i];
         char node[NODE_LOG_NAME], name[64];
@@ -99,7 +99,7 @@ int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
     return 0;
 }
 
-/* Each node's own, for each goes on from its own. */
+/* Every node's own checkpoint: each resumes from its own. */
 int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++) {
@@ -117,7 +117,7 @@ int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
 {
     bool is_servers = (a->flags & OF_THEIR_CODEC) != 0;
     const struct settings *set = &c->s->settings;
-    const struct yield *y = find_giver(c);
+    const struct yield *y = find_downloaded(c);
     char name[160];
 
     snprintf(name, sizeof name, "codec/%s%s%s", is_servers ? "server-" : "",
@@ -137,10 +137,10 @@ int collect_check_model(const struct yield *y, struct err *e)
     return 0;
 }
 
-/* One worker's model; the others' sums are in run.json and are compared there. */
+/* One worker's model; the SHA-256 of the others are compared in run.json. */
 int collect_model(struct collection *c, const struct artifact *a, struct err *e)
 {
-    const struct yield *y = find_giver(c);
+    const struct yield *y = find_downloaded(c);
     char name[64];
 
     snprintf(name, sizeof name, "model/%s", a->name);

@@ -1,4 +1,4 @@
-/* Records of single nodes become records of the job. */
+/* Merges the nodes' records into records of the job. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
     int fd, copy;
 
     if (!(a->flags & NEEDED) && !some_node_has_it(c))
-        return 0; /* written only where the model asks for it */
+        return 0; /* written only if a node has it */
     snprintf(name, sizeof name, "records/%s", a->name);
     if (file_join(path, sizeof path, c->s->folder, name, e) < 0 || results_create(c->s, name, &fd, e) < 0)
         return e->code;

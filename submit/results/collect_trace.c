@@ -1,4 +1,4 @@
-/* The traces of all nodes become one. */
+/* Merges the traces of all nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "submit/results/trace.h"
 #include "submit/stages/console.h"
 
-/* False: there is none, or none that can be used. */
+/* Returns false if the node has no usable trace. */
 static bool read_trace(struct collection *c, const struct yield *y, struct trace_node *t)
 {
     struct node *n = y->node;
@@ -23,7 +23,7 @@ static bool read_trace(struct collection *c, const struct yield *y, struct trace
     }
     if (t->head.n_dropped > 0)
         console_info(
-            "node(%d): its trace was full after %zu spans and messages; %llu later ones are not in it.",
+            "node(%d): its trace was full after %zu spans and messages; %llu later ones are missing.",
             t->node, t->n, (unsigned long long)t->head.n_dropped);
     return true;
 }
@@ -48,7 +48,7 @@ int collect_trace(struct collection *c, const struct artifact *a, struct err *e)
     struct err why = {0};
     size_t n = 0;
 
-    (void)a; /* the file of each node is not kept by its name */
+    (void)a; /* the nodes' trace files are not kept */
     if (!nodes)
         return err_set(e, ERR_NOMEM, "no memory for the trace of %zu nodes", c->s->n_nodes);
     for (size_t i = 0; i < c->s->n_nodes; i++)

@@ -9,7 +9,7 @@
 
 struct event_line {
     char at[40];  /* RFC 3339, which sorts as text */
-    size_t order; /* of equal times, the order in which they came */
+    size_t order; /* arrival order, for equal times */
     char *text;
 };
 
@@ -34,7 +34,7 @@ static void add_line(struct event_log *l, int node, const json_t *event)
 {
     struct event_line *line = &l->lines[l->n];
     const char *at = json_string_value(json_object_get(event, "at"));
-    json_t *all = json_pack("{s:i}", "node", node); /* first, so that it stands in front */
+    json_t *all = json_pack("{s:i}", "node", node); /* added first, so that it is printed first */
 
     if (all && json_object_update_missing(all, (json_t *)(uintptr_t)event) == 0) {
         snprintf(line->at, sizeof line->at, "%s", at ? at : "");

@@ -1,4 +1,4 @@
-/* event_log -- the events of all nodes as one file, each line with its node, in the order of their times. */
+/* event_log -- the events of all nodes in one file, sorted by time, each line with its node. */
 #ifndef PSGD_SUBMIT_EVENT_LOG_H
 #define PSGD_SUBMIT_EVENT_LOG_H
 
@@ -15,8 +15,8 @@ struct event_log {
     size_t max; /* 0: EVENT_LOG_MAX */
 };
 
-/* Takes the lines of one node's events. What is no JSON object is left out. False: there was no
- * room for the rest. */
+/* Adds the lines of one node's events; skips lines that are no JSON object. Returns false if the rest does
+ * not fit. */
 bool event_log_add(struct event_log *l, int node, const char *text, size_t len);
 int event_log_write(struct event_log *l, int fd, const char *path, struct err *e);
 void event_log_clear(struct event_log *l);

@@ -32,7 +32,7 @@ static int index_path(char *out, size_t size, const char *id, struct err *e)
     return file_join(out, size, dir, name, e);
 }
 
-/* The token file by its whole name, for later commands are typed in other folders. */
+/* The absolute path of the token file, because later commands may run in other folders. */
 static const char *token_file(char out[PATH_MAX], const struct submission *s, const struct node *n)
 {
     const char *named = s->opt->token_file[0] ? s->opt->token_file : n->at.token_file;
@@ -40,7 +40,7 @@ static const char *token_file(char out[PATH_MAX], const struct submission *s, co
     return named[0] && realpath(named, out) ? out : named;
 }
 
-/* Why it did not succeed: of a job that was watched, or that was judged before. */
+/* Adds the cause of a failure: of a watched job, or the one found by an earlier command. */
 static int put_reason(json_t *o, const struct submission *s)
 {
     const struct node *cause = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
@@ -145,13 +145,13 @@ int job_index_list(char ***ids, size_t *n, struct err *e)
     return *ids ? 0 : err_set(e, ERR_NOMEM, "no memory for the list of jobs");
 }
 
-/* The whole id behind a beginning, or the latest. */
+/* The full id for a prefix, or the latest id. */
 static int resolve(char out[JOB_ID_MAX], const char *id, struct err *e)
 {
     size_t n, found = 0;
     char **ids;
 
-    if (id && !id[0]) /* as of a variable that is not set: the beginning of any */
+    if (id && !id[0]) /* for example from an unset variable; it would be a prefix of every id */
         return err_set(e, ERR_USAGE, "the job's id is empty");
     if (job_index_list(&ids, &n, e) < 0)
         return e->code;
@@ -167,10 +167,10 @@ static int resolve(char out[JOB_ID_MAX], const char *id, struct err *e)
         return err_set(e, ERR_NOT_FOUND, "no job has been submitted from here yet");
     if (found == 0) {
         err_set(e, ERR_NOT_FOUND, "no job %s was submitted from here", id);
-        return err_hint(e, "job_submit list shows those that were.");
+        return err_hint(e, "job_submit list shows the submitted jobs.");
     }
     if (id && found > 1)
-        return err_set(e, ERR_USAGE, "%s is the beginning of %zu jobs", id, found);
+        return err_set(e, ERR_USAGE, "%s is a prefix of %zu jobs", id, found);
     return 0;
 }
 
@@ -204,7 +204,7 @@ static int read_nodes(struct submission *s, const json_t *list, struct err *e)
     return submission_set_nodes(s, s->workers.n_workers, s->workers.n_servers, e);
 }
 
-/* "" where it is null, as of a job that succeeded. */
+/* "" if it is null, as for a job that succeeded. */
 static void take_text(char *out, size_t size, const json_t *o, const char *key)
 {
     const char *text = json_string_value(json_object_get(o, key));

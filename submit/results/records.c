@@ -19,7 +19,7 @@ struct cell {
     size_t len;
 };
 
-/* Cells of one row; 0 when it holds what no row of ours does. */
+/* Splits one row into cells; returns 0 if it has a character that valid rows never contain. */
 static size_t split(struct cell cells[CELLS_MAX], const char *row, size_t len)
 {
     size_t n = 0;
@@ -84,7 +84,7 @@ void records_header(FILE *out, enum record_kind kind)
     fputc('\n', out);
 }
 
-/* No node speaks for another. */
+/* A node may only record rows of its own. */
 static int check_node(enum record_kind kind, int node, const char *text, size_t len, struct err *e)
 {
     struct cell cells[CELLS_MAX];
@@ -98,7 +98,7 @@ static int check_node(enum record_kind kind, int node, const char *text, size_t 
         if (at + n == len || split(cells, text + at, n) != count_columns(kind))
             continue;
         if (c->len != strlen(own) || memcmp(c->text, own, c->len) != 0)
-            return err_set(e, ERR_PROTOCOL, "%s.csv: a row says it is of node %.*s", record_names[kind],
+            return err_set(e, ERR_PROTOCOL, "%s.csv: a row names node %.*s", record_names[kind],
                            c->len < 16 ? (int)c->len : 16, c->text);
     }
     return 0;
@@ -114,11 +114,11 @@ int records_append(FILE *out, enum record_kind kind, int node, const char *text,
     if (len == 0)
         return 0;
     if (!is_header(kind, text, n))
-        return err_set(e, ERR_PROTOCOL, "%s.csv: other columns than this job_submit knows",
+        return err_set(e, ERR_PROTOCOL, "%s.csv: the columns differ from those of this job_submit",
                        record_names[kind]);
     if (check_node(kind, node, text, len, e) < 0)
         return e->code;
-    /* A node that died may have left half a row behind; rows end with a line feed. */
+    /* A node that died may have written part of a row; complete rows end with a line feed. */
     for (size_t at = n + 1; at < len; at += n + 1) {
         n = row_length(text + at, len - at);
         if (at + n == len)
@@ -136,8 +136,8 @@ struct traffic { /* messages, raw bytes, bytes on the wire */
     uint64_t sent[3], received[3];
 };
 
-/* Rounds name the peers in the same order again and again, so the search goes on behind the last find.
- * NULL: no memory. */
+/* Rounds list the peers in the same order each time, so the search starts after the last hit. NULL: no
+ * memory. */
 static struct traffic *find_traffic(struct traffic **list, size_t *n, size_t *at, int peer)
 {
     struct traffic *grown;

@@ -29,7 +29,7 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* The folder's run.json, if it is this very job's. *why: ERR_NOT_FOUND: there is none. */
+/* The folder's run.json, if it belongs to this job. *why: ERR_NOT_FOUND: there is none. */
 static json_t *read_mine(const struct submission *s, struct err *why)
 {
     char path[PATH_MAX];
@@ -47,8 +47,8 @@ static json_t *read_mine(const struct submission *s, struct err *why)
     return NULL;
 }
 
-/* Does the folder hold results of this very job? Its run.json says so, or, where the disk was too full for
- * one, the job index, which knows the folder. */
+/* True if the folder holds results of this job, according to its run.json or, if the disk was too full to
+ * write one, to the job index. */
 static bool is_mine(const struct submission *s, const char *known)
 {
     struct err why;
@@ -60,7 +60,7 @@ static bool is_mine(const struct submission *s, const char *known)
     return true;
 }
 
-/* Is the file of {"name","bytes",...} there, as long as it was? */
+/* True if the file of {"name","bytes",...} exists with that length. */
 static bool is_there(const struct submission *s, const json_t *file)
 {
     const char *name = json_string_value(json_object_get(file, "name"));
@@ -95,7 +95,7 @@ static int choose(struct submission *s, struct err *e)
     char name[160];
 
     if (s->folder[0] && !o[0])
-        return 0; /* the job index knows it */
+        return 0; /* set from the job index */
     s->has_default_folder = !o[0];
     snprintf(name, sizeof name, "logs/%s-%s", s->id, s->settings.name);
     if (file_absolute(s->folder, sizeof s->folder, o[0] ? o : name, e) < 0)
@@ -103,8 +103,7 @@ static int choose(struct submission *s, struct err *e)
     if (utf8_is_all(s->folder))
         return 0;
     err_set(e, ERR_CONFIG, "%s: the path is not UTF-8", s->folder);
-    return err_hint(e,
-                    "The list of jobs and run.json name the folder, and both are UTF-8. Another one: -o DIR");
+    return err_hint(e, "The job index and run.json store the path as UTF-8. Name another folder: -o DIR");
 }
 
 static int make_parts(struct submission *s, struct err *e)
@@ -117,7 +116,7 @@ static int make_parts(struct submission *s, struct err *e)
     return 0;
 }
 
-/* The file of --trace is written last: that it cannot be is to be known first. */
+/* The file of --trace is written last: checks early that it can be written. */
 static int check_trace(const char *path, struct err *e)
 {
     bool is_there = access(path, F_OK) == 0;

@@ -1,5 +1,5 @@
-/* results -- the folder a job's results go to. Names in it are fixed here and never come from the network;
- * files are made anew (O_EXCL, O_NOFOLLOW). */
+/* results -- the result folder of a job. File names are fixed here and never come from the network; files
+ * are always newly created (O_EXCL, O_NOFOLLOW). */
 #ifndef PSGD_SUBMIT_RESULTS_H
 #define PSGD_SUBMIT_RESULTS_H
 
@@ -7,19 +7,18 @@
 
 enum { RUN_JSON_MAX = 64 << 20 };
 
-/* Chooses and makes the folder, to find out now whether that works. ERR_IO; ERR_CONFLICT: there is something
- * in it. */
+/* Chooses and creates the folder, so that errors are found early. ERR_IO; ERR_CONFLICT: it is not empty. */
 int results_prepare(struct submission *s, struct err *e);
-/* Takes away what results_prepare made, while it is empty. */
+/* Removes what results_prepare created, if still empty. */
 void results_abandon(struct submission *s);
-/* The run.json of a folder that holds all results of the job as it ended; else NULL. The caller's. */
+/* The run.json of a folder that holds all final results of the job; otherwise NULL. The caller owns it. */
 json_t *results_kept(const struct submission *s);
 /* Points logs/latest at the folder and begins logs/submit.log. */
 int results_begin(struct submission *s, struct err *e);
 
-/* A new file of the folder, in place of one of an earlier fetch. The descriptor is the caller's. */
+/* Creates a file in the folder, replacing one of an earlier fetch. The caller owns the descriptor. */
 int results_create(const struct submission *s, const char *name, int *fd, struct err *e);
-/* Closes it and enters it in the list of files with its length and sum. */
+/* Closes the file and adds it to the list of files with its length and SHA-256. */
 int results_seal(struct submission *s, const char *name, int fd, struct err *e);
 int results_write(struct submission *s, const char *name, const char *text, size_t len, struct err *e);
 

@@ -15,16 +15,16 @@
 enum { ROWS_MAX = 64, ROWS_SHOWN = 12 };
 
 static const char read_me[] =
-    "Results of one psgd job. run.json says what was run, on which nodes, how it ended, and lists every "
+    "Results of one psgd job. run.json describes the job, its nodes and how it ended, and lists every "
     "file.\n"
     "\n"
     "records/train.csv  one row per recorded step and worker     records/eval.csv  one row per test\n"
-    "records/comm.csv   what went between nodes                  events.jsonl      what happened when\n"
-    "records/metrics.csv, records/confusion.csv: what the model asks to be measured on the test set\n"
-    "records/codec.csv: what the codec found worth keeping\n"
-    "logs/              the nodes' own words, and job_submit's   model/            weights (safetensors)\n"
-    "codec/             the codec's source, as it was submitted, and what it was compiled with\n"
-    "checkpoints/       where job_submit --resume goes on, if the job was to keep any\n"
+    "records/comm.csv   messages and bytes between nodes         events.jsonl      events with their times\n"
+    "records/metrics.csv, records/confusion.csv: measurements on the test set that the model requests\n"
+    "records/codec.csv: records written by the codec\n"
+    "logs/              logs of the nodes and of job_submit      model/            weights (safetensors)\n"
+    "codec/             the codec's source as submitted, and its compiler and flags\n"
+    "checkpoints/       where job_submit --resume starts, if the job wrote any\n"
     "\n"
     "A few lines of Python with numpy read the records and the weights:\n"
     "\n"
@@ -66,8 +66,9 @@ static json_t *node_json(const struct node *n)
     return o;
 }
 
-/* All nodes' bytes, and the workers' time: a server has nothing to do but wait. *least: the share of
- * exchanging of the worker that has the least of it, for whom the others wait; NAN: no worker has told. */
+/* Sums the bytes of all nodes and the step times of the workers; a server only waits. *least: the smallest
+ * fraction of step time that any worker spends exchanging, which is the worker the others wait for; NAN: no
+ * worker has reported. */
 static struct comm sum_up(const struct submission *s, double *least)
 {
     struct comm sum = {0};
@@ -79,14 +80,14 @@ static struct comm sum_up(const struct submission *s, double *least)
         if (node_is_server(&s->nodes[i]))
             memset(c.seconds, 0, sizeof c.seconds);
         else
-            *least = fmin(*least, comm_share(&c)); /* of a NAN and a number the number */
+            *least = fmin(*least, comm_share(&c)); /* fmin of NAN and a number is the number */
         comm_add(&sum, &c);
     }
     return sum;
 }
 
-/* What more of would make the job quicker: faster workers, a faster network or fewer words, or workers as
- * fast as each other. */
+/* What limits the speed of the job: compute (faster workers help), communication (a faster network or fewer
+ * messages help), or the slowest worker (equally fast workers help). */
 static const char *bound(const struct comm *sum, double least)
 {
     return least > 0.5 ? "communication" : comm_share(sum) > 0.5 ? "slowest worker" : "compute";
@@ -103,7 +104,7 @@ static json_t *job_comm(const struct submission *s)
     return o;
 }
 
-/* Are the workers' final weights the same everywhere? null when fewer than two are known. */
+/* True if the final weights of all workers are equal; null if fewer than two are known. */
 static json_t *models_agree(const struct submission *s)
 {
     const char *first = NULL;
@@ -122,7 +123,7 @@ static json_t *models_agree(const struct submission *s)
     return n > 1 ? json_true() : json_null();
 }
 
-/* What the node that decided ran, and what it wrote last. */
+/* Codec and last log lines of the node that decided the failure. */
 static json_t *failure(const struct submission *s, const struct node *cause)
 {
     const json_t *codec = submission_codec_facts(s, cause);

@@ -1,4 +1,4 @@
-/* run_json -- run.json and README.txt of a result folder, and the table on the screen. */
+/* run_json -- run.json and README.txt of a result folder, and the result table on stdout. */
 #ifndef PSGD_SUBMIT_RUN_JSON_H
 #define PSGD_SUBMIT_RUN_JSON_H
 
@@ -6,16 +6,16 @@
 
 #include "submit/stages/submission.h"
 
-/* Everything that is known about the job. NULL: no memory. */
+/* All facts about the job. NULL: no memory. */
 json_t *run_json(const struct submission *s);
 
-/* Replaces run.json; at the start already, for it marks the folder as this job's. */
+/* Replaces run.json. Called at the start too, because the file marks the folder as this job's. */
 int run_json_save(const struct submission *s, struct err *e);
 
-/* Writes README.txt and run.json, which end the folder. */
+/* Writes README.txt and run.json, the last files of the folder. */
 int run_json_write(struct submission *s, struct err *e);
 
-/* Per node state, accuracy, loss, bytes and time; then, if there are results, where they are. */
+/* Prints state, accuracy, loss, bytes and time per node; then the list of result files, if any. */
 void run_table(FILE *f, const struct submission *s);
 
 #endif

@@ -9,22 +9,23 @@ enum { ASK_TIMES = 8, ANSWER_MAX = 1 << 16 };
 enum { TRACK_STEPS = 1, TRACK_PHASES = 2 };
 static const double drift = 50e-6;
 
-/* One question: what is the node's clock behind ours, and how long was the answer on its way? */
-static int ask(double *offset, double *way, struct http *h, struct node *n, struct err *e)
+/* One clock measurement: *offset is our clock minus the node's, *round_trip the time of the request,
+ * seconds. */
+static int measure(double *offset, double *round_trip, struct http *h, struct node *n, struct err *e)
 {
     struct agent_view agent;
-    double asked = clock_now();
-    double told;
+    double sent = clock_now();
+    double received;
 
     if (node_get(h, n, ANSWER_MAX, e, "/v1/agent") < 0)
         return e->code;
-    told = clock_now();
+    received = clock_now();
     if (reply_agent(&agent, n->call.reply, n->call.reply_len, e) < 0)
         return e->code;
     if (!(agent.monotonic_s > 0))
-        return err_set(e, ERR_PROTOCOL, "%s does not tell its clock: it is too old", n->label);
-    *way = told - asked;
-    *offset = (asked + told) / 2 - agent.monotonic_s;
+        return err_set(e, ERR_PROTOCOL, "%s does not report its clock: its version is too old", n->label);
+    *round_trip = received - sent;
+    *offset = (sent + received) / 2 - agent.monotonic_s;
     return 0;
 }
 
@@ -38,13 +39,13 @@ int trace_find_offset(struct trace_node *t, struct http *h, struct node *n, stru
     if (ours[0] && strcmp(ours, t->head.clock_id) == 0)
         return 0;
     for (int i = 0; i < ASK_TIMES; i++) {
-        double offset = 0, way = 0;
+        double offset = 0, round_trip = 0;
 
-        if (ask(&offset, &way, h, n, e) < 0)
+        if (measure(&offset, &round_trip, h, n, e) < 0)
             return e->code;
-        if (i == 0 || way / 2 < t->uncertainty_s) {
+        if (i == 0 || round_trip / 2 < t->uncertainty_s) {
             t->offset_s = offset;
-            t->uncertainty_s = way / 2;
+            t->uncertainty_s = round_trip / 2;
         }
     }
     age = t->n > 0 ? clock_now() - t->offset_s - (double)t->records[0].begin_ns * 1e-9 : 0;
@@ -66,7 +67,7 @@ static void begin_event(struct writing *w)
     w->has_events = true;
 }
 
-/* Microseconds since the origin, of a time of this node. */
+/* Microseconds since the origin of a time of this node. */
 static double at(const struct writing *w, const struct trace_node *t, uint64_t ns)
 {
     return ((double)ns * 1e-9 + t->offset_s - w->origin) * 1e6;
@@ -117,8 +118,8 @@ static void write_span(struct writing *w, size_t i, const struct trace_record *r
     fprintf(w->out, ",\"args\":{\"step\":%" PRIu64 ",\"round\":%" PRIu64 "}}", r->step, r->round);
 }
 
-/* The two ends of an arrow share an id: who to whom, and which one between the two. Below 2^53, as whoever
- * reads it may have nothing but floating-point numbers. */
+/* Both ends of an arrow share an id, made from sender, receiver and the number of the message between them.
+ * Below 2^53, because a reader may only have floating-point numbers. */
 static void write_message(struct writing *w, size_t i, const struct trace_record *r)
 {
     bool is_sent = r->kind == TRACE_SENT;
@@ -140,7 +141,7 @@ static void write_clocks(struct writing *w)
 {
     fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC of the machine that "
           "wrote this; "
-          "uncertainty_us: by so much a node's times may be wrong against it\",\"nodes\":[",
+          "uncertainty_us: largest error of a node's times relative to it\",\"nodes\":[",
           w->out);
     for (size_t i = 0; i < w->n_nodes; i++) {
         const struct trace_node *t = &w->nodes[i];

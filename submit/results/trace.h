@@ -1,5 +1,5 @@
-/* trace -- the nodes' spans and messages on one time axis, in the form that https://ui.perfetto.dev and
- * chrome://tracing read: one process a node, its steps and its phases as two tracks, messages as arrows. */
+/* trace -- the nodes' spans and messages on one time axis, in the format of https://ui.perfetto.dev and
+ * chrome://tracing: one process per node, its steps and its phases as two tracks, messages as arrows. */
 #ifndef PSGD_SUBMIT_TRACE_H
 #define PSGD_SUBMIT_TRACE_H
 
@@ -14,18 +14,18 @@ struct trace_node {
     struct trace_head head;
     const struct trace_record *records; /* (n), borrowed */
     size_t n;
-    const char *bytes; /* (len): the file they lie in, for its owner */
+    const char *bytes; /* (len): the file that holds the records, for its owner */
     size_t len;
-    double offset_s;      /* to be added to its times: its clock on ours */
-    double uncertainty_s; /* by so much the offset may be wrong */
+    double offset_s;      /* added to its times to get times of our clock */
+    double uncertainty_s; /* largest error of the offset, seconds */
 };
 
-/* Finds the offset of the node's clock. Nodes with our clock have none; of others the
- * agent is asked for the time, and the answer that came quickest counts, uncertain by half its way. Since
- * the trace began clocks may have drifted apart by 50 millionths of the time, which is uncertain too. */
+/* Finds the offset of the node's clock. Nodes with our clock have none; other agents are asked for their
+ * time several times, and the quickest answer counts, uncertain by half its round trip. The clocks may have
+ * drifted apart by 50 millionths of the time since the trace began, which is added to the uncertainty. */
 int trace_find_offset(struct trace_node *t, struct http *h, struct node *n, struct err *e);
 
-/* ERR_IO: it could not be written. */
+/* ERR_IO: the file could not be written. */
 int trace_write(FILE *out, const struct trace_node *nodes, size_t n, struct err *e);
 
 #endif

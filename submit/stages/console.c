@@ -20,7 +20,7 @@ static struct {
     int verbosity;
     bool terminal, color;
     int log_fd;
-    char *kept; /* what was said before submit.log was there, at most CONSOLE_KEPT_MAX bytes */
+    char *kept; /* lines printed before submit.log is open, at most CONSOLE_KEPT_MAX bytes */
     size_t kept_len;
     int n_bars;
     char bars[BARS_MAX][256];
@@ -41,7 +41,7 @@ bool console_is_terminal(void)
     return out.terminal && out.verbosity >= 0;
 }
 
-/* stderr may be gone (a closed terminal): that must not end the job, so nobody looks at the result. */
+/* Errors are ignored: stderr may be gone (a closed terminal), and that must not end the job. */
 static void put(int fd, const char *s, size_t n)
 {
     struct err ignored;
@@ -121,7 +121,7 @@ static void line(int least, const char *level, const char *color, const char *fm
         n = LINE - 2;
     utf8_clean(text, (size_t)n, true);
     for (char *lf = text; (lf = memchr(lf, '\n', (size_t)(text + n - lf))) != NULL;)
-        *lf = '?'; /* one call is one line, whoever's words are in it */
+        *lf = '?'; /* one call prints one line, whatever text it contains */
     text[n++] = '\n';
     text[n] = '\0';
     keep(text, (size_t)n);

@@ -1,6 +1,6 @@
-/* say -- what job_submit tells people while it works: lines on stderr in the ancestor's form, bars on a
- * terminal, and all lines once more in the job's submit.log. Results go to stdout and not through here. One
- * process has one terminal, so this module has one state. */
+/* console -- progress and error messages on stderr in the form of Parallel-SGD, bars on a terminal, and a
+ * copy of all lines in the job's submit.log. Results go to stdout and not through this module. A process
+ * has one terminal, so the module has one state. */
 #ifndef PSGD_SUBMIT_CONSOLE_H
 #define PSGD_SUBMIT_CONSOLE_H
 
@@ -17,16 +17,16 @@ void console_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void console_more(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "ERROR User Submit@10:50:19 : ..." */
 void console_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A line as it is. */
+/* A line without a prefix. */
 void console_plain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* error:, hint: and code: of a failure, as every command ends when it fails. */
+/* The lines error:, hint: and code:, which every failing command prints last. */
 void console_failure(const struct err *e, const char *code);
 
-/* From now on lines also go to the file at `path`, behind what is in it; what was said so far comes first. */
+/* Appends all further lines to the file at `path`, after the lines printed so far. */
 int console_keep(const char *path, struct err *e);
 
-/* Shows lines below all others and rewrites them at the next call; n = 0 takes them away. */
+/* Shows `lines` below all other output and redraws them at the next call; n = 0 removes them. */
 void console_bars(const char *const *lines, int n);
 
 void console_end(void);

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* How likely it is that this end explains the others; smaller is likelier. A node that died or was told to
- * stop takes the others with it, and they report that they lost it. */
+/* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
+ * node dies or is cancelled. */
 static int blame(const struct node *n)
 {
     if (n->view.state == JOB_CANCELLED)
@@ -13,21 +13,21 @@ static int blame(const struct node *n)
     return strcmp(n->view.reason, "NodeLost") == 0 || strcmp(n->view.reason, "RoundTimeout") == 0 ? 3 : 0;
 }
 
-static bool stands(const struct node *n)
+static bool has_not_failed(const struct node *n)
 {
     return !n->is_ended || n->view.state == JOB_SUCCEEDED;
 }
 
-bool outcome_bears(const struct submission *s, const struct node *n)
+bool outcome_tolerates(const struct submission *s, const struct node *n)
 {
-    int n_standing = 0;
+    int n_remaining = 0;
 
     if (strcmp(s->settings.on_node_loss, "continue") != 0 || node_is_server(n) ||
-        n->view.state != JOB_FAILED || stands(n))
+        n->view.state != JOB_FAILED || has_not_failed(n))
         return false;
     for (size_t i = 0; i < s->n_nodes; i++)
-        n_standing += !node_is_server(&s->nodes[i]) && stands(&s->nodes[i]);
-    return n_standing >= s->settings.min_nodes;
+        n_remaining += !node_is_server(&s->nodes[i]) && has_not_failed(&s->nodes[i]);
+    return n_remaining >= s->settings.min_nodes;
 }
 
 int outcome_cause(const struct submission *s)
@@ -38,7 +38,7 @@ int outcome_cause(const struct submission *s)
         const struct node *n = &s->nodes[i];
         const struct node *c = cause < 0 ? NULL : &s->nodes[cause];
 
-        if (stands(n) || outcome_bears(s, n))
+        if (has_not_failed(n) || outcome_tolerates(s, n))
             continue;
         if (!c || blame(n) < blame(c) || (blame(n) == blame(c) && n->ended_at < c->ended_at))
             cause = (int)i;
@@ -46,7 +46,7 @@ int outcome_cause(const struct submission *s)
     return cause;
 }
 
-enum job_state outcome_state(const struct submission *s, enum job_state unheard)
+enum job_state outcome_state(const struct submission *s, enum job_state silent_state)
 {
     int cause = outcome_cause(s);
     enum job_state least = JOB_SUCCEEDED;
@@ -54,9 +54,9 @@ enum job_state outcome_state(const struct submission *s, enum job_state unheard)
     if (cause >= 0)
         return s->nodes[cause].view.state;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        enum job_state state = s->nodes[i].silent_since > 0 ? unheard : s->nodes[i].view.state;
+        enum job_state state = s->nodes[i].silent_since > 0 ? silent_state : s->nodes[i].view.state;
 
-        if (!outcome_bears(s, &s->nodes[i]) && state < least)
+        if (!outcome_tolerates(s, &s->nodes[i]) && state < least)
             least = state;
     }
     return least;

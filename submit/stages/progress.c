@@ -12,7 +12,7 @@
 enum { BARS_MAX = 12, SLOWEST = 3, BAR_WIDTH = 24, LINE = 256 };
 static const double redraw_s = 0.2, report_s = 10;
 
-/* 0..1 of one node; 0 when nothing is known yet. */
+/* Progress of one node, 0..1; 0 if nothing is known yet. */
 static double ratio_of(const struct node *n)
 {
     const struct progress_view *p = &n->view.progress;
@@ -73,9 +73,9 @@ static int by_ratio(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All nodes, least advanced first; servers, which make no steps, behind. Returns how many workers there
- are. */
-static size_t sort_nodes(const struct node **order, const struct submission *s)
+/* Sorts the workers, least advanced first, into `order` and returns their number. Servers make no steps and
+ * are left out. */
+static size_t sort_workers(const struct node **order, const struct submission *s)
 {
     size_t n = 0;
 
@@ -146,14 +146,14 @@ void progress_show(struct progress *p, const struct submission *s)
     p->drawn_at = now;
     order = malloc(s->n_nodes * sizeof *order);
     if (!order)
-        return; /* a picture less */
-    n = sort_nodes(order, s);
+        return; /* skip this redraw */
+    n = sort_workers(order, s);
     tenth = (int)(10 * ratio_of(order[0]));
     if (console_is_terminal()) {
         draw(s, order, n);
-    } else if (now - p->said_at > report_s || (tenth > p->tenth && tenth < 10)) {
+    } else if (now - p->reported_at > report_s || (tenth > p->tenth && tenth < 10)) {
         console_lines(s, order, n);
-        p->said_at = now;
+        p->reported_at = now;
         p->tenth = tenth;
     }
     free(order);

@@ -1,12 +1,12 @@
-/* progress -- how far the nodes are: bars on a terminal, elsewhere a line every 10 s or 10 %. */
+/* progress -- training progress of the nodes: bars on a terminal, otherwise a line every 10 s or 10 %. */
 #ifndef PSGD_SUBMIT_PROGRESS_H
 #define PSGD_SUBMIT_PROGRESS_H
 
 #include "submit/stages/submission.h"
 
 struct progress {
-    double drawn_at, said_at; /* clock_now */
-    int tenth;                /* of the slowest node, when it was last said */
+    double drawn_at, reported_at; /* clock_now */
+    int tenth;                    /* of the slowest node at the last report */
 };
 
 void progress_show(struct progress *p, const struct submission *s);

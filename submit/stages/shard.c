@@ -39,11 +39,11 @@ struct cut {
     size_t sample_bytes, batch;
     const int *blocks;
     size_t n_own; /* columns */
-    void *x, *y;  /* of `room` columns: one worker's share after the other */
+    void *x, *y;  /* of `room` columns, reused for each worker's shard */
     size_t room;
 };
 
-/* Bytes of what a sample must give: its label, or its targets. */
+/* Bytes of a sample's label, or of its targets. */
 static size_t truth_bytes(const struct dataset *d)
 {
     return d->train_y ? sizeof *d->train_y : (size_t)d->n_targets * sizeof *d->train_t;
@@ -60,7 +60,7 @@ static int make_room(struct cut *c, struct err *e)
     c->x = malloc(n * c->sample_bytes);
     c->y = malloc(n * truth_bytes(c->data));
     c->room = c->x && c->y ? c->n_own : 0;
-    return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a share of %zu samples", n);
+    return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a shard of %zu samples", n);
 }
 
 /* c->x (n_rows, n_own, sample) and c->y (n_rows, n_own), or (n_rows, n_own, targets) */
@@ -84,7 +84,7 @@ static void copy_samples(const struct cut *c)
         }
 }
 
-/* The two tensors of n_dims leading dimensions `shape`: samples, and labels or targets. */
+/* Describes two tensors, samples and labels or targets, with n_dims leading dimensions `shape`. */
 static void describe(struct tensor_view out[2], const struct dataset *d, const size_t *shape, int n_dims,
                      const void *x, const void *y)
 {
@@ -101,7 +101,7 @@ static void describe(struct tensor_view out[2], const struct dataset *d, const s
     out[1] = truth;
 }
 
-/* What is done to samples as they are gathered (agent/runner/loader.h); returns how many tensors say it. */
+/* Describes the transform that the loader applies (agent/runner/loader.h); returns the number of tensors. */
 static size_t describe_transform(struct tensor_view *out, int32_t augment[5], const struct cut *c)
 {
     const struct transform *t = c->transform;
@@ -187,7 +187,7 @@ static int make_all(struct submission *s, const struct blocks *b, struct cut *c,
 
     s->shards = calloc((size_t)s->settings.node_count, sizeof *s->shards);
     if (!s->shards)
-        return err_set(e, ERR_NOMEM, "no memory for %d shares", s->settings.node_count);
+        return err_set(e, ERR_NOMEM, "no memory for %d shards", s->settings.node_count);
     if (temp_open(&t, e) < 0)
         return e->code;
     rc = make_test(s, c->data, &t, e);

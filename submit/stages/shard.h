@@ -1,19 +1,19 @@
-/* share -- the data package: each worker's share of the training set, and the test set, as files that lose
- * their names at once. A share holds "x" (n_rows, own columns, values of a sample; U8, F32 or I32 tokens) and
- * "y" (n_rows, own columns; I32 labels) or (n_rows, own columns, targets; F32) of shared/partition.h's
- * matrix; metadata "columns" says which columns they are: "0-63,128-191". What is to be done to samples
- * stands beside them: "scale", "shift", "augment" of agent/runner/loader.h. */
+/* shard -- the data package: each worker's shard of the training set, and the test set, as unlinked files.
+ * A shard holds "x" (n_rows, own columns, values of a sample; U8, F32 or I32 tokens) and "y" (n_rows, own
+ * columns; I32 labels) or (n_rows, own columns, targets; F32) of the matrix of shared/partition.h; metadata
+ * "columns" lists the columns: "0-63,128-191". Transforms for the loader are stored in the tensors "scale",
+ * "shift", "augment" of agent/runner/loader.h. */
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 
 #include "submit/data/dataset.h"
 #include "submit/stages/submission.h"
 
-/* Fills s->shares, s->test and facts "data". ERR_CONFIG: fewer samples than one global batch, ... */
+/* Fills s->shards, s->test and facts "data". ERR_CONFIG: fewer samples than one global batch, ... */
 int shard_make(struct submission *s, const struct dataset *d, struct err *e);
 
-/* "0-63,128-191" for ascending block numbers; neighbours become one range. The caller frees; NULL: no
- * memory. */
+/* "0-63,128-191" for ascending block numbers; adjacent blocks become one range. The caller frees it; NULL:
+ * no memory. */
 char *shard_columns(const int *blocks, int n, int batch_size);
 
 #endif

@@ -6,25 +6,25 @@
 
 static const double probe_after_s = 5, probe_timeout_s = 5, retry_s = 0.25;
 
-void silence_begin(struct submission *s, struct node *n, const struct err *why, bool is_told)
+void silence_begin(struct submission *s, struct node *n, const struct err *why, bool is_reported)
 {
     char until[TEXT_AMOUNT];
 
     http_clear(s->http, &n->stream);
     n->is_streaming = false;
-    n->retry_at = clock_now() + (is_told ? retry_s : 0);
+    n->retry_at = clock_now() + (is_reported ? retry_s : 0);
     if (n->silent_since == 0)
         n->silent_since = clock_now();
-    if (n->is_silence_told)
+    if (n->is_silence_reported)
         return;
     n->silence = *why;
-    n->is_silence_told = is_told;
-    if (is_told)
+    n->is_silence_reported = is_reported;
+    if (is_reported)
         console_info("node(%d): %s; waiting until %s for it to come back.", n->at.node, why->text,
                      text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
-/* The stream closed, or was refused, before the job's end was heard. */
+/* Handles a stream that closed, or was refused, before the end event of the job. */
 static int take_end_of_stream(struct submission *s, struct node *n, struct err *e)
 {
     struct err why = n->stream.err;
@@ -32,7 +32,7 @@ static int take_end_of_stream(struct submission *s, struct node *n, struct err *
     if (n->stream.status == 404 || n->stream.status == 410) {
         http_clear(s->http, &n->stream);
         n->is_streaming = false;
-        return err_set(e, ERR_NOT_FOUND, "%s does not know the job any more", n->label);
+        return err_set(e, ERR_NOT_FOUND, "%s no longer knows the job", n->label);
     }
     if (!why.code)
         err_set(&why, ERR_UNREACHABLE, "%s closed the stream of events (status %d)", n->label,
@@ -41,7 +41,7 @@ static int take_end_of_stream(struct submission *s, struct node *n, struct err *
     return 0;
 }
 
-/* A stream without news may be a frozen agent: it is asked something simple. */
+/* A stream without new data may mean a frozen agent: probes it with a simple request. */
 static void probe(struct submission *s, struct node *n)
 {
     double now = clock_now();
@@ -69,10 +69,10 @@ int silence_look(struct submission *s, struct node *n, struct err *e)
     if (n->is_streaming && !n->stream.busy && take_end_of_stream(s, n, e) < 0)
         return e->code;
     if (n->stream.busy && n->stream.status >= 200 && n->stream.status < 300) {
-        if (n->is_silence_told)
+        if (n->is_silence_reported)
             console_info("node(%d): %s answers again.", n->at.node, n->label);
         n->silent_since = 0;
-        n->is_silence_told = false;
+        n->is_silence_reported = false;
         probe(s, n);
     }
     if (n->silent_since == 0)

@@ -1,18 +1,18 @@
-/* silence -- keeps up a node's stream of events. An agent that falls silent (its stream breaks, or is without
- * news and a question is not answered) is called again and again for --agent-timeout seconds, and people are
- * told on whom is waited and until when. */
+/* silence -- keeps a node's stream of events open. If an agent stops answering (its stream breaks, or
+ * carries no data and a probe is not answered), the stream is reopened repeatedly for --agent-timeout
+ * seconds, and a message names the agent and the deadline. */
 #ifndef PSGD_SUBMIT_SILENCE_H
 #define PSGD_SUBMIT_SILENCE_H
 
 #include "submit/stages/submission.h"
 
-/* Its agent did not answer, and `why` says so: from now on silence_look calls it. Told: at once, in words; a
- * stream that merely broke is first opened again without any, and the sentence for people is that of the call
- * which fails then. */
-void silence_begin(struct submission *s, struct node *n, const struct err *why, bool is_told);
+/* Records that the agent did not answer, with the error `why`; silence_look then retries. is_reported:
+ * print the message now. A stream that merely broke is first reopened without a message, and the error
+ * reported is that of the failed retry. */
+void silence_begin(struct submission *s, struct node *n, const struct err *why, bool is_reported);
 
-/* To be called often; waits for nothing. n->silent_since says whether it is silent now. ERR_NOT_FOUND: its
- * agent does not know the job any more. ERR_UNREACHABLE: it has been silent for too long. */
+/* Call often; does not block. n->silent_since > 0 while the agent is silent. ERR_NOT_FOUND: the
+ * agent no longer knows the job. ERR_UNREACHABLE: it has been silent for --agent-timeout. */
 int silence_look(struct submission *s, struct node *n, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* check: whether what was read fits together, before the first agent hears of it. Settings, data and model,
- * shares, the folder for the results. */
+/* check: checks that settings, data and model, shards and result folder fit together, before any agent is
+ * contacted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "submit/stages/submission.h"
 #include "submit/text.h"
 
-/* What goes to the agents is read back as they will read it, which checks every limit once more. */
+/* The settings are parsed again as the agents will parse them, which checks every limit once more. */
 static int check_settings(struct submission *s, struct err *e)
 {
     json_t *doc;
@@ -38,7 +38,8 @@ static int check_settings(struct submission *s, struct err *e)
     return rc < 0 ? err_at(e, "settings") : 0;
 }
 
-/* The same file named twice, most often: nothing would say how the model does with what it has not seen. */
+/* True if test set and training set are equal, usually one file named twice: test accuracy then does not
+ * measure unseen samples. */
 static bool tests_what_it_trains(const struct dataset *d)
 {
     size_t bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type);
@@ -53,9 +54,10 @@ static int check_data(struct submission *s, struct err *e)
     int rc;
 
     if (s->opt->data[0] && dataset_is_drawn(s->settings.dataset)) {
-        err_set(e, ERR_USAGE, "--data %s: data set %s is drawn and reads no file", s->opt->data,
+        err_set(e, ERR_USAGE, "--data %s: data set %s is generated and reads no file", s->opt->data,
                 s->settings.dataset);
-        return err_hint(e, "Leave --data out, or say with --dataset what is there: mnist, csv, npz, ...");
+        return err_hint(
+            e, "Leave --data out, or name the type of the data with --dataset: mnist, csv, npz, ...");
     }
     if (data_folder(folder, sizeof folder, s->settings.dataset, s->opt->data, e) < 0)
         return e->code;
@@ -65,7 +67,7 @@ static int check_data(struct submission *s, struct err *e)
         return e->code;
     }
     if (tests_what_it_trains(&d))
-        console_info("The test set of %s is the training set: accuracy says nothing about other samples.",
+        console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",
                      s->settings.dataset);
     rc = model_fit(&s->model_spec, &d, e);
     if (rc < 0)

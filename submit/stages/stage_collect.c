@@ -1,6 +1,5 @@
-/* collect: brings back what the nodes left behind and writes the result folder. Every node is asked, also
- * those that failed: what there is, is kept. What should be there and is not makes the job's results
- * incomplete. */
+/* collect: downloads the artifacts of all nodes, including failed ones, and writes the result folder. A
+ * missing required file makes the results of the job incomplete. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +19,13 @@
 
 enum {
     GIB = 1 << 30,
-    END_BYTES = 4 << 20, /* what an agent gives of a log behind some byte */
+    END_BYTES = 4 << 20, /* largest part of a log that an agent sends for one ?after=BYTES */
     PATH_LEN = 160
 };
 
 static const char final_model[] = "final.safetensors";
 
-/* The agent's journal of events has the times, the runner's file has not. */
+/* The records come from the agent's journal of events, which has times; the runner's files have none. */
 static const struct artifact artifacts[] = {
     {"train.csv", "records.csv?kind=train", NULL, 2 * (uint64_t)GIB, NEEDED, .keep = collect_records,
      .kind = RECORD_TRAIN},
@@ -45,7 +44,7 @@ static const struct artifact artifacts[] = {
     {"best.safetensors", NULL, NULL, 0, ONE_IS_ENOUGH, .keep = collect_model, .check = collect_check_model},
     {"checkpoint.safetensors", NULL, NULL, 16 * (uint64_t)GIB, OF_SERVERS, .keep = collect_checkpoints,
      .ending = ""},
-    /* After a success all nodes' last ones are of the same epoch. */
+    /* After a success the last checkpoints of all nodes are of the same epoch. */
     {"checkpoint-previous.safetensors", NULL, NULL, 16 * (uint64_t)GIB, OF_SERVERS | ONLY_IF_FAILED,
      .keep = collect_checkpoints, .ending = START_PREVIOUS},
     {"trace.bin", NULL, NULL, TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX *TRACE_RECORD_BYTES,
@@ -69,12 +68,12 @@ static const struct artifact_view *find_listed(const struct yield *y, const char
 
 void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why)
 {
-    c->is_missing |= !outcome_bears(c->s, n);
+    c->is_missing |= !outcome_tolerates(c->s, n);
     console_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
 }
 
-/* The jobs' last words and the lists of what is there, of all nodes at once. */
-static void ask_all(struct collection *c, const char *path)
+/* Requests the final state of the job, or the list of artifacts, from all nodes at once. */
+static void request_all(struct collection *c, const char *path)
 {
     struct err e;
 
@@ -124,14 +123,14 @@ static int map(struct yield *y, struct err *e)
     void *p;
 
     if (fstat(y->fd, &st) < 0)
-        return err_errno(e, ERR_IO, "the file that it came into");
+        return err_errno(e, ERR_IO, "the downloaded file");
     if (st.st_size == 0) {
-        y->bytes = ""; /* of no bytes there is no map */
+        y->bytes = ""; /* mmap refuses empty files */
         return 0;
     }
     p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
     if (p == MAP_FAILED)
-        return err_errno(e, ERR_IO, "the %lld bytes that came cannot be mapped", (long long)st.st_size);
+        return err_errno(e, ERR_IO, "the %lld downloaded bytes cannot be mapped", (long long)st.st_size);
     y->bytes = p;
     y->len = (size_t)st.st_size;
     return 0;
@@ -148,7 +147,7 @@ static void drop(struct yield *y)
     y->fd = 0;
 }
 
-/* Where it is read; of what is too long to be brought, the end. */
+/* Sets the path to download; of an artifact that is too long, only the end. */
 static void choose_path(char path[PATH_LEN], const struct collection *c, const struct yield *y,
                         const struct artifact *a, const struct artifact_view *listed)
 {
@@ -157,7 +156,7 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
 
     if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > limit(c->s, a)) {
         console_info(
-            "node(%d): %s has %llu bytes, of which the last %d are brought; job_submit logs %s --node "
+            "node(%d): %s has %llu bytes, of which the last %d are fetched; job_submit logs %s --node "
             "%d shows all.",
             node, a->name, (unsigned long long)listed->bytes, END_BYTES, c->s->id, node);
         snprintf(path, PATH_LEN, "/v1/jobs/%s/%s?after=%llu", c->s->id, a->live,
@@ -169,7 +168,7 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
     }
 }
 
-/* Starts the download of one artifact from one node, where there is something to download. */
+/* Starts the download of one artifact from one node, if it is available. */
 static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
 {
     const struct artifact_view *listed = find_listed(y, a->name);
@@ -207,11 +206,11 @@ static int check_sum(const struct yield *y, const struct artifact *a, struct err
         return e->code;
     hex_encode(hex, sum, sizeof sum);
     if (strcmp(hex, listed->sha256) != 0)
-        return err_set(e, ERR_PROTOCOL, "its sum is not the one its agent names");
+        return err_set(e, ERR_PROTOCOL, "its SHA-256 differs from the one its agent reports");
     return 0;
 }
 
-/* Ends the download, and maps what came; what did not come whole is dropped. */
+/* Finishes the download and maps the file; drops an incomplete or damaged one. */
 static void take_download(struct collection *c, struct yield *y, const struct artifact *a)
 {
     struct err e;
@@ -225,7 +224,7 @@ static void take_download(struct collection *c, struct yield *y, const struct ar
     drop(y);
 }
 
-/* Of all nodes side by side. */
+/* Downloads the artifact from all nodes concurrently. */
 static void download_all(struct collection *c, const struct artifact *a)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
@@ -235,7 +234,8 @@ static void download_all(struct collection *c, const struct artifact *a)
         take_download(c, &c->yields[i], a);
 }
 
-/* Of the first worker, or server, from which it comes whole: that others lack it is no fault then. */
+/* Downloads the artifact from the first worker, or server, that delivers it intact; missing ones of other
+ * nodes are then no fault. */
 static void download_one(struct collection *c, const struct artifact *a)
 {
     bool was_missing = c->is_missing;
@@ -262,7 +262,7 @@ static bool is_wanted(const struct submission *s, const struct artifact *a)
            !((a->flags & OF_THEIR_CODEC) && !json_object_get(s->facts, "server_codec"));
 }
 
-/* One kind of file of all nodes: download, then write what they make together. */
+/* Collects one kind of artifact: downloads it and writes the merged result. */
 static int collect(struct collection *c, const struct artifact *a, struct err *e)
 {
     int rc;
@@ -299,10 +299,10 @@ int stage_collect(struct submission *s, struct err *e)
     json_array_clear(s->files);
     for (size_t i = 0; i < s->n_nodes; i++)
         c.yields[i].node = &s->nodes[i];
-    ask_all(&c, "");
+    request_all(&c, "");
     for (size_t i = 0; i < s->n_nodes; i++)
         take_job(&c, &c.yields[i]);
-    ask_all(&c, "/artifacts");
+    request_all(&c, "/artifacts");
     for (size_t i = 0; i < s->n_nodes; i++)
         take_list(&c, &c.yields[i]);
     note_sums(&c);

@@ -1,7 +1,7 @@
-/* place: canCommit. Every agent is asked for a slot, one after the other in the order of the agents' ids, so
- * that two submitters who want the same agents never each hold what the other waits for. The stream of events
- * of each node is opened with its reservation: when this process dies, the stream closes and the agent is
- * free again. */
+/* place: canCommit. Requests a slot from every agent, one after the other in the order of the agents' ids,
+ * so that two submitters who want the same agents cannot deadlock by each holding a slot the other waits
+ * for. The stream of events of each node is opened with its reservation: if this process dies, the stream
+ * closes and the agent is free again. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void add_workers(const struct submission *s)
                      s->nodes[i].at.address);
 }
 
-/* Whoever is slow is named: what took the connection may be no agent, and never say a word. */
+/* Names a slow agent: a program that accepted the connection may not be an agent and may never answer. */
 static int receive_all(struct submission *s, struct err *e)
 {
     double report_at = clock_now() + PATIENCE_S;
@@ -36,7 +36,7 @@ static int receive_all(struct submission *s, struct err *e)
 
         while (n->call.busy) {
             if (clock_now() > report_at) {
-                console_info("node(%d): %s has not answered yet; waiting until %s for it (Ctrl-C gives up).",
+                console_info("node(%d): %s has not answered yet; waiting until %s (Ctrl-C stops waiting).",
                              n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - PATIENCE_S));
                 report_at = INFINITY;
             }
@@ -48,8 +48,8 @@ static int receive_all(struct submission *s, struct err *e)
     return 0;
 }
 
-/* All agents at once; the first failure in node order is told, and how many more there are. */
-static int meet(struct submission *s, struct err *e)
+/* Contacts all agents at once; reports the first failure in node order, and how many there are. */
+static int contact_agents(struct submission *s, struct err *e)
 {
     size_t n_failed = 0;
     struct err other;
@@ -92,7 +92,7 @@ static int sort_by_agent(struct node **order, struct submission *s, struct err *
     return 0;
 }
 
-/* That share a machine with this node, as far as names of hosts tell. */
+/* Number of workers on the machine of this node, judged by host names. */
 static int workers_on_host(const struct submission *s, const struct node *n)
 {
     int count = 0;
@@ -112,7 +112,7 @@ static char *reservation(const struct submission *s, const struct node *n)
     char *line;
 
     gethostname(host, sizeof host - 1);
-    snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "somebody", host);
+    snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "unknown", host);
     o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:f}", "id", s->id, "attempt",
                   ATTEMPT, "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
                   node_is_server(n) ? s->settings.server_codec : s->settings.codec, "codec_sha256",
@@ -122,14 +122,14 @@ static char *reservation(const struct submission *s, const struct node *n)
                   s->settings.time_limit_s);
     if (s->settings.threads > 1)
         json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
-    if (strcmp(s->settings.starts_from, "seed") != 0) /* an agent that does not know the word says so */
+    if (strcmp(s->settings.starts_from, "seed") != 0) /* an agent that does not support it refuses */
         json_object_set_new(o, "weights", json_true());
     line = o ? json_line(o) : NULL;
     json_decref(o);
     return line;
 }
 
-/* Behind whom, and until when. */
+/* Prints the job that holds the slot, and how long this one waits for it. */
 static void print_queue(struct submission *s, struct node *n)
 {
     char holder[256] = "";
@@ -139,14 +139,14 @@ static void print_queue(struct submission *s, struct node *n)
     if (node_get(s->http, n, REPLY_MAX, &ignored, "/v1/jobs") == 0)
         reply_holder(holder, sizeof holder, n->call.reply, n->call.reply_len, &ignored);
     text_hour(until, clock_wall() + s->deadline - clock_now());
-    console_info("node(%d): %s has %s; waiting in its queue %s%s (Ctrl-C gives up).", n->at.node, n->label,
-                 holder[0] ? holder : "another job", s->deadline > 0 ? "until " : "for as long as it takes",
-                 s->deadline > 0 ? until : "");
+    console_info("node(%d): %s has %s; waiting in its queue %s%s (Ctrl-C stops waiting).", n->at.node,
+                 n->label, holder[0] ? holder : "another job",
+                 s->deadline > 0 ? "until " : "without a time limit", s->deadline > 0 ? until : "");
 }
 
-/* The reservation is asked for, or once more when its agent forgot it. One that does not answer now did so a
- * moment ago: it is waited for as one that falls silent later. */
-static int ask_for_slot(struct submission *s, struct node *n, struct err *e)
+/* Requests the reservation, or repeats the request if the agent forgot it. An agent that does not answer
+ * now did so a moment ago: it is retried like one that becomes silent later. */
+static int request_slot(struct submission *s, struct node *n, struct err *e)
 {
     char *body = reservation(s, n);
     int rc;
@@ -174,9 +174,9 @@ static bool is_queued(const struct node *n)
     return n->view.state == JOB_PENDING && !n->is_ended;
 }
 
-/* A node that ended before the start did so for a reason worth more than "the stream closed". An agent that
- * was away and knows nothing of a node in its queue is asked again; a slot that was held is not, for somebody
- * who waits for ours may have it now (see the order above). */
+/* The reason why a node ended before the start is more useful than "the stream closed". An agent that was
+ * away and no longer knows a node in its queue is asked again; a slot that was held is not, because another
+ * submitter waiting for ours may have it now (see the order above). */
 static int look_at(struct submission *s, struct node *n, struct err *e)
 {
     if (n->is_ended)
@@ -186,13 +186,13 @@ static int look_at(struct submission *s, struct node *n, struct err *e)
     if (silence_look(s, n, e) == 0)
         return 0;
     if (e->code == ERR_NOT_FOUND && n->silent_since > 0 && is_queued(n))
-        return ask_for_slot(s, n, e);
+        return request_slot(s, n, e);
     if (e->code == ERR_NOT_FOUND)
-        e->code = ERR_REFUSED; /* nothing that the command names is missing */
+        e->code = ERR_REFUSED; /* the missing job is not an argument of the command */
     return err_at(e, "node(%d): lost before the start", n->at.node);
 }
 
-/* At every node that is reserved; *is_away: an agent is silent. */
+/* Checks every reserved node; *is_away: an agent is silent. */
 static int look_at_all(struct submission *s, bool *is_away, struct err *e)
 {
     *is_away = false;
@@ -206,14 +206,14 @@ static int look_at_all(struct submission *s, bool *is_away, struct err *e)
     return 0;
 }
 
-/* Until it has its slot, and the agents of all that are reserved are there. */
+/* Waits until the node has its slot and the agents of all reserved nodes answer. */
 static int reserve(struct submission *s, struct node *n, struct err *e)
 {
-    double said = 0;
+    double reported_at = 0;
     bool is_away;
 
-    n->is_reserved = true; /* from here on the agent may hold it, whatever becomes of the answer */
-    if (ask_for_slot(s, n, e) < 0)
+    n->is_reserved = true; /* from here on the agent may hold the slot, even if its answer is lost */
+    if (request_slot(s, n, e) < 0)
         return e->code;
     for (;;) {
         if (submission_check_time(s, e) < 0 || look_at_all(s, &is_away, e) < 0)
@@ -221,10 +221,10 @@ static int reserve(struct submission *s, struct node *n, struct err *e)
         if (!is_away && !is_queued(n))
             return 0;
         if (n->silent_since > 0) {
-            said = 0;
-        } else if (is_queued(n) && (said == 0 || clock_now() - said > WAIT_REPORT_S)) {
+            reported_at = 0;
+        } else if (is_queued(n) && (reported_at == 0 || clock_now() - reported_at > WAIT_REPORT_S)) {
             print_queue(s, n);
-            said = clock_now();
+            reported_at = clock_now();
         }
         http_poll(s->http, 1);
         submission_keep_lease(s);
@@ -240,14 +240,14 @@ int stage_place(struct submission *s, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
     add_workers(s);
     console_info("Try connecting to the cluster.");
-    rc = meet(s, e);
+    rc = contact_agents(s, e);
     if (rc == 0)
         rc = sort_by_agent(order, s, e);
     for (size_t i = 0; i < s->n_nodes && rc == 0; i++)
         rc = reserve(s, order[i], e);
     free(order);
     for (size_t i = 0; i < s->n_nodes; i++)
-        s->nodes[i].is_probed = false; /* the calls that come ask something else */
+        s->nodes[i].is_probed = false; /* later calls are no probes */
     if (rc == 0)
         console_info("Connection with cluster established.");
     return rc;

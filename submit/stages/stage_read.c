@@ -1,5 +1,6 @@
-/* read: the files that say what the job is. Model and codecs, each checked by itself, with the settings that
- * come of them; the worker list last: what is wrong with a command is told also where there is none. */
+/* read: reads the files that define the job: model and codecs, each checked on its own, and the settings
+ * that follow from them. The worker list comes last, so that errors of the command are reported even
+ * without one. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static int read_workers(struct submission *s, struct err *e)
     return 0;
 }
 
-/* What was compiled from what, and with what. */
+/* Makes the codec's manifest: object, source, compiler and flags. */
 static int describe(struct codec_blobs *b, json_t *facts, const struct codec_look *l, struct err *e)
 {
     struct codec_manifest m = {.abi = CODEC_ABI};
@@ -70,7 +71,7 @@ static int describe(struct codec_blobs *b, json_t *facts, const struct codec_loo
     return 0;
 }
 
-/* Looks at it, and takes the bytes that will be shipped. */
+/* Loads and checks the codec, and reads the files to ship. */
 static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc, const char *text,
                       struct err *e)
 {
@@ -108,18 +109,18 @@ static int check_optimizer(const char *optimizer, const struct codec_facts *f, s
     return err_hint(e, "Leave --optimizer out, or take another codec.");
 }
 
-/* Where servers come from, or what else to do. */
+/* Hint: where to set the number of servers, or the alternative. */
 static int hint_servers(const struct submission *s, const char *otherwise, struct err *e)
 {
-    return s->is_simulated ? err_hint(e, "--servers N gives it some.")
+    return s->is_simulated ? err_hint(e, "Add some with --servers N.")
                            : err_hint(e, "Name them in %s under \"PS\"%s.", s->opt->workers, otherwise);
 }
 
-static void print_stays_out(const struct submission *s, const char *why)
+static void print_no_servers(const struct submission *s, const char *why)
 {
     bool is_one = s->workers.n_servers == 1;
 
-    console_info("%s: the parameter server%s of %s stay%s out of this job.", why, is_one ? "" : "s",
+    console_info("%s: the parameter server%s of %s take%s no part in this job.", why, is_one ? "" : "s",
                  s->opt->workers, is_one ? "s" : "");
 }
 
@@ -128,7 +129,7 @@ static bool is_without_servers(const struct submission *s)
     return strcmp(s->opt->server_codec, "null") == 0;
 }
 
-/* Do the listed servers take part? ERR_CONFIG: the job cannot be with them, or without. */
+/* *out: the listed servers take part. ERR_CONFIG: the job is impossible with them, or without. */
 static int want_servers(bool *out, const struct submission *s, const struct codec_facts *worker,
                         struct err *e)
 {
@@ -139,7 +140,7 @@ static int want_servers(bool *out, const struct submission *s, const struct code
 
     *out = false;
     if (worker->updates_on_server && (n == 0 || is_none)) {
-        err_set(e, ERR_CONFIG, "codec %s moves the weights on parameter servers, and the job has none",
+        err_set(e, ERR_CONFIG, "codec %s updates the weights on parameter servers, and the job has none",
                 worker->name);
         return hint_servers(s, "", e);
     }
@@ -150,39 +151,39 @@ static int want_servers(bool *out, const struct submission *s, const struct code
     if (n == 0)
         return 0;
     if (is_none) {
-        print_stays_out(s, "--server_codec null");
+        print_no_servers(s, "--server_codec null");
         return 0;
     }
     *out = codec_has_server_side(worker);
     snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
     if (!*out)
-        print_stays_out(s, why);
+        print_no_servers(s, why);
     return 0;
 }
 
-/* Can workers with the one codec and servers with the other make a job? */
+/* Checks that workers with one codec and servers with the other can work together. */
 static int check_pair(const struct codec_facts *worker, const struct codec_facts *server, struct err *e)
 {
     if (server->has_events != worker->has_events)
-        return err_set(e, ERR_CODEC,
-                       "codec %s runs by %s and codec %s by %s: they do not understand each other",
+        return err_set(e, ERR_CODEC, "codec %s runs by %s and codec %s by %s: they are not compatible",
                        worker->name, worker->has_events ? "events" : "rounds", server->name,
                        server->has_events ? "events" : "rounds");
     if (server->updates_on_server != worker->updates_on_server)
-        return err_set(e, ERR_CODEC, "of the codecs %s and %s only one has the optimizer on the servers",
+        return err_set(e, ERR_CODEC, "only one of the codecs %s and %s runs the optimizer on the servers",
                        worker->name, server->name);
     if (!server->has_events && !server->has_reply)
         return err_set(e, ERR_CODEC,
                        "codec %s has no server side (no reply): it cannot be the servers' codec",
                        server->name);
     if (server->every != 0)
-        return err_set(e, ERR_CONFIG,
-                       "--server_codec %s:every=%d: the workers say when they exchange: --codec %s:every=%d",
-                       server->name, server->every, worker->name, server->every);
+        return err_set(
+            e, ERR_CONFIG,
+            "--server_codec %s:every=%d: the workers decide when they exchange: use --codec %s:every=%d",
+            server->name, server->every, worker->name, server->every);
     return 0;
 }
 
-/* The servers' codec, where it is another than the workers'. */
+/* Reads the servers' codec if it differs from the workers'. */
 static int read_server_codec(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     const char *text = s->opt->server_codec;
@@ -201,19 +202,19 @@ static int read_server_codec(struct submission *s, const struct codec_facts *wor
     return check_pair(worker, &server, e);
 }
 
-/* `every` of the codec is --local-steps by another name. */
+/* The codec's parameter `every` is another name of --local-steps. */
 static int choose_local_steps(struct settings *set, const struct codec_facts *f, struct err *e)
 {
     if (f->every != 0 && set->local_steps != 0 && set->local_steps != f->every)
         return err_set(e, ERR_CONFIG,
-                       "--local-steps %d and --codec %s:every=%d are the same parameter, said twice",
+                       "--local-steps %d and --codec %s:every=%d set the same parameter to different values",
                        set->local_steps, f->name, f->every);
     if (f->every != 0)
         set->local_steps = f->every;
     return 0;
 }
 
-/* Before anything is shipped: is the job one that a codec of these limits can run? */
+/* Checks, before anything is shipped, that the job is within the limits of the codec. */
 static int check_limits(const struct settings *set, const struct codec_facts *f, unsigned limits,
                         struct err *e)
 {
@@ -231,7 +232,7 @@ static int check_limits(const struct settings *set, const struct codec_facts *f,
     return codec_check_limits(f->name, limits, &job, e);
 }
 
-/* Before anything is shipped: are these chains, and does the codec take them? */
+/* Checks, before anything is shipped, that the chains are valid and the codec supports them. */
 static int check_compression(const struct settings *set, const struct codec_facts *f, struct err *e)
 {
     struct chain_pair pair;
@@ -242,8 +243,8 @@ static int check_compression(const struct settings *set, const struct codec_fact
     return chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e);
 }
 
-/* Names and rules alone: the data is read when all else is right. */
-static int check_data_words(const struct settings *set, struct err *e)
+/* Checks only names and rules; the data is read after everything else is valid. */
+static int check_data_options(const struct settings *set, struct err *e)
 {
     struct partition_rule rule;
     struct transform transform;
@@ -290,14 +291,14 @@ static int read_model(struct submission *s, struct err *e)
     return 0;
 }
 
-/* All that can be said of the job before it is known which agents there are. */
+/* Reads and checks everything that does not depend on the list of agents. */
 static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
 {
     bool is_trained = s->opt->simulation.gradients == 0;
-    unsigned limits; /* those that do not depend on servers, which are chosen later */
+    unsigned limits; /* limits that do not depend on servers, which are chosen later */
     json_t *doc;
 
-    if ((is_trained && (read_model(s, e) < 0 || check_data_words(&s->settings, e) < 0)) ||
+    if ((is_trained && (read_model(s, e) < 0 || check_data_options(&s->settings, e) < 0)) ||
         read_codec(&s->codec, worker, &doc, s->opt->codec, e) < 0)
         return e->code;
     json_object_set_new(s->facts, "codec", doc);
@@ -317,7 +318,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
 }
 
-/* How many of the listed servers take part. */
+/* Sets how many of the listed servers take part. */
 static int choose_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     bool wants;

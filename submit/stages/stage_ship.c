@@ -1,6 +1,6 @@
-/* ship: preCommit. Each node is sent the packages it lacks, in the order it names them; a blob that its agent
- * has is not sent again. Ends when every node is ready, or when one has ended. Many nodes at once, a few of
- * them sending. */
+/* ship: preCommit. Sends each node the packages it lacks, in the order it lists them; a blob that the agent
+ * already has is not sent again. Ends when every node is ready, or when one has ended. All nodes are served
+ * concurrently, at most SENDING_MAX of them sending. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { SENDING_MAX = 32, FILES_MAX = 3 };
 
 static const double WAIT_REPORT_S = 10, READY_S = 120;
 
-/* The slowest way a blob may go before it counts as stuck. */
+/* Slowest transfer of a blob before it counts as stuck. */
 static const double least_bytes_per_s = 50e3;
 
 struct file {
@@ -26,14 +26,14 @@ struct file {
 
 enum ship_state { SHIP_NEXT, SHIP_HEAD, SHIP_PUT, SHIP_BIND, SHIP_DONE };
 
-/* One node's way through its packages. */
+/* Progress of one node through its packages. */
 struct shipment {
     struct node *node;
     enum ship_state state;
     int package, file, n_files;
     struct file files[FILES_MAX];
-    char *body;   /* of the package being bound */
-    bool is_told; /* that the node is ready */
+    char *body;       /* of the package being bound */
+    bool is_reported; /* the node was reported as ready */
 };
 
 static int package_files(struct file out[FILES_MAX], const struct submission *s, const struct node *n,
@@ -119,7 +119,7 @@ static int next_package(struct submission *s, struct shipment *x, struct err *e)
     return next_file(s, x, e);
 }
 
-/* The call of the present state is answered: what comes next? */
+/* Handles the answer to the call of the present state and starts the next call. */
 static int step(struct submission *s, struct shipment *x, struct err *e)
 {
     if (x->state == SHIP_HEAD && x->node->call.err.code == 0 && x->node->call.status == 404)
@@ -138,7 +138,7 @@ static int step(struct submission *s, struct shipment *x, struct err *e)
     return next_package(s, x, e);
 }
 
-/* "0, 1, 2", of many nodes the first. */
+/* "0, 1, 2"; of many nodes only the first ones. */
 static void list_ready(char list[256], const struct submission *s, const struct shipment *x)
 {
     const size_t room = 256 - sizeof "-12345, ...";
@@ -146,32 +146,32 @@ static void list_ready(char list[256], const struct submission *s, const struct 
 
     list[0] = '\0';
     for (size_t i = 0; i < s->n_nodes && k < room; i++)
-        if (x[i].is_told)
+        if (x[i].is_reported)
             k += (size_t)snprintf(list + k, 256 - k, "%s%d", k ? ", " : "", x[i].node->at.node);
     if (k >= room)
         snprintf(list + k, 256 - k, ", ...");
 }
 
-/* Says who has become ready; returns how many are. */
-static size_t tell_ready(const struct submission *s, struct shipment *x)
+/* Reports nodes that have become ready; returns the number of ready nodes. */
+static size_t report_ready(const struct submission *s, struct shipment *x)
 {
     char list[256];
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        if (x[i].node->is_ready && !x[i].is_told) {
-            x[i].is_told = true;
-            x[i].node->is_announced = false; /* this says it */
+        if (x[i].node->is_ready && !x[i].is_reported) {
+            x[i].is_reported = true;
+            x[i].node->has_state_change = false; /* reported by the line below */
             list_ready(list, s, x);
             console_info("Node(%d) is ready, %zu nodes total, {%s} is ready.", x[i].node->at.node, s->n_nodes,
                          list);
         }
-        n += x[i].is_told;
+        n += x[i].is_reported;
     }
     return n;
 }
 
-/* Moves every shipment as far as it goes without waiting. */
+/* Advances every shipment as far as possible without waiting. */
 static int step_all(struct submission *s, struct shipment *x, struct err *e)
 {
     int sending = 0;
@@ -189,9 +189,9 @@ static int step_all(struct submission *s, struct shipment *x, struct err *e)
     return 0;
 }
 
-/* When the nodes' waiting is said again, and when it is over. */
+/* When waiting nodes are reported again, and when waiting ends. */
 struct patience {
-    double said, until; /* clock_now; until moves on while packages are sent */
+    double reported_at, until; /* clock_now; `until` is extended while packages are sent */
 };
 
 static int look_at(const struct shipment *x, struct patience *p, struct err *e)
@@ -202,13 +202,13 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
     if (!n->stream.busy && !n->is_ended)
         return err_set(e, ERR_UNREACHABLE, "node(%d): lost before the start: %s", n->at.node,
                        n->stream.err.code ? n->stream.err.text : "its agent closed the stream of events");
-    if (x->is_told)
+    if (x->is_reported)
         return 0;
     if (clock_now() > p->until)
         return err_set(e, ERR_LOST, "node(%d): not ready within %g s of its last package (%s)", n->at.node,
                        READY_S, n->view.message[0] ? n->view.message : job_state_name(n->view.state));
-    if (clock_now() - p->said > WAIT_REPORT_S) {
-        p->said = clock_now();
+    if (clock_now() - p->reported_at > WAIT_REPORT_S) {
+        p->reported_at = clock_now();
         console_info("Waiting until %s for node(%d), %s: %s%s%s%s",
                      text_hour(until, clock_wall() + p->until - clock_now()), n->at.node, n->label,
                      job_state_name(n->view.state), n->view.message[0] ? ", " : "", n->view.message,
@@ -231,21 +231,21 @@ static int look_after(struct submission *s, struct shipment *x, struct patience 
 
 static int ship(struct submission *s, struct shipment *x, struct err *e)
 {
-    struct patience p = {.said = clock_now(), .until = clock_now() + READY_S};
+    struct patience p = {.reported_at = clock_now(), .until = clock_now() + READY_S};
 
-    while (tell_ready(s, x) < s->n_nodes && submission_count_ended(s) == 0) {
+    while (report_ready(s, x) < s->n_nodes && submission_count_ended(s) == 0) {
         if (step_all(s, x, e) < 0)
             return e->code;
         http_poll(s->http, 0.2);
         if (submission_count_ended(s) > 0)
-            break; /* that is what went wrong, whoever is lost or late besides */
+            break; /* the ended node is the cause, even if others are lost or late */
         if (look_after(s, x, &p, e) < 0)
             return e->code;
     }
     return 0;
 }
 
-/* The whole of what could have to go, so that a person knows what to expect. */
+/* Prints the largest amount of data that may have to be sent, and the time it takes. */
 static void estimate(const struct submission *s)
 {
     char amount[TEXT_AMOUNT], time[TEXT_AMOUNT];
@@ -263,8 +263,8 @@ static void estimate(const struct submission *s)
                  text_seconds(time, (double)bytes * 8e-6 / s->opt->bandwidth_mbps), s->opt->bandwidth_mbps);
 }
 
-/* What each node lacks, and the port of its data plane, as of now: a reservation may have come out of a
- * queue. */
+/* Refreshes the packages each node lacks and the port of its data plane: a reservation may have left a
+ * queue since. */
 static int refresh(struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)

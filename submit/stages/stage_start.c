@@ -1,5 +1,5 @@
-/* start: doCommit. Every node is ready; all are told who the others are and how to know them, and go. If one
- * does not go, none shall. */
+/* start: doCommit. Every node is ready; sends each the list of its peers with keys, and the order to start.
+ * If one node fails to start, none runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "submit/stages/pair_key.h"
 #include "submit/stages/submission.h"
 
-/* All nodes of the job, for node `me`: with the key of its pair with each of the others. */
+/* All nodes of the job, for node `me`, with the keys of its pairs. */
 static json_t *peers(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
 {
     json_t *list = json_array();
@@ -54,8 +54,8 @@ static void orders_free(char **orders, size_t n)
     free(orders);
 }
 
-/* One for each node. The key that the pairs' keys come from is made here and lives no longer than this
- * takes. */
+/* One order per node. The job key, from which the pair keys are derived, is created here and erased on
+ * return. */
 static char **orders_new(const struct submission *s)
 {
     char **orders = calloc(s->n_nodes, sizeof *orders);
@@ -94,7 +94,7 @@ static int check_ports(const struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         if (s->nodes[i].view.data_port == 0)
-            return err_set(e, ERR_PROTOCOL, "node(%d): %s is ready and names no data_port",
+            return err_set(e, ERR_PROTOCOL, "node(%d): %s is ready but reports no data_port",
                            s->nodes[i].at.node, s->nodes[i].label);
     return 0;
 }
@@ -106,7 +106,7 @@ int stage_start(struct submission *s, struct err *e)
 
     if (submission_check_time(s, e) < 0 || check_ports(s, e) < 0)
         return e->code;
-    /* Before the order goes out: from then on the job may run whatever becomes of this process. */
+    /* Saved before the orders are sent: afterwards the job may run even if this process dies. */
     if (job_index_save(s, e) < 0)
         return e->code;
     orders = orders_new(s);

@@ -1,5 +1,5 @@
-/* watch: until every node has ended. The streams of events say what happens; an agent that falls silent gets
- * a while to come back, a node that fails decides the job, and the others are told to stop. */
+/* watch: waits until every node has ended. The streams of events report progress; an agent that stops
+ * answering gets time to come back, a failed node decides the job, and the others are cancelled. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,25 +13,25 @@
 #include "submit/stages/submission.h"
 #include "submit/text.h"
 
-/* After the first failure: time for the others to say why they failed. */
+/* After the first failure: time for the other nodes to report their own reasons. */
 static const double own_reasons_s = 1;
-/* After the order to stop. */
+/* Time for a node to end after it was cancelled. */
 static const double stop_s = 15;
-/* Without a word from a worker, while others are done, before it is said that this one waits for it; longer
- * where workers were silent for longer before, as in steps that take their time. */
+/* A worker without events for this long, while others are done, is reported; longer if workers were without
+ * events for longer before, as with slow steps. */
 static const double quiet_s = 5;
-/* Before it is said again. */
+/* Time between such reports. */
 static const double report_quiet_s = 60;
 
 struct watch {
     struct progress progress;
-    double failed_at;  /* clock_now of the first end that is no success; 0: none yet */
-    double stopped_at; /* when the others were told to stop; 0: not yet */
-    double began;      /* clock_now */
-    double quiet_said; /* clock_now: that a worker says nothing */
+    double failed_at;         /* clock_now of the first end that is no success; 0: none yet */
+    double stopped_at;        /* when the others were cancelled; 0: not yet */
+    double began;             /* clock_now */
+    double quiet_reported_at; /* clock_now of the last report of a worker without events */
 };
 
-/* `text`: what became of its agent. */
+/* Marks a node as lost; `text`: what happened to its agent. */
 static void lose(struct submission *s, struct node *n, const char *text)
 {
     http_clear(s->http, &n->stream);
@@ -39,19 +39,20 @@ static void lose(struct submission *s, struct node *n, const char *text)
     node_end(n, JOB_FAILED, "NodeLost", text);
 }
 
-static void tell(struct node *n)
+static void report_change(struct node *n)
 {
     const char *reason = n->view.reason;
     const char *message = n->view.message;
 
-    if (!n->is_announced)
+    if (!n->has_state_change)
         return;
-    n->is_announced = false;
+    n->has_state_change = false;
     console_info("node(%d): %s%s%s%s%s%s", n->at.node, job_state_name(n->view.state), reason[0] ? ", " : "",
                  reason, message[0] ? ": " : "", message, text_stop(message));
 }
 
-/* The others' own reasons are in, or had their time: the first failure is the job's. */
+/* Called once the other nodes have reported their reasons, or had time to: fixes the cause of the failure
+ * and cancels the others. */
 static void stop_others(struct submission *s, struct watch *w)
 {
     char reason[160];
@@ -88,13 +89,13 @@ static void judge(struct submission *s, struct watch *w)
 
         if (n->is_ended)
             continue;
-        err_set(&e, ERR_TIMEOUT, "%s did not end the node within %g s of being told to", n->label, stop_s);
+        err_set(&e, ERR_TIMEOUT, "%s did not end the node within %g s of its cancellation", n->label, stop_s);
         lose(s, n, e.text);
     }
 }
 
-/* When the last worker was done, as far as this has seen it, and how long any was silent before. False: none
- * is done yet; one that failed is no measure of the others. */
+/* *at: when the last worker succeeded, as seen here; *longest: the longest time any worker was without
+ * events. Returns false if none has succeeded yet; a failed worker is not counted. */
 static bool find_done(const struct submission *s, double *at, double *longest)
 {
     bool is_found = false;
@@ -114,15 +115,15 @@ static bool find_done(const struct submission *s, double *at, double *longest)
     return is_found;
 }
 
-/* A worker that others have lost, and finish without, is missed by nobody but this. It may hang, or compute:
- * who watches decides. */
-static void tell_who_is_quiet(const struct submission *s, struct watch *w)
+/* Reports workers without events while others are done. The other workers finish without a worker they
+ * lost, so only this check notices it. It may hang or still compute: the user decides. */
+static void report_quiet_workers(const struct submission *s, struct watch *w)
 {
     double now = clock_now(), done_at, longest;
     char limit[TEXT_AMOUNT];
-    bool is_said = false;
+    bool is_reported = false;
 
-    if (w->failed_at > 0 || now - w->quiet_said < report_quiet_s || !find_done(s, &done_at, &longest))
+    if (w->failed_at > 0 || now - w->quiet_reported_at < report_quiet_s || !find_done(s, &done_at, &longest))
         return;
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *n = &s->nodes[i];
@@ -130,17 +131,16 @@ static void tell_who_is_quiet(const struct submission *s, struct watch *w)
 
         if (node_is_server(n) || n->is_ended || n->silent_since > 0 || quiet < fmax(quiet_s, longest))
             continue;
-        console_info(
-            "node(%d): has said nothing for %.0f s, and others are done; waiting for it until the job's "
-            "time limit of %s is over (Ctrl-C gives up).",
-            n->at.node, quiet, text_seconds(limit, s->settings.time_limit_s));
-        is_said = true;
+        console_info("node(%d): no event for %.0f s, and others are done; waiting for it until the job's "
+                     "time limit of %s is over (Ctrl-C stops waiting).",
+                     n->at.node, quiet, text_seconds(limit, s->settings.time_limit_s));
+        is_reported = true;
     }
-    if (is_said)
-        w->quiet_said = now;
+    if (is_reported)
+        w->quiet_reported_at = now;
 }
 
-/* What was decided when the others were told to stop stays: their ends are its consequences. */
+/* A cause fixed when the others were cancelled is kept: their ends are its consequences. */
 static void conclude(struct submission *s)
 {
     if (s->cause < 0)
@@ -151,7 +151,8 @@ static void conclude(struct submission *s)
 int stage_watch(struct submission *s, struct err *e)
 {
     const double now = clock_now();
-    struct watch w = {.progress = {.said_at = now}, .began = now, .quiet_said = now - report_quiet_s};
+    struct watch w = {
+        .progress = {.reported_at = now}, .began = now, .quiet_reported_at = now - report_quiet_s};
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
@@ -166,9 +167,9 @@ int stage_watch(struct submission *s, struct err *e)
 
             if (!n->is_ended && silence_look(s, n, &lost) < 0)
                 lose(s, n, lost.text);
-            tell(n);
+            report_change(n);
         }
-        tell_who_is_quiet(s, &w);
+        report_quiet_workers(s, &w);
         judge(s, &w);
         if (submission_count_ended(s) == s->n_nodes)
             break;
@@ -178,7 +179,7 @@ int stage_watch(struct submission *s, struct err *e)
         http_poll(s->http, w.failed_at > 0 ? 0.05 : 0.2);
     }
     for (size_t i = 0; i < s->n_nodes; i++)
-        tell(&s->nodes[i]);
+        report_change(&s->nodes[i]);
     console_bars(NULL, 0);
     conclude(s);
     return 0;

@@ -21,28 +21,28 @@ void start_checkpoint_name(char out[64], int node, const char *ending)
         snprintf(out, 64, "checkpoints/node-%d%s.safetensors", node, ending);
 }
 
-int start_choose(struct submission *s, bool can_rest, struct err *e)
+int start_choose(struct submission *s, bool is_quiescent, struct err *e)
 {
     bool keeps = s->settings.checkpoint_every > 0 || s->opt->resume[0];
 
     strcpy(s->settings.starts_from, s->opt->resume[0]      ? "checkpoint"
                                     : s->opt->init_from[0] ? "weights"
                                                            : "seed");
-    if (keeps && !can_rest)
+    if (keeps && !is_quiescent)
         return err_set(e, ERR_CONFIG,
-                       "codec %s runs by events and does not rest between steps: the host cannot know when "
-                       "its state is whole, "
-                       "so there are no checkpoints of it",
+                       "codec %s runs by events and is not quiescent between steps: its state is never known "
+                       "to be complete, "
+                       "so it cannot be checkpointed",
                        s->settings.codec);
     if (keeps && strcmp(s->settings.sync, "asgd") == 0)
         return err_set(e, ERR_CONFIG,
-                       "asgd: words are under way at any time, so there are no checkpoints of it");
+                       "asgd: messages are in flight at any time, so it cannot be checkpointed");
     return 0;
 }
 
-/* Each node keeps two checkpoints, and only rounds hold nodes together: one may be almost a round ahead of
- * another. Where each round has at most one kept epoch in it, what the one has as its last the other has as
- * its last but one, or the other way round. */
+/* Each node keeps its last two checkpoints, and only rounds synchronize the nodes: a node may be almost a
+ * round ahead of another. If each round contains at most one checkpointed epoch, the last checkpoint of one
+ * node is the last or second last of the other. */
 int start_check_kept(const struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;
@@ -53,14 +53,14 @@ int start_check_kept(const struct submission *s, struct err *e)
         return 0;
     err_set(
         e, ERR_CONFIG,
-        "--checkpoint-every %d: %lld steps from one checkpoint to the next, and the nodes meet each %d steps "
-        "only: they could be too far apart to have one of the same epoch",
+        "--checkpoint-every %d: checkpoints are %lld steps apart, and the nodes synchronize only every %d "
+        "steps: they may have no checkpoint of the same epoch",
         set->checkpoint_every, apart, set->local_steps);
-    return err_hint(e, "--checkpoint-every %lld or more, or fewer --local-steps.",
+    return err_hint(e, "Use --checkpoint-every %lld or more, or fewer --local-steps.",
                     ((long long)set->local_steps + set->steps_per_epoch - 1) / set->steps_per_epoch);
 }
 
-/* The model's tensors as floats, in the model's order, one behind the other in `values`. */
+/* Copies the model's tensors as floats, in the model's order, contiguously into `values`. */
 static void gather(struct tensor_view *t, float *values, const struct model_spec *m,
                    const struct tensor_file *f)
 {
@@ -76,7 +76,7 @@ static void gather(struct tensor_view *t, float *values, const struct model_spec
         }
 }
 
-/* Every node gets the same bytes: floats, and no more of the user's file than these. */
+/* Every node gets the same bytes: the model's tensors as floats and nothing else of the user's file. */
 static int write_floats(const char *path, const struct model_spec *m, const struct tensor_file *f,
                         struct err *e)
 {
@@ -136,8 +136,7 @@ static int prepare_weights(struct submission *s, struct err *e)
     if (checkpoint_meta_is(&f)) {
         tensor_file_close(&f);
         err_set(e, ERR_CONFIG, "%s is a checkpoint and not a model", path);
-        return err_hint(e,
-                        "A job goes on from checkpoints with --resume FOLDER; models are in FOLDER/model.");
+        return err_hint(e, "Resume from checkpoints with --resume FOLDER; models are in FOLDER/model.");
     }
     rc = weights_check(&f, "", &s->model_spec, e);
     if (rc < 0)
@@ -156,7 +155,7 @@ static int prepare_weights(struct submission *s, struct err *e)
     return 0;
 }
 
-/* Servers come from the list of workers, not from an option that could be refused by its name. */
+/* Servers are set by the worker list, so no option can be named in the error of settings_check_resume. */
 static int check_servers(const struct submission *s, const json_t *then, struct err *e)
 {
     int n = (int)json_integer_value(json_object_get(then, "server_count"));
@@ -165,10 +164,10 @@ static int check_servers(const struct submission *s, const json_t *then, struct 
         return 0;
     err_set(e, ERR_CONFIG, "the earlier job had %d parameter server%s, this one has %d of %s", n,
             n == 1 ? "" : "s", s->settings.server_count, s->opt->workers);
-    return err_hint(e, "--workers FILE names a list with as many under \"PS\".");
+    return err_hint(e, "Name a list with as many under \"PS\": --workers FILE.");
 }
 
-/* Is it what this node of such a job left? */
+/* Checks that the file is a checkpoint of this node and of a job with these settings. */
 static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
 {
     const char *settings = meta(f, "settings"), *arch = meta(f, "arch");
@@ -179,7 +178,7 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     if (checkpoint_meta_check_node(f, node, e) < 0)
         return e->code;
     if (strlen(arch) != s->model.len || memcmp(arch, s->model.bytes, s->model.len) != 0)
-        return err_set(e, ERR_CONFIG, "it is of another model than %s is now", s->settings.model);
+        return err_set(e, ERR_CONFIG, "it holds another model than the present %s", s->settings.model);
     if (json_parse(&doc, settings, strlen(settings), "its settings", e) < 0)
         return e->code;
     rc = check_servers(s, doc, e);
@@ -188,7 +187,7 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     json_decref(doc);
     if (rc == 0 && strtol(meta(f, "epoch"), NULL, 10) >= s->settings.epochs) {
         err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta(f, "epoch"));
-        return err_hint(e, "--epochs N says with which epoch the job ends: N is more than %.20s.",
+        return err_hint(e, "--epochs N is the last epoch of the job: use N greater than %.20s.",
                         meta(f, "epoch"));
     }
     if (rc == 0 &&
@@ -198,7 +197,7 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }
 
-/* What run.json says of a file of the folder; NULL: nothing. */
+/* The SHA-256 of a file in run.json; NULL: not listed. */
 static const char *sum_of(const json_t *earlier, const char *name)
 {
     const json_t *file;
@@ -214,8 +213,8 @@ static const char *sum_of(const json_t *earlier, const char *name)
     return NULL;
 }
 
-/* ERR_NOT_FOUND, ERR_CONFLICT: there is none, or it is not as it was brought home, which counts as none:
- * there may be another place to go back to. */
+/* ERR_NOT_FOUND: there is no checkpoint; ERR_CONFLICT: it was changed after it was fetched. Both count as
+ * missing, since an earlier checkpoint may exist. */
 static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s,
                            const json_t *earlier, int node, const char *ending, struct err *e)
 {
@@ -234,12 +233,12 @@ static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const str
     return err_set(e, ERR_CONFLICT, "%s is damaged: its SHA-256 is not the one in run.json", path);
 }
 
-static bool counts_as_none(int code)
+static bool is_missing(int code)
 {
     return code == ERR_NOT_FOUND || code == ERR_CONFLICT;
 }
 
-/* The order of samples goes on as if nothing had happened: the samples must be the same ones. */
+/* The sample order continues from the checkpoint, so the samples must be the same. */
 static int check_samples(const struct submission *s, const json_t *earlier, struct err *e)
 {
     const char *sum = json_string_value(
@@ -247,25 +246,26 @@ static int check_samples(const struct submission *s, const json_t *earlier, stru
 
     if (!sum || strcmp(sum, s->test.hex) == 0)
         return 0;
-    err_set(e, ERR_CONFIG, "--resume %s: the data set is not the earlier job's, its test half differs",
+    err_set(e, ERR_CONFIG,
+            "--resume %s: the data set differs from the earlier job's (its test set has another SHA-256)",
             s->opt->resume);
-    return err_hint(e, "--data names where the earlier job's data set is.");
+    return err_hint(e, "Name the earlier job's data set with --data.");
 }
 
-/* The place in the job that the nodes' checkpoints must share. Workers say their epoch; the rounds are the
- * same on servers too, which may have kept them under a later epoch that has no more of them. */
-struct place {
+/* Position in the job that the checkpoints of all nodes must share. Workers store their epoch; rounds are
+ * the same on servers, which may have saved them under a later epoch without further rounds. */
+struct position {
     char job[64], epoch[24], round[24];
 };
 
-static bool is_at(const struct tensor_file *f, const struct place *p, int node)
+static bool is_at(const struct tensor_file *f, const struct position *p, int node)
 {
     return strcmp(meta(f, "job_id"), p->job) == 0 && strcmp(meta(f, "round"), p->round) == 0 &&
            (node < 0 || strcmp(meta(f, "epoch"), p->epoch) == 0);
 }
 
-/* This node's file at that place: the last it wrote, or the one before. */
-static int take_checkpoint(struct submission *s, size_t i, const struct place *p, const json_t *earlier,
+/* Finds this node's checkpoint at the position: its last or second last one. */
+static int take_checkpoint(struct submission *s, size_t i, const struct position *p, const json_t *earlier,
                            struct err *e)
 {
     static const char *const endings[] = {"", START_PREVIOUS};
@@ -279,7 +279,7 @@ static int take_checkpoint(struct submission *s, size_t i, const struct place *p
         int rc;
 
         if (open_checkpoint(&f, path, s, earlier, node, endings[k], e) < 0) {
-            if (!counts_as_none(e->code))
+            if (!is_missing(e->code))
                 return e->code;
             if (e->code == ERR_CONFLICT) {
                 missing = e->code;
@@ -302,10 +302,10 @@ static int take_checkpoint(struct submission *s, size_t i, const struct place *p
     }
     err_set(e, missing, "node(%d): no checkpoint of epoch %s of %s in %s: %s", node, p->epoch, p->job,
             s->opt->resume, has);
-    return err_hint(e, "job_submit fetch %s brings it if its agent still has it.", p->job);
+    return err_hint(e, "job_submit fetch %s gets it if its agent still has it.", p->job);
 }
 
-static int take_all(struct submission *s, const struct place *p, const json_t *earlier, struct err *e)
+static int take_all(struct submission *s, const struct position *p, const json_t *earlier, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
         blob_clear(&s->checkpoints[i]);
@@ -315,9 +315,9 @@ static int take_all(struct submission *s, const struct place *p, const json_t *e
     return 0;
 }
 
-/* The place of the first worker's file. */
-static int find_place(struct place *p, const struct submission *s, const json_t *earlier, const char *ending,
-                      struct err *e)
+/* The position of the first worker's checkpoint. */
+static int find_position(struct position *p, const struct submission *s, const json_t *earlier,
+                         const char *ending, struct err *e)
 {
     struct tensor_file f;
     char path[PATH_MAX];
@@ -331,7 +331,7 @@ static int find_place(struct place *p, const struct submission *s, const json_t 
     return 0;
 }
 
-static void note(struct submission *s, const struct place *p)
+static void note(struct submission *s, const struct position *p)
 {
     json_t *sums = json_array();
 
@@ -342,20 +342,20 @@ static void note(struct submission *s, const struct place *p)
                         json_pack("{s:s, s:o, s:s, s:i, s:o}", "from", "checkpoint", "folder",
                                   json_text(s->opt->resume, SIZE_MAX), "job", p->job, "epoch",
                                   (int)strtol(p->epoch, NULL, 10), "checkpoints", sums));
-    console_info("The job goes on behind epoch %s of %s.", p->epoch, p->job);
+    console_info("The job resumes after epoch %s of %s.", p->epoch, p->job);
 }
 
-/* Goes back to the place of the first worker's file, if all nodes have one of it. */
-static int go_back(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
+/* Resumes from the position of the first worker's checkpoint, if all nodes have one at it. */
+static int resume_from(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
 {
     const char *job = json_string_value(json_object_get(earlier, "id"));
-    struct place p;
+    struct position p;
 
-    if (find_place(&p, s, earlier, ending, e) < 0) {
+    if (find_position(&p, s, earlier, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
-            err_hint(e, "Jobs leave checkpoints when they run with --checkpoint-every N.");
+            err_hint(e, "Jobs write checkpoints if they run with --checkpoint-every N.");
         else if (e->code == ERR_CONFLICT)
-            err_hint(e, "job_submit fetch %s brings it again if its agent still has it.", job ? job : "JOB");
+            err_hint(e, "job_submit fetch %s gets it again if its agent still has it.", job ? job : "JOB");
         return e->code;
     }
     if (take_all(s, &p, earlier, e) < 0)
@@ -364,8 +364,8 @@ static int go_back(struct submission *s, const json_t *earlier, const char *endi
     return 0;
 }
 
-/* The last place that all nodes have. A node that was ahead when the job broke off has it as the one before,
- * and one that broke off between two names has only that. */
+/* Finds the last position that all nodes have. A node that was ahead when the job stopped has it as its
+ * second last checkpoint, and a node that stopped between the two renames has only that one. */
 static int find_checkpoints(struct submission *s, const json_t *earlier, struct err *e)
 {
     struct err last, before;
@@ -373,13 +373,13 @@ static int find_checkpoints(struct submission *s, const json_t *earlier, struct 
 
     if (check_samples(s, earlier, e) < 0)
         return e->code;
-    rc = go_back(s, earlier, "", &last);
-    if (rc < 0 && counts_as_none(rc)) {
-        rc = go_back(s, earlier, START_PREVIOUS, &before);
+    rc = resume_from(s, earlier, "", &last);
+    if (rc < 0 && is_missing(rc)) {
+        rc = resume_from(s, earlier, START_PREVIOUS, &before);
         if (rc == 0)
             console_info("%s.", last.text);
         else if (rc != ERR_NOT_FOUND && rc != last.code)
-            last = before; /* there is such a place, and this is why it will not do */
+            last = before; /* this position exists, and its error explains why it is unusable */
     }
     if (rc < 0)
         *e = last;

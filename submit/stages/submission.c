@@ -13,7 +13,7 @@
 #include "submit/interrupt.h"
 #include "submit/stages/console.h"
 
-enum { REASON_MAX = 200 /* bytes that an agent takes */ };
+enum { REASON_MAX = 200 /* an agent's limit in bytes */ };
 
 static const double LEASE_S = 30, RELEASE_S = 5;
 
@@ -69,19 +69,19 @@ void blob_clear(struct blob *b)
     *b = (struct blob){0};
 }
 
-/* Sortable by time: the milliseconds since 1970 in base 36, then chance. */
+/* Sortable by time: the milliseconds since 1970 in base 36, then random digits. */
 void submission_new_id(char out[JOB_ID_MAX])
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     uint64_t ms = (uint64_t)(clock_wall() * 1e3);
-    uint8_t chance[5];
+    uint8_t suffix[5];
 
-    random_bytes(chance, sizeof chance);
+    random_bytes(suffix, sizeof suffix);
     memcpy(out, "j-", 2);
     for (int i = 9; i >= 2; i--, ms /= 36)
         out[i] = digits[ms % 36];
     for (int i = 0; i < 5; i++)
-        out[10 + i] = digits[chance[i] % 36];
+        out[10 + i] = digits[suffix[i] % 36];
     out[15] = '\0';
 }
 
@@ -215,7 +215,7 @@ static void send_cancel(struct submission *s, const char *body)
         if (body && n->is_reserved && !n->is_ended && n->silent_since == 0)
             node_ask(s->http, n, "POST", body, strlen(body), &ignored, "/v1/jobs/%s/cancel", s->id);
         else
-            http_clear(s->http, &n->call); /* what it was asked before needs no answer any more */
+            http_clear(s->http, &n->call); /* an earlier request needs no answer any more */
     }
 }
 

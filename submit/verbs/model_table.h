@@ -1,4 +1,4 @@
-/* model_table -- a model's layers, for people and for programs. */
+/* model_table -- a model's layers as a table and as JSON. */
 #ifndef PSGD_SUBMIT_MODEL_TABLE_H
 #define PSGD_SUBMIT_MODEL_TABLE_H
 
@@ -6,10 +6,10 @@
 
 #include "shared/model_spec.h"
 
-/* On stdout: name, input and loss, a row for each layer, and how many parameters there are. */
+/* Prints name, input and loss on stdout, a row per layer, and the number of parameters. */
 void model_table_print(const struct model_spec *m);
 
-/* An array of the layers: place, kind, shapes in and out, parameters, tensors. */
+/* An array of the layers: index, kind, shapes in and out, parameters, tensors. */
 json_t *model_table_json(const struct model_spec *m);
 
 #endif

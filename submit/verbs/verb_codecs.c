@@ -1,5 +1,5 @@
-/* codecs: which there are, and which compressors; what one of them is, by its own words, which may be
- * anybody's; a new codec, and whether one is as it must be. */
+/* codecs: lists codecs and compressors, shows the properties of one (texts in it are untrusted), creates a
+ * new codec, and tests one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static bool is(const json_t *o, const char *key)
     return json_is_true(json_object_get(o, key));
 }
 
-/* One that is there as source only is compiled when somebody asks for it by name. */
+/* A codec that exists only as source is compiled only when it is requested by name. */
 static json_t *one_of_list(const char *name, const char *exe_dir, struct err *e)
 {
     struct codec_look l;
@@ -85,9 +85,10 @@ static void print_compressors(const json_t *all)
         text_print("%-16s  %-7s  %-29s  %-8s  %s\n", text(one, "name"), text(one, "kind"),
                    text(one, "values"), text(one, "error"), text(one, "source"));
     }
-    text_print("\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", is for vectors that the "
-               "codec lets be\n"
-               "compressed: lossy both ways, lossy up (what workers say), lossless; no: it has none.\n");
+    text_print(
+        "\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", applies to the vectors that "
+        "the codec lets be\n"
+        "compressed: lossy both ways, lossy up (from workers), lossless only; no: none.\n");
 }
 
 static int list(const struct options *o, const char *text, struct err *e)
@@ -121,7 +122,7 @@ static const char *when(const json_t *o)
 static const char *roles(const json_t *o)
 {
     if (is(o, "updates_on_server"))
-        return "workers with parameter servers, where the optimizer is at work";
+        return "workers with parameter servers, which run the optimizer";
     return is(o, "has_server_side") ? "workers among each other, or with parameter servers"
                                     : "workers among each other";
 }
@@ -133,7 +134,7 @@ static const char *modes(const json_t *o)
     return is(o, "has_asgd") ? "" : ", in ssgd";
 }
 
-/* As JSON has it, but for the quotes of a text. */
+/* As in JSON, but without the quotes of a string. */
 static void print_value(const json_t *v, int width)
 {
     char *t = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
@@ -184,10 +185,10 @@ static void print_codec(const json_t *o)
     text_print("  cost         %s\n", text(o, "cost"));
     text_print("  compression  %s\n", text(o, "compression"));
     text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
-    text_print("  lost nodes   %s\n", is(o, "hears_of_losses")
-                                          ? "the others may go on, where its exchange allows it"
+    text_print("  lost nodes   %s\n", is(o, "handles_node_loss")
+                                          ? "the others may continue, if its exchange allows it"
                                           : "end the job");
-    text_print("  state        %lld bytes, and the vectors it asks for when it is opened\n",
+    text_print("  state        %lld bytes, and the vectors it requests when it is opened\n",
                (long long)json_integer_value(json_object_get(o, "state_bytes")));
     print_own_parameters(o);
 }

@@ -1,6 +1,6 @@
-/* data fetch mnist: four files from a public mirror. What counts is the sum of the unpacked bytes: mirrors
- * pack differently. A file that is right already is left alone, and one appears only when it is whole and
- * right. */
+/* data fetch mnist: downloads four files from a public mirror. The SHA-256 of the unpacked bytes is
+ * checked, because mirrors pack differently. A correct file is kept, and a new one gets its name only when
+ * it is complete and correct. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +37,8 @@ static void put_be32(uint8_t out[4], size_t v)
         out[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* The sum of the unpacked file: its header is made again from what the reader found, which is all that a file
- * of these sets may hold besides the data. */
+/* SHA-256 of the unpacked file: the header is rebuilt from the parsed values, because these files hold
+ * nothing else besides the data. */
 static int unpacked_sum(char hex[SHA256_HEX], const struct data_file *f, const char *path, struct err *e)
 {
     uint8_t header[16] = {0, 0, 8, 3};
@@ -63,7 +63,7 @@ static int unpacked_sum(char hex[SHA256_HEX], const struct data_file *f, const c
             return e->code;
         data = (uint8_t *)labels;
         for (size_t i = 0; i < n; i++)
-            data[i] = (uint8_t)labels[i]; /* byte i is behind nothing that is still to be read */
+            data[i] = (uint8_t)labels[i]; /* in place: byte i lies before all labels still to be read */
         header[3] = 1;
         bytes = n;
     }
@@ -84,7 +84,7 @@ static int check(const struct data_file *f, const char *path, struct err *e)
     char hex[SHA256_HEX];
 
     if (unpacked_sum(hex, f, path, e) < 0)
-        return err_at(e, "%s has not the SHA-256 of the published file", f->name);
+        return err_at(e, "%s does not have the SHA-256 of the published file", f->name);
     if (strcmp(hex, f->sha256) != 0)
         return err_set(e, ERR_CONFIG, "%s: its unpacked bytes have SHA-256 %s, expected %s", f->name, hex,
                        f->sha256);
@@ -94,7 +94,7 @@ static int check(const struct data_file *f, const char *path, struct err *e)
 static int download(struct http *h, const char *url, const char *path, struct err *e)
 {
     struct http_request r = {
-        .method = "GET", .is_public = true, .max_reply = PACKED_MAX, .timeout_s = DOWNLOAD_S, .who = url};
+        .method = "GET", .is_public = true, .max_reply = PACKED_MAX, .timeout_s = DOWNLOAD_S, .peer = url};
     FILE *f = fopen(path, "wbx");
     int rc = 0;
 
@@ -119,7 +119,7 @@ static int download(struct http *h, const char *url, const char *path, struct er
     return rc;
 }
 
-/* One file from the first mirror that gives it rightly. */
+/* Fetches one file from the first mirror that has a correct copy. */
 static int fetch(struct http *h, const struct data_file *f, const char *dir, const char *const *from,
                  struct err *e)
 {
@@ -131,7 +131,7 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
         snprintf(part, sizeof part, "%s.part.%ld", path, (long)getpid()) >= (int)sizeof part)
         return err_set(e, ERR_CONFIG, "%s: path too long", dir);
     if (access(path, F_OK) == 0 && check(f, path, &ignored) == 0) {
-        console_info("%s is there and right.", path);
+        console_info("%s exists and is correct.", path);
         return 0;
     }
     for (; *from && rc < 0 && !interrupt_signal(); from++) {
@@ -170,7 +170,7 @@ int verb_data(const struct options *o, struct err *e)
 
     if (o->args.n_operands != 2 || strcmp(o->args.operands[0], "fetch") != 0 ||
         strcmp(o->args.operands[1], "mnist") != 0)
-        return err_set(e, ERR_USAGE, "data takes the words \"fetch mnist\"");
+        return err_set(e, ERR_USAGE, "data takes the arguments \"fetch mnist\"");
     if (data_folder(dir, sizeof dir, "mnist", o->to, e) < 0 || file_mkdirs(dir, 0777, e) < 0)
         return e->code;
     h = http_new(e);

@@ -1,4 +1,4 @@
-/* list, status, wait, cancel, fetch: of jobs that were submitted before. */
+/* list, status, wait, cancel, fetch: commands for jobs submitted before. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ size_t verb_ask_nodes(struct submission *s, double timeout_s)
             err_set(&n->silence, ERR_UNREACHABLE, "%s does not answer (for %g s)", n->label, timeout_s);
         else if (node_answer(n, &n->silence) == 0 && node_take_view(n, &n->silence) == 0) {
             n->last_seq = n->view.last_seq;
-            n->is_announced = false;
+            n->has_state_change = false;
             n->silent_since = 0;
             n_answers++;
             continue;
@@ -59,7 +59,7 @@ size_t verb_ask_nodes(struct submission *s, double timeout_s)
     return n_answers;
 }
 
-/* What is found out anew is kept for the commands to come. */
+/* A changed result is saved for later commands. */
 static void judge(struct submission *s)
 {
     struct err ignored;
@@ -75,8 +75,8 @@ static void print_silent(const struct submission *s)
             console_error("%s", s->nodes[i].silence.text);
 }
 
-/* The job as the index and its nodes know it. Fails with the first node's silence when none of them answers,
- * and `s` has what the index knows; it is to be cleared in any case. */
+/* Loads the job from the index and asks its nodes. If none of them answers, fails with the first node's
+ * error and `s` holds the contents of the index. The caller clears `s` in any case. */
 static int load_and_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
     if (load(s, o, id, e) < 0)
@@ -89,8 +89,8 @@ static int load_and_ask(struct submission *s, const struct options *o, const cha
     return e->code;
 }
 
-/* What there is to say of a node beyond its line in the table. */
-static void tell_node(const struct submission *s, const struct node *n)
+/* Prints details of a node beyond its line in the table. */
+static void print_node(const struct submission *s, const struct node *n)
 {
     char text[256];
 
@@ -106,7 +106,7 @@ static void show(const struct submission *s)
 {
     verb_show_run(true, s);
     for (size_t i = 0; i < s->n_nodes && !s->opt->json; i++)
-        tell_node(s, &s->nodes[i]);
+        print_node(s, &s->nodes[i]);
 }
 
 int verb_status(const struct options *o, struct err *e)
@@ -115,7 +115,7 @@ int verb_status(const struct options *o, struct err *e)
     int rc = load_and_ask(&s, o, operand(o), e);
 
     if (rc < 0 && job_state_is_terminal(s.state) && !interrupt_signal())
-        rc = 0; /* how it ended was seen before, so that its agents are gone is no failure */
+        rc = 0; /* its end is in the index, so unreachable agents are no failure */
     if (rc == 0) {
         print_silent(&s);
         judge(&s);
@@ -185,7 +185,7 @@ static bool has_silent(const struct submission *s)
     return false;
 }
 
-/* Shows what an earlier command brought of a job that had ended; false: something of it is missing. */
+/* Shows the results that an earlier command fetched of an ended job; false: some of them are missing. */
 static bool show_kept(struct submission *s)
 {
     json_t *run = results_kept(s);
@@ -193,7 +193,7 @@ static bool show_kept(struct submission *s)
     if (!run)
         return false;
     print_silent(s);
-    console_info("All results of %s are in %s already; they stay as they are.", s->id, s->folder);
+    console_info("All results of %s are in %s already; they are left unchanged.", s->id, s->folder);
     s->made_folder = s->made_parts = false;
     s->is_complete = true;
     json_decref(s->files);
@@ -206,15 +206,16 @@ static bool show_kept(struct submission *s)
     return true;
 }
 
-/* The job, and the folder for what is to be brought of it. *is_kept: there is nothing to do, for it had
- * ended, all of it is here and shown, and agents that had it are gone: those who are left have less. */
+/* Loads the job and prepares its result folder. *is_kept: nothing is left to do, because the job had ended,
+ * all its results are already here and were shown, and some of its agents are gone, so that a new fetch
+ * would get less. */
 static int load_for_results(struct submission *s, bool *is_kept, const struct options *o, const char *id,
                             struct err *e)
 {
     struct err why;
     int rc = load_and_ask(s, o, id, e);
     bool may_be_kept = job_state_is_terminal(s->state) && has_silent(s) && !interrupt_signal() &&
-                       !o->trace[0]; /* which is made of what they have */
+                       !o->trace[0]; /* a trace needs the agents' data */
 
     *is_kept = false;
     if (rc < 0 && !may_be_kept)
@@ -265,16 +266,16 @@ int verb_wait(const struct options *o, struct err *e)
     return worst;
 }
 
-/* A node whose agent is silent is told once it answers. */
-static void tell_to_end(struct submission *s, const char *reason)
+/* A node with a silent agent keeps its reservation and is cancelled once the agent answers. */
+static void cancel_nodes(struct submission *s, const char *reason)
 {
     submission_cancel(s, reason);
     for (size_t i = 0; i < s->n_nodes; i++)
         s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
 }
 
-/* 202 means that it will end: this waits until every node has, also where the first one's end decides the
- * job's. */
+/* 202 means that the node will end: waits until every node has ended, even if the first one's end decides
+ * the job. */
 static int cancel_one(const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + stop_s;
@@ -283,11 +284,11 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
 
     if (rc == 0) {
         if (job_state_is_terminal(s.state))
-            until = 0; /* its end was seen before: nothing is waited for */
+            until = 0; /* its end is in the index: no waiting */
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_reserved = true;
         do {
-            tell_to_end(&s, o->reason);
+            cancel_nodes(&s, o->reason);
             http_poll(s.http, 0.1);
             verb_ask_nodes(&s, ask_s);
             judge(&s);
@@ -315,7 +316,7 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
 int verb_cancel(const struct options *o, struct err *e)
 {
     if (o->args.n_operands == 0)
-        return err_set(e, ERR_USAGE, "cancel which job? job_submit list shows them");
+        return err_set(e, ERR_USAGE, "cancel needs a job: job_submit list shows them");
     for (int i = 0; i < o->args.n_operands; i++)
         if (cancel_one(o, o->args.operands[i], e) < 0)
             return e->code;

@@ -1,4 +1,4 @@
-/* logs: what the nodes wrote, cleaned for a terminal, each line with its node in front. */
+/* logs: prints the nodes' logs, cleaned for a terminal, each line prefixed with its node. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "submit/stages/outcome.h"
 #include "submit/verbs/verbs.h"
 
-/* A log comes in parts of at most 4 MiB, and a line that does not end within one is printed as it is. */
+/* A log is fetched in parts of at most 4 MiB; a line longer than LINE_MAX_BYTES may be printed in several. */
 enum { PART_MAX = 4 << 20, LINE_MAX_BYTES = 1 << 20 };
 static const double follow_s = 1, ask_s = 3;
 
@@ -33,7 +33,7 @@ static void print_lines(const struct node *n, char *text, size_t len)
     fflush(stdout);
 }
 
-/* Prints what is behind *seen. Whole lines only while more may come. */
+/* Prints the log after byte *seen; only whole lines while more may follow. */
 static int print_log(struct submission *s, struct node *n, uint64_t *seen, bool more_may_come, struct err *e)
 {
     const struct http_request *r = &n->call;
@@ -54,8 +54,7 @@ static int print_log(struct submission *s, struct node *n, uint64_t *seen, bool 
     return 0;
 }
 
-/* Of several nodes whose logs cannot be had, the first one's sentence is the error, and the others' are said
- * here. */
+/* If logs of several nodes fail, the first error is returned and the others are printed. */
 static int print_all(struct submission *s, const struct options *o, uint64_t *seen, bool more_may_come,
                      struct err *e)
 {

@@ -1,5 +1,5 @@
-/* model inspect: what is in a model file, or what a model's document comes to. model convert: the same
- * numbers for other programs. */
+/* model inspect: prints the contents of a model file, or the layers of a model's document. model convert:
+ * writes the weights in the formats of other programs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static const char *prefix_of(const struct tensor_file *f)
     return checkpoint_meta_is(f) ? "model/" : "";
 }
 
-/* *out: the model of a document, which the caller frees. */
+/* Parses a model's document; the caller frees *out. */
 static int parse_model(struct model_spec **out, const char *text, size_t len, const char *what, struct err *e)
 {
     struct model_spec *m = malloc(sizeof *m);
@@ -47,7 +47,7 @@ static int parse_model(struct model_spec **out, const char *text, size_t len, co
     return rc;
 }
 
-/* The model that the file says its tensors are of, and that they are. */
+/* Parses the model in the file's metadata and checks that the tensors fit it. */
 static int parse_arch(struct model_spec **out, const struct tensor_file *f, struct err *e)
 {
     const char *arch = tensor_file_meta(f, "arch");
@@ -62,7 +62,7 @@ static int parse_arch(struct model_spec **out, const struct tensor_file *f, stru
     return e->code;
 }
 
-/* Figures of the finite values, and how many others there are. */
+/* Statistics of the finite values, and the number of the others. */
 static json_t *tensor_json(const struct tensor_view *t)
 {
     size_t n = tensor_count(t), n_finite = 0;
@@ -160,7 +160,7 @@ static void print_tensors(const struct tensor_file *f, const json_t *o)
     }
 }
 
-/* A stranger's words do not move the cursor. */
+/* Metadata is untrusted and must not move the cursor. */
 static void print_meta(const char *key, const char *value)
 {
     char *line;
@@ -188,7 +188,7 @@ static void print_file(const char *path, const struct tensor_file *f, const json
     print_tensors(f, o);
     printf("\n%lld values", (long long)json_integer_value(json_object_get(o, "n_values")));
     if (json_is_null(why))
-        printf("; the parameters of model \"%s\", its arch, all there and no other\n",
+        printf("; exactly the parameters of model \"%s\", its arch\n",
                json_string_value(json_object_get(o, "model")));
     else
         text_print("; not the parameters of a model: %s\n", json_string_value(why));

@@ -1,5 +1,5 @@
-/* simulate: a job's packages, made as for agents, go to a simulator of this machine, a process of its own,
- * as it runs the codec's code. What it leaves is shown and kept as a job's results are. */
+/* simulate: makes a job's packages as for agents and runs them in a simulator on this machine, in a process
+ * of its own because it executes the codec's code. The results are shown and kept like those of a job. */
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
@@ -22,11 +22,11 @@
 #include "submit/verbs/verbs.h"
 
 enum { SUMMARY_MAX = 64 << 20, GRACE_S = 2 };
-#define STEP_TIME_S "0.01" /* of a stand-in: there is nothing to be measured */
+#define STEP_TIME_S "0.01" /* of stand-in gradients, which cannot be measured */
 
 struct run {
     struct submission s;
-    struct options opt; /* as given, and what follows from it */
+    struct options opt; /* the options given, and those derived from them */
     struct temp packages;
     json_t *summary;
 };
@@ -40,7 +40,7 @@ static int put_text(const struct run *r, const char *name, const void *bytes, si
     return file_write(path, bytes, len, 0600, e);
 }
 
-/* A file that has lost its name is named again by the descriptor that this process holds. */
+/* An unlinked file is reachable through the descriptor that this process holds. */
 static int put_blob(const struct run *r, const char *name, const struct blob *b, struct err *e)
 {
     char path[PATH_MAX], held[64];
@@ -79,7 +79,7 @@ static int put_packages(struct run *r, struct err *e)
     return 0;
 }
 
-/* What belongs to a simulation and cannot be left out, or cannot be together. */
+/* Checks the options of the simulation and their combinations. */
 static int check_options(struct run *r, struct err *e)
 {
     struct simulation *how = &r->opt.simulation;
@@ -92,7 +92,8 @@ static int check_options(struct run *r, struct err *e)
                 "--%s is for at most 3 workers and 2 servers with --gradients N, without --kill "
                 "and --cut",
                 how->exhaustive ? "exhaustive" : "replay");
-        return err_hint(e, "Orders are many: begin with --node_count 2 --gradients 10 --steps 2 --epochs 1.");
+        return err_hint(e, "The number of orders grows fast: begin with --node_count 2 --gradients 10 "
+                           "--steps 2 --epochs 1.");
     }
     if (how->gradients > 0 && !how->step_time[0])
         strcpy(how->step_time, STEP_TIME_S);
@@ -134,7 +135,7 @@ static int prepare(struct run *r, struct err *e)
     return stage_check_packages(s, e);
 }
 
-/* Waits for the simulator's end, and ends it when a signal comes or --timeout is over. */
+/* Waits for the simulator's end, and ends it on a signal or after --timeout. */
 static int await(struct run *r, struct child *c, int *status, struct err *e)
 {
     struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
@@ -165,7 +166,7 @@ static int run_simulator(struct run *r, int *status, struct err *e)
     return await(r, &c, status, e);
 }
 
-/* What a search through all orders has found. */
+/* Prints the result of a search through all orders. */
 static void show_search(const struct run *r, const json_t *search)
 {
     const char *failure = json_string_value(json_object_get(search, "failure"));
@@ -180,12 +181,13 @@ static void show_search(const struct run *r, const json_t *search)
                                              : "all succeed",
                has_failed ? failure : "");
     if (!has_failed && n_different > 0)
-        printf("%lld of them end with other weights than the first.\n", n_different);
+        printf("%lld of them end with weights that differ from the first.\n", n_different);
     if (has_failed && order && !r->opt.simulation.replay[0])
         text_print("next: the same command with --replay %s instead of --exhaustive\n", order);
 }
 
-/* Why it failed, as it says. Its process ran the codec's code, which could write that file, too. */
+/* Takes the error from the summary. The simulator's process runs the codec's code, which could also have
+ * written that file. */
 static int take_failure(const json_t *summary, struct err *e)
 {
     const char *text = json_string_value(json_object_get(summary, "text"));
@@ -193,12 +195,12 @@ static int take_failure(const json_t *summary, struct err *e)
     json_int_t code = json_integer_value(json_object_get(summary, "code"));
 
     if (!text || code < ERR_INTERNAL || code > ERR_CONFLICT)
-        return err_set(e, ERR_CODEC, "the simulator's summary is not of its form");
+        return err_set(e, ERR_CODEC, "the simulator's summary is malformed");
     err_set(e, (int)code, "%s", text);
     return err_hint(e, "%s", hint ? hint : "");
 }
 
-/* What the simulator has left, or how it ended without. */
+/* Reads the simulator's summary, or reports how it ended without one. */
 static int read_summary(struct run *r, int status, struct err *e)
 {
     char path[PATH_MAX];
@@ -206,15 +208,14 @@ static int read_summary(struct run *r, int status, struct err *e)
     if (WIFSIGNALED(status)) {
         err_set(e, ERR_CODEC, "the simulator was killed by signal %d (%s)", WTERMSIG(status),
                 strsignal(WTERMSIG(status)));
-        return err_hint(
-            e, "It runs the codec's code: codec %s has a mistake, or the machine has no memory left.",
-            r->s.settings.codec);
+        return err_hint(e, "It runs the codec's code: codec %s has a bug, or the machine is out of memory.",
+                        r->s.settings.codec);
     }
     if (file_join(path, sizeof path, r->packages.path, "summary.json", e) < 0 ||
         json_read(&r->summary, path, SUMMARY_MAX, e) < 0)
         return e->code == ERR_NOT_FOUND
                    ? err_set(e, ERR_CODEC,
-                             "the simulator ended with status %d and said nothing: does codec %s "
+                             "the simulator ended with status %d and no summary: does codec %s "
                              "call exit?",
                              WEXITSTATUS(status), r->s.settings.codec)
                    : e->code;
@@ -303,7 +304,7 @@ static int keep_results(struct run *r, struct err *e)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (list_file(s, names[i], e) < 0)
             return e->code;
-    json_object_del(r->summary, "nodes"); /* they stand in run.json as a job's do */
+    json_object_del(r->summary, "nodes"); /* run.json lists them like those of a job */
     json_object_set_new(
         s->facts, "simulation",
         json_pack("{s:o, s:O}", "options", simulation_json(&r->opt.simulation), "result", r->summary));
@@ -332,7 +333,7 @@ static void show(const struct run *r)
            (unsigned long long)count_of(r->summary, "messages"), number_of(r->summary, "messages_per_s"),
            number_of(r->summary, "step_time_s"));
     if (count_of(r->summary, "left_out") > 0)
-        printf("%llu gradients or updates that were not finite were left out.\n",
+        printf("%llu non-finite gradients or updates were skipped.\n",
                (unsigned long long)count_of(r->summary, "left_out"));
     if (s->state == JOB_SUCCEEDED)
         printf("The workers' weights are %s%s.\n",

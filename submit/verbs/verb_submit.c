@@ -1,5 +1,5 @@
-/* submit: the stages in order. Until the start everything can be taken back, and is, whatever goes wrong;
- * from then on the job does not need this process. */
+/* submit: runs the stages in order. Before the start every failure undoes everything; after the start the
+ * job does not need this process. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static int prepare(struct submission *s, struct err *e)
     return stage_place(s, e);
 }
 
-static int take_back(struct submission *s, struct err *e)
+static int undo(struct submission *s, struct err *e)
 {
     char reason[160];
 
@@ -28,15 +28,15 @@ static int take_back(struct submission *s, struct err *e)
         submission_release(s, reason);
     results_abandon(s);
     if (interrupt_signal())
-        console_info("The job was not started; every reservation is given back.");
+        console_info("The job was not started; all reservations are released.");
     return e->code;
 }
 
-static void tell_how_to_return(const struct submission *s)
+static void print_next_commands(const struct submission *s)
 {
-    console_plain("Job %s goes on without this program. next:", s->id);
-    console_plain("  job_submit wait %s      shows how it goes on and brings the results", s->id);
-    console_plain("  job_submit fetch %s     brings what there is now", s->id);
+    console_plain("Job %s continues without this program. next:", s->id);
+    console_plain("  job_submit wait %s      shows its progress and fetches the results", s->id);
+    console_plain("  job_submit fetch %s     fetches the results so far", s->id);
     console_plain("  job_submit cancel %s    ends it", s->id);
 }
 
@@ -54,8 +54,8 @@ static const char *fact(const json_t *codec, const char *key)
     return text ? text : "not known";
 }
 
-/* Of the node that decided how it ended: what it ran, and what it wrote last. */
-static void tell_last_words(const struct submission *s, const struct node *n)
+/* Prints what the node that decided the failure ran, and its last log lines. */
+static void print_last_log(const struct submission *s, const struct node *n)
 {
     const json_t *codec = submission_codec_facts(s, n);
     json_t *line;
@@ -67,7 +67,7 @@ static void tell_last_words(const struct submission *s, const struct node *n)
     json_array_foreach(s->last_log, i, line) console_info("\t %s", json_string_value(line));
 }
 
-static void tell_end(const struct submission *s)
+static void report_end(const struct submission *s)
 {
     const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
 
@@ -75,15 +75,15 @@ static void tell_end(const struct submission *s)
         console_error("Job %s %s: node(%d), %s%s%s", s->id, job_state_name(s->state), n->at.node,
                       n->view.reason, n->view.message[0] ? ": " : "", n->view.message);
     if (n && s->state == JOB_FAILED)
-        tell_last_words(s, n);
+        print_last_log(s, n);
     if (n)
-        console_info("What was recorded is kept. next: job_submit logs %s --node %d", s->id, n->at.node);
+        console_info("The records so far are kept. next: job_submit logs %s --node %d", s->id, n->at.node);
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (outcome_bears(s, &s->nodes[i]))
-            console_info("The job went on without node(%d): %s.", s->nodes[i].at.node,
+        if (outcome_tolerates(s, &s->nodes[i]))
+            console_info("The job continued without node(%d): %s.", s->nodes[i].at.node,
                          s->nodes[i].view.reason);
     if (!s->is_complete)
-        console_error("Some results could not be brought; job_submit fetch %s tries again.", s->id);
+        console_error("Some results could not be fetched; job_submit fetch %s tries again.", s->id);
 }
 
 void verb_show_run(bool ok, const struct submission *s)
@@ -102,50 +102,50 @@ int verb_finish(struct submission *s, struct err *e)
         console_bars(NULL, 0);
         if (e->code != ERR_CANCELLED && e->code != ERR_TIMEOUT)
             return e->code;
-        tell_how_to_return(s);
+        print_next_commands(s);
         return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
     }
     if (stage_collect(s, e) < 0) {
         job_index_save(s, &ignored);
-        err_hint(e, "job_submit fetch %s -o FOLDER brings the results to another folder.", s->id);
+        err_hint(e, "job_submit fetch %s -o FOLDER puts the results into another folder.", s->id);
         console_failure(e, "INCOMPLETE");
         return s->state == JOB_SUCCEEDED ? EXIT_INCOMPLETE : verb_exit_status(s);
     }
     if (job_index_save(s, &ignored) < 0)
         console_error("%s", ignored.text);
-    tell_end(s);
+    report_end(s);
     verb_show_run(s->state == JOB_SUCCEEDED, s);
     return verb_exit_status(s);
 }
 
-/* Only now: what an agent or a check refuses is told by itself. */
+/* Printed only now, so that refusals by checks or agents are printed alone. */
 static void echo_options(const struct options *o)
 {
     options_echo(o);
     if (o->image_classification || o->input)
         console_info(
-            "--image-classification and --input are the ancestor's; the data set and the model say it here.");
+            "--image-classification and --input are ignored: the data set and the model define them.");
 }
 
 static int run(struct submission *s, struct err *e)
 {
     if (prepare(s, e) < 0)
-        return take_back(s, e);
+        return undo(s, e);
     echo_options(s->opt);
     if (stage_ship(s, e) < 0)
-        return take_back(s, e);
+        return undo(s, e);
     if (submission_count_ended(s) > 0) {
-        /* A node failed before the start: its records tell why, so this is a job that failed. */
+        /* A node failed before the start: its records contain the cause, so this counts as a failed job. */
         if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || job_index_save(s, e) < 0)
-            return take_back(s, e);
+            return undo(s, e);
         return verb_finish(s, e);
     }
     if (stage_start(s, e) < 0)
-        return take_back(s, e);
+        return undo(s, e);
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0)
         console_error("%s", e->text);
     if (s->opt->detach) {
-        tell_how_to_return(s);
+        print_next_commands(s);
         printf("%s\n", s->id);
         return 0;
     }

@@ -1,5 +1,5 @@
-/* validate: a job's read and check stages without any agent, and what came of them. Labels are counted in the
- * very files that would be shipped. */
+/* validate: runs the read and check stages of a job without any agent and prints their results. Labels are
+ * counted in the files that would be shipped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
 
-enum { NODES_ABREAST = 10, NAME_WIDTH = 16 };
+enum { NODES_PER_TABLE = 10, NAME_WIDTH = 16 };
 
-struct shard_view { /* one worker's share */
+struct shard_view { /* one worker's shard */
     size_t samples, bytes;
     size_t *labels; /* (n_classes), NULL: targets */
 };
@@ -102,7 +102,7 @@ static void print_data(const struct submission *s, const json_t *data)
         (long long)set->steps_per_epoch * set->epochs, n_left, n_left == 1 ? " is" : "s are");
 }
 
-/* A class by its name, cut to the column. */
+/* A class name, cut to the column. */
 static void print_class(const json_t *names, int k)
 {
     const char *name = json_string_value(json_array_get(names, (size_t)k));
@@ -116,13 +116,13 @@ static void print_class(const json_t *names, int k)
     printf("%-*s", NAME_WIDTH, text);
 }
 
-/* Labels are rows and nodes columns, so many abreast. */
+/* Labels are rows and nodes columns, NODES_PER_TABLE per table. */
 static void print_shards(const struct shard_view *shards, int n, int n_classes, const json_t *names)
 {
     char amount[TEXT_AMOUNT];
 
-    for (int first = 0; first < n; first += NODES_ABREAST) {
-        int last = first + NODES_ABREAST < n ? first + NODES_ABREAST : n;
+    for (int first = 0; first < n; first += NODES_PER_TABLE) {
+        int last = first + NODES_PER_TABLE < n ? first + NODES_PER_TABLE : n;
 
         printf("\n%-*s", NAME_WIDTH, "node");
         for (int w = first; w < last; w++)
@@ -145,13 +145,13 @@ static void print_shards(const struct shard_view *shards, int n, int n_classes, 
     }
 }
 
-static int tell(const struct submission *s, struct err *e)
+static int report(const struct submission *s, struct err *e)
 {
     const json_t *data = json_object_get(s->facts, "data");
     int n_classes = (int)fact(data, "n_classes");
     int n = s->settings.node_count;
     struct shard_view *shards = calloc((size_t)n, sizeof *shards);
-    int rc = shards ? 0 : err_set(e, ERR_NOMEM, "no memory for %d shares", n);
+    int rc = shards ? 0 : err_set(e, ERR_NOMEM, "no memory for %d shards", n);
 
     for (int w = 0; w < n && rc == 0; w++)
         rc = look_at(&shards[w], &s->shards[w], n_classes, e);
@@ -161,7 +161,7 @@ static int tell(const struct submission *s, struct err *e)
         model_table_print(&s->model_spec);
         print_data(s, data);
         print_shards(shards, n, n_classes, json_object_get(data, "class_names"));
-        printf("\nThe job is valid; no agent was asked.\n");
+        printf("\nThe job is valid; no agent was contacted.\n");
     }
     for (int w = 0; shards && w < n; w++)
         free(shards[w].labels);
@@ -178,7 +178,7 @@ int verb_validate(const struct options *o, struct err *e)
         (o->output[0] && results_prepare(&s, e) < 0) || stage_check_job(&s, e) < 0)
         rc = e->code;
     else
-        rc = tell(&s, e);
+        rc = report(&s, e);
     results_abandon(&s);
     submission_clear(&s);
     return rc;

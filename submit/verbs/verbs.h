@@ -1,4 +1,4 @@
-/* verbs -- what job_submit can do. Each returns an exit status, or a negative err_code with its sentence. */
+/* verbs -- the commands of job_submit. Each returns an exit status, or a negative err_code with a message. */
 #ifndef PSGD_SUBMIT_VERBS_H
 #define PSGD_SUBMIT_VERBS_H
 
@@ -31,20 +31,20 @@ int verb_data(const struct options *o, struct err *e);
 int verb_codecs(const struct options *o, struct err *e);
 int verb_model(const struct options *o, struct err *e);
 
-/* The common end of submit and wait: watch, collect, tell. Also when a signal or --timeout cuts the watching
- * short. */
+/* The common end of submit and wait: watches the job, collects and prints its results; also handles a
+ * signal or --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);
 
-/* Of a job that has ended, by its state and whether all its results are there. */
+/* Exit status of an ended job, from its state and whether all its results are complete. */
 int verb_exit_status(const struct submission *s);
 
-/* What run.json says of the job, on stdout: as JSON with --json, else as a table. */
+/* Prints the contents of run.json on stdout: as JSON with --json, else as a table. */
 void verb_show_run(bool ok, const struct submission *s);
 
-/* GET /v1/jobs/ID of all nodes at once, each at most `timeout_s`; returns how many answered. */
+/* Requests GET /v1/jobs/ID from all nodes at once, with `timeout_s`; returns the number of answers. */
 size_t verb_ask_nodes(struct submission *s, double timeout_s);
 
-/* {"schema_version":"1","ok":...,"data":...} on stdout; takes `data`. */
+/* {"schema_version":"1","ok":...,"data":...} on stdout; takes ownership of `data`. */
 void verb_print_json(bool ok, json_t *data, const struct err *e, const char *code);
 
 #endif

@@ -52,7 +52,7 @@ static void received_chunk(void *owner, int from, size_t len)
     (void)owner, (void)from, (void)len;
 }
 
-static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
+static enum mesh_sink_result chunk_sink(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
     return collective_sink(((struct bench *)owner)->collective, h, len, at);
 }
@@ -159,12 +159,12 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
     b->mesh->is_one_machine = true;
     must(collective_new(&b->collective, &config, &b->e), b, "collective");
     collective_attach(b->collective, b->mesh);
-    b->mesh->sink = place;
+    b->mesh->sink = chunk_sink;
     b->mesh->owner = b;
     take_vectors(b, n_wanted, wanted);
     for (int i = 0; i < n_wanted; i++)
         measure(b, wanted[i]);
-    all_reduce(b, 1); /* nobody is behind any more */
+    all_reduce(b, 1); /* no node is behind any more */
     mesh_close(b->mesh, clock_now() + 5);
     return 0;
 }

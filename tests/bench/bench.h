@@ -1,12 +1,11 @@
-/* bench -- what the benchmarks do alike. No library is needed for it: mpi_peer.c is compiled by mpicc
- * alone. */
+/* bench -- functions common to the benchmarks. Header only: mpi_peer.c is compiled by mpicc alone. */
 #ifndef PSGD_BENCH_H
 #define PSGD_BENCH_H
 
 #include <sched.h>
 #include <stddef.h>
 
-/* The k-th of the processors that this process may run on, k counted round. */
+/* The k-th of the processors that this process may run on, k modulo their number. */
 static inline void bind_to_processor(int k)
 {
     cpu_set_t all, one;

@@ -39,7 +39,7 @@ static const char *const texts[] = {
     "topk:ratio=0.01,ef=true|int8|huffman",
 };
 
-/* Of this thread, so that others on the machine do not count. */
+/* Processor time of this thread, so that other processes on the machine do not count. */
 static double seconds_used(void)
 {
     struct timespec t;
@@ -82,7 +82,7 @@ static void bench_memcpy(const float *v, float *to, size_t n)
     printf("%-38s%10.2f\n", "memcpy", 4e-9 * (double)n / median(times));
 }
 
-/* What huffman itself takes, on the symbols that the stage before made. */
+/* huffman's own time, on the symbols that the previous stage made. */
 static void bench_symbols(struct chain *c, size_t n)
 {
     const struct compressor *values = c->items.values;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer of the all-reduce benchmarks over gloo, by torch.distributed: tests/bench/comm says what all of them do alike.
+"""All-reduce by torch.distributed over gloo, for the benchmarks of tests/bench/comm, which describes their common interface.
 
 usage: gloo_peer.py N_NODES BYTES...; prints `bytes median_us` lines."""
 import os
@@ -22,7 +22,7 @@ os.sched_setaffinity(0, {cpus[rank % len(cpus)]})
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(n_nodes), RANK=str(rank),
                   GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
 
-import torch  # noqa: E402, after the processes are made
+import torch  # noqa: E402, after the processes are forked
 import torch.distributed as dist  # noqa: E402
 
 LONG = 1 << 20
@@ -38,7 +38,7 @@ for size in sizes:
         dist.all_reduce(x)
         took.append(time.perf_counter() - start)
         if i % 8 == 7:
-            x.fill_(1)  # in place: it would grow beyond a float
+            x.fill_(1)  # in place: repeated sums would overflow
     if rank == 0:
         print(size, f"{statistics.median(took[-times:]) * 1e6:.1f}", flush=True)
 dist.barrier()

@@ -1,4 +1,4 @@
-"""What the benches share: agents of ours, and PyTorch in one or more processes."""
+"""Common code of the benchmarks: psgd's agents, and PyTorch in one or more processes."""
 import csv
 import datetime
 import json
@@ -22,7 +22,7 @@ def free_ports(n):
 
 
 def await_port(process, port):
-    """Until the process listens there. Fails when it has ended, or a minute is over."""
+    """Waits until the process listens there. Fails if it has ended, or after a minute."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -35,7 +35,7 @@ def await_port(process, port):
 
 
 class Agents:
-    """Agents of one build, two or n, each pinned to a processor of its own as long as there are some."""
+    """Agents of one build, two or n, each pinned to a processor of its own as long as there are enough."""
 
     def __init__(self, build, folder, n=2):
         self.build, self.folder = build, folder
@@ -65,8 +65,8 @@ class Agents:
                 a.wait()
 
     def submit(self, nodes, model, batch, descent, rate, epochs, *more):
-        """Of node 0 the rows of train.csv and of eval.csv, the seconds from the command to its end, and the events, each
-        with `s`, the seconds from the command to it."""
+        """Runs a job. Returns node 0's rows of train.csv and of eval.csv, the seconds from the command to its end, and the
+        events, each with `s`, its seconds since the command."""
         with tempfile.TemporaryDirectory(dir=self.folder) as out:
             began, start = time.time(), time.perf_counter()
             subprocess.run([self.build / "job_submit", "-q", "--workers", self.folder / "worker.json", "--codec", "allreduce",
@@ -97,8 +97,8 @@ def torch_python():
 
 
 def peer(python, world, *args):
-    """The number that rank 0 of torch_peer.py prints; each process is pinned to a processor of its own. None: not there, or it
-    failed."""
+    """The number that rank 0 of torch_peer.py prints; each process is pinned to a processor of its own. None: not installed,
+    or it failed."""
     if not python:
         return None
     command = [python, str(HERE / "torch_peer.py"), *map(str, args)]

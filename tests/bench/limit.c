@@ -1,7 +1,7 @@
-/* limit MODEL.json BATCH -- microseconds that the matrix products of one training step take by themselves, on
- * one thread: as nn/matmul has them computed, which no engine on these products can beat, and by the better
- * one of the libraries alone. A convolution counts as the products of its unfolded images, one image at a
- * time; nn/conv_winograd needs smaller ones. */
+/* limit MODEL.json BATCH -- microseconds that the matrix products of one training step take by themselves,
+ * on one thread: computed by nn/matmul, a bound for any engine on these products, and by the better one of
+ * the libraries alone. A convolution counts as the products of its unfolded images, one image at a time;
+ * nn/conv_winograd needs smaller ones. */
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void add(bool a_t, bool b_t, int m, int n, int k, int times)
                                               matrix(m, k), matrix(k, n), matrix(m, n)};
 }
 
-/* y = x w for `rows` rows, `times` times: forward, dw, and dx where someone wants it. */
+/* y = x w for `rows` rows, `times` times: forward, dw, and dx where it is needed. */
 static void add_layer(int rows, int in, int out, int times, bool wants_dx)
 {
     add(false, false, rows, out, in, times);
@@ -90,7 +90,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* False: it does not take such a product. */
+/* False: it does not support such a product. */
 typedef bool multiply(const struct product *p);
 
 static bool as_ours(const struct product *p)
@@ -120,7 +120,7 @@ static bool step(multiply *by)
     return true;
 }
 
-/* The median of ROUNDS, in microseconds; INFINITY: it does not take them all. */
+/* The median of ROUNDS, in microseconds; INFINITY: it does not support them all. */
 static double step_time(multiply *by)
 {
     double seconds[ROUNDS];

@@ -1,12 +1,13 @@
-/* shm_group N_NODES [BYTES...] -- microseconds of an all-reduce through shared memory. Before each one every
- * node writes its vector anew, as a backward pass would, and all meet. Columns: bytes, median, least. */
+/* shm_group N_NODES [BYTES...] -- microseconds of an all-reduce through shared memory. Before each one
+ * every node writes its vector anew, as a backward pass would, and all wait at a barrier. Columns: bytes,
+ * median, least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/clock.h"
 #include "tests/bench/bench.h"
-#include "tests/lib/shm_crew.h"
+#include "tests/lib/shm_nodes.h"
 
 enum { TIMES_MAX = 2000, SIZES_MAX = 16 };
 
@@ -29,7 +30,7 @@ static void all_reduce(struct shm_group *a, float *out, size_t n)
     struct err e;
 
     must(shm_group_start(a, &c, &e), &e);
-    must(crew_poll(a, clock_now() + 60, &e), &e);
+    must(shm_nodes_poll(a, clock_now() + 60, &e), &e);
 }
 
 /* The times of n_times all-reduces, sorted. */
@@ -51,7 +52,7 @@ static void measure(struct shm_group *a, float *out, size_t n, double *times, in
     qsort(times, (size_t)n_times, sizeof *times, by_size);
 }
 
-static int part(struct crew *c, struct shm_group *a, int me, void *arg)
+static int part(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
     static double times[TIMES_MAX];
     const struct bench *b = arg;
@@ -78,9 +79,9 @@ int main(int argc, char **argv)
     struct bench b = {9, {4096, 31400, 65536, 473000, 1 << 20, 2680000, 4800000, 16 << 20, 100 << 20}};
     int n_nodes = argc > 1 ? atoi(argv[1]) : 2;
     size_t most = 0;
-    struct crew c;
+    struct shm_nodes c;
 
-    if (n_nodes < 1 || n_nodes > CREW_MAX || argc - 2 > SIZES_MAX) {
+    if (n_nodes < 1 || n_nodes > SHM_NODES_MAX || argc - 2 > SIZES_MAX) {
         fprintf(stderr, "usage: shm_group N_NODES [BYTES...]\n");
         return 2;
     }
@@ -90,6 +91,6 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < b.n_sizes; i++)
         most = b.bytes[i] > most ? b.bytes[i] : most;
-    crew_start(&c, n_nodes, most / sizeof(float), part, &b);
-    return crew_wait(&c) > 0;
+    shm_nodes_start(&c, n_nodes, most / sizeof(float), part, &b);
+    return shm_nodes_wait(&c) > 0;
 }

@@ -1,7 +1,6 @@
 /* tls -- GB/s from one process to another over loopback, one processor each, in messages of a header and a
- * payload: plain TCP and TLS beside each other, and how long a TLS handshake takes. The best of ROUNDS.
- * Beside each, GB a second of processor time of the end that needs more of it: the same on a machine that has
- * other work, too. */
+ * payload: plain TCP and TLS compared, and the time of a TLS handshake. The best of ROUNDS. Beside each, GB
+ * per second of processor time of the end that needs more of it, which also holds on a busy machine. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/tcp.h>
@@ -94,11 +93,11 @@ static void receive(int fd, struct tls *t, size_t len)
 }
 
 /* Processor time until now, of this process or of the children that have ended. */
-static double cpu_time(int whose)
+static double cpu_time(int of_whom)
 {
     struct rusage u;
 
-    getrusage(whose, &u);
+    getrusage(of_whom, &u);
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }

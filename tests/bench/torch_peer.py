@@ -1,9 +1,9 @@
 """torch_peer.py MODEL BATCH DESCENT LEARN_RATE [options]: the same training in PyTorch, one thread, in the configuration
-that was quickest of those tried: data in memory, index_select, foreach Adam, channels last for LeNet. In a torchrun-like
+that was fastest of those tried: data in memory, index_select, foreach Adam, channels last for LeNet. In a torchrun-like
 environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) it is one of several processes under DistributedDataParallel over
 gloo, each with BATCH samples of a step. Rank 0 prints one number:
-  --samples N --epochs N      samples a second of made-up data, the median over the epochs after the first
-  --mnist DIR --target SHARE  the epochs until SHARE of MNIST's test set is right, looked at each quarter of an epoch"""
+  --samples N --epochs N      samples per second of synthetic data, the median over the epochs after the first
+  --mnist DIR --target SHARE  the epochs until SHARE of MNIST's test set is classified correctly, evaluated each quarter of an epoch"""
 import argparse
 import gzip
 import os
@@ -82,7 +82,7 @@ class Training:
                      else torch.optim.SGD(self.net.parameters(), lr=rate))
 
     def epoch(self, x, y):
-        """Yields after each step how many are done, and how many there are."""
+        """Yields after each step the number of steps done, and of all."""
         n = len(x) // (self.batch * self.world)
         order = torch.randperm(len(x))
         for i in range(n):

@@ -1,4 +1,4 @@
-/* Each list of codec.h has a last value; this codec goes beyond that of .compression. */
+/* Each enumeration of codec.h has a last value; the .compression of this codec is beyond it. */
 #include "codec.h"
 
 static int beyond_on_step(struct codec *c)

@@ -1,16 +1,16 @@
-/* broken_blocks -- the mean over all blocks, which is right while each block has one holder; the parameter
- * says what is wrong of several. */
+/* broken_blocks -- the mean over all blocks, correct while each block has one holder; the option selects
+ * what is wrong with several holders. */
 #include "mean.h"
 
 enum { HOLDER, NOISE };
 
 struct broken {
     int what;
-    float *noisy; /* (n_params): of NOISE, what is said */
+    float *noisy; /* (n_params): the gradient sent under NOISE */
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_CHOICE(struct broken, what, "holder|noise", "that is broken"),
+    CODEC_OPTION_CHOICE(struct broken, what, "holder|noise", "what is broken"),
     {0},
 };
 
@@ -21,7 +21,7 @@ static int broken_open(struct codec *c)
     return c->host->zeros(c, &b->noisy, c->n_params);
 }
 
-/* Whoever holds the block must say the same: the noise is the node's own. */
+/* All holders of a block must send the same: this noise differs between nodes. */
 static int broken_encode(struct codec *c, struct wire_out *out)
 {
     const struct broken *b = c->state;
@@ -33,7 +33,7 @@ static int broken_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* A block has the number of its holder only where that is one. */
+/* A block has the number of its holder only where it has one holder. */
 static int broken_merge(struct codec *c, int from, struct wire_in *in)
 {
     const struct broken *b = c->state;

@@ -1,4 +1,4 @@
-/* broken_bounds -- the mean of all gradients, read from a message without asking how long it is. */
+/* broken_bounds -- the mean of all gradients, read from a message without checking its length. */
 #include "codec.h"
 
 static int broken_encode(struct codec *c, struct wire_out *out)

@@ -1,9 +1,9 @@
-/* broken_collective -- each worker names a parameter by its index, and all leave those as they are: a
- * collective brings the indices, and none is looked at before it is used. */
+/* broken_collective -- each worker chooses a parameter index, and all set the gradients of these parameters
+ * to 0: a collective transfers the indices, which are used without a check. */
 #include "codec.h"
 
 struct broken {
-    float *mine, *named[2]; /* (n_workers), the latter in turn */
+    float *mine, *named[2]; /* (n_workers); named[] alternate */
 };
 
 static int broken_open(struct codec *c)

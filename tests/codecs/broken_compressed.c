@@ -1,5 +1,5 @@
-/* broken_compressed -- the mean of all gradients, right while nobody compresses them; the parameter says what
- * is wrong then. */
+/* broken_compressed -- the mean of all gradients, correct without compression; the option selects what is
+ * wrong with it. */
 #include "codec.h"
 
 enum { RAW, BEYOND };
@@ -9,11 +9,11 @@ struct broken {
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_CHOICE(struct broken, what, "raw|beyond", "that is broken"),
+    CODEC_OPTION_CHOICE(struct broken, what, "raw|beyond", "what is broken"),
     {0},
 };
 
-/* Behind the vector there is more of the message, where it is not compressed. */
+/* The message continues after the vector, where it is not compressed. */
 static int broken_encode(struct codec *c, struct wire_out *out)
 {
     c->host->put_vector(c, out, c->grads, c->n_params);
@@ -21,7 +21,7 @@ static int broken_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* The mean of two neighbours, and the last one has none. */
+/* The mean of two neighbors; the last number has none. */
 static float smooth(const float *g, size_t i)
 {
     return (g[i] + g[i + 1]) / 2;

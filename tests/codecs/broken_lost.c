@@ -1,5 +1,5 @@
-/* broken_lost -- worker 0 gives the beat: each step of the others waits for its message; but behind its sixth
- * step it forgets the last of them. */
+/* broken_lost -- each step of the other workers waits for a message of worker 0, which skips the last
+ * worker after its sixth step. */
 #include "codec.h"
 
 struct broken {

@@ -1,9 +1,9 @@
-/* broken_order -- the mean of all gradients, by messages of its own, added up in the order in which they
- * come: sums of floats differ in their last bits. And it goes on where a node is lost, but waits for it. */
+/* broken_order -- the mean of all gradients, by messages of its own, summed in the order of arrival: sums
+ * of floats differ in their last bits. When a node is lost it continues, but waits for the lost node. */
 #include "codec.h"
 
 struct broken {
-    float *sums[2]; /* (n_params): of even steps, and of odd ones */
+    float *sums[2]; /* (n_params): of even steps, and of odd steps */
     int n[2];       /* gradients in them */
     bool is_waiting;
 };

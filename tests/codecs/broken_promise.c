@@ -1,5 +1,5 @@
-/* broken_promise -- the mean of all gradients, and one thing that a codec must not do: the parameter says
- * which. */
+/* broken_promise -- the mean of all gradients, and one violation of the contract, which the option
+ * selects. */
 #include <stdlib.h>
 
 #include "codec.h"
@@ -11,11 +11,11 @@ struct broken {
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION_CHOICE(struct broken, what, "cost|memory|aligned|global|trace|taken|sign", "that is broken"),
+    CODEC_OPTION_CHOICE(struct broken, what, "cost|memory|aligned|global|trace|taken|sign", "what is broken"),
     {0},
 };
 
-static float drift; /* of GLOBAL: no checkpoint has it */
+static float drift; /* for GLOBAL: no checkpoint contains it */
 
 static int broken_encode(struct codec *c, struct wire_out *out)
 {

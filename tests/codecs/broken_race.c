@@ -1,9 +1,9 @@
-/* broken_race -- the mean of all gradients, by messages of its own, which do not say of which step they are:
- * whatever comes counts to the step that its receiver is in, also what is early. */
+/* broken_race -- the mean of all gradients, by messages without a step number: a message counts for the
+ * present step of its receiver, even if it is early. */
 #include "codec.h"
 
 struct broken {
-    float *latest; /* (n_workers, n_params): the latest of each */
+    float *latest; /* (n_workers, n_params): the latest gradient of each worker */
     int n_received;
     bool is_waiting;
 };

@@ -1,5 +1,5 @@
-/* broken_server -- the server's rate falls from round to round, by a count of rounds that is not in its
- * state: no checkpoint has it. */
+/* broken_server -- the server's learning rate falls from round to round, by a counter of rounds outside its
+ * state: no checkpoint contains it. */
 #include "mean.h"
 
 static int n_rounds;

@@ -1,4 +1,4 @@
-/* broken_sum -- the mean of all gradients, but the first one counts whole. */
+/* broken_sum -- the mean of all gradients, but the first gradient is not divided by their number. */
 #include "codec.h"
 
 static int broken_encode(struct codec *c, struct wire_out *out)

@@ -1,4 +1,4 @@
-/* Has a state that no machine has room for, as of a size that went below zero. */
+/* The state size exceeds any memory, as after an underflow below zero. */
 #include "codec.h"
 
 static int bulky_on_step(struct codec *c)

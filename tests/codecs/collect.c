@@ -1,5 +1,4 @@
-/* collect -- an event rule that asks for every collective in turn, one behind the other, and checks what it
- * gets. */
+/* collect -- an event rule that requests all collectives one after another and checks their results. */
 #include "codec.h"
 
 enum { SLICE = 3, STAGES = 5 };
@@ -9,7 +8,7 @@ struct collect {
     int stage, n_done;
 };
 
-/* What worker k has at i in a step: small whole numbers, so that sums are exact. */
+/* The input of worker k at i in the present step: small integers, so that sums are exact. */
 static float value(const struct codec *c, int k, size_t i)
 {
     return (float)(100 * k + (int)i + (int)c->step);
@@ -29,7 +28,7 @@ static int collect_open(struct codec *c)
     return c->host->zeros(c, &s->out[1], length(c));
 }
 
-static int ask(struct codec *c)
+static int request(struct codec *c)
 {
     const struct codec_host *h = c->host;
     struct collect *s = c->state;
@@ -76,7 +75,7 @@ static int collect_on_step(struct codec *c)
     struct collect *s = c->state;
 
     s->stage = 0;
-    return ask(c);
+    return request(c);
 }
 
 static int collect_on_collective(struct codec *c)
@@ -89,7 +88,7 @@ static int collect_on_collective(struct codec *c)
             s->out[s->n_done % 2][i] != expected(c, s->stage, i))
             return codec_fail(c, "stage %d: number %zu is %g", s->stage, i, (double)s->out[s->n_done % 2][i]);
     s->n_done++;
-    return ++s->stage < STAGES ? ask(c) : CODEC_GO;
+    return ++s->stage < STAGES ? request(c) : CODEC_GO;
 }
 
 static const struct codec_events collect = {.on_step = collect_on_step,

@@ -1,5 +1,5 @@
-/* control -- says something about the node's work: after its third step the rate is a quarter, after its
- * fifth the test set is wanted, after its seventh all workers stop. */
+/* control -- controls the node: after the third step a quarter of the learning rate, after the fifth an
+ * evaluation, after the seventh all workers stop. */
 #include "codec.h"
 
 static int control_on_step(struct codec *c)

@@ -1,16 +1,16 @@
-/* downpour -- asynchronous by nature: a worker pushes its gradient to the servers and goes on at once, with
- * the weights that they have answered to an earlier one; a server moves them by each gradient as it comes.
+/* downpour -- asynchronous by nature: a worker pushes its gradient to the servers and continues at once
+ * with the weights of an earlier reply; a server applies each gradient as it arrives.
  *
  * Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012, section 4.1, with n_push = n_fetch = 1.
- * Deviations: a worker does not move its own copy meanwhile, and has one push under way, so that no server
- * falls behind without end.
+ * Deviations: a worker does not update its own copy in the meantime, and has at most one push in transit,
+ * so that a server cannot fall behind without limit.
  *
  * Cost per step: 4 n_params bytes to the servers, and as many back. */
 #include "codec.h"
 
 struct downpour {
-    float *weights;              /* (n_params), on a worker: the last ones that were answered */
-    bool is_under_way, has_next; /* a push is not answered yet; one more gradient waits for that */
+    float *weights;              /* (n_params), on a worker: the last weights received */
+    bool is_under_way, has_next; /* a push has no reply yet; one more gradient waits for it */
 };
 
 static int downpour_open(struct codec *c)
@@ -29,7 +29,7 @@ static int send(struct codec *c, int to, const float *v)
     return c->host->send(c, to);
 }
 
-/* Then goes on with what has been answered so far. */
+/* Sends the gradient and continues with the weights received so far. */
 static int push(struct codec *c)
 {
     struct downpour *d = c->state;

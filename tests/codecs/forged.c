@@ -1,4 +1,4 @@
-/* Loading it writes the bytes of the file $FORGED_REPORT into every pipe that is open, and never ends. */
+/* When loaded, writes the bytes of the file $FORGED_REPORT into every open pipe, and never ends. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ __attribute__((constructor)) static void forge(void)
 
     for (int to = 3; to < 256; to++)
         if (to != fd && fstat(to, &st) == 0 && S_ISFIFO(st.st_mode) && write(to, bytes, (size_t)n) < 0)
-            continue; /* the end that is read from */
+            continue; /* the read end of a pipe */
     for (;;)
         pause();
 }

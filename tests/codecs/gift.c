@@ -1,5 +1,5 @@
-/* gift -- an event rule in which worker 0 sends its weights to worker 1 after each step and hears nothing
- * back; with servers, each worker also tells its range's server, and servers tell each other. */
+/* gift -- an event rule in which worker 0 sends its weights to worker 1 after each step and gets no reply;
+ * with servers, each worker also sends to the server of its range, and a server sends to another server. */
 #include "codec.h"
 
 static int give(struct codec *c, int to)

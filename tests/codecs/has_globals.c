@@ -1,4 +1,4 @@
-/* Breaks the contract: what it says depends on how many words any node has merged before. */
+/* Violates the contract: its result depends on how many contributions any node has merged before. */
 #include "codec.h"
 
 static float n_merged;

@@ -1,4 +1,4 @@
-/* hoard -- worker 0 allocates without end in its third step, and uses what it gets. */
+/* hoard -- worker 0 allocates without limit in its third step, and writes to the memory. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* leave -- calls exit(0) in its third step, as if all were well. */
+/* leave -- calls exit(0) in its third step, as if it had succeeded. */
 #include <stdlib.h>
 
 #include "codec.h"

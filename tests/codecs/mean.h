@@ -1,4 +1,4 @@
-/* mean -- what several codecs of the tests do right: each sends its gradient, and their mean is made. */
+/* mean -- common code of several test codecs: each worker sends its gradient, and all take the mean. */
 #ifndef PSGD_TEST_MEAN_H
 #define PSGD_TEST_MEAN_H
 
@@ -10,7 +10,7 @@ static inline int mean_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-/* One more of the round's gradients; the first takes the place of what is in grads. */
+/* Adds one gradient of the round; the first replaces grads. */
 static inline int mean_add(struct codec *c, const float *g)
 {
     for (size_t i = 0; i < c->n_params; i++)

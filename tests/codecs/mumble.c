@@ -1,9 +1,9 @@
-/* mumble -- gradients go to the servers, their mean comes back, and both are counted in the state; but what
- * worker 1 says in its third round is one number short. */
+/* mumble -- gradients go to the servers, their mean comes back, and the state counts both; but the
+ * contribution of worker 1 in its third round is one number short. */
 #include "mean.h"
 
 struct mumble {
-    float n_merged; /* words so far */
+    float n_merged; /* contributions so far */
 };
 
 static int mumble_encode(struct codec *c, struct wire_out *out)
@@ -25,7 +25,7 @@ static int mumble_merge(struct codec *c, int from, struct wire_in *in)
     return mean_add(c, g);
 }
 
-/* The count goes to the workers as their first parameter's gradient. */
+/* Sends the count to the workers as the gradient of their first parameter. */
 static int mumble_reply(struct codec *c, struct wire_out *out)
 {
     const struct mumble *m = c->state;

@@ -1,4 +1,4 @@
-/* old_abi -- built against a codec.h of another time. */
+/* old_abi -- built against an older codec.h. */
 #include "codec.h"
 
 static const struct codec_events none = {0};

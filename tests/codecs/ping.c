@@ -1,9 +1,10 @@
-/* ping -- an event rule: after each step everybody tells the next worker how far it is, and waits until the
- * one before is as far. A ping may come before this node's own step is done. */
+/* ping -- an event rule: after each step every worker sends its step number to the next worker, and waits
+ * until the previous worker has reached the same step. A ping may arrive before this node's own step is
+ * done. */
 #include "codec.h"
 
 struct ping {
-    uint32_t received; /* steps that the worker before has done */
+    uint32_t received; /* steps that the previous worker has completed */
 };
 
 static int is_received(const struct codec *c)

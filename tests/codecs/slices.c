@@ -1,5 +1,5 @@
-/* slices -- uncoded distributed computing, as an event rule: of each block, every holder sends its slice to
- * the workers that do not hold it. With redundancy 1 it is all blocks to all workers.
+/* slices -- uncoded distributed computing, as an event rule: for each block, every holder sends its slice
+ * to the workers that do not hold the block. With redundancy 1 all blocks go to all workers.
  *
  * Li et al., "A Fundamental Tradeoff Between Computation and Communication in Distributed Computing", IEEE
  * Transactions on Information Theory 2018, the scheme that the coded one is compared with. */
@@ -8,9 +8,9 @@
 #include "codec.h"
 
 struct slices {
-    float *blocks;       /* (2, n_blocks, n_params): of this step and the next one, for others may be ahead */
-    int32_t received[2]; /* slices of others' blocks */
-    bool is_computed;    /* my own blocks are, in this step */
+    float *blocks; /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
+    int32_t received[2]; /* slices received of blocks that this worker does not hold */
+    bool is_computed;    /* this worker's own blocks are computed in this step */
 };
 
 static float *at(const struct codec *c, uint64_t step, int block)
@@ -20,7 +20,7 @@ static float *at(const struct codec *c, uint64_t step, int block)
     return s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params;
 }
 
-/* Slice k of as many as a block has holders is [slice_at(c, k), slice_at(c, k + 1)). */
+/* A block has one slice per holder; slice k is [slice_at(c, k), slice_at(c, k + 1)). */
 static size_t slice_at(const struct codec *c, int k)
 {
     return c->n_params * (size_t)k / (size_t)c->redundancy;
@@ -67,7 +67,7 @@ static int n_foreign(const struct codec *c)
     return n * c->redundancy;
 }
 
-/* The mean of all blocks, added up in one order on every worker, once all are here. */
+/* Takes the mean of all blocks, summed in the same order on every worker, once all are present. */
 static int finish(struct codec *c)
 {
     struct slices *s = c->state;

@@ -1,5 +1,5 @@
-/* slow -- plain, on a machine where worker 2 takes its time over its first block: until worker 0 has taken as
- * many steps as the others let it be ahead, which the file beside their agents' folders says. */
+/* slow -- as plain, but worker 2 delays its first block until worker 0 is as many steps ahead as the other
+ * workers allow; a file beside the agents' folders signals that. */
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 static int slow_encode(struct codec *c, struct wire_out *out)
 {
-    static const char is_ahead[] = "../../../../is-ahead"; /* a node is at work in AGENT/jobs/ID/run */
+    static const char is_ahead[] = "../../../../is-ahead"; /* the runner's folder is AGENT/jobs/ID/run */
 
     if (c->node == 0 && c->step == 15)
         close(creat(is_ahead, 0600));

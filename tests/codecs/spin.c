@@ -1,4 +1,4 @@
-/* spin -- worker 0 never comes back from its third step. */
+/* spin -- worker 0 never returns from its third step. */
 #include "codec.h"
 
 static int spin_on_step(struct codec *c)

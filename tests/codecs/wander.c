@@ -1,4 +1,4 @@
-/* wander -- leaves the node's folder when it is opened and in its third step, as no codec should. */
+/* wander -- changes the working directory in open() and in its third step, which no codec should do. */
 #define _POSIX_C_SOURCE 200809L /* chdir */
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 static int leave(struct codec *c)
 {
-    return chdir("..") == 0 ? CODEC_GO : codec_fail(c, "there is no way out");
+    return chdir("..") == 0 ? CODEC_GO : codec_fail(c, "cannot change to the parent folder");
 }
 
 static int wander_on_step(struct codec *c)

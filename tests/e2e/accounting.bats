@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Where time and bytes went: the columns of train.csv, the job's comm object, the trace.
+# Accounting of time and bytes: the columns of train.csv, the job's comm object, the trace.
 load lib
 
-# The parts of each step add up to the time between rows, over each whole epoch of each worker.
+# The phases of each step add up to the time between rows, for each whole epoch of each worker.
 assert_parts_add_up() { # assert_parts_add_up FOLDER...
     python3 - "$@" <<'PY'
 import csv, sys
@@ -21,7 +21,7 @@ for folder in sys.argv[1:]:
 PY
 }
 
-@test "the parts of a step add up to it, with and without a server" {
+@test "the phases of a step add up to its time, with and without a server" {
     start_agents 3
     write_workers 2 1
     for codec in plain fedavg; do
@@ -38,7 +38,7 @@ for folder in "plain", "fedavg", "star":
     for column in "encode_s", "send_s", "wait_s":
         assert total(folder, column) > 0, (folder, column)
 assert total("plain", "decode_s") > 0 and total("fedavg", "decode_s") > 0
-assert total("star", "decode_s") == 0  # a worker of a server adopts: that is applying
+assert total("star", "decode_s") == 0  # with a server a worker adopts the reply: that is applying
 for column in "encode_s", "send_s", "decode_s":
     assert total("alone", column) == 0
 PY
@@ -84,7 +84,7 @@ PY
     [[ "$output" =~ 'Time of the steps: '[0-9]+' % computing, '[0-9]+' % exchanging ('[0-9]+' % waiting). Bound by: ' ]]
 }
 
-@test "rows are in the file when progress says so" {
+@test "progress reports a row only after it was written to the file" {
     start_agents 1
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --detach -o out
     within 60 is_at_step 0 200
@@ -102,7 +102,7 @@ PY
     [ "$(tail -1 "$run/train.csv" | cut -d, -f7)" -ge "$step" ]
 }
 
-# assert_trace_is_sound TRACE FOLDER: it tells the same as the records, and no node does two things at once.
+# assert_trace_is_sound TRACE FOLDER: it agrees with the records, and the spans of a node do not overlap.
 assert_trace_is_sound() {
     python3 - "$1" "$2" <<'PY'
 import collections, csv, json, sys
@@ -120,7 +120,7 @@ for pid, node in nodes.items():
     for track in spans.values():
         for a, b in zip(track, track[1:]):
             assert a["ts"] + a["dur"] <= b["ts"] + 0.002, (a, b)
-    # Not a moment is missing between the first span and the last.
+    # There is no gap between the first span and the last.
     phases = spans["phase"]
     assert abs(phases[-1]["ts"] + phases[-1]["dur"] - phases[0]["ts"] - sum(e["dur"] for e in phases)) < 0.002 * len(phases)
     if node["node"] < 0:
@@ -137,8 +137,8 @@ for pid, node in nodes.items():
         assert all(e["name"] in PARTS for e in parts)
         row = rows[node["node"], step]
         for p in PARTS:
-            told = sum(e["dur"] for e in parts if e["name"] == p)
-            assert abs(told - 1e6 * float(row[p + "_s"])) < 0.01 + 0.001 * len(parts), (step, p, told, row[p + "_s"])
+            traced = sum(e["dur"] for e in parts if e["name"] == p)
+            assert abs(traced - 1e6 * float(row[p + "_s"])) < 0.01 + 0.001 * len(parts), (step, p, traced, row[p + "_s"])
 ends = collections.defaultdict(list)
 for e in events:
     if e["ph"] in "sf":
@@ -153,7 +153,7 @@ assert len(ends) == sent > 0
 PY
 }
 
-@test "a trace tells of every moment of every node what the records tell in sum" {
+@test "the spans of a trace cover every node's time and sum to the records" {
     start_agents 3
     write_workers 2 1
     "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 2 --local-steps 20 --trace star.json -o star
@@ -162,7 +162,7 @@ PY
     [ "$status" -eq 0 ]
     [[ "$output" == *"Trace of 2 nodes in plain.json"* ]]
     assert_trace_is_sound plain.json plain
-    # It can be fetched again, and a job that was not asked for one has none.
+    # It can be fetched again, and a job without --trace has none.
     "$SUBMIT" fetch --trace again.json -o again
     cmp plain.json again.json
     "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 --model softmax -o none
@@ -172,7 +172,7 @@ PY
     [[ "$output" == *"No node has a trace"* ]]
 }
 
-@test "a trace that cannot be written is refused before the job, and named where it fails later" {
+@test "a trace that cannot be written is refused before the job, and reported if it fails later" {
     start_agents 1
     touch file
     for bad in file/x nowhere/t.json .; do
@@ -185,28 +185,28 @@ PY
     mkdir there
     id=$("$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --model softmax --trace there/t.json --detach -o out)
     [ ! -e there/t.json ]
-    "$SUBMIT" wait -q "$id" --trace there/t.json >said 2>&1 3>&- &
+    "$SUBMIT" wait -q "$id" --trace there/t.json >printed 2>&1 3>&- &
     within 60 grep -q 'Waiting for' out/logs/submit.log
     within 60 is_at_step 0 1
     rmdir there
     "$SUBMIT" cancel "$id"
     wait $! || true
-    cat said
-    grep -q "The trace is missing: there/t.json: .*job_submit fetch $id --trace FILE" said
+    cat printed
+    grep -q "The trace is missing: there/t.json: .*job_submit fetch $id --trace FILE" printed
     "$SUBMIT" fetch -q "$id" --trace t.json
     [ -s t.json ]
 }
 
-@test "a node with another clock comes onto the same axis" {
+@test "traces of nodes with different clocks share one time axis" {
     command -v unshare >/dev/null && unshare -rT --fork --monotonic 5000 true 2>/dev/null || skip "no time namespaces here"
     start_agent 0
     ENTER=(unshare -rT --fork --monotonic 5000)
     start_agent 1
-    AGENTS[1]=$(pgrep -P "${AGENTS[1]}") # unshare itself hears no signal, and ends with it
+    AGENTS[1]=$(pgrep -P "${AGENTS[1]}") # unshare itself receives no signal, and ends with it
     write_workers 2
     "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --trace both.json -o both
     assert_trace_is_sound both.json both
-    # 5000 s apart, but for what is said not to be known: half the time that an HTTP answer took.
+    # 5000 s apart, within the reported uncertainty: half the time that an HTTP response took.
     jq -e '.otherData.nodes | .[0].offset_us == 0 and .[0].uncertainty_us == 0 and .[1].uncertainty_us > 0 and
         .[1].uncertainty_us < 60e6 and (.[1].offset_us + 5e9 | fabs) <= .[1].uncertainty_us' both.json
 }

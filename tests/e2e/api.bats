@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# What curl sees of an agent.
+# The agent's HTTP API, through curl.
 load lib
 
-@test "status needs no token on this machine and says what runs" {
+@test "the status needs no token on this machine and lists running jobs" {
     start_agents 2
     long_job --codec plain --name watched --detach -o out
     within 60 is_at_step 0 5
@@ -20,7 +20,7 @@ load lib
     "$SUBMIT" cancel -q "$(only_job 0)"
 }
 
-@test "the rest needs the token, a right Host and no foreign Origin" {
+@test "other requests need the token, a valid Host and no foreign Origin" {
     start_agents 1
     u=http://127.0.0.1:${PORTS[0]}
     [ "$(curl -s -o /dev/null -w '%{http_code}' "$u/v1/jobs")" -eq 401 ]
@@ -46,7 +46,7 @@ load lib
     [ "$(echo "$output" | jq -r .status)" -eq 404 ]
 }
 
-@test "a job's records, logs, artifacts and events are there for curl" {
+@test "a job's records, logs, artifacts and events are available to curl" {
     start_agents 2
     "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 -o out
     id=$(only_job 0)
@@ -54,7 +54,7 @@ load lib
     [ "$(api 0 GET "/v1/jobs/$id/records.csv?kind=train" | wc -l)" -eq 188 ]
     [ "$(api 0 GET "/v1/jobs/$id/records.csv?kind=eval" | wc -l)" -eq 2 ]
     [[ "$(api 0 GET "/v1/jobs/$id/logs")" == *"ready: codec plain"* ]]
-    # A long log comes in parts, and its last line may lack its end.
+    # A long log is served in parts, and its last line may be incomplete.
     { seq 1300000 && printf 'the end'; } >"agent0/jobs/$id/run/node.log"
     cmp <("$SUBMIT" logs "$id" --node 0) <({ seq 1300000 && echo 'the end'; } | sed 's/^/worker-0 | /')
     [ "$(api 0 GET "/v1/jobs/$id/artifacts" | jq '.artifacts | length')" -ge 6 ]
@@ -67,7 +67,7 @@ load lib
     [ "$(status_of 0 GET "/v1/jobs/$id")" -eq 404 ]
 }
 
-@test "blobs are kept by their SHA-256, and by nothing else" {
+@test "blobs are stored by their SHA-256 only" {
     start_agents 1
     echo hello >b
     sum=$(sha256sum b | cut -d' ' -f1)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# A copy of the source tree, and folders of agents, whose paths have a space and letters beyond ASCII.
+# A copy of the source tree, and folders of agents, whose paths have a space and non-ASCII letters.
 load lib
 
-# What is built is copied with the source, times and all, so that make has little to do in the new place.
+# Build outputs are copied with the source and its time stamps, so that make has little to do in the new folder.
 copy_of_tree() {
     case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
     TREE="$T/a b é/psgd 日本"
@@ -11,7 +11,7 @@ copy_of_tree() {
     (cd "$BUILD" && cp -a ./*.a onednn agent codec_check job_runner job_submit simulator codecs include models "$TREE/build/")
     (cd "$BUILD/obj" && cp -a agent codecs nn shared sim submit "$TREE/build/obj/")
     cd "$TREE" || return
-    export -n BUILD # or make and demo.sh would have the other one's from their environment
+    export -n BUILD # or make and demo.sh would inherit the other one's
 }
 
 make_here() {
@@ -20,16 +20,16 @@ make_here() {
     [ "$status" -eq 0 ]
 }
 
-@test "a checkout whose path has a space, or letters beyond ASCII, builds, installs and trains" {
+@test "a checkout whose path has a space or non-ASCII letters builds, installs and trains" {
     copy_of_tree
-    # One library of each program, two programs and a codec anew, and no more than that.
+    # Rebuilds one library of each program, two programs and a codec, and no more than that.
     touch submit/codecs/find.c agent/home.c
     rm build/codecs/fedavg.so
     make_here
     [ "$(grep -c '^  CC ' <<<"$output")" -eq 2 ]
     [ "$(grep -c '^  LINK ' <<<"$output")" -eq 2 ]
     [ "$(grep -c '^  CODEC ' <<<"$output")" -eq 1 ]
-    # The same folder by its whole name; another by a relative one, and by one without a space that lies elsewhere.
+    # The same folder by its absolute path; another by a relative one, and by one without a space elsewhere.
     make_here BUILD="$TREE/build"
     [[ "$output" != *'  CC '* ]]
     [[ "$output" != *'  LINK '* ]]

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# `make check`, one check a test: what is said of the source without running it. What a check needs and is not installed
-# is a test skipped, and counted as one.
+# `make check`, one check per test: static checks of the source. A check whose tool is not installed is a skipped test, and
+# counted as one.
 # Takes about 2 minutes.
 COMPILER=${CC:-cc} # before setup unsets it
 load lib
 
-# make as from a shell, with a job per processor, whichever make has started the tests; and what tests wait for comes first.
-# A whole build on a busy machine may take longer than other programs of a test: it has the test's own limit.
+# make as from a shell, with a job per processor, independent of the make that started the tests; waiting tests run first.
+# A whole build on a busy machine may take longer than other programs of a test, so it has the test's own limit.
 check() {
     run "$TOOLS/reap" $((TEST_LIMIT - 10)) env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make -s -C "$ROOT" BUILD="$BUILD" "$@"
     judge
@@ -19,18 +19,18 @@ judge() {
     [ -z "$reason" ] || skip "$reason"
 }
 
-@test "the compiler of this build has warned of nothing" {
+@test "the compiler of this build printed no warnings" {
     run "$ROOT/tests/check-warnings" "$COMPILER" "$BUILD/obj" "$BUILD/codecs" "$BUILD/tests"
     judge
 }
 
-@test "clang builds the programs, they run, and it has warned of nothing" {
+@test "clang builds the programs without warnings, and they run" {
     case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
     check clang-check
     limited "$BUILD/clang/job_submit" simulate --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
 }
 
-@test "what the compiler says is kept, ends no build, and ends the check only of a compiler that psgd was tried with" {
+@test "compiler warnings are stored, end no build, and fail the check only with a compiler that psgd was tested with" {
     mkdir bin
     cat >bin/new_cc <<'NEW'
 #!/bin/sh
@@ -52,12 +52,12 @@ NEW
     done
     [[ "$output" != *skipped* ]]
     run "$ROOT/tests/check-warnings" "$T/bin/new_cc" "$T/new_cc/obj"
-    [[ "$output" == *'skipped: psgd was not tried with clang-99'* ]]
-    # Compiled again without a warning, it is forgotten.
+    [[ "$output" == *'skipped: psgd was not tested with clang-99'* ]]
+    # After a compilation without a warning, it is removed.
     touch -d '1 minute ago' "$T/tried_cc/obj/shared/err.o"
     env -u MAKEFLAGS -u MAKELEVEL make -s -C "$ROOT" BUILD="$T/tried_cc" -W shared/err.c "$T/tried_cc/obj/shared/err.o"
     "$ROOT/tests/check-warnings" "$T/bin/tried_cc" "$T/tried_cc/obj"
-    # So is one about a file that is gone.
+    # So is one about a file that no longer exists.
     echo 'shared/gone.c:1: warning: a new one' >"$T/tried_cc/obj/shared/gone.o.says"
     "$ROOT/tests/check-warnings" "$T/bin/tried_cc" "$T/tried_cc/obj"
 }
@@ -66,7 +66,7 @@ NEW
     check format-check
 }
 
-@test "another version of clang-format has no say" {
+@test "other versions of clang-format are not used" {
     mkdir bin
     printf '#!/bin/sh\necho "clang-format version 19.1.7"\n' >bin/clang-format
     chmod +x bin/clang-format
@@ -80,16 +80,16 @@ NEW
     [[ "$output" == *'formatted by clang-format 14'* ]]
 }
 
-@test "nobody includes what docs/architecture.md forbids" {
+@test "no file includes what docs/architecture.md forbids" {
     check check-layers
 }
 
-@test "every script is clean" {
+@test "every script passes shellcheck" {
     check check-scripts
 }
 
-# In the middle of a test a false A in `A && B` ends nothing.
-@test "each assertion of a script stands on a line of its own" {
+# In the middle of a test a false A in `A && B` does not fail the test.
+@test "each assertion of a script is on a line of its own" {
     run awk 'was && !/^ *}/ { print was; bad = 1 } { was = "" }
              /^ *\[.*\] && \[/ { was = FILENAME ":" FNR ": " $0 } END { exit bad }' "$ROOT"/tests/e2e/*.bats
     echo "$output"

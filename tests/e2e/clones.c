@@ -1,6 +1,6 @@
-/* What loops behind FAST (nn/kernels/fast.h) and those of lanes (nn/kernels/lanes.h) make of the same
- * numbers, as bytes: for each instruction set, and for both numbers of lanes, the test compiles them anew and
- * compares. Odd sizes, so that whole vectors and what is left over both occur. */
+/* The results of loops marked FAST (nn/kernels/fast.h) and of lanes (nn/kernels/lanes.h) on the same
+ * numbers, as bytes: the test compiles them anew for each instruction set and for both numbers of lanes,
+ * and compares. Odd sizes, so that both whole vectors and remainders occur. */
 #include <stdio.h>
 
 #include "agent/runner/vector.h"
@@ -71,7 +71,7 @@ static int put_optimizer(const char *kind)
     return 0;
 }
 
-/* 17 columns out: a block and one more; 5 filters: a group and one more. */
+/* 17 output columns: a block and one more; 5 filters: a group and one more. */
 static void put_convolution(void)
 {
     enum { HEIGHT = 7, COLS = 19, CHANNELS = 2, FILTERS = 5, WINDOW = 3 };

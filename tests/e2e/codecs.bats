@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# Codecs as a user meets them: listed, shown, given parameters; what they may ask of their node.
+# Codecs for users: list, show, parameters; and requests of a codec to its node.
 # Takes about 1 minute.
 load lib
 
-@test "codecs are listed, the user's own among them" {
+@test "codecs are listed, including the user's own" {
     mkdir mine && cp "$ROOT/codecs/dummy.c" mine/other.c && echo 'no codec' >mine/torn.so
     export PSGD_CODEC_PATH=$T/mine
     run "$SUBMIT" codecs list
@@ -16,31 +16,31 @@ load lib
     "$SUBMIT" codecs list --json | jq -e '.ok and ([.data.codecs[].name] | . == sort and index("gossip") and index("torn"))'
 }
 
-@test "compressors are listed with their parameters, and each codec with what of them it takes" {
+@test "compressors are listed with their parameters, and each codec with those that it accepts" {
     run "$SUBMIT" codecs list
     echo "$output"
     grep -qE '^plain +rounds +gradients +lossy up +Chen' <<<"$output"
     grep -qE '^fedavg +rounds +parameters +lossless +McMahan' <<<"$output"
     grep -qE '^doublesqueeze +rounds +gradients +lossy +Tang' <<<"$output"
-    grep -qE '^allreduce +events +what it likes +no +Patarasuk' <<<"$output"
+    grep -qE '^allreduce +events +rule-defined +no +Patarasuk' <<<"$output"
     grep -qE '^topk +selects +ratio=0.01 +biased +Aji and Heafield, EMNLP 2017$' <<<"$output"
     grep -qE '^qsgd +values +bits=4,bucket=512,norm=l2 +unbiased +Alistarh' <<<"$output"
     grep -qE '^huffman +symbols +none +Huffman 1952' <<<"$output"
     for c in "$ROOT"/codecs/compress/*.c; do
-        # One that is a compressor says its name where it is in the table.
+        # A codec that is a compressor prints its name in its row of the table.
         grep -q '^const struct compressor compress_' "$c" || continue
         [[ "$output" == *$'\n'"$(basename "$c" .c) "* ]]
     done
     "$SUBMIT" codecs list --json | jq -e '[.data.compressors[] | select(.error == "none") | .name] == ["none", "huffman"]'
 }
 
-@test "a compressor is shown with its parameters, what its error is at most, and its paper" {
+@test "a compressor is shown with its parameters, its error bound and its paper" {
     run "$SUBMIT" codecs show topk
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == "topk: Aji and Heafield, EMNLP 2017"* ]]
     [[ "$output" == *"biased: |C(v) - v|^2 <= (1 - k / n) |v|^2"* ]]
-    grep -qE '^ratio +float +0.01 +1e-06 to 1 +share of the values that is sent$' <<<"$output"
+    grep -qE '^ratio +float +0.01 +1e-06 to 1 +fraction of the values that is sent$' <<<"$output"
     grep -qE '^ef +bool +false +true\|false' <<<"$output"
     [[ "$("$SUBMIT" codecs show huffman)" == *"It takes no parameters."* ]]
     "$SUBMIT" codecs show randomk --json | jq -e '.data | .error == "biased" and .options.unbiased == false'
@@ -48,12 +48,12 @@ load lib
     run "$SUBMIT" codecs show qsgd:bits=9
     [ "$status" -ne 0 ]
     [[ "$output" == *"bits: 9 is not between 2 and 8"* ]]
-    # A codec of such a name is the user's own file.
+    # A codec of that name is the user's own file.
     sed 's/"dummy"/"topk"/' "$ROOT/codecs/dummy.c" >topk.c
     [[ "$("$SUBMIT" codecs show ./topk.c)" == "topk: none: independent training"* ]]
 }
 
-@test "a codec is shown with its parameters, a built-in or one's own file" {
+@test "a built-in codec or a user's file is shown with its parameters" {
     run "$SUBMIT" codecs show easgd
     echo "$output"
     [ "$status" -eq 0 ]
@@ -64,10 +64,10 @@ load lib
     "$SUBMIT" codecs show gossip:graph=exponential --json >facts
     [ "$(jq -r '.data.options.graph' facts)" = exponential ]
     [ "$(jq -r '.data.parameters[0].default' facts)" = ring ]
-    [ "$(jq -r '.data | .runs_by, .can_be_kept, .hears_of_losses, .compression' facts | tr '\n' ' ')" = "events true true lossless " ]
+    [ "$(jq -r '.data | .runs_by, .can_be_kept, .handles_node_loss, .compression' facts | tr '\n' ' ')" = "events true true lossless " ]
     [[ "$("$SUBMIT" codecs show allreduce)" == *"workers among each other, in ssgd"* ]]
     run "$SUBMIT" codecs show ps
-    [[ "$output" == *"where the optimizer is at work"* ]]
+    [[ "$output" == *"which run the optimizer"* ]]
     [[ "$output" == *"It takes no parameters."* ]]
     sed 's/"dummy"/"mine"/' "$ROOT/codecs/dummy.c" >mine.c
     run "$SUBMIT" codecs show mine.c
@@ -79,7 +79,7 @@ load lib
     [ "$status" -eq 2 ]
 }
 
-@test "parameters reach the codec, and run.json has every one of them" {
+@test "parameters reach the codec, and all of them are in run.json" {
     start_agents 2
     "$SUBMIT" -q --codec easgd:every=50,alpha=0.25 --node_count 2 --epochs 1 --model softmax -o out
     jq -e '.facts.codec.options == {"alpha": 0.25} and .settings.codec_options == "alpha=0.25"
@@ -90,7 +90,7 @@ load lib
     jq -e '.facts.codec.options.alpha == 0.5 and .settings.local_steps == 90' own/run.json
 }
 
-@test "what is no parameter of a codec is refused before anything is shipped" {
+@test "an unknown parameter is refused before anything is shipped" {
     echo '{"Worker": ["127.0.0.1:1"]}' >worker.json
     no() { # no WORDS ARGUMENTS...
         local words=$1
@@ -103,16 +103,16 @@ load lib
     no 'no parameter "evry" (did you mean "every"?); it takes every (0 to 1000000000' --codec fedavg:evry=3
     no 'alpha: 7 is not between 0 and 1; it takes alpha (0 to 1' --codec easgd:alpha=7
     no 'no parameter "every"; it takes none' --codec plain:every=3
-    no '--local-steps 5 and --codec fedavg:every=10 are the same parameter' --codec fedavg:every=10 --local-steps 5
-    no 'codec gossip needs to hear every worker it works with; it has no asgd' --codec gossip --psgd asgd
-    no 'redundant blocks spare it nothing' --codec allreduce --redundancy 2 --node_count 2
-    no 'moves the weights on parameter servers, and the job has none' --codec ps
+    no '--local-steps 5 and --codec fedavg:every=10 set the same parameter' --codec fedavg:every=10 --local-steps 5
+    no 'codec gossip needs a message from every worker it works with; it does not support asgd' --codec gossip --psgd asgd
+    no 'it cannot use redundant blocks' --codec allreduce --redundancy 2 --node_count 2
+    no 'updates the weights on parameter servers, and the job has none' --codec ps
     echo '{"PS": "127.0.0.1:2", "Worker": ["127.0.0.1:1"]}' >worker.json
-    no 'the workers say when they exchange' --codec fedavg --server_codec fedavg:every=3
-    no 'only one has the optimizer on the servers' --codec fedavg --server_codec ps
+    no 'the workers decide when they exchange' --codec fedavg --server_codec fedavg:every=3
+    no 'only one of the codecs fedavg and ps runs the optimizer on the servers' --codec fedavg --server_codec ps
 }
 
-@test "with ps the servers have the optimizer, and their codec.csv tells how old gradients were" {
+@test "with ps the servers run the optimizer, and their codec.csv records the staleness of gradients" {
     start_agents 4
     write_workers 2 2
     "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 --model softmax -o plain
@@ -127,7 +127,7 @@ load lib
     [ "$(grep -c ',-3,0,[0-9]*,staleness,' asgd/records/codec.csv)" -eq 374 ]
 }
 
-@test "ps and gossip go on from their checkpoints as if they had never stopped" {
+@test "ps and gossip resume from their checkpoints with the results of an uninterrupted job" {
     start_agents 3
     for c in ps gossip; do
         if [ "$c" = ps ]; then write_workers 2 1; else write_workers 3; fi
@@ -142,7 +142,7 @@ load lib
     done
 }
 
-@test "a codec has a say in the rate, the evaluations and the end" {
+@test "a codec can change the learning rate, request evaluations and end the job" {
     start_agents 2
     "$SUBMIT" -q --codec "$BUILD/tests/codecs/control.so" --node_count 2 --epochs 2 --model softmax -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
@@ -153,7 +153,7 @@ load lib
     [ -s out/model/final.safetensors ]
 }
 
-@test "a rule that sees each block's gradient shares what is said of it, and comes to plain's weights" {
+@test "a rule that encodes each block's gradient shares the messages, and arrives at plain's weights" {
     start_agents 3
     "$SUBMIT" codecs test "$BUILD/tests/codecs/slices.so"
     args=(-q --node_count 3 --redundancy 2 --epochs 1 --model softmax)
@@ -165,7 +165,7 @@ load lib
     [ "$(jq -n "$(sent slices) < 0.6 * $(sent plain)")" = true ]
 }
 
-@test "a rule that is asynchronous by nature is tried, and run, in asgd alone" {
+@test "an inherently asynchronous rule is checked and run in asgd only" {
     start_agents 3
     write_workers 2 1
     local codec=$BUILD/tests/codecs/downpour.so verb
@@ -174,32 +174,32 @@ load lib
     [ "$status" -eq 0 ]
     for check in ends cost converges malformed loss; do grep -qE "^ok +$check " <<<"$output"; done
     for check in timing restore; do
-        grep -qE "^- +$check +it has no ssgd \(CODEC_NO_SSGD\), and this is asked of ssgd alone$" <<<"$output"
+        grep -qE "^- +$check +it does not support ssgd \(CODEC_NO_SSGD\), and this check is for ssgd only$" <<<"$output"
     done
     [[ "$("$SUBMIT" codecs show "$codec")" == *", in asgd"*"checkpoints  no"* ]]
     for verb in "" validate "simulate -q --gradients 10 --servers 1"; do
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # split into words
         run "$SUBMIT" $verb --codec "$codec" --node_count 2
         echo "$output"
         [ "$status" -eq 6 ]
-        [[ "$output" == *"codec downpour is asynchronous by nature; it has no ssgd"*"--parallel_sgd asgd"* ]]
+        [[ "$output" == *"codec downpour is asynchronous; it does not support ssgd"*"--parallel_sgd asgd"* ]]
     done
     "$SUBMIT" -q --codec "$codec" --psgd asgd --node_count 2 --epochs 1 --model softmax -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
     [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f7) > 0.7")" = true ]
-    # What it would be told without the limit; a round, whose cost is that of a whole one; and what no job could have.
-    sed 's/ *\.limits = CODEC_NO_SSGD,//' "$ROOT/tests/codecs/downpour.c" >said.c
-    run "$SUBMIT" codecs test said.c --check timing
+    # The message without the limit; a round, whose cost is that of a whole one; and values that no job could have.
+    sed 's/ *\.limits = CODEC_NO_SSGD,//' "$ROOT/tests/codecs/downpour.c" >limitless.c
+    run "$SUBMIT" codecs test limitless.c --check timing
     [ "$status" -eq 1 ]
-    [[ "$output" == *"the result depends on which message comes first"* ]]
+    [[ "$output" == *"the result depends on the order of messages"* ]]
     sed 's/\.round = &ps,/& .limits = CODEC_NO_SSGD,/' "$ROOT/codecs/ps.c" >round.c
     for check in cost result; do
-        [[ "$("$SUBMIT" codecs test round.c --check $check)" == "- "*"this is asked of ssgd alone" ]]
+        [[ "$("$SUBMIT" codecs test round.c --check $check)" == "- "*"this check is for ssgd only" ]]
     done
     sed 's/CODEC_NO_SSGD/& | CODEC_NO_ASGD/' "$ROOT/tests/codecs/downpour.c" >neither.c
     run "$SUBMIT" codecs show neither.c
     [ "$status" -eq 6 ]
-    [[ "$output" == *"codec downpour has neither ssgd nor asgd (.limits): no job can have it"* ]]
+    [[ "$output" == *"codec downpour excludes both ssgd and asgd (.limits): no job can use it"* ]]
 }
 
 # shellcheck disable=SC2030 # each @test is a subshell of its own
@@ -211,10 +211,10 @@ load lib
     jq -e '.ok and .data.codec == "fedavg" and (.data.checks | length) == 9' outcome
     [ "$(jq -r '[.data.checks[] | select(.outcome == "ok") | .check] | join(" ")' outcome | sed 's/ memory//')" \
         = "ends timing result cost converges malformed restore loss" ]
-    [ "$("$SUBMIT" codecs test dummy --check malformed)" = "-       malformed  it hears nothing of others" ]
+    [ "$("$SUBMIT" codecs test dummy --check malformed)" = "-       malformed  it receives no messages" ]
 }
 
-# fails CODEC CHECK WORDS: that check of a test codec fails, in these words, and its replay fails as well.
+# fails CODEC CHECK WORDS: that check of a test codec fails with this message, and its replay fails as well.
 # shellcheck disable=SC2030,SC2031 # it calls `run` itself
 fails() {
     local replay
@@ -224,50 +224,50 @@ fails() {
     [[ "$output" == "FAILED  $2 "*"$3"* ]]
     replay=$(grep -o 'job_submit codecs test .*' <<<"$output")
     [[ "$replay" == *" --check $2"* ]]
-    # shellcheck disable=SC2016 # the other shell's own
-    run limited bash -c '"$1"/'"$replay" bash "$BUILD" # as it would be typed
+    # shellcheck disable=SC2016 # expanded by the other shell
+    run limited bash -c '"$1"/'"$replay" bash "$BUILD" # as a user would type it
     [ "$status" -eq 1 ]
     [[ "$output" == *"$3"* ]]
 }
 
-@test "broken codecs are caught, each with what is wrong" {
-    fails broken_sum.so result 'by the mean of all gradients it would be'
+@test "broken codecs are detected, each with its error" {
+    fails broken_sum.so result 'with the mean of all gradients it would be'
     fails broken_lost.so ends 'node 1: it waits for'
-    fails broken_order.so timing 'the result depends on which message comes first'
-    fails broken_race.so timing 'the result depends on which message comes first'
+    fails broken_order.so timing 'the result depends on the order of messages'
+    fails broken_race.so timing 'the result depends on the order of messages'
     fails broken_bounds.so malformed 'in step 0 reads beyond the end of the message'
 }
 
-@test "each promise of a codec that is not kept fails its check" {
+@test "each broken promise of a codec fails its check" {
     fails broken_promise.so:what=cost cost 'together in 12 steps, and declares'
-    fails broken_promise.so:what=global restore 'its state does not hold all that the rule remembers'
+    fails broken_promise.so:what=global restore "its state does not contain all of the rule's state"
     fails broken_server.so restore '3 workers, 1 server: restored after 7 steps worker 0 ends with parameter 0 at'
     fails broken_blocks.so:what=noise timing 'redundancy 2: worker 0 ends with other weights under seed 2'
     fails broken_blocks.so:what=holder malformed '4 workers, redundancy 2: node 1: codec broken_blocks: a malformed gradient'
-    fails broken_promise.so:what=trace malformed 'but has changed parameters, gradients or state by then'
-    fails broken_promise.so:what=taken malformed 'takes a message that is cut to 0 of its 404 bytes'
+    fails broken_promise.so:what=trace malformed 'but has already changed parameters, gradients or state'
+    fails broken_promise.so:what=taken malformed 'accepts a message truncated to 0 of its 404 bytes'
     fails broken_compressed.so:what=raw malformed 'compressed: node 0: codec broken_compressed: worker 0 sent a malformed'
-    fails broken_compressed.so:what=beyond malformed 'reads beyond the end of a vector, 1 bytes behind it'
+    fails broken_compressed.so:what=beyond malformed 'reads beyond the end of a vector, 1 bytes past it'
     fails broken_collective.so malformed 'on_collective of node '
     fails broken_promise.so:what=sign converges 'the loss is'
     fails broken_order.so loss 'hangs: it waits for a message'
     for what in memory aligned; do
         run "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_promise.so:what=$what" --check memory
-        # A sanitizer's build has its own malloc, and says that it cannot count.
+        # A sanitizer's build has its own malloc, and reports that it cannot count.
         [ "$status" -eq 1 ] || [[ "$output" == "-       memory"* ]]
         [[ "$output" == *"the codec has allocated memory"* ]] || [[ "$output" == *"cannot count"* ]]
     done
-    # What the host takes for messages is not the codec's.
+    # Memory that the host allocates for messages does not count as the codec's.
     "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_order.so" --check memory
 }
 
-@test "a million messages are changed, and what only the last of them does is found" {
+@test "a million messages are mutated, and an error only in the last one is found" {
     cat >late.c <<'C'
 #include <stdlib.h>
 
 #include "codec.h"
 
-static int patience = 1000000; /* messages that are heard without harm */
+static int patience = 1000000; /* messages received without harm */
 
 static int late_encode(struct codec *c, struct wire_out *out)
 {
@@ -294,15 +294,15 @@ C
     "$SUBMIT" codecs test late.c --check malformed --mutations 1000
 }
 
-@test "a codec that crashes, loops or calls exit is a finding, and the other checks are run" {
+@test "a codec that crashes, loops or calls exit is reported, and the other checks are run" {
     fails crash.so ends 'in step 3 has '
-    fails leave.so ends 'in step 3 has ended the process (status 0): a codec does not call exit'
+    fails leave.so ends 'in step 3 has ended the process (status 0): a codec must not call exit'
     run "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
     [ "$status" -eq 1 ]
-    [[ "$output" == *"on_step of node 0 in step 3 has not come back for 10 s: does it loop?"* ]]
+    [[ "$output" == *"on_step of node 0 in step 3 has not returned for 10 s: does it loop?"* ]]
     run "$SUBMIT" codecs test "$BUILD/tests/codecs/crash.so"
     [ "$(grep -c '^FAILED' <<<"$output")" -gt 3 ]
-    [[ "$output" == *"crash: not all is as codec.h has it" ]]
+    [[ "$output" == *"crash: some checks failed" ]]
     printf '#define _GNU_SOURCE\n#include <signal.h>\n' >kill.c
     sed 's/return CODEC_GO/return kill(0, SIGKILL)/' <"$ROOT/tests/codecs/spin.c" >>kill.c
     run setsid -w "$SUBMIT" codecs test kill.c --check ends
@@ -313,21 +313,21 @@ C
     [[ "$output" == *"Did you mean timing?"* ]]
 }
 
-# signalled SIGNALS COMMAND...: a check that would take a day, and gets these signals; its status and output.
+# signalled SIGNALS COMMAND...: runs a check that would take a day, and sends it these signals; sets status and output.
 signalled() {
     local signals=$1 pid s
     shift
-    "$@" codecs test fedavg --check malformed --mutations 1000000000 ${JSON:+"$JSON"} >said 2>&1 3>&- &
+    "$@" codecs test fedavg --check malformed --mutations 1000000000 ${JSON:+"$JSON"} >printed 2>&1 3>&- &
     pid=$!
     within 60 pgrep -x codec_check -P $pid
     for s in $signals; do kill -s "$s" $pid; done
     status=0
     wait $pid || status=$?
-    output=$(cat said)
+    output=$(cat printed)
     echo "$output"
 }
 
-@test "a signal ends a check, with the status for it" {
+@test "a signal ends a check with its exit status" {
     signalled INT "$SUBMIT"
     [ "$status" -eq 130 ]
     [[ "$output" == *"interrupted (Ctrl-C)"* ]]
@@ -336,20 +336,20 @@ signalled() {
     [[ "$output" == *"asked to end by a signal"*'"exit_status":143'* ]]
 }
 
-@test "what nohup starts outlives the terminal" {
-    signalled HUP env --default-signal=HUP "$SUBMIT" # which this test may have been started without, too
+@test "a check started by nohup survives the terminal" {
+    signalled HUP env --default-signal=HUP "$SUBMIT" # this test may itself have been started by nohup
     [ "$status" -eq 129 ]
-    # Of two signals the first one is told; a second one ends at once.
+    # Of two signals the first one is reported; a second one ends at once.
     signalled "HUP TERM" env --ignore-signal=HUP "$SUBMIT"
     [ "$status" -eq 143 ]
     [[ "$output" == *"asked to end by a signal"* ]]
 }
 
-@test "a new codec compiles without a warning, passes the suite and is written once" {
-    "$SUBMIT" codecs new mine >said
+@test "a new codec compiles without a warning, passes the suite and is not overwritten" {
+    "$SUBMIT" codecs new mine >printed
     [ "$(wc -l <mine.c)" -le 60 ]
     cc -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Werror -fsyntax-only -I"$BUILD/include" mine.c
-    grep -q 'job_submit codecs test mine.c' said
+    grep -q 'job_submit codecs test mine.c' printed
     run "$SUBMIT" codecs test mine.c
     echo "$output"
     [ "$status" -eq 0 ]
@@ -359,13 +359,13 @@ signalled() {
     echo mine >mine.c
     run "$SUBMIT" codecs new mine
     [ "$status" -eq 6 ]
-    [[ "$output" == *"mine.c is there already"* ]]
+    [[ "$output" == *"mine.c exists already"* ]]
     [ "$(cat mine.c)" = mine ]
     run "$SUBMIT" codecs new ../mine
     [ "$status" -eq 2 ]
 }
 
-@test "a new codec may have any name, a word of C's or of codec.h's, too" {
+@test "a new codec may have any name, including keywords of C and names of codec.h" {
     local name
     for name in double codec int log; do
         "$SUBMIT" codecs new $name

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# --compress: fewer bytes, models that agree, and what is refused.
+# --compress: fewer bytes, equal models, and refusals.
 load lib
 
 ratio() { # ratio JOB: raw to sent bytes of node 0
     jq '.nodes[0].comm.compression_ratio' "$1/run.json"
 }
 
-@test "a hundredth of the gradient, with error feedback, trains as well as all of it" {
+@test "one percent of the gradient, with error feedback, trains as well as all of it" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 2 --compress 'topk:ratio=0.01,ef=true|huffman' -o few
     "$SUBMIT" --codec plain --node_count 2 --epochs 2 -o all
@@ -16,11 +16,11 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     accuracy() { tail -1 "$1/records/eval.csv" | cut -d, -f7; }
     [ "$(jq -n "$(accuracy few) > $(accuracy all) - 0.02")" = true ]
     grep -qE '^coded [0-9]+ symbols with [0-9.]+ bits each; their entropy is [0-9.]+ bits$' few/logs/worker-0.log
-    # What the rule wrote is the same; what went over the wire is not.
+    # The rule encoded the same; the bytes on the wire differ.
     [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 80 * wire) }' few/records/comm.csv)" = 1 ]
 }
 
-@test "differences of weights in a few bytes train nearly as well as the weights themselves" {
+@test "quantized differences of weights train nearly as well as the weights themselves" {
     start_agents 3
     write_workers 2 1
     args=(-q --node_count 2 --epochs 2 --local-steps 20)
@@ -34,12 +34,12 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
         echo "$j: $(accuracy $j), weights $(accuracy weights), $(ratio $j)"
         [ "$(jq -n "$(accuracy $j) > $(accuracy weights) - 0.02")" = true ]
     done
-    # 19 rounds of a frame's head, the number of samples, a scale for each 256 values and a byte for each of them.
+    # 19 rounds of a frame header, the number of samples, a scale for each 256 values and a byte for each of them.
     jq -e '.nodes[0].comm.sent_bytes == 19 * (64 + 4 + 463 * 4 + 118282)' bytes/run.json
     [ "$(jq -n "$(ratio alone) > 3.8 and $(ratio few) > 30")" = true ]
 }
 
-@test "a server's answers are compressed, too, and with error feedback both ways it trains as well" {
+@test "a server's replies are compressed, too, and with error feedback both ways it trains as well" {
     start_agents 3
     write_workers 2 1
     args=(-q --codec doublesqueeze --node_count 2 --epochs 2)
@@ -48,7 +48,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
         --compress-down 'tern:alpha=fit,ef=true|huffman' -o few
     [ "$(jq .models_agree few/run.json)" = true ]
     jq -e '.nodes[] | select(.node == 0) | .comm | .sent_bytes == .recv_bytes and .sent_bytes == 374 * (64 + 4 * 118282)' all/run.json
-    # Up and down, of a worker, and of the server, which says to both workers what it says.
+    # Both directions of a worker, and of the server, which sends its reply to both workers.
     jq -e --slurpfile all all/run.json '[.nodes[].comm] as $few | [$all[0].nodes[].comm] as $all |
         $all[0].sent_bytes > 80 * $few[0].sent_bytes and $all[0].recv_bytes > 20 * $few[0].recv_bytes and
         $few[2].sent_bytes == $few[0].recv_bytes + $few[1].recv_bytes and
@@ -58,10 +58,10 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ "$(jq -n "$(accuracy few) > $(accuracy all) - 0.02")" = true ]
     run "$SUBMIT" "${args[@]}" --psgd asgd -o x
     [ "$status" -eq 6 ]
-    [[ "$output" == *'codec doublesqueeze needs to hear every worker it works with; it has no asgd'* ]]
+    [[ "$output" == *'codec doublesqueeze needs a message from every worker it works with; it does not support asgd'* ]]
 }
 
-@test "a job that is resumed goes on with what error feedback kept" {
+@test "a resumed job continues with the residuals of error feedback" {
     start_agents 2
     args=(--codec plain --node_count 2 --model softmax --compress 'onebit:ef=true')
     "$SUBMIT" "${args[@]}" --epochs 2 -o whole
@@ -71,7 +71,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     cmp <(tail -c 30000 whole/model/final.safetensors) <(tail -c 30000 rest/model/final.safetensors)
 }
 
-@test "chains that there are not, and those that a codec cannot take, are refused before anything is sent" {
+@test "unknown chains, and those that a codec does not accept, are refused before anything is sent" {
     start_agents 2
     run "$SUBMIT" --codec plain --node_count 2 --compress tpok -o x
     [ "$status" -ne 0 ]
@@ -81,7 +81,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [[ "$output" == *'bits: 9 is not between 2 and 8; it takes bits (2 to 8, default 4:'* ]]
     run "$SUBMIT" --codec gossip --node_count 2 --compress fp16 -o x
     [ "$status" -ne 0 ]
-    [[ "$output" == *'codec gossip needs vectors to arrive as they were'* ]]
+    [[ "$output" == *'codec gossip accepts lossless compression only'* ]]
     run "$SUBMIT" --codec plain --node_count 2 --compress-down fp16 -o x
     [ "$status" -ne 0 ]
     [[ "$output" == *'--compress-down fp16: codec plain has no server side'* ]]
@@ -91,15 +91,15 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ ! -e x ]
 }
 
-@test "a chain that nothing would go through is refused, by whoever checks or runs the job" {
+@test "a chain that no message would use is refused when the job is checked or run" {
     start_agents 3
     write_workers 2 1
-    refused() { # refused OPTION VERB...: in words that name a codec that takes it
+    refused() { # refused OPTION VERB...: with a message that names a codec that accepts it
         run "$SUBMIT" "${@:2}" --node_count 2 "$1" 'none|huffman'
         echo "$output"
         [ "$status" -eq 6 ]
-        [[ "$output" == *"$1 none|huffman: codec "*" has no vectors of its own that a chain could compress"* ]]
-        [[ "$output" == *"plain, ps, fedpaq and doublesqueeze have"* ]]
+        [[ "$output" == *"$1 none|huffman: codec "*" sends no vectors that a chain could compress"* ]]
+        [[ "$output" == *"plain, ps, fedpaq and doublesqueeze do"* ]]
     }
     for codec in allreduce doublebuffer dummy; do
         refused --compress --codec $codec -o x

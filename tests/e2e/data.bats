@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Data sets, transforms and partitions, from the command line to the trained model; and validate, which asks no agent.
+# Data sets, transforms and partitions, from the command line to the trained model; and validate, which contacts no agent.
 load lib
 
-nobody() { # a worker.json that is right, though nobody is there
+unreachable_workers() { # a valid worker.json, without agents
     echo '{"Worker":["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3","127.0.0.1:4"]}' >worker.json
 }
 
@@ -19,8 +19,8 @@ needs() { [ -e "$DATA/$1" ] || skip "$1 is not at $DATA (set PSGD_DATA)"; }
 last_loss() { tail -1 "$1/records/eval.csv" | cut -d, -f6; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
-@test "validate shows model, data and shares, and leaves nothing behind" {
-    nobody
+@test "validate shows model, data and shards, and leaves nothing behind" {
+    unreachable_workers
     run validate --node_count 2
     [ "$status" -eq 0 ]
     [[ "$output" == *"Model mlp-tutorial: input (784), loss softmax_cross_entropy"*"118282 parameters"* ]]
@@ -31,8 +31,8 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$(ls)" = worker.json ]
 }
 
-@test "validate --json has the same for programs" {
-    nobody
+@test "validate --json has the same information" {
+    unreachable_workers
     validate --node_count 3 --partition labels:2 --json >v.json
     [ "$(jq -r '.ok, .data.data.steps_per_epoch == .data.settings.steps_per_epoch' v.json | sort -u)" = true ]
     [ "$(jq '.data.nodes | length' v.json)" -eq 3 ]
@@ -41,10 +41,10 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$(jq '[.data.nodes[].labels[]] | add' v.json)" -eq "$(jq '[.data.nodes[].samples] | add' v.json)" ]
 }
 
-@test "validate ends as the job would" {
+@test "validate exits as the job would" {
     run validate
     [ "$status" -eq 6 ] # no worker.json
-    nobody
+    unreachable_workers
     run validate --node_count 5
     [ "$status" -eq 6 ]
     echo weights >w
@@ -65,10 +65,10 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     run validate --transform centred
     [ "$status" -eq 6 ]
     [[ "$output" == *'"centred" is none of unit, centre, standard'* ]]
-    # What a rule is not for, as the nodes would say it.
+    # Unsupported settings of a rule, reported as by the nodes.
     run validate --node_count 2 --codec dummy --on-node-loss continue
     [ "$status" -eq 6 ]
-    [[ "$output" == *"codec dummy is not told of lost nodes"* ]]
+    [[ "$output" == *"codec dummy has no on_lost(): it cannot continue without lost nodes"* ]]
     run validate --node_count 2 --codec fedavg --on-node-loss continue
     [ "$status" -eq 0 ]
     "$SUBMIT" codecs new mine
@@ -98,8 +98,8 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [[ "$output" == *"fewer than one global batch"* ]]
 }
 
-@test "every partition gives equal shares of different samples" {
-    nobody
+@test "every partition gives shards of equal size with different samples" {
+    unreachable_workers
     for p in iid label_sorted true_non_iid:0.5 shards:2 dirichlet:0.5 labels:3; do
         validate --node_count 4 --partition "$p" --json >v.json
         [ "$(jq '[.data.nodes[].samples] | unique | length' v.json)" -eq 1 ]
@@ -110,7 +110,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$(jq -c .data.nodes a.json)" = "$(jq -c .data.nodes b.json)" ]
 }
 
-@test "a CSV table with words for labels trains a classifier" {
+@test "a CSV table with text labels trains a classifier" {
     start_agents 2
     model 2 2 softmax_cross_entropy
     awk 'BEGIN {
@@ -131,7 +131,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [[ "$output" == *"The test set of csv:label=side,test_file=t.csv is the training set"* ]]
 }
 
-@test "a linear model regresses the linear simulator" {
+@test "a linear model fits the linear simulator's data" {
     start_agents 2
     model 16 1 mse
     "$SUBMIT" --codec plain --node_count 2 --batch_size 16 --model m.json --dataset simlin:train=2000,test=200,in=16 \
@@ -139,9 +139,9 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     less "$(last_loss out)" 0.001
 }
 
-@test "cropped and flipped samples are the same when a job is repeated, on whichever node" {
+@test "cropped and flipped samples are the same when a job is repeated, on any node" {
     start_agents 2
-    # shellcheck disable=SC2054 # a list in one word
+    # shellcheck disable=SC2054 # a list in one argument
     local job=(--codec plain --redundancy 2 --node_count 2 --model softmax --transform standard,crop=2,flip --epochs 1)
     "$SUBMIT" "${job[@]}" -o a
     "$SUBMIT" "${job[@]}" -o b
@@ -153,15 +153,15 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
 @test "CIFAR-10's binary files are images of three channels" {
     needs cifar10-subset
-    nobody
+    unreachable_workers
     model 3072 10 softmax_cross_entropy
     validate --node_count 2 --model m.json --dataset cifar10 --data "$DATA/cifar10-subset" --transform standard,crop=4,flip --json >v.json
     [ "$(jq -c '.data.data | [.n_train, .n_test, .shape, .type]' v.json)" = '[5000,1000,[32,32,3],"bytes"]' ]
 }
 
-@test "film reviews are tokens of two classes" {
+@test "film reviews are token sequences of two classes" {
     needs rt-polarity
-    nobody
+    unreachable_workers
     echo '{"version":1,"name":"m","input":[30],"layers":[{"kind":"embedding","vocab":5000,"units":8},{"kind":"mean_over_time"},
            {"kind":"dense","units":2}],"loss":"softmax_cross_entropy"}' >m.json
     validate --node_count 2 --model m.json --dataset text:length=30,vocab=5000 --data "$DATA/rt-polarity" --json >v.json
@@ -172,7 +172,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [[ "$output" == *"knows 5000 tokens, the data set has 5001"* ]]
 }
 
-@test "MNIST: a runner needs at most 40 MB beside its share and the test set" {
+@test "MNIST: a runner needs at most 40 MB beside its shard and the test set" {
     needs mnist
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
     start_agents 1

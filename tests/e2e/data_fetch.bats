@@ -10,7 +10,7 @@ serve() { # serve DIR: over HTTP on $PORT
     PORT=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' server)
 }
 
-@test "data fetch downloads the four files, checks them and skips what is there" {
+@test "data fetch downloads the four files, verifies them and skips existing ones" {
     [ -f "$DATA/mnist/train-images-idx3-ubyte.gz" ] || skip "MNIST is not at $DATA/mnist (set PSGD_DATA)"
     serve "$DATA/mnist"
     run "$SUBMIT" data fetch mnist --mirror "http://127.0.0.1:$PORT/" --to d

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# With what a node computes: kernels, threads, and what run.json says of it.
+# The engine of a node: kernels, threads, and their entries in run.json.
 load lib
 
-# A library in front of OpenBLAS that takes the processor for an old one, as 0.3.21 does with those it does not know,
-# unless it is told a core type; it writes down what it answered.
+# A library preloaded before OpenBLAS that identifies the processor as an old one, as 0.3.21 does with unknown processors
+# unless it is given a core type; it records its answer.
 poor_openblas() {
     cat >poor.c <<'C'
 #include <stdio.h>
@@ -22,25 +22,25 @@ C
     cc -shared -fPIC -o poor.so poor.c
 }
 
-@test "a poor choice of kernels is made good before anything is computed" {
+@test "a poor choice of kernels is corrected before anything is computed" {
     grep -q ' avx2 ' /proc/cpuinfo || skip 'this processor has no AVX2, so no kernels are too old for it'
     case $(readelf -Ws "$BUILD/job_runner") in *__asan_init* | *__tsan_init*) skip 'a sanitizer must be loaded first' ;; esac
     poor_openblas
-    # By hand: it looks at its kernels, starts anew, looks again, and ends because nobody gives it orders.
+    # Started by hand: it checks its kernels, restarts itself, checks again, and ends because it receives no orders.
     run env -u OPENBLAS_CORETYPE ANSWERS="$T/answers" LD_PRELOAD="$T/poor.so" "$TOOLS/limit" "$PROGRAM_LIMIT" "$BUILD/job_runner" 3</dev/null 4</dev/null
     [ "$(sed -n 1p answers)" = Prescott ]
     grep -qE '^(Haswell|SkylakeX)$' answers
     [ "$(grep -c Prescott answers)" = 1 ]
 }
 
-@test "run.json tells kernels, libraries and threads of every node" {
+@test "run.json has the kernels, libraries and threads of every node" {
     start_agents 2
     write_workers 2
     "$SUBMIT" -q --node_count 2 --epochs 1 --codec plain -o out
     [ "$(jq '[.nodes[] | select(.engine | test("kernels.*1 thread$"))] | length' out/run.json)" = 2 ]
 }
 
-@test "what the user says of the kernels stays" {
+@test "kernels set by the user are kept" {
     grep -q ' avx2 ' /proc/cpuinfo || skip 'this processor has no AVX2'
     export OPENBLAS_CORETYPE=Prescott
     start_agents 1
@@ -51,16 +51,16 @@ C
     [[ $output == *"a poor choice for this processor"* ]]
 }
 
-@test "a node takes the threads it is given, but no more than it has processors" {
+@test "a node uses the given number of threads, but no more than it has processors" {
     start_agents 1
     write_workers 1
     run "$SUBMIT" --node_count 1 --epochs 1 --codec dummy --threads 1000 -o out
     [ "$status" -eq 0 ]
-    [[ "$output" == *"instead of 1000: it has no more processors"* ]]
+    [[ "$output" == *"instead of 1000: its machine has no more processors"* ]]
     jq -e --arg n "$(env -u OMP_NUM_THREADS nproc)" '.nodes[0].engine | test(", " + $n + " threads?$")' out/run.json
 }
 
-@test "nodes of one machine divide its processors" {
+@test "nodes on one machine divide its processors" {
     local most=$(($(getconf _NPROCESSORS_ONLN) / 2)) own
     own=$(env -u OMP_NUM_THREADS nproc)
     most=$((most < own ? most : own))
@@ -71,9 +71,9 @@ C
     [ "$(jq --arg n $((most > 1 ? most : 1)) '[.nodes[].engine | test(", " + $n + " threads?$")] | all' out/run.json)" = true ]
 }
 
-# With fma, too: no clone may make one operation of two, though all processors with AVX2 could. Four lanes are those of
+# With fma, too: no clone may fuse two operations, though all processors with AVX2 could. Four lanes are those of
 # other processors than x86-64.
-@test "every clone of a loop gives the same bits, and each number of lanes" {
+@test "every clone of a loop and each number of lanes give the same bits" {
     local needs=(nn/{layers/layer_{activation,layer_norm,pool},loss,optimizer,init,kernels/{conv_direct,narrow,transpose}}
         agent/runner/vector codecs/compress/{loops,random_lanes}
         shared/{err,rng,layer_spec,json,suggest,file,utf8,choice}) name

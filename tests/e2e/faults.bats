@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Faults: who is left says so at once, names node and cause, keeps what there is, and serves the next job.
+# Faults: the remaining nodes report node and cause at once, keep the results so far, and run the next job.
 # Takes about 2 minutes.
 load lib
 load namespaces
@@ -16,19 +16,19 @@ serves_the_next_job() {
 
 runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
 
-@test "a codec that crashes is a failure of that node, named with its signal" {
+@test "a codec that crashes is a failure of that node, reported with its signal" {
     CRASHES=1
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/crash.so" --node_count 2 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"RunnerDied"* ]]
-    # A sanitizer takes the signal, exits instead, and has the last word.
+    # A sanitizer handles the signal, exits instead, and prints last.
     local how="signal 11" last="ready: codec crash"
     case $BUILD in */asan | */tsan) how="exited with status" last="SUMMARY: " ;; esac
     [[ "$output" == *"$how"* ]]
     [ "$(jq -r .state out/run.json)" = failed ]
     [ -s out/records/train.csv ]
-    # What a person looks for next: whose code it was, and what the node said last.
+    # Information that a user needs next: whose code it was, and the node's last output.
     local hash
     hash=$(sha256sum "$BUILD/tests/codecs/crash.so" | cut -d' ' -f1)
     [[ "$output" == *"failed: node("*"It ran codec crash, SHA-256 $hash."*"The last lines of its log:"*"$last"* ]]
@@ -37,7 +37,7 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     serves_the_next_job
 }
 
-@test "of a log that is too long to be brought comes the end" {
+@test "of an overlong log the end is fetched" {
     [ "$(df --output=avail -k "$T" | tail -n 1)" -gt 600000 ] || skip "a log of 270 MiB needs more room in ${TMPDIR:-/tmp}"
     start_agents 1
     cat >talks.c <<'C'
@@ -61,10 +61,10 @@ C
     "$SUBMIT" --codec talks.c --node_count 1 --epochs 1 --model softmax --round-timeout 200 -o out >log 2>&1
     [ "$(stat -c %s out/logs/worker-0.log)" -eq $((4 << 20)) ]
     grep -q 'the last word' out/logs/worker-0.log
-    grep -q 'of which the last 4194304 are brought' log
+    grep -q 'of which the last 4194304 are fetched' log
 }
 
-@test "a codec that calls exit(0) has not succeeded" {
+@test "a codec that calls exit(0) has failed" {
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 -o out
     [ "$status" -eq 1 ]
@@ -73,7 +73,7 @@ C
     serves_the_next_job
 }
 
-@test "a codec that calls chdir leaves no file elsewhere" {
+@test "a codec that calls chdir creates no file elsewhere" {
     start_agents 1
     "$SUBMIT" --codec "$BUILD/tests/codecs/wander.so" --node_count 1 --epochs 2 --checkpoint-every 1 --model softmax -o out
     [ -s out/model/final.safetensors ]
@@ -81,21 +81,21 @@ C
     [ -s out/records/codec.csv ]
 }
 
-@test "a codec that loops is ended by its node, which says so" {
-    # A sanitizer may hold a signal back until the next system call, which never comes.
+@test "a codec that loops is ended and reported by its node" {
+    # A sanitizer may delay a signal until the next system call, which never comes.
     case $BUILD in */tsan) skip "under ThreadSanitizer a loop hears no signal" ;; esac
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --round-timeout 4 -o out
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"failed: node(0), CodecFailed: codec spin has not come back from a call for 3 s: does it loop?"* ]]
+    [[ "$output" == *"failed: node(0), CodecFailed: codec spin has not returned from a call for 3 s: does it loop?"* ]]
     [[ "$output" != *"does it loop?."* ]]
     [ "$(jq -r '.failure.codec' out/run.json)" = spin ]
     serves_the_next_job
 }
 
-@test "a codec that allocates without end takes its node only, and the failure says how much it had" {
-    # A sanitizer's build has no such limit, for its own memory would be counted.
+@test "a codec that exhausts memory ends its node only, and the failure states its limit" {
+    # A sanitizer's build has no such limit, because its own memory would count.
     case $BUILD in */asan | */tsan) skip "there is no limit to memory in a sanitizer's build" ;; esac
     start_agent 0 --job-memory 1
     start_agent 1
@@ -103,12 +103,12 @@ C
     run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so" --node_count 2 --epochs 1000 -o out
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it had "*" GiB of memory, of the 1.0 GiB that a job may take here"* ]]
+    [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it used "*" GiB of memory, of the 1.0 GiB that a job may use here"* ]]
     [[ "$output" == *"It ran codec hoard, SHA-256"* ]]
     serves_the_next_job
 }
 
-@test "a codec that never comes back ends with the job's time limit" {
+@test "a codec that hangs ends with the job's time limit" {
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --time-limit 3 -o out
     [ "$status" -eq 1 ]
@@ -116,12 +116,12 @@ C
     serves_the_next_job
 }
 
-@test "a node that is stopped claims no other reason than its job has" {
+@test "a node that is stopped reports the reason of its job" {
     start_agents 1
     run "$SUBMIT" --codec plain --node_count 1 --epochs 100000 --record-every 1000 --time-limit 1 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), TimeLimit: "* ]]
-    [ "$(tail -n 1 out/logs/worker-0.log)" = "asked to stop; its agent knows why" ]
+    [ "$(tail -n 1 out/logs/worker-0.log)" = "asked to stop; the agent's log has the reason" ]
     run grep -r UserCancelled out
     [ "$status" -eq 1 ]
 }
@@ -132,21 +132,21 @@ C
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
-@test "every collective gives on agents what it promises: in shared memory, over connections, encrypted" {
+@test "every collective works on agents: in shared memory, over connections, encrypted" {
     start_agents 3
     local n=0 way
     for way in "--local-path auto" "--local-path off" "--local-path off --data-tls on"; do
         n=$((n + 1))
-        # It ends the job where it hears anything else.
+        # It ends the job on any other result.
         # shellcheck disable=SC2086
         "$SUBMIT" -q --codec "$BUILD/tests/codecs/collect.so" --node_count 3 --epochs 1 --model softmax $way -o out$n
     done
-    grep -q 'collectives go through memory that all 3 workers share' out1/logs/worker-0.log
+    grep -q 'collectives use memory shared by all 3 workers' out1/logs/worker-0.log
     grep -qx 'link to node 1: TLS 1.3, AES-128-GCM' out3/logs/worker-0.log
 }
 
-# A long job, $JOB, whose node 1 is killed while it trains. A round may take longer than job_submit has: the job's end comes of
-# the loss, and not of a peer that has waited in vain.
+# A long job, $JOB, whose node 1 is killed while it trains. A round may take longer than job_submit has: the job ends because of
+# the loss, and not because a peer timed out.
 kill_one_of_a_long_job() { # kill_one_of_a_long_job CODEC
     start_agents 2
     long_job --codec "$1" --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
@@ -169,7 +169,7 @@ reserve_by_hand() { # reserve_by_hand ID: on agent 0, without packages
         \"name\":\"hand\",\"codec\":\"plain\",\"node_count\":2,\"server_count\":0,\"submitter\":\"test\"}" >/dev/null
 }
 
-# ready_by_hand ID: a job of one node on agent 0 that is ready and will not be started; its packages are those of the job before.
+# ready_by_hand ID: a job of one node on agent 0 that is ready and is not started; its packages are those of the previous job.
 ready_by_hand() {
     local id=$1 p f old
     old=$(only_job 0)
@@ -183,14 +183,14 @@ ready_by_hand() {
     within 60 is_in_state 0 ready
 }
 
-@test "kill -9 of a runner whose memory the others share" {
+@test "kill -9 of a runner that shares memory with the others" {
     kill_one_of_a_long_job allreduce
     within 60 grep -q 'RunnerDied' log
     ends_failed "$JOB"
     grep -q 'node(1)' log
 }
 
-@test "a lost worker may be borne: the others finish without it, while there are enough" {
+@test "a lost worker can be tolerated: the others finish without it while there are enough" {
     start_agents 4
     write_workers 3 1
     gated fedavg fedavg_encode 'c->node == 1'
@@ -200,15 +200,15 @@ ready_by_hand() {
     within 60 is_at_gate 1
     kill -9 "$(runner_of 1)"
     wait $pid
-    grep -q 'The job went on without node(1): RunnerDied' log
+    grep -q 'The job continued without node(1): RunnerDied' log
     [ "$(jq -r '.state + " " + .nodes[0].state + " " + .nodes[1].state' out/run.json)" = "succeeded succeeded failed" ]
     [ "$(jq .models_agree out/run.json)" = true ]
-    grep -q 'going on without it' out/logs/ps-0.log
+    grep -q 'continuing without it' out/logs/ps-0.log
     [ -s out/model/final.safetensors ]
 }
 
 # A job of three workers and no server, of which node 1 is killed while it trains.
-goes_on_without_one() { # goes_on_without_one CODEC OPTION...
+continues_without_one() { # continues_without_one CODEC OPTION...
     start_agents 3
     gated "$1" "$1_encode" 'c->node == 1'
     shift
@@ -218,37 +218,37 @@ goes_on_without_one() { # goes_on_without_one CODEC OPTION...
     within 60 is_at_gate 1
     kill -9 "$(runner_of 1)"
     wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
-    grep -q 'The job went on without node(1): RunnerDied' log
+    grep -q 'The job continued without node(1): RunnerDied' log
     [ "$(jq -r '[.state, .nodes[].state] | join(" ")' out/run.json)" = "succeeded succeeded failed succeeded" ]
     [ "$(jq .models_agree out/run.json)" = true ]
     for n in 0 2; do
-        grep -q 'node 1 is lost: .*; going on without it' out/logs/worker-$n.log
+        grep -q 'node 1 is lost: .*; continuing without it' out/logs/worker-$n.log
     done
 }
 
-@test "plain: without servers, too, the others go on without a lost worker, and end equal" {
-    goes_on_without_one plain
+@test "plain: without servers, too, the others continue without a lost worker, and end equal" {
+    continues_without_one plain
 }
 
-@test "fedavg: so they do after its local steps" {
-    goes_on_without_one fedavg --local-steps 5
+@test "fedavg: the others continue without a lost worker after its local steps" {
+    continues_without_one fedavg --local-steps 5
 }
 
-# plain at a pace of its own, 10 ms a step: what a node does then tells of its waiting, not of how busy the machine is.
+# plain at a fixed pace of 10 ms per step: its progress then depends on its waiting, not on the load of the machine.
 paced_plain() {
     printf '#define _GNU_SOURCE\n#include <time.h>\n'
     sed -e 's/"plain"/"paced"/' -e '/^static int plain_encode/,/^{/s/^{/{\n    nanosleep(\&(struct timespec){.tv_nsec = 10000000}, NULL);/' \
         "$ROOT/codecs/plain.c"
 }
 
-is_lost() { grep -q "node $1 is lost: it has taken nothing for 9.5 s" agent0/jobs/*/run/node.log; } # is_lost N
+is_lost() { grep -q "node $1 is lost: it has received nothing for 9.5 s" agent0/jobs/*/run/node.log; } # is_lost N
 
 step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
-@test "asgd: nobody waits for a worker that hangs, it is lost after a while, and the others finish" {
+@test "asgd: no worker waits for one that hangs; it is lost after 10 s, and the others finish" {
     start_agents 3
     paced_plain >paced.c
-    # 2500 steps, 25 s at least: longer than it takes until the worker is lost.
+    # 2500 steps, 25 s at least: longer than the time until the worker is lost.
     "$SUBMIT" --codec paced.c --psgd asgd --node_count 3 --epochs 20 --record-every 1000 --on-node-loss continue --min-nodes 2 \
         -o out 2>log 3>&- &
     local pid=$! hung before after
@@ -258,20 +258,20 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     before=$(step_of 0)
     within 60 is_lost 1
     after=$(step_of 0)
-    # Who waited for its words would have taken none until then; at its own pace it has taken 950.
+    # A node that waited for its messages would have taken no steps until then; at its own pace it has taken 950.
     [ $((after - before)) -ge 20 ]
     echo "# node 0 took $((after - before)) steps beside one that hangs" >&3
     within "$PROGRAM_LIMIT" is_in_state 0 succeeded
     within "$PROGRAM_LIMIT" is_in_state 2 succeeded
-    # Nobody misses it but job_submit, which says for whom it waits.
-    within 60 grep -q 'node(1): has said nothing for .* s, and others are done; waiting for it until ' log
+    # Only job_submit waits for it, and reports so.
+    within 60 grep -q 'node(1): no event for .* s, and others are done; waiting for it until ' log
     kill -CONT "$hung"
     wait $pid || { cat log agent?/jobs/*/run/node.log; false; }
-    grep -q 'The job went on without node(1)' log
-    grep -q 'words were left out' out/logs/worker-0.log
+    grep -q 'The job continued without node(1)' log
+    grep -q 'messages were dropped' out/logs/worker-0.log
 }
 
-@test "a lost worker ends the job where too few are left, and rules that need everybody say so at the start" {
+@test "a lost worker ends the job if too few remain, and rules that need all workers report it at the start" {
     start_agents 4
     write_workers 3 1
     local pid
@@ -284,7 +284,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     grep -q 'node(1)' log
     run "$SUBMIT" --codec allreduce --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
-    [[ "$output" == *"is not told of lost nodes"*"hint: Leave --on-node-loss continue out"* ]]
+    [[ "$output" == *"cannot continue without lost nodes"*"hint: Leave --on-node-loss continue out"* ]]
     [ ! -e no ]
 }
 
@@ -298,7 +298,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     rm -r next && serves_the_next_job
 }
 
-@test "kill -9 of an agent whose node is ready: its runner ends, and the job has failed when it is back" {
+@test "kill -9 of an agent whose node is ready: its runner ends, and after the restart the job has failed" {
     start_agents 2
     serves_the_next_job
     ready_by_hand j-byhand02
@@ -311,12 +311,12 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     rm -r next && serves_the_next_job
 }
 
-@test "a reservation ends when its submitter's stream of events closes" {
+@test "a reservation ends when its submitter's event stream closes" {
     start_agents 2
     serves_the_next_job
     ready_by_hand j-byhand03
     api 0 GET /v1/jobs/j-byhand03/events -N >events 3>&- &
-    within 60 test -s events # what has happened so far comes first
+    within 60 test -s events # earlier events are sent first
     is_in_state 0 ready
     end_descendants $!
     kill -9 $! 2>/dev/null || true
@@ -324,7 +324,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     [ "$(api 0 GET /v1/jobs/j-byhand03 | jq -r .reason)" = LeaseExpired ]
 }
 
-@test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it serves again" {
+@test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it accepts jobs again" {
     start_agents 2
     long_job --codec plain --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
@@ -334,13 +334,13 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     ends_failed $pid
     grep -q 'NodeLost' log
     [ -s out/records/train.csv ]
-    # Its runner was left alone; without its peer it ends by itself, and before --round-timeout.
+    # Its runner was not killed; without its peer it ends by itself, and before --round-timeout.
     within 60 no_runner
     start_agent 1
     serves_the_next_job
 }
 
-@test "an agent that is killed and restarted finds its running job again" {
+@test "an agent that is killed and restarted adopts its running job" {
     start_agents 2
     long_job --codec plain --agent-timeout 20 -o out 2>log 3>&- &
     local pid=$!
@@ -357,15 +357,15 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     wait $pid || [ $? -eq 8 ]
     [ "$(jq -r .state out/run.json)" = cancelled ]
     serves_the_next_job
-    # How a job ended is known without its agents, one that failed with its reason.
+    # The outcome of a job is known without its agents, and the reason of a failed one.
     kill_agent 0
     kill_agent 1
-    "$SUBMIT" status "$(jq -r .id out/run.json)" >said
-    grep -q '): cancelled' said
-    grep -q '^node(.): UserCancelled: ' said
+    "$SUBMIT" status "$(jq -r .id out/run.json)" >printed
+    grep -q '): cancelled' printed
+    grep -q '^node(.): UserCancelled: ' printed
 }
 
-@test "who waits in the queue of an agent that is killed waits for it too, and goes on when it is back" {
+@test "a job queued at an agent that is killed waits for its restart, and then continues" {
     start_agents 2
     local forgets
     for forgets in no yes; do
@@ -390,7 +390,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     done
 }
 
-@test "who waits in the queue of an agent that does not come back is told so, and gives the others back" {
+@test "a job queued at an agent that does not restart is ended with that reason, and releases the others" {
     start_agents 2
     long_job --codec plain --detach -o holder
     "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
@@ -427,7 +427,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     "$SUBMIT" -q --workers second.json --codec dummy --node_count 1 --epochs 100000 --record-every 1000 --detach -o other
     "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
     local pid=$!
-    # Said when the answer to a question has come that went out behind the request for the stream of events.
+    # This is noticed when the response to a request arrives that was sent after the one for the event stream.
     within 60 grep -q 'waiting in its queue' log
     [ "$(status_page 1 | jq '.queued | length')" -eq 1 ]
     kill -9 $pid
@@ -437,7 +437,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     serves_the_next_job
 }
 
-@test "kill -9 of the submitter while nodes train: the job goes on, and its results are fetched later" {
+@test "kill -9 of the submitter while nodes train: the job continues, and its results are fetched later" {
     start_agents 2
     gated plain plain_encode
     "$SUBMIT" --codec gated.c --node_count 2 --epochs 1 -o out 2>/dev/null 3>&- &
@@ -460,7 +460,7 @@ no_runner() { # of this test's agents
 
 is_job_in_state() { [ "$(api 0 GET "/v1/jobs/$1" | jq -r .state)" = "$2" ]; }
 
-cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cancelled long before a kill is due
+cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is canceled long before a kill is due
     is_job_in_state "$1" "$2"
     api 0 POST "/v1/jobs/$1/cancel" -H 'Content-Type: application/json' -d '{"grace_s":600}' >/dev/null
     within 60 is_job_in_state "$1" cancelled
@@ -484,13 +484,13 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     wait $pid || [ $? -eq 8 ]
     within 60 no_runner
     [ "$(jq -r .state out/run.json)" = cancelled ]
-    grep -qx 'asked to stop; its agent knows why' out/logs/worker-0.log # and so it ended by itself
+    grep -qx "asked to stop; the agent's log has the reason" out/logs/worker-0.log # so it ended by itself
     rm -r next && serves_the_next_job
 }
 
-@test "a node whose agent pauses is told to end once it answers, and its log is followed to the end" {
+@test "a node whose agent was paused is told to end when the agent responds, and its log is fetched to the end" {
     start_agents 2
-    long_job -q --codec plain --psgd asgd --on-node-loss continue --detach -o out # by itself node 1 would go on
+    long_job -q --codec plain --psgd asgd --on-node-loss continue --detach -o out # by itself node 1 would continue
     id=$(only_job 0)
     within 60 is_at_step 1 5
     kill -STOP "${AGENTS[1]}"
@@ -498,16 +498,16 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     local follow=$!
     "$SUBMIT" cancel "$id" >cancelled 2>log 3>&- &
     local cancel=$!
-    within 60 is_in_state 0 cancelled # by then agent 1 has been given up once
+    within 60 is_in_state 0 cancelled # by then agent 1 has been marked unreachable once
     kill -CONT "${AGENTS[1]}"
     wait $cancel
     grep -q "$id: cancelled" cancelled
-    is_in_state 1 cancelled # and not failed for want of the other
+    is_in_state 1 cancelled # and has not failed because the other one was missing
     wait $follow
     grep -q '^worker-1 | ' followed
 }
 
-@test "a job that failed for a silent agent has succeeded once the agent tells so" {
+@test "a job that failed because of an unreachable agent has succeeded once the agent reports so" {
     start_agents 2
     cat >nap.c <<'C'
 #define _GNU_SOURCE
@@ -536,7 +536,7 @@ C
     [ $s -eq 1 ]
     grep -q 'NodeLost.* and did not come back within 10 s' log
     id=$(only_job 0)
-    "$SUBMIT" fetch -q "$id" -o out 2>/dev/null || true # what there is, while it is silent
+    "$SUBMIT" fetch -q "$id" -o out 2>/dev/null || true # the available results, while it is unreachable
     [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed NodeLost 1" ]
     touch go
     kill -CONT "${AGENTS[1]}" "$runner"
@@ -547,7 +547,7 @@ C
     [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = succeeded ]
 }
 
-@test "an agent that is stopped ends its runner and leaves nothing" {
+@test "an agent that is stopped ends its runner and leaves nothing behind" {
     start_agents 2
     long_job --codec plain -o out 2>/dev/null 3>&- &
     local pid=$!
@@ -557,7 +557,7 @@ C
     wait $pid || true
 }
 
-# start_on_small_disk SIZE: two agents; what agent 1 writes goes to a disk of that size.
+# start_on_small_disk SIZE: two agents; agent 1 writes to a disk of that size.
 start_on_small_disk() {
     make_disk "$1" "$T/agent1"
     TOKENS[1]=$T/token1 # where the test sees it
@@ -568,15 +568,15 @@ start_on_small_disk() {
     write_workers 2
 }
 
-@test "an agent without room for a package refuses it, and says how much there is" {
+@test "an agent without space for a package refuses it, and states the free space" {
     start_on_small_disk 3m
     run "$SUBMIT" --codec plain --node_count 2 --dataset digits -o out
     [ "$status" -eq 4 ]
-    local said="error: node\(1\): agent 127.0.0.1:${PORTS[1]}: [0-9]+ bytes, and 0 are free for them on the agent's disk: "
-    grep -Eq "^${said}64 MiB more are kept for what jobs write \(status 507, DISK_FULL\)$" <<<"$output"
+    local expected="error: node\(1\): agent 127.0.0.1:${PORTS[1]}: [0-9]+ bytes do not fit: 0 are free for uploads on the agent's disk, and "
+    grep -Eq "^${expected}64 MiB more are reserved for what jobs write \(status 507, DISK_FULL\)$" <<<"$output"
 }
 
-@test "a full disk fails the node in words" {
+@test "a full disk fails the node with a message" {
     start_on_small_disk 80m
     "$SUBMIT" --codec dummy --node_count 2 --model softmax --dataset digits --batch_size 8 --epochs 1000000 -o out \
         2>log 3>&- &

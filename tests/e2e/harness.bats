@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# What runs the tests: nothing hangs, nothing is left, nothing is skipped without a word.
+# The test harness: nothing hangs, no process is left, no test is skipped without a report.
 # Takes about 2 minutes.
 load lib
 load namespaces
 
-# tree/, which has the scripts of this folder and what runs them.
+# Makes tree/, with the scripts of this folder and the harness.
 make_tree() {
     mkdir -p tree/tests/e2e tree/build/tests/tool tree/build/tests/unit tree/build/tests/suite
     cp "$ROOT/tests/run" tree/tests/
@@ -13,7 +13,7 @@ make_tree() {
     mv ./*.bats tree/tests/e2e/
 }
 
-# bats takes each @test for one of this script; and what is left of a test is found by seconds that no other script sleeps.
+# bats would take each @test for one of this script; processes of a test are found by a sleep time that no other script uses.
 write_tests() { sed -i "s/^@case /@test /; s/sleep 864/sleep $$864/g" ./*.bats; }
 
 run_tree() { # for half a minute: output, lines and status
@@ -22,7 +22,7 @@ run_tree() { # for half a minute: output, lines and status
     echo "$output"
 }
 
-@test "a script that stands still is ended with all it has started, and the test named" {
+@test "a script that hangs is ended with all its descendants, and the test named" {
     cat >still.bats <<'BATS'
 @case "one that ends" { true; }
 @case "one that stands still" {
@@ -37,7 +37,7 @@ BATS
 BATS
     run_tree
     [ "$status" -eq 1 ]
-    [[ "$output" == *"not ok - tests/e2e/still.bats was ended after 30 s, in the test: one that stands still"* ]]
+    [[ "$output" == *"not ok - tests/e2e/still.bats was stopped after 30 s, in the test: one that stands still"* ]]
     [[ "$output" == *"skipped: ok 2 one that cannot be had here # skip for a reason"* ]]
     [[ "$output" == *"slowest: "*"tests/e2e/still.bats"* ]]
     [ "${lines[-1]}" = "2 passed, 1 failed, 1 skipped" ]
@@ -56,22 +56,22 @@ BATS
     [ -z "$(pgrep -f "sleep $$86404")" ]
 }
 
-@test "a run that is interrupted leaves nothing" {
+@test "an interrupted run leaves no process" {
     cat >long.bats <<'BATS'
 @case "a long one" { echo >"$TMPDIR/begun"; setsid sleep 86405; }
 BATS
     make_tree
     local pid s=0
-    afresh BUILD=build env -C tree tests/run >said 2>&1 3>&- &
+    afresh BUILD=build env -C tree tests/run >printed 2>&1 3>&- &
     pid=$!
     within 60 test -e begun
-    kill -TERM "$(pgrep -P $pid)" # reap itself, and not the shell that has started it
+    kill -TERM "$(pgrep -P $pid)" # reap itself, and not the shell that started it
     wait $pid || s=$?
     [ $s -eq 143 ]
     [ -z "$(pgrep -f "sleep $$86405")" ]
 }
 
-@test "a test that stands still is ended before its script, and the next one runs" {
+@test "a test that hangs is ended before its script, and the next one runs" {
     cat >still.bats <<BATS
 load "$ROOT/tests/e2e/lib.bash"
 @case "one that stands still" { setsid sleep 86406; true; }
@@ -90,20 +90,20 @@ BATS
     [ -z "$(pgrep -f "sleep $$86406")" ]
 }
 
-@test "a test of a program that stands still ends it, and is named" {
+@test "a test function that hangs ends its program, and is named" {
     run env TEST_TIMEOUT=2 "$BUILD/tests/suite/test_mesh_late"
     echo "$output"
     [ "$status" -eq 142 ]
     [[ "$output" == *"not ok - a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost has not ended within 1 s"* ]]
 }
 
-@test "where nobody may have namespaces, what needs them is skipped, and says so" {
+@test "without namespaces the tests that need them are skipped and reported" {
     cd "$ROOT"
     run without_namespaces tests/run network.bats
     echo "$output"
     [ "$(grep -c 'skipped: .*networks of one.s own are not to be had here' <<<"$output")" -eq "$(grep -c '^@test' tests/e2e/network.bats)" ]
     [[ "${lines[-1]}" == "0 passed, 0 failed, "* ]]
-    run without_namespaces bats --tap -f 'without room for a package|a full disk|temporary files' tests/e2e/faults.bats tests/e2e/wrong_input.bats
+    run without_namespaces bats --tap -f 'without space for a package|a full disk|temporary files' tests/e2e/faults.bats tests/e2e/wrong_input.bats
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c '^ok .*# skip a disk of one.s own is not to be had here' <<<"$output")" -eq 3 ]

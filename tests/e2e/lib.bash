@@ -1,4 +1,4 @@
-# lib.bash -- agents for a test, in a folder of the test's own, on ports the kernel chose; gone when it ends.
+# lib.bash -- agents for a test, in a folder of the test's own, on ports chosen by the kernel; removed when it ends.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -17,7 +17,7 @@ setup() {
     mkdir "$T"
     limit_test 2>&1 3>&- &
     WATCHER=$!
-    disown "$WATCHER" # so that nothing is said of its end
+    disown "$WATCHER" # so that the shell does not print its end
     # job_submit with its limit: the process is job_submit, and signals and status are its own.
     SUBMIT=$HOME_OF_TEST/job_submit
     printf '#!/bin/sh\nexec "%s/limit" %d "%s/job_submit" "$@"\n' "$TOOLS" "$PROGRAM_LIMIT" "$BUILD" >"$SUBMIT"
@@ -36,7 +36,7 @@ setup() {
 teardown() {
     stop_agents
     [ ${#HOLDERS[@]} -eq 0 ] || kill -9 "${HOLDERS[@]}" 2>/dev/null
-    # What a test started must be gone with its agents.
+    # Processes that a test started must have ended with its agents.
     local left
     left=$(pgrep -x job_runner | while read -r pid; do
         case $(readlink "/proc/$pid/cwd") in "$T"/*) echo "$pid" ;; esac
@@ -46,7 +46,7 @@ teardown() {
         # shellcheck disable=SC2086
         kill -9 $left 2>/dev/null
     fi
-    # And in a sanitizer's build no program may have had a finding; CRASHES=1 where a test means one to crash.
+    # In a sanitizer's build no program may have had a finding; CRASHES=1 if a test makes one crash on purpose.
     local found
     found=$(grep -lE 'Sanitizer: |runtime error: ' "$T"/agent*.log "$T"/agent*/jobs/*/run/node.log 2>/dev/null)
     if [ -n "$found" ] && [ -z "${CRASHES:-}" ]; then
@@ -59,8 +59,8 @@ teardown() {
     [ -z "$left" ]
 }
 
-# In the background of a test: ends all that it has started once its time is over, so that it fails; if it still stands a
-# minute later, ends it, too.
+# In the background of a test: ends all its descendants on a timeout, so that it fails; if it still hangs a minute later, ends
+# it, too.
 limit_test() {
     read -rt "$TEST_LIMIT" <> <(:) || true
     echo "this test has not ended within $TEST_LIMIT s"
@@ -70,7 +70,7 @@ limit_test() {
     kill -9 $$
 }
 
-end_descendants() { # end_descendants PID: all but this process
+end_descendants() { # end_descendants PID: all except this process
     local pid
     for pid in $(pgrep -P "$1"); do
         [ "$pid" != "$BASHPID" ] || continue
@@ -79,7 +79,7 @@ end_descendants() { # end_descendants PID: all but this process
     done
 }
 
-# A port that no program is given by chance: below those that the kernel hands out.
+# A port that is not assigned at random: below those that the kernel hands out.
 free_port() {
     python3 -c '
 import random, socket
@@ -97,21 +97,21 @@ while True:
 
 curl() { command curl --max-time "$PROGRAM_LIMIT" "$@"; }
 
-# limited COMMAND...: it and all that it has started have the time of a program, and nothing of it is left.
+# limited COMMAND...: it and its descendants have the time limit of a program, and none of them is left.
 limited() { "$TOOLS/reap" "$PROGRAM_LIMIT" "$@"; }
 
-# afresh NAME=VALUE... COMMAND...: as a person starts it, who runs no test.
+# afresh NAME=VALUE... COMMAND...: as started by a user, without the environment of the tests.
 afresh() {
     env -i PATH="$(tr : '\n' <<<"$PATH" | grep -v bats-core | paste -sd :)" HOME="$HOME" TMPDIR="$T" BUILD="$BUILD" \
         TEST_TIMEOUT="$TEST_TIMEOUT" "$@"
 }
 
-# start_agent N [OPTION...]: agent number N, on its port if it has one already, else on one that it tells in its log. It is
-# started by the command ENTER, if there is one, that leads elsewhere.
+# start_agent N [OPTION...]: agent number N, on its port if it has one already, else on one that it logs. It is started by the
+# command ENTER, if set, which enters namespaces.
 start_agent() {
     local n=$1
     shift
-    : >>"$T/agent$n.log" # now, as the shell behind & may come late
+    : >>"$T/agent$n.log" # now, because the shell behind & may be late
     "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --port "${PORTS[n]:-0}" --dir "$T/agent$n" "$@" \
         2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
@@ -120,7 +120,7 @@ start_agent() {
     return 1
 }
 
-answers_or_ended() { # answers_or_ended N: nothing more is to be waited for
+answers_or_ended() { # answers_or_ended N: the wait is over
     [ -n "${PORTS[$1]:-}" ] || PORTS[$1]=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent$1.log")
     { [ -n "${PORTS[$1]}" ] && curl -sf -o /dev/null "http://127.0.0.1:${PORTS[$1]}/healthz"; } ||
         has_ended "${AGENTS[$1]}"
@@ -147,14 +147,14 @@ write_workers() {
 
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
-# end_process PID: SIGTERM until it has ended, SIGKILL after a minute; its status. One SIGTERM may be lost: until its exec, a
-# child has the handlers of this shell.
+# end_process PID: SIGTERM until it has ended, SIGKILL after a minute; returns its status. One SIGTERM may be lost: until its
+# exec, a child has the handlers of this shell.
 end_process() {
     within 60 has_ended_by TERM "$1" || kill -9 "$1" 2>/dev/null
     wait "$1" 2>/dev/null
 }
 
-has_ended_by() { ! kill -s "$1" "$2" 2>/dev/null; } # has_ended_by SIGNAL PID: it has got one more
+has_ended_by() { ! kill -s "$1" "$2" 2>/dev/null; } # has_ended_by SIGNAL PID: sends one more
 
 stop_agents() {
     local pid
@@ -163,13 +163,13 @@ stop_agents() {
     AGENTS=()
 }
 
-end_agent() { # end_agent N: it is asked to end, and has; its status
+end_agent() { # end_agent N: stops it and waits; returns its status
     local pid=${AGENTS[$1]}
     AGENTS[$1]=
     end_process "$pid"
 }
 
-kill_agent() { # kill_agent N: kill -9, and it is gone
+kill_agent() { # kill_agent N: kill -9, and waits
     kill -9 "${AGENTS[$1]}"
     wait "${AGENTS[$1]}" 2>/dev/null || true
     AGENTS[$1]=
@@ -188,14 +188,14 @@ api() {
         "http://127.0.0.1:${PORTS[n]}$path"
 }
 
-status_of() { # status_of N METHOD PATH [curl options]: the HTTP status alone
+status_of() { # status_of N METHOD PATH [curl options]: the HTTP status only
     local n=$1 method=$2 path=$3
     shift 3
     api "$n" "$method" "$path" -o /dev/null -w '%{http_code}' "$@"
 }
 
-# within SECONDS COMMAND...: until it succeeds. Never less than a minute, for the machine may be busy: how long something
-# takes is told by what the programs write down, not by this.
+# within SECONDS COMMAND...: repeats it until it succeeds. Never less than a minute, because the machine may be busy: durations
+# are measured by the programs' records, not by this.
 within() {
     local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
     shift
@@ -209,22 +209,22 @@ status_page() { curl -s "http://127.0.0.1:${PORTS[$1]}/v1/status"; } # status_pa
 is_idle() { [ "$(status_page "$1" | jq '(.running + .queued) | length')" -eq 0 ]; }
 
 only_job() { api "$1" GET /v1/jobs | jq -r '.jobs[0].id'; }
-# What the newest job says of itself: asked many times a second, so that jq would take more than the job.
+# State of the newest job: queried many times a second, so that jq would take more time than the job.
 is_in_state() { [[ $(api "$1" GET '/v1/jobs?limit=1') == *'"state":"'"$2"'"'* ]]; }
 is_at_step() { [[ $(api "$1" GET '/v1/jobs?limit=1') =~ '"step":'([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge "$2" ]; }
 
-# peak_at_step STEP: the kB of memory that the runner of node 0 has had at most when it is there.
+# peak_at_step STEP: the peak memory of node 0's runner in kB at that step.
 peak_at_step() {
     within "$PROGRAM_LIMIT" is_at_step 0 "$1" && awk '/VmHWM/ { print $2 }' "/proc/$(api 0 GET /v1/jobs | jq '.jobs[0].pid')/status"
 }
 
-# A job that takes long enough to be disturbed.
+# A job that is long enough to be disturbed.
 long_job() {
     "$SUBMIT" --workers worker.json --node_count 2 --epochs 100000 --record-every 1000 "$@"
 }
 
-# gated CODEC FUNCTION [CONDITION]: gated.c, which is CODEC with a gate in that function: from step 60 on, nodes (where CONDITION
-# holds) stand there until open_gate. So what is to happen meanwhile does, however fast or slow the machine is.
+# gated CODEC FUNCTION [CONDITION]: gated.c, which is CODEC with a gate in that function: from step 60 on, nodes (if CONDITION
+# holds) wait there until open_gate. So events happen at the right time on fast and slow machines.
 gated() {
     mkdir -p "$T/gate"
     printf '#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n' >gated.c
@@ -236,9 +236,9 @@ gated() {
 }
 
 open_gate() { touch "$T/gate/open"; }
-is_at_gate() { [ -e "$T/gate/$1" ]; } # is_at_gate N: node N stands there
+is_at_gate() { [ -e "$T/gate/$1" ]; } # is_at_gate N: node N waits there
 
-# A training set of 64 rows, one of which adds up to more than a float can hold, and a model that adds them; OVERFLOW has
+# A training set of 64 rows, one of which sums to more than a float can hold, and a model that sums them; OVERFLOW has
 # the options for two nodes to train on it.
 prepare_overflow() {
     awk 'BEGIN { for (i = 0; i < 64; i++) print (i == 40 ? "3e38,3e38" : i % 7 "," i % 5) "," (i % 7 > 3) }' >train.csv

@@ -3,7 +3,7 @@
 # Takes about 1 minute.
 load lib
 
-@test "two agents train, and records, logs and model come back" {
+@test "two agents train, and records, logs and model are fetched" {
     start_agents 2
     run "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 -o out
     [ "$status" -eq 0 ]
@@ -13,21 +13,21 @@ load lib
     done
     [ "$(jq -r .state out/run.json)" = succeeded ]
     [ "$(tail -n +2 out/records/eval.csv | wc -l)" -eq 4 ]
-    # 24,000 samples in rows of 2 x 64: 187 steps an epoch on each node, and a header
+    # 24,000 samples in rows of 2 x 64: 187 steps per epoch on each node, and a header
     [ "$(wc -l <out/records/train.csv)" -eq $((2 * 2 * 187 + 1)) ]
 }
 
-@test "workers of one machine sum in shared memory, to the same bits, unless they are told not to" {
+@test "workers on one machine reduce in shared memory, to the same bits, unless that is disabled" {
     start_agents 3
     for path in auto off; do
         "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --local-path $path -o $path
         [ "$(jq .models_agree $path/run.json)" = true ]
     done
-    grep -q 'through memory that all 2 workers share' auto/logs/worker-0.log
-    [ "$(grep -c 'through memory' off/logs/worker-0.log)" = 0 ]
+    grep -q 'use memory shared by all 2 workers' auto/logs/worker-0.log
+    [ "$(grep -cE '(use|through) memory' off/logs/worker-0.log)" = 0 ]
     cmp <(tail -c 400000 auto/model/final.safetensors) <(tail -c 400000 off/model/final.safetensors)
     cmp <(cut -d, -f2-7 auto/records/eval.csv) <(cut -d, -f2-7 off/records/eval.csv)
-    # Nothing of the gradients was on a wire, but all of it is accounted for.
+    # No gradient was sent over a connection, but all are counted.
     [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 1e6 && wire == 0) }' auto/records/comm.csv)" = 1 ]
     "$SUBMIT" --codec allreduce --node_count 3 --epochs 1 -o three
     for path in auto off; do
@@ -38,13 +38,13 @@ load lib
     [ "$(jq .models_agree three/run.json)" = true ]
 }
 
-# Messages and bytes between each two nodes: in which round an event rule hears one is a matter of time.
+# Messages and bytes between each two nodes: the round in which an event rule receives one depends on timing.
 traffic() { # traffic FOLDER
     awk -F, 'NR > 1 { n[$3 " " $4 " " $5] += $6; raw[$3 " " $4 " " $5] += $7; wire[$3 " " $4 " " $5] += $8 }
         END { for (k in n) print k, n[k], raw[k], wire[k] }' "$1/records/comm.csv" | sort
 }
 
-@test "words go through shared memory on one machine, with the same bytes and to the same bits, unless they are told not to" {
+@test "messages go through shared memory on one machine, with the same bytes and results, unless that is disabled" {
     start_agents 4
     write_workers 3 1
     local path codec
@@ -54,15 +54,15 @@ traffic() { # traffic FOLDER
         "$SUBMIT" -q --codec fedavg --node_count 3 --epochs 1 --local-steps 3 --local-path $path -o fedavg-$path
     done
     for codec in plain gossip fedavg; do
-        grep -qx 'words go through memory shared with all linked nodes' $codec-auto/logs/worker-1.log
-        [ "$(grep -c '^words ' $codec-off/logs/worker-1.log)" = 0 ]
+        grep -qx 'messages go through memory shared with all peers' $codec-auto/logs/worker-1.log
+        [ "$(grep -c '^messages ' $codec-off/logs/worker-1.log)" = 0 ]
         cmp <(tail -c 400000 $codec-auto/model/final.safetensors) <(tail -c 400000 $codec-off/model/final.safetensors)
         cmp <(traffic $codec-auto) <(traffic $codec-off)
     done
     [ "$(jq .models_agree fedavg-auto/run.json)" = true ]
 }
 
-@test "allreduce brings two agents to where plain brings them" {
+@test "allreduce on two agents arrives at plain's weights" {
     start_agents 2
     for codec in plain allreduce; do
         run "$SUBMIT" --codec $codec --node_count 2 --epochs 1 --model softmax -o $codec
@@ -74,7 +74,7 @@ traffic() { # traffic FOLDER
     [[ "$output" == *"redundant blocks"* ]]
 }
 
-@test "the ancestor's lines are said" {
+@test "the output has the lines of Parallel-SGD" {
     start_agents 2
     run "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o out
     [ "$status" -eq 0 ]
@@ -85,7 +85,7 @@ traffic() { # traffic FOLDER
     [[ "$output" == *"{0,1} is ready."* || "$output" == *"{0, 1} is ready."* ]]
 }
 
-@test "the ancestor's spelling of every option is taken" {
+@test "Parallel-SGD's spelling of every option is accepted" {
     start_agents 2
     run "$SUBMIT" --node_count 2 --batch_size 64 --redundancy 1 --codec plain --optimizer parallel_sgd --parallel_sgd ssgd \
         --learn_rate 0.05 --epochs 1 --block_assignment iid --server_codec null --workers worker.json --dataset digits \
@@ -106,7 +106,7 @@ traffic() { # traffic FOLDER
     sha256sum -c --quiet sums
 }
 
-@test "a model loads in numpy by the words of README.txt" {
+@test "a model loads in numpy as README.txt describes" {
     python=$(python_with_numpy) || skip "python3-numpy is not installed"
     start_agents 2
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o out
@@ -146,9 +146,9 @@ PY
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
 }
 
-# Adding two half gradients rounds otherwise than one whole one: after 187 steps of SGD no weight may be further off than
+# Adding two half gradients rounds differently from one whole one: after 187 steps of SGD no weight may differ by more than
 # 2e-5, a few hundred units in the last place of weights around 0.1.
-@test "plain on 2 nodes of 64 is 1 node of 128, up to rounding" {
+@test "plain on 2 nodes of 64 equals 1 node of 128, up to rounding" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --batch_size 64 --epochs 1 -o two
     "$SUBMIT" --codec plain --node_count 1 --batch_size 128 --epochs 1 -o one
@@ -164,7 +164,7 @@ assert len(a) == len(b) == 118282 and worst < 2e-5
 PY
 }
 
-@test "with one parameter server, and with three, fedavg gives what it gives without" {
+@test "fedavg with one parameter server and with three gives the same result as without" {
     start_agents 5
     write_workers 2
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o none
@@ -183,7 +183,7 @@ PY
     [ "$status" -eq 1 ]
 }
 
-@test "asynchronous jobs end well" {
+@test "asynchronous jobs succeed" {
     start_agents 3
     "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 1 -o a
     write_workers 2 1
@@ -199,14 +199,14 @@ PY
     done
 }
 
-@test "agents serve one job after another, and know what blobs they have" {
+@test "agents run one job after another, and reuse their blobs" {
     start_agents 2
     for i in 1 2 3; do "$SUBMIT" -v --codec plain --node_count 2 --epochs 1 --model softmax -o out$i 2>log$i; done
     [ "$(find agent0/blobs -type f | wc -l)" -eq 7 ]
     [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 3 ]
 }
 
-@test "a second submitter waits in the queue, or is refused and told who holds the agent" {
+@test "a second submitter waits in the queue, or is refused with the holder of the agent" {
     start_agents 2
     long_job --codec plain --name holder --detach -o out1
     run "$SUBMIT" --codec plain --node_count 2 --no-queue -o out2
@@ -219,7 +219,7 @@ PY
     [ "$(jq -r .state out3/run.json)" = succeeded ]
 }
 
-@test "two submitters at once both get through" {
+@test "two simultaneous submitters both succeed" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o a 2>/dev/null 3>&- &
     local a=$!
@@ -245,7 +245,7 @@ PY
 
 numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
 
-@test "of a job whose agents are gone, what was brought is shown, kept, and enough" {
+@test "the fetched results of a job whose agents are gone are shown, kept, and sufficient" {
     start_agents 2
     "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
     id=$(jq -r .id out/run.json)
@@ -253,25 +253,25 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
     stop_agents
     local gone verb
     for gone in all one; do
-        [ $gone = all ] || start_agent 0 # what it has is half of it
+        [ $gone = all ] || start_agent 0 # agent 0 has half of the results
         for verb in wait fetch; do
             run "$SUBMIT" $verb "$id"
             [ "$status" -eq 0 ]
             [[ "$output" == *"All results of $id are in $PWD/out already"* ]]
             [[ "$output" == *"): succeeded"*"model/final.safetensors"* ]]
-            # Digit by digit: jq before 1.7 would round both alike.
-            "$SUBMIT" $verb "$id" --json 2>/dev/null >said.json
-            diff <(numbers out/run.json) <(numbers said.json)
-            [ "$(jq -c .data said.json)" = "$(jq -c . out/run.json)" ]
+            # Digit by digit: jq before 1.7 would round both the same way.
+            "$SUBMIT" $verb "$id" --json 2>/dev/null >printed.json
+            diff <(numbers out/run.json) <(numbers printed.json)
+            [ "$(jq -c .data printed.json)" = "$(jq -c . out/run.json)" ]
             diff -r before out
         done
     done
     kill_agent 0
-    # Another folder has nothing yet, and one from which a file is gone is not whole.
+    # Another folder has nothing yet, and one with a missing file is incomplete.
     run "$SUBMIT" fetch "$id" -o elsewhere
     [ "$status" -eq 3 ]
     [ ! -e elsewhere ]
-    # Each silence is said once.
+    # Each unreachable agent is reported once.
     run "$SUBMIT" logs "$id"
     [ "$status" -eq 3 ]
     [ "$(grep -c 'does not answer' <<<"$output")" -eq 2 ]
@@ -284,17 +284,17 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
     done
 }
 
-@test "a disk too full for the results: which file, and how they come elsewhere" {
+@test "a disk too full for the results: the file is named, and how to fetch to another folder" {
     start_agents 2
     id=$("$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --model softmax --detach -o out)
-    rm -f out/run.json # as it is where the disk was full from the start
-    # Room for what one node has, not for both: a file that would be longer cannot be written.
+    rm -f out/run.json # as if the disk had been full from the start
+    # Space for one node's results, not for both: a longer file cannot be written.
     run bash -c "trap '' XFSZ; ulimit -f 20; '$SUBMIT' wait -q $id"
     [ "$status" -eq 9 ]
     [[ "$output" == *"error: $PWD/out/"*": File too large"* ]]
     [[ "$output" == *"job_submit fetch $id -o FOLDER"*"code: INCOMPLETE"* ]]
     rm -f out/run.json
-    # The folder is this job's with or without a run.json; another job's is not.
+    # The folder belongs to this job with or without a run.json; another job's does not.
     "$SUBMIT" fetch -q "$id"
     [ "$(jq -r .id out/run.json)" = "$id" ]
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax -o other
@@ -304,7 +304,7 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
     [[ "$output" == *"holds no results of $id"* ]]
 }
 
-@test "Ctrl-C detaches and says how to come back; cancel ends the job" {
+@test "Ctrl-C detaches and prints how to reattach; cancel ends the job" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 100000 --record-every 1000 -o out 2>log 3>&- &
     local pid=$! s=0
@@ -316,13 +316,13 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
     grep -q "job_submit wait $id" log
     is_in_state 0 running
     "$SUBMIT" cancel "$id"
-    # One node may have noticed that the other was gone before it was told to stop; the job is cancelled all the same.
+    # One node may have noticed the other's end before it was told to stop; the job is canceled all the same.
     [[ "$("$SUBMIT" status "$id")" == *cancelled* ]]
     run "$SUBMIT" wait "$id"
     [ "$status" -eq 8 ]
 }
 
-@test "the classic CSV files have the ancestor's names and columns" {
+@test "the classic CSV files have Parallel-SGD's names and columns" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 1 --csv-style=classic -o out
     t=$(find out -name 'T-N(2)-R(1)-ID(0)-CODEC(ppp).csv')
@@ -346,7 +346,7 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
     [[ "$(readlink -f logs/latest)" == *-first ]]
 }
 
-@test "the older form of worker.json is taken" {
+@test "the old format of worker.json is accepted" {
     start_agents 3
     echo "[[\"PS\",\"127.0.0.1:${PORTS[2]}\"],[\"Worker\",\"127.0.0.1:${PORTS[0]}\"],[\"Worker\",\"127.0.0.1:${PORTS[1]}\"]]" >worker.json
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --model softmax -o out

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Real MNIST, when it lies beside the checkout or in PSGD_DATA.
+# Real MNIST, if it is beside the checkout or in PSGD_DATA.
 # Takes about 1 minute.
 load lib
 
@@ -24,7 +24,7 @@ tutorial() {
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 2 ]
 }
 
-@test "MNIST: fedavg reaches 0.945 in two epochs, serverless and with a server" {
+@test "MNIST: fedavg reaches 0.945 in two epochs, without and with a server" {
     needs_mnist
     start_agents 3
     write_workers 2
@@ -36,7 +36,7 @@ tutorial() {
     at_least "$(accuracy server)" 0.945
 }
 
-@test "MNIST: the ancestor's default network, in a runner of less than 150 MB" {
+@test "MNIST: Parallel-SGD's default network, in a runner of less than 150 MB" {
     needs_mnist
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
     start_agents 2

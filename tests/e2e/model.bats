@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# Model files: looked at, converted, started from, gone on from.
+# Model files: inspect, convert, start from weights, resume.
 # Takes about 1 minute.
 load lib
 
-# same_weights FILE FILE [MOST]: the tensors of two files are the same, bit by bit, or up to MOST.
+# same_weights FILE FILE [MOST]: the tensors of two files are equal, bit for bit, or up to MOST.
 same_weights() {
     python3 - "$1" "$2" "${3:-0}" <<'PY'
 import array, json, struct, sys
@@ -55,14 +55,14 @@ PY
     run "$SUBMIT" model inspect out/model/final.safetensors
     [ "$status" -eq 0 ]
     [[ "$output" == *"layer0.dense.weight"*"(784, 10)"* ]]
-    [[ "$output" == *'7850 values; the parameters of model "softmax"'* ]]
+    [[ "$output" == *'7850 values; exactly the parameters of model "softmax"'* ]]
     "$SUBMIT" model inspect out/model/final.safetensors --json >facts
     [ "$(jq '.data.is_of_arch' facts)" = true ]
     [ "$(jq '[.data.tensors[].n_not_finite] | add' facts)" -eq 0 ]
     [ "$(jq '.data.tensors[0] | .rms > 0 and .min < .mean and .mean < .max' facts)" = true ]
     [ "$(jq .data.metadata.test_loss facts)" = null ]
     [ "$("$SUBMIT" model inspect out/model/best.safetensors --json | jq -r '.data.metadata.test_loss | tonumber > 0')" = true ]
-    # control characters of a stranger's metadata do not reach the terminal
+    # control characters of untrusted metadata do not reach the terminal
     doctor out/model/best.safetensors 'h["__metadata__"]["note"] = "\x9b2J\x1b[2J"'
     run "$SUBMIT" model inspect out/model/best.safetensors
     [ "$status" -eq 0 ]
@@ -70,10 +70,10 @@ PY
     doctor out/model/best.safetensors 'h["__metadata__"]["arch"] = "{\"x\\u001b\": 1}"'
     run "$SUBMIT" model inspect out/model/best.safetensors
     [[ "$output" == *"not the parameters of a model: arch: /x?: unknown key"* ]]
-    # and a file that is not what it says
+    # and a file with another content than it declares
     doctor out/model/final.safetensors 'd[0:4] = b"\0\0\xc0\x7f"'
     run "$SUBMIT" model inspect out/model/final.safetensors
-    [[ "$output" == *'value 0 is '*'nan, no finite float'* ]]
+    [[ "$output" == *'value 0 is '*'nan, not a finite float'* ]]
     run "$SUBMIT" model inspect README.md
     [ "$status" -eq 6 ]
     run "$SUBMIT" model inspect
@@ -129,8 +129,8 @@ PY
     [[ "$output" == *'its metadata has no "arch"'* ]]
 }
 
-# With a learning rate that moves only what was 0, a job ends with what it began with.
-@test "a model that one worker cannot give is brought from another" {
+# With a learning rate that changes only values that were 0, a job ends with its initial weights.
+@test "a model that cannot be fetched from one worker is fetched from another" {
     start_agents 2
     "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 1 -o out
     echo none >"$(find agent0 -name final.safetensors)"
@@ -140,7 +140,7 @@ PY
     cmp out/model/final.safetensors again/model/final.safetensors
 }
 
-@test "all nodes start from weights that numpy wrote by the words of the docs" {
+@test "all nodes start from weights that numpy wrote as the docs describe" {
     python=$(python_with_numpy) || skip "python3-numpy is not installed"
     script_of_docs >write.py
     "$python" write.py
@@ -151,7 +151,7 @@ PY
     [ "$(jq -r .facts.start.from out/run.json)" = weights ]
     [ "$(jq -r .facts.start.sha256 out/run.json)" = "$(sha256sum start.safetensors | cut -d' ' -f1)" ]
     [ "$(jq -r .settings.starts_from out/run.json)" = weights ]
-    # psgd's own file will do as well
+    # psgd's own file works as well
     "$SUBMIT" --codec dummy --node_count 1 --epochs 1 --learn_rate 1e-30 --init-from out/model/final.safetensors -o again
     same_weights out/model/final.safetensors again/model/final.safetensors 1e-25
 }
@@ -164,11 +164,11 @@ PY
     write_workers 2 1
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --learn_rate 1e-30 --init-from start.safetensors -o out
     [ -s out/logs/ps-0.log ]
-    # two equal words of half the weight each: (1 - 1/2) w + 1/2 w is w, but for rounding
+    # two equal contributions of half the weight each: (1 - 1/2) w + 1/2 w is w, up to rounding
     same_weights start.safetensors out/model/final.safetensors 1e-7
 }
 
-@test "weights that are not the model's are refused with the tensor's name" {
+@test "weights that do not match the model are refused with the tensor's name" {
     start_agents 1
     "$SUBMIT" --codec dummy --epochs 1 --model softmax -o out
     refuse() { # refuse PYTHON WORDS
@@ -182,10 +182,10 @@ PY
     refuse 'h["layer0.dense.weight"]["shape"] = [10, 784]' 'tensor "layer0.dense.weight" has the shape (10, 784), the model'"'"'s has (784, 10)'
     refuse 'h["layer0.dense.W"] = h.pop("layer0.dense.weight")' 'tensor "layer0.dense.weight" of shape (784, 10) is missing'
     refuse 'h["layer1.dense.bias"] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}' \
-        'tensor "layer1.dense.bias" of shape (0) is none of model "softmax"'
+        'tensor "layer1.dense.bias" of shape (0) does not belong to model "softmax"'
     refuse 'h["layer0.dense.bias"]["dtype"] = "I32"' 'tensor "layer0.dense.bias" is I32, expected F32'
-    refuse 'd[4:8] = b"\0\0\x80\x7f"' 'value 1 is inf, no finite float'
-    refuse 'd[4:8] = b"\0\0\xc0\xff"' 'value 1 is nan, no finite float'
+    refuse 'd[4:8] = b"\0\0\x80\x7f"' 'value 1 is inf, not a finite float'
+    refuse 'd[4:8] = b"\0\0\xc0\xff"' 'value 1 is nan, not a finite float'
     head -c 1000 out/model/final.safetensors >w.safetensors
     run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors -o no
     [ "$status" -eq 6 ]
@@ -194,13 +194,13 @@ PY
     [[ "$output" == *'layer0.dense.weight'*'(784, 128)'* ]]
 }
 
-# As a folder from which files were moved about: nobody knows what should be in them.
+# Like a folder in which files were moved: no check sums are known.
 forget_sums() {
     jq 'del(.files)' "$1/run.json" >without_sums
     cp without_sums "$1/run.json"
 }
 
-@test "two epochs and two more are four in one go, bit by bit" {
+@test "two epochs, resumed for two more, equal four at once, bit for bit" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 4 -o one
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 2 --checkpoint-every 1 -o half
@@ -211,19 +211,19 @@ forget_sums() {
     cmp <(grep ',[34],' one/records/eval.csv | cut -d, -f2-7) <(grep ',[34],' rest/records/eval.csv | cut -d, -f2-7)
     [ "$(jq -r .facts.start.job rest/run.json)" = "$(jq -r .id half/run.json)" ]
     [ "$(jq .facts.start.epoch rest/run.json)" -eq 2 ]
-    # as if node 0 had broken off between two names
+    # as if node 0 had been interrupted between two renames
     forget_sums half
     mv half/checkpoints/node-0.safetensors half/checkpoints/node-0-previous.safetensors
     "$SUBMIT" --resume half --epochs 4 -o torn
     same_weights one/model/final.safetensors torn/model/final.safetensors
-    # and from there once more
+    # and resumed from there once more
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 5 -o five
     "$SUBMIT" --resume rest --epochs 5 -o last
     same_weights five/model/final.safetensors last/model/final.safetensors
 }
 
-# 187 steps an epoch in rounds of 50: a job of 2 epochs closes with a round that one of 4 has not.
-@test "local steps, with and without servers, go on in the midst of a round's steps" {
+# 187 steps an epoch in rounds of 50: a job of 2 epochs closes with a round that one of 4 does not have.
+@test "local steps, with and without servers, resume in the middle of a round" {
     start_agents 4
     for servers in 0 2; do
         write_workers 2 $servers
@@ -239,10 +239,10 @@ forget_sums() {
     [ -s half2/checkpoints/ps-1.safetensors ]
     run "$SUBMIT" --resume half2 --epochs 5 --workers worker.json -o none
     [ "$status" -eq 6 ]
-    [[ "$output" == *'the earlier job had 2 parameter servers, this one has 0'*'--workers FILE names a list'* ]]
+    [[ "$output" == *'the earlier job had 2 parameter servers, this one has 0'*'as many under "PS": --workers FILE.'* ]]
 }
 
-@test "a job that was broken off goes on where all of its nodes have been" {
+@test "an interrupted job resumes from the last step that all nodes have saved" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --gradient-descent adam --epochs 100000 --checkpoint-every 1 --record-every 1000 \
         --model softmax --detach -o broken
@@ -252,7 +252,7 @@ forget_sums() {
     [ "$status" -eq 8 ]
     [ -s broken/checkpoints/node-0.safetensors ]
     [ -s broken/checkpoints/node-1-previous.safetensors ]
-    # as if node 1 had not come as far
+    # as if node 1 had been slower
     forget_sums broken
     mv broken/checkpoints/node-1-previous.safetensors broken/checkpoints/node-1.safetensors
     run "$SUBMIT" --resume broken -o rest --epochs 1
@@ -264,31 +264,31 @@ forget_sums() {
     same_weights one/model/final.safetensors rest/model/final.safetensors
 }
 
-@test "a damaged checkpoint counts as none, and other data are not gone on with" {
+@test "a damaged checkpoint is ignored, and other data are refused" {
     start_agents 2
     "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 2 --checkpoint-every 2 -o half
     run "$SUBMIT" --resume half --dataset digits:2 --epochs 3 -o other
     [ "$status" -ne 0 ]
-    # a file that says it is the same data, with other samples in it
+    # a file that claims to be the same data, with other samples in it
     jq '.facts.data.test_sha256 = "00"' half/run.json >run && cp run half/run.json
     run "$SUBMIT" --resume half --epochs 3 -o other
     [ "$status" -eq 6 ]
-    [[ "$output" == *"the data set is not the earlier job's"* ]]
+    [[ "$output" == *"the data set differs from the earlier job's"* ]]
     jq 'del(.facts.data)' half/run.json >run && cp run half/run.json
     printf 'X' | dd of=half/checkpoints/node-1.safetensors bs=1 seek=5000 conv=notrunc status=none
     run "$SUBMIT" --resume half --epochs 3 -o rest
     [ "$status" -eq 6 ]
     [[ "$output" == *"node(1): no checkpoint of epoch 2 of "*"half/checkpoints/node-1.safetensors is damaged"* ]]
-    # as loud without INFO lines; the first node's is as damaged
+    # the message without INFO lines; the first node's checkpoint is damaged too
     run "$SUBMIT" -q --resume half --epochs 3 -o rest
     [[ "$output" == *"node(1): no checkpoint of epoch 2 of "*"node-1.safetensors is damaged"*"code: CONFLICT"* ]]
     printf 'X' | dd of=half/checkpoints/node-0.safetensors bs=1 seek=5000 conv=notrunc status=none
     run "$SUBMIT" -q --resume half --epochs 3 -o rest
     [ "$status" -eq 6 ]
-    [[ "$output" == *"node-0.safetensors is damaged"*"job_submit fetch $(jq -r .id half/run.json) brings it again"* ]]
+    [[ "$output" == *"node-0.safetensors is damaged"*"job_submit fetch $(jq -r .id half/run.json) gets it again"* ]]
 }
 
-@test "what cannot be gone on from is refused before an agent hears of it" {
+@test "a job that cannot be resumed is refused before an agent is contacted" {
     start_agents 3
     "$SUBMIT" --codec plain --node_count 2 --epochs 2 --checkpoint-every 2 --model softmax -o half
     no() { # no STATUS WORDS OPTIONS...
@@ -303,26 +303,26 @@ forget_sums() {
     no 2 '--node_count cannot be changed by --resume' --resume half --epochs 4 --node_count 3
     no 2 'a job starts from one of them' --resume half --init-from half/model/final.safetensors
     no 6 'epoch 2 is reached already' --resume half
-    no 6 'it is of another model than' --resume half --epochs 4 --model mlp-relu
+    no 6 'it holds another model than' --resume half --epochs 4 --model mlp-relu
     no 6 'codec was "plain" in the earlier job, and is "fedavg" now' --resume half --epochs 4 --codec fedavg
     no 6 'nowhere/run.json' --resume nowhere --epochs 4
     no 6 'runs by events' --codec "$BUILD/tests/codecs/ping.so" --node_count 2 --checkpoint-every 1
     no 6 'asgd' --codec plain --psgd asgd --node_count 2 --checkpoint-every 1
     no 6 'another build of codec plain' --resume half --epochs 4 --codec "$ROOT/codecs/plain.c"
-    no 6 '--checkpoint-every 1: 187 steps from one checkpoint to the next, and the nodes meet each 188 steps only' \
+    no 6 '--checkpoint-every 1: checkpoints are 187 steps apart, and the nodes synchronize only every 188 steps' \
         --codec fedavg --node_count 2 --local-steps 188 --epochs 4 --checkpoint-every 1
     cp -r half cut
     forget_sums cut
     truncate -s -4 cut/checkpoints/node-1.safetensors
     no 6 'bytes of data' --resume cut --epochs 4
     cp half/checkpoints/node-0.safetensors cut/checkpoints/node-1.safetensors
-    no 6 "it is node 0's, not node 1's" --resume cut --epochs 4
+    no 6 "it belongs to node 0, not to node 1" --resume cut --epochs 4
     cp half/checkpoints/node-1.safetensors cut/checkpoints/node-1.safetensors
     doctor cut/checkpoints/node-1.safetensors 'h["__metadata__"]["version"] = "2"'
     no 6 'it has version "2", this psgd reads 1' --resume cut --epochs 4
     rm cut/checkpoints/node-1.safetensors
     no 6 'node(1): no checkpoint of epoch 2' --resume cut --epochs 4
-    # what the command line cannot change may have been changed in the folder
+    # settings that the command line cannot change may have been changed in the folder
     sed 's/"seed": "1"/"seed": "2"/' half/run.json >cut/run.json
     cp half/checkpoints/* cut/checkpoints/
     no 6 'seed was 1 in the earlier job, and is 2 now' --resume cut --epochs 4

@@ -1,18 +1,18 @@
 #!/usr/bin/env bats
-# Each network that comes with psgd learns what it is for, in a short run of two nodes. Seed 1 is the default. What is asserted
-# is less than the worst of seeds 1 to 5, whose range stands beside it; a network that learns nothing has 0.1 (or 0.5).
+# Each bundled network learns its task in a short run of two nodes. Seed 1 is the default. The asserted bound is
+# lower than the worst of seeds 1 to 5, whose range is in the title; a network that learns nothing has 0.1 (or 0.5).
 load lib
 
 needs_mnist() {
     [ -f "$DATA/mnist/train-images-idx3-ubyte.gz" ] || skip "MNIST is not at $DATA/mnist (set PSGD_DATA)"
 }
 
-# What is here to be learnt in seconds takes sanitizers many minutes, and tells them nothing new.
+# What takes seconds here takes many minutes under sanitizers, and shows them nothing new.
 needs_speed() {
     case $BUILD in */asan | */tsan) skip "too slow under a sanitizer" ;; esac
 }
 
-# mnist_slice TRAIN TEST: the first samples of both halves, into slice/.
+# mnist_slice TRAIN TEST: the first samples of both splits, into slice/.
 mnist_slice() {
     python3 - "$DATA/mnist" "$1" "$2" <<'PY'
 import gzip, os, struct, sys
@@ -45,36 +45,36 @@ at_most() {
     awk -v a="$(last "$1")" -v b="$2" 'BEGIN { exit !(a <= b) }'
 }
 
-@test "softmax regression tells the digits apart (0.821 to 0.837)" {
+@test "softmax regression classifies the digits (0.821 to 0.837)" {
     learn softmax --learn_rate 0.003
     at_least accuracy 0.80
 }
 
-@test "the tutorial's network tells the digits apart (0.930 to 0.940)" {
+@test "the tutorial's network classifies the digits (0.930 to 0.940)" {
     learn mlp-tutorial --learn_rate 0.002
     at_least accuracy 0.915
 }
 
-@test "the tutorial's network does on MNIST what the ancestor's tutorial promises (0.9585 to 0.963, loss 0.128 to 0.133)" {
+@test "the tutorial's network on MNIST reaches what Parallel-SGD's tutorial states (0.9585 to 0.963, loss 0.128 to 0.133)" {
     needs_mnist
     learn mlp-tutorial --dataset mnist --data "$DATA/mnist" --batch_size 64 --learn_rate 0.001 --epochs 2
     at_least accuracy 0.954
     at_most loss 0.26
 }
 
-@test "the ancestor's default network tells the digits apart (0.958 to 0.965)" {
+@test "Parallel-SGD's default network classifies the digits (0.958 to 0.965)" {
     needs_speed
     learn mlp-default --learn_rate 0.001
     at_least accuracy 0.945
 }
 
-@test "dnn, with dropout, tells the digits apart (0.933 to 0.942)" {
+@test "dnn, with dropout, classifies the digits (0.933 to 0.942)" {
     needs_speed
     learn dnn --learn_rate 0.001
     at_least accuracy 0.915
 }
 
-@test "Ray's convnet of 1,960 parameters tells the digits apart (0.861 to 0.933)" {
+@test "Ray's convnet of 1,960 parameters classifies the digits (0.861 to 0.933)" {
     learn convnet-ray --learn_rate 0.005 --epochs 2
     at_least accuracy 0.82
 }
@@ -87,13 +87,13 @@ at_most() {
     at_least accuracy 0.85
 }
 
-@test "lenet-bn, with batch norm and dropout, tells the digits apart (0.970 to 0.982)" {
+@test "lenet-bn, with batch norm and dropout, classifies the digits (0.970 to 0.982)" {
     needs_speed
     learn lenet-bn --learn_rate 0.001
     at_least accuracy 0.955
 }
 
-@test "cnn, the ancestor's largest network, learns from 1,000 samples of MNIST (0.825 to 0.925)" {
+@test "cnn, Parallel-SGD's largest network, learns from 1,000 samples of MNIST (0.825 to 0.925)" {
     needs_speed
     needs_mnist
     mnist_slice 1000 200
@@ -107,7 +107,7 @@ at_most() {
     at_least accuracy 0.84
 }
 
-@test "lstm-text tells praise from blame (0.766 to 0.779)" {
+@test "lstm-text classifies positive and negative reviews (0.766 to 0.779)" {
     needs_speed
     [ -f "$DATA/rt-polarity/rt-polarity.pos" ] || skip "rt-polarity is not at $DATA/rt-polarity (set PSGD_DATA)"
     learn lstm-text --dataset text --data "$DATA/rt-polarity" --batch_size 32 --learn_rate 0.003 --epochs 2
@@ -121,7 +121,7 @@ at_most() {
     at_least accuracy 0.35
 }
 
-# A constant, the mean, would leave the variance of the targets: 1024 weights of U(0, 1/1024), inputs of U(0, 10), 0.0028.
+# A constant, the mean, would have a loss of the targets' variance: 1024 weights of U(0, 1/1024), inputs of U(0, 10), 0.0028.
 @test "linear finds the weights behind SimLin (loss 0.0006 to 0.0009)" {
     learn linear --dataset simlin:train=20000,test=1000 --gradient-descent sgd --batch_size 8 --learn_rate 0.00003 --epochs 10
     at_most loss 0.0014

@@ -1,5 +1,5 @@
-# namespaces.bash -- networks and disks of a test's own. They belong to processes that the test holds, and are gone with them,
-# however the test ends. Root makes them as root, everybody else in a user namespace, where the kernel has some.
+# namespaces.bash -- networks and disks of a test's own. They belong to processes held by the test, and disappear with them,
+# however the test ends. Root makes them as root, other users in a user namespace, where the kernel has them.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
 PATH=$PATH:/usr/sbin:/sbin # ip and nft, which an ordinary user's may lack
@@ -7,29 +7,29 @@ PATH=$PATH:/usr/sbin:/sbin # ip and nft, which an ordinary user's may lack
 # The two ways, as an option of unshare: without a user namespace, and as its root.
 USER_WAYS=("" "-r")
 
-# hold KIND [COMMAND...]: a process with namespaces of these kinds, as "-n" or "-m", started by COMMAND, if there is one. Its id
-# is HOLDER. Fails where there may be none.
+# hold KIND [COMMAND...]: a process with namespaces of these kinds, as "-n" or "-m", started by COMMAND, if given. Its pid is
+# HOLDER. Fails if that is not permitted.
 hold() {
     local kind=$1 ready=$HOME_OF_TEST/ready-${#HOLDERS[@]}
     shift
     rm -f "$ready"
-    # shellcheck disable=SC2016,SC2086 # the other shell's own; words
+    # shellcheck disable=SC2016,SC2086 # expanded by the other shell; split into words
     "$@" unshare $kind sh -c 'echo >"$1" && exec sleep "$2"' sh "$ready" "$TEST_LIMIT" 2>/dev/null 3>&- &
     HOLDER=$!
-    disown "$HOLDER" # so that nothing is said of its end
+    disown "$HOLDER" # so that the shell does not print its end
     HOLDERS+=("$HOLDER")
     within 60 is_held "$ready" "$HOLDER" && [ -s "$ready" ]
 }
 
 is_held() { [ -s "$1" ] || has_ended "$2"; }
 
-enter() { # enter WAY KIND PID: sets ENTERED, the command that leads into its namespaces
+enter() { # enter WAY KIND PID: sets ENTERED, the command that enters its namespaces
     ENTERED=(nsenter -t "$3" "$2")
     [ -z "$1" ] || ENTERED+=(-U --preserve-credentials)
 }
 
-# make_disk SIZE[,OPTION...] FOLDER: within ON_DISK, a command, the folder is an empty disk of that size; elsewhere it is a folder. Skips
-# where that may not be.
+# make_disk SIZE[,OPTION...] FOLDER: under ON_DISK, a command, the folder is an empty disk of that size; otherwise it is a folder. Skips
+# if that is not permitted.
 make_disk() {
     local way
     mkdir -p "$2"
@@ -42,8 +42,8 @@ make_disk() {
     skip "a disk of one's own is not to be had here: root, or user namespaces"
 }
 
-# make_network: WORLD is a command that leads to 10.77.0.1 on a bridge, NODE0 and NODE1 to .2 and .3, each behind a `cable`.
-# Skips where that may not be.
+# make_network: WORLD is a command that enters 10.77.0.1 on a bridge, NODE0 and NODE1 .2 and .3, each behind a `cable`.
+# Skips if that is not permitted.
 make_network() {
     local way
     NET=10.77.0
@@ -70,7 +70,7 @@ try_network() { # try_network WAY
     done
 }
 
-# without_namespaces COMMAND...: afresh, where nobody may make one, as on a hardened machine. Skips where that cannot be.
+# without_namespaces COMMAND...: afresh, where namespaces are forbidden, as on a hardened machine. Skips if that is impossible.
 without_namespaces() {
     if ! unshare -r true 2>/dev/null; then # there are none; but root needs none
         if [ "$(id -u)" -eq 0 ]; then afresh setpriv --bounding-set=-sys_admin "$@"; else afresh "$@"; fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Agents on different machines: network namespaces, a bridge between them, and a cable that can be pulled.
+# Agents on different machines: network namespaces, a bridge between them, and a cable that can be unplugged.
 # Takes about 3 minutes.
 load lib
 load namespaces
@@ -17,7 +17,7 @@ start_agents_in_network() {
     echo "{\"Worker\":[\"$NET.2\",\"$NET.3\"]}" >worker.json
 }
 
-# One more, on the bridge, for a server; worker.json names all three.
+# Another agent, on the bridge, for a server; worker.json names all three.
 start_server_in_network() {
     ENTER=("${WORLD[@]}")
     start_agent_at 2 "$NET.1"
@@ -33,7 +33,7 @@ start_agent_at() { # start_agent_at N ADDRESS [OPTION...]
     within 60 "${WORLD[@]}" curl -sf --max-time 60 -o /dev/null "http://$address:15387/healthz"
 }
 
-# partition WAY...: what node 1 hears (input), says (output), or both is lost. Agents still hear each other.
+# partition WAY...: drops what node 1 receives (input), sends (output), or both. Agents still reach each other.
 partition() {
     local way
     for way in "$@"; do
@@ -49,21 +49,21 @@ needs_partitions() {
     heal
 }
 
-# A job ends here when a node is lost, and for no other reason: not because a round takes long.
+# A job here ends only when a node is lost, not because a round takes long.
 net_submit() {
     "${WORLD[@]}" "$SUBMIT" --insecure-no-tls --token-file token --node_count 2 --seed 3 --record-every 100 \
         --round-timeout "$TEST_LIMIT" "$@"
 }
 
-n_said() { cat agent?/jobs/*/run/node.log 2>/dev/null | grep -c "$1" || true; } # n_said WORDS: by nodes, of all jobs so far
-is_said() { [ "$(n_said "$1")" -gt "$2" ]; }                            # is_said WORDS N: more than N times
+n_logged() { cat agent?/jobs/*/run/node.log 2>/dev/null | grep -c "$1" || true; } # n_logged WORDS: by nodes, of all jobs so far
+is_logged() { [ "$(n_logged "$1")" -gt "$2" ]; }                            # is_logged WORDS N: more than N times
 
-same_model() { # same_model OUT OUT: a model file begins with what it is, the job's name too; the parameters are its end
+same_model() { # a model file begins with metadata, including the job's name; the parameters are its end
     cmp <(tail -c $((4 * 118282)) "$1/model/final.safetensors") <(tail -c $((4 * 118282)) "$2/model/final.safetensors") &&
         cmp <(without_times "$1/records/eval.csv") <(without_times "$2/records/eval.csv")
 }
 
-# Starts a job with these options in the background, PID, and returns when both nodes stand at its gate.
+# Starts a job with these options in the background, PID, and returns when both nodes wait at its gate.
 start_gated() {
     rm -rf gate/*
     net_submit --codec gated.c "$@" 2>log 3>&- &
@@ -72,10 +72,10 @@ start_gated() {
     within 60 is_at_gate 1
 }
 
-@test "agents on two machines train, and one that falls silent is lost by its silence" {
+@test "agents on two machines train, and one that becomes unreachable is lost by timeout" {
     make_network
     start_agents_in_network
-    # No token goes over an open network unasked.
+    # By default no token is sent over an open network.
     run "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 -o no
     [ "$status" -eq 7 ]
     net_submit --codec plain --epochs 1 -o one
@@ -85,13 +85,13 @@ start_gated() {
     open_gate
     within 60 grep -q 'node(0): failed, NodeLost: node 1 is lost' log
     local s=0
-    wait $PID || s=$? # its agent has a while to come back and tell how the node ended
+    wait $PID || s=$? # its agent has some time to come back and report the node's end
     [ $s -eq 1 ]
     grep -q 'node 1 is lost: it has not answered for 3 s, and could not be reached again for 9.5 s' agent0.log
     grep -q 'node 0 is lost' agent1.log || { cat agent1.log agent1/jobs/*/run/node.log; false; }
 }
 
-@test "what nodes tell each other is encrypted on the way between machines, and the weights are the same" {
+@test "messages between nodes are encrypted between machines, and the weights are the same" {
     make_network
     start_agents_in_network
     local tls n
@@ -106,7 +106,7 @@ start_gated() {
     same_model auto off
 }
 
-@test "nodes reach each other on another network than the one agents listen on, where worker.json names it" {
+@test "nodes use another network than the agents' if worker.json names it" {
     make_network
     local data=10.78.0
     "${NODE0[@]}" ip addr add "$data.2/24" dev cable
@@ -115,30 +115,30 @@ start_gated() {
     jq --arg d "$data" '.nodes = {(.Worker[0]): {advertise: ($d + ".2")}, (.Worker[1]): {advertise: ($d + ".3")}}' \
         worker.json >named.json
     net_submit --workers named.json --codec plain --epochs 1 -o one
-    # Nobody listens for nodes where the agents listen.
+    # There is no listener for nodes at the agents' address.
     run net_submit --codec plain --epochs 1 -o two
     [ "$status" -eq 1 ]
     [[ "$output" == *"Connection refused"* ]]
 }
 
-# goes_on_after BREAK MEND: a job of two nodes whose way to each other is broken, noticed to be, and mended, ends with the bits
+# continues_after BREAK MEND: a job of two nodes whose connection is broken, detected, and mended, ends with the bits
 # of the folder `whole`.
-goes_on_after() {
+continues_after() {
     local suspected linked
-    suspected=$(n_said 'has not answered for 3 s')
-    linked=$(n_said 'is linked again')
+    suspected=$(n_logged 'has not answered for 3 s')
+    linked=$(n_logged 'is reconnected')
     rm -rf cut
     start_gated "${JOB[@]}" -o cut
     $1
     open_gate
-    within 60 is_said 'has not answered for 3 s' "$suspected" # 6.5 s before the other one is lost
+    within 60 is_logged 'has not answered for 3 s' "$suspected" # 6.5 s before the other one is lost
     $2
     wait $PID || { cat log agent?/jobs/*/run/node.log; false; }
     same_model whole cut
-    is_said 'is linked again' "$linked"
+    is_logged 'is reconnected' "$linked"
 }
 
-# gated_job CODEC FUNCTION OPTION...: JOB, which has run into the folder `whole` where nothing happened to it.
+# gated_job CODEC FUNCTION OPTION...: JOB, which has also run undisturbed into the folder `whole`.
 gated_job() {
     gated "$1" "$2"
     JOB=("${@:3}")
@@ -146,24 +146,24 @@ gated_job() {
     net_submit --codec gated.c "${JOB[@]}" -o whole
 }
 
-@test "a cable that is out for seconds costs a job nothing but time" {
+@test "a cable unplugged for seconds costs a job only time" {
     make_network
     start_agents_in_network
     unplug() { "${NODE1[@]}" ip link set cable down; }
     plug() { "${NODE1[@]}" ip link set cable up; }
     gated_job plain plain_encode --epochs 2
-    goes_on_after unplug plug
+    continues_after unplug plug
 }
 
-@test "a partition of seconds, both ways or one, does not change a bit of an all-reduce" {
+@test "a partition of seconds, in both directions or one, does not change a bit of an all-reduce" {
     make_network
     needs_partitions
     start_agents_in_network
     local ways
     gated_job allreduce allreduce_on_grad --epochs 2
-    # shellcheck disable=SC2086,SC2317 # words, and goes_on_after calls it
+    # shellcheck disable=SC2086,SC2317 # split into words, and continues_after calls it
     part() { partition $ways; }
-    for ways in "input output" input output; do goes_on_after part heal; done
+    for ways in "input output" input output; do continues_after part heal; done
 }
 
 @test "a partition of seconds does not change a bit of fedavg with a server" {
@@ -173,10 +173,10 @@ gated_job() {
     start_server_in_network
     gated_job fedavg fedavg_encode --local-steps 5 --epochs 2
     part() { partition input output; }
-    goes_on_after part heal
+    continues_after part heal
 }
 
-@test "a longer partition ends the job, naming the node; with a server the others can go on" {
+@test "a longer partition ends the job and names the node; with a server the others can continue" {
     make_network
     needs_partitions
     start_agents_in_network
@@ -197,12 +197,12 @@ gated_job() {
     start_server_in_network
     gated fedavg fedavg_encode
     start_gated --local-steps 5 --epochs 2 --on-node-loss continue --min-nodes 1 -o on
-    lost=$(n_said 'node 1 is lost: ')
+    lost=$(n_logged 'node 1 is lost: ')
     partition input output
     open_gate
-    within 60 is_said 'node 1 is lost: ' "$lost"
+    within 60 is_logged 'node 1 is lost: ' "$lost"
     heal
     wait $PID || { cat log agent?/jobs/*/run/node.log; false; }
-    grep -q 'The job went on without node(1): NodeLost' log
+    grep -q 'The job continued without node(1): NodeLost' log
     [ "$(jq -r .state on/run.json)" = succeeded ]
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Agents, runners and job_submit as on Linux 4.18 (shared/compat.h): a filter refuses every call that is younger.
+# Agents, runners and job_submit as on Linux 4.18 (shared/compat.h): a filter refuses every newer call.
 load lib
 
-# BUILD and SUBMIT are what they were, on the older kernel; KEPT is what they were.
+# BUILD and SUBMIT run on the older kernel; KEPT is the original BUILD.
 setup_old_kernel() {
     local name
     cc -std=c11 -D_GNU_SOURCE -I"$ROOT" -o old_kernel "$ROOT/tests/e2e/old_kernel.c" "$ROOT/tests/lib/old_kernel.c"
@@ -24,7 +24,7 @@ filters() { awk '/^Seccomp(_filters)?:/ { n = $2 } END { print n }' "/proc/$1/st
 
 runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_of N
 
-@test "a job with a codec to be compiled ends with the same weights as on a younger kernel" {
+@test "a job with a codec to compile ends with the same weights as on a newer kernel" {
     setup_old_kernel
     local side
     cp "$ROOT/codecs/fedavg.c" mine.c
@@ -32,7 +32,7 @@ runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_
     has_filter "${AGENTS[0]}"
     "$SUBMIT" --codec mine.c --node_count 2 --epochs 1 --local-steps 20 -o old
     [ "$(jq -r .state old/run.json)" = succeeded ]
-    grep -q 'over connections: this kernel has no memory that its owner alone can write' old/logs/worker-0.log
+    grep -q 'over connections: this kernel cannot make memory that only its owner can write' old/logs/worker-0.log
     stop_agents
     BUILD=$KEPT
     start_agents 2
@@ -43,7 +43,7 @@ runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_
     cmp <(tail -c 400000 old/model/final.safetensors) <(tail -c 400000 young/model/final.safetensors)
 }
 
-@test "an agent of an older kernel that is killed and restarted takes up its runner and hears of its end" {
+@test "an agent on an older kernel that is killed and restarted adopts its runner and is notified of its end" {
     setup_old_kernel
     local pid runner
     start_agents 2
@@ -55,7 +55,7 @@ runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_
     kill_agent 1
     start_agent 1
     within 60 is_in_state 1 running
-    grep -q "process $runner goes on, adopted" agent1.log
+    grep -q "process $runner still runs and is adopted" agent1.log
     kill -9 "$runner"
     within 60 is_in_state 1 failed
     wait $pid || true

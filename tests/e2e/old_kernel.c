@@ -1,4 +1,4 @@
-/* old_kernel COMMAND [ARGUMENT...]: runs it, and all that it starts, as on Linux 4.18. */
+/* old_kernel COMMAND [ARGUMENT...]: runs it, and all its descendants, as on Linux 4.18. */
 #include "tests/lib/old_kernel.h"
 
 #include <stdio.h>

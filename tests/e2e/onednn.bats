@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Which oneDNN a build takes, and what is built anew when that changes.
+# Which oneDNN a build uses, and what is rebuilt when that changes.
 load lib
 
 FUNCTIONS_2='dnnl_memory_desc_init_by_tag'
@@ -18,7 +18,7 @@ library() {
     printf 'int %s(void) { return 0; }\n' dnnl_sgemm "$@" | cc -shared -fPIC -x c - -o "$T/lib/libdnnl.so"
 }
 
-# A compiler that sees none of this machine's oneDNN.
+# A compiler that does not find this machine's oneDNN.
 compiler() {
     cat >"$T/compiler" <<'END'
 #!/bin/bash
@@ -29,12 +29,12 @@ END
     chmod +x "$T/compiler"
 }
 
-# probe: what nn/kernels/onednn_probe.sh says with that compiler.
+# probe: prints the result of nn/kernels/onednn_probe.sh with that compiler.
 probe() {
     CC=$T/compiler CFLAGS="-O2 -I$T/include" LDFLAGS=-L$T/lib "$ROOT/nn/kernels/onednn_probe.sh"
 }
 
-@test "oneDNN 2 and 3 are found where headers and library are there" {
+@test "oneDNN 2 and 3 are found if headers and library exist" {
     compiler
     library "$FUNCTIONS_2"
     for version in 2.0.0 2.6.3 2.11.10; do
@@ -48,31 +48,31 @@ probe() {
     done
 }
 
-@test "without headers there is none, and nothing to say about it" {
+@test "without headers there is no oneDNN, and no message" {
     compiler
     library "$FUNCTIONS_2"
     [ "$(probe)" = none ]
 }
 
-@test "a library that is missing, or of another version, is none, with a sentence" {
+@test "a missing library, or one of another version, is not used, with a message" {
     compiler
     headers 3.7.2
-    [ "$(probe)" = "none: dnnl.h is of oneDNN 3.7.2, but a library of it (-ldnnl) does not link" ]
+    [ "$(probe)" = "none: dnnl.h is of oneDNN 3.7.2, but linking with its library (-ldnnl) fails" ]
     library "$FUNCTIONS_2"
-    [ "$(probe)" = "none: dnnl.h is of oneDNN 3.7.2, but a library of it (-ldnnl) does not link" ]
+    [ "$(probe)" = "none: dnnl.h is of oneDNN 3.7.2, but linking with its library (-ldnnl) fails" ]
     headers 2.6.3
     [ "$(probe)" = 2.6.3 ]
 }
 
-@test "versions that psgd does not know are none, with a sentence" {
+@test "versions unknown to psgd are not used, with a message" {
     compiler
     library "$FUNCTIONS_2" "$FUNCTIONS_3"
     for version in 0.21.2 1.96.6 4.0.0 20.1.0 30.1.0; do
         headers "$version"
-        [ "$(probe)" = "none: psgd knows oneDNN 2 and 3, but dnnl.h is of version $version" ]
+        [ "$(probe)" = "none: psgd supports oneDNN 2 and 3, but dnnl.h is of version $version" ]
     done
     echo '/* no version */' >"$T/include/dnnl.h"
-    [ "$(probe)" = "none: dnnl.h does not say which version of oneDNN it is of" ]
+    [ "$(probe)" = "none: dnnl.h does not define the version of oneDNN" ]
 }
 
 @test "the runner of this build links the oneDNN that make chose, or none" {
@@ -82,8 +82,8 @@ probe() {
     [[ $(cat "$BUILD/onednn") == "${needed:-none}"* ]]
 }
 
-# build ARGUMENT...: two programs into $T/b by a make that is a user's own; what was compiled and linked into $T/log. The
-# compiler and the archiver only touch what they are to make: the test counts their calls.
+# build ARGUMENT...: builds two programs into $T/b with a separate make; $T/log lists what was compiled and linked. The
+# compiler and the archiver only touch their outputs: the test counts their calls.
 build() {
     cat >"$T/cc" <<'END'
 #!/bin/bash
@@ -104,7 +104,7 @@ END
 compiled() { sed -n 's/.* -c -o [^ ]* \([^ ]*\)$/\1/p' "$T/log" | sort | tr '\n' ' '; }
 linked() { grep -oE -- "-o $T/b/(job_runner|agent) " "$T/log" | sed "s|-o $T/b/||" | tr -d '\n'; }
 
-@test "another choice of oneDNN compiles and links what depends on it, and nothing else" {
+@test "another choice of oneDNN recompiles and links what depends on it, and nothing else" {
     build ONEDNN=
     [ -n "$(compiled)" ]
     [ "$(grep -cE 'PSGD_ONEDNN|-ldnnl' "$T/log")" -eq 0 ]
@@ -126,19 +126,19 @@ linked() { grep -oE -- "-o $T/b/(job_runner|agent) " "$T/log" | sed "s|-o $T/b/|
     [ "$(grep -cE 'PSGD_ONEDNN|-ldnnl' "$T/log")" -eq 0 ]
 }
 
-# chosen: what make says when it takes a oneDNN with the compiler of the tests above, and what it keeps of that.
+# chosen: make's message when it chooses a oneDNN with the compiler of the tests above, and its stored choice.
 chosen() {
     env -u MAKEFLAGS -u MAKELEVEL CFLAGS="-I$T/include" LDFLAGS="-L$T/lib" make -s -C "$ROOT" CC="$T/compiler" BUILD="$T/b" \
         "$T/b/onednn"
     cat "$T/b/onednn"
 }
 
-@test "make takes what the probe finds, and says why headers that are there do not serve" {
-    local missing="none: dnnl.h is of oneDNN 3.9.1, but a library of it (-ldnnl) does not link"
-    local unknown="none: psgd knows oneDNN 2 and 3, but dnnl.h is of version 4.1.0"
+@test "make uses what the probe finds, and reports why existing headers are not used" {
+    local missing="none: dnnl.h is of oneDNN 3.9.1, but linking with its library (-ldnnl) fails"
+    local unknown="none: psgd supports oneDNN 2 and 3, but dnnl.h is of version 4.1.0"
     compiler
     [ "$(chosen)" = "$(printf '  ONEDNN %s\n' none; echo none)" ]
-    [ "$(chosen)" = none ] # said once
+    [ "$(chosen)" = none ] # printed once
     headers 3.9.1
     [ "$(chosen)" = "$(printf '  ONEDNN %s\n' "$missing"; echo "$missing")" ]
     library "$FUNCTIONS_3"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Machines that are set up otherwise than most: a job runs there, or says why it cannot.
+# Machines with unusual settings: a job runs there, or reports why it cannot.
 # shellcheck disable=SC2030,SC2031 # each test has variables of its own
 load lib
 load namespaces
 
 two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o out; }
 
-@test "an agent's folder may lie on a file system mounted noexec" {
+@test "an agent's folder may be on a file system mounted noexec" {
     make_disk 200m,noexec "$T/noexec"
     cp /bin/true noexec/ # beneath the mount, which hides it
     "${ON_DISK[@]}" cp /bin/true "$T/noexec/true"
@@ -24,7 +24,7 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     done
 }
 
-@test "without HOME and on one processor a job runs" {
+@test "a job runs without HOME and on one processor" {
     unset HOME XDG_STATE_HOME XDG_CACHE_HOME
     taskset -pc "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" $$ >/dev/null
     start_agents 2
@@ -32,9 +32,9 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
-@test "in a locale with a decimal comma a job runs, and its records have points" {
+@test "a job runs in a locale with a decimal comma, and its records have points" {
     printf 'LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3;3\nEND LC_NUMERIC\n' >comma
-    localedef -c -i comma -f ANSI_X3.4-1968 "$T/xx_XX" 2>/dev/null || true # for it says what is not defined
+    localedef -c -i comma -f ANSI_X3.4-1968 "$T/xx_XX" 2>/dev/null || true # it prints what is not defined
     unset LC_ALL
     export LOCPATH=$T
     export LC_NUMERIC=xx_XX
@@ -60,7 +60,7 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
-@test "under ulimit -v a model that is too large is refused with what there is, and a smaller one trains" {
+@test "under ulimit -v a model that is too large is refused with the available memory, and a smaller one trains" {
     nm "$BUILD/agent" 2>/dev/null | grep -q __asan_init && skip "AddressSanitizer maps terabytes"
     nm "$BUILD/agent" 2>/dev/null | grep -q __tsan_init && skip "ThreadSanitizer maps terabytes"
     ENTER=(bash -c 'ulimit -v 1000000 && exec "$@"' bash)

@@ -1,18 +1,18 @@
 #!/usr/bin/env bats
-# No document lies: README's commands run, in README's order, and its codec is the one it says.
+# The documents are right: README's commands run, in README's order, and its codec behaves as stated.
 load lib
 
-# The blocks of a document in one language, in order.
+# Prints the code blocks of a document in one language, in order.
 blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/$2"; }
 
-@test "README's session works as it is written" {
+@test "README's session works as written" {
     ln -s "$BUILD" build
     blocks c README.md >mean.c
     [ "$(wc -l <mean.c)" -lt 40 ]
     PORTS=("$(free_port)" "$(free_port)")
     {
         echo 'set -em'
-        # shellcheck disable=SC2016 # the session's own
+        # shellcheck disable=SC2016 # expanded by the session
         echo 'up() { until curl -sf -o /dev/null "http://127.0.0.1:$1/healthz"; do sleep 0.05; done; }'
         blocks sh README.md | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g
             s/^\(build\/agent --port \([0-9]*\) .*\) &\$/\1 2>>agents.log \& up \2/"
@@ -23,10 +23,10 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$status" -eq 0 ]
     [ -s result/run.json ]
     [ "$(jq -r .state mean/run.json)" = succeeded ]
-    [ "$(tail -1 mean/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ] # and no agent is left, for `limited` says of each
+    [ "$(tail -1 mean/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ] # no agent is left: `limited` checks that for each command
 }
 
-@test "the network in docs/training.md trains as it says" {
+@test "the network in docs/training.md trains as described" {
     ln -s "$BUILD" build
     start_agents 2
     blocks sh docs/training.md >session.sh
@@ -39,7 +39,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(awk -F, 'NR > 1 && $1 == 0 { n += $6 } END { print n }' mine/records/confusion.csv)" = 4000 ]
 }
 
-@test "the codec in codecs/README.md runs as it says" {
+@test "the codec in codecs/README.md runs as described" {
     ln -s "$BUILD" build
     start_agents 2
     blocks c codecs/README.md >smooth.c
@@ -48,13 +48,13 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     run limited bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
-    [[ "$output" == *"mine: all is as codec.h has it"* ]]
+    [[ "$output" == *"mine: all checks passed"* ]]
     [ "$(jq -r .state mine/run.json)" = succeeded ]
     [[ "$output" == *"beta "*"float"*"0.9"*"0 to 1"* ]]
     [ "$(jq .models_agree smooth/run.json)" = true ]
 }
 
-@test "the jobs in docs/compression.md run as it says" {
+@test "the jobs in docs/compression.md run as described" {
     ln -s "$BUILD" build
     start_agents 2
     blocks sh docs/compression.md >session.sh
@@ -66,7 +66,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
         squeezed/run.json
 }
 
-@test "the trace in docs/dataplane.md is made as it says" {
+@test "the trace in docs/dataplane.md is made as described" {
     ln -s "$BUILD" build
     start_agents 2
     blocks sh docs/dataplane.md >session.sh
@@ -89,26 +89,26 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(ls)" = logs ]
 }
 
-# However early or late a signal comes: while an agent is started, when a child is still the shell, during the job, at the end.
-@test "the demo ends when it is asked to, whenever that is, and leaves no process and no folder" {
+# At any time of the signal: while an agent is started, when a child is still the shell, during the job, at the end.
+@test "the demo ends on a signal at any time, and leaves no process and no folder" {
     local pid delay s
     for delay in 0 0.01 0.02 0.05 0.1 0.15 0.2 0.3 0.4 0.6 0.8 1.2; do
-        "$TOOLS/limit" "$PROGRAM_LIMIT" env BUILD="$BUILD" TMPDIR="$T" "$ROOT/submit/demo.sh" -q --epochs 1 >said 2>&1 3>&- &
+        "$TOOLS/limit" "$PROGRAM_LIMIT" env BUILD="$BUILD" TMPDIR="$T" "$ROOT/submit/demo.sh" -q --epochs 1 >printed 2>&1 3>&- &
         pid=$!
         sleep $delay
-        kill $pid 2>/dev/null || true # the script alone, and once
+        kill $pid 2>/dev/null || true # the script only, and once
         s=0
         wait $pid || s=$?
         echo "after $delay s: status $s"
-        cat said
+        cat printed
         [ $s -eq 143 ] || [ $s -eq 0 ]
         [ -z "$(pgrep -f "$T/psgd-demo-")" ]
-        rm -rf logs said
+        rm -rf logs printed
         [ -z "$(ls)" ]
     done
 }
 
-@test "files that README and the docs point at exist" {
+@test "files that README and the docs link to exist" {
     # shellcheck disable=SC2016
     for doc in README.md CONTRIBUTING.md codecs/README.md $(cd "$ROOT" && ls docs/*.md); do
         for link in $(grep -o '](\([^)#]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
@@ -122,7 +122,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     done
 }
 
-@test "files that the README of a folder names are there" {
+@test "files named by the README of a folder exist" {
     local doc name
     for doc in $(cd "$ROOT" && find agent nn sim shared submit -name README.md); do
         # shellcheck disable=SC2013,SC2016 # words, not lines
@@ -133,7 +133,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     done
 }
 
-@test "make install lays out a tree that works" {
+@test "make install creates a working tree" {
     make -s -C "$ROOT" BUILD="$BUILD" install DESTDIR="$T/tree" PREFIX=/usr >/dev/null
     BUILD=$T/tree/usr/lib/psgd
     start_agents 2

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# setup.sh on systems that are not this one: a PATH on which apt, the compilers and the rest are one script, pretend, that
-# knows which packages there are and what comes with each.
+# setup.sh on other systems: a PATH on which apt, the compilers and the rest are one script, pretend, which knows the
+# available packages and their contents.
 load lib
 
-# A machine with nothing but a shell and its tools: pretend_machine MANAGER...
+# A machine with only a shell and its tools: pretend_machine MANAGER...
 pretend_machine() {
     mkdir bin
     : >has
@@ -11,8 +11,8 @@ pretend_machine() {
     for p in sh awk cat cut env grep ln mktemp rm sed tr; do ln -s "$(type -P $p)" bin/; done
     cat >bin/pretend <<'PRETEND'
 #!/bin/sh
-# One of the programs of a machine: which, says its name. In $M: packages (what apt has, and what each brings), has (what is
-# here), uid, log.
+# One of the programs of a machine, chosen by its name. In $M: packages (apt's packages, and the contents of each), has
+# (installed contents), uid, log.
 name=${0##*/}
 brings() { awk -v p="$1" '$1 == p { $1 = ""; print; found = 1 } END { exit !found }' "$M/packages"; }
 here() { grep -qxF "$1" "$M/has"; }
@@ -66,7 +66,7 @@ PRETEND
     for p in id "$@"; do ln -s pretend "bin/$p"; done
 }
 
-# What every system has that has apt, then what differs: packages CLANG [LINE...]
+# Packages of every system with apt, then those that differ: packages CLANG [LINE...]
 packages() {
     echo "$1" >clang
     shift
@@ -101,7 +101,7 @@ PACKAGES
 
 setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setup.sh" "$@"; echo "$output"; }
 
-@test "setup.sh asks apt which of a package's names there is, and is done when all works" {
+@test "setup.sh asks apt which of a package's names exists, and is done when everything works" {
     # Debian 11, 12 and 13, and a system without oneDNN.
     for system in '11|libclang-common-11-dev rt|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx' \
         '14|libclang-rt-14-dev rt|libclang-common-14-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|clang-format-14 clang-format-14' \
@@ -114,7 +114,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
         setup_sh test
         [ "$status" -eq 0 ]
         [ "$(grep -c . log)" -eq 2 ]
-        # Once more, nothing is asked for.
+        # The second time, nothing is requested.
         setup_sh test
         [ "$status" -eq 0 ]
         [ "$(grep -c . log)" -eq 2 ]
@@ -143,7 +143,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     done
 }
 
-@test "setup.sh installs for building alone, as root and by sudo, and only what is missing" {
+@test "setup.sh installs for building only, as root and by sudo, and only what is missing" {
     pretend_machine apt-get apt-cache sudo
     packages 14 'libdnnl-dev dnnl.h'
     echo 1000 >uid
@@ -155,7 +155,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make libjansson-dev libgnutls28-dev libdnnl-dev' ]
 }
 
-@test "without root and sudo setup.sh says what root would type, and fails only if something is missing" {
+@test "without root and sudo setup.sh prints root's command, and fails only if something is missing" {
     pretend_machine apt-get apt-cache
     packages 14 'libdnnl-dev dnnl.h'
     : >lists
@@ -172,7 +172,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     [ ! -e log ]
 }
 
-@test "a name that apt does not have is apt's failure and setup.sh's" {
+@test "a name unknown to apt is a failure of apt and of setup.sh" {
     pretend_machine apt-get apt-cache
     packages 14
     sed -i '/^zlib1g-dev/d' packages
@@ -183,14 +183,14 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     [[ "$output" == *'still missing: '*'zlib.h'* ]]
 }
 
-@test "without apt setup.sh prints the line for dnf, zypper, pacman and apk, and ends well where all is there" {
+@test "without apt setup.sh prints the command for dnf, zypper, pacman and apk, and succeeds if everything is installed" {
     while IFS='|' read -r manager line; do
         rm -rf bin has log
         pretend_machine "$manager"
         setup_sh
         [ "$status" -eq 1 ]
         grep -qxF "    $line" <<<"$output"
-        # A name that a system does not know ends the whole command: what is optional has one of its own.
+        # A name unknown to a system fails the whole command: optional packages have one of their own.
         [ "$manager" = apk ] || grep -qE "^    ${line%% gcc*} onednn.* # optional$" <<<"$output"
         echo 1000 >uid
         for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h; do echo $thing >>has; done
@@ -216,7 +216,7 @@ apk|apk add gcc musl-dev linux-headers make libmicrohttpd-dev curl-dev jansson-d
 LINES
 }
 
-@test "setup.sh on a system that it does not know says what is missing" {
+@test "setup.sh on an unknown system prints what is missing" {
     pretend_machine
     setup_sh
     [ "$status" -eq 1 ]
@@ -225,7 +225,7 @@ LINES
     [ "$status" -eq 2 ]
 }
 
-@test "docs/install.md names every package that setup.sh asks for" {
+@test "docs/install.md names every package that setup.sh requests" {
     # shellcheck disable=SC2013 # words, not lines
     for name in $(sed -n "/^to_build=/,/^case/p" "$ROOT/setup.sh" | grep '|' | grep -v '^#' | cut -d '|' -f 2- | tr '|/' '  '); do
         grep -qF "\`$name\`" "$ROOT/docs/install.md"

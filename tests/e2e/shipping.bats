@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# A codec on its way: from a file of the user's to agents that may have other machines, and rules of their own.
+# Shipping of codecs: from a user's file to agents that may be other machines, with policies of their own.
 load lib
 
-# A rule of one's own: `mine`, which is the built-in dummy under another name.
+# A user's codec: `mine`, which is the built-in dummy under another name.
 write_mine() { sed 's/"dummy"/"mine"/' "$ROOT/codecs/dummy.c" >mine.c; }
 
 small_job() { "$SUBMIT" --node_count "$1" --epochs 1 --model softmax "${@:2}"; }
 
 digest() { sha256sum "$1" | cut -d' ' -f1; }
 
-@test "source, manifest and digests come back with the results, and the job can be repeated from them" {
+@test "source, manifest and digests are fetched with the results, and the job can be repeated from them" {
     start_agents 2
     write_mine
     small_job 2 -q --codec mine.c -o out
@@ -29,7 +29,7 @@ digest() { sha256sum "$1" | cut -d' ' -f1; }
     [ "$(jq -r .facts.codec.sha256 out/run.json)" = "$(jq -r .facts.codec.sha256 repeated/run.json)" ]
 }
 
-@test "a server's own codec comes back beside the workers', an object without a source" {
+@test "a server's own codec is fetched beside the workers', an object without a source" {
     start_agents 2
     write_workers 1 1
     cp "$ROOT/codecs/fedavg.c" served.c
@@ -40,7 +40,7 @@ digest() { sha256sum "$1" | cut -d' ' -f1; }
     [ ! -e out/codec/fedavg.c ]
 }
 
-@test "a codec that an agent does not allow is refused in one sentence, before anything is shipped" {
+@test "a codec that an agent does not allow is refused with one message, before anything is shipped" {
     start_agent 0
     start_agent 1 --codecs allowlist
     write_workers 2
@@ -48,8 +48,8 @@ digest() { sha256sum "$1" | cut -d' ' -f1; }
     run small_job 2 --codec mine.c -o out
     echo "$output"
     [ "$status" -eq 4 ]
-    [[ "$output" == *"node(1): agent 127.0.0.1:${PORTS[1]}: codec mine (SHA-256 "*", source $(digest mine.c)) is neither one of this agent's own nor on its list"* ]]
-    [[ "$output" == *"hint: "*"a line with $(digest mine.c) in $T/agent1/codecs.allow"* ]]
+    [[ "$output" == *"node(1): agent 127.0.0.1:${PORTS[1]}: codec mine (SHA-256 "*", source $(digest mine.c)) is neither built into this agent nor on its list"* ]]
+    [[ "$output" == *"hint: "*"a line with $(digest mine.c) to $T/agent1/codecs.allow"* ]]
     [[ "$output" != *"Reply requirements"* ]]
     [ "$(curl -s "http://127.0.0.1:${PORTS[0]}/v1/status" | jq '.running | length')" -eq 0 ]
     # With the source on the list the agent compiles it, and loads nothing else.
@@ -61,13 +61,13 @@ digest() { sha256sum "$1" | cut -d' ' -f1; }
     grep -q 'codec mine (made for .* by .*) is compiled here' out/logs/worker-1.log
     [ "$(grep -c 'is compiled here' out/logs/worker-0.log)" -eq 0 ]
     [ ! -e "agent1/jobs/$(only_job 1)/packages/codec.so" ]
-    # With the object on it, that is loaded.
+    # With the object on the list, that is loaded.
     jq -r .facts.codec.sha256 out/run.json >agent1/codecs.allow
     small_job 2 -q --codec mine.c -o object
     [ "$(grep -c 'is compiled here' object/logs/worker-1.log)" -eq 0 ]
 }
 
-@test "an agent that runs only its own codecs runs those" {
+@test "an agent that allows only its own codecs runs those" {
     start_agent 0 --codecs builtin
     write_workers 1
     write_mine
@@ -94,20 +94,20 @@ reserve_by_hand() { # reserve_by_hand ID CODEC
         "name":"hand","codec":"'"$2"'","node_count":1,"server_count":0,"submitter":"test"}' >/dev/null
 }
 
-put_all_but_codec() { # put_all_but_codec ID FOLDER: as an earlier job had them
+put_all_but_codec() { # put_all_but_codec ID FOLDER: as in an earlier job
     put_package "$1" settings "settings.json:$2/settings.json"
     put_package "$1" model "model.json:$2/model.json"
     put_package "$1" data "train.safetensors:$2/train.safetensors" "test.safetensors:$2/test.safetensors"
 }
 
-# An object that cannot be loaded here, with EM_AARCH64 where the ELF header has the machine: other.so, other.json.
+# An object that cannot be loaded here, with EM_AARCH64 as the machine in its ELF header: other.so, other.json.
 make_foreign() { # make_foreign FOLDER
     cp "$1/codec.so" other.so && chmod 600 other.so
     printf '\xb7\x00' | dd of=other.so bs=1 seek=18 conv=notrunc status=none
     jq -c --arg d "$(digest other.so)" '.sha256 = $d | .architecture = "AArch64"' "$1/codec.json" >other.json
 }
 
-@test "an object for another machine: its source is compiled here, without one it is refused" {
+@test "an object for another machine: its source is compiled here; without a source it is refused" {
     start_agents 1
     write_mine
     small_job 1 -q --codec mine.c -o out
@@ -120,7 +120,7 @@ make_foreign() { # make_foreign FOLDER
     put_all_but_codec j-foreign1 "$old"
     within 60 is_in_state 0 ready
     grep -q 'codec mine (made for AArch64 by .*) is compiled here' agent0/jobs/j-foreign1/run/node.log
-    # One that does not compile fails the node, in the compiler's own words.
+    # A source that does not compile fails the node, with the compiler's own messages.
     api 0 POST /v1/jobs/j-foreign1/cancel -H 'Content-Type: application/json' -d '{}' >/dev/null
     within 60 is_in_state 0 cancelled
     printf '#include "codec.h"\nint x = "y"\n' >broken.c
@@ -133,7 +133,7 @@ make_foreign() { # make_foreign FOLDER
     grep -q 'codec.c:2:' agent0/jobs/j-foreign2/run/node.log
 }
 
-@test "a built-in codec's object for another machine: its source came along, and is the agent's own, too" {
+@test "a built-in codec's object for another machine: its source was shipped, and is the agent's own, too" {
     start_agent 0 --codecs builtin
     write_workers 1
     small_job 1 -q --codec fedavg -o out
@@ -150,7 +150,7 @@ make_foreign() { # make_foreign FOLDER
     grep -q 'codec fedavg (made for AArch64) is compiled here' agent0/jobs/j-foreign1/run/node.log
 }
 
-@test "a codec is found by its name among one's own, in PSGD_CODEC_PATH and in ./codecs" {
+@test "a codec is found by its name among the user's own, in PSGD_CODEC_PATH and in ./codecs" {
     start_agents 1
     mkdir -p codecs elsewhere
     sed 's/"dummy"/"near"/' "$ROOT/codecs/dummy.c" >codecs/near.c
@@ -163,7 +163,7 @@ make_foreign() { # make_foreign FOLDER
     [ "$status" -eq 6 ]
 }
 
-@test "what is refused before anything is shipped is told without the settings" {
+@test "refusals before anything is shipped are reported without the settings" {
     echo '{"Worker":["127.0.0.1:1"]}' >worker.json
     run small_job 1 --codec dummy -o out
     echo "$output"

@@ -5,7 +5,7 @@ load lib
 
 blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/$2"; }
 
-@test "the simulations in docs/simulator.md run as it says" {
+@test "the simulations in docs/simulator.md run as described" {
     ln -s "$BUILD" build
     blocks sh docs/simulator.md >session.sh
     grep -q 'simulate -q --codec fedavg' session.sh
@@ -16,7 +16,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(jq -r .facts.simulation.result.models_agree sim-mesh/run.json)" = true ]
 }
 
-@test "the comparison in docs/sync-async.md runs and comes to the times in its tables" {
+@test "the comparison in docs/sync-async.md runs and gives the times in its tables" {
     ln -s "$BUILD" build
     blocks sh docs/sync-async.md >session.sh
     run limited bash -e session.sh
@@ -28,7 +28,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     while read -r time; do [[ "$output" == *" $time "* ]] || { echo "no $time" && false; }; done <shown
 }
 
-@test "a simulation leaves what a job leaves, with simulated times" {
+@test "a simulation leaves the files of a job, with simulated times" {
     run "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --epochs 2 --steps 4 -o out
     echo "$output"
     [ "$status" -eq 0 ]
@@ -46,12 +46,12 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     cmp out/model/final.safetensors again/model/final.safetensors
 }
 
-@test "what a simulation has measured can be given to the next one" {
+@test "the measurements of a simulation can be given to the next one" {
     local job=(--codec allreduce --node_count 2 --model softmax --epochs 1 --link "any,0s" --processors 2)
     "$SUBMIT" simulate -q "${job[@]}" -o measured
     jq .facts.simulation.result measured/run.json >result.json
     [ "$(jq -r .step_time result.json | tr , '\n' | wc -l)" -eq 16 ]
-    # On a busy machine a long message may take no longer than a short one: any.
+    # On a busy machine a long message may take no longer than a short one: any value.
     [[ "$(jq -r .overhead result.json)" =~ ^([0-9.e+-]+Gbit|any),[0-9.e+-]+us$ ]]
     "$SUBMIT" simulate -q "${job[@]}" --step-time "$(jq -r .step_time result.json)" --eval-time "$(jq .eval_time_s result.json)" \
         --codec-rate "$(jq .codec_rate_mbps result.json)" --overhead "$(jq -r .overhead result.json)" -o given
@@ -59,13 +59,13 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
         given/run.json
 }
 
-@test "where a machine cannot talk to itself, --overhead does without" {
+@test "--overhead works on a machine that cannot send messages to itself" {
     unshare -rn true 2>/dev/null || skip "no network namespaces here"
     local job=(--codec plain --node_count 2 --model softmax --epochs 1 -q)
     run unshare -rn "$SUBMIT" simulate "${job[@]}" -o without
     echo "$output"
     [ "$status" -eq 6 ]
-    [[ "$output" == *"hint: --overhead says what a message takes"* ]]
+    [[ "$output" == *"hint: Set the time of a message with --overhead"* ]]
     unshare -rn "$SUBMIT" simulate "${job[@]}" --overhead any,0s -o with
 }
 
@@ -74,7 +74,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
         jq -e '.ok and (.data.nodes | length == 4) and .data.facts.simulation.result.messages == 240'
 }
 
-@test "a node that dies ends the simulated job with status 1 and its reason" {
+@test "a node that dies ends the simulated job with status 1 and the reason" {
     run "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --kill 1@50ms -o out
     echo "$output"
     [ "$status" -eq 1 ]
@@ -82,7 +82,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(jq -r '.nodes[1].state' out/run.json)" = failed ]
 }
 
-@test "what cannot be simulated is refused in words, and no folder is left" {
+@test "impossible simulations are refused with a message, and leave no folder" {
     run "$SUBMIT" simulate -q --codec fedavg --link slow -o out
     [ "$status" -eq 2 ]
     [[ "$output" == *"100Mbit,20ms"* ]]
@@ -97,16 +97,16 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [[ "$output" == *"--resume is for other verbs"* ]]
 }
 
-@test "a simulation has no checkpoints to resume, but a model to start from" {
+@test "a simulation has no checkpoints to resume, but can start from a model" {
     "$SUBMIT" simulate -q --codec fedavg --servers 1 --node_count 2 --model softmax --epochs 1 -o sim
     run "$SUBMIT" --resume sim --epochs 2 -o out
     [ "$status" -eq 6 ]
-    [[ "$output" == *"sim/run.json: a simulation's, which keeps no checkpoints; --init-from takes its model"* ]]
+    [[ "$output" == *"sim/run.json: a simulation keeps no checkpoints; start from its model with --init-from"* ]]
     start_agents 1
     "$SUBMIT" -q --codec dummy --node_count 1 --model softmax --epochs 1 --init-from sim/model/final.safetensors -o out
 }
 
-@test "the simulator says that it is not started by hand" {
+@test "the simulator reports that it is not started by hand" {
     for word in "" --help -h; do
         # shellcheck disable=SC2086
         run limited "$BUILD/simulator" $word
@@ -115,7 +115,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     done
 }
 
-@test "a codec that crashes takes the simulator and not job_submit" {
+@test "a codec that crashes ends the simulator and not job_submit" {
     cat >crash.c <<'C'
 #include <stdlib.h>
 #include "codec.h"
@@ -128,10 +128,10 @@ C
     echo "$output"
     [ "$status" -eq 6 ]
     [[ "$output" == *"killed by signal 6"* ]]
-    [[ "$output" == *"codec crash has a mistake"* ]]
+    [[ "$output" == *"codec crash has a bug"* ]]
 }
 
-write_loop() { # loop.c, a codec that never comes back from its first word
+write_loop() { # loop.c, a codec that hangs in its first encode
     cat >loop.c <<'C'
 #include "codec.h"
 static int encode(struct codec *c, struct wire_out *out)
@@ -165,12 +165,12 @@ has_none() { ! has_simulator; }
 
 @test "one signal ends a simulation whose codec loops" {
     write_loop
-    "${LOOPING[@]}" -q >said 2>&1 3>&- &
+    "${LOOPING[@]}" -q >printed 2>&1 3>&- &
     local pid=$! status=0
     within 60 has_simulator
     kill -TERM $pid
     wait $pid || status=$?
-    cat said
+    cat printed
     [ $status -eq 143 ]
     has_none
 }
@@ -186,7 +186,7 @@ has_none() { ! has_simulator; }
     within 60 has_none
 }
 
-# same_as_real SIMULATED REAL: the weights to the last bit, and every node's bytes.
+# same_as_real SIMULATED REAL: the weights bit for bit, and every node's bytes.
 same_as_real() {
     python3 - "$1" "$2" <<'PY'
 import json, struct, sys
@@ -203,7 +203,7 @@ assert traffic(sys.argv[1]) == traffic(sys.argv[2])
 PY
 }
 
-@test "a simulation ends with the weights and bytes of the real job, to the last bit" {
+@test "a simulation ends with the weights and bytes of the real job, bit for bit" {
     start_agents 4
     same() { # same NAME WORKERS SERVERS OPTIONS...
         local name=$1 workers=$2 servers=$3
@@ -219,7 +219,7 @@ PY
     same blocks 4 0 --codec plain --batch-size 16
 }
 
-@test "steps that are not finite are left out in a simulation as in the real job, to the last bit" {
+@test "steps that are not finite are skipped in a simulation as in the real job, bit for bit" {
     start_agents 2
     prepare_overflow
     for codec in plain fedavg; do
@@ -228,7 +228,7 @@ PY
         run "$SUBMIT" simulate -q "${job[@]}" --on-nonfinite skip -o $codec
         echo "$output"
         [ "$status" -eq 0 ]
-        [[ "$output" == *" gradients or updates that were not finite were left out."* ]]
+        [[ "$output" == *" non-finite gradients or updates were skipped."* ]]
         same_as_real $codec $codec-real
     done
     run "$SUBMIT" simulate -q "${job[@]}" -o stop
@@ -239,19 +239,19 @@ PY
     [[ "$output" == *"the loss on the test set is"* ]]
 }
 
-@test "collectives are simulated piece by piece as they go over connections" {
+@test "collectives are simulated chunk by chunk, as over connections" {
     start_agents 3
     "$SUBMIT" -q --codec allreduce --local-path off --node_count 3 --epochs 1 -o real
     "$SUBMIT" simulate -q --codec allreduce --node_count 3 --epochs 1 --step-time 0.01 -o simulated
     same_as_real simulated real
 }
 
-@test "every order is tried, and one that fails is named and replayed" {
+@test "every order is tried, and one that fails is reported and can be replayed" {
     run "$SUBMIT" simulate -q --codec fedavg --node_count 2 --gradients 10 --steps 2 --epochs 1 --exhaustive -o all
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *"5 orders of deliveries: all succeed"* ]]
-    # A worker that does not take part in its second round when the other's word is late.
+    # A worker that skips its second round if the other's contribution is late.
     cat >late.c <<'C'
 #include "codec.h"
 struct late { uint32_t n_received; };
@@ -260,7 +260,7 @@ static int on_step(struct codec *c)
     struct late *l = c->state;
     wire_put_u32(c->host->message(c), 7);
     if (c->step == 2 && l->n_received == 0)
-        return codec_fail(c, "nobody has spoken");
+        return codec_fail(c, "no contribution arrived");
     return c->host->send(c, 1 - c->node);
 }
 static int on_message(struct codec *c, int from, struct wire_in *in)
@@ -275,15 +275,15 @@ C
     run "$SUBMIT" simulate -q --codec late.c --node_count 2 --gradients 10 --steps 2 --epochs 1 --exhaustive -o one
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"nobody has spoken"* ]]
+    [[ "$output" == *"no contribution arrived"* ]]
     order=$(sed -n 's/.*--replay \([^ ]*\) .*/\1/p' <<<"$output")
     run "$SUBMIT" simulate -q --codec late.c --node_count 2 --gradients 10 --steps 2 --epochs 1 --replay "$order" -o again
     [ "$status" -eq 1 ]
-    [[ "$output" == *"nobody has spoken"* ]]
+    [[ "$output" == *"no contribution arrived"* ]]
     [ -s again/records/train.csv ]
 }
 
-# forge SUMMARY: forge.c, a codec that leaves this summary and ends the simulator.
+# forge SUMMARY: forge.c, a codec that writes this summary and ends the simulator.
 forge() {
     cat >forge.c <<'C'
 #include <stdio.h>
@@ -308,13 +308,13 @@ C
     sed -i "s/SUMMARY/$(jq -n --arg s "$1" '$s' | sed 's/[\\&/]/\\&/g')/" forge.c
 }
 
-@test "a summary that a codec has written is not believed" {
+@test "a summary written by a codec is not trusted" {
     forge '{"ok":false,"code":0}'
     run "$SUBMIT" simulate --codec forge.c --node_count 2 --gradients 10 --epochs 1 --steps 2 -o out
     echo "$output"
     [ "$status" -eq 6 ]
-    [[ "$output" == *"the simulator's summary is not of its form"* ]]
-    # nor does it steer the terminal
+    [[ "$output" == *"the simulator's summary is malformed"* ]]
+    # nor does it control the terminal
     forge '{"ok":true,"nodes":[],"search":{"orders":1,"failure":"x\u001b[2J","order":"0s\u001b[2J"}}'
     run "$SUBMIT" simulate --codec forge.c --node_count 2 --gradients 10 --epochs 1 --steps 2 --exhaustive -o search
     echo "$output"

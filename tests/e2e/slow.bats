@@ -1,21 +1,21 @@
 #!/usr/bin/env bats
-# Nodes that are slow, or silent for a while, and yet alive.
+# Nodes that are slow, or unresponsive for some time, but alive.
 # Takes about 1 minute.
 load lib
 
 T_CODECS=$BUILD/tests/codecs
 
-@test "a slow holder of redundant blocks is waited for, and loses nothing" {
+@test "a slow holder of redundant blocks is waited for at the end, and loses nothing" {
     start_agents 3
-    # 24,000 samples in rows of 3 x 400: 20 steps, two blocks each. Node 2 does not begin before node 0 has taken 15 of them: if
-    # node 0 waited for it, neither would go on.
+    # 24,000 samples in rows of 3 x 400: 20 steps, two blocks each. Node 2 does not start before node 0 has taken 15 of them: if
+    # node 0 waited for it, neither would continue.
     "$SUBMIT" --codec "$T_CODECS/slow.so" --node_count 3 --redundancy 2 --batch_size 400 --epochs 1 --model softmax -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
     [ -e is-ahead ]
 }
 
-@test "a node that does not read for 11 s is no dead node" {
+@test "a node that does not read for 11 s is not lost" {
     start_agents 3
     "$SUBMIT" --codec plain --node_count 3 --redundancy 2 --epochs 100000 --record-every 1000 -o out 2>log 3>&- &
     local pid=$! runner
@@ -31,7 +31,7 @@ T_CODECS=$BUILD/tests/codecs
     wait $pid || [ $? -eq 8 ]
 }
 
-@test "a node that is sent more than it takes slows its sender and breaks nothing" {
+@test "a node that receives more than it reads slows its sender and breaks nothing" {
     start_agents 2
     "$SUBMIT" --codec "$T_CODECS/gift.so" --node_count 2 --epochs 2 -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
@@ -43,7 +43,7 @@ T_CODECS=$BUILD/tests/codecs
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
 }
 
-@test "gradients go by parameter servers, too" {
+@test "gradients are sent through parameter servers, too" {
     start_agents 4
     write_workers 2 2
     "$SUBMIT" --codec doublesqueeze --node_count 2 --epochs 1 -o servers

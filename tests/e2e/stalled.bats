@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What one worker that takes nothing costs the others. What can be counted is counted here; the time is a row of
+# The cost of one worker that does not read for the others. Messages are counted here; the time is a row of
 # `make bench-stalled`.
 load lib
 
@@ -13,11 +13,11 @@ sent_since_silence() {
 
 has_sent() { [ "$(sent_since_silence "$1")" -ge "$2" ]; }
 
-is_lost() { grep -q 'node 1 is lost: it has taken nothing for 9.5 s' agent0/jobs/*/run/node.log; }
+is_lost() { grep -q 'node 1 is lost: it has received nothing for 9.5 s' agent0/jobs/*/run/node.log; }
 
-# Messages of the job's size, 473,192 bytes with the header, that may be under way to a peer that takes nothing: as many as both
-# sockets of a connection hold, three in shared memory, the eight behind which plain sends nothing more in asgd, and eight
-# for what is neither wholly here nor there.
+# Messages of the job's size, 473,192 bytes with the header, that may be in flight to a peer that does not read: as many as both
+# sockets of a connection hold, three in shared memory, the eight after which plain stops sending in asgd, and eight
+# for those partly sent.
 most_under_way() {
     local send receive
     read -r _ _ send </proc/sys/net/ipv4/tcp_wmem
@@ -25,7 +25,7 @@ most_under_way() {
     echo $(((send + receive) / 473192 + 3 + 8 + 8))
 }
 
-@test "asgd: a worker that takes nothing is sent nothing more, and the others go on without it" {
+@test "asgd: nothing more is sent to a worker that does not read, and the others continue without it" {
     start_agents 3
     "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 100000 --record-every 1 --on-node-loss continue --min-nodes 2 \
         -o out 2>log 3>&- &

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# The short versions of the long runs, and the tools that watch over the source.
+# Short versions of the long runs, and the tools that check the source.
 # Takes about 3 minutes.
 load lib
 
-# make as from a shell, with a job per processor, whichever make has started the tests; and what tests wait for comes first.
+# make as from a shell, with a job per processor, independent of the make that started the tests; waiting tests run first.
 apart() { env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make -s -C "$ROOT" "$@"; }
 
 plain_build_only() {
@@ -29,7 +29,7 @@ plain_build_only() {
     [[ "$output" == *"are clean"* ]]
 }
 
-@test "make knows what is made from a changed header, whichever name the build's folder has" {
+@test "make knows the outputs of a changed header, whatever the name of the build folder" {
     for name in "$BUILD" "$(realpath --relative-to="$ROOT" "$BUILD")"; do
         run env -u MAKEFLAGS make -n V=1 -C "$ROOT" BUILD="$name" -W submit/codecs/find.h
         echo "$name: $output"
@@ -37,8 +37,8 @@ plain_build_only() {
     done
 }
 
-# In the middle of a test a false A in `A && B` ends nothing.
-@test "each assertion of a script stands on a line of its own" {
+# In the middle of a test a false A in `A && B` does not fail the test.
+@test "each assertion of a script is on a line of its own" {
     run awk 'was && !/^ *}/ { print was; bad = 1 } { was = "" }
              /^ *\[.*\] && \[/ { was = FILENAME ":" FNR ": " $0 } END { exit bad }' "$ROOT"/tests/e2e/*.bats
     echo "$output"

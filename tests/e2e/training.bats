@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# How a job trains: optimizers, schedules, metrics, and what happens when numbers run away.
+# Training: optimizers, schedules, metrics, and numbers that overflow.
 load lib
 
 # column FILE NAME: the cells of a column.
@@ -8,16 +8,16 @@ column() {
 for r in csv.DictReader(open(sys.argv[1])): print(r[sys.argv[2]])' "$1" "$2"
 }
 
-asking_model() { # asking_model METRIC...: a model file that asks for these metrics
+asking_model() { # asking_model METRIC...: a model file with these metrics
     local list
     list=$(printf ',"%s"' "$@")
     echo '{"version":1,"name":"asking","input":[784],"layers":[{"kind":"dense","units":10}],
         "loss":"softmax_cross_entropy","metrics":['"${list#,}"']}' >asking.json
 }
 
-@test "every optimizer learns the digits, all but one with its own defaults" {
+@test "every optimizer learns the digits, all except one with its own defaults" {
     start_agents 1
-    # gradient_decay begins with the ancestor's 0.03, which 375 steps shrink to a twentieth.
+    # gradient_decay starts with Parallel-SGD's 0.03, which 375 steps shrink to a twentieth.
     for how in sgd momentum nesterov adam adamw adagrad adadelta rmsprop "gradient_decay --learn_rate 1"; do
         # shellcheck disable=SC2086
         "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model mlp-tutorial --gradient-descent $how -o "$how"
@@ -27,7 +27,7 @@ asking_model() { # asking_model METRIC...: a model file that asks for these metr
     done
 }
 
-@test "train.csv shows the rate that the schedule gave each step" {
+@test "train.csv has the rate of the schedule at each step" {
     start_agents 1
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --learn_rate 0.5 --schedule cosine --warmup-steps 4 -o out
     column out/records/train.csv lr >rates
@@ -41,10 +41,10 @@ PY
     [ "$(column step/records/train.csv lr | sort -u | tr '\n' ' ')" = "0.0125 0.05 " ]
 }
 
-@test "a clipped gradient moves the weights no further than its limit" {
+@test "a clipped gradient changes the weights by no more than its limit" {
     start_agents 1
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --clip-norm 1e-7 -o out
-    # 375 steps of at most 0.05 x 1e-7 change nothing that shows, though the gradients themselves are long.
+    # 375 steps of at most 0.05 x 1e-7 have no visible effect, though the gradients themselves are long.
     python3 - out/records <<'PY'
 import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1] + "/train.csv")))
@@ -54,7 +54,7 @@ assert abs(mean(rows[:50]) - mean(rows[-50:])) < 0.1, (mean(rows[:50]), mean(row
 PY
 }
 
-@test "the metrics that a model asks for come back, and no others" {
+@test "the metrics requested by a model are recorded, and no others" {
     start_agents 2
     asking_model accuracy top5 mse rmse confusion
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --model asking.json -o out
@@ -84,7 +84,7 @@ PY
     [ ! -e none/records/metrics.csv ]
 }
 
-@test "a job whose numbers run away ends in the step where they do, and says where" {
+@test "a job whose numbers overflow ends in that step, and reports it" {
     start_agents 1
     run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model mlp-relu --learn_rate 1e30 -o out
     [ "$status" -ne 0 ]
@@ -92,13 +92,13 @@ PY
     message=$(jq -r '.nodes[0].message' out/run.json)
     echo "$message"
     [[ "$message" =~ ^'node 0, epoch 1, step '([0-9]+)': the loss is '.*'gradient'.*layer[0-9]+\.dense\. ]]
-    # The last step on record is the one before.
+    # The last recorded step is the one before.
     [ "$(column out/records/train.csv step | tail -1)" -eq $((BASH_REMATCH[1] - 1)) ]
     [ "$(column out/records/train.csv loss | grep -ciE 'nan|inf')" = 0 ]
     grep -q 'hint: A smaller --learn_rate' out/logs/worker-0.log
 }
 
-@test "steps that are not finite are left out when the job says so, and all nodes stay equal" {
+@test "steps that are not finite are skipped if the job allows it, and all nodes stay equal" {
     start_agents 2
     prepare_overflow
     for codec in plain fedavg; do
@@ -113,7 +113,7 @@ PY
     done
 }
 
-@test "a job that learns nothing any more has failed, whatever it leaves out" {
+@test "a job that skips every step has failed" {
     start_agents 2
     run "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 --on-nonfinite skip -o out
     [ "$status" -eq 1 ]
@@ -121,7 +121,7 @@ PY
     [ ! -e out/model/best.safetensors ]
 }
 
-# A codec that means gradients, whose node 1 says what is no number in its fifth word.
+# A codec that averages gradients, whose node 1 sends NaN in its fifth contribution.
 poisoning_codec() {
     cat >poison.c <<'C'
 #include <math.h>
@@ -151,7 +151,7 @@ CODEC_PLUGIN(.name = "poison", .source = "a test", .round = &poison)
 C
 }
 
-@test "a gradient that is not finite ends every node of a sum in that step" {
+@test "a gradient that is not finite ends every node of an all-reduce in that step" {
     start_agents 2
     run "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 -o out
     [ "$status" -eq 1 ]
@@ -159,7 +159,7 @@ C
     [[ "$(jq -r .message out/run.json)" == *"epoch 1, step "*"the "*"layer"* ]]
 }
 
-@test "what a peer sends that is not finite is noticed by all before it moves a weight" {
+@test "a contribution that is not finite is detected by all nodes before it changes a weight" {
     start_agents 2
     poisoning_codec
     run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax -o stop
@@ -176,7 +176,7 @@ C
     python3 -c "assert $(column skip/records/eval.csv accuracy | head -1) > 0.5"
 }
 
-@test "no step is left out once the weights are not finite" {
+@test "no step is skipped once the weights are not finite" {
     start_agents 1
     cat >worse.c <<'C'
 #include <math.h>
@@ -199,7 +199,7 @@ C
     grep -q 'hint: No step can be left out any more' out/logs/worker-0.log
 }
 
-@test "a schedule that is none is refused before anything is sent" {
+@test "an invalid schedule is refused before anything is sent" {
     start_agents 1
     run "$SUBMIT" --codec plain --node_count 1 --schedule step:every=0 -o out
     [ "$status" -eq 2 ]

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# Wrong input: one sentence that says what, where and what to do, and the exit status for it. Nothing is started.
+# Wrong input: one message with what is wrong, where and what to do, and the exit status for it. Nothing is started.
 load lib
 load namespaces
 
-# refused STATUS WORDS ARGS...: job_submit ends with the status and says the words.
+# refused STATUS WORDS ARGS...: job_submit ends with the status and prints the words.
 refused() {
     local wanted=$1 words=$2
     shift 2
@@ -12,7 +12,7 @@ refused() {
     [ "$status" -eq "$wanted" ] && [[ "$output" == *"$words"* ]]
 }
 
-# apart COMMAND...: as `run`, with what it says on stderr apart. bats 1.2 of Debian 11 has no --separate-stderr.
+# apart COMMAND...: as `run`, with stderr separate. bats 1.2 of Debian 11 has no --separate-stderr.
 apart() {
     status=0
     "$@" >stdout.txt 2>stderr.txt || status=$?
@@ -20,12 +20,12 @@ apart() {
     rm stdout.txt stderr.txt
 }
 
-listed() { # a worker.json that is right, though nobody is there
+listed() { # a valid worker.json, without agents
     echo '{"Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
 }
 
 # shellcheck disable=SC2030,SC2031 # `run` sets status and stderr in each test anew
-@test "stdout that cannot be written, whatever the command" {
+@test "every command reports a stdout that cannot be written" {
     [ -w /dev/full ] || skip "there is no /dev/full"
     for command in "list --json" "help" "list --help" "codecs list" "version" ""; do
         # shellcheck disable=SC2086
@@ -41,7 +41,7 @@ listed() { # a worker.json that is right, though nobody is there
 }
 
 # shellcheck disable=SC2031
-unread() { # unread ARGS...: job_submit, whose stdout nobody reads
+unread() { # unread ARGS...: job_submit, whose stdout is not read
     apart python3 -c '
 import os, subprocess, sys
 r, w = os.pipe()
@@ -50,7 +50,7 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
     echo "status $status: $stderr"
 }
 
-@test "a reader that has seen enough ends a command that only shows something, without a word" {
+@test "a closed pipe ends a command that only prints, without a message" {
     for command in "list --json" "help" "simulate --help" "codecs show fedavg"; do
         # shellcheck disable=SC2086
         unread $command
@@ -64,7 +64,7 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
     [ "$status" -eq 1 ]
 }
 
-@test "what is no UTF-8 is shown with question marks, and refused where it has to be found again" {
+@test "invalid UTF-8 is shown with question marks, and refused in names that must be found again" {
     start_agents 1
     cat >$'caf\xe9.c' <<'C'
 #include "codec.h"
@@ -77,7 +77,7 @@ C
     [ "$status" -eq 1 ]
     [[ "$output" == *'caf? is closed'* ]]
     "$SUBMIT" codecs show $'caf\xe9.c' --json | jq -e '.data.source == "caf?"'
-    # what would colour a terminal, too
+    # also what would color a terminal
     sed 's/caf.xe9/\\033[31mred/g' $'caf\xe9.c' >red.c
     refused 1 "?[31mred is closed" codecs test red.c --check ends
     refused 0 "cafe: ?[31mred" codecs show red.c
@@ -98,33 +98,33 @@ C
     refused 6 "worker.json" --codec plain --node_count 2
 }
 
-# told SENTENCE ARGS...: job_submit says the sentence, and nothing of worker.json, which is not there.
-told() {
+# reports SENTENCE ARGS...: job_submit prints the sentence, and nothing about the missing worker.json.
+reports() {
     local sentence=$1
     shift
     refused 6 "error: $sentence" --node_count 2 "$@"
-    # shellcheck disable=SC2031 # it is not another shell's
+    # shellcheck disable=SC2031 # not another shell's
     [[ "$output" != *"worker.json"* ]]
 }
 
-@test "what a command says wrongly of its job, before worker.json is opened" {
+@test "a command with invalid options of its job, before worker.json is opened" {
     [ ! -e worker.json ]
-    told 'unknown codec "nosuchcodec"' --codec nosuchcodec
-    told 'codec easgd:alhpa=0.3: no parameter "alhpa" (did you mean "alpha"?)' --codec easgd:alhpa=0.3
-    told 'codec easgd:alpha=much: alpha: "much" is not a number' --codec easgd:alpha=much
-    told 'unknown codec "nosuchcodec"' --codec fedavg --server_codec nosuchcodec
-    told '--server_codec fedavg: codec plain has no server side' --codec plain --server_codec fedavg
-    told 'unknown model "nosuchmodel"' --codec plain --model nosuchmodel
-    told 'no data set is called "nosuchset"' --codec plain --dataset nosuchset
-    told 'no partition is called "nosuchrule"' --codec plain --partition nosuchrule
-    told 'transform: "nosuchword" is none of unit' --codec plain --transform nosuchword
-    told '--compress: no compressor is called "nosuchcompressor"' --codec fedpaq --compress nosuchcompressor
-    told '--compress int8: codec fedavg needs vectors to arrive as they were' --codec fedavg --compress int8
-    told '--compress-down fp16: codec plain has no server side' --codec plain --compress-down fp16
-    told '--optimizer pa exchanges parameters, but codec plain exchanges gradients' --codec plain --optimizer pa
-    told '--local-steps 5 and --codec easgd:every=10' --codec easgd:every=10 --local-steps 5
-    told 'settings: /block_assignment: ' --codec plain --redundancy 3
-    told 'asgd: ' --codec plain --parallel_sgd asgd --checkpoint-every 1
+    reports 'unknown codec "nosuchcodec"' --codec nosuchcodec
+    reports 'codec easgd:alhpa=0.3: no parameter "alhpa" (did you mean "alpha"?)' --codec easgd:alhpa=0.3
+    reports 'codec easgd:alpha=much: alpha: "much" is not a number' --codec easgd:alpha=much
+    reports 'unknown codec "nosuchcodec"' --codec fedavg --server_codec nosuchcodec
+    reports '--server_codec fedavg: codec plain has no server side' --codec plain --server_codec fedavg
+    reports 'unknown model "nosuchmodel"' --codec plain --model nosuchmodel
+    reports 'no data set is called "nosuchset"' --codec plain --dataset nosuchset
+    reports 'no partition is called "nosuchrule"' --codec plain --partition nosuchrule
+    reports 'transform: "nosuchword" is none of unit' --codec plain --transform nosuchword
+    reports '--compress: no compressor is called "nosuchcompressor"' --codec fedpaq --compress nosuchcompressor
+    reports '--compress int8: codec fedavg accepts lossless compression only' --codec fedavg --compress int8
+    reports '--compress-down fp16: codec plain has no server side' --codec plain --compress-down fp16
+    reports '--optimizer pa exchanges parameters, but codec plain exchanges gradients' --codec plain --optimizer pa
+    reports '--local-steps 5 and --codec easgd:every=10' --codec easgd:every=10 --local-steps 5
+    reports 'settings: /block_assignment: ' --codec plain --redundancy 3
+    reports 'asgd: ' --codec plain --parallel_sgd asgd --checkpoint-every 1
 }
 
 @test "broken JSON, with line and column" {
@@ -136,20 +136,20 @@ told() {
     refused 6 "127.0.0.1:1" --codec plain --node_count 2
 }
 
-@test "more workers than agents run a job of, though a simulation may have them" {
+@test "more workers than agents can run in one job, though a simulation may have them" {
     listed
     refused 6 "at most 4096 workers" validate --codec dummy --node_count 4097 --model softmax --batch_size 1
-    # Around a server: where each worker knows each other, the good-byes alone are 100 million messages.
+    # With a server: if every worker were connected with each other, the good-byes alone would be 100 million messages.
     run "$SUBMIT" simulate -q --codec fedavg --servers 1 --node_count 10000 --gradients 10 --steps 1 --epochs 1 -o out
     [ "$status" -eq 0 ]
 }
 
-@test "an agent that nobody is at" {
+@test "an unreachable agent" {
     listed
     refused 3 "127.0.0.1:1" --codec plain --node_count 2
 }
 
-# serves CODE: a port that this Python code, the body of a server with the socket s, stands behind.
+# serves CODE: prints a port on which this Python code, the body of a server with the socket s, answers.
 serves() {
     "$TOOLS/limit" "$TEST_LIMIT" python3 -c "
 import http.server, socket
@@ -161,7 +161,7 @@ $1" 2>/dev/null 3>&- &
     echo "{\"Worker\":[\"127.0.0.1:$(cat port)\"]}" >worker.json
 }
 
-@test "a web server that is no agent" {
+@test "a web server that is not an agent" {
     serves "
 h = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler, False)
 h.socket = s
@@ -170,10 +170,10 @@ h.serve_forever()"
     end_process $SERVER || true
     [ "$status" -eq 3 ]
     [[ "$output" == *"answered with status 501 and no JSON"* ]]
-    [[ "$output" == *"Something else than an agent may have this port."* ]]
+    [[ "$output" == *"Another program than an agent may use this port."* ]]
 }
 
-@test "a server that says nothing, which Ctrl-C gives up" {
+@test "a server that does not respond, interrupted by Ctrl-C" {
     serves "
 held = []
 while True:
@@ -189,7 +189,7 @@ while True:
     cat log
     [ $s -eq 130 ]
     [ "$(grep -c 'does not answer' log)" -eq 0 ]
-    # There is no slot to give back, and nobody has been asked to.
+    # There is no slot to release, and no agent has been asked to.
     cat asked
     [ "$(wc -l <asked)" -eq 1 ]
 }
@@ -205,14 +205,14 @@ while True:
     [ "$status" -eq 0 ]
 }
 
-@test "a word too many, or an empty one for a job, is refused and no job chosen instead" {
+@test "an argument too many, or an empty one for a job, is refused and no job chosen instead" {
     run "$SUBMIT" status j-aaaaaa j-bbbbbb
     [ "$status" -eq 2 ]
-    [[ "$output" == *'"j-bbbbbb" is one word too many for status'* ]]
+    [[ "$output" == *'"j-bbbbbb" is one argument too many for status'* ]]
     for verb in list validate simulate; do
         run "$SUBMIT" $verb word
         [ "$status" -eq 2 ]
-        [[ "$output" == *'"word" is one word too many for '$verb* ]]
+        [[ "$output" == *'"word" is one argument too many for '$verb* ]]
     done
     run "$SUBMIT" cancel ''
     [ "$status" -eq 2 ]
@@ -224,44 +224,47 @@ while True:
     refused 6 "fedavg" --codec fedavgg --node_count 2
 }
 
-@test "a codec that does not compile, in the compiler's own words" {
+@test "a codec that does not compile, with the compiler's own messages" {
     listed
     printf '#include "codec.h"\nint x = "y"\n' >bad.c
     refused 6 "bad.c:2:" --codec bad.c --node_count 2
-    # Also where whoever starts job_submit ignores its children's ends.
+    # Also if the parent of job_submit ignores SIGCHLD.
     run env --ignore-signal=CHLD "$SUBMIT" codecs show bad.c
     [ "$status" -eq 6 ]
     [[ "$output" == *"cc does not compile it (status 1"* ]]
 }
 
-@test "a codec of another ABI, naming both" {
+@test "a codec of another ABI version, naming both" {
     listed
     refused 6 "ABI 0" --codec "$BUILD/tests/codecs/old_abi.so" --node_count 2
-    [[ "$output" == *"ABI 4"* ]]
+    [[ "$output" == *"ABI 5"* ]]
+    [[ "$output" == *"n_words to n_contributions"* ]]
+    printf '#include "codec.h"\nint n(struct codec *c)\n{\n    return c->n_words;\n}\n' >old.c
+    refused 6 "n_words to n_contributions" --codec old.c --node_count 2
 }
 
 @test "a shared object that is no codec" {
     listed
     printf 'int x;\n' >none.c
     refused 6 "error: codec none.c: not a codec: it has no symbol codec_plugin" --codec none.c --node_count 2
-    # nothing of a temporary file that is gone, or the same path twice
+    # neither a temporary file that no longer exists nor the same path twice
     printf '#include "codec.h"\nint x = "y"\n' >bad.c
     refused 6 "error: codec bad.c: cc does not compile it" --codec bad.c --node_count 2
-    refused 6 "error: ../: a folder, and not a file" --codec ../ --node_count 2
+    refused 6 "error: ../: is a folder, expected a file" --codec ../ --node_count 2
 }
 
-@test "a folder for temporary files that is missing or full is no codec's fault" {
+@test "a missing or full folder for temporary files is not blamed on a codec" {
     listed
     printf '#include "codec.h"\nint x;\n' >some.c
     TMPDIR=/nonexistent refused 6 "/nonexistent/psgd-" --codec some.c --node_count 2
-    [[ "$output" == *"TMPDIR=FOLDER says where"* ]]
+    [[ "$output" == *"TMPDIR=FOLDER to use another folder"* ]]
     make_disk 8k "$T/tiny"
     run "${ON_DISK[@]}" env -C "$T" TMPDIR="$T/tiny" "$SUBMIT" --codec some.c --node_count 2
     [ "$status" -eq 6 ]
     [[ "$output" == *"too little for temporary files"*"code: DISK_FULL"* ]]
 }
 
-@test "a codec that ends, kills or blocks the process that loads it" {
+@test "a codec that exits, kills or blocks the process that loads it" {
     listed
     for act in 'exit(0);' 'raise(SIGSEGV);' 'abort();'; do
         {
@@ -275,7 +278,7 @@ while True:
     refused 6 "torn.so" --codec torn.so --node_count 2
 }
 
-@test "a server codec that does not understand the workers'" {
+@test "a server codec that is incompatible with the workers'" {
     echo '{"PS":"127.0.0.1:3","Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
     refused 6 "rounds" --codec fedavg --server_codec dummy --node_count 2
     refused 6 "no server side" --codec fedavg --server_codec plain --node_count 2
@@ -288,7 +291,7 @@ while True:
     refused 3 "127.0.0.1:1" -q --codec fedavg --server_codec null --node_count 2
 }
 
-@test "addresses and files in unusual clothes" {
+@test "unusual spellings of addresses and files" {
     printf '\357\273\277{"Worker":["127.0.0.1:1"]}' >worker.json
     refused 6 "byte order mark" --codec plain
     echo '{"Worker":["https://127.0.0.1:1"]}' >worker.json
@@ -322,12 +325,12 @@ PY
 
 @test "a file for a data set that reads none" {
     listed
-    refused 2 "--data t.csv: data set digits is drawn and reads no file" --codec plain --node_count 2 --data t.csv
+    refused 2 "--data t.csv: data set digits is generated and reads no file" --codec plain --node_count 2 --data t.csv
     [[ "$output" == *"--dataset"* ]]
-    refused 2 "--data d: data set simlin:in=8 is drawn" --codec plain --model linear --dataset simlin:in=8 --data d
+    refused 2 "--data d: data set simlin:in=8 is generated" --codec plain --model linear --dataset simlin:in=8 --data d
 }
 
-@test "unknown options, verbs and words, with the nearest one" {
+@test "unknown options, verbs and arguments, with the nearest one" {
     listed
     refused 2 "node_count" --codec plain --node_cuont 2
     refused 2 "cancel" cancle
@@ -341,7 +344,7 @@ PY
     refused 2 "gradient-descent" --codec plain --optimizer adam
 }
 
-@test "a model that does not fit the data, or is none" {
+@test "a model that does not match the data, or is invalid" {
     listed
     echo '{"version":1,"name":"m","input":[100],"layers":[{"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >m.json
     refused 6 "784" --codec plain --node_count 2 --model m.json
@@ -371,7 +374,7 @@ PY
     [[ "$output" == *"${PORTS[0]}"* ]]
 }
 
-@test "an agent's folder in use, wrong options, and the open world" {
+@test "an agent's folder in use, wrong options, and an insecure address" {
     start_agent 0
     run limited "$BUILD/agent" --port 0 --dir agent0
     [ "$status" -ne 0 ]
@@ -382,7 +385,7 @@ PY
     [ "$status" -eq 7 ]
 }
 
-@test "a job that nobody knows" {
+@test "an unknown job" {
     start_agents 2
     refused 6 "j-nothere" status j-nothere
 }

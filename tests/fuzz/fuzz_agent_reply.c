@@ -1,5 +1,5 @@
-/* Whatever an agent answers: the first byte chooses what job_submit takes it for. No text that comes out may
- * hold a control character, no number may be infinite, and records keep their number of cells. */
+/* Any response of an agent: the first byte chooses how job_submit parses it. No resulting text may contain
+ * a control character, no number may be infinite, and records keep their number of cells. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

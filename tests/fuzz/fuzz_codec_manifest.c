@@ -1,4 +1,4 @@
-/* Any text as a codec's manifest. What is taken must read back, from the document we write, as the same
+/* Any text as a codec's manifest. An accepted one must read back, from the document we write, as the same
  * one. */
 #include <stdlib.h>
 #include <string.h>

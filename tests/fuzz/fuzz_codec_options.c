@@ -1,5 +1,5 @@
-/* Any bytes as the parameters of a codec: they are refused in words, or lie in their ranges and have a
- * canonical text that means the same. */
+/* Any bytes as the parameters of a codec: they are refused with a message, or are in range and have a
+ * canonical text with the same meaning. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Any bytes as a chain's text, or as a message of one: refused, or a vector; nothing is read or written
- * beyond. The first byte chooses the chain, or that it is a text; the second the length. */
+/* Any bytes as a chain's text, or as a message of one: refused, or a vector; nothing is read or written out
+ * of bounds. The first byte chooses the chain, or that the input is a text; the second the length. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < FRAME_BYTES)
         return 0;
     memcpy(in, data, FRAME_BYTES);
-    if (size > FRAME_BYTES) { /* one byte more: the checksum is made right, so that the fuzzer gets past it */
+    if (size > FRAME_BYTES) { /* the checksum is corrected, so that the fuzzer gets past it */
         uint32_t crc = crc32c(in, 60);
 
         memcpy(in + 60, &crc, sizeof crc);

@@ -1,5 +1,5 @@
-/* Any head of a request at the gate: method, target and headers, each a line of the input. What is let in
- * must satisfy the rules of docs/protocol.md 1.1, checked here once more in other words. */
+/* Any head of a request at the gate: method, target and headers, each a line of the input. An accepted one
+ * must satisfy the rules of docs/protocol.md 1.1, checked here by a second implementation. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Any bytes as an IDX file: as they are, and as a file that may be packed. */
+/* Any bytes as an IDX file: plain, and as a file that may be gzipped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

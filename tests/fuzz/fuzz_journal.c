@@ -1,5 +1,5 @@
-/* Any file as a journal. What is recovered must be a prefix of it, hold only events that can follow each
- * other, and be recovered whole the second time. */
+/* Any file as a journal. What is recovered must be a prefix of it, hold only events in a valid sequence,
+ * and be recovered whole the second time. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int replay(void *arg, const struct event *ev, struct err *e)
     return job_apply(arg, ev, e);
 }
 
-/* The journal's end, or -1 where it is refused; then the file is what it was. */
+/* The journal's end, or -1 if it is refused, in which case the file must be unchanged. */
 static off_t recover(struct job *job, uint64_t *n_read)
 {
     struct journal j;

@@ -1,5 +1,5 @@
-/* Any text as a model. Where it is taken and small, the net made from it has as many parameters, and its
- * initial weights give a loss that is a number. */
+/* Any text as a model. If it is accepted and small, the net made from it has as many parameters, and its
+ * initial weights give a loss that is not NaN. */
 #include <math.h>
 #include <stdlib.h>
 

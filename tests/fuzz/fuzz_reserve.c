@@ -1,5 +1,5 @@
-/* Any text as the body of a reservation or of a start. What is taken must read back from what we write of it
- * as the same. */
+/* Any text as the body of a reservation or of a start. An accepted one must read back, from the document we
+ * write, as the same one. */
 #include <stdlib.h>
 #include <string.h>
 

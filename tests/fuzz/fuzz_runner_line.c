@@ -1,5 +1,5 @@
-/* Any line from a runner. What is taken must go into the journal as one line that fits a reader's buffer, and
- * read back from there as the same line. */
+/* Any line from a runner. An accepted one must be written to the journal as one line that fits a reader's
+ * buffer, and read back as the same line. */
 #include <stdlib.h>
 #include <string.h>
 

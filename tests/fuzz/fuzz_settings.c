@@ -1,4 +1,4 @@
-/* Any text as a job's settings. What is taken must read back, from the document we write, as the same
+/* Any text as a job's settings. Accepted ones must read back, from the document we write, as the same
  * document. */
 #include <stdlib.h>
 

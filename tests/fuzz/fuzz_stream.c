@@ -1,6 +1,6 @@
-/* Any frames and any bytes as what a linked peer sends: whatever pieces they come in, the same messages are
- * heard, the peer ends in the same state, and nothing is written beyond a message's place. The first four
- * bytes say how long pieces are; then come frames, FIELDS bytes each. */
+/* Any frames and any bytes as what a linked peer sends: for any division into chunks, the same messages are
+ * received, the peer ends in the same state, and nothing is written outside a message's sink. The first
+ * four bytes are the lengths of chunks; then come frames, FIELDS bytes each. */
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -18,12 +18,12 @@ enum {
     FIELDS = 7,
     LIMIT = 300,
     FRAMES_MAX = 12,
-    PLACES_MAX = FRAMES_MAX,
+    SINKS_MAX = FRAMES_MAX,
     MINE = 2,
     SEND_POOL = 200
 };
 
-static unsigned char send_pool[SEND_POOL]; /* the peer's: ends where a sanitizer sees it */
+static unsigned char send_pool[SEND_POOL]; /* the peer's: allocated so that a sanitizer sees its end */
 
 struct stream {
     uint8_t bytes[FRAMES_MAX * (FRAME_BYTES + 512)];
@@ -31,7 +31,7 @@ struct stream {
     uint32_t next_seq;
 };
 
-/* Sound unless its fields say otherwise, so that most get past the checksums. */
+/* Valid unless its fields say otherwise, so that most get past the checksums. */
 static void add_frame(struct stream *s, const uint8_t in[FIELDS])
 {
     bool is_next = in[4] < 224;
@@ -71,28 +71,28 @@ static void add_frame(struct stream *s, const uint8_t in[FIELDS])
 struct received {
     uint32_t crc; /* of all messages */
     size_t n;
-    void *sinks[PLACES_MAX];
-    size_t n_places, last_len; /* of the last place */
-    uint64_t asked_for;        /* the round of the piece that had no place yet */
+    void *sinks[SINKS_MAX];
+    size_t n_sinks, last_len; /* of the last sink */
+    uint64_t asked_for;       /* the round of the chunk that had no sink yet */
 };
 
-/* Each place is an allocation of its own, so that a byte beyond it is found. */
-static enum mesh_where sink(void *owner, const struct mesh_head *h, size_t len, void **at)
+/* Each sink is an allocation of its own, so that a write beyond it is detected. */
+static enum mesh_sink_result sink(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
     struct received *r = owner;
 
-    if (h->index % 8 == 7 || len > LIMIT || r->n_places == PLACES_MAX)
-        return MESH_WRONG;
+    if (h->index % 8 == 7 || len > LIMIT || r->n_sinks == SINKS_MAX)
+        return MESH_SINK_REFUSED;
     if (h->index % 8 == 6 && r->asked_for != h->round + 1) {
         r->asked_for = h->round + 1;
-        return MESH_LATER;
+        return MESH_SINK_LATER;
     }
     r->asked_for = 0;
     r->last_len = len;
-    *at = r->sinks[r->n_places++] = malloc(len > 0 ? len : 1);
+    *at = r->sinks[r->n_sinks++] = malloc(len > 0 ? len : 1);
     if (!*at)
         abort();
-    return MESH_HERE;
+    return MESH_SINK_READY;
 }
 
 static void note(struct tcp *t, struct received *r, const struct mesh_event *ev)
@@ -104,12 +104,12 @@ static void note(struct tcp *t, struct received *r, const struct mesh_event *ev)
     if (ev->buf)
         r->crc = crc32c_more(r->crc, ev->buf->bytes, ev->buf->len);
     else
-        r->crc = crc32c_more(r->crc, r->sinks[r->n_places - 1], r->last_len);
+        r->crc = crc32c_more(r->crc, r->sinks[r->n_sinks - 1], r->last_len);
     r->n++;
     mesh_buf_put(&t->mesh, ev->buf);
 }
 
-/* What is in the socket, to its end. */
+/* The rest of the socket's input. */
 static void receive(struct tcp *t, struct tcp_peer *p, struct received *r)
 {
     struct mesh_event ev;
@@ -129,7 +129,7 @@ static void receive(struct tcp *t, struct tcp_peer *p, struct received *r)
 
 struct outcome {
     uint32_t crc, received, acked;
-    size_t n, n_places, n_header, n_payload;
+    size_t n, n_sinks, n_header, n_payload;
     bool is_linked, is_gone, has_left;
 };
 
@@ -138,7 +138,7 @@ static struct outcome run(const struct stream *s, const uint8_t *chunks, size_t 
     static const struct mesh_peer peer = {.node = 1};
     struct tcp_peer *p = calloc(1, sizeof *p);
     struct received r = {0};
-    struct mesh_event news[2];
+    struct mesh_event ended[2];
     uint32_t received[1] = {0};
     struct tcp t = {.mesh = {.limit = LIMIT, .sink = sink, .owner = &r},
                     .cfg = {.attempt = 1, .peers = &peer, .n_peers = 1},
@@ -148,7 +148,7 @@ static struct outcome run(const struct stream *s, const uint8_t *chunks, size_t 
                     .n_awaited = 1,
                     .peers = p,
                     .received = received,
-                    .news = news};
+                    .ended = ended};
     struct outcome out;
     int fds[2];
 
@@ -171,7 +171,7 @@ static struct outcome run(const struct stream *s, const uint8_t *chunks, size_t 
                            .received = received[0],
                            .acked = p->acked,
                            .n = r.n,
-                           .n_places = r.n_places,
+                           .n_sinks = r.n_sinks,
                            .n_header = p->n_header,
                            .n_payload = p->n_payload,
                            .is_linked = p->state == PEER_LINKED,
@@ -180,7 +180,7 @@ static struct outcome run(const struct stream *s, const uint8_t *chunks, size_t 
     if (p->state != PEER_GONE)
         tcp_peer_drop(&t, p, "");
     mesh_pool_clear(&t.mesh);
-    for (size_t k = 0; k < r.n_places; k++)
+    for (size_t k = 0; k < r.n_sinks; k++)
         free(r.sinks[k]);
     close(fds[1]);
     close(t.epoll);
@@ -204,7 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     whole = run(&s, NULL, 0);
     split = run(&s, data, N_CHUNKS);
     if (whole.crc != split.crc || whole.received != split.received || whole.acked != split.acked ||
-        whole.n != split.n || whole.n_places != split.n_places || whole.n_header != split.n_header ||
+        whole.n != split.n || whole.n_sinks != split.n_sinks || whole.n_header != split.n_header ||
         whole.n_payload != split.n_payload || whole.is_linked != split.is_linked ||
         whole.is_gone != split.is_gone || whole.has_left != split.has_left)
         abort();

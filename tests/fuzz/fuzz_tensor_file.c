@@ -1,8 +1,8 @@
-/* Any bytes as a safetensors file. Where they are taken, the tensors must tile the data without a gap: each
- * is read to its last byte, and together they are as long as what stands behind the header.
+/* Any bytes as a safetensors file. If they are accepted, the tensors must tile the data without a gap:
+ * each is read to its last byte, and together they are as long as the data after the header.
  *
- * Then the same file as the checkpoint of a small node (tests/fuzz/corpus/tensor_file/checkpoint is one): it
- * may be refused, but where it is taken the weights are finite and the codec's vectors are the host's own. */
+ * Then the same file as the checkpoint of a small node (tests/fuzz/corpus/tensor_file/checkpoint is one):
+ * if it is accepted, the weights are finite and the codec's vectors are the host's own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int keeper_open(struct codec *c)
     return CODEC_GO;
 }
 
-static int no_words(struct codec *c, struct wire_out *out)
+static int no_encode(struct codec *c, struct wire_out *out)
 {
     (void)c, (void)out;
     return CODEC_GO;
@@ -48,11 +48,11 @@ static int no_merge(struct codec *c, int from, struct wire_in *in)
     return CODEC_GO;
 }
 
-static const struct codec_round rounds = {.encode = no_words, .merge = no_merge};
+static const struct codec_round rounds = {.encode = no_encode, .merge = no_merge};
 static const struct codec_plugin keeper = {
     .name = "keeper", .state_size = sizeof(struct keeper), .open = keeper_open, .round = &rounds};
 
-/* Made once: a restore sets all that matters. */
+/* Made once: a restore sets everything that matters. */
 static struct checkpoint *node(struct model_spec *spec)
 {
     static struct settings set;
@@ -95,7 +95,7 @@ static void as_checkpoint(const struct tensor_file *f)
     struct keeper *k = opened->state;
     struct err e;
 
-    k->vector = vector; /* a file that was refused halfway may have left it without one */
+    k->vector = vector; /* a file refused halfway may have left it without one */
     if (checkpoint_restore(c, f, &spec, &e) < 0)
         return;
     for (size_t i = 0; i < net_n_params(c->net); i++)

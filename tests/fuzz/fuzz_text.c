@@ -1,4 +1,4 @@
-/* Any bytes, parted at the first zero byte, as the texts of two classes. */
+/* Any bytes, split at the first zero byte, as the texts of two classes. */
 #include <stdlib.h>
 #include <string.h>
 

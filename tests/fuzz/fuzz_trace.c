@@ -1,4 +1,5 @@
-/* Any bytes as a node's trace, and what is written of it: JSON, whatever the node says. */
+/* Any bytes as a node's trace, and the JSON written from it, which must be valid whatever the node
+ * reported. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

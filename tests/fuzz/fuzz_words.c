@@ -1,6 +1,6 @@
-/* Any bytes as the messages a node hears: its codec refuses them in words or ends with a finite state, and
- * nothing is read beyond a message. The first byte chooses the rule; then come messages: kind, peer, word,
- * round, length, bytes. */
+/* Any bytes as the messages a node receives: its codec refuses them with an error or ends with a finite
+ * state, and nothing is read beyond a message. The first byte chooses the rule; then come messages: kind,
+ * peer, index, round, length, bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Any text as worker.json. What is taken has normalised addresses, each once, and nodes numbered without
+/* Any text as worker.json. An accepted one has normalized addresses, each once, and nodes numbered without
  * gaps. */
 #include <stdint.h>
 #include <stdio.h>

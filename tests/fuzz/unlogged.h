@@ -1,4 +1,4 @@
-/* unlogged -- for targets whose inputs mostly break a connection, which is said in the log each time. */
+/* unlogged -- for targets whose inputs mostly break a connection, which would be logged each time. */
 #ifndef PSGD_FUZZ_UNLOGGED_H
 #define PSGD_FUZZ_UNLOGGED_H
 
@@ -6,7 +6,7 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* What sanitizers and the fuzzer say goes to the descriptor, and is heard. */
+/* Output of sanitizers and of the fuzzer goes to the descriptor, and is kept. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;

@@ -59,7 +59,7 @@ void fixture_open(struct fixture *f)
 
 void fixture_crash(struct fixture *f)
 {
-    /* Its streams end with the process; nobody is left to release a reservation for it. */
+    /* Its streams end with the process; no client is left to release a reservation for it. */
     f->agent.is_draining = true;
     for (struct task *t = f->agent.first; t; t = t->next)
         t->n_streams += 1000;
@@ -83,9 +83,9 @@ void fixture_close(struct fixture *f)
 
 void fixture_turn(struct fixture *f)
 {
-    double patience = http_server_patience(f->server);
+    double max_wait = http_server_max_wait(f->server);
 
-    loop_turn(&f->agent.loop, patience < 0.005 ? patience : 0.005);
+    loop_turn(&f->agent.loop, max_wait < 0.005 ? max_wait : 0.005);
     http_server_turn(f->server);
     task_trim(&f->agent);
 }
@@ -129,13 +129,13 @@ static void client_read(struct client *c)
     c->text[c->n] = '\0';
 }
 
-void client_expect(struct client *c, struct fixture *f, const char *words)
+void client_expect(struct client *c, struct fixture *f, const char *expected)
 {
     double until = clock_now() + PATIENCE_S;
 
-    while (!strstr(c->text, words)) {
+    while (!strstr(c->text, expected)) {
         if (clock_now() > until)
-            fail_msg("\"%s\" did not come; what came: %s", words, c->text);
+            fail_msg("\"%s\" did not come; what came: %s", expected, c->text);
         fixture_turn(f);
         client_read(c);
     }

@@ -1,5 +1,5 @@
-/* agent_fixture -- a whole agent with its HTTP server inside the test's own process, on a free loopback port
- * and with tests/lib/fake_runner.sh for a runner. Time passes only in fixture_turn and what calls it. */
+/* agent_fixture -- a whole agent with its HTTP server inside the test's own process, on a free loopback
+ * port, with tests/lib/fake_runner.sh as runner. It runs only inside fixture_turn and its callers. */
 #ifndef PSGD_TEST_AGENT_FIXTURE_H
 #define PSGD_TEST_AGENT_FIXTURE_H
 
@@ -17,9 +17,9 @@ struct fixture {
 
 /* opt.queue and so on may be set before; {0} has the defaults. Fails the test on any error. */
 void fixture_open(struct fixture *f);
-/* Ends the agent as a kill does: nothing is told to anybody. Its folder and its runners stay. */
+/* Ends the agent as SIGKILL does: without notifying any client. Its folder and its runners stay. */
 void fixture_crash(struct fixture *f);
-/* On the folder of before. */
+/* Opens it again on the same folder. */
 void fixture_reopen(struct fixture *f);
 void fixture_close(struct fixture *f); /* kills the runners and removes the folder */
 
@@ -29,7 +29,7 @@ void fixture_turn(struct fixture *f);
 struct client {
     int fd;
     size_t n;
-    char text[1 << 18]; /* what came, with a zero behind it */
+    char text[1 << 18]; /* bytes received so far, zero-terminated */
     bool is_closed;
 };
 
@@ -37,10 +37,10 @@ void client_open(struct client *c, struct fixture *f);
 void client_close(struct client *c);
 void client_send(struct client *c, const char *bytes, size_t len);
 void client_get(struct client *c, struct fixture *f, const char *path, const char *more_headers);
-/* Turns until `words` came; fails the test after a minute. */
-void client_expect(struct client *c, struct fixture *f, const char *words);
+/* Turns until `expected` arrived; fails the test after a minute. */
+void client_expect(struct client *c, struct fixture *f, const char *expected);
 void client_expect_close(struct client *c, struct fixture *f);
-bool client_receives_nothing(struct client *c); /* nothing has come so far */
+bool client_receives_nothing(struct client *c); /* nothing has arrived so far */
 
 /* One request and its answer on a connection of its own, with the token. */
 struct reply {
@@ -58,18 +58,18 @@ bool reply_has(const struct reply *r, const char *key, const char *value);
 /* Its digest into `hex`. */
 void blob_send(char hex[SHA256_HEX], struct fixture *f, const void *bytes, size_t len);
 
-/* The beginning of a shared object for this machine: as much as an agent looks at. */
+/* The beginning of a shared object for this machine: the part that an agent inspects. */
 enum { OBJECT_BYTES = 64 };
 void object_begin(uint8_t out[OBJECT_BYTES]);
 
-/* The steps of a job with one worker, whose runner behaves as the word says. */
+/* The steps of a job with one worker, whose runner behaves as named. */
 int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queue);
 void job_send_packages(struct fixture *f, const char *id, const char *behave);
 int job_send_start(struct fixture *f, struct reply *r, const char *id);
 void job_until(struct fixture *f, const char *id, const char *state); /* fails the test after a minute */
 void job_run(struct fixture *f, const char *id, const char *behave);  /* up to `running` */
 
-/* Neither gone nor waiting to be reaped by somebody else. */
+/* Neither ended nor waiting to be reaped by another process. */
 bool process_is_running(int pid);
 
 #endif

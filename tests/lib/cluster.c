@@ -112,8 +112,8 @@ static void node_open(struct cluster *c, int slot)
 
 enum { OPENED_MAX = 64 };
 
-/* A codec is opened once and stays: libFuzzer reads an object's counters for ever, and each opening makes a
- * copy of the object. */
+/* A codec is opened once and stays loaded: libFuzzer reads an object's counters until the end, and each
+ * opening makes a copy of the object. */
 static const struct codec_library *library_of(const char *codec)
 {
     static struct {
@@ -169,7 +169,7 @@ static void end_node(struct cluster *c, struct cluster_node *n, bool well)
         mesh_mem_kill(c->net, n->node);
 }
 
-/* From its end to its front, as layers are computed, and with `bucket` exchanged meanwhile. */
+/* From end to front, as layers are computed, and with `bucket` exchanged meanwhile. */
 static int make_gradient(const struct cluster *c, struct cluster_node *n, int block)
 {
     bool overlaps = c->cfg.bucket > 0;
@@ -216,7 +216,7 @@ static int begin_step(struct cluster *c, struct cluster_node *n)
     return exchange_on_grad(n->x, 10, &n->e);
 }
 
-/* The codec said GO: on with the step. */
+/* The codec returned GO: the step continues. */
 static int go_on(struct cluster *c, struct cluster_node *n)
 {
     int rc = CODEC_GO;

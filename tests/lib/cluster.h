@@ -1,5 +1,5 @@
-/* cluster -- all nodes of a job in one thread, over mesh_mem, with made-up gradients: every exchange is the
- * real one, the order in which nodes run and messages arrive is chosen by seed. */
+/* cluster -- all nodes of a job in one thread, over mesh_mem, with synthetic gradients: every exchange is
+ * the real one; the order in which nodes run and messages arrive depends on the seed. */
 #ifndef PSGD_TEST_CLUSTER_H
 #define PSGD_TEST_CLUSTER_H
 
@@ -13,12 +13,13 @@ struct cluster_config {
     int n_workers, n_servers, redundancy;
     const char *assignment;
     bool is_asgd;
-    int goes_on; /* without lost nodes, while so many workers stand; 0: it does not */
+    int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
     enum collective_algorithm allreduce;
     uint64_t local_steps, n_steps;
     size_t n_params;
     uint64_t seed;
-    size_t bucket;    /* of exchange_config, over three layers: gradients are exchanged while they are made */
+    size_t
+        bucket; /* of exchange_config, over three layers: gradients are exchanged while they are computed */
     bool is_convex;   /* the gradient draws the params of worker k towards cluster_target(k, i) */
     int kill_node;    /* with kill_at > 0: the node that is killed ... */
     uint64_t kill_at; /* ... after so many turns of the cluster */
@@ -37,12 +38,12 @@ struct cluster_node {
         char name[40];
         double value;
         int n;
-    } record; /* the last one, and how many there were */
+    } record; /* the last one, and their number */
 };
 
 struct cluster {
     struct cluster_config cfg;
-    const struct codec_library *lib; /* borrowed: it stays open */
+    const struct codec_library *lib; /* borrowed: it stays loaded */
     struct blocks blocks;
     struct mesh_mem *net;
     int n_nodes;
@@ -50,16 +51,16 @@ struct cluster {
 };
 
 void cluster_open(struct cluster *c, const struct cluster_config *cfg);
-/* Runs until every node is done or has failed; false: they hang (nothing can happen any more). */
+/* Runs until every node is done or has failed; false: they hang (no event is left). */
 bool cluster_run(struct cluster *c);
 void cluster_close(struct cluster *c);
 
-/* The made-up gradient of a block in a step, which no params change. */
+/* The synthetic gradient of a block in a step, independent of params. */
 float cluster_gradient(uint64_t step, int block, size_t i);
 float cluster_target(int block, size_t i);
 const char *test_build_dir(void); /* $BUILD, as tests/run sets it */
 enum { TEST_CODEC_PATH = 512 };
-/* Where the codec of this name is: as cluster_config.codec has it. */
+/* The path of the codec of this name, which is as cluster_config.codec. */
 void test_codec_path(char out[TEST_CODEC_PATH], const char *codec);
 
 #endif

@@ -1,5 +1,5 @@
-/* compress_case -- a chain of compressors on vectors of one length, as tests want it: opened from its text,
- * with a message of exactly the bytes it may take, so that AddressSanitizer sees the first byte beyond. */
+/* compress_case -- a chain of compressors on vectors of one length, for tests: opened from its text, with a
+ * message buffer of exactly the maximal size, so that AddressSanitizer detects writes beyond it. */
 #ifndef PSGD_TEST_COMPRESS_CASE_H
 #define PSGD_TEST_COMPRESS_CASE_H
 
@@ -17,7 +17,7 @@ struct compress_case {
 void compress_case_open(struct compress_case *k, const char *text, size_t n);
 void compress_case_close(struct compress_case *k);
 
-/* One message with random numbers from `seed`, which fits; what receivers make of it is in k->out. */
+/* Encodes one message with random numbers from `seed`, which must fit; the decoded vector is in k->out. */
 void compress_case_send(struct compress_case *k, const float *v, float *residual, uint64_t seed);
 
 /* The same message, cut to `len` bytes, in memory of its own. */

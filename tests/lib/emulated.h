@@ -1,6 +1,6 @@
-/* emulated -- does this program run under qemu-user? It is not a kernel in everything: it sets no limit of
- * memory, as its own would count, so that a test that takes what it can get would get all; it has descriptors
- * of its own among those below 3; and it says a sentence when a program crashes. */
+/* emulated -- does this program run under qemu-user? It differs from a kernel: it sets no limit of memory,
+ * as its own would count, so that a test that allocates all it can would get all; it has descriptors of its
+ * own among those below 3; and it prints a message when a program crashes. */
 #ifndef PSGD_EMULATED_H
 #define PSGD_EMULATED_H
 

@@ -1,24 +1,24 @@
 #!/bin/sh
-# A runner that trains nothing: what it does stands in its settings, {"behave": "WORD"}.
-# It speaks docs/protocol.md section 2 like the real one, or, for most words, badly.
-say() { printf '%s\n' "$1" >>events.jsonl; }
+# A runner that trains nothing: its settings choose its behavior, {"behave": "NAME"}.
+# It implements docs/protocol.md section 2 like the real one, or, with most names, violates it.
+emit() { printf '%s\n' "$1" >>events.jsonl; }
 behave=$(sed -n 's/.*"behave" *: *"\([a-z_]*\)".*/\1/p' ../packages/settings.json)
 read -r job <&3 || exit 3
 echo "fake runner: $job"
 case $behave in
-fail_load) say '{"event":"end","state":"failed","reason":"CodecLoadFailed","message":"no such symbol"}'; exit 1 ;;
+fail_load) emit '{"event":"end","state":"failed","reason":"CodecLoadFailed","message":"no such symbol"}'; exit 1 ;;
 exit_early) echo "giving up"; exit 0 ;;
 crash_early) kill -SEGV $$ ;;
-too_eager) say '{"event":"end","state":"succeeded"}'; exit 0 ;;
-deaf) trap '' TERM ;;
-stumble) trap 'say "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"malformed\"}"; exit 1' TERM ;;
-linger) trap 'say "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\"}"; sleep 300' TERM ;;
-*) trap 'say "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\",\"message\":\"stopped\"}"; exit 0' TERM ;;
+too_eager) emit '{"event":"end","state":"succeeded"}'; exit 0 ;;
+unresponsive) trap '' TERM ;;
+stumble) trap 'emit "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"malformed\"}"; exit 1' TERM ;;
+linger) trap 'emit "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\"}"; sleep 300' TERM ;;
+*) trap 'emit "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\",\"message\":\"stopped\"}"; exit 0' TERM ;;
 esac
-say '{"event":"ready","codec_sha256":"00","n_params":10}'
+emit '{"event":"ready","codec_sha256":"00","n_params":10}'
 if ! read -r start <&3; then
-    # The agent is gone before the start: so are we, unless we are to be hunted down.
-    [ "$behave" = deaf ] || exit 0
+    # The agent ended before the start: so does the runner, unless the test wants it to be killed.
+    [ "$behave" = unresponsive ] || exit 0
 fi
 printf '%s' "$start" >start.json
 case $behave in
@@ -33,19 +33,19 @@ birth)
     } >birth.txt ;;
 crash) i=0; while [ $i -lt 30 ]; do echo "log line $i"; i=$((i + 1)); done; kill -SEGV $$ ;;
 noise) printf 'not json\n{"event":"progress"}\n{"event":"state","state":"running"}\n' >>events.jsonl
-       head -c 5000 /dev/zero | tr '\0' x >>events.jsonl; say '' ;;
+       head -c 5000 /dev/zero | tr '\0' x >>events.jsonl; emit '' ;;
 family) (trap '' TERM; sleep 300) & (trap '' TERM; sleep 300) & echo "$!" >child.pid ;;
 esac
 printf 'epoch,loss\n1,0.5\n' >train.csv
 i=1
-while [ "$behave" = forever ] || [ "$behave" = deaf ] || [ "$behave" = family ] || [ "$behave" = linger ] || [ "$behave" = stumble ] || [ $i -le 4 ]; do
-    say "{\"event\":\"progress\",\"epoch\":1,\"epochs\":2,\"step\":$i,\"steps\":8,\"loss\":0.4,\"accuracy\":null,\"sent_bytes\":$i,\"recv_bytes\":1}"
+while [ "$behave" = forever ] || [ "$behave" = unresponsive ] || [ "$behave" = family ] || [ "$behave" = linger ] || [ "$behave" = stumble ] || [ $i -le 4 ]; do
+    emit "{\"event\":\"progress\",\"epoch\":1,\"epochs\":2,\"step\":$i,\"steps\":8,\"loss\":0.4,\"accuracy\":null,\"sent_bytes\":$i,\"recv_bytes\":1}"
     i=$((i + 1))
     sleep 0.05
 done
 printf 'half a row' >>train.csv
-say '{"event":"eval","epoch":2,"step":8,"loss":0.2,"accuracy":0.94}'
-say '{"event":"log","level":"info","text":"bye"}'
+emit '{"event":"eval","epoch":2,"step":8,"loss":0.2,"accuracy":0.94}'
+emit '{"event":"log","level":"info","text":"bye"}'
 [ "$behave" = links ] && ln -s /etc/passwd eval.csv && mkfifo comm.csv && ln train.csv best.safetensors
 printf 'weights' >final.safetensors.tmp && mv final.safetensors.tmp final.safetensors
-say '{"event":"end","state":"succeeded","reason":null,"message":"2 epochs"}'
+emit '{"event":"end","state":"succeeded","reason":null,"message":"2 epochs"}'

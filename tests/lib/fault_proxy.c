@@ -18,12 +18,12 @@
 enum {
     CONNECTIONS_MAX = 64,
     CHUNK = 1 << 14,
-    CHUNKS_MAX = 64, /* under way in one direction; then nothing more is read */
-    /* Of a slow reader: what it leaves waits at the sender. With room for less than two segments, 64 KiB each
-     * on loopback, the kernel sends by its timers: fifty times slower than the rate. */
+    CHUNKS_MAX = 64, /* in flight per direction; then nothing more is read */
+    /* Receive buffer of a slow reader, so that unread bytes stay at the sender. With room for less than two
+     * segments, 64 KiB each on loopback, the kernel sends on timers: fifty times slower than the rate. */
     SLOW_BUFFER = 1 << 18,
-    ON_THE_WAY = 1 << 22, /* more than the kernel's buffers hold of a connection */
-    TURNS_A_SECOND = 100
+    IN_FLIGHT_MAX = 1 << 22, /* more than the kernel's buffers hold of a connection */
+    READS_PER_S = 100
 };
 
 struct chunk {
@@ -33,26 +33,26 @@ struct chunk {
     unsigned char bytes[];
 };
 
-struct way { /* one direction */
+struct direction { /* of a connection */
     struct chunk *first, **last;
     size_t n;
     double read_at; /* not before */
-    bool has_ended; /* nothing is read any more */
-    bool is_shut;   /* and the receiver knows */
-    bool is_full;   /* the receiver's buffer */
+    bool has_ended; /* end of file: nothing more is read */
+    bool is_shut;   /* the end was forwarded to the receiver */
+    bool is_full;   /* the receiver's socket buffer is full */
 };
 
 struct connection {
-    int fd[2];         /* who came, where it goes; -1: none */
-    struct way way[2]; /* from fd[i] to the other */
-    uint64_t spoilt;   /* bytes that come behind a wrong one, until the receiver has looked at that */
+    int fd[2];                      /* accepted, connected to to_port; -1: none */
+    struct direction directions[2]; /* from fd[i] to the other */
+    uint64_t flip_holdoff; /* bytes without further flips, until the receiver has read the last one */
 };
 
 struct work {
     struct fault_proxy *p;
     int listen_fd;
     struct rng rng;
-    uint64_t to[N_FAULTS]; /* bytes until then */
+    uint64_t to[N_FAULTS]; /* bytes until the next fault of each kind */
     struct connection c[CONNECTIONS_MAX];
 };
 
@@ -64,7 +64,7 @@ static void must(bool ok, const char *what)
     }
 }
 
-static uint64_t soon(struct work *w, uint64_t every)
+static uint64_t draw_interval(struct work *w, uint64_t every)
 {
     return every ? 1 + rng_below(&w->rng, (uint32_t)(2 * every)) : UINT64_MAX;
 }
@@ -76,10 +76,10 @@ static int open_socket(struct sockaddr_in *a, int port)
     return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 }
 
-static void hang_up(struct connection *c)
+static void close_connection(struct connection *c)
 {
     for (int side = 0; side < 2; side++) {
-        for (struct chunk *p = c->way[side].first, *next; p; p = next) {
+        for (struct chunk *p = c->directions[side].first, *next; p; p = next) {
             next = p->next;
             free(p);
         }
@@ -98,14 +98,14 @@ static void tune(const struct fault_plan *plan, int fd)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
 }
 
-static void take_caller(struct work *w)
+static void accept_connection(struct work *w)
 {
     struct sockaddr_in a;
     struct connection c = {
         .fd = {accept4(w->listen_fd, NULL, NULL, SOCK_CLOEXEC), open_socket(&a, w->p->to_port)}};
 
     if (c.fd[0] < 0 || connect(c.fd[1], (struct sockaddr *)&a, sizeof a) < 0) {
-        hang_up(&c);
+        close_connection(&c);
         return;
     }
     for (int side = 0; side < 2; side++)
@@ -116,10 +116,10 @@ static void take_caller(struct work *w)
             w->c[i] = c;
             return;
         }
-    hang_up(&c);
+    close_connection(&c);
 }
 
-/* Does this fault happen within the next `len` bytes? */
+/* Whether this fault occurs within the next `len` bytes. */
 static bool is_due(struct work *w, enum fault k, size_t len)
 {
     if (!w->p->is_on || w->to[k] == UINT64_MAX)
@@ -128,7 +128,7 @@ static bool is_due(struct work *w, enum fault k, size_t len)
         w->to[k] -= len;
         return false;
     }
-    w->to[k] = soon(w, w->p->plan.every[k]);
+    w->to[k] = draw_interval(w, w->p->plan.every[k]);
     w->p->n[k]++;
     return true;
 }
@@ -137,18 +137,18 @@ static void flip(struct work *w, struct connection *c, unsigned char *bytes, siz
 {
     uint64_t at = w->to[FAULT_FLIP];
 
-    c->spoilt -= c->spoilt < len ? c->spoilt : len;
-    if (c->spoilt > 0 || !is_due(w, FAULT_FLIP, len))
+    c->flip_holdoff -= c->flip_holdoff < len ? c->flip_holdoff : len;
+    if (c->flip_holdoff > 0 || !is_due(w, FAULT_FLIP, len))
         return;
     bytes[at - 1] ^= (unsigned char)(1 << rng_below(&w->rng, 8));
-    c->spoilt = ON_THE_WAY;
+    c->flip_holdoff = IN_FLIGHT_MAX;
 }
 
-static void flip_the_one(struct fault_proxy *p, int side, unsigned char *bytes, size_t len)
+static void flip_chosen(struct fault_proxy *p, int side, unsigned char *bytes, size_t len)
 {
     int in = p->flip_in[side];
 
-    if (in == 0) /* it may be set at any time */
+    if (in == 0) /* another thread may set it at any time */
         return;
     p->flip_in[side] = in > (int)len ? in - (int)len : 0;
     if (in > (int)len)
@@ -157,7 +157,7 @@ static void flip_the_one(struct fault_proxy *p, int side, unsigned char *bytes, 
     p->n[FAULT_FLIP]++;
 }
 
-static void put(struct work *w, struct way *way, const unsigned char *bytes, size_t len)
+static void put(struct work *w, struct direction *d, const unsigned char *bytes, size_t len)
 {
     const struct fault_plan *plan = &w->p->plan;
     struct chunk *p = malloc(sizeof *p + len);
@@ -166,91 +166,92 @@ static void put(struct work *w, struct way *way, const unsigned char *bytes, siz
     *p = (struct chunk){.due = clock_now() + plan->delay + plan->jitter * (double)rng_uniform(&w->rng),
                         .len = len};
     memcpy(p->bytes, bytes, len);
-    if (!way->first)
-        way->last = &way->first;
-    *way->last = p;
-    way->last = &p->next;
-    way->n++;
+    if (!d->first)
+        d->last = &d->first;
+    *d->last = p;
+    d->last = &p->next;
+    d->n++;
 }
 
 static size_t at_once(const struct fault_plan *plan)
 {
-    size_t turn = (size_t)(plan->rate / (double)TURNS_A_SECOND) + 1;
+    size_t turn = (size_t)(plan->rate / (double)READS_PER_S) + 1;
 
-    return plan->drips ? 1 : plan->rate > 0 && turn < CHUNK ? turn : CHUNK;
+    return plan->one_byte_reads ? 1 : plan->rate > 0 && turn < CHUNK ? turn : CHUNK;
 }
 
-/* Takes what one side of a connection says, with what happens to it on the way. */
-static void take(struct work *w, struct connection *c, int side)
+/* Reads from one side of a connection and injects faults. */
+static void receive(struct work *w, struct connection *c, int side)
 {
     const struct fault_plan *plan = &w->p->plan;
     const struct linger none = {.l_onoff = 1};
-    struct way *way = &c->way[side];
+    struct direction *d = &c->directions[side];
     unsigned char bytes[CHUNK];
     ssize_t n = recv(c->fd[side], bytes, at_once(plan), MSG_DONTWAIT);
     size_t len = n > 0 ? (size_t)n : 0;
 
     if (n < 0 && errno != EAGAIN)
-        hang_up(c);
-    way->has_ended |= n == 0;
+        close_connection(c);
+    d->has_ended |= n == 0;
     if (n <= 0)
         return;
     flip(w, c, bytes, len);
-    flip_the_one(w->p, side, bytes, len);
-    put(w, way, bytes, len);
+    flip_chosen(w->p, side, bytes, len);
+    put(w, d, bytes, len);
     if (is_due(w, FAULT_REPEAT, len))
-        put(w, way, bytes, len);
+        put(w, d, bytes, len);
     if (plan->rate > 0)
-        way->read_at = clock_now() + (double)len / plan->rate;
+        d->read_at = clock_now() + (double)len / plan->rate;
     if (is_due(w, FAULT_HALF_CLOSE, len))
-        way->has_ended = true;
+        d->has_ended = true;
     if (is_due(w, FAULT_RESET, len)) {
         for (int i = 0; i < 2; i++)
             setsockopt(c->fd[i], SOL_SOCKET, SO_LINGER, &none, sizeof none);
-        hang_up(c);
+        close_connection(c);
     }
     if (is_due(w, FAULT_CUT, len))
         for (int i = 0; i < CONNECTIONS_MAX; i++)
-            hang_up(&w->c[i]);
+            close_connection(&w->c[i]);
 }
 
-/* Gives the other side what is due, and the end behind it. */
-static void give(struct connection *c, int side)
+/* Forwards the chunks that are due to the other side, then the end of file. */
+static void forward(struct connection *c, int side)
 {
-    struct way *way = &c->way[side];
+    struct direction *d = &c->directions[side];
     int to = c->fd[!side];
 
-    way->is_full = false;
-    while (way->first && way->first->due <= clock_now()) {
-        struct chunk *p = way->first;
+    d->is_full = false;
+    while (d->first && d->first->due <= clock_now()) {
+        struct chunk *p = d->first;
         ssize_t n = send(to, p->bytes + p->at, p->len - p->at, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-        way->is_full = n < 0 && errno == EAGAIN;
-        if (way->is_full)
+        d->is_full = n < 0 && errno == EAGAIN;
+        if (d->is_full)
             return;
         if (n < 0) {
-            hang_up(c);
+            close_connection(c);
             return;
         }
         p->at += (size_t)n;
         if (p->at < p->len)
             continue;
-        way->first = p->next;
-        way->n--;
+        d->first = p->next;
+        d->n--;
         free(p);
     }
-    if (!way->has_ended || way->first || way->is_shut)
+    if (!d->has_ended || d->first || d->is_shut)
         return;
     shutdown(to, SHUT_WR);
-    way->is_shut = true;
-    if (c->way[!side].is_shut)
-        hang_up(c);
+    d->is_shut = true;
+    if (c->directions[!side].is_shut)
+        close_connection(c);
 }
 
-/* What this end is asked for: to speak, where its way is open, and to listen, where it did not. */
+/* Events to poll for on this side: POLLIN unless its direction is stalled, ended, full or slowed; POLLOUT
+ * if its socket buffer was full. */
 static short events(const struct work *w, const struct connection *c, int side, double now)
 {
-    const struct way *from = &c->way[side], *to = &c->way[!side];
+    const struct direction *from = &c->directions[side], *to = &c->directions[!side];
     bool reads = !(w->p->stalls >> side & 1) && !from->has_ended && from->n < CHUNKS_MAX &&
                  from->read_at <= now;
 
@@ -269,7 +270,7 @@ static void *run(void *arg)
         bool has_timers = plan->delay > 0 || plan->jitter > 0 || plan->rate > 0;
 
         if (now - before >= 1)
-            w->p->has_paused = true;
+            w->p->was_suspended = true;
         before = now;
         for (int i = 0; i < 2 * CONNECTIONS_MAX; i++) {
             struct connection *c = &w->c[i / 2];
@@ -280,15 +281,15 @@ static void *run(void *arg)
         poll(fds, sizeof fds / sizeof *fds, has_timers ? 1 : 20);
         for (int i = 0; i < 2 * CONNECTIONS_MAX; i++) {
             if (fds[1 + i].revents & ~POLLOUT && w->c[i / 2].fd[0] >= 0)
-                take(w, &w->c[i / 2], i % 2);
+                receive(w, &w->c[i / 2], i % 2);
             if (w->c[i / 2].fd[0] >= 0)
-                give(&w->c[i / 2], i % 2);
+                forward(&w->c[i / 2], i % 2);
         }
         if (fds[0].revents)
-            take_caller(w);
+            accept_connection(w);
     }
     for (int i = 0; i < CONNECTIONS_MAX; i++)
-        hang_up(&w->c[i]);
+        close_connection(&w->c[i]);
     close(w->listen_fd);
     free(w);
     return NULL;
@@ -306,7 +307,7 @@ void fault_proxy_open(struct fault_proxy *p, int to_port, const struct fault_pla
     w->p = p;
     rng_init(&w->rng, plan->seed, 0, 0);
     for (int k = 0; k < N_FAULTS; k++)
-        w->to[k] = soon(w, plan->every[k]);
+        w->to[k] = draw_interval(w, plan->every[k]);
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         w->c[i].fd[0] = w->c[i].fd[1] = -1;
     w->listen_fd = open_socket(&a, 0);

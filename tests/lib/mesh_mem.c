@@ -10,19 +10,19 @@
 
 struct message {
     struct mesh_head head; /* peer: the sender */
-    struct mesh_buf *buf;  /* NULL: a piece's */
+    struct mesh_buf *buf;  /* NULL: a chunk */
     struct message *next;
-    const void *view; /* the sender's bytes while it is there, to catch one that changes them too early */
+    const void *view; /* the sender's bytes while it is open, to detect early changes; NULL: none */
     size_t len;
-    unsigned char copy[]; /* (len) of a piece */
+    unsigned char copy[]; /* (len): payload of a chunk */
 };
 
-struct box { /* what one sender has under way to one receiver */
+struct box { /* messages in flight from one sender to one receiver */
     struct message *first, **last;
     size_t n;
     bool is_paused;
-    enum { BOX_OPEN, BOX_LEFT, BOX_LOST, BOX_TOLD } end;
-    char why[MESH_WHY]; /* BOX_LOST: "" where the sender was killed */
+    enum { BOX_OPEN, BOX_LEFT, BOX_LOST, BOX_REPORTED } end;
+    char why[MESH_REASON_MAX]; /* BOX_LOST: "": the sender was killed */
 };
 
 struct node {
@@ -54,9 +54,9 @@ static struct box *box_of(struct mesh_mem *net, int to, int from)
     return &net->boxes[to * net->n + from];
 }
 
-static unsigned char *payload_of(struct message *l)
+static unsigned char *payload_of(struct message *msg)
 {
-    return l->buf ? l->buf->bytes : l->copy;
+    return msg->buf ? msg->buf->bytes : msg->copy;
 }
 
 static int mem_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
@@ -67,57 +67,57 @@ static int mem_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     struct box *box = box_of(net, slot_of(net, h->peer), self->slot);
     struct mesh *receiver = &net->nodes[slot_of(net, h->peer)].mesh;
     bool is_chunk = h->kind == FRAME_CHUNK;
-    struct message *l;
+    struct message *msg;
 
     assert(is_chunk || len <= net->limit);
     if (box_of(net, self->slot, slot_of(net, h->peer))->end != BOX_OPEN)
         return 0;
     if (box->n == MESH_QUEUE_MAX)
-        return err_set(e, ERR_REFUSED, "%d messages wait for node %d", MESH_QUEUE_MAX, h->peer);
-    l = malloc(sizeof *l + (is_chunk ? len : 0));
-    if (!l)
+        return err_set(e, ERR_REFUSED, "%d messages are queued for node %d", MESH_QUEUE_MAX, h->peer);
+    msg = malloc(sizeof *msg + (is_chunk ? len : 0));
+    if (!msg)
         return err_set(e, ERR_NOMEM, "no memory for a message");
-    *l = (struct message){
+    *msg = (struct message){
         .head = *h, .buf = is_chunk ? NULL : mesh_buf_take(receiver), .view = b ? NULL : bytes, .len = len};
-    if (!is_chunk && !l->buf) {
-        free(l);
+    if (!is_chunk && !msg->buf) {
+        free(msg);
         return err_set(e, ERR_NOMEM, "no memory for a message");
     }
-    l->head.peer = node_of(net, self->slot);
-    if (l->buf)
-        l->buf->len = len;
-    memcpy(payload_of(l), bytes, len);
+    msg->head.peer = node_of(net, self->slot);
+    if (msg->buf)
+        msg->buf->len = len;
+    memcpy(payload_of(msg), bytes, len);
     if (!box->first)
         box->last = &box->first;
-    *box->last = l;
-    box->last = &l->next;
+    *box->last = msg;
+    box->last = &msg->next;
     box->n++;
     return 0;
 }
 
-static bool has_news(const struct box *b)
+static bool has_event(const struct box *b)
 {
-    return (b->first && !b->is_paused) || (!b->first && b->end != BOX_OPEN && b->end != BOX_TOLD);
+    return (b->first && !b->is_paused) || (!b->first && b->end != BOX_OPEN && b->end != BOX_REPORTED);
 }
 
 static void box_clear(struct mesh *receiver, struct box *b)
 {
-    for (struct message *l = b->first, *next; l; l = next) {
-        next = l->next;
-        mesh_buf_put(receiver, l->buf);
-        free(l);
+    for (struct message *msg = b->first, *next; msg; msg = next) {
+        next = msg->next;
+        mesh_buf_put(receiver, msg->buf);
+        free(msg);
     }
     b->first = NULL;
     b->n = 0;
 }
 
-/* Nothing more comes through this box, and what is in it has lost its sender's memory. */
+/* Ends this box for new messages; queued views may lose their sender's memory, so they are not compared. */
 static void end_link(struct box *b, int how)
 {
     if (b->end == BOX_OPEN)
         b->end = how == BOX_LEFT ? BOX_LEFT : BOX_LOST;
-    for (struct message *l = b->first; l; l = l->next)
-        l->view = NULL;
+    for (struct message *msg = b->first; msg; msg = msg->next)
+        msg->view = NULL;
 }
 
 static void mem_pause(struct mesh *m, int node, bool on)
@@ -127,35 +127,35 @@ static void mem_pause(struct mesh *m, int node, bool on)
     box_of(self->net, self->slot, slot_of(self->net, node))->is_paused = on;
 }
 
-/* Hands the box's first message over; false: its place is not there yet. */
+/* Delivers the box's first message. False: its sink is not ready. */
 static bool deliver(struct node *self, struct box *box, struct mesh_event *out)
 {
     struct mesh *m = &self->mesh;
-    struct message *l = box->first;
-    enum mesh_where where = MESH_HERE;
+    struct message *msg = box->first;
+    enum mesh_sink_result where = MESH_SINK_READY;
     void *at = NULL;
 
-    assert(!l->view || memcmp(l->view, payload_of(l), l->len) == 0); /* the sender's promise */
-    if (l->head.kind == FRAME_CHUNK)
-        where = m->sink ? m->sink(m->owner, &l->head, l->len, &at) : MESH_WRONG;
-    if (where == MESH_LATER) {
+    assert(!msg->view || memcmp(msg->view, payload_of(msg), msg->len) == 0); /* views must not change */
+    if (msg->head.kind == FRAME_CHUNK)
+        where = m->sink ? m->sink(m->owner, &msg->head, msg->len, &at) : MESH_SINK_REFUSED;
+    if (where == MESH_SINK_LATER) {
         box->is_paused = true;
         return false;
     }
-    if (where == MESH_WRONG) {
+    if (where == MESH_SINK_REFUSED) {
         *out = (struct mesh_event){
-            .kind = MESH_LOST, .head.peer = l->head.peer, .why = "it sent a piece that nobody expects"};
-        end_link(box_of(self->net, slot_of(self->net, l->head.peer), self->slot), BOX_LOST);
+            .kind = MESH_LOST, .head.peer = msg->head.peer, .why = "it sent an unexpected chunk"};
+        end_link(box_of(self->net, slot_of(self->net, msg->head.peer), self->slot), BOX_LOST);
         box_clear(m, box);
-        box->end = BOX_TOLD;
+        box->end = BOX_REPORTED;
         return true;
     }
     if (at)
-        memcpy(at, l->copy, l->len);
-    *out = (struct mesh_event){.kind = MESH_MESSAGE, .head = l->head, .buf = l->buf};
-    box->first = l->next;
+        memcpy(at, msg->copy, msg->len);
+    *out = (struct mesh_event){.kind = MESH_MESSAGE, .head = msg->head, .buf = msg->buf};
+    box->first = msg->next;
     box->n--;
-    free(l);
+    free(msg);
     return true;
 }
 
@@ -173,7 +173,7 @@ static int mem_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         int chosen = 0;
 
         for (int s = 0; s < net->n; s++)
-            if (has_news(box_of(net, self->slot, s)) && rng_below(&net->rng, ++n) == 0)
+            if (has_event(box_of(net, self->slot, s)) && rng_below(&net->rng, ++n) == 0)
                 chosen = s;
         if (n == 0)
             return 0;
@@ -181,7 +181,7 @@ static int mem_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         if (!box->first) {
             out->kind = box->end == BOX_LEFT ? MESH_LEFT : MESH_LOST;
             snprintf(out->why, sizeof out->why, "%s", box->why[0] ? box->why : "killed");
-            box->end = BOX_TOLD;
+            box->end = BOX_REPORTED;
             out->head.peer = node_of(net, chosen);
             return 0;
         }
@@ -240,7 +240,7 @@ static void mem_drop(struct mesh *m, int node, const char *why)
     end_link(box_of(self->net, slot_of(self->net, node), self->slot), BOX_LOST);
 }
 
-static bool mem_is_near(const struct mesh *m, int node)
+static bool mem_is_local(const struct mesh *m, int node)
 {
     (void)m;
     (void)node;
@@ -253,8 +253,8 @@ static int mem_watch(struct mesh *m, int fd, struct err *e)
     return fd < 0 ? 0 : err_set(e, ERR_IO, "a mesh in memory cannot watch descriptor %d", fd);
 }
 
-static const struct mesh_ops ops = {mem_send, mem_poll,  mem_queued,  mem_queued_for, mem_pause,
-                                    mem_drop, mem_close, mem_is_near, mem_watch};
+static const struct mesh_ops ops = {mem_send, mem_poll,  mem_queued,   mem_queued_for, mem_pause,
+                                    mem_drop, mem_close, mem_is_local, mem_watch};
 
 struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed)
 {

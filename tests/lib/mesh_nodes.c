@@ -59,7 +59,7 @@ void opening_prepare(struct opening o[MESH_NODES], double timeout, enum mesh_tls
                 struct mesh_peer *p = &o[i].peers[o[i].cfg.n_peers++];
 
                 *p = (struct mesh_peer){.node = mesh_ids[k], .host = "127.0.0.1", .port = ports[k]};
-                memset(p->key, 1 << i | 1 << k, sizeof p->key); /* each pair its own */
+                memset(p->key, 1 << i | 1 << k, sizeof p->key); /* different for each pair */
             }
     }
 }
@@ -111,7 +111,7 @@ void *opening_close_one(void *arg)
 {
     struct opening *o = arg;
 
-    mesh_close(o->mesh, clock_now() + MESH_PATIENCE_S);
+    mesh_close(o->mesh, clock_now() + MESH_TIMEOUT_S);
     return NULL;
 }
 
@@ -119,12 +119,12 @@ void pair_prepare(struct pair *p)
 {
     struct opening o[MESH_NODES];
 
-    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     close(o[2].cfg.listen_fd);
     for (int i = 0; i < 2; i++) {
         p->o[i] = o[i];
         p->o[i].cfg.peers = p->o[i].peers;
-        p->o[i].cfg.n_peers = 1; /* the other worker comes first */
+        p->o[i].cfg.n_peers = 1; /* the first peer is the other worker */
     }
     p->port = p->o[1].peers[0].port;
 }
@@ -161,7 +161,7 @@ void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill)
     mesh_buf_put(m, b);
 }
 
-void say_frame(int fd, const struct frame *f)
+void send_raw_frame(int fd, const struct frame *f)
 {
     uint8_t bytes[FRAME_BYTES];
 
@@ -175,8 +175,8 @@ double seconds_until_event(struct mesh *m, struct mesh_event *ev)
     struct err e = {0};
 
     do
-        assert_ok(mesh_poll(m, ev, start + MESH_PATIENCE_S, &e));
-    while (ev->kind == MESH_NOTHING && clock_now() < start + MESH_PATIENCE_S);
+        assert_ok(mesh_poll(m, ev, start + MESH_TIMEOUT_S, &e));
+    while (ev->kind == MESH_NOTHING && clock_now() < start + MESH_TIMEOUT_S);
     return clock_now() - start;
 }
 
@@ -195,7 +195,7 @@ double watched_until_event(struct mesh *m, struct mesh_event *ev)
 
     do
         watched += poll_shortly(m, ev);
-    while (ev->kind == MESH_NOTHING && clock_now() < start + MESH_PATIENCE_S);
+    while (ev->kind == MESH_NOTHING && clock_now() < start + MESH_TIMEOUT_S);
     return watched;
 }
 
@@ -210,13 +210,13 @@ int raw_link(const struct opening *o)
     while (l.state != LINK_OPEN) {
         struct pollfd fd = {.fd = l.fd, .events = l.state == LINK_CONNECTING ? POLLOUT : POLLIN};
 
-        assert_int_equal(poll(&fd, 1, 1000 * MESH_PATIENCE_S), 1);
+        assert_int_equal(poll(&fd, 1, 1000 * MESH_TIMEOUT_S), 1);
         assert_ok(tcp_link_advance(&l, &o->cfg, &e));
     }
     return l.fd;
 }
 
-struct frame raw_word(int from, uint32_t seq)
+struct frame raw_contribution(int from, uint32_t seq)
 {
     return (struct frame){.kind = FRAME_CONTRIBUTION,
                           .job = frame_job("j-test01"),

@@ -23,7 +23,7 @@ enum { FIRST_SINCE_4_18 = 424 };
 #define LOAD(field)        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define ANSWER(value)      BPF_STMT(BPF_RET | BPF_K, value)
 #define REFUSE(why)        ANSWER(SECCOMP_RET_ERRNO | ((why)&SECCOMP_RET_DATA))
-#define UNLESS_EQ(k, n)    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, 0, n) /* skips the n behind it */
+#define UNLESS_EQ(k, n)    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, 0, n) /* skips the next n */
 #define UNLESS_LEAST(k, n) BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, k, 0, n)
 #define UNLESS_BITS(k, n)  BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, k, 0, n)
 
@@ -55,7 +55,7 @@ int old_kernel_refuse(int call, int why)
     return set(f, sizeof f / sizeof f[0]);
 }
 
-/* Both machines are little-endian: an argument's first half is its lower. */
+/* Both machines are little-endian: an argument's first half is its lower one. */
 int old_kernel_begin(void)
 {
     struct sock_filter f[] = {

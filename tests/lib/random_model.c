@@ -5,7 +5,7 @@
 
 #include "shared/model_spec.h"
 
-/* A layer as text and the shape that comes to it. */
+/* A layer as text and its input shape. */
 struct config {
     char layer[160];
     struct shape in;
@@ -31,7 +31,7 @@ static struct shape sequence(struct rng *r)
     return (struct shape){.n_dims = 2, .dim = {from_to(r, 1, 5), from_to(r, 1, 4)}};
 }
 
-/* Of any number of dimensions; the last one is at least 3: fewer values have no spread to speak of. */
+/* Any number of dimensions; the last one is at least 3: fewer values have too little spread. */
 static struct shape any(struct rng *r)
 {
     struct shape s = {.n_dims = from_to(r, 1, 3), .dim = {from_to(r, 1, 4), from_to(r, 1, 4), 0}};
@@ -125,7 +125,7 @@ static void any_mean_over_time(struct config *c, struct rng *r)
     snprintf(c->layer, sizeof c->layer, "{\"kind\":\"mean_over_time\"}");
 }
 
-/* An embedding is in front of half of the sequences, too (random_model); here it reads for a mean. */
+/* Half of the sequences are preceded by an embedding, too (random_model); here it feeds a mean. */
 static void any_embedding(struct config *c, struct rng *r)
 {
     any_mean_over_time(c, r);
@@ -205,7 +205,7 @@ void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
                  "\"shape\":%s}",
                  from_to(r, 1, 3), shape_count(&c.in), shape);
     loss = (enum loss_kind)rng_below(r, N_LOSS_KINDS);
-    /* The layer may have one output, and then there are no classes to tell apart. */
+    /* The layer may have one output, and then there are no classes to distinguish. */
     has_head = coin(r) || loss == LOSS_SOFTMAX_CROSS_ENTROPY;
     snprintf(out, size, "{\"version\":1,\"name\":\"m\",%s,%s%s],\"loss\":\"%s\"}", below, c.layer,
              has_head ? ",{\"kind\":\"dense\",\"units\":3}" : "", loss_kind_name(loss));

@@ -13,9 +13,9 @@ enum { RANDOM_MODEL_LEN = 640 };
 /* A new kind of layer needs a line in random_model.c. */
 bool random_model_knows(enum layer_kind kind);
 
-/* The layer stands behind one with parameters, so that what it sends down is checked as well: an embedding in
- * front of sequences half of the time, else a dense layer. Half of the time a dense layer follows. The loss
- * is any. */
+/* The layer follows one with parameters, so that its input gradient is checked as well: an embedding before
+ * sequences half of the time, else a dense layer. Half of the time a dense layer follows. The loss is
+ * random. */
 void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* rendezvous_pair -- two nodes of a meeting in one thread of a test, which nobody keeps from doing what a
- * runner would not. Whatever fails here fails the test. */
+/* rendezvous_pair -- two nodes of a rendezvous in one thread of a test, which may also misuse it as no
+ * runner would. Any failure here fails the test. */
 #ifndef PSGD_TEST_RENDEZVOUS_PAIR_H
 #define PSGD_TEST_RENDEZVOUS_PAIR_H
 
@@ -12,10 +12,10 @@ struct rendezvous_pair {
 extern const int rendezvous_pair_nodes[2]; /* 4 and 7 */
 extern const uint8_t rendezvous_pair_secret[RENDEZVOUS_SECRET_BYTES];
 
-/* The first expects the second, which has not come yet. */
+/* The first node expects the second, which has not connected yet. */
 void rendezvous_pair_open(struct rendezvous_pair *p, size_t bytes_0, size_t bytes_1);
-void rendezvous_pair_join(struct rendezvous_pair *p); /* it comes, and both are there */
-/* Both nodes as far as they get; what the last call of each said. */
+void rendezvous_pair_join(struct rendezvous_pair *p); /* connects the second; both have joined */
+/* Advances both nodes as far as possible; rc and e: results of the last call of each. */
 void rendezvous_pair_advance(struct rendezvous_pair *p, int rc[2], struct err e[2]);
 void rendezvous_pair_close(struct rendezvous_pair *p);
 

@@ -1,5 +1,5 @@
-/* run_well -- for tests of clusters: a job whose end is well, or the test fails and says who failed of
- * what. */
+/* run_well -- for tests of clusters: a job must succeed, or the test fails with the failed node and its
+ * error. */
 #ifndef PSGD_TEST_RUN_WELL_H
 #define PSGD_TEST_RUN_WELL_H
 

@@ -1,4 +1,5 @@
-/* sealed_memory -- tests of memory that nodes share are skipped on a kernel without its seal, before 5.1. */
+/* sealed_memory -- skips tests of shared memory on kernels before Linux 5.1, which lack
+ * F_SEAL_FUTURE_WRITE. */
 #ifndef PSGD_TEST_SEALED_MEMORY_H
 #define PSGD_TEST_SEALED_MEMORY_H
 
@@ -15,7 +16,7 @@ static inline bool sealed_memory_exists(void)
 
     if (rc < 0) {
         print_message("# %s\n", e.text);
-        return !strstr(e.text, "F_SEAL_FUTURE_WRITE"); /* whatever else it is, the test shall fail of */
+        return !strstr(e.text, "F_SEAL_FUTURE_WRITE"); /* with any other error the test must fail */
     }
     sealed_clear(&v);
     close(fd);

@@ -4,7 +4,7 @@
 
 static const uint8_t secret[RENDEZVOUS_SECRET_BYTES] = {7};
 
-static void meet(struct rendezvous *joined[], int n)
+static void join_all(struct rendezvous *joined[], int n)
 {
     const size_t bytes = send_pool_bytes(MESH_LIMIT, MESH_NODES);
     struct err e = {0};
@@ -12,7 +12,7 @@ static void meet(struct rendezvous *joined[], int n)
 
     for (int me = 0; me < n; me++) {
         const struct rendezvous_config cfg = {
-            .n = n, .nodes = mesh_ids, .me = me, .bytes = bytes, .least = bytes, .most = bytes};
+            .n = n, .nodes = mesh_ids, .me = me, .bytes = bytes, .min_bytes = bytes, .max_bytes = bytes};
 
         assert_ok(rendezvous_open(&joined[me], &cfg, &e));
         for (int later = me + 1; later < n; later++)
@@ -37,7 +37,7 @@ void send_pools_open(struct send_pools *s, struct mesh *const nodes[], int n)
     struct err e = {0};
 
     *s = (struct send_pools){.n = n};
-    meet(joined, n);
+    join_all(joined, n);
     for (int me = 0; me < n; me++) {
         assert_ok(send_pool_open(&s->of[me], joined[me], MESH_LIMIT, &e));
         for (int peer = 0; peer < n; peer++)

@@ -1,4 +1,4 @@
-/* shelves -- nodes of mesh_nodes.h that say each other long words through shared memory. Whatever fails here
+/* send_pools -- nodes of mesh_nodes.h that exchange long messages through shared memory. Any failure here
  * fails the test. */
 #ifndef PSGD_TEST_SEND_POOLS_H
 #define PSGD_TEST_SEND_POOLS_H
@@ -11,8 +11,8 @@ struct send_pools {
     struct send_pool *of[MESH_NODES];
 };
 
-/* Of the first n of mesh_ids, two at least. */
+/* For the first n nodes of mesh_ids, n >= 2. */
 void send_pools_open(struct send_pools *s, struct mesh *const nodes[], int n);
-void send_pools_close(struct send_pools *s); /* once the meshes are closed */
+void send_pools_close(struct send_pools *s); /* after closing the meshes */
 
 #endif

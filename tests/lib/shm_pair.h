@@ -1,4 +1,4 @@
-/* shm_pair -- two nodes of an arena in one thread of a test. Whatever fails here fails the test. */
+/* shm_pair -- two nodes of a shm group in one thread of a test. Any failure here fails the test. */
 #ifndef PSGD_TEST_SHM_PAIR_H
 #define PSGD_TEST_SHM_PAIR_H
 

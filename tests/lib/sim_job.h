@@ -4,8 +4,8 @@
 
 #include "sim/sim.h"
 
-/* As sim_open, in a folder that holds nothing but the codec, which is a name as cluster_config's. Aborts, and
- * says why. */
+/* As sim_open, in a folder that holds only the codec, named as in cluster_config. Aborts with a message on
+ * failure. */
 void sim_job_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *codec);
 
 #endif

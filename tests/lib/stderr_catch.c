@@ -17,7 +17,7 @@ void stderr_catch_begin(struct stderr_catch *c)
 
 void stderr_catch_end(struct stderr_catch *c)
 {
-    dup2(c->was, STDERR_FILENO); /* which was the last to write to the pipe: nobody waits for more */
+    dup2(c->was, STDERR_FILENO); /* which was the last writer of the pipe: the read ends */
     close(c->was);
     assert_true(read(c->from, c->text, sizeof c->text - 1) >= 0);
     close(c->from);

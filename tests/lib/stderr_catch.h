@@ -1,4 +1,4 @@
-/* stderr_catch -- what a test's own process writes to stderr. */
+/* stderr_catch -- captures what the test's own process writes to stderr. */
 #ifndef PSGD_TEST_STDERR_CATCH_H
 #define PSGD_TEST_STDERR_CATCH_H
 
@@ -7,7 +7,7 @@ struct stderr_catch {
     int was, from;
 };
 
-/* What is written in between must fit into a pipe, or it is waited for without end. */
+/* The text written in between must fit into a pipe, or the writer blocks forever. */
 void stderr_catch_begin(struct stderr_catch *c);
 void stderr_catch_end(struct stderr_catch *c);
 

@@ -3,8 +3,8 @@
 
     apt install python3-torch && /usr/bin/python3 tests/reference/curves.py
 
-Samples, labels and initial weights are formulas that tests/suite/test_curves.c has as well, in integers and exact
-float32 numbers, so that a file only holds losses and some of the weights the steps end with.
+Samples, labels and initial weights are formulas, which tests/suite/test_curves.c has as well, in integers and exact
+float32 numbers, so that a file only holds losses and some of the final weights.
 """
 import json
 import os
@@ -38,7 +38,7 @@ def bits(stream, n):
 
 
 def samples():
-    """x = 3/4 noise + 1/4 the pattern of the label - 1/2, both bytes / 256: exact, learnable, not quickly."""
+    """x = 3/4 noise + 1/4 the pattern of the label - 1/2, both bytes / 256: exact, and slowly learnable."""
     labels = bits(1, N_SAMPLES) % N_CLASSES
     patterns = (bits(2, N_CLASSES * N_IN) >> 24).reshape(N_CLASSES, N_IN)
     noise = (bits(3, N_SAMPLES * N_IN) >> 24).reshape(N_SAMPLES, N_IN)

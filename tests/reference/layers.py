@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Writes layers/*.safetensors: what each kind of layer and each loss must give, by PyTorch.
+"""Writes layers/*.safetensors: the reference results of each kind of layer and each loss, by PyTorch.
 
     apt install python3-torch && /usr/bin/python3 tests/reference/layers.py
 
-Run it after adding a case below; `make test` only reads the files. README.md says what a file holds.
+Run it after adding a case below; `make test` only reads the files. README.md describes the files.
 """
 import json
 import os
@@ -18,7 +18,7 @@ CASES = {}
 
 
 def case(name, shape, layers, loss="mse", n=4, **more):
-    """scale: deviation of the weights. labels: even where the loss takes targets. x_scale, shift: of the inputs.
+    """scale: deviation of the weights. labels: even if the loss takes targets. x_scale, shift: of the inputs.
     lengths: of texts; the first layer reads tokens then. The document's loss names the rest."""
     assert name not in CASES
     CASES[name] = dict(shape=shape, layers=layers, loss=loss, n=n, **more)
@@ -33,12 +33,12 @@ def dense(units):
 
 
 def behind(name, shape, layers, **more):
-    """The layers behind a dense one, whose gradient shows what they send down: two inputs, at least two samples,
-    so that it holds each value of it."""
+    """The layers after a dense one, whose gradient depends on their input gradient: two inputs, at least two samples,
+    so that each value of it matters."""
     case(name, [2], [dense(int(np.prod(shape))), L("reshape", shape=shape)] + layers, **{"n": 2, **more})
 
 
-# dense: also where sizes leave a rest after vectors of 4, 8 and 16
+# dense: also where sizes leave a remainder after vectors of 4, 8 and 16
 case("dense", [7], [dense(5)])
 case("dense-one-sample-one-unit", [1], [dense(1)], n=1)
 case("dense-wide", [21], [dense(5)], n=17)
@@ -82,7 +82,7 @@ for kind in ("max_pool", "avg_pool"):
     behind(f"{short}-all-negative-same", [3, 3, 2], [L(kind, size=2, padding="same")], shift=-9.0)
     case(f"{short}-on-input", [4, 4, 2], [L(kind, size=2), dense(3)])
 
-# norms, whose numbers of training and evaluation differ
+# norms, which differ in training and evaluation
 behind("batch-norm", [6], [L("batch_norm")], n=9)
 behind("batch-norm-image", [3, 2, 4], [L("batch_norm")])
 behind("batch-norm-sequence", [4, 5], [L("batch_norm")])
@@ -127,7 +127,7 @@ for kind in ("lstm", "gru"):
          [L("embedding", vocab=9, units=2), L(kind, units=3, sequences=True), dense(2)],
          loss="softmax_cross_entropy", lengths=[2, 4, 1])
 
-# activations: near and far from 0, on the input itself, and behind each other (which forbids working in place)
+# activations: near and far from 0, on the input itself, and after each other (which forbids working in place)
 for kind in ("linear", "relu", "leaky_relu", "tanh", "sigmoid", "gelu", "softmax"):
     short = kind.replace("_", "-")
     behind(short, [19], [L(kind)], scale=2.0)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Evaluates ONNX files in numpy, double precision, and compares with what psgd computed.
+"""Evaluates ONNX files in numpy, double precision, and compares with psgd's results.
 
     onnx_eval.py FOLDER
 
-For each NAME.onnx in the folder: onnx.checker and strict shape inference accept it; its initialisers are the numbers of
+For each NAME.onnx in the folder: onnx.checker and strict shape inference accept it; its initializers are the numbers of
 NAME.safetensors, bit for bit, whatever their order; and evaluated on `input` of NAME.io.safetensors it gives `output`,
 for the whole batch and for its first sample alone. Status 77: the onnx package is not installed.
 Written from ONNX's Operators.md, for the operators that submit/export/onnx.c uses."""
@@ -162,7 +162,7 @@ def check_shapes(model, y):
 def check_bits(graph, tensors):
     made = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
     for name, w in tensors.items():
-        if name not in made:  # a gru's second bias stands behind its first
+        if name not in made:  # a gru's second bias follows its first
             assert name.endswith("recurrent_bias"), f"{name} is not in the graph"
             continue
         other = tensors.get(name.replace(".bias", ".recurrent_bias")) if ".gru." in name else None

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes optimizers.safetensors and schedules.safetensors beside itself: what PyTorch's optimizers and schedulers do.
+"""Writes optimizers.safetensors and schedules.safetensors beside itself: the results of PyTorch's optimizers and schedulers.
 
 Needs torch and numpy (made with Debian 12's python3-torch 1.13.0 and python3-numpy 1.24.2). `make test` reads the files and never
 runs this. 100 steps; 7 parameters whose gradients have scales from 1e-3 to 10 and are zero now and then; all float32.
 
 optimizers.safetensors: "grads" (100, 7), "start" (7), and for each variant in VARIANTS the weights after each step (100, 7).
-schedules.safetensors: for each schedule, without warm-up and behind one of 10 steps, the rate of each of 100 steps (100).
+schedules.safetensors: for each schedule, without warm-up and after one of 10 steps, the rate of each of 100 steps (100).
 """
 import json, pathlib, struct
 import numpy as np

@@ -1,7 +1,7 @@
-"""What layers.py and curves.py share: our model documents run in PyTorch, and safetensors files.
+"""Common code of layers.py and curves.py: our model documents run in PyTorch, and safetensors files.
 
 Everything is computed in float64 from float32 numbers and rounded once, so that a file holds the true values and
-a test's bound is about our own rounding alone. Layouts are ours: images channels last, dense (in, out), conv2d
+a test's bound only covers our own rounding. Layouts are ours: images channels last, dense (in, out), conv2d
 (rows, columns, channels, filters), recurrent weights (in, gates x units); they are turned into PyTorch's here.
 """
 import json
@@ -43,7 +43,7 @@ def window(layer, size):
 
 
 def padding(layer, size, shape):
-    """(left, right, top, bottom) as F.pad wants it. PyTorch knows no "same" with strides."""
+    """(left, right, top, bottom) for F.pad. PyTorch does not support "same" with strides."""
     if layer.get("padding", "valid") == "valid":
         return (0, 0, 0, 0)
     sizes, strides = window(layer, size)
@@ -108,7 +108,7 @@ def named_shapes(doc):
 
 
 def generator(name):
-    """Numbers of a case's own, so that a new case does not change the old ones."""
+    """Random numbers of one case, so that a new case does not change the others."""
     return np.random.RandomState(zlib.crc32(name.encode()))
 
 
@@ -121,7 +121,7 @@ def channels_last(x):
 
 
 class Net:
-    """A model document in PyTorch. tensors: {name: float64 tensor}; the running statistics move in place."""
+    """A model document in PyTorch. tensors: {name: float64 tensor}; the running statistics are updated in place."""
 
     def __init__(self, doc, tensors):
         self.doc, self.tensors, self.lengths, self.training = doc, tensors, None, False

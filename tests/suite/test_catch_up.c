@@ -1,4 +1,4 @@
-/* What a worker does between its steps, beside a mesh that is made to be difficult. */
+/* What a worker does between its steps, over a mesh made to be difficult. */
 #include "tests/unit/unit.h"
 
 #include "agent/runner/collective/collective.h"
@@ -8,13 +8,13 @@
 
 enum { N_PARAMS = 8 };
 
-/* A mesh of worker 0 in which worker 1 has always said another word, or says nothing and takes nothing. */
+/* A mesh of worker 0 in which worker 1 always has another message, or sends nothing and reads nothing. */
 struct odd_mesh {
     struct mesh mesh;
     bool floods;
     size_t queued;
     int n_polls;
-    double longest; /* that a poll was asked to wait */
+    double longest; /* the longest wait requested of a poll */
 };
 
 static int odd_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
@@ -39,7 +39,7 @@ static int odd_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         .buf = mesh_buf_take(m)};
     out->buf->len = sizeof(float) * N_PARAMS;
     if (++o->n_polls == 10000000)
-        return err_set(e, ERR_INTERNAL, "it hears one peer without end");
+        return err_set(e, ERR_INTERNAL, "the node polls without end");
     return 0;
 }
 
@@ -56,7 +56,7 @@ static size_t odd_queued_for(const struct mesh *m, int node)
 static const struct mesh_ops odd_ops = {
     .send = odd_send, .poll = odd_poll, .queued = odd_queued, .queued_for = odd_queued_for};
 
-/* Worker 0 of two, at work with this codec. */
+/* Worker 0 of two, in the middle of a job with this codec. */
 struct bench {
     struct node node;
     struct odd_mesh mesh;
@@ -83,7 +83,7 @@ static void close_bench(struct bench *b)
     cluster_close(&b->c);
 }
 
-TEST(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing)
+TEST(a_peer_that_sends_endlessly_does_not_keep_a_node_from_computing)
 {
     struct bench b;
     struct err e = {0};
@@ -95,8 +95,8 @@ TEST(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing)
     close_bench(&b);
 }
 
-/* Between layers nothing of a collective is awaited, and floods come then as well. */
-TEST(what_is_heard_between_layers_has_an_end_too)
+/* Between layers nothing of a collective is awaited, and floods of messages arrive then too. */
+TEST(receiving_between_layers_is_bounded)
 {
     struct bench b;
     struct err e = {0};
@@ -106,13 +106,13 @@ TEST(what_is_heard_between_layers_has_an_end_too)
     assert_ok(node_receive(&b.node, &e));
     assert_in_range(b.mesh.n_polls, EXCHANGE_BACKLOG_MAX, 100);
     b.mesh.floods = false;
-    b.mesh.queued = EXCHANGE_BACKLOG_MAX + 1; /* and nothing is waited for */
+    b.mesh.queued = EXCHANGE_BACKLOG_MAX + 1; /* without waiting */
     assert_ok(node_receive(&b.node, &e));
     assert_true(b.mesh.longest <= 0);
     close_bench(&b);
 }
 
-TEST(a_peer_that_takes_no_words_is_waited_for)
+TEST(a_peer_that_does_not_read_is_waited_for)
 {
     struct bench b;
     struct err e = {0};
@@ -120,14 +120,14 @@ TEST(a_peer_that_takes_no_words_is_waited_for)
     open_bench(&b, "plain", true);
     b.mesh.queued = EXCHANGE_BACKLOG_MAX + 1;
     assert_int_equal(node_catch_up(&b.node, &e), ERR_TIMEOUT);
-    assert_says("a peer has not taken its messages for 0.1 s");
-    b.mesh.floods = true; /* and one that speaks meanwhile makes it no longer */
+    assert_error_has("a peer has not accepted messages for 0.1 s");
+    b.mesh.floods = true; /* and messages of the peer do not prolong it */
     assert_int_equal(node_catch_up(&b.node, &e), ERR_TIMEOUT);
     close_bench(&b);
 }
 
-/* It wants to compute while they are under way. */
-TEST(doublebuffer_does_not_wait_for_chunks_to_be_taken)
+/* It computes while they are in flight. */
+TEST(doublebuffer_does_not_wait_for_chunks_to_be_received)
 {
     struct bench b;
     struct err e = {0};
@@ -142,10 +142,10 @@ TEST(doublebuffer_does_not_wait_for_chunks_to_be_taken)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peer_that_speaks_without_end_does_not_keep_a_node_from_computing),
-        cmocka_unit_test(what_is_heard_between_layers_has_an_end_too),
-        cmocka_unit_test(a_peer_that_takes_no_words_is_waited_for),
-        cmocka_unit_test(doublebuffer_does_not_wait_for_chunks_to_be_taken),
+        cmocka_unit_test(a_peer_that_sends_endlessly_does_not_keep_a_node_from_computing),
+        cmocka_unit_test(receiving_between_layers_is_bounded),
+        cmocka_unit_test(a_peer_that_does_not_read_is_waited_for),
+        cmocka_unit_test(doublebuffer_does_not_wait_for_chunks_to_be_received),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

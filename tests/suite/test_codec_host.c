@@ -1,4 +1,4 @@
-/* What a codec may ask of its host, by codecs made for it, on one node or two. */
+/* What a codec may request of its host: codecs written for the test, on one node or two. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -17,11 +17,11 @@ static const struct codec_layer layers[] = {
 };
 
 static struct err e;
-static struct codec *codec;     /* the one whose open() was called last */
+static struct codec *codec;     /* the one opened last */
 static struct codec seen[8][2]; /* copies of views: in encode and in merge, by block */
 static int (*ask)(struct codec *);
 static int n_asked;
-static int answer; /* what a callback returns */
+static int answer; /* returned by a callback */
 
 struct state {
     float *v, *w;
@@ -161,7 +161,7 @@ static void close_node(struct fixture *f)
     ask = NULL;
 }
 
-TEST(layers_are_cut_to_a_servers_range)
+TEST(layers_are_clipped_to_the_range_of_a_server)
 {
     struct fixture f;
 
@@ -187,7 +187,7 @@ TEST(layers_are_cut_to_a_servers_range)
     close_node(&f);
 }
 
-TEST(a_word_on_a_block_knows_its_block_and_holders)
+TEST(a_contribution_for_a_block_has_its_block_and_holders)
 {
     struct fixture f;
 
@@ -233,7 +233,7 @@ TEST(an_event_rule_sees_each_block_before_the_gradient_of_its_step)
     assert_int_equal(codec->block, -1);
     of_each.on_block = wait_in_block;
     assert_int_equal(exchange_on_block(f.x, 0, &e), ERR_CODEC);
-    assert_says("on_block");
+    assert_error_has("on_block");
     close_node(&f);
 }
 
@@ -250,7 +250,7 @@ TEST(parameters_are_in_the_state_before_open)
     exchange_free(x);
     f.cfg.options = "rite=0.25";
     assert_int_equal(exchange_new(&x, &f.cfg, &e), ERR_CONFIG);
-    assert_says("codec made: no parameter \"rite\" (did you mean \"rate\"?); it takes rate");
+    assert_error_has("codec made: no parameter \"rite\" (did you mean \"rate\"?); it takes rate");
     close_node(&f);
 }
 
@@ -280,16 +280,16 @@ static int merge_returns(struct codec *c, int from, struct wire_in *in)
     return returned;
 }
 
-/* What no callback may return ends the node, in words, and never counts as success. */
-TEST(a_codec_that_fails_without_a_sentence_or_returns_anything_else_has_failed)
+/* A return value that is not allowed ends the node with a message, and never counts as success. */
+TEST(a_codec_that_fails_without_a_message_or_returns_an_invalid_value_has_failed)
 {
     static const struct {
         int returned;
         bool in_events; /* also where a callback may wait */
-        const char *says;
+        const char *expected;
     } cases[] = {
-        {-1, true, " failed and has not said why"},
-        {ERR_LOST, true, " failed and has not said why"},
+        {-1, true, " failed without an error message"},
+        {ERR_LOST, true, " failed without an error message"},
         {77, true, " returned 77, which is neither CODEC_GO"},
         {CODEC_WAIT, false, " returned 1, which is neither CODEC_GO nor what a call of the host returned"},
     };
@@ -297,43 +297,44 @@ TEST(a_codec_that_fails_without_a_sentence_or_returns_anything_else_has_failed)
                              bad_merge = {.before_update = true, .encode = encode, .merge = merge_returns};
     const struct codec_events bad_event = {.on_grad = returns};
     struct fixture f;
-    char says[128];
+    char expected[128];
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         returned = cases[i].returned;
-        e = (struct err){.code = ERR_LOST, .text = "an older error"}; /* that nobody may take for this one */
+        e = (struct err){.code = ERR_LOST,
+                         .text = "an older error"}; /* so that it is not mistaken for this one */
         ask = returns;
         assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), ERR_CODEC);
-        snprintf(says, sizeof says, "%s%s", "codec made: its open", cases[i].says);
-        assert_says(says);
+        snprintf(expected, sizeof expected, "%s%s", "codec made: its open", cases[i].expected);
+        assert_error_has(expected);
         ask = NULL;
         assert_ok(open_node(&f, &(struct codec_plugin){.round = &bad_encode}, 0, 0));
         assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
-        snprintf(says, sizeof says, "%s%s", "codec made: its encode", cases[i].says);
-        assert_says(says);
+        snprintf(expected, sizeof expected, "%s%s", "codec made: its encode", cases[i].expected);
+        assert_error_has(expected);
         close_node(&f);
         assert_ok(open_node(&f, &(struct codec_plugin){.round = &bad_merge}, 0, 0));
-        assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC); /* merges its own word */
-        snprintf(says, sizeof says, "%s%s", "codec made: its merge", cases[i].says);
-        assert_says(says);
+        assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC); /* merges its own contribution */
+        snprintf(expected, sizeof expected, "%s%s", "codec made: its merge", cases[i].expected);
+        assert_error_has(expected);
         close_node(&f);
         assert_ok(open_node(&f, &(struct codec_plugin){.events = &bad_event}, 0, 0));
         assert_int_equal(exchange_on_grad(f.x, 1, &e), cases[i].in_events ? ERR_CODEC : CODEC_WAIT);
-        snprintf(says, sizeof says, "%s%s", "codec made: its on_grad", cases[i].says);
+        snprintf(expected, sizeof expected, "%s%s", "codec made: its on_grad", cases[i].expected);
         if (cases[i].in_events)
-            assert_says(says);
+            assert_error_has(expected);
         close_node(&f);
     }
 }
 
-TEST(what_a_codec_said_of_its_failure_is_told_whatever_it_returns)
+TEST(the_error_message_of_a_codec_is_reported_whatever_it_returns)
 {
     struct fixture f;
 
     ask = fails_at_once;
     for (returned = -1; returned >= -96; returned -= 95) {
         assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), ERR_CODEC);
-        assert_says("codec made: it has a reason");
+        assert_error_has("codec made: it has a reason");
     }
     ask = NULL;
 }
@@ -357,15 +358,15 @@ static int zeros_beyond_memory(struct codec *c)
     return c->host->zeros(c, &((struct state *)c->state)->v, SIZE_MAX / 2);
 }
 
-TEST(zeros_asked_for_wrongly_are_refused_in_words)
+TEST(invalid_requests_for_zeros_are_refused_with_a_message)
 {
     static const struct {
         int (*ask)(struct codec *);
         int code;
-        const char *says;
+        const char *expected;
     } cases[] = {
         {zeros_outside, ERR_CODEC, "no field of its state"},
-        {zeros_twice, ERR_CODEC, "the field at byte 0 of its state twice"},
+        {zeros_twice, ERR_CODEC, "twice for the field at byte 0 of its state"},
         {zeros_beyond_memory, ERR_NOMEM, "no memory for a vector of"},
     };
     struct fixture f;
@@ -373,13 +374,13 @@ TEST(zeros_asked_for_wrongly_are_refused_in_words)
     for (size_t i = 0; i < N_OF(cases); i++) {
         ask = cases[i].ask;
         assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), cases[i].code);
-        assert_says(cases[i].says);
+        assert_error_has(cases[i].expected);
     }
     ask = NULL;
     assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
     ask = zeros_twice;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
-    assert_says("after open()");
+    assert_error_has("after open()");
     close_node(&f);
 }
 
@@ -388,7 +389,7 @@ static int ask_update(struct codec *c)
     return c->host->update(c);
 }
 
-TEST(a_server_moves_its_range_at_the_workers_step)
+TEST(a_server_updates_its_range_at_the_step_of_the_workers)
 {
     static const struct codec_round with_update = {.before_update = true,
                                                    .encode = encode,
@@ -407,7 +408,8 @@ TEST(a_server_moves_its_range_at_the_workers_step)
         codec->lr_factor = 0.5f;
         assert_ok(codec->host->update(codec));
         assert_true(f.updated.from == 6 && f.updated.n == 6 && f.updated.lr_factor == 0.5f);
-        assert_int_equal(f.updated.step, sync ? 7 : 3); /* in asgd two workers' words are two rounds */
+        assert_int_equal(f.updated.step,
+                         sync ? 7 : 3); /* in asgd the contributions of two workers are two rounds */
         codec->round = 1000;
         assert_ok(codec->host->update(codec));
         assert_int_equal(f.updated.step, 8); /* the last one */
@@ -416,10 +418,10 @@ TEST(a_server_moves_its_range_at_the_workers_step)
     assert_ok(open_node(&f, &plugin, 0, 1));
     assert_false(exchange_updates_here(f.x));
     assert_int_equal(codec->host->update(codec), ERR_CODEC);
-    assert_says("update() is for the servers");
+    assert_error_has("update() is for the servers");
     close_node(&f);
     assert_int_equal(open_node(&f, &plugin, 0, 0), ERR_CODEC);
-    assert_says("moves the weights on parameter servers, and the job has none");
+    assert_error_has("updates the weights on parameter servers, and the job has none");
 }
 
 static int wait_and_wake(struct codec *c)
@@ -431,7 +433,7 @@ static int wait_and_wake(struct codec *c)
     return CODEC_WAIT;
 }
 
-TEST(a_codec_is_woken_once_after_the_time_it_asked_for)
+TEST(a_codec_timer_fires_once)
 {
     struct mesh_event nothing = {.kind = MESH_NOTHING};
     struct fixture f;
@@ -468,7 +470,7 @@ static int send_to_the_other(struct codec *c)
     return c->host->send(c, 1);
 }
 
-/* A node of an event rule, and an exchange of its own for a job that goes on without lost nodes. */
+/* A node of an event rule, with an exchange for a job that continues without lost nodes. */
 static struct exchange *open_that_goes_on(struct fixture *f)
 {
     struct exchange *x;
@@ -481,7 +483,7 @@ static struct exchange *open_that_goes_on(struct fixture *f)
     return x;
 }
 
-TEST(what_is_sent_to_a_node_that_has_left_is_no_traffic)
+TEST(messages_to_a_node_that_has_left_are_not_counted_as_traffic)
 {
     struct mesh_event ev = {.kind = MESH_LOST, .head = {.peer = 1}};
     struct fixture f;
@@ -506,7 +508,7 @@ static int send_to_itself(struct codec *c)
     return c->host->send(c, c->node);
 }
 
-TEST(a_codec_that_sends_to_itself_has_failed)
+TEST(a_codec_that_sends_to_its_own_node_has_failed)
 {
     struct fixture f;
 
@@ -514,11 +516,11 @@ TEST(a_codec_that_sends_to_itself_has_failed)
     assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
     ask = send_to_itself;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
-    assert_says("node 0 sends to itself");
+    assert_error_has("node 0 sends to itself");
     close_node(&f);
 }
 
-TEST(a_codec_is_told_who_is_lost_and_who_has_left)
+TEST(a_codec_is_notified_of_lost_peers_and_of_peers_that_left)
 {
     struct mesh_event ev = {.kind = MESH_LEFT, .head = {.peer = 1}};
     struct fixture f;
@@ -562,11 +564,11 @@ TEST(a_record_has_its_node_step_and_name)
     assert_string_equal(f.recorded, "1 1 staleness 1.5");
     ask = ask_record_wrongly;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
-    assert_says("a name is 1 to 32 of a-z, 0-9 and _");
+    assert_error_has("a name is 1 to 32 of a-z, 0-9 and _");
     close_node(&f);
 }
 
-TEST(what_a_codec_wants_of_its_node_is_heard)
+TEST(requests_of_a_codec_to_its_node_are_honored)
 {
     struct fixture f;
 
@@ -585,20 +587,20 @@ TEST(what_a_codec_wants_of_its_node_is_heard)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_are_cut_to_a_servers_range),
-        cmocka_unit_test(a_word_on_a_block_knows_its_block_and_holders),
+        cmocka_unit_test(layers_are_clipped_to_the_range_of_a_server),
+        cmocka_unit_test(a_contribution_for_a_block_has_its_block_and_holders),
         cmocka_unit_test(an_event_rule_sees_each_block_before_the_gradient_of_its_step),
         cmocka_unit_test(parameters_are_in_the_state_before_open),
-        cmocka_unit_test(a_codec_that_fails_without_a_sentence_or_returns_anything_else_has_failed),
-        cmocka_unit_test(what_a_codec_said_of_its_failure_is_told_whatever_it_returns),
-        cmocka_unit_test(zeros_asked_for_wrongly_are_refused_in_words),
-        cmocka_unit_test(a_server_moves_its_range_at_the_workers_step),
-        cmocka_unit_test(a_codec_is_woken_once_after_the_time_it_asked_for),
-        cmocka_unit_test(what_is_sent_to_a_node_that_has_left_is_no_traffic),
-        cmocka_unit_test(a_codec_that_sends_to_itself_has_failed),
-        cmocka_unit_test(a_codec_is_told_who_is_lost_and_who_has_left),
+        cmocka_unit_test(a_codec_that_fails_without_a_message_or_returns_an_invalid_value_has_failed),
+        cmocka_unit_test(the_error_message_of_a_codec_is_reported_whatever_it_returns),
+        cmocka_unit_test(invalid_requests_for_zeros_are_refused_with_a_message),
+        cmocka_unit_test(a_server_updates_its_range_at_the_step_of_the_workers),
+        cmocka_unit_test(a_codec_timer_fires_once),
+        cmocka_unit_test(messages_to_a_node_that_has_left_are_not_counted_as_traffic),
+        cmocka_unit_test(a_codec_that_sends_to_its_own_node_has_failed),
+        cmocka_unit_test(a_codec_is_notified_of_lost_peers_and_of_peers_that_left),
         cmocka_unit_test(a_record_has_its_node_step_and_name),
-        cmocka_unit_test(what_a_codec_wants_of_its_node_is_heard),
+        cmocka_unit_test(requests_of_a_codec_to_its_node_are_honored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What holds for every compressor, and each one's figures: bytes, largest error, variance. */
+/* Properties of every compressor, and the figures of each: bytes, largest error, variance. */
 #include <math.h>
 
 #include "codecs/compress/indices.h"
@@ -27,7 +27,7 @@ static size_t int8_64(size_t n)
     return n + 4 * ((n + 63) / 64);
 }
 
-static size_t share(size_t n, double ratio)
+static size_t n_sent(size_t n, double ratio)
 {
     double k = floor(ratio * (double)n + 0.5);
 
@@ -36,14 +36,14 @@ static size_t share(size_t n, double ratio)
 
 static size_t topk_100th(size_t n)
 {
-    size_t k = share(n, 0.01);
+    size_t k = n_sent(n, 0.01);
 
     return 4 * k + indices_bytes(n, k);
 }
 
 static size_t topk_half_int8(size_t n)
 {
-    size_t k = share(n, 0.5);
+    size_t k = n_sent(n, 0.5);
 
     return int8_256(k) + indices_bytes(n, k);
 }
@@ -51,7 +51,7 @@ static size_t topk_half_int8(size_t n)
 /* A seed, unless the indices themselves are no longer. */
 static size_t randomk_10th(size_t n)
 {
-    size_t k = share(n, 0.1), by_index = indices_bytes(n, k);
+    size_t k = n_sent(n, 0.1), by_index = indices_bytes(n, k);
 
     return 4 * k + (by_index < 8 ? by_index : 8);
 }
@@ -61,7 +61,7 @@ static size_t qsgd_4(size_t n)
     return 4 * ((n + 511) / 512) + (n + 1) / 2;
 }
 
-/* Symbols of 7 bits are cut into pieces of 4, 2 and 1. */
+/* Symbols of 7 bits are split into parts of 4, 2 and 1. */
 static size_t qsgd_7_64(size_t n)
 {
     return 4 * ((n + 63) / 64) + (n + 1) / 2 + (n + 3) / 4 + (n + 7) / 8;
@@ -124,12 +124,12 @@ static double of_int8_64(double square, size_t n)
 
 static double of_topk_100th(double square, size_t n)
 {
-    return (1 - (double)share(n, 0.01) / (double)n) * square;
+    return (1 - (double)n_sent(n, 0.01) / (double)n) * square;
 }
 
 static double of_topk_half_int8(double square, size_t n)
 {
-    return (1 - (double)share(n, 0.5) / (double)n + 256.0 / 64516) * square;
+    return (1 - (double)n_sent(n, 0.5) / (double)n + 256.0 / 64516) * square;
 }
 
 static double of_onebit_512(double square, size_t n)
@@ -169,7 +169,7 @@ static double of_tern(double square, size_t n)
     return (sqrt((double)n) - 1) * square;
 }
 
-/* Neighbouring levels are at most 3.73 - 1.73 = 2 times alpha apart, and alpha is max |v| / 3.73. */
+/* Adjacent levels are at most 3.73 - 1.73 = 2 times alpha apart, and alpha is max |v| / 3.73. */
 static double of_sgq_3(double square, size_t n)
 {
     return (double)n * 0.5359 * 0.5359 / 4 * square;
@@ -177,12 +177,12 @@ static double of_sgq_3(double square, size_t n)
 
 static double of_randomk_10th(double square, size_t n)
 {
-    return (1 - (double)share(n, 0.1) / (double)n) * square;
+    return (1 - (double)n_sent(n, 0.1) / (double)n) * square;
 }
 
 static double of_randomk_10th_unbiased(double square, size_t n)
 {
-    return ((double)n / (double)share(n, 0.1) - 1) * square;
+    return ((double)n / (double)n_sent(n, 0.1) - 1) * square;
 }
 
 static const struct figures {
@@ -270,7 +270,7 @@ static float *make(size_t n, float (*kind)(struct rng *r), uint64_t seed)
 
 static const size_t lengths[] = {1, 2, 7, 255, 256, 257, 1000, 2561, 40003};
 
-TEST(a_message_has_exactly_the_bytes_stated)
+TEST(a_message_has_exactly_the_stated_length)
 {
     for (size_t f = 0; f < N_OF(all_chains); f++)
         for (size_t i = 0; i < N_OF(lengths); i++) {
@@ -289,7 +289,7 @@ TEST(a_message_has_exactly_the_bytes_stated)
         }
 }
 
-TEST(no_values_are_no_bytes)
+TEST(no_values_take_no_bytes)
 {
     for (size_t f = 0; f < N_OF(all_chains); f++) {
         struct compress_case k;
@@ -302,7 +302,7 @@ TEST(no_values_are_no_bytes)
     }
 }
 
-TEST(errors_stay_below_the_bound_stated)
+TEST(errors_stay_below_the_stated_bound)
 {
     for (size_t f = 0; f < N_OF(all_chains); f++)
         for (size_t i = 0; i < N_OF(lengths) && all_chains[f].always; i++)
@@ -324,7 +324,7 @@ TEST(errors_stay_below_the_bound_stated)
 
 enum { TIMES = 4000, N_SMALL = 60 };
 
-/* Of TIMES messages of the same vector. */
+/* Over TIMES messages of the same vector. */
 static void check_mean(const struct figures *f, float (*kind)(struct rng *r))
 {
     float *v = make(N_SMALL, kind, 3);
@@ -344,7 +344,7 @@ static void check_mean(const struct figures *f, float (*kind)(struct rng *r))
     for (int i = 0; i < N_SMALL && f->is_unbiased; i++) {
         double mean = sum[i] / (double)TIMES, variance = squares[i] / (double)TIMES - mean * mean;
 
-        /* Five standard deviations, and five messages: what is rarely sent has none in the sample. */
+        /* Five standard deviations, and five messages: rarely sent values do not occur in the sample. */
         assert_true(fabs(mean - (double)v[i]) <=
                     5 * sqrt(fmax(variance, 0) / (double)TIMES) + 5 * sqrt(square) / (double)TIMES);
     }
@@ -352,7 +352,7 @@ static void check_mean(const struct figures *f, float (*kind)(struct rng *r))
     free(v);
 }
 
-TEST(means_of_unbiased_compressors_are_the_vector_and_their_variance_is_as_stated)
+TEST(unbiased_compressors_have_the_mean_and_the_variance_stated)
 {
     for (size_t f = 0; f < N_OF(all_chains); f++)
         if (all_chains[f].in_the_mean) {
@@ -361,7 +361,7 @@ TEST(means_of_unbiased_compressors_are_the_vector_and_their_variance_is_as_state
         }
 }
 
-TEST(equal_seeds_give_equal_bytes_and_portable_loops_the_same_as_fast_ones)
+TEST(equal_seeds_give_equal_bytes_with_portable_and_optimized_loops)
 {
     for (size_t f = 0; f < N_OF(all_chains); f++)
         for (size_t i = 0; i < N_OF(lengths); i++) {
@@ -383,7 +383,7 @@ TEST(equal_seeds_give_equal_bytes_and_portable_loops_the_same_as_fast_ones)
         }
 }
 
-TEST(a_million_values_come_back)
+TEST(a_million_values_are_restored)
 {
     enum { N = 1000000 };
     float *v = make(N, heavy_tailed, 5);
@@ -405,7 +405,7 @@ TEST(a_million_values_come_back)
     free(v);
 }
 
-TEST(zeros_come_back_as_zeros)
+TEST(zeros_are_restored_as_zeros)
 {
     for (size_t f = 0; f < N_OF(all_chains); f++) {
         float *v = make(1000, zero, 1);
@@ -420,7 +420,7 @@ TEST(zeros_come_back_as_zeros)
     }
 }
 
-TEST(huge_values_come_back_finite_and_with_their_signs)
+TEST(huge_values_stay_finite_and_keep_their_signs)
 {
     for (size_t f = 0; f < N_OF(all_chains); f++) {
         float *v = make(1000, huge, 1);
@@ -435,7 +435,7 @@ TEST(huge_values_come_back_finite_and_with_their_signs)
     }
 }
 
-TEST(subnormal_values_come_back_as_themselves_or_as_nearly_nothing)
+TEST(subnormal_values_are_restored_or_nearly_zero)
 {
     static const float tiny[] = {0x1p-149f, -0x1p-149f, 0x1p-126f, -0x1.8p-130f, 0x1p-82f, 0, -0.0f};
 
@@ -450,8 +450,8 @@ TEST(subnormal_values_come_back_as_themselves_or_as_nearly_nothing)
     }
 }
 
-/* NaN or infinity, alone or in company: whoever hears of it must not take it for a number. */
-TEST(what_is_no_number_arrives_as_none)
+/* NaN or infinity, alone or among finite values: no receiver may decode it as a finite number. */
+TEST(values_that_are_not_finite_are_not_decoded_as_finite)
 {
     static const float none[] = {NAN, INFINITY, -INFINITY};
 
@@ -470,7 +470,7 @@ TEST(what_is_no_number_arrives_as_none)
             }
 }
 
-TEST(truncated_messages_and_longer_ones_are_refused)
+TEST(truncated_and_extended_messages_are_refused)
 {
     enum { N = 700 };
 
@@ -497,7 +497,7 @@ TEST(truncated_messages_and_longer_ones_are_refused)
     }
 }
 
-TEST(a_message_without_room_sets_the_flag_and_writes_nothing_beyond)
+TEST(a_buffer_that_is_too_small_sets_the_flag_and_is_not_overrun)
 {
     enum { N = 700 };
 
@@ -527,7 +527,7 @@ TEST(a_message_without_room_sets_the_flag_and_writes_nothing_beyond)
     }
 }
 
-TEST(each_compressor_names_its_source_and_its_options_are_sound)
+TEST(each_compressor_names_its_source_and_has_valid_options)
 {
     struct err e;
 
@@ -541,19 +541,19 @@ TEST(each_compressor_names_its_source_and_its_options_are_sound)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_has_exactly_the_bytes_stated),
-        cmocka_unit_test(no_values_are_no_bytes),
-        cmocka_unit_test(errors_stay_below_the_bound_stated),
-        cmocka_unit_test(means_of_unbiased_compressors_are_the_vector_and_their_variance_is_as_stated),
-        cmocka_unit_test(equal_seeds_give_equal_bytes_and_portable_loops_the_same_as_fast_ones),
-        cmocka_unit_test(a_million_values_come_back),
-        cmocka_unit_test(zeros_come_back_as_zeros),
-        cmocka_unit_test(huge_values_come_back_finite_and_with_their_signs),
-        cmocka_unit_test(subnormal_values_come_back_as_themselves_or_as_nearly_nothing),
-        cmocka_unit_test(what_is_no_number_arrives_as_none),
-        cmocka_unit_test(truncated_messages_and_longer_ones_are_refused),
-        cmocka_unit_test(a_message_without_room_sets_the_flag_and_writes_nothing_beyond),
-        cmocka_unit_test(each_compressor_names_its_source_and_its_options_are_sound),
+        cmocka_unit_test(a_message_has_exactly_the_stated_length),
+        cmocka_unit_test(no_values_take_no_bytes),
+        cmocka_unit_test(errors_stay_below_the_stated_bound),
+        cmocka_unit_test(unbiased_compressors_have_the_mean_and_the_variance_stated),
+        cmocka_unit_test(equal_seeds_give_equal_bytes_with_portable_and_optimized_loops),
+        cmocka_unit_test(a_million_values_are_restored),
+        cmocka_unit_test(zeros_are_restored_as_zeros),
+        cmocka_unit_test(huge_values_stay_finite_and_keep_their_signs),
+        cmocka_unit_test(subnormal_values_are_restored_or_nearly_zero),
+        cmocka_unit_test(values_that_are_not_finite_are_not_decoded_as_finite),
+        cmocka_unit_test(truncated_and_extended_messages_are_refused),
+        cmocka_unit_test(a_buffer_that_is_too_small_sets_the_flag_and_is_not_overrun),
+        cmocka_unit_test(each_compressor_names_its_source_and_has_valid_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

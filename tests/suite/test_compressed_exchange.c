@@ -1,4 +1,4 @@
-/* What a codec's host does with --compress: every built-in rule that takes it, over many orders of events. */
+/* --compress in a codec's host: every built-in rule that accepts it, over many orders of events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +32,9 @@ static const char *const chains[] = {
     "tern:ef=true",
     "sgq",
 };
-enum { N_WITHOUT_DICE = 7 /* of them: what they say does not depend on the seed */ };
+enum { N_WITHOUT_DICE = 7 /* number of them: their messages do not depend on the seed */ };
 
-/* Workers alone, holders of the same blocks, servers; and rules that take nothing lossy. */
+/* Workers only, holders of the same blocks, servers; and rules that accept no lossy chain. */
 enum { N_LOSSY = 6 };
 static const struct cluster_config rules[] = {
     {.codec = "plain", .n_workers = 3, .n_steps = 6},
@@ -47,7 +47,7 @@ static const struct cluster_config rules[] = {
     {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
 };
 
-TEST(workers_end_with_the_same_bits_under_every_chain_and_order_of_events)
+TEST(workers_get_the_same_bits_with_every_chain_and_order_of_events)
 {
     for (size_t r = 0; r < N_LOSSY; r++)
         for (size_t k = 0; k < N_OF(chains); k++) {
@@ -70,7 +70,7 @@ TEST(workers_end_with_the_same_bits_under_every_chain_and_order_of_events)
         }
 }
 
-TEST(a_chain_without_loss_changes_no_bit_of_the_result)
+TEST(a_lossless_chain_changes_no_bit_of_the_result)
 {
     for (size_t r = 0; r < N_OF(rules); r++) {
         struct cluster_config cfg = rules[r];
@@ -89,7 +89,7 @@ TEST(a_chain_without_loss_changes_no_bit_of_the_result)
     }
 }
 
-TEST(raw_bytes_are_those_without_a_chain_and_sent_bytes_those_with_it)
+TEST(raw_bytes_equal_those_without_a_chain_and_sent_bytes_those_with_it)
 {
     struct cluster_config cfg = plain3;
     struct exchange_totals plain, half;
@@ -126,7 +126,7 @@ TEST(traffic_of_a_round_has_raw_bytes_of_both_directions)
     cluster_close(&c);
 }
 
-TEST(symbols_that_were_coded_are_counted_beside_their_entropy)
+TEST(coded_symbols_are_counted_with_their_entropy)
 {
     struct cluster_config cfg = plain3;
     struct compress_report r;
@@ -145,7 +145,7 @@ TEST(symbols_that_were_coded_are_counted_beside_their_entropy)
     cluster_close(&c);
 }
 
-/* An exchange that is opened alone. */
+/* An exchange opened by itself. */
 static int open_alone(const char *codec, const char *compress, const char *down, struct err *e)
 {
     struct codec_library lib;
@@ -177,32 +177,33 @@ static int open_alone(const char *codec, const char *compress, const char *down,
     return rc;
 }
 
-TEST(a_codec_that_needs_what_was_said_refuses_what_is_lossy)
+TEST(a_codec_that_needs_exact_messages_refuses_lossy_chains)
 {
     struct err e;
 
     assert_int_equal(open_alone("gossip", "topk", NULL, &e), ERR_CONFIG);
-    assert_says("--compress topk: codec gossip needs vectors to arrive as they were");
+    assert_error_has("--compress topk: codec gossip accepts lossless compression only");
     assert_int_equal(open_alone("gossip", "none|huffman", NULL, &e), 0);
     assert_int_equal(open_alone("plain", "topk", "fp16", &e), ERR_CONFIG);
-    assert_says("--compress-down fp16: codec plain needs what servers say to arrive as it was");
+    assert_error_has(
+        "--compress-down fp16: codec plain accepts only lossless compression of what servers send");
     assert_int_equal(open_alone("plain", "topk:ratio=3", NULL, &e), ERR_CONFIG);
-    assert_says("--compress: topk: ratio: 3 is not between 1e-06 and 1");
+    assert_error_has("--compress: topk: ratio: 3 is not between 1e-06 and 1");
     assert_int_equal(open_alone("plain", "topk", "none|huffman", &e), 0);
 }
 
-TEST(a_codec_that_has_no_vectors_refuses_every_chain)
+TEST(a_codec_without_vectors_refuses_every_chain)
 {
     struct err e;
 
     assert_int_equal(open_alone("allreduce", "none|huffman", NULL, &e), ERR_CONFIG);
-    assert_says("--compress none|huffman: codec allreduce has no vectors of its own");
+    assert_error_has("--compress none|huffman: codec allreduce sends no vectors");
     assert_int_equal(open_alone("dummy", NULL, "none|huffman", &e), ERR_CONFIG);
-    assert_says("--compress-down none|huffman: codec dummy has no vectors of its own");
+    assert_error_has("--compress-down none|huffman: codec dummy sends no vectors");
     assert_int_equal(open_alone("dummy", NULL, NULL, &e), 0);
 }
 
-/* What exchange_save gives, through a file. */
+/* The result of exchange_save, through a file. */
 static void carry_over(struct exchange *from, struct exchange *to, uint64_t step)
 {
     const char *folder = unit_folder();
@@ -221,7 +222,7 @@ static void carry_over(struct exchange *from, struct exchange *to, uint64_t step
     unit_remove(folder);
 }
 
-TEST(a_job_that_goes_on_from_a_checkpoint_ends_with_the_same_bits)
+TEST(a_job_resumed_from_a_checkpoint_ends_with_the_same_bits)
 {
     for (size_t r = 0; r < N_LOSSY; r++)
         for (size_t k = 0; k < N_OF(chains); k++) {
@@ -248,7 +249,7 @@ TEST(a_job_that_goes_on_from_a_checkpoint_ends_with_the_same_bits)
         }
 }
 
-TEST(a_residual_is_saved_and_counted_before_there_is_one)
+TEST(a_residual_is_saved_and_its_size_known_before_it_exists)
 {
     struct cluster_config cfg = plain3;
     uint64_t before, after;
@@ -267,15 +268,15 @@ TEST(a_residual_is_saved_and_counted_before_there_is_one)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers_end_with_the_same_bits_under_every_chain_and_order_of_events),
-        cmocka_unit_test(a_chain_without_loss_changes_no_bit_of_the_result),
-        cmocka_unit_test(raw_bytes_are_those_without_a_chain_and_sent_bytes_those_with_it),
+        cmocka_unit_test(workers_get_the_same_bits_with_every_chain_and_order_of_events),
+        cmocka_unit_test(a_lossless_chain_changes_no_bit_of_the_result),
+        cmocka_unit_test(raw_bytes_equal_those_without_a_chain_and_sent_bytes_those_with_it),
         cmocka_unit_test(traffic_of_a_round_has_raw_bytes_of_both_directions),
-        cmocka_unit_test(symbols_that_were_coded_are_counted_beside_their_entropy),
-        cmocka_unit_test(a_codec_that_needs_what_was_said_refuses_what_is_lossy),
-        cmocka_unit_test(a_codec_that_has_no_vectors_refuses_every_chain),
-        cmocka_unit_test(a_job_that_goes_on_from_a_checkpoint_ends_with_the_same_bits),
-        cmocka_unit_test(a_residual_is_saved_and_counted_before_there_is_one),
+        cmocka_unit_test(coded_symbols_are_counted_with_their_entropy),
+        cmocka_unit_test(a_codec_that_needs_exact_messages_refuses_lossy_chains),
+        cmocka_unit_test(a_codec_without_vectors_refuses_every_chain),
+        cmocka_unit_test(a_job_resumed_from_a_checkpoint_ends_with_the_same_bits),
+        cmocka_unit_test(a_residual_is_saved_and_its_size_known_before_it_exists),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,16 @@
-/* 100 training steps, each loss beside PyTorch's (tests/reference/curves.py, which has the formulas of
- * samples and weights as well).
+/* 100 training steps, each loss compared with PyTorch's (tests/reference/curves.py, which also has the
+ * formulas of samples and weights).
  *
- * The bound: PyTorch computed in double, we round in float32. A step begins with weights that differ by d,
- * and ends with d' = (1 + lr c) d + lr r, c the curvature of the loss and r the rounding of a gradient, about
- * 1e-6 of it. While the loss falls, lr c is below 1 and mostly takes away from d, so that d grows like a sum
- * of roundings, some 100 times 1e-6 of a step, not like a power. Adam divides by the root of v, so where a
- * gradient is nothing but rounding its steps are as large as any other; but there the loss does not care.
- * relu and max_pool choose: where two values are closer than d, both may choose differently, which moves a
- * gradient by one sample's share. PyTorch's own float32 strays from its double by 3e-7 of a loss with sgd, by
- * 3e-6 with Adam, and by 5e-5 in a weight; ours by as much. Ten times that is allowed; a mistake in a layer,
- * in an optimizer's constants or in the order of things shows at 1e-3 within a few steps. */
+ * The bound: PyTorch computed in double, we round in float32. A step begins with weights that differ by
+ * d, and ends with d' = (1 + lr c) d + lr r, c the curvature of the loss and r the rounding of a
+ * gradient, about 1e-6 of it. While the loss falls, lr c is below 1 and mostly reduces d, so that d grows
+ * like a sum of roundings, some 100 times 1e-6 of a step, not like a power. Adam divides by the root of
+ * v, so where a gradient is only rounding its steps are as large as any other; but there the loss is
+ * insensitive. relu and max_pool branch: where two values are closer than d, both programs may branch
+ * differently, which moves a gradient by one sample's part. PyTorch's own float32 differs from its double
+ * by 3e-7 of a loss with sgd, by 3e-6 with Adam, and by 5e-5 in a weight; ours by as much. Ten times that
+ * is allowed; a mistake in a layer, in an optimizer's constants or in the order of operations exceeds
+ * 1e-3 within a few steps. */
 #include <math.h>
 
 #include "nn/net.h"
@@ -131,22 +132,22 @@ static void follow(const char *name)
     tensor_file_close(&f);
 }
 
-TEST(the_tutorials_network_follows_pytorch_with_sgd)
+TEST(the_tutorial_network_follows_pytorch_with_sgd)
 {
     follow("mlp-tutorial-sgd");
 }
 
-TEST(the_tutorials_network_follows_pytorch_with_adam)
+TEST(the_tutorial_network_follows_pytorch_with_adam)
 {
     follow("mlp-tutorial-adam");
 }
 
-TEST(rays_convnet_follows_pytorch_with_sgd)
+TEST(the_ray_convnet_follows_pytorch_with_sgd)
 {
     follow("convnet-ray-sgd");
 }
 
-TEST(rays_convnet_follows_pytorch_with_adam)
+TEST(the_ray_convnet_follows_pytorch_with_adam)
 {
     follow("convnet-ray-adam");
 }
@@ -154,10 +155,10 @@ TEST(rays_convnet_follows_pytorch_with_adam)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_tutorials_network_follows_pytorch_with_sgd),
-        cmocka_unit_test(the_tutorials_network_follows_pytorch_with_adam),
-        cmocka_unit_test(rays_convnet_follows_pytorch_with_sgd),
-        cmocka_unit_test(rays_convnet_follows_pytorch_with_adam),
+        cmocka_unit_test(the_tutorial_network_follows_pytorch_with_sgd),
+        cmocka_unit_test(the_tutorial_network_follows_pytorch_with_adam),
+        cmocka_unit_test(the_ray_convnet_follows_pytorch_with_sgd),
+        cmocka_unit_test(the_ray_convnet_follows_pytorch_with_adam),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

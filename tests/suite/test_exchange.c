@@ -1,4 +1,4 @@
-/* What a codec's host promises, on every built-in rule, over many orders of events. */
+/* The guarantees of a codec's host, for every built-in rule, over many orders of events. */
 #include "tests/lib/run_well.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static void assert_independent_of_timing(struct cluster_config cfg)
     }
 }
 
-/* params after n_steps of p <- p - lr mean_b(g_b), as plain promises */
+/* params after n_steps of p <- p - lr mean_b(g_b), which is plain's definition */
 static void reference(float *params, const struct blocks *b, uint64_t n_steps)
 {
     for (size_t i = 0; i < N_PARAMS; i++) {
@@ -89,7 +89,7 @@ TEST(synchronous_rules_do_not_depend_on_timing)
     assert_independent_of_timing(cfg);
 }
 
-TEST(fedavg_with_one_step_a_round_equals_plain)
+TEST(fedavg_with_one_step_per_round_equals_plain)
 {
     struct cluster_config cfg = {.codec = "fedavg", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
     struct cluster c, p;
@@ -104,7 +104,7 @@ TEST(fedavg_with_one_step_a_round_equals_plain)
     cluster_close(&p);
 }
 
-TEST(fedavg_closes_with_a_round_where_steps_do_not_divide)
+TEST(fedavg_closes_with_a_partial_round_if_the_steps_do_not_divide)
 {
     struct cluster_config cfg = {
         .codec = "fedavg", .n_workers = 3, .local_steps = 4, .n_steps = 10, .n_params = N_PARAMS};
@@ -118,7 +118,7 @@ TEST(fedavg_closes_with_a_round_where_steps_do_not_divide)
     cluster_close(&c);
 }
 
-TEST(servers_end_with_what_workers_end_with)
+TEST(servers_end_with_the_parameters_of_the_workers)
 {
     struct cluster_config cfg = {
         .codec = "fedavg", .n_workers = 3, .n_servers = 1, .n_steps = 4, .n_params = N_PARAMS};
@@ -129,7 +129,7 @@ TEST(servers_end_with_what_workers_end_with)
     cluster_close(&c);
 }
 
-TEST(event_rules_reach_workers_and_servers)
+TEST(event_rules_run_on_workers_and_servers)
 {
     struct cluster_config cfg = {.codec = "tests/gift", .n_workers = 3, .n_steps = 5, .n_params = N_PARAMS};
 
@@ -174,7 +174,7 @@ static void assert_as_plain(struct cluster_config cfg)
     cluster_close(&c);
 }
 
-TEST(allreduce_is_plain_up_to_the_order_of_summation)
+TEST(allreduce_equals_plain_up_to_the_order_of_summation)
 {
     for_allreduce(assert_as_plain);
 }
@@ -184,7 +184,7 @@ TEST(allreduce_does_not_depend_on_timing)
     for_allreduce(assert_independent_of_timing);
 }
 
-/* Buckets change the order of summation, but not with two workers; that they overlap changes nothing. */
+/* Buckets change the order of summation, but not with two workers; overlapping them changes nothing. */
 static void assert_overlap_changes_nothing(struct cluster_config cfg)
 {
     struct cluster_config whole = cfg;
@@ -205,12 +205,12 @@ static void assert_overlap_changes_nothing(struct cluster_config cfg)
     cluster_close(&w);
 }
 
-TEST(allreduce_may_sum_a_gradient_while_it_is_computed)
+TEST(allreduce_can_reduce_a_gradient_while_it_is_computed)
 {
     for_allreduce(assert_overlap_changes_nothing);
 }
 
-TEST(every_collective_gives_what_it_promises)
+TEST(every_collective_gives_its_result)
 {
     struct cluster_config cfg = {.codec = "tests/collect", .n_steps = 4, .n_params = N_PARAMS};
 
@@ -223,7 +223,7 @@ TEST(every_collective_gives_what_it_promises)
         }
 }
 
-TEST(doublebuffer_is_plain_a_step_behind)
+TEST(doublebuffer_equals_plain_one_step_behind)
 {
     struct cluster_config cfg = {.codec = "doublebuffer", .n_params = N_PARAMS};
 
@@ -244,15 +244,15 @@ TEST(doublebuffer_is_plain_a_step_behind)
     assert_independent_of_timing(cfg);
 }
 
-TEST(allreduce_refuses_what_it_cannot_do)
+TEST(allreduce_refuses_unsupported_jobs)
 {
     static const struct {
         struct exchange_config cfg;
         int redundancy;
-        const char *says;
+        const char *error_text;
     } cases[] = {
         {{.n_workers = 3, .n_servers = 1, .is_sync = true}, 1, "leave the parameter servers out"},
-        {{.n_workers = 3}, 1, "it has no asgd"},
+        {{.n_workers = 3}, 1, "it does not support asgd"},
         {{.n_workers = 3, .is_sync = true}, 2, "redundant blocks"},
         {{.n_workers = 3, .is_sync = true, .goes_on = true, .min_nodes = 1}, 1, "lost nodes"},
     };
@@ -275,13 +275,13 @@ TEST(allreduce_refuses_what_it_cannot_do)
         cfg.params = params;
         cfg.grads = grads;
         assert_int_equal(exchange_new(&x, &cfg, &e), ERR_CODEC);
-        assert_says(cases[k].says);
+        assert_error_has(cases[k].error_text);
         blocks_clear(&blocks);
     }
     codec_library_close(&lib);
 }
 
-/* A rule that breaks a collective's contract, made for one worker alone. */
+/* A rule that violates the contract of collectives, for one worker alone. */
 static struct {
     float a[4], b[4];
     int (*ask)(struct codec *c);
@@ -298,7 +298,7 @@ static int ask_in_place(struct codec *c)
     return c->host->all_reduce(c, CODEC_SUM, broken.a, broken.a + 3, 4);
 }
 
-static int ask_of_nobody(struct codec *c)
+static int ask_of_no_worker(struct codec *c)
 {
     return c->host->broadcast(c, 1, broken.a, broken.b, 4);
 }
@@ -313,16 +313,16 @@ static int ask_on_collective(struct codec *c)
     return broken.ask == ask_into_the_same ? ask_into_the_same(c) : CODEC_GO;
 }
 
-TEST(collectives_asked_for_wrongly_are_refused_in_words)
+TEST(invalid_collective_requests_are_refused_with_a_message)
 {
     static const struct {
         int (*ask)(struct codec *);
-        const char *says;
+        const char *error_text;
     } cases[] = {
         {ask_twice, "before the last collective is done"},
         {ask_in_place, "its `out` is its `in`"},
-        {ask_of_nobody, "node 1, which is no worker"},
-        {ask_into_the_same, "the `out` of the collective before"},
+        {ask_of_no_worker, "node 1, which is not a worker"},
+        {ask_into_the_same, "the `out` of the previous collective"},
     };
     struct err e = {0};
     struct blocks blocks;
@@ -348,14 +348,14 @@ TEST(collectives_asked_for_wrongly_are_refused_in_words)
                          0);
         exchange_attach(x, mesh_mem_node(net, 0));
         assert_int_equal(exchange_on_grad(x, 1, &e), ERR_CODEC);
-        assert_says(cases[k].says);
+        assert_error_has(cases[k].error_text);
         exchange_free(x);
         mesh_mem_free(net);
     }
     blocks_clear(&blocks);
 }
 
-TEST(dummy_says_nothing_and_changes_nothing)
+TEST(dummy_sends_nothing_and_changes_nothing)
 {
     struct cluster_config cfg = {.codec = "dummy", .n_workers = 2, .n_steps = 3, .n_params = N_PARAMS};
     struct cluster c;
@@ -409,7 +409,7 @@ TEST(asynchronous_runs_end_for_every_rule)
         }
 }
 
-TEST(bytes_are_the_declared_cost)
+TEST(sent_bytes_match_the_declared_cost)
 {
     struct cluster_config cfg = plain4;
     struct cluster c;
@@ -424,7 +424,7 @@ TEST(bytes_are_the_declared_cost)
     cfg.codec = "allreduce";
     cfg.allreduce = COLLECTIVE_RING;
     run_well(&c, &cfg);
-    for (int i = 0; i < 4; i++) { /* 2 (n - 1) slices of 9 or 10 numbers, a piece each */
+    for (int i = 0; i < 4; i++) { /* 2 (n - 1) slices of 9 or 10 numbers, one chunk each */
         const struct exchange_totals *t = exchange_totals(c.nodes[i].x);
 
         assert_true(t->raw_bytes >= 6 * 6 * 4 * 9 && t->raw_bytes <= 6 * 6 * 4 * 10);
@@ -440,7 +440,7 @@ TEST(bytes_are_the_declared_cost)
     cluster_close(&c);
 }
 
-TEST(a_killed_node_ends_the_others_at_every_point)
+TEST(killing_a_node_at_any_point_ends_the_others)
 {
     static const struct cluster_config cases[] = {
         {.codec = "plain", .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
@@ -459,11 +459,11 @@ TEST(a_killed_node_ends_the_others_at_every_point)
 
     for (size_t k = 0; k < N_OF(cases); k++)
         for (uint64_t at = 1; at < 60; at++)
-            for (int who = -1 - cases[k].n_servers; who < 3; who++) {
+            for (int victim = -1 - cases[k].n_servers; victim < 3; victim++) {
                 struct cluster_config cfg = cases[k];
                 struct cluster c;
 
-                cfg.kill_node = who;
+                cfg.kill_node = victim;
                 cfg.kill_at = at;
                 cfg.seed = at;
                 cluster_open(&c, &cfg);
@@ -475,8 +475,8 @@ TEST(a_killed_node_ends_the_others_at_every_point)
             }
 }
 
-/* Every order of events is another moment of death; whoever is left ends well, and, in ssgd, equal. */
-TEST(the_others_go_on_without_a_killed_worker)
+/* Each order of events kills at another moment; the remaining nodes succeed and, in ssgd, agree. */
+TEST(the_others_continue_without_a_killed_worker)
 {
     static const struct cluster_config cases[] = {
         {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 4, .n_params = N_PARAMS, .goes_on = 2},
@@ -506,20 +506,20 @@ TEST(the_others_go_on_without_a_killed_worker)
 
     for (size_t k = 0; k < N_OF(cases); k++)
         for (uint64_t at = 1; at < 80; at++)
-            for (int who = 0; who < cases[k].n_workers; who++) {
+            for (int victim = 0; victim < cases[k].n_workers; victim++) {
                 struct cluster_config cfg = cases[k];
                 const float *first = NULL;
                 struct cluster c;
 
-                cfg.kill_node = who;
+                cfg.kill_node = victim;
                 cfg.kill_at = at;
                 cfg.seed = at;
                 cluster_open(&c, &cfg);
                 if (!cluster_run(&c))
-                    fail_msg("case %zu hangs with node %d killed at %llu", k, who, (unsigned long long)at);
+                    fail_msg("case %zu hangs with node %d killed at %llu", k, victim, (unsigned long long)at);
                 for (int i = 0; i < c.n_nodes; i++) {
                     if (c.nodes[i].phase == NODE_FAILED)
-                        fail_msg("case %zu, node %d killed at %llu: node %d: %s", k, who,
+                        fail_msg("case %zu, node %d killed at %llu: node %d: %s", k, victim,
                                  (unsigned long long)at, c.nodes[i].node, c.nodes[i].e.text);
                     if (c.nodes[i].phase != NODE_DONE || c.nodes[i].node < 0 || cfg.is_asgd)
                         continue;
@@ -547,11 +547,11 @@ TEST(too_few_workers_end_the_job)
     cluster_open(&c, &cfg);
     assert_true(cluster_run(&c));
     assert_int_equal(c.nodes[3].phase, NODE_FAILED);
-    assert_non_null(strstr(c.nodes[3].e.text, "2 workers are left of at least 3"));
+    assert_non_null(strstr(c.nodes[3].e.text, "2 workers are left, at least 3 are needed"));
     cluster_close(&c);
 }
 
-TEST(an_event_rule_that_is_told_of_no_loss_refuses_to_go_on)
+TEST(an_event_rule_without_loss_callback_refuses_to_continue_after_losses)
 {
     struct cluster_config cfg = plain4;
     struct exchange_config x = {.n_workers = 4, .is_sync = true, .goes_on = true, .n_params = 1};
@@ -565,7 +565,7 @@ TEST(an_event_rule_that_is_told_of_no_loss_refuses_to_go_on)
     x.blocks = &c.blocks;
     x.params = c.nodes[0].params;
     assert_int_equal(exchange_new(&out, &x, &e), ERR_CODEC);
-    assert_says("not told of lost nodes");
+    assert_error_has("cannot continue without lost nodes");
     cluster_close(&c);
 }
 
@@ -589,8 +589,8 @@ TEST(a_rule_without_a_server_side_refuses_servers)
     cluster_close(&c);
 }
 
-/* Hostile words: each is refused in words and none is read beyond its end. */
-TEST(malformed_words_are_refused)
+/* Hostile contributions: each is refused with a message, and none is read beyond its end. */
+TEST(malformed_contributions_are_refused)
 {
     static const char *const codecs[] = {"plain", "fedavg"};
 
@@ -613,7 +613,8 @@ TEST(malformed_words_are_refused)
             ev.buf = mesh_buf_take(n->mesh);
             ev.buf->len = len;
             memset(ev.buf->bytes, 0x3f, len);
-            assert_true(exchange_on_event(n->x, &ev, &n->e) >= 0); /* kept until my own word is out */
+            assert_true(exchange_on_event(n->x, &ev, &n->e) >=
+                        0); /* kept until this worker's contribution is sent */
             if (exchange_wants_blocks(n->x))
                 assert_int_equal(exchange_on_block(n->x, 0, &n->e), 0);
             rc = exchange_on_grad(n->x, 1, &n->e);
@@ -624,14 +625,14 @@ TEST(malformed_words_are_refused)
         }
 }
 
-TEST(words_out_of_turn_are_refused)
+TEST(contributions_out_of_turn_are_refused)
 {
     static const struct mesh_head bad[] = {
-        {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2},               /* in another's name */
+        {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2},               /* in the name of another worker */
         {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 99},              /* no such worker */
         {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = 2},   /* two rounds ahead */
-        {.kind = FRAME_REPLY, .peer = 1, .index = 1},                      /* nobody asked */
-        {.kind = FRAME_EVENT, .peer = 1, .index = 1},                      /* of an event rule */
+        {.kind = FRAME_REPLY, .peer = 1, .index = 1},                      /* not requested */
+        {.kind = FRAME_EVENT, .peer = 1, .index = 1},                      /* only for event rules */
         {.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .channel = 7}, /* no such range */
     };
 
@@ -646,7 +647,7 @@ TEST(words_out_of_turn_are_refused)
     }
 }
 
-TEST(a_word_about_memory_that_comes_late_is_let_go)
+TEST(a_late_memory_offer_is_ignored)
 {
     struct cluster c;
     struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_LOCAL, .peer = 1, .index = 1}};
@@ -658,8 +659,8 @@ TEST(a_word_about_memory_that_comes_late_is_let_go)
     cluster_close(&c);
 }
 
-/* Worker 1 takes nothing. Worker 0 goes on alone, and what waits for the other stays within bounds. */
-TEST(in_asgd_nobody_waits_for_one_that_takes_nothing)
+/* Worker 1 reads nothing. Worker 0 continues alone, and its queue for worker 1 stays bounded. */
+TEST(in_asgd_no_worker_waits_for_a_peer_that_does_not_read)
 {
     struct cluster_config cfg = {
         .codec = "plain", .n_workers = 2, .n_steps = 30, .n_params = N_PARAMS, .is_asgd = true};
@@ -672,7 +673,7 @@ TEST(in_asgd_nobody_waits_for_one_that_takes_nothing)
         assert_int_equal(exchange_on_grad(c.nodes[0].x, 1, &e), CODEC_GO);
         assert_int_equal(exchange_on_step(c.nodes[0].x, &e), CODEC_GO);
     }
-    assert_true(c.nodes[0].mesh->ends_stuck);
+    assert_true(c.nodes[0].mesh->drops_stalled);
     assert_int_equal(mesh_queued_for(c.nodes[0].mesh, 1), EXCHANGE_BACKLOG_MAX);
     assert_int_equal(exchange_totals(c.nodes[0].x)->sent_messages, EXCHANGE_BACKLOG_MAX);
     assert_int_equal(exchange_totals(c.nodes[0].x)->n_overtaken, cfg.n_steps - EXCHANGE_BACKLOG_MAX);
@@ -684,29 +685,29 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_is_the_mean_over_all_blocks),
         cmocka_unit_test(synchronous_rules_do_not_depend_on_timing),
-        cmocka_unit_test(fedavg_with_one_step_a_round_equals_plain),
-        cmocka_unit_test(fedavg_closes_with_a_round_where_steps_do_not_divide),
-        cmocka_unit_test(servers_end_with_what_workers_end_with),
-        cmocka_unit_test(event_rules_reach_workers_and_servers),
-        cmocka_unit_test(allreduce_is_plain_up_to_the_order_of_summation),
+        cmocka_unit_test(fedavg_with_one_step_per_round_equals_plain),
+        cmocka_unit_test(fedavg_closes_with_a_partial_round_if_the_steps_do_not_divide),
+        cmocka_unit_test(servers_end_with_the_parameters_of_the_workers),
+        cmocka_unit_test(event_rules_run_on_workers_and_servers),
+        cmocka_unit_test(allreduce_equals_plain_up_to_the_order_of_summation),
         cmocka_unit_test(allreduce_does_not_depend_on_timing),
-        cmocka_unit_test(allreduce_may_sum_a_gradient_while_it_is_computed),
-        cmocka_unit_test(every_collective_gives_what_it_promises),
-        cmocka_unit_test(doublebuffer_is_plain_a_step_behind),
-        cmocka_unit_test(allreduce_refuses_what_it_cannot_do),
-        cmocka_unit_test(collectives_asked_for_wrongly_are_refused_in_words),
-        cmocka_unit_test(dummy_says_nothing_and_changes_nothing),
+        cmocka_unit_test(allreduce_can_reduce_a_gradient_while_it_is_computed),
+        cmocka_unit_test(every_collective_gives_its_result),
+        cmocka_unit_test(doublebuffer_equals_plain_one_step_behind),
+        cmocka_unit_test(allreduce_refuses_unsupported_jobs),
+        cmocka_unit_test(invalid_collective_requests_are_refused_with_a_message),
+        cmocka_unit_test(dummy_sends_nothing_and_changes_nothing),
         cmocka_unit_test(asynchronous_runs_end_for_every_rule),
-        cmocka_unit_test(in_asgd_nobody_waits_for_one_that_takes_nothing),
-        cmocka_unit_test(bytes_are_the_declared_cost),
-        cmocka_unit_test(a_killed_node_ends_the_others_at_every_point),
-        cmocka_unit_test(the_others_go_on_without_a_killed_worker),
+        cmocka_unit_test(in_asgd_no_worker_waits_for_a_peer_that_does_not_read),
+        cmocka_unit_test(sent_bytes_match_the_declared_cost),
+        cmocka_unit_test(killing_a_node_at_any_point_ends_the_others),
+        cmocka_unit_test(the_others_continue_without_a_killed_worker),
         cmocka_unit_test(too_few_workers_end_the_job),
-        cmocka_unit_test(an_event_rule_that_is_told_of_no_loss_refuses_to_go_on),
+        cmocka_unit_test(an_event_rule_without_loss_callback_refuses_to_continue_after_losses),
         cmocka_unit_test(a_rule_without_a_server_side_refuses_servers),
-        cmocka_unit_test(malformed_words_are_refused),
-        cmocka_unit_test(words_out_of_turn_are_refused),
-        cmocka_unit_test(a_word_about_memory_that_comes_late_is_let_go),
+        cmocka_unit_test(malformed_contributions_are_refused),
+        cmocka_unit_test(contributions_out_of_turn_are_refused),
+        cmocka_unit_test(a_late_memory_offer_is_ignored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

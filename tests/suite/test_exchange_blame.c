@@ -1,4 +1,4 @@
-/* A worker that says what the rule cannot use is lost to a job that goes on without lost workers. */
+/* A worker whose contribution the rule cannot use is lost to a job that continues without lost workers. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -19,7 +19,8 @@ static const struct cluster_node *node_of(const struct cluster *c, int node)
     return &c->nodes[mesh_slot(c->cfg.n_workers, node)];
 }
 
-/* What parameter i is when worker 1 counts until its word is malformed, and from that round on never did. */
+/* The value of parameter i if worker 1 counts until its malformed contribution, and from that round on did
+ * not. */
 static float expected(size_t i)
 {
     double p = (double)i / (double)N_PARAMS, n_merged = 0;
@@ -35,8 +36,8 @@ static float expected(size_t i)
     return (float)p;
 }
 
-/* Worker 0's word has been merged as one of three before the short one turns up: that is taken back. */
-TEST(a_malformed_word_costs_its_sender_its_place_and_the_round_is_as_without_it)
+/* Worker 0's contribution has been merged as one of three before the short one arrives: that is undone. */
+TEST(a_malformed_contribution_drops_its_sender_and_the_round_is_as_without_it)
 {
     struct cluster_config cfg = mumble;
 
@@ -58,7 +59,7 @@ TEST(a_malformed_word_costs_its_sender_its_place_and_the_round_is_as_without_it)
     }
 }
 
-TEST(so_it_does_with_several_servers_and_in_asgd)
+TEST(a_malformed_contribution_drops_its_sender_with_several_servers_and_in_asgd)
 {
     for (int is_asgd = 0; is_asgd < 2; is_asgd++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -79,8 +80,9 @@ TEST(so_it_does_with_several_servers_and_in_asgd)
         }
 }
 
-/* Words are merged and accounted for one by one where all are needed, all and then all where not. */
-TEST(a_server_that_goes_on_accounts_for_compressed_words_as_one_that_does_not)
+/* Contributions are merged and counted one by one if all are needed, and otherwise only when all have
+ * arrived. */
+TEST(a_server_that_continues_after_losses_counts_compressed_bytes_the_same_way)
 {
     uint64_t raw[2][3];
 
@@ -104,12 +106,12 @@ TEST(a_server_that_goes_on_accounts_for_compressed_words_as_one_that_does_not)
     assert_true(raw[0][1] >= N_PARAMS * sizeof(float));
 }
 
-TEST(it_ends_the_job_where_too_few_are_left_or_all_are_needed)
+TEST(a_malformed_contribution_ends_the_job_if_too_few_workers_remain_or_all_are_needed)
 {
-    static const char *const says[] = {
+    static const char *const reason[] = {
         "node 1 sent a malformed gradient",
         "node 1 is lost: codec mumble: node 1 sent a malformed gradient; 2 workers "
-        "are left of at least 3"};
+        "are left, at least 3 are needed"};
 
     for (int k = 0; k < 2; k++) {
         struct cluster_config cfg = mumble;
@@ -119,21 +121,22 @@ TEST(it_ends_the_job_where_too_few_are_left_or_all_are_needed)
         cluster_open(&c, &cfg);
         assert_true(cluster_run(&c));
         assert_int_equal(node_of(&c, -2)->phase, NODE_FAILED);
-        assert_non_null(strstr(node_of(&c, -2)->e.text, says[k]));
+        assert_non_null(strstr(node_of(&c, -2)->e.text, reason[k]));
         cluster_close(&c);
     }
 }
 
-TEST(a_word_out_of_turn_costs_its_sender_its_place)
+TEST(a_contribution_out_of_turn_drops_its_sender)
 {
     static const struct {
         struct mesh_head head;
-        const char *says;
+        const char *reason;
     } bad[] = {
-        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2}, "not its to send"},
-        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 99}, "not its to send"},
-        {{.kind = FRAME_EVENT, .peer = 1, .index = 1}, "not its to send"},
-        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = 2}, "its word for round 2 in round 0"},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2}, "it may not send"},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 99}, "it may not send"},
+        {{.kind = FRAME_EVENT, .peer = 1, .index = 1}, "it may not send"},
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = 2},
+         "its contribution to round 2 in round 0"},
         {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .channel = 7}, "a message for channel 7"},
     };
 
@@ -151,7 +154,7 @@ TEST(a_word_out_of_turn_costs_its_sender_its_place)
         assert_ok(mesh_poll(m, &ev, 0, &e));
         assert_int_equal(ev.kind, MESH_LOST);
         assert_int_equal(ev.head.peer, 1);
-        assert_non_null(strstr(ev.why, bad[k].says));
+        assert_non_null(strstr(ev.why, bad[k].reason));
         assert_ok(exchange_on_event(node_of(&c, -2)->x, &ev, &e));
         cluster_close(&c);
     }
@@ -160,11 +163,11 @@ TEST(a_word_out_of_turn_costs_its_sender_its_place)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_malformed_word_costs_its_sender_its_place_and_the_round_is_as_without_it),
-        cmocka_unit_test(so_it_does_with_several_servers_and_in_asgd),
-        cmocka_unit_test(a_server_that_goes_on_accounts_for_compressed_words_as_one_that_does_not),
-        cmocka_unit_test(it_ends_the_job_where_too_few_are_left_or_all_are_needed),
-        cmocka_unit_test(a_word_out_of_turn_costs_its_sender_its_place),
+        cmocka_unit_test(a_malformed_contribution_drops_its_sender_and_the_round_is_as_without_it),
+        cmocka_unit_test(a_malformed_contribution_drops_its_sender_with_several_servers_and_in_asgd),
+        cmocka_unit_test(a_server_that_continues_after_losses_counts_compressed_bytes_the_same_way),
+        cmocka_unit_test(a_malformed_contribution_ends_the_job_if_too_few_workers_remain_or_all_are_needed),
+        cmocka_unit_test(a_contribution_out_of_turn_drops_its_sender),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

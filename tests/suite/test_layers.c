@@ -2,12 +2,12 @@
  * differences of its own loss.
  *
  * The bound on a reference: PyTorch computed it in double, so the whole difference is our rounding in
- * float32. A sum of m products rounds to about sqrt(m) u of its largest terms, u = 2^-24 = 6e-8, each layer
- * adds its own, and no sum here has more than 100 terms: BOUND = 2e-6 of the largest value is some three
- * times that. "Largest" is that of all gradients of a file for a gradient: what batch_norm makes 0 by taking
- * away the mean is the difference of numbers of that size. Where float32 itself loses digits (a mean of 30
- * around a spread of 1, outputs of 50 under an exponential), PyTorch's float32 loses them too: the file says
- * how many, as "float32_error", and ours may lose AS_GOOD times as many. */
+ * float32. A sum of m products rounds to about sqrt(m) u of its largest terms, u = 2^-24 = 6e-8, each
+ * layer adds its own, and no sum here has more than 100 terms: BOUND = 2e-6 of the largest value is some
+ * three times that. For a gradient, "largest" is that of all gradients of a file: what batch_norm cancels
+ * by subtracting the mean is the difference of numbers of that size. Where float32 itself loses digits (a
+ * mean of 30 with a spread of 1, outputs of 50 under an exponential), PyTorch's float32 loses them too:
+ * the file states how many, as "float32_error", and ours may lose AS_GOOD times as many. */
 #include <dirent.h>
 #include <math.h>
 
@@ -23,7 +23,7 @@ static const double BOUND = 2e-6, AS_GOOD = 4;
 
 enum { FILES_MAX = 512, PATH_MAX_LEN = 512, RANDOM_NETS = 24, CHECKED_PER_TENSOR = 32 };
 
-/* A net with a batch and its truth. */
+/* A net with a batch and its labels or targets. */
 struct problem {
     char name[128];
     struct model_spec spec;
@@ -31,7 +31,7 @@ struct problem {
     struct net_batch batch;
 };
 
-static int n_wrong; /* findings of the test at work; each is printed */
+static int n_wrong; /* failures of the current test; each is printed */
 
 #define wrong(...) (n_wrong++, print_error(__VA_ARGS__))
 
@@ -44,8 +44,8 @@ static void problem_clear(struct problem *p)
     *p = (struct problem){0};
 }
 
-/* Fills spec and net; the batch of n samples is the caller's. The net has room for more samples than it
- * gets. */
+/* Fills spec and net; the caller provides the batch of n samples. The net has room for more samples than
+ * that. */
 static void problem_init(struct problem *p, const char *name, const char *document, int n)
 {
     json_t *doc;
@@ -127,7 +127,7 @@ static double largest(const float *v, size_t n)
     return top;
 }
 
-/* Each value of `ours` within `allowed` of `theirs`. Says where they are furthest apart. */
+/* Checks that each value of `ours` is within `allowed` of `theirs`. Prints where they are furthest apart. */
 static void compare(const struct problem *p, const char *what, const float *ours, const float *theirs,
                     size_t n, double allowed)
 {
@@ -141,7 +141,7 @@ static void compare(const struct problem *p, const char *what, const float *ours
               (double)theirs[worst], allowed);
 }
 
-/* Running statistics are compared as they are after a step, everything else as a gradient. */
+/* Running statistics are compared after a step, everything else as a gradient. */
 static void compare_gradients(const struct problem *p, const struct tensor_file *f, double bound)
 {
     const float *grads = net_grads(p->net);
@@ -178,7 +178,7 @@ static void check_reference(struct problem *p, const struct tensor_file *f)
     assert_non_null(loss);
     compare(p, "z", net_forward(p->net, p->batch.x, p->batch.n), theirs, n_z, bound * largest(theirs, n_z));
     for (size_t i = 0; i < net_n_params(p->net); i++)
-        net_grads(p->net)[i] = NAN; /* they are to be overwritten */
+        net_grads(p->net)[i] = NAN; /* they must be overwritten */
     net_train(p->net, &p->batch, &s);
     net_step_state(p->net);
     if (!(fabs(s.loss / p->batch.n - atof(loss)) <= bound * fmax(1, fabs(atof(loss)))))
@@ -194,10 +194,10 @@ static double mean_loss(struct problem *p)
     return s.loss / p->batch.n;
 }
 
-/* The loss around a parameter, whose own loss is `here`. */
+/* The loss near a parameter's value; `here` is the loss at it. */
 struct differences {
-    double slope; /* of the line through both neighbours */
-    double bend;  /* how much steeper it is above than below */
+    double slope; /* of the line through both neighbors */
+    double bend;  /* difference of the slopes above and below */
 };
 
 static struct differences differences(struct problem *p, float *w, float h, double here)
@@ -213,16 +213,17 @@ static struct differences differences(struct problem *p, float *w, float h, doub
     return (struct differences){(up - down) / (2 * (double)h), (up - 2 * here + down) / (double)h};
 }
 
-/* A gradient beside its numeric one, over all parameters looked at. */
+/* A gradient and its numeric counterpart, over all parameters examined. */
 struct agreement {
     double off, size; /* squares */
     size_t n, n_rough;
 };
 
-/* Central differences over 2h and h, extrapolated (Richardson), so that what remains is the loss's rounding
- * over h: about 1e-7 / 2^-6 = 6e-6 in a gradient of about 0.1. A smooth function has the same slope over both
- * and bends twice as much over 2h; where it has not, a kink lies between (relu, max_pool) or the function is
- * too steep for this h (a norm of values that are nearly equal), and the differences say nothing. */
+/* Central differences over 2h and h, extrapolated (Richardson), so that the remaining error is the loss's
+ * rounding over h: about 1e-7 / 2^-6 = 6e-6 in a gradient of about 0.1. A smooth function has the same
+ * slope over both and twice the curvature over 2h; otherwise there is a kink in between (relu, max_pool) or
+ * the function is too steep for this h (a norm of nearly equal values), and the differences are
+ * meaningless. */
 static void look_at(struct agreement *a, struct problem *p, float *w, double exact, double here,
                     double smooth)
 {
@@ -264,7 +265,7 @@ static void check_gradient(struct problem *p)
         wrong("%s: the gradient is %.3g of its size away from differences of the loss\n", p->name,
               sqrt(a.off / a.size));
     if (a.n_rough > a.n / 3)
-        wrong("%s: %zu of %zu parameters have no smooth loss around them: the check says little\n", p->name,
+        wrong("%s: %zu of %zu parameters have no smooth loss around them: the check is weak\n", p->name,
               a.n_rough, a.n);
     free(exact);
 }
@@ -275,8 +276,8 @@ static void fill_params(struct problem *p, struct rng *r)
         net_params(p->net)[i] = i < net_n_trained(p->net) ? 0.6f * rng_normal(r) : 0.5f + rng_uniform(r);
 }
 
-/* Values, or tokens with a padding behind some of them; labels, or targets half of the time where the loss
- * takes them. */
+/* Values, or tokens with padding after some of them; labels, or targets half of the time if the loss
+ * accepts them. */
 static void fill_batch(struct problem *p, struct rng *r)
 {
     int n = p->batch.n, k = p->spec.n_out, n_in = p->spec.n_in, vocab = model_spec_vocab(&p->spec);
@@ -339,7 +340,7 @@ static void for_each_file(void (*check)(struct problem *p, const struct tensor_f
     assert_int_equal(n_wrong, 0);
 }
 
-TEST(outputs_losses_gradients_and_statistics_are_pytorchs)
+TEST(outputs_losses_gradients_and_statistics_match_pytorch)
 {
     for_each_file(check_reference);
 }
@@ -350,7 +351,7 @@ static void check_gradient_of(struct problem *p, const struct tensor_file *f)
     check_gradient(p);
 }
 
-TEST(gradients_of_the_reference_networks_are_differences_of_their_loss)
+TEST(gradients_of_the_reference_networks_match_differences_of_the_loss)
 {
     for_each_file(check_gradient_of);
 }
@@ -369,7 +370,7 @@ static void for_each_random_net(void (*check)(struct problem *p))
     assert_int_equal(n_wrong, 0);
 }
 
-TEST(gradients_of_random_networks_are_differences_of_their_loss)
+TEST(gradients_of_random_networks_match_differences_of_the_loss)
 {
     for_each_random_net(check_gradient);
 }
@@ -409,7 +410,7 @@ static void check_alone(struct problem *p)
     free(all);
 }
 
-TEST(in_evaluation_a_sample_does_not_hear_of_its_batch)
+TEST(in_evaluation_a_sample_does_not_depend_on_its_batch)
 {
     for_each_random_net(check_alone);
 }
@@ -417,11 +418,11 @@ TEST(in_evaluation_a_sample_does_not_hear_of_its_batch)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_losses_gradients_and_statistics_are_pytorchs),
-        cmocka_unit_test(gradients_of_the_reference_networks_are_differences_of_their_loss),
-        cmocka_unit_test(gradients_of_random_networks_are_differences_of_their_loss),
+        cmocka_unit_test(outputs_losses_gradients_and_statistics_match_pytorch),
+        cmocka_unit_test(gradients_of_the_reference_networks_match_differences_of_the_loss),
+        cmocka_unit_test(gradients_of_random_networks_match_differences_of_the_loss),
         cmocka_unit_test(every_kind_of_layer_and_loss_has_references_and_random_networks),
-        cmocka_unit_test(in_evaluation_a_sample_does_not_hear_of_its_batch),
+        cmocka_unit_test(in_evaluation_a_sample_does_not_depend_on_its_batch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

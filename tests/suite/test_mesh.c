@@ -1,5 +1,5 @@
-/* Every mesh keeps the contract of mesh.h: the same cases over mesh_mem, and over mesh_tcp with and without
- * TLS, and with shared memory. */
+/* Every mesh fulfills the contract of mesh.h: the same cases over mesh_mem, and over mesh_tcp with and
+ * without TLS, and with shared memory. */
 #include "tests/unit/unit.h"
 
 #include <sys/mman.h>
@@ -52,11 +52,11 @@ static void open_send_pools(struct net *n)
     send_pools_open(&n->send_pools, n->node, MESH_NODES);
 }
 
-/* The last needs memory that nodes can share. */
+/* The last one needs shared memory. */
 static void (*const meshes[])(struct net *) = {open_mem, open_tcp, open_tls, open_send_pools};
 
-/* The next event at `to`, while the other nodes get their turns to send what waits. It may take long: a
- * gibibyte takes minutes under an emulator. The test's own limit ends it. */
+/* The next event at `to`, while the other nodes are polled to send what is queued. There is no timeout,
+ * because a gibibyte takes minutes under an emulator; the test's own limit ends it. */
 static struct mesh_event next_event(struct net *n, int to)
 {
     struct mesh_event ev, other;
@@ -84,7 +84,7 @@ static void assert_receives_nothing(struct mesh *m)
 
 static void finish(struct net *n)
 {
-    /* Nodes of one thread cannot wait for each other's good-bye: a short time must do. */
+    /* Nodes in one thread cannot wait for each other's good-bye: a short time must do. */
     for (int i = MESH_NODES - 1; i >= 0; i--)
         if (n->node[i])
             mesh_close(n->node[i], clock_now() + 0.02);
@@ -114,7 +114,7 @@ static void messages_arrive_whole_and_in_order(struct net *n)
     }
 }
 
-static void everybody_reaches_everybody(struct net *n)
+static void every_node_reaches_every_other(struct net *n)
 {
     for (int from = 0; from < MESH_NODES; from++)
         for (int to = 0; to < MESH_NODES; to++) {
@@ -152,8 +152,8 @@ static void one_buffer_goes_to_many(struct net *n)
     }
 }
 
-/* Node 0 and the server say each other many messages, and node `asleep` does nothing. */
-static void others_get_theirs(struct net *n, int asleep)
+/* Node 0 and the server exchange many messages while node `asleep` does nothing. */
+static void other_nodes_exchange_messages(struct net *n, int asleep)
 {
     struct mesh *m = n->node[asleep];
 
@@ -171,7 +171,7 @@ static void others_get_theirs(struct net *n, int asleep)
     n->node[asleep] = m;
 }
 
-static void a_peer_that_takes_nothing_is_refused_more(struct net *n)
+static void sends_to_a_peer_that_does_not_read_are_refused(struct net *n)
 {
     struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = 1};
     struct mesh_buf *b = mesh_buf_take(n->node[0]);
@@ -188,7 +188,7 @@ static void a_peer_that_takes_nothing_is_refused_more(struct net *n)
     assert_int_equal(mesh_queued(n->node[0]), MESH_QUEUE_MAX);
     assert_int_equal(mesh_queued_for(n->node[0], 1), MESH_QUEUE_MAX);
     assert_int_equal(mesh_queued_for(n->node[0], -2), 0);
-    others_get_theirs(n, 1);
+    other_nodes_exchange_messages(n, 1);
     for (int k = 0; k < sent; k++) {
         struct mesh_event ev = next_event(n, 1);
 
@@ -198,7 +198,7 @@ static void a_peer_that_takes_nothing_is_refused_more(struct net *n)
     assert_int_equal(mesh_queued(n->node[0]), 0);
 }
 
-static void a_paused_peer_keeps_its_words(struct net *n)
+static void messages_of_a_paused_peer_are_kept(struct net *n)
 {
     struct mesh_event ev;
 
@@ -215,7 +215,7 @@ static void a_paused_peer_keeps_its_words(struct net *n)
     mesh_buf_put(n->node[1], ev.buf);
 }
 
-static void what_was_said_before_a_good_bye_arrives(struct net *n)
+static void messages_sent_before_a_good_bye_arrive(struct net *n)
 {
     struct mesh_event ev;
 
@@ -228,38 +228,38 @@ static void what_was_said_before_a_good_bye_arrives(struct net *n)
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_LEFT);
     assert_int_equal(ev.head.peer, -2);
-    send_bytes(n->node[1], -2, 1, 10, 1); /* dropped in silence */
+    send_bytes(n->node[1], -2, 1, 10, 1); /* silently dropped */
 }
 
-/* Where pieces shall lie: one after the other in `bytes`. */
+/* Sinks of chunks: one after the other in `bytes`. */
 struct sinks {
-    enum mesh_where where;
+    enum mesh_sink_result where;
     int n_asked;
     struct mesh_head head;
     size_t len, end;
     unsigned char bytes[3 * MESH_LIMIT];
 };
 
-static enum mesh_where find_place(void *owner, const struct mesh_head *h, size_t len, void **at)
+static enum mesh_sink_result find_sink(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
     struct sinks *p = owner;
 
     p->n_asked++;
     p->head = *h;
     p->len = len;
-    if (p->where == MESH_HERE) {
+    if (p->where == MESH_SINK_READY) {
         *at = p->bytes + p->end;
         p->end += len;
     }
     return p->where;
 }
 
-static struct sinks *places_at(struct mesh *m, enum mesh_where where)
+static struct sinks *sinks_with(struct mesh *m, enum mesh_sink_result where)
 {
     static struct sinks sinks;
 
     sinks = (struct sinks){.where = where};
-    m->sink = find_place;
+    m->sink = find_sink;
     m->owner = &sinks;
     return &sinks;
 }
@@ -272,11 +272,11 @@ static void send_chunk(struct mesh *m, int to, uint64_t round, const void *bytes
     assert_ok(mesh_send_view(m, &h, bytes, len, &e));
 }
 
-static void a_chunk_fills_its_place(struct net *n)
+static void a_chunk_fills_its_sink(struct net *n)
 {
     static const size_t sizes[] = {4, 0, 1 << 18, MESH_LIMIT + 4};
     static unsigned char bytes[2 * MESH_LIMIT];
-    struct sinks *p = places_at(n->node[1], MESH_HERE);
+    struct sinks *p = sinks_with(n->node[1], MESH_SINK_READY);
     size_t end = 0;
 
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -304,12 +304,12 @@ static void a_chunk_fills_its_place(struct net *n)
     assert_memory_equal(p->bytes, bytes, end);
 }
 
-static enum mesh_where place_at_owner(void *owner, const struct mesh_head *h, size_t len, void **at)
+static enum mesh_sink_result sink_at_owner(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
     (void)h;
     (void)len;
     *at = owner;
-    return MESH_HERE;
+    return MESH_SINK_READY;
 }
 
 static void a_chunk_of_a_gibibyte_arrives(struct net *n)
@@ -319,9 +319,9 @@ static void a_chunk_of_a_gibibyte_arrives(struct net *n)
     unsigned char *map[2];
     struct mesh_event ev;
 
-    /* Sanitizers watch every byte of it, which takes too long and too much memory. */
+    /* Sanitizers check every byte of it, which takes too much time and memory. */
     if (IS_SANITIZED || pages < (long)(3 * len) / page) {
-        print_message("# a piece of a gibibyte is left out: %s\n",
+        print_message("# a chunk of a gibibyte is skipped: %s\n",
                       IS_SANITIZED ? "this is a sanitizer's build" : "3 GiB of memory are not free");
         return;
     }
@@ -332,14 +332,14 @@ static void a_chunk_of_a_gibibyte_arrives(struct net *n)
     }
     for (size_t k = 0; k < N_OF(marks); k++)
         map[0][marks[k]] = (unsigned char)(k + 1);
-    n->node[1]->sink = place_at_owner;
+    n->node[1]->sink = sink_at_owner;
     n->node[1]->owner = map[1];
     send_chunk(n->node[0], 1, 1, map[0], len);
     send_bytes(n->node[0], 1, 2, 10, 1);
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 1);
-    assert_int_equal(memcmp(map[0], map[1], len), 0); /* cmocka looks at one byte a time */
+    assert_int_equal(memcmp(map[0], map[1], len), 0); /* cmocka compares byte by byte */
     ev = next_event(n, 1);
     assert_int_equal(ev.head.round, 2);
     mesh_buf_put(n->node[1], ev.buf);
@@ -347,10 +347,10 @@ static void a_chunk_of_a_gibibyte_arrives(struct net *n)
         munmap(map[i], len);
 }
 
-/* Node 0 sends node 1 a piece that has no place there yet. */
+/* Node 0 sends node 1 a chunk that has no sink yet. */
 static struct sinks *send_early_chunk(struct net *n, const char *bytes)
 {
-    struct sinks *p = places_at(n->node[1], MESH_LATER);
+    struct sinks *p = sinks_with(n->node[1], MESH_SINK_LATER);
 
     send_chunk(n->node[0], 1, 8, bytes, strlen(bytes));
     assert_receives_nothing(n->node[1]);
@@ -358,7 +358,7 @@ static struct sinks *send_early_chunk(struct net *n, const char *bytes)
     return p;
 }
 
-static void a_chunk_without_a_place_waits_and_so_does_what_is_behind_it(struct net *n)
+static void a_chunk_without_a_sink_waits_with_all_later_messages(struct net *n)
 {
     struct sinks *p = send_early_chunk(n, "piece");
     struct mesh_event ev;
@@ -373,7 +373,7 @@ static void a_chunk_without_a_place_waits_and_so_does_what_is_behind_it(struct n
     mesh_pause(n->node[1], 0, false);
     assert_receives_nothing(n->node[1]);
     assert_int_equal(p->n_asked, 2);
-    p->where = MESH_HERE;
+    p->where = MESH_SINK_READY;
     mesh_pause(n->node[1], 0, false);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.round, 8);
@@ -383,13 +383,13 @@ static void a_chunk_without_a_place_waits_and_so_does_what_is_behind_it(struct n
     mesh_buf_put(n->node[1], ev.buf);
 }
 
-/* An empty piece is whole with its header: no byte that comes later reminds the mesh of it. */
-static void an_empty_chunk_that_waited_comes_by_itself(struct net *n)
+/* An empty chunk is complete with its header: no later byte triggers the mesh. */
+static void a_delayed_empty_chunk_arrives_without_further_bytes(struct net *n)
 {
     struct sinks *p = send_early_chunk(n, "");
     struct mesh_event ev;
 
-    p->where = MESH_HERE;
+    p->where = MESH_SINK_READY;
     mesh_pause(n->node[1], 0, false);
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -400,18 +400,18 @@ static void a_wrong_chunk_loses_its_sender(struct net *n)
 {
     struct mesh_event ev;
 
-    places_at(n->node[1], MESH_WRONG);
+    sinks_with(n->node[1], MESH_SINK_REFUSED);
     send_chunk(n->node[0], 1, 1, "piece", 5);
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_LOST);
     assert_int_equal(ev.head.peer, 0);
-    send_chunk(n->node[0], -2, 1, "piece", 5); /* where nobody can place one */
+    send_chunk(n->node[0], -2, 1, "piece", 5); /* where no sink can be provided */
     ev = next_event(n, 2);
     assert_int_equal(ev.kind, MESH_LOST);
     assert_int_equal(ev.head.peer, 0);
 }
 
-static void a_mesh_that_closes_asks_for_no_place(struct net *n)
+static void a_closing_mesh_asks_for_no_sink(struct net *n)
 {
     struct sinks *p = send_early_chunk(n, "piece");
     struct mesh_event ev;
@@ -423,21 +423,21 @@ static void a_mesh_that_closes_asks_for_no_place(struct net *n)
     assert_int_equal(ev.kind, MESH_LEFT);
 }
 
-TEST(every_mesh_keeps_the_contract)
+TEST(every_mesh_fulfills_its_contract)
 {
     static void (*const cases[])(struct net *) = {
         messages_arrive_whole_and_in_order,
-        everybody_reaches_everybody,
+        every_node_reaches_every_other,
         one_buffer_goes_to_many,
-        a_peer_that_takes_nothing_is_refused_more,
-        a_paused_peer_keeps_its_words,
-        what_was_said_before_a_good_bye_arrives,
-        a_chunk_fills_its_place,
+        sends_to_a_peer_that_does_not_read_are_refused,
+        messages_of_a_paused_peer_are_kept,
+        messages_sent_before_a_good_bye_arrive,
+        a_chunk_fills_its_sink,
         a_chunk_of_a_gibibyte_arrives,
-        a_chunk_without_a_place_waits_and_so_does_what_is_behind_it,
-        an_empty_chunk_that_waited_comes_by_itself,
+        a_chunk_without_a_sink_waits_with_all_later_messages,
+        a_delayed_empty_chunk_arrives_without_further_bytes,
         a_wrong_chunk_loses_its_sender,
-        a_mesh_that_closes_asks_for_no_place,
+        a_closing_mesh_asks_for_no_sink,
     };
 
     for (size_t m = 0; m < N_OF(meshes) - !sealed_memory_exists(); m++)
@@ -453,7 +453,7 @@ TEST(every_mesh_keeps_the_contract)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mesh_keeps_the_contract),
+        cmocka_unit_test(every_mesh_fulfills_its_contract),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Links are opened although the way there is bad and the place is crowded. */
+/* Opening links over a bad path and beside many unauthenticated connections. */
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "tests/lib/fault_proxy.h"
 #include "tests/lib/mesh_nodes.h"
 
-enum { CROWD = 900, CROWD_PAUSE_US = 200 };
+enum { N_UNPROVEN = 900, UNPROVEN_PAUSE_US = 200 };
 
 struct opener {
     struct opening *o;
@@ -26,8 +26,8 @@ static void *run_opener(void *arg)
     return NULL;
 }
 
-/* Node 1 dials node 0 through the proxy. Who is linked first polls meanwhile, as a node does whose job has
- * begun. */
+/* Node 1 connects to node 0 through the proxy. The node that is linked first polls meanwhile, as a node
+ * whose job has begun does. */
 static void open_through(struct pair *p, struct fault_proxy *proxy)
 {
     static atomic_bool is_over;
@@ -46,7 +46,7 @@ static void open_through(struct pair *p, struct fault_proxy *proxy)
             struct err e = {0};
 
             if (openers[i].is_done && !p->o[i].mesh)
-                flag_raise(&is_over); /* nobody is left for the other one to wait for */
+                flag_raise(&is_over); /* the other one would wait in vain */
             if (!openers[i].is_done || !p->o[i].mesh)
                 usleep(1000);
             else if (!openers[!i].is_done)
@@ -56,16 +56,17 @@ static void open_through(struct pair *p, struct fault_proxy *proxy)
         pthread_join(threads[i], NULL);
 }
 
-/* Both say a word, and hear the other's. */
-static void assert_they_talk(struct pair *p)
+/* Both send a message and receive the other's. */
+static void assert_they_exchange_messages(struct pair *p)
 {
     struct mesh_event received[2] = {{.kind = MESH_NOTHING}, {.kind = MESH_NOTHING}};
 
     for (int i = 0; i < 2; i++)
         send_bytes(p->o[i].mesh, !i, 7, 100, i + 1);
-    for (double end = clock_now() + MESH_PATIENCE_S;
+    for (double end = clock_now() + MESH_TIMEOUT_S;
          clock_now() < end && !(received[0].buf && received[1].buf);)
-        for (int i = 0; i < 2; i++) { /* also who has heard: the connection may have to be made again */
+        for (int i = 0; i < 2;
+             i++) { /* also a node that has received: the connection may have to be made again */
             struct mesh_event ev;
             struct err e = {0};
 
@@ -94,13 +95,13 @@ static void open_with_a_flip(enum mesh_tls tls, int side, int at)
     for (int i = 0; i < 2; i++)
         if (!p.o[i].mesh)
             fail_msg("byte %d of side %d, TLS %d: node %d: %s", at, side, (int)tls, i, p.o[i].e.text);
-    assert_they_talk(&p);
+    assert_they_exchange_messages(&p);
     assert_int_equal(proxy.n[FAULT_FLIP], 1);
     pair_close(&p);
     fault_proxy_close(&proxy);
 }
 
-/* Without TLS each end says 176 bytes: a hello, then challenge or proof. */
+/* Without TLS each end sends 176 bytes: a hello, then challenge or proof. */
 TEST(a_flipped_bit_in_the_first_handshake_does_not_end_the_job)
 {
     for (int side = 0; side < 2; side++) {
@@ -111,8 +112,8 @@ TEST(a_flipped_bit_in_the_first_handshake_does_not_end_the_job)
     }
 }
 
-/* What is refused for good is not tried until the deadline. */
-TEST(another_key_ends_opening_at_the_second_refusal)
+/* A permanent refusal is not retried until the deadline. */
+TEST(a_wrong_key_ends_opening_at_the_second_refusal)
 {
     struct fault_proxy proxy;
     struct pair p;
@@ -127,57 +128,58 @@ TEST(another_key_ends_opening_at_the_second_refusal)
     fault_proxy_close(&proxy);
 }
 
-struct crowd {
-    int port, fds[CROWD];
+struct unproven {
+    int port, fds[N_UNPROVEN];
     int n;
     atomic_bool is_over;
 };
 
-/* Strangers who connect, one after the other, say nothing and stay. */
-static void *run_crowd(void *arg)
+/* Unauthenticated clients that connect, one after the other, send nothing and stay. */
+static void *connect_unproven(void *arg)
 {
-    struct crowd *c = arg;
+    struct unproven *c = arg;
 
-    for (; c->n < CROWD && !c->is_over; c->n++) {
+    for (; c->n < N_UNPROVEN && !c->is_over; c->n++) {
         c->fds[c->n] = connect_to(c->port);
-        usleep(CROWD_PAUSE_US);
+        usleep(UNPROVEN_PAUSE_US);
     }
     return NULL;
 }
 
-/* Its hello takes so long that a hundred strangers come before it. */
-TEST(a_crowd_of_strangers_does_not_keep_a_job_from_opening)
+/* Its hello takes so long that a hundred unauthenticated connections precede it. */
+TEST(many_unauthenticated_connections_do_not_keep_a_job_from_opening)
 {
     struct fault_proxy proxy;
     struct pair p;
-    struct crowd crowd = {0};
+    struct unproven unproven = {0};
     pthread_t thread;
 
     pair_prepare(&p);
     fault_proxy_open(&proxy, p.port, &(struct fault_plan){.delay = 0.05});
-    crowd.port = p.port;
-    pthread_create(&thread, NULL, run_crowd, &crowd);
+    unproven.port = p.port;
+    pthread_create(&thread, NULL, connect_unproven, &unproven);
     open_through(&p, &proxy);
-    crowd.is_over = true;
+    unproven.is_over = true;
     pthread_join(thread, NULL);
     for (int i = 0; i < 2; i++)
         if (!p.o[i].mesh)
             fail_msg("node %d: %s", i, p.o[i].e.text);
-    print_message("# opened with connection %d, beside %d strangers\n", proxy.n_connections, crowd.n);
-    assert_they_talk(&p);
+    print_message("# opened with connection %d, beside %d unauthenticated ones\n", proxy.n_connections,
+                  unproven.n);
+    assert_they_exchange_messages(&p);
     pair_close(&p);
     fault_proxy_close(&proxy);
-    for (int i = 0; i < crowd.n; i++)
-        close(crowd.fds[i]);
+    for (int i = 0; i < unproven.n; i++)
+        close(unproven.fds[i]);
 }
 
-/* An argument is a pattern: run what matches. */
+/* The argument is a pattern: only matching tests run. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flipped_bit_in_the_first_handshake_does_not_end_the_job),
-        cmocka_unit_test(another_key_ends_opening_at_the_second_refusal),
-        cmocka_unit_test(a_crowd_of_strangers_does_not_keep_a_job_from_opening),
+        cmocka_unit_test(a_wrong_key_ends_opening_at_the_second_refusal),
+        cmocka_unit_test(many_unauthenticated_connections_do_not_keep_a_job_from_opening),
     };
 
     cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);

@@ -1,4 +1,4 @@
-/* What a bad line between two nodes does to mesh_tcp's messages: nothing. */
+/* Faults of the network between two nodes do not affect mesh_tcp's messages. */
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
@@ -10,26 +10,27 @@
 #include "tests/lib/sealed_memory.h"
 #include "tests/lib/send_pools.h"
 
-/* One end of a conversation over a bad line: sends numbered messages of many sizes until told to stop, then
- * says how many there were; checks what it hears. */
-struct talker {
+/* One end of a connection with faults: sends numbered messages of many sizes until told to stop, then their
+ * number; checks what it receives. */
+struct traffic_end {
     struct mesh *m;
     int to;
-    atomic_int *may_stop; /* nobody does before `n_least` are sent */
-    atomic_int *n_ready;  /* who has heard everything; until both have, both go on to poll */
+    atomic_int *may_stop; /* no end stops before `n_least` are sent */
+    atomic_int
+        *n_ready; /* number of ends that have received everything; until both have, both keep polling */
     uint64_t n_least, n_sent, n_received, n_promised;
-    uint64_t ahead; /* how many messages it may have said more than heard */
+    uint64_t ahead; /* maximum of sent minus received messages */
     double deadline;
     bool has_failed;
-    char why[MESH_WHY];
+    char why[MESH_REASON_MAX];
 };
 
-static size_t talk_size(uint64_t k)
+static size_t message_size(uint64_t k)
 {
     return k % 17 == 0 ? 9000 : (size_t)(k * 2654435761u >> 7) % 3000;
 }
 
-static bool receive_one(struct talker *t, const struct mesh_event *ev)
+static bool receive_one(struct traffic_end *t, const struct mesh_event *ev)
 {
     uint64_t k = t->n_received;
 
@@ -37,7 +38,7 @@ static bool receive_one(struct talker *t, const struct mesh_event *ev)
         t->n_promised = ev->head.round;
         return true;
     }
-    if (ev->head.round != k || ev->buf->len != talk_size(k))
+    if (ev->head.round != k || ev->buf->len != message_size(k))
         return false;
     for (size_t i = 0; i < ev->buf->len; i++)
         if (ev->buf->bytes[i] != (unsigned char)(k * 7 + i))
@@ -46,9 +47,9 @@ static bool receive_one(struct talker *t, const struct mesh_event *ev)
     return true;
 }
 
-static void *talk(void *arg)
+static void *exchange_messages(void *arg)
 {
-    struct talker *t = arg;
+    struct traffic_end *t = arg;
     bool has_ended = false, is_ready = false;
 
     while (!t->has_failed && *t->n_ready < 2) {
@@ -64,7 +65,7 @@ static void *talk(void *arg)
 
             has_ended = *t->may_stop && t->n_sent >= t->n_least;
             h.kind = has_ended ? FRAME_EVENT : FRAME_CONTRIBUTION;
-            b->len = has_ended ? 0 : talk_size(t->n_sent);
+            b->len = has_ended ? 0 : message_size(t->n_sent);
             for (size_t i = 0; i < b->len; i++)
                 b->bytes[i] = (unsigned char)(t->n_sent * 7 + i);
             t->n_sent += !has_ended;
@@ -89,21 +90,21 @@ static void *talk(void *arg)
     return NULL;
 }
 
-enum { TALK_S = 240 };
+enum { TRAFFIC_S = 240 };
 
-/* A conversation over a bad line. */
-struct talk {
+/* Traffic over a connection with faults. */
+struct traffic {
     struct fault_plan plan;
     enum mesh_tls tls;
-    int n_least[N_FAULTS]; /* it ends when so many have happened */
-    uint64_t n_messages;   /* of each end, at least; 0: 40 */
-    uint64_t ahead;        /* see talker; 0: without a limit */
-    bool shares;           /* long messages go through shared memory */
-    bool stalls;           /* for seconds, this way, that way and both ways */
-    double seconds;        /* that it may take; 0: TALK_S */
+    int n_least[N_FAULTS];  /* it ends after so many of each fault */
+    uint64_t n_messages;    /* of each end, at least; 0: 40 */
+    uint64_t ahead;         /* see traffic_end; 0: without a limit */
+    bool has_shared_memory; /* long messages go through shared memory */
+    bool stalls;            /* for seconds, forwards, backwards and both ways */
+    double seconds;         /* time limit; 0: TRAFFIC_S */
 };
 
-/* A failed one is had again with PSGD_FAULT_SEED. */
+/* A failure is reproduced with PSGD_FAULT_SEED. */
 static uint64_t fault_seed(void)
 {
     const char *seed = getenv("PSGD_FAULT_SEED");
@@ -111,7 +112,7 @@ static uint64_t fault_seed(void)
     return seed ? strtoull(seed, NULL, 10) : 5;
 }
 
-static bool has_happened(const struct talk *k, struct fault_proxy *proxy)
+static bool has_happened(const struct traffic *k, struct fault_proxy *proxy)
 {
     for (int i = 0; i < N_FAULTS; i++)
         if (proxy->n[i] < k->n_least[i])
@@ -121,15 +122,15 @@ static bool has_happened(const struct talk *k, struct fault_proxy *proxy)
 
 static void stall(struct fault_proxy *proxy)
 {
-    for (int ways = STALL_THERE; ways <= (STALL_THERE | STALL_BACK); ways++) {
+    for (int ways = STALL_FORWARD; ways <= (STALL_FORWARD | STALL_BACK); ways++) {
         proxy->stalls = ways;
-        usleep(ways == (STALL_THERE | STALL_BACK) ? 4000000 : 1000000);
+        usleep(ways == (STALL_FORWARD | STALL_BACK) ? 4000000 : 1000000);
         proxy->stalls = STALL_NONE;
         usleep(100000);
     }
 }
 
-static void check_talk(const struct talk *k, struct fault_proxy *proxy, const struct talker t[2])
+static void check_traffic(const struct traffic *k, struct fault_proxy *proxy, const struct traffic_end t[2])
 {
     bool is_whole = has_happened(k, proxy), is_calm = true;
 
@@ -137,26 +138,27 @@ static void check_talk(const struct talk *k, struct fault_proxy *proxy, const st
         is_whole = is_whole && !t[i].has_failed && t[i].n_received == t[!i].n_sent;
     for (int i = 0; i < N_FAULTS; i++)
         is_calm = is_calm && k->n_least[i] == 0;
-    /* Half a TLS record is not waited for as long as this line stalls, or has paused by itself. */
-    if (!is_whole || (is_calm && !k->stalls && !proxy->has_paused && proxy->n_connections != 1))
+    /* An incomplete TLS record times out sooner than this connection stalls, or than it was suspended. */
+    if (!is_whole || (is_calm && !k->stalls && !proxy->was_suspended && proxy->n_connections != 1))
         fail_msg("seed %llu: %d flips, %d repeats, %d cuts, %d resets, %d half-closes; %d connections; "
-                 "node 0 heard %llu of %llu: %s; node 1 heard %llu of %llu: %s",
+                 "node 0 received %llu of %llu: %s; node 1 received %llu of %llu: %s",
                  (unsigned long long)k->plan.seed, proxy->n[FAULT_FLIP], proxy->n[FAULT_REPEAT],
                  proxy->n[FAULT_CUT], proxy->n[FAULT_RESET], proxy->n[FAULT_HALF_CLOSE], proxy->n_connections,
                  (unsigned long long)t[0].n_received, (unsigned long long)t[1].n_sent, t[0].why,
                  (unsigned long long)t[1].n_received, (unsigned long long)t[0].n_sent, t[1].why);
 }
 
-/* Both ends talk until what is to happen has; every message must come once, in order, and unchanged. */
-static void talk_over(struct talk k)
+/* Both ends exchange messages until all faults have happened; every message must arrive once, in order, and
+ * unchanged. */
+static void run_traffic(struct traffic k)
 {
     struct pair p;
     struct fault_proxy proxy;
     struct send_pools send_pools = {0};
     atomic_int may_stop = 0, n_ready = 0;
-    struct talker t[2];
+    struct traffic_end t[2];
     pthread_t thread[2];
-    double deadline = clock_now() + (k.seconds > 0 ? k.seconds : TALK_S);
+    double deadline = clock_now() + (k.seconds > 0 ? k.seconds : TRAFFIC_S);
 
     k.plan.seed = fault_seed();
     pair_prepare(&p);
@@ -165,19 +167,19 @@ static void talk_over(struct talk k)
     fault_proxy_open(&proxy, p.port, &k.plan);
     p.o[1].peers[0].port = proxy.port;
     pair_run(&p);
-    if (k.shares)
+    if (k.has_shared_memory)
         send_pools_open(&send_pools, (struct mesh *[]){p.o[0].mesh, p.o[1].mesh}, 2);
     proxy.is_on = true;
     for (int i = 0; i < 2; i++) {
-        t[i] = (struct talker){.m = p.o[i].mesh,
-                               .to = !i,
-                               .may_stop = &may_stop,
-                               .n_ready = &n_ready,
-                               .n_least = k.n_messages ? k.n_messages : 40,
-                               .n_promised = UINT64_MAX,
-                               .ahead = k.ahead ? k.ahead : UINT32_MAX,
-                               .deadline = deadline};
-        pthread_create(&thread[i], NULL, talk, &t[i]);
+        t[i] = (struct traffic_end){.m = p.o[i].mesh,
+                                    .to = !i,
+                                    .may_stop = &may_stop,
+                                    .n_ready = &n_ready,
+                                    .n_least = k.n_messages ? k.n_messages : 40,
+                                    .n_promised = UINT64_MAX,
+                                    .ahead = k.ahead ? k.ahead : UINT32_MAX,
+                                    .deadline = deadline};
+        pthread_create(&thread[i], NULL, exchange_messages, &t[i]);
     }
     if (k.stalls)
         stall(&proxy);
@@ -186,7 +188,7 @@ static void talk_over(struct talk k)
     may_stop = 1;
     for (int i = 0; i < 2; i++)
         pthread_join(thread[i], NULL);
-    check_talk(&k, &proxy, t);
+    check_traffic(&k, &proxy, t);
     if (k.seconds > 0)
         print_message("# %d flipped bits in %llu messages over %d connections, and no message changed\n",
                       proxy.n[FAULT_FLIP], (unsigned long long)(t[0].n_received + t[1].n_received),
@@ -202,16 +204,16 @@ TEST(no_flipped_bit_changes_a_message)
     const char *soak = getenv("PSGD_SOAK_FLIPS");
     int n = soak ? atoi(soak) : 1000;
 
-    talk_over((struct talk){.plan = {.every = {[FAULT_FLIP] = 10000}},
-                            .tls = MESH_TLS_OFF,
-                            .n_least = {[FAULT_FLIP] = n},
-                            .ahead = 16,
-                            .seconds = soak ? TALK_S + n / 100.0 : 0});
-    talk_over((struct talk){
+    run_traffic((struct traffic){.plan = {.every = {[FAULT_FLIP] = 10000}},
+                                 .tls = MESH_TLS_OFF,
+                                 .n_least = {[FAULT_FLIP] = n},
+                                 .ahead = 16,
+                                 .seconds = soak ? TRAFFIC_S + n / 100.0 : 0});
+    run_traffic((struct traffic){
         .plan = {.every = {[FAULT_FLIP] = 20000}}, .tls = MESH_TLS_ON, .n_least = {[FAULT_FLIP] = 300}});
 }
 
-TEST(every_message_arrives_once_through_all_faults_together)
+TEST(every_message_arrives_once_under_all_faults_combined)
 {
     static const struct fault_plan plan = {.every = {[FAULT_FLIP] = 50000,
                                                      [FAULT_REPEAT] = 50000,
@@ -221,15 +223,15 @@ TEST(every_message_arrives_once_through_all_faults_together)
                                            .jitter = 0.002};
 
     for (enum mesh_tls tls = MESH_TLS_ON; tls <= MESH_TLS_OFF; tls++)
-        talk_over((struct talk){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
+        run_traffic((struct traffic){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
     if (sealed_memory_exists())
-        talk_over((struct talk){
-            .plan = plan, .tls = MESH_TLS_OFF, .shares = true, .n_least = {20, 20, 10, 10, 10}});
+        run_traffic((struct traffic){
+            .plan = plan, .tls = MESH_TLS_OFF, .has_shared_memory = true, .n_least = {20, 20, 10, 10, 10}});
 }
 
-/* The length of a TLS record is believed before the record is whole: bytes would be waited for that nobody
- * sends. */
-TEST(a_flipped_bit_in_a_records_length_delays_its_message)
+/* The length of a TLS record is used before the record is complete: the reader would wait for bytes that
+ * are never sent. */
+TEST(a_flipped_bit_in_the_length_of_a_record_delays_its_message)
 {
     struct fault_proxy proxy;
     struct mesh_event ev;
@@ -245,7 +247,7 @@ TEST(a_flipped_bit_in_a_records_length_delays_its_message)
     pair_run(&p);
     proxy.flip_in[0] = 4;
     send_bytes(p.o[1].mesh, 0, 7, 300, 1);
-    end = clock_now() + MESH_PATIENCE_S;
+    end = clock_now() + MESH_TIMEOUT_S;
     do {
         assert_ok(mesh_poll(p.o[1].mesh, &ev, clock_now() + 0.005, &e));
         assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.005, &e));
@@ -260,30 +262,30 @@ TEST(a_flipped_bit_in_a_records_length_delays_its_message)
 
 TEST(every_message_arrives_byte_by_byte)
 {
-    talk_over((struct talk){.plan = {.drips = true}, .tls = MESH_TLS_OFF, .n_messages = 10});
-    talk_over((struct talk){.plan = {.drips = true}, .tls = MESH_TLS_ON, .n_messages = 10});
+    run_traffic((struct traffic){.plan = {.one_byte_reads = true}, .tls = MESH_TLS_OFF, .n_messages = 10});
+    run_traffic((struct traffic){.plan = {.one_byte_reads = true}, .tls = MESH_TLS_ON, .n_messages = 10});
 }
 
-TEST(a_long_and_uneven_way_has_no_effect)
+TEST(a_slow_and_jittery_path_has_no_effect)
 {
-    talk_over((struct talk){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_OFF});
-    talk_over((struct talk){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_ON});
+    run_traffic((struct traffic){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_OFF});
+    run_traffic((struct traffic){.plan = {.delay = 0.05, .jitter = 0.05}, .tls = MESH_TLS_ON});
 }
 
 /* More messages than a sender keeps: it has to wait for the reader. */
 TEST(a_slow_reader_has_no_effect)
 {
-    talk_over((struct talk){.plan = {.rate = 2e6}, .tls = MESH_TLS_OFF, .n_messages = 1000});
-    talk_over((struct talk){.plan = {.rate = 2e6}, .tls = MESH_TLS_ON, .n_messages = 1000});
+    run_traffic((struct traffic){.plan = {.rate = 2e6}, .tls = MESH_TLS_OFF, .n_messages = 1000});
+    run_traffic((struct traffic){.plan = {.rate = 2e6}, .tls = MESH_TLS_ON, .n_messages = 1000});
 }
 
-TEST(a_line_that_stalls_for_seconds_has_no_effect)
+TEST(a_connection_that_stalls_for_seconds_has_no_effect)
 {
-    talk_over((struct talk){.tls = MESH_TLS_ON, .stalls = true});
+    run_traffic((struct traffic){.tls = MESH_TLS_ON, .stalls = true});
 }
 
-/* Where a step takes long nobody polls meanwhile: that is no silence of the peer's. */
-TEST(a_break_during_a_long_step_loses_nobody)
+/* During a long step a node does not poll: that does not count as silence of the peer. */
+TEST(a_broken_connection_during_a_long_step_loses_no_node)
 {
     struct pair p;
     struct fault_proxy proxy;
@@ -302,7 +304,7 @@ TEST(a_break_during_a_long_step_loses_nobody)
         assert_ok(mesh_poll(p.o[i].mesh, &ev, clock_now() + 0.01, &e));
     proxy.is_on = false;
     usleep(10000000);
-    for (double end = clock_now() + MESH_PATIENCE_S; ev.kind == MESH_NOTHING && clock_now() < end;) {
+    for (double end = clock_now() + MESH_TIMEOUT_S; ev.kind == MESH_NOTHING && clock_now() < end;) {
         assert_ok(mesh_poll(p.o[1].mesh, &ev, clock_now() + 0.001, &e));
         assert_int_equal(ev.kind, MESH_NOTHING);
         assert_ok(mesh_poll(p.o[0].mesh, &ev, clock_now() + 0.001, &e));
@@ -314,18 +316,18 @@ TEST(a_break_during_a_long_step_loses_nobody)
     fault_proxy_close(&proxy);
 }
 
-/* An argument is a pattern: run what matches. */
+/* The argument is a pattern: only matching tests run. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_flipped_bit_changes_a_message),
-        cmocka_unit_test(every_message_arrives_once_through_all_faults_together),
-        cmocka_unit_test(a_flipped_bit_in_a_records_length_delays_its_message),
+        cmocka_unit_test(every_message_arrives_once_under_all_faults_combined),
+        cmocka_unit_test(a_flipped_bit_in_the_length_of_a_record_delays_its_message),
         cmocka_unit_test(every_message_arrives_byte_by_byte),
-        cmocka_unit_test(a_long_and_uneven_way_has_no_effect),
+        cmocka_unit_test(a_slow_and_jittery_path_has_no_effect),
         cmocka_unit_test(a_slow_reader_has_no_effect),
-        cmocka_unit_test(a_line_that_stalls_for_seconds_has_no_effect),
-        cmocka_unit_test(a_break_during_a_long_step_loses_nobody),
+        cmocka_unit_test(a_connection_that_stalls_for_seconds_has_no_effect),
+        cmocka_unit_test(a_broken_connection_during_a_long_step_loses_no_node),
     };
 
     cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);

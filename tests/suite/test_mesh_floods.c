@@ -1,4 +1,4 @@
-/* Who sends without end keeps nobody from anything. */
+/* A peer that sends without pause does not delay other work. */
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "shared/crc32c.h"
 #include "tests/lib/mesh_nodes.h"
 
-enum { FRAMES = 1024 }; /* that a flood says at once */
+enum { FRAMES = 1024 }; /* bytes sent at once by a flood */
 
 struct flood {
     int fd;
@@ -18,7 +18,7 @@ struct flood {
     atomic_bool is_over;
 };
 
-/* The same frame again and again, which makes sense for an acknowledgement alone. */
+/* The same frame repeated, which is valid for an acknowledgement only. */
 static void *flood_run(void *arg)
 {
     static uint8_t bytes[FRAMES * FRAME_BYTES];
@@ -34,12 +34,12 @@ static void *flood_run(void *arg)
     return NULL;
 }
 
-/* Node 0 opens; the others are bare sockets, which dial it. */
+/* Node 0 opens; the others are bare sockets that connect to it. */
 static void open_node_0(struct opening o[MESH_NODES], int fds[MESH_NODES])
 {
     pthread_t opener;
 
-    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_OFF);
+    opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_OFF);
     pthread_create(&opener, NULL, opening_run_one, &o[0]);
     for (int i = 1; i < MESH_NODES; i++) {
         close(o[i].cfg.listen_fd);
@@ -56,11 +56,11 @@ static void close_node_0(struct opening o[MESH_NODES], const int fds[MESH_NODES]
     mesh_close(o[0].mesh, clock_now());
 }
 
-/* A poll that went on as long as there is something to take would never end. */
-TEST(a_flood_of_acknowledgements_does_not_keep_a_poll_from_its_end)
+/* A poll that continued while there is input would never return. */
+TEST(a_flood_of_acknowledgements_does_not_prolong_a_poll)
 {
     struct opening o[MESH_NODES];
-    struct flood f = {.frame = raw_word(1, 0)};
+    struct flood f = {.frame = raw_contribution(1, 0)};
     pthread_t flooder;
     int fds[MESH_NODES];
 
@@ -80,20 +80,20 @@ TEST(a_flood_of_acknowledgements_does_not_keep_a_poll_from_its_end)
     close_node_0(o, fds);
 }
 
-/* A word of five bytes, so that frames do not fill a stage exactly. */
+/* A contribution of five bytes, so that frames do not fill a receive buffer exactly. */
 static void send_message(int fd, int from, uint32_t seq)
 {
     uint8_t bytes[FRAME_BYTES + 5] = {0};
-    struct frame word = raw_word(from, seq);
+    struct frame contribution = raw_contribution(from, seq);
 
-    word.len = 5;
-    word.crc = crc32c(bytes + FRAME_BYTES, 5);
-    frame_pack(bytes, &word);
+    contribution.len = 5;
+    contribution.crc = crc32c(bytes + FRAME_BYTES, 5);
+    frame_pack(bytes, &contribution);
     assert_int_equal(send(fd, bytes, sizeof bytes, MSG_DONTWAIT), sizeof bytes);
 }
 
-/* Node 1 has said 8192 words before the server says one: that one need not wait for them. */
-TEST(a_flood_of_words_keeps_no_other_peer_from_being_heard)
+/* Node 1 has sent 8192 messages before the server sends one, which must not wait for them. */
+TEST(a_flood_of_messages_does_not_block_other_peers)
 {
     struct opening o[MESH_NODES];
     int fds[MESH_NODES], n_before = 0;
@@ -111,7 +111,7 @@ TEST(a_flood_of_words_keeps_no_other_peer_from_being_heard)
             break;
     }
     assert_true(n_before < 100);
-    for (int k = n_before; k < 8192; k++) { /* and none is lost over it */
+    for (int k = n_before; k < 8192; k++) { /* and no node is lost */
         seconds_until_event(o[0].mesh, &ev);
         assert_int_equal(ev.head.round, k + 1);
         mesh_buf_put(o[0].mesh, ev.buf);
@@ -122,8 +122,8 @@ TEST(a_flood_of_words_keeps_no_other_peer_from_being_heard)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_flood_of_acknowledgements_does_not_keep_a_poll_from_its_end),
-        cmocka_unit_test(a_flood_of_words_keeps_no_other_peer_from_being_heard),
+        cmocka_unit_test(a_flood_of_acknowledgements_does_not_prolong_a_poll),
+        cmocka_unit_test(a_flood_of_messages_does_not_block_other_peers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* A node that computes does not look at its connections. Should one break meanwhile, the node is late, and
- * not lost; should its process end, that shows at once all the same. */
+/* A node that computes does not poll its connections. If one breaks meanwhile, the node is late, but not
+ * lost; if its process ends, that is noticed at once all the same. */
 #include "tests/unit/unit.h"
 
 #include <poll.h>
@@ -21,7 +21,7 @@ static void cut(struct mesh *m)
     assert_int_equal(shutdown(t->peers[0].fd, SHUT_RDWR), 0);
 }
 
-/* What comes within so many seconds. */
+/* The next event within so many seconds. */
 static struct mesh_event receive(struct mesh *m, double seconds)
 {
     double end = clock_now() + seconds;
@@ -34,8 +34,8 @@ static struct mesh_event receive(struct mesh *m, double seconds)
     return ev;
 }
 
-/* Pair k: node k % 2 computes, and so looks at nothing; the other one polls, and sees that the connection has
- * broken. Which is which matters, as the later node of a pair dials. A word is on its way from node k / 2. */
+/* Pair k: node k % 2 computes and does not poll; the other one polls and notices that the connection has
+ * broken. The roles matter, as the later node of a pair connects. A message is in flight from node k / 2. */
 TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
 {
     struct pair p[4];
@@ -58,7 +58,7 @@ TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
         int receiver = !(k / 2);
         struct mesh_event received = {.kind = MESH_NOTHING};
 
-        for (end = clock_now() + MESH_PATIENCE_S; received.kind == MESH_NOTHING && clock_now() < end;)
+        for (end = clock_now() + MESH_TIMEOUT_S; received.kind == MESH_NOTHING && clock_now() < end;)
             for (int i = 0; i < 2; i++) {
                 ev = receive(p[k].o[i].mesh, 0.005);
                 if (ev.kind == MESH_NOTHING)
@@ -73,8 +73,8 @@ TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
     }
 }
 
-/* A look of 0.2 s, or longer where the machine is busy: it is polls that are counted. */
-static struct mesh_event look(struct mesh *m)
+/* Polls for 0.2 s, or longer on a busy machine: polls are counted. */
+static struct mesh_event poll_briefly(struct mesh *m)
 {
     struct mesh_event ev = {.kind = MESH_NOTHING};
 
@@ -83,10 +83,10 @@ static struct mesh_event look(struct mesh *m)
     return ev;
 }
 
-/* Both compute, and look for a moment in between, never at the same time. One look each for a hello, an
- * answer, a proof and the word behind it: a handshake lasts as long as it takes, not longer than somebody
- * looks. */
-TEST(nodes_that_seldom_look_link_again)
+/* Both compute, and poll briefly in between, never at the same time. One poll each for a hello, an answer,
+ * a proof and the message after it: a handshake takes as long as it needs, and does not time out between
+ * polls. */
+TEST(nodes_that_poll_rarely_reconnect)
 {
     struct pair p;
     struct mesh_event ev = {.kind = MESH_NOTHING};
@@ -97,7 +97,7 @@ TEST(nodes_that_seldom_look_link_again)
     send_bytes(p.o[1].mesh, 0, 7, 10, 1);
     for (int k = 0; k < 4; k++) {
         assert_int_equal(ev.kind, MESH_NOTHING);
-        ev = look(p.o[!(k % 2)].mesh);
+        ev = poll_briefly(p.o[!(k % 2)].mesh);
         usleep(k < 3 ? 3000000 : 0);
     }
     assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -106,9 +106,9 @@ TEST(nodes_that_seldom_look_link_again)
     pair_close(&p);
 }
 
-/* A machine that drops what comes does not answer a SYN either, and the kernel says it again after a second
- * at the soonest. As here, where node 0's place for connections is full. */
-TEST(a_machine_that_is_back_is_reached_at_once)
+/* A machine that drops packets does not answer a SYN either, and the kernel retransmits it after a second
+ * at the earliest. Simulated here by filling node 0's backlog of connections. */
+TEST(a_machine_that_returns_is_reached_at_once)
 {
     struct mesh_event ev;
     struct pair p;
@@ -135,8 +135,8 @@ TEST(a_machine_that_is_back_is_reached_at_once)
     pair_close(&p);
 }
 
-/* `victim` is a process of its own, which opens, and then computes until it is killed. */
-static void kill_one_that_computes(int victim)
+/* `victim` is a separate process, which opens, and then computes until it is killed. */
+static void kill_computing_node(int victim)
 {
     struct pair p;
     struct opening *survivor = &p.o[!victim];
@@ -164,26 +164,26 @@ static void kill_one_that_computes(int victim)
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_true(watched_until_event(survivor->mesh, &ev) < 1);
     assert_int_equal(ev.kind, MESH_LOST);
-    assert_string_equal(ev.why, "the connection ended: the process is gone");
+    assert_string_equal(ev.why, "the connection ended: the process has ended");
     mesh_close(survivor->mesh, clock_now());
     close(opened[0]);
     close(opened[1]);
 }
 
-TEST(a_node_that_dies_while_it_computes_and_is_cut_off_is_lost_within_a_second)
+TEST(a_node_that_dies_computing_while_disconnected_is_lost_within_a_second)
 {
-    kill_one_that_computes(0);
-    kill_one_that_computes(1);
+    kill_computing_node(0);
+    kill_computing_node(1);
 }
 
-/* An argument is a pattern: run what matches. */
+/* The argument is a pattern: only matching tests run. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost),
-        cmocka_unit_test(nodes_that_seldom_look_link_again),
-        cmocka_unit_test(a_machine_that_is_back_is_reached_at_once),
-        cmocka_unit_test(a_node_that_dies_while_it_computes_and_is_cut_off_is_lost_within_a_second),
+        cmocka_unit_test(nodes_that_poll_rarely_reconnect),
+        cmocka_unit_test(a_machine_that_returns_is_reached_at_once),
+        cmocka_unit_test(a_node_that_dies_computing_while_disconnected_is_lost_within_a_second),
     };
 
     cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);

@@ -1,4 +1,4 @@
-/* Nodes that mesh_tcp links know who the other end is, and let nobody else in. */
+/* Nodes linked by mesh_tcp authenticate each other, and admit no other process. */
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -13,12 +13,12 @@
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/stderr_catch.h"
 
-TEST(strangers_do_not_keep_nodes_from_meeting)
+TEST(unauthenticated_connections_do_not_keep_nodes_from_linking)
 {
     struct opening o[MESH_NODES];
     int fds[80];
 
-    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     for (int i = 0; i < 80; i++) {
         fds[i] = connect_to(o[1].peers[0].port); /* node 0's */
         assert_true(write(fds[i], "GET / HTTP/1.1\r\n", i % 3 ? 16 : 1) > 0);
@@ -36,46 +36,46 @@ static void try_another_key(enum mesh_tls tls)
 {
     struct opening o[MESH_NODES];
 
-    opening_prepare(o, MESH_PATIENCE_S, tls);
-    o[1].peers[0].key[5] ^= 1; /* that of its pair with node 0 */
+    opening_prepare(o, MESH_TIMEOUT_S, tls);
+    o[1].peers[0].key[5] ^= 1; /* the key of its pair with node 0 */
     opening_run_until(o, 1);
     for (int i = 0; i < 2; i++)
         assert_null(o[i].mesh);
-    if (o[2].mesh) /* its pairs are in order */
+    if (o[2].mesh) /* its keys are right */
         mesh_close(o[2].mesh, clock_now() + 0.02);
     assert_int_equal(o[1].e.code, ERR_AUTH);
 }
 
-TEST(another_key_is_refused)
+TEST(a_wrong_key_is_refused)
 {
     try_another_key(MESH_TLS_OFF);
     try_another_key(MESH_TLS_ON);
 }
 
-/* Node -2 says that it is node `as`, with every key that it was given. */
-static void pose_as(struct opening *o, int as, int towards)
+/* Node -2 claims to be node `as`, with every key that it was given. */
+static void impersonate(struct opening *o, int as, int towards)
 {
     opening_keep(o, towards);
     o->cfg.node = as;
 }
 
-static void try_to_pass(enum mesh_tls tls)
+static void try_to_impersonate(enum mesh_tls tls)
 {
     struct opening o[MESH_NODES];
 
-    /* At the address where node 1 looks for node 0. */
-    opening_prepare(o, MESH_PATIENCE_S, tls);
+    /* At the address where node 1 expects node 0. */
+    opening_prepare(o, MESH_TIMEOUT_S, tls);
     opening_keep(&o[1], 0);
-    pose_as(&o[2], 0, 1);
+    impersonate(&o[2], 0, 1);
     o[1].peers[0].port = o[0].peers[1].port; /* the server's */
     opening_run_until(o, 1);
     assert_null(o[1].mesh);
     assert_int_equal(o[1].e.code, ERR_AUTH);
     assert_null(o[2].mesh);
-    /* Calling node 0 as node 1. */
-    opening_prepare(o, MESH_PATIENCE_S, tls);
+    /* Connecting to node 0 as node 1. */
+    opening_prepare(o, MESH_TIMEOUT_S, tls);
     opening_keep(&o[0], 1);
-    pose_as(&o[2], 1, 0);
+    impersonate(&o[2], 1, 0);
     close(o[1].cfg.listen_fd);
     o[1].cfg.listen_fd = -1;
     o[1].cfg.deadline = 0;
@@ -85,17 +85,17 @@ static void try_to_pass(enum mesh_tls tls)
     assert_int_equal(o[2].e.code, ERR_AUTH);
 }
 
-TEST(a_node_cannot_pass_for_another_one)
+TEST(a_node_cannot_impersonate_another_one)
 {
-    try_to_pass(MESH_TLS_OFF);
-    try_to_pass(MESH_TLS_ON);
+    try_to_impersonate(MESH_TLS_OFF);
+    try_to_impersonate(MESH_TLS_ON);
 }
 
-/* A man in the middle of one connection, who passes everything on and keeps what the connector says. */
+/* A man in the middle of one connection, who passes everything on and records what the connector sends. */
 struct tap {
     int listen_fd, to_port;
     uint8_t sent[4096];
-    size_t n_said;
+    size_t n_sent;
 };
 
 static void *tap_run(void *arg)
@@ -104,19 +104,19 @@ static void *tap_run(void *arg)
     struct pollfd from[2] = {{.fd = t->listen_fd, .events = POLLIN}};
     uint8_t bytes[4096];
 
-    assert_int_equal(poll(from, 1, 1000 * MESH_PATIENCE_S), 1);
+    assert_int_equal(poll(from, 1, 1000 * MESH_TIMEOUT_S), 1);
     from[0].fd = accept(t->listen_fd, NULL, NULL);
     from[1] = (struct pollfd){.fd = connect_to(t->to_port), .events = POLLIN};
-    for (bool open = true; open && poll(from, 2, 1000 * MESH_PATIENCE_S) > 0;)
+    for (bool open = true; open && poll(from, 2, 1000 * MESH_TIMEOUT_S) > 0;)
         for (int i = 0; i < 2 && open; i++) {
             ssize_t n = from[i].revents ? read(from[i].fd, bytes, sizeof bytes) : -1;
 
             open = !from[i].revents || n > 0;
             if (n > 0)
                 assert_int_equal(write(from[!i].fd, bytes, (size_t)n), n);
-            if (n > 0 && i == 0 && t->n_said + (size_t)n <= sizeof t->sent) {
-                memcpy(t->sent + t->n_said, bytes, (size_t)n);
-                t->n_said += (size_t)n;
+            if (n > 0 && i == 0 && t->n_sent + (size_t)n <= sizeof t->sent) {
+                memcpy(t->sent + t->n_sent, bytes, (size_t)n);
+                t->n_sent += (size_t)n;
             }
         }
     close(from[0].fd);
@@ -133,7 +133,7 @@ static void play_again(enum mesh_tls tls)
     uint8_t bytes[4096];
     int tap_port, fd;
 
-    opening_prepare(o, MESH_PATIENCE_S, tls);
+    opening_prepare(o, MESH_TIMEOUT_S, tls);
     for (int i = 0; i < 2; i++)
         opening_keep(&o[i], !i);
     tap.listen_fd = listen_anywhere(&tap_port);
@@ -147,16 +147,16 @@ static void play_again(enum mesh_tls tls)
         mesh_close(o[i].mesh, clock_now() + 0.1);
     }
     pthread_join(tapper, NULL);
-    assert_true(tap.n_said > 2 * FRAME_BYTES);
+    assert_true(tap.n_sent > 2 * FRAME_BYTES);
 
-    /* Node 0 once more, the same attempt: what node 1 said then does not open a link now. */
+    /* Node 0 again, in the same attempt: replaying what node 1 sent does not open a link. */
     opening_prepare(o, 1, tls);
     opening_keep(&o[0], 1);
     for (int i = 1; i < MESH_NODES; i++)
         close(o[i].cfg.listen_fd);
     pthread_create(&opener, NULL, opening_run_one, &o[0]);
     fd = connect_to(o[1].peers[0].port);
-    assert_int_equal(write(fd, tap.sent, tap.n_said), tap.n_said);
+    assert_int_equal(write(fd, tap.sent, tap.n_sent), tap.n_sent);
     while (read(fd, bytes, sizeof bytes) > 0)
         continue;
     pthread_join(opener, NULL);
@@ -165,19 +165,19 @@ static void play_again(enum mesh_tls tls)
     close(fd);
 }
 
-TEST(a_handshake_that_is_played_again_is_refused)
+TEST(a_replayed_handshake_is_refused)
 {
     play_again(MESH_TLS_OFF);
     play_again(MESH_TLS_ON);
 }
 
-TEST(ends_that_do_not_agree_on_tls_both_say_so)
+TEST(ends_that_disagree_on_tls_both_report_it)
 {
     for (int with = 0; with < 2; with++) {
         struct opening o[MESH_NODES];
         struct stderr_catch log;
 
-        opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_OFF);
+        opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_OFF);
         for (int i = 0; i < 2; i++)
             opening_keep(&o[i], !i);
         o[2].cfg.n_peers = 0;
@@ -188,13 +188,14 @@ TEST(ends_that_do_not_agree_on_tls_both_say_so)
         for (int i = 0; i < 2; i++)
             assert_null(o[i].mesh);
         mesh_close(o[2].mesh, 0);
-        /* The one that called ends with it, the one that was called has it in its log. */
+        /* The connecting end fails with it, the accepting end logs it. */
         assert_int_equal(o[1].e.code, ERR_AUTH);
         assert_non_null(strstr(o[1].e.text, with == 0
-                                                ? "--data-tls: node 0 talks with TLS, this node without"
-                                                : "--data-tls: node 0 talks without TLS, this node with"));
-        assert_non_null(strstr(log.text, with == 0 ? "--data-tls: node 1 talks without TLS, this node with"
-                                                   : "--data-tls: node 1 talks with TLS, this node without"));
+                                                ? "--data-tls: node 0 connects with TLS, this node without"
+                                                : "--data-tls: node 0 connects without TLS, this node with"));
+        assert_non_null(strstr(log.text, with == 0
+                                             ? "--data-tls: node 1 connects without TLS, this node with"
+                                             : "--data-tls: node 1 connects with TLS, this node without"));
     }
 }
 
@@ -215,7 +216,7 @@ TEST(another_attempt_is_refused)
     try_another_attempt(MESH_TLS_ON);
 }
 
-TEST(a_node_that_nobody_is_at_is_named)
+TEST(an_unreachable_node_is_named)
 {
     struct opening o[MESH_NODES];
 
@@ -228,17 +229,17 @@ TEST(a_node_that_nobody_is_at_is_named)
     close(o[1].cfg.listen_fd);
 }
 
-/* Between two nodes each of which takes the other's hello for one of another version. */
-struct between {
+/* Between two nodes: makes each one's hello look like that of another version. */
+struct version_changer {
     int listen_fd, to_port;
     int n_answered;
 };
 
-static void *pass_in_another_version(void *arg)
+static void *relay_with_another_version(void *arg)
 {
-    struct between *b = arg;
+    struct version_changer *b = arg;
 
-    for (int k = 0; k < 2; k++) { /* the first ones may have been damaged on their way */
+    for (int k = 0; k < 2; k++) { /* the first connection may count as damaged in transit */
         int fds[2] = {accept(b->listen_fd, NULL, NULL), connect_to(b->to_port)};
         uint8_t bytes[FRAME_BYTES + 16];
 
@@ -256,10 +257,10 @@ static void *pass_in_another_version(void *arg)
 TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
 {
     static atomic_bool is_over;
-    struct between b = {0};
+    struct version_changer b = {0};
     struct stderr_catch log;
     struct pair p;
-    pthread_t passer, opener;
+    pthread_t relay, opener;
     int port;
 
     b.listen_fd = listen_anywhere(&port);
@@ -269,10 +270,10 @@ TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
     b.to_port = p.port;
     p.o[1].peers[0].port = port;
     stderr_catch_begin(&log);
-    pthread_create(&passer, NULL, pass_in_another_version, &b);
+    pthread_create(&relay, NULL, relay_with_another_version, &b);
     pthread_create(&opener, NULL, opening_run_one, &p.o[0]);
     opening_run_one(&p.o[1]);
-    pthread_join(passer, NULL);
+    pthread_join(relay, NULL);
     flag_raise(&is_over);
     pthread_join(opener, NULL);
     stderr_catch_end(&log);
@@ -281,21 +282,20 @@ TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
     assert_int_equal(b.n_answered, 2);
     assert_int_equal(p.o[1].e.code, ERR_PROTOCOL);
     assert_non_null(strstr(p.o[1].e.text, "node 0 at 127.0.0.1:"));
+    assert_non_null(strstr(p.o[1].e.text, "the peer uses version 9 of the data plane, this node version 4"));
     assert_non_null(
-        strstr(p.o[1].e.text, "the peer speaks version 9 of the data plane, this node version 4"));
-    assert_non_null(
-        strstr(log.text, "a node that dialled from 127.0.0.1: the peer speaks version 9 of the data plane"));
+        strstr(log.text, "a connection from 127.0.0.1: the peer uses version 9 of the data plane"));
     close(b.listen_fd);
 }
 
-/* Node 1 says it to node 0, and 16 bytes behind it. */
+/* Node 1's hello to node 0, with 16 bytes of payload. */
 static struct frame hello_frame(void)
 {
     return (struct frame){
         .kind = FRAME_HELLO, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .len = 16};
 }
 
-TEST(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in)
+TEST(a_duplicate_hello_closes_its_connection_and_the_peer_can_still_link)
 {
     struct frame hello = hello_frame();
     uint8_t bytes[2 * FRAME_BYTES + 48] = {0}; /* hello and challenge */
@@ -305,7 +305,7 @@ TEST(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in)
     pair_prepare(&p);
     fd = connect_to(p.port);
     for (int i = 0; i < 2; i++) {
-        say_frame(fd, &hello);
+        send_raw_frame(fd, &hello);
         assert_int_equal(write(fd, bytes, hello.len), hello.len);
     }
     pair_run(&p);
@@ -315,7 +315,7 @@ TEST(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in)
     pair_close(&p);
 }
 
-/* More than strangers have places, and strangers among them. */
+/* More than the limit of unauthenticated connections, with unauthenticated connections among them. */
 TEST(seventy_peers_link_at_once)
 {
     enum { PEERS = 70, UNPROVEN = 40 };
@@ -325,7 +325,7 @@ TEST(seventy_peers_link_at_once)
     pthread_t t[PEERS];
     int fds[UNPROVEN];
 
-    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     close(o[1].cfg.listen_fd);
     close(o[2].cfg.listen_fd);
     hub = o[0];
@@ -366,11 +366,11 @@ TEST(seventy_peers_link_at_once)
         close(fds[i]);
 }
 
-/* Nothing happens at the node meanwhile; something comes from it to the socket. */
+/* Polls until the socket is readable; no event may occur at the node. */
 static void poll_until_readable(struct mesh *m, int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    double end = clock_now() + MESH_PATIENCE_S;
+    double end = clock_now() + MESH_TIMEOUT_S;
     struct mesh_event ev;
 
     while (poll(&p, 1, 0) == 0 && clock_now() < end) {
@@ -379,7 +379,7 @@ static void poll_until_readable(struct mesh *m, int fd)
     }
 }
 
-TEST(a_stranger_does_not_take_a_peers_place)
+TEST(an_unauthenticated_connection_does_not_take_the_place_of_a_peer)
 {
     struct pair p;
     struct mesh_event ev;
@@ -390,16 +390,16 @@ TEST(a_stranger_does_not_take_a_peers_place)
     pair_prepare(&p);
     pair_run(&p);
     fd = connect_to(p.port);
-    say_frame(fd, &hello);
+    send_raw_frame(fd, &hello);
     assert_int_equal(write(fd, answer, 16), 16);
-    poll_until_readable(p.o[0].mesh, fd); /* it is challenged, and proves nothing */
+    poll_until_readable(p.o[0].mesh, fd); /* it is challenged, but cannot prove its identity */
     hello.kind = FRAME_PROOF;
     hello.len = 32;
-    say_frame(fd, &hello);
+    send_raw_frame(fd, &hello);
     assert_int_equal(write(fd, answer, 32), 32);
     assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
     poll_until_readable(p.o[0].mesh, fd);
-    assert_true(read(fd, answer, sizeof answer) <= 0); /* hung up */
+    assert_true(read(fd, answer, sizeof answer) <= 0); /* closed */
     send_bytes(p.o[1].mesh, 0, 4, 10, 1);
     seconds_until_event(p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -409,7 +409,7 @@ TEST(a_stranger_does_not_take_a_peers_place)
     pair_close(&p);
 }
 
-TEST(no_descriptor_left_is_said_as_such)
+TEST(running_out_of_descriptors_is_reported)
 {
     struct opening o[MESH_NODES];
     struct rlimit before, none;
@@ -425,7 +425,7 @@ TEST(no_descriptor_left_is_said_as_such)
     rc = mesh_tcp_open(&m, &o[0].cfg, &e);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rc, ERR_IO);
-    assert_says("Too many open files");
+    assert_error_has("Too many open files");
     for (int i = 1; i < MESH_NODES; i++)
         close(o[i].cfg.listen_fd);
 }
@@ -433,18 +433,18 @@ TEST(no_descriptor_left_is_said_as_such)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strangers_do_not_keep_nodes_from_meeting),
-        cmocka_unit_test(another_key_is_refused),
-        cmocka_unit_test(a_node_cannot_pass_for_another_one),
-        cmocka_unit_test(a_handshake_that_is_played_again_is_refused),
-        cmocka_unit_test(ends_that_do_not_agree_on_tls_both_say_so),
+        cmocka_unit_test(unauthenticated_connections_do_not_keep_nodes_from_linking),
+        cmocka_unit_test(a_wrong_key_is_refused),
+        cmocka_unit_test(a_node_cannot_impersonate_another_one),
+        cmocka_unit_test(a_replayed_handshake_is_refused),
+        cmocka_unit_test(ends_that_disagree_on_tls_both_report_it),
         cmocka_unit_test(another_attempt_is_refused),
-        cmocka_unit_test(a_node_that_nobody_is_at_is_named),
+        cmocka_unit_test(an_unreachable_node_is_named),
         cmocka_unit_test(a_peer_of_another_version_is_refused_and_both_ends_name_both),
-        cmocka_unit_test(a_hello_that_comes_twice_is_hung_up_on_and_the_peer_is_let_in),
+        cmocka_unit_test(a_duplicate_hello_closes_its_connection_and_the_peer_can_still_link),
         cmocka_unit_test(seventy_peers_link_at_once),
-        cmocka_unit_test(a_stranger_does_not_take_a_peers_place),
-        cmocka_unit_test(no_descriptor_left_is_said_as_such),
+        cmocka_unit_test(an_unauthenticated_connection_does_not_take_the_place_of_a_peer),
+        cmocka_unit_test(running_out_of_descriptors_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Peers of mesh_tcp that die, hang, or say what is not theirs to say. */
+/* Peers of mesh_tcp that die, hang, or send what they may not send. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -15,9 +15,8 @@
 #include "tests/lib/send_pools.h"
 #include "tests/lib/stderr_catch.h"
 
-/* A poll that sleeps on what TLS has read along would take its whole second for each of these: not one would
- * come sooner. */
-TEST(long_messages_go_to_and_fro_without_a_pause)
+/* A poll that sleeps although TLS has buffered bytes would take its whole second for each of these. */
+TEST(long_messages_are_exchanged_without_a_pause)
 {
     static const enum mesh_tls modes[] = {MESH_TLS_OFF, MESH_TLS_ON};
 
@@ -58,7 +57,7 @@ TEST(long_messages_go_to_and_fro_without_a_pause)
     }
 }
 
-/* `victim` is a process of its own; the other node is here. */
+/* `victim` is a separate process; the other node is here. */
 static void a_killed_node_is_missed(int victim)
 {
     struct pair p;
@@ -81,7 +80,7 @@ static void a_killed_node_is_missed(int victim)
     assert_true(watched_until_event(p.o[!victim].mesh, &ev) < 1);
     assert_int_equal(ev.kind, MESH_LOST);
     assert_int_equal(ev.head.peer, victim);
-    assert_string_equal(ev.why, "the connection ended: the process is gone");
+    assert_string_equal(ev.why, "the connection ended: the process has ended");
     mesh_close(p.o[!victim].mesh, clock_now());
 }
 
@@ -115,17 +114,18 @@ static void raw_close(struct raw_pair *r)
     mesh_close(r->p.o[0].mesh, clock_now());
 }
 
-TEST(a_frame_that_is_not_the_peers_to_send_loses_it)
+TEST(a_frame_that_the_peer_may_not_send_loses_it)
 {
-    struct frame bad[] = {raw_word(1, 1), raw_word(1, 1), raw_word(1, 1), raw_word(1, 1),
-                          raw_word(1, 1), raw_word(1, 2), raw_word(1, 1)};
-    static const char *const says[] = {"another job, attempt or node",
-                                       "another job, attempt or node",
-                                       "another job, attempt or node",
-                                       "another job, attempt or node",
-                                       "at most",
-                                       "left a message out",
-                                       "acknowledges what was not sent"};
+    struct frame bad[] = {raw_contribution(1, 1), raw_contribution(1, 1), raw_contribution(1, 1),
+                          raw_contribution(1, 1), raw_contribution(1, 1), raw_contribution(1, 2),
+                          raw_contribution(1, 1)};
+    static const char *const expected[] = {"another job, attempt or node",
+                                           "another job, attempt or node",
+                                           "another job, attempt or node",
+                                           "another job, attempt or node",
+                                           "at most",
+                                           "skipped a message",
+                                           "acknowledged a message that was not sent"};
 
     bad[0].attempt = 0;
     bad[1].job++;
@@ -138,10 +138,10 @@ TEST(a_frame_that_is_not_the_peers_to_send_loses_it)
         struct mesh_event ev;
 
         raw_open(&r);
-        say_frame(r.fd, &bad[k]);
+        send_raw_frame(r.fd, &bad[k]);
         seconds_until_event(r.p.o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_LOST);
-        assert_true(strstr(ev.why, says[k]) != NULL);
+        assert_true(strstr(ev.why, expected[k]) != NULL);
         raw_close(&r);
     }
 }
@@ -149,21 +149,21 @@ TEST(a_frame_that_is_not_the_peers_to_send_loses_it)
 /* Node 1's memory, as node 0 sees it. */
 static unsigned char shown[8192];
 
-/* Node 1 says that its word lies there, as number `seq`. */
-static void send_descriptor(int fd, uint32_t seq, uint64_t offset, uint64_t len, size_t n_said)
+/* Node 1 sends a descriptor of its message number `seq` in that memory. */
+static void send_descriptor(int fd, uint32_t seq, uint64_t offset, uint64_t len, size_t n_sent)
 {
     uint8_t bytes[FRAME_BYTES + FRAME_DESCRIPTOR_BYTES];
-    struct frame f = raw_word(1, seq);
+    struct frame f = raw_contribution(1, seq);
 
     f.is_descriptor = true;
-    f.len = n_said;
+    f.len = n_sent;
     frame_descriptor_pack(bytes + FRAME_BYTES, offset, len);
-    f.crc = crc32c(bytes + FRAME_BYTES, n_said);
+    f.crc = crc32c(bytes + FRAME_BYTES, n_sent);
     frame_pack(bytes, &f);
-    assert_int_equal(write(fd, bytes, FRAME_BYTES + n_said), FRAME_BYTES + n_said);
+    assert_int_equal(write(fd, bytes, FRAME_BYTES + n_sent), FRAME_BYTES + n_sent);
 }
 
-TEST(a_word_that_a_slip_speaks_of_is_copied_once)
+TEST(a_message_named_by_a_descriptor_is_copied_once)
 {
     struct raw_pair r;
     struct mesh_event ev;
@@ -180,7 +180,7 @@ TEST(a_word_that_a_slip_speaks_of_is_copied_once)
     for (size_t i = 0; i < ev.buf->len; i++)
         assert_int_equal(ev.buf->bytes[i], 3);
     mesh_buf_put(r.p.o[0].mesh, ev.buf);
-    send_descriptor(r.fd, 2, sizeof shown, 0, FRAME_DESCRIPTOR_BYTES); /* nothing, from the end */
+    send_descriptor(r.fd, 2, sizeof shown, 0, FRAME_DESCRIPTOR_BYTES); /* empty, at the end */
     seconds_until_event(r.p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 2);
@@ -189,23 +189,23 @@ TEST(a_word_that_a_slip_speaks_of_is_copied_once)
     raw_close(&r);
 }
 
-TEST(a_slip_that_speaks_of_what_is_not_there_loses_its_sender)
+TEST(a_descriptor_out_of_bounds_loses_its_sender)
 {
     static const struct {
         uint64_t offset, len;
-        size_t n_said, n_shown;
-        const char *says;
+        size_t n_sent, n_shown;
+        const char *expected;
     } cases[] = {
-        {0, 5000, FRAME_DESCRIPTOR_BYTES, 0, "memory that it does not share"},
-        {0, 5000, FRAME_DESCRIPTOR_BYTES - 1, sizeof shown, "memory that it does not share"},
-        {0, 5000, 0, sizeof shown, "memory that it does not share"},
-        {0, sizeof shown + 1, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
-        {1, sizeof shown, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
-        {sizeof shown + 1, 0, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
-        {UINT64_MAX, 2, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
-        {2, UINT64_MAX, FRAME_DESCRIPTOR_BYTES, sizeof shown, "where none can be"},
-        /* It is not looked at, as it is longer than any message. */
-        {0, MESH_LIMIT + 1, FRAME_DESCRIPTOR_BYTES, 2 * MESH_LIMIT, "where none can be"},
+        {0, 5000, FRAME_DESCRIPTOR_BYTES, 0, "but shares no memory"},
+        {0, 5000, FRAME_DESCRIPTOR_BYTES - 1, sizeof shown, "but shares no memory"},
+        {0, 5000, 0, sizeof shown, "but shares no memory"},
+        {0, sizeof shown + 1, FRAME_DESCRIPTOR_BYTES, sizeof shown, "beyond its memory or longer"},
+        {1, sizeof shown, FRAME_DESCRIPTOR_BYTES, sizeof shown, "beyond its memory or longer"},
+        {sizeof shown + 1, 0, FRAME_DESCRIPTOR_BYTES, sizeof shown, "beyond its memory or longer"},
+        {UINT64_MAX, 2, FRAME_DESCRIPTOR_BYTES, sizeof shown, "beyond its memory or longer"},
+        {2, UINT64_MAX, FRAME_DESCRIPTOR_BYTES, sizeof shown, "beyond its memory or longer"},
+        /* It is not examined, as it is longer than any message. */
+        {0, MESH_LIMIT + 1, FRAME_DESCRIPTOR_BYTES, 2 * MESH_LIMIT, "beyond its memory or longer"},
     };
 
     for (size_t k = 0; k < N_OF(cases); k++) {
@@ -215,31 +215,31 @@ TEST(a_slip_that_speaks_of_what_is_not_there_loses_its_sender)
         raw_open(&r);
         if (cases[k].n_shown > 0)
             mesh_tcp_attach(r.p.o[0].mesh, 1, (struct sealed){shown, cases[k].n_shown});
-        send_descriptor(r.fd, 1, cases[k].offset, cases[k].len, cases[k].n_said);
+        send_descriptor(r.fd, 1, cases[k].offset, cases[k].len, cases[k].n_sent);
         seconds_until_event(r.p.o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_LOST);
-        assert_true(strstr(ev.why, cases[k].says) != NULL);
+        assert_true(strstr(ev.why, cases[k].expected) != NULL);
         raw_close(&r);
     }
 }
 
-/* Long words of node 0's, number k of bytes k; whether the last one lay on the shelf. */
+/* Sends long messages of node 0, number k filled with k; returns whether the last one is in the send pool. */
 static bool send_messages(struct mesh *m, int from, int n)
 {
-    bool was_shelved = false;
+    bool is_in_pool = false;
 
     for (int k = from; k < from + n; k++) {
         struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = 1, .round = (uint64_t)k};
         struct mesh_buf *b = mesh_buf_take(m);
         struct err e = {0};
 
-        b->len = 2 * SEND_POOL_LEAST;
+        b->len = 2 * SEND_POOL_MIN_BYTES;
         memset(b->bytes, k, b->len);
         assert_ok(mesh_send(m, &h, b, &e));
-        was_shelved = b->copy;
+        is_in_pool = b->copy;
         mesh_buf_put(m, b);
     }
-    return was_shelved;
+    return is_in_pool;
 }
 
 static void receive_messages(struct mesh *m, int from, int n)
@@ -250,7 +250,7 @@ static void receive_messages(struct mesh *m, int from, int n)
         seconds_until_event(m, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.head.round, k);
-        assert_int_equal(ev.buf->len, 2 * SEND_POOL_LEAST);
+        assert_int_equal(ev.buf->len, 2 * SEND_POOL_MIN_BYTES);
         for (size_t i = 0; i < ev.buf->len; i++)
             assert_int_equal(ev.buf->bytes[i], k);
         mesh_buf_put(m, ev.buf);
@@ -266,7 +266,7 @@ static void open_with_send_pools(struct pair *p, struct send_pools *s, struct me
     send_pools_open(s, m, 2);
 }
 
-static int n_free_places(const struct mesh *m)
+static int n_free_slots(const struct mesh *m)
 {
     int n = 0;
 
@@ -275,7 +275,7 @@ static int n_free_places(const struct mesh *m)
     return n;
 }
 
-TEST(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all)
+TEST(a_peer_that_does_not_read_occupies_only_some_slots_of_the_send_pool)
 {
     struct send_pools send_pools;
     struct mesh *m[2];
@@ -284,7 +284,7 @@ TEST(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all)
     needs_sealed_memory();
     open_with_send_pools(&p, &send_pools, m);
     assert_false(send_messages(m[0], 1, 4 * SEND_POOL_SLOTS));
-    assert_int_equal(n_free_places(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
+    assert_int_equal(n_free_slots(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
     receive_messages(m[1], 1, 4 * SEND_POOL_SLOTS);
     pair_close(&p);
     send_pools_close(&send_pools);
@@ -292,16 +292,16 @@ TEST(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all)
 
 static void poll_until_free(struct mesh *m, int n)
 {
-    double end = clock_now() + MESH_PATIENCE_S;
+    double end = clock_now() + MESH_TIMEOUT_S;
     struct mesh_event ev;
 
-    while (n_free_places(m) < n && clock_now() < end)
+    while (n_free_slots(m) < n && clock_now() < end)
         poll_shortly(m, &ev);
-    assert_in_range(n_free_places(m), n, SEND_POOL_SLOTS);
+    assert_in_range(n_free_slots(m), n, SEND_POOL_SLOTS);
 }
 
-/* One way only, so that nothing acknowledges words by the way. */
-TEST(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_before)
+/* In one direction only, so that no message of the peer acknowledges others. */
+TEST(a_send_pool_slot_is_freed_when_its_message_has_been_received)
 {
     struct send_pools send_pools;
     struct mesh_event ev;
@@ -312,28 +312,28 @@ TEST(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_bef
     open_with_send_pools(&p, &send_pools, m);
     assert_true(send_messages(m[0], 1, SEND_POOL_DESCRIPTORS_MAX));
     poll_shortly(m[0], &ev);
-    assert_int_equal(n_free_places(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
+    assert_int_equal(n_free_slots(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
     receive_messages(m[1], 1, SEND_POOL_DESCRIPTORS_MAX);
     poll_until_free(m[0], SEND_POOL_SLOTS);
     for (int k = 0; k < 50; k++) {
         assert_true(send_messages(m[0], k + 20, 1));
         receive_messages(m[1], k + 20, 1);
         poll_until_free(m[0], SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX +
-                                  1); /* the next one is shelved as well */
+                                  1); /* the next one uses the send pool too */
     }
     pair_close(&p);
     send_pools_close(&send_pools);
 }
 
-/* Says how many there are. */
-static int overwrite_free_places(struct mesh *m)
+/* Returns how many there are. */
+static int overwrite_free_slots(struct mesh *m)
 {
     struct mesh_buf *b[SEND_POOL_SLOTS], *slots[SEND_POOL_SLOTS];
-    int n = n_free_places(m);
+    int n = n_free_slots(m);
 
     for (int k = 0; k < n; k++) {
         b[k] = mesh_buf_take(m);
-        b[k]->len = 2 * SEND_POOL_LEAST;
+        b[k]->len = 2 * SEND_POOL_MIN_BYTES;
         memset(b[k]->bytes, 99, b[k]->len);
         slots[k] = mesh_buf_to_slot(m, b[k]);
         assert_non_null(slots[k]);
@@ -345,7 +345,7 @@ static int overwrite_free_places(struct mesh *m)
     return n;
 }
 
-TEST(who_was_given_up_and_lives_finds_the_words_that_it_was_told_of)
+TEST(a_dropped_peer_that_lives_still_reads_the_messages_announced_to_it)
 {
     struct send_pools send_pools;
     struct mesh *m[2];
@@ -355,18 +355,18 @@ TEST(who_was_given_up_and_lives_finds_the_words_that_it_was_told_of)
     open_with_send_pools(&p, &send_pools, m);
     assert_true(send_messages(m[0], 1, 2));
     mesh_drop(m[0], 1, "it has taken nothing");
-    assert_int_equal(overwrite_free_places(m[0]), SEND_POOL_SLOTS - 2);
+    assert_int_equal(overwrite_free_slots(m[0]), SEND_POOL_SLOTS - 2);
     receive_messages(m[1], 1, 2);
     pair_close(&p);
     send_pools_close(&send_pools);
 }
 
-/* Node 0's shelf, which nobody reads. */
-static void shelve_alone(struct send_pool **s, struct mesh *m)
+/* Node 0's send pool, without a reader. */
+static void open_lone_send_pool(struct send_pool **s, struct mesh *m)
 {
     const size_t bytes = send_pool_bytes(MESH_LIMIT, 2);
     const struct rendezvous_config cfg = {
-        .n = 1, .nodes = mesh_ids, .bytes = bytes, .least = bytes, .most = bytes};
+        .n = 1, .nodes = mesh_ids, .bytes = bytes, .min_bytes = bytes, .max_bytes = bytes};
     struct rendezvous *joined;
     struct err e = {0};
 
@@ -376,7 +376,7 @@ static void shelve_alone(struct send_pool **s, struct mesh *m)
     send_pool_attach(*s, m);
 }
 
-TEST(a_dead_process_takes_no_place_on_the_shelf_with_it)
+TEST(a_dead_process_occupies_no_slot_of_the_send_pool)
 {
     struct send_pool *send_pool;
     struct mesh_event ev;
@@ -395,21 +395,21 @@ TEST(a_dead_process_takes_no_place_on_the_shelf_with_it)
     close(p.o[1].cfg.listen_fd);
     opening_run_one(&p.o[0]);
     assert_non_null(p.o[0].mesh);
-    shelve_alone(&send_pool, p.o[0].mesh);
+    open_lone_send_pool(&send_pool, p.o[0].mesh);
     assert_true(send_messages(p.o[0].mesh, 1, 2));
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     seconds_until_event(p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_LOST);
-    assert_int_equal(n_free_places(p.o[0].mesh), SEND_POOL_SLOTS);
+    assert_int_equal(n_free_slots(p.o[0].mesh), SEND_POOL_SLOTS);
     mesh_close(p.o[0].mesh, clock_now());
     send_pool_close(send_pool);
 }
 
-/* As event rules may. */
-TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
+/* As event rules may do. */
+TEST(a_message_changed_after_it_was_sent_is_copied_again)
 {
-    static const size_t lengths[] = {SEND_POOL_LEAST, SEND_POOL_LEAST, SEND_POOL_LEAST + 100};
+    static const size_t lengths[] = {SEND_POOL_MIN_BYTES, SEND_POOL_MIN_BYTES, SEND_POOL_MIN_BYTES + 100};
     struct mesh_head h = {.kind = FRAME_EVENT, .peer = 1};
     struct send_pools send_pools;
     struct mesh_event ev;
@@ -427,13 +427,13 @@ TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
         assert_ok(mesh_send(m[0], &h, b, &e));
         assert_int_equal(b->copy->len, lengths[k]);
     }
-    assert_int_equal(n_free_places(m[0]), SEND_POOL_SLOTS - 2);
+    assert_int_equal(n_free_slots(m[0]), SEND_POOL_SLOTS - 2);
     mesh_buf_put(m[0], b);
     for (size_t k = 0; k < N_OF(lengths); k++) {
         seconds_until_event(m[1], &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.buf->len, lengths[k]);
-        assert_int_equal(ev.buf->bytes[SEND_POOL_LEAST - 1], 1);
+        assert_int_equal(ev.buf->bytes[SEND_POOL_MIN_BYTES - 1], 1);
         assert_int_equal(ev.buf->bytes[lengths[k] - 1], k < 2 ? 1 : 3);
         mesh_buf_put(m[1], ev.buf);
     }
@@ -441,7 +441,7 @@ TEST(a_message_that_is_continued_after_it_was_sent_is_copied_anew)
     send_pools_close(&send_pools);
 }
 
-TEST(a_message_said_again_is_heard_once)
+TEST(a_retransmitted_message_is_delivered_once)
 {
     static const uint32_t sent[] = {1, 2, 1, 2, 2, 3};
     struct raw_pair r;
@@ -449,7 +449,7 @@ TEST(a_message_said_again_is_heard_once)
 
     raw_open(&r);
     for (size_t k = 0; k < N_OF(sent); k++)
-        say_frame(r.fd, &(struct frame[]){raw_word(1, sent[k])}[0]);
+        send_raw_frame(r.fd, &(struct frame[]){raw_contribution(1, sent[k])}[0]);
     for (uint64_t k = 1; k <= 3; k++) {
         seconds_until_event(r.p.o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
@@ -467,11 +467,11 @@ static void *await_event(void *arg)
     return NULL;
 }
 
-/* As bytes that a line repeats do, behind a handshake that was whole. */
-TEST(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer)
+/* As bytes repeated by the network, after a complete handshake. */
+TEST(a_repeated_handshake_frame_costs_the_connection_and_not_the_peer)
 {
     for (enum frame_kind kind = FRAME_HELLO; kind <= FRAME_PROOF; kind++) {
-        struct frame again = raw_word(1, 0), word = raw_word(1, 1);
+        struct frame again = raw_contribution(1, 0), message = raw_contribution(1, 1);
         struct raw_pair r;
         pthread_t t;
         char byte;
@@ -479,11 +479,11 @@ TEST(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer)
         again.kind = kind;
         raw_open(&r);
         pthread_create(&t, NULL, await_event, &r);
-        say_frame(r.fd, &again);
-        assert_true(read(r.fd, &byte, 1) <= 0); /* hung up */
+        send_raw_frame(r.fd, &again);
+        assert_true(read(r.fd, &byte, 1) <= 0); /* closed */
         close(r.fd);
         r.fd = raw_link(&r.p.o[1]);
-        say_frame(r.fd, &word);
+        send_raw_frame(r.fd, &message);
         pthread_join(t, NULL);
         assert_int_equal(r.ev.kind, MESH_MESSAGE);
         assert_int_equal(r.ev.head.round, 1);
@@ -492,31 +492,31 @@ TEST(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer)
     }
 }
 
-/* Between messages, in a header, behind it, and in a payload. */
-TEST(a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it)
+/* Between messages, in a header, after it, and in a payload. */
+TEST(a_peer_that_dies_at_any_byte_is_lost_with_its_partial_message)
 {
-    static const size_t says[] = {0, 10, FRAME_BYTES, FRAME_BYTES + 50};
+    static const size_t expected[] = {0, 10, FRAME_BYTES, FRAME_BYTES + 50};
 
-    for (size_t k = 0; k < N_OF(says); k++) {
+    for (size_t k = 0; k < N_OF(expected); k++) {
         uint8_t bytes[FRAME_BYTES + 100] = {0};
-        struct frame f = raw_word(1, 1);
+        struct frame f = raw_contribution(1, 1);
         struct raw_pair r;
         struct mesh_event ev;
 
         f.len = 100;
         frame_pack(bytes, &f);
         raw_open(&r);
-        assert_int_equal(write(r.fd, bytes, says[k]), says[k]);
+        assert_int_equal(write(r.fd, bytes, expected[k]), expected[k]);
         shutdown(r.fd, SHUT_RDWR);
         assert_true(seconds_until_event(r.p.o[0].mesh, &ev) < 1);
         assert_int_equal(ev.kind, MESH_LOST);
-        assert_string_equal(ev.why, "the connection ended: the process is gone");
+        assert_string_equal(ev.why, "the connection ended: the process has ended");
         raw_close(&r);
     }
 }
 
-/* Nobody polls node 1's mesh: its kernel answers, and nothing is taken. */
-static void open_to_one_that_hangs(struct pair *p, bool ends_stuck)
+/* Node 1's mesh is never polled: its kernel answers, and nothing is read. */
+static void open_to_hanging_peer(struct pair *p, bool drops_stalled)
 {
     struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = 1};
     struct mesh_buf *b;
@@ -524,7 +524,7 @@ static void open_to_one_that_hangs(struct pair *p, bool ends_stuck)
 
     pair_prepare(p);
     pair_run(p);
-    p->o[0].mesh->ends_stuck = ends_stuck;
+    p->o[0].mesh->drops_stalled = drops_stalled;
     b = mesh_buf_take(p->o[0].mesh);
     b->len = MESH_LIMIT;
     memset(b->bytes, 1, MESH_LIMIT);
@@ -533,14 +533,14 @@ static void open_to_one_that_hangs(struct pair *p, bool ends_stuck)
     mesh_buf_put(p->o[0].mesh, b);
 }
 
-TEST(a_peer_that_hangs_is_lost_in_ten_seconds_where_all_shall_read)
+TEST(a_peer_that_hangs_is_lost_after_ten_seconds_if_all_are_expected_to_read)
 {
     struct pair p[2]; /* in the first, peers may be slow to read */
     struct mesh_event ev[2];
     double start = clock_now(), watched = 0;
 
     for (int i = 0; i < 2; i++)
-        open_to_one_that_hangs(&p[i], i == 1);
+        open_to_hanging_peer(&p[i], i == 1);
     do
         for (int i = 0; i < 2; i++) {
             watched += poll_shortly(p[i].o[0].mesh, &ev[i]);
@@ -549,13 +549,13 @@ TEST(a_peer_that_hangs_is_lost_in_ten_seconds_where_all_shall_read)
     while (ev[1].kind == MESH_NOTHING && watched < 12);
     assert_true(clock_now() - start >= 9 && watched < 12);
     assert_int_equal(ev[1].kind, MESH_LOST);
-    assert_string_equal(ev[1].why, "it has taken nothing for 9.5 s, although messages wait for it");
+    assert_string_equal(ev[1].why, "it has received nothing for 9.5 s, although messages are queued for it");
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < 2; k++)
             mesh_close(p[i].o[k].mesh, clock_now());
 }
 
-TEST(a_good_bye_to_one_that_hangs_ends_in_time_and_says_so)
+TEST(a_good_bye_to_a_hanging_peer_times_out_with_a_report)
 {
     struct pair p;
     struct stderr_catch log;
@@ -568,28 +568,28 @@ TEST(a_good_bye_to_one_that_hangs_ends_in_time_and_says_so)
     mesh_close(p.o[0].mesh, start + 4);
     stderr_catch_end(&log);
     assert_true(clock_now() - start >= 4);
-    assert_non_null(strstr(log.text, "node 1 has not heard the good-bye; waiting for it another "));
+    assert_non_null(strstr(log.text, "node 1 has not acknowledged the BYE; waiting for it another "));
     mesh_close(p.o[1].mesh, clock_now());
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_messages_go_to_and_fro_without_a_pause),
+        cmocka_unit_test(long_messages_are_exchanged_without_a_pause),
         cmocka_unit_test(a_dead_process_is_lost_within_a_second),
-        cmocka_unit_test(a_frame_that_is_not_the_peers_to_send_loses_it),
-        cmocka_unit_test(a_word_that_a_slip_speaks_of_is_copied_once),
-        cmocka_unit_test(a_slip_that_speaks_of_what_is_not_there_loses_its_sender),
-        cmocka_unit_test(a_peer_that_takes_nothing_holds_some_places_on_the_shelf_and_not_all),
-        cmocka_unit_test(a_place_on_the_shelf_is_free_again_when_its_word_has_been_heard_and_not_before),
-        cmocka_unit_test(who_was_given_up_and_lives_finds_the_words_that_it_was_told_of),
-        cmocka_unit_test(a_dead_process_takes_no_place_on_the_shelf_with_it),
-        cmocka_unit_test(a_message_that_is_continued_after_it_was_sent_is_copied_anew),
-        cmocka_unit_test(a_message_said_again_is_heard_once),
-        cmocka_unit_test(a_handshake_s_frame_that_comes_again_costs_the_connection_and_not_the_peer),
-        cmocka_unit_test(a_peer_that_dies_anywhere_is_lost_and_half_a_message_with_it),
-        cmocka_unit_test(a_peer_that_hangs_is_lost_in_ten_seconds_where_all_shall_read),
-        cmocka_unit_test(a_good_bye_to_one_that_hangs_ends_in_time_and_says_so),
+        cmocka_unit_test(a_frame_that_the_peer_may_not_send_loses_it),
+        cmocka_unit_test(a_message_named_by_a_descriptor_is_copied_once),
+        cmocka_unit_test(a_descriptor_out_of_bounds_loses_its_sender),
+        cmocka_unit_test(a_peer_that_does_not_read_occupies_only_some_slots_of_the_send_pool),
+        cmocka_unit_test(a_send_pool_slot_is_freed_when_its_message_has_been_received),
+        cmocka_unit_test(a_dropped_peer_that_lives_still_reads_the_messages_announced_to_it),
+        cmocka_unit_test(a_dead_process_occupies_no_slot_of_the_send_pool),
+        cmocka_unit_test(a_message_changed_after_it_was_sent_is_copied_again),
+        cmocka_unit_test(a_retransmitted_message_is_delivered_once),
+        cmocka_unit_test(a_repeated_handshake_frame_costs_the_connection_and_not_the_peer),
+        cmocka_unit_test(a_peer_that_dies_at_any_byte_is_lost_with_its_partial_message),
+        cmocka_unit_test(a_peer_that_hangs_is_lost_after_ten_seconds_if_all_are_expected_to_read),
+        cmocka_unit_test(a_good_bye_to_a_hanging_peer_times_out_with_a_report),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Workers that go on without lost ones, in synchronous rounds without servers: whoever is left ends well and
- * equal, in whatever order messages come, steps are taken and workers die, and whatever still arrives of what
- * a dead one has sent. */
+/* Workers that continue without lost ones, in synchronous rounds without servers: the remaining ones
+ * succeed and agree, in whatever order messages arrive, steps are taken and workers die, and whichever
+ * messages of a dead worker still arrive. */
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -13,20 +13,20 @@
 
 enum { WORKERS_MAX = 5, N_PARAMS = 3, DEPTH_MAX = 400, MESSAGES_MAX = 64 };
 
-/* What may happen next at a node: a message of one of the others comes; a dead one is given up, and with it
- * what it has under way; it computes; it dies. */
-enum { GIVE_UP = WORKERS_MAX, STEP, DIE, SOURCES };
+/* Choices of the next action at a node: a message of another node arrives; a dead node is dropped, with its
+ * messages in flight; it computes; it dies. */
+enum { DROP = WORKERS_MAX, STEP, DIE, SOURCES };
 typedef uint64_t choices;
 _Static_assert(WORKERS_MAX *SOURCES <= 64, "a set of choices fits 64 bits");
 
 static struct job {
     const char *codec;
     int n_workers, n_deaths, min_nodes;
-    int n_parts; /* pairs that lose each other though both live: at least min_nodes end well then */
+    int n_parts; /* pairs that lose each other though both live: at least min_nodes succeed then */
     uint64_t n_steps, local_steps;
-    int fails;       /* the one that must; 0: none, as worker 0 never does */
-    bool is_mangled; /* what worker 1 says first is cut short on its way to worker 2 */
-    bool may_differ; /* weights at the end, by the rule */
+    int fails;       /* the one that must fail; 0: none, as worker 0 never does */
+    bool is_mangled; /* worker 1's first message is truncated on its way to worker 2 */
+    bool may_differ; /* the rule permits different weights at the end */
 } job;
 
 static struct codec_library lib;
@@ -42,7 +42,7 @@ struct worker {
 };
 
 struct queue {
-    struct sim_message *letters[MESSAGES_MAX];
+    struct sim_message *messages[MESSAGES_MAX];
     int first, n;
 };
 
@@ -70,7 +70,7 @@ static int carry(void *owner, struct sim_message *l, struct err *e)
         mesh_buf_put(world.workers[0].mesh, whole);
     }
     assert_true(q->first + q->n < MESSAGES_MAX);
-    q->letters[q->first + q->n++] = l;
+    q->messages[q->first + q->n++] = l;
     return 0;
 }
 
@@ -122,7 +122,7 @@ static void leave(struct worker *w, bool well)
     assert_int_equal((well ? mesh_sim_leave : mesh_sim_kill)(world.net, slot, &w->e), 0);
 }
 
-/* What the codec's answer is followed by. */
+/* Continues according to the codec's return value. */
 static void go_on(struct worker *w, int rc)
 {
     while (rc == CODEC_GO && w->phase != BEGINS) {
@@ -160,7 +160,7 @@ static void receive(struct worker *w)
     int rc;
 
     assert_int_equal(mesh_poll(w->mesh, &ev, 0, &w->e), 0);
-    if (ev.kind == MESH_NOTHING) /* its sender is lost to this one */
+    if (ev.kind == MESH_NOTHING) /* its sender is lost to this node */
         return;
     rc = exchange_on_event(w->x, &ev, &w->e);
     if (rc < 0)
@@ -169,11 +169,11 @@ static void receive(struct worker *w)
         go_on(w, w->phase == BEGINS ? CODEC_WAIT : rc);
 }
 
-/* The first message under way there arrives. */
+/* The first message in flight there arrives. */
 static void deliver(struct worker *w, struct queue *q)
 {
     q->n--;
-    mesh_sim_deliver(world.net, q->letters[q->first++]);
+    mesh_sim_deliver(world.net, q->messages[q->first++]);
     receive(w);
 }
 
@@ -182,7 +182,7 @@ static bool is_over(const struct worker *w)
     return w->phase >= DONE;
 }
 
-/* From whom something is under way to node `to` that was never to arrive; -1: nobody. */
+/* The dead sender of messages to node `to` that will not arrive; -1: none. */
 static int dead_sender(int to)
 {
     for (int from = 0; from < job.n_workers; from++)
@@ -206,7 +206,7 @@ static choices open_choices(void)
         for (int from = 0; from < job.n_workers; from++)
             open |= world.under_way[i][from].n > 0 ? bit_of(i, from) : 0;
         open |= mesh_sim_has_news(world.net, i) ? bit_of(i, i) : 0; /* it has noticed a loss by itself */
-        open |= dead_sender(i) >= 0 ? bit_of(i, GIVE_UP) : 0;
+        open |= dead_sender(i) >= 0 ? bit_of(i, DROP) : 0;
         open |= world.workers[i].phase == BEGINS ? bit_of(i, STEP) : 0;
         open |= world.n_deaths < job.n_deaths ? bit_of(i, DIE) : 0;
     }
@@ -217,13 +217,13 @@ static void take(int choice)
 {
     int node = choice / SOURCES, source = choice % SOURCES;
     struct worker *w = &world.workers[node];
-    struct queue *q = &world.under_way[node][source == GIVE_UP ? dead_sender(node) : source % WORKERS_MAX];
+    struct queue *q = &world.under_way[node][source == DROP ? dead_sender(node) : source % WORKERS_MAX];
 
     if (source == node) {
         receive(w);
-    } else if (source < GIVE_UP) {
+    } else if (source < DROP) {
         deliver(w, q);
-    } else if (source == GIVE_UP) {
+    } else if (source == DROP) {
         q->first += q->n - 1;
         q->n = 1;
         deliver(w, q);
@@ -236,8 +236,8 @@ static void take(int choice)
     }
 }
 
-/* Nothing can happen any more. */
-static void judge(const char *order)
+/* Checks the final state, when no choice is left. */
+static void check_end(const char *order)
 {
     const struct worker *first = NULL;
     int n_done = 0;
@@ -278,7 +278,7 @@ static void job_close(void)
     codec_library_close(&lib);
 }
 
-/* All orders, each once but for the order of choices at different nodes, which do not touch each other (sleep
+/* All orders, each once except for the order of choices at different nodes, which are independent (sleep
  * sets, as in sim/explore.h). */
 static struct {
     struct branch {
@@ -335,7 +335,7 @@ static void run_one_order(void)
         take(search.path[depth].chosen);
     }
     write_order();
-    judge(search.order);
+    check_end(search.order);
     search.n_orders++;
     world_close();
 }
@@ -356,8 +356,8 @@ static bool go_back(void)
     return false;
 }
 
-/* Nodes say on stderr whom they have lost, a million times. */
-static int be_quiet(void)
+/* Nodes log their losses on stderr, a million times. */
+static int silence_stderr(void)
 {
     int was = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -366,7 +366,7 @@ static int be_quiet(void)
     return was;
 }
 
-static void speak_again(int was)
+static void restore_stderr(int was)
 {
     assert_true(dup2(was, STDERR_FILENO) >= 0);
     close(was);
@@ -383,17 +383,17 @@ static uint64_t try_all_orders(struct job j)
     job_open();
     search.n_path = 0;
     search.n_orders = 0;
-    was = be_quiet();
+    was = silence_stderr();
     do
         run_one_order();
     while (!failure[0] && go_back());
-    speak_again(was);
+    restore_stderr(was);
     job_close();
     return search.n_orders;
 }
 
-/* Two who live cannot reach each other any more. */
-static void part(struct rng *rng)
+/* Cuts the connection between two live nodes. */
+static void cut_a_pair(struct rng *rng)
 {
     int a = (int)rng_below(rng, (uint32_t)job.n_workers), b = (int)rng_below(rng, (uint32_t)job.n_workers);
     struct err e;
@@ -404,8 +404,8 @@ static void part(struct rng *rng)
     assert_int_equal(mesh_sim_part(world.net, a, b, &e), 0);
 }
 
-/* One of all orders. What is rare, a death and what it takes with it, is kept so. */
-static void run_by_lot(uint64_t seed)
+/* One random order. Rare choices, a death and the loss of messages, stay rare. */
+static void run_random_order(uint64_t seed)
 {
     char order[32];
     struct rng rng;
@@ -418,30 +418,30 @@ static void run_by_lot(uint64_t seed)
         choices rare = 0;
 
         for (int i = 0; i < job.n_workers; i++)
-            rare |= bit_of(i, DIE) | bit_of(i, GIVE_UP);
+            rare |= bit_of(i, DIE) | bit_of(i, DROP);
         if (open & ~rare && rng_below(&rng, 8) > 0)
             open &= ~rare;
         for (uint32_t k = rng_below(&rng, (uint32_t)__builtin_popcountll(open)); k > 0; k--)
             open &= open - 1;
         take(first_of(open));
         if (world.n_parts < job.n_parts && rng_below(&rng, 16) == 0)
-            part(&rng);
+            cut_a_pair(&rng);
     }
-    judge(order);
+    check_end(order);
     world_close();
 }
 
-static void try_orders_by_lot(struct job j, uint64_t n)
+static void try_random_orders(struct job j, uint64_t n)
 {
     int was;
 
     job = j;
     job_open();
-    was = be_quiet();
+    was = silence_stderr();
     failure[0] = '\0';
     for (uint64_t seed = 1; seed <= n && !failure[0]; seed++)
-        run_by_lot(seed);
-    speak_again(was);
+        run_random_order(seed);
+    restore_stderr(was);
     job_close();
 }
 
@@ -471,7 +471,7 @@ TEST(one_of_two_dies_at_any_point_of_any_order_of_three_steps)
     assert_true(n > 100);
 }
 
-TEST(of_many_some_die_at_once_or_one_after_the_other)
+TEST(of_many_workers_some_die_at_once_or_in_sequence)
 {
     static const struct job jobs[] = {
         {.codec = "plain", .n_workers = 3, .n_deaths = 2, .min_nodes = 1, .n_steps = 4, .local_steps = 1},
@@ -487,10 +487,10 @@ TEST(of_many_some_die_at_once_or_one_after_the_other)
     };
 
     for (size_t k = 0; k < N_OF(jobs); k++)
-        try_orders_by_lot(jobs[k], IS_SANITIZED ? 1000 : 10000);
+        try_random_orders(jobs[k], IS_SANITIZED ? 1000 : 10000);
 }
 
-TEST(of_two_who_cannot_reach_each_other_one_ends_or_both_and_the_others_end_equal)
+TEST(of_two_workers_that_cannot_reach_each_other_at_least_one_ends_and_the_others_end_equal)
 {
     static const struct job jobs[] = {
         {.codec = "plain", .n_workers = 3, .n_parts = 1, .min_nodes = 2, .n_steps = 4, .local_steps = 1},
@@ -505,11 +505,11 @@ TEST(of_two_who_cannot_reach_each_other_one_ends_or_both_and_the_others_end_equa
     };
 
     for (size_t k = 0; k < N_OF(jobs); k++)
-        try_orders_by_lot(jobs[k], IS_SANITIZED ? 1000 : 10000);
+        try_random_orders(jobs[k], IS_SANITIZED ? 1000 : 10000);
 }
 
-/* What worker 1 says to worker 0, who has said its first word and waits. */
-static int say_to_waiting_worker(struct mesh_head head, const void *bytes, size_t len, struct err *e)
+/* Sends a message of worker 1 to worker 0, which has sent its first contribution and waits. */
+static int send_to_waiting_worker(struct mesh_head head, const void *bytes, size_t len, struct err *e)
 {
     struct worker *w = &world.workers[0];
     struct mesh_event ev = {.kind = MESH_MESSAGE, .head = head, .buf = mesh_buf_take(w->mesh)};
@@ -519,21 +519,21 @@ static int say_to_waiting_worker(struct mesh_head head, const void *bytes, size_
     return exchange_on_event(w->x, &ev, e);
 }
 
-TEST(who_says_what_nobody_could_say_is_lost)
+TEST(a_sender_of_an_impossible_statement_is_lost)
 {
     static const struct {
         struct mesh_head head;
         unsigned char bytes[3];
         size_t len;
     } bad[] = {
-        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0}, 1},                  /* short */
-        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0, 0}, 3},               /* long */
-        {{.kind = FRAME_LOSS, .peer = 1}, {0, 0}, 2},                  /* nobody is lost */
-        {{.kind = FRAME_LOSS, .peer = 1}, {2, 0}, 2},                  /* its sender is */
-        {{.kind = FRAME_LOSS, .peer = 1}, {4 | 8, 0}, 2},              /* so is a fourth of three */
-        {{.kind = FRAME_LOSS, .peer = 1}, {4, 8}, 2},                  /* whose word was heard */
-        {{.kind = FRAME_LOSS, .peer = 1, .round = 2}, {4, 0}, 2},      /* it cannot be there yet */
-        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2}, {0}, 1}, /* of one who is not lost */
+        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0}, 1},     /* short */
+        {{.kind = FRAME_LOSS, .peer = 1}, {4, 0, 0}, 3},  /* long */
+        {{.kind = FRAME_LOSS, .peer = 1}, {0, 0}, 2},     /* no worker is lost */
+        {{.kind = FRAME_LOSS, .peer = 1}, {2, 0}, 2},     /* its sender is lost */
+        {{.kind = FRAME_LOSS, .peer = 1}, {4 | 8, 0}, 2}, /* of three workers a fourth is lost */
+        {{.kind = FRAME_LOSS, .peer = 1}, {4, 8}, 2},     /* a lost worker whose contribution arrived */
+        {{.kind = FRAME_LOSS, .peer = 1, .round = 2}, {4, 0}, 2},      /* too early */
+        {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 2}, {0}, 1}, /* of a worker that is not lost */
         {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .round = 2}, {0}, 1},
         {{.kind = FRAME_EVENT, .peer = 1}, {0}, 1},
         {{.kind = FRAME_CONTRIBUTION, .peer = 1, .index = 1, .channel = 1}, {0}, 1},
@@ -546,10 +546,10 @@ TEST(who_says_what_nobody_could_say_is_lost)
     for (size_t k = 0; k < N_OF(bad); k++) {
         world_open();
         step(&world.workers[0]);
-        assert_int_equal(say_to_waiting_worker(bad[k].head, bad[k].bytes, bad[k].len, &e), CODEC_WAIT);
+        assert_int_equal(send_to_waiting_worker(bad[k].head, bad[k].bytes, bad[k].len, &e), CODEC_WAIT);
         for (choices open; (open = open_choices()) != 0;)
             take(first_of(open));
-        judge("as it comes");
+        check_end("as it comes");
         if (failure[0])
             fail_msg("case %zu: %s", k, failure);
         world_close();
@@ -557,7 +557,7 @@ TEST(who_says_what_nobody_could_say_is_lost)
     job_close();
 }
 
-TEST(who_is_lost_to_another_ends_and_says_to_whom)
+TEST(a_worker_lost_to_another_ends_and_names_it)
 {
     struct err e = {0};
 
@@ -565,14 +565,14 @@ TEST(who_is_lost_to_another_ends_and_says_to_whom)
     job_open();
     world_open();
     step(&world.workers[0]);
-    assert_int_equal(say_to_waiting_worker((struct mesh_head){.kind = FRAME_LOSS, .peer = 1}, "\1", 2, &e),
+    assert_int_equal(send_to_waiting_worker((struct mesh_head){.kind = FRAME_LOSS, .peer = 1}, "\1", 2, &e),
                      ERR_LOST);
-    assert_says("node 1 goes on without this node");
+    assert_error_has("node 1 continues without this node");
     world_close();
     job_close();
 }
 
-TEST(too_few_who_are_left_end)
+TEST(too_few_remaining_workers_end)
 {
     struct err e = {0};
 
@@ -580,16 +580,16 @@ TEST(too_few_who_are_left_end)
     job_open();
     world_open();
     step(&world.workers[0]);
-    assert_int_equal(say_to_waiting_worker((struct mesh_head){.kind = FRAME_LOSS, .peer = 1}, "\4", 2, &e),
+    assert_int_equal(send_to_waiting_worker((struct mesh_head){.kind = FRAME_LOSS, .peer = 1}, "\4", 2, &e),
                      ERR_LOST);
-    assert_says("node 2 is lost: node 1 says so; 2 workers are left of at least 3");
+    assert_error_has("node 2 is lost: node 1 reported it; 2 workers are left, at least 3 are needed");
     world_close();
     job_close();
 }
 
-TEST(who_says_a_malformed_word_to_all_is_lost_to_all)
+TEST(the_sender_of_a_malformed_contribution_to_all_is_lost_to_all)
 {
-    try_orders_by_lot((struct job){.codec = "../tests/codecs/mumble",
+    try_random_orders((struct job){.codec = "../tests/codecs/mumble",
                                    .n_workers = 4,
                                    .min_nodes = 3,
                                    .n_steps = 4,
@@ -598,7 +598,7 @@ TEST(who_says_a_malformed_word_to_all_is_lost_to_all)
                       1000);
 }
 
-TEST(who_says_one_to_some_is_lost_to_all_and_its_word_counts_where_a_round_was_closed_with_it)
+TEST(a_malformed_contribution_to_some_loses_its_sender_and_counts_only_in_closed_rounds)
 {
     uint64_t n = try_all_orders((struct job){.codec = "plain",
                                              .n_workers = 3,
@@ -617,14 +617,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_of_three_dies_at_any_point_of_any_order_and_the_others_end_equal),
         cmocka_unit_test(one_of_two_dies_at_any_point_of_any_order_of_three_steps),
-        cmocka_unit_test(of_many_some_die_at_once_or_one_after_the_other),
-        cmocka_unit_test(of_two_who_cannot_reach_each_other_one_ends_or_both_and_the_others_end_equal),
-        cmocka_unit_test(who_says_what_nobody_could_say_is_lost),
-        cmocka_unit_test(who_is_lost_to_another_ends_and_says_to_whom),
-        cmocka_unit_test(too_few_who_are_left_end),
-        cmocka_unit_test(who_says_a_malformed_word_to_all_is_lost_to_all),
+        cmocka_unit_test(of_many_workers_some_die_at_once_or_in_sequence),
         cmocka_unit_test(
-            who_says_one_to_some_is_lost_to_all_and_its_word_counts_where_a_round_was_closed_with_it),
+            of_two_workers_that_cannot_reach_each_other_at_least_one_ends_and_the_others_end_equal),
+        cmocka_unit_test(a_sender_of_an_impossible_statement_is_lost),
+        cmocka_unit_test(a_worker_lost_to_another_ends_and_names_it),
+        cmocka_unit_test(too_few_remaining_workers_end),
+        cmocka_unit_test(the_sender_of_a_malformed_contribution_to_all_is_lost_to_all),
+        cmocka_unit_test(a_malformed_contribution_to_some_loses_its_sender_and_counts_only_in_closed_rounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

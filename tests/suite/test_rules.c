@@ -1,5 +1,5 @@
-/* What each rule's paper says, held against the rule at work in a cluster: its formula, its limits, where it
- * converges to, and that it goes on from a saved state. */
+/* What each rule's paper states, compared with the rule in a cluster: its formula, its limits, where it
+ * converges to, and that it resumes from a saved state. */
 #include "tests/lib/run_well.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static void assert_independent_of_timing(struct cluster_config cfg)
     }
 }
 
-/* All workers' losses together are least at the mean of their targets. */
+/* The sum of all workers' losses is least at the mean of their targets. */
 static void assert_converges(struct cluster_config cfg, float tolerance)
 {
     struct cluster c;
@@ -72,7 +72,7 @@ static void assert_equals_plain(const char *codec, int n_servers)
     assert_independent_of_timing(cfg);
 }
 
-TEST(ps_with_gradient_descent_equals_plain_bit_by_bit)
+TEST(ps_with_gradient_descent_equals_plain_bit_for_bit)
 {
     assert_equals_plain("ps", 1);
     assert_equals_plain("ps", 3);
@@ -104,10 +104,9 @@ TEST(ps_converges)
     assert_converges(cfg, 1e-3f);
 }
 
-/* Whoever is slow ends alone and draws the weights towards its own target, and the cluster's turns make some
- * slower than others: so the mean over many runs is near the least loss, and not at it. */
-/* Which gradient or difference comes last differs from run to run: the mean of some ends near the least
- * loss. */
+/* The slowest worker ends alone and draws the weights towards its own target, and the cluster's turns make
+ * some slower than others: so the mean over many runs is near the least loss, but not at it. */
+/* The last gradient or difference varies from run to run: the mean of some runs ends near the least loss. */
 static void assert_server_comes_near(struct cluster_config cfg)
 {
     enum { RUNS = 60 };
@@ -122,12 +121,12 @@ static void assert_server_comes_near(struct cluster_config cfg)
         cluster_close(&c);
     }
     for (size_t p = 0; p < N_PARAMS; p++)
-        if (!(fabsf(mean[p] - cluster_target(1, p)) < 0.5f)) /* at first it is 1 and more away */
+        if (!(fabsf(mean[p] - cluster_target(1, p)) < 0.5f)) /* initially it is 1 and more away */
             fail_msg("%s: the server ends with %g, the least loss is at %g", cfg.codec, (double)mean[p],
                      (double)cluster_target(1, p));
 }
 
-TEST(ps_and_fedpaq_in_asgd_come_near_the_least_loss)
+TEST(ps_and_fedpaq_in_asgd_approach_the_least_loss)
 {
     struct cluster_config cfg = {.codec = "ps",
                                  .n_workers = 3,
@@ -164,11 +163,11 @@ TEST(ps_needs_servers)
                                                             .grads = numbers},
                                   &e),
                      ERR_CODEC);
-    assert_says("moves the weights on parameter servers");
+    assert_error_has("updates the weights on parameter servers");
     cluster_close(&c);
 }
 
-/* Equations 5 and 6 of the paper with rounds of `every` steps, in double. The center comes to lie behind the
+/* Equations 5 and 6 of the paper with rounds of `every` steps, in double. The center lags behind the
  * workers. */
 static void easgd_reference(float (*out)[N_PARAMS], const struct cluster_config *cfg, double alpha)
 {
@@ -197,7 +196,7 @@ static void easgd_reference(float (*out)[N_PARAMS], const struct cluster_config 
     }
 }
 
-TEST(easgd_is_its_formula_with_and_without_servers)
+TEST(easgd_matches_its_formula_with_and_without_servers)
 {
     struct cluster_config cfg = {.codec = "easgd",
                                  .options = "alpha=0.25",
@@ -221,7 +220,7 @@ TEST(easgd_is_its_formula_with_and_without_servers)
     }
 }
 
-TEST(easgd_without_alpha_has_that_of_the_paper)
+TEST(easgd_without_alpha_uses_that_of_the_paper)
 {
     struct cluster_config cfg = {
         .codec = "easgd", .n_workers = 4, .n_servers = 1, .n_steps = 4, .n_params = N_PARAMS};
@@ -235,7 +234,7 @@ TEST(easgd_without_alpha_has_that_of_the_paper)
     cluster_close(&b);
 }
 
-TEST(easgd_with_alpha_0_is_training_alone)
+TEST(easgd_with_alpha_0_trains_each_worker_alone)
 {
     struct cluster_config cfg = {.codec = "dummy", .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
     struct cluster a, b;
@@ -252,7 +251,7 @@ TEST(easgd_with_alpha_0_is_training_alone)
     cluster_close(&a);
 }
 
-/* The center does; a worker is drawn to its own target as well. */
+/* The center converges; a worker is drawn to its own target as well. */
 TEST(easgd_converges)
 {
     struct cluster_config cfg = {.codec = "easgd",
@@ -279,7 +278,7 @@ TEST(easgd_converges)
         }
 }
 
-TEST(fedpaq_uncompressed_is_fedavg)
+TEST(uncompressed_fedpaq_equals_fedavg)
 {
     struct cluster_config cfg = {.n_workers = 3, .local_steps = 2, .n_steps = 7, .n_params = N_PARAMS};
 
@@ -298,7 +297,7 @@ TEST(fedpaq_uncompressed_is_fedavg)
     }
 }
 
-/* With differences that are cut to 8 bits. */
+/* With differences quantized to 8 bits. */
 TEST(fedpaq_converges)
 {
     struct cluster_config cfg = {.codec = "fedpaq",
@@ -313,7 +312,7 @@ TEST(fedpaq_converges)
     assert_converges(cfg, 0.01f);
 }
 
-TEST(fedpaq_in_asgd_with_one_worker_is_training_alone)
+TEST(fedpaq_in_asgd_with_one_worker_trains_alone)
 {
     struct cluster_config cfg = {
         .codec = "dummy", .n_workers = 1, .n_steps = 7, .n_params = N_PARAMS, .is_asgd = true};
@@ -329,15 +328,15 @@ TEST(fedpaq_in_asgd_with_one_worker_is_training_alone)
     cluster_close(&alone);
 }
 
-/* Between workers, too: the same words are added in the same order. */
-TEST(doublesqueeze_uncompressed_equals_plain_bit_by_bit)
+/* Also between workers: the same contributions are added in the same order. */
+TEST(uncompressed_doublesqueeze_equals_plain_bit_for_bit)
 {
     for (int n_servers = 0; n_servers <= 2; n_servers++)
         assert_equals_plain("doublesqueeze", n_servers);
 }
 
-/* v is what is to be said and becomes what is: the 5 greatest of it and the rest of before, as
- * topk:ratio=0.2 has it of 23. */
+/* On input v is the vector to send, on output what is sent: the 5 largest of it and of the previous
+ * residual, as topk:ratio=0.2 has it of 23. */
 static void squeeze(float *v, float *rest)
 {
     for (size_t i = 0; i < N_PARAMS; i++)
@@ -354,7 +353,7 @@ static void squeeze(float *v, float *rest)
     }
 }
 
-TEST(doublesqueeze_is_algorithm_1_with_what_both_passes_leave_out)
+TEST(doublesqueeze_matches_algorithm_1_with_both_residuals)
 {
     enum { WORKERS = 3 };
     struct cluster_config cfg = {.codec = "doublesqueeze",
@@ -392,7 +391,7 @@ TEST(doublesqueeze_is_algorithm_1_with_what_both_passes_leave_out)
     assert_independent_of_timing(cfg);
 }
 
-/* With 8 bits for a number both ways. */
+/* With 8 bits per number in both directions. */
 TEST(doublesqueeze_converges)
 {
     struct cluster_config cfg = {.codec = "doublesqueeze",
@@ -435,7 +434,7 @@ static void gossip_reference(float (*out)[N_PARAMS], const struct cluster_config
     }
 }
 
-TEST(gossip_is_d_psgd_on_its_graph)
+TEST(gossip_matches_d_psgd_on_its_graph)
 {
     static const struct {
         const char *options;
@@ -448,7 +447,7 @@ TEST(gossip_is_d_psgd_on_its_graph)
         {"graph=ring", 3, {{0, 1, 1}, {1, 0, 1}, {1, 1, 0}}},
         {NULL, 4, {{0, 1, 0, 1}, {1, 0, 1, 0}, {0, 1, 0, 1}, {1, 0, 1, 0}}},
         {"graph=exponential", 4, {{0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}, {1, 1, 1, 0}}},
-        /* 1, 2 and 4 apart on both sides: all but those 3 apart, of whom there are none among 7 workers */
+        /* 1, 2 and 4 apart on both sides: all except those 3 apart, which do not exist among 7 workers */
         {"graph=exponential",
          7,
          {{0, 1, 1, 1, 1, 1, 1},
@@ -488,8 +487,8 @@ TEST(gossip_is_d_psgd_on_its_graph)
     }
 }
 
-/* With a constant step D-PSGD keeps a distance from the least loss that grows with how different the workers'
- * losses are: all weights lie around it, and their mean on it. */
+/* With a constant step D-PSGD keeps a distance from the least loss that grows with the difference of the
+ * workers' losses: the weights are spread around it, and their mean is at it. */
 TEST(gossip_converges)
 {
     static const char *const graphs[] = {"graph=ring", "graph=exponential"};
@@ -517,7 +516,7 @@ TEST(gossip_converges)
     }
 }
 
-TEST(gossip_goes_on_without_a_lost_neighbour)
+TEST(gossip_continues_without_a_lost_neighbor)
 {
     struct cluster_config cfg = {
         .codec = "gossip", .n_workers = 4, .n_steps = 5, .n_params = N_PARAMS, .goes_on = 2};
@@ -537,20 +536,20 @@ TEST(gossip_goes_on_without_a_lost_neighbour)
         }
 }
 
-TEST(what_a_rule_cannot_do_is_refused_in_words)
+TEST(unsupported_jobs_are_refused_with_a_message)
 {
     static const struct {
         const char *codec, *options;
         bool is_sync;
         int n_servers;
-        const char *says;
+        const char *error_text;
     } cases[] = {
-        {"gossip", NULL, false, 0, "codec gossip needs to hear every worker it works with; it has no asgd"},
-        {"gossip", NULL, true, 1,
-         "codec gossip is for workers among each other; leave the parameter servers out"},
+        {"gossip", NULL, false, 0,
+         "codec gossip needs a message from every worker it works with; it does not support asgd"},
+        {"gossip", NULL, true, 1, "codec gossip is for workers only; leave the parameter servers out"},
         {"easgd", NULL, false, 0, "codec easgd needs parameter servers in asgd"},
         {"fedpaq", NULL, false, 0, "codec fedpaq needs parameter servers in asgd"},
-        {"easgd", "alpha=0.5", true, 1, "alpha=0.5 of each of 3 workers throws the center beyond their mean"},
+        {"easgd", "alpha=0.5", true, 1, "alpha=0.5 with 3 workers moves the center beyond their mean"},
     };
 
     for (size_t k = 0; k < N_OF(cases); k++) {
@@ -573,7 +572,7 @@ TEST(what_a_rule_cannot_do_is_refused_in_words)
                                                                 .grads = numbers},
                                       &e),
                          ERR_CODEC);
-        assert_says(cases[k].says);
+        assert_error_has(cases[k].error_text);
         cluster_close(&c);
     }
 }
@@ -602,7 +601,7 @@ static void carry_over(struct cluster *to, struct cluster *from, uint64_t step)
 }
 
 /* Half of a job, its state saved, and the other half from there: the bits of the whole. */
-TEST(a_rule_goes_on_from_its_saved_state)
+TEST(a_rule_resumes_from_its_saved_state)
 {
     static const struct cluster_config cases[] = {
         {.codec = "ps", .n_workers = 3, .n_servers = 2},
@@ -642,13 +641,13 @@ TEST(a_rule_goes_on_from_its_saved_state)
         }
 }
 
-/* Every truncation of a right message, and one that is too long. */
+/* Every truncation of a valid message, and one that is too long. */
 TEST(malformed_messages_are_refused)
 {
     static const struct {
         struct cluster_config cfg;
         struct mesh_head head;
-        int node; /* by slot: who hears it */
+        int node; /* by slot: the receiver */
         size_t len;
     } cases[] = {
         {{.codec = "gossip", .n_workers = 3}, {.kind = FRAME_EVENT, .peer = 1}, 0, 4 + 4 * N_PARAMS},
@@ -686,26 +685,26 @@ TEST(malformed_messages_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ps_with_gradient_descent_equals_plain_bit_by_bit),
+        cmocka_unit_test(ps_with_gradient_descent_equals_plain_bit_for_bit),
         cmocka_unit_test(ps_in_asgd_with_one_worker_is_gradient_descent),
         cmocka_unit_test(ps_converges),
-        cmocka_unit_test(ps_and_fedpaq_in_asgd_come_near_the_least_loss),
+        cmocka_unit_test(ps_and_fedpaq_in_asgd_approach_the_least_loss),
         cmocka_unit_test(ps_needs_servers),
-        cmocka_unit_test(easgd_is_its_formula_with_and_without_servers),
-        cmocka_unit_test(easgd_without_alpha_has_that_of_the_paper),
-        cmocka_unit_test(easgd_with_alpha_0_is_training_alone),
+        cmocka_unit_test(easgd_matches_its_formula_with_and_without_servers),
+        cmocka_unit_test(easgd_without_alpha_uses_that_of_the_paper),
+        cmocka_unit_test(easgd_with_alpha_0_trains_each_worker_alone),
         cmocka_unit_test(easgd_converges),
-        cmocka_unit_test(fedpaq_uncompressed_is_fedavg),
+        cmocka_unit_test(uncompressed_fedpaq_equals_fedavg),
         cmocka_unit_test(fedpaq_converges),
-        cmocka_unit_test(fedpaq_in_asgd_with_one_worker_is_training_alone),
-        cmocka_unit_test(doublesqueeze_uncompressed_equals_plain_bit_by_bit),
-        cmocka_unit_test(doublesqueeze_is_algorithm_1_with_what_both_passes_leave_out),
+        cmocka_unit_test(fedpaq_in_asgd_with_one_worker_trains_alone),
+        cmocka_unit_test(uncompressed_doublesqueeze_equals_plain_bit_for_bit),
+        cmocka_unit_test(doublesqueeze_matches_algorithm_1_with_both_residuals),
         cmocka_unit_test(doublesqueeze_converges),
-        cmocka_unit_test(gossip_is_d_psgd_on_its_graph),
+        cmocka_unit_test(gossip_matches_d_psgd_on_its_graph),
         cmocka_unit_test(gossip_converges),
-        cmocka_unit_test(gossip_goes_on_without_a_lost_neighbour),
-        cmocka_unit_test(what_a_rule_cannot_do_is_refused_in_words),
-        cmocka_unit_test(a_rule_goes_on_from_its_saved_state),
+        cmocka_unit_test(gossip_continues_without_a_lost_neighbor),
+        cmocka_unit_test(unsupported_jobs_are_refused_with_a_message),
+        cmocka_unit_test(a_rule_resumes_from_its_saved_state),
         cmocka_unit_test(malformed_messages_are_refused),
     };
 

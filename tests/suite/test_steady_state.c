@@ -1,7 +1,7 @@
-/* Once it is under way, a job takes no memory and copies no parameter vector: two workers train as their
- * runners do, in a process each, and every allocation and every memcpy of the process is counted, whoever
- * makes it, by the step in which it happens. Copies by a loop are not seen: in shared memory they are how a
- * result comes. Products are OpenBLAS's: oneDNN takes some memory for each and gives it back. */
+/* After the first steps a job allocates no memory and copies no parameter vector: two workers train as
+ * their runners do, in a process each, and every allocation and every memcpy of the process is counted, in
+ * any library, by step. Copies by a loop are not counted: in shared memory they are how a result is
+ * received. Products are OpenBLAS's: oneDNN allocates some memory for each and frees it. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static struct {
     size_t copied; /* bytes */
 } steps[STEPS + 1];
 
-/* The C library's own are found by these names. A sanitizer brings its own, and its own memcpy. */
+/* The C library's own functions have these names. A sanitizer brings its own, and its own memcpy. */
 #if !IS_SANITIZED
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
@@ -77,7 +77,7 @@ int posix_memalign(void **p, size_t alignment, size_t n)
     return *p ? 0 : ENOMEM;
 }
 
-/* By way of a pointer: a compiler that sees memmove called knows that memcpy would do. */
+/* Through a pointer: a compiler that sees memmove called knows that memcpy would do. */
 static void *(*volatile move)(void *, const void *, size_t) = memmove;
 
 void *memcpy(void *restrict to, const void *restrict from, size_t n)
@@ -90,11 +90,11 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
 
 struct job {
     const char *codec, *local_path;
-    unsigned long n_allocations; /* that may be made in all steps together, but for the first ones */
-    double n_vectors;            /* that are copied in a step, give or take headers and the like */
+    unsigned long n_allocations; /* allowed in all steps together, after the first ones */
+    double n_vectors;            /* copied in a step, give or take headers and similar */
 };
 
-/* What an agent gives to its runners; they work in run0 and run1 beside it. */
+/* The folders that an agent makes for its runners; they work in run0 and run1 beside it. */
 static void make_packages(const struct job *j)
 {
     static uint8_t x[STEPS * BATCH * WIDTH];
@@ -153,7 +153,7 @@ static int check_steps(const struct job *j)
         fprintf(stderr, "node %d: nothing is counted, for records do allocate at first\n", node.job.node);
         n_bad++;
     }
-    for (int k = WARM; k < STEPS && n_bad == 0; k++) { /* what comes after the last one is the test set's */
+    for (int k = WARM; k < STEPS && n_bad == 0; k++) { /* the rest is the test set's */
         n_allocations += steps[k].n_allocations;
         if (fabs((double)steps[k].copied / vector - j->n_vectors) > 0.1) {
             fprintf(stderr, "node %d copies %zu bytes in step %d, the vector has %g\n", node.job.node,
@@ -169,7 +169,7 @@ static int check_steps(const struct job *j)
     return n_bad;
 }
 
-/* A runner's work. Progress lines, five a second, allocate: there are none. */
+/* A runner's work. Progress lines, five a second, allocate: they are disabled. */
 static int live(const struct job *j, int me, int listen_fd, struct mesh_peer *peers)
 {
     struct orders_start start = {.attempt = 1, .peers = peers, .n_peers = WORKERS};
@@ -234,14 +234,14 @@ static void train(const struct job *j)
     assert_int_equal(n_bad, 0);
 }
 
-TEST(over_connections_a_sum_allocates_nothing_and_copies_no_vector)
+TEST(reducing_over_connections_allocates_nothing_and_copies_no_vector)
 {
     if (IS_SANITIZED)
         skip();
     train(&(struct job){.codec = "allreduce", .local_path = "off"});
 }
 
-TEST(in_shared_memory_a_sum_allocates_nothing_and_copies_no_vector_besides)
+TEST(reducing_in_shared_memory_allocates_nothing_and_copies_no_extra_vector)
 {
     if (IS_SANITIZED)
         skip();
@@ -249,23 +249,23 @@ TEST(in_shared_memory_a_sum_allocates_nothing_and_copies_no_vector_besides)
     train(&(struct job){.codec = "allreduce", .local_path = "auto"});
 }
 
-/* Its word is a copy of the gradient, which changes while the word is on its way. The pool of messages grows
- * as nodes come to be apart from each other by more steps, which they cannot be by many. */
-TEST(a_rule_of_words_copies_the_vector_once_and_allocates_a_few_messages)
+/* Its contribution is a copy of the gradient, which changes while the contribution is in flight. The pool
+ * of messages grows when nodes drift apart by more steps than before, which is limited to a few. */
+TEST(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages)
 {
     if (IS_SANITIZED)
         skip();
     train(&(struct job){.codec = "plain", .local_path = "off", .n_allocations = 20, .n_vectors = 1});
 }
 
-/* A word is written into a buffer, copied into the sender's shared memory, and by the receiver out of it.
- * Streaming stores (mesh.c) are no memcpy, and so not counted. */
+/* A contribution is written into a buffer, copied into the sender's shared memory, and from there by the
+ * receiver. Streaming stores (mesh.c) are no memcpy, and so not counted. */
 #ifdef __SSE2__
 enum { N_STREAMED = 1 };
 #else
 enum { N_STREAMED = 0 };
 #endif
-TEST(a_rule_of_words_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages)
+TEST(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages)
 {
     if (IS_SANITIZED)
         skip();
@@ -277,10 +277,10 @@ TEST(a_rule_of_words_on_one_machine_copies_the_vector_twice_and_allocates_a_few_
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(over_connections_a_sum_allocates_nothing_and_copies_no_vector),
-        cmocka_unit_test(in_shared_memory_a_sum_allocates_nothing_and_copies_no_vector_besides),
-        cmocka_unit_test(a_rule_of_words_copies_the_vector_once_and_allocates_a_few_messages),
-        cmocka_unit_test(a_rule_of_words_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages),
+        cmocka_unit_test(reducing_over_connections_allocates_nothing_and_copies_no_vector),
+        cmocka_unit_test(reducing_in_shared_memory_allocates_nothing_and_copies_no_extra_vector),
+        cmocka_unit_test(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages),
+        cmocka_unit_test(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

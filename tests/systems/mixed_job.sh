@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs on an x86-64 agent of BUILD and an arm64 agent, emulated in the fresh system ROOT whose checkout is built: rules that end
-# with equal weights do so to the bit, and a job on either architecture alone ends within 1e-6 of the other's.
+# Runs jobs on an x86-64 agent of BUILD and an arm64 agent, emulated in the fresh system ROOT with a built checkout: rules
+# that promise equal weights end with equal bits, and jobs on each architecture alone end within 1e-6 of each other.
 #   tests/systems/mixed_job.sh ROOT
 # One line of result for each job, then "N passed, N failed".
 set -u
@@ -26,7 +26,7 @@ job() { # job NAME WORKERS OPTION...
         --local-path off -o "$T/$name" "$@"
 }
 
-# The codec comes as source, and each agent compiles it for itself.
+# The codec is sent as source, and each agent compiles it.
 end_equal() { # end_equal NAME RULE OPTION...
     name=$1
     rule=$2

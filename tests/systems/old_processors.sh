@@ -1,9 +1,9 @@
 #!/bin/sh
-# Programs on processors that this machine does not have, by qemu-x86_64: without AVX2 (Nehalem, SandyBridge), and without
-# SSE 4.1 (qemu64, which OpenBLAS takes for an Opteron). One line of result each, then "N passed, N failed".
+# Runs programs on emulated older processors, with qemu-x86_64: without AVX2 (Nehalem, SandyBridge), and without SSE 4.1
+# (qemu64, which OpenBLAS takes for an Opteron). One line of result each, then "N passed, N failed".
 #   tests/systems/old_processors.sh [PROCESSOR...]
-# Test programs of BUILD whose loops have several forms, a simulated job, and a job of one node whose runner is emulated.
-# Needs `make all tests`.
+# Runs the test programs of BUILD with several forms of loops, a simulated job, and a job of one node with an emulated
+# runner. Needs `make all tests`.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
@@ -28,17 +28,17 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/psgd-processors-XXXXXX")
 trap 'end_all; rm -rf "$T"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP PIPE
-# One thread: several of an emulator wait for each other most of the time.
+# One thread: several emulated threads mostly wait for each other.
 export XDG_STATE_HOME="$T/state" XDG_CACHE_HOME="$T/cache" CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH
 
-# $core names the kernels beforehand: a test program that restarts itself to choose others would leave the emulator.
+# $core selects the kernels in advance: a test program that restarts itself to choose others would leave the emulator.
 emulate() {
-    # shellcheck disable=SC2086 # none or one word
+    # shellcheck disable=SC2086 # none or one assignment
     env $core timeout "$LIMIT_S" "$qemu" -cpu "$processor" "$@"
 }
 
-# Programs beside each other as in a build, of which two are emulated.
+# Lays out the programs as in a build, two of them emulated.
 lay_out() {
     rm -rf "$T/build" "$T/agent" "$T/out" "$T/out-simulated"
     mkdir "$T/build"
@@ -50,7 +50,7 @@ lay_out() {
     done
 }
 
-# run.json tells what a node has computed with: loops for another processor would mean that nothing was emulated.
+# run.json has the kernels and loops that a node used: others would mean that it was not emulated.
 job_of_one_node() {
     start_agent "$T/agent.log" "$T/build/agent" --port 0 --dir "$T/agent"
     echo "{\"Worker\": [\"$address\"]}" >"$T/worker.json"

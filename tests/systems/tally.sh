@@ -1,9 +1,9 @@
-# To be sourced: checks of this folder's scripts. $T is their temporary folder; stdout and stderr of a check go to $T/log.
+# Sourced by this folder's scripts. $T is their temporary folder; the output of a check goes to $T/log.
 # shellcheck shell=sh
 passed=0
 failed=0
 
-check() { # check WHAT COMMAND...: its line of result; the log of one that fails
+check() { # check WHAT COMMAND...: prints a line of result, and the log if it fails
     what=$1
     shift
     if "$@" >"$T/log" 2>&1 </dev/null; then
@@ -16,7 +16,7 @@ check() { # check WHAT COMMAND...: its line of result; the log of one that fails
     fi
 }
 
-end_checks() { # the closing line; fails where a check did, or there was none
+end_checks() { # prints the totals; fails if a check failed, or there was none
     echo "$passed passed, $failed failed"
     [ $failed -eq 0 ] && [ $passed -gt 0 ]
 }

@@ -1,6 +1,6 @@
-/* limit SECONDS COMMAND [ARGUMENT...]: runs the command, which SIGALRM ends when the time is over. An alarm
- * survives exec, so process id, signals and exit status are the command's own. What the command starts has no
- * alarm: tests/tool/reap ends that. */
+/* limit SECONDS COMMAND [ARGUMENT...]: runs the command, which SIGALRM ends after this time. An alarm
+ * survives exec, so process id, signals and exit status are the command's own. Child processes of the
+ * command have no alarm: tests/tool/reap ends them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

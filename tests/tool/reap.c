@@ -1,9 +1,9 @@
-/* reap SECONDS COMMAND [ARGUMENT...]: runs the command and leaves nothing of it: no child, no grandchild, in
- * whatever session or process group. When the time is over, or a signal asks reap to end, all of them are
- * asked to end (SIGTERM), then killed. A command that ends by itself and leaves processes behind has failed.
+/* reap SECONDS COMMAND [ARGUMENT...]: runs the command and leaves none of its processes: no child and no
+ * grandchild, in any session or process group. On a timeout, or when a signal asks reap to end, all of
+ * them get SIGTERM, then SIGKILL. A command that ends by itself and leaves processes behind has failed.
  *
- * Exit status: the command's own, 128 + N where signal N ended it; 124 when its time was over; 125 when it
- * has left processes; 128 + N when signal N ended reap; 126 when reap itself failed. SECONDS 0: no limit. */
+ * Exit status: the command's own, 128 + N if signal N ended it; 124 on a timeout; 125 if it has left
+ * processes; 128 + N if signal N ended reap; 126 if reap itself failed. SECONDS 0: no limit. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -20,10 +20,10 @@
 
 enum { TIME_OVER = 124, LEFT = 125, BROKEN = 126, PROCESSES_MAX = 1 << 16 };
 
-/* Seconds that what is left behind has to end by itself, if the command has as many, and that it has between
- * SIGTERM and SIGKILL. */
+/* Seconds that processes left behind have to end by themselves, within the command's limit, and the time
+ * between SIGTERM and SIGKILL. */
 static const double patience_s = 60, grace_s = 10;
-/* Between two looks. A first SIGTERM may be lost: a shell's child has the shell's handlers until its exec. */
+/* Polling interval. A first SIGTERM may be lost: a shell's child has the shell's handlers until its exec. */
 static const double look_s = 0.1;
 
 struct process {
@@ -77,8 +77,8 @@ static size_t process_list(struct process *list, size_t most)
     return n;
 }
 
-/* Orphans become this process's children (PR_SET_CHILD_SUBREAPER), so all that the command has started
- * descends from here. Marks them; returns how many are alive. */
+/* Marks all living descendants of this process; returns how many. Orphans become its children
+ * (PR_SET_CHILD_SUBREAPER), so everything that the command has started descends from here. */
 static size_t mark_ours(struct process *list, size_t n)
 {
     bool has_changed = true;
@@ -120,7 +120,7 @@ static void process_print(const struct process *p)
 
 enum { PRINT = -1 };
 
-/* Prints what is alive of the command's processes, or sends each of them a signal (0: none); how many. */
+/* Prints the command's live processes, or sends each of them a signal (0: none); returns how many. */
 static size_t look(int sig)
 {
     static struct process list[PROCESSES_MAX];
@@ -155,7 +155,7 @@ static bool has_ended(pid_t command, int *status)
     }
 }
 
-/* Until nobody is left or the time is over; sends `sig` (0: none) at each look. */
+/* Waits until none is left or the time is over; sends `sig` (0: none) at each interval. */
 static bool all_gone(double seconds, int sig)
 {
     double until = now_s() + seconds;
@@ -191,7 +191,8 @@ static void make_watched(sigset_t *set)
             sigaddset(set, asks_to_end[i]);
 }
 
-/* Until the command has ended, its time is over or a signal came: an exit status where reap is to end it. */
+/* Waits until the command has ended, its time is over or a signal arrived; returns an exit status if reap
+ * must end it. */
 static int wait_for(pid_t command, int *status, double until, const sigset_t *watched)
 {
     while (!has_ended(command, status)) {

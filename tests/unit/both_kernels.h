@@ -1,4 +1,5 @@
-/* both_kernels -- a group of tests on this machine's kernel, and then as on Linux 4.18. */
+/* both_kernels -- runs a group of tests twice: on this machine's kernel, and with the system calls of Linux
+ * 4.18. */
 #ifndef PSGD_BOTH_KERNELS_H
 #define PSGD_BOTH_KERNELS_H
 
@@ -17,7 +18,8 @@ static inline void the_same_as_on_linux_4_18(void **state)
     skip();
 }
 
-/* How many failed. Where there are no filters, a skipped test stands for the second run. */
+/* Returns the number of failed tests. Where there are no seccomp filters, one skipped test replaces the
+ * second run. */
 static inline int run_on_both_kernels_(const char *name, const struct CMUnitTest *tests, size_t n)
 {
     static const struct CMUnitTest none[] = {cmocka_unit_test(the_same_as_on_linux_4_18)};

@@ -1,5 +1,5 @@
-/* layer_check -- a small net written as JSON, filled with numbers that are nowhere special, and its gradient
- * held against central differences. For the tests of one kind of layer. */
+/* layer_check -- for the tests of one kind of layer: a small net given as JSON, filled with generic
+ * numbers, whose gradient is compared with central differences. */
 #ifndef PSGD_LAYER_CHECK_H
 #define PSGD_LAYER_CHECK_H
 
@@ -47,7 +47,8 @@ static inline void check_close(struct check *c)
     free(c->labels);
 }
 
-/* Parameters, inputs and labels. Tokens: texts of 1, 2, ... and all tokens, then again, each from 1 on. */
+/* Fills parameters, inputs and labels. Tokens: texts of length 1, 2, ..., the maximum, then again from 1
+ * on. */
 static inline void check_fill(struct check *c)
 {
     const int vocab = model_spec_vocab(&c->spec), width = c->spec.n_in;
@@ -69,8 +70,7 @@ static inline void check_fill(struct check *c)
     }
 }
 
-/* A fixed sequence, with which the references of PyTorch were made too: parameters from 0, inputs from
- * 1000. */
+/* A fixed sequence, with which PyTorch's references were made too: parameters start at 0, inputs at 1000. */
 static inline float check_number(size_t i)
 {
     return (float)(0.5 * sin(0.7 * (double)i + 1));
@@ -84,7 +84,7 @@ static inline void check_numbers(struct check *c)
         c->x[i] = check_number(1000 + i);
 }
 
-/* The gradient's product with check_number(0 ...) and with itself. */
+/* The gradient's dot products with check_number(0 ...) and with itself. */
 static inline void check_dots(const struct check *c, double *dot, double *square)
 {
     *dot = *square = 0;
@@ -101,7 +101,7 @@ static inline struct net_batch check_batch(const struct check *c, int n)
     return (struct net_batch){.x = c->x, .truth = {.labels = c->labels}, .n = n, .seed = 5, .stream = 6};
 }
 
-/* In training: batch_norm and dropout are what they are there. */
+/* Training mode, so that batch_norm and dropout are active. */
 static inline double check_train(struct check *c, int n)
 {
     struct net_batch b = check_batch(c, n);
@@ -111,8 +111,8 @@ static inline double check_train(struct check *c, int n)
     return s.loss / n;
 }
 
-/* |numeric - exact| over |exact|, as vectors, over all trained parameters. Differences of fourth order: the
- * normalisations bend too much for those of second order in float. */
+/* |numeric - exact| / |exact|, as vectors, over all trained parameters. Differences are of fourth order:
+ * normalizations have too much curvature for second order in float. */
 static inline double check_gradient(struct check *c, int n)
 {
     static const float step[] = {-0x1p-6f, -0x1p-7f, 0x1p-7f, 0x1p-6f};
@@ -121,8 +121,7 @@ static inline double check_gradient(struct check *c, int n)
     double off = 0, size = 0;
 
     assert_non_null(exact);
-    memset(net_grads(c->net), 0xff,
-           n_trained * sizeof *exact); /* not a number, where it is not overwritten */
+    memset(net_grads(c->net), 0xff, n_trained * sizeof *exact); /* NaN, visible where it is not overwritten */
     check_train(c, n);
     memcpy(exact, net_grads(c->net), n_trained * sizeof *exact);
     for (size_t i = 0; i < n_trained; i++) {
@@ -144,7 +143,7 @@ static inline double check_gradient(struct check *c, int n)
     return sqrt(off / size);
 }
 
-/* The gradients of each net, for a batch of one (where `one` says so) and of max_batch. */
+/* Checks the gradients of each net, for a batch of one (if `one` is set) and of max_batch. */
 static inline void check_gradients(const char *input, const char *const *nets, size_t n_nets, int max_batch,
                                    bool one)
 {

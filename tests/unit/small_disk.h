@@ -1,5 +1,5 @@
-/* small_disk -- a disk of a few pages, for what is to be told when it is full. It belongs to a child of the
- * test, in a mount namespace of its own, and goes with it. */
+/* small_disk -- a disk of 64 KiB, for tests of what is reported when a disk is full. It is mounted by a
+ * child of the test in its own mount namespace, and disappears with the child. */
 #ifndef PSGD_SMALL_DISK_H
 #define PSGD_SMALL_DISK_H
 
@@ -10,8 +10,8 @@
 #include "tests/lib/own_root.h"
 #include "tests/unit/unit.h"
 
-/* What `test` says in a child whose working directory is such a disk, and empty. The calling test is skipped
- * where that may not be mounted. */
+/* Returns the result of `test`, run in a child whose working directory is such a disk, empty. Skips the
+ * calling test where it cannot be mounted. */
 static inline bool on_small_disk(bool (*test)(void))
 {
     enum { NO_DISK = 77 };

@@ -1,4 +1,4 @@
-/* Files that come to an agent and go from it: blobs, packages of codecs, artifacts, logs. */
+/* Files sent to and served by an agent: blobs, packages of codecs, artifacts, logs. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 static struct reply r;
 
-TEST(blobs_are_checked_and_not_sent_twice)
+TEST(blobs_are_verified_and_not_uploaded_twice)
 {
     struct fixture f = {0};
     char headers[256];
@@ -30,7 +30,7 @@ TEST(blobs_are_checked_and_not_sent_twice)
     fixture_close(&f);
 }
 
-/* Of a job on the agent: binds the codec's package to these blobs. */
+/* Binds the package of the job's codec to these blobs. */
 static int bind_codec(struct fixture *f, const char *object, const char *source, const char *manifest)
 {
     char body[512];
@@ -48,7 +48,7 @@ static bool has_package_file(const struct fixture *f, const char *name)
     return access(path, F_OK) == 0;
 }
 
-TEST(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package)
+TEST(a_disallowed_codec_is_refused_at_its_reservation_or_its_package)
 {
     uint8_t object[OBJECT_BYTES];
     char hex[SHA256_HEX], body[512], list[256];
@@ -81,7 +81,7 @@ TEST(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package)
     fixture_close(&f);
 }
 
-TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artifacts)
+TEST(an_object_for_another_machine_is_omitted_and_its_source_and_manifest_are_artifacts)
 {
     static const char source_text[] = "int x;\n";
     uint8_t object[OBJECT_BYTES];
@@ -94,7 +94,7 @@ TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_ar
     fixture_open(&f);
     job_reserve(&f, &r, "j-abcdef", false);
     object_begin(object);
-    object[18] ^= 0x7f; /* e_machine: some other */
+    object[18] ^= 0x7f; /* e_machine: another one */
     blob_send(hex, &f, object, sizeof object);
     blob_send(source, &f, source_text, strlen(source_text));
     n = snprintf(text, sizeof text,
@@ -103,14 +103,14 @@ TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_ar
                  CODEC_ABI, hex, source);
     blob_send(manifest, &f, text, (size_t)n);
 
-    assert_int_equal(bind_codec(&f, hex, source, source), 422);      /* which is no manifest */
-    assert_int_equal(bind_codec(&f, source, source, manifest), 403); /* nor an object */
+    assert_int_equal(bind_codec(&f, hex, source, source), 422);      /* not a manifest */
+    assert_int_equal(bind_codec(&f, source, source, manifest), 403); /* not an object */
     snprintf(path, sizeof path, "{\"files\":{\"codec.so\":\"%s\"}}", hex);
     assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/codec", path), 403);
-    assert_non_null(strstr(r.body, "its source did not come along"));
+    assert_non_null(strstr(r.body, "its source was not sent"));
     assert_false(has_package_file(&f, "codec.json"));
 
-    f.agent.codecs.cc = "sh"; /* it is only looked for: job_runner compiles */
+    f.agent.codecs.cc = "sh"; /* only its existence counts: job_runner compiles */
     assert_int_equal(bind_codec(&f, hex, source, manifest), 204);
     assert_false(has_package_file(&f, "codec.so"));
     assert_true(has_package_file(&f, "codec.c") && has_package_file(&f, "codec.json"));
@@ -125,7 +125,7 @@ TEST(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_ar
     fixture_close(&f);
 }
 
-TEST(a_manifest_of_other_files_is_refused)
+TEST(a_manifest_that_names_other_files_is_refused)
 {
     uint8_t object[OBJECT_BYTES];
     char hex[SHA256_HEX], source[SHA256_HEX], manifest[SHA256_HEX], text[512];
@@ -142,11 +142,11 @@ TEST(a_manifest_of_other_files_is_refused)
                  hex);
     blob_send(manifest, &f, text, (size_t)n);
     assert_int_equal(bind_codec(&f, hex, source, manifest), 422);
-    assert_non_null(strstr(r.body, "/files/codec.json: is of other files"));
+    assert_non_null(strstr(r.body, "/files/codec.json: describes other files"));
     fixture_close(&f);
 }
 
-/* What the agent says is the SHA-256 of this file of j-abcdef. */
+/* Returns the SHA-256 that the agent reports for this file of j-abcdef. */
 static void digest_of(struct fixture *f, const char *name, char hex[SHA256_HEX])
 {
     json_t *o, *v;
@@ -164,7 +164,7 @@ static void digest_of(struct fixture *f, const char *name, char hex[SHA256_HEX])
     assert_int_equal(strlen(hex), SHA256_HEX - 1);
 }
 
-TEST(a_file_is_hashed_once_and_again_when_it_has_changed)
+TEST(a_file_is_hashed_once_and_again_after_a_change)
 {
     struct fixture f = {0};
     char path[256], first[SHA256_HEX], then[SHA256_HEX];
@@ -181,7 +181,7 @@ TEST(a_file_is_hashed_once_and_again_when_it_has_changed)
     fd = open(path, O_WRONLY);
     assert_int_equal(write(fd, "W", 1), 1);
     times[0] = st.st_atim;
-    times[1] = st.st_mtim; /* by size and time it is what it was: nobody reads it */
+    times[1] = st.st_mtim; /* same size and time: the agent does not read it again */
     assert_int_equal(futimens(fd, times), 0);
     digest_of(&f, "final.safetensors", then);
     assert_string_equal(then, first);
@@ -193,7 +193,7 @@ TEST(a_file_is_hashed_once_and_again_when_it_has_changed)
     fixture_close(&f);
 }
 
-TEST(a_log_is_followed_by_the_byte)
+TEST(a_log_is_followed_byte_by_byte)
 {
     static const char text[] = "first line\nsecond line\n";
     struct fixture f = {0};
@@ -227,7 +227,7 @@ TEST(a_log_is_followed_by_the_byte)
     fixture_close(&f);
 }
 
-TEST(what_a_runner_plants_is_not_given_out)
+TEST(files_planted_by_a_runner_are_not_served)
 {
     static const char *const names[] = {"eval.csv", "comm.csv", "best.safetensors"};
     struct fixture f = {0};
@@ -250,13 +250,13 @@ TEST(what_a_runner_plants_is_not_given_out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blobs_are_checked_and_not_sent_twice),
-        cmocka_unit_test(a_codec_that_is_not_allowed_is_refused_with_its_reservation_or_its_package),
-        cmocka_unit_test(an_object_of_another_machine_is_left_out_and_its_source_and_manifest_are_artifacts),
-        cmocka_unit_test(a_manifest_of_other_files_is_refused),
-        cmocka_unit_test(a_file_is_hashed_once_and_again_when_it_has_changed),
-        cmocka_unit_test(a_log_is_followed_by_the_byte),
-        cmocka_unit_test(what_a_runner_plants_is_not_given_out),
+        cmocka_unit_test(blobs_are_verified_and_not_uploaded_twice),
+        cmocka_unit_test(a_disallowed_codec_is_refused_at_its_reservation_or_its_package),
+        cmocka_unit_test(an_object_for_another_machine_is_omitted_and_its_source_and_manifest_are_artifacts),
+        cmocka_unit_test(a_manifest_that_names_other_files_is_refused),
+        cmocka_unit_test(a_file_is_hashed_once_and_again_after_a_change),
+        cmocka_unit_test(a_log_is_followed_byte_by_byte),
+        cmocka_unit_test(files_planted_by_a_runner_are_not_served),
     };
 
     return run_on_both_kernels(tests);

@@ -1,4 +1,4 @@
-/* The agent's HTTP server as programs see it, over real connections: what it refuses, and who waits there. */
+/* The agent's HTTP server as clients see it, over real connections: refusals and long waits. */
 #include <sys/socket.h>
 
 #include "shared/clock.h"
@@ -8,14 +8,14 @@
 
 static struct reply r;
 
-TEST(requests_that_make_no_sense_are_refused_with_the_reason)
+TEST(malformed_requests_are_refused_with_the_reason)
 {
 #define HEX64 "0000000000000000000000000000000000000000000000000000000000000000"
 #define PEER  "{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\",\"host\":\"a\",\"data_port\":1}"
     static const struct {
         const char *method, *path, *body;
         int status;
-        const char *words;
+        const char *expected;
     } cases[] = {
         {"POST", "/v1/jobs", "{", 400, "body:1"},
         {"POST", "/v1/jobs", "[]", 422, "not an object"},
@@ -26,7 +26,7 @@ TEST(requests_that_make_no_sense_are_refused_with_the_reason)
          "JOB_EXISTS"},
         {"POST", "/v1/jobs",
          "{\"id\":\"j-zzzzzz\",\"attempt\":1,\"node\":1,\"role\":\"worker\",\"node_count\":1}", 422,
-         "/node: 1 is no worker of 1"},
+         "/node: 1 is not a worker of 1"},
         {"POST", "/v1/jobs",
          "{\"id\":\"j-zzzzzz\",\"attempt\":1,\"node\":-2,\"role\":\"worker\",\"node_count\":1}", 422,
          "/node"},
@@ -48,14 +48,14 @@ TEST(requests_that_make_no_sense_are_refused_with_the_reason)
         {"POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":-1}", 422, "/grace_s"},
         {"DELETE", "/v1/jobs/j-abcdef", NULL, 409, "Cancel it first"},
         {"DELETE", "/v1/jobs", NULL, 405, "Allow: GET, HEAD, POST"},
-        {"GET", "/v1/jobs/j-zzzzzz", NULL, 404, "not known here"},
+        {"GET", "/v1/jobs/j-zzzzzz", NULL, 404, "unknown job"},
         {"GET", "/v1/jobs?state=nonsense", NULL, 400, "not a state"},
         {"GET", "/v1/jobs?stat=ready", NULL, 400, "did you mean"},
         {"GET", "/v1/jobs?limit=0", NULL, 400, "limit=0"},
         {"GET", "/v1/jobs/j-abcdef/wait?timeout_s=9999", NULL, 400, "timeout_s"},
         {"GET", "/v1/jobs/j-abcdef/artifacts/passwd", NULL, 404, "no artifact"},
         {"GET", "/v1/jobs/j-abcdef/artifacts/train.csv", NULL, 404, "has no train.csv"},
-        {"GET", "/v1/jobs/j-abcdef/artifacts/../../token", NULL, 404, "nothing at this path"},
+        {"GET", "/v1/jobs/j-abcdef/artifacts/../../token", NULL, 404, "no resource has this path"},
         {"GET", "/v1/blobs/sha256/" HEX64, NULL, 405, "Allow: HEAD, PUT"},
     };
     struct fixture f = {0};
@@ -65,7 +65,7 @@ TEST(requests_that_make_no_sense_are_refused_with_the_reason)
     for (size_t i = 0; i < N_OF(cases); i++) {
         int status = ask(&f, &r, cases[i].method, cases[i].path, cases[i].body);
 
-        if (status != cases[i].status || !strstr(r.text, cases[i].words))
+        if (status != cases[i].status || !strstr(r.text, cases[i].expected))
             fail_msg("%s %s %s: %s", cases[i].method, cases[i].path, cases[i].body ? cases[i].body : "",
                      r.text);
         if (status != 405)
@@ -74,7 +74,7 @@ TEST(requests_that_make_no_sense_are_refused_with_the_reason)
     fixture_close(&f);
 }
 
-TEST(heads_the_server_library_would_take_are_refused)
+TEST(request_heads_that_only_the_server_library_accepts_are_refused)
 {
     static const struct {
         const char *head;
@@ -107,7 +107,7 @@ TEST(heads_the_server_library_would_take_are_refused)
     fixture_close(&f);
 }
 
-TEST(bytes_that_are_no_request_leave_the_agent_well)
+TEST(bytes_that_are_no_http_request_do_not_harm_the_agent)
 {
     static struct client c;
     struct fixture f = {0};
@@ -128,7 +128,7 @@ TEST(bytes_that_are_no_request_leave_the_agent_well)
     fixture_close(&f);
 }
 
-TEST(an_address_with_too_many_connections_is_told_of_in_the_log)
+TEST(an_address_with_too_many_connections_is_logged)
 {
     enum { MANY = 70 };
     static struct client c[MANY];
@@ -145,21 +145,22 @@ TEST(an_address_with_too_many_connections_is_told_of_in_the_log)
     }
     client_expect_close(&c[MANY - 1], &f);
     stderr_catch_end(&caught);
-    assert_non_null(strstr(caught.text, "a connection from 127.0.0.1 is dropped: 64 are open from there"));
+    assert_non_null(
+        strstr(caught.text, "a connection from 127.0.0.1 is dropped: 64 from that address are open"));
     assert_null(strstr(strstr(caught.text, "is dropped") + 1, "is dropped"));
     for (int i = 0; i < 64; i++)
         n_open += recv(c[i].fd, c[i].text, 1, MSG_DONTWAIT) < 0;
     assert_int_equal(n_open, 64);
     for (int i = 0; i < MANY; i++)
         client_close(&c[i]);
-    do /* until the agent has seen that they are gone */
+    do /* until the agent has noticed that they disconnected */
         status = ask_bytes(&f, &r, "GET", "/healthz", "", NULL, 0);
     while (status != 200 && clock_now() < until);
     assert_int_equal(status, 200);
     fixture_close(&f);
 }
 
-TEST(a_missing_token_is_told_of_in_the_log_whatever_else_was_refused_just_before)
+TEST(a_missing_token_is_logged_even_after_another_refusal)
 {
     static const struct {
         const char *head, *status;
@@ -185,7 +186,7 @@ TEST(a_missing_token_is_told_of_in_the_log_whatever_else_was_refused_just_before
     fixture_close(&f);
 }
 
-TEST(what_a_stranger_sends_cannot_steer_the_terminal_that_shows_the_log)
+TEST(bytes_of_an_unauthenticated_client_cannot_control_the_terminal_that_shows_the_log)
 {
     static const char head[] = "GET /healthz HTTP/1.1\r\nHost: a\302\2332Jb\r\n\r\n"; /* U+009B: CSI */
     static struct client c;
@@ -203,7 +204,7 @@ TEST(what_a_stranger_sends_cannot_steer_the_terminal_that_shows_the_log)
     fixture_close(&f);
 }
 
-TEST(the_status_is_for_everybody_here_and_tells_no_secret)
+TEST(the_status_needs_no_token_on_loopback_and_reveals_no_secret)
 {
     struct fixture f = {0};
 
@@ -229,7 +230,7 @@ TEST(the_status_is_for_everybody_here_and_tells_no_secret)
     fixture_close(&f);
 }
 
-TEST(events_stream_as_they_come_and_end_with_the_end)
+TEST(events_are_streamed_as_they_occur_and_the_stream_ends_with_the_job)
 {
     static struct client c, again;
     struct fixture f = {0};
@@ -256,7 +257,7 @@ TEST(events_stream_as_they_come_and_end_with_the_end)
     fixture_close(&f);
 }
 
-TEST(a_wait_lasts_until_its_time_or_the_end_whichever_is_first)
+TEST(a_wait_ends_at_its_timeout_or_the_end_of_the_job)
 {
     static struct client c;
     struct fixture f = {0};
@@ -270,14 +271,14 @@ TEST(a_wait_lasts_until_its_time_or_the_end_whichever_is_first)
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/wait?timeout_s=0.2", NULL), 200);
     assert_true(reply_has(&r, "state", "running"));
     assert_true(clock_now() - begun >= 0.2);
-    assert_true(client_receives_nothing(&c)); /* without its word a wait takes a minute */
+    assert_true(client_receives_nothing(&c)); /* without the notification a wait takes a minute */
     ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL);
     client_expect(&c, &f, "\"state\":\"cancelled\"");
     client_close(&c);
     fixture_close(&f);
 }
 
-TEST(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody)
+TEST(many_streams_of_one_job_all_end_even_if_one_disconnects)
 {
     enum { N = 20 };
     static struct client c[N];
@@ -308,16 +309,16 @@ TEST(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_that_make_no_sense_are_refused_with_the_reason),
-        cmocka_unit_test(heads_the_server_library_would_take_are_refused),
-        cmocka_unit_test(bytes_that_are_no_request_leave_the_agent_well),
-        cmocka_unit_test(an_address_with_too_many_connections_is_told_of_in_the_log),
-        cmocka_unit_test(a_missing_token_is_told_of_in_the_log_whatever_else_was_refused_just_before),
-        cmocka_unit_test(what_a_stranger_sends_cannot_steer_the_terminal_that_shows_the_log),
-        cmocka_unit_test(the_status_is_for_everybody_here_and_tells_no_secret),
-        cmocka_unit_test(events_stream_as_they_come_and_end_with_the_end),
-        cmocka_unit_test(a_wait_lasts_until_its_time_or_the_end_whichever_is_first),
-        cmocka_unit_test(many_streams_of_one_job_all_end_and_one_that_vanishes_disturbs_nobody),
+        cmocka_unit_test(malformed_requests_are_refused_with_the_reason),
+        cmocka_unit_test(request_heads_that_only_the_server_library_accepts_are_refused),
+        cmocka_unit_test(bytes_that_are_no_http_request_do_not_harm_the_agent),
+        cmocka_unit_test(an_address_with_too_many_connections_is_logged),
+        cmocka_unit_test(a_missing_token_is_logged_even_after_another_refusal),
+        cmocka_unit_test(bytes_of_an_unauthenticated_client_cannot_control_the_terminal_that_shows_the_log),
+        cmocka_unit_test(the_status_needs_no_token_on_loopback_and_reveals_no_secret),
+        cmocka_unit_test(events_are_streamed_as_they_occur_and_the_stream_ends_with_the_job),
+        cmocka_unit_test(a_wait_ends_at_its_timeout_or_the_end_of_the_job),
+        cmocka_unit_test(many_streams_of_one_job_all_end_even_if_one_disconnects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Jobs on an agent, from reservation to the day they are forgotten, with a runner that only pretends. */
+/* Jobs on an agent from reservation to removal, with a fake runner. */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 static struct reply r;
 
-TEST(a_job_goes_from_reservation_to_its_results)
+TEST(a_job_runs_from_reservation_to_results)
 {
     struct fixture f = {0};
 
@@ -22,7 +22,7 @@ TEST(a_job_goes_from_reservation_to_its_results)
     job_send_packages(&f, "j-abcdef", "ok");
     job_until(&f, "j-abcdef", "ready");
     assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202);
-    assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202); /* the same again */
+    assert_int_equal(job_send_start(&f, &r, "j-abcdef"), 202); /* idempotent */
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/wait", NULL), 200);
     assert_true(reply_has(&r, "state", "succeeded"));
     assert_non_null(strstr(r.body, "\"eval_accuracy\":0.94"));
@@ -35,7 +35,7 @@ TEST(a_job_goes_from_reservation_to_its_results)
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/final.safetensors", NULL), 200);
     assert_string_equal(r.body, "weights");
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=train", NULL), 200);
-    assert_string_equal(r.body, "epoch,loss\n1,0.5\n"); /* half a row stays away */
+    assert_string_equal(r.body, "epoch,loss\n1,0.5\n"); /* the incomplete row is omitted */
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=comm", NULL), 200);
     assert_string_equal(r.body, "");
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=confusion", NULL), 200);
@@ -58,7 +58,7 @@ static void follow_events(struct client *c, struct fixture *f, const char *id)
     client_expect(c, f, "\"seq\":1,");
 }
 
-TEST(a_reservation_ends_at_once_when_its_stream_closes)
+TEST(a_reservation_ends_when_its_stream_closes)
 {
     static struct client c;
     struct fixture f = {0};
@@ -76,7 +76,7 @@ TEST(a_reservation_ends_at_once_when_its_stream_closes)
     fixture_close(&f);
 }
 
-TEST(a_reservation_without_a_sign_of_life_expires)
+TEST(a_reservation_without_keepalive_expires)
 {
     struct fixture f = {0};
     struct task *t;
@@ -91,7 +91,7 @@ TEST(a_reservation_without_a_sign_of_life_expires)
     fixture_close(&f);
 }
 
-/* Its submitter, c, follows it. */
+/* Its submitter, c, reads its event stream. */
 static void make_ready(struct fixture *f, struct client *c)
 {
     fixture_open(f);
@@ -112,7 +112,7 @@ TEST(a_ready_job_is_released_with_its_runner)
     fixture_close(&f);
 }
 
-TEST(a_start_that_does_not_fit_the_pipe_ends_the_job_with_the_reason)
+TEST(a_start_longer_than_the_pipe_fails_the_job_with_the_reason)
 {
     static char fill[4096];
     struct fixture f = {0};
@@ -147,7 +147,7 @@ TEST(a_started_job_does_not_need_its_submitter)
 
 TEST(the_time_limit_ends_a_job_as_failed)
 {
-    /* The second one's codec fails because the signal has woken it. */
+    /* The second job's codec fails: the signal interrupts it. */
     static const char *const behave[] = {"forever", "stumble"};
     struct fixture f = {0};
     struct task *t;
@@ -178,14 +178,14 @@ TEST(a_busy_agent_queues_or_refuses)
     assert_non_null(strstr(r.body, "runs j-first1 (node 0"));
     assert_int_equal(job_reserve(&f, &r, "j-second", false), 201);
     assert_int_equal(job_reserve(&f, &r, "j-third1", false), 429);
-    assert_int_equal(job_reserve(&f, &r, "j-second", false), 200); /* the same again */
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 200); /* idempotent */
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL), 202);
     job_until(&f, "j-first1", "cancelled");
     assert_string_equal(job_state_name(task_find(&f.agent, "j-second")->job.state), "preparing");
     fixture_close(&f);
 }
 
-TEST(a_job_of_more_nodes_than_a_process_can_be_linked_with_is_refused)
+TEST(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused)
 {
     struct fixture f = {0};
 
@@ -212,7 +212,7 @@ TEST(cancel_works_from_every_state)
             job_reserve(&f, &r, "j-before", false);
         job_reserve(&f, &r, "j-abcdef", false);
         if (i >= 2) {
-            job_send_packages(&f, "j-abcdef", i == 4 ? "deaf" : "forever");
+            job_send_packages(&f, "j-abcdef", i == 4 ? "unresponsive" : "forever");
             job_until(&f, "j-abcdef", "ready");
         }
         if (i >= 3)
@@ -238,7 +238,7 @@ static int n_descriptors(void)
     return n;
 }
 
-TEST(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events)
+TEST(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events)
 {
     struct fixture f = {0};
     int before;
@@ -263,7 +263,7 @@ TEST(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events)
     fixture_close(&f);
 }
 
-TEST(ended_jobs_beyond_keep_are_forgotten)
+TEST(ended_jobs_beyond_the_keep_limit_are_removed)
 {
     struct fixture f = {.opt.keep = 2};
     char id[32], path[128];
@@ -285,18 +285,18 @@ TEST(ended_jobs_beyond_keep_are_forgotten)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_goes_from_reservation_to_its_results),
-        cmocka_unit_test(a_reservation_ends_at_once_when_its_stream_closes),
-        cmocka_unit_test(a_reservation_without_a_sign_of_life_expires),
+        cmocka_unit_test(a_job_runs_from_reservation_to_results),
+        cmocka_unit_test(a_reservation_ends_when_its_stream_closes),
+        cmocka_unit_test(a_reservation_without_keepalive_expires),
         cmocka_unit_test(a_ready_job_is_released_with_its_runner),
-        cmocka_unit_test(a_start_that_does_not_fit_the_pipe_ends_the_job_with_the_reason),
+        cmocka_unit_test(a_start_longer_than_the_pipe_fails_the_job_with_the_reason),
         cmocka_unit_test(a_started_job_does_not_need_its_submitter),
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
-        cmocka_unit_test(a_job_of_more_nodes_than_a_process_can_be_linked_with_is_refused),
+        cmocka_unit_test(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused),
         cmocka_unit_test(cancel_works_from_every_state),
-        cmocka_unit_test(ended_jobs_that_are_kept_take_no_descriptor_and_tell_their_events),
-        cmocka_unit_test(ended_jobs_beyond_keep_are_forgotten),
+        cmocka_unit_test(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events),
+        cmocka_unit_test(ended_jobs_beyond_the_keep_limit_are_removed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,17 +3,17 @@
 #include "agent/codec_policy.h"
 #include "tests/unit/unit.h"
 
-static int parse(struct agent_options *o, struct err *e, const char *const *words)
+static int parse(struct agent_options *o, struct err *e, const char *const *args)
 {
-    static struct unit_argv argv; /* the list of hosts points into it */
+    static struct unit_argv argv; /* opt.hosts points into it */
 
-    unit_argv(&argv, "agent", words);
+    unit_argv(&argv, "agent", args);
     return agent_options_parse(o, argv.n, argv.of, e);
 }
 
 #define PARSE(...) parse(&o, &e, (const char *const[]){__VA_ARGS__, NULL})
 
-TEST(without_words_the_defaults_hold)
+TEST(without_options_the_defaults_apply)
 {
     struct agent_options o;
     struct err e;
@@ -29,7 +29,7 @@ TEST(without_words_the_defaults_hold)
     assert_int_equal(o.job_memory_gib, -1);
 }
 
-TEST(a_jobs_memory_may_be_without_limit)
+TEST(the_memory_limit_of_a_job_can_be_disabled)
 {
     struct agent_options o;
     struct err e;
@@ -39,7 +39,7 @@ TEST(a_jobs_memory_may_be_without_limit)
     assert_int_equal(PARSE("--job-memory", "-1"), ERR_USAGE);
 }
 
-TEST(which_codecs_may_run_is_one_of_three_words)
+TEST(the_codec_policy_is_one_of_three_values)
 {
     struct agent_options o;
     struct err e;
@@ -50,12 +50,12 @@ TEST(which_codecs_may_run_is_one_of_three_words)
     assert_ok(PARSE("--codecs=builtin"));
     assert_int_equal(o.codecs, CODECS_BUILTIN);
     assert_int_equal(PARSE("--codecs", "alowlist"), ERR_USAGE);
-    assert_says("--codecs: \"alowlist\" is not one of builtin|allowlist|any");
+    assert_error_has("--codecs: \"alowlist\" is not one of builtin|allowlist|any");
     assert_string_equal(e.hint, "Did you mean allowlist?");
     assert_int_equal(PARSE("--codecs", "2"), ERR_USAGE);
 }
 
-TEST(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes)
+TEST(option_values_follow_a_space_or_an_equals_sign_and_underscores_equal_hyphens)
 {
     struct agent_options o;
     struct err e;
@@ -73,19 +73,19 @@ TEST(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes)
     assert_true(o.wants_help && o.wants_version);
 }
 
-TEST(what_is_wrong_is_said)
+TEST(invalid_options_are_reported)
 {
     struct agent_options o;
     struct err e;
 
     assert_int_equal(PARSE("--prot", "7"), ERR_USAGE);
-    assert_says("unknown option --prot");
+    assert_error_has("unknown option --prot");
     assert_string_equal(e.hint, "Did you mean --port?");
     assert_int_equal(PARSE("--por", "7"), ERR_USAGE); /* no abbreviations */
     assert_string_equal(e.hint, "Did you mean --port?");
     assert_int_equal(PARSE("--frobnicate"), ERR_USAGE);
     assert_int_equal(PARSE("--port"), ERR_USAGE);
-    assert_says("needs a value");
+    assert_error_has("needs a value");
     assert_int_equal(PARSE("--port", "65536"), ERR_USAGE);
     assert_int_equal(PARSE("--port", "7x"), ERR_USAGE);
     assert_int_equal(PARSE("--port="), ERR_USAGE);
@@ -93,18 +93,18 @@ TEST(what_is_wrong_is_said)
     assert_int_equal(PARSE("--dir", ""), ERR_USAGE);
     assert_int_equal(PARSE("start"), ERR_USAGE);
     assert_int_equal(PARSE("--", "--no-token"), ERR_USAGE);
-    assert_says("\"--no-token\" is not an option");
+    assert_error_has("\"--no-token\" is not an option");
     assert_int_equal(PARSE("-p"), ERR_USAGE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_words_the_defaults_hold),
-        cmocka_unit_test(a_jobs_memory_may_be_without_limit),
-        cmocka_unit_test(which_codecs_may_run_is_one_of_three_words),
-        cmocka_unit_test(values_come_behind_or_after_an_equals_sign_and_underscores_are_dashes),
-        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(without_options_the_defaults_apply),
+        cmocka_unit_test(the_memory_limit_of_a_job_can_be_disabled),
+        cmocka_unit_test(the_codec_policy_is_one_of_three_values),
+        cmocka_unit_test(option_values_follow_a_space_or_an_equals_sign_and_underscores_equal_hyphens),
+        cmocka_unit_test(invalid_options_are_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

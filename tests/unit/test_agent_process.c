@@ -1,4 +1,4 @@
-/* The agent as a process: its words, its exit statuses, what it leaves. Uses BUILD's agent beside a fake
+/* The agent as a process: arguments, exit statuses, what it leaves behind. Uses BUILD's agent with a fake
  * runner. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ struct scene {
     char folder[64], exe[96], log[96], dir[96], token[64];
     pid_t pid;
     int port;
-    bool without_stdio; /* descriptors 0 to 2 are closed when it starts */
+    bool without_stdio; /* descriptors 0 to 2 are closed at its start */
 };
 
 static void copy_file(const char *to, const char *from)
@@ -61,21 +61,21 @@ static void scene_open(struct scene *s)
     setenv("XDG_STATE_HOME", s->folder, 1);
 }
 
-static void start(struct scene *s, const char *const *words)
+static void start(struct scene *s, const char *const *args)
 {
     char *argv[16] = {s->exe};
     int n = 1, log;
 
-    for (; *words; words++)
-        argv[n++] = (char *)(uintptr_t)*words;
+    for (; *args; args++)
+        argv[n++] = (char *)(uintptr_t)*args;
     unlink(s->log);
     s->pid = fork();
     assert_true(s->pid >= 0);
     if (s->pid > 0)
         return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no agent */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no agent */
     if (s->without_stdio)
-        own_root(0); /* so that this process may look at it */
+        own_root(0); /* so that this process may inspect it */
     log = open(s->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (log < 0 || dup2(log, 2) < 0 || dup2(log, 1) < 0)
         _exit(99);
@@ -97,7 +97,7 @@ static int end_status(struct scene *s)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-static bool log_says(const struct scene *s, const char *words)
+static bool log_contains(const struct scene *s, const char *expected)
 {
     struct err e;
     char *text;
@@ -106,12 +106,12 @@ static bool log_says(const struct scene *s, const char *words)
 
     if (file_read(&text, &len, s->log, 1 << 20, &e) < 0)
         return false;
-    found = strstr(text, words) != NULL;
+    found = strstr(text, expected) != NULL;
     free(text);
     return found;
 }
 
-/* Waits for the hello and reads port and token from where they are told. */
+/* Waits for the start-up message; reads port and token from the places it names. */
 static void wait_for_hello(struct scene *s)
 {
     double until = clock_now() + 60;
@@ -119,9 +119,9 @@ static void wait_for_hello(struct scene *s)
     char *text, *at, path[128];
     size_t len;
 
-    while (!log_says(s, "listens on ") && clock_now() < until)
+    while (!log_contains(s, "listens on ") && clock_now() < until)
         usleep(5000);
-    assert_true(log_says(s, "listens on "));
+    assert_true(log_contains(s, "listens on "));
     assert_ok(file_read(&text, &len, s->log, 1 << 20, &e));
     at = strstr(text, "listens on 127.0.0.1:");
     assert_non_null(at);
@@ -194,7 +194,7 @@ static void put_package(struct scene *s, const char *id, const char *package, co
     assert_int_equal(ask_agent(s, "PUT", path, body, answer, sizeof answer), 204);
 }
 
-static void wait_for(struct scene *s, const char *id, const char *words)
+static void wait_for(struct scene *s, const char *id, const char *expected)
 {
     double until = clock_now() + 60;
     char path[64], answer[8192];
@@ -203,9 +203,9 @@ static void wait_for(struct scene *s, const char *id, const char *words)
     do {
         usleep(5000);
         ask_agent(s, "GET", path, "", answer, sizeof answer);
-    } while (!strstr(answer, words) && clock_now() < until);
-    if (!strstr(answer, words))
-        fail_msg("no %s: %s", words, answer);
+    } while (!strstr(answer, expected) && clock_now() < until);
+    if (!strstr(answer, expected))
+        fail_msg("no %s: %s", expected, answer);
 }
 
 static int runner_pid(struct scene *s, const char *id)
@@ -248,17 +248,17 @@ static void run_job(struct scene *s, const char *behave)
     wait_for(s, "j-abcdef", "\"step\":3");
 }
 
-TEST(words_that_are_not_options_are_usage_errors)
+TEST(operands_are_usage_errors)
 {
     struct scene s;
 
     scene_open(&s);
     START(&s, "--prot", "1");
     assert_int_equal(end_status(&s), 2);
-    assert_true(log_says(&s, "Did you mean --port?"));
+    assert_true(log_contains(&s, "Did you mean --port?"));
     START(&s, "--help");
     assert_int_equal(end_status(&s), 0);
-    assert_true(log_says(&s, "usage: agent"));
+    assert_true(log_contains(&s, "usage: agent"));
     START(&s, "-V");
     assert_int_equal(end_status(&s), 0);
     scene_close(&s);
@@ -271,7 +271,7 @@ TEST(an_insecure_address_is_refused)
     scene_open(&s);
     START(&s, "--bind", "0.0.0.0", "--port", "0", "--dir", s.dir);
     assert_int_equal(end_status(&s), 7);
-    assert_true(log_says(&s, "0.0.0.0 is not a loopback address"));
+    assert_true(log_contains(&s, "0.0.0.0 is not a loopback address"));
     START(&s, "--bind", "0.0.0.0", "--port", "0", "--dir", s.dir, "--no-token");
     assert_int_equal(end_status(&s), 7);
     START(&s, "--bind", "0.0.0.0", "--port", "0", "--dir", s.dir, "--no-token", "--insecure-no-tls");
@@ -279,7 +279,7 @@ TEST(an_insecure_address_is_refused)
     scene_close(&s);
 }
 
-TEST(a_port_or_folder_in_use_is_said_with_what_to_do)
+TEST(a_port_or_folder_in_use_is_reported_with_a_remedy)
 {
     struct scene s, second;
     char port[16];
@@ -293,16 +293,16 @@ TEST(a_port_or_folder_in_use_is_said_with_what_to_do)
     snprintf(second.dir, sizeof second.dir, "%s/never-made", s.folder);
     START(&second, "--port", port, "--dir", second.dir);
     assert_int_equal(end_status(&second), 71);
-    assert_true(log_says(&second, port));
-    assert_true(log_says(&second, "--port"));
+    assert_true(log_contains(&second, port));
+    assert_true(log_contains(&second, "--port"));
     START(&second, "--port", "0", "--dir", s.dir);
     assert_int_equal(end_status(&second), 71);
-    assert_true(log_says(&second, "another agent"));
-    assert_true(log_says(&second, "--dir"));
+    assert_true(log_contains(&second, "another agent"));
+    assert_true(log_contains(&second, "--dir"));
     scene_close(&s);
 }
 
-TEST(a_clean_stop_leaves_no_process_and_no_link)
+TEST(a_clean_stop_leaves_no_process_and_no_symlink)
 {
     static const int signals[] = {SIGTERM, SIGINT};
 
@@ -317,18 +317,18 @@ TEST(a_clean_stop_leaves_no_process_and_no_link)
         wait_for_hello(&s);
         snprintf(link, sizeof link, "%s/psgd/agents/%d.token", s.folder, s.port);
         assert_int_equal(lstat(link, &st), 0);
-        run_job(&s, i ? "deaf" : "forever");
+        run_job(&s, i ? "unresponsive" : "forever");
         pid = runner_pid(&s, "j-abcdef");
         kill(s.pid, signals[i]);
         assert_int_equal(end_status(&s), 0);
         assert_false(process_is_running(pid));
         assert_int_equal(lstat(link, &st), -1);
-        assert_true(log_says(&s, "cancelled AgentStopped"));
+        assert_true(log_contains(&s, "cancelled AgentStopped"));
         scene_close(&s);
     }
 }
 
-TEST(running_jobs_survive_a_stop_that_leaves_them_and_a_kill)
+TEST(running_jobs_survive_a_detaching_stop_and_a_kill)
 {
     static const int signals[] = {SIGTERM, SIGKILL};
 
@@ -357,7 +357,7 @@ TEST(running_jobs_survive_a_stop_that_leaves_them_and_a_kill)
     }
 }
 
-TEST(without_a_token_the_log_is_loud)
+TEST(an_agent_without_a_token_warns_in_the_log)
 {
     struct scene s;
     char answer[4096];
@@ -365,7 +365,7 @@ TEST(without_a_token_the_log_is_loud)
     scene_open(&s);
     START(&s, "--port", "0", "--dir", s.dir, "--no-token");
     wait_for_hello(&s);
-    assert_true(log_says(&s, "WARN  agent --no-token"));
+    assert_true(log_contains(&s, "WARN  agent --no-token"));
     assert_int_equal(ask_agent(&s, "GET", "/v1/jobs", "", answer, sizeof answer), 200);
     kill(s.pid, SIGTERM);
     assert_int_equal(end_status(&s), 0);
@@ -388,7 +388,7 @@ TEST(the_default_folder_is_named_by_the_port)
     scene_close(&s);
 }
 
-TEST(an_agent_without_stdio_has_none_of_its_files_there)
+TEST(an_agent_started_without_stdio_opens_no_file_as_descriptor_0_to_2)
 {
     double until = clock_now() + 60;
     char path[160], to[160] = "";
@@ -408,7 +408,7 @@ TEST(an_agent_without_stdio_has_none_of_its_files_there)
     for (int fd = 0; fd <= 2; fd++) {
         snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)s.pid, fd);
         n = readlink(path, to, sizeof to - 1);
-        if (n < 0 && errno == EACCES) { /* its memory holds keys, and we are not its root */
+        if (n < 0 && errno == EACCES) { /* its memory holds keys, and this process is not its root */
             scene_close(&s);
             skip();
         }
@@ -421,14 +421,14 @@ TEST(an_agent_without_stdio_has_none_of_its_files_there)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_that_are_not_options_are_usage_errors),
+        cmocka_unit_test(operands_are_usage_errors),
         cmocka_unit_test(an_insecure_address_is_refused),
-        cmocka_unit_test(a_port_or_folder_in_use_is_said_with_what_to_do),
-        cmocka_unit_test(a_clean_stop_leaves_no_process_and_no_link),
-        cmocka_unit_test(running_jobs_survive_a_stop_that_leaves_them_and_a_kill),
-        cmocka_unit_test(without_a_token_the_log_is_loud),
+        cmocka_unit_test(a_port_or_folder_in_use_is_reported_with_a_remedy),
+        cmocka_unit_test(a_clean_stop_leaves_no_process_and_no_symlink),
+        cmocka_unit_test(running_jobs_survive_a_detaching_stop_and_a_kill),
+        cmocka_unit_test(an_agent_without_a_token_warns_in_the_log),
         cmocka_unit_test(the_default_folder_is_named_by_the_port),
-        cmocka_unit_test(an_agent_without_stdio_has_none_of_its_files_there),
+        cmocka_unit_test(an_agent_started_without_stdio_opens_no_file_as_descriptor_0_to_2),
     };
 
     return run_on_both_kernels(tests);

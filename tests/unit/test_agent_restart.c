@@ -1,4 +1,4 @@
-/* What an agent finds of an earlier one: jobs that ended, jobs that did not, and runners that went on. */
+/* What an agent restores after a restart: ended jobs, unfinished jobs, and runners that kept running. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 
 static struct reply r;
 
-/* Every event once, in order; progress lines 1, 2, 3, ... as the runner wrote them. */
+/* Checks that every event occurs once, in order; progress lines are 1, 2, 3, ... as the runner wrote them. */
 static void check_events(struct fixture *f, const char *id)
 {
     struct task *t = task_find(&f->agent, id);
@@ -33,7 +33,7 @@ static void check_events(struct fixture *f, const char *id)
     assert_true(step > 0);
 }
 
-/* While there is no agent. */
+/* Work done while there is no agent. */
 static void wait_for_end(int pid)
 {
     double until = clock_now() + 60;
@@ -53,7 +53,7 @@ static void wait_for_progress(struct fixture *f, const char *id, uint64_t step)
     assert_true(t->job.step >= step);
 }
 
-TEST(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled)
+TEST(a_running_runner_is_adopted_without_lost_or_duplicate_events)
 {
     struct fixture f = {0};
 
@@ -62,7 +62,7 @@ TEST(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled)
     for (int round = 0; round < 3; round++) {
         wait_for_progress(&f, "j-abcdef", 4 + (uint64_t)round * 4);
         fixture_crash(&f);
-        usleep(200000); /* in which the runner may go on */
+        usleep(200000); /* time for the runner to go on */
         fixture_reopen(&f);
         job_until(&f, "j-abcdef", "running");
     }
@@ -73,7 +73,7 @@ TEST(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled)
     fixture_close(&f);
 }
 
-TEST(a_runner_that_finished_meanwhile_has_its_word)
+TEST(a_runner_that_finished_during_the_restart_keeps_its_outcome)
 {
     struct fixture f = {0};
     int pid;
@@ -90,13 +90,13 @@ TEST(a_runner_that_finished_meanwhile_has_its_word)
     fixture_close(&f);
 }
 
-TEST(a_runner_that_died_meanwhile_is_told_of)
+TEST(a_runner_that_died_during_the_restart_is_reported)
 {
     struct fixture f = {0};
     int pid;
 
     fixture_open(&f);
-    job_run(&f, "j-abcdef", "deaf");
+    job_run(&f, "j-abcdef", "unresponsive");
     wait_for_progress(&f, "j-abcdef", 1);
     pid = task_find(&f.agent, "j-abcdef")->job.pid;
     fixture_crash(&f);
@@ -108,7 +108,7 @@ TEST(a_runner_that_died_meanwhile_is_told_of)
     fixture_close(&f);
 }
 
-TEST(the_pid_of_another_process_is_not_adopted)
+TEST(a_process_that_reuses_the_pid_is_not_adopted)
 {
     struct fixture f = {0};
     char path[256], *text, *found;
@@ -120,7 +120,7 @@ TEST(the_pid_of_another_process_is_not_adopted)
     wait_for_progress(&f, "j-abcdef", 1);
     kill(-task_find(&f.agent, "j-abcdef")->job.pid, SIGKILL);
     fixture_crash(&f);
-    /* The journal names a process that is alive, this one, with the start time of the dead. */
+    /* The journal names a live process, this one, with the start time of a dead one. */
     snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
     assert_ok(file_read(&text, &len, path, 1 << 20, &e));
     found = strstr(text, "\"pid\":");
@@ -135,10 +135,10 @@ TEST(the_pid_of_another_process_is_not_adopted)
     free(text);
     fixture_reopen(&f);
     assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "RunnerDied");
-    fixture_close(&f); /* and this process is still there */
+    fixture_close(&f); /* and this process is still alive */
 }
 
-TEST(a_runner_that_spoilt_its_file_is_stopped)
+TEST(a_runner_that_corrupted_its_event_file_is_stopped)
 {
     struct fixture f = {0};
     char path[256];
@@ -156,27 +156,27 @@ TEST(a_runner_that_spoilt_its_file_is_stopped)
     fixture_close(&f);
 }
 
-TEST(a_runner_that_was_ready_ends_with_its_agent_and_so_does_the_job)
+TEST(a_ready_runner_ends_with_its_agent_and_fails_its_job)
 {
     struct fixture f = {0};
     int pid;
 
     fixture_open(&f);
     job_reserve(&f, &r, "j-abcdef", false);
-    job_send_packages(&f, "j-abcdef", "deaf"); /* does not end by itself */
+    job_send_packages(&f, "j-abcdef", "unresponsive"); /* does not end by itself */
     job_until(&f, "j-abcdef", "ready");
     pid = task_find(&f.agent, "j-abcdef")->job.pid;
     fixture_crash(&f);
     fixture_reopen(&f);
     assert_string_equal(job_state_name(task_find(&f.agent, "j-abcdef")->job.state), "failed");
     assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "AgentRestarted");
-    /* Our child, for the agent before was this process: dead, and waiting to be reaped. */
+    /* Our child, as the previous agent was this process: dead, and waiting to be reaped. */
     assert_int_equal(waitpid(pid, NULL, WNOHANG), pid);
     assert_int_equal(job_reserve(&f, &r, "j-after1", true), 201); /* the slot is free */
     fixture_close(&f);
 }
 
-TEST(a_slot_and_the_places_in_the_queue_are_still_held)
+TEST(the_slot_and_the_queue_survive_a_restart)
 {
     struct fixture f = {0};
 
@@ -191,7 +191,7 @@ TEST(a_slot_and_the_places_in_the_queue_are_still_held)
     job_until(&f, "j-holder", "preparing");
     job_until(&f, "j-first1", "pending");
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-holder", NULL), 200);
-    job_send_packages(&f, "j-holder", "ok"); /* its new data port serves */
+    job_send_packages(&f, "j-holder", "ok"); /* its new data port works */
     job_until(&f, "j-holder", "ready");
     ask(&f, &r, "POST", "/v1/jobs/j-holder/cancel", NULL);
     job_until(&f, "j-first1", "preparing");
@@ -199,13 +199,13 @@ TEST(a_slot_and_the_places_in_the_queue_are_still_held)
     fixture_close(&f);
 }
 
-TEST(a_place_in_the_queue_takes_the_slot_that_became_free_meanwhile)
+TEST(a_queued_job_takes_the_slot_freed_during_the_restart)
 {
     struct fixture f = {0};
 
     fixture_open(&f);
     job_reserve(&f, &r, "j-holder", false);
-    job_send_packages(&f, "j-holder", "deaf");
+    job_send_packages(&f, "j-holder", "unresponsive");
     job_until(&f, "j-holder", "ready");
     job_reserve(&f, &r, "j-first1", false);
     fixture_crash(&f);
@@ -215,7 +215,7 @@ TEST(a_place_in_the_queue_takes_the_slot_that_became_free_meanwhile)
     fixture_close(&f);
 }
 
-TEST(a_reservation_whose_submitter_does_not_come_back_ends)
+TEST(a_reservation_whose_submitter_does_not_reconnect_ends)
 {
     struct fixture f = {0};
     const struct task *t;
@@ -237,12 +237,12 @@ TEST(a_reservation_whose_submitter_does_not_come_back_ends)
     fixture_close(&f);
 }
 
-TEST(a_job_that_was_being_stopped_is_stopped)
+TEST(stopping_a_job_continues_after_a_restart)
 {
     struct fixture f = {0};
 
     fixture_open(&f);
-    job_run(&f, "j-abcdef", "deaf");
+    job_run(&f, "j-abcdef", "unresponsive");
     wait_for_progress(&f, "j-abcdef", 1);
     ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"reason\":\"enough\",\"grace_s\":60}");
     job_until(&f, "j-abcdef", "stopping");
@@ -255,7 +255,7 @@ TEST(a_job_that_was_being_stopped_is_stopped)
     fixture_close(&f);
 }
 
-TEST(ended_jobs_are_as_they_were)
+TEST(ended_jobs_are_unchanged_by_a_restart)
 {
     struct fixture f = {0};
     json_t *before, *after;
@@ -267,7 +267,7 @@ TEST(ended_jobs_are_as_they_were)
     fixture_crash(&f);
     fixture_reopen(&f);
     after = job_json(&task_find(&f.agent, "j-abcdef")->job, 0);
-    /* The journal keeps milliseconds. */
+    /* The journal has millisecond resolution. */
     json_object_del(before, "elapsed_s");
     json_object_del(after, "elapsed_s");
     assert_true(json_equal(before, after));
@@ -277,7 +277,7 @@ TEST(ended_jobs_are_as_they_were)
     fixture_close(&f);
 }
 
-TEST(a_reservation_that_was_not_written_whole_never_was)
+TEST(an_incompletely_written_reservation_is_discarded)
 {
     struct fixture f = {0};
     char path[256];
@@ -294,7 +294,7 @@ TEST(a_reservation_that_was_not_written_whole_never_was)
     fixture_close(&f);
 }
 
-TEST(a_journal_with_a_bad_line_is_set_aside_and_the_job_kept_on_the_disk)
+TEST(a_journal_with_a_bad_line_is_set_aside_and_the_job_stays_on_disk)
 {
     struct fixture f = {0};
     char path[256], bad[256], *text;
@@ -323,7 +323,7 @@ TEST(a_journal_with_a_bad_line_is_set_aside_and_the_job_kept_on_the_disk)
     fixture_close(&f);
 }
 
-TEST(a_job_that_could_not_be_restored_is_not_reserved_over)
+TEST(the_folder_of_an_unrestored_job_is_not_reused)
 {
     struct fixture f = {0};
     char path[256], away[256];
@@ -335,7 +335,7 @@ TEST(a_job_that_could_not_be_restored_is_not_reserved_over)
     snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
     snprintf(away, sizeof away, "%s/journal.jsonl", f.folder);
     assert_int_equal(rename(path, away), 0);
-    assert_int_equal(mkdir(path, 0700), 0); /* for a moment the file cannot be opened */
+    assert_int_equal(mkdir(path, 0700), 0); /* temporarily the file cannot be opened */
     fixture_reopen(&f);
     assert_null(task_find(&f.agent, "j-abcdef"));
     assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 409);
@@ -352,20 +352,20 @@ TEST(a_job_that_could_not_be_restored_is_not_reserved_over)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_running_runner_is_adopted_and_no_event_is_lost_or_doubled),
-        cmocka_unit_test(a_runner_that_finished_meanwhile_has_its_word),
-        cmocka_unit_test(a_runner_that_died_meanwhile_is_told_of),
-        cmocka_unit_test(the_pid_of_another_process_is_not_adopted),
-        cmocka_unit_test(a_runner_that_spoilt_its_file_is_stopped),
-        cmocka_unit_test(a_runner_that_was_ready_ends_with_its_agent_and_so_does_the_job),
-        cmocka_unit_test(a_slot_and_the_places_in_the_queue_are_still_held),
-        cmocka_unit_test(a_place_in_the_queue_takes_the_slot_that_became_free_meanwhile),
-        cmocka_unit_test(a_reservation_whose_submitter_does_not_come_back_ends),
-        cmocka_unit_test(a_job_that_was_being_stopped_is_stopped),
-        cmocka_unit_test(ended_jobs_are_as_they_were),
-        cmocka_unit_test(a_reservation_that_was_not_written_whole_never_was),
-        cmocka_unit_test(a_journal_with_a_bad_line_is_set_aside_and_the_job_kept_on_the_disk),
-        cmocka_unit_test(a_job_that_could_not_be_restored_is_not_reserved_over),
+        cmocka_unit_test(a_running_runner_is_adopted_without_lost_or_duplicate_events),
+        cmocka_unit_test(a_runner_that_finished_during_the_restart_keeps_its_outcome),
+        cmocka_unit_test(a_runner_that_died_during_the_restart_is_reported),
+        cmocka_unit_test(a_process_that_reuses_the_pid_is_not_adopted),
+        cmocka_unit_test(a_runner_that_corrupted_its_event_file_is_stopped),
+        cmocka_unit_test(a_ready_runner_ends_with_its_agent_and_fails_its_job),
+        cmocka_unit_test(the_slot_and_the_queue_survive_a_restart),
+        cmocka_unit_test(a_queued_job_takes_the_slot_freed_during_the_restart),
+        cmocka_unit_test(a_reservation_whose_submitter_does_not_reconnect_ends),
+        cmocka_unit_test(stopping_a_job_continues_after_a_restart),
+        cmocka_unit_test(ended_jobs_are_unchanged_by_a_restart),
+        cmocka_unit_test(an_incompletely_written_reservation_is_discarded),
+        cmocka_unit_test(a_journal_with_a_bad_line_is_set_aside_and_the_job_stays_on_disk),
+        cmocka_unit_test(the_folder_of_an_unrestored_job_is_not_reused),
     };
 
     return run_on_both_kernels(tests);

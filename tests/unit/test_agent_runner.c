@@ -1,4 +1,4 @@
-/* A runner and its agent: how it is born, what it says, and how it ends, with one that only pretends. */
+/* A runner and its agent: start, output and end, with a fake runner. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 static struct reply r;
 
-TEST(the_runner_is_born_as_the_protocol_says)
+TEST(the_runner_starts_as_the_protocol_specifies)
 {
     struct fixture f = {0};
     static char text[4096];
@@ -53,7 +53,7 @@ static rlim_t limit_files(rlim_t n)
     return old;
 }
 
-TEST(a_data_socket_that_cannot_be_made_is_told_with_its_cause)
+TEST(a_data_socket_that_cannot_be_created_is_reported_with_its_cause)
 {
     const struct job_spec spec = {
         .id = "j-abcdef", .attempt = 1, .role = "worker", .node_count = 1, .time_limit_s = 9};
@@ -71,7 +71,7 @@ TEST(a_data_socket_that_cannot_be_made_is_told_with_its_cause)
     fixture_close(&f);
 }
 
-TEST(lines_that_are_not_of_the_form_are_dropped)
+TEST(malformed_runner_lines_are_dropped)
 {
     struct fixture f = {0};
     const struct task *t;
@@ -85,7 +85,7 @@ TEST(lines_that_are_not_of_the_form_are_dropped)
     fixture_close(&f);
 }
 
-TEST(a_runner_that_dies_is_an_event_with_its_last_words)
+TEST(the_death_of_a_runner_is_an_event_with_its_last_output)
 {
     static const struct {
         const char *behave, *reason, *message;
@@ -125,7 +125,7 @@ TEST(a_runner_that_dies_is_an_event_with_its_last_words)
     }
 }
 
-/* So many lines more in the file of its runner's events, and the end. */
+/* Appends so many lines to the runner's event file, and the end. */
 static void leave_lines(const struct fixture *f, const char *id, int n)
 {
     char path[256];
@@ -140,7 +140,7 @@ static void leave_lines(const struct fixture *f, const char *id, int n)
     assert_int_equal(fclose(events), 0);
 }
 
-TEST(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end)
+TEST(output_of_a_dead_runner_is_read_to_its_end_over_many_turns)
 {
     enum { LINES = 4096 };
     struct fixture f = {0};
@@ -150,7 +150,7 @@ TEST(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end)
     int n_turns = 0;
 
     fixture_open(&f);
-    job_run(&f, "j-abcdef", "deaf");
+    job_run(&f, "j-abcdef", "unresponsive");
     t = task_find(&f.agent, "j-abcdef");
     gone.fd = t->runner.pidfd;
     kill(-t->runner.pid, SIGKILL);
@@ -165,7 +165,7 @@ TEST(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end)
     fixture_close(&f);
 }
 
-TEST(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had)
+TEST(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_time)
 {
     struct fixture f = {0};
     double until = clock_now() + 60;
@@ -175,7 +175,7 @@ TEST(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had)
     job_run(&f, "j-abcdef", "linger");
     job_until(&f, "j-abcdef", "running");
     t = task_find(&f.agent, "j-abcdef");
-    while (t->job.step < 1 && clock_now() < until) /* its trap is set */
+    while (t->job.step < 1 && clock_now() < until) /* its signal handler is set */
         fixture_turn(&f);
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":600}"), 202);
     while (!job_state_is_terminal(t->job.state) && clock_now() < until)
@@ -184,7 +184,7 @@ TEST(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had)
     fixture_close(&f);
 }
 
-TEST(nothing_of_a_runner_survives_its_end)
+TEST(no_process_of_a_runner_survives_its_end)
 {
     struct fixture f = {0};
     double until = clock_now() + 60;
@@ -200,13 +200,13 @@ TEST(nothing_of_a_runner_survives_its_end)
         fixture_turn(&f);
         if (file_read(&text, &len, path, 64, &e) < 0)
             continue;
-        child = atoi(text); /* 0 while nothing is in it yet */
+        child = atoi(text); /* 0 while it is empty */
         free(text);
     }
     assert_true(child > 0 && process_is_running(child));
     ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":0.1}");
     job_until(&f, "j-abcdef", "cancelled");
-    while (process_is_running(child) && clock_now() < until) /* killed, and still on its way out */
+    while (process_is_running(child) && clock_now() < until) /* killed, but not dead yet */
         fixture_turn(&f);
     assert_false(process_is_running(child));
     fixture_close(&f);
@@ -215,13 +215,13 @@ TEST(nothing_of_a_runner_survives_its_end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_runner_is_born_as_the_protocol_says),
-        cmocka_unit_test(a_data_socket_that_cannot_be_made_is_told_with_its_cause),
-        cmocka_unit_test(lines_that_are_not_of_the_form_are_dropped),
-        cmocka_unit_test(a_runner_that_dies_is_an_event_with_its_last_words),
-        cmocka_unit_test(what_a_dead_runner_has_left_is_read_over_many_turns_and_to_its_end),
-        cmocka_unit_test(a_runner_that_said_its_end_and_hangs_is_killed_soon_whatever_grace_it_had),
-        cmocka_unit_test(nothing_of_a_runner_survives_its_end),
+        cmocka_unit_test(the_runner_starts_as_the_protocol_specifies),
+        cmocka_unit_test(a_data_socket_that_cannot_be_created_is_reported_with_its_cause),
+        cmocka_unit_test(malformed_runner_lines_are_dropped),
+        cmocka_unit_test(the_death_of_a_runner_is_an_event_with_its_last_output),
+        cmocka_unit_test(output_of_a_dead_runner_is_read_to_its_end_over_many_turns),
+        cmocka_unit_test(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_time),
+        cmocka_unit_test(no_process_of_a_runner_survives_its_end),
     };
 
     return run_on_both_kernels(tests);

@@ -6,7 +6,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(the_first_start_makes_a_token_that_only_its_user_reads)
+TEST(the_first_start_creates_a_token_readable_by_its_user_only)
 {
     const char *folder = unit_folder();
     char path[128], *text, text_again[64];
@@ -35,7 +35,7 @@ TEST(the_first_start_makes_a_token_that_only_its_user_reads)
     unit_remove(folder);
 }
 
-TEST(a_file_that_holds_no_token_is_an_error_and_not_no_token)
+TEST(a_file_without_a_token_is_an_error)
 {
     static const char *const texts[] = {"", "\n", "short", "spaces in it are no token at all", "\xff\xff"};
     const char *folder = unit_folder();
@@ -47,18 +47,18 @@ TEST(a_file_that_holds_no_token_is_an_error_and_not_no_token)
     for (size_t i = 0; i < N_OF(texts); i++) {
         assert_ok(file_write(path, texts[i], strlen(texts[i]), 0600, &e));
         assert_int_equal(token_load(&t, path, true, &e), ERR_CONFIG);
-        assert_says("holds no token");
+        assert_error_has("holds no token");
     }
     assert_ok(file_write(path, "abcdefghijklmnopqrstuvwxyz", 26, 0644, &e));
     assert_int_equal(token_load(&t, path, true, &e), ERR_CONFIG);
-    assert_says("can be read by others");
+    assert_error_has("can be read by others");
     assert_int_equal(chmod(path, 0600), 0);
     assert_ok(token_load(&t, path, true, &e));
     assert_true(token_is(&t, "abcdefghijklmnopqrstuvwxyz"));
     unit_remove(folder);
 }
 
-TEST(the_link_leads_to_the_token_and_goes_only_with_its_owner)
+TEST(the_symlink_leads_to_the_token_and_only_its_owner_removes_it)
 {
     const char *folder = unit_folder();
     char mine[128], other[128], link[PATH_MAX], target[128] = "";
@@ -71,7 +71,7 @@ TEST(the_link_leads_to_the_token_and_goes_only_with_its_owner)
     assert_ok(file_write(mine, "x", 1, 0600, &e));
     assert_ok(file_write(other, "x", 1, 0600, &e));
     assert_ok(token_link(mine, 15387, &e));
-    assert_ok(token_link(other, 15387, &e)); /* the later agent on the port has it */
+    assert_ok(token_link(other, 15387, &e)); /* it belongs to the later agent on the port */
     token_unlink(mine, 15387);
     assert_true(readlink(link, target, sizeof target - 1) > 0);
     assert_string_equal(target, other);
@@ -84,9 +84,9 @@ TEST(the_link_leads_to_the_token_and_goes_only_with_its_owner)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_start_makes_a_token_that_only_its_user_reads),
-        cmocka_unit_test(a_file_that_holds_no_token_is_an_error_and_not_no_token),
-        cmocka_unit_test(the_link_leads_to_the_token_and_goes_only_with_its_owner),
+        cmocka_unit_test(the_first_start_creates_a_token_readable_by_its_user_only),
+        cmocka_unit_test(a_file_without_a_token_is_an_error),
+        cmocka_unit_test(the_symlink_leads_to_the_token_and_only_its_owner_removes_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

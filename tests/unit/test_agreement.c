@@ -1,16 +1,16 @@
-/* Which words of lost workers count: what is stated, and what follows from it. */
+/* The agreement on which contributions of lost workers count. */
 #include "tests/unit/unit.h"
 
 #include "agent/runner/exchange/agreement.h"
 
-enum { N = 10 }; /* workers: a list is two bytes */
+enum { N = 10 }; /* workers: a bitmap has two bytes */
 
 static struct agreement a;
 static struct agreement_statement s;
 static bool has_left[N];
 static unsigned char bytes[4];
 
-/* Of worker 0 in `round`, to whom `lost` are lost. */
+/* Opens the agreement of worker 0 in `round`, which has lost the workers `lost`. */
 static void begin(uint64_t round, const int *lost, int n_lost)
 {
     assert_true(agreement_open(&a, N, 0));
@@ -22,8 +22,8 @@ static void begin(uint64_t round, const int *lost, int n_lost)
     agreement_restate(&a, round);
 }
 
-/* Worker `from` states that it has lost `lost`, is in `round`, and has closed the one before with all
- * words. */
+/* Worker `from` states that it has lost `lost`, is in `round`, and has closed the previous round with all
+ * contributions. */
 static void state_of(int from, uint64_t round, int lost)
 {
     memset(bytes, 0xff, sizeof bytes);
@@ -34,7 +34,7 @@ static void state_of(int from, uint64_t round, int lost)
     agreement_take(&a, from, &s);
 }
 
-TEST(it_is_settled_when_everybody_who_is_left_has_stated_the_same)
+TEST(agreement_is_reached_once_all_remaining_workers_state_the_same)
 {
     begin(5, (const int[]){9}, 1);
     assert_false(agreement_settles(&a, has_left));
@@ -42,13 +42,13 @@ TEST(it_is_settled_when_everybody_who_is_left_has_stated_the_same)
     for (int w = 1; w < 8; w++)
         state_of(w, 5, 9);
     assert_int_equal(agreement_awaits(&a, has_left), 8);
-    has_left[8] = true; /* with a good-bye: it has closed all rounds */
+    has_left[8] = true; /* said good-bye: it has closed all rounds */
     assert_true(agreement_settles(&a, has_left));
-    assert_false(agreement_settles(&a, has_left)); /* it has been, already */
+    assert_false(agreement_settles(&a, has_left)); /* already settled */
     agreement_clear(&a);
 }
 
-TEST(a_statement_about_fewer_does_not_count)
+TEST(a_statement_about_fewer_losses_does_not_count)
 {
     begin(5, (const int[]){8, 9}, 2);
     for (int w = 1; w < 8; w++)
@@ -57,7 +57,7 @@ TEST(a_statement_about_fewer_does_not_count)
     agreement_clear(&a);
 }
 
-TEST(a_word_of_a_lost_worker_counts_where_somebody_has_closed_the_round_with_it)
+TEST(a_contribution_of_a_lost_worker_counts_if_a_worker_has_closed_the_round_with_it)
 {
     begin(5, (const int[]){9}, 1);
     for (int w = 1; w < 9; w++)
@@ -65,7 +65,7 @@ TEST(a_word_of_a_lost_worker_counts_where_somebody_has_closed_the_round_with_it)
     assert_true(agreement_settles(&a, has_left));
     assert_true(agreement_counts(&a, 9, 5));
     assert_false(agreement_counts(&a, 9, 6));
-    assert_true(agreement_counts(&a, 3, 6)); /* of one who is left: in any round */
+    assert_true(agreement_counts(&a, 3, 6)); /* of a remaining worker: in any round */
     assert_int_equal(agreement_relayer(&a, has_left), 4);
     assert_true(agreement_is_behind(&a, 0) && agreement_is_behind(&a, 5) && !agreement_is_behind(&a, 6));
     agreement_clear(&a);
@@ -77,7 +77,7 @@ TEST(a_word_of_a_lost_worker_counts_where_somebody_has_closed_the_round_with_it)
     agreement_clear(&a);
 }
 
-TEST(more_losses_begin_it_anew)
+TEST(further_losses_restart_the_agreement)
 {
     begin(5, (const int[]){9}, 1);
     for (int w = 1; w < 9; w++)
@@ -88,25 +88,25 @@ TEST(more_losses_begin_it_anew)
     agreement_lose(&a, 8);
     assert_int_equal(a.n_lost, 9);
     agreement_restate(&a, 5);
-    assert_true(agreement_settles(&a, has_left)); /* nobody is left */
-    assert_false(agreement_counts(&a, 9, 5));     /* who had closed that round is gone */
+    assert_true(agreement_settles(&a, has_left)); /* no worker is left */
+    assert_false(agreement_counts(&a, 9, 5));     /* the workers that had closed that round are lost */
     agreement_clear(&a);
 }
 
-TEST(what_is_written_is_read_back)
+TEST(a_statement_survives_serialization)
 {
     begin(7, (const int[]){3, 8}, 2);
     a.counted[0] = a.counted[9] = true;
     agreement_write(&a, bytes);
     assert_true(agreement_read(&s, &a, 1, 6, 7, bytes, sizeof bytes));
     for (int w = 0; w < N; w++) {
-        assert_int_equal(agreement_says_lost(&s, w), w == 3 || w == 8);
+        assert_int_equal(agreement_names_lost(&s, w), w == 3 || w == 8);
         assert_int_equal(s.counted[w / 8] >> w % 8 & 1, w == 0 || w == 9);
     }
     agreement_clear(&a);
 }
 
-TEST(what_nobody_in_the_same_round_could_state_is_refused)
+TEST(a_statement_impossible_in_the_round_is_refused)
 {
     static const struct {
         uint64_t own, round;
@@ -137,12 +137,12 @@ TEST(what_nobody_in_the_same_round_could_state_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_settled_when_everybody_who_is_left_has_stated_the_same),
-        cmocka_unit_test(a_statement_about_fewer_does_not_count),
-        cmocka_unit_test(a_word_of_a_lost_worker_counts_where_somebody_has_closed_the_round_with_it),
-        cmocka_unit_test(more_losses_begin_it_anew),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(what_nobody_in_the_same_round_could_state_is_refused),
+        cmocka_unit_test(agreement_is_reached_once_all_remaining_workers_state_the_same),
+        cmocka_unit_test(a_statement_about_fewer_losses_does_not_count),
+        cmocka_unit_test(a_contribution_of_a_lost_worker_counts_if_a_worker_has_closed_the_round_with_it),
+        cmocka_unit_test(further_losses_restart_the_agreement),
+        cmocka_unit_test(a_statement_survives_serialization),
+        cmocka_unit_test(a_statement_impossible_in_the_round_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,18 +36,18 @@ static struct meal m;
 static struct args_found found;
 static struct err e;
 
-static int parse(unsigned verb, const char *const *choices)
+static int parse(unsigned verb, const char *const *given)
 {
     static struct unit_argv argv;
 
     m = (struct meal){.n = 1};
-    unit_argv(&argv, "meal", choices);
+    unit_argv(&argv, "meal", given);
     return args_parse(&args, verb, argv.n, argv.of, &m, &found, &e);
 }
 
 #define PARSE(...) parse(EAT, (const char *const[]){__VA_ARGS__, NULL})
 
-TEST(each_kind_fills_its_member)
+TEST(each_option_type_sets_its_member)
 {
     assert_ok(PARSE("--is_hot", "-vv", "-v", "--number_of-plates", "-2", "--seed=9007199254740992", "-p.5",
                     "--name", "Ada", "--menu", "m", "--course", "secondo", "--guest", "a", "--guest=b"));
@@ -65,7 +65,7 @@ TEST(each_kind_fills_its_member)
     assert_true(found.given[0] && found.given[9] && !found.given[7]);
 }
 
-TEST(without_words_the_defaults_stay)
+TEST(without_options_the_defaults_stay)
 {
     assert_ok(parse(EAT, (const char *const[]){NULL}));
     assert_int_equal(m.n, 1);
@@ -73,7 +73,7 @@ TEST(without_words_the_defaults_stay)
     assert_int_equal(found.n_operands, 0);
 }
 
-TEST(a_name_has_hyphens_or_underscores_a_value_keeps_its_own)
+TEST(an_option_name_takes_hyphens_or_underscores_and_its_value_is_unchanged)
 {
     assert_ok(PARSE("--warm", "--name=a_b", "--number_of_plates=3"));
     assert_true(m.is_hot);
@@ -83,7 +83,7 @@ TEST(a_name_has_hyphens_or_underscores_a_value_keeps_its_own)
     assert_string_equal(m.name, "--a_b");
 }
 
-TEST(operands_stand_anywhere_and_after_two_hyphens)
+TEST(operands_are_accepted_anywhere_and_after_two_hyphens)
 {
     assert_ok(PARSE("soup", "-h", "-", "--", "--name", "-x"));
     assert_int_equal(found.n_operands, 4);
@@ -94,10 +94,10 @@ TEST(operands_stand_anywhere_and_after_two_hyphens)
     assert_true(m.is_hot);
 }
 
-TEST(what_is_wrong_is_said)
+TEST(invalid_options_are_reported)
 {
     static const struct {
-        const char *choices[3], *says, *hint;
+        const char *given[3], *expected, *hint;
     } cases[] = {
         {{"--nmae", "x"}, "unknown option --nmae", "Did you mean --name?"},
         {{"--numb", "1"}, "unknown option --numb", "Did you mean --number-of-plates?"},
@@ -124,48 +124,48 @@ TEST(what_is_wrong_is_said)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         e.hint[0] = '\0';
-        assert_int_equal(parse(EAT, cases[i].choices), ERR_USAGE);
-        assert_says(cases[i].says);
+        assert_int_equal(parse(EAT, cases[i].given), ERR_USAGE);
+        assert_error_has(cases[i].expected);
         if (cases[i].hint)
             assert_string_equal(e.hint, cases[i].hint);
     }
     assert_int_equal(parse(DRINK, (const char *const[]){"-w", "pink", NULL}), ERR_USAGE);
-    assert_says("--wine: \"pink\" is not one of red|white");
+    assert_error_has("--wine: \"pink\" is not one of red|white");
     assert_string_equal(e.hint, "Water is for free.");
     assert_int_equal(PARSE("--guest", "a", "--guest", "b", "--guest", "c"), ERR_USAGE);
-    assert_says("--guest: more than 2 of them");
+    assert_error_has("--guest: more than 2 of them");
 }
 
-TEST(there_are_only_so_many_operands)
+TEST(too_many_operands_are_refused)
 {
     struct unit_argv argv;
-    char word[] = "x", *many[ARGS_OPERANDS + 2];
+    char operand[] = "x", *many[ARGS_OPERANDS + 2];
 
     unit_argv(&argv, "meal", (const char *const[]){NULL});
     for (size_t i = 0; i < N_OF(many); i++)
-        many[i] = i ? word : argv.of[0];
+        many[i] = i ? operand : argv.of[0];
     assert_ok(args_parse(&args, EAT, ARGS_OPERANDS + 1, many, &m, &found, &e));
     assert_int_equal(found.n_operands, ARGS_OPERANDS);
     assert_int_equal(args_parse(&args, EAT, ARGS_OPERANDS + 2, many, &m, &found, &e), ERR_USAGE);
-    assert_says("more than 64 words");
+    assert_error_has("more than 64 operands");
 }
 
-TEST(what_was_taken_can_be_written_again)
+TEST(parsed_options_can_be_written_again)
 {
-    static const char *const choices[] = {
+    static const char *const given[] = {
         "-hvv", "-n", "7", "--seed", "9007199254740991", "-p0.1", "--name", "Ada", "--guest", "Bob", NULL};
     static const char *const texts[] = {"yes", "2", "7",  "9007199254740991", "0.1", "Ada", "",
                                         "",    "0", "Bob"};
     char text[32];
 
-    assert_ok(parse(EAT, choices));
+    assert_ok(parse(EAT, given));
     for (size_t i = 0; i < N_OF(texts); i++) {
         args_text(text, sizeof text, &table[i], &m);
         assert_string_equal(text, texts[i]);
     }
 }
 
-TEST(help_has_a_verbs_options_under_their_headings)
+TEST(help_lists_the_options_of_a_verb_under_their_headings)
 {
     char *text;
     size_t n;
@@ -178,7 +178,7 @@ TEST(help_has_a_verbs_options_under_their_headings)
     assert_non_null(strstr(text, "  -n, --number-of-plates N           plates\n"));
     assert_non_null(strstr(text, "\nPeople:\n      --name NAME "));
     assert_non_null(
-        strstr(text, "--course WORD                  which one: antipasto|primo|secondo|dolce\n"));
+        strstr(text, "--course CHOICE                which one: antipasto|primo|secondo|dolce\n"));
     assert_null(strstr(text, "wine"));
     assert_non_null(
         strstr(text, "to fill more than\n                                     one line of help\n"));
@@ -190,14 +190,14 @@ TEST(help_has_a_verbs_options_under_their_headings)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_fills_its_member),
-        cmocka_unit_test(without_words_the_defaults_stay),
-        cmocka_unit_test(a_name_has_hyphens_or_underscores_a_value_keeps_its_own),
-        cmocka_unit_test(operands_stand_anywhere_and_after_two_hyphens),
-        cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(there_are_only_so_many_operands),
-        cmocka_unit_test(what_was_taken_can_be_written_again),
-        cmocka_unit_test(help_has_a_verbs_options_under_their_headings),
+        cmocka_unit_test(each_option_type_sets_its_member),
+        cmocka_unit_test(without_options_the_defaults_stay),
+        cmocka_unit_test(an_option_name_takes_hyphens_or_underscores_and_its_value_is_unchanged),
+        cmocka_unit_test(operands_are_accepted_anywhere_and_after_two_hyphens),
+        cmocka_unit_test(invalid_options_are_reported),
+        cmocka_unit_test(too_many_operands_are_refused),
+        cmocka_unit_test(parsed_options_can_be_written_again),
+        cmocka_unit_test(help_lists_the_options_of_a_verb_under_their_headings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

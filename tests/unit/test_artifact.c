@@ -38,7 +38,7 @@ static void path_in(char out[256], const struct scene *s, const char *name)
     snprintf(out, 256, "%s/%s", s->run, name);
 }
 
-TEST(only_names_of_the_list_are_known)
+TEST(only_listed_names_are_artifacts)
 {
     assert_string_equal(artifact_find("train.csv"), "train.csv");
     assert_null(artifact_find("../../token"));
@@ -48,7 +48,7 @@ TEST(only_names_of_the_list_are_known)
         assert_non_null(artifact_type(artifact_names[i]));
 }
 
-TEST(a_plain_file_is_opened_with_its_size)
+TEST(a_regular_file_is_opened_with_its_size)
 {
     struct scene s;
     char path[256];
@@ -69,7 +69,7 @@ TEST(a_plain_file_is_opened_with_its_size)
     scene_close(&s);
 }
 
-TEST(whatever_else_lies_there_is_refused)
+TEST(anything_but_a_regular_file_is_refused)
 {
     struct scene s;
     char path[256], other[256];
@@ -84,7 +84,7 @@ TEST(whatever_else_lies_there_is_refused)
     path_in(other, &s, "other");
     assert_ok(file_write(other, "x", 1, 0600, &e));
     path_in(path, &s, "eval.csv");
-    assert_int_equal(symlink("other", path), 0); /* inside, and a link all the same */
+    assert_int_equal(symlink("other", path), 0); /* inside the folder, but a symlink */
     assert_int_equal(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "eval.csv", &e), ERR_REFUSED);
     path_in(path, &s, "comm.csv");
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -98,7 +98,7 @@ TEST(whatever_else_lies_there_is_refused)
     scene_close(&s);
 }
 
-TEST(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too)
+TEST(the_source_of_a_codec_is_read_from_the_package_even_if_it_is_a_blob)
 {
     struct scene s;
     char blob[256], path[256];
@@ -122,7 +122,7 @@ TEST(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too)
     scene_close(&s);
 }
 
-TEST(a_run_folder_that_became_a_link_leads_nowhere)
+TEST(a_run_folder_replaced_by_a_symlink_is_not_followed)
 {
     struct scene s;
     char elsewhere[256], run[256];
@@ -142,7 +142,7 @@ TEST(a_run_folder_that_became_a_link_leads_nowhere)
     scene_close(&s);
 }
 
-TEST(no_way_leads_up)
+TEST(a_path_cannot_lead_to_a_parent_folder)
 {
     static const char *const ids[] = {"..", "../..", "j-abcdef/..", "../jobs/j-abcdef", "/etc"};
     struct scene s;
@@ -166,8 +166,8 @@ TEST(no_way_leads_up)
 
 enum { NO_MOUNT = 77, LET_IN = 78 };
 
-/* In a child, where /proc or a file of it is mounted over the folder of a run or a file in it. An ordinary
- * user may do that in a user namespace. */
+/* Runs in a child, where /proc or a file of it is mounted over a run's folder or a file in it, as an
+ * ordinary user may do in a user namespace. */
 static int on_mount(const struct scene *s, const char *from, const char *to)
 {
     uint64_t bytes;
@@ -180,7 +180,7 @@ static int on_mount(const struct scene *s, const char *from, const char *to)
             mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
             _exit(NO_MOUNT);
-        fd = open(s->folder, O_RDONLY | O_DIRECTORY); /* the scene's does not see these mounts */
+        fd = open(s->folder, O_RDONLY | O_DIRECTORY); /* the scene's descriptor does not see these mounts */
         if (artifact_open(&fd, &bytes, fd, "j-abcdef", "train.csv", &e) == 0)
             _exit(LET_IN);
         _exit(e.code == ERR_REFUSED && strstr(e.text, strerror(EXDEV)) ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -189,7 +189,7 @@ static int on_mount(const struct scene *s, const char *from, const char *to)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
-TEST(no_other_file_system_is_entered)
+TEST(other_file_systems_are_not_entered)
 {
     struct scene s;
     char path[256];
@@ -208,7 +208,7 @@ TEST(no_other_file_system_is_entered)
     assert_int_equal(as_file, EXIT_SUCCESS);
 }
 
-/* Bytes that this process has read of files. */
+/* Bytes of files that this process has read. */
 static unsigned long long bytes_read(void)
 {
     unsigned long long n = 0;
@@ -220,7 +220,7 @@ static unsigned long long bytes_read(void)
     return n;
 }
 
-TEST(of_a_huge_hole_little_is_read)
+TEST(a_large_sparse_file_is_not_read_whole)
 {
     struct scene s;
     char path[256];
@@ -244,14 +244,14 @@ TEST(of_a_huge_hole_little_is_read)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_names_of_the_list_are_known),
-        cmocka_unit_test(a_plain_file_is_opened_with_its_size),
-        cmocka_unit_test(whatever_else_lies_there_is_refused),
-        cmocka_unit_test(a_codecs_source_comes_out_of_the_package_where_it_is_a_blob_too),
-        cmocka_unit_test(a_run_folder_that_became_a_link_leads_nowhere),
-        cmocka_unit_test(no_way_leads_up),
-        cmocka_unit_test(no_other_file_system_is_entered),
-        cmocka_unit_test(of_a_huge_hole_little_is_read),
+        cmocka_unit_test(only_listed_names_are_artifacts),
+        cmocka_unit_test(a_regular_file_is_opened_with_its_size),
+        cmocka_unit_test(anything_but_a_regular_file_is_refused),
+        cmocka_unit_test(the_source_of_a_codec_is_read_from_the_package_even_if_it_is_a_blob),
+        cmocka_unit_test(a_run_folder_replaced_by_a_symlink_is_not_followed),
+        cmocka_unit_test(a_path_cannot_lead_to_a_parent_folder),
+        cmocka_unit_test(other_file_systems_are_not_entered),
+        cmocka_unit_test(a_large_sparse_file_is_not_read_whole),
     };
 
     return run_on_both_kernels(tests);

@@ -42,7 +42,7 @@ static size_t count_files(const char *folder)
     return (size_t)n;
 }
 
-TEST(a_blob_is_there_under_its_digest_and_only_readable)
+TEST(a_blob_is_stored_read_only_under_its_digest)
 {
     const char *folder = unit_folder();
     struct blob_store s;
@@ -58,7 +58,7 @@ TEST(a_blob_is_there_under_its_digest_and_only_readable)
     snprintf(path, sizeof path, "%s/%s", folder, foo);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0400);
-    put(&s, hex, "foo", 3); /* once more is no harm */
+    put(&s, hex, "foo", 3); /* repeating it is harmless */
     assert_int_equal(count_files(folder), 1);
     put(&s, hex, "", 0);
     assert_int_equal(blob_size(&s, hex), 0);
@@ -66,7 +66,7 @@ TEST(a_blob_is_there_under_its_digest_and_only_readable)
     unit_remove(folder);
 }
 
-TEST(other_bytes_than_the_name_says_leave_nothing)
+TEST(bytes_that_do_not_match_the_digest_leave_no_file)
 {
     const char *folder = unit_folder();
     struct blob_store s;
@@ -78,14 +78,14 @@ TEST(other_bytes_than_the_name_says_leave_nothing)
     assert_ok(blob_add(&u, "fop", 3));
     assert_int_equal(blob_end(&u, &s, &e), ERR_CONFIG);
     assert_ok(blob_begin(&u, &s, foo, &e));
-    blob_drop(&u, &s); /* the sender went away */
+    blob_drop(&u, &s); /* the sender disconnected */
     blob_drop(&u, &s);
     assert_int_equal(count_files(folder), 0);
     blob_store_close(&s);
     unit_remove(folder);
 }
 
-TEST(nothing_but_a_digest_becomes_a_name)
+TEST(only_a_digest_becomes_a_file_name)
 {
     static const char *const names[] = {
         "",
@@ -111,7 +111,7 @@ TEST(nothing_but_a_digest_becomes_a_name)
     unit_remove(folder);
 }
 
-TEST(what_a_crash_left_half_is_removed)
+TEST(partial_blobs_are_removed_after_a_crash)
 {
     const char *folder = unit_folder();
     struct blob_store s;
@@ -131,7 +131,7 @@ TEST(what_a_crash_left_half_is_removed)
     unit_remove(folder);
 }
 
-TEST(room_is_made_by_what_was_not_used_longest_and_no_job_holds)
+TEST(the_least_recently_used_blobs_that_no_job_holds_are_evicted)
 {
     const char *folder = unit_folder();
     struct blob_store s;
@@ -148,7 +148,7 @@ TEST(room_is_made_by_what_was_not_used_longest_and_no_job_holds)
     }
     snprintf(path, sizeof path, "%s/held", folder);
     assert_ok(blob_link(&s, hex[1], AT_FDCWD, path, &e));
-    blob_size(&s, hex[0]);    /* the oldest was just used */
+    blob_size(&s, hex[0]);    /* the oldest one was just used */
     blob_trim(&s, 1e9 + 1e9); /* all were used since */
     assert_int_equal(count_files(folder), 5);
     blob_trim(&s, 60);
@@ -163,11 +163,11 @@ TEST(room_is_made_by_what_was_not_used_longest_and_no_job_holds)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blob_is_there_under_its_digest_and_only_readable),
-        cmocka_unit_test(other_bytes_than_the_name_says_leave_nothing),
-        cmocka_unit_test(nothing_but_a_digest_becomes_a_name),
-        cmocka_unit_test(what_a_crash_left_half_is_removed),
-        cmocka_unit_test(room_is_made_by_what_was_not_used_longest_and_no_job_holds),
+        cmocka_unit_test(a_blob_is_stored_read_only_under_its_digest),
+        cmocka_unit_test(bytes_that_do_not_match_the_digest_leave_no_file),
+        cmocka_unit_test(only_a_digest_becomes_a_file_name),
+        cmocka_unit_test(partial_blobs_are_removed_after_a_crash),
+        cmocka_unit_test(the_least_recently_used_blobs_that_no_job_holds_are_evicted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

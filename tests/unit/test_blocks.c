@@ -14,7 +14,7 @@ TEST(iid_lists_all_subsets_in_lexicographic_order)
     blocks_clear(&b);
 }
 
-TEST(dup_gives_each_group_of_workers_one_block)
+TEST(dup_assigns_one_block_to_each_group_of_workers)
 {
     static const int expected[] = {0, 1, 2, 3, 4, 5};
     struct blocks b;
@@ -26,7 +26,7 @@ TEST(dup_gives_each_group_of_workers_one_block)
     blocks_clear(&b);
 }
 
-TEST(every_worker_holds_equally_many_blocks)
+TEST(every_worker_holds_the_same_number_of_blocks)
 {
     for (int n = 1; n <= 9; n++)
         for (int r = 1; r <= n; r++) {
@@ -48,8 +48,8 @@ TEST(every_worker_holds_equally_many_blocks)
         }
 }
 
-/* By the block's number alone, whoever holds it, so that its holders have the same gradient. */
-TEST(each_block_has_a_stream_of_its_own_in_each_step)
+/* Depends on the block's number alone, so that all its holders have the same gradient. */
+TEST(each_block_has_its_own_random_stream_in_each_step)
 {
     enum { STEPS = 5, BLOCKS = 6 };
     uint64_t seen[STEPS * BLOCKS];
@@ -66,7 +66,7 @@ TEST(each_block_has_a_stream_of_its_own_in_each_step)
     blocks_clear(&b);
 }
 
-TEST(what_does_not_fit_is_refused)
+TEST(invalid_block_assignments_are_refused)
 {
     static const struct {
         const char *assignment;
@@ -86,10 +86,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(iid_lists_all_subsets_in_lexicographic_order),
-        cmocka_unit_test(dup_gives_each_group_of_workers_one_block),
-        cmocka_unit_test(every_worker_holds_equally_many_blocks),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(each_block_has_a_stream_of_its_own_in_each_step),
+        cmocka_unit_test(dup_assigns_one_block_to_each_group_of_workers),
+        cmocka_unit_test(every_worker_holds_the_same_number_of_blocks),
+        cmocka_unit_test(invalid_block_assignments_are_refused),
+        cmocka_unit_test(each_block_has_its_own_random_stream_in_each_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

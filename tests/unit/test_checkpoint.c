@@ -15,7 +15,7 @@ static const char other[] = "{\"version\": 1, \"name\": \"other\", \"input\": [3
                             "[{\"kind\": \"dense\", \"units\": 5}, {\"kind\": \"tanh\"}, "
                             "{\"kind\": \"dense\", \"units\": 2}], \"loss\": \"softmax_cross_entropy\"}";
 
-/* A rule with everything that a state may have: numbers, and vectors that change places. */
+/* The state of a codec that uses everything a state may have: numbers, and vectors that are swapped. */
 struct keeper {
     float *now, *before;
     double sum;
@@ -35,7 +35,7 @@ static int keeper_open(struct codec *c)
     return c->host->zeros(c, &k->few, 3);
 }
 
-static int no_words(struct codec *c, struct wire_out *out)
+static int no_encode(struct codec *c, struct wire_out *out)
 {
     (void)c, (void)out;
     return CODEC_GO;
@@ -47,7 +47,7 @@ static int no_merge(struct codec *c, int from, struct wire_in *in)
     return CODEC_GO;
 }
 
-static const struct codec_round rounds = {.encode = no_words, .merge = no_merge};
+static const struct codec_round rounds = {.encode = no_encode, .merge = no_merge};
 static const struct codec_events events = {0};
 static const struct codec_events resting_events = {.is_quiescent_between_steps = true};
 static const struct codec_plugin keeper = {
@@ -55,7 +55,7 @@ static const struct codec_plugin keeper = {
 static const struct codec_plugin by_events = {.name = "by_events", .events = &events};
 static const struct codec_plugin resting = {.name = "resting", .events = &resting_events};
 
-/* One node of a job, with room to differ from another one. */
+/* One node of a job, which a test can make differ from another one. */
 struct fixture {
     struct settings set;
     struct blocks blocks;
@@ -117,7 +117,7 @@ static void close_node(struct fixture *f)
     free(f->spec);
 }
 
-/* Two epochs on, as far as anybody can see. */
+/* Two epochs later, as far as is visible from outside. */
 static void work(struct fixture *f)
 {
     struct keeper *k = opened->state;
@@ -147,7 +147,7 @@ static void work(struct fixture *f)
     f->c.samples = 1280;
 }
 
-/* The bytes of a node's checkpoint after its work. The caller frees. */
+/* Returns the bytes of a node's checkpoint after its work. The caller frees. */
 static char *bytes_of(size_t *len, struct fixture *f)
 {
     const char *dir = unit_folder();
@@ -162,7 +162,7 @@ static char *bytes_of(size_t *len, struct fixture *f)
     return bytes;
 }
 
-/* A node after its work, and its checkpoint, which the caller frees. */
+/* Runs a node; returns it and its checkpoint, which the caller frees. */
 static char *open_worked(struct fixture *f, size_t *len)
 {
     open_node(f, small);
@@ -184,7 +184,7 @@ static int restore(struct fixture *f, const void *bytes, size_t len, struct err 
     return rc;
 }
 
-TEST(a_node_is_restored_bit_by_bit)
+TEST(a_node_is_restored_bit_for_bit)
 {
     struct fixture a, b;
     struct codec *then;
@@ -220,7 +220,7 @@ TEST(a_node_is_restored_bit_by_bit)
     close_node(&b);
 }
 
-TEST(what_is_restored_saves_to_the_same_bytes)
+TEST(a_restored_node_saves_the_same_bytes)
 {
     struct fixture a, b;
     char *first, *second;
@@ -254,8 +254,8 @@ TEST(every_truncation_is_refused)
     close_node(&f);
 }
 
-/* Whatever is taken has finite weights and addresses that are this process's own. */
-TEST(a_damaged_bit_is_refused_or_does_no_harm)
+/* An accepted file yields finite weights, and addresses of this process only. */
+TEST(a_flipped_bit_is_refused_or_harmless)
 {
     struct fixture f;
     char *bytes;
@@ -293,19 +293,19 @@ static void replace(char *bytes, size_t len, const char *from, const char *to)
     memcpy(at, to, strlen(to));
 }
 
-TEST(a_file_that_is_not_this_nodes_is_refused)
+TEST(a_checkpoint_of_another_node_is_refused)
 {
     static const struct {
-        const char *from, *to, *words;
+        const char *from, *to, *expected;
     } cases[] = {
         {"\"psgd-checkpoint\"", "\"psgd-chickpoint\"", "its format is \"psgd-chickpoint\""},
         {"\"version\":\"1\"", "\"version\":\"2\"", "it has version \"2\", this psgd reads 1"},
         {"\"version\":\"1\"", "\"virsion\":\"1\"", "its metadata has no \"version\""},
-        {"\"node\":\"0\"", "\"node\":\"1\"", "it is node 1's, not node 0's"},
+        {"\"node\":\"0\"", "\"node\":\"1\"", "it belongs to node 1, not to node 0"},
         {"\"epoch\":\"2\"", "\"epoch\":\"3\"", "epoch 3 is reached already, the job ends with epoch 3"},
         {"\"epoch\":\"2\"", "\"epoch\":\"1\"", "step 20 is not the end of epoch 1"},
-        {"\"step\":\"20\"", "\"step\":\"-2\"", "\"step\" is no number"},
-        {"\"round\":\"5\"", "\"round\":\"4\"", "round 4 is not where step 20 is"},
+        {"\"step\":\"20\"", "\"step\":\"-2\"", "\"step\" is not a number"},
+        {"\"round\":\"5\"", "\"round\":\"4\"", "round 4 does not belong to step 20"},
         {"\"00c0dec1\"", "\"00c0dec2\"", "another build of codec plain (SHA-256 00c0dec2, now 00c0dec1)"},
         {"\\\"seed\\\":1,", "\\\"seed\\\":2,", "seed was 2 in the earlier job, and is 1 now"},
         {"\\\"node_count\\\":2,", "\\\"node_count\\\":3,",
@@ -326,17 +326,17 @@ TEST(a_file_that_is_not_this_nodes_is_refused)
         bytes = open_worked(&f, &len);
         replace(bytes, len, cases[i].from, cases[i].to);
         assert_int_equal(restore(&f, bytes, len, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
         free(bytes);
         close_node(&f);
     }
 }
 
-TEST(a_codec_at_another_place_than_the_job_is_refused)
+TEST(a_codec_at_another_step_than_the_job_is_refused)
 {
     static const struct {
         uint64_t step, round;
-        const char *words;
+        const char *expected;
     } cases[] = {
         {20, 4, "codec/0/cursor is at step 20 and round 4, the job at step 20 and round 5"},
         {10, 5, "codec/0/cursor is at step 10 and round 5, the job at step 20 and round 5"},
@@ -355,14 +355,14 @@ TEST(a_codec_at_another_place_than_the_job_is_refused)
         memcpy(at, &cases[i].step, sizeof cases[i].step);
         memcpy(at + 8, &cases[i].round, sizeof cases[i].round);
         assert_int_equal(restore(&f, bytes, len, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
         free(bytes);
         close_node(&f);
     }
 }
 
-/* The size is known before there is a file, but for the header, of which the most is taken. */
-TEST(a_checkpoint_that_no_file_can_hold_is_refused_beforehand)
+/* The size is known before the file exists, except for the header, which counts with its maximum. */
+TEST(a_checkpoint_too_large_for_a_file_is_refused_in_advance)
 {
     enum { HEADER = 2 << 20 };
     struct rlimit old, most;
@@ -382,7 +382,7 @@ TEST(a_checkpoint_that_no_file_can_hold_is_refused_beforehand)
     most = (struct rlimit){data + HEADER - 1, old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
     assert_int_equal(checkpoint_can_write(&f.c, &e), ERR_CONFIG);
-    assert_says("a checkpoint would have ");
+    assert_error_has("a checkpoint would have ");
     most.rlim_cur = data + HEADER + 4096;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
     assert_ok(checkpoint_can_write(&f.c, &e));
@@ -401,13 +401,13 @@ TEST(a_checkpoint_of_another_model_is_refused)
     bytes = open_worked(&a, &len);
     open_node(&b, other);
     assert_int_equal(restore(&b, bytes, len, &e), ERR_CONFIG);
-    assert_says("\"model/layer0.dense.weight\" has the shape (3, 4), the model's has (3, 5)");
+    assert_error_has("\"model/layer0.dense.weight\" has the shape (3, 4), the model's has (3, 5)");
     free(bytes);
     close_node(&a);
     close_node(&b);
 }
 
-TEST(length_and_limits_may_differ_and_nothing_else)
+TEST(only_the_length_and_the_limits_of_a_job_may_differ)
 {
     struct settings s, t;
     json_t *doc;
@@ -428,16 +428,16 @@ TEST(length_and_limits_may_differ_and_nothing_else)
     assert_ok(settings_check_resume(&t, doc, &e));
     t.learn_rate = 0.5;
     assert_int_equal(settings_check_resume(&t, doc, &e), ERR_CONFIG);
-    assert_says("learn_rate was 0.05");
-    json_object_del(doc, "learn_rate"); /* a document that does not say it means the default */
+    assert_error_has("learn_rate was 0.05");
+    json_object_del(doc, "learn_rate"); /* a document without the key means the default */
     t.learn_rate = s.learn_rate;
     assert_ok(settings_check_resume(&t, doc, &e));
     json_decref(doc);
 }
 
-/* What is not one of the codec's vectors means nothing in another process; one of another length is none for
- * its place. */
-TEST(a_field_that_holds_no_vector_of_its_length_is_refused)
+/* A pointer that is not one of the codec's vectors is meaningless in another process, and a vector of
+ * another length does not fit. */
+TEST(a_state_field_without_a_vector_of_its_length_is_refused)
 {
     struct fixture f;
     struct keeper *k;
@@ -452,8 +452,9 @@ TEST(a_field_that_holds_no_vector_of_its_length_is_refused)
     for (size_t i = 0; i < N_OF(aliens); i++) {
         k->now = aliens[i];
         assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
-        assert_says("codec keeper cannot be saved: the field at byte 0 of its state does not hold one of its "
-                    "vectors");
+        assert_error_has(
+            "codec keeper cannot be saved: the field at byte 0 of its state does not hold one of its "
+            "vectors");
     }
     k->now = k->before;
     k->before = now;
@@ -461,7 +462,7 @@ TEST(a_field_that_holds_no_vector_of_its_length_is_refused)
     close_node(&f);
 }
 
-TEST(a_rule_that_may_have_words_under_way_is_refused)
+TEST(a_rule_that_may_have_messages_in_flight_is_refused)
 {
     struct fixture f;
     struct err e;
@@ -469,24 +470,24 @@ TEST(a_rule_that_may_have_words_under_way_is_refused)
     open_node(&f, small);
     open_exchange(&f, &by_events);
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
-    assert_says("codec by_events runs by events");
+    assert_error_has("codec by_events runs by events");
     open_exchange(&f, &resting);
     assert_ok(exchange_can_save(f.c.exchange, &e));
     assert_int_equal(exchange_rounds_after(f.c.exchange, 27), 27); /* its traffic is counted by step */
     f.set.server_count = 1;
     open_exchange(&f, &resting);
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
-    assert_says("its servers hear messages, and cannot know which step they are in");
+    assert_error_has("its servers receive messages and cannot know the workers' step");
     f.set.server_count = 0;
     strcpy(f.set.sync, "asgd");
     open_exchange(&f, &keeper);
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
-    assert_says("in asgd words are under way");
+    assert_error_has("in asgd contributions may be in transit");
     close_node(&f);
 }
 
-/* 30 steps in rounds of 4: the last one ends in the midst. */
-TEST(the_closing_round_of_a_job_is_known_beforehand)
+/* 30 steps in rounds of 4: the last round is partial */
+TEST(the_closing_round_of_a_job_is_known_in_advance)
 {
     struct fixture f;
 
@@ -503,18 +504,18 @@ TEST(the_closing_round_of_a_job_is_known_beforehand)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_is_restored_bit_by_bit),
-        cmocka_unit_test(what_is_restored_saves_to_the_same_bytes),
+        cmocka_unit_test(a_node_is_restored_bit_for_bit),
+        cmocka_unit_test(a_restored_node_saves_the_same_bytes),
         cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(a_damaged_bit_is_refused_or_does_no_harm),
-        cmocka_unit_test(a_file_that_is_not_this_nodes_is_refused),
-        cmocka_unit_test(a_codec_at_another_place_than_the_job_is_refused),
-        cmocka_unit_test(a_checkpoint_that_no_file_can_hold_is_refused_beforehand),
+        cmocka_unit_test(a_flipped_bit_is_refused_or_harmless),
+        cmocka_unit_test(a_checkpoint_of_another_node_is_refused),
+        cmocka_unit_test(a_codec_at_another_step_than_the_job_is_refused),
+        cmocka_unit_test(a_checkpoint_too_large_for_a_file_is_refused_in_advance),
         cmocka_unit_test(a_checkpoint_of_another_model_is_refused),
-        cmocka_unit_test(length_and_limits_may_differ_and_nothing_else),
-        cmocka_unit_test(a_field_that_holds_no_vector_of_its_length_is_refused),
-        cmocka_unit_test(a_rule_that_may_have_words_under_way_is_refused),
-        cmocka_unit_test(the_closing_round_of_a_job_is_known_beforehand),
+        cmocka_unit_test(only_the_length_and_the_limits_of_a_job_may_differ),
+        cmocka_unit_test(a_state_field_without_a_vector_of_its_length_is_refused),
+        cmocka_unit_test(a_rule_that_may_have_messages_in_flight_is_refused),
+        cmocka_unit_test(the_closing_round_of_a_job_is_known_in_advance),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

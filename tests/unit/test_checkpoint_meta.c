@@ -4,7 +4,7 @@
 
 static struct err e;
 
-/* A file without tensors and with this metadata; NULL is left out. */
+/* A file without tensors and with this metadata; NULL values are omitted. */
 static void write_file(const char *folder, struct tensor_file *f, const char *format, const char *version)
 {
     const struct tensor_meta meta[] = {{"node", "-2"},
@@ -19,7 +19,7 @@ static void write_file(const char *folder, struct tensor_file *f, const char *fo
     assert_ok(tensor_file_open(f, path, &e));
 }
 
-TEST(a_checkpoint_is_one_nodes_and_one_codecs)
+TEST(a_checkpoint_belongs_to_one_node_and_one_codec)
 {
     const char *folder = unit_folder();
     struct tensor_file f;
@@ -28,10 +28,10 @@ TEST(a_checkpoint_is_one_nodes_and_one_codecs)
     assert_true(checkpoint_meta_is(&f));
     assert_ok(checkpoint_meta_check_node(&f, -2, &e));
     assert_int_equal(checkpoint_meta_check_node(&f, 2, &e), ERR_CONFIG);
-    assert_says("it is node -2's, not node 2's");
+    assert_error_has("it belongs to node -2, not to node 2");
     assert_ok(checkpoint_meta_check_codec(&f, "plain", "00c0dec1", &e));
     assert_int_equal(checkpoint_meta_check_codec(&f, "plain", "00c0dec2", &e), ERR_CONFIG);
-    assert_says("another build of codec plain (SHA-256 00c0dec1, now 00c0dec2)");
+    assert_error_has("another build of codec plain (SHA-256 00c0dec1, now 00c0dec2)");
     tensor_file_close(&f);
     unit_remove(folder);
 }
@@ -44,16 +44,16 @@ TEST(another_format_or_version_is_refused)
     write_file(folder, &f, "psgd-model", CHECKPOINT_VERSION);
     assert_false(checkpoint_meta_is(&f));
     assert_int_equal(checkpoint_meta_check_node(&f, -2, &e), ERR_CONFIG);
-    assert_says("its format is \"psgd-model\", expected psgd-checkpoint");
+    assert_error_has("its format is \"psgd-model\", expected psgd-checkpoint");
     tensor_file_close(&f);
     write_file(folder, &f, CHECKPOINT_FORMAT, "2");
     assert_true(checkpoint_meta_is(&f));
     assert_int_equal(checkpoint_meta_check_node(&f, -2, &e), ERR_CONFIG);
-    assert_says("it has version \"2\", this psgd reads 1");
+    assert_error_has("it has version \"2\", this psgd reads 1");
     tensor_file_close(&f);
     write_file(folder, &f, CHECKPOINT_FORMAT, NULL);
     assert_int_equal(checkpoint_meta_check_node(&f, -2, &e), ERR_CONFIG);
-    assert_says("its metadata has no \"version\"");
+    assert_error_has("its metadata has no \"version\"");
     tensor_file_close(&f);
     unit_remove(folder);
 }
@@ -61,7 +61,7 @@ TEST(another_format_or_version_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_checkpoint_is_one_nodes_and_one_codecs),
+        cmocka_unit_test(a_checkpoint_belongs_to_one_node_and_one_codec),
         cmocka_unit_test(another_format_or_version_is_refused),
     };
 

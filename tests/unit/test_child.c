@@ -13,8 +13,8 @@
 
 static struct err e;
 
-/* A shell that runs `script` and says what it says into a pipe; *said is this end of it. */
-static void start(struct child *c, struct child_how how, char *script, int *said)
+/* Starts a shell that runs `script` with its output in a pipe; *output is the read end. */
+static void start(struct child *c, struct child_how how, char *script, int *output)
 {
     char sh[] = "sh", option[] = "-c";
     char *argv[] = {sh, option, script, NULL};
@@ -25,10 +25,10 @@ static void start(struct child *c, struct child_how how, char *script, int *said
     how.out = fds[1];
     assert_ok(child_start(c, &how, &e));
     close(fds[1]);
-    *said = fds[0];
+    *output = fds[0];
 }
 
-/* All that is said until nobody can say more: each holder of the other end is gone. */
+/* Returns all output until no process holds the write end. */
 static const char *receive(int fd)
 {
     static char text[512];
@@ -50,12 +50,12 @@ static const char *receive(int fd)
     return text;
 }
 
-TEST(a_child_has_the_folder_and_the_descriptors_it_is_given)
+TEST(a_child_gets_the_folder_and_the_descriptors_it_is_given)
 {
     char script[] =
         "pwd; readlink /proc/$$/fd/0; readlink /proc/$$/fd/2; cat <&3; [ -e /proc/$$/fd/20 ] || echo closed";
     const char *folder = unit_folder();
-    int ours = fcntl(STDERR_FILENO, F_DUPFD, 20), said, page[2]; /* without O_CLOEXEC */
+    int ours = fcntl(STDERR_FILENO, F_DUPFD, 20), output, page[2]; /* without O_CLOEXEC */
     struct child c;
     char expected[512];
 
@@ -63,48 +63,49 @@ TEST(a_child_has_the_folder_and_the_descriptors_it_is_given)
     assert_int_equal(pipe2(page, O_CLOEXEC), 0);
     assert_int_equal(write(page[1], "a page\n", 7), 7);
     close(page[1]);
-    start(&c, (struct child_how){.folder = folder, .err = -1, .extra = page[0]}, script, &said);
+    start(&c, (struct child_how){.folder = folder, .err = -1, .extra = page[0]}, script, &output);
     snprintf(expected, sizeof expected, "%s\n/dev/null\n/dev/null\na page\nclosed\n", folder);
-    assert_string_equal(receive(said), expected);
+    assert_string_equal(receive(output), expected);
     assert_int_equal(child_wait(&c), 0);
     close(page[0]);
     close(ours);
     unit_remove(folder);
 }
 
-TEST(descriptors_may_lie_where_others_are_to_be)
+TEST(descriptors_may_have_the_numbers_of_their_targets)
 {
     char script[] = "cat <&3; echo error >&2";
-    int high = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 20), page[2], said[2];
+    int high = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 20), page[2], output[2];
     char sh[] = "sh", option[] = "-c";
     char *argv[] = {sh, option, script, NULL};
     struct child c;
     const char *text;
 
     assert_int_equal(pipe2(page, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(output, O_CLOEXEC), 0);
     assert_int_equal(write(page[1], "a page\n", 7), 7);
     close(page[1]);
-    assert_int_equal(dup2(page[0], STDERR_FILENO), STDERR_FILENO); /* as where 2 was closed before */
+    assert_int_equal(dup2(page[0], STDERR_FILENO), STDERR_FILENO); /* the case where 2 was closed before */
     assert_ok(child_start(
-        &c, &(struct child_how){.argv = argv, .out = said[1], .err = said[1], .extra = STDERR_FILENO}, &e));
+        &c, &(struct child_how){.argv = argv, .out = output[1], .err = output[1], .extra = STDERR_FILENO},
+        &e));
     dup2(high, STDERR_FILENO);
     close(high);
     close(page[0]);
-    close(said[1]);
-    text = receive(said[0]);
+    close(output[1]);
+    text = receive(output[0]);
     assert_string_equal(text, "a page\nerror\n");
     assert_int_equal(child_wait(&c), 0);
 }
 
-TEST(what_cannot_be_run_is_said_and_leaves_no_process)
+TEST(a_program_that_cannot_be_executed_is_reported_and_leaves_no_process)
 {
     char name[] = "/nowhere/program", sh[] = "sh";
     char *argv[] = {name, NULL};
     struct child c;
 
     assert_int_equal(child_start(&c, &(struct child_how){.argv = argv, .out = 1, .err = 2}, &e), ERR_IO);
-    assert_says("cannot run /nowhere/program: No such file or directory");
+    assert_error_has("cannot run /nowhere/program: No such file or directory");
     argv[0] = sh;
     assert_int_equal(
         child_start(&c, &(struct child_how){.argv = argv, .folder = "/nowhere", .out = 1, .err = 2}, &e),
@@ -124,7 +125,7 @@ static bool is(int sig, void (*what)(int))
     return sigaction(sig, NULL, &a) == 0 && a.sa_handler == what;
 }
 
-TEST(a_child_has_none_of_this_programs_handlers_and_ignores_what_was_ignored)
+TEST(a_child_inherits_no_signal_handlers_but_keeps_ignored_signals)
 {
     struct child c;
     int rc;
@@ -143,81 +144,81 @@ TEST(a_child_has_none_of_this_programs_handlers_and_ignores_what_was_ignored)
     signal(SIGHUP, SIG_DFL);
 }
 
-TEST(limits_are_the_childs_alone)
+TEST(limits_apply_to_the_child_only)
 {
     char script[] = "ulimit -t; ulimit -v";
     struct child c;
-    int said;
+    int output;
 
     if (is_emulated())
         skip();
-    start(&c, (struct child_how){.err = -1, .cpu_s = 77, .memory_size = (uint64_t)3 << 30}, script, &said);
-    assert_string_equal(receive(said), "77\n3145728\n");
+    start(&c, (struct child_how){.err = -1, .cpu_s = 77, .memory_size = (uint64_t)3 << 30}, script, &output);
+    assert_string_equal(receive(output), "77\n3145728\n");
     assert_int_equal(child_wait(&c), 0);
 }
 
-TEST(a_foreign_child_kills_its_own_group_only)
+TEST(a_foreign_child_kills_only_its_own_group)
 {
     char script[] = "kill -9 0";
     struct child c;
-    int said, status;
+    int output, status;
 
-    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
-    assert_string_equal(receive(said), "");
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &output);
+    assert_string_equal(receive(output), "");
     status = child_wait(&c);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-TEST(who_is_asked_to_end_and_ends_keeps_its_status)
+TEST(a_child_that_ends_on_request_keeps_its_status)
 {
     char script[] = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
     struct child c;
-    int said, status;
+    int output, status;
     char byte;
 
-    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
-    assert_int_equal(read(said, &byte, 1), 1);
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &output);
+    assert_int_equal(read(output, &byte, 1), 1);
     status = child_end(&c, 60);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    close(said);
+    close(output);
 }
 
-TEST(who_is_deaf_is_killed_after_the_grace_with_all_it_has_started)
+TEST(a_child_that_ignores_sigterm_is_killed_after_the_grace_time_with_its_descendants)
 {
     char script[] = "trap '' TERM; echo ready; sleep 1000 & sleep 1000";
     double start_s;
     struct child c;
-    int said, status;
+    int output, status;
     char byte;
 
-    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
-    assert_int_equal(read(said, &byte, 1), 1);
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &output);
+    assert_int_equal(read(output, &byte, 1), 1);
     start_s = clock_now();
     status = child_end(&c, 0.3);
     assert_true(clock_now() - start_s >= 0.3);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    assert_string_equal(receive(said), "eady\n");
+    assert_string_equal(receive(output), "eady\n");
 }
 
-TEST(what_a_foreign_child_leaves_behind_is_ended)
+TEST(processes_left_by_a_foreign_child_are_ended)
 {
     char script[] = "sleep 1000 & exit 3";
     struct child c;
-    int said;
+    int output;
 
-    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &said);
+    start(&c, (struct child_how){.err = -1, .is_foreign = true}, script, &output);
     assert_int_equal(WEXITSTATUS(child_wait(&c)), 3);
-    assert_string_equal(receive(said), "");
+    assert_string_equal(receive(output), "");
 }
 
 TEST(a_child_ends_with_the_process_that_started_it)
 {
     for (int foreign = 0; foreign < 2; foreign++) {
         char script[] = "trap '' INT HUP; echo ready; exec sleep 1000";
-        int said[2];
+        int output[2];
         pid_t between;
 
-        assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+        assert_int_equal(pipe2(output, O_CLOEXEC), 0);
         between = fork();
         if (between == 0) {
             char sh[] = "sh", option[] = "-c";
@@ -225,30 +226,31 @@ TEST(a_child_ends_with_the_process_that_started_it)
             struct child c;
 
             child_start(
-                &c, &(struct child_how){.argv = argv, .out = said[1], .err = -1, .is_foreign = foreign == 1},
+                &c,
+                &(struct child_how){.argv = argv, .out = output[1], .err = -1, .is_foreign = foreign == 1},
                 &e);
             poll(NULL, 0, -1);
         }
-        close(said[1]);
-        assert_int_equal(read(said[0], (char[8]){0}, 6), 6);
+        close(output[1]);
+        assert_int_equal(read(output[0], (char[8]){0}, 6), 6);
         kill(between, SIGKILL);
         assert_int_equal(waitpid(between, NULL, 0), between);
-        assert_string_equal(receive(said[0]), "");
+        assert_string_equal(receive(output[0]), "");
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_has_the_folder_and_the_descriptors_it_is_given),
-        cmocka_unit_test(descriptors_may_lie_where_others_are_to_be),
-        cmocka_unit_test(what_cannot_be_run_is_said_and_leaves_no_process),
-        cmocka_unit_test(a_child_has_none_of_this_programs_handlers_and_ignores_what_was_ignored),
-        cmocka_unit_test(limits_are_the_childs_alone),
-        cmocka_unit_test(a_foreign_child_kills_its_own_group_only),
-        cmocka_unit_test(who_is_asked_to_end_and_ends_keeps_its_status),
-        cmocka_unit_test(who_is_deaf_is_killed_after_the_grace_with_all_it_has_started),
-        cmocka_unit_test(what_a_foreign_child_leaves_behind_is_ended),
+        cmocka_unit_test(a_child_gets_the_folder_and_the_descriptors_it_is_given),
+        cmocka_unit_test(descriptors_may_have_the_numbers_of_their_targets),
+        cmocka_unit_test(a_program_that_cannot_be_executed_is_reported_and_leaves_no_process),
+        cmocka_unit_test(a_child_inherits_no_signal_handlers_but_keeps_ignored_signals),
+        cmocka_unit_test(limits_apply_to_the_child_only),
+        cmocka_unit_test(a_foreign_child_kills_only_its_own_group),
+        cmocka_unit_test(a_child_that_ends_on_request_keeps_its_status),
+        cmocka_unit_test(a_child_that_ignores_sigterm_is_killed_after_the_grace_time_with_its_descendants),
+        cmocka_unit_test(processes_left_by_a_foreign_child_are_ended),
         cmocka_unit_test(a_child_ends_with_the_process_that_started_it),
     };
 

@@ -2,7 +2,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(a_word_is_found_by_its_place)
+TEST(a_name_is_found_by_its_index)
 {
     assert_int_equal(choice_find("on|off|auto", "on"), 0);
     assert_int_equal(choice_find("on|off|auto", "off"), 1);
@@ -10,7 +10,7 @@ TEST(a_word_is_found_by_its_place)
     assert_int_equal(choice_find("one", "one"), 0);
 }
 
-TEST(what_is_not_a_whole_word_of_the_list_is_none)
+TEST(a_name_that_is_not_in_the_list_is_not_found)
 {
     static const char *const none[] = {"", "o", "of", "offs", "auto|", "on|off", "|", "ON"};
 
@@ -21,8 +21,8 @@ TEST(what_is_not_a_whole_word_of_the_list_is_none)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_word_is_found_by_its_place),
-        cmocka_unit_test(what_is_not_a_whole_word_of_the_list_is_none),
+        cmocka_unit_test(a_name_is_found_by_its_index),
+        cmocka_unit_test(a_name_that_is_not_in_the_list_is_not_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-TEST(every_built_in_codec_opens_and_names_its_source_and_cost)
+TEST(every_built_in_codec_opens_and_states_its_source_and_cost)
 {
     static const char *const names[] = {"allreduce", "doublebuffer", "doublesqueeze", "dummy", "easgd",
                                         "fedavg",    "fedpaq",       "gossip",        "plain", "ps"};
@@ -32,30 +32,30 @@ TEST(every_built_in_codec_opens_and_names_its_source_and_cost)
     }
 }
 
-TEST(another_abi_is_refused_naming_both)
+TEST(another_abi_version_is_refused_naming_both)
 {
     struct codec_library l;
     struct err e = {0};
 
     assert_int_equal(codec_library_open(&l, path_of("tests/codecs/old_abi"), &e), ERR_CODEC);
-    assert_says("ABI 0");
-    assert_says("ABI 4");
+    assert_error_has("ABI 0");
+    assert_error_has("ABI 5");
 }
 
-TEST(what_is_no_codec_is_refused)
+TEST(a_file_that_is_no_codec_is_refused)
 {
     struct codec_library l;
     struct err e = {0};
 
     assert_int_equal(codec_library_open(&l, "Makefile", &e), ERR_CODEC);
-    assert_says("Makefile: not an ELF file");
+    assert_error_has("Makefile: not an ELF file");
     assert_non_null(strstr(e.hint, "A codec is a C file"));
     assert_int_equal(codec_library_open(&l, "/nowhere.so", &e), ERR_CODEC);
-    assert_says("/nowhere.so");
+    assert_error_has("/nowhere.so");
 }
 
-/* As objects linked with -z nodelete stay, and those that threads still have. */
-TEST(a_codec_whose_object_stays_loaded_is_not_taken_for_the_next_one)
+/* Like objects linked with -z nodelete, or in use by threads. */
+TEST(a_codec_whose_object_stays_loaded_is_not_mistaken_for_the_next_one)
 {
     struct codec_library stays, next;
     char copy[MEMORY_FILE_PATH];
@@ -70,34 +70,35 @@ TEST(a_codec_whose_object_stays_loaded_is_not_taken_for_the_next_one)
     codec_library_close(&next);
 }
 
-TEST(a_value_beyond_a_list_of_codec_h_is_refused)
+TEST(a_value_outside_an_enum_of_codec_h_is_refused)
 {
     struct codec_library l;
     struct err e = {0};
 
     assert_int_equal(codec_library_open(&l, path_of("tests/codecs/beyond"), &e), ERR_CODEC);
-    assert_says("codec beyond: .compression is 4, and codec.h lists values up to 3");
+    assert_error_has("codec beyond: .compression is 4, and codec.h lists values up to 3");
 }
 
-TEST(a_state_beyond_all_measure_is_refused)
+TEST(an_excessive_state_is_refused)
 {
     struct codec_library l;
     struct err e = {0};
 
     assert_int_equal(codec_library_open(&l, path_of("tests/codecs/bulky"), &e), ERR_CODEC);
-    assert_says("codec bulky: .state_size is 18446744073709551615 bytes, expected at most 1073741824");
+    assert_error_has("codec bulky: .state_size is 18446744073709551615 bytes, expected at most 1073741824");
 }
 
-TEST(a_codec_without_ssgd_or_asgd_is_refused_the_job_that_is_so)
+TEST(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job)
 {
     static const struct {
         unsigned limits;
         bool is_sync;
-        const char *says, *hint;
+        const char *expected, *hint;
     } refused[] = {
-        {CODEC_NO_SSGD, true, "codec x is asynchronous by nature; it has no ssgd",
+        {CODEC_NO_SSGD, true, "codec x is asynchronous; it does not support ssgd",
          "Take --parallel_sgd asgd."},
-        {CODEC_NO_ASGD, false, "codec x needs to hear every worker it works with; it has no asgd", ""},
+        {CODEC_NO_ASGD, false,
+         "codec x needs a message from every worker it works with; it does not support asgd", ""},
     };
 
     for (size_t i = 0; i < N_OF(refused); i++) {
@@ -106,7 +107,7 @@ TEST(a_codec_without_ssgd_or_asgd_is_refused_the_job_that_is_so)
         struct err e = {0};
 
         assert_int_equal(codec_check_limits("x", refused[i].limits, &job, &e), ERR_CODEC);
-        assert_says(refused[i].says);
+        assert_error_has(refused[i].expected);
         assert_string_equal(e.hint, refused[i].hint);
         job.is_sync = !job.is_sync;
         assert_ok(codec_check_limits("x", refused[i].limits, &job, &e));
@@ -116,13 +117,13 @@ TEST(a_codec_without_ssgd_or_asgd_is_refused_the_job_that_is_so)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_built_in_codec_opens_and_names_its_source_and_cost),
-        cmocka_unit_test(another_abi_is_refused_naming_both),
-        cmocka_unit_test(what_is_no_codec_is_refused),
-        cmocka_unit_test(a_codec_whose_object_stays_loaded_is_not_taken_for_the_next_one),
-        cmocka_unit_test(a_value_beyond_a_list_of_codec_h_is_refused),
-        cmocka_unit_test(a_state_beyond_all_measure_is_refused),
-        cmocka_unit_test(a_codec_without_ssgd_or_asgd_is_refused_the_job_that_is_so),
+        cmocka_unit_test(every_built_in_codec_opens_and_states_its_source_and_cost),
+        cmocka_unit_test(another_abi_version_is_refused_naming_both),
+        cmocka_unit_test(a_file_that_is_no_codec_is_refused),
+        cmocka_unit_test(a_codec_whose_object_stays_loaded_is_not_mistaken_for_the_next_one),
+        cmocka_unit_test(a_value_outside_an_enum_of_codec_h_is_refused),
+        cmocka_unit_test(an_excessive_state_is_refused),
+        cmocka_unit_test(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

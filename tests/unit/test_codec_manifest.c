@@ -18,7 +18,7 @@ static int parse(struct codec_manifest *out, const char *text)
     return rc;
 }
 
-TEST(what_is_written_reads_back_and_what_is_not_known_is_left_out)
+TEST(a_manifest_survives_serialization_and_unknown_keys_are_ignored)
 {
     struct codec_manifest m = {.name = "mean",
                                .abi = CODEC_ABI,
@@ -41,37 +41,37 @@ TEST(what_is_written_reads_back_and_what_is_not_known_is_left_out)
     json_decref(doc);
 }
 
-TEST(what_is_no_manifest_is_refused_with_the_place)
+TEST(an_invalid_manifest_is_refused_with_the_position)
 {
     struct codec_manifest m;
     char text[512];
 
     assert_int_equal(parse(&m, "{\"name\":\"x\",\"abi\":4,\"architecture\":\"x86-64\"}"), ERR_CONFIG);
-    assert_says("/sha256: missing");
+    assert_error_has("/sha256: missing");
     snprintf(text, sizeof text, "{\"name\":\"x\",\"abi\":%d,\"architecture\":\"a\",\"sha256\":\"../x\"}",
              CODEC_ABI);
     assert_int_equal(parse(&m, text), ERR_CONFIG);
-    assert_says("not a SHA-256");
+    assert_error_has("not a SHA-256");
     assert_int_equal(parse(&m, "{\"nam\":\"x\"}"), ERR_CONFIG);
-    assert_says("did you mean \"name\"?");
+    assert_error_has("did you mean \"name\"?");
 }
 
-TEST(a_codec_of_another_abi_is_refused_naming_both)
+TEST(a_codec_of_another_abi_version_is_refused_naming_both)
 {
     struct codec_manifest m;
 
     assert_int_equal(
         parse(&m, "{\"name\":\"old\",\"abi\":1,\"architecture\":\"x86-64\",\"sha256\":\"" HEX_A "\"}"),
         ERR_CONFIG);
-    assert_says("codec old is built against codec.h with ABI 1; this psgd has ABI ");
+    assert_error_has("codec old is built against codec.h with ABI 1; this psgd has ABI ");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_reads_back_and_what_is_not_known_is_left_out),
-        cmocka_unit_test(what_is_no_manifest_is_refused_with_the_place),
-        cmocka_unit_test(a_codec_of_another_abi_is_refused_naming_both),
+        cmocka_unit_test(a_manifest_survives_serialization_and_unknown_keys_are_ignored),
+        cmocka_unit_test(an_invalid_manifest_is_refused_with_the_position),
+        cmocka_unit_test(a_codec_of_another_abi_version_is_refused_naming_both),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

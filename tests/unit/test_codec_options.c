@@ -30,7 +30,7 @@ static int set(const char *text)
     return codec_options_set(sets, N_OF(sets), text, &e);
 }
 
-TEST(what_is_not_named_has_its_default)
+TEST(omitted_parameters_have_their_defaults)
 {
     r = (struct rule){.n = 99, .graph = 7};
     assert_ok(set(""));
@@ -47,10 +47,10 @@ TEST(values_of_every_type_are_read)
     assert_int_equal(common.every, 10);
 }
 
-TEST(a_wrong_parameter_is_refused_with_what_there_is)
+TEST(an_unknown_parameter_is_refused_with_the_known_ones)
 {
     static const struct {
-        const char *text, *says;
+        const char *text, *expected;
     } cases[] = {
         {"alhpa=1", "no parameter \"alhpa\" (did you mean \"alpha\"?); it takes alpha"},
         {"zzzzzzzzz=1",
@@ -71,30 +71,30 @@ TEST(a_wrong_parameter_is_refused_with_what_there_is)
         {"graph=ring|torus", "graph: \"ring|torus\" is not one of ring|torus|exponential"},
         {"graph=", "is not one of"},
         {"every=-1", "every: -1 is not between 0 and 1000000000"},
-        {"n=1,n=1", "n is there twice"},
+        {"n=1,n=1", "n is given twice"},
         {"b=1", "every (0 to 1000000000"},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(set(cases[i].text), ERR_CONFIG);
-        assert_says(cases[i].says);
+        assert_error_has(cases[i].expected);
     }
 }
 
-TEST(a_text_longer_than_any_is_refused)
+TEST(an_overlong_text_is_refused)
 {
     char text[CODEC_OPTIONS_TEXT + 16];
 
     memset(text, 'a', sizeof text);
     text[sizeof text - 1] = '\0';
     assert_int_equal(set(text), ERR_CONFIG);
-    assert_says("more than 511 characters");
+    assert_error_has("more than 511 characters");
 }
 
-TEST(a_rule_without_parameters_says_so)
+TEST(a_rule_without_parameters_refuses_them)
 {
     assert_int_equal(codec_options_set(&(struct codec_options){NULL, &r}, 1, "a=1", &e), ERR_CONFIG);
-    assert_says("no parameter \"a\"; it takes none");
+    assert_error_has("no parameter \"a\"; it takes none");
     assert_ok(codec_options_set(&(struct codec_options){NULL, &r}, 1, "", &e));
 }
 
@@ -136,7 +136,7 @@ TEST(values_go_into_json_as_the_user_writes_them)
     text = json_dumps(o, JSON_COMPACT);
     assert_string_equal(text,
                         "{\"alpha\":0.10000000000000001,\"free\":null,\"n\":5,\"is_on\":true,"
-                        "\"graph\":\"ring\"}"); /* 17 digits are jansson's; the value is 0.1, not 0.1f */
+                        "\"graph\":\"ring\"}"); /* jansson prints 17 digits; the value is 0.1, not 0.1f */
     free(text);
     json_decref(o);
     o = codec_options_list(table);
@@ -145,10 +145,10 @@ TEST(values_go_into_json_as_the_user_writes_them)
     json_decref(o);
 }
 
-TEST(a_word_is_parted_into_codec_and_parameters)
+TEST(an_argument_is_split_into_codec_and_parameters)
 {
     static const struct {
-        const char *word, *rest;
+        const char *argument, *rest;
     } cases[] = {
         {"fedavg", ""},
         {"easgd:alpha=0.5,every=10", ":alpha=0.5,every=10"},
@@ -162,18 +162,18 @@ TEST(a_word_is_parted_into_codec_and_parameters)
         {"a.c:b/my.so:x=y.c", ":x=y.c"},
         {"./a:b", ""},
         {"a.so:b.c:x=1", ":x=1"},
-        {"my.c:file=x.so:", ":"}, /* the last one counts */
+        {"my.c:file=x.so:", ":"}, /* the last value counts */
     };
 
     for (size_t i = 0; i < N_OF(cases); i++)
-        assert_string_equal(cases[i].word + codec_options_at(cases[i].word), cases[i].rest);
+        assert_string_equal(cases[i].argument + codec_options_at(cases[i].argument), cases[i].rest);
 }
 
-TEST(a_table_that_contradicts_itself_is_refused)
+TEST(an_inconsistent_parameter_table_is_refused)
 {
     static const struct {
         struct codec_option o[3];
-        const char *says;
+        const char *expected;
     } cases[] = {
         {{{.name = "A", .help = ""}}, "parameter 0 has no name"},
         {{{.name = "a"}}, "parameter a has no help"},
@@ -189,22 +189,22 @@ TEST(a_table_that_contradicts_itself_is_refused)
     assert_ok(codec_options_check(NULL, 0, &e));
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(codec_options_check(cases[i].o, sizeof(struct rule), &e), ERR_CODEC);
-        assert_says(cases[i].says);
+        assert_error_has(cases[i].expected);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_named_has_its_default),
+        cmocka_unit_test(omitted_parameters_have_their_defaults),
         cmocka_unit_test(values_of_every_type_are_read),
-        cmocka_unit_test(a_wrong_parameter_is_refused_with_what_there_is),
-        cmocka_unit_test(a_text_longer_than_any_is_refused),
-        cmocka_unit_test(a_rule_without_parameters_says_so),
+        cmocka_unit_test(an_unknown_parameter_is_refused_with_the_known_ones),
+        cmocka_unit_test(an_overlong_text_is_refused),
+        cmocka_unit_test(a_rule_without_parameters_refuses_them),
         cmocka_unit_test(the_canonical_text_reads_back_to_the_same_bits),
         cmocka_unit_test(values_go_into_json_as_the_user_writes_them),
-        cmocka_unit_test(a_word_is_parted_into_codec_and_parameters),
-        cmocka_unit_test(a_table_that_contradicts_itself_is_refused),
+        cmocka_unit_test(an_argument_is_split_into_codec_and_parameters),
+        cmocka_unit_test(an_inconsistent_parameter_table_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

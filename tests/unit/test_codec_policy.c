@@ -10,7 +10,7 @@
 
 static struct err e;
 
-/* An agent on an x86-64 machine with a compiler, one built-in codec and a list. */
+/* An agent on an x86-64 machine with a compiler, one built-in codec and an allowlist. */
 struct scene {
     const char *folder;
     struct codec_rules rules;
@@ -41,7 +41,7 @@ static void scene_open(struct scene *s, enum codec_policy policy)
         .folder = unit_folder(),
         .rules = {.policy = policy,
                   .here = {.cell_class = ELFCLASS64, .byte_order = ELFDATA2LSB, .machine = EM_X86_64},
-                  .cc = "sh" /* it is only looked for */}};
+                  .cc = "sh" /* only its existence counts */}};
     snprintf(s->rules.builtin_dir, sizeof s->rules.builtin_dir, "%s/codecs", s->folder);
     snprintf(s->rules.list, sizeof s->rules.list, "%s/codecs.allow", s->folder);
     assert_ok(file_mkdirs(s->rules.builtin_dir, 0700, &e));
@@ -57,7 +57,7 @@ static void scene_open(struct scene *s, enum codec_policy policy)
     put(s->theirs, s, "theirs.so", head, sizeof head);
 }
 
-/* How it is used, an enum codec_use, or the error. */
+/* Returns an enum codec_use, or the error. */
 static int admit(const struct scene *s, const char *object_hex, const char *source_hex, const char *object)
 {
     const struct codec_offer offer = {"mean", object_hex, source_hex, object};
@@ -67,7 +67,7 @@ static int admit(const struct scene *s, const char *object_hex, const char *sour
     return rc < 0 ? rc : (int)use;
 }
 
-TEST(each_policy_takes_what_it_says_and_nothing_else)
+TEST(each_policy_allows_what_it_states_and_nothing_else)
 {
     static const struct {
         enum codec_policy policy;
@@ -83,13 +83,13 @@ TEST(each_policy_takes_what_it_says_and_nothing_else)
         assert_int_equal(admit(&s, s.builtin, "", s.ours) == CODEC_LOAD, cases[i].builtin);
         assert_int_equal(admit(&s, LISTED, "", s.ours) == CODEC_LOAD, cases[i].listed);
         assert_int_equal(admit(&s, UNLISTED, "", s.ours) == CODEC_LOAD, cases[i].unlisted);
-        /* with a reservation, which has no object yet */
+        /* at a reservation, which has no object yet */
         assert_int_equal(admit(&s, UNLISTED, "", NULL) == CODEC_LOAD, cases[i].unlisted);
         unit_remove(s.folder);
     }
 }
 
-TEST(a_source_that_is_listed_is_compiled_and_its_object_is_not_loaded)
+TEST(a_listed_source_is_compiled_and_its_object_is_not_loaded)
 {
     struct scene s;
 
@@ -113,22 +113,22 @@ TEST(a_builtin_codec_of_another_build_or_machine_is_compiled_under_every_policy)
     }
 }
 
-TEST(a_refusal_says_what_is_to_be_added_where)
+TEST(a_refusal_states_what_to_add_and_where)
 {
     struct scene s;
 
     scene_open(&s, CODECS_ALLOWLIST);
     assert_int_equal(admit(&s, UNLISTED, "", s.ours), ERR_CODEC);
-    assert_says("codec mean (SHA-256 " UNLISTED ") is neither one of this agent's own nor on its list");
-    assert_non_null(strstr(e.hint, "a line with " UNLISTED " in "));
+    assert_error_has("codec mean (SHA-256 " UNLISTED ") is neither built into this agent nor on its list");
+    assert_non_null(strstr(e.hint, "a line with " UNLISTED " to "));
     assert_non_null(strstr(e.hint, s.rules.list));
-    s.rules.list[0] = '\0'; /* no list at all is an empty one */
+    s.rules.list[0] = '\0'; /* a missing list equals an empty one */
     assert_int_equal(admit(&s, LISTED, UNLISTED, s.ours), ERR_CODEC);
-    assert_says("(SHA-256 " LISTED ", source " UNLISTED ")");
+    assert_error_has("(SHA-256 " LISTED ", source " UNLISTED ")");
     assert_non_null(strstr(e.hint, "a line with " UNLISTED));
     s.rules.policy = CODECS_BUILTIN;
     assert_int_equal(admit(&s, UNLISTED, "", s.ours), ERR_CODEC);
-    assert_says("it runs no other (--codecs builtin)");
+    assert_error_has("it runs no other (--codecs builtin)");
     unit_remove(s.folder);
 }
 
@@ -139,11 +139,11 @@ TEST(an_object_for_another_machine_is_compiled_from_its_source_or_refused)
     scene_open(&s, CODECS_ANY);
     assert_int_equal(admit(&s, UNLISTED, UNLISTED, s.theirs), CODEC_COMPILE);
     assert_int_equal(admit(&s, UNLISTED, "", s.theirs), ERR_CODEC);
-    assert_says(
-        "codec mean is an object for AArch64, this machine is x86-64, and its source did not come along");
+    assert_error_has(
+        "codec mean is an object for AArch64, this machine is x86-64, and its source was not sent");
     s.rules.policy = CODECS_ALLOWLIST;
     assert_int_equal(admit(&s, LISTED, UNLISTED, s.theirs), ERR_CODEC);
-    assert_says("its source (SHA-256 " UNLISTED ") is not on the agent's list");
+    assert_error_has("its source (SHA-256 " UNLISTED ") is not on the agent's list");
     unit_remove(s.folder);
 }
 
@@ -153,15 +153,16 @@ TEST(a_codec_that_must_be_compiled_is_refused_where_there_is_no_compiler)
 
     scene_open(&s, CODECS_ALLOWLIST);
     s.rules.cc = "no-such-compiler";
-    assert_int_equal(admit(&s, UNLISTED, LISTED, NULL), ERR_CODEC); /* its source alone is on the list */
-    assert_says("codec mean must be compiled here, for x86-64, and there is no no-such-compiler");
+    assert_int_equal(admit(&s, UNLISTED, LISTED, NULL), ERR_CODEC); /* only its source is on the list */
+    assert_error_has(
+        "codec mean must be compiled for x86-64 on the agent's machine, which has no no-such-compiler");
     s.rules.policy = CODECS_ANY;
     assert_int_equal(admit(&s, UNLISTED, UNLISTED, s.theirs), ERR_CODEC);
-    assert_says("must be compiled here, for x86-64");
+    assert_error_has("must be compiled for x86-64");
     unit_remove(s.folder);
 }
 
-TEST(what_is_no_shared_object_is_refused_under_every_policy)
+TEST(a_file_that_is_no_shared_object_is_refused_under_every_policy)
 {
     struct scene s;
     char path[128];
@@ -169,41 +170,41 @@ TEST(what_is_no_shared_object_is_refused_under_every_policy)
     scene_open(&s, CODECS_ANY);
     put(path, &s, "text.so", "not an object at all", 20);
     assert_int_equal(admit(&s, UNLISTED, "", path), ERR_CODEC);
-    assert_says("codec mean: ");
-    assert_says("not an ELF file");
+    assert_error_has("codec mean: ");
+    assert_error_has("not an ELF file");
     put(path, &s, "main.o", "\177ELF\2\1\0\0\0\0\0\0\0\0\0\0\1\0\76\0", 20);
     assert_int_equal(admit(&s, UNLISTED, "", path), ERR_CODEC);
-    assert_says("its object is not a shared one");
+    assert_error_has("its object is not a shared object");
     unit_remove(s.folder);
 }
 
-TEST(a_list_that_cannot_be_trusted_allows_nothing)
+TEST(an_untrustworthy_list_allows_nothing)
 {
     struct scene s;
 
     scene_open(&s, CODECS_ALLOWLIST);
     write_list(&s, "# one\nmean.c " LISTED "\n" LISTED "\n");
     assert_int_equal(admit(&s, LISTED, "", s.ours), ERR_CODEC);
-    assert_says("codecs.allow:2: \"mean.c\" is not a SHA-256");
+    assert_error_has("codecs.allow:2: \"mean.c\" is not a SHA-256");
     write_list(&s, LISTED);
     assert_ok(admit(&s, LISTED, "", s.ours));
     assert_int_equal(chmod(s.rules.list, 0620), 0);
     assert_int_equal(admit(&s, LISTED, "", s.ours), ERR_CODEC);
-    assert_says("can be written by others (mode 620)");
+    assert_error_has("can be written by others (mode 620)");
     unit_remove(s.folder);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_policy_takes_what_it_says_and_nothing_else),
-        cmocka_unit_test(a_source_that_is_listed_is_compiled_and_its_object_is_not_loaded),
+        cmocka_unit_test(each_policy_allows_what_it_states_and_nothing_else),
+        cmocka_unit_test(a_listed_source_is_compiled_and_its_object_is_not_loaded),
         cmocka_unit_test(a_builtin_codec_of_another_build_or_machine_is_compiled_under_every_policy),
-        cmocka_unit_test(a_refusal_says_what_is_to_be_added_where),
+        cmocka_unit_test(a_refusal_states_what_to_add_and_where),
         cmocka_unit_test(an_object_for_another_machine_is_compiled_from_its_source_or_refused),
         cmocka_unit_test(a_codec_that_must_be_compiled_is_refused_where_there_is_no_compiler),
-        cmocka_unit_test(what_is_no_shared_object_is_refused_under_every_policy),
-        cmocka_unit_test(a_list_that_cannot_be_trusted_allows_nothing),
+        cmocka_unit_test(a_file_that_is_no_shared_object_is_refused_under_every_policy),
+        cmocka_unit_test(an_untrustworthy_list_allows_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Which collectives of a codec go through shared memory, and which over connections. */
+/* Which collectives of a codec use shared memory, and which use connections. */
 #include "agent/runner/exchange/exchange.h"
 #include "tests/lib/mesh_mem.h"
 #include "tests/lib/shm_pair.h"
@@ -23,7 +23,7 @@ static int sums_on_collective(struct codec *c)
 static const struct codec_events events = {.on_grad = sums_on_grad, .on_collective = sums_on_collective};
 static const struct codec_plugin sums = {.name = "sums", .events = &events};
 
-/* The bytes that each of two nodes with a common memory sends over its connection for a sum of n numbers. */
+/* The bytes that each of two nodes with shared memory sends over its connection for a sum of n numbers. */
 static uint64_t sent_for(size_t n)
 {
     struct mesh_mem *net = mesh_mem_new(N_NODES, 0, 64, 1);
@@ -78,15 +78,15 @@ static uint64_t sent_for(size_t n)
     return sent;
 }
 
-TEST(a_short_vector_no_longer_than_the_model_goes_through_shared_memory)
+TEST(a_short_vector_no_longer_than_the_model_uses_shared_memory)
 {
     assert_int_equal(sent_for(1), 0);
     assert_int_equal(sent_for(N_PARAMS), 0);
 }
 
-/* What the nodes share was agreed on for the model's length: a longer vector has no place there, though it
- * would fit where short ones lie. */
-TEST(a_vector_longer_than_the_model_goes_over_connections_however_short)
+/* The shared memory has the size of the model: a longer vector does not fit, not even in the space of short
+ * ones. */
+TEST(a_vector_longer_than_the_model_uses_connections_even_if_short)
 {
     assert_true(sent_for(N_PARAMS + 1) > 0);
     assert_true(sent_for(LONGEST) >= LONGEST * sizeof(float));
@@ -95,8 +95,8 @@ TEST(a_vector_longer_than_the_model_goes_over_connections_however_short)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_short_vector_no_longer_than_the_model_goes_through_shared_memory),
-        cmocka_unit_test(a_vector_longer_than_the_model_goes_over_connections_however_short),
+        cmocka_unit_test(a_short_vector_no_longer_than_the_model_uses_shared_memory),
+        cmocka_unit_test(a_vector_longer_than_the_model_uses_connections_even_if_short),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

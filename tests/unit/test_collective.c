@@ -1,4 +1,4 @@
-/* Collectives over mesh_mem: long vectors, what is not expected, and what is said about it. */
+/* Collectives over mesh_mem: long vectors, unexpected chunks, error messages. */
 #include "tests/unit/unit.h"
 
 #include <malloc.h>
@@ -7,7 +7,7 @@
 #include "agent/runner/collective/collective.h"
 #include "tests/lib/mesh_mem.h"
 
-/* glibc has it since 2.33; before, the numbers are ints. */
+/* glibc has it since 2.33; before, mallinfo's numbers are ints. */
 #if defined __GLIBC__ && !__GLIBC_PREREQ(2, 33)
 #define mallinfo2 mallinfo
 #endif
@@ -43,7 +43,7 @@ static void received_chunk(void *owner, int from, size_t len)
     n->n_received += len;
 }
 
-static enum mesh_where place(void *owner, const struct mesh_head *h, size_t len, void **at)
+static enum mesh_sink_result chunk_sink(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
     return collective_sink(((struct node *)owner)->c, h, len, at);
 }
@@ -65,7 +65,7 @@ static void open_all(enum collective_algorithm algorithm, uint64_t seed)
                                                              .owner = n},
                                  &e));
         collective_attach(n->c, n->mesh);
-        n->mesh->sink = place;
+        n->mesh->sink = chunk_sink;
         n->mesh->owner = n;
         n->in = calloc(3 * N, sizeof *n->in);
         n->out[0] = n->in + N;
@@ -116,7 +116,7 @@ static void receive(struct node *n)
     }
 }
 
-/* One turn; node 0 begins long after the others. */
+/* One collective; node 0 starts long after the others. */
 static void run(int turn)
 {
     bool all_done = false;
@@ -136,7 +136,7 @@ static void run(int turn)
 static void assert_mean(int turn)
 {
     for (int k = 0; k < N_NODES; k++)
-        for (size_t i = 0; i < N; i++) /* of 0, 3 and 6 */
+        for (size_t i = 0; i < N; i++) /* mean of 0, 3 and 6 */
             if (fabsf(nodes[k].out[turn % 2][i] - (float)(3 + i % 1000 + (size_t)turn)) > 1e-3f)
                 fail_msg("number %zu of node %d is %g", i, k, (double)nodes[k].out[turn % 2][i]);
 }
@@ -157,7 +157,7 @@ TEST(vectors_of_many_chunks_are_averaged_by_every_algorithm)
     }
 }
 
-/* What is not ready holds wrong numbers until it is. */
+/* Starts with no number ready: what is not ready holds wrong values. */
 static void begin_with_nothing(struct node *n, const size_t *buckets, size_t n_buckets)
 {
     struct collective_ask ask = mean_of(n, 0);
@@ -188,7 +188,7 @@ static void receive_all(int times)
         receive(&nodes[k % N_NODES]);
 }
 
-TEST(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front)
+TEST(a_vector_can_be_reduced_while_it_is_computed_from_end_to_front)
 {
     enum { PARTS = 5 };
     static const size_t buckets[] = {N / 2, N / 5, 0};
@@ -216,8 +216,8 @@ TEST(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front)
     }
 }
 
-/* mesh_mem takes memory for each letter and gives it back; nothing else may stay taken. */
-TEST(the_third_collective_takes_no_memory_that_the_second_had_not)
+/* mesh_mem allocates each message and frees it; nothing else may stay allocated. */
+TEST(the_third_collective_allocates_no_more_memory_than_the_second)
 {
     for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
         struct mallinfo2 before, after;
@@ -234,46 +234,49 @@ TEST(the_third_collective_takes_no_memory_that_the_second_had_not)
     }
 }
 
-TEST(a_chunk_that_the_plan_does_not_expect_is_refused_before_it_is_read)
+TEST(an_unexpected_chunk_is_refused_before_it_is_read)
 {
     static const struct mesh_head right = {.kind = FRAME_CHUNK, .peer = 2, .round = 1, .index = 0};
     struct mesh_head h = right;
     size_t slice = collective_slice(N, 2, N_NODES) - collective_slice(N, 1, N_NODES);
     size_t len = (slice - collective_slice(slice, 2, 3)) *
-                 sizeof(float); /* a slice of two and a third makes three pieces; the last one goes first */
+                 sizeof(
+                     float); /* a slice of two and a third chunks makes three; the last one is sent first */
     struct collective_ask ask;
     void *at = NULL;
 
     open_all(COLLECTIVE_RING, 1);
     ask = mean_of(&nodes[0], 0);
-    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_LATER); /* of one not begun */
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at),
+                     MESH_SINK_LATER); /* of a collective not started yet */
     h.round = 2;
-    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_REFUSED);
     assert_int_equal(collective_start(nodes[0].c, &ask, &e), COLLECTIVE_UNDER_WAY);
-    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_LATER); /* of the next */
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_LATER); /* of the next collective */
     h.round = 3;
-    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_REFUSED);
     h.round = 0;
-    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_REFUSED);
     h = right;
     h.index = 1;
-    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_WRONG);
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_REFUSED);
     h = right;
-    for (int peer = -3; peer <= N_NODES + 1; peer++) { /* a ring hears from one side only */
+    for (int peer = -3; peer <= N_NODES + 1; peer++) { /* in a ring a node receives from one side only */
         h.peer = peer;
-        assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), peer == 2 ? MESH_HERE : MESH_WRONG);
+        assert_int_equal(collective_sink(nodes[0].c, &h, len, &at),
+                         peer == 2 ? MESH_SINK_READY : MESH_SINK_REFUSED);
     }
     h = right;
     for (size_t wrong = 1; wrong != 0; wrong *= 2) {
-        assert_int_equal(collective_sink(nodes[0].c, &h, len + wrong, &at), MESH_WRONG);
-        assert_int_equal(collective_sink(nodes[0].c, &h, len - wrong, &at), MESH_WRONG);
+        assert_int_equal(collective_sink(nodes[0].c, &h, len + wrong, &at), MESH_SINK_REFUSED);
+        assert_int_equal(collective_sink(nodes[0].c, &h, len - wrong, &at), MESH_SINK_REFUSED);
     }
-    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_HERE);
-    memset(at, 0, len); /* all of it is there */
+    assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_READY);
+    memset(at, 0, len); /* the sink is large enough */
     close_all();
 }
 
-TEST(it_can_say_whose_chunk_it_waits_for)
+TEST(a_collective_reports_the_sender_whose_chunk_it_waits_for)
 {
     struct collective_ask ask;
     char text[128];
@@ -285,7 +288,7 @@ TEST(it_can_say_whose_chunk_it_waits_for)
     assert_int_equal(collective_start(nodes[1].c, &ask, &e), COLLECTIVE_UNDER_WAY);
     assert_int_equal(collective_awaits(nodes[1].c), 0);
     collective_waits_for(nodes[1].c, text, sizeof text);
-    assert_string_equal(text, "piece 1 of node 0 in all-reduce 2");
+    assert_string_equal(text, "chunk 1 of node 0 in all-reduce 2");
     close_all();
 }
 
@@ -293,10 +296,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_of_many_chunks_are_averaged_by_every_algorithm),
-        cmocka_unit_test(a_vector_may_be_summed_while_it_comes_to_be_from_its_end_to_its_front),
-        cmocka_unit_test(the_third_collective_takes_no_memory_that_the_second_had_not),
-        cmocka_unit_test(a_chunk_that_the_plan_does_not_expect_is_refused_before_it_is_read),
-        cmocka_unit_test(it_can_say_whose_chunk_it_waits_for),
+        cmocka_unit_test(a_vector_can_be_reduced_while_it_is_computed_from_end_to_front),
+        cmocka_unit_test(the_third_collective_allocates_no_more_memory_than_the_second),
+        cmocka_unit_test(an_unexpected_chunk_is_refused_before_it_is_read),
+        cmocka_unit_test(a_collective_reports_the_sender_whose_chunk_it_waits_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Plans, carried out by a naive interpreter in which a piece under way is only a reference to its sender's
- * vector: it is read when its receiver takes it, as late as chance will have it. So a plan that changes what
- * it has sent too early ends in wrong numbers. */
+/* Plans run by a naive interpreter in which a chunk in flight is only a reference to its sender's vector:
+ * it is read when its receiver takes it, as late as the random order allows. A plan that modifies sent data
+ * too early yields wrong numbers. */
 #include "tests/unit/unit.h"
 
 #include "agent/runner/collective/collective_plan.h"
@@ -10,7 +10,7 @@ enum { N_MAX = 9, LEN_MAX = 64, CHUNK = 5, IN_TURN = 3, INTERLEAVINGS = 12 };
 
 struct message {
     const float *at;
-    float then[CHUNK]; /* what stood there when it was sent */
+    float then[CHUNK]; /* content when it was sent */
     size_t n;
     uint32_t index;
     int turn;
@@ -21,13 +21,13 @@ struct link {
     size_t first, n;
 };
 
-struct player {
-    struct collective_plan plans[2]; /* of even turns, of odd ones */
+struct plan_node {
+    struct collective_plan plans[2]; /* of even and of odd turns */
     struct collective_plan *plan;    /* of this turn */
-    int turn;                        /* which collective it is in */
+    int turn;                        /* index of the collective in progress */
     size_t n_sent, n_done;
-    size_t cursor[N_MAX];     /* by sender: index of the piece that comes next */
-    uint32_t received[N_MAX]; /* pieces taken of it */
+    size_t cursor[N_MAX];     /* by sender: index of the next chunk */
+    uint32_t received[N_MAX]; /* chunks received */
     float staged[N_MAX][CHUNK];
     bool is_staged[N_MAX];
     bool has_come[2048];
@@ -35,17 +35,17 @@ struct player {
     float result[IN_TURN][LEN_MAX];
 };
 
-static struct player players[N_MAX];
+static struct plan_node nodes[N_MAX];
 static struct link links[N_MAX][N_MAX]; /* to, from */
 
-struct game {
+struct scenario {
     struct plan_ask ask;
-    bool whole;           /* small whole numbers: sums are exact */
-    bool has_empty_turns; /* each odd one is over no number at all */
+    bool whole;           /* small integers: sums are exact */
+    bool has_empty_turns; /* each odd one is empty */
     uint64_t seed;
 };
 
-static float input(const struct game *g, int node, int turn, size_t i)
+static float input(const struct scenario *g, int node, int turn, size_t i)
 {
     struct rng r;
 
@@ -53,14 +53,14 @@ static float input(const struct game *g, int node, int turn, size_t i)
     return g->whole ? (float)(int)(rng_uniform(&r) * 100) : rng_uniform(&r) - 0.5f;
 }
 
-static float *vector(struct player *p, enum plan_vector v)
+static float *vector(struct plan_node *p, enum plan_vector v)
 {
     return v == PLAN_IN ? p->in : v == PLAN_OUT ? p->out[p->turn % 2] : p->kept[p->turn % 2];
 }
 
-static void begin_turn(const struct game *g, int me)
+static void begin_turn(const struct scenario *g, int me)
 {
-    struct player *p = &players[me];
+    struct plan_node *p = &nodes[me];
 
     p->plan = &p->plans[p->turn % 2];
     p->n_sent = p->n_done = 0;
@@ -69,7 +69,7 @@ static void begin_turn(const struct game *g, int me)
     memcpy(p->cursor, p->plan->first, (size_t)g->ask.n_nodes * sizeof *p->cursor);
     for (size_t i = 0; i < p->plan->ask.n; i++) {
         p->in[i] = input(g, me, p->turn, i);
-        p->out[p->turn % 2][i] = 1e6f; /* what is never written shows */
+        p->out[p->turn % 2][i] = 1e6f; /* a value that is never written is visible */
     }
     for (size_t k = 0; k < p->plan->n_copies; k++) {
         const struct plan_copy *c = &p->plan->copies[k];
@@ -80,7 +80,7 @@ static void begin_turn(const struct game *g, int me)
 
 static bool send_one(int me)
 {
-    struct player *p = &players[me];
+    struct plan_node *p = &nodes[me];
     const struct plan_send *s;
     struct link *l;
 
@@ -100,7 +100,7 @@ static bool send_one(int me)
     return true;
 }
 
-static void take(struct player *p, const struct plan_recv *v, const float *x)
+static void take(struct plan_node *p, const struct plan_recv *v, const float *x)
 {
     float *out = vector(p, PLAN_OUT) + v->first;
     const float *in = p->in + v->first;
@@ -121,10 +121,11 @@ static void take(struct player *p, const struct plan_recv *v, const float *x)
         }
 }
 
-/* The first piece of a link comes to its place, if there is one for it; then all that can be done is. */
+/* Delivers the first chunk of a link, if its sink is free; then performs all operations that became
+ * possible. */
 static bool deliver_one(int me, int from)
 {
-    struct player *p = &players[me];
+    struct plan_node *p = &nodes[me];
     struct link *l = &links[me][from];
     const struct message *w = &l->messages[l->first];
     const struct plan_recv *v;
@@ -155,23 +156,23 @@ static bool deliver_one(int me, int from)
     return true;
 }
 
-/* Who is through its plan keeps the result, and goes on to the next with the same `in` and the other
+/* A node that has finished its plan keeps the result, and starts the next with the same `in` and the other
  * `out`. */
-static bool finish_one(const struct game *g, int me)
+static bool finish_one(const struct scenario *g, int me)
 {
-    struct player *p = &players[me];
+    struct plan_node *p = &nodes[me];
 
     if (p->turn == IN_TURN || p->n_done < p->plan->n_recvs || p->n_sent < p->plan->n_sends)
         return false;
     for (int i = 0; i < g->ask.n_nodes; i++)
-        assert_true(players[i].turn >= p->turn); /* who has finished knows that all have begun */
+        assert_true(nodes[i].turn >= p->turn); /* a node that has finished knows that all have started */
     memcpy(p->result[p->turn], vector(p, PLAN_OUT), g->ask.n * sizeof(float));
     if (++p->turn < IN_TURN)
         begin_turn(g, me);
     return true;
 }
 
-static bool act(const struct game *g, struct rng *r)
+static bool act(const struct scenario *g, struct rng *r)
 {
     uint32_t n = (uint32_t)g->ask.n_nodes, kinds = n + 2;
     uint32_t start = rng_below(r, n * kinds);
@@ -188,7 +189,7 @@ static bool act(const struct game *g, struct rng *r)
     return false;
 }
 
-static void play(const struct game *g)
+static void play(const struct scenario *g)
 {
     struct rng r;
     struct err e = {0};
@@ -199,26 +200,26 @@ static void play(const struct game *g)
         struct plan_ask ask = g->ask;
 
         ask.me = i;
-        memset(&players[i], 0, sizeof players[i]);
-        assert_ok(collective_plan_make(&players[i].plans[0], &ask, &e));
+        memset(&nodes[i], 0, sizeof nodes[i]);
+        assert_ok(collective_plan_make(&nodes[i].plans[0], &ask, &e));
         ask.n = g->has_empty_turns ? 0 : ask.n;
-        assert_ok(collective_plan_make(&players[i].plans[1], &ask, &e));
+        assert_ok(collective_plan_make(&nodes[i].plans[1], &ask, &e));
     }
     for (int i = 0; i < g->ask.n_nodes; i++)
         begin_turn(g, i);
     while (act(g, &r))
         ;
     for (int i = 0; i < g->ask.n_nodes; i++) {
-        if (players[i].turn < IN_TURN)
-            fail_msg("%s, algorithm %d, %d nodes, %zu numbers: node %d stands still after %zu of %zu pieces",
+        if (nodes[i].turn < IN_TURN)
+            fail_msg("%s, algorithm %d, %d nodes, %zu numbers: node %d hangs after %zu of %zu chunks",
                      collective_kind_name(g->ask.kind), (int)g->ask.algorithm, g->ask.n_nodes, g->ask.n, i,
-                     players[i].n_done, players[i].plan->n_recvs);
-        collective_plan_clear(&players[i].plans[0]);
-        collective_plan_clear(&players[i].plans[1]);
+                     nodes[i].n_done, nodes[i].plan->n_recvs);
+        collective_plan_clear(&nodes[i].plans[0]);
+        collective_plan_clear(&nodes[i].plans[1]);
     }
 }
 
-static float expected(const struct game *g, int me, int turn, size_t i)
+static float expected(const struct scenario *g, int me, int turn, size_t i)
 {
     int n_nodes = g->ask.n_nodes, k = 0;
     float sum = 0;
@@ -240,7 +241,7 @@ static float expected(const struct game *g, int me, int turn, size_t i)
     }
 }
 
-static void assert_right(const struct game *g)
+static void assert_right(const struct scenario *g)
 {
     for (int me = 0; me < g->ask.n_nodes; me++)
         for (int turn = 0; turn < IN_TURN; turn += g->has_empty_turns ? 2 : 1)
@@ -250,15 +251,15 @@ static void assert_right(const struct game *g)
 
                 if (g->ask.kind == COLLECTIVE_REDUCE_SCATTER && !is_mine)
                     continue;
-                if (players[me].result[turn][i] != expected(g, me, turn, i))
+                if (nodes[me].result[turn][i] != expected(g, me, turn, i))
                     fail_msg("%s, algorithm %d, %d nodes, %zu numbers: number %zu of node %d is %g",
                              collective_kind_name(g->ask.kind), (int)g->ask.algorithm, g->ask.n_nodes,
-                             g->ask.n, i, me, (double)players[me].result[turn][i]);
+                             g->ask.n, i, me, (double)nodes[me].result[turn][i]);
             }
 }
 
 /* Every awkward length for every number of nodes. */
-static void for_lengths(struct game g, void (*check)(struct game *))
+static void for_lengths(struct scenario g, void (*check)(struct scenario *))
 {
     static const size_t primes[] = {7, 13, 31, 61};
 
@@ -274,7 +275,7 @@ static void for_lengths(struct game g, void (*check)(struct game *))
     }
 }
 
-static void check_numbers(struct game *g)
+static void check_numbers(struct scenario *g)
 {
     for (g->seed = 1; g->seed <= INTERLEAVINGS; g->seed++) {
         play(g);
@@ -282,7 +283,7 @@ static void check_numbers(struct game *g)
     }
 }
 
-static void for_algorithms(struct game g, void (*check)(struct game *))
+static void for_algorithms(struct scenario g, void (*check)(struct scenario *))
 {
     for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
         g.ask.algorithm = (enum collective_algorithm)a;
@@ -290,7 +291,7 @@ static void for_algorithms(struct game g, void (*check)(struct game *))
     }
 }
 
-/* A vector of layers that are about as long, as buckets of at least two of them. */
+/* A vector of layers of similar length, in buckets of at least two of them. */
 static size_t cut(size_t *starts, size_t n)
 {
     enum { N_LAYERS = 7 };
@@ -300,7 +301,7 @@ static size_t cut(size_t *starts, size_t n)
     return collective_buckets(starts, N_LAYERS, n, 2 * n / N_LAYERS);
 }
 
-static void check_buckets(struct game *g)
+static void check_buckets(struct scenario *g)
 {
     size_t starts[8];
 
@@ -309,19 +310,19 @@ static void check_buckets(struct game *g)
     check_numbers(g);
 }
 
-static const struct game whole = {.ask = {.chunk = CHUNK}, .whole = true};
+static const struct scenario whole = {.ask = {.chunk = CHUNK}, .whole = true};
 
-TEST(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first)
+TEST(all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order)
 {
     for_algorithms(whole, check_numbers);
 }
 
-TEST(an_all_reduce_by_buckets_gives_the_sum_by_every_algorithm_whatever_comes_first)
+TEST(bucketed_all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order)
 {
     for_algorithms(whole, check_buckets);
 }
 
-TEST(chunks_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket)
+TEST(chunks_of_one_vector_are_sent_from_end_to_front_bucket_by_bucket)
 {
     struct collective_plan p = {0};
     struct err e = {0};
@@ -353,7 +354,7 @@ TEST(chunks_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket)
     collective_plan_clear(&p);
 }
 
-TEST(buckets_are_joined_from_layers_until_they_are_long_enough)
+TEST(layers_are_merged_into_buckets_of_a_minimum_length)
 {
     size_t lenet[] = {1199882, 1198592, 1180032, 1179904, 18816, 18752, 320, 288, 0};
     size_t small[] = {60, 50, 0};
@@ -371,9 +372,9 @@ TEST(buckets_are_joined_from_layers_until_they_are_long_enough)
     assert_int_equal(collective_buckets(small, 0, 0, 50), 0);
 }
 
-TEST(the_other_collectives_give_what_they_promise_whatever_comes_first)
+TEST(the_other_collectives_give_their_results_in_any_arrival_order)
 {
-    struct game g = whole;
+    struct scenario g = whole;
 
     for (int k = COLLECTIVE_REDUCE_SCATTER; k < COLLECTIVE_KINDS; k++) {
         g.ask.kind = (enum collective_kind)k;
@@ -381,9 +382,9 @@ TEST(the_other_collectives_give_what_they_promise_whatever_comes_first)
     }
 }
 
-TEST(a_collective_over_nothing_frees_what_the_one_before_has_sent)
+TEST(an_empty_collective_frees_the_sent_data_of_the_previous_one)
 {
-    struct game g = whole;
+    struct scenario g = whole;
 
     g.has_empty_turns = true;
     for_algorithms(g, check_numbers);
@@ -393,9 +394,9 @@ TEST(a_collective_over_nothing_frees_what_the_one_before_has_sent)
     }
 }
 
-TEST(a_broadcast_may_come_from_any_node)
+TEST(a_broadcast_can_have_any_root)
 {
-    struct game g = whole;
+    struct scenario g = whole;
 
     g.ask.kind = COLLECTIVE_BROADCAST;
     g.ask.n = 31;
@@ -404,7 +405,7 @@ TEST(a_broadcast_may_come_from_any_node)
             check_numbers(&g);
 }
 
-static void check_bits(struct game *g)
+static void check_bits(struct scenario *g)
 {
     static float first[IN_TURN][LEN_MAX];
 
@@ -412,16 +413,16 @@ static void check_bits(struct game *g)
         play(g);
         for (int turn = 0; turn < IN_TURN; turn++) {
             if (g->seed == 1)
-                memcpy(first[turn], players[0].result[turn], sizeof first[turn]);
+                memcpy(first[turn], nodes[0].result[turn], sizeof first[turn]);
             for (int i = 0; i < g->ask.n_nodes; i++)
-                assert_memory_equal(first[turn], players[i].result[turn], g->ask.n * sizeof(float));
+                assert_memory_equal(first[turn], nodes[i].result[turn], g->ask.n * sizeof(float));
         }
     }
 }
 
-TEST(the_sum_has_the_same_bits_on_all_nodes_and_whatever_comes_first)
+TEST(the_sum_has_the_same_bits_on_all_nodes_in_any_arrival_order)
 {
-    struct game g = whole;
+    struct scenario g = whole;
 
     g.whole = false;
     for_algorithms(g, check_bits);
@@ -452,9 +453,9 @@ static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
     return most;
 }
 
-TEST(two_nodes_get_the_same_bits_however_the_vector_is_cut)
+TEST(two_nodes_get_the_same_bits_however_the_vector_is_split)
 {
-    struct game g = {.ask = {.chunk = CHUNK, .n_nodes = 2, .n = 61}, .seed = 1};
+    struct scenario g = {.ask = {.chunk = CHUNK, .n_nodes = 2, .n = 61}, .seed = 1};
     size_t starts[8], n_buckets = cut(starts, g.ask.n);
     float uncut[IN_TURN][LEN_MAX];
 
@@ -463,14 +464,14 @@ TEST(two_nodes_get_the_same_bits_however_the_vector_is_cut)
         g.ask.algorithm = (enum collective_algorithm)a;
         g.ask.n_buckets = 0;
         play(&g);
-        memcpy(uncut, players[0].result, sizeof uncut);
+        memcpy(uncut, nodes[0].result, sizeof uncut);
         g.ask.n_buckets = n_buckets;
         play(&g);
-        assert_memory_equal(uncut, players[0].result, sizeof uncut);
+        assert_memory_equal(uncut, nodes[0].result, sizeof uncut);
     }
 }
 
-TEST(each_algorithm_sends_as_many_numbers_as_its_source_says)
+TEST(each_algorithm_sends_as_many_numbers_as_its_paper_states)
 {
     enum { N = 8 * 2520 };
 
@@ -482,7 +483,7 @@ TEST(each_algorithm_sends_as_many_numbers_as_its_source_says)
     assert_int_equal(longest_way(COLLECTIVE_DIRECT, 5, N), 4 * N);
 }
 
-TEST(the_choice_is_always_an_algorithm_and_names_lead_to_them)
+TEST(the_chosen_algorithm_always_exists_and_has_a_name)
 {
     for (int n_nodes = 1; n_nodes < 70; n_nodes++)
         for (size_t n = 0; n < (size_t)1 << 28; n = 3 * n + 1) {
@@ -495,16 +496,17 @@ TEST(the_choice_is_always_an_algorithm_and_names_lead_to_them)
     assert_int_equal(collective_algorithm_find("star"), -1);
 }
 
-TEST(short_vectors_take_one_step_between_machines_and_few_messages_on_one)
+TEST(short_vectors_take_one_step_between_machines_and_few_messages_on_one_machine)
 {
     for (int n_nodes = 3; n_nodes <= 4; n_nodes++) {
         assert_int_equal(collective_choose(n_nodes, 1024, false), COLLECTIVE_DIRECT);
         assert_int_equal(collective_choose(n_nodes, 1024, true), COLLECTIVE_TREE);
     }
-    assert_int_equal(collective_choose(2, 1024, true), COLLECTIVE_DIRECT); /* as few messages as any */
+    assert_int_equal(collective_choose(2, 1024, true),
+                     COLLECTIVE_DIRECT); /* no algorithm sends fewer messages */
 }
 
-TEST(powers_of_two_halve_what_no_segment_holds)
+TEST(powers_of_two_halve_vectors_longer_than_a_segment)
 {
     const size_t in_a_segment = (63 << 10) / sizeof(float), in_two = (64 << 10) / sizeof(float);
 
@@ -514,7 +516,7 @@ TEST(powers_of_two_halve_what_no_segment_holds)
     assert_int_equal(collective_choose(6, in_two + 1, true), COLLECTIVE_RING);
 }
 
-TEST(a_plan_made_anew_in_the_same_memory_is_the_same)
+TEST(a_plan_rebuilt_in_the_same_memory_is_identical)
 {
     struct collective_plan a = {0}, b = {0};
     struct err e = {0};
@@ -536,20 +538,20 @@ TEST(a_plan_made_anew_in_the_same_memory_is_the_same)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_all_reduce_gives_the_sum_by_every_algorithm_whatever_comes_first),
-        cmocka_unit_test(an_all_reduce_by_buckets_gives_the_sum_by_every_algorithm_whatever_comes_first),
-        cmocka_unit_test(chunks_of_one_vector_go_from_its_end_to_its_front_bucket_after_bucket),
-        cmocka_unit_test(buckets_are_joined_from_layers_until_they_are_long_enough),
-        cmocka_unit_test(the_other_collectives_give_what_they_promise_whatever_comes_first),
-        cmocka_unit_test(a_collective_over_nothing_frees_what_the_one_before_has_sent),
-        cmocka_unit_test(a_broadcast_may_come_from_any_node),
-        cmocka_unit_test(the_sum_has_the_same_bits_on_all_nodes_and_whatever_comes_first),
-        cmocka_unit_test(two_nodes_get_the_same_bits_however_the_vector_is_cut),
-        cmocka_unit_test(each_algorithm_sends_as_many_numbers_as_its_source_says),
-        cmocka_unit_test(the_choice_is_always_an_algorithm_and_names_lead_to_them),
-        cmocka_unit_test(short_vectors_take_one_step_between_machines_and_few_messages_on_one),
-        cmocka_unit_test(powers_of_two_halve_what_no_segment_holds),
-        cmocka_unit_test(a_plan_made_anew_in_the_same_memory_is_the_same),
+        cmocka_unit_test(all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order),
+        cmocka_unit_test(bucketed_all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order),
+        cmocka_unit_test(chunks_of_one_vector_are_sent_from_end_to_front_bucket_by_bucket),
+        cmocka_unit_test(layers_are_merged_into_buckets_of_a_minimum_length),
+        cmocka_unit_test(the_other_collectives_give_their_results_in_any_arrival_order),
+        cmocka_unit_test(an_empty_collective_frees_the_sent_data_of_the_previous_one),
+        cmocka_unit_test(a_broadcast_can_have_any_root),
+        cmocka_unit_test(the_sum_has_the_same_bits_on_all_nodes_in_any_arrival_order),
+        cmocka_unit_test(two_nodes_get_the_same_bits_however_the_vector_is_split),
+        cmocka_unit_test(each_algorithm_sends_as_many_numbers_as_its_paper_states),
+        cmocka_unit_test(the_chosen_algorithm_always_exists_and_has_a_name),
+        cmocka_unit_test(short_vectors_take_one_step_between_machines_and_few_messages_on_one_machine),
+        cmocka_unit_test(powers_of_two_halve_vectors_longer_than_a_segment),
+        cmocka_unit_test(a_plan_rebuilt_in_the_same_memory_is_identical),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

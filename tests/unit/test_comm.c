@@ -4,7 +4,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(what_is_written_reads_back)
+TEST(communication_figures_survive_serialization)
 {
     struct comm c = {
         .sent_messages = 1, .recv_messages = 2, .raw_bytes = 3, .sent_bytes = 4, .recv_bytes = 5};
@@ -19,7 +19,7 @@ TEST(what_is_written_reads_back)
     json_decref(o);
 }
 
-TEST(what_is_missing_negative_or_no_number_stays_as_it_was)
+TEST(missing_negative_or_non_numeric_figures_stay_unchanged)
 {
     struct comm c = {.sent_messages = 1, .sent_bytes = 2, .recv_bytes = 3, .seconds = {4, 5, 6}}, was = c;
     json_t *o = json_pack("{s:i, s:f, s:s, s:f, s:n, s:i}", "sent_messages", -1, "sent_bytes", 2.5,
@@ -33,7 +33,7 @@ TEST(what_is_missing_negative_or_no_number_stays_as_it_was)
     json_decref(o);
 }
 
-TEST(shares_of_nothing_are_null)
+TEST(fractions_of_zero_are_null)
 {
     const struct comm none = {0};
     json_t *o = comm_json(&none);
@@ -47,9 +47,9 @@ TEST(shares_of_nothing_are_null)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_reads_back),
-        cmocka_unit_test(what_is_missing_negative_or_no_number_stays_as_it_was),
-        cmocka_unit_test(shares_of_nothing_are_null),
+        cmocka_unit_test(communication_figures_survive_serialization),
+        cmocka_unit_test(missing_negative_or_non_numeric_figures_stay_unchanged),
+        cmocka_unit_test(fractions_of_zero_are_null),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

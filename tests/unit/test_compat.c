@@ -1,4 +1,5 @@
-/* All of it on this machine's kernel and as on Linux 4.18; and where one call is refused in another way. */
+/* The functions of shared/compat.h on this machine's kernel and on Linux 4.18, and where one call is
+ * refused in another way. */
 #include "shared/compat.h"
 
 #include <dirent.h>
@@ -21,8 +22,8 @@
 
 enum { PATIENCE_MS = 60000 };
 
-/* No process has such a number: the kernel's highest is 1 << 22. */
-enum { NOBODY = 1 << 29 };
+/* No process has such a pid: the kernel's highest is 1 << 22. */
+enum { NO_PROCESS = 1 << 29 };
 
 static size_t count_in(const char *folder)
 {
@@ -41,7 +42,7 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* A folder with files, folders and links; its descriptor. */
+/* Makes a folder with files, folders and symlinks; returns its descriptor. */
 static int make_tree(const char *top)
 {
     static const char *const folders[] = {"a", "a/b"};
@@ -73,7 +74,7 @@ static void expect_open(int dir_fd, const char *path, int why)
     }
 }
 
-TEST(only_what_lies_beneath_is_opened_and_nothing_through_a_link)
+TEST(only_paths_beneath_the_folder_are_opened_and_no_symlinks)
 {
     static const struct {
         const char *path;
@@ -119,7 +120,7 @@ TEST(only_what_lies_beneath_is_opened_and_nothing_through_a_link)
     unit_remove(top);
 }
 
-TEST(no_other_file_system_is_entered_and_no_link_of_proc)
+TEST(other_file_systems_and_magic_links_of_proc_are_not_entered)
 {
     int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), proc = open("/proc", O_RDONLY | O_CLOEXEC);
     char path[64];
@@ -140,7 +141,7 @@ TEST(no_other_file_system_is_entered_and_no_link_of_proc)
     close(root);
 }
 
-/* In a child: what `how` is asked leaves open and closes. */
+/* Runs compat_close_from in a child; returns whether the right descriptors are open, marked or closed. */
 static bool closes(void (*prepare)(void), bool at_exec)
 {
     int status, kept, wanted[] = {20, 21, 40, 63};
@@ -174,7 +175,7 @@ static void with_many_open(void)
             _exit(EXIT_FAILURE);
 }
 
-/* Not one is left to open a folder with. */
+/* Not even one descriptor is left to open a folder. */
 static void with_all_open(void)
 {
     const struct rlimit few = {64, 64};
@@ -185,7 +186,7 @@ static void with_all_open(void)
         continue;
 }
 
-TEST(descriptors_from_a_number_up_are_closed_or_marked)
+TEST(descriptors_from_a_number_up_are_closed_or_marked_cloexec)
 {
     void (*const states[])(void) = {as_it_is, with_many_open, with_all_open};
 
@@ -220,7 +221,7 @@ static bool has_filters(void)
     return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
-TEST(linux_5_9_has_close_range_without_its_flag_and_containers_refuse_it)
+TEST(close_range_falls_back_where_its_flag_is_missing_or_a_container_refuses_it)
 {
     if (!has_filters())
         skip();
@@ -233,7 +234,7 @@ static pid_t start_sleeper(void)
     pid_t pid = fork();
 
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no process */
         for (;;)
             pause();
     }
@@ -241,14 +242,14 @@ static pid_t start_sleeper(void)
     return pid;
 }
 
-static bool tells(int fd, int within_ms)
+static bool reports_end(int fd, int within_ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
     return poll(&p, 1, within_ms) == 1 && p.revents & POLLIN;
 }
 
-TEST(a_childs_descriptor_tells_of_its_end_and_of_no_others)
+TEST(the_descriptor_of_a_child_reports_its_end_and_no_other)
 {
     enum { N = 16 };
     pid_t pids[N];
@@ -263,16 +264,16 @@ TEST(a_childs_descriptor_tells_of_its_end_and_of_no_others)
     for (int k = 0; k < N; k++) {
         int i = k * 5 % N;
 
-        assert_false(tells(fds[i], 0));
+        assert_false(reports_end(fds[i], 0));
         kill(pids[i], SIGKILL);
-        assert_true(tells(fds[i], PATIENCE_MS));
-        assert_int_equal(waitpid(pids[i], NULL, WNOHANG), pids[i]); /* it was left for us */
-        assert_true(tells(fds[i], 0));
+        assert_true(reports_end(fds[i], PATIENCE_MS));
+        assert_int_equal(waitpid(pids[i], NULL, WNOHANG), pids[i]); /* it was left to be reaped here */
+        assert_true(reports_end(fds[i], 0));
         close(fds[i]);
     }
 }
 
-TEST(a_child_that_has_ended_is_told_of_at_once)
+TEST(a_child_that_has_already_ended_is_reported_at_once)
 {
     pid_t pid = start_sleeper();
     siginfo_t info;
@@ -281,14 +282,14 @@ TEST(a_child_that_has_ended_is_told_of_at_once)
     kill(pid, SIGKILL);
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
     fd = compat_pidfd_open(pid);
-    assert_true(fd >= 0 && tells(fd, 0));
+    assert_true(fd >= 0 && reports_end(fd, 0));
     close(fd);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(compat_pidfd_open(NOBODY), -1);
+    assert_int_equal(compat_pidfd_open(NO_PROCESS), -1);
     assert_int_equal(errno, ESRCH);
 }
 
-/* A process between this one and `*pid`. Killed, it leaves that to whoever takes orphans. */
+/* Starts a process between this one and `*pid`. If it is killed, `*pid` becomes an orphan. */
 static pid_t start_grandchild(pid_t *pid)
 {
     int fds[2];
@@ -299,7 +300,7 @@ static pid_t start_grandchild(pid_t *pid)
     if (between == 0) {
         pid_t child = fork();
 
-        alarm(PATIENCE_MS / 1000 * 2); /* a test that fails leaves them for so long */
+        alarm(PATIENCE_MS / 1000 * 2); /* a failing test leaves them no longer than this */
         if (child > 0 && write(fds[1], &child, sizeof child) != sizeof child)
             _exit(EXIT_FAILURE);
         for (;;)
@@ -311,25 +312,25 @@ static pid_t start_grandchild(pid_t *pid)
     return between;
 }
 
-/* One that its parent has not waited for has ended all the same. */
-TEST(a_process_that_is_no_child_is_told_of)
+/* A process that its parent has not reaped has ended all the same. */
+TEST(the_end_of_a_process_that_is_no_child_is_reported)
 {
     pid_t pid, between = start_grandchild(&pid);
     int fd = compat_pidfd_open(pid), later;
 
     assert_true(fd >= 0);
-    assert_false(tells(fd, 0));
+    assert_false(reports_end(fd, 0));
     kill(pid, SIGKILL);
-    assert_true(tells(fd, PATIENCE_MS));
+    assert_true(reports_end(fd, PATIENCE_MS));
     later = compat_pidfd_open(pid);
-    assert_true(later >= 0 && tells(later, 0));
+    assert_true(later >= 0 && reports_end(later, 0));
     close(later);
     close(fd);
     kill(between, SIGKILL);
     assert_int_equal(waitpid(between, NULL, 0), between);
 }
 
-TEST(an_orphan_is_told_of)
+TEST(the_end_of_an_orphan_is_reported)
 {
     pid_t pid, between = start_grandchild(&pid);
     int fd = compat_pidfd_open(pid);
@@ -337,15 +338,15 @@ TEST(an_orphan_is_told_of)
     assert_true(fd >= 0);
     kill(between, SIGKILL);
     assert_int_equal(waitpid(between, NULL, 0), between);
-    assert_false(tells(fd, 300));
+    assert_false(reports_end(fd, 300));
     kill(pid, SIGKILL);
-    assert_true(tells(fd, PATIENCE_MS));
+    assert_true(reports_end(fd, PATIENCE_MS));
     close(fd);
 }
 
 enum { NO_NAMESPACE = 77, NUMBERS_TRIED = 100 };
 
-/* The next process gets this number, if it is free. */
+/* Makes the next process get this pid, if it is free. */
 static bool set_next_pid(pid_t pid)
 {
     FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "we");
@@ -356,7 +357,7 @@ static bool set_next_pid(pid_t pid)
     return fclose(last) == 0;
 }
 
-/* The first process of a namespace in which numbers can be chosen; what it starts ends with it. */
+/* The first process of a pid namespace in which pids can be chosen; its children end with it. */
 static int reuse_number(void)
 {
     pid_t pid = 0, between, next = 0;
@@ -377,17 +378,17 @@ static int reuse_number(void)
         return EXIT_FAILURE;
     fd = compat_pidfd_open(pid);
     kill(pid, SIGKILL);
-    while (kill(pid, 0) == 0) /* until it is waited for */
+    while (kill(pid, 0) == 0) /* until it is reaped */
         poll(NULL, 0, 1);
     for (int i = 0; i < NUMBERS_TRIED && next != pid; i++) {
         if (!set_next_pid(pid))
             return NO_NAMESPACE;
         next = start_sleeper();
     }
-    return next != pid ? NO_NAMESPACE : tells(fd, PATIENCE_MS) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return next != pid ? NO_NAMESPACE : reports_end(fd, PATIENCE_MS) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-TEST(a_process_that_gets_the_number_of_one_that_has_ended_is_not_taken_for_it)
+TEST(a_process_that_reuses_a_pid_is_not_mistaken_for_the_ended_one)
 {
     int status;
     pid_t pid = fork();
@@ -412,7 +413,7 @@ TEST(a_process_that_gets_the_number_of_one_that_has_ended_is_not_taken_for_it)
     assert_int_equal(WEXITSTATUS(status), EXIT_SUCCESS);
 }
 
-TEST(nothing_is_left_of_a_descriptor_that_is_closed)
+TEST(a_closed_descriptor_leaves_nothing_behind)
 {
     size_t n_threads = count_in("/proc/self/task"), n_fds = count_in("/proc/self/fd");
     pid_t pid, between = start_grandchild(&pid);
@@ -428,7 +429,7 @@ TEST(nothing_is_left_of_a_descriptor_that_is_closed)
     assert_int_equal(waitpid(between, NULL, 0), between);
 }
 
-/* In a child, beneath a filter of its own. */
+/* In a child, under a filter of its own. */
 static bool is_served(int call, bool (*serves)(void))
 {
     int status;
@@ -454,10 +455,10 @@ static bool watches(void)
 
     if (pid == 0)
         _exit(0);
-    return pid > 0 && tells(compat_pidfd_open(pid), PATIENCE_MS);
+    return pid > 0 && reports_end(compat_pidfd_open(pid), PATIENCE_MS);
 }
 
-TEST(what_the_filter_of_an_older_container_refuses_is_done_the_older_way)
+TEST(calls_refused_by_the_filter_of_an_old_container_use_the_fallback)
 {
     if (!has_filters())
         skip();
@@ -468,17 +469,17 @@ TEST(what_the_filter_of_an_older_container_refuses_is_done_the_older_way)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_lies_beneath_is_opened_and_nothing_through_a_link),
-        cmocka_unit_test(no_other_file_system_is_entered_and_no_link_of_proc),
-        cmocka_unit_test(descriptors_from_a_number_up_are_closed_or_marked),
-        cmocka_unit_test(linux_5_9_has_close_range_without_its_flag_and_containers_refuse_it),
-        cmocka_unit_test(a_childs_descriptor_tells_of_its_end_and_of_no_others),
-        cmocka_unit_test(a_child_that_has_ended_is_told_of_at_once),
-        cmocka_unit_test(a_process_that_is_no_child_is_told_of),
-        cmocka_unit_test(an_orphan_is_told_of),
-        cmocka_unit_test(a_process_that_gets_the_number_of_one_that_has_ended_is_not_taken_for_it),
-        cmocka_unit_test(nothing_is_left_of_a_descriptor_that_is_closed),
-        cmocka_unit_test(what_the_filter_of_an_older_container_refuses_is_done_the_older_way),
+        cmocka_unit_test(only_paths_beneath_the_folder_are_opened_and_no_symlinks),
+        cmocka_unit_test(other_file_systems_and_magic_links_of_proc_are_not_entered),
+        cmocka_unit_test(descriptors_from_a_number_up_are_closed_or_marked_cloexec),
+        cmocka_unit_test(close_range_falls_back_where_its_flag_is_missing_or_a_container_refuses_it),
+        cmocka_unit_test(the_descriptor_of_a_child_reports_its_end_and_no_other),
+        cmocka_unit_test(a_child_that_has_already_ended_is_reported_at_once),
+        cmocka_unit_test(the_end_of_a_process_that_is_no_child_is_reported),
+        cmocka_unit_test(the_end_of_an_orphan_is_reported),
+        cmocka_unit_test(a_process_that_reuses_a_pid_is_not_mistaken_for_the_ended_one),
+        cmocka_unit_test(a_closed_descriptor_leaves_nothing_behind),
+        cmocka_unit_test(calls_refused_by_the_filter_of_an_old_container_use_the_fallback),
     };
 
     return run_on_both_kernels(tests);

@@ -10,27 +10,28 @@
 
 static struct err e;
 
-/* A compiler that is this shell script; its name. It says what it has to say in the file `said` beside it. */
+/* Makes a compiler of this shell script; returns its name. It writes its output to the file `output` beside
+ * it. */
 static const char *script(const char *folder, const char *text)
 {
     static char path[128];
     char file[512];
 
     snprintf(path, sizeof path, "%s/compiler", folder);
-    snprintf(file, sizeof file, "#!/bin/sh\nexec >${0%%/*}/said\n%s\n", text);
+    snprintf(file, sizeof file, "#!/bin/sh\nexec >${0%%/*}/output\n%s\n", text);
     assert_ok(file_write(path, file, strlen(file), 0700, &e));
     return path;
 }
 
-static void assert_said(const char *folder, const char *words)
+static void assert_output(const char *folder, const char *expected)
 {
     char path[128], *text;
     size_t len;
 
-    snprintf(path, sizeof path, "%s/said", folder);
+    snprintf(path, sizeof path, "%s/output", folder);
     assert_ok(file_read(&text, &len, path, 4096, &e));
-    if (strcmp(text, words) != 0)
-        fail_msg("said: %s", text);
+    if (strcmp(text, expected) != 0)
+        fail_msg("output: %s", text);
     free(text);
 }
 
@@ -55,20 +56,20 @@ TEST(a_source_becomes_a_shared_object_for_this_machine)
     unit_remove(folder);
 }
 
-TEST(the_compiler_is_a_program_with_words_and_no_shell_command)
+TEST(the_compiler_is_a_program_with_arguments_and_no_shell_command)
 {
     const char *folder = unit_folder();
     char cc[256];
 
     snprintf(cc, sizeof cc, " %s\t-a;b $HOME", script(folder, "for w; do echo \"$w\"; done"));
     assert_ok(compile_codec(cc, "-x.c", "out.so", "/nowhere", &e));
-    assert_said(folder,
-                "-a;b\n$HOME\n-std=c11\n-O3\n-fPIC\n-shared\n-ffp-contract=off\n-I./codecs\n-o\nout.so\n"
-                "./-x.c\n-lm\n");
+    assert_output(folder,
+                  "-a;b\n$HOME\n-std=c11\n-O3\n-fPIC\n-shared\n-ffp-contract=off\n-I./codecs\n-o\nout.so\n"
+                  "./-x.c\n-lm\n");
     unit_remove(folder);
 }
 
-TEST(it_gets_so_much_time_and_memory_and_nothing_of_ours)
+TEST(the_compiler_has_limits_of_time_and_memory_and_inherits_no_descriptors)
 {
     const char *folder = unit_folder();
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), ours = 20;
@@ -79,13 +80,13 @@ TEST(it_gets_so_much_time_and_memory_and_nothing_of_ours)
     assert_ok(compile_codec(
         script(folder, "ulimit -t; ulimit -v; [ -e /proc/$$/fd/20 ] || echo closed; readlink /proc/$$/fd/0"),
         "x.c", "x.so", "/nowhere", &e));
-    assert_said(folder, "120\n4194304\nclosed\n/dev/null\n");
+    assert_output(folder, "120\n4194304\nclosed\n/dev/null\n");
     close(ours);
     close(null);
     unit_remove(folder);
 }
 
-TEST(how_a_compiler_fails_is_said_and_its_own_words_pass_through)
+TEST(the_failure_of_a_compiler_is_reported_with_its_own_messages)
 {
     const char *folder = unit_folder();
     struct stderr_catch c;
@@ -96,17 +97,17 @@ TEST(how_a_compiler_fails_is_said_and_its_own_words_pass_through)
         ERR_CODEC);
     stderr_catch_end(&c);
     assert_string_equal(c.text, "x.c:2: bad\n");
-    assert_says("x.c: /");
-    assert_says("/compiler does not compile it (status 3, its words stand above)");
+    assert_error_has("x.c: /");
+    assert_error_has("/compiler does not compile it (status 3, its output is above)");
     assert_int_equal(compile_codec(script(folder, "kill -XCPU $$"), "x.c", "x.so", "/nowhere", &e),
                      ERR_CODEC);
-    assert_says("was killed by signal 24 (CPU time limit exceeded)");
+    assert_error_has("was killed by signal 24 (CPU time limit exceeded)");
     assert_int_equal(compile_codec("/nowhere/cc", "x.c", "x.so", "/nowhere", &e), ERR_CODEC);
-    assert_says("the compiler: cannot run /nowhere/cc: No such file or directory");
+    assert_error_has("the compiler: cannot run /nowhere/cc: No such file or directory");
     unit_remove(folder);
 }
 
-TEST(of_its_version_the_first_line_counts)
+TEST(only_the_first_line_of_a_compiler_version_counts)
 {
     const char *folder = unit_folder();
     char version[16];
@@ -121,7 +122,7 @@ TEST(of_its_version_the_first_line_counts)
     unit_remove(folder);
 }
 
-TEST(a_compiler_is_there_when_a_folder_of_the_path_has_it)
+TEST(a_compiler_is_available_if_a_folder_of_path_contains_it)
 {
     const char *folder = unit_folder();
     char path[128], *before = strdup(getenv("PATH"));
@@ -142,11 +143,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_source_becomes_a_shared_object_for_this_machine),
-        cmocka_unit_test(the_compiler_is_a_program_with_words_and_no_shell_command),
-        cmocka_unit_test(it_gets_so_much_time_and_memory_and_nothing_of_ours),
-        cmocka_unit_test(how_a_compiler_fails_is_said_and_its_own_words_pass_through),
-        cmocka_unit_test(of_its_version_the_first_line_counts),
-        cmocka_unit_test(a_compiler_is_there_when_a_folder_of_the_path_has_it),
+        cmocka_unit_test(the_compiler_is_a_program_with_arguments_and_no_shell_command),
+        cmocka_unit_test(the_compiler_has_limits_of_time_and_memory_and_inherits_no_descriptors),
+        cmocka_unit_test(the_failure_of_a_compiler_is_reported_with_its_own_messages),
+        cmocka_unit_test(only_the_first_line_of_a_compiler_version_counts),
+        cmocka_unit_test(a_compiler_is_available_if_a_folder_of_path_contains_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

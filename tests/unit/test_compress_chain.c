@@ -6,7 +6,7 @@
 #include "tests/lib/compress_case.h"
 #include "tests/unit/unit.h"
 
-TEST(a_text_becomes_stages_with_their_options_and_defaults)
+TEST(a_text_is_parsed_into_stages_with_their_options_and_defaults)
 {
     struct chain_spec s;
     struct err e;
@@ -25,14 +25,14 @@ TEST(a_text_becomes_stages_with_their_options_and_defaults)
     assert_int_equal(compress_qsgd.alphabet(&s.options[COMPRESS_VALUES]), 7);
 }
 
-TEST(what_a_text_may_not_say_is_refused_with_what_it_may)
+TEST(invalid_texts_are_refused_with_the_valid_choices)
 {
     static const struct {
-        const char *text, *says;
+        const char *text, *expected;
     } wrong[] = {
         {"", "no compressor is called \"\"; there are: none, fp16,"},
         {"tpok", "did you mean \"topk\"?"},
-        {"topk:ratio", "topk: \"ratio\" is not NAME=VALUE; it takes ratio (1e-06 to 1, default 0.01: share"},
+        {"topk:ratio", "topk: \"ratio\" is not NAME=VALUE; it takes ratio (1e-06 to 1, default 0.01"},
         {"topk:ratio=2", "ratio: 2 is not between 1e-06 and 1"},
         {"qsgd:bits=4.5", "bits: \"4.5\" is not an integer"},
         {"qsgd:norm=l1", "norm: \"l1\" is not one of l2|max"},
@@ -40,9 +40,9 @@ TEST(what_a_text_may_not_say_is_refused_with_what_it_may)
         {"qsgd:bit=4", "ef (true|false, default false: error feedback"},
         {"topk|qsgd:ef=true", "qsgd: no parameter \"ef\""},
         {"topk|huffman:x=1", "huffman: no parameter \"x\"; it takes none"},
-        {"huffman|topk", "topk comes too late"},
-        {"topk|randomk", "randomk comes too late"},
-        {"none:ef=true|huffman", "nothing is lost that could be fed back"},
+        {"huffman|topk", "topk is out of order"},
+        {"topk|randomk", "randomk is out of order"},
+        {"none:ef=true|huffman", "there is no error to feed back"},
         {"topk|", "no compressor is called \"\""},
     };
     char longer[CHAIN_TEXT_MAX + 2];
@@ -51,12 +51,12 @@ TEST(what_a_text_may_not_say_is_refused_with_what_it_may)
 
     for (size_t i = 0; i < N_OF(wrong); i++) {
         assert_int_equal(chain_parse(&s, wrong[i].text, &e), ERR_CONFIG);
-        assert_says(wrong[i].says);
+        assert_error_has(wrong[i].expected);
     }
     memset(longer, 'a', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     assert_int_equal(chain_parse(&s, longer, &e), ERR_CONFIG);
-    assert_says("more than 255 characters");
+    assert_error_has("more than 255 characters");
 }
 
 TEST(a_chain_is_lossy_if_one_of_its_stages_is)
@@ -80,7 +80,7 @@ TEST(a_vector_too_long_for_compressors_is_refused)
 
     assert_ok(chain_parse(&s, "none", &e));
     assert_int_equal(chain_open(&c, &s, (size_t)CHAIN_VALUES_MAX + 1, NULL, 0, &e), ERR_CONFIG);
-    assert_says("longer than compressors take");
+    assert_error_has("longer than compressors take");
 }
 
 enum { N = 1000 };
@@ -101,7 +101,7 @@ static const char *const with_feedback[] = {
     "sgq:alpha=fit,ef=true|huffman",
 };
 
-TEST(what_a_message_leaves_out_is_kept_to_the_bit)
+TEST(the_residual_keeps_what_a_message_omits_bit_for_bit)
 {
     for (size_t i = 0; i < N_OF(with_feedback); i++) {
         float residual[N] = {0}, x[N];
@@ -121,15 +121,15 @@ TEST(what_a_message_leaves_out_is_kept_to_the_bit)
             assert_memory_equal(k.chain.sent, k.out, sizeof x);
             assert_true(square_sum(residual, N) <= square_sum(x, N) * 1.00001);
             compress_case_close(&k);
-            compress_case_open(&k, with_feedback[i], N); /* the residual is all the state there is */
+            compress_case_open(&k, with_feedback[i], N); /* the residual is the only state */
             free(v);
         }
         compress_case_close(&k);
     }
 }
 
-/* Mean gradients arrive: after T messages of the same vector, what came is T v but for the residual. */
-TEST(with_feedback_all_of_a_vector_arrives_in_time)
+/* Mean gradients arrive: after T messages of the same vector, the sum received is T v minus the residual. */
+TEST(with_feedback_all_of_a_vector_arrives_eventually)
 {
     enum { TIMES = 600 };
 
@@ -168,7 +168,7 @@ TEST(a_residual_decays_by_its_factor)
     compress_case_close(&k);
 }
 
-TEST(a_residual_that_is_no_number_is_dropped)
+TEST(a_residual_that_is_not_finite_is_dropped)
 {
     const float bad[4] = {1, NAN, 3, INFINITY}, good[4] = {1, 2, 3, 4};
     float residual[4] = {0};
@@ -184,7 +184,7 @@ TEST(a_residual_that_is_no_number_is_dropped)
     compress_case_close(&k);
 }
 
-TEST(layers_have_their_own_scales_and_their_own_share)
+TEST(layers_have_their_own_scales_and_their_own_fraction)
 {
     static const size_t starts[] = {0, 3, 3, 7};
     const float v[10] = {1000, -500, 0, 1, 2, 3, 4, 0.001f, 0.002f, 0.003f};
@@ -213,7 +213,7 @@ TEST(layers_have_their_own_scales_and_their_own_share)
     chain_clear(&c);
 }
 
-TEST(a_message_may_stand_anywhere_in_a_longer_one)
+TEST(a_message_may_be_part_of_a_longer_one)
 {
     float v[N], back[N];
     unsigned char bytes[16 * N];
@@ -244,16 +244,16 @@ TEST(a_message_may_stand_anywhere_in_a_longer_one)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_becomes_stages_with_their_options_and_defaults),
-        cmocka_unit_test(what_a_text_may_not_say_is_refused_with_what_it_may),
+        cmocka_unit_test(a_text_is_parsed_into_stages_with_their_options_and_defaults),
+        cmocka_unit_test(invalid_texts_are_refused_with_the_valid_choices),
         cmocka_unit_test(a_chain_is_lossy_if_one_of_its_stages_is),
         cmocka_unit_test(a_vector_too_long_for_compressors_is_refused),
-        cmocka_unit_test(what_a_message_leaves_out_is_kept_to_the_bit),
-        cmocka_unit_test(with_feedback_all_of_a_vector_arrives_in_time),
+        cmocka_unit_test(the_residual_keeps_what_a_message_omits_bit_for_bit),
+        cmocka_unit_test(with_feedback_all_of_a_vector_arrives_eventually),
         cmocka_unit_test(a_residual_decays_by_its_factor),
-        cmocka_unit_test(a_residual_that_is_no_number_is_dropped),
-        cmocka_unit_test(layers_have_their_own_scales_and_their_own_share),
-        cmocka_unit_test(a_message_may_stand_anywhere_in_a_longer_one),
+        cmocka_unit_test(a_residual_that_is_not_finite_is_dropped),
+        cmocka_unit_test(layers_have_their_own_scales_and_their_own_fraction),
+        cmocka_unit_test(a_message_may_be_part_of_a_longer_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include "codecs/compress/huffman_code.h"
 #include "tests/unit/unit.h"
 
-/* Bits of the shortest code without a limit: Huffman's own method, by the book. */
+/* Bits of the shortest code without a length limit, by Huffman's own algorithm. */
 static uint64_t shortest(const uint32_t *counts, int n)
 {
     uint64_t weights[HUFFMAN_SYMBOLS], bits = 0;
@@ -40,7 +40,7 @@ static uint64_t bits_with(const uint8_t *lengths, const uint32_t *counts, int n)
     return bits;
 }
 
-TEST(codes_are_as_short_as_huffmans_where_the_limit_does_not_matter)
+TEST(codes_are_as_short_as_huffman_codes_where_the_limit_does_not_apply)
 {
     struct rng r;
 
@@ -60,8 +60,8 @@ TEST(codes_are_as_short_as_huffmans_where_the_limit_does_not_matter)
     }
 }
 
-/* Fibonacci's numbers make Huffman's tree as deep as it can be: 19 levels of 20 symbols. */
-TEST(codes_keep_to_their_limit_and_cost_little_more)
+/* Fibonacci frequencies make Huffman's tree as deep as possible: 19 levels for 20 symbols. */
+TEST(codes_respect_their_length_limit_at_little_cost)
 {
     uint32_t counts[20] = {1, 1};
     uint8_t lengths[20];
@@ -77,7 +77,7 @@ TEST(codes_keep_to_their_limit_and_cost_little_more)
     assert_true((double)bits_with(lengths, counts, 20) < 1.01 * (double)shortest(counts, 20));
 }
 
-TEST(lengths_that_leave_a_code_open_or_promise_too_many_are_refused)
+TEST(incomplete_or_oversubscribed_code_lengths_are_refused)
 {
     uint16_t codes[4];
 
@@ -121,7 +121,7 @@ static void check_round_trip(const uint8_t *q, size_t n, int alphabet, struct be
     free(b->bytes);
 }
 
-/* Geometric: symbol s about half as often as s - 1. */
+/* Geometric: symbol s is about half as frequent as s - 1. */
 static void geometric(uint8_t *q, size_t n, int alphabet, uint64_t seed)
 {
     struct rng r;
@@ -134,7 +134,7 @@ static void geometric(uint8_t *q, size_t n, int alphabet, uint64_t seed)
     }
 }
 
-TEST(symbols_come_back_for_any_number_and_alphabet)
+TEST(symbols_are_restored_for_any_count_and_alphabet)
 {
     static uint8_t q[5000];
     struct bench b;
@@ -146,7 +146,7 @@ TEST(symbols_come_back_for_any_number_and_alphabet)
         }
 }
 
-TEST(equal_symbols_are_two_bytes_and_random_ones_no_more_than_packed)
+TEST(equal_symbols_take_two_bytes_and_random_ones_no_more_than_packed)
 {
     static uint8_t q[10000];
     struct bench b;
@@ -162,7 +162,7 @@ TEST(equal_symbols_are_two_bytes_and_random_ones_no_more_than_packed)
     assert_int_equal(b.len, sizeof q + 1);
 }
 
-TEST(bits_per_symbol_are_reported_beside_the_entropy_and_near_it)
+TEST(bits_per_symbol_are_reported_and_close_to_the_entropy)
 {
     static uint8_t q[100000];
     struct bench b;
@@ -173,12 +173,12 @@ TEST(bits_per_symbol_are_reported_beside_the_entropy_and_near_it)
     bits = b.work.report.n_bits / b.work.report.n_symbols;
     entropy = b.work.report.entropy / b.work.report.n_symbols;
     assert_true(fabs(entropy - 2) <
-                0.02); /* of a geometric distribution with 1/2: 2 bits, less the cut at 15 */
+                0.02); /* geometric distribution with 1/2: 2 bits, less the truncation at 15 */
     assert_true(bits >= entropy && bits < entropy + 0.01);
     assert_true(b.work.report.n_bits == 8 * (double)b.len);
 }
 
-TEST(changed_bytes_never_give_symbols_beyond_the_alphabet)
+TEST(changed_bytes_never_decode_to_symbols_outside_the_alphabet)
 {
     static uint8_t q[3000], back[3000];
     struct rng r;
@@ -207,13 +207,13 @@ TEST(changed_bytes_never_give_symbols_beyond_the_alphabet)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_are_as_short_as_huffmans_where_the_limit_does_not_matter),
-        cmocka_unit_test(codes_keep_to_their_limit_and_cost_little_more),
-        cmocka_unit_test(lengths_that_leave_a_code_open_or_promise_too_many_are_refused),
-        cmocka_unit_test(symbols_come_back_for_any_number_and_alphabet),
-        cmocka_unit_test(equal_symbols_are_two_bytes_and_random_ones_no_more_than_packed),
-        cmocka_unit_test(bits_per_symbol_are_reported_beside_the_entropy_and_near_it),
-        cmocka_unit_test(changed_bytes_never_give_symbols_beyond_the_alphabet),
+        cmocka_unit_test(codes_are_as_short_as_huffman_codes_where_the_limit_does_not_apply),
+        cmocka_unit_test(codes_respect_their_length_limit_at_little_cost),
+        cmocka_unit_test(incomplete_or_oversubscribed_code_lengths_are_refused),
+        cmocka_unit_test(symbols_are_restored_for_any_count_and_alphabet),
+        cmocka_unit_test(equal_symbols_take_two_bytes_and_random_ones_no_more_than_packed),
+        cmocka_unit_test(bits_per_symbol_are_reported_and_close_to_the_entropy),
+        cmocka_unit_test(changed_bytes_never_decode_to_symbols_outside_the_alphabet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

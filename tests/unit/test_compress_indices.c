@@ -2,7 +2,7 @@
 
 #include "tests/unit/unit.h"
 
-/* k of n, in ascending order: each as likely as the others. */
+/* k of n in ascending order, each subset equally likely. */
 static void draw(uint32_t *at, size_t n, size_t k, uint64_t seed)
 {
     struct rng r;
@@ -45,7 +45,7 @@ static void check(const uint32_t *at, size_t n, size_t k)
     free(back);
 }
 
-TEST(indices_come_back_for_any_number_of_them)
+TEST(indices_are_restored_for_any_count)
 {
     static uint32_t at[5000];
 
@@ -56,28 +56,28 @@ TEST(indices_come_back_for_any_number_of_them)
         }
 }
 
-TEST(the_first_the_last_and_neighbours_come_back_at_any_distance)
+TEST(first_last_and_adjacent_indices_are_restored_at_any_distance)
 {
     check((const uint32_t[]){0}, 1u << 30, 1);
     check((const uint32_t[]){(1u << 30) - 1}, 1u << 30, 1);
     check((const uint32_t[]){0, 1, (1u << 30) - 2, (1u << 30) - 1}, 1u << 30, 4);
 }
 
-TEST(one_in_a_hundred_takes_nine_bits_each_and_all_of_them_take_none)
+TEST(one_index_in_a_hundred_takes_nine_bits_and_all_indices_take_none)
 {
     assert_int_equal(indices_bytes(1000000, 10000),
                      7500 + (15624 + 10000 + 7) / 8); /* log2 100 + log2 e: 8.1 */
     assert_int_equal(indices_bytes(1000, 1000), 0);
 }
 
-TEST(bytes_that_are_no_ascending_indices_are_refused)
+TEST(bytes_that_do_not_decode_to_ascending_indices_are_refused)
 {
     unsigned char bytes[64];
     uint32_t at[20];
     struct wire_out out = {.bytes = bytes, .limit = sizeof bytes};
     size_t len = indices_bytes(100, 20);
 
-    memset(bytes, 0, sizeof bytes); /* no index at all */
+    memset(bytes, 0, sizeof bytes); /* no index */
     assert_false(read_back(at, bytes, len, 100, 20));
     memset(bytes, 0xff, sizeof bytes); /* too many */
     assert_false(read_back(at, bytes, len, 100, 20));
@@ -94,10 +94,10 @@ TEST(bytes_that_are_no_ascending_indices_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(indices_come_back_for_any_number_of_them),
-        cmocka_unit_test(the_first_the_last_and_neighbours_come_back_at_any_distance),
-        cmocka_unit_test(one_in_a_hundred_takes_nine_bits_each_and_all_of_them_take_none),
-        cmocka_unit_test(bytes_that_are_no_ascending_indices_are_refused),
+        cmocka_unit_test(indices_are_restored_for_any_count),
+        cmocka_unit_test(first_last_and_adjacent_indices_are_restored_at_any_distance),
+        cmocka_unit_test(one_index_in_a_hundred_takes_nine_bits_and_all_indices_take_none),
+        cmocka_unit_test(bytes_that_do_not_decode_to_ascending_indices_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static uint32_t bits_of(float v)
     return bits;
 }
 
-/* The value of a half, by its definition. */
+/* The value of an fp16 number by its definition. */
 static double half_value(uint16_t h)
 {
     int exponent = h >> 10 & 31, fraction = h & 1023;
@@ -31,7 +31,7 @@ static double half_value(uint16_t h)
     return h & 0x8000 ? -v : v;
 }
 
-TEST(each_half_is_read_as_its_definition_says_and_written_back)
+TEST(each_fp16_value_is_decoded_by_its_definition_and_encoded_back)
 {
     for (uint32_t h = 0; h < 0x10000; h++) {
         uint16_t in = (uint16_t)h, back;
@@ -46,7 +46,7 @@ TEST(each_half_is_read_as_its_definition_says_and_written_back)
     }
 }
 
-TEST(halves_are_the_nearest_and_of_two_the_even_one)
+TEST(fp16_rounds_to_nearest_even)
 {
     for (uint16_t h = 0; h < 0x7bff; h++) { /* every finite one and its successor */
         double low = half_value(h), high = half_value((uint16_t)(h + 1)), middle = (low + high) / 2;
@@ -60,7 +60,7 @@ TEST(halves_are_the_nearest_and_of_two_the_even_one)
     }
 }
 
-TEST(what_is_too_large_for_a_cast_becomes_its_largest_number)
+TEST(values_too_large_for_a_cast_become_its_largest_number)
 {
     const float v[] = {65505, 1e30f, -1e30f, INFINITY, -INFINITY, 0x1.fffffep127f};
     uint16_t half[N_OF(v)], bf[N_OF(v)];
@@ -76,7 +76,7 @@ TEST(what_is_too_large_for_a_cast_becomes_its_largest_number)
     assert_int_equal(bf[5], 0x7f7f);
 }
 
-TEST(bf16_is_the_nearest_upper_half_and_keeps_what_is_no_number)
+TEST(bf16_rounds_to_nearest_and_keeps_nan)
 {
     const uint32_t in[] = {0x3f800000, 0x3f808000, 0x3f818000, 0x3f808001,
                            0xbf80ffff, 0x7f800001, 0xffffffff, 1};
@@ -95,7 +95,7 @@ TEST(bf16_is_the_nearest_upper_half_and_keeps_what_is_no_number)
 
 enum { N_MOST = 1100 };
 
-/* Finite and infinite numbers of all sizes, zeros, NaN. */
+/* Finite and infinite numbers of all magnitudes, zeros, NaN. */
 static void any_floats(float *v, size_t n, struct rng *r)
 {
     for (size_t i = 0; i < n; i++)
@@ -160,7 +160,7 @@ static void run(struct everything *x, const struct loops *l, const float *any, c
     x->largest_symbol = l->largest_symbol(x->nearest, n);
 }
 
-TEST(loops_for_this_processor_give_the_bits_of_the_portable_ones)
+TEST(optimized_loops_give_the_bits_of_the_portable_ones)
 {
     static struct everything a, b;
     static float any[N_MOST + 3], some[N_MOST + 3];
@@ -178,7 +178,7 @@ TEST(loops_for_this_processor_give_the_bits_of_the_portable_ones)
         }
 }
 
-TEST(a_search_for_keys_counts_and_picks_what_a_plain_loop_does)
+TEST(a_key_search_counts_and_picks_as_a_plain_loop_does)
 {
     enum { N = 1000 };
     uint32_t counts[1 << 11], at[N + 1];
@@ -210,7 +210,7 @@ TEST(a_search_for_keys_counts_and_picks_what_a_plain_loop_does)
     }
 }
 
-TEST(symbols_of_every_alphabet_are_packed_into_the_bits_they_need_and_come_back)
+TEST(symbols_of_every_alphabet_survive_bit_packing)
 {
     enum { N = 6000 };
     static uint8_t q[N], back[N];
@@ -237,7 +237,7 @@ TEST(symbols_of_every_alphabet_are_packed_into_the_bits_they_need_and_come_back)
     assert_int_equal(packed_bytes(1000000, 256), 1000000);
 }
 
-TEST(random_lanes_are_uniform_and_not_alike)
+TEST(random_lanes_are_uniform_and_independent)
 {
     enum { N = 100000, LEVELS = 4 };
     static float half[N];
@@ -262,14 +262,14 @@ TEST(random_lanes_are_uniform_and_not_alike)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_half_is_read_as_its_definition_says_and_written_back),
-        cmocka_unit_test(halves_are_the_nearest_and_of_two_the_even_one),
-        cmocka_unit_test(what_is_too_large_for_a_cast_becomes_its_largest_number),
-        cmocka_unit_test(bf16_is_the_nearest_upper_half_and_keeps_what_is_no_number),
-        cmocka_unit_test(loops_for_this_processor_give_the_bits_of_the_portable_ones),
-        cmocka_unit_test(a_search_for_keys_counts_and_picks_what_a_plain_loop_does),
-        cmocka_unit_test(symbols_of_every_alphabet_are_packed_into_the_bits_they_need_and_come_back),
-        cmocka_unit_test(random_lanes_are_uniform_and_not_alike),
+        cmocka_unit_test(each_fp16_value_is_decoded_by_its_definition_and_encoded_back),
+        cmocka_unit_test(fp16_rounds_to_nearest_even),
+        cmocka_unit_test(values_too_large_for_a_cast_become_its_largest_number),
+        cmocka_unit_test(bf16_rounds_to_nearest_and_keeps_nan),
+        cmocka_unit_test(optimized_loops_give_the_bits_of_the_portable_ones),
+        cmocka_unit_test(a_key_search_counts_and_picks_as_a_plain_loop_does),
+        cmocka_unit_test(symbols_of_every_alphabet_survive_bit_packing),
+        cmocka_unit_test(random_lanes_are_uniform_and_independent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* What single compressors promise beyond their bound: tests/suite/test_compress.c has what holds for all. */
+/* Properties of single compressors beyond their error bound; those of all are in
+ * tests/suite/test_compress.c. */
 #include <math.h>
 
 #include "tests/lib/compress_case.h"
@@ -11,7 +12,7 @@ static int by_magnitude(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-TEST(topk_sends_the_k_largest_exactly_and_of_equal_ones_the_first)
+TEST(topk_sends_the_k_largest_exactly_and_the_first_of_equal_ones)
 {
     enum { N = 3000, K = 30 };
 
@@ -66,7 +67,7 @@ TEST(randomk_draws_each_value_equally_often)
     compress_case_close(&c);
 }
 
-TEST(tern_sends_the_largest_magnitude_and_signs_of_it)
+TEST(tern_sends_the_largest_magnitude_and_signs)
 {
     const float v[] = {0.5f, -2, 0, 2, -0.5f};
     struct compress_case c;
@@ -93,7 +94,7 @@ static double fit_error(const char *text, const float *v, size_t n)
     return error;
 }
 
-TEST(each_turn_of_fitting_makes_the_error_no_larger)
+TEST(each_iteration_of_fitting_does_not_increase_the_error)
 {
     enum { N = 5000 };
     struct rng r;
@@ -103,7 +104,7 @@ TEST(each_turn_of_fitting_makes_the_error_no_larger)
     rng_init(&r, 1, 0, 0);
     v = unit_normals(N, &r);
     for (int i = 0; i < N; i++)
-        v[i] *= fabsf(v[i]); /* heavier tails than the start is made for */
+        v[i] *= fabsf(v[i]); /* heavier tails than the initial levels are made for */
     for (int tern = 0; tern < 2; tern++) {
         double last = 1;
 
@@ -138,7 +139,7 @@ TEST(sgq_has_the_levels_of_its_formula)
     compress_case_close(&c);
 }
 
-TEST(onebit_sends_the_means_of_either_sign_bucket_by_bucket)
+TEST(onebit_sends_the_mean_of_each_sign_for_each_bucket)
 {
     float v[20], mean[] = {2, -3, 5.5f};
     struct compress_case c;
@@ -154,7 +155,7 @@ TEST(onebit_sends_the_means_of_either_sign_bucket_by_bucket)
     compress_case_close(&c);
 }
 
-TEST(a_quantised_gradient_takes_fewer_bits_by_huffman)
+TEST(a_quantized_gradient_takes_fewer_bits_with_huffman)
 {
     enum { N = 100000 };
     static const char *const plain[] = {"tern", "qsgd:bits=4", "sgq:bits=3", "topk|int8", "bf16"};
@@ -184,13 +185,13 @@ TEST(a_quantised_gradient_takes_fewer_bits_by_huffman)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(topk_sends_the_k_largest_exactly_and_of_equal_ones_the_first),
+        cmocka_unit_test(topk_sends_the_k_largest_exactly_and_the_first_of_equal_ones),
         cmocka_unit_test(randomk_draws_each_value_equally_often),
-        cmocka_unit_test(tern_sends_the_largest_magnitude_and_signs_of_it),
-        cmocka_unit_test(each_turn_of_fitting_makes_the_error_no_larger),
+        cmocka_unit_test(tern_sends_the_largest_magnitude_and_signs),
+        cmocka_unit_test(each_iteration_of_fitting_does_not_increase_the_error),
         cmocka_unit_test(sgq_has_the_levels_of_its_formula),
-        cmocka_unit_test(onebit_sends_the_means_of_either_sign_bucket_by_bucket),
-        cmocka_unit_test(a_quantised_gradient_takes_fewer_bits_by_huffman),
+        cmocka_unit_test(onebit_sends_the_mean_of_each_sign_for_each_bucket),
+        cmocka_unit_test(a_quantized_gradient_takes_fewer_bits_with_huffman),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

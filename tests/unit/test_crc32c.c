@@ -3,7 +3,7 @@
 #include "tests/unit/unit.h"
 
 /* RFC 3720, appendix B.4, and the check value of the catalogue of CRCs. */
-TEST(the_published_vectors_hold)
+TEST(the_published_vectors_match)
 {
     uint8_t bytes[32];
 
@@ -30,7 +30,7 @@ static uint8_t *some_bytes(size_t n)
 }
 
 /* Lengths on both sides of every change of stride, from odd addresses too. */
-TEST(all_ways_to_sum_agree)
+TEST(all_implementations_agree)
 {
     const size_t n = 40000;
     uint8_t *bytes = some_bytes(n);
@@ -45,7 +45,7 @@ TEST(all_ways_to_sum_agree)
     free(bytes);
 }
 
-TEST(a_sum_may_be_taken_piece_by_chunk)
+TEST(a_checksum_can_be_computed_chunk_by_chunk)
 {
     const size_t n = 20000;
     uint8_t *bytes = some_bytes(n);
@@ -58,9 +58,9 @@ TEST(a_sum_may_be_taken_piece_by_chunk)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_published_vectors_hold),
-        cmocka_unit_test(all_ways_to_sum_agree),
-        cmocka_unit_test(a_sum_may_be_taken_piece_by_chunk),
+        cmocka_unit_test(the_published_vectors_match),
+        cmocka_unit_test(all_implementations_agree),
+        cmocka_unit_test(a_checksum_can_be_computed_chunk_by_chunk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

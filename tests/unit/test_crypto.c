@@ -10,7 +10,7 @@ static void assert_hex(const uint8_t sum[SHA256_BYTES], const char *expected)
     assert_string_equal(hex, expected);
 }
 
-TEST(sha256_gives_the_sums_of_fips_180)
+TEST(sha256_matches_fips_180)
 {
     uint8_t sum[SHA256_BYTES];
 
@@ -20,7 +20,7 @@ TEST(sha256_gives_the_sums_of_fips_180)
     assert_hex(sum, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(a_sum_over_chunks_is_the_sum_over_the_whole)
+TEST(a_digest_over_chunks_equals_that_over_the_whole)
 {
     struct sha256_sum *s = sha256_start();
     uint8_t sum[SHA256_BYTES];
@@ -35,7 +35,7 @@ TEST(a_sum_over_chunks_is_the_sum_over_the_whole)
     sha256_end(NULL, sum);
 }
 
-TEST(hmac_gives_the_sums_of_rfc_4231)
+TEST(hmac_matches_rfc_4231)
 {
     uint8_t key[20], sum[SHA256_BYTES];
 
@@ -46,7 +46,7 @@ TEST(hmac_gives_the_sums_of_rfc_4231)
     assert_hex(sum, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
-TEST(hkdf_gives_the_keys_of_rfc_5869)
+TEST(hkdf_matches_rfc_5869)
 {
     static const struct {
         size_t key, salt, info, len; /* bytes of each */
@@ -77,7 +77,7 @@ TEST(hkdf_gives_the_keys_of_rfc_5869)
     }
 }
 
-TEST(a_file_has_the_sum_of_its_bytes)
+TEST(a_file_has_the_digest_of_its_bytes)
 {
     const char *dir = unit_folder();
     uint8_t sum[SHA256_BYTES];
@@ -95,7 +95,7 @@ TEST(a_file_has_the_sum_of_its_bytes)
     unit_remove(dir);
 }
 
-TEST(hex_reads_back_and_nothing_else_is_read)
+TEST(hex_is_decoded_and_anything_else_refused)
 {
     static const char *const bad[] = {"",           "00",       "00ff7",    "00ff7f0",
                                       "00ff7f00ff", "00FF7f00", "00fg7f00", "00 f7f00"};
@@ -124,12 +124,12 @@ TEST(random_bytes_differ_from_call_to_call)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256_gives_the_sums_of_fips_180),
-        cmocka_unit_test(a_sum_over_chunks_is_the_sum_over_the_whole),
-        cmocka_unit_test(hmac_gives_the_sums_of_rfc_4231),
-        cmocka_unit_test(hkdf_gives_the_keys_of_rfc_5869),
-        cmocka_unit_test(a_file_has_the_sum_of_its_bytes),
-        cmocka_unit_test(hex_reads_back_and_nothing_else_is_read),
+        cmocka_unit_test(sha256_matches_fips_180),
+        cmocka_unit_test(a_digest_over_chunks_equals_that_over_the_whole),
+        cmocka_unit_test(hmac_matches_rfc_4231),
+        cmocka_unit_test(hkdf_matches_rfc_5869),
+        cmocka_unit_test(a_file_has_the_digest_of_its_bytes),
+        cmocka_unit_test(hex_is_decoded_and_anything_else_refused),
         cmocka_unit_test(random_bytes_differ_from_call_to_call),
     };
 

@@ -10,7 +10,7 @@ enum { PLANE = 1024, PIXELS = 3072, RECORD = PIXELS + 1 };
 static const struct cifar_form ten = {.label_bytes = 1, .label_at = 0, .n_classes = 10};
 static struct err e;
 
-/* Record i: label i, red i, green i + 50, blue i + 100, but for the first pixel: 1, 2, 3. */
+/* Record i: label i, red i, green i + 50, blue i + 100, except the first pixel: 1, 2, 3. */
 static void make_record(uint8_t *r, int i)
 {
     *r++ = (uint8_t)i;
@@ -39,7 +39,7 @@ static void put(const char *dir, const char *name, int first, int n, bool packed
     free(bytes);
 }
 
-TEST(planes_become_channels)
+TEST(color_planes_become_channels)
 {
     uint8_t record[RECORD], x[PIXELS];
     int32_t y;
@@ -53,14 +53,14 @@ TEST(planes_become_channels)
     }
 }
 
-TEST(files_of_a_half_come_by_name_plain_or_packed_and_none_twice)
+TEST(files_of_a_split_are_found_by_name_plain_or_gzipped_without_duplicates)
 {
     const char *dir = unit_folder();
     struct dataset d;
 
     put(dir, "data_batch_2.bin.gz", 3, 2, true);
     put(dir, "data_batch_1.bin", 0, 3, false);
-    put(dir, "data_batch_1.bin.gz", 0, 3, true); /* the same once more */
+    put(dir, "data_batch_1.bin.gz", 0, 3, true); /* the same file again */
     put(dir, "data_batch_3.bin.part", 0, 1, false);
     put(dir, "test_batch.bin", 9, 1, false);
     assert_ok(dataset_open(&d, "cifar10", dir, &e));
@@ -98,21 +98,21 @@ TEST(cifar100_has_fine_and_coarse_labels)
     assert_true(d.n_classes == 20 && d.train_y[0] == 19);
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "cifar100:labels=rough", dir, &e), ERR_CONFIG);
-    assert_says("cifar100:labels=rough: /labels: \"rough\" is not one of fine|coarse");
+    assert_error_has("cifar100:labels=rough: /labels: \"rough\" is not one of fine|coarse");
     unit_remove(dir);
 }
 
-TEST(every_length_but_whole_records_is_refused)
+TEST(files_that_are_not_whole_records_are_refused)
 {
     size_t n;
 
     for (size_t len = 0; len <= 3 * RECORD; len++)
         assert_int_equal(cifar_count(&n, len, &ten, &e), len > 0 && len % RECORD == 0 ? 0 : ERR_CONFIG);
     assert_int_equal(cifar_count(&n, RECORD + 1, &ten, &e), ERR_CONFIG);
-    assert_says("3074 bytes are not a whole number of records of 3073 bytes");
+    assert_error_has("3074 bytes are not a whole number of records of 3073 bytes");
 }
 
-TEST(a_label_that_there_is_not_is_named_with_its_file_and_record)
+TEST(an_invalid_label_is_reported_with_its_file_and_record)
 {
     const char *dir = unit_folder();
     struct dataset d;
@@ -120,33 +120,33 @@ TEST(a_label_that_there_is_not_is_named_with_its_file_and_record)
     put(dir, "data_batch_1.bin", 8, 3, false);
     put(dir, "test_batch.bin", 0, 1, false);
     assert_int_equal(dataset_open(&d, "cifar10", dir, &e), ERR_CONFIG);
-    assert_says("data_batch_1.bin: record 2: label 10, expected 0 to 9");
+    assert_error_has("data_batch_1.bin: record 2: label 10, expected 0 to 9");
     unit_remove(dir);
 }
 
-TEST(a_folder_without_the_files_is_answered_with_where_they_are)
+TEST(a_folder_without_the_files_is_reported_with_their_download)
 {
     const char *dir = unit_folder();
     struct dataset d;
 
     assert_int_equal(dataset_open(&d, "cifar10", dir, &e), ERR_NOT_FOUND);
-    assert_says("no file data_batch*.bin");
+    assert_error_has("no file data_batch*.bin");
     assert_non_null(strstr(e.hint, "https://"));
     put(dir, "data_batch_1.bin", 0, 1, false);
     assert_int_equal(dataset_open(&d, "cifar10", dir, &e), ERR_NOT_FOUND);
-    assert_says("no file test_batch*.bin");
+    assert_error_has("no file test_batch*.bin");
     unit_remove(dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planes_become_channels),
-        cmocka_unit_test(files_of_a_half_come_by_name_plain_or_packed_and_none_twice),
+        cmocka_unit_test(color_planes_become_channels),
+        cmocka_unit_test(files_of_a_split_are_found_by_name_plain_or_gzipped_without_duplicates),
         cmocka_unit_test(cifar100_has_fine_and_coarse_labels),
-        cmocka_unit_test(every_length_but_whole_records_is_refused),
-        cmocka_unit_test(a_label_that_there_is_not_is_named_with_its_file_and_record),
-        cmocka_unit_test(a_folder_without_the_files_is_answered_with_where_they_are),
+        cmocka_unit_test(files_that_are_not_whole_records_are_refused),
+        cmocka_unit_test(an_invalid_label_is_reported_with_its_file_and_record),
+        cmocka_unit_test(a_folder_without_the_files_is_reported_with_their_download),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

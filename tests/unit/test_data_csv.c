@@ -34,7 +34,7 @@ static void has_texts(const struct csv_table *t, const char *const *texts)
     }
 }
 
-TEST(rows_are_numbers_and_a_label)
+TEST(csv_rows_are_numbers_and_a_label)
 {
     static const char *const texts[] = {"cat", "dog"};
     static const float x[] = {1, 2.5f, -3e2f, .125f};
@@ -48,19 +48,19 @@ TEST(rows_are_numbers_and_a_label)
     csv_clear(&t);
 }
 
-TEST(quotes_hold_commas_line_ends_and_quotes)
+TEST(quoted_fields_may_contain_commas_line_ends_and_quotes)
 {
-    static const char *const texts[] = {"a, b", "two\nlines", "say \"no\""};
+    static const char *const texts[] = {"a, b", "two\nlines", "the \"no\""};
     struct csv_table t;
 
-    assert_ok(parse(&t, "\"1\",\"a, b\"\r\n2,\"two\nlines\"\r\n3,\"say \"\"no\"\"\"\r\n", &labels));
+    assert_ok(parse(&t, "\"1\",\"a, b\"\r\n2,\"two\nlines\"\r\n3,\"the \"\"no\"\"\"\r\n", &labels));
     assert_int_equal(t.n_rows, 3);
     assert_int_equal(t.texts[2].line, 4);
     has_texts(&t, texts);
     csv_clear(&t);
 }
 
-TEST(a_header_is_known_by_its_words_or_said)
+TEST(a_header_is_detected_by_its_names_or_declared)
 {
     const struct csv_form yes = {.column = "", .header = "yes"}, no = {.column = "", .header = "no"};
     struct csv_table t;
@@ -78,10 +78,10 @@ TEST(a_header_is_known_by_its_words_or_said)
     assert_int_equal(t.n_rows, 1);
     csv_clear(&t);
     assert_int_equal(parse(&t, "a,b,c\n1,2,x\n", &no), ERR_CONFIG);
-    assert_says("line 1, column 1: \"a\" is not a number");
+    assert_error_has("line 1, column 1: \"a\" is not a number");
 }
 
-TEST(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header)
+TEST(a_first_row_with_a_number_is_data_and_not_a_header)
 {
     static const struct {
         const char *csv;
@@ -96,20 +96,21 @@ TEST(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header)
         {"x,y,1\n2,3,0\n", &labels, "line 1, column 1: \"x\" is not a number"},
         {"id,2023,2024\n2,3,0\n", &target, "line 1, column 1: \"id\" is not a number"},
         {"1,2,y\n3,4,5\n", &target, "line 1, column 3: \"y\" is not a number"},
-        {",1,cat\n2,3,dog\n", &labels, "line 1, column 1: nothing, expected a number"},
+        {",1,cat\n2,3,dog\n", &labels, "line 1, column 1: empty, expected a number"},
     };
     struct csv_form yes = {.column = "", .is_target = true, .header = "yes"};
     struct csv_table t;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].csv, cases[i].form), ERR_CONFIG);
-        assert_says(cases[i].texts);
+        assert_error_has(cases[i].texts);
         assert_non_null(strstr(e.hint, "header=yes"));
     }
     assert_ok(parse(&t, "id,2023,2024\n2,3,0\n", &yes));
     assert_int_equal(t.n_rows, 1);
     csv_clear(&t);
-    assert_ok(parse(&t, "-,infix,e\n2,3,0\n", &labels)); /* words, though of a number's letters */
+    assert_ok(parse(&t, "-,infix,e\n2,3,0\n",
+                    &labels)); /* not a number, though made of letters that occur in numbers */
     assert_int_equal(t.n_rows, 1);
     csv_clear(&t);
     assert_int_equal(parse(&t, "a,b,c\n1,x,0\n", &labels), ERR_CONFIG);
@@ -118,7 +119,7 @@ TEST(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header)
     assert_string_equal(e.hint, "");
 }
 
-TEST(the_column_is_chosen_by_name_or_number)
+TEST(the_label_column_is_chosen_by_name_or_number)
 {
     static const char *const texts[] = {"x", "y"};
     struct csv_form f = {.column = "kind", .header = "auto"};
@@ -134,30 +135,30 @@ TEST(the_column_is_chosen_by_name_or_number)
     csv_clear(&t);
     f.column = "3";
     assert_int_equal(parse(&t, "x,1\n", &f), ERR_CONFIG);
-    assert_says("column 3 of 2, counted from 1");
+    assert_error_has("column 3 of 2, counted from 1");
     f.column = "0";
     assert_int_equal(parse(&t, "x,1\n", &f), ERR_CONFIG);
     f.column = "sort";
     assert_int_equal(parse(&t, "kind,a\nx,1\n", &f), ERR_CONFIG);
-    assert_says("no column is called \"sort\" in line 1");
+    assert_error_has("no column is called \"sort\" in line 1");
     f.column = "kind";
     assert_int_equal(parse(&t, "kind,a,kind\nx,1,y\n", &f), ERR_CONFIG);
-    assert_says("columns 1 and 3 are both called \"kind\"");
+    assert_error_has("columns 1 and 3 are both called \"kind\"");
 }
 
-TEST(what_is_wrong_is_said_with_line_and_column)
+TEST(errors_are_reported_with_line_and_column)
 {
     static const struct {
         const char *csv, *texts;
     } cases[] = {
-        {"", "nothing in it"},
-        {"\n\r\n\n", "nothing in it"},
+        {"", "the file has no rows"},
+        {"\n\r\n\n", "the file has no rows"},
         {"1\n", "line 1: one column"},
-        {"a;b;kind\n1;2;x\n", "line 1: its cells are parted by semicolons, expected commas"},
-        {"1\t2\tx\n", "line 1: its cells are parted by tabs"},
+        {"a;b;kind\n1;2;x\n", "line 1: its cells are separated by semicolons, expected commas"},
+        {"1\t2\tx\n", "line 1: its cells are separated by tabs"},
         {"\xff\xfe\x31", "it is UTF-16, expected UTF-8"},
         {"a,b\n", "a header and no rows"},
-        {"1,2,x\n3,,y\n", "line 2, column 2: nothing, expected a number"},
+        {"1,2,x\n3,,y\n", "line 2, column 2: empty, expected a number"},
         {"1,2,x\n3,four,y\n", "line 2, column 2: \"four\" is not a number"},
         {"1,2,x\n3,nan,y\n", "line 2, column 2: \"nan\" is not a number"},
         {"1,2,x\n3,inf,y\n", "is not a number"},
@@ -167,8 +168,8 @@ TEST(what_is_wrong_is_said_with_line_and_column)
         {"1,2,x\n3,4\n", "line 2: 2 columns, expected 3"},
         {"1,2,x\n\n3,4,y,5\n", "line 3: 4 columns, expected 3"},
         {"1,2,x\n3,4,\n", "line 2, column 3: a label of 0 characters"},
-        {"1,2,x\n3,\"4,y\n", "line 2, column 2: a quote that does not end"},
-        {"1,2,x\n3,\"4\"5,y\n", "line 2, column 2: text behind the closing quote"},
+        {"1,2,x\n3,\"4,y\n", "line 2, column 2: a quote is not closed"},
+        {"1,2,x\n3,\"4\"5,y\n", "line 2, column 2: text after the closing quote"},
         {"1,2,x\n3,4\"5,y\n", "line 2, column 2: a quote inside a cell"},
         {"1,2,x\n3,\r4,y\n", "line 2, column 2: a control character inside a cell"},
     };
@@ -176,12 +177,12 @@ TEST(what_is_wrong_is_said_with_line_and_column)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].csv, &labels), ERR_CONFIG);
-        assert_says(cases[i].texts);
+        assert_error_has(cases[i].texts);
     }
 }
 
-/* The end of a CSV text is not marked: what stands before the cut is read as it is, or refused. */
-TEST(no_truncation_makes_rows_that_were_not_there)
+/* A CSV text has no end mark: a truncated one is read as it is, or refused. */
+TEST(a_truncated_table_never_yields_new_rows)
 {
     static const char csv[] = "a,b,kind\n1,2,\"c\"\n3.5,4,\"d, e\"\n";
     struct csv_table t;
@@ -198,7 +199,7 @@ TEST(no_truncation_makes_rows_that_were_not_there)
     }
 }
 
-TEST(labels_are_classes_in_the_order_of_numbers_or_words)
+TEST(labels_become_classes_in_numeric_or_alphabetic_order)
 {
     static const struct {
         const char *csv;
@@ -231,7 +232,7 @@ static const char *put(const char *dir, const char *name, const char *csv)
     return path;
 }
 
-TEST(one_file_is_divided_the_same_way_for_the_same_seed)
+TEST(one_file_is_split_the_same_way_for_the_same_seed)
 {
     const char *dir = unit_folder();
     char csv[4000] = "a,b,kind\n";
@@ -264,7 +265,7 @@ TEST(one_file_is_divided_the_same_way_for_the_same_seed)
     unit_remove(dir);
 }
 
-TEST(a_second_file_is_the_test_half_and_knows_no_other_labels)
+TEST(a_second_file_is_the_test_split_and_may_not_add_labels)
 {
     const char *dir = unit_folder();
     struct dataset d;
@@ -280,14 +281,14 @@ TEST(a_second_file_is_the_test_half_and_knows_no_other_labels)
     dataset_clear(&d);
     put(dir, "test.csv", "5,x\n6,w\n");
     assert_int_equal(dataset_open(&d, "csv", dir, &e), ERR_CONFIG);
-    assert_says("test.csv: line 2: label \"w\" is none of the 3 of the training file");
+    assert_error_has("test.csv: line 2: label \"w\" is not one of the 3 labels of the training file");
     put(dir, "test.csv", "5,6,x\n");
     assert_int_equal(dataset_open(&d, "csv", dir, &e), ERR_CONFIG);
-    assert_says("3 columns, the training file has 2");
+    assert_error_has("3 columns, the training file has 2");
     unit_remove(dir);
 }
 
-TEST(a_target_is_regressed)
+TEST(a_target_column_makes_a_regression)
 {
     const char *dir = unit_folder();
     struct dataset d;
@@ -299,11 +300,11 @@ TEST(a_target_is_regressed)
     assert_true(d.test_t[0] == ((float *)d.test_x)[0] + .5f);
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "csv:target=y,label=a", dir, &e), ERR_CONFIG);
-    assert_says("one of them is learnt");
+    assert_error_has("exclude each other");
     unit_remove(dir);
 }
 
-TEST(every_truncation_of_a_packed_table_is_refused)
+TEST(every_truncation_of_a_gzipped_table_is_refused)
 {
     static const char csv[] = "a,b,kind\n1,2,c\n3.5,4,d\n5,6,c\n";
     const char *dir = unit_folder();
@@ -331,18 +332,18 @@ TEST(every_truncation_of_a_packed_table_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_numbers_and_a_label),
-        cmocka_unit_test(quotes_hold_commas_line_ends_and_quotes),
-        cmocka_unit_test(a_header_is_known_by_its_words_or_said),
-        cmocka_unit_test(a_first_row_with_a_number_in_it_is_data_and_never_lost_as_a_header),
-        cmocka_unit_test(the_column_is_chosen_by_name_or_number),
-        cmocka_unit_test(what_is_wrong_is_said_with_line_and_column),
-        cmocka_unit_test(no_truncation_makes_rows_that_were_not_there),
-        cmocka_unit_test(labels_are_classes_in_the_order_of_numbers_or_words),
-        cmocka_unit_test(one_file_is_divided_the_same_way_for_the_same_seed),
-        cmocka_unit_test(a_second_file_is_the_test_half_and_knows_no_other_labels),
-        cmocka_unit_test(a_target_is_regressed),
-        cmocka_unit_test(every_truncation_of_a_packed_table_is_refused),
+        cmocka_unit_test(csv_rows_are_numbers_and_a_label),
+        cmocka_unit_test(quoted_fields_may_contain_commas_line_ends_and_quotes),
+        cmocka_unit_test(a_header_is_detected_by_its_names_or_declared),
+        cmocka_unit_test(a_first_row_with_a_number_is_data_and_not_a_header),
+        cmocka_unit_test(the_label_column_is_chosen_by_name_or_number),
+        cmocka_unit_test(errors_are_reported_with_line_and_column),
+        cmocka_unit_test(a_truncated_table_never_yields_new_rows),
+        cmocka_unit_test(labels_become_classes_in_numeric_or_alphabetic_order),
+        cmocka_unit_test(one_file_is_split_the_same_way_for_the_same_seed),
+        cmocka_unit_test(a_second_file_is_the_test_split_and_may_not_add_labels),
+        cmocka_unit_test(a_target_column_makes_a_regression),
+        cmocka_unit_test(every_truncation_of_a_gzipped_table_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, drop_text);

@@ -29,7 +29,7 @@ static int parse_header(struct npy_array *a, const char *dictionary, size_t n)
     return npy_parse(a, bytes, 10 + len + n, &e);
 }
 
-TEST(arrays_of_both_versions_are_read)
+TEST(arrays_of_both_format_versions_are_read)
 {
     struct npy_array a;
     char *bytes;
@@ -47,7 +47,7 @@ TEST(arrays_of_both_versions_are_read)
     free(bytes);
 }
 
-TEST(every_truncation_of_an_array_and_any_byte_more_is_refused)
+TEST(truncated_or_extended_arrays_are_refused)
 {
     struct npy_array a;
     char *bytes;
@@ -63,19 +63,19 @@ TEST(every_truncation_of_an_array_and_any_byte_more_is_refused)
     bytes = realloc(bytes, len + 1);
     bytes[len] = 0;
     assert_int_equal(npy_parse(&a, (uint8_t *)bytes, len + 1, &e), ERR_CONFIG);
-    assert_says("24 bytes of data expected, 25 found");
+    assert_error_has("24 bytes of data expected, 25 found");
     free(bytes);
 }
 
-TEST(a_header_that_is_not_strictly_one_is_refused)
+TEST(a_malformed_header_is_refused)
 {
     static const struct {
-        const char *text, *words;
+        const char *text, *expected;
     } cases[] = {
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", "its type is >f4"},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "its type is |O"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", "Fortran"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "one value and no array"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "a scalar, expected an array"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", "its header is not"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "its header is not"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "do not fit dimension 1"},
@@ -97,7 +97,7 @@ TEST(a_header_that_is_not_strictly_one_is_refused)
     assert_ok(parse_header(&a, "{'shape':(2,),'fortran_order':False,'descr':'<f4'}", 8));
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse_header(&a, cases[i].text, 8), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
     }
 }
 
@@ -137,7 +137,7 @@ TEST(every_truncation_of_a_zip_file_is_refused)
     free(bytes);
 }
 
-TEST(a_damaged_byte_of_a_member_is_noticed)
+TEST(a_corrupt_byte_of_a_member_is_detected)
 {
     uint8_t *member;
     char *bytes;
@@ -152,10 +152,10 @@ TEST(a_damaged_byte_of_a_member_is_noticed)
             damaged++;
         bytes[k] ^= 0x10;
     }
-    /* x_train is the first of four members: most of its local file, its directory entry and the end record
-     * count. */
+    /* x_train is the first of four members: covers most of its local file, its directory entry and the end
+     * record count. */
     assert_true(damaged > len / 5);
-    for (size_t k = 65; k < 85; k++) { /* inside its packed data */
+    for (size_t k = 65; k < 85; k++) { /* inside its compressed data */
         bytes[k] ^= 0x10;
         assert_int_equal(zip_member(&member, &n, (uint8_t *)bytes, len, "x_train.npy", &e), ERR_CONFIG);
         bytes[k] ^= 0x10;
@@ -172,7 +172,7 @@ static size_t first_entry(const char *bytes, size_t len)
     return at;
 }
 
-TEST(absurd_sizes_and_places_are_refused_without_believing_them)
+TEST(absurd_sizes_and_offsets_are_refused)
 {
     static const struct {
         size_t field;
@@ -191,7 +191,7 @@ TEST(absurd_sizes_and_places_are_refused_without_believing_them)
     }
 }
 
-TEST(the_arrays_of_keras_are_a_data_set)
+TEST(keras_arrays_form_a_data_set)
 {
     struct dataset d;
 
@@ -206,10 +206,10 @@ TEST(the_arrays_of_keras_are_a_data_set)
     assert_int_equal(d.test_y[0], 2);
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "npz:classes=2", "tests/fuzz/corpus/npy/stored.npz", &e), ERR_CONFIG);
-    assert_says("y_train: label 2 of sample 3, expected 0 to 1");
+    assert_error_has("y_train: label 2 of sample 3, expected 0 to 1");
 }
 
-TEST(x_and_y_alone_are_divided_and_floats_are_targets)
+TEST(x_and_y_alone_are_split_and_floats_are_targets)
 {
     struct dataset d;
 
@@ -222,7 +222,7 @@ TEST(x_and_y_alone_are_divided_and_floats_are_targets)
     dataset_clear(&d);
 }
 
-TEST(integers_are_tokens_where_a_vocabulary_is_named)
+TEST(integers_are_tokens_if_a_vocabulary_is_given)
 {
     struct dataset d;
 
@@ -232,13 +232,13 @@ TEST(integers_are_tokens_where_a_vocabulary_is_named)
     assert_int_equal(d.shape.dim[0], 3);
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "npz:vocab=4", "tests/fuzz/corpus/npy/tokens.npz", &e), ERR_CONFIG);
-    assert_says("token 4 of sample 4, expected 0 to 3");
+    assert_error_has("token 4 of sample 4, expected 0 to 3");
     assert_ok(dataset_open(&d, "npz", "tests/fuzz/corpus/npy/tokens.npz", &e));
     assert_int_equal(d.x_type, TENSOR_F32);
     dataset_clear(&d);
 }
 
-TEST(a_folder_of_npy_files_is_read_alike)
+TEST(a_folder_of_npy_files_is_read_the_same_way)
 {
     static const char *const names[] = {"x_train", "y_train", "x_test", "y_test"};
     const char *dir = unit_folder();
@@ -272,7 +272,7 @@ TEST(a_folder_of_npy_files_is_read_alike)
         assert_int_equal(rename(path, hidden), 0);
         assert_ok(file_write(path, one, sizeof one - 1, 0600, &e));
         assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
-        assert_says("y_train has 1");
+        assert_error_has("y_train has 1");
         assert_int_equal(rename(hidden, path), 0);
     }
     assert_ok(dataset_open(&d, "npy", dir, &e));
@@ -288,17 +288,17 @@ TEST(a_folder_of_npy_files_is_read_alike)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_of_both_versions_are_read),
-        cmocka_unit_test(every_truncation_of_an_array_and_any_byte_more_is_refused),
-        cmocka_unit_test(a_header_that_is_not_strictly_one_is_refused),
+        cmocka_unit_test(arrays_of_both_format_versions_are_read),
+        cmocka_unit_test(truncated_or_extended_arrays_are_refused),
+        cmocka_unit_test(a_malformed_header_is_refused),
         cmocka_unit_test(a_member_is_read_stored_or_deflated),
         cmocka_unit_test(every_truncation_of_a_zip_file_is_refused),
-        cmocka_unit_test(a_damaged_byte_of_a_member_is_noticed),
-        cmocka_unit_test(absurd_sizes_and_places_are_refused_without_believing_them),
-        cmocka_unit_test(the_arrays_of_keras_are_a_data_set),
-        cmocka_unit_test(x_and_y_alone_are_divided_and_floats_are_targets),
-        cmocka_unit_test(integers_are_tokens_where_a_vocabulary_is_named),
-        cmocka_unit_test(a_folder_of_npy_files_is_read_alike),
+        cmocka_unit_test(a_corrupt_byte_of_a_member_is_detected),
+        cmocka_unit_test(absurd_sizes_and_offsets_are_refused),
+        cmocka_unit_test(keras_arrays_form_a_data_set),
+        cmocka_unit_test(x_and_y_alone_are_split_and_floats_are_targets),
+        cmocka_unit_test(integers_are_tokens_if_a_vocabulary_is_given),
+        cmocka_unit_test(a_folder_of_npy_files_is_read_the_same_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What data sets share, and those too small for a file of their own. */
+/* Functions that data sets share, and data sets too small for a test file of their own. */
 #include "submit/data/data_sets.h"
 
 #include <math.h>
@@ -36,16 +36,16 @@ TEST(options_are_keys_and_values)
     assert_int_equal(o.number, 77);
 }
 
-TEST(options_that_are_none_are_refused)
+TEST(malformed_options_are_refused)
 {
     static const struct {
-        const char *arg, *words;
+        const char *arg, *expected;
     } cases[] = {
-        {"", "no options behind ':'"},
+        {"", "no options after ':'"},
         {"5", "\"5\" is not KEY=VALUE"},
         {"number=5,", "\"\" is not KEY=VALUE"},
         {"numbr=5", "did you mean \"number\"?"},
-        {"number=5,number=6", "\"number\" stands there twice"},
+        {"number=5,number=6", "\"number\" is given twice"},
         {"number=", "/number: not an integer"},
         {"number=1.5", "/number: not an integer"},
         {"number=101", "/number: 101 is not between 1 and 100"},
@@ -58,11 +58,11 @@ TEST(options_that_are_none_are_refused)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(data_options(&o, fields, NULL, cases[i].arg, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
     }
 }
 
-TEST(a_test_half_is_never_empty_nor_all)
+TEST(a_test_split_is_neither_empty_nor_everything)
 {
     static const struct {
         size_t n;
@@ -83,7 +83,7 @@ TEST(a_test_half_is_never_empty_nor_all)
     assert_int_equal(data_choose_test(NULL, NULL, 1, 0.5, 1, &e), ERR_CONFIG);
 }
 
-TEST(simlin_is_linear_with_the_ancestors_numbers)
+TEST(simlin_is_linear_with_the_numbers_of_parallel_sgd)
 {
     struct dataset d, again, other;
     double sum = 0, square = 0;
@@ -114,9 +114,9 @@ TEST(simlin_is_linear_with_the_ancestors_numbers)
     dataset_clear(&other);
 }
 
-/* Differences of samples know nothing of b: w from 65 of them would do; here, that y is additive is
- * enough. */
-TEST(simlin_has_the_same_line_for_both_halves)
+/* Differences of samples do not contain b, and 65 of them would determine w; here it is enough that y is
+ * additive. */
+TEST(simlin_has_the_same_line_in_both_splits)
 {
     struct dataset d;
     const float *x, *t;
@@ -132,7 +132,7 @@ TEST(simlin_has_the_same_line_for_both_halves)
                          w * ((double)((float *)d.test_x)[i] - (double)x[0])) < 1e-4);
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "simlin:train=10000000,in=65536", NULL, &e), ERR_CONFIG);
-    assert_says("more than 536870912 values");
+    assert_error_has("more than 536870912 values");
     assert_int_equal(dataset_open(&d, "simlin:train=0", NULL, &e), ERR_CONFIG);
 }
 
@@ -144,7 +144,7 @@ static void put(const char *dir, const char *name, const void *bytes, size_t len
     assert_ok(file_write(path, bytes, len, 0600, &e));
 }
 
-TEST(any_four_idx_files_are_a_data_set)
+TEST(any_four_idx_files_form_a_data_set)
 {
     static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4};
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 25, 3};
@@ -163,9 +163,9 @@ TEST(any_four_idx_files_are_a_data_set)
     assert_int_equal(d.n_classes, 47);
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "idx:prefix=letters-,classes=10", dir, &e), ERR_CONFIG);
-    assert_says("training label 0 is 25, expected 0 to 9");
+    assert_error_has("training label 0 is 25, expected 0 to 9");
     assert_int_equal(dataset_open(&d, "idx", dir, &e), ERR_NOT_FOUND);
-    assert_says("train-images-idx3-ubyte: not there, nor with .gz");
+    assert_error_has("train-images-idx3-ubyte: not found, neither plain nor with .gz");
     unit_remove(dir);
 }
 
@@ -173,11 +173,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_are_keys_and_values),
-        cmocka_unit_test(options_that_are_none_are_refused),
-        cmocka_unit_test(a_test_half_is_never_empty_nor_all),
-        cmocka_unit_test(simlin_is_linear_with_the_ancestors_numbers),
-        cmocka_unit_test(simlin_has_the_same_line_for_both_halves),
-        cmocka_unit_test(any_four_idx_files_are_a_data_set),
+        cmocka_unit_test(malformed_options_are_refused),
+        cmocka_unit_test(a_test_split_is_neither_empty_nor_everything),
+        cmocka_unit_test(simlin_is_linear_with_the_numbers_of_parallel_sgd),
+        cmocka_unit_test(simlin_has_the_same_line_in_both_splits),
+        cmocka_unit_test(any_four_idx_files_form_a_data_set),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

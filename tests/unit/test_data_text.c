@@ -19,7 +19,7 @@ static int parse(struct dataset *d, const char *const *texts, int n, const struc
     return rc;
 }
 
-/* All tokens of both halves, as they lie. */
+/* All tokens of both splits, in order. */
 static int count(const struct dataset *d, int32_t token)
 {
     size_t length = (size_t)d->shape.dim[0];
@@ -32,7 +32,7 @@ static int count(const struct dataset *d, int32_t token)
     return n;
 }
 
-/* Each line stands twice in each class, so that both halves have it whichever is drawn. */
+/* Each line occurs twice in each class, so that both splits have it whatever is drawn. */
 static const char *const reviews[] = {"It's GOOD, good.\nIt's GOOD, good.\n", "bad.\n\n \nbad."};
 
 TEST(words_and_punctuation_are_tokens_by_frequency)
@@ -41,7 +41,7 @@ TEST(words_and_punctuation_are_tokens_by_frequency)
     struct dataset d;
 
     assert_ok(parse(&d, reviews, 2, &form));
-    assert_int_equal(d.n_train + d.n_test, 4); /* empty lines are none */
+    assert_int_equal(d.n_train + d.n_test, 4); /* empty lines are ignored */
     assert_int_equal(d.n_test, 1);
     assert_int_equal(d.vocab, 2 + 5); /* it's good , . bad */
     assert_memory_equal(d.class_names, "a\0b", 4);
@@ -68,7 +68,7 @@ TEST(words_outside_the_vocabulary_are_unknown)
     dataset_clear(&d);
 }
 
-TEST(the_vocabulary_is_that_of_the_training_lines)
+TEST(the_vocabulary_comes_from_the_training_lines)
 {
     static const char *const texts[] = {"q w e r t y\n", "u i o p a s\n"};
     const struct text_form form = {.length = 6, .vocab = 100, .test = 0.5, .seed = 1};
@@ -81,7 +81,7 @@ TEST(the_vocabulary_is_that_of_the_training_lines)
     dataset_clear(&d);
 }
 
-TEST(long_lines_are_cut_at_the_end)
+TEST(long_lines_are_truncated)
 {
     const struct text_form whole = {.length = 6, .vocab = 100, .test = 0.01, .seed = 1};
     const struct text_form cut = {.length = 1, .vocab = 100, .test = 0.01, .seed = 1};
@@ -95,7 +95,7 @@ TEST(long_lines_are_cut_at_the_end)
     dataset_clear(&b);
 }
 
-TEST(bytes_that_are_no_utf_8_are_letters)
+TEST(bytes_that_are_not_utf8_count_as_letters)
 {
     static const char *const texts[] = {"caf\xe9 caf\xe9\n", "CAF\xe9\ncaf\n"};
     const struct text_form form = {.length = 2, .vocab = 100, .test = 0.01, .seed = 3};
@@ -106,7 +106,7 @@ TEST(bytes_that_are_no_utf_8_are_letters)
     dataset_clear(&d);
 }
 
-TEST(any_bytes_are_texts_or_refused)
+TEST(any_bytes_are_parsed_or_refused)
 {
     static const char bytes[] = "It's\0a \xff\xfe test\r\nof ' 'bytes' !?\n\n\x7f\x01\nend";
     const struct text_form form = {.length = 3, .vocab = 5, .test = 0.3, .seed = 1};
@@ -123,7 +123,7 @@ TEST(any_bytes_are_texts_or_refused)
             dataset_clear(&d);
             n_texts++;
         } else {
-            assert_says("has no lines");
+            assert_error_has("has no lines");
         }
         free(classes[0].bytes);
         free(classes[1].bytes);
@@ -138,9 +138,9 @@ TEST(too_few_classes_or_a_class_without_lines_are_refused)
     struct dataset d;
 
     assert_int_equal(parse(&d, reviews, 1, &form), ERR_CONFIG);
-    assert_says("1 class, expected a file for each of two or more");
+    assert_error_has("1 class, expected a file for each of two or more");
     assert_int_equal(parse(&d, no_line, 2, &form), ERR_CONFIG);
-    assert_says("has no lines");
+    assert_error_has("has no lines");
 }
 
 TEST(a_folder_has_a_file_for_each_class)
@@ -161,7 +161,7 @@ TEST(a_folder_has_a_file_for_each_class)
     assert_memory_equal(d.class_names, "x.neg\0x.pos", 12);
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "text:lenght=7", dir, &e), ERR_CONFIG);
-    assert_says("did you mean \"length\"?");
+    assert_error_has("did you mean \"length\"?");
     unit_remove(dir);
 }
 
@@ -170,10 +170,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_and_punctuation_are_tokens_by_frequency),
         cmocka_unit_test(words_outside_the_vocabulary_are_unknown),
-        cmocka_unit_test(the_vocabulary_is_that_of_the_training_lines),
-        cmocka_unit_test(long_lines_are_cut_at_the_end),
-        cmocka_unit_test(bytes_that_are_no_utf_8_are_letters),
-        cmocka_unit_test(any_bytes_are_texts_or_refused),
+        cmocka_unit_test(the_vocabulary_comes_from_the_training_lines),
+        cmocka_unit_test(long_lines_are_truncated),
+        cmocka_unit_test(bytes_that_are_not_utf8_count_as_letters),
+        cmocka_unit_test(any_bytes_are_parsed_or_refused),
         cmocka_unit_test(too_few_classes_or_a_class_without_lines_are_refused),
         cmocka_unit_test(a_folder_has_a_file_for_each_class),
     };

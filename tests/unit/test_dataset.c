@@ -49,7 +49,7 @@ static void put_mnist(const char *dir)
     put(dir, "t10k-labels-idx1-ubyte", labels, sizeof labels);
 }
 
-TEST(idx_files_are_read_plain_and_packed)
+TEST(idx_files_are_read_plain_and_gzipped)
 {
     const char *dir = unit_folder();
     struct dataset d;
@@ -70,19 +70,19 @@ TEST(idx_files_are_read_plain_and_packed)
     unit_remove(dir);
 }
 
-TEST(a_missing_file_is_named_with_a_way_to_get_it)
+TEST(a_missing_file_is_reported_with_a_way_to_get_it)
 {
     const char *dir = unit_folder();
     struct dataset d;
     struct err e;
 
     assert_int_equal(dataset_open(&d, "mnist", dir, &e), ERR_NOT_FOUND);
-    assert_says("train-images-idx3-ubyte: not there, nor with .gz");
+    assert_error_has("train-images-idx3-ubyte: not found, neither plain nor with .gz");
     assert_non_null(strstr(e.hint, "\"digits\" needs no file"));
     unit_remove(dir);
 }
 
-TEST(files_that_do_not_belong_together_are_refused)
+TEST(inconsistent_files_are_refused)
 {
     const uint8_t one_label[] = {0, 0, 8, 1, 0, 0, 0, 1, 7};
     const uint8_t label_10[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 10};
@@ -94,21 +94,21 @@ TEST(files_that_do_not_belong_together_are_refused)
     put_mnist(dir);
     put(dir, "t10k-labels-idx1-ubyte", one_label, sizeof one_label);
     assert_int_equal(dataset_open(&d, "mnist", dir, &e), ERR_CONFIG);
-    assert_says("1 labels for 2 images");
+    assert_error_has("1 labels for 2 images");
     put(dir, "t10k-labels-idx1-ubyte", label_10, sizeof label_10);
     assert_int_equal(dataset_open(&d, "mnist", dir, &e), ERR_CONFIG);
-    assert_says("test label 1 is 10, expected 0 to 9");
+    assert_error_has("test label 1 is 10, expected 0 to 9");
     put_mnist(dir);
     memcpy(turned, images, sizeof images);
     turned[11] = 3;
     turned[15] = 2;
     put_gz(dir, "t10k-images-idx3-ubyte.gz", turned, sizeof turned);
     assert_int_equal(dataset_open(&d, "mnist", dir, &e), ERR_CONFIG);
-    assert_says("test images are 3 x 2, training images 2 x 3");
+    assert_error_has("test images are 3 x 2, training images 2 x 3");
     unit_remove(dir);
 }
 
-TEST(every_truncation_and_any_byte_more_is_refused)
+TEST(truncated_or_extended_files_are_refused)
 {
     uint32_t dims[3];
     struct err e;
@@ -124,11 +124,11 @@ TEST(every_truncation_and_any_byte_more_is_refused)
         free(part);
     }
     assert_int_equal(idx_check_header(images, sizeof images - 1, 0x803, dims, &e), ERR_CONFIG);
-    assert_says("28 bytes expected");
-    assert_says("27 bytes found");
+    assert_error_has("28 bytes expected");
+    assert_error_has("27 bytes found");
 }
 
-TEST(every_truncation_of_a_packed_file_is_refused)
+TEST(every_truncation_of_a_gzipped_file_is_refused)
 {
     const char *dir = unit_folder();
     const char *path = put_gz(dir, "images.gz", images, sizeof images);
@@ -144,7 +144,7 @@ TEST(every_truncation_of_a_packed_file_is_refused)
     for (size_t k = 0; k < len; k++) {
         assert_ok(file_write(path, packed, k, 0600, &e));
         assert_int_equal(idx_read_images(&pixels, &n, &rows, &cols, path, &e), ERR_CONFIG);
-        assert_says(path);
+        assert_error_has(path);
     }
     packed[len / 2] = (char)~packed[len / 2];
     assert_ok(file_write(path, packed, len, 0600, &e));
@@ -153,7 +153,7 @@ TEST(every_truncation_of_a_packed_file_is_refused)
     unit_remove(dir);
 }
 
-TEST(a_header_with_absurd_numbers_is_refused_without_believing_them)
+TEST(a_header_with_absurd_sizes_is_refused)
 {
     static const uint8_t counts[][12] = {
         {0xff, 0xff, 0xff, 0xff, 0, 0, 0x10, 0, 0, 0, 0x10, 0}, /* 2^32 - 1 images of 4096 x 4096 */
@@ -174,26 +174,26 @@ TEST(a_header_with_absurd_numbers_is_refused_without_believing_them)
     }
     assert_int_equal(idx_check_header(labels, sizeof labels, 0x803, dims, &e), ERR_CONFIG);
     assert_int_equal(idx_check_header(images, sizeof images, 0x801, dims, &e), ERR_CONFIG);
-    assert_says("begins with 0x00000803, expected 0x00000801");
+    assert_error_has("begins with 0x00000803, expected 0x00000801");
 }
 
-TEST(an_unknown_data_set_is_answered_with_the_known_ones)
+TEST(an_unknown_data_set_is_reported_with_the_known_ones)
 {
     struct dataset d;
     struct err e;
 
     assert_int_equal(dataset_open(&d, "imagenet", ".", &e), ERR_CONFIG);
-    assert_says(
+    assert_error_has(
         "\"imagenet\"; there are: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, simlin");
     assert_int_equal(dataset_open(&d, "digit", ".", &e), ERR_CONFIG);
-    assert_says("no data set is called \"digit\"; did you mean \"digits\"?");
+    assert_error_has("no data set is called \"digit\"; did you mean \"digits\"?");
     assert_int_equal(dataset_open(&d, "digits:x", ".", &e), ERR_CONFIG);
-    assert_says("digits:x: /seed: not an integer");
+    assert_error_has("digits:x: /seed: not an integer");
     assert_int_equal(dataset_open(&d, "digits:", ".", &e), ERR_CONFIG);
     assert_int_equal(dataset_open(&d, "mnist:1", ".", &e), ERR_CONFIG);
 }
 
-TEST(any_digit_can_be_drawn_by_itself_and_again)
+TEST(any_digit_can_be_drawn_independently_and_reproducibly)
 {
     uint8_t a[IMAGE], b[IMAGE];
     int32_t label;
@@ -213,8 +213,9 @@ TEST(any_digit_can_be_drawn_by_itself_and_again)
     dataset_clear(&d);
 }
 
-/* gcc and clang agree on this sum. Whoever changes it changes everybody's data set, and results with it. */
-TEST(the_same_bytes_are_drawn_everywhere)
+/* gcc and clang agree on this checksum. A change of it changes the data set of every user, and their
+ * results. */
+TEST(the_same_bytes_are_drawn_on_every_machine)
 {
     uint64_t sum = 14695981039346656037u; /* FNV-1a */
     uint8_t pixels[IMAGE];
@@ -254,7 +255,8 @@ static void load(float *x, const uint8_t *pixels)
         x[i] = (float)pixels[i] * (1 / 255.f);
 }
 
-/* Trains as a job would: Adam, 1e-3, batches of 64. Returns the share of test samples that come out right. */
+/* Trains as a job would: Adam, 1e-3, batches of 64. Returns the fraction of test samples that are
+ * classified correctly. */
 static double train(const struct dataset *d, const char *path, int epochs)
 {
     enum { BATCH = 64 };
@@ -304,7 +306,7 @@ static double train(const struct dataset *d, const char *path, int epochs)
     return accuracy;
 }
 
-TEST(digits_are_hard_for_a_linear_model_and_learnt_by_a_small_mlp)
+TEST(digits_are_hard_for_a_linear_model_and_learned_by_a_small_mlp)
 {
     double linear, mlp;
     struct dataset d;
@@ -319,10 +321,10 @@ TEST(digits_are_hard_for_a_linear_model_and_learnt_by_a_small_mlp)
     dataset_clear(&d);
 }
 
-TEST(a_file_is_read_up_to_so_many_bytes_and_no_further)
+TEST(a_file_is_read_up_to_a_limit_and_no_further)
 {
     static const char *const names[] = {"plain", "packed.gz"};
-    const uint8_t bytes[1000] = {0}; /* packed in so few that the room for them has to be doubled */
+    const uint8_t bytes[1000] = {0}; /* so few compressed bytes that the buffer has to be doubled */
     const char *dir = unit_folder();
     struct err e;
 
@@ -338,7 +340,7 @@ TEST(a_file_is_read_up_to_so_many_bytes_and_no_further)
         assert_int_equal(len, sizeof bytes);
         free(read);
         assert_int_equal(data_read_at_most(&read, &len, sizeof bytes - 1, path, &e), ERR_CONFIG);
-        assert_says("more than 999 bytes");
+        assert_error_has("more than 999 bytes");
     }
     unit_remove(dir);
 }
@@ -346,18 +348,18 @@ TEST(a_file_is_read_up_to_so_many_bytes_and_no_further)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idx_files_are_read_plain_and_packed),
-        cmocka_unit_test(a_missing_file_is_named_with_a_way_to_get_it),
-        cmocka_unit_test(files_that_do_not_belong_together_are_refused),
-        cmocka_unit_test(every_truncation_and_any_byte_more_is_refused),
-        cmocka_unit_test(every_truncation_of_a_packed_file_is_refused),
-        cmocka_unit_test(a_file_is_read_up_to_so_many_bytes_and_no_further),
-        cmocka_unit_test(a_header_with_absurd_numbers_is_refused_without_believing_them),
-        cmocka_unit_test(an_unknown_data_set_is_answered_with_the_known_ones),
-        cmocka_unit_test(any_digit_can_be_drawn_by_itself_and_again),
-        cmocka_unit_test(the_same_bytes_are_drawn_everywhere),
+        cmocka_unit_test(idx_files_are_read_plain_and_gzipped),
+        cmocka_unit_test(a_missing_file_is_reported_with_a_way_to_get_it),
+        cmocka_unit_test(inconsistent_files_are_refused),
+        cmocka_unit_test(truncated_or_extended_files_are_refused),
+        cmocka_unit_test(every_truncation_of_a_gzipped_file_is_refused),
+        cmocka_unit_test(a_file_is_read_up_to_a_limit_and_no_further),
+        cmocka_unit_test(a_header_with_absurd_sizes_is_refused),
+        cmocka_unit_test(an_unknown_data_set_is_reported_with_the_known_ones),
+        cmocka_unit_test(any_digit_can_be_drawn_independently_and_reproducibly),
+        cmocka_unit_test(the_same_bytes_are_drawn_on_every_machine),
         cmocka_unit_test(labels_are_balanced),
-        cmocka_unit_test(digits_are_hard_for_a_linear_model_and_learnt_by_a_small_mlp),
+        cmocka_unit_test(digits_are_hard_for_a_linear_model_and_learned_by_a_small_mlp),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

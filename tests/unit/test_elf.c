@@ -13,7 +13,7 @@ static void write_head(char path[128], const char *folder, const uint8_t *head, 
     assert_ok(file_write(path, head, len, 0600, &e));
 }
 
-TEST(this_program_fits_itself_and_has_a_name)
+TEST(this_program_matches_this_machine_and_names_it)
 {
     struct elf_kind here;
     char name[24];
@@ -23,7 +23,7 @@ TEST(this_program_fits_itself_and_has_a_name)
     assert_true(strlen(elf_machine(name, &here)) > 2);
 }
 
-TEST(an_object_is_known_by_class_byte_order_and_machine)
+TEST(an_object_is_identified_by_class_byte_order_and_machine)
 {
     static const struct {
         uint8_t head[20];
@@ -71,7 +71,7 @@ TEST(an_object_is_known_by_class_byte_order_and_machine)
     unit_remove(folder);
 }
 
-TEST(what_is_no_elf_file_is_said_to_be_none)
+TEST(a_file_that_is_not_elf_is_reported_as_such)
 {
     static const uint8_t text[] = "#!/bin/sh\nexit 0\nexit 1\n";
     const char *folder = unit_folder();
@@ -80,7 +80,7 @@ TEST(what_is_no_elf_file_is_said_to_be_none)
 
     write_head(path, folder, text, sizeof text);
     assert_int_equal(elf_read(&k, path, &e), ERR_CODEC);
-    assert_says("/object: not an ELF file");
+    assert_error_has("/object: not an ELF file");
     write_head(path, folder, (const uint8_t *)"\177ELF\2\1", 6);
     assert_int_equal(elf_read(&k, path, &e), ERR_CODEC);
     assert_int_equal(elf_read(&k, "/nowhere/codec.so", &e), ERR_NOT_FOUND);
@@ -90,9 +90,9 @@ TEST(what_is_no_elf_file_is_said_to_be_none)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(this_program_fits_itself_and_has_a_name),
-        cmocka_unit_test(an_object_is_known_by_class_byte_order_and_machine),
-        cmocka_unit_test(what_is_no_elf_file_is_said_to_be_none),
+        cmocka_unit_test(this_program_matches_this_machine_and_names_it),
+        cmocka_unit_test(an_object_is_identified_by_class_byte_order_and_machine),
+        cmocka_unit_test(a_file_that_is_not_elf_is_reported_as_such),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

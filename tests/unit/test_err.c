@@ -3,7 +3,7 @@
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
-/* "ää...", as long that a text which holds it is cut, one byte more or less in front. */
+/* "ää...", so long that a text that holds it is cut; one byte more or less in front. */
 static const char *umlauts(bool odd)
 {
     static char text[4096];
@@ -18,14 +18,14 @@ static const char *umlauts(bool odd)
 
 static void assert_is_text(const char *text, size_t size)
 {
-    json_t *v = json_string(text); /* NULL for what is no UTF-8 */
+    json_t *v = json_string(text); /* NULL for invalid UTF-8 */
 
     assert_non_null(v);
     json_decref(v);
     assert_in_range(strlen(text), size - 2, size - 1);
 }
 
-TEST(a_sentence_that_is_too_long_ends_with_a_whole_character)
+TEST(an_overlong_message_is_cut_at_a_character_boundary)
 {
     for (int odd = 0; odd < 2; odd++) {
         struct err e = {0};
@@ -36,7 +36,7 @@ TEST(a_sentence_that_is_too_long_ends_with_a_whole_character)
         assert_is_text(e.hint, sizeof e.hint);
         err_at(&e, "node %d", odd);
         assert_is_text(e.text, sizeof e.text);
-        assert_says("node ");
+        assert_error_has("node ");
         err_at(&e, "%s", umlauts(odd));
         assert_is_text(e.text, sizeof e.text);
         errno = ENOENT;
@@ -45,7 +45,7 @@ TEST(a_sentence_that_is_too_long_ends_with_a_whole_character)
     }
 }
 
-TEST(context_stands_before_the_sentence_and_the_cause_behind_it)
+TEST(context_precedes_the_message_and_the_cause_follows_it)
 {
     struct err e = {0};
 
@@ -62,8 +62,8 @@ TEST(context_stands_before_the_sentence_and_the_cause_behind_it)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sentence_that_is_too_long_ends_with_a_whole_character),
-        cmocka_unit_test(context_stands_before_the_sentence_and_the_cause_behind_it),
+        cmocka_unit_test(an_overlong_message_is_cut_at_a_character_boundary),
+        cmocka_unit_test(context_precedes_the_message_and_the_cause_follows_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

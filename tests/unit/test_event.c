@@ -14,7 +14,7 @@ static int read_line(struct event *ev, const char *line, bool from_runner, struc
     return rc;
 }
 
-TEST(lines_of_a_runner_are_read)
+TEST(runner_lines_are_parsed)
 {
     struct event ev;
     struct err e;
@@ -37,7 +37,7 @@ TEST(lines_of_a_runner_are_read)
     assert_string_equal(ev.text, "\033[2J");
 }
 
-TEST(what_a_runner_may_not_say_is_refused)
+TEST(runner_lines_that_are_not_allowed_are_refused)
 {
     static const char *const lines[] = {
         "",
@@ -94,7 +94,7 @@ static void fill(struct event *ev, enum event_kind kind)
         ev->nodes = json_pack("[{s:i}]", "node", 0);
 }
 
-TEST(every_line_of_the_journal_reads_back_as_the_same_line)
+TEST(every_journal_line_survives_serialization)
 {
     for (int kind = 0; kind < N_EVENT_KINDS; kind++) {
         struct event ev, back;
@@ -119,10 +119,10 @@ TEST(every_line_of_the_journal_reads_back_as_the_same_line)
     }
 }
 
-TEST(a_reservation_says_what_it_must)
+TEST(a_reservation_contains_all_required_fields)
 {
     static const struct {
-        const char *text, *words;
+        const char *text, *expected;
     } cases[] = {
         {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"server_"
          "count\":0}",
@@ -132,7 +132,7 @@ TEST(a_reservation_says_what_it_must)
          ""},
         {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":-3,\"role\":\"server\",\"node_count\":2,\"server_"
          "count\":1}",
-         "/node: -3 is no server"},
+         "/node: -3 is not a server"},
         {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":-1,\"role\":\"server\",\"node_count\":2,\"server_"
          "count\":1}",
          "/node: -1"},
@@ -158,12 +158,12 @@ TEST(a_reservation_says_what_it_must)
         json_decref(doc);
         if (i == 7)
             assert_int_equal(rc, ERR_CONFIG);
-        else if ((rc < 0) != (cases[i].words[0] != '\0') || !strstr(e.text, cases[i].words))
+        else if ((rc < 0) != (cases[i].expected[0] != '\0') || !strstr(e.text, cases[i].expected))
             fail_msg("%s: %s", cases[i].text, e.text);
     }
 }
 
-TEST(a_job_of_as_many_nodes_as_the_settings_allow_is_reserved)
+TEST(a_job_with_the_maximum_number_of_nodes_is_reserved)
 {
     static const struct {
         const char *role;
@@ -188,7 +188,7 @@ TEST(a_job_of_as_many_nodes_as_the_settings_allow_is_reserved)
     }
 }
 
-TEST(only_ids_of_the_right_form_name_a_job)
+TEST(only_well_formed_ids_name_a_job)
 {
     assert_true(is_job_id("j-1kq8x7m3qfab"));
     assert_true(is_job_id("j-abcdef"));
@@ -204,12 +204,12 @@ TEST(only_ids_of_the_right_form_name_a_job)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_of_a_runner_are_read),
-        cmocka_unit_test(what_a_runner_may_not_say_is_refused),
-        cmocka_unit_test(every_line_of_the_journal_reads_back_as_the_same_line),
-        cmocka_unit_test(a_reservation_says_what_it_must),
-        cmocka_unit_test(a_job_of_as_many_nodes_as_the_settings_allow_is_reserved),
-        cmocka_unit_test(only_ids_of_the_right_form_name_a_job),
+        cmocka_unit_test(runner_lines_are_parsed),
+        cmocka_unit_test(runner_lines_that_are_not_allowed_are_refused),
+        cmocka_unit_test(every_journal_line_survives_serialization),
+        cmocka_unit_test(a_reservation_contains_all_required_fields),
+        cmocka_unit_test(a_job_with_the_maximum_number_of_nodes_is_reserved),
+        cmocka_unit_test(only_well_formed_ids_name_a_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 static const char line[] = "{\"seq\":1,\"at\":\"2026-11-21T07:31:22.123Z\",\"event\":\"log\"}\n";
 
-TEST(lines_beyond_the_limit_of_all_nodes_are_left_out_and_told_of)
+TEST(lines_beyond_the_limit_of_all_nodes_are_dropped_and_reported)
 {
     struct event_log l = {.max = 300};
 
@@ -20,7 +20,7 @@ TEST(lines_beyond_the_limit_of_all_nodes_are_left_out_and_told_of)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_beyond_the_limit_of_all_nodes_are_left_out_and_told_of),
+        cmocka_unit_test(lines_beyond_the_limit_of_all_nodes_are_dropped_and_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static int n_entries(const char *dir)
     return n;
 }
 
-TEST(what_is_written_is_read_with_a_zero_byte_behind_it)
+TEST(a_file_is_read_with_a_terminating_zero_byte)
 {
     const char *dir = unit_folder();
     char path[256];
@@ -35,7 +35,7 @@ TEST(what_is_written_is_read_with_a_zero_byte_behind_it)
     unit_remove(dir);
 }
 
-TEST(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it)
+TEST(writing_replaces_a_file_and_its_mode_and_leaves_no_temporary_file)
 {
     const char *dir = unit_folder();
     char path[256];
@@ -56,7 +56,7 @@ TEST(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it)
     unit_remove(dir);
 }
 
-TEST(what_is_not_waited_for_is_there_as_well_and_can_be_waited_for_later)
+TEST(a_file_written_without_sync_exists_and_can_be_synced_later)
 {
     const char *dir = unit_folder();
     char path[256];
@@ -76,7 +76,7 @@ TEST(what_is_not_waited_for_is_there_as_well_and_can_be_waited_for_later)
     unit_remove(dir);
 }
 
-TEST(reading_refuses_what_is_missing_too_long_or_no_file)
+TEST(reading_refuses_missing_overlong_and_special_files)
 {
     const char *dir = unit_folder();
     char path[256];
@@ -90,14 +90,14 @@ TEST(reading_refuses_what_is_missing_too_long_or_no_file)
     assert_ok(file_join(path, sizeof path, dir, "f", &e));
     assert_ok(file_write(path, "four", 4, 0600, &e));
     assert_int_equal(file_read(&text, &len, path, 3, &e), ERR_CONFIG);
-    assert_says("4 bytes, at most 3 are read");
+    assert_error_has("4 bytes, at most 3 are read");
     assert_ok(file_join(path, sizeof path, dir, "pipe", &e));
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(file_read(&text, &len, path, 100, &e), ERR_IO);
     unit_remove(dir);
 }
 
-TEST(writing_into_a_missing_folder_fails_with_the_path)
+TEST(writing_into_a_missing_folder_fails_and_reports_the_path)
 {
     const char *dir = unit_folder();
     char path[256];
@@ -105,11 +105,11 @@ TEST(writing_into_a_missing_folder_fails_with_the_path)
 
     assert_ok(file_join(path, sizeof path, dir, "no/f", &e));
     assert_int_equal(file_write(path, "a", 1, 0600, &e), ERR_IO);
-    assert_says(path);
+    assert_error_has(path);
     unit_remove(dir);
 }
 
-TEST(a_pipe_is_left_as_it_is_and_so_is_what_a_link_leads_to)
+TEST(writing_to_a_pipe_or_a_symlink_keeps_it)
 {
     const char *dir = unit_folder();
     char pipe[256], link[256];
@@ -121,7 +121,7 @@ TEST(a_pipe_is_left_as_it_is_and_so_is_what_a_link_leads_to)
     assert_int_equal(mkfifo(pipe, 0600), 0);
     assert_int_equal(symlink("pipe", link), 0);
     assert_int_equal(file_write(pipe, "a", 1, 0600, &e), ERR_IO);
-    assert_says("pipe: not a regular file, and left as it is");
+    assert_error_has("pipe: not a regular file, and left as it is");
     assert_int_equal(file_write(link, "a", 1, 0600, &e), ERR_IO);
     assert_int_equal(file_write(dir, "a", 1, 0600, &e), ERR_IO);
     assert_int_equal(lstat(pipe, &st), 0);
@@ -132,7 +132,7 @@ TEST(a_pipe_is_left_as_it_is_and_so_is_what_a_link_leads_to)
     unit_remove(dir);
 }
 
-TEST(the_umask_holds_for_new_files_and_for_those_that_were_wider)
+TEST(the_umask_applies_to_new_files_and_to_files_with_wider_modes)
 {
     const char *dir = unit_folder();
     char path[256];
@@ -150,7 +150,7 @@ TEST(the_umask_holds_for_new_files_and_for_those_that_were_wider)
     unit_remove(dir);
 }
 
-TEST(folders_are_made_with_their_parents_and_again)
+TEST(folders_are_created_with_their_parents_and_existing_ones_accepted)
 {
     const char *dir = unit_folder();
     char path[256];
@@ -169,7 +169,7 @@ TEST(folders_are_made_with_their_parents_and_again)
     unit_remove(dir);
 }
 
-TEST(removing_a_tree_does_not_follow_links_out_of_it)
+TEST(removing_a_tree_does_not_follow_symlinks)
 {
     char outside[64], path[256], inside[256], link[256];
     const char *dir;
@@ -190,7 +190,7 @@ TEST(removing_a_tree_does_not_follow_links_out_of_it)
     unit_remove(outside);
 }
 
-TEST(a_path_that_does_not_fit_is_refused)
+TEST(an_overlong_path_is_refused)
 {
     char out[8];
     struct err e;
@@ -200,7 +200,7 @@ TEST(a_path_that_does_not_fit_is_refused)
     assert_int_equal(file_join(out, sizeof out, "abcd", "def", &e), ERR_CONFIG);
 }
 
-TEST(an_ending_has_something_before_it)
+TEST(a_file_extension_needs_a_name_before_it)
 {
     assert_true(file_has_ending("mean.c", ".c"));
     assert_true(file_has_ending("/a/b.so", ".so"));
@@ -209,7 +209,7 @@ TEST(an_ending_has_something_before_it)
     assert_false(file_has_ending("c", ".c"));
 }
 
-TEST(the_folder_of_this_program_holds_this_program)
+TEST(the_program_folder_contains_this_program)
 {
     char dir[4096], path[4200], self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -223,7 +223,7 @@ TEST(the_folder_of_this_program_holds_this_program)
     assert_int_equal(file_exe_dir(dir, 2, &e), ERR_CONFIG);
 }
 
-TEST(state_lies_where_xdg_says_else_at_home)
+TEST(state_is_stored_in_xdg_state_home_or_in_home)
 {
     char out[256];
     struct err e;
@@ -241,19 +241,19 @@ TEST(state_lies_where_xdg_says_else_at_home)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_with_a_zero_byte_behind_it),
-        cmocka_unit_test(writing_replaces_the_file_and_its_mode_and_leaves_nothing_beside_it),
-        cmocka_unit_test(what_is_not_waited_for_is_there_as_well_and_can_be_waited_for_later),
-        cmocka_unit_test(reading_refuses_what_is_missing_too_long_or_no_file),
-        cmocka_unit_test(writing_into_a_missing_folder_fails_with_the_path),
-        cmocka_unit_test(a_pipe_is_left_as_it_is_and_so_is_what_a_link_leads_to),
-        cmocka_unit_test(the_umask_holds_for_new_files_and_for_those_that_were_wider),
-        cmocka_unit_test(folders_are_made_with_their_parents_and_again),
-        cmocka_unit_test(removing_a_tree_does_not_follow_links_out_of_it),
-        cmocka_unit_test(a_path_that_does_not_fit_is_refused),
-        cmocka_unit_test(an_ending_has_something_before_it),
-        cmocka_unit_test(the_folder_of_this_program_holds_this_program),
-        cmocka_unit_test(state_lies_where_xdg_says_else_at_home),
+        cmocka_unit_test(a_file_is_read_with_a_terminating_zero_byte),
+        cmocka_unit_test(writing_replaces_a_file_and_its_mode_and_leaves_no_temporary_file),
+        cmocka_unit_test(a_file_written_without_sync_exists_and_can_be_synced_later),
+        cmocka_unit_test(reading_refuses_missing_overlong_and_special_files),
+        cmocka_unit_test(writing_into_a_missing_folder_fails_and_reports_the_path),
+        cmocka_unit_test(writing_to_a_pipe_or_a_symlink_keeps_it),
+        cmocka_unit_test(the_umask_applies_to_new_files_and_to_files_with_wider_modes),
+        cmocka_unit_test(folders_are_created_with_their_parents_and_existing_ones_accepted),
+        cmocka_unit_test(removing_a_tree_does_not_follow_symlinks),
+        cmocka_unit_test(an_overlong_path_is_refused),
+        cmocka_unit_test(a_file_extension_needs_a_name_before_it),
+        cmocka_unit_test(the_program_folder_contains_this_program),
+        cmocka_unit_test(state_is_stored_in_xdg_state_home_or_in_home),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

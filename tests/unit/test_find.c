@@ -18,7 +18,7 @@ static void touch(const char *folder, const char *name)
     assert_ok(file_write(path, "x", 1, 0600, &e));
 }
 
-/* A folder that looks like a build's, with a folder of the user's own beside it. */
+/* A folder that looks like a build's, and a folder of the user's own beside it. */
 static const char *begin(void)
 {
     const char *folder = unit_folder();
@@ -43,7 +43,7 @@ static void end(const char *folder)
     unit_remove(folder);
 }
 
-TEST(a_name_is_looked_for_beside_the_program_first)
+TEST(a_name_is_searched_beside_the_program_first)
 {
     const char *folder = begin();
     struct codec_file f;
@@ -57,10 +57,10 @@ TEST(a_name_is_looked_for_beside_the_program_first)
     end(folder);
 }
 
-TEST(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in)
+TEST(the_source_of_compiled_and_built_in_codecs_is_known)
 {
     static const struct {
-        const char *word, *source; /* of each the end */
+        const char *codec, *source; /* the end of each */
     } cases[] = {
         {"plain", "/codecs/plain.c"},
         {"fedavg", ""},
@@ -71,7 +71,7 @@ TEST(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in)
     struct codec_file f;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        assert_ok(find_codec(&f, cases[i].word, folder, &e));
+        assert_ok(find_codec(&f, cases[i].codec, folder, &e));
         if (cases[i].source[0])
             assert_true(file_has_ending(f.source, cases[i].source));
         else
@@ -80,25 +80,25 @@ TEST(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in)
     end(folder);
 }
 
-TEST(an_unknown_codec_gets_the_nearest_and_the_list)
+TEST(an_unknown_codec_is_reported_with_the_nearest_and_the_list)
 {
     char names[FIND_NAMES_MAX][FIND_NAME_LEN];
     const char *folder = begin();
     struct codec_file f;
 
     assert_int_equal(find_codec(&f, "fedvg", folder, &e), ERR_CODEC);
-    assert_says("did you mean \"fedavg\"?");
-    assert_non_null(strstr(e.hint, " fedavg ")); /* those of ./codecs are there too */
+    assert_error_has("did you mean \"fedavg\"?");
+    assert_non_null(strstr(e.hint, " fedavg ")); /* the codecs of ./codecs are included too */
     assert_non_null(strstr(e.hint, " plain "));
     assert_non_null(strstr(e.hint, " ring."));
     assert_true(find_codecs(names, folder) >= 3);
-    assert_true(strcmp(names[0], names[1]) < 0); /* sorted, each once */
+    assert_true(strcmp(names[0], names[1]) < 0); /* sorted, without duplicates */
     assert_int_equal(find_codec(&f, "something_else", folder, &e), ERR_CODEC);
     assert_null(strstr(e.text, "did you mean"));
     end(folder);
 }
 
-TEST(a_list_of_many_names_is_cut_between_names)
+TEST(a_list_of_many_names_is_cut_at_a_name)
 {
     const char *folder = begin();
     struct codec_file f;
@@ -118,7 +118,7 @@ TEST(a_list_of_many_names_is_cut_between_names)
     end(folder);
 }
 
-TEST(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to)
+TEST(a_file_in_the_working_folder_named_without_extension_is_suggested)
 {
     const char *folder = begin();
     struct codec_file found;
@@ -129,7 +129,7 @@ TEST(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to
     assert_non_null(getcwd(from, sizeof from));
     assert_int_equal(chdir(folder), 0);
     assert_int_equal(find_codec(&found, "plan", folder, &e), ERR_CODEC);
-    assert_says("unknown codec \"plan\"");
+    assert_error_has("unknown codec \"plan\"");
     assert_string_equal(e.hint, "A file of your own is named with its path: --codec ./plan.c");
     assert_int_equal(find_model(path, "net", folder, &e), ERR_CONFIG);
     assert_string_equal(e.hint, "A file of your own is named with its path: --model ./net.json");
@@ -137,7 +137,7 @@ TEST(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to
     end(folder);
 }
 
-TEST(a_path_is_taken_as_it_is)
+TEST(a_path_is_used_unchanged)
 {
     const char *folder = begin();
     struct codec_file f;
@@ -148,13 +148,13 @@ TEST(a_path_is_taken_as_it_is)
     assert_string_equal(f.path, path);
     assert_true(f.is_source);
     assert_int_equal(find_codec(&f, "nothere.so", folder, &e), ERR_CODEC);
-    assert_says("nothere.so: No such file");
+    assert_error_has("nothere.so: No such file");
     assert_int_equal(find_codec(&f, "plain,fedavg", folder, &e), ERR_CODEC);
-    assert_says("one codec serves all layers");
+    assert_error_has("one codec serves all layers");
     end(folder);
 }
 
-TEST(a_path_may_have_a_comma)
+TEST(a_path_may_contain_a_comma)
 {
     const char *folder = begin();
     struct codec_file f;
@@ -165,7 +165,7 @@ TEST(a_path_may_have_a_comma)
     assert_ok(find_codec(&f, path, folder, &e));
     assert_string_equal(f.path, path);
     assert_int_equal(find_codec(&f, "./plain.c,./ring.c", folder, &e), ERR_CODEC);
-    assert_says("./plain.c,./ring.c: No such file");
+    assert_error_has("./plain.c,./ring.c: No such file");
     end(folder);
 }
 
@@ -177,7 +177,7 @@ TEST(a_model_is_a_name_or_a_path)
     assert_ok(find_model(path, "softmax", folder, &e));
     assert_non_null(strstr(path, "/models/softmax.json"));
     assert_int_equal(find_model(path, "sofmax", folder, &e), ERR_CONFIG);
-    assert_says("did you mean \"softmax\"?");
+    assert_error_has("did you mean \"softmax\"?");
     assert_int_equal(find_model(path, "other.json", folder, &e), ERR_CONFIG);
     end(folder);
 }
@@ -185,13 +185,13 @@ TEST(a_model_is_a_name_or_a_path)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_looked_for_beside_the_program_first),
-        cmocka_unit_test(the_source_is_known_of_what_is_compiled_and_of_what_is_built_in),
-        cmocka_unit_test(an_unknown_codec_gets_the_nearest_and_the_list),
-        cmocka_unit_test(a_list_of_many_names_is_cut_between_names),
-        cmocka_unit_test(a_file_of_the_present_folder_that_is_named_without_its_ending_is_pointed_to),
-        cmocka_unit_test(a_path_is_taken_as_it_is),
-        cmocka_unit_test(a_path_may_have_a_comma),
+        cmocka_unit_test(a_name_is_searched_beside_the_program_first),
+        cmocka_unit_test(the_source_of_compiled_and_built_in_codecs_is_known),
+        cmocka_unit_test(an_unknown_codec_is_reported_with_the_nearest_and_the_list),
+        cmocka_unit_test(a_list_of_many_names_is_cut_at_a_name),
+        cmocka_unit_test(a_file_in_the_working_folder_named_without_extension_is_suggested),
+        cmocka_unit_test(a_path_is_used_unchanged),
+        cmocka_unit_test(a_path_may_contain_a_comma),
         cmocka_unit_test(a_model_is_a_name_or_a_path),
     };
 

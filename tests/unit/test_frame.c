@@ -2,7 +2,7 @@
 
 #include "agent/runner/mesh/frame.h"
 
-TEST(a_frame_survives_packing)
+TEST(a_frame_survives_serialization)
 {
     struct frame f = {.kind = FRAME_REPLY,
                       .job = 0x1122334455667788u,
@@ -30,7 +30,7 @@ TEST(a_frame_survives_packing)
     assert_memory_equal(bytes, again, sizeof bytes);
 }
 
-TEST(every_flipped_bit_of_a_header_is_noticed)
+TEST(every_flipped_bit_of_a_header_is_detected)
 {
     struct frame f = {.kind = FRAME_CONTRIBUTION, .job = 5, .attempt = 1, .to = 1, .len = 8};
     uint8_t bytes[FRAME_BYTES];
@@ -45,7 +45,7 @@ TEST(every_flipped_bit_of_a_header_is_noticed)
     }
 }
 
-TEST(a_flag_belongs_to_some_kinds_and_to_no_other)
+TEST(a_flag_is_valid_for_some_frame_kinds_only)
 {
     for (int kind = FRAME_HELLO; kind < FRAME_KINDS; kind++)
         for (int flag = 1; flag <= 2; flag++) {
@@ -64,7 +64,7 @@ TEST(a_flag_belongs_to_some_kinds_and_to_no_other)
         }
 }
 
-TEST(a_slip_is_an_offset_and_a_length_little_endian)
+TEST(a_descriptor_is_an_offset_and_a_length_in_little_endian)
 {
     static const uint8_t bytes[FRAME_DESCRIPTOR_BYTES] = {8, 7, 6, 5, 4, 3, 2, 1, 0xff, 0xee};
     uint8_t again[FRAME_DESCRIPTOR_BYTES];
@@ -76,7 +76,7 @@ TEST(a_slip_is_an_offset_and_a_length_little_endian)
     assert_memory_equal(again, bytes, sizeof bytes);
 }
 
-TEST(another_version_is_refused_naming_both)
+TEST(another_protocol_version_is_refused_naming_both)
 {
     struct frame f = {.kind = FRAME_CONTRIBUTION}, g;
     uint8_t bytes[FRAME_BYTES];
@@ -85,18 +85,18 @@ TEST(another_version_is_refused_naming_both)
     frame_pack(bytes, &f);
     bytes[4] = 9;
     assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
-    assert_says("version 9");
-    assert_says("version 4");
+    assert_error_has("version 9");
+    assert_error_has("version 4");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_frame_survives_packing),
-        cmocka_unit_test(every_flipped_bit_of_a_header_is_noticed),
-        cmocka_unit_test(a_flag_belongs_to_some_kinds_and_to_no_other),
-        cmocka_unit_test(a_slip_is_an_offset_and_a_length_little_endian),
-        cmocka_unit_test(another_version_is_refused_naming_both),
+        cmocka_unit_test(a_frame_survives_serialization),
+        cmocka_unit_test(every_flipped_bit_of_a_header_is_detected),
+        cmocka_unit_test(a_flag_is_valid_for_some_frame_kinds_only),
+        cmocka_unit_test(a_descriptor_is_an_offset_and_a_length_in_little_endian),
+        cmocka_unit_test(another_protocol_version_is_refused_naming_both),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static bool check(const struct gate_case *c, const struct gate_rules *by, bool i
     return gate_check(by, &in, rq, v);
 }
 
-TEST(each_rule_of_the_gate_has_its_answer)
+TEST(each_rule_of_the_gate_has_its_response)
 {
     static const struct gate_case cases[] = {
         {"GET", "/healthz", {HOST}, PROBLEM_NONE},
@@ -154,28 +154,28 @@ TEST(each_rule_of_the_gate_has_its_answer)
     }
 }
 
-TEST(what_is_wrong_is_said)
+TEST(invalid_requests_are_reported)
 {
     static const struct {
         struct gate_case request;
-        const char *says;
+        const char *expected;
     } cases[] = {
         {{"GET", "/v1/jobs", {HOST}, UNAUTHORIZED}, "a token is needed"},
         {{"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer wrong"}}, UNAUTHORIZED}, "is not this agent's"},
         {{"GET", "/v1/jobs", {HOST, AUTH, AUTH}, UNAUTHORIZED}, "more than one Authorization"},
         {{"PUT", "/v1/blobs/sha256/" HEX64, {HOST, AUTH, JSON, {"Content-Length", "1048577"}}, DISK_FULL},
-         "1048576 are free for them on the agent's disk: 64 MiB more are kept"},
+         "1048576 are free for uploads on the agent's disk, and 64 MiB more are reserved"},
     };
     struct request rq;
     struct verdict v;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_false(check(&cases[i].request, &rules, true, &rq, &v));
-        assert_non_null(strstr(v.detail, cases[i].says));
+        assert_non_null(strstr(v.detail, cases[i].expected));
     }
 }
 
-TEST(the_status_is_open_on_loopback_only)
+TEST(the_status_needs_no_token_on_loopback_only)
 {
     static const struct gate_case status = {"GET", "/v1/status", {HOST}, PROBLEM_NONE};
     struct request rq;
@@ -187,7 +187,7 @@ TEST(the_status_is_open_on_loopback_only)
     assert_int_equal(v.problem, UNAUTHORIZED);
 }
 
-TEST(without_a_token_everybody_is_authorised_and_the_other_rules_stay)
+TEST(without_a_token_every_request_is_authorized_and_the_other_rules_apply)
 {
     static const struct gate_rules open_rules = {
         .bound_host = "127.0.0.1", .port = 15387, .allow_hosts = allowed};
@@ -201,7 +201,7 @@ TEST(without_a_token_everybody_is_authorised_and_the_other_rules_stay)
     assert_false(check(&evil, &open_rules, true, &rq, &v));
 }
 
-TEST(a_target_may_have_512_bytes)
+TEST(a_request_target_may_have_512_bytes)
 {
     char target[TARGET_MAX + 2];
     struct gate_case c = {"GET", target, {HOST, AUTH}, NOT_FOUND};
@@ -218,7 +218,7 @@ TEST(a_target_may_have_512_bytes)
     assert_int_equal(v.problem, BAD_REQUEST); /* its value is too long for a query, but it was read */
 }
 
-TEST(what_stood_in_the_target_is_handed_on)
+TEST(path_parameters_are_passed_on)
 {
     static const struct gate_case c = {"GET",
                                        "/v1/jobs/j-abcdef/artifacts/train.csv",
@@ -236,12 +236,12 @@ TEST(what_stood_in_the_target_is_handed_on)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_rule_of_the_gate_has_its_answer),
-        cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(the_status_is_open_on_loopback_only),
-        cmocka_unit_test(without_a_token_everybody_is_authorised_and_the_other_rules_stay),
-        cmocka_unit_test(a_target_may_have_512_bytes),
-        cmocka_unit_test(what_stood_in_the_target_is_handed_on),
+        cmocka_unit_test(each_rule_of_the_gate_has_its_response),
+        cmocka_unit_test(invalid_requests_are_reported),
+        cmocka_unit_test(the_status_needs_no_token_on_loopback_only),
+        cmocka_unit_test(without_a_token_every_request_is_authorized_and_the_other_rules_apply),
+        cmocka_unit_test(a_request_target_may_have_512_bytes),
+        cmocka_unit_test(path_parameters_are_passed_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

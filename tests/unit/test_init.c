@@ -45,7 +45,7 @@ static void draw(float *w, enum init_kind kind, size_t rows, size_t cols, uint64
     draw_tensor(w, &t, seed);
 }
 
-/* Rows, or columns where they are fewer, of the matrix (rows, cols) at w. */
+/* Rows of the matrix (rows, cols) at w, or columns where there are fewer. */
 static void assert_orthonormal(const float *w, size_t rows, size_t cols, size_t stride)
 {
     size_t n = rows < cols ? rows : cols, m = rows < cols ? cols : rows;
@@ -62,7 +62,7 @@ static void assert_orthonormal(const float *w, size_t rows, size_t cols, size_t 
         }
 }
 
-/* Deviation and bound as PyTorch documents them: xavier_uniform_ and its like, Linear, normal_, uniform_. */
+/* Deviation and bound as documented by PyTorch: xavier_uniform_ and similar, Linear, normal_, uniform_. */
 static const struct {
     enum init_kind kind;
     double deviation, bound; /* bound 0: a normal distribution */
@@ -76,9 +76,9 @@ static const struct {
     {INIT_UNIFORM, 0.1732050808, 0.3}, /* 0.3 / sqrt(3) */
 };
 
-/* 21,600 values: the mean strays by deviation / 147, the variance of a normal distribution by 1 %; five times
- * that is allowed. */
-TEST(random_weights_have_the_mean_variance_and_bound_of_their_kind)
+/* 21,600 values: the standard error of the mean is deviation / 147, that of a normal distribution's
+ * variance 1 %; five times that is allowed. */
+TEST(random_weights_have_the_mean_variance_and_bound_of_their_initializer)
 {
     float *w = malloc(N * sizeof *w);
 
@@ -102,7 +102,7 @@ TEST(random_weights_have_the_mean_variance_and_bound_of_their_kind)
 
 /* A normal distribution has 68.3 % within one deviation and 95.4 % within two, a uniform one 57.7 % and
  * all. */
-TEST(a_normal_distribution_is_normal_and_a_uniform_one_uniform)
+TEST(normal_initializers_are_normal_and_uniform_ones_uniform)
 {
     float *w = malloc(N * sizeof *w);
 
@@ -122,7 +122,7 @@ TEST(a_normal_distribution_is_normal_and_a_uniform_one_uniform)
     free(w);
 }
 
-TEST(zeros_and_ones_are_what_they_say)
+TEST(zeros_and_ones_initialize_to_zeros_and_ones)
 {
     float w[6];
 
@@ -134,9 +134,10 @@ TEST(zeros_and_ones_are_what_they_say)
         assert_true(w[i] == 1);
 }
 
-TEST(the_gates_of_a_recurrent_layer_have_an_orthogonal_matrix_each)
+TEST(each_gate_of_a_recurrent_layer_has_an_orthogonal_matrix)
 {
-    static const size_t sizes[] = {1, 2, 7, 8, 9, 17, 203}; /* with and without a rest beside whole lanes */
+    static const size_t sizes[] = {1, 2,  7,  8,
+                                   9, 17, 203}; /* with and without a remainder beside whole lanes */
     enum { GATES = 4 };
 
     for (size_t n = 0; n < N_OF(sizes); n++) {
@@ -158,7 +159,7 @@ TEST(the_gates_of_a_recurrent_layer_have_an_orthogonal_matrix_each)
     }
 }
 
-TEST(rows_or_columns_of_a_matrix_that_is_not_square_are_orthonormal)
+TEST(rows_or_columns_of_a_non_square_matrix_are_orthonormal)
 {
     static const size_t sizes[][2] = {{1, 9}, {9, 1}, {50, 70}, {70, 50}, {64, 128}, {784, 10}, {300, 133}};
 
@@ -173,7 +174,7 @@ TEST(rows_or_columns_of_a_matrix_that_is_not_square_are_orthonormal)
     }
 }
 
-TEST(an_orthogonal_convolution_is_one_matrix_from_its_window_to_its_filters)
+TEST(an_orthogonal_convolution_is_one_matrix_from_window_to_filters)
 {
     static const size_t filters[] = {8, 18, 40};
 
@@ -191,10 +192,10 @@ TEST(an_orthogonal_convolution_is_one_matrix_from_its_window_to_its_filters)
     }
 }
 
-/* Of the Haar distribution each value has mean 0 and variance 1/m, the trace mean 0 and variance 1 (Diaconis
- * and Shahshahani 1994). Over 4,000 draws a mean strays by 1/63 of its deviation, and five times that is
- * allowed. */
-TEST(orthogonal_squares_are_of_the_haar_distribution)
+/* Of the Haar distribution each value has mean 0 and variance 1/m, the trace mean 0 and variance 1
+ * (Diaconis and Shahshahani 1994). Over 4,000 draws a mean's standard error is 1/63 of the deviation, and
+ * five times that is allowed. */
+TEST(square_orthogonal_matrices_are_haar_distributed)
 {
     enum { M = 5, DRAWS = 4000 };
     double sum[M * M] = {0}, square[M * M] = {0}, trace = 0, traces = 0;
@@ -217,8 +218,8 @@ TEST(orthogonal_squares_are_of_the_haar_distribution)
     assert_true(fabs(trace) < 0.08 && fabs(traces - 1) < 0.12);
 }
 
-/* Of three columns of five values: as above. */
-TEST(columns_are_of_the_haar_distribution_too)
+/* Three columns of five values: as above. */
+TEST(columns_of_orthogonal_matrices_are_haar_distributed)
 {
     enum { M = 5, N_COLS = 3, DRAWS = 4000 };
     double sum[M * N_COLS] = {0}, square[M * N_COLS] = {0};
@@ -236,7 +237,7 @@ TEST(columns_are_of_the_haar_distribution_too)
         assert_true(fabs(sum[i]) < 0.08 / sqrt(M) && fabs(square[i] - 1.0 / (double)M) < 0.02);
 }
 
-TEST(every_kind_is_tested_here)
+TEST(every_initializer_is_tested)
 {
     bool seen[N_INIT_KINDS] = {[INIT_ZEROS] = true, [INIT_ONES] = true, [INIT_ORTHOGONAL] = true};
 
@@ -250,15 +251,15 @@ TEST(every_kind_is_tested_here)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_weights_have_the_mean_variance_and_bound_of_their_kind),
-        cmocka_unit_test(a_normal_distribution_is_normal_and_a_uniform_one_uniform),
-        cmocka_unit_test(zeros_and_ones_are_what_they_say),
-        cmocka_unit_test(the_gates_of_a_recurrent_layer_have_an_orthogonal_matrix_each),
-        cmocka_unit_test(rows_or_columns_of_a_matrix_that_is_not_square_are_orthonormal),
-        cmocka_unit_test(an_orthogonal_convolution_is_one_matrix_from_its_window_to_its_filters),
-        cmocka_unit_test(orthogonal_squares_are_of_the_haar_distribution),
-        cmocka_unit_test(columns_are_of_the_haar_distribution_too),
-        cmocka_unit_test(every_kind_is_tested_here),
+        cmocka_unit_test(random_weights_have_the_mean_variance_and_bound_of_their_initializer),
+        cmocka_unit_test(normal_initializers_are_normal_and_uniform_ones_uniform),
+        cmocka_unit_test(zeros_and_ones_initialize_to_zeros_and_ones),
+        cmocka_unit_test(each_gate_of_a_recurrent_layer_has_an_orthogonal_matrix),
+        cmocka_unit_test(rows_or_columns_of_a_non_square_matrix_are_orthonormal),
+        cmocka_unit_test(an_orthogonal_convolution_is_one_matrix_from_window_to_filters),
+        cmocka_unit_test(square_orthogonal_matrices_are_haar_distributed),
+        cmocka_unit_test(columns_of_orthogonal_matrices_are_haar_distributed),
+        cmocka_unit_test(every_initializer_is_tested),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

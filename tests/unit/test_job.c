@@ -38,7 +38,7 @@ static void put_into(struct job *j, enum job_state s)
     assert_int_equal(j->state, s);
 }
 
-TEST(only_what_the_table_allows_can_follow)
+TEST(only_transitions_of_the_table_are_allowed)
 {
     for (int from = 0; from < N_JOB_STATES; from++)
         for (int to = 0; to < N_JOB_STATES; to++) {
@@ -58,7 +58,7 @@ TEST(only_what_the_table_allows_can_follow)
         }
 }
 
-TEST(every_state_that_is_not_terminal_can_be_cancelled)
+TEST(every_state_that_is_not_terminal_can_be_canceled)
 {
     for (int s = 0; s < N_JOB_STATES; s++) {
         struct job j;
@@ -71,7 +71,7 @@ TEST(every_state_that_is_not_terminal_can_be_cancelled)
     }
 }
 
-TEST(no_event_of_any_kind_follows_the_end)
+TEST(no_event_follows_the_end)
 {
     for (int kind = 0; kind < N_EVENT_KINDS; kind++) {
         struct event ev;
@@ -86,7 +86,7 @@ TEST(no_event_of_any_kind_follows_the_end)
     }
 }
 
-TEST(numbers_have_no_gaps_and_do_not_repeat)
+TEST(event_numbers_are_consecutive_and_unique)
 {
     struct event ev;
     struct job j;
@@ -104,7 +104,7 @@ TEST(numbers_have_no_gaps_and_do_not_repeat)
     job_clear(&j);
 }
 
-TEST(nothing_happens_before_the_reservation_nor_twice)
+TEST(no_event_precedes_the_reservation_and_there_is_only_one)
 {
     struct event ev;
     struct job j;
@@ -136,7 +136,7 @@ TEST(a_start_needs_a_ready_job)
     }
 }
 
-TEST(requirements_shrink_in_their_order_and_servers_need_no_data)
+TEST(requirements_are_met_in_their_order_and_servers_need_no_data)
 {
     struct event ev;
     struct job j;
@@ -160,7 +160,7 @@ TEST(requirements_shrink_in_their_order_and_servers_need_no_data)
     job_clear(&j);
 }
 
-TEST(weights_are_needed_where_the_reservation_says_so)
+TEST(weights_are_required_if_the_reservation_says_so)
 {
     struct event ev;
     struct job j;
@@ -179,7 +179,7 @@ TEST(weights_are_needed_where_the_reservation_says_so)
     job_clear(&j);
 }
 
-TEST(the_resource_shows_what_is_known_and_null_for_the_rest)
+TEST(the_resource_shows_known_fields_and_null_for_others)
 {
     struct event ev;
     struct job j;
@@ -211,15 +211,15 @@ TEST(the_resource_shows_what_is_known_and_null_for_the_rest)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_the_table_allows_can_follow),
-        cmocka_unit_test(every_state_that_is_not_terminal_can_be_cancelled),
-        cmocka_unit_test(no_event_of_any_kind_follows_the_end),
-        cmocka_unit_test(numbers_have_no_gaps_and_do_not_repeat),
-        cmocka_unit_test(nothing_happens_before_the_reservation_nor_twice),
+        cmocka_unit_test(only_transitions_of_the_table_are_allowed),
+        cmocka_unit_test(every_state_that_is_not_terminal_can_be_canceled),
+        cmocka_unit_test(no_event_follows_the_end),
+        cmocka_unit_test(event_numbers_are_consecutive_and_unique),
+        cmocka_unit_test(no_event_precedes_the_reservation_and_there_is_only_one),
         cmocka_unit_test(a_start_needs_a_ready_job),
-        cmocka_unit_test(requirements_shrink_in_their_order_and_servers_need_no_data),
-        cmocka_unit_test(weights_are_needed_where_the_reservation_says_so),
-        cmocka_unit_test(the_resource_shows_what_is_known_and_null_for_the_rest),
+        cmocka_unit_test(requirements_are_met_in_their_order_and_servers_need_no_data),
+        cmocka_unit_test(weights_are_required_if_the_reservation_says_so),
+        cmocka_unit_test(the_resource_shows_known_fields_and_null_for_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static const char *home(void)
     return folder;
 }
 
-TEST(a_job_is_found_again_with_its_agents_and_folder)
+TEST(a_saved_job_is_found_with_its_agents_and_folder)
 {
     const char *folder = home();
     struct submission s;
@@ -77,7 +77,7 @@ TEST(a_job_is_found_again_with_its_agents_and_folder)
     unit_remove(folder);
 }
 
-TEST(why_a_job_failed_is_kept_with_it)
+TEST(the_reason_of_a_failed_job_is_saved)
 {
     const char *folder = home();
     struct submission s;
@@ -89,7 +89,7 @@ TEST(why_a_job_failed_is_kept_with_it)
     strcpy(s.nodes[2].view.message, "agent does not answer");
     assert_ok(job_index_save(&s, &e));
     submission_clear(&s);
-    for (int again = 0; again < 2; again++) { /* also through a command that finds out nothing new */
+    for (int again = 0; again < 2; again++) { /* also by a command that learns nothing new */
         assert_ok(load(&s, "j-1aaaaa"));
         assert_int_equal(s.state, JOB_FAILED);
         assert_int_equal(s.seen.node, -2);
@@ -101,7 +101,7 @@ TEST(why_a_job_failed_is_kept_with_it)
     unit_remove(folder);
 }
 
-TEST(the_beginning_of_an_id_is_enough_and_none_is_the_latest)
+TEST(an_id_prefix_finds_a_job_and_no_id_the_latest)
 {
     const char *folder = home();
     struct submission s;
@@ -116,14 +116,14 @@ TEST(the_beginning_of_an_id_is_enough_and_none_is_the_latest)
     assert_string_equal(s.id, "j-2ccccc");
     submission_clear(&s);
     assert_int_equal(load(&s, "j-1a"), ERR_USAGE);
-    assert_says("beginning of 2 jobs");
+    assert_error_has("prefix of 2 jobs");
     submission_clear(&s);
     assert_int_equal(load(&s, "j-9"), ERR_NOT_FOUND);
     submission_clear(&s);
     job_index_forget("j-1aaaaa");
     job_index_forget("j-2ccccc");
-    assert_int_equal(load(&s, ""), ERR_USAGE); /* there is one job only, and it is not meant */
-    assert_says("the job's id is empty");
+    assert_int_equal(load(&s, ""), ERR_USAGE); /* there is only one job, and the id is not its */
+    assert_error_has("the job's id is empty");
     submission_clear(&s);
     assert_ok(load(&s, NULL));
     assert_string_equal(s.id, "j-1abbbb");
@@ -131,7 +131,7 @@ TEST(the_beginning_of_an_id_is_enough_and_none_is_the_latest)
     unit_remove(folder);
 }
 
-TEST(the_record_is_the_users_alone_and_holds_no_token)
+TEST(the_job_record_is_private_and_holds_no_token)
 {
     const char *folder = home();
     char path[PATH_MAX];
@@ -168,10 +168,10 @@ TEST(new_ids_differ_and_sort_by_time)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_is_found_again_with_its_agents_and_folder),
-        cmocka_unit_test(why_a_job_failed_is_kept_with_it),
-        cmocka_unit_test(the_beginning_of_an_id_is_enough_and_none_is_the_latest),
-        cmocka_unit_test(the_record_is_the_users_alone_and_holds_no_token),
+        cmocka_unit_test(a_saved_job_is_found_with_its_agents_and_folder),
+        cmocka_unit_test(the_reason_of_a_failed_job_is_saved),
+        cmocka_unit_test(an_id_prefix_finds_a_job_and_no_id_the_latest),
+        cmocka_unit_test(the_job_record_is_private_and_holds_no_token),
         cmocka_unit_test(new_ids_differ_and_sort_by_time),
     };
 

@@ -30,7 +30,7 @@ static void append(struct journal *j, struct job *job, struct event *ev)
     assert_ok(journal_append(j, ev, false, &e));
 }
 
-/* A life: reservation, socket, states, package, start, n progress lines, end. */
+/* The events of a job: reservation, socket, states, package, start, n progress lines, end. */
 static void write_life(int n_progress)
 {
     struct journal j;
@@ -114,7 +114,7 @@ static void every_truncation(void)
     free(text);
 }
 
-TEST(every_truncation_is_recovered_as_a_prefix)
+TEST(every_truncated_journal_is_recovered_as_a_prefix)
 {
     in_folder(every_truncation);
 }
@@ -147,7 +147,7 @@ static void goes_on_after_a_torn_end(void)
     job_clear(&job);
 }
 
-TEST(a_journal_goes_on_after_a_torn_end)
+TEST(a_journal_continues_after_a_torn_end)
 {
     in_folder(goes_on_after_a_torn_end);
 }
@@ -183,7 +183,7 @@ static void garbage_inside(void)
         free(all);
         job_init(&job);
         assert_int_equal(journal_open(&j, path, replay, &job, &cut, &e), ERR_CONFIG);
-        assert_says("line 6: ");
+        assert_error_has("line 6: ");
         job_clear(&job);
         assert_ok(file_read(&now, &now_len, path, 1 << 20, &e));
         assert_int_equal(now_len, len + strlen(garbage[i]));
@@ -192,7 +192,7 @@ static void garbage_inside(void)
     free(text);
 }
 
-TEST(a_bad_line_refuses_the_journal_and_leaves_it_as_it_is)
+TEST(a_journal_with_a_bad_line_is_refused_and_unchanged)
 {
     in_folder(garbage_inside);
 }
@@ -229,7 +229,7 @@ static void every_package(void)
     job_clear(&job);
 }
 
-TEST(every_package_is_there_when_the_journal_is_read_again)
+TEST(every_package_is_restored_from_the_journal)
 {
     in_folder(every_package);
 }
@@ -273,7 +273,7 @@ static void seek_everywhere(void)
     job_clear(&job);
 }
 
-TEST(a_reader_can_begin_after_any_event)
+TEST(a_reader_can_start_after_any_event)
 {
     in_folder(seek_everywhere);
 }
@@ -298,7 +298,7 @@ static void long_notes(void)
     append(&j, &job, &ev);
     event_init(&ev, NOTE_START);
     ev.nodes = json_array();
-    for (int i = 0; i < 4096; i++) /* a node may be called anything: even like the head of an event */
+    for (int i = 0; i < 4096; i++) /* a node may have any name, even one like the head of an event */
         json_array_append_new(ev.nodes, json_pack("{s:i,s:s}", "node", i, "address", "{\"seq\":12345678901"));
     append(&j, &job, &ev);
     event_clear(&ev);
@@ -311,7 +311,7 @@ static void long_notes(void)
     job_clear(&job);
 }
 
-TEST(notes_of_any_length_are_passed_over)
+TEST(notes_of_any_length_are_skipped)
 {
     in_folder(long_notes);
 }
@@ -340,12 +340,12 @@ static void full_disk(void)
     job_clear(&job);
 }
 
-TEST(what_was_not_written_is_not_counted)
+TEST(an_event_that_was_not_written_is_not_counted)
 {
     in_folder(full_disk);
 }
 
-/* Logs until a line finds no room, then ends. */
+/* Logs until a line does not fit on the disk, then ends. */
 static bool end_is_kept(void)
 {
     static const char *const name = "journal.jsonl";
@@ -374,7 +374,7 @@ static bool end_is_kept(void)
     return is_kept;
 }
 
-TEST(how_a_job_ended_is_kept_on_a_full_disk)
+TEST(the_outcome_of_a_job_is_saved_on_a_full_disk)
 {
     assert_true(on_small_disk(end_is_kept));
 }
@@ -382,14 +382,14 @@ TEST(how_a_job_ended_is_kept_on_a_full_disk)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_truncation_is_recovered_as_a_prefix),
-        cmocka_unit_test(a_journal_goes_on_after_a_torn_end),
-        cmocka_unit_test(a_bad_line_refuses_the_journal_and_leaves_it_as_it_is),
-        cmocka_unit_test(every_package_is_there_when_the_journal_is_read_again),
-        cmocka_unit_test(a_reader_can_begin_after_any_event),
-        cmocka_unit_test(notes_of_any_length_are_passed_over),
-        cmocka_unit_test(what_was_not_written_is_not_counted),
-        cmocka_unit_test(how_a_job_ended_is_kept_on_a_full_disk),
+        cmocka_unit_test(every_truncated_journal_is_recovered_as_a_prefix),
+        cmocka_unit_test(a_journal_continues_after_a_torn_end),
+        cmocka_unit_test(a_journal_with_a_bad_line_is_refused_and_unchanged),
+        cmocka_unit_test(every_package_is_restored_from_the_journal),
+        cmocka_unit_test(a_reader_can_start_after_any_event),
+        cmocka_unit_test(notes_of_any_length_are_skipped),
+        cmocka_unit_test(an_event_that_was_not_written_is_not_counted),
+        cmocka_unit_test(the_outcome_of_a_job_is_saved_on_a_full_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static int parse(struct pet *p, const char *text, struct err *e)
     return rc;
 }
 
-TEST(fields_that_stand_are_filled_and_the_others_keep_their_values)
+TEST(present_fields_are_set_and_others_keep_their_values)
 {
     struct pet p = {.legs = 4, .weight = 2.5};
     struct err e;
@@ -49,7 +49,7 @@ TEST(fields_that_stand_are_filled_and_the_others_keep_their_values)
     assert_true(p.tame);
 }
 
-TEST(what_cannot_be_parsed_is_quoted_without_its_control_characters)
+TEST(unparsable_text_is_quoted_without_control_characters)
 {
     static const char *const texts[] = {"{\"name\": x\033[2J\nERROR}", "\033\nfalse", "[\"a\nb\"]",
                                         "{\"a\177\": 1, \"a\177\": 2}", "{\"a\": \"\xc2\x9bK"};
@@ -62,7 +62,7 @@ TEST(what_cannot_be_parsed_is_quoted_without_its_control_characters)
     }
 }
 
-TEST(what_is_wrong_is_said_with_its_path)
+TEST(errors_are_reported_with_their_path)
 {
     static const struct {
         const char *text, *choices;
@@ -92,11 +92,11 @@ TEST(what_is_wrong_is_said_with_its_path)
         struct err e;
 
         assert_int_equal(parse(&p, cases[i].text, &e), ERR_CONFIG);
-        assert_says(cases[i].choices);
+        assert_error_has(cases[i].choices);
     }
 }
 
-TEST(keys_for_other_readers_pass)
+TEST(unknown_keys_are_ignored)
 {
     struct pet p = {0};
     struct err e;
@@ -115,7 +115,7 @@ TEST(integers_are_exact_up_to_two_to_the_53rd)
     assert_int_equal(parse(&p, "{\"name\": \"a\", \"chip\": -1}", &e), ERR_CONFIG);
 }
 
-TEST(a_document_may_be_32_levels_deep_and_no_deeper)
+TEST(a_document_may_be_at_most_32_levels_deep)
 {
     char text[129];
     json_t *doc;
@@ -133,7 +133,7 @@ TEST(a_document_may_be_32_levels_deep_and_no_deeper)
     }
 }
 
-TEST(what_is_written_reads_back_the_same)
+TEST(a_document_survives_serialization)
 {
     struct pet p = {"Mia", "dog", 3, 77, 0.1, true};
     struct pet q = {0};
@@ -151,12 +151,12 @@ TEST(what_is_written_reads_back_the_same)
     json_decref(doc);
 }
 
-TEST(there_is_no_line_of_nothing)
+TEST(a_missing_document_makes_no_line)
 {
     assert_null(json_line(NULL));
 }
 
-TEST(single_values_are_held_to_their_limits)
+TEST(single_values_respect_their_limits)
 {
     json_t *doc = json_pack("{s:i, s:s}", "port", 70000, "host", "localhost");
     char host[4];
@@ -164,14 +164,14 @@ TEST(single_values_are_held_to_their_limits)
     struct err e;
 
     assert_int_equal(json_get_int(&port, doc, "port", 1, 65535, "", &e), ERR_CONFIG);
-    assert_says("/port: 70000 is not between 1 and 65535");
+    assert_error_has("/port: 70000 is not between 1 and 65535");
     assert_int_equal(json_get_int(&port, doc, "prot", 1, 65535, "", &e), ERR_CONFIG);
-    assert_says("/prot: missing");
+    assert_error_has("/prot: missing");
     assert_int_equal(json_get_text(host, sizeof host, doc, "host", "", &e), ERR_CONFIG);
     json_decref(doc);
 }
 
-TEST(any_text_becomes_a_value)
+TEST(any_text_becomes_a_json_value)
 {
     static const struct {
         const char *in, *out;
@@ -199,16 +199,16 @@ TEST(any_text_becomes_a_value)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_that_stand_are_filled_and_the_others_keep_their_values),
-        cmocka_unit_test(what_cannot_be_parsed_is_quoted_without_its_control_characters),
-        cmocka_unit_test(what_is_wrong_is_said_with_its_path),
-        cmocka_unit_test(keys_for_other_readers_pass),
+        cmocka_unit_test(present_fields_are_set_and_others_keep_their_values),
+        cmocka_unit_test(unparsable_text_is_quoted_without_control_characters),
+        cmocka_unit_test(errors_are_reported_with_their_path),
+        cmocka_unit_test(unknown_keys_are_ignored),
         cmocka_unit_test(integers_are_exact_up_to_two_to_the_53rd),
-        cmocka_unit_test(a_document_may_be_32_levels_deep_and_no_deeper),
-        cmocka_unit_test(what_is_written_reads_back_the_same),
-        cmocka_unit_test(there_is_no_line_of_nothing),
-        cmocka_unit_test(single_values_are_held_to_their_limits),
-        cmocka_unit_test(any_text_becomes_a_value),
+        cmocka_unit_test(a_document_may_be_at_most_32_levels_deep),
+        cmocka_unit_test(a_document_survives_serialization),
+        cmocka_unit_test(a_missing_document_makes_no_line),
+        cmocka_unit_test(single_values_respect_their_limits),
+        cmocka_unit_test(any_text_becomes_a_json_value),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

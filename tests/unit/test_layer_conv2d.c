@@ -18,14 +18,14 @@ static const struct shape_case shapes[] =
         {28, 28, 1, 3, 3, 3, 1, 1, false},  /* the ConvNet of Ray's tutorial */
         {28, 28, 1, 32, 3, 3, 1, 1, false}, /* LeNet's first */
         {12, 12, 32, 64, 3, 3, 1, 1, false},
-        {7, 5, 3, 2, 1, 1, 1, 1, false}, /* a window of one pixel */
+        {7, 5, 3, 2, 1, 1, 1, 1, false}, /* a 1x1 window */
         {7, 5, 16, 8, 1, 1, 1, 1, false},
-        {7, 5, 3, 2, 1, 1, 2, 3, false}, /* that leaves most of the image out */
+        {7, 5, 3, 2, 1, 1, 2, 3, false}, /* whose stride omits most of the image */
         {6, 9, 2, 5, 6, 9, 1, 1, false}, /* as large as the image */
         {1, 1, 1, 1, 1, 1, 1, 1, false},
         {9, 9, 4, 4, 2, 2, 3, 3, false}, /* gaps between the windows */
         {9, 8, 1, 7, 2, 3, 4, 1, false},
-        {8, 8, 3, 6, 2, 2, 1, 1, true}, /* an even window: the odd zero lies behind */
+        {8, 8, 3, 6, 2, 2, 1, 1, true}, /* an even window: the odd zero is appended */
         {8, 7, 8, 16, 4, 2, 1, 1, true},
         {7, 9, 1, 4, 5, 3, 2, 2, true},
         {7, 9, 2, 9, 5, 3, 2, 1, true},
@@ -36,7 +36,7 @@ static const struct shape_case shapes[] =
         {32, 32, 3, 16, 5, 5, 1, 1, true},
         {6, 6, 64, 8, 3, 3, 1, 1, true},
         {40, 40, 33, 2, 7, 7, 2, 2, false}, /* several chunks of columns */
-        {9, 11, 4, 2, 2, 2, 3, 1, false},   /* rows left out, but no columns */
+        {9, 11, 4, 2, 2, 2, 3, 1, false},   /* rows omitted, but no columns */
         {9, 11, 3, 8, 4, 3, 2, 1, true},
         {16, 9, 1, 13, 16, 2, 1, 1, false},
         {3, 8, 4, 4, 1, 1, 1, 1, false},
@@ -44,10 +44,10 @@ static const struct shape_case shapes[] =
         {12, 9, 32, 24, 3, 3, 1, 1, false}, /* some that end outside */
         {11, 13, 24, 32, 3, 3, 1, 1, true}, /* and begin there */
         {4, 4, 256, 16, 3, 3, 1, 1, true},
-        {8, 8, 4, 16, 1, 1, 1, 2, false}, /* dW of these is wrong by oneDNN on AVX2, */
+        {8, 8, 4, 16, 1, 1, 1, 2, false}, /* oneDNN's dW of these is wrong on AVX2, */
         {12, 6, 5, 9, 1, 1, 2, 1, true},
         {8, 8, 16, 24, 1, 1, 2, 2, false}, /* and right of this one */
-        {4, 2, 1, 3, 2, 3, 1, 2, true},    /* y of these is wrong by "brg" of oneDNN 3 */
+        {4, 2, 1, 3, 2, 3, 1, 2, true},    /* y of these is wrong with "brg" of oneDNN 3 */
         {8, 3, 1, 4, 3, 4, 1, 3, true},
 };
 
@@ -60,7 +60,7 @@ struct trial {
     float *x, *dy, *dx;
 };
 
-/* What does not get written must not look right by accident. */
+/* Values that are not written must not be right by accident. */
 static void spoil(float *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -154,7 +154,7 @@ static void naive(const struct trial *t, int n, double *y, double *dw, double *d
         }
 }
 
-/* The largest difference, over the largest value. */
+/* The largest difference, relative to the largest value. */
 static double off_by(const float *is, const double *should, size_t n)
 {
     double off = 0, size = 0;
@@ -162,7 +162,7 @@ static double off_by(const float *is, const double *should, size_t n)
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)is[i] - should[i]);
 
-        off = d <= off ? off : d; /* also if it is no number */
+        off = d <= off ? off : d; /* also true if it is NaN */
         size = fmax(size, fabs(should[i]));
     }
     return off / (size > 0 ? size : 1);
@@ -175,7 +175,7 @@ static double off_by(const float *is, const double *should, size_t n)
             fail_msg("%s, shape %zu, batch of %d: " #is " is off by %g", name, i, batch, off_);              \
     } while (0)
 
-/* What one forward and backward pass left behind for the first samples, against the naive loop. */
+/* Compares the results of one forward and backward pass for the first samples with the naive loop. */
 static void expect_right(const struct trial *t, const char *name, size_t i, int batch)
 {
     size_t n_x = (size_t)(t->spec.n_in * batch), n_y = (size_t)(t->spec.n_out * batch);
@@ -194,8 +194,8 @@ static void expect_right(const struct trial *t, const char *name, size_t i, int 
     free(db);
 }
 
-/* One path on all shapes that it takes, with one sample and with as many as there can be. Returns the number
- * of shapes. */
+/* Runs one algorithm on all shapes that it supports, with one sample and with the maximum. Returns the
+ * number of shapes. */
 static int check_path(const char *name, const struct conv_path *path, const struct conv_path *down,
                       bool (*takes)(const struct layer *l))
 {
@@ -243,22 +243,22 @@ static bool is_onednn(const struct layer *l)
     return l->own != NULL;
 }
 
-TEST(matrix_products_do_what_the_naive_loop_does)
+TEST(matrix_products_match_the_naive_loop)
 {
     assert_int_equal(check_path("columns", &conv_columns, &conv_columns, takes_all), N_OF(shapes));
 }
 
-TEST(our_own_loop_does_what_the_naive_loop_does)
+TEST(the_direct_loop_matches_the_naive_loop)
 {
     assert_true(check_path("direct", &conv_direct, &conv_columns, is_direct) >= 10);
 }
 
-TEST(products_of_transformed_tiles_do_what_the_naive_loop_does)
+TEST(winograd_tiles_match_the_naive_loop)
 {
     assert_int_equal(check_path("Winograd", &conv_winograd, NULL, is_winograd), 5);
 }
 
-TEST(onednn_does_what_the_naive_loop_does)
+TEST(onednn_matches_the_naive_loop)
 {
     int n = check_path("oneDNN", &conv_onednn, &conv_onednn, is_onednn);
 
@@ -269,7 +269,7 @@ TEST(onednn_does_what_the_naive_loop_does)
         assert_true(n >= 10);
 }
 
-TEST(onednn_does_not_take_windows_of_a_pixel_for_which_it_writes_behind_its_memory)
+TEST(onednn_is_not_used_for_1x1_windows_where_it_writes_out_of_bounds)
 {
     static const struct shape_case overrun[] = {{8, 6, 10, 11, 1, 1, 2, 1, false},
                                                 {12, 6, 1, 16, 1, 1, 1, 2, true},
@@ -292,7 +292,7 @@ static void run_layer(struct trial *t, const float *x, float *dx, int n)
     layer_conv2d.backward(&t->l, x, t->dy, dx, &p);
 }
 
-TEST(the_layer_does_whichever_way_it_goes)
+TEST(the_layer_matches_the_naive_loop_with_every_algorithm)
 {
     for (size_t i = 0; i < N_OF(shapes); i++)
         for (int batch = 1; batch <= MAX_BATCH; batch += MAX_BATCH - 1) {
@@ -305,7 +305,7 @@ TEST(the_layer_does_whichever_way_it_goes)
         }
 }
 
-TEST(few_channels_and_filters_go_to_our_own_loop)
+TEST(few_channels_and_filters_use_the_direct_loop)
 {
     struct layer_spec s = {.in.dim = {28, 28, 1}, .out.dim = {26, 26, 3}, .window = {3, 3, 1, 1, 0, 0}};
 
@@ -316,15 +316,15 @@ TEST(few_channels_and_filters_go_to_our_own_loop)
     s.out.dim[2] = 64;
     assert_false(conv_direct_takes(&s));
     s.out.dim[2] = 3;
-    s.window.col_stride = 2; /* neighbours in the output are none in the image */
+    s.window.col_stride = 2; /* adjacent outputs are not adjacent in the image */
     assert_false(conv_direct_takes(&s));
     s.window.col_stride = 1;
-    s.window.cols = 4096; /* each row would be padded by that much */
+    s.window.cols = 4096; /* the padding of each row */
     assert_false(conv_direct_takes(&s));
 }
 
-/* Where docs/engine.md says that it pays. */
-TEST(tiles_are_for_windows_of_3_by_3_that_fill_them)
+/* Cases where docs/engine.md says that it is faster. */
+TEST(winograd_tiles_are_used_for_3x3_windows_that_fill_them)
 {
     struct layer_spec s = {.in.dim = {26, 26, 32}, .out.dim = {24, 24, 64}, .window = {3, 3, 1, 1, 0, 0}};
 
@@ -338,11 +338,11 @@ TEST(tiles_are_for_windows_of_3_by_3_that_fill_them)
     s.window.rows = 5;
     assert_false(conv_winograd_takes(&s));
     s.window.rows = 3;
-    s.in.dim[2] = 36; /* no whole vectors */
+    s.in.dim[2] = 36; /* not a multiple of a vector */
     assert_false(conv_winograd_takes(&s));
     s.in.dim[2] = 8;
     assert_false(conv_winograd_takes(&s));
-    s.in.dim[2] = 1 << 16; /* its work would be larger than any images */
+    s.in.dim[2] = 1 << 16; /* its work space would be larger than any images */
     assert_false(conv_winograd_takes(&s));
 }
 
@@ -367,8 +367,8 @@ TEST(the_same_images_give_the_same_bits)
     }
 }
 
-/* A file's last batch is short. */
-TEST(a_smaller_batch_leaves_the_rest_alone)
+/* The last batch of a file is short. */
+TEST(a_smaller_batch_leaves_the_other_rows_unchanged)
 {
     for (size_t i = 0; i < N_OF(shapes); i++) {
         struct trial t;
@@ -383,7 +383,7 @@ TEST(a_smaller_batch_leaves_the_rest_alone)
     }
 }
 
-TEST(the_first_layer_sends_nothing_down)
+TEST(the_first_layer_computes_no_input_gradient)
 {
     struct trial t;
 
@@ -396,7 +396,7 @@ TEST(the_first_layer_sends_nothing_down)
     tear_down(&t);
 }
 
-TEST(a_value_that_is_no_number_shows_in_each_window_that_sees_it)
+TEST(a_nan_reaches_each_window_that_covers_it)
 {
     static const size_t one_of_each_path[] = {0, 1, 2, 14};
 
@@ -421,7 +421,7 @@ TEST(a_value_that_is_no_number_shows_in_each_window_that_sees_it)
 #define AVG_POOL ", {\"kind\": \"avg_pool\", \"size\": 2, \"padding\": \"same\"}"
 #define CLASSES  ", {\"kind\": \"flatten\"}, {\"kind\": \"dense\", \"units\": 3}"
 
-/* Through the whole engine: the layers' order, their shared gradients and their work space. */
+/* Through the whole engine: order of layers, shared gradients and work space. */
 TEST(gradients_agree_with_central_differences)
 {
     static const char *const nets[] = {
@@ -436,18 +436,18 @@ TEST(gradients_agree_with_central_differences)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrix_products_do_what_the_naive_loop_does),
-        cmocka_unit_test(our_own_loop_does_what_the_naive_loop_does),
-        cmocka_unit_test(products_of_transformed_tiles_do_what_the_naive_loop_does),
-        cmocka_unit_test(onednn_does_what_the_naive_loop_does),
-        cmocka_unit_test(onednn_does_not_take_windows_of_a_pixel_for_which_it_writes_behind_its_memory),
-        cmocka_unit_test(the_layer_does_whichever_way_it_goes),
-        cmocka_unit_test(few_channels_and_filters_go_to_our_own_loop),
-        cmocka_unit_test(tiles_are_for_windows_of_3_by_3_that_fill_them),
+        cmocka_unit_test(matrix_products_match_the_naive_loop),
+        cmocka_unit_test(the_direct_loop_matches_the_naive_loop),
+        cmocka_unit_test(winograd_tiles_match_the_naive_loop),
+        cmocka_unit_test(onednn_matches_the_naive_loop),
+        cmocka_unit_test(onednn_is_not_used_for_1x1_windows_where_it_writes_out_of_bounds),
+        cmocka_unit_test(the_layer_matches_the_naive_loop_with_every_algorithm),
+        cmocka_unit_test(few_channels_and_filters_use_the_direct_loop),
+        cmocka_unit_test(winograd_tiles_are_used_for_3x3_windows_that_fill_them),
         cmocka_unit_test(the_same_images_give_the_same_bits),
-        cmocka_unit_test(a_smaller_batch_leaves_the_rest_alone),
-        cmocka_unit_test(the_first_layer_sends_nothing_down),
-        cmocka_unit_test(a_value_that_is_no_number_shows_in_each_window_that_sees_it),
+        cmocka_unit_test(a_smaller_batch_leaves_the_other_rows_unchanged),
+        cmocka_unit_test(the_first_layer_computes_no_input_gradient),
+        cmocka_unit_test(a_nan_reaches_each_window_that_covers_it),
         cmocka_unit_test(gradients_agree_with_central_differences),
     };
 

@@ -7,8 +7,8 @@
 
 enum { WIDTH = 20001 };
 
-/* Behind a tanh it works beside its input, behind a dense layer in its place. */
-TEST(gradients_agree_with_central_differences_for_what_is_kept)
+/* After a tanh it does not work in place, after a dense layer it does. */
+TEST(gradients_agree_with_central_differences_for_kept_values)
 {
     static const char *const nets[] = {
         DROPOUT(0.3) COMMA DENSE(4),
@@ -20,7 +20,7 @@ TEST(gradients_agree_with_central_differences_for_what_is_kept)
     check_gradients("[30]", nets, N_OF(nets), 8, true);
 }
 
-/* What each input of ones was multiplied with, seen in the gradient of the dense layer above. */
+/* The factor of each input of ones, seen in the gradient of the dense layer above. */
 static void masks(float *m, const char *layers, int n, uint64_t seed, uint64_t stream)
 {
     struct check c;
@@ -28,7 +28,7 @@ static void masks(float *m, const char *layers, int n, uint64_t seed, uint64_t s
     struct net_batch b;
 
     check_open(&c, "[20001]", layers, n);
-    for (size_t i = 0; i < (size_t)n * WIDTH; i++) /* and parameters of 0, so that no class is sure */
+    for (size_t i = 0; i < (size_t)n * WIDTH; i++) /* and parameters of 0, so that no class is certain */
         c.x[i] = 1;
     b = check_batch(&c, n);
     b.seed = seed;
@@ -50,7 +50,7 @@ static float *new_masks(const char *layers, int n, uint64_t seed, uint64_t strea
     return m;
 }
 
-TEST(as_many_are_dropped_as_the_rate_says_and_the_others_make_up_for_it)
+TEST(the_dropped_fraction_matches_the_rate_and_the_others_are_scaled_up)
 {
     static const struct {
         const char *layers;
@@ -76,7 +76,7 @@ TEST(as_many_are_dropped_as_the_rate_says_and_the_others_make_up_for_it)
     }
 }
 
-TEST(equal_seeds_and_streams_drop_the_same_and_others_do_not)
+TEST(the_mask_depends_on_seed_and_stream_only)
 {
     static const char layers[] = DROPOUT(0.5) COMMA DENSE(2);
     static const char second[] = TANH COMMA DROPOUT(0.5) COMMA DENSE(2);
@@ -98,8 +98,8 @@ TEST(equal_seeds_and_streams_drop_the_same_and_others_do_not)
     free(first);
 }
 
-/* The gradient sums the masks of the samples: one for both would leave nothing at 1 / (1 - rate). */
-TEST(samples_of_a_batch_have_masks_of_their_own)
+/* The gradient sums the masks of the samples: with one mask for both, no value would be 1 / (1 - rate). */
+TEST(samples_of_a_batch_have_different_masks)
 {
     float *m = new_masks(DROPOUT(0.5) COMMA DENSE(2), 2, 7, 7);
     size_t n_one = 0;
@@ -110,7 +110,7 @@ TEST(samples_of_a_batch_have_masks_of_their_own)
     free(m);
 }
 
-TEST(neighbours_are_dropped_independently)
+TEST(adjacent_values_are_dropped_independently)
 {
     float *m = new_masks(DROPOUT(0.5) COMMA DENSE(2), 1, 7, 7);
     size_t n_both = 0;
@@ -146,7 +146,7 @@ TEST(evaluation_drops_nothing)
     }
 }
 
-TEST(a_value_that_is_no_number_shows_even_where_it_is_dropped)
+TEST(a_nan_is_visible_even_where_it_is_dropped)
 {
     struct check c;
 
@@ -160,13 +160,13 @@ TEST(a_value_that_is_no_number_shows_even_where_it_is_dropped)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_agree_with_central_differences_for_what_is_kept),
-        cmocka_unit_test(as_many_are_dropped_as_the_rate_says_and_the_others_make_up_for_it),
-        cmocka_unit_test(equal_seeds_and_streams_drop_the_same_and_others_do_not),
-        cmocka_unit_test(samples_of_a_batch_have_masks_of_their_own),
-        cmocka_unit_test(neighbours_are_dropped_independently),
+        cmocka_unit_test(gradients_agree_with_central_differences_for_kept_values),
+        cmocka_unit_test(the_dropped_fraction_matches_the_rate_and_the_others_are_scaled_up),
+        cmocka_unit_test(the_mask_depends_on_seed_and_stream_only),
+        cmocka_unit_test(samples_of_a_batch_have_different_masks),
+        cmocka_unit_test(adjacent_values_are_dropped_independently),
         cmocka_unit_test(evaluation_drops_nothing),
-        cmocka_unit_test(a_value_that_is_no_number_shows_even_where_it_is_dropped),
+        cmocka_unit_test(a_nan_is_visible_even_where_it_is_dropped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

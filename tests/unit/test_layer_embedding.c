@@ -17,7 +17,7 @@ TEST(gradients_agree_with_central_differences)
     check_gradients("[1]", nets, N_OF(nets), 8, true);
 }
 
-TEST(each_token_becomes_its_row_the_padding_too)
+TEST(each_token_becomes_its_row_including_the_padding)
 {
     static const int tokens[] = {8, 1, 1, 5, 0, 0};
     struct check c;
@@ -33,8 +33,8 @@ TEST(each_token_becomes_its_row_the_padding_too)
     check_close(&c);
 }
 
-/* Each output has its own error, so a sum that lost one of the places would show. */
-TEST(a_token_that_comes_twice_has_the_sum_of_both_gradients)
+/* Each output has its own error, so a sum that misses one position is visible. */
+TEST(a_repeated_token_gets_the_sum_of_both_gradients)
 {
     struct check c;
     float dy[9];
@@ -59,7 +59,7 @@ TEST(a_token_that_comes_twice_has_the_sum_of_both_gradients)
 }
 
 /* A codec may have put the rows of other nodes' tokens there. */
-TEST(rows_of_tokens_that_do_not_come_have_no_gradient_whatever_was_there)
+TEST(rows_of_absent_tokens_have_zero_gradient_whatever_was_there)
 {
     struct check c;
 
@@ -79,9 +79,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_central_differences),
-        cmocka_unit_test(each_token_becomes_its_row_the_padding_too),
-        cmocka_unit_test(a_token_that_comes_twice_has_the_sum_of_both_gradients),
-        cmocka_unit_test(rows_of_tokens_that_do_not_come_have_no_gradient_whatever_was_there),
+        cmocka_unit_test(each_token_becomes_its_row_including_the_padding),
+        cmocka_unit_test(a_repeated_token_gets_the_sum_of_both_gradients),
+        cmocka_unit_test(rows_of_absent_tokens_have_zero_gradient_whatever_was_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #define DENSE(n) "{\"kind\": \"dense\", \"units\": " #n "}"
 #define TANH     "{\"kind\": \"tanh\"}"
 #define COMMA    ", "
-/* All of the new batch goes into the running statistics, so that they show what it was. */
+/* Momentum 1: the running statistics are those of the new batch, and so make them visible. */
 #define WHOLE "{\"kind\": \"batch_norm\", \"momentum\": 1}"
 
 TEST(gradients_agree_with_central_differences)
@@ -18,15 +18,15 @@ TEST(gradients_agree_with_central_differences)
         LAYER COMMA DENSE(4),
         DENSE(5) COMMA BATCH COMMA TANH COMMA DENSE(4),
         DENSE(5) COMMA LAYER COMMA TANH COMMA DENSE(4),
-        DENSE(3) COMMA TANH COMMA BATCH COMMA LAYER, /* behind one whose output must stay */
+        DENSE(3) COMMA TANH COMMA BATCH COMMA LAYER, /* after a layer whose output must be kept */
         DENSE(9) COMMA TANH COMMA LAYER COMMA TANH COMMA DENSE(4),
-        DENSE(70) COMMA BATCH COMMA DENSE(3), /* more channels than make a wide row */
+        DENSE(70) COMMA BATCH COMMA DENSE(3), /* more channels than a wide row has */
     };
 
     check_gradients("[7]", nets, N_OF(nets), 8, false);
 }
 
-TEST(gradients_agree_over_the_places_of_an_image_and_the_steps_of_a_sequence)
+TEST(gradients_agree_over_image_positions_and_sequence_steps)
 {
     static const char *const nets[] = {BATCH, LAYER, BATCH COMMA TANH COMMA LAYER COMMA TANH COMMA DENSE(4)};
 
@@ -58,7 +58,7 @@ static void hold_against_torch(const char *layer, double loss, double dot, doubl
     check_close(&c);
 }
 
-TEST(batch_norm_is_pytorchs)
+TEST(batch_norm_matches_pytorch)
 {
     static const double running[] = {-0.30893895141780375, -0.13090928262099621, 0.10868904888629913,
                                      0.3384612899659303,   0.3869252617943038,   0.2729601172861946};
@@ -69,7 +69,7 @@ TEST(batch_norm_is_pytorchs)
                        0.288824249, 0.466256255, running, last);
 }
 
-TEST(layer_norm_is_pytorchs)
+TEST(layer_norm_matches_pytorch)
 {
     static const double last[] = {-0.085020356006076, 0.43346962661563837, -0.12635680200584462,
                                   -0.94234370628806};
@@ -78,7 +78,7 @@ TEST(layer_norm_is_pytorchs)
                        NULL, last);
 }
 
-/* m rows of c values: of each channel the mean, and the variance divided by m - 1. */
+/* m rows of c values: mean and variance (divided by m - 1) of each channel. */
 static void naive_moments(const float *x, size_t m, size_t c, double *mean, double *var)
 {
     for (size_t k = 0; k < c; k++) {
@@ -90,7 +90,7 @@ static void naive_moments(const float *x, size_t m, size_t c, double *mean, doub
     }
 }
 
-/* Few channels and many, more rows than a block has, and a last block that is not full. */
+/* Few channels and many, more rows than a block has, and a partial last block. */
 TEST(statistics_of_a_large_batch_far_from_zero_are_exact)
 {
     static const struct {
@@ -139,7 +139,7 @@ TEST(evaluation_uses_the_running_statistics)
     check_close(&c);
 }
 
-TEST(running_statistics_come_to_what_the_batches_have)
+TEST(running_statistics_converge_to_the_batch_statistics)
 {
     struct check c;
     double mean[3], var[3];
@@ -156,7 +156,7 @@ TEST(running_statistics_come_to_what_the_batches_have)
     check_close(&c);
 }
 
-TEST(one_value_per_channel_moves_the_running_mean_and_leaves_the_variance)
+TEST(one_value_per_channel_updates_the_running_mean_only)
 {
     struct check c;
     float before[12];
@@ -177,7 +177,7 @@ TEST(one_value_per_channel_moves_the_running_mean_and_leaves_the_variance)
     check_close(&c);
 }
 
-TEST(a_channel_that_is_constant_gives_the_bias)
+TEST(a_constant_channel_outputs_the_bias)
 {
     static const char *const nets[] = {WHOLE, LAYER};
 
@@ -198,7 +198,7 @@ TEST(a_channel_that_is_constant_gives_the_bias)
     }
 }
 
-TEST(a_value_that_is_no_number_shows)
+TEST(a_nan_is_propagated)
 {
     static const char *const nets[] = {BATCH, LAYER};
 
@@ -214,7 +214,7 @@ TEST(a_value_that_is_no_number_shows)
     }
 }
 
-TEST(a_variance_that_overflows_shows)
+TEST(a_variance_overflow_is_propagated)
 {
     struct check c;
 
@@ -225,8 +225,8 @@ TEST(a_variance_that_overflows_shows)
     check_close(&c);
 }
 
-/* Rows of a wide layer are summed in lanes, with some values left over. */
-TEST(layer_norm_of_many_values_does_what_the_naive_loop_does)
+/* Rows of a wide layer are summed in lanes, with a remainder. */
+TEST(layer_norm_of_many_values_matches_the_naive_loop)
 {
     enum { C = 37 };
     struct check c;
@@ -255,17 +255,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_central_differences),
-        cmocka_unit_test(gradients_agree_over_the_places_of_an_image_and_the_steps_of_a_sequence),
-        cmocka_unit_test(batch_norm_is_pytorchs),
-        cmocka_unit_test(layer_norm_is_pytorchs),
+        cmocka_unit_test(gradients_agree_over_image_positions_and_sequence_steps),
+        cmocka_unit_test(batch_norm_matches_pytorch),
+        cmocka_unit_test(layer_norm_matches_pytorch),
         cmocka_unit_test(statistics_of_a_large_batch_far_from_zero_are_exact),
         cmocka_unit_test(evaluation_uses_the_running_statistics),
-        cmocka_unit_test(running_statistics_come_to_what_the_batches_have),
-        cmocka_unit_test(one_value_per_channel_moves_the_running_mean_and_leaves_the_variance),
-        cmocka_unit_test(a_channel_that_is_constant_gives_the_bias),
-        cmocka_unit_test(a_value_that_is_no_number_shows),
-        cmocka_unit_test(layer_norm_of_many_values_does_what_the_naive_loop_does),
-        cmocka_unit_test(a_variance_that_overflows_shows),
+        cmocka_unit_test(running_statistics_converge_to_the_batch_statistics),
+        cmocka_unit_test(one_value_per_channel_updates_the_running_mean_only),
+        cmocka_unit_test(a_constant_channel_outputs_the_bias),
+        cmocka_unit_test(a_nan_is_propagated),
+        cmocka_unit_test(layer_norm_of_many_values_matches_the_naive_loop),
+        cmocka_unit_test(a_variance_overflow_is_propagated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,11 +11,11 @@ struct shape_case {
 };
 
 static const struct shape_case shapes[] = {
-    {26, 26, 3, 3, 3, 3, 3, false},  /* the ConvNet of Ray's tutorial: two rows and columns are left out */
+    {26, 26, 3, 3, 3, 3, 3, false},  /* the ConvNet of Ray's tutorial: two rows and columns are omitted */
     {24, 24, 64, 2, 2, 2, 2, false}, /* LeNet */
     {7, 5, 1, 3, 3, 1, 1, false},    /* windows that overlap */
-    {7, 5, 8, 3, 2, 2, 1, true},     /* and hang over the edge */
-    {6, 6, 9, 2, 2, 1, 1, true},     /* an even window: the odd zero lies behind */
+    {7, 5, 8, 3, 2, 2, 1, true},     /* and extend over the edge */
+    {6, 6, 9, 2, 2, 1, 1, true},     /* an even window: the odd zero is appended */
     {5, 7, 17, 5, 7, 5, 7, false},   /* as large as the image */
     {3, 2, 4, 7, 7, 2, 2, true},     /* larger */
     {9, 9, 7, 2, 1, 4, 3, false},    /* gaps between the windows */
@@ -78,7 +78,7 @@ static void run_layer(struct trial *t, int n)
     t->l.ops->backward(&t->l, t->x, t->dy, t->dx, &p);
 }
 
-/* The values of x that window `out`, counted through the batch, covers, in their order; returns how many. */
+/* The values of x covered by window `out`, counted through the batch, in order; returns how many. */
 static int covered(const struct trial *t, int out, int at[256])
 {
     const struct layer_spec *s = &t->spec;
@@ -103,7 +103,7 @@ static void expect_all_near(const float *is, const double *should, size_t n, siz
             fail_msg("shape %zu, value %zu: %g, not %g", shape, i, (double)is[i], should[i]);
 }
 
-/* With one sample and with as many as there can be, against the words at the top of layer_pool.c. */
+/* With one sample and with the maximum, against the definition at the top of layer_pool.c. */
 static void check_all(const char *kind, const struct layer_ops *ops, bool is_max)
 {
     for (size_t i = 0; i < N_OF(shapes); i++)
@@ -140,17 +140,17 @@ static void check_all(const char *kind, const struct layer_ops *ops, bool is_max
         }
 }
 
-TEST(max_pool_does_what_the_naive_loop_does)
+TEST(max_pool_matches_the_naive_loop)
 {
     check_all("max_pool", &layer_max_pool, true);
 }
 
-TEST(avg_pool_does_what_the_naive_loop_does)
+TEST(avg_pool_matches_the_naive_loop)
 {
     check_all("avg_pool", &layer_avg_pool, false);
 }
 
-TEST(padding_is_never_the_largest)
+TEST(padding_is_never_the_maximum)
 {
     struct trial t;
 
@@ -177,7 +177,7 @@ TEST(padding_does_not_count_in_a_mean)
 }
 
 /* Many activations are exactly 0 after a relu. */
-TEST(of_equal_values_the_first_gets_the_gradient)
+TEST(the_first_of_equal_values_gets_the_gradient)
 {
     for (size_t i = 0; i < N_OF(shapes); i++) {
         struct trial t;
@@ -200,7 +200,7 @@ TEST(of_equal_values_the_first_gets_the_gradient)
     }
 }
 
-TEST(a_value_that_is_no_number_wins_wherever_it_stands)
+TEST(a_nan_wins_at_any_position)
 {
     static const struct shape_case whole[] = {{3, 3, 3, 3, 3, 3, 3, false}, {3, 3, 8, 3, 3, 3, 3, false}};
 
@@ -217,8 +217,8 @@ TEST(a_value_that_is_no_number_wins_wherever_it_stands)
         }
 }
 
-/* relu works in place on what a pool made: the way back must not depend on it. */
-TEST(the_way_back_does_not_read_the_output)
+/* relu works in place on the output of a pool: the backward pass must not depend on it. */
+TEST(the_backward_pass_does_not_read_the_output)
 {
     struct trial a, b;
     struct pass p = {.n = MAX_BATCH, .is_training = true};
@@ -234,9 +234,9 @@ TEST(the_way_back_does_not_read_the_output)
     tear_down(&b);
 }
 
-/* A net may go through them in either order: with windows that overlap and that do not, that leave values
- * out, and that make no fewer values of them. */
-TEST(the_largest_of_what_relu_leaves_is_relu_of_the_largest)
+/* Both orders must agree: for windows that overlap and that do not, that omit values, and that output no
+ * fewer values. */
+TEST(max_pool_and_relu_commute)
 {
     static const char *const pools[] = {
         "\"size\": 2",
@@ -268,7 +268,7 @@ TEST(the_largest_of_what_relu_leaves_is_relu_of_the_largest)
     }
 }
 
-TEST(a_first_layer_has_nowhere_to_send_gradients)
+TEST(a_first_layer_computes_no_input_gradient)
 {
     static const struct layer_ops *const kinds[] = {&layer_max_pool, &layer_avg_pool};
     static const char *const names[] = {"max_pool", "avg_pool"};
@@ -288,15 +288,15 @@ TEST(a_first_layer_has_nowhere_to_send_gradients)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(max_pool_does_what_the_naive_loop_does),
-        cmocka_unit_test(avg_pool_does_what_the_naive_loop_does),
-        cmocka_unit_test(padding_is_never_the_largest),
+        cmocka_unit_test(max_pool_matches_the_naive_loop),
+        cmocka_unit_test(avg_pool_matches_the_naive_loop),
+        cmocka_unit_test(padding_is_never_the_maximum),
         cmocka_unit_test(padding_does_not_count_in_a_mean),
-        cmocka_unit_test(of_equal_values_the_first_gets_the_gradient),
-        cmocka_unit_test(a_value_that_is_no_number_wins_wherever_it_stands),
-        cmocka_unit_test(the_way_back_does_not_read_the_output),
-        cmocka_unit_test(the_largest_of_what_relu_leaves_is_relu_of_the_largest),
-        cmocka_unit_test(a_first_layer_has_nowhere_to_send_gradients),
+        cmocka_unit_test(the_first_of_equal_values_gets_the_gradient),
+        cmocka_unit_test(a_nan_wins_at_any_position),
+        cmocka_unit_test(the_backward_pass_does_not_read_the_output),
+        cmocka_unit_test(max_pool_and_relu_commute),
+        cmocka_unit_test(a_first_layer_computes_no_input_gradient),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

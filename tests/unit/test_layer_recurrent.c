@@ -23,7 +23,7 @@ TEST(gradients_agree_with_central_differences)
         LSTM(5) COMMA DENSE(4),
         LSTM_T(3),
         LSTM_T(3) COMMA LSTM(4),
-        LSTM_T(3) COMMA TANH COMMA LSTM_T(2) COMMA DENSE(4), /* another works in place on what it made */
+        LSTM_T(3) COMMA TANH COMMA LSTM_T(2) COMMA DENSE(4), /* another layer works in place on its output */
         LSTM_T(4) COMMA MEAN,
         LSTM_T(4) COMMA DROPOUT COMMA MEAN COMMA DENSE(3),
         GRU(4),
@@ -61,7 +61,7 @@ static double logistic(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* a (width) = v (in) W (in, width) + b, W and b the next tensors at *w. */
+/* a (width) = v (in) W (in, width) + b, with W and b the next tensors at *w. */
 static void affine(double *a, const double *v, int in, int width, const float *w, const float *b)
 {
     for (int j = 0; j < width; j++) {
@@ -71,7 +71,7 @@ static void affine(double *a, const double *v, int in, int width, const float *w
     }
 }
 
-/* One step of each kind in double, as the papers have it. */
+/* One step of each kind in double, as in the papers. */
 static void naive_lstm(double h[UNITS], double c[UNITS], const double x[IN], const float *params)
 {
     static const float zeros[4 * UNITS];
@@ -113,7 +113,7 @@ static const struct {
     void (*step)(double h[UNITS], double c[UNITS], const double x[IN], const float *params);
 } kinds[] = {{LSTM(4), LSTM_T(4), naive_lstm}, {GRU(4), GRU_T(4), naive_gru}};
 
-TEST(each_step_is_what_the_naive_loop_says)
+TEST(each_step_matches_the_naive_loop)
 {
     for (size_t kind = 0; kind < N_OF(kinds); kind++) {
         struct check last, all;
@@ -143,7 +143,7 @@ TEST(each_step_is_what_the_naive_loop_says)
     }
 }
 
-/* The last token of each text is read, the padding behind it is not, and the order of the batch is kept. */
+/* The last token of each text is read, the padding after it is not, and the order of the batch is kept. */
 TEST(a_text_ends_at_its_last_token)
 {
     for (size_t kind = 0; kind < N_OF(kinds); kind++) {
@@ -191,7 +191,7 @@ static const struct {
     {GRU(2), {-0.321134452, -0.095591959, -0.281441115, 0.109655774}, 0.664430690, -0.028173117, 0.039063920},
 };
 
-TEST(outputs_and_gradients_are_pytorchs)
+TEST(outputs_and_gradients_match_pytorch)
 {
     for (size_t i = 0; i < N_OF(torch); i++) {
         struct check c;
@@ -208,7 +208,7 @@ TEST(outputs_and_gradients_are_pytorchs)
     }
 }
 
-TEST(the_mean_over_time_leaves_the_padding_out)
+TEST(the_mean_over_time_excludes_the_padding)
 {
     struct check c;
     const float *y, *w;
@@ -229,7 +229,7 @@ TEST(the_mean_over_time_leaves_the_padding_out)
     check_close(&c);
 }
 
-TEST(a_text_of_padding_alone_has_one_token)
+TEST(a_text_of_padding_only_has_one_token)
 {
     struct check c;
     const float *y;
@@ -243,8 +243,8 @@ TEST(a_text_of_padding_alone_has_one_token)
     check_close(&c);
 }
 
-/* The batch before leaves nothing behind: not its order, not its states. */
-TEST(a_batch_does_not_depend_on_the_one_before)
+/* The previous batch leaves nothing behind: neither its order nor its states. */
+TEST(a_batch_does_not_depend_on_the_previous_one)
 {
     static const char *const nets[] = {EMBED COMMA LSTM_T(3) COMMA LSTM(4),
                                        EMBED COMMA GRU_T(3) COMMA GRU(4)};
@@ -268,7 +268,7 @@ TEST(a_batch_does_not_depend_on_the_one_before)
     }
 }
 
-TEST(the_models_that_come_along_are_what_their_names_say)
+TEST(the_bundled_models_match_their_names)
 {
     static const struct {
         const char *name;
@@ -298,8 +298,8 @@ TEST(the_models_that_come_along_are_what_their_names_say)
     }
 }
 
-/* Which of two kinds the first step was is all that tells the classes apart, at the end of 12 steps. */
-TEST(both_learn_to_remember_what_came_first)
+/* Only the first step tells the two classes apart, at the end of 12 steps. */
+TEST(lstm_and_gru_learn_to_remember_the_first_step)
 {
     static const char *const nets[] = {LSTM(8) COMMA DENSE(2), GRU(8) COMMA DENSE(2)};
     enum { N = 32 };
@@ -324,7 +324,7 @@ TEST(both_learn_to_remember_what_came_first)
     }
 }
 
-TEST(batches_of_more_steps_than_a_matrix_has_rows_are_refused)
+TEST(batches_with_more_steps_than_a_matrix_has_rows_are_refused)
 {
     const struct layer_spec spec = {.in = {.n_dims = 2, .dim = {1 << 22, 1}}};
     struct layer l = {.spec = &spec};
@@ -332,10 +332,10 @@ TEST(batches_of_more_steps_than_a_matrix_has_rows_are_refused)
 
     assert_int_equal(packed_rows(1 << 10, 1 << 22), INT_MAX);
     assert_int_equal(packed_open(&l, 1 << 10, &e), ERR_CONFIG);
-    assert_says("1024 samples of 4194304 steps are too many at once");
+    assert_error_has("1024 samples of 4194304 steps are too many at once");
 }
 
-TEST(a_value_that_is_no_number_shows)
+TEST(a_nan_is_propagated)
 {
     for (size_t kind = 0; kind < N_OF(kinds); kind++) {
         struct check c;
@@ -354,16 +354,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_central_differences),
         cmocka_unit_test(gradients_agree_where_texts_have_different_lengths),
-        cmocka_unit_test(each_step_is_what_the_naive_loop_says),
+        cmocka_unit_test(each_step_matches_the_naive_loop),
         cmocka_unit_test(a_text_ends_at_its_last_token),
-        cmocka_unit_test(outputs_and_gradients_are_pytorchs),
-        cmocka_unit_test(the_mean_over_time_leaves_the_padding_out),
-        cmocka_unit_test(a_text_of_padding_alone_has_one_token),
-        cmocka_unit_test(a_batch_does_not_depend_on_the_one_before),
-        cmocka_unit_test(the_models_that_come_along_are_what_their_names_say),
-        cmocka_unit_test(batches_of_more_steps_than_a_matrix_has_rows_are_refused),
-        cmocka_unit_test(both_learn_to_remember_what_came_first),
-        cmocka_unit_test(a_value_that_is_no_number_shows),
+        cmocka_unit_test(outputs_and_gradients_match_pytorch),
+        cmocka_unit_test(the_mean_over_time_excludes_the_padding),
+        cmocka_unit_test(a_text_of_padding_only_has_one_token),
+        cmocka_unit_test(a_batch_does_not_depend_on_the_previous_one),
+        cmocka_unit_test(the_bundled_models_match_their_names),
+        cmocka_unit_test(batches_with_more_steps_than_a_matrix_has_rows_are_refused),
+        cmocka_unit_test(lstm_and_gru_learn_to_remember_the_first_step),
+        cmocka_unit_test(a_nan_is_propagated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

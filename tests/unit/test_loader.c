@@ -6,7 +6,7 @@
 
 enum { WIDTH = 3, BATCH = 4, NODES = 3, SAMPLES = 50, SEED = 9 };
 
-/* A data set in which sample s is the bytes s, s, s and the label s % 10. */
+/* A data set in which sample s is the bytes s, s, s with label s % 10. */
 static void write_shard(const char *path, const struct partition *p, const struct blocks *b, int node)
 {
     int own[16];
@@ -48,7 +48,7 @@ static void write_test_set(const char *path, size_t n, int label)
     assert_ok(tensor_file_write(path, t, 2, NULL, &e));
 }
 
-/* All that a feed asks of a model. */
+/* A model with all that a loader needs. */
 static struct model_spec *model(int n_in, int n_out)
 {
     struct model_spec *m = calloc(1, sizeof *m);
@@ -91,7 +91,7 @@ static void partition_of(struct partition *p, struct blocks *b, int redundancy)
                              &e));
 }
 
-TEST(a_share_of_some_size_is_copied_out_of_its_file)
+TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
 {
     enum { WIDE = 1 << 20, N = 5 };
     uint8_t *bytes = malloc((size_t)N * WIDE);
@@ -134,7 +134,7 @@ TEST(a_share_of_some_size_is_copied_out_of_its_file)
     free(m);
 }
 
-TEST(every_epoch_shows_each_sample_of_a_share_once)
+TEST(every_epoch_visits_each_sample_of_a_shard_once)
 {
     struct partition p;
     struct blocks b;
@@ -177,7 +177,7 @@ TEST(every_epoch_shows_each_sample_of_a_share_once)
     blocks_clear(&b);
 }
 
-TEST(a_file_that_is_not_this_node_s_share_is_refused)
+TEST(a_shard_of_another_node_is_refused)
 {
     struct partition p;
     struct blocks b;
@@ -189,11 +189,11 @@ TEST(a_file_that_is_not_this_node_s_share_is_refused)
     write_shard(train, &p, &b, 1);
     write_test_set(test, 5, 3);
     assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH + 1, m, SEED, &e), ERR_CONFIG);
-    assert_says("share of node 1");
+    assert_error_has("shard of node 1");
     assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, wide, SEED, &e), ERR_CONFIG);
-    assert_says("the model takes 4");
+    assert_error_has("the model takes 4");
     assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, few, SEED, &e), ERR_CONFIG);
-    assert_says("the model knows 0 to 8");
+    assert_error_has("the model knows 0 to 8");
     free(m);
     free(wide);
     free(few);
@@ -201,7 +201,7 @@ TEST(a_file_that_is_not_this_node_s_share_is_refused)
     blocks_clear(&b);
 }
 
-/* One share of one block of `n` samples, all in one row: sample s begins with byte or value s. */
+/* A shard of one block of `n` samples, all in one row: sample s begins with byte or value s. */
 static void write_one(const char *path, int n_dims, struct tensor_view *x, const struct tensor_view *more,
                       size_t n_more)
 {
@@ -216,8 +216,8 @@ static void write_one(const char *path, int n_dims, struct tensor_view *x, const
     assert_ok(tensor_file_write(path, t, 2 + n_more, NULL, &e));
 }
 
-/* A feed of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` stands in the
- * share. */
+/* A loader of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` is added
+ * to the shard. */
 static int open_one(struct loader *f, enum tensor_type type, const void *values, size_t n_in,
                     const struct tensor_view *more, size_t n_more, struct err *e)
 {
@@ -247,7 +247,7 @@ static struct tensor_view floats(const char *name, const float *v, size_t n)
     return t;
 }
 
-TEST(labels_in_one_half_and_targets_in_the_other_are_refused)
+TEST(labels_in_one_split_and_targets_in_the_other_are_refused)
 {
     uint8_t bytes[WIDTH * 2] = {0};
     float targets[2 * 10] = {0};
@@ -266,13 +266,13 @@ TEST(labels_in_one_half_and_targets_in_the_other_are_refused)
     write_shard(train, &p, &b, 1);
     assert_ok(tensor_file_write(test, t, 2, NULL, &e));
     assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, m, SEED, &e), ERR_CONFIG);
-    assert_says("labels in one half, targets in the other");
+    assert_error_has("labels in one file, targets in the other");
     free(m);
     partition_clear(&p);
     blocks_clear(&b);
 }
 
-TEST(samples_are_scaled_alike_by_channel_or_not_at_all)
+TEST(samples_are_scaled_globally_by_channel_or_not_at_all)
 {
     static const uint8_t bytes[BATCH * 6] = {0, 51, 255, 1, 2, 3};
     static const float values[BATCH * 6] = {0, 51, 255, 1, 2, 3};
@@ -304,14 +304,14 @@ TEST(samples_are_scaled_alike_by_channel_or_not_at_all)
         loader_block(&f, 0, 0, &batch);
         assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
         memset(batch.x, 0, sizeof cases[i].x);
-        loader_test(&f, 0, 1, &batch); /* the test half is scaled as the training half says */
+        loader_test(&f, 0, 1, &batch); /* the test split is scaled with the training split's statistics */
         assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
         loader_batch_clear(&batch);
         loader_close(&f);
     }
 }
 
-/* Is x (4, 5, 2) the picture moved by (down, right) and mirrored or not, with `outside` around? */
+/* Whether x (4, 5, 2) is the picture moved by (down, right) and mirrored or not, with `outside` around it. */
 static bool is_window(const float *x, const float *picture, int down, int right, bool mirrored,
                       const float *outside)
 {
@@ -372,14 +372,14 @@ TEST(images_are_cropped_and_flipped_by_seed_epoch_and_column)
     for (int i = 0; i < 50; i++)
         n_seen += ((int *)seen)[i] > 0;
     assert_int_equal(n_seen, 50);  /* 800 images in 50 ways: 16 each */
-    loader_test(&f, 0, 1, &batch); /* the test half stands still */
+    loader_test(&f, 0, 1, &batch); /* the test split is not transformed */
     assert_true(is_window(batch.x, picture, 0, 0, false, shift));
     loader_batch_clear(&batch);
     loader_batch_clear(&again);
     loader_close(&f);
 }
 
-TEST(a_token_that_the_model_does_not_know_is_refused)
+TEST(a_token_outside_the_vocabulary_of_the_model_is_refused)
 {
     int32_t tokens[BATCH * 3] = {0, 9, 4};
     struct err e = {0};
@@ -389,13 +389,13 @@ TEST(a_token_that_the_model_does_not_know_is_refused)
     loader_close(&f);
     tokens[7] = 10;
     assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
-    assert_says("token 10, the model knows 0 to 9");
+    assert_error_has("token 10, the model knows 0 to 9");
     tokens[7] = -1;
     assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
-    assert_says("token -1, the model knows 0 to 9");
+    assert_error_has("token -1, the model knows 0 to 9");
 }
 
-TEST(what_is_to_be_done_to_samples_must_suit_them)
+TEST(transforms_must_suit_the_samples)
 {
     static const uint8_t bytes[BATCH * 6] = {0};
     static const float v[4] = {1, 1, 1, 1};
@@ -408,7 +408,7 @@ TEST(what_is_to_be_done_to_samples_must_suit_them)
     struct loader f;
 
     assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &alone, 1, &e), ERR_CONFIG);
-    assert_says("tensors scale and shift do not suit samples of 6 values");
+    assert_error_has("tensors scale and shift do not fit samples of 6 values");
     assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, four, 2, &e), ERR_CONFIG);
     assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, uneven, 2, &e), ERR_CONFIG);
     for (size_t i = 0; i < N_OF(wrong); i++) {
@@ -416,21 +416,22 @@ TEST(what_is_to_be_done_to_samples_must_suit_them)
             .name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = wrong[i]};
 
         assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &t, 1, &e), ERR_CONFIG);
-        assert_says("tensor augment does not suit samples of 6 values");
+        assert_error_has("tensor augment does not fit samples of 6 values");
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_share_of_some_size_is_copied_out_of_its_file, make, clean),
-        cmocka_unit_test_setup_teardown(every_epoch_shows_each_sample_of_a_share_once, make, clean),
-        cmocka_unit_test_setup_teardown(a_file_that_is_not_this_node_s_share_is_refused, make, clean),
-        cmocka_unit_test_setup_teardown(labels_in_one_half_and_targets_in_the_other_are_refused, make, clean),
-        cmocka_unit_test_setup_teardown(samples_are_scaled_alike_by_channel_or_not_at_all, make, clean),
+        cmocka_unit_test_setup_teardown(a_shard_of_a_given_size_is_extracted_from_its_file, make, clean),
+        cmocka_unit_test_setup_teardown(every_epoch_visits_each_sample_of_a_shard_once, make, clean),
+        cmocka_unit_test_setup_teardown(a_shard_of_another_node_is_refused, make, clean),
+        cmocka_unit_test_setup_teardown(labels_in_one_split_and_targets_in_the_other_are_refused, make,
+                                        clean),
+        cmocka_unit_test_setup_teardown(samples_are_scaled_globally_by_channel_or_not_at_all, make, clean),
         cmocka_unit_test_setup_teardown(images_are_cropped_and_flipped_by_seed_epoch_and_column, make, clean),
-        cmocka_unit_test_setup_teardown(what_is_to_be_done_to_samples_must_suit_them, make, clean),
-        cmocka_unit_test_setup_teardown(a_token_that_the_model_does_not_know_is_refused, make, clean),
+        cmocka_unit_test_setup_teardown(transforms_must_suit_the_samples, make, clean),
+        cmocka_unit_test_setup_teardown(a_token_outside_the_vocabulary_of_the_model_is_refused, make, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

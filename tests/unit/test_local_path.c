@@ -1,11 +1,11 @@
-/* Who may share memory, and what is made of words about it. */
+/* The agreement of nodes on shared memory: which nodes share it, and how its messages are handled. */
 #include "agent/runner/shm/local_path.h"
 
 #include "agent/runner/shm/shm_group.h"
 #include "shared/clock.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
-#include "tests/lib/shm_crew.h"
+#include "tests/lib/shm_nodes.h"
 #include "tests/unit/unit.h"
 
 enum {
@@ -13,22 +13,22 @@ enum {
     LOCAL_INVITES = 0,
     LOCAL_CAN = 1,
     LOCAL_CANNOT = 2
-}; /* the words, as docs/protocol.md has them */
+}; /* message indices of docs/protocol.md */
 
 static struct err e;
 
-/* Node `me` of workers 0 and 1. */
+/* Opens the local path of node `me` of workers 0 and 1. */
 static void begin(struct local_path *p, struct mesh *m, int me)
 {
     const int peers[] = {!me};
     size_t bytes = shm_group_bytes(N);
 
     assert_ok(local_path_begin(
-        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_PATIENCE_S}, &e));
+        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S}, &e));
 }
 
-/* What a local path does not say by itself. */
-static void say(struct mesh *m, int to, uint32_t index, const void *bytes, size_t len)
+/* Sends a message that a local path would not send by itself. */
+static void send_local(struct mesh *m, int to, uint32_t index, const void *bytes, size_t len)
 {
     struct mesh_head h = {.kind = FRAME_LOCAL, .peer = to, .index = index};
     struct mesh_buf *b = mesh_buf_take(m);
@@ -39,7 +39,7 @@ static void say(struct mesh *m, int to, uint32_t index, const void *bytes, size_
     mesh_buf_put(m, b);
 }
 
-/* The next word comes; what the local path says to it. */
+/* Receives the next message; returns the local path's result. */
 static int receive(struct local_path *p)
 {
     struct mesh_event ev;
@@ -50,7 +50,7 @@ static int receive(struct local_path *p)
     return local_path_on_message(p, &ev, &e);
 }
 
-/* As if it had been said. */
+/* Handles a message as if it had been received. */
 static int receive_from(struct local_path *p, int from, uint32_t index, const void *bytes, size_t len)
 {
     struct mesh_event ev = {.kind = MESH_MESSAGE,
@@ -80,11 +80,11 @@ static void advance(struct local_path *p)
     assert_ok(ev.kind == MESH_MESSAGE ? local_path_on_message(p, &ev, &e) : local_path_advance(p, &e));
 }
 
-/* All nodes until they are settled, in one thread. */
+/* Advances all nodes until they are settled, in one thread. */
 static void settle(struct local_path *const p[], int n)
 {
     int n_settled;
-    double end = clock_now() + MESH_PATIENCE_S;
+    double end = clock_now() + MESH_TIMEOUT_S;
 
     do {
         n_settled = 0;
@@ -96,9 +96,9 @@ static void settle(struct local_path *const p[], int n)
     assert_int_equal(n_settled, n);
 }
 
-TEST(workers_of_one_machine_share_memory)
+TEST(workers_on_one_machine_share_memory)
 {
-    int fds = crew_fds();
+    int fds = count_open_fds();
     struct local_path p[2];
     static float out[2][N];
     struct rendezvous *joined;
@@ -126,10 +126,10 @@ TEST(workers_of_one_machine_share_memory)
         shm_group_close(a[i]);
     }
     pair_close(&nodes);
-    assert_int_equal(crew_fds(), fds);
+    assert_int_equal(count_open_fds(), fds);
 }
 
-/* Workers 0 and 1, and a server, whose memory is not quite as large. */
+/* Workers 0 and 1, and a server with slightly less memory. */
 static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NODES])
 {
     static const struct {
@@ -137,19 +137,19 @@ static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NO
         size_t n_peers;
     } links[MESH_NODES] = {{{-2}, 1}, {{-2}, 1}, {{0, 1}, 2}};
 
-    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++)
         assert_ok(
             local_path_begin(&p[i], o[i].mesh,
                              &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers, links[i].n_peers,
-                                                         i < 2 ? 9000 : 8000, 4000, 10000, MESH_PATIENCE_S},
+                                                         i < 2 ? 9000 : 8000, 4000, 10000, MESH_TIMEOUT_S},
                              &e));
 }
 
-TEST(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other)
+TEST(in_a_star_each_worker_shares_memory_with_the_server_only)
 {
-    int fds = crew_fds(), mappings = crew_mappings();
+    int fds = count_open_fds(), mappings = count_shared_mappings();
     struct opening o[MESH_NODES];
     struct local_path p[MESH_NODES];
     struct rendezvous *joined[MESH_NODES];
@@ -174,11 +174,11 @@ TEST(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other)
         rendezvous_close(joined[i]);
         mesh_close(o[i].mesh, clock_now() + 0.02);
     }
-    assert_int_equal(crew_fds(), fds);
-    assert_int_equal(crew_mappings(), mappings);
+    assert_int_equal(count_open_fds(), fds);
+    assert_int_equal(count_shared_mappings(), mappings);
 }
 
-TEST(who_has_joined_takes_no_invitation_any_more)
+TEST(a_joined_node_refuses_further_invitations)
 {
     static const uint8_t bytes[LOCAL_PATH_BYTES] = {0};
     struct local_path p[2];
@@ -189,12 +189,12 @@ TEST(who_has_joined_takes_no_invitation_any_more)
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
         begin(&p[i], nodes.o[i].mesh, i);
-    for (double end = clock_now() + MESH_PATIENCE_S; clock_now() < end && !p[1].has_answered;) {
-        assert_ok(rendezvous_advance(p[0].rendezvous, &e)); /* node 0 joins, and does not say so */
+    for (double end = clock_now() + MESH_TIMEOUT_S; clock_now() < end && !p[1].has_answered;) {
+        assert_ok(rendezvous_advance(p[0].rendezvous, &e)); /* node 0 joins, and does not report it */
         advance(&p[1]);
     }
     assert_true(local_path_has_joined(&p[1]));
-    say(nodes.o[0].mesh, 1, LOCAL_INVITES, bytes, sizeof bytes);
+    send_local(nodes.o[0].mesh, 1, LOCAL_INVITES, bytes, sizeof bytes);
     assert_int_equal(receive(&p[1]), ERR_PROTOCOL);
     assert_non_null(p[1].rendezvous);
     for (int i = 0; i < 2; i++) {
@@ -204,13 +204,13 @@ TEST(who_has_joined_takes_no_invitation_any_more)
     pair_close(&nodes);
 }
 
-TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
+TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
 {
     static const int both[] = {0, 1};
     static const uint8_t secret[RENDEZVOUS_SECRET_BYTES] = {5};
     size_t bytes = shm_group_bytes(N);
     uint8_t invitation[LOCAL_PATH_BYTES];
-    int fds = crew_fds(), mappings = crew_mappings();
+    int fds = count_open_fds(), mappings = count_shared_mappings();
     struct rendezvous *m; /* node 0's */
     struct local_path p;
     struct pair nodes;
@@ -225,22 +225,22 @@ TEST(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why)
     begin(&p, nodes.o[1].mesh, 1);
     for (int i = 0; i < 2; i++) {
         assert_non_null(p.rendezvous);
-        say(nodes.o[0].mesh, 1, LOCAL_INVITES, invitation, sizeof invitation);
+        send_local(nodes.o[0].mesh, 1, LOCAL_INVITES, invitation, sizeof invitation);
         assert_ok(receive(&p));
     }
     assert_receives(nodes.o[0].mesh, LOCAL_CANNOT);
-    say(nodes.o[0].mesh, 1, LOCAL_CAN, "", 0);
+    send_local(nodes.o[0].mesh, 1, LOCAL_CAN, "", 0);
     assert_ok(receive(&p));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
-    assert_string_equal(p.why.text, "node 0 has been met before");
+    assert_string_equal(p.why.text, "node 0 sent a second invitation to its memory");
     rendezvous_close(m);
     pair_close(&nodes);
-    assert_int_equal(crew_fds(), fds);
-    assert_int_equal(crew_mappings(), mappings);
+    assert_int_equal(count_open_fds(), fds);
+    assert_int_equal(count_shared_mappings(), mappings);
 }
 
-TEST(where_another_node_cannot_nobody_does)
+TEST(no_node_shares_memory_if_one_cannot)
 {
     struct local_path p;
     struct pair nodes;
@@ -250,7 +250,7 @@ TEST(where_another_node_cannot_nobody_does)
     pair_run(&nodes);
     begin(&p, nodes.o[0].mesh, 0);
     assert_receives(nodes.o[1].mesh, LOCAL_INVITES);
-    say(nodes.o[1].mesh, 0, LOCAL_CANNOT, "", 0);
+    send_local(nodes.o[1].mesh, 0, LOCAL_CANNOT, "", 0);
     assert_ok(receive(&p));
     assert_receives(nodes.o[1].mesh, LOCAL_CANNOT);
     assert_true(local_path_is_settled(&p));
@@ -259,25 +259,25 @@ TEST(where_another_node_cannot_nobody_does)
     pair_close(&nodes);
 }
 
-TEST(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told)
+TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
 {
     static const int workers[] = {0, 1};
     struct opening o[MESH_NODES];
     struct local_path p; /* the server's */
     struct mesh_event ev;
 
-    opening_prepare(o, MESH_PATIENCE_S, MESH_TLS_AUTO);
+    opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
     assert_ok(local_path_begin(
-        &p, o[2].mesh, &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_PATIENCE_S},
+        &p, o[2].mesh, &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S},
         &e));
-    say(o[0].mesh, -2, LOCAL_CANNOT, "", 0);
+    send_local(o[0].mesh, -2, LOCAL_CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
     assert_ok(receive(&p));
     assert_false(local_path_is_settled(&p));
     assert_ok(mesh_poll(p.mesh, &ev, clock_now() + 0.1, &e));
     assert_int_equal(ev.kind, MESH_NOTHING);
-    say(o[1].mesh, -2, LOCAL_CANNOT, "", 0);
+    send_local(o[1].mesh, -2, LOCAL_CANNOT, "", 0);
     assert_ok(receive(&p));
     assert_true(local_path_is_settled(&p));
     seconds_until_event(p.mesh, &ev);
@@ -288,31 +288,31 @@ TEST(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told)
         mesh_close(o[i].mesh, clock_now() + 0.02);
 }
 
-TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
+TEST(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues)
 {
     struct opening o[MESH_NODES];
     struct local_path p[MESH_NODES];
     struct local_path *server = &p[2];
     struct mesh_event ev;
-    double end = clock_now() + MESH_PATIENCE_S;
+    double end = clock_now() + MESH_TIMEOUT_S;
 
     needs_sealed_memory();
     begin_star(p, o);
     assert_ok(receive(server));
     assert_ok(receive(server));
-    mesh_pause(server->mesh, 1, true); /* behind its invitation: what it tells does not come */
+    mesh_pause(server->mesh, 1, true); /* after its invitation: its offer does not arrive */
     while (!(local_path_has_joined(server) && server->answered[0]) && clock_now() < end)
         for (int i = 0; i < MESH_NODES; i++)
             advance(&p[i]);
     assert_true(local_path_has_joined(server) && !local_path_is_settled(server));
-    assert_ok(local_path_go_on(server, &e));
+    assert_ok(local_path_stop_waiting(server, &e));
     assert_true(local_path_is_settled(server) && local_path_has_joined(server));
     assert_true(server->can[0]);
     assert_false(server->can[1] || server->all_can);
-    assert_string_equal(server->why.text, "node 1 has not said in time whether it can share memory");
+    assert_string_equal(server->why.text, "node 1 did not report in time whether it can share memory");
     mesh_pause(server->mesh, 1, false);
     seconds_until_event(server->mesh, &ev);
-    assert_int_equal(ev.head.kind, FRAME_LOCAL); /* which the exchange lets go */
+    assert_int_equal(ev.head.kind, FRAME_LOCAL); /* which the exchange ignores */
     mesh_buf_put(server->mesh, ev.buf);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_ok(mesh_watch(o[i].mesh, -1, &e));
@@ -321,9 +321,9 @@ TEST(who_does_not_tell_shares_nothing_and_the_others_go_on)
     }
 }
 
-TEST(time_in_which_a_node_hung_itself_is_none_that_it_waited)
+TEST(time_a_node_was_suspended_does_not_count_as_waiting)
 {
-    struct local_path p = {.asked = 100, .deadline = 105};
+    struct local_path p = {.polled_at = 100, .deadline = 105};
     double now = 100;
 
     for (; now < 106; now += 0.5)
@@ -334,7 +334,7 @@ TEST(time_in_which_a_node_hung_itself_is_none_that_it_waited)
     assert_true(local_path_is_late(&p, 5, 131));
 }
 
-TEST(a_peer_that_goes_before_it_has_told_is_awaited_no_longer)
+TEST(a_peer_that_leaves_before_its_offer_is_not_awaited)
 {
     struct local_path p;
     struct mesh_event ev;
@@ -352,15 +352,15 @@ TEST(a_peer_that_goes_before_it_has_told_is_awaited_no_longer)
     mesh_close(p.mesh, clock_now());
 }
 
-TEST(words_that_are_not_a_workers_to_say_are_refused)
+TEST(messages_that_a_worker_may_not_send_are_refused)
 {
     static const struct {
         int from;
         struct {
             uint32_t index;
             size_t len;
-        } says[2];
-        int n_says; /* the last of which is refused */
+        } messages[2];
+        int n_messages; /* the last of which is refused */
     } cases[] = {
         {0, {{3, 0}}, 1},
         {0, {{UINT32_MAX, 0}}, 1},
@@ -370,7 +370,7 @@ TEST(words_that_are_not_a_workers_to_say_are_refused)
         {0, {{LOCAL_CAN, 0}, {LOCAL_CAN, 0}}, 2},
         {0, {{LOCAL_CAN, 0}, {LOCAL_CANNOT, 0}}, 2},
         {0, {{LOCAL_CAN, 0}, {LOCAL_INVITES, LOCAL_PATH_BYTES}}, 2},
-        {1, {{LOCAL_INVITES, LOCAL_PATH_BYTES}}, 1}, /* the earlier of two invites */
+        {1, {{LOCAL_INVITES, LOCAL_PATH_BYTES}}, 1}, /* invitations come from the earlier of the two */
     };
     static const uint8_t bytes[LOCAL_PATH_BYTES] = {0};
 
@@ -382,16 +382,17 @@ TEST(words_that_are_not_a_workers_to_say_are_refused)
         pair_prepare(&nodes);
         pair_run(&nodes);
         begin(&p, nodes.o[!from].mesh, !from);
-        for (int i = 0; i < cases[k].n_says; i++)
-            assert_int_equal(receive_from(&p, from, cases[k].says[i].index, bytes, cases[k].says[i].len),
-                             i + 1 < cases[k].n_says ? 0 : ERR_PROTOCOL);
-        assert_says("sent a word about shared memory that is not its to say");
+        for (int i = 0; i < cases[k].n_messages; i++)
+            assert_int_equal(
+                receive_from(&p, from, cases[k].messages[i].index, bytes, cases[k].messages[i].len),
+                i + 1 < cases[k].n_messages ? 0 : ERR_PROTOCOL);
+        assert_error_has("sent an unexpected message about shared memory");
         rendezvous_close(p.rendezvous);
         pair_close(&nodes);
     }
 }
 
-TEST(more_nodes_than_can_share_memory_say_nothing_and_share_nothing)
+TEST(more_nodes_than_can_share_memory_send_no_offers_and_share_none)
 {
     static const int peers[RENDEZVOUS_MAX];
     struct local_path p;
@@ -406,17 +407,17 @@ TEST(more_nodes_than_can_share_memory_say_nothing_and_share_nothing)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers_of_one_machine_share_memory),
-        cmocka_unit_test(in_a_star_each_worker_shares_memory_with_the_server_and_with_no_other),
-        cmocka_unit_test(who_has_joined_takes_no_invitation_any_more),
-        cmocka_unit_test(with_a_worker_that_invites_twice_nothing_is_shared_and_it_is_said_why),
-        cmocka_unit_test(where_another_node_cannot_nobody_does),
-        cmocka_unit_test(what_a_peer_says_behind_its_word_about_memory_is_heard_once_all_have_told),
-        cmocka_unit_test(who_does_not_tell_shares_nothing_and_the_others_go_on),
-        cmocka_unit_test(time_in_which_a_node_hung_itself_is_none_that_it_waited),
-        cmocka_unit_test(a_peer_that_goes_before_it_has_told_is_awaited_no_longer),
-        cmocka_unit_test(words_that_are_not_a_workers_to_say_are_refused),
-        cmocka_unit_test(more_nodes_than_can_share_memory_say_nothing_and_share_nothing),
+        cmocka_unit_test(workers_on_one_machine_share_memory),
+        cmocka_unit_test(in_a_star_each_worker_shares_memory_with_the_server_only),
+        cmocka_unit_test(a_joined_node_refuses_further_invitations),
+        cmocka_unit_test(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason),
+        cmocka_unit_test(no_node_shares_memory_if_one_cannot),
+        cmocka_unit_test(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived),
+        cmocka_unit_test(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues),
+        cmocka_unit_test(time_a_node_was_suspended_does_not_count_as_waiting),
+        cmocka_unit_test(a_peer_that_leaves_before_its_offer_is_not_awaited),
+        cmocka_unit_test(messages_that_a_worker_may_not_send_are_refused),
+        cmocka_unit_test(more_nodes_than_can_share_memory_send_no_offers_and_share_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static void on_ready(void *arg, uint32_t events)
         loop_unwatch(p->loop, &p->other->watch);
 }
 
-TEST(a_watch_that_ends_in_the_same_turn_is_not_called)
+TEST(a_watch_removed_in_the_same_turn_is_not_called)
 {
     struct loop l;
     struct pair a = {.loop = &l}, b = {.loop = &l, .other = &a};
@@ -52,7 +52,7 @@ TEST(a_watch_that_ends_in_the_same_turn_is_not_called)
 struct tick {
     struct loop *loop;
     struct timer timer;
-    int n, turn;    /* how often it has come, and as which of all */
+    int n, turn;    /* number of calls, and rank among all */
     double again_s; /* 0: not again */
 };
 
@@ -68,7 +68,7 @@ static void on_due(void *arg)
         timer_set(t->loop, &t->timer, clock_now() + t->again_s);
 }
 
-TEST(timers_come_in_their_order_and_once)
+TEST(timers_fire_once_in_order)
 {
     struct loop l;
     struct tick a = {.loop = &l, .timer = {.due = on_due, .arg = &a}};
@@ -98,8 +98,8 @@ TEST(timers_come_in_their_order_and_once)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_watch_that_ends_in_the_same_turn_is_not_called),
-        cmocka_unit_test(timers_come_in_their_order_and_once),
+        cmocka_unit_test(a_watch_removed_in_the_same_turn_is_not_called),
+        cmocka_unit_test(timers_fire_once_in_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,8 +92,8 @@ static void fill(float *z, int32_t *labels, float *targets, int n, int k)
         labels[i] = (int32_t)rng_below(&r, k == 1 ? 2 : (uint32_t)k);
 }
 
-/* Central differences of width h: of a loss that adds up in double, their error is that of h^2 and of z + h
- * in float32. */
+/* Central differences of width h: for a loss summed in double, their error is that of h^2 and of z + h in
+ * float32. */
 static void check_gradient(enum loss_kind kind, float *z, struct truth t, int n, int k)
 {
     float *dz = malloc(VALUES * sizeof *dz);
@@ -113,7 +113,7 @@ static void check_gradient(enum loss_kind kind, float *z, struct truth t, int n,
     free(dz);
 }
 
-/* One row and many, rows shorter than a vector, and rows and batches longer than what is computed at once. */
+/* One row and many, rows shorter than a vector, and rows and batches longer than one block. */
 TEST(gradients_agree_with_central_differences)
 {
     static const struct {
@@ -135,7 +135,7 @@ TEST(gradients_agree_with_central_differences)
     free(targets);
 }
 
-/* In double and sample by sample, with libm. */
+/* In double, sample by sample, with libm. */
 static double plain_loss(enum loss_kind kind, const float *z, const int32_t *labels, int n, int k)
 {
     double sum = 0;
@@ -158,7 +158,7 @@ static double plain_loss(enum loss_kind kind, const float *z, const int32_t *lab
     return sum;
 }
 
-TEST(the_loss_is_the_same_with_and_without_its_gradient_and_as_in_double)
+TEST(the_loss_is_the_same_with_and_without_gradient_and_matches_double)
 {
     float *z = malloc(VALUES * sizeof *z), *dz = malloc(VALUES * sizeof *dz);
     int32_t labels[VALUES];
@@ -179,7 +179,7 @@ TEST(the_loss_is_the_same_with_and_without_its_gradient_and_as_in_double)
     free(dz);
 }
 
-TEST(huge_logits_cost_what_they_are_off_and_overflow_nowhere)
+TEST(huge_logits_cost_their_error_without_overflow)
 {
     const float z[] = {1e30f, -1e30f};
     struct truth first = of_classes((const int32_t[]){0}), second = of_classes((const int32_t[]){1});
@@ -195,7 +195,7 @@ TEST(huge_logits_cost_what_they_are_off_and_overflow_nowhere)
     assert_near(loss(LOSS_MSE, (const float[]){1e15f, 0}, second, 1, 2, dz), 5e29, 1e23);
 }
 
-TEST(a_thousand_samples_that_know_nothing_cost_log_2_each)
+TEST(a_thousand_uninformed_samples_cost_log_2_each)
 {
     float z[2000] = {0};
     int32_t labels[1000] = {0};
@@ -205,7 +205,7 @@ TEST(a_thousand_samples_that_know_nothing_cost_log_2_each)
     assert_near(loss(LOSS_SOFTMAX_CROSS_ENTROPY, z, t, 1000, 2, NULL), 1000 * log(2), 1e-9);
 }
 
-TEST(a_value_that_is_no_number_shows_wherever_it_stands)
+TEST(a_nan_is_propagated_from_any_position)
 {
     enum { N = 3, K = 11 };
     static const float bad[] = {NAN, INFINITY};
@@ -224,7 +224,7 @@ TEST(a_value_that_is_no_number_shows_wherever_it_stands)
             }
 }
 
-TEST(the_class_found_is_the_largest_output_or_on_the_right_side)
+TEST(the_predicted_class_is_the_largest_output_or_the_sign)
 {
     static const float z[] = {0, 1, 1, -2};
     const struct truth first = of_classes((const int32_t[]){0, 0});
@@ -240,9 +240,9 @@ TEST(the_class_found_is_the_largest_output_or_on_the_right_side)
     assert_int_equal(loss_class(LOSS_MSE, (const float[]){0.4f}, 1), 0);
     assert_int_equal(loss_class(LOSS_MSE, (const float[]){0.6f}, 1), 1);
     loss_of(LOSS_SOFTMAX_CROSS_ENTROPY, (const float[]){NAN, 0, 1, NAN}, &first, 2, 2, NULL, &n_right);
-    assert_int_equal(n_right, 0); /* nobody is right among values that are no numbers */
+    assert_int_equal(n_right, 0); /* no class is right among NaN outputs */
     loss_of(LOSS_MSE, z, &(struct truth){.targets = z}, 2, 2, NULL, &n_right);
-    assert_int_equal(n_right, 0); /* nor about targets */
+    assert_int_equal(n_right, 0); /* nor with targets */
 }
 
 int main(void)
@@ -252,11 +252,11 @@ int main(void)
         cmocka_unit_test(sigmoid_cross_entropy_worked_out_by_hand),
         cmocka_unit_test(mse_worked_out_by_hand),
         cmocka_unit_test(gradients_agree_with_central_differences),
-        cmocka_unit_test(the_loss_is_the_same_with_and_without_its_gradient_and_as_in_double),
-        cmocka_unit_test(huge_logits_cost_what_they_are_off_and_overflow_nowhere),
-        cmocka_unit_test(a_thousand_samples_that_know_nothing_cost_log_2_each),
-        cmocka_unit_test(a_value_that_is_no_number_shows_wherever_it_stands),
-        cmocka_unit_test(the_class_found_is_the_largest_output_or_on_the_right_side),
+        cmocka_unit_test(the_loss_is_the_same_with_and_without_gradient_and_matches_double),
+        cmocka_unit_test(huge_logits_cost_their_error_without_overflow),
+        cmocka_unit_test(a_thousand_uninformed_samples_cost_log_2_each),
+        cmocka_unit_test(a_nan_is_propagated_from_any_position),
+        cmocka_unit_test(the_predicted_class_is_the_largest_output_or_the_sign),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

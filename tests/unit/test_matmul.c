@@ -12,8 +12,8 @@
 #include "shared/sanitized.h"
 #include "tests/unit/unit.h"
 
-/* |c - naive| <= (k + 1) 2^-24 (sum |a b| + |c|): k + 1 numbers in float are added in some order, each
- * addition rounds once (Higham 2002, eq. 3.5). */
+/* |c - naive| <= (k + 1) 2^-24 (sum |a b| + |c|): k + 1 floats are added in some order, each addition
+ * rounds once (Higham 2002, eq. 3.5). */
 static void assert_is_product(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
                               float beta, const float *before, const float *c)
 {
@@ -66,8 +66,8 @@ static bool transposed_first(bool a_t, bool b_t, int m, int n, int k, const floa
     return !a_t && b_t && onednn_matmul_transposed(m, n, k, a, b, beta, c);
 }
 
-static bool packed_factor(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
-                          float *c)
+static bool packed_operand(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
+                           float beta, float *c)
 {
     float *space = malloc(packed_matrix_size(n, k) * sizeof *space);
     struct packed_matrix f;
@@ -80,23 +80,23 @@ static bool packed_factor(bool a_t, bool b_t, int m, int n, int k, const float *
     return !a_t;
 }
 
-/* Several threads are the libraries'; ThreadSanitizer does not see how OpenBLAS's wait for each other. */
-static bool plain_factor(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
-                         float *c)
+/* The libraries' threads: ThreadSanitizer does not understand how OpenBLAS's wait for each other. */
+static bool plain_operand(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta,
+                          float *c)
 {
     bool taken;
 
     blas_set_threads(IS_THREAD_SANITIZED ? 1 : 2, 1);
-    taken = packed_factor(a_t, b_t, m, n, k, a, b, beta, c);
+    taken = packed_operand(a_t, b_t, m, n, k, a, b, beta, c);
     blas_set_threads(1, 1);
     return taken;
 }
 
-/* Whoever may take a product; false: not this one. */
-static taker *const takers[] = {chosen_matmul, without_onednn,   narrow_matmul, onednn_matmul,
-                                copied,        transposed_first, packed_factor, plain_factor};
+/* The implementations; false: it does not support this product. */
+static taker *const takers[] = {chosen_matmul, without_onednn,   narrow_matmul,  onednn_matmul,
+                                copied,        transposed_first, packed_operand, plain_operand};
 
-/* The numbers around c must stay as they are. */
+/* The numbers around c must not change. */
 static void check(bool a_t, bool b_t, int m, int n, int k, float beta)
 {
     enum { AROUND = 32 };
@@ -126,9 +126,9 @@ static void check(bool a_t, bool b_t, int m, int n, int k, float beta)
     free(c);
 }
 
-TEST(a_product_is_the_naive_one_whoever_takes_it)
+TEST(a_product_matches_the_naive_one_with_every_library)
 {
-    /* Sides of the rule in matmul.c, of the parts in narrow.c, odd sizes, and vectors. */
+    /* Sizes on both sides of the rule in matmul.c and of the parts in narrow.c, odd sizes, and vectors. */
     static const int sizes[][3] = {
         {1, 1, 1},      {3, 5, 7},      {64, 10, 128}, {17, 16, 33},   {33, 17, 16},   {8, 512, 65},
         {8, 512, 64},   {8, 511, 65},   {512, 9, 70},  {5, 12, 1024},  {4, 6, 600},    {1, 130, 40},
@@ -143,7 +143,7 @@ TEST(a_product_is_the_naive_one_whoever_takes_it)
                 check(t & 1, t & 2, sizes[i][0], sizes[i][1], sizes[i][2], (float)beta);
 }
 
-TEST(every_small_product_is_the_naive_one)
+TEST(every_small_product_matches_the_naive_one)
 {
     for (int m = 1; m <= 35; m++)
         for (int n = 1; n <= 13; n++)
@@ -152,7 +152,7 @@ TEST(every_small_product_is_the_naive_one)
                     check(t & 1, t & 2, m, n, k, (float)((m + n + k) & 1));
 }
 
-TEST(narrow_products_are_taken_where_the_processor_can)
+TEST(narrow_products_use_their_kernel_where_the_processor_can)
 {
     static float a[16 * 16], b[16 * 13], c[16 * 13];
     bool can = narrow_matmul(false, false, 16, 12, 16, a, b, 0, c);
@@ -169,7 +169,7 @@ TEST(narrow_products_are_taken_where_the_processor_can)
     assert_false(narrow_matmul(false, false, 16, 12, 16, a, b, 0.5f, c));
 }
 
-TEST(the_same_product_elsewhere_in_memory_has_the_same_bits)
+TEST(the_same_product_at_another_address_has_the_same_bits)
 {
     enum { M = 37, N = 10, K = 850 };
     struct rng r;
@@ -195,7 +195,7 @@ TEST(the_same_product_elsewhere_in_memory_has_the_same_bits)
     free(b_2);
 }
 
-TEST(the_result_of_beta_0_does_not_depend_on_what_lay_there)
+TEST(with_beta_0_the_result_does_not_depend_on_prior_contents)
 {
     static const int sizes[][3] = {{1, 1, 2}, {8, 16, 2}, {16, 5, 2}, {16, 10, 24}};
     static float a[16 * 24], b[24 * 10], c[16 * 10];
@@ -216,7 +216,7 @@ TEST(the_result_of_beta_0_does_not_depend_on_what_lay_there)
         }
 }
 
-TEST(a_factor_that_is_not_finite_shows_in_its_row_alone)
+TEST(a_non_finite_operand_affects_its_row_only)
 {
     static float a[33 * 83], b[83 * 10], c[33 * 10];
 
@@ -225,11 +225,11 @@ TEST(a_factor_that_is_not_finite_shows_in_its_row_alone)
     for (int t = 0; t < 2; t++)
         for (int p = 0; p < 83; p += 82)
             for (int row = 0; row < 33; row += 8) {
-                float *factor = a + (t ? p * 33 + row : row * 83 + p);
+                float *operand = a + (t ? p * 33 + row : row * 83 + p);
 
-                *factor = NAN;
+                *operand = NAN;
                 matmul(t, false, 33, 10, 83, a, b, 0, c);
-                *factor = 1;
+                *operand = 1;
                 for (int i = 0; i < 33; i++)
                     for (int j = 0; j < 10; j++)
                         assert_true(i == row ? isnan(c[i * 10 + j]) : c[i * 10 + j] == 0);
@@ -246,7 +246,7 @@ static bool is_laid_out(bool b_t)
     return f.panels != NULL;
 }
 
-TEST(a_factor_is_laid_out_where_that_is_faster)
+TEST(an_operand_is_packed_where_that_is_faster)
 {
     bool always = cpu_fuses() && !cpu_has_avx512();
     bool halves = cpu_fuses() && cpu_halves_avx512();
@@ -276,7 +276,7 @@ static void expect_cores(const struct core_case *cases, size_t n)
     }
 }
 
-TEST(kernels_of_old_processors_are_a_poor_choice_for_new_ones)
+TEST(kernels_of_old_processors_are_replaced_on_new_ones)
 {
     static const struct core_case cases[] = {
         {"Prescott", {.avx = true, .avx2 = true, .avx512 = true}, "SkylakeX"},
@@ -295,8 +295,8 @@ TEST(kernels_of_old_processors_are_a_poor_choice_for_new_ones)
     expect_cores(cases, N_OF(cases));
 }
 
-/* By their family virtual machines have processors whose instructions they lack. */
-TEST(kernels_are_not_those_of_instructions_that_the_processor_lacks)
+/* By processor family, virtual machines may have processors whose instructions they lack. */
+TEST(kernels_use_only_instructions_of_the_processor)
 {
     static const struct core_case cases[] = {
         {"Opteron", {.amd_3dnow = true}, NULL},
@@ -314,7 +314,7 @@ TEST(kernels_are_not_those_of_instructions_that_the_processor_lacks)
     expect_cores(cases, N_OF(cases));
 }
 
-TEST(no_more_threads_than_processors)
+TEST(there_are_no_more_threads_than_processors)
 {
     char text[200];
 
@@ -325,7 +325,7 @@ TEST(no_more_threads_than_processors)
     blas_set_threads(1, 1);
 }
 
-TEST(processes_that_share_a_machine_take_no_more_threads_than_its_processors_together)
+TEST(processes_on_one_machine_use_no_more_threads_than_processors_in_total)
 {
     int n_processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -338,17 +338,17 @@ TEST(processes_that_share_a_machine_take_no_more_threads_than_its_processors_tog
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_product_is_the_naive_one_whoever_takes_it),
-        cmocka_unit_test(every_small_product_is_the_naive_one),
-        cmocka_unit_test(narrow_products_are_taken_where_the_processor_can),
-        cmocka_unit_test(the_same_product_elsewhere_in_memory_has_the_same_bits),
-        cmocka_unit_test(the_result_of_beta_0_does_not_depend_on_what_lay_there),
-        cmocka_unit_test(a_factor_that_is_not_finite_shows_in_its_row_alone),
-        cmocka_unit_test(a_factor_is_laid_out_where_that_is_faster),
-        cmocka_unit_test(kernels_of_old_processors_are_a_poor_choice_for_new_ones),
-        cmocka_unit_test(kernels_are_not_those_of_instructions_that_the_processor_lacks),
-        cmocka_unit_test(no_more_threads_than_processors),
-        cmocka_unit_test(processes_that_share_a_machine_take_no_more_threads_than_its_processors_together),
+        cmocka_unit_test(a_product_matches_the_naive_one_with_every_library),
+        cmocka_unit_test(every_small_product_matches_the_naive_one),
+        cmocka_unit_test(narrow_products_use_their_kernel_where_the_processor_can),
+        cmocka_unit_test(the_same_product_at_another_address_has_the_same_bits),
+        cmocka_unit_test(with_beta_0_the_result_does_not_depend_on_prior_contents),
+        cmocka_unit_test(a_non_finite_operand_affects_its_row_only),
+        cmocka_unit_test(an_operand_is_packed_where_that_is_faster),
+        cmocka_unit_test(kernels_of_old_processors_are_replaced_on_new_ones),
+        cmocka_unit_test(kernels_use_only_instructions_of_the_processor),
+        cmocka_unit_test(there_are_no_more_threads_than_processors),
+        cmocka_unit_test(processes_on_one_machine_use_no_more_threads_than_processors_in_total),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

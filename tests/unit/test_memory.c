@@ -29,7 +29,7 @@ static bool put(const char *folder, const char *file, long number)
     return fclose(f) == 0 && is_put;
 }
 
-/* A group of this test's own inside the group it runs in, with a limit; false: it may not make one. */
+/* Creates a cgroup of this test's own inside its current one, with a limit; false: not permitted. */
 static bool make_group(char folder[FOLDER])
 {
     char line[PATH_MAX], group[1024];
@@ -57,8 +57,8 @@ static bool make_group(char folder[FOLDER])
     return is_made;
 }
 
-/* Writes a file and reads it again and again, so that the kernel keeps its pages as ones in use; false: it
- * cannot be made. */
+/* Writes a file and reads it repeatedly, so that the kernel keeps its pages as active; false: it cannot be
+ * created. */
 static bool use_file(void)
 {
     static char part[1 << 20];
@@ -74,10 +74,10 @@ static bool use_file(void)
         while (fread(part, sizeof part, 1, f) == 1)
             ;
     }
-    return true; /* open, for without its file there would be no pages */
+    return true; /* kept open: without its file there would be no pages */
 }
 
-/* Are temporary files on a disk? In memory their pages are nobody's to give back. */
+/* Whether temporary files are on a disk: pages of files in memory cannot be reclaimed. */
 static bool has_disk(void)
 {
     struct statfs fs;
@@ -85,7 +85,7 @@ static bool has_disk(void)
     return statfs(P_tmpdir, &fs) == 0 && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC;
 }
 
-/* By a process that is in the group. */
+/* Run by a process in the cgroup. */
 static double available_inside(const char *folder, bool with_file)
 {
     int ends[2];
@@ -105,13 +105,13 @@ static double available_inside(const char *folder, bool with_file)
     return bytes;
 }
 
-TEST(a_group_of_processes_has_no_more_than_its_limit)
+TEST(available_memory_respects_the_limit_of_a_cgroup)
 {
     char folder[FOLDER];
     double all = memory_available(), inside, beside_file;
 
     if (!make_group(folder)) {
-        print_message("only who may make a control group can be limited by one\n");
+        print_message("skipped: this user may not create a control group\n");
         skip();
     }
     inside = available_inside(folder, false);
@@ -120,7 +120,7 @@ TEST(a_group_of_processes_has_no_more_than_its_limit)
         usleep(1000); /* until the kernel has noticed that it is empty */
     assert_true(all > (double)LIMIT);
     assert_true(inside > 0 && inside <= (double)LIMIT);
-    assert_true(beside_file > LIMIT - CACHED); /* the kernel takes a file's pages back */
+    assert_true(beside_file > LIMIT - CACHED); /* the kernel reclaims a file's pages */
 }
 
 static unsigned long long used_by_this_process(const char *form)
@@ -148,7 +148,7 @@ static bool limit_data(void)
                      &(struct rlimit){used_by_this_process("VmData: %llu kB") + LIMIT, RLIM_INFINITY}) == 0;
 }
 
-/* What a child process sees as available once `limit` leaves it LIMIT bytes beyond what it uses. */
+/* Memory that a child process sees as available when `limit` leaves it LIMIT bytes beyond its use. */
 static double available_beside(bool (*limit)(void))
 {
     double *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -167,7 +167,7 @@ static double available_beside(bool (*limit)(void))
     return bytes;
 }
 
-TEST(a_process_with_a_limit_has_no_more_than_that_leaves)
+TEST(available_memory_respects_the_limit_of_the_process)
 {
     double space, data;
 
@@ -182,8 +182,8 @@ TEST(a_process_with_a_limit_has_no_more_than_that_leaves)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_with_a_limit_has_no_more_than_that_leaves),
-        cmocka_unit_test(a_group_of_processes_has_no_more_than_its_limit),
+        cmocka_unit_test(available_memory_respects_the_limit_of_the_process),
+        cmocka_unit_test(available_memory_respects_the_limit_of_a_cgroup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

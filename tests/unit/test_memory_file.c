@@ -1,4 +1,4 @@
-/* What becomes of a file's copy when the file changes, and which files have none. */
+/* Copies of files in memory: effects of changes of the file, and files that cannot be copied. */
 #include "shared/memory_file.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void write_file(const char *path, const char *text)
     assert_ok(file_write(path, text, strlen(text), 0600, &e));
 }
 
-TEST(a_copy_stays_as_it_was_when_its_file_is_rewritten_replaced_or_removed)
+TEST(a_copy_is_unchanged_when_its_file_is_rewritten_replaced_or_removed)
 {
     char path[MEMORY_FILE_PATH], *bytes;
     struct err e = {0};
@@ -54,7 +54,7 @@ TEST(a_copy_stays_as_it_was_when_its_file_is_rewritten_replaced_or_removed)
     close(fd);
 }
 
-TEST(nobody_can_write_to_a_copy_or_cut_it)
+TEST(a_copy_cannot_be_written_or_truncated)
 {
     struct err e = {0};
     int fd;
@@ -71,28 +71,28 @@ TEST(nobody_can_write_to_a_copy_or_cut_it)
     assert_int_equal(unlink("f"), 0);
 }
 
-TEST(what_is_missing_too_long_or_no_plain_file_has_no_copy)
+TEST(missing_overlong_and_special_files_cannot_be_copied)
 {
     struct err e = {0};
 
     assert_int_equal(memory_file_copy("nowhere", MOST, &e), ERR_NOT_FOUND);
-    assert_says("nowhere");
+    assert_error_has("nowhere");
     assert_int_equal(memory_file_copy(".", MOST, &e), ERR_CONFIG);
-    assert_int_equal(mkfifo("pipe", 0600), 0); /* nobody writes: an open that waits would wait for ever */
+    assert_int_equal(mkfifo("pipe", 0600), 0); /* no writer: a blocking open would never return */
     assert_int_equal(memory_file_copy("pipe", MOST, &e), ERR_CONFIG);
     assert_int_equal(unlink("pipe"), 0);
     write_file("f", "12345");
     assert_int_equal(memory_file_copy("f", 4, &e), ERR_CONFIG);
-    assert_says("f: not a plain file of at most 4 bytes");
+    assert_error_has("f: not a regular file of at most 4 bytes");
     assert_int_equal(unlink("f"), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_stays_as_it_was_when_its_file_is_rewritten_replaced_or_removed),
-        cmocka_unit_test(nobody_can_write_to_a_copy_or_cut_it),
-        cmocka_unit_test(what_is_missing_too_long_or_no_plain_file_has_no_copy),
+        cmocka_unit_test(a_copy_is_unchanged_when_its_file_is_rewritten_replaced_or_removed),
+        cmocka_unit_test(a_copy_cannot_be_written_or_truncated),
+        cmocka_unit_test(missing_overlong_and_special_files_cannot_be_copied),
     };
 
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

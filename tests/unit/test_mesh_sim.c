@@ -1,4 +1,4 @@
-/* The mesh of a simulation keeps mesh.h's promises, whoever says when a letter is there. */
+/* The simulated mesh fulfills mesh.h's contract whatever the order of deliveries. */
 #include "tests/unit/unit.h"
 
 #include "sim/mesh_sim.h"
@@ -6,8 +6,8 @@
 enum { N_WORKERS = 3, MESSAGES = 2 * MESH_QUEUE_MAX };
 
 static struct mesh_sim *net;
-static struct sim_message *kept[MESSAGES]; /* what was sent and is not delivered, in the order of sending */
-static int n_kept, n_told;
+static struct sim_message *kept[MESSAGES]; /* sent but not delivered, in the order of sending */
+static int n_kept, n_notified;
 static struct err e;
 
 static int keep(void *owner, struct sim_message *l, struct err *err)
@@ -22,12 +22,12 @@ static void on_room(void *owner, int slot)
 {
     (void)owner;
     assert_int_equal(slot, 0);
-    n_told++;
+    n_notified++;
 }
 
 static void begin(bool is_star)
 {
-    n_kept = n_told = 0;
+    n_kept = n_notified = 0;
     assert_ok(mesh_sim_new(&net,
                            &(struct mesh_sim_config){.n_workers = N_WORKERS,
                                                      .n_servers = is_star,
@@ -60,7 +60,7 @@ static int send(int from, int to, uint64_t round)
     return rc;
 }
 
-/* The next event of a node: a message's round, or minus its kind. */
+/* The next event of a node: a message's round, or minus the event's kind. */
 static int64_t receive(int node)
 {
     struct mesh *m = mesh_sim_node(net, node);
@@ -73,7 +73,7 @@ static int64_t receive(int node)
     return (int64_t)ev.head.round;
 }
 
-TEST(messages_come_once_and_in_order_and_not_before_they_are_delivered)
+TEST(messages_arrive_once_in_order_and_only_after_delivery)
 {
     begin(false);
     for (uint64_t i = 1; i <= 5; i++)
@@ -90,7 +90,7 @@ TEST(messages_come_once_and_in_order_and_not_before_they_are_delivered)
     mesh_sim_free(net);
 }
 
-TEST(one_buffer_goes_to_many_without_a_copy_and_comes_back_to_one_pool)
+TEST(one_buffer_is_sent_to_many_without_a_copy_and_returns_to_one_pool)
 {
     struct mesh_head h = {.kind = FRAME_CONTRIBUTION};
     struct mesh *m;
@@ -106,7 +106,7 @@ TEST(one_buffer_goes_to_many_without_a_copy_and_comes_back_to_one_pool)
     deliver_all();
     for (int node = 1; node < N_WORKERS; node++)
         assert_int_equal(receive(node), 0);
-    for (int node = 0; node < N_WORKERS; node++) { /* whoever asks next gets it */
+    for (int node = 0; node < N_WORKERS; node++) { /* the next caller gets it */
         struct mesh_buf *again = mesh_buf_take(mesh_sim_node(net, node));
 
         assert_ptr_equal(again, b);
@@ -115,7 +115,7 @@ TEST(one_buffer_goes_to_many_without_a_copy_and_comes_back_to_one_pool)
     mesh_sim_free(net);
 }
 
-TEST(a_peer_that_takes_nothing_is_refused_more_and_its_sender_is_told_of_room)
+TEST(sends_to_a_peer_that_reads_nothing_are_refused_until_there_is_room)
 {
     begin(false);
     for (uint64_t i = 0; i < MESH_QUEUE_MAX; i++)
@@ -124,15 +124,15 @@ TEST(a_peer_that_takes_nothing_is_refused_more_and_its_sender_is_told_of_room)
     assert_ok(send(0, 2, 0));
     assert_int_equal(mesh_queued(mesh_sim_node(net, 0)), MESH_QUEUE_MAX);
     deliver_all();
-    assert_int_equal(n_told, 0);
+    assert_int_equal(n_notified, 0);
     assert_int_equal(receive(1), 0);
-    assert_int_equal(n_told, 1);
+    assert_int_equal(n_notified, 1);
     assert_int_equal(mesh_queued(mesh_sim_node(net, 0)), MESH_QUEUE_MAX - 1);
     assert_ok(send(0, 1, 0));
     mesh_sim_free(net);
 }
 
-TEST(who_is_paused_waits_and_others_do_not)
+TEST(a_paused_peer_queues_messages_and_others_do_not)
 {
     begin(false);
     assert_ok(send(0, 2, 1));
@@ -147,7 +147,7 @@ TEST(who_is_paused_waits_and_others_do_not)
     mesh_sim_free(net);
 }
 
-TEST(a_good_bye_and_a_loss_come_behind_what_was_sent_and_are_told_once)
+TEST(a_good_bye_and_a_loss_follow_sent_messages_and_are_reported_once)
 {
     begin(false);
     assert_ok(send(0, 1, 1));
@@ -159,12 +159,12 @@ TEST(a_good_bye_and_a_loss_come_behind_what_was_sent_and_are_told_once)
     assert_int_equal(receive(1), -MESH_LEFT);
     assert_int_equal(receive(1), -MESH_LOST);
     assert_int_equal(receive(1), MESH_NOTHING);
-    assert_ok(send(1, 0, 9)); /* to those who are gone: dropped */
+    assert_ok(send(1, 0, 9)); /* to nodes that ended: dropped */
     assert_int_equal(n_kept, 0);
     mesh_sim_free(net);
 }
 
-TEST(two_that_are_parted_lose_each_other_and_what_is_under_way)
+TEST(a_cut_between_two_nodes_loses_each_for_the_other_and_their_messages_in_flight)
 {
     begin(false);
     assert_ok(send(0, 1, 1));
@@ -180,7 +180,7 @@ TEST(two_that_are_parted_lose_each_other_and_what_is_under_way)
     mesh_sim_free(net);
 }
 
-TEST(who_drops_a_peer_hears_nothing_more_of_it_and_both_are_told_why)
+TEST(a_dropped_peer_delivers_nothing_more_and_both_get_the_reason)
 {
     struct mesh_event ev;
 
@@ -188,11 +188,11 @@ TEST(who_drops_a_peer_hears_nothing_more_of_it_and_both_are_told_why)
     assert_ok(send(0, 1, 1));
     deliver_all();
     assert_ok(send(0, 1, 2));
-    mesh_drop(mesh_sim_node(net, 1), 0, "it said nonsense");
+    mesh_drop(mesh_sim_node(net, 1), 0, "it sent nonsense");
     deliver_all();
     assert_ok(mesh_poll(mesh_sim_node(net, 1), &ev, 0, &e));
     assert_int_equal(ev.kind, MESH_LOST);
-    assert_string_equal(ev.why, "it said nonsense");
+    assert_string_equal(ev.why, "it sent nonsense");
     assert_int_equal(receive(1), MESH_NOTHING);
     assert_int_equal(receive(0), -MESH_LOST);
     assert_ok(send(0, 1, 3));
@@ -202,7 +202,7 @@ TEST(who_drops_a_peer_hears_nothing_more_of_it_and_both_are_told_why)
     mesh_sim_free(net);
 }
 
-TEST(in_a_star_only_those_who_are_linked_hear_of_an_end)
+TEST(in_a_star_only_connected_nodes_notice_an_end)
 {
     begin(true);
     assert_ok(mesh_sim_leave(net, 0, &e));
@@ -216,14 +216,14 @@ TEST(in_a_star_only_those_who_are_linked_hear_of_an_end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_come_once_and_in_order_and_not_before_they_are_delivered),
-        cmocka_unit_test(one_buffer_goes_to_many_without_a_copy_and_comes_back_to_one_pool),
-        cmocka_unit_test(a_peer_that_takes_nothing_is_refused_more_and_its_sender_is_told_of_room),
-        cmocka_unit_test(who_is_paused_waits_and_others_do_not),
-        cmocka_unit_test(a_good_bye_and_a_loss_come_behind_what_was_sent_and_are_told_once),
-        cmocka_unit_test(two_that_are_parted_lose_each_other_and_what_is_under_way),
-        cmocka_unit_test(who_drops_a_peer_hears_nothing_more_of_it_and_both_are_told_why),
-        cmocka_unit_test(in_a_star_only_those_who_are_linked_hear_of_an_end),
+        cmocka_unit_test(messages_arrive_once_in_order_and_only_after_delivery),
+        cmocka_unit_test(one_buffer_is_sent_to_many_without_a_copy_and_returns_to_one_pool),
+        cmocka_unit_test(sends_to_a_peer_that_reads_nothing_are_refused_until_there_is_room),
+        cmocka_unit_test(a_paused_peer_queues_messages_and_others_do_not),
+        cmocka_unit_test(a_good_bye_and_a_loss_follow_sent_messages_and_are_reported_once),
+        cmocka_unit_test(a_cut_between_two_nodes_loses_each_for_the_other_and_their_messages_in_flight),
+        cmocka_unit_test(a_dropped_peer_delivers_nothing_more_and_both_get_the_reason),
+        cmocka_unit_test(in_a_star_only_connected_nodes_notice_an_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

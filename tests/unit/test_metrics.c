@@ -7,7 +7,7 @@
 
 enum { N_MAX = 2000 };
 
-/* A network of k outputs that asks for `kinds`, which end with N_METRIC_KINDS. */
+/* A network of k outputs that asks for `kinds`, terminated by N_METRIC_KINDS. */
 static struct metrics *make(enum loss_kind loss, int k, bool has_labels, const enum metric_kind *kinds)
 {
     static struct model_spec spec;
@@ -38,7 +38,7 @@ static void add(struct metrics *m, const float *z, const int32_t *labels, int n)
     metrics_add(m, z, &(struct truth){.labels = labels}, n);
 }
 
-TEST(loss_and_accuracy_are_there_unasked_and_add_up_over_batches)
+TEST(loss_and_accuracy_are_always_computed_and_add_up_over_batches)
 {
     const float z[] = {0, 0, 3, 0, 0, 3};
     const int32_t labels[] = {0, 1, 1};
@@ -83,7 +83,7 @@ TEST(top_k_counts_labels_among_the_k_largest)
     metrics_free(m);
 }
 
-TEST(of_equal_outputs_the_first_count_among_the_five_largest)
+TEST(ties_for_the_fifth_largest_output_go_to_the_first)
 {
     const float z[] = {7, 6, 5, 4, 3, 2, 1, 7, 6, 5, 4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     const int32_t labels[] = {4, 5, 4, 5}; /* fifth, sixth, and the same among seven equal ones */
@@ -117,7 +117,7 @@ TEST(mse_and_rmse_compare_predictions_with_targets)
     metrics_free(m);
 }
 
-TEST(with_targets_there_is_no_accuracy)
+TEST(regression_has_no_accuracy)
 {
     struct metrics *m = make(LOSS_MSE, 1, false, ASK(N_METRIC_KINDS));
     double value;
@@ -155,8 +155,8 @@ static double auc_of_all_pairs(const float *z, const int32_t *labels, int n)
     return won / pairs;
 }
 
-/* Scores on a coarse grid, so that many are tied; one output, and two of which the difference counts. */
-TEST(auc_is_the_share_of_pairs_won)
+/* Scores on a coarse grid, so that many are tied; one output, or two whose difference counts. */
+TEST(auc_is_the_fraction_of_correctly_ordered_pairs)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct metrics *one = make(LOSS_SIGMOID_CROSS_ENTROPY, 1, true, ASK(METRIC_AUC));
@@ -183,7 +183,7 @@ TEST(auc_is_the_share_of_pairs_won)
     }
 }
 
-TEST(scores_that_part_the_classes_have_auc_1_and_eer_0_and_the_other_way_round)
+TEST(separable_scores_have_auc_1_and_eer_0_and_the_reverse_if_inverted)
 {
     const float z[] = {1, 2, 3, 4};
     const int32_t right[] = {0, 0, 1, 1}, wrong[] = {1, 1, 0, 0};
@@ -197,7 +197,7 @@ TEST(scores_that_part_the_classes_have_auc_1_and_eer_0_and_the_other_way_round)
     assert_value(m, METRIC_AUC, 0);
     assert_value(m, METRIC_EER, 1);
     metrics_begin(m);
-    add(m, (const float[]){1, 1, 1, 1}, right, 4); /* a score that says nothing */
+    add(m, (const float[]){1, 1, 1, 1}, right, 4); /* a score without information */
     assert_value(m, METRIC_AUC, 0.5);
     assert_value(m, METRIC_EER, 0.5);
     metrics_free(m);
@@ -222,7 +222,7 @@ TEST(eer_of_two_known_distributions)
     metrics_free(m);
 }
 
-TEST(of_one_class_alone_nothing_is_said)
+TEST(a_single_class_has_no_auc_or_eer)
 {
     struct metrics *m = make(LOSS_SIGMOID_CROSS_ENTROPY, 1, true, ASK(METRIC_AUC, METRIC_EER));
     double value;
@@ -231,12 +231,12 @@ TEST(of_one_class_alone_nothing_is_said)
     assert_false(metrics_value(m, METRIC_AUC, &value));
     assert_false(metrics_value(m, METRIC_EER, &value));
     metrics_begin(m);
-    assert_false(metrics_value(m, METRIC_ACCURACY, &value)); /* nor of nothing */
+    assert_false(metrics_value(m, METRIC_ACCURACY, &value)); /* nor without samples */
     metrics_free(m);
 }
 
-/* 1 above 0 is right, then 2 and 0.5, added out of order, make it four pairs of which two are won. */
-TEST(samples_added_after_a_value_was_asked_for_count)
+/* 1 above 0 is right; then 2 and 0.5, added out of order, make four pairs of which two are right. */
+TEST(samples_added_after_a_query_count)
 {
     const float z[] = {0, 1, 2, 0.5f};
     const int32_t labels[] = {0, 1, 0, 1};
@@ -249,7 +249,7 @@ TEST(samples_added_after_a_value_was_asked_for_count)
     metrics_free(m);
 }
 
-TEST(an_output_that_is_no_number_shows)
+TEST(a_nan_output_is_propagated)
 {
     const float z[] = {NAN, 1, 2};
     const int32_t labels[] = {0, 1, 0};
@@ -267,7 +267,7 @@ TEST(an_output_that_is_no_number_shows)
     metrics_free(m);
 }
 
-TEST(confusion_counts_labels_by_the_class_found)
+TEST(confusion_counts_labels_by_predicted_class)
 {
     const float z[] = {1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1};
     const int32_t labels[] = {0, 0, 2, 2};
@@ -291,7 +291,7 @@ TEST(confusion_counts_labels_by_the_class_found)
     metrics_free(m);
 }
 
-TEST(what_the_data_set_cannot_say_is_refused)
+TEST(metrics_that_the_data_set_cannot_provide_are_refused)
 {
     static struct model_spec spec;
     struct metrics *m;
@@ -299,29 +299,29 @@ TEST(what_the_data_set_cannot_say_is_refused)
 
     spec = (struct model_spec){.name = "m", .loss = LOSS_MSE, .n_out = 1, .metrics[METRIC_AUC] = true};
     assert_int_equal(metrics_new(&m, &spec, false, 10, &e), ERR_CONFIG);
-    assert_says("model \"m\" asks for auc, which is about labels");
+    assert_error_has("model \"m\" asks for auc, which needs labels");
     spec = (struct model_spec){.name = "m", .n_out = 5000, .metrics[METRIC_CONFUSION] = true};
     assert_int_equal(metrics_new(&m, &spec, true, 10, &e), ERR_CONFIG);
-    assert_says("confusion of 5000 classes; at most 1024");
+    assert_error_has("confusion matrix of 5000 classes; at most 1024");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loss_and_accuracy_are_there_unasked_and_add_up_over_batches),
+        cmocka_unit_test(loss_and_accuracy_are_always_computed_and_add_up_over_batches),
         cmocka_unit_test(top_k_counts_labels_among_the_k_largest),
-        cmocka_unit_test(of_equal_outputs_the_first_count_among_the_five_largest),
+        cmocka_unit_test(ties_for_the_fifth_largest_output_go_to_the_first),
         cmocka_unit_test(mse_and_rmse_compare_predictions_with_targets),
-        cmocka_unit_test(with_targets_there_is_no_accuracy),
+        cmocka_unit_test(regression_has_no_accuracy),
         cmocka_unit_test(auc_worked_out_by_hand_with_ties),
-        cmocka_unit_test(auc_is_the_share_of_pairs_won),
-        cmocka_unit_test(scores_that_part_the_classes_have_auc_1_and_eer_0_and_the_other_way_round),
+        cmocka_unit_test(auc_is_the_fraction_of_correctly_ordered_pairs),
+        cmocka_unit_test(separable_scores_have_auc_1_and_eer_0_and_the_reverse_if_inverted),
         cmocka_unit_test(eer_of_two_known_distributions),
-        cmocka_unit_test(of_one_class_alone_nothing_is_said),
-        cmocka_unit_test(an_output_that_is_no_number_shows),
-        cmocka_unit_test(confusion_counts_labels_by_the_class_found),
-        cmocka_unit_test(what_the_data_set_cannot_say_is_refused),
-        cmocka_unit_test(samples_added_after_a_value_was_asked_for_count),
+        cmocka_unit_test(a_single_class_has_no_auc_or_eer),
+        cmocka_unit_test(a_nan_output_is_propagated),
+        cmocka_unit_test(confusion_counts_labels_by_predicted_class),
+        cmocka_unit_test(metrics_that_the_data_set_cannot_provide_are_refused),
+        cmocka_unit_test(samples_added_after_a_query_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 
 enum { N_IN = 7, MAX_BATCH = 8 };
 
-/* A net on N_IN inputs with the layers written here as JSON. */
+/* A net on N_IN inputs with these layers, as JSON. */
 static struct net *make(const char *layers)
 {
     struct model_spec spec;
@@ -78,15 +78,15 @@ TEST(gradients_agree_with_central_differences)
         DENSE(5) ", " F("sigmoid") ", " DENSE(4),
         DENSE(9) ", " F("tanh") ", " DENSE(6) ", " F("sigmoid") ", " DENSE(4),
         F("tanh") ", " DENSE(4),                                 /* an activation on the input itself */
-        DENSE(5) ", " F("tanh") ", " F("sigmoid") ", " DENSE(4), /* and one behind another */
+        DENSE(5) ", " F("tanh") ", " F("sigmoid") ", " DENSE(4), /* and one after another */
         DENSE(5) ", " F("tanh") ", " DENSE(4) ", " F("tanh"),    /* and one before the loss */
     };
 
     check_gradients("[7]", nets, N_OF(nets), MAX_BATCH, true);
 }
 
-/* Biases of +-4 keep each unit away from the kink at 0, where differences mean nothing. */
-TEST(the_gradient_of_relu_agrees_on_both_sides_of_its_kink)
+/* Biases of +-4 keep each unit away from the kink at 0, where differences are meaningless. */
+TEST(the_gradient_of_relu_is_right_on_both_sides_of_zero)
 {
     struct check c;
 
@@ -98,7 +98,7 @@ TEST(the_gradient_of_relu_agrees_on_both_sides_of_its_kink)
     check_close(&c);
 }
 
-TEST(a_network_that_would_not_fit_the_machine_is_refused_with_its_size)
+TEST(a_network_too_large_for_the_machine_is_refused_with_its_size)
 {
     static const char text[] =
         "{\"version\": 1, \"name\": \"wide\", \"input\": [28, 28, 1], \"layers\": [{\"kind\": \"conv2d\", "
@@ -113,12 +113,12 @@ TEST(a_network_that_would_not_fit_the_machine_is_refused_with_its_size)
     assert_ok(model_spec_parse(spec, doc, &e));
     assert_true(net_bytes(spec, 1) < 1e9 && net_bytes(spec, 1000000) > 1e14);
     assert_int_equal(net_new(&net, spec, 1000000, &e), ERR_NOMEM);
-    assert_says("model \"wide\" takes 1.88e+05 GB for batches of 1000000, there are");
+    assert_error_has("model \"wide\" takes 1.88e+05 GB for batches of 1000000, there are");
     json_decref(doc);
     free(spec);
 }
 
-TEST(the_input_is_not_written_to)
+TEST(the_input_is_not_modified)
 {
     struct net *net = make(F("tanh") ", " DENSE(4));
     float x[MAX_BATCH * N_IN], before[MAX_BATCH * N_IN];
@@ -132,7 +132,7 @@ TEST(the_input_is_not_written_to)
     net_free(net);
 }
 
-/* z = x W + b, and the loss, in double and as the book has it. */
+/* z = x W + b and the loss, in double, by definition. */
 static double naive_loss(const float *w, const float *x, int32_t label, size_t k)
 {
     const float *b = w + N_IN * k;
@@ -147,7 +147,7 @@ static double naive_loss(const float *w, const float *x, int32_t label, size_t k
     return log(sum) - z[label];
 }
 
-TEST(a_dense_layer_does_what_the_naive_loop_does)
+TEST(a_dense_layer_matches_the_naive_loop)
 {
     struct net *net = make(DENSE(4));
     float x[MAX_BATCH * N_IN];
@@ -161,7 +161,7 @@ TEST(a_dense_layer_does_what_the_naive_loop_does)
     net_free(net);
 }
 
-TEST(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same)
+TEST(gradients_are_means_so_doubling_the_batch_does_not_change_them)
 {
     struct net *net = make(DENSE(5) ", " F("tanh") ", " DENSE(4));
     float x[MAX_BATCH * N_IN], once[128];
@@ -182,7 +182,7 @@ TEST(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same)
     net_free(net);
 }
 
-TEST(training_and_evaluation_give_the_same_score_and_it_adds_up)
+TEST(training_and_evaluation_give_the_same_scores_and_they_add_up)
 {
     struct net_score trained = {0};
     struct metrics *tested;
@@ -207,7 +207,7 @@ TEST(training_and_evaluation_give_the_same_score_and_it_adds_up)
     check_close(&c);
 }
 
-TEST(a_net_of_zeros_knows_nothing)
+TEST(a_zero_net_gives_a_uniform_prediction)
 {
     struct net *net = make("{\"kind\": \"dense\", \"units\": 4, \"init\": \"zeros\"}");
     float x[MAX_BATCH * N_IN];
@@ -219,7 +219,7 @@ TEST(a_net_of_zeros_knows_nothing)
     net_free(net);
 }
 
-TEST(huge_logits_neither_overflow_nor_count_as_right_by_accident)
+TEST(huge_logits_do_not_overflow_or_count_as_right_by_accident)
 {
     struct net *net = make(DENSE(4));
     struct net_score s = {0};
@@ -237,7 +237,7 @@ TEST(huge_logits_neither_overflow_nor_count_as_right_by_accident)
     net_free(net);
 }
 
-TEST(a_value_that_is_no_number_shows_in_the_loss)
+TEST(a_nan_is_visible_in_the_loss)
 {
     static const char *const kinds[] = {"tanh", "relu", "sigmoid"};
 
@@ -256,7 +256,7 @@ TEST(a_value_that_is_no_number_shows_in_the_loss)
     }
 }
 
-TEST(gelu_is_a_line_far_from_0)
+TEST(gelu_is_linear_far_from_0)
 {
     const float x[] = {9, 20, 1e15f, 1e19f, 1e38f, -9, -20, -1e15f, -1e19f, -1e38f};
     enum { N = N_OF(x) };
@@ -274,7 +274,7 @@ TEST(gelu_is_a_line_far_from_0)
     }
 }
 
-TEST(tensors_have_names_shapes_and_cover_the_parameters)
+TEST(tensors_have_names_and_shapes_and_cover_the_parameters)
 {
     struct net *net = make(DENSE(5) ", " F("tanh") ", " DENSE(4));
     const struct tensor_view *t;
@@ -295,7 +295,7 @@ TEST(tensors_have_names_shapes_and_cover_the_parameters)
     net_free(net);
 }
 
-TEST(initial_weights_are_glorots_and_the_seeds_alone)
+TEST(initial_weights_are_glorot_and_depend_on_the_seed_only)
 {
     struct net *a = make(DENSE(50) ", " F("tanh") ", " DENSE(4));
     struct net *b = make(DENSE(50) ", " F("tanh") ", " DENSE(4));
@@ -323,7 +323,7 @@ TEST(initial_weights_are_glorots_and_the_seeds_alone)
 struct watcher {
     struct net *net;
     size_t n_calls, ready, n_backward;
-    float *seen; /* (n_params): the gradients that were called complete, when they were */
+    float *seen; /* (n_params): the gradients that were reported as complete, at the time of the report */
 };
 
 static void watch(void *owner, size_t ready)
@@ -337,12 +337,12 @@ static void watch(void *owner, size_t ready)
     w->n_calls++;
 }
 
-TEST(between_layers_it_is_told_from_where_on_the_gradient_is_complete)
+TEST(the_layer_callback_gets_the_offset_from_which_the_gradient_is_complete)
 {
     static const struct {
         const char *layers;
         size_t n_calls, n_backward,
-            ready; /* those on the way back from the first that has news; in the end */
+            ready; /* the reports of the backward pass from the first with new gradients; at the end */
     } cases[] = {
         {DENSE(5) ", " F("tanh") ", " DENSE(4), 5, 2, N_IN * 5 + 5},
         {DENSE(5) ", " F("batch_norm") ", " DENSE(4), 5, 3, N_IN * 5 + 5},
@@ -362,7 +362,7 @@ TEST(between_layers_it_is_told_from_where_on_the_gradient_is_complete)
         struct net_batch b;
 
         fill(net, x, labels, 4);
-        memset(net_grads(net), 0xff, n * sizeof(float)); /* no number */
+        memset(net_grads(net), 0xff, n * sizeof(float)); /* NaN */
         b = batch_of(x, labels, MAX_BATCH);
         b.between = watch;
         b.owner = &w;
@@ -404,7 +404,7 @@ static double logistic(double x)
     return 1 / (1 + exp(-x));
 }
 
-TEST(our_exp_tanh_and_logistic_are_as_exact_as_they_say)
+TEST(exp_tanh_and_logistic_have_their_documented_accuracy)
 {
     static const struct {
         float (*f)(float);
@@ -421,7 +421,7 @@ TEST(our_exp_tanh_and_logistic_are_as_exact_as_they_say)
         }
 }
 
-TEST(their_ends_are_as_they_should_be)
+TEST(exp_tanh_and_logistic_are_right_at_their_limits)
 {
     assert_true(tanh_f32(INFINITY) == 1 && tanh_f32(-INFINITY) == -1);
     assert_true(tanh_f32(0) == 0 && tanh_f32(1e-30f) == 1e-30f);
@@ -434,22 +434,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_central_differences),
-        cmocka_unit_test(the_gradient_of_relu_agrees_on_both_sides_of_its_kink),
-        cmocka_unit_test(a_network_that_would_not_fit_the_machine_is_refused_with_its_size),
-        cmocka_unit_test(the_input_is_not_written_to),
-        cmocka_unit_test(a_dense_layer_does_what_the_naive_loop_does),
-        cmocka_unit_test(gradients_are_of_the_mean_so_a_doubled_batch_has_the_same),
-        cmocka_unit_test(training_and_evaluation_give_the_same_score_and_it_adds_up),
-        cmocka_unit_test(a_net_of_zeros_knows_nothing),
-        cmocka_unit_test(huge_logits_neither_overflow_nor_count_as_right_by_accident),
-        cmocka_unit_test(a_value_that_is_no_number_shows_in_the_loss),
-        cmocka_unit_test(tensors_have_names_shapes_and_cover_the_parameters),
-        cmocka_unit_test(initial_weights_are_glorots_and_the_seeds_alone),
-        cmocka_unit_test(between_layers_it_is_told_from_where_on_the_gradient_is_complete),
+        cmocka_unit_test(the_gradient_of_relu_is_right_on_both_sides_of_zero),
+        cmocka_unit_test(a_network_too_large_for_the_machine_is_refused_with_its_size),
+        cmocka_unit_test(the_input_is_not_modified),
+        cmocka_unit_test(a_dense_layer_matches_the_naive_loop),
+        cmocka_unit_test(gradients_are_means_so_doubling_the_batch_does_not_change_them),
+        cmocka_unit_test(training_and_evaluation_give_the_same_scores_and_they_add_up),
+        cmocka_unit_test(a_zero_net_gives_a_uniform_prediction),
+        cmocka_unit_test(huge_logits_do_not_overflow_or_count_as_right_by_accident),
+        cmocka_unit_test(a_nan_is_visible_in_the_loss),
+        cmocka_unit_test(tensors_have_names_and_shapes_and_cover_the_parameters),
+        cmocka_unit_test(initial_weights_are_glorot_and_depend_on_the_seed_only),
+        cmocka_unit_test(the_layer_callback_gets_the_offset_from_which_the_gradient_is_complete),
         cmocka_unit_test(the_same_batch_gives_the_same_bits),
-        cmocka_unit_test(our_exp_tanh_and_logistic_are_as_exact_as_they_say),
-        cmocka_unit_test(their_ends_are_as_they_should_be),
-        cmocka_unit_test(gelu_is_a_line_far_from_0),
+        cmocka_unit_test(exp_tanh_and_logistic_have_their_documented_accuracy),
+        cmocka_unit_test(exp_tanh_and_logistic_are_right_at_their_limits),
+        cmocka_unit_test(gelu_is_linear_far_from_0),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

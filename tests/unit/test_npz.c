@@ -62,7 +62,7 @@ TEST(numpy_loads_every_type_and_shape_bit_for_bit)
     unit_remove(dir);
 }
 
-TEST(equal_tensors_make_equal_files)
+TEST(equal_tensors_produce_equal_files)
 {
     const struct tensor_view t = {"w", TENSOR_F32, 1, {6}, weights};
     const char *dir = unit_folder();
@@ -101,7 +101,7 @@ TEST(the_longest_name_and_shape_fit)
     unit_remove(dir);
 }
 
-TEST(what_numpy_or_zip_cannot_hold_is_refused)
+TEST(tensors_that_numpy_or_zip_cannot_represent_are_refused)
 {
     static const uint16_t half = 0x3f80;
     const struct tensor_view brain = {"b", TENSOR_BF16, 0, {0}, &half};
@@ -111,7 +111,7 @@ TEST(what_numpy_or_zip_cannot_hold_is_refused)
 
     assert_ok(file_join(path, sizeof path, dir, "m.npz", &e));
     assert_int_equal(npz_write(path, &brain, 1, &e), ERR_CONFIG);
-    assert_says("tensor \"b\" is BF16, which numpy does not know");
+    assert_error_has("tensor \"b\" is BF16, a type that numpy does not have");
     assert_int_equal(access(path, F_OK), -1);
     unit_remove(dir);
 }
@@ -120,9 +120,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numpy_loads_every_type_and_shape_bit_for_bit),
-        cmocka_unit_test(equal_tensors_make_equal_files),
+        cmocka_unit_test(equal_tensors_produce_equal_files),
         cmocka_unit_test(the_longest_name_and_shape_fit),
-        cmocka_unit_test(what_numpy_or_zip_cannot_hold_is_refused),
+        cmocka_unit_test(tensors_that_numpy_or_zip_cannot_represent_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Files that another program must read are checked by it: tests/reference/onnx_eval.py holds them against
- * python3-onnx and against outputs of the engine. */
+/* Files that another program must read are checked by it: tests/reference/onnx_eval.py compares them with
+ * python3-onnx and with outputs of the engine. */
 #include "submit/export/onnx.h"
 
 #include <glob.h>
@@ -14,7 +14,7 @@
 
 enum { N_SAMPLES = 5, DOCUMENT_MAX = 1 << 18 };
 
-/* Every kind, with the neighbours that make it hard: images before dense, sequences that end early. */
+/* Every kind of layer, in difficult contexts: images before dense, sequences that end early. */
 static const struct {
     const char *name, *input, *layers;
 } cases[] = {
@@ -87,8 +87,8 @@ static json_t *document(size_t i)
     return doc;
 }
 
-/* Weights of a size that nets have, where rounding errors stay small; vectors, which begin as zeros and ones,
- * get values of their own. Running variances are positive. */
+/* Weights of a usual size, where rounding errors stay small; vectors, which are initialized to zeros and
+ * ones, get generic values. Running variances are positive. */
 static void fill_weights(struct net *net, struct rng *r)
 {
     const struct tensor_view *t;
@@ -103,7 +103,7 @@ static void fill_weights(struct net *net, struct rng *r)
     }
 }
 
-/* Texts of every length, a 0 inside one of them and one that is all zeros. */
+/* Texts of every length, one with a 0 inside and one that is all zeros. */
 static void fill_inputs(float *x, const struct model_spec *m, struct rng *r)
 {
     int vocab = model_spec_vocab(m);
@@ -178,7 +178,7 @@ static void write_case(const char *dir, const json_t *doc)
     free(m);
 }
 
-/* Runs the reference; what it prints goes to our output. Skips where it has nothing to run with. */
+/* Runs the reference; its output goes to ours. Skips where its libraries are missing. */
 static void hold_against_reference(const char *dir)
 {
     char command[400];
@@ -197,7 +197,7 @@ static void hold_against_reference(const char *dir)
     assert_int_equal(status, 0);
 }
 
-TEST(a_small_net_of_every_kind_computes_the_same_as_onnx)
+TEST(a_small_net_of_every_kind_matches_onnx)
 {
     const char *dir = unit_folder();
 
@@ -210,7 +210,7 @@ TEST(a_small_net_of_every_kind_computes_the_same_as_onnx)
     hold_against_reference(dir);
 }
 
-TEST(every_model_that_comes_along_computes_the_same_as_onnx)
+TEST(every_bundled_model_matches_onnx)
 {
     const char *dir = unit_folder();
     glob_t models;
@@ -228,7 +228,7 @@ TEST(every_model_that_comes_along_computes_the_same_as_onnx)
     hold_against_reference(dir);
 }
 
-TEST(an_encoder_writes_the_bytes_of_the_format)
+TEST(the_encoder_writes_the_bytes_of_the_format)
 {
     static const unsigned char expected[] = {
         0x08, 0x96, 0x01,                                                 /* the format's own example */
@@ -258,9 +258,9 @@ TEST(an_encoder_writes_the_bytes_of_the_format)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_net_of_every_kind_computes_the_same_as_onnx),
-        cmocka_unit_test(every_model_that_comes_along_computes_the_same_as_onnx),
-        cmocka_unit_test(an_encoder_writes_the_bytes_of_the_format),
+        cmocka_unit_test(a_small_net_of_every_kind_matches_onnx),
+        cmocka_unit_test(every_bundled_model_matches_onnx),
+        cmocka_unit_test(the_encoder_writes_the_bytes_of_the_format),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,9 +60,9 @@ static const float *reference(const struct tensor_file *f, const char *name, siz
     return t->data;
 }
 
-/* Two correct float32 programs drift apart by roundings, 6e-8 of the weight each: after 100 steps by at most
- * 2.5e-7 of a weight's size, or of 1 where the weight is smaller. */
-TEST(every_optimizer_goes_through_pytorchs_iterates)
+/* Two correct float32 programs drift apart by roundings, 6e-8 of the weight each: after 100 steps by at
+ * most 2.5e-7 of a weight's size, or of 1 where the weight is smaller. */
+TEST(every_optimizer_matches_the_iterates_of_pytorch)
 {
     enum { STEPS = 100, PARAMS = 7 };
     struct tensor_file f;
@@ -91,11 +91,11 @@ TEST(every_optimizer_goes_through_pytorchs_iterates)
     tensor_file_close(&f);
 }
 
-/* Nodes of one job, which may have different processors, go the same way: `make test-processors` runs this on
- * several. */
-TEST(every_optimizer_goes_to_the_same_bits_on_every_processor)
+/* Nodes of one job, which may have different processors, must get the same bits: `make test-processors`
+ * runs this on several. */
+TEST(every_optimizer_gives_the_same_bits_on_every_processor)
 {
-    enum { STEPS = 300, SOME = 77 }; /* whole vectors, and some more */
+    enum { STEPS = 300, SOME = 77 }; /* whole vectors, and a remainder */
     static const uint32_t sums[N_OF(kinds)] = {0x26f16b82, 0xce87670d, 0x71113d6c, 0x8c5faef9, 0xd9825052,
                                                0xbcfa55cc, 0xe9d56e,   0xa306fc6b, 0x68b83706};
 
@@ -123,7 +123,7 @@ TEST(every_optimizer_goes_to_the_same_bits_on_every_processor)
     }
 }
 
-TEST(sgd_goes_against_the_gradient)
+TEST(sgd_descends_along_the_gradient)
 {
     float w[3] = {1, -2, 0};
     const float g[3] = {2, -4, 0};
@@ -139,7 +139,7 @@ TEST(sgd_goes_against_the_gradient)
 /* Worked out from Algorithm 1 in double precision, lr = 0.1. First step: m^ = g, v^ = g^2, so w falls by
  * 0.1 * 0.1 / (0.1 + 1e-8). Second: m = -0.011, m^ = -0.011 / 0.19, v = 4.999e-5, v^ = 4.999e-5 /
  * 0.001999. */
-TEST(adam_goes_through_the_papers_iterates)
+TEST(adam_matches_the_iterates_of_the_paper)
 {
     static const float grads[] = {0.1f, -0.2f, 0, 3};
     static const double expected[] = {0.900000009999999, 0.9366103603884888, 0.9649102669442554,
@@ -154,7 +154,7 @@ TEST(adam_goes_through_the_papers_iterates)
     optimizer_free(o);
 }
 
-TEST(every_optimizer_stands_still_without_a_gradient)
+TEST(every_optimizer_stays_in_place_without_a_gradient)
 {
     const float g[5] = {0};
 
@@ -170,9 +170,8 @@ TEST(every_optimizer_stands_still_without_a_gradient)
     }
 }
 
-/* Also in the tails of vectors and beyond the pieces they are worked on in, and with parameters that differ
- * from each other. */
-TEST(every_parameter_is_updated_alike_whatever_their_number)
+/* Also in the remainders of vectors and beyond one block, and with parameters that differ from each other. */
+TEST(parameters_are_updated_the_same_way_for_any_count)
 {
     for (size_t k = 0; k < N_OF(kinds); k++)
         for (size_t n = 0; n <= 4500; n += n < 67 ? 1 : 4433 / 3) {
@@ -193,14 +192,14 @@ TEST(every_parameter_is_updated_alike_whatever_their_number)
                 assert_true(w[i] == one);
                 optimizer_free(single);
             }
-            assert_true(w[n] == g[n]); /* nor any behind the last */
+            assert_true(w[n] == g[n]); /* nor any after the last one */
             optimizer_free(o);
             free(w);
             free(g);
         }
 }
 
-TEST(a_gradient_that_is_no_number_shows_in_the_parameter)
+TEST(a_nan_gradient_is_visible_in_the_parameter)
 {
     for (size_t k = 0; k < N_OF(kinds); k++) {
         struct optimizer *o = make(kinds[k], 1, 0.9f, 0);
@@ -213,7 +212,7 @@ TEST(a_gradient_that_is_no_number_shows_in_the_parameter)
 }
 
 /* 0.9^t falls below the least normal float after 830 steps. */
-TEST(moments_that_die_away_become_zero)
+TEST(decaying_moments_become_zero)
 {
     for (size_t k = 0; k < N_OF(kinds); k++) {
         struct optimizer *o = make(kinds[k], 1, 0.9f, 0);
@@ -232,7 +231,7 @@ TEST(moments_that_die_away_become_zero)
     }
 }
 
-TEST(a_stopped_optimizer_goes_on_from_its_named_state)
+TEST(a_stopped_optimizer_resumes_from_its_named_state)
 {
     for (size_t k = 0; k < N_OF(kinds); k++) {
         struct optimizer *a = make(kinds[k], 3, 0.9f, 0.1f);
@@ -262,7 +261,7 @@ TEST(a_stopped_optimizer_goes_on_from_its_named_state)
     }
 }
 
-TEST(adams_state_has_the_papers_names)
+TEST(the_state_of_adam_has_the_names_of_the_paper)
 {
     struct optimizer *o = make("adam", 2, 0, 0);
     struct tensor_view views[OPTIMIZER_TENSORS];
@@ -273,7 +272,7 @@ TEST(adams_state_has_the_papers_names)
     optimizer_free(o);
 }
 
-TEST(moments_begin_with_a_cache_line)
+TEST(moments_start_at_a_cache_line)
 {
     struct optimizer *o = make("adam", 100000, 0, 0);
 
@@ -282,8 +281,8 @@ TEST(moments_begin_with_a_cache_line)
     optimizer_free(o);
 }
 
-/* The settings' list of words and this table are one list. */
-TEST(every_kind_that_a_job_may_ask_for_is_there)
+/* The settings' list of names and this table must agree. */
+TEST(every_optimizer_of_the_settings_exists)
 {
     for (size_t k = 0; k < N_OF(kinds); k++) {
         json_t *doc = json_pack("{si ss si si ss si si ss ss ss}", "version", 1, "name", "a", "seed", 1,
@@ -298,19 +297,19 @@ TEST(every_kind_that_a_job_may_ask_for_is_there)
     }
 }
 
-TEST(another_name_is_refused)
+TEST(an_unknown_optimizer_is_refused)
 {
     struct optimizer *o;
     struct err e;
 
     assert_int_equal(optimizer_new(&o, &(struct optimizer_config){.kind = "adm"}, 1, &e), ERR_CONFIG);
-    assert_says("no optimizer is called \"adm\"; did you mean \"adam\"?");
+    assert_error_has("no optimizer is called \"adm\"; did you mean \"adam\"?");
     assert_int_equal(optimizer_new(&o, &(struct optimizer_config){.kind = "lion"}, 1, &e), ERR_CONFIG);
-    assert_says(
+    assert_error_has(
         "there are: sgd, momentum, nesterov, adam, adamw, adagrad, adadelta, rmsprop, gradient_decay");
 }
 
-TEST(the_norm_is_right_for_every_length_and_size_of_values)
+TEST(the_norm_is_right_for_every_length_and_magnitude)
 {
     static const float sizes[] = {1, 1e-3f, 1e-25f, 1e-38f, 1e25f, 3e38f};
     enum { MAX = 10000 };
@@ -331,7 +330,7 @@ TEST(the_norm_is_right_for_every_length_and_size_of_values)
     free(g);
 }
 
-TEST(a_step_knows_the_norm_of_its_gradient_to_the_bit)
+TEST(a_step_reports_the_exact_norm_of_its_gradient)
 {
     static const float sizes[] = {1, 1e-25f, 1e25f, INFINITY};
     enum { MAX = 5000 };
@@ -352,7 +351,7 @@ TEST(a_step_knows_the_norm_of_its_gradient_to_the_bit)
     free(w);
 }
 
-TEST(the_norm_shows_a_value_that_is_not_finite_wherever_it_stands)
+TEST(the_norm_shows_a_non_finite_value_at_any_position)
 {
     enum { MAX = 4200 };
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -367,7 +366,7 @@ TEST(the_norm_shows_a_value_that_is_not_finite_wherever_it_stands)
     free(g);
 }
 
-TEST(only_what_is_longer_than_the_limit_is_clipped)
+TEST(only_gradients_longer_than_the_limit_are_clipped)
 {
     assert_true(gradient_clip(5, 0) == 1);
     assert_true(gradient_clip(5, 10) == 1);
@@ -378,23 +377,23 @@ TEST(only_what_is_longer_than_the_limit_is_clipped)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_optimizer_goes_through_pytorchs_iterates),
-        cmocka_unit_test(every_optimizer_goes_to_the_same_bits_on_every_processor),
-        cmocka_unit_test(sgd_goes_against_the_gradient),
-        cmocka_unit_test(adam_goes_through_the_papers_iterates),
-        cmocka_unit_test(every_optimizer_stands_still_without_a_gradient),
-        cmocka_unit_test(every_parameter_is_updated_alike_whatever_their_number),
-        cmocka_unit_test(a_gradient_that_is_no_number_shows_in_the_parameter),
-        cmocka_unit_test(moments_that_die_away_become_zero),
-        cmocka_unit_test(a_stopped_optimizer_goes_on_from_its_named_state),
-        cmocka_unit_test(adams_state_has_the_papers_names),
-        cmocka_unit_test(moments_begin_with_a_cache_line),
-        cmocka_unit_test(every_kind_that_a_job_may_ask_for_is_there),
-        cmocka_unit_test(another_name_is_refused),
-        cmocka_unit_test(the_norm_is_right_for_every_length_and_size_of_values),
-        cmocka_unit_test(a_step_knows_the_norm_of_its_gradient_to_the_bit),
-        cmocka_unit_test(the_norm_shows_a_value_that_is_not_finite_wherever_it_stands),
-        cmocka_unit_test(only_what_is_longer_than_the_limit_is_clipped),
+        cmocka_unit_test(every_optimizer_matches_the_iterates_of_pytorch),
+        cmocka_unit_test(every_optimizer_gives_the_same_bits_on_every_processor),
+        cmocka_unit_test(sgd_descends_along_the_gradient),
+        cmocka_unit_test(adam_matches_the_iterates_of_the_paper),
+        cmocka_unit_test(every_optimizer_stays_in_place_without_a_gradient),
+        cmocka_unit_test(parameters_are_updated_the_same_way_for_any_count),
+        cmocka_unit_test(a_nan_gradient_is_visible_in_the_parameter),
+        cmocka_unit_test(decaying_moments_become_zero),
+        cmocka_unit_test(a_stopped_optimizer_resumes_from_its_named_state),
+        cmocka_unit_test(the_state_of_adam_has_the_names_of_the_paper),
+        cmocka_unit_test(moments_start_at_a_cache_line),
+        cmocka_unit_test(every_optimizer_of_the_settings_exists),
+        cmocka_unit_test(an_unknown_optimizer_is_refused),
+        cmocka_unit_test(the_norm_is_right_for_every_length_and_magnitude),
+        cmocka_unit_test(a_step_reports_the_exact_norm_of_its_gradient),
+        cmocka_unit_test(the_norm_shows_a_non_finite_value_at_any_position),
+        cmocka_unit_test(only_gradients_longer_than_the_limit_are_clipped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@ static const atomic_bool never = false;
 
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-/* Orders that the agent has written and then closed its end. */
+/* Orders that the agent has written before it closed its end. */
 static void open_with(struct orders *o, const char *text)
 {
     int fds[2];
@@ -20,7 +20,7 @@ static void open_with(struct orders *o, const char *text)
     orders_open(o, fds[0]);
 }
 
-TEST(a_job_and_its_start_are_read_one_after_the_other)
+TEST(a_job_and_its_start_are_read_in_sequence)
 {
     struct orders_start start;
     struct orders_job job;
@@ -66,12 +66,12 @@ TEST(a_start_may_list_many_nodes)
     assert_int_equal(start.n_peers, N);
     assert_int_equal(start.peers[N - 1].port, 1000 + N - 1);
     orders_start_clear(&start);
-    for (size_t i = 0; i < o.cap; i++) /* the keys are gone from it */
+    for (size_t i = 0; i < o.cap; i++) /* the keys have been removed from it */
         assert_int_equal(o.text[i], 0);
     orders_close(&o);
 }
 
-TEST(an_agent_that_is_gone_ends_the_wait)
+TEST(the_end_of_the_agent_ends_the_wait)
 {
     struct orders_start start;
     struct orders o;
@@ -94,10 +94,10 @@ TEST(a_signal_ends_the_wait)
     orders_close(&o);
 }
 
-TEST(orders_that_are_wrong_are_refused_with_their_path)
+TEST(invalid_orders_are_refused_with_their_path)
 {
     static const struct {
-        const char *line, *says;
+        const char *line, *expected;
     } cases[] = {
         {"{\"peers\":[]}\n", "/attempt"},
         {"{\"attempt\":1}\n", "/peers"},
@@ -117,7 +117,7 @@ TEST(orders_that_are_wrong_are_refused_with_their_path)
 
         open_with(&o, cases[i].line);
         assert_true(orders_read_start(&o, &start, 0, &never, &e) < 0);
-        assert_says(cases[i].says);
+        assert_error_has(cases[i].expected);
         orders_close(&o);
     }
 }
@@ -125,11 +125,11 @@ TEST(orders_that_are_wrong_are_refused_with_their_path)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_and_its_start_are_read_one_after_the_other),
+        cmocka_unit_test(a_job_and_its_start_are_read_in_sequence),
         cmocka_unit_test(a_start_may_list_many_nodes),
-        cmocka_unit_test(an_agent_that_is_gone_ends_the_wait),
+        cmocka_unit_test(the_end_of_the_agent_ends_the_wait),
         cmocka_unit_test(a_signal_ends_the_wait),
-        cmocka_unit_test(orders_that_are_wrong_are_refused_with_their_path),
+        cmocka_unit_test(invalid_orders_are_refused_with_their_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

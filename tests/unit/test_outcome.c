@@ -2,7 +2,7 @@
 
 #include "tests/unit/unit.h"
 
-/* One job's nodes: state, reason, when it ended; "lost" is an agent that did not come back. */
+/* A job's nodes: state, reason, end time; "lost" is an agent that did not respond. */
 struct end {
     enum job_state state;
     const char *reason;
@@ -29,14 +29,14 @@ static void put(const struct end *ends, size_t n)
 #define PUT(...)                                                                                             \
     put((const struct end[]){__VA_ARGS__}, sizeof((const struct end[]){__VA_ARGS__}) / sizeof(struct end))
 
-TEST(all_succeeded_is_success)
+TEST(a_job_succeeds_if_all_nodes_succeeded)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_SUCCEEDED, "", 2});
     assert_int_equal(outcome_cause(&s), -1);
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_SUCCEEDED);
 }
 
-TEST(the_job_is_as_far_as_its_last_node)
+TEST(the_state_of_a_job_is_that_of_its_last_node)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_RUNNING, "", 0}, {JOB_READY, "", 0});
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_READY);
@@ -44,7 +44,7 @@ TEST(the_job_is_as_far_as_its_last_node)
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_RUNNING);
 }
 
-TEST(a_node_with_a_reason_of_its_own_is_the_cause)
+TEST(a_node_with_its_own_reason_is_the_cause)
 {
     PUT({JOB_FAILED, "NodeLost", 1}, {JOB_FAILED, "RunnerDied", 2}, {JOB_FAILED, "RoundTimeout", 0.5});
     assert_int_equal(outcome_cause(&s), 1);
@@ -52,27 +52,27 @@ TEST(a_node_with_a_reason_of_its_own_is_the_cause)
     assert_int_equal(outcome_cause(&s), 1);
 }
 
-TEST(a_lost_agent_explains_nodes_that_lost_it)
+TEST(a_lost_agent_explains_nodes_that_lost_its_node)
 {
     PUT({JOB_FAILED, "NodeLost", 1}, {JOB_FAILED, "lost", 2});
     assert_int_equal(outcome_cause(&s), 1);
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_FAILED);
 }
 
-TEST(a_cancelled_node_explains_nodes_that_lost_it)
+TEST(a_canceled_node_explains_nodes_that_lost_it)
 {
     PUT({JOB_FAILED, "NodeLost", 1}, {JOB_CANCELLED, "UserCancelled", 2});
     assert_int_equal(outcome_cause(&s), 1);
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_CANCELLED);
 }
 
-TEST(of_equals_the_first_is_the_cause)
+TEST(of_equal_causes_the_first_counts)
 {
     PUT({JOB_FAILED, "NodeLost", 3}, {JOB_FAILED, "NodeLost", 1}, {JOB_FAILED, "NodeLost", 2});
     assert_int_equal(outcome_cause(&s), 1);
 }
 
-TEST(a_lost_worker_is_borne_while_enough_of_the_others_stand)
+TEST(a_lost_worker_is_tolerated_while_enough_workers_remain)
 {
     PUT({JOB_FAILED, "RunnerDied", 1}, {JOB_SUCCEEDED, "", 2}, {JOB_RUNNING, "", 0}, {JOB_SUCCEEDED, "", 3});
     nodes[3].at.node = -2;
@@ -84,7 +84,7 @@ TEST(a_lost_worker_is_borne_while_enough_of_the_others_stand)
     assert_int_equal(outcome_cause(&s), 0);
 }
 
-TEST(a_lost_server_or_a_cancelled_worker_is_not_borne)
+TEST(a_lost_server_or_a_canceled_worker_is_not_tolerated)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
     strcpy(s.settings.on_node_loss, "continue");
@@ -98,7 +98,7 @@ TEST(a_lost_server_or_a_cancelled_worker_is_not_borne)
     assert_int_equal(outcome_cause(&s), 1);
 }
 
-TEST(what_was_judged_stays_while_a_node_is_silent_or_has_failed)
+TEST(an_outcome_is_kept_while_a_node_is_unreachable_or_has_failed)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_SUCCEEDED, "", 2});
     s.state = JOB_FAILED;
@@ -113,7 +113,7 @@ TEST(what_was_judged_stays_while_a_node_is_silent_or_has_failed)
     assert_int_equal(s.cause, -1);
 }
 
-TEST(a_job_whose_nodes_all_did_well_after_all_has_succeeded)
+TEST(a_job_succeeds_if_all_its_nodes_finally_succeeded)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_SUCCEEDED, "", 2});
     s.state = JOB_FAILED;
@@ -121,10 +121,10 @@ TEST(a_job_whose_nodes_all_did_well_after_all_has_succeeded)
     assert_true(outcome_judge(&s));
     assert_int_equal(s.state, JOB_SUCCEEDED);
     assert_string_equal(s.seen.reason, "");
-    assert_false(outcome_judge(&s)); /* nothing new */
+    assert_false(outcome_judge(&s)); /* no news */
 }
 
-TEST(a_job_that_nobody_judged_is_what_its_nodes_are)
+TEST(a_job_without_a_stored_outcome_has_that_of_its_nodes)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
     s.state = JOB_RUNNING;
@@ -133,11 +133,11 @@ TEST(a_job_that_nobody_judged_is_what_its_nodes_are)
     assert_int_equal(s.cause, 1);
 }
 
-TEST(a_started_job_goes_on_where_an_agent_is_silent)
+TEST(a_started_job_continues_while_an_agent_is_unreachable)
 {
     PUT({JOB_RUNNING, "", 0}, {JOB_PENDING, "", 0});
     nodes[1].silent_since = 1;
-    s.state = JOB_PENDING; /* as of a job that is read from the index */
+    s.state = JOB_PENDING; /* as for a job that is read from the index */
     assert_false(outcome_judge(&s));
     assert_int_equal(s.state, JOB_RUNNING);
     assert_string_equal(node_state(&nodes[0]), "running");
@@ -150,18 +150,18 @@ TEST(a_started_job_goes_on_where_an_agent_is_silent)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_succeeded_is_success),
-        cmocka_unit_test(the_job_is_as_far_as_its_last_node),
-        cmocka_unit_test(a_node_with_a_reason_of_its_own_is_the_cause),
-        cmocka_unit_test(a_lost_agent_explains_nodes_that_lost_it),
-        cmocka_unit_test(a_cancelled_node_explains_nodes_that_lost_it),
-        cmocka_unit_test(of_equals_the_first_is_the_cause),
-        cmocka_unit_test(a_lost_worker_is_borne_while_enough_of_the_others_stand),
-        cmocka_unit_test(a_lost_server_or_a_cancelled_worker_is_not_borne),
-        cmocka_unit_test(what_was_judged_stays_while_a_node_is_silent_or_has_failed),
-        cmocka_unit_test(a_job_whose_nodes_all_did_well_after_all_has_succeeded),
-        cmocka_unit_test(a_job_that_nobody_judged_is_what_its_nodes_are),
-        cmocka_unit_test(a_started_job_goes_on_where_an_agent_is_silent),
+        cmocka_unit_test(a_job_succeeds_if_all_nodes_succeeded),
+        cmocka_unit_test(the_state_of_a_job_is_that_of_its_last_node),
+        cmocka_unit_test(a_node_with_its_own_reason_is_the_cause),
+        cmocka_unit_test(a_lost_agent_explains_nodes_that_lost_its_node),
+        cmocka_unit_test(a_canceled_node_explains_nodes_that_lost_it),
+        cmocka_unit_test(of_equal_causes_the_first_counts),
+        cmocka_unit_test(a_lost_worker_is_tolerated_while_enough_workers_remain),
+        cmocka_unit_test(a_lost_server_or_a_canceled_worker_is_not_tolerated),
+        cmocka_unit_test(an_outcome_is_kept_while_a_node_is_unreachable_or_has_failed),
+        cmocka_unit_test(a_job_succeeds_if_all_its_nodes_finally_succeeded),
+        cmocka_unit_test(a_job_without_a_stored_outcome_has_that_of_its_nodes),
+        cmocka_unit_test(a_started_job_continues_while_an_agent_is_unreachable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

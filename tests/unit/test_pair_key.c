@@ -2,7 +2,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(a_pairs_key_is_that_of_the_protocol)
+TEST(the_key_of_a_pair_is_that_of_the_protocol)
 {
     uint8_t job_key[SHA256_BYTES], key[SHA256_BYTES];
     char hex[SHA256_HEX];
@@ -14,7 +14,7 @@ TEST(a_pairs_key_is_that_of_the_protocol)
     assert_string_equal(hex, "c8131fe079b89543d231013286d1b4454126ae844cc55f9823140d16e6d380db");
 }
 
-TEST(no_two_pairs_jobs_or_attempts_share_a_key)
+TEST(pairs_jobs_and_attempts_have_different_keys)
 {
     static const struct {
         uint8_t job_key;
@@ -40,8 +40,8 @@ TEST(no_two_pairs_jobs_or_attempts_share_a_key)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pairs_key_is_that_of_the_protocol),
-        cmocka_unit_test(no_two_pairs_jobs_or_attempts_share_a_key),
+        cmocka_unit_test(the_key_of_a_pair_is_that_of_the_protocol),
+        cmocka_unit_test(pairs_jobs_and_attempts_have_different_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

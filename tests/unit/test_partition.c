@@ -25,7 +25,7 @@ static int divide(struct partition *p, const char *rule, size_t n_blocks, size_t
     return partition_init(p, &set, &r, n_blocks, batch, seed, &e);
 }
 
-/* Marks what the matrix holds; returns false if anything stands in it twice. */
+/* Marks the matrix's samples; returns false if one occurs twice. */
 static bool all_different(const struct partition *p, bool seen[N])
 {
     memset(seen, 0, N * sizeof *seen);
@@ -42,7 +42,7 @@ static const char *const every_rule[] = {
     "iid",      "label_sorted",  "true_non_iid:0", "true_non_iid:0.5", "shards:1", "shards:2",
     "shards:7", "dirichlet:0.1", "dirichlet:100",  "labels:1",         "labels:3", "labels:10"};
 
-TEST(each_sample_stands_once_and_what_fills_no_row_is_left_out)
+TEST(each_sample_occurs_once_and_incomplete_rows_are_omitted)
 {
     static const size_t blocks[] = {1, 2, 3, 5, 10};
     bool seen[N];
@@ -64,7 +64,7 @@ TEST(each_sample_stands_once_and_what_fills_no_row_is_left_out)
             }
 }
 
-TEST(the_seed_alone_decides)
+TEST(only_the_seed_determines_the_partition)
 {
     for (size_t i = 0; i < N_OF(every_rule); i++) {
         struct partition a, b, c;
@@ -82,7 +82,7 @@ TEST(the_seed_alone_decides)
     }
 }
 
-TEST(each_epoch_sees_every_sample_of_a_column_once)
+TEST(each_epoch_visits_every_sample_of_a_column_once)
 {
     uint32_t order[200];
     bool seen[200] = {false};
@@ -94,21 +94,21 @@ TEST(each_epoch_sees_every_sample_of_a_column_once)
     }
 }
 
-TEST(epochs_columns_and_seeds_have_orders_of_their_own)
+TEST(epochs_columns_and_seeds_have_different_orders)
 {
-    static const uint64_t who[][3] = {{1, 0, 0}, {1, 1, 0}, {1, 0, 1}, {2, 0, 0}};
-    uint32_t order[N_OF(who)][50], again[50];
+    static const uint64_t streams[][3] = {{1, 0, 0}, {1, 1, 0}, {1, 0, 1}, {2, 0, 0}};
+    uint32_t order[N_OF(streams)][50], again[50];
 
-    for (size_t i = 0; i < N_OF(who); i++) {
-        partition_order(order[i], 50, who[i][0], who[i][1], who[i][2]);
-        partition_order(again, 50, who[i][0], who[i][1], who[i][2]);
+    for (size_t i = 0; i < N_OF(streams); i++) {
+        partition_order(order[i], 50, streams[i][0], streams[i][1], streams[i][2]);
+        partition_order(again, 50, streams[i][0], streams[i][1], streams[i][2]);
         assert_memory_equal(order[i], again, sizeof again);
         for (size_t k = 0; k < i; k++)
             assert_memory_not_equal(order[i], order[k], sizeof again);
     }
 }
 
-/* What node by node, block by block, comes together as the global batch of a step: out (n_blocks * batch). */
+/* The global batch of a step, collected node by node and block by block: out (n_blocks * batch). */
 static void global_batch(uint32_t *out, const struct partition *p, const struct blocks *b, size_t batch,
                          uint64_t epoch, size_t step)
 {
@@ -152,7 +152,7 @@ TEST(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes)
             }
 }
 
-/* How many samples of each label a block has. */
+/* The number of samples of each label that a block has. */
 static void count_labels(size_t counts[N_CLASSES], const struct partition *p, size_t block, size_t batch)
 {
     memset(counts, 0, N_CLASSES * sizeof *counts);
@@ -186,7 +186,7 @@ TEST(label_sorted_blocks_see_few_labels_and_iid_blocks_all)
     partition_clear(&p);
 }
 
-TEST(label_sorted_leaves_out_samples_of_any_label)
+TEST(label_sorted_omits_samples_of_any_label)
 {
     int left_out[N_CLASSES] = {0};
     struct partition p;
@@ -203,7 +203,7 @@ TEST(label_sorted_leaves_out_samples_of_any_label)
     partition_clear(&p);
 }
 
-TEST(true_non_iid_mixes_the_first_part_of_the_global_batches_and_leaves_the_rest_sorted)
+TEST(true_non_iid_mixes_the_first_part_of_the_global_batches_and_sorts_the_rest)
 {
     struct partition sorted, mixed;
     size_t half;
@@ -220,7 +220,7 @@ TEST(true_non_iid_mixes_the_first_part_of_the_global_batches_and_leaves_the_rest
     partition_clear(&mixed);
 }
 
-TEST(a_block_of_two_shards_sees_at_most_four_labels_and_not_its_neighbours)
+TEST(a_block_of_two_shards_sees_at_most_four_labels_unlike_its_neighbors)
 {
     struct partition p, sorted;
     bool differs = false;
@@ -230,7 +230,7 @@ TEST(a_block_of_two_shards_sees_at_most_four_labels_and_not_its_neighbours)
     for (size_t block = 0; block < 10; block++) {
         size_t a[N_CLASSES], b[N_CLASSES];
 
-        assert_in_range(labels_in_block(&p, block, 5), 1, 4); /* a shard may lie across the end of a label */
+        assert_in_range(labels_in_block(&p, block, 5), 1, 4); /* a shard may span two labels */
         count_labels(a, &p, block, 5);
         count_labels(b, &sorted, block, 5);
         differs |= memcmp(a, b, sizeof a) != 0;
@@ -240,7 +240,7 @@ TEST(a_block_of_two_shards_sees_at_most_four_labels_and_not_its_neighbours)
     partition_clear(&sorted);
 }
 
-/* The largest label's share of a block, over the blocks: 0.1 is even. */
+/* The largest label's fraction of a block, over the blocks: 0.1 is even. */
 static double skew(const char *rule)
 {
     struct partition p;
@@ -260,17 +260,17 @@ static double skew(const char *rule)
     return sum / 5;
 }
 
-TEST(dirichlet_is_the_more_even_the_larger_alpha_is)
+TEST(dirichlet_is_more_even_for_larger_alpha)
 {
     double far = skew("dirichlet:0.1");
     double middle = skew("dirichlet:10");
     double near = skew("dirichlet:1e5");
 
-    print_message("largest label's share: %.3f, %.3f, %.3f; iid %.3f\n", far, middle, near, skew("iid"));
+    print_message("largest label's fraction: %.3f, %.3f, %.3f; iid %.3f\n", far, middle, near, skew("iid"));
     assert_true(far > 0.4 && far > middle + 0.1 && middle > near + 0.03 && near < 0.16);
 }
 
-TEST(dirichlet_stands_alphas_of_any_size)
+TEST(dirichlet_accepts_any_alpha)
 {
     struct partition p;
     bool seen[N];
@@ -281,11 +281,10 @@ TEST(dirichlet_stands_alphas_of_any_size)
     assert_ok(divide(&p, "dirichlet:1e6", 5, 10, 7));
     assert_true(all_different(&p, seen));
     partition_clear(&p);
-    assert_true(skew("dirichlet:1e-6") >
-                0.4); /* the label that comes first, 100 of 200, or what others left of it */
+    assert_true(skew("dirichlet:1e-6") > 0.4); /* the label drawn first, 100 of 200, or the remainder of it */
 }
 
-TEST(every_block_sees_so_many_labels_and_every_label_serves_equally_often)
+TEST(every_block_sees_the_same_number_of_labels_and_every_label_is_used_equally_often)
 {
     for (size_t k = 1; k <= N_CLASSES; k++) {
         int served[N_CLASSES] = {0};
@@ -309,7 +308,7 @@ TEST(every_block_sees_so_many_labels_and_every_label_serves_equally_often)
     }
 }
 
-TEST(targets_are_sorted_where_there_are_no_labels)
+TEST(targets_are_sorted_if_there_are_no_labels)
 {
     float targets[N];
     const struct partition_set set = {.n = N, .targets = targets, .n_targets = 1};
@@ -326,34 +325,34 @@ TEST(targets_are_sorted_where_there_are_no_labels)
     rule.kind = PARTITION_SHARDS;
     rule.amount = 2;
     assert_int_equal(partition_init(&p, &set, &rule, 2, 5, 7, &e), ERR_CONFIG);
-    assert_says("partition shards divides by labels, the data set has targets");
+    assert_error_has("partition shards divides by labels, the data set has targets");
 }
 
-TEST(what_cannot_be_divided_is_refused_with_the_reason)
+TEST(an_impossible_partition_is_refused_with_the_reason)
 {
     struct partition p;
 
     assert_int_equal(divide(&p, "iid", 1, 1001, 7), ERR_CONFIG);
-    assert_says("1000 samples are fewer than one global batch of 1001");
+    assert_error_has("1000 samples are fewer than one global batch of 1001");
     assert_int_equal(
         partition_init(&p, &(struct partition_set){.n = 1}, &(struct partition_rule){0}, 1, 2, 7, &e),
         ERR_CONFIG);
-    assert_says("1 sample is fewer than one global batch of 2");
+    assert_error_has("1 sample is fewer than one global batch of 2");
     assert_int_equal(divide(&p, "iid", 0, 0, 7), ERR_CONFIG);
     assert_int_equal(divide(&p, "labels:11", 2, 5, 7), ERR_CONFIG);
-    assert_says("partition labels: 11 labels a block, there are 10");
+    assert_error_has("partition labels: 11 labels a block, there are 10");
     assert_int_equal(divide(&p, "labels:1", 10, 100, 7), 0);
     partition_clear(&p);
     assert_int_equal(divide(&p, "labels:1", 3, 101, 7), ERR_CONFIG);
-    assert_says("with 1 label a block would have fewer samples than its batch of 101");
+    assert_error_has("with 1 label a block would have fewer samples than its batch of 101");
     assert_int_equal(divide(&p, "shards:300", 4, 5, 7), ERR_CONFIG);
-    assert_says("300 shards, a block has only 250 samples");
+    assert_error_has("300 shards, a block has only 250 samples");
 }
 
-TEST(a_rule_that_is_not_one_is_refused)
+TEST(an_unknown_partition_rule_is_refused)
 {
     static const struct {
-        const char *text, *words;
+        const char *text, *expected;
     } cases[] = {
         {"", "there are: iid"},
         {"sorted", "no partition is called \"sorted\""},
@@ -375,28 +374,28 @@ TEST(a_rule_that_is_not_one_is_refused)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(partition_rule_parse(&r, cases[i].text, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_sample_stands_once_and_what_fills_no_row_is_left_out),
-        cmocka_unit_test(the_seed_alone_decides),
-        cmocka_unit_test(each_epoch_sees_every_sample_of_a_column_once),
-        cmocka_unit_test(epochs_columns_and_seeds_have_orders_of_their_own),
+        cmocka_unit_test(each_sample_occurs_once_and_incomplete_rows_are_omitted),
+        cmocka_unit_test(only_the_seed_determines_the_partition),
+        cmocka_unit_test(each_epoch_visits_every_sample_of_a_column_once),
+        cmocka_unit_test(epochs_columns_and_seeds_have_different_orders),
         cmocka_unit_test(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes),
         cmocka_unit_test(label_sorted_blocks_see_few_labels_and_iid_blocks_all),
-        cmocka_unit_test(label_sorted_leaves_out_samples_of_any_label),
-        cmocka_unit_test(true_non_iid_mixes_the_first_part_of_the_global_batches_and_leaves_the_rest_sorted),
-        cmocka_unit_test(a_block_of_two_shards_sees_at_most_four_labels_and_not_its_neighbours),
-        cmocka_unit_test(dirichlet_is_the_more_even_the_larger_alpha_is),
-        cmocka_unit_test(dirichlet_stands_alphas_of_any_size),
-        cmocka_unit_test(every_block_sees_so_many_labels_and_every_label_serves_equally_often),
-        cmocka_unit_test(targets_are_sorted_where_there_are_no_labels),
-        cmocka_unit_test(what_cannot_be_divided_is_refused_with_the_reason),
-        cmocka_unit_test(a_rule_that_is_not_one_is_refused),
+        cmocka_unit_test(label_sorted_omits_samples_of_any_label),
+        cmocka_unit_test(true_non_iid_mixes_the_first_part_of_the_global_batches_and_sorts_the_rest),
+        cmocka_unit_test(a_block_of_two_shards_sees_at_most_four_labels_unlike_its_neighbors),
+        cmocka_unit_test(dirichlet_is_more_even_for_larger_alpha),
+        cmocka_unit_test(dirichlet_accepts_any_alpha),
+        cmocka_unit_test(every_block_sees_the_same_number_of_labels_and_every_label_is_used_equally_often),
+        cmocka_unit_test(targets_are_sorted_if_there_are_no_labels),
+        cmocka_unit_test(an_impossible_partition_is_refused_with_the_reason),
+        cmocka_unit_test(an_unknown_partition_rule_is_refused),
     };
 
     return cmocka_run_group_tests(tests, make_labels, NULL);

@@ -5,7 +5,7 @@
 
 static struct err e;
 
-/* What the process that looks at a codec tells job_submit. */
+/* What the process that inspects a codec reports to job_submit. */
 struct report {
     struct codec_facts facts;
     struct err e;
@@ -19,7 +19,7 @@ static int probe(struct codec_facts *f, const char *codec)
     return codec_probe(f, path, "", &e);
 }
 
-/* Probes a codec that writes these bytes into the pipe itself and then never ends. */
+/* Probes a codec that writes these bytes into the pipe itself and then hangs. */
 static int probe_forged(struct codec_facts *f, const struct report *r)
 {
     const char *folder = unit_folder();
@@ -35,7 +35,7 @@ static int probe_forged(struct codec_facts *f, const struct report *r)
     return rc;
 }
 
-TEST(what_a_codec_says_of_itself_comes_back)
+TEST(the_description_of_a_codec_reaches_the_submitter)
 {
     struct codec_facts f;
 
@@ -46,7 +46,7 @@ TEST(what_a_codec_says_of_itself_comes_back)
     assert_false(f.has_events || f.sends_params || f.per_block);
 }
 
-TEST(a_codec_that_never_ends_is_ended_once_all_is_known)
+TEST(a_codec_that_hangs_is_killed_once_its_description_is_complete)
 {
     struct report r = {.facts = {.name = "forged", .has_events = true}};
     struct codec_facts f;
@@ -55,7 +55,7 @@ TEST(a_codec_that_never_ends_is_ended_once_all_is_known)
     assert_string_equal(f.name, "forged");
 }
 
-TEST(texts_that_do_not_end_are_ended)
+TEST(endless_texts_are_cut_off)
 {
     struct report r = {.facts = {.name = "forged", .has_events = true}};
     struct codec_facts f;
@@ -71,7 +71,7 @@ TEST(texts_that_do_not_end_are_ended)
     assert_int_equal(strlen(e.text), sizeof e.text - 1);
 }
 
-TEST(numbers_that_job_submit_does_not_know_are_refused)
+TEST(values_unknown_to_job_submit_are_refused)
 {
     const struct report good = {.facts = {.name = "forged", .has_events = true}};
     struct report r = good;
@@ -79,7 +79,7 @@ TEST(numbers_that_job_submit_does_not_know_are_refused)
 
     r.facts.compression = (enum codec_compression)(CODEC_COMPRESSION_MAX + 1);
     assert_int_equal(probe_forged(&f, &r), ERR_CODEC);
-    assert_says("its own code has written it");
+    assert_error_has("its own code has written it");
     r = good;
     r.facts.limits = CODEC_LIMITS_MAX + 1;
     assert_int_equal(probe_forged(&f, &r), ERR_CODEC);
@@ -92,16 +92,16 @@ TEST(numbers_that_job_submit_does_not_know_are_refused)
     r = good;
     r.e.code = 1; /* neither a failure nor none */
     assert_int_equal(probe_forged(&f, &r), ERR_CODEC);
-    assert_says("its own code has written it");
+    assert_error_has("its own code has written it");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_codec_says_of_itself_comes_back),
-        cmocka_unit_test(a_codec_that_never_ends_is_ended_once_all_is_known),
-        cmocka_unit_test(texts_that_do_not_end_are_ended),
-        cmocka_unit_test(numbers_that_job_submit_does_not_know_are_refused),
+        cmocka_unit_test(the_description_of_a_codec_reaches_the_submitter),
+        cmocka_unit_test(a_codec_that_hangs_is_killed_once_its_description_is_complete),
+        cmocka_unit_test(endless_texts_are_cut_off),
+        cmocka_unit_test(values_unknown_to_job_submit_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ TEST(every_problem_is_a_complete_document)
     }
 }
 
-TEST(bytes_that_are_no_text_do_not_break_the_document)
+TEST(bytes_that_are_not_text_do_not_break_the_document)
 {
     char *text = problem_document(BAD_REQUEST, "\xff\xfe in /v1", "\xff", "e-1");
 
@@ -34,7 +34,7 @@ TEST(bytes_that_are_no_text_do_not_break_the_document)
     free(text);
 }
 
-TEST(errors_of_ours_are_problems_of_the_right_kind)
+TEST(internal_errors_map_to_the_right_kind_of_problem)
 {
     static const struct {
         int err;
@@ -55,8 +55,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_problem_is_a_complete_document),
-        cmocka_unit_test(bytes_that_are_no_text_do_not_break_the_document),
-        cmocka_unit_test(errors_of_ours_are_problems_of_the_right_kind),
+        cmocka_unit_test(bytes_that_are_not_text_do_not_break_the_document),
+        cmocka_unit_test(internal_errors_map_to_the_right_kind_of_problem),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

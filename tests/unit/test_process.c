@@ -10,8 +10,8 @@
 
 #include "tests/unit/unit.h"
 
-/* No process has such a number: the kernel's highest is 1 << 22. */
-enum { NOBODY = 1 << 29 };
+/* No process has such a pid: the kernel's highest is 1 << 22. */
+enum { NO_PROCESS = 1 << 29 };
 
 TEST(a_name_with_parentheses_does_not_hide_the_start_time)
 {
@@ -26,10 +26,10 @@ TEST(a_name_with_parentheses_does_not_hide_the_start_time)
     assert_true(process_look(&after, getpid()));
     assert_true(before.start_ticks == after.start_ticks);
     assert_false(after.has_ended);
-    assert_false(process_look(&after, NOBODY));
+    assert_false(process_look(&after, NO_PROCESS));
 }
 
-TEST(a_process_has_ended_before_it_is_waited_for_and_is_gone_behind_that)
+TEST(a_process_has_ended_before_it_is_reaped_and_is_gone_afterwards)
 {
     struct process p;
     siginfo_t info;
@@ -37,7 +37,7 @@ TEST(a_process_has_ended_before_it_is_waited_for_and_is_gone_behind_that)
     int fd;
 
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no process */
         for (;;)
             pause();
     }
@@ -53,13 +53,13 @@ TEST(a_process_has_ended_before_it_is_waited_for_and_is_gone_behind_that)
     assert_false(process_read(&p, fd));
     assert_int_equal(errno, ESRCH);
     close(fd);
-    assert_int_equal(process_open(NOBODY), -1);
+    assert_int_equal(process_open(NO_PROCESS), -1);
     assert_int_equal(errno, ENOENT);
 }
 
 static int ready[2];
 
-/* Says so once the first thread is gone. */
+/* Reports when the first thread has ended. */
 static void *outlive(void *arg)
 {
     char path[64], state = 'R';
@@ -81,7 +81,7 @@ static void *outlive(void *arg)
     return NULL;
 }
 
-TEST(a_process_whose_first_thread_has_ended_has_not)
+TEST(a_process_whose_first_thread_has_ended_is_still_alive)
 {
     struct process p;
     char byte;
@@ -110,8 +110,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_with_parentheses_does_not_hide_the_start_time),
-        cmocka_unit_test(a_process_has_ended_before_it_is_waited_for_and_is_gone_behind_that),
-        cmocka_unit_test(a_process_whose_first_thread_has_ended_has_not),
+        cmocka_unit_test(a_process_has_ended_before_it_is_reaped_and_is_gone_afterwards),
+        cmocka_unit_test(a_process_whose_first_thread_has_ended_is_still_alive),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

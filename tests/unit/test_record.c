@@ -39,7 +39,7 @@ static void assert_file_is(const char *path, const char *expected)
 #define HEADER "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n"
 #define LINE   "1.500000,1,2,3,4,0.100000001,nan,9007199254740992,0\n"
 
-TEST(a_row_is_the_table_s_columns_in_order)
+TEST(a_row_has_the_columns_of_the_table_in_order)
 {
     const char *folder = unit_folder();
     struct record_file f;
@@ -58,7 +58,7 @@ TEST(a_row_is_the_table_s_columns_in_order)
 
 enum { CELLS = 128 };
 
-/* The row that has this number in two columns, seconds and loss. */
+/* The row with this number in two columns, seconds and loss. */
 static void print_loss(char out[CELLS], double loss)
 {
     const char *folder = unit_folder();
@@ -80,7 +80,7 @@ static void print_loss(char out[CELLS], double loss)
     unit_remove(folder);
 }
 
-TEST(numbers_are_printed_as_printf_prints_them)
+TEST(numbers_are_formatted_as_by_printf)
 {
     static const double edges[] = {
         0,           0.5,        1,           0.1,  1e-3,        9.99999999e-4, 9.9999999949,
@@ -101,7 +101,7 @@ TEST(numbers_are_printed_as_printf_prints_them)
     }
 }
 
-TEST(a_float_reads_back_to_the_same_bits)
+TEST(a_printed_float_is_restored_to_the_same_bits)
 {
     static const float values[] = {0.1f, 1.0f / 3, 1e-38f, 3.4e38f, 16777217.0f};
 
@@ -115,7 +115,7 @@ TEST(a_float_reads_back_to_the_same_bits)
     }
 }
 
-TEST(what_is_missing_is_empty_and_what_is_infinite_says_so)
+TEST(missing_values_are_empty_and_infinite_ones_named)
 {
     const char *folder = unit_folder();
     struct record_eval r = row;
@@ -132,7 +132,7 @@ TEST(what_is_missing_is_empty_and_what_is_infinite_says_so)
     unit_remove(folder);
 }
 
-TEST(a_file_that_exists_is_never_written_over)
+TEST(an_existing_file_is_never_overwritten)
 {
     const char *folder = unit_folder();
     struct record_file f;
@@ -144,7 +144,7 @@ TEST(a_file_that_exists_is_never_written_over)
     unit_remove(folder);
 }
 
-TEST(rows_that_do_not_fit_leave_whole_rows_behind)
+TEST(rows_that_do_not_fit_on_the_disk_leave_whole_rows)
 {
     const char *folder = unit_folder();
     const size_t limit = strlen(HEADER) + 3 * strlen(LINE) + 10;
@@ -170,7 +170,7 @@ TEST(rows_that_do_not_fit_leave_whole_rows_behind)
     unit_remove(folder);
 }
 
-TEST(rows_are_not_held_without_end)
+TEST(buffered_rows_are_written_in_bounded_time)
 {
     const size_t n_rows = 3 * RECORD_HELD / strlen(LINE);
     const char *folder = unit_folder();
@@ -197,13 +197,13 @@ TEST(rows_are_not_held_without_end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_is_the_table_s_columns_in_order),
-        cmocka_unit_test(numbers_are_printed_as_printf_prints_them),
-        cmocka_unit_test(a_float_reads_back_to_the_same_bits),
-        cmocka_unit_test(what_is_missing_is_empty_and_what_is_infinite_says_so),
-        cmocka_unit_test(a_file_that_exists_is_never_written_over),
-        cmocka_unit_test(rows_that_do_not_fit_leave_whole_rows_behind),
-        cmocka_unit_test(rows_are_not_held_without_end),
+        cmocka_unit_test(a_row_has_the_columns_of_the_table_in_order),
+        cmocka_unit_test(numbers_are_formatted_as_by_printf),
+        cmocka_unit_test(a_printed_float_is_restored_to_the_same_bits),
+        cmocka_unit_test(missing_values_are_empty_and_infinite_ones_named),
+        cmocka_unit_test(an_existing_file_is_never_overwritten),
+        cmocka_unit_test(rows_that_do_not_fit_on_the_disk_leave_whole_rows),
+        cmocka_unit_test(buffered_rows_are_written_in_bounded_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

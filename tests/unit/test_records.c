@@ -19,7 +19,7 @@ static char *append(const char *text, size_t *bad, int *rc)
     return out;
 }
 
-TEST(whole_rows_are_kept_and_half_ones_are_not)
+TEST(whole_rows_are_kept_and_partial_ones_are_not)
 {
     size_t bad;
     int rc;
@@ -31,7 +31,7 @@ TEST(whole_rows_are_kept_and_half_ones_are_not)
     free(out);
 }
 
-TEST(rows_that_are_none_are_left_out_and_counted)
+TEST(malformed_rows_are_omitted_and_counted)
 {
     size_t bad;
     int rc;
@@ -45,31 +45,31 @@ TEST(rows_that_are_none_are_left_out_and_counted)
     free(out);
 }
 
-TEST(a_row_of_another_node_refuses_the_file)
+TEST(a_row_of_another_node_rejects_the_file)
 {
     size_t bad;
     int rc;
     char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,1,2,4,6,0.5,0.25,7,8\n", &bad, &rc);
 
     assert_int_equal(rc, ERR_PROTOCOL);
-    assert_says("node 1");
+    assert_error_has("node 1");
     assert_string_equal(out, "");
     free(out);
 }
 
-TEST(other_columns_are_refused)
+TEST(unknown_columns_are_refused)
 {
     size_t bad;
     int rc;
 
     free(append("time_s,node\n1,2\n", &bad, &rc));
     assert_int_equal(rc, ERR_PROTOCOL);
-    assert_says("other columns");
+    assert_error_has("the columns differ");
     free(append("", &bad, &rc));
     assert_int_equal(rc, 0);
 }
 
-TEST(the_header_is_the_record_tables_one)
+TEST(the_header_matches_the_record_table)
 {
     char *out = NULL;
     size_t size;
@@ -81,7 +81,7 @@ TEST(the_header_is_the_record_tables_one)
     free(out);
 }
 
-TEST(classic_files_have_the_ancestors_columns_and_names)
+TEST(classic_files_have_the_columns_and_names_of_parallel_sgd)
 {
     const char *text = EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,0,2,4,6,0.125,0.75,7,8\n";
     char *out = NULL;
@@ -99,7 +99,7 @@ TEST(classic_files_have_the_ancestors_columns_and_names)
     assert_string_equal(name, "E-N(4)-R(2)-ID(3)-CODEC(p).csv");
 }
 
-TEST(traffic_is_summed_by_peer_in_the_order_of_the_rows)
+TEST(traffic_is_summed_by_peer_in_row_order)
 {
     static const char text[] =
         "time_s,round,node,peer,direction,messages,raw_bytes,wire_bytes,encode_s,transfer_s\n"
@@ -124,13 +124,13 @@ TEST(traffic_is_summed_by_peer_in_the_order_of_the_rows)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traffic_is_summed_by_peer_in_the_order_of_the_rows),
-        cmocka_unit_test(whole_rows_are_kept_and_half_ones_are_not),
-        cmocka_unit_test(rows_that_are_none_are_left_out_and_counted),
-        cmocka_unit_test(a_row_of_another_node_refuses_the_file),
-        cmocka_unit_test(other_columns_are_refused),
-        cmocka_unit_test(the_header_is_the_record_tables_one),
-        cmocka_unit_test(classic_files_have_the_ancestors_columns_and_names),
+        cmocka_unit_test(traffic_is_summed_by_peer_in_row_order),
+        cmocka_unit_test(whole_rows_are_kept_and_partial_ones_are_not),
+        cmocka_unit_test(malformed_rows_are_omitted_and_counted),
+        cmocka_unit_test(a_row_of_another_node_rejects_the_file),
+        cmocka_unit_test(unknown_columns_are_refused),
+        cmocka_unit_test(the_header_matches_the_record_table),
+        cmocka_unit_test(classic_files_have_the_columns_and_names_of_parallel_sgd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* How nodes of one machine find each other, and who is sent away. */
+/* How nodes of one machine connect, and which connections are refused. */
 #include "agent/runner/shm/rendezvous.h"
 
 #include <sys/socket.h>
@@ -7,14 +7,15 @@
 
 #include "shared/crypto.h"
 #include "tests/lib/rendezvous_pair.h"
-#include "tests/lib/shm_crew.h"
+#include "tests/lib/shm_nodes.h"
 #include "tests/unit/unit.h"
 
 static const uint8_t another[RENDEZVOUS_SECRET_BYTES] = {1, 2, 4};
 
-/* The second node shows the first this secret, and fails with these words; the first waits for it. */
+/* The second node presents this secret to the first, and fails with this message; the first one waits for
+ * it. */
 static void pair_fail(struct rendezvous_pair *p, const uint8_t shown[RENDEZVOUS_SECRET_BYTES], int code,
-                      const char *words)
+                      const char *expected)
 {
     int rc[2];
     struct err e, ends[2];
@@ -23,40 +24,40 @@ static void pair_fail(struct rendezvous_pair *p, const uint8_t shown[RENDEZVOUS_
     rendezvous_pair_advance(p, rc, ends);
     assert_int_equal(rc[1], code);
     e = ends[1];
-    assert_says(words);
+    assert_error_has(expected);
     assert_int_equal(rc[0], 0);
 }
 
-TEST(two_nodes_meet_and_leave_no_descriptor_and_no_mapping)
+TEST(two_nodes_connect_and_leave_no_descriptor_or_mapping)
 {
-    int fds = crew_fds(), mappings = crew_mappings();
+    int fds = count_open_fds(), mappings = count_shared_mappings();
     struct rendezvous_pair p;
 
     rendezvous_pair_open(&p, 1000, 1000);
     rendezvous_pair_join(&p);
-    assert_int_equal(crew_mappings(), mappings + 4);
-    assert_int_equal(crew_fds(), fds + 4); /* an epoll and a connection each */
+    assert_int_equal(count_shared_mappings(), mappings + 4);
+    assert_int_equal(count_open_fds(), fds + 4); /* an epoll and a connection each */
     rendezvous_pair_close(&p);
-    assert_int_equal(crew_fds(), fds);
-    assert_int_equal(crew_mappings(), mappings);
+    assert_int_equal(count_open_fds(), fds);
+    assert_int_equal(count_shared_mappings(), mappings);
 }
 
-TEST(who_shows_another_secret_gets_nothing)
+TEST(a_node_with_another_secret_is_refused)
 {
     struct rendezvous_pair p;
-    int mappings = crew_mappings();
+    int mappings = count_shared_mappings();
     struct err e;
 
     rendezvous_pair_open(&p, 1000, 1000);
     pair_fail(&p, another, ERR_LOST,
-              "node 4, on this machine, ended the connection: another secret, or it is gone");
+              "node 4, on this machine, ended the connection: its secret differs, or it has ended");
     assert_int_equal(rendezvous_late(p.m[0], &e), ERR_TIMEOUT);
-    assert_says("node 7 has not joined");
-    assert_int_equal(crew_mappings(), mappings + 2);
+    assert_error_has("node 7 has not joined");
+    assert_int_equal(count_shared_mappings(), mappings + 2);
     rendezvous_pair_close(&p);
 }
 
-TEST(who_sits_on_a_name_without_the_secret_gets_nothing)
+TEST(a_process_that_occupies_a_name_without_the_secret_gets_nothing)
 {
     struct rendezvous_pair p, squatter;
     int rc[2], mappings;
@@ -64,7 +65,7 @@ TEST(who_sits_on_a_name_without_the_secret_gets_nothing)
 
     rendezvous_pair_open(&p, 1000, 1000);
     rendezvous_pair_open(&squatter, 1000, 1000);
-    mappings = crew_mappings();
+    mappings = count_shared_mappings();
     rendezvous_expect(squatter.m[0], 1, another);
     assert_ok(rendezvous_connect(p.m[1], 0, rendezvous_name(squatter.m[0]), rendezvous_pair_secret, &e));
     for (int k = 0; k < 3; k++) {
@@ -73,12 +74,12 @@ TEST(who_sits_on_a_name_without_the_secret_gets_nothing)
     }
     assert_int_equal(rc[0], 0);
     assert_int_equal(rc[1], ERR_LOST);
-    assert_int_equal(crew_mappings(), mappings);
+    assert_int_equal(count_shared_mappings(), mappings);
     rendezvous_pair_close(&squatter);
     rendezvous_pair_close(&p);
 }
 
-/* A listener of this name, made by hand. */
+/* Creates a listener with this name by hand. */
 static int listen_as(const uint8_t name[RENDEZVOUS_NAME_BYTES])
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0psgd-"};
@@ -91,7 +92,7 @@ static int listen_as(const uint8_t name[RENDEZVOUS_NAME_BYTES])
     return fd;
 }
 
-/* A packet with a descriptor. */
+/* Sends a packet with a descriptor. */
 static void send_with_fd(int to, const void *bytes, size_t len, int fd)
 {
     union {
@@ -106,13 +107,13 @@ static void send_with_fd(int to, const void *bytes, size_t len, int fd)
     assert_int_equal(sendmsg(to, &h, 0), len);
 }
 
-TEST(an_answer_without_proof_is_refused_and_the_secret_is_never_sent)
+TEST(an_unproven_answer_is_refused_and_the_secret_is_never_sent)
 {
-    static const size_t lengths[] = {64, 63, 65, 1, 0}; /* of the answer */
-    int fds = crew_fds();
+    static const size_t lengths[] = {64, 63, 65, 1, 0}; /* lengths of the answer */
+    int fds = count_open_fds();
 
     for (size_t i = 0; i < N_OF(lengths); i++) {
-        uint8_t word[128];
+        uint8_t packet[128];
         uint32_t head[4]; /* magic, kind, from, to */
         struct rendezvous_pair p;
         struct err e;
@@ -121,43 +122,44 @@ TEST(an_answer_without_proof_is_refused_and_the_secret_is_never_sent)
         rendezvous_pair_open(&p, 1000, 1000);
         assert_ok(rendezvous_connect(p.m[1], 0, another, rendezvous_pair_secret, &e));
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        assert_int_equal(recv(fd, word, sizeof word, MSG_DONTWAIT), 64);
-        assert_null(memmem(word, sizeof word, rendezvous_pair_secret, sizeof rendezvous_pair_secret));
-        memcpy(head, word, sizeof head);
+        assert_int_equal(recv(fd, packet, sizeof packet, MSG_DONTWAIT), 64);
+        assert_null(memmem(packet, sizeof packet, rendezvous_pair_secret, sizeof rendezvous_pair_secret));
+        memcpy(head, packet, sizeof head);
         head[1] = 2;
         head[2] = 0;
         head[3] = 1;
-        memcpy(word, head, sizeof head);
-        send_with_fd(fd, word, lengths[i], listener);
+        memcpy(packet, head, sizeof head);
+        send_with_fd(fd, packet, lengths[i], listener);
         close(fd);
         close(listener);
         assert_int_equal(rendezvous_advance(p.m[1], &e), lengths[i] ? ERR_AUTH : ERR_LOST);
         if (lengths[i])
-            assert_says("who answers for node 4, on this machine, does not hold its secret");
+            assert_error_has(
+                "the process that answers for node 4, on this machine, does not know its secret");
         rendezvous_pair_close(&p);
-        assert_int_equal(crew_fds(), fds);
+        assert_int_equal(count_open_fds(), fds);
     }
 }
 
-TEST(strangers_in_any_number_do_not_keep_a_node_out)
+TEST(any_number_of_unauthenticated_connections_does_not_block_a_node)
 {
-    struct rendezvous *strangers[RENDEZVOUS_UNPROVEN_MAX + RENDEZVOUS_UNPROVEN_MAX / 2];
+    struct rendezvous *unproven[RENDEZVOUS_UNPROVEN_MAX + RENDEZVOUS_UNPROVEN_MAX / 2];
     struct rendezvous_pair p;
     struct err e;
 
     rendezvous_pair_open(&p, 1000, 1000);
-    for (size_t i = 0; i < N_OF(strangers); i++) {
+    for (size_t i = 0; i < N_OF(unproven); i++) {
         assert_ok(rendezvous_open(
-            &strangers[i], &(struct rendezvous_config){2, rendezvous_pair_nodes, 1, 10, 10, 10, NULL}, &e));
-        assert_ok(rendezvous_connect(strangers[i], 0, rendezvous_name(p.m[0]), another, &e));
+            &unproven[i], &(struct rendezvous_config){2, rendezvous_pair_nodes, 1, 10, 10, 10, NULL}, &e));
+        assert_ok(rendezvous_connect(unproven[i], 0, rendezvous_name(p.m[0]), another, &e));
     }
     rendezvous_pair_join(&p);
-    for (size_t i = 0; i < N_OF(strangers); i++)
-        rendezvous_close(strangers[i]);
+    for (size_t i = 0; i < N_OF(unproven); i++)
+        rendezvous_close(unproven[i]);
     rendezvous_pair_close(&p);
 }
 
-TEST(a_name_that_nobody_has_is_unreachable)
+TEST(an_unused_name_is_unreachable)
 {
     struct rendezvous_pair p;
     struct err e;
@@ -165,30 +167,30 @@ TEST(a_name_that_nobody_has_is_unreachable)
     rendezvous_pair_open(&p, 1000, 1000);
     assert_int_equal(rendezvous_connect(p.m[1], 0, rendezvous_pair_secret, rendezvous_pair_secret, &e),
                      ERR_UNREACHABLE);
-    assert_says("node 4, on this machine: ");
+    assert_error_has("node 4, on this machine: ");
     rendezvous_pair_close(&p);
 }
 
-TEST(a_memory_of_another_size_is_refused)
+TEST(memory_of_another_size_is_refused)
 {
     struct rendezvous_pair p;
 
     rendezvous_pair_open(&p, 28000, 820000);
     pair_fail(&p, rendezvous_pair_secret, ERR_PROTOCOL,
-              "node 4: it shares 28672 bytes, where 823296 to 823296 are right");
+              "node 4: it shares 28672 bytes, expected 823296 to 823296");
     rendezvous_pair_close(&p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_nodes_meet_and_leave_no_descriptor_and_no_mapping),
-        cmocka_unit_test(who_shows_another_secret_gets_nothing),
-        cmocka_unit_test(who_sits_on_a_name_without_the_secret_gets_nothing),
-        cmocka_unit_test(an_answer_without_proof_is_refused_and_the_secret_is_never_sent),
-        cmocka_unit_test(strangers_in_any_number_do_not_keep_a_node_out),
-        cmocka_unit_test(a_name_that_nobody_has_is_unreachable),
-        cmocka_unit_test(a_memory_of_another_size_is_refused),
+        cmocka_unit_test(two_nodes_connect_and_leave_no_descriptor_or_mapping),
+        cmocka_unit_test(a_node_with_another_secret_is_refused),
+        cmocka_unit_test(a_process_that_occupies_a_name_without_the_secret_gets_nothing),
+        cmocka_unit_test(an_unproven_answer_is_refused_and_the_secret_is_never_sent),
+        cmocka_unit_test(any_number_of_unauthenticated_connections_does_not_block_a_node),
+        cmocka_unit_test(an_unused_name_is_unreachable),
+        cmocka_unit_test(memory_of_another_size_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

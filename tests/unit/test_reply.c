@@ -7,7 +7,7 @@
 
 static struct err e;
 
-TEST(a_job_is_read_and_what_is_missing_is_unknown)
+TEST(a_job_is_parsed_and_missing_fields_are_unknown)
 {
     const char *text =
         "{\"state\":\"running\",\"reason\":null,\"message\":\"epoch "
@@ -33,7 +33,7 @@ TEST(a_job_is_read_and_what_is_missing_is_unknown)
     assert_int_equal(v.last_seq, 9);
 }
 
-TEST(what_is_no_job_is_refused)
+TEST(a_document_that_is_no_job_is_refused)
 {
     static const char *const wrong[] = {"",
                                         "[]",
@@ -48,7 +48,7 @@ TEST(what_is_no_job_is_refused)
         assert_int_equal(reply_job(&v, wrong[i], strlen(wrong[i]), &e), ERR_PROTOCOL);
 }
 
-TEST(an_agents_words_cannot_move_the_cursor)
+TEST(text_of_an_agent_cannot_control_the_terminal)
 {
     const char *text =
         "{\"seq\":1,\"event\":\"log\",\"level\":\"info\",\"text\":\"\\u001b[2J\\u009b31m\\u0007ok\"}";
@@ -61,7 +61,7 @@ TEST(an_agents_words_cannot_move_the_cursor)
     assert_string_equal(ev.message, "?[2J??31m?ok");
 }
 
-TEST(progress_keeps_what_an_event_does_not_say)
+TEST(progress_keeps_fields_that_an_event_omits)
 {
     const char *progress = "{\"seq\":2,\"event\":\"progress\",\"epoch\":1,\"step\":3,\"loss\":0.25}";
     const char *eval = "{\"seq\":3,\"event\":\"eval\",\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75}";
@@ -76,7 +76,7 @@ TEST(progress_keeps_what_an_event_does_not_say)
     assert_true(p.loss == 0.25 && p.eval_loss == 0.5 && p.eval_accuracy == 0.75);
 }
 
-TEST(an_end_must_be_an_end)
+TEST(an_end_event_needs_an_end_state)
 {
     const char *text = "{\"seq\":4,\"event\":\"end\",\"state\":\"running\"}";
     struct progress_view p;
@@ -86,7 +86,7 @@ TEST(an_end_must_be_an_end)
     assert_int_equal(reply_event(&ev, &p, text, strlen(text), &e), ERR_PROTOCOL);
 }
 
-TEST(artifacts_are_counted_and_their_sums_checked)
+TEST(artifacts_are_counted_and_their_digests_checked)
 {
     char text[8192] = "{\"artifacts\":[";
     struct artifact_list list;
@@ -101,34 +101,34 @@ TEST(artifacts_are_counted_and_their_sums_checked)
     assert_false(list.items[0].complete);
 }
 
-TEST(a_problem_becomes_a_sentence_and_a_code)
+TEST(a_problem_becomes_a_message_and_a_code)
 {
     const char *busy = "{\"code\":\"AGENT_BUSY\",\"detail\":\"runs j-abc.\",\"hint\":\"Wait.\"}";
 
     assert_int_equal(reply_problem(&e, 409, busy, strlen(busy)), ERR_REFUSED);
-    assert_says("runs j-abc (status 409, AGENT_BUSY)");
+    assert_error_has("runs j-abc (status 409, AGENT_BUSY)");
     assert_string_equal(e.hint, "Wait.");
     assert_int_equal(reply_problem(&e, 403, "{\"code\":\"CODEC_REFUSED\"}", 24), ERR_REFUSED);
     assert_int_equal(reply_problem(&e, 403, "{\"code\":\"FORBIDDEN\"}", 20), ERR_AUTH);
     assert_int_equal(reply_problem(&e, 401, NULL, 0), ERR_AUTH);
     assert_int_equal(reply_problem(&e, 404, NULL, 0), ERR_NOT_FOUND);
     assert_int_equal(reply_problem(&e, 404, "<html>", 6), ERR_PROTOCOL);
-    assert_says("answered with status 404 and no JSON");
-    assert_string_equal(e.hint, "Something else than an agent may have this port.");
+    assert_error_has("answered with status 404 and no JSON");
+    assert_string_equal(e.hint, "Another program than an agent may use this port.");
     assert_int_equal(reply_problem(&e, 302, busy, strlen(busy)), ERR_PROTOCOL);
-    assert_says("redirection");
+    assert_error_has("redirection");
 }
 
-TEST(another_api_version_is_named)
+TEST(another_api_version_is_reported)
 {
     const char *text = "{\"id\":\"a-1\",\"version\":\"9.0\",\"api\":2}";
     struct agent_view v;
 
     assert_int_equal(reply_agent(&v, text, strlen(text), &e), ERR_PROTOCOL);
-    assert_says("9.0 speaks API 2");
+    assert_error_has("9.0 uses API 2");
 }
 
-TEST(the_holder_of_a_slot_is_named)
+TEST(the_holder_of_a_slot_is_reported)
 {
     const char *text =
         "{\"jobs\":[{\"id\":\"j-q\",\"state\":\"pending\"},{\"id\":\"j-old\",\"state\":\"failed\"},"
@@ -141,7 +141,7 @@ TEST(the_holder_of_a_slot_is_named)
     assert_string_equal(holder, "");
 }
 
-TEST(seconds_beyond_what_fits_are_said_to_be_beyond)
+TEST(overlong_durations_are_reported_as_beyond_the_limit)
 {
     char out[TEXT_AMOUNT];
 
@@ -151,7 +151,7 @@ TEST(seconds_beyond_what_fits_are_said_to_be_beyond)
     assert_string_equal(text_seconds(out, 1e300), "over 1000000 h");
 }
 
-TEST(a_path_in_a_command_is_one_word_of_a_shell)
+TEST(a_path_in_a_command_is_quoted_for_the_shell)
 {
     char out[64], small[8];
 
@@ -168,17 +168,17 @@ TEST(a_path_in_a_command_is_one_word_of_a_shell)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_is_read_and_what_is_missing_is_unknown),
-        cmocka_unit_test(what_is_no_job_is_refused),
-        cmocka_unit_test(an_agents_words_cannot_move_the_cursor),
-        cmocka_unit_test(progress_keeps_what_an_event_does_not_say),
-        cmocka_unit_test(an_end_must_be_an_end),
-        cmocka_unit_test(artifacts_are_counted_and_their_sums_checked),
-        cmocka_unit_test(a_problem_becomes_a_sentence_and_a_code),
-        cmocka_unit_test(another_api_version_is_named),
-        cmocka_unit_test(the_holder_of_a_slot_is_named),
-        cmocka_unit_test(seconds_beyond_what_fits_are_said_to_be_beyond),
-        cmocka_unit_test(a_path_in_a_command_is_one_word_of_a_shell),
+        cmocka_unit_test(a_job_is_parsed_and_missing_fields_are_unknown),
+        cmocka_unit_test(a_document_that_is_no_job_is_refused),
+        cmocka_unit_test(text_of_an_agent_cannot_control_the_terminal),
+        cmocka_unit_test(progress_keeps_fields_that_an_event_omits),
+        cmocka_unit_test(an_end_event_needs_an_end_state),
+        cmocka_unit_test(artifacts_are_counted_and_their_digests_checked),
+        cmocka_unit_test(a_problem_becomes_a_message_and_a_code),
+        cmocka_unit_test(another_api_version_is_reported),
+        cmocka_unit_test(the_holder_of_a_slot_is_reported),
+        cmocka_unit_test(overlong_durations_are_reported_as_beyond_the_limit),
+        cmocka_unit_test(a_path_in_a_command_is_quoted_for_the_shell),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

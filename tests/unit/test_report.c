@@ -33,7 +33,7 @@ static void end_in_latin(struct report *r)
     report_end(r, "failed", "DataInvalid", "no folder gew\344hlt: cut \303");
 }
 
-TEST(the_cause_of_an_end_is_told_whatever_bytes_it_quotes)
+TEST(the_cause_of_an_end_is_reported_whatever_bytes_it_quotes)
 {
     struct event ev;
 
@@ -49,7 +49,7 @@ static void warn_in_latin(struct report *r)
     report_warn(r, "gew\344hlt");
 }
 
-TEST(a_warning_is_told_whatever_bytes_it_quotes)
+TEST(a_warning_is_reported_whatever_bytes_it_quotes)
 {
     struct event ev;
 
@@ -58,8 +58,8 @@ TEST(a_warning_is_told_whatever_bytes_it_quotes)
     assert_string_equal(ev.text, "gew?hlt");
 }
 
-/* Reports until a line finds no room; then ends, and looks for that as the agent does. */
-static bool end_is_told(void)
+/* Reports until a line does not fit on the disk; then ends, and reads the report as the agent does. */
+static bool end_is_reported(void)
 {
     const char *last;
     struct report r;
@@ -73,7 +73,7 @@ static bool end_is_told(void)
     len = 0;
     do {
         before = len;
-        report_engine(&r, "the words are of no account");
+        report_engine(&r, "any text");
         len = (size_t)lseek(r.fd, 0, SEEK_END);
     } while (len > before);
     report_end(&r, "failed", "DiskFull", "No space left on device");
@@ -85,17 +85,17 @@ static bool end_is_told(void)
            ev.kind == EVENT_END && strcmp(ev.reason, "DiskFull") == 0;
 }
 
-TEST(how_a_node_ended_is_told_on_a_full_disk)
+TEST(the_outcome_of_a_node_is_reported_on_a_full_disk)
 {
-    assert_true(on_small_disk(end_is_told));
+    assert_true(on_small_disk(end_is_reported));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cause_of_an_end_is_told_whatever_bytes_it_quotes),
-        cmocka_unit_test(a_warning_is_told_whatever_bytes_it_quotes),
-        cmocka_unit_test(how_a_node_ended_is_told_on_a_full_disk),
+        cmocka_unit_test(the_cause_of_an_end_is_reported_whatever_bytes_it_quotes),
+        cmocka_unit_test(a_warning_is_reported_whatever_bytes_it_quotes),
+        cmocka_unit_test(the_outcome_of_a_node_is_reported_on_a_full_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(numbers_are_those_of_the_reference_implementation)
+TEST(numbers_match_the_reference_implementation)
 {
     static const uint64_t expected[] = {11520, 0, 1509978240, 1215971899390074240, 1216172134540287360};
     struct rng r = {{1, 2, 3, 4}};
@@ -13,16 +13,16 @@ TEST(numbers_are_those_of_the_reference_implementation)
         assert_true(rng_u64(&r) == expected[i]);
 }
 
-TEST(each_seed_and_stream_gives_other_numbers_and_the_same_again)
+TEST(each_seed_and_stream_gives_its_own_reproducible_numbers)
 {
-    static const uint64_t who[][3] = {{1, 0, 0}, {2, 0, 0}, {1, 1, 0}, {1, 0, 1}, {1, 1, 1}, {0, 1, 1}};
-    uint64_t first[N_OF(who)];
+    static const uint64_t streams[][3] = {{1, 0, 0}, {2, 0, 0}, {1, 1, 0}, {1, 0, 1}, {1, 1, 1}, {0, 1, 1}};
+    uint64_t first[N_OF(streams)];
 
-    for (size_t i = 0; i < N_OF(who); i++) {
+    for (size_t i = 0; i < N_OF(streams); i++) {
         struct rng a, b;
 
-        rng_init(&a, who[i][0], who[i][1], who[i][2]);
-        rng_init(&b, who[i][0], who[i][1], who[i][2]);
+        rng_init(&a, streams[i][0], streams[i][1], streams[i][2]);
+        rng_init(&b, streams[i][0], streams[i][1], streams[i][2]);
         first[i] = rng_u64(&a);
         assert_true(first[i] == rng_u64(&b));
         for (size_t k = 0; k < i; k++)
@@ -30,7 +30,7 @@ TEST(each_seed_and_stream_gives_other_numbers_and_the_same_again)
     }
 }
 
-TEST(below_hits_each_number_about_equally_often)
+TEST(below_returns_each_number_about_equally_often)
 {
     int hits[7] = {0};
     struct rng r;
@@ -45,7 +45,7 @@ TEST(below_hits_each_number_about_equally_often)
         assert_true(rng_below(&r, UINT32_MAX) < UINT32_MAX);
 }
 
-TEST(uniform_lies_in_the_half_open_unit_interval)
+TEST(uniform_is_in_the_half_open_unit_interval)
 {
     double sum = 0;
     struct rng r;
@@ -76,8 +76,8 @@ TEST(normal_has_mean_0_and_variance_1)
     assert_true(squares > 98000 && squares < 102000);
 }
 
-/* The bits that Box and Muller's formula rounds to, computed in 64-bit mantissas. */
-TEST(normal_numbers_are_the_same_bits_on_every_machine)
+/* The bits to which Box and Muller's formula rounds, computed with 64-bit mantissas. */
+TEST(normal_numbers_have_the_same_bits_on_every_machine)
 {
     static const float expected[] = {0x1.aae586p-1f, -0x1.849ed4p-2f, -0x1.3a4ea4p+1f, 0x1.38967p+0f,
                                      0x1.026132p+0f, -0x1.b1fa5cp+0f, 0x1.7c55b6p+0f,  0x1.c75d0cp+0f};
@@ -119,12 +119,12 @@ TEST(shuffle_keeps_every_item_and_moves_most)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_those_of_the_reference_implementation),
-        cmocka_unit_test(each_seed_and_stream_gives_other_numbers_and_the_same_again),
-        cmocka_unit_test(below_hits_each_number_about_equally_often),
-        cmocka_unit_test(uniform_lies_in_the_half_open_unit_interval),
+        cmocka_unit_test(numbers_match_the_reference_implementation),
+        cmocka_unit_test(each_seed_and_stream_gives_its_own_reproducible_numbers),
+        cmocka_unit_test(below_returns_each_number_about_equally_often),
+        cmocka_unit_test(uniform_is_in_the_half_open_unit_interval),
         cmocka_unit_test(normal_has_mean_0_and_variance_1),
-        cmocka_unit_test(normal_numbers_are_the_same_bits_on_every_machine),
+        cmocka_unit_test(normal_numbers_have_the_same_bits_on_every_machine),
         cmocka_unit_test(shuffle_keeps_every_item_and_moves_most),
     };
 

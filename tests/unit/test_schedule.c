@@ -15,8 +15,9 @@ static struct schedule parse(const char *text)
     return s;
 }
 
-/* The reference's rates are float32, PyTorch's chained form adds a rounding of double a step: 3e-7 of 0.5. */
-TEST(every_schedule_gives_pytorchs_rates_with_and_without_warm_up)
+/* The reference's rates are float32, and PyTorch's chained form adds a rounding of double per step: 3e-7 of
+ * 0.5. */
+TEST(every_schedule_matches_the_rates_of_pytorch_with_and_without_warm_up)
 {
     enum { STEPS = 100 };
     struct tensor_file f;
@@ -53,7 +54,7 @@ TEST(rates_worked_out_by_hand)
     static const struct {
         const char *text;
         uint64_t warmup, done;
-        double share;
+        double fraction;
     } cases[] = {
         {"constant", 0, 99, 1},
         {"constant", 3, 0, 0.25},
@@ -77,8 +78,8 @@ TEST(rates_worked_out_by_hand)
         struct schedule s = parse(cases[i].text);
         double rate = schedule_rate(&s, &job, cases[i].done);
 
-        if (!(fabs(rate - 2 * cases[i].share) <= 1e-12))
-            fail_msg("%s: %.17g, expected %.17g", cases[i].text, rate, 2 * cases[i].share);
+        if (!(fabs(rate - 2 * cases[i].fraction) <= 1e-12))
+            fail_msg("%s: %.17g, expected %.17g", cases[i].text, rate, 2 * cases[i].fraction);
     }
 }
 
@@ -109,33 +110,33 @@ TEST(rates_have_the_same_bits_on_every_processor)
     }
 }
 
-TEST(what_is_no_schedule_is_refused_with_a_reason)
+TEST(an_invalid_schedule_is_refused_with_a_reason)
 {
     static const struct {
-        const char *text, *words;
+        const char *text, *message;
     } cases[] = {
         {"", "no schedule is called \"\"; there are: constant, step:every=EPOCHS"},
         {"cosin", "no schedule is called \"cosin\"; did you mean \"cosine\"?"},
         {"cosine ", "no schedule is called"},
         {"Cosine", "no schedule is called"},
-        {"cosine:", "schedule cosine takes nothing behind its name"},
-        {"linear:every=2", "schedule linear takes nothing"},
-        {"step", "every how many?"},
-        {"step:", "\"\" is none of every=EPOCHS"},
-        {"step:factor=0.5", "every how many?"},
+        {"cosine:", "schedule cosine takes no parameters"},
+        {"linear:every=2", "schedule linear takes no parameters"},
+        {"step", "its interval is missing"},
+        {"step:", "\"\" is not one of every=EPOCHS"},
+        {"step:factor=0.5", "its interval is missing"},
         {"step:every=0", "every \"0\" is not a number of epochs"},
         {"step:every=-1", "is not a number of epochs"},
         {"step:every=1.5", "is not a number of epochs"},
         {"step:every=99999999999999999999", "is not a number of epochs"},
         {"step:every_steps=x", "every \"x\" is not a number of steps"},
-        {"step:every=2,every_steps=3", "one of them only"},
+        {"step:every=2,every_steps=3", "and only once"},
         {"step:every=2,factor=0", "factor \"0\" is not a number above 0"},
         {"step:every=2,factor=1.01", "factor \"1.01\""},
         {"step:every=2,factor=nan", "factor \"nan\""},
         {"step:every=2,factor=0x1", "factor \"0x1\""},
         {"step:every=2,factor=", "factor \"\""},
-        {"step:every=2,", "\"\" is none of"},
-        {"step:every=2,size=3", "\"size=3\" is none of"},
+        {"step:every=2,", "\"\" is not one of"},
+        {"step:every=2,size=3", "\"size=3\" is not one of"},
         {"step:every=00000000000000000000000000000000000000000000000000000000000002", "is too long"},
     };
 
@@ -144,7 +145,7 @@ TEST(what_is_no_schedule_is_refused_with_a_reason)
         struct err e;
 
         assert_int_equal(schedule_parse(&s, cases[i].text, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].message);
         assert_int_equal(s.every, 77);
     }
 }
@@ -152,10 +153,10 @@ TEST(what_is_no_schedule_is_refused_with_a_reason)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_schedule_gives_pytorchs_rates_with_and_without_warm_up),
+        cmocka_unit_test(every_schedule_matches_the_rates_of_pytorch_with_and_without_warm_up),
         cmocka_unit_test(rates_worked_out_by_hand),
         cmocka_unit_test(rates_have_the_same_bits_on_every_processor),
-        cmocka_unit_test(what_is_no_schedule_is_refused_with_a_reason),
+        cmocka_unit_test(an_invalid_schedule_is_refused_with_a_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 enum { N = 5000, SIZE = 8192, NO_FILTER = 77 };
 
-TEST(what_the_owner_writes_others_read_and_cannot_change)
+TEST(memory_written_by_the_owner_is_readable_and_read_only_for_others)
 {
     struct sealed mine, theirs;
     unsigned char *bytes;
@@ -43,8 +43,9 @@ TEST(what_the_owner_writes_others_read_and_cannot_change)
 
 static const int good_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
-/* What borrowing says of a memfd of this size with these seals, of which the first byte is there, or all. */
-static void borrow(struct err *e, size_t size, int seals, bool is_whole)
+/* Opens a memfd of this size with these seals, of which the first byte or all is allocated; the error is in
+ * *e. */
+static void open_memfd(struct err *e, size_t size, int seals, bool is_whole)
 {
     struct sealed v;
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -61,32 +62,32 @@ static void borrow(struct err *e, size_t size, int seals, bool is_whole)
     close(fd);
 }
 
-TEST(a_memory_that_could_shrink_change_hands_or_has_holes_is_refused)
+TEST(memory_that_could_shrink_change_owner_or_has_holes_is_refused)
 {
     static const int seals[] = {F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE};
     struct err e;
 
     needs_sealed_memory();
-    borrow(&e, SIZE, good_seals, true);
+    open_memfd(&e, SIZE, good_seals, true);
     assert_int_equal(e.code, 0);
     for (size_t i = 0; i < N_OF(seals); i++) {
-        borrow(&e, SIZE, good_seals & ~seals[i], true);
+        open_memfd(&e, SIZE, good_seals & ~seals[i], true);
         assert_int_equal(e.code, ERR_PROTOCOL);
-        assert_says("not sealed");
+        assert_error_has("not sealed");
     }
-    borrow(&e, SIZE - 4096, good_seals, true);
+    open_memfd(&e, SIZE - 4096, good_seals, true);
     assert_int_equal(e.code, ERR_PROTOCOL);
-    assert_says("bytes, where 8192 to 12288 are right");
-    borrow(&e, 2 * SIZE - 4096, good_seals, true);
+    assert_error_has("bytes, expected 8192 to 12288");
+    open_memfd(&e, 2 * SIZE - 4096, good_seals, true);
     assert_int_equal(e.code, 0);
-    borrow(&e, 2 * SIZE, good_seals, true);
-    assert_says("bytes, where 8192 to 12288 are right");
-    borrow(&e, SIZE, good_seals, false);
+    open_memfd(&e, 2 * SIZE, good_seals, true);
+    assert_error_has("bytes, expected 8192 to 12288");
+    open_memfd(&e, SIZE, good_seals, false);
     assert_int_equal(e.code, ERR_PROTOCOL);
-    assert_says("has holes");
+    assert_error_has("has holes");
 }
 
-TEST(a_file_or_a_pipe_in_the_place_of_memory_is_refused)
+TEST(a_file_or_a_pipe_instead_of_memory_is_refused)
 {
     struct sealed v;
     struct err e;
@@ -101,7 +102,7 @@ TEST(a_file_or_a_pipe_in_the_place_of_memory_is_refused)
     close(fds[1]);
 }
 
-TEST(more_than_the_machine_has_is_refused_with_a_sentence)
+TEST(more_memory_than_the_machine_has_is_refused_with_a_message)
 {
     static const size_t lengths[] = {0, (size_t)1 << 50, SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX};
     struct sealed v;
@@ -110,14 +111,14 @@ TEST(more_than_the_machine_has_is_refused_with_a_sentence)
 
     for (size_t i = 0; i < N_OF(lengths); i++) {
         assert_int_equal(sealed_make(&v, &fd, lengths[i], 2, &e), ERR_NOMEM);
-        assert_says("do not fit into half of the memory that is free");
+        assert_error_has("do not fit into half of the memory that is free");
         assert_int_equal(fd, -1);
         assert_null(v.start);
     }
 }
 
-/* Of so many nodes that each has little. */
-TEST(half_of_the_memory_that_is_free_stays_so)
+/* So many nodes that each has little. */
+TEST(half_of_the_free_memory_stays_free)
 {
     enum { EACH = 1 << 20 };
     double all = memory_available();
@@ -132,7 +133,7 @@ TEST(half_of_the_memory_that_is_free_stays_so)
     close(fd);
 }
 
-TEST(an_old_kernel_is_named_as_the_reason)
+TEST(an_old_kernel_is_reported_as_the_reason)
 {
     struct sealed v;
     struct err e;
@@ -156,12 +157,12 @@ TEST(an_old_kernel_is_named_as_the_reason)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_owner_writes_others_read_and_cannot_change),
-        cmocka_unit_test(a_memory_that_could_shrink_change_hands_or_has_holes_is_refused),
-        cmocka_unit_test(a_file_or_a_pipe_in_the_place_of_memory_is_refused),
-        cmocka_unit_test(more_than_the_machine_has_is_refused_with_a_sentence),
-        cmocka_unit_test(half_of_the_memory_that_is_free_stays_so),
-        cmocka_unit_test(an_old_kernel_is_named_as_the_reason),
+        cmocka_unit_test(memory_written_by_the_owner_is_readable_and_read_only_for_others),
+        cmocka_unit_test(memory_that_could_shrink_change_owner_or_has_holes_is_refused),
+        cmocka_unit_test(a_file_or_a_pipe_instead_of_memory_is_refused),
+        cmocka_unit_test(more_memory_than_the_machine_has_is_refused_with_a_message),
+        cmocka_unit_test(half_of_the_free_memory_stays_free),
+        cmocka_unit_test(an_old_kernel_is_reported_as_the_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Where on a shelf a message may lie. */
+/* send_pool: valid positions of messages, and their copies. */
 #include "agent/runner/shm/send_pool.h"
 
 #include "tests/lib/rendezvous_pair.h"
@@ -18,7 +18,7 @@ static const void *read_descriptor(uint64_t offset, uint64_t len, struct sealed 
     return at;
 }
 
-TEST(a_slip_is_read_only_where_all_of_its_message_can_lie)
+TEST(a_descriptor_is_read_only_if_its_whole_message_fits_the_pool)
 {
     static unsigned char bytes[50];
     struct sealed s = {bytes, sizeof bytes}, none = {0};
@@ -36,7 +36,7 @@ TEST(a_slip_is_read_only_where_all_of_its_message_can_lie)
     assert_null(read_descriptor(0, 1, none, 50));
 }
 
-TEST(a_slip_says_where_its_reader_finds_the_message)
+TEST(a_descriptor_locates_the_message_for_its_reader)
 {
     static const unsigned char mine[64] = {0}, theirs[64] = {0};
     uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
@@ -60,7 +60,7 @@ static struct mesh_buf *message(struct mesh *m, int first)
     return b;
 }
 
-TEST(a_message_has_one_copy_on_the_shelf_for_as_long_as_somebody_holds_that)
+TEST(a_message_has_one_copy_in_the_pool_while_it_is_referenced)
 {
     struct mesh m = {.limit = LIMIT};
     struct mesh_buf *b[SEND_POOL_SLOTS + 1], *copies[SEND_POOL_SLOTS];
@@ -87,11 +87,11 @@ TEST(a_message_has_one_copy_on_the_shelf_for_as_long_as_somebody_holds_that)
         assert_memory_equal(copies[i]->bytes, b[i]->bytes, LIMIT);
     b[SEND_POOL_SLOTS] = message(&m, 9);
     assert_null(mesh_buf_to_slot(&m, b[SEND_POOL_SLOTS]));
-    mesh_buf_put(&m, copies[2]); /* the message is there still, and waits elsewhere */
+    mesh_buf_put(&m, copies[2]); /* the message is still there, and waits elsewhere */
     assert_ptr_equal(mesh_buf_to_slot(&m, b[SEND_POOL_SLOTS]), copies[2]);
     assert_memory_equal(copies[2]->bytes, b[SEND_POOL_SLOTS]->bytes, LIMIT);
     assert_null(mesh_buf_to_slot(&m, b[2]));
-    mesh_buf_put(&m, b[3]); /* and the other way round */
+    mesh_buf_put(&m, b[3]); /* and vice versa */
     assert_memory_equal(copies[3]->bytes, b[3]->bytes, LIMIT);
     for (int i = 0; i < SEND_POOL_SLOTS; i++)
         mesh_buf_put(&m, copies[i]);
@@ -103,7 +103,7 @@ TEST(a_message_has_one_copy_on_the_shelf_for_as_long_as_somebody_holds_that)
     rendezvous_close(joined.m[1]);
 }
 
-TEST(a_shelf_for_more_than_can_be_counted_has_no_size)
+TEST(a_pool_too_large_to_count_has_no_size)
 {
     assert_int_equal(send_pool_bytes(SIZE_MAX, 2), 0);
     assert_int_equal(send_pool_bytes(SIZE_MAX / 2, 1), 0);
@@ -114,10 +114,10 @@ TEST(a_shelf_for_more_than_can_be_counted_has_no_size)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slip_is_read_only_where_all_of_its_message_can_lie),
-        cmocka_unit_test(a_slip_says_where_its_reader_finds_the_message),
-        cmocka_unit_test(a_message_has_one_copy_on_the_shelf_for_as_long_as_somebody_holds_that),
-        cmocka_unit_test(a_shelf_for_more_than_can_be_counted_has_no_size),
+        cmocka_unit_test(a_descriptor_is_read_only_if_its_whole_message_fits_the_pool),
+        cmocka_unit_test(a_descriptor_locates_the_message_for_its_reader),
+        cmocka_unit_test(a_message_has_one_copy_in_the_pool_while_it_is_referenced),
+        cmocka_unit_test(a_pool_too_large_to_count_has_no_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static int parse(struct settings *s, const char *text, struct err *e)
     return rc;
 }
 
-TEST(what_is_not_said_has_its_default)
+TEST(omitted_settings_have_their_defaults)
 {
     struct settings s, d;
     struct err e;
@@ -33,7 +33,7 @@ TEST(what_is_not_said_has_its_default)
     assert_true(s.learn_rate == d.learn_rate);
 }
 
-TEST(servers_use_the_workers_codec_unless_told)
+TEST(servers_default_to_the_codec_of_the_workers)
 {
     struct settings s;
     struct err e;
@@ -44,7 +44,7 @@ TEST(servers_use_the_workers_codec_unless_told)
     assert_string_equal(s.server_codec, "ps");
 }
 
-TEST(non_iid_is_short_for_label_sorted)
+TEST(non_iid_is_an_alias_of_label_sorted)
 {
     struct settings s;
     struct err e;
@@ -58,7 +58,7 @@ TEST(non_iid_is_short_for_label_sorted)
     assert_string_equal(s.transform, "centre");
 }
 
-TEST(the_document_written_is_the_document_read)
+TEST(settings_survive_serialization)
 {
     struct settings s, t;
     json_t *doc, *again;
@@ -73,10 +73,10 @@ TEST(the_document_written_is_the_document_read)
     json_decref(again);
 }
 
-TEST(what_is_wrong_is_said_with_its_path)
+TEST(errors_are_reported_with_their_path)
 {
     static const struct {
-        const char *text, *words;
+        const char *text, *expected;
     } cases[] = {
         {"{}", "/version: missing"},
         {"[]", "not an object"},
@@ -86,7 +86,7 @@ TEST(what_is_wrong_is_said_with_its_path)
         {"{" REQUIRED ", \"block_assignment\": \"iid|dup\"}", "/block_assignment"},
         {"{" REQUIRED ", \"gradient_descent\": \"adamm\"}",
          "/gradient_descent: \"adamm\" is not one of sgd|"},
-        {"{" REQUIRED ", \"schedule\": \"cosine:2\"}", "/schedule: schedule cosine takes nothing"},
+        {"{" REQUIRED ", \"schedule\": \"cosine:2\"}", "/schedule: schedule cosine takes no parameters"},
         {"{" REQUIRED ", \"momentum\": 1}", "/momentum"},
         {"{" REQUIRED ", \"on_nonfinite\": \"go\"}", "/on_nonfinite"},
         {"{" REQUIRED ", \"redundancy\": 5}", "/block_assignment: redundancy 5 does not fit 4 workers"},
@@ -98,11 +98,11 @@ TEST(what_is_wrong_is_said_with_its_path)
         struct err e;
 
         assert_int_equal(parse(&s, cases[i].text, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
     }
 }
 
-TEST(a_name_is_fit_for_a_file)
+TEST(names_must_be_valid_file_names)
 {
     static const char *const bad[] = {"", "a/b", "a b", "a\nb", "\xc3\xa4"};
 
@@ -113,19 +113,19 @@ TEST(a_name_is_fit_for_a_file)
         settings_default(&s);
         snprintf(s.name, sizeof s.name, "%s", bad[i]);
         assert_int_equal(settings_check(&s, &e), ERR_CONFIG);
-        assert_says("/name");
+        assert_error_has("/name");
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_said_has_its_default),
-        cmocka_unit_test(servers_use_the_workers_codec_unless_told),
-        cmocka_unit_test(non_iid_is_short_for_label_sorted),
-        cmocka_unit_test(the_document_written_is_the_document_read),
-        cmocka_unit_test(what_is_wrong_is_said_with_its_path),
-        cmocka_unit_test(a_name_is_fit_for_a_file),
+        cmocka_unit_test(omitted_settings_have_their_defaults),
+        cmocka_unit_test(servers_default_to_the_codec_of_the_workers),
+        cmocka_unit_test(non_iid_is_an_alias_of_label_sorted),
+        cmocka_unit_test(settings_survive_serialization),
+        cmocka_unit_test(errors_are_reported_with_their_path),
+        cmocka_unit_test(names_must_be_valid_file_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ enum { N = 100, PIXELS = 6, BATCH = 4 };
 
 static struct err e;
 
-/* 100 samples of 2 x 3 pixels; each pixel says which sample it is of. */
+/* 100 samples of 2 x 3 pixels; each pixel is the sample's number. */
 static void fill(struct dataset *d, uint8_t *x, int32_t *y)
 {
     for (size_t i = 0; i < N; i++) {
@@ -58,7 +58,7 @@ static void end(struct submission *s)
     json_decref(s->facts);
 }
 
-TEST(columns_are_ranges_and_neighbours_one_range)
+TEST(columns_are_ranges_and_adjacent_ones_are_merged)
 {
     const int blocks[] = {0, 2, 3, 7};
     char *text = shard_columns(blocks, 4, 64);
@@ -70,7 +70,7 @@ TEST(columns_are_ranges_and_neighbours_one_range)
     free(text);
 }
 
-TEST(a_share_is_the_workers_own_columns_of_the_partition)
+TEST(a_shard_has_the_columns_of_its_worker)
 {
     static uint8_t x[N * PIXELS];
     static int32_t y[N];
@@ -128,7 +128,7 @@ TEST(holders_of_the_same_blocks_get_the_same_blob)
     end(&s);
 }
 
-TEST(a_share_says_what_is_to_be_done_to_its_samples)
+TEST(a_shard_states_the_transforms_of_its_samples)
 {
     static uint8_t x[N * PIXELS];
     static int32_t y[N];
@@ -156,7 +156,7 @@ TEST(a_share_says_what_is_to_be_done_to_its_samples)
     begin(&s, &o, 1, 1, "iid");
     strcpy(s.settings.transform, "unit,crop=2");
     assert_int_equal(shard_make(&s, &d, &e), ERR_CONFIG);
-    assert_says("transform: crop=2: images are only 2 x 3");
+    assert_error_has("transform: crop=2: images are only 2 x 3");
     json_decref(s.facts);
 }
 
@@ -177,10 +177,10 @@ TEST(too_few_samples_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_ranges_and_neighbours_one_range),
-        cmocka_unit_test(a_share_is_the_workers_own_columns_of_the_partition),
+        cmocka_unit_test(columns_are_ranges_and_adjacent_ones_are_merged),
+        cmocka_unit_test(a_shard_has_the_columns_of_its_worker),
         cmocka_unit_test(holders_of_the_same_blocks_get_the_same_blob),
-        cmocka_unit_test(a_share_says_what_is_to_be_done_to_its_samples),
+        cmocka_unit_test(a_shard_states_the_transforms_of_its_samples),
         cmocka_unit_test(too_few_samples_are_refused),
     };
 

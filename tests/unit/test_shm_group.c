@@ -7,15 +7,15 @@
 #include "agent/runner/shm/shm_group_state.h"
 #include "shared/clock.h"
 #include "shared/rng.h"
-#include "tests/lib/shm_crew.h"
+#include "tests/lib/shm_nodes.h"
 #include "tests/lib/shm_pair.h"
 #include "tests/unit/unit.h"
 
 enum { PRIME = 70001, LONG = 1000000, PATIENCE_S = 60 };
 
-static float out[LONG]; /* a crew's nodes are processes and have one each; a pair's result is not looked at */
+static float out[LONG]; /* shm_nodes are processes with one each; a pair's result is not used */
 
-/* Number i of a node's vector in a round: all nodes can compute those of all others. */
+/* Number i of a node's vector in a round: every node can compute those of all others. */
 static float value(uint64_t round, int node, size_t i)
 {
     uint64_t h = (round * 64 + (uint64_t)node) * 0x9E3779B97F4A7C15u + i * 0xD1B54A32D192ED03u;
@@ -24,7 +24,7 @@ static float value(uint64_t round, int node, size_t i)
     return (float)(int32_t)(h >> 32) * 0x1p-31f * (float)(1 << (h & 15));
 }
 
-static float sum_at(const struct crew *c, uint64_t round, size_t i, bool is_mean)
+static float sum_at(const struct shm_nodes *c, uint64_t round, size_t i, bool is_mean)
 {
     float s = value(round, 0, i);
 
@@ -33,14 +33,14 @@ static float sum_at(const struct crew *c, uint64_t round, size_t i, bool is_mean
     return is_mean ? s * (1.0f / (float)c->n) : s;
 }
 
-/* What must lie at out[i] afterwards. */
-static float expected(const struct crew *c, const struct shm_collective *j, uint64_t round, size_t i)
+/* The expected value of out[i]. */
+static float expected(const struct shm_nodes *c, const struct shm_collective *j, uint64_t round, size_t i)
 {
     return j->kind == SHM_BROADCAST ? value(round, j->root, i) : sum_at(c, round, i, j->is_mean);
 }
 
-/* One collective from beginning to end; 0 if every bit is right. */
-static int check(struct crew *c, struct shm_group *a, int me, struct shm_collective j, float *in,
+/* One collective from start to end; 0 if every bit is right. */
+static int check(struct shm_nodes *c, struct shm_group *a, int me, struct shm_collective j, float *in,
                  uint64_t round)
 {
     struct err e;
@@ -50,7 +50,7 @@ static int check(struct crew *c, struct shm_group *a, int me, struct shm_collect
     for (size_t i = 0; i < j.n; i++)
         j.out[i] = -1;
     j.in = j.kind == SHM_BROADCAST && j.root != me ? NULL : in;
-    if (shm_group_start(a, &j, &e) < 0 || crew_poll(a, clock_now() + PATIENCE_S, &e) < 0) {
+    if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) < 0) {
         fprintf(stderr, "node %d: %s\n", me, e.text);
         return 1;
     }
@@ -66,7 +66,7 @@ static int check(struct crew *c, struct shm_group *a, int me, struct shm_collect
     return 0;
 }
 
-static int every_length(struct crew *c, struct shm_group *a, int me, void *arg)
+static int every_length(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
     static const size_t lengths[] = {0, 1, 2, 17, 1021, SHM_GROUP_SMALL, SHM_GROUP_SMALL + 1, PRIME, LONG};
     static float own_in[LONG];
@@ -84,17 +84,17 @@ static int every_length(struct crew *c, struct shm_group *a, int me, void *arg)
     return 0;
 }
 
-TEST(every_node_ends_with_the_bits_of_a_plain_loop_over_the_nodes)
+TEST(every_node_gets_the_bits_of_a_plain_loop_over_the_nodes)
 {
     for (int n = 1; n <= 6; n++) {
-        struct crew c;
+        struct shm_nodes c;
 
-        crew_start(&c, n, LONG, every_length, NULL);
-        assert_int_equal(crew_wait(&c), 0);
+        shm_nodes_start(&c, n, LONG, every_length, NULL);
+        assert_int_equal(shm_nodes_wait(&c), 0);
     }
 }
 
-static int short_and_long(struct crew *c, struct shm_group *a, int me, void *arg)
+static int short_and_long(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
     static const size_t lengths[] = {17, SHM_GROUP_SMALL + 1};
 
@@ -108,16 +108,16 @@ static int short_and_long(struct crew *c, struct shm_group *a, int me, void *arg
     return 0;
 }
 
-TEST(as_many_nodes_as_there_may_be_meet_and_sum)
+TEST(the_maximum_number_of_nodes_can_join_and_reduce)
 {
-    struct crew c;
+    struct shm_nodes c;
 
-    crew_start(&c, RENDEZVOUS_MAX, SHM_GROUP_SMALL + 1, short_and_long, NULL);
-    assert_int_equal(crew_wait(&c), 0);
+    shm_nodes_start(&c, RENDEZVOUS_MAX, SHM_GROUP_SMALL + 1, short_and_long, NULL);
+    assert_int_equal(shm_nodes_wait(&c), 0);
 }
 
-/* Kinds and lengths by a seed that all nodes share, delays by one of each node's own. */
-static int many_rounds(struct crew *c, struct shm_group *a, int me, void *arg)
+/* Kinds and lengths are drawn from a seed that all nodes share, delays from each node's own. */
+static int many_rounds(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
     struct rng same, mine;
 
@@ -141,10 +141,10 @@ static int many_rounds(struct crew *c, struct shm_group *a, int me, void *arg)
 TEST(a_thousand_collectives_of_all_kinds_with_random_delays_have_the_right_bits)
 {
     for (int n = 2; n <= 5; n += 3) {
-        struct crew c;
+        struct shm_nodes c;
 
-        crew_start(&c, n, 40000, many_rounds, NULL);
-        assert_int_equal(crew_wait(&c), 0);
+        shm_nodes_start(&c, n, 40000, many_rounds, NULL);
+        assert_int_equal(shm_nodes_wait(&c), 0);
     }
 }
 
@@ -154,12 +154,11 @@ static int one_all_reduce(struct shm_group *a, size_t n, double timeout, struct 
 
     if (shm_group_start(a, &j, e) < 0)
         return e->code;
-    return crew_poll(a, clock_now() + timeout, e);
+    return shm_nodes_poll(a, clock_now() + timeout, e);
 }
 
-/* Node 1 dies after it has said that its vector is there; the others then wait for what it would have
- * summed. */
-static int node_1_dies(struct crew *c, struct shm_group *a, int me, void *arg)
+/* Node 1 dies after it has published its vector; the others then wait for its part of the sum. */
+static int node_1_dies(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
     struct shm_collective j = {.kind = SHM_ALL_REDUCE, .in = shm_group_in(a), .out = out, .n = LONG};
     struct err e;
@@ -172,21 +171,21 @@ static int node_1_dies(struct crew *c, struct shm_group *a, int me, void *arg)
         return 1;
     if (me == 1)
         raise(SIGKILL);
-    if (crew_poll(a, clock_now() + PATIENCE_S, &e) != ERR_LOST || /* and not ERR_TIMEOUT */
+    if (shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) != ERR_LOST || /* and not ERR_TIMEOUT */
         !strstr(e.text, "node 1, on this machine, ended in the middle of all-reduce 2 of 1000000 numbers"))
         return 1;
     return one_all_reduce(a, 1, PATIENCE_S, &e) == ERR_LOST ? 0 : 1; /* and it stays so */
 }
 
-TEST(a_killed_node_is_noticed_without_a_timeout_and_named)
+TEST(a_killed_node_is_detected_without_a_timeout_and_named)
 {
-    struct crew c;
+    struct shm_nodes c;
 
-    crew_start(&c, 3, LONG, node_1_dies, NULL);
-    assert_int_equal(crew_wait(&c), 1);
+    shm_nodes_start(&c, 3, LONG, node_1_dies, NULL);
+    assert_int_equal(shm_nodes_wait(&c), 1);
 }
 
-static int node_0_leaves_first(struct crew *c, struct shm_group *a, int me, void *arg)
+static int node_0_leaves_first(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
     struct err e;
 
@@ -198,19 +197,19 @@ static int node_0_leaves_first(struct crew *c, struct shm_group *a, int me, void
         a, &(struct shm_collective){.kind = SHM_ALL_REDUCE, .in = shm_group_in(a), .out = out, .n = LONG},
         &e);
     usleep(100000);
-    return crew_poll(a, clock_now() + PATIENCE_S, &e) == 1 ? 0 : 1;
+    return shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) == 1 ? 0 : 1;
 }
 
-TEST(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones)
+TEST(a_node_that_ends_after_its_last_collective_is_not_reported_by_slower_ones)
 {
-    struct crew c;
+    struct shm_nodes c;
 
-    crew_start(&c, 3, LONG, node_0_leaves_first, NULL);
-    assert_int_equal(crew_wait(&c), 0);
+    shm_nodes_start(&c, 3, LONG, node_0_leaves_first, NULL);
+    assert_int_equal(shm_nodes_wait(&c), 0);
 }
 
-/* The rest is two nodes in one thread. */
-TEST(nodes_in_different_collectives_say_so)
+/* From here on: two nodes in one thread. */
+TEST(nodes_in_different_collectives_report_the_mismatch)
 {
     struct shm_pair p;
     struct err e;
@@ -224,11 +223,12 @@ TEST(nodes_in_different_collectives_say_so)
         p.a[1],
         &(struct shm_collective){.kind = SHM_BROADCAST, .in = shm_group_in(p.a[1]), .out = out, .n = 9}, &e));
     assert_int_equal(shm_group_poll(p.a[0], &e), ERR_PROTOCOL);
-    assert_says("collective 1: node 7 is in another one (0x1 of 9 numbers) than this node's all-reduce of 9");
+    assert_error_has(
+        "collective 1: node 7 is in another one (0x1 of 9 numbers) than this node's all-reduce of 9");
     shm_pair_close(&p);
 }
 
-TEST(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named)
+TEST(an_inactive_node_is_named_after_the_deadline)
 {
     struct shm_pair p;
     double start = clock_now();
@@ -237,7 +237,8 @@ TEST(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named)
     shm_pair_open(&p, 1000);
     assert_int_equal(one_all_reduce(p.a[0], 1000, 0.2, &e), ERR_TIMEOUT);
     assert_true(clock_now() - start >= 0.2);
-    assert_says("node 7's part of all-reduce 1 of 1000 numbers, in shared memory, is not there in time");
+    assert_error_has(
+        "node 7's part of all-reduce 1 of 1000 numbers, in shared memory, is not complete in time");
     shm_pair_close(&p);
 }
 
@@ -248,7 +249,7 @@ static bool is_readable(const struct shm_group *a)
     return poll(&p, 1, 0) == 1;
 }
 
-TEST(the_descriptor_is_readable_when_another_node_has_done_something)
+TEST(the_descriptor_becomes_readable_when_another_node_makes_progress)
 {
     struct shm_collective j = {.kind = SHM_ALL_REDUCE, .out = out, .n = 5};
     struct shm_pair p;
@@ -267,13 +268,13 @@ TEST(the_descriptor_is_readable_when_another_node_has_done_something)
     assert_false(is_readable(p.a[0]));
     shm_group_close(p.a[1]);
     assert_true(is_readable(p.a[0]));
-    assert_int_equal(shm_group_poll(p.a[0], &e), 1); /* nobody is waited for */
+    assert_int_equal(shm_group_poll(p.a[0], &e), 1); /* there is nothing to wait for */
     assert_false(is_readable(p.a[0]));
     assert_int_equal(one_all_reduce(p.a[0], 5, PATIENCE_S, &e), ERR_LOST);
     shm_group_close(p.a[0]);
 }
 
-TEST(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else)
+TEST(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else)
 {
     static const uint64_t nonsense[] = {0, 1, 2, UINT32_MAX, UINT64_MAX};
     struct err e;
@@ -300,15 +301,15 @@ TEST(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_node_ends_with_the_bits_of_a_plain_loop_over_the_nodes),
-        cmocka_unit_test(as_many_nodes_as_there_may_be_meet_and_sum),
+        cmocka_unit_test(every_node_gets_the_bits_of_a_plain_loop_over_the_nodes),
+        cmocka_unit_test(the_maximum_number_of_nodes_can_join_and_reduce),
         cmocka_unit_test(a_thousand_collectives_of_all_kinds_with_random_delays_have_the_right_bits),
-        cmocka_unit_test(a_killed_node_is_noticed_without_a_timeout_and_named),
-        cmocka_unit_test(a_node_that_ends_after_its_last_collective_is_not_missed_by_slower_ones),
-        cmocka_unit_test(nodes_in_different_collectives_say_so),
-        cmocka_unit_test(a_node_that_does_nothing_is_waited_for_until_the_deadline_and_named),
-        cmocka_unit_test(the_descriptor_is_readable_when_another_node_has_done_something),
-        cmocka_unit_test(words_of_a_peer_that_are_nonsense_make_numbers_wrong_and_nothing_else),
+        cmocka_unit_test(a_killed_node_is_detected_without_a_timeout_and_named),
+        cmocka_unit_test(a_node_that_ends_after_its_last_collective_is_not_reported_by_slower_ones),
+        cmocka_unit_test(nodes_in_different_collectives_report_the_mismatch),
+        cmocka_unit_test(an_inactive_node_is_named_after_the_deadline),
+        cmocka_unit_test(the_descriptor_becomes_readable_when_another_node_makes_progress),
+        cmocka_unit_test(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

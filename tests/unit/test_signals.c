@@ -21,7 +21,7 @@ static const double patience_s = 60;
 static volatile sig_atomic_t n_ticks, n_astray;
 static uintptr_t stack_low, stack_high;
 
-/* Where its frame lies is where the interrupted code kept the stack pointer. */
+/* The address of its frame is the interrupted code's stack pointer. */
 static void on_tick(int sig)
 {
     uintptr_t at = (uintptr_t)__builtin_frame_address(0);
@@ -46,7 +46,7 @@ static void find_stack(void)
 
 static atomic_bool has_enough;
 
-/* A timer's signals are the process's: while one thread holds them, another takes them. */
+/* A timer's signals are the process's: while one thread blocks them, another takes them. */
 static void *tick(void *computing)
 {
     const struct timespec pause = {0, 500000};
@@ -68,7 +68,7 @@ static void fill_product(float **a, float **b, float **c)
     *c = unit_normals(M * N, &r);
 }
 
-TEST(a_signal_finds_a_computing_thread_on_its_own_stack)
+TEST(a_signal_interrupts_a_computing_thread_on_its_own_stack)
 {
     const struct sigaction act = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
     double until = clock_now() + patience_s;
@@ -91,7 +91,7 @@ TEST(a_signal_finds_a_computing_thread_on_its_own_stack)
     free(c);
 }
 
-/* The threads of this process by number; returns how many. */
+/* Lists the threads of this process by id; returns how many. */
 static size_t list_threads(pid_t *list, size_t most)
 {
     DIR *d = opendir("/proc/self/task");
@@ -136,7 +136,7 @@ static void multiply(void)
     free(c);
 }
 
-/* One step of a net with a convolution that is oneDNN's. */
+/* One step of a net with a convolution that oneDNN computes. */
 static void convolve(void)
 {
     static const char text[] =
@@ -164,8 +164,8 @@ static void convolve(void)
     free(x);
 }
 
-/* Threads that were there before are OpenBLAS', whose stacks are their own. */
-TEST(threads_that_onednn_starts_take_no_signals_and_its_caller_takes_those_it_took)
+/* Threads that existed before are OpenBLAS's, which have stacks of their own. */
+TEST(threads_of_onednn_block_signals_and_the_caller_keeps_its_mask)
 {
     static const int signals[] = {SIGALRM, SIGTERM, SIGINT, SIGPROF};
     void (*const work[])(void) = {convolve, multiply};
@@ -173,8 +173,8 @@ TEST(threads_that_onednn_starts_take_no_signals_and_its_caller_takes_those_it_to
     size_t n_before, n_after;
     bool is_new = true;
 
-    /* ThreadSanitizer does not see how OpenMP's threads wait for each other. Elsewhere than on x86-64 oneDNN
-     * has nothing to compute. */
+    /* ThreadSanitizer does not understand how OpenMP's threads wait for each other. On other machines than
+     * x86-64 oneDNN computes nothing. */
     if (IS_THREAD_SANITIZED || !CPU_IS_X86 || !blas_allows_onednn() || blas_set_threads(2, 1) < 2)
         skip();
     n_before = list_threads(before, N_OF(before));
@@ -205,7 +205,7 @@ static void on_signal(int sig)
     has_come = 1;
 }
 
-TEST(a_signal_that_is_held_comes_when_it_is_released)
+TEST(a_blocked_signal_is_delivered_when_unblocked)
 {
     const struct sigaction act = {.sa_handler = on_signal};
     sigset_t before;
@@ -221,9 +221,9 @@ TEST(a_signal_that_is_held_comes_when_it_is_released)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_signal_that_is_held_comes_when_it_is_released),
-        cmocka_unit_test(threads_that_onednn_starts_take_no_signals_and_its_caller_takes_those_it_took),
-        cmocka_unit_test(a_signal_finds_a_computing_thread_on_its_own_stack),
+        cmocka_unit_test(a_blocked_signal_is_delivered_when_unblocked),
+        cmocka_unit_test(threads_of_onednn_block_signals_and_the_caller_keeps_its_mask),
+        cmocka_unit_test(a_signal_interrupts_a_computing_thread_on_its_own_stack),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

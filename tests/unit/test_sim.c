@@ -1,4 +1,4 @@
-/* Whole simulated jobs with stand-in gradients: what they come to, in which time, for which bytes. */
+/* Whole simulated jobs with synthetic gradients: results, times and bytes. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static const struct exchange_totals *totals(int slot)
     return exchange_totals(s.nodes[slot].x);
 }
 
-TEST(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point)
+TEST(every_rule_gives_all_workers_the_same_weights_near_the_known_optimum)
 {
     static const char *const codecs[] = {"plain", "allreduce", "fedavg", "doublebuffer"};
     double first;
@@ -57,46 +57,48 @@ TEST(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point)
     }
 }
 
-TEST(steps_take_one_of_the_times_that_are_given)
+TEST(step_times_are_drawn_from_the_given_ones)
 {
     double longer;
 
     job("fedavg", 1, 0);
     strcpy(how.step_time, "0.01,0.03");
     run();
-    longer = (sim_time(&s) - (double)N_STEPS * 0.01) / 0.02; /* so many steps took the second one */
+    longer = (sim_time(&s) - (double)N_STEPS * 0.01) /
+             0.02; /* the number of steps that took the second time */
     assert_true(fabs(longer - round(longer)) < 1e-9);
     assert_in_range((int)round(longer), 1, N_STEPS - 1);
     sim_close(&s);
 }
 
-TEST(time_is_computing_and_links_and_nothing_else)
+TEST(simulated_time_is_computing_and_links_only)
 {
-    /* fedavg between two workers, 2 rounds: each time 5 steps, then a word of 4004 bytes and a frame's
-     * head. */
-    const double word = (4004 + FRAME_BYTES) / 125e3;
+    /* fedavg between two workers, 2 rounds: each has 5 steps, then a contribution of 4004 bytes and a frame
+     * header. */
+    const double contribution = (4004 + FRAME_BYTES) / 125e3;
 
     job("fedavg", 2, 0);
     run();
-    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (word + 0.01))) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (contribution + 0.01))) < 1e-9);
     sim_close(&s);
-    /* Half as fast a node: the other one waits for it, and it has the other's word before it asks. */
+    /* One node is half as fast: the other one waits for it, and the slow one has the other's contribution
+     * before it asks. */
     strcpy(how.speed, "1=0.5");
     run();
-    assert_true(fabs(sim_time(&s) - (10 * 0.02 + word + 0.01)) < 1e-9);
-    assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_WAIT] - (0.1 + word + 0.01)) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (10 * 0.02 + contribution + 0.01)) < 1e-9);
+    assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_WAIT] - (0.1 + contribution + 0.01)) < 1e-9);
     sim_close(&s);
-    /* A codec that reads and writes a megabyte a second. Node 0 reads its own word while the other one's is
-     * under way; node 1 reads in the order of the nodes, both when node 0's is there. In the second round its
-     * own word leaves that much later, and both are done at once. */
+    /* A codec that reads and writes a megabyte a second. Node 0 reads its own contribution while the other
+     * one is in flight; node 1 reads in the order of the nodes, both when node 0's arrived. In the second
+     * round its own contribution leaves that much later, and both finish at once. */
     strcpy(how.speed, "1");
     how.codec_rate_mbps = 1;
     run();
-    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (word + 0.01) + 5 * 0.004004)) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (contribution + 0.01) + 5 * 0.004004)) < 1e-9);
     sim_close(&s);
 }
 
-TEST(what_a_worker_adopts_is_read_while_it_is_applied_as_in_a_runner)
+TEST(reading_a_contribution_takes_time_when_it_is_applied_as_in_a_runner)
 {
     job("fedavg", 2, 1);
     how.codec_rate_mbps = 1;
@@ -109,15 +111,15 @@ TEST(what_a_worker_adopts_is_read_while_it_is_applied_as_in_a_runner)
 
 TEST(a_message_takes_time_at_both_ends)
 {
-    const double word = (4004 + FRAME_BYTES) / 125e3, overhead = 0.001 + (4004 + FRAME_BYTES) / 500e3;
+    const double contribution = (4004 + FRAME_BYTES) / 125e3, overhead = 0.001 + (4004 + FRAME_BYTES) / 500e3;
 
     job("fedavg", 2, 0);
     strcpy(how.overhead, "4Mbit,1ms");
     run();
-    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (word + 0.01 + 2 * overhead))) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (10 * 0.01 + 2 * (contribution + 0.01 + 2 * overhead))) < 1e-9);
     assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_SEND] - 2 * overhead) < 1e-9);
     sim_close(&s);
-    /* A node half as fast takes twice as long for it. */
+    /* A node half as fast takes twice as long. */
     strcpy(how.speed, "1=0.5");
     run();
     assert_true(fabs(exchange_watch(s.nodes[0].x)->spent[PHASE_SEND] - 2 * overhead) < 1e-9);
@@ -125,11 +127,11 @@ TEST(a_message_takes_time_at_both_ends)
     sim_close(&s);
 }
 
-TEST(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent)
+TEST(the_reduction_of_a_collective_takes_time_before_sending)
 {
     double end;
 
-    /* Each step a half of the vector is heard, added and sent on: a megabyte a second is 2 ms. */
+    /* In each step half of the vector is received, added and sent on: 2 ms at a megabyte a second. */
     job("allreduce", 2, 0);
     strcpy(set.allreduce, "ring");
     run();
@@ -141,31 +143,32 @@ TEST(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent)
     sim_close(&s);
 }
 
-TEST(nodes_that_share_processors_take_turns_at_them)
+TEST(nodes_on_shared_processors_take_turns)
 {
-    const double word = (4004 + FRAME_BYTES) / 125e3;
+    const double contribution = (4004 + FRAME_BYTES) / 125e3;
 
     job("dummy", 4, 0);
     how.processors = 2;
     run();
     assert_true(fabs(sim_time(&s) - 4 * N_STEPS * 0.01 / 2) < 1e-9);
-    for (int i = 0; i < 4; i++) /* nobody is left to the end */
+    for (int i = 0; i < 4; i++) /* none is delayed to the end */
         assert_true(s.nodes[i].ended_at > sim_time(&s) - 0.02);
     sim_close(&s);
     how.processors = 4;
     run();
     assert_true(fabs(sim_time(&s) - (double)N_STEPS * 0.01) < 1e-9);
     sim_close(&s);
-    /* Who waits leaves it to the other one, which has heard its word by the time it has said its own. */
+    /* A waiting node yields the processor to the other one, which has received the contribution by the time
+     * it has sent its own. */
     job("fedavg", 2, 0);
     how.processors = 1;
     run();
-    assert_true(fabs(sim_time(&s) - (0.09 + word + 0.01 + 0.1 + word + 0.01)) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (0.09 + contribution + 0.01 + 0.1 + contribution + 0.01)) < 1e-9);
     assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
     sim_close(&s);
 }
 
-TEST(who_dies_leaves_its_processor_to_the_others)
+TEST(a_node_that_dies_frees_its_processor)
 {
     job("fedavg", 5, 1);
     how.processors = 2;
@@ -177,24 +180,24 @@ TEST(who_dies_leaves_its_processor_to_the_others)
     sim_close(&s);
 }
 
-TEST(a_servers_link_is_shared_by_its_workers)
+TEST(the_link_of_a_server_is_shared_by_its_workers)
 {
-    const double word = (4004 + FRAME_BYTES) / 125e3, reply = (4000 + FRAME_BYTES) / 125e3;
+    const double contribution = (4004 + FRAME_BYTES) / 125e3, reply = (4000 + FRAME_BYTES) / 125e3;
     const double bye = (double)FRAME_BYTES / 125e3;
     int n = 7;
 
-    /* Words come one behind the other on the server's link, replies leave it so, and then a good-bye
-     * comes. */
+    /* Contributions arrive one after the other on the server's link, replies leave in the same way, and
+     * then a BYE frame arrives. */
     job("fedavg", n, 1);
     set.local_steps = 10;
     set.epochs = 1;
     set.steps_per_epoch = 10;
     run();
-    assert_true(fabs(sim_time(&s) - (0.1 + n * word + n * reply + bye + 3 * 0.01)) < 1e-9);
+    assert_true(fabs(sim_time(&s) - (0.1 + n * contribution + n * reply + bye + 3 * 0.01)) < 1e-9);
     sim_close(&s);
 }
 
-TEST(bytes_are_those_of_the_rule)
+TEST(simulated_bytes_match_the_rule)
 {
     job("fedavg", 4, 0);
     run();
@@ -208,7 +211,7 @@ TEST(bytes_are_those_of_the_rule)
     sim_close(&s);
 }
 
-TEST(a_simulation_is_the_same_again_and_another_seed_is_another_one)
+TEST(a_simulation_is_reproducible_and_depends_on_the_seed)
 {
     float *first = malloc(N_PARAMS * sizeof *first);
     double end;
@@ -233,10 +236,10 @@ TEST(a_simulation_is_the_same_again_and_another_seed_is_another_one)
     free(first);
 }
 
-TEST(jitter_overtakes_nothing_between_two_nodes)
+TEST(jitter_does_not_reorder_messages_between_two_nodes)
 {
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        job("plain", 4, 0); /* a word of a round too early would be refused */
+        job("plain", 4, 0); /* a contribution of a round too early would be refused */
         set.seed = seed;
         strcpy(how.link, seed % 2 ? "any,1ms,500ms" : "10Mbit,1ms,500ms");
         run();
@@ -245,7 +248,7 @@ TEST(jitter_overtakes_nothing_between_two_nodes)
     }
 }
 
-TEST(a_worker_that_dies_ends_the_job_or_is_gone_on_without)
+TEST(the_death_of_a_worker_ends_the_job_or_the_others_continue)
 {
     for (int n_servers = 0; n_servers < 2; n_servers++) {
         job("fedavg", 4, n_servers);
@@ -266,7 +269,7 @@ TEST(a_worker_that_dies_ends_the_job_or_is_gone_on_without)
     }
 }
 
-TEST(of_two_workers_that_are_cut_off_from_each_other_one_goes_on_with_the_others)
+TEST(of_two_workers_cut_off_from_each_other_one_continues_with_the_others)
 {
     int n_done = 0;
 
@@ -280,11 +283,11 @@ TEST(of_two_workers_that_are_cut_off_from_each_other_one_goes_on_with_the_others
     assert_int_equal(n_done, 3);
     assert_true(sim_models_agree(&s));
     assert_int_equal(s.nodes[s.cause].e->code, ERR_LOST);
-    assert_non_null(strstr(s.nodes[s.cause].e->text, "goes on without this node"));
+    assert_non_null(strstr(s.nodes[s.cause].e->text, "continues without this node"));
     sim_close(&s);
 }
 
-TEST(a_short_cut_delays_and_a_long_one_ends_the_job)
+TEST(a_short_cut_delays_the_job_and_a_long_one_ends_it)
 {
     double end;
 
@@ -304,18 +307,18 @@ TEST(a_short_cut_delays_and_a_long_one_ends_the_job)
     sim_close(&s);
 }
 
-TEST(a_wait_beyond_the_rounds_time_ends_the_job_as_it_would_a_real_one)
+TEST(a_wait_beyond_the_round_timeout_ends_the_job_as_in_reality)
 {
     job("fedavg", 2, 0);
     set.round_timeout_s = 1;
-    strcpy(how.link, "10kbit,1ms"); /* 3.3 s a word */
+    strcpy(how.link, "10kbit,1ms"); /* 3.3 s per contribution */
     run();
     assert_false(sim_has_succeeded(&s));
     assert_int_equal(s.nodes[s.cause].e->code, ERR_TIMEOUT);
     sim_close(&s);
 }
 
-TEST(three_thousand_workers_of_two_servers_take_little_memory)
+TEST(three_thousand_workers_and_two_servers_use_little_memory)
 {
     job("fedavg", 3000, 2);
     how.gradients = 10;
@@ -329,23 +332,23 @@ TEST(three_thousand_workers_of_two_servers_take_little_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rule_gives_all_workers_the_same_weights_and_nears_the_known_point),
-        cmocka_unit_test(steps_take_one_of_the_times_that_are_given),
-        cmocka_unit_test(time_is_computing_and_links_and_nothing_else),
-        cmocka_unit_test(what_a_worker_adopts_is_read_while_it_is_applied_as_in_a_runner),
+        cmocka_unit_test(every_rule_gives_all_workers_the_same_weights_near_the_known_optimum),
+        cmocka_unit_test(step_times_are_drawn_from_the_given_ones),
+        cmocka_unit_test(simulated_time_is_computing_and_links_only),
+        cmocka_unit_test(reading_a_contribution_takes_time_when_it_is_applied_as_in_a_runner),
         cmocka_unit_test(a_message_takes_time_at_both_ends),
-        cmocka_unit_test(the_sums_of_a_collective_take_the_codecs_time_before_they_are_sent),
-        cmocka_unit_test(nodes_that_share_processors_take_turns_at_them),
-        cmocka_unit_test(who_dies_leaves_its_processor_to_the_others),
-        cmocka_unit_test(a_servers_link_is_shared_by_its_workers),
-        cmocka_unit_test(bytes_are_those_of_the_rule),
-        cmocka_unit_test(a_simulation_is_the_same_again_and_another_seed_is_another_one),
-        cmocka_unit_test(jitter_overtakes_nothing_between_two_nodes),
-        cmocka_unit_test(a_worker_that_dies_ends_the_job_or_is_gone_on_without),
-        cmocka_unit_test(of_two_workers_that_are_cut_off_from_each_other_one_goes_on_with_the_others),
-        cmocka_unit_test(a_short_cut_delays_and_a_long_one_ends_the_job),
-        cmocka_unit_test(a_wait_beyond_the_rounds_time_ends_the_job_as_it_would_a_real_one),
-        cmocka_unit_test(three_thousand_workers_of_two_servers_take_little_memory),
+        cmocka_unit_test(the_reduction_of_a_collective_takes_time_before_sending),
+        cmocka_unit_test(nodes_on_shared_processors_take_turns),
+        cmocka_unit_test(a_node_that_dies_frees_its_processor),
+        cmocka_unit_test(the_link_of_a_server_is_shared_by_its_workers),
+        cmocka_unit_test(simulated_bytes_match_the_rule),
+        cmocka_unit_test(a_simulation_is_reproducible_and_depends_on_the_seed),
+        cmocka_unit_test(jitter_does_not_reorder_messages_between_two_nodes),
+        cmocka_unit_test(the_death_of_a_worker_ends_the_job_or_the_others_continue),
+        cmocka_unit_test(of_two_workers_cut_off_from_each_other_one_continues_with_the_others),
+        cmocka_unit_test(a_short_cut_delays_the_job_and_a_long_one_ends_it),
+        cmocka_unit_test(a_wait_beyond_the_round_timeout_ends_the_job_as_in_reality),
+        cmocka_unit_test(three_thousand_workers_and_two_servers_use_little_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

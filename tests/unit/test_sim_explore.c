@@ -25,10 +25,10 @@ static void job(const char *codec, int n_workers, int n_servers, int n_steps)
     sim_job_open(&s, &set, &how, codec);
 }
 
-TEST(of_two_nodes_that_average_after_two_steps_there_are_five_orders)
+TEST(two_nodes_that_average_after_two_steps_have_five_orders)
 {
-    /* A node hears the other's word before its first step, before its second, or behind it; before the
-     * second only where the other hears its word last. */
+    /* A node receives the other's contribution before its first step, before its second, or after it;
+     * before the second only if the other one receives its contribution last. */
     job("fedavg", 2, 0, 2);
     assert_ok(sim_explore(&s, "", &found, &e));
     assert_true(found.is_complete && !found.failure[0]);
@@ -37,7 +37,7 @@ TEST(of_two_nodes_that_average_after_two_steps_there_are_five_orders)
     sim_close(&s);
 }
 
-TEST(synchronous_rules_succeed_in_every_order_and_end_the_same)
+TEST(synchronous_rules_succeed_with_the_same_result_in_every_order)
 {
     static const struct {
         const char *codec;
@@ -53,7 +53,7 @@ TEST(synchronous_rules_succeed_in_every_order_and_end_the_same)
     }
 }
 
-TEST(an_asynchronous_rule_ends_differently_in_different_orders)
+TEST(an_asynchronous_rule_has_different_results_in_different_orders)
 {
     job("plain", 2, 0, 2);
     strcpy(s.set.sync, "asgd");
@@ -62,7 +62,7 @@ TEST(an_asynchronous_rule_ends_differently_in_different_orders)
     sim_close(&s);
 }
 
-TEST(a_rule_that_depends_on_the_order_is_found_and_its_order_can_be_replayed)
+TEST(an_order_dependent_rule_is_found_and_its_order_can_be_replayed)
 {
     job("tests/has_globals", 3, 0, 1);
     assert_ok(sim_explore(&s, "", &found, &e));
@@ -74,7 +74,7 @@ TEST(a_rule_that_depends_on_the_order_is_found_and_its_order_can_be_replayed)
     sim_close(&s);
 }
 
-TEST(what_is_no_order_of_the_job_is_refused)
+TEST(an_invalid_order_is_refused)
 {
     static const char *const wrong[] = {"0", "0x", "9s", "0s,1s", "0s.", "01", "0s.0s.0s.0s"};
 
@@ -84,18 +84,18 @@ TEST(what_is_no_order_of_the_job_is_refused)
     sim_close(&s);
     job("fedavg", 6, 0, 2);
     assert_int_equal(sim_explore(&s, "", &found, &e), ERR_CONFIG);
-    assert_says("not of 6");
+    assert_error_has("not with 6");
     sim_close(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_two_nodes_that_average_after_two_steps_there_are_five_orders),
-        cmocka_unit_test(synchronous_rules_succeed_in_every_order_and_end_the_same),
-        cmocka_unit_test(an_asynchronous_rule_ends_differently_in_different_orders),
-        cmocka_unit_test(a_rule_that_depends_on_the_order_is_found_and_its_order_can_be_replayed),
-        cmocka_unit_test(what_is_no_order_of_the_job_is_refused),
+        cmocka_unit_test(two_nodes_that_average_after_two_steps_have_five_orders),
+        cmocka_unit_test(synchronous_rules_succeed_with_the_same_result_in_every_order),
+        cmocka_unit_test(an_asynchronous_rule_has_different_results_in_different_orders),
+        cmocka_unit_test(an_order_dependent_rule_is_found_and_its_order_can_be_replayed),
+        cmocka_unit_test(an_invalid_order_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What a message takes, by messages of this machine to itself. */
+/* The time a message takes, measured with messages of this machine to itself. */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static unsigned char *bytes_of(size_t len, unsigned first)
     return b;
 }
 
-TEST(a_message_of_any_length_comes_as_it_was_sent_and_takes_its_time)
+TEST(a_message_of_any_length_arrives_unchanged_and_is_timed)
 {
     static const size_t lengths[] = {1, 48, 4096, 1 << 18, (1 << 22) + 1};
     size_t longest = lengths[N_OF(lengths) - 1];
@@ -46,7 +46,7 @@ TEST(a_message_of_any_length_comes_as_it_was_sent_and_takes_its_time)
 
 enum { RING = 3, LONG = 1 << 20 };
 
-/* Process k of the ring; 0: it heard what the one before it says. */
+/* Process k of the ring; 0: it received its predecessor's message. */
 static int exchange_in_ring(struct sim_wire *wires, int k)
 {
     unsigned char *from = bytes_of(LONG, (unsigned)k), *to = malloc(LONG);
@@ -65,7 +65,7 @@ static int exchange_in_ring(struct sim_wire *wires, int k)
     return 0;
 }
 
-TEST(in_a_ring_each_hears_the_one_before_it_and_the_end_of_one_is_noticed)
+TEST(in_a_ring_each_node_receives_from_the_previous_one_and_its_end_is_detected)
 {
     struct sim_wire wires[RING];
     double seconds;
@@ -86,7 +86,7 @@ TEST(in_a_ring_each_hears_the_one_before_it_and_the_end_of_one_is_noticed)
     sim_wire_close(&wires[0]);
 }
 
-TEST(where_there_is_no_socket_the_option_that_goes_without_is_named)
+TEST(a_missing_socket_is_reported_with_the_option_that_avoids_it)
 {
     struct rlimit was, none;
     struct sim_wire own;
@@ -104,9 +104,9 @@ TEST(where_there_is_no_socket_the_option_that_goes_without_is_named)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_of_any_length_comes_as_it_was_sent_and_takes_its_time),
-        cmocka_unit_test(in_a_ring_each_hears_the_one_before_it_and_the_end_of_one_is_noticed),
-        cmocka_unit_test(where_there_is_no_socket_the_option_that_goes_without_is_named),
+        cmocka_unit_test(a_message_of_any_length_arrives_unchanged_and_is_timed),
+        cmocka_unit_test(in_a_ring_each_node_receives_from_the_previous_one_and_its_end_is_detected),
+        cmocka_unit_test(a_missing_socket_is_reported_with_the_option_that_avoids_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

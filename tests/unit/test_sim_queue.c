@@ -11,7 +11,7 @@ static void push(double at, int slot)
     assert_ok(sim_queue_push(&q, (struct sim_event){.at = at, .slot = slot}, &e));
 }
 
-TEST(events_come_in_the_order_of_their_time_however_they_were_pushed)
+TEST(events_are_ordered_by_time_however_they_were_pushed)
 {
     struct rng r;
     double last = 0;
@@ -33,7 +33,7 @@ TEST(events_come_in_the_order_of_their_time_however_they_were_pushed)
     sim_queue_clear(&q);
 }
 
-/* The order in which eight events of one moment come, as a number. */
+/* The order in which eight simultaneous events come, as a number. */
 static uint64_t order_of(uint64_t seed)
 {
     uint64_t order = 0;
@@ -47,7 +47,7 @@ static uint64_t order_of(uint64_t seed)
     return order;
 }
 
-TEST(what_is_due_at_one_moment_comes_in_an_order_that_the_seed_decides)
+TEST(the_seed_orders_events_of_the_same_time)
 {
     int n_different = 0;
 
@@ -61,8 +61,8 @@ TEST(what_is_due_at_one_moment_comes_in_an_order_that_the_seed_decides)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_come_in_the_order_of_their_time_however_they_were_pushed),
-        cmocka_unit_test(what_is_due_at_one_moment_comes_in_an_order_that_the_seed_decides),
+        cmocka_unit_test(events_are_ordered_by_time_however_they_were_pushed),
+        cmocka_unit_test(the_seed_orders_events_of_the_same_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

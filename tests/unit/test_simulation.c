@@ -7,7 +7,7 @@
 
 static struct err e;
 
-TEST(a_link_is_a_rate_a_latency_and_perhaps_jitter)
+TEST(a_link_is_a_rate_a_latency_and_optional_jitter)
 {
     struct sim_link l;
 
@@ -19,7 +19,7 @@ TEST(a_link_is_a_rate_a_latency_and_perhaps_jitter)
     assert_true(l.bytes_per_s == 0 && l.latency_s == 0);
 }
 
-TEST(a_step_takes_one_of_some_times)
+TEST(a_step_time_is_one_of_a_list)
 {
     static const char *const wrong[] = {"",    "x",   "1,",    ",1",
                                         "1;2", "0",   "1e-10", "2e6",
@@ -32,7 +32,7 @@ TEST(a_step_takes_one_of_some_times)
     assert_true(t.n == 3 && t.s[0] == 1e-3 && t.s[1] == 2 && t.s[2] == 0.5);
     for (size_t i = 0; i < N_OF(wrong); i++) {
         assert_int_equal(sim_steps_parse(&t, wrong[i], &e), ERR_CONFIG);
-        assert_says("is no time of a step");
+        assert_error_has("is not the time of a step");
     }
 }
 
@@ -51,7 +51,7 @@ TEST(an_overhead_is_a_rate_and_a_time)
     }
 }
 
-TEST(a_speed_is_one_for_all_a_range_or_a_list)
+TEST(a_speed_is_one_value_a_range_or_a_list)
 {
     struct sim_speed s;
 
@@ -80,7 +80,7 @@ TEST(losses_and_cuts_are_lists)
     assert_true(c.of[0].from == 2 && c.of[0].to == 5 && c.of[1].to == 0.002);
 }
 
-TEST(what_is_none_of_these_is_refused_with_what_would_be)
+TEST(invalid_values_are_refused_with_the_valid_form)
 {
     static const char *const links[] = {
         "",          "100Mbit",   "100Mbit,20",    "0Mbit,1s",     "100 Mbit,1s", "fast,20ms", "1Mbit,1s,1s,",
@@ -112,10 +112,10 @@ TEST(what_is_none_of_these_is_refused_with_what_would_be)
         assert_int_equal(sim_cuts_parse(&cut, cuts[i], &e), ERR_CONFIG);
 }
 
-TEST(only_nodes_that_there_are_can_be_spoken_of)
+TEST(references_to_nonexistent_nodes_are_refused)
 {
     static const struct {
-        const char *speed, *kill, *cut, *says;
+        const char *speed, *kill, *cut, *expected;
     } cases[] = {
         {"7=2", "", "", "--speed: there is no node 7"},
         {"1", "9@1s", "", "--kill: there is no node 9"},
@@ -132,7 +132,7 @@ TEST(only_nodes_that_there_are_can_be_spoken_of)
         strcpy(s.kill, cases[i].kill);
         strcpy(s.cut, cases[i].cut);
         assert_int_equal(simulation_check(&s, 4, 2, &e), ERR_CONFIG);
-        assert_says(cases[i].says);
+        assert_error_has(cases[i].expected);
     }
     simulation_default(&s);
     strcpy(s.speed, "3=2,-3=0.5");
@@ -140,7 +140,7 @@ TEST(only_nodes_that_there_are_can_be_spoken_of)
     assert_ok(simulation_check(&s, 4, 2, &e));
 }
 
-TEST(only_nodes_that_there_are_can_be_killed)
+TEST(kills_of_nonexistent_nodes_are_refused)
 {
     struct simulation s;
 
@@ -148,12 +148,12 @@ TEST(only_nodes_that_there_are_can_be_killed)
     strcpy(s.kill, "3@1s,-3@1s");
     assert_ok(simulation_check(&s, 4, 2, &e));
     assert_int_equal(simulation_check(&s, 3, 2, &e), ERR_CONFIG);
-    assert_says("no node 3");
+    assert_error_has("no node 3");
     assert_int_equal(simulation_check(&s, 4, 1, &e), ERR_CONFIG);
-    assert_says("no node -3");
+    assert_error_has("no node -3");
 }
 
-TEST(the_document_is_read_back_as_it_was_written)
+TEST(the_document_survives_serialization)
 {
     struct simulation s, t;
     json_t *doc;
@@ -171,15 +171,15 @@ TEST(the_document_is_read_back_as_it_was_written)
     assert_memory_equal(&s, &t, sizeof s);
     json_object_set_new(doc, "overhead", json_string("much"));
     assert_int_equal(simulation_parse(&t, doc, &e), ERR_CONFIG);
-    assert_says("\"much\" is no overhead");
+    assert_error_has("\"much\" is not an overhead");
     json_object_set_new(doc, "overhead", json_string(""));
     json_object_set_new(doc, "cut", json_string("nonsense"));
     assert_int_equal(simulation_parse(&t, doc, &e), ERR_CONFIG);
-    assert_says("nonsense");
+    assert_error_has("nonsense");
     json_decref(doc);
 }
 
-TEST(a_codec_so_slow_that_no_time_says_anything_is_refused)
+TEST(an_extreme_codec_rate_is_refused)
 {
     struct simulation s, t;
     json_t *doc;
@@ -188,23 +188,23 @@ TEST(a_codec_so_slow_that_no_time_says_anything_is_refused)
     s.codec_rate_mbps = 1e-300;
     doc = simulation_json(&s);
     assert_int_equal(simulation_parse(&t, doc, &e), ERR_CONFIG);
-    assert_says("codec_rate_mbps");
+    assert_error_has("codec_rate_mbps");
     json_decref(doc);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_link_is_a_rate_a_latency_and_perhaps_jitter),
-        cmocka_unit_test(a_step_takes_one_of_some_times),
+        cmocka_unit_test(a_link_is_a_rate_a_latency_and_optional_jitter),
+        cmocka_unit_test(a_step_time_is_one_of_a_list),
         cmocka_unit_test(an_overhead_is_a_rate_and_a_time),
-        cmocka_unit_test(a_speed_is_one_for_all_a_range_or_a_list),
+        cmocka_unit_test(a_speed_is_one_value_a_range_or_a_list),
         cmocka_unit_test(losses_and_cuts_are_lists),
-        cmocka_unit_test(what_is_none_of_these_is_refused_with_what_would_be),
-        cmocka_unit_test(only_nodes_that_there_are_can_be_spoken_of),
-        cmocka_unit_test(only_nodes_that_there_are_can_be_killed),
-        cmocka_unit_test(a_codec_so_slow_that_no_time_says_anything_is_refused),
-        cmocka_unit_test(the_document_is_read_back_as_it_was_written),
+        cmocka_unit_test(invalid_values_are_refused_with_the_valid_form),
+        cmocka_unit_test(references_to_nonexistent_nodes_are_refused),
+        cmocka_unit_test(kills_of_nonexistent_nodes_are_refused),
+        cmocka_unit_test(an_extreme_codec_rate_is_refused),
+        cmocka_unit_test(the_document_survives_serialization),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

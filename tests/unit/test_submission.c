@@ -9,7 +9,7 @@
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
-/* A child that is an agent for one request: it keeps the body as a file and answers 202. */
+/* A child that acts as an agent for one request: it stores the body in a file and answers 202. */
 static pid_t agent_that_keeps(const char *path, char *address, size_t size)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -44,8 +44,8 @@ static pid_t agent_that_keeps(const char *path, char *address, size_t size)
     return pid;
 }
 
-/* What the agent is told as the reason, with the length that it takes. */
-static void assert_told(const char *reason, const char *told)
+/* The reason sent to the agent, with the length that it accepts. */
+static void assert_reported(const char *reason, const char *expected)
 {
     const char *folder = unit_folder();
     struct node node = {.is_reserved = true, .label = "agent x", .at.host = "127.0.0.1"};
@@ -65,28 +65,28 @@ static void assert_told(const char *reason, const char *told)
     waitpid(pid, NULL, 0);
     assert_ok(json_read(&doc, path, 1 << 16, &e));
     assert_ok(json_get_text(back, sizeof back, doc, "reason", "", &e));
-    assert_string_equal(back, told);
+    assert_string_equal(back, expected);
     json_decref(doc);
     unit_remove(folder);
 }
 
-TEST(a_cancel_is_sent_whatever_its_reason_quotes)
+TEST(a_cancellation_is_sent_whatever_its_reason_quotes)
 {
     char in[300], out[200];
 
-    assert_told("enough", "enough");
-    assert_told("no folder gew\344hlt", "no folder gew?hlt");
+    assert_reported("enough", "enough");
+    assert_reported("no folder gew\344hlt", "no folder gew?hlt");
     memset(in, 'x', sizeof in);
-    memcpy(in + 199, "\303\244", 3); /* 200 bytes end within it */
+    memcpy(in + 199, "\303\244", 3); /* 200 bytes end inside it */
     memcpy(out, in, 199);
     out[199] = '\0';
-    assert_told(in, out);
+    assert_reported(in, out);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cancel_is_sent_whatever_its_reason_quotes),
+        cmocka_unit_test(a_cancellation_is_sent_whatever_its_reason_quotes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The HTTP client against servers that mean no good: each is a child process that answers one connection. */
+/* The HTTP client against malicious servers: each is a child process that answers one connection. */
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -68,7 +68,7 @@ static void stop(const struct server *s)
 static struct http_request ask(int port, double timeout_s)
 {
     struct http_request r = {
-        .method = "GET", .who = "agent x", .max_reply = 1000, .timeout_s = timeout_s, .is_local = true};
+        .method = "GET", .peer = "agent x", .max_reply = 1000, .timeout_s = timeout_s, .is_local = true};
 
     snprintf(r.url, sizeof r.url, "http://127.0.0.1:%d/v1/agent", port);
     return r;
@@ -98,12 +98,12 @@ static void end(struct http *h, struct http_request *r)
     http_free(h);
 }
 
-static void say_ok(int fd)
+static void reply_ok(int fd)
 {
     put(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 }
 
-static void say_without_end(int fd)
+static void reply_without_end(int fd)
 {
     put(fd, "HTTP/1.1 200 OK\r\n\r\n");
     for (;;)
@@ -143,7 +143,7 @@ static void drip(int fd)
     }
 }
 
-static void speak_something_else(int fd)
+static void reply_no_http(int fd)
 {
     put(fd, "SSH-2.0-OpenSSH_9.2\r\n");
 }
@@ -153,35 +153,35 @@ static void close_at_once(int fd)
     close(fd);
 }
 
-static void say_packed(int fd)
+static void reply_compressed(int fd)
 {
     put(fd, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8bxx");
 }
 
-TEST(an_answer_is_read)
+TEST(a_response_is_parsed)
 {
     struct http_request r;
     struct http *h;
 
-    get(&h, &r, say_ok, 60);
+    get(&h, &r, reply_ok, 60);
     assert_int_equal(r.err.code, 0);
     assert_int_equal(r.status, 200);
     assert_string_equal(r.reply, "ok");
     end(h, &r);
 }
 
-TEST(an_answer_without_end_is_cut_at_its_limit)
+TEST(an_endless_response_is_cut_at_its_limit)
 {
     struct http_request r;
     struct http *h;
 
-    get(&h, &r, say_without_end, 60);
+    get(&h, &r, reply_without_end, 60);
     assert_int_equal(r.err.code, ERR_PROTOCOL);
     assert_true(r.reply_len <= 1000);
     end(h, &r);
 }
 
-TEST(headers_and_hints_without_end_are_cut)
+TEST(endless_headers_and_informational_responses_are_cut)
 {
     struct http_request r;
     struct http *h;
@@ -205,7 +205,7 @@ TEST(a_redirection_is_not_followed)
     end(h, &r);
 }
 
-TEST(silence_and_dripping_end_with_the_time_limit)
+TEST(silence_and_slow_bytes_end_at_the_timeout)
 {
     struct http_request r;
     struct http *h;
@@ -219,12 +219,12 @@ TEST(silence_and_dripping_end_with_the_time_limit)
     end(h, &r);
 }
 
-TEST(what_is_no_http_is_said_to_be_none)
+TEST(bytes_that_are_not_http_are_reported_as_such)
 {
     struct http_request r;
     struct http *h;
 
-    get(&h, &r, speak_something_else, 60);
+    get(&h, &r, reply_no_http, 60);
     assert_true(r.err.code == ERR_PROTOCOL || r.err.code == ERR_UNREACHABLE);
     end(h, &r);
     get(&h, &r, close_at_once, 60);
@@ -232,20 +232,20 @@ TEST(what_is_no_http_is_said_to_be_none)
     end(h, &r);
 }
 
-TEST(nothing_is_unpacked)
+TEST(responses_are_not_decompressed)
 {
     struct http_request r;
     struct http *h;
 
-    get(&h, &r, say_packed, 60);
+    get(&h, &r, reply_compressed, 60);
     assert_int_equal(r.reply_len, 4);
     assert_memory_equal(r.reply, "\x1f\x8bxx", 4);
     end(h, &r);
 }
 
-TEST(nobody_there_is_said_with_the_systems_words)
+TEST(an_unreachable_agent_is_reported_with_the_system_error)
 {
-    struct server s = serve(say_ok);
+    struct server s = serve(reply_ok);
     struct http_request r = ask(s.port, 5);
     struct http *h = http_new(&e);
 
@@ -272,7 +272,7 @@ static void collect_line(void *arg, const char *line, size_t len)
     strcat(arg, "|");
 }
 
-TEST(lines_come_whole_and_too_long_ones_not_at_all)
+TEST(lines_arrive_whole_and_overlong_ones_not_at_all)
 {
     struct server s = serve(console_lines);
     char lines[256] = "";
@@ -290,15 +290,15 @@ TEST(lines_come_whole_and_too_long_ones_not_at_all)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_is_read),
-        cmocka_unit_test(an_answer_without_end_is_cut_at_its_limit),
-        cmocka_unit_test(headers_and_hints_without_end_are_cut),
+        cmocka_unit_test(a_response_is_parsed),
+        cmocka_unit_test(an_endless_response_is_cut_at_its_limit),
+        cmocka_unit_test(endless_headers_and_informational_responses_are_cut),
         cmocka_unit_test(a_redirection_is_not_followed),
-        cmocka_unit_test(silence_and_dripping_end_with_the_time_limit),
-        cmocka_unit_test(what_is_no_http_is_said_to_be_none),
-        cmocka_unit_test(nothing_is_unpacked),
-        cmocka_unit_test(nobody_there_is_said_with_the_systems_words),
-        cmocka_unit_test(lines_come_whole_and_too_long_ones_not_at_all),
+        cmocka_unit_test(silence_and_slow_bytes_end_at_the_timeout),
+        cmocka_unit_test(bytes_that_are_not_http_are_reported_as_such),
+        cmocka_unit_test(responses_are_not_decompressed),
+        cmocka_unit_test(an_unreachable_agent_is_reported_with_the_system_error),
+        cmocka_unit_test(lines_arrive_whole_and_overlong_ones_not_at_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,11 +4,11 @@
 
 #include "tests/unit/unit.h"
 
-static int parse(struct options *o, unsigned verb, struct err *e, const char *const *words)
+static int parse(struct options *o, unsigned verb, struct err *e, const char *const *arguments)
 {
     static struct unit_argv argv; /* operands point into it */
 
-    unit_argv(&argv, "submit", words);
+    unit_argv(&argv, "submit", arguments);
     return options_parse(o, verb, argv.n, argv.of, e);
 }
 
@@ -17,7 +17,7 @@ static int parse(struct options *o, unsigned verb, struct err *e, const char *co
 static struct options o;
 static struct err e;
 
-TEST(underscore_and_hyphen_are_the_same)
+TEST(underscores_and_hyphens_are_equivalent)
 {
     assert_ok(PARSE("--node_count", "2", "--batch-size=32", "--learn_rate", "0.5", "--non_iid"));
     assert_int_equal(o.settings.node_count, 2);
@@ -29,14 +29,14 @@ TEST(underscore_and_hyphen_are_the_same)
     assert_int_equal(o.settings.local_steps, 7);
 }
 
-TEST(a_list_of_words_is_no_word_of_it)
+TEST(a_list_of_choices_is_no_choice)
 {
     assert_ok(PARSE("--gradient-descent", "gradient_decay"));
     assert_int_equal(PARSE("--psgd", "ssgd|asgd"), ERR_USAGE);
-    assert_says("\"ssgd|asgd\" is not one of ssgd|asgd");
+    assert_error_has("\"ssgd|asgd\" is not one of ssgd|asgd");
 }
 
-TEST(short_options_take_their_value_attached_or_apart)
+TEST(short_options_accept_attached_and_separate_values)
 {
     assert_ok(PARSE("-n2", "-b", "16", "-qvv", "-C", "fedavg", "-c", "plain", "-I", "784"));
     assert_int_equal(o.settings.node_count, 2);
@@ -46,7 +46,7 @@ TEST(short_options_take_their_value_attached_or_apart)
     assert_int_equal(o.verbose, 2);
 }
 
-TEST(the_ancestors_spellings_mean_ours)
+TEST(spellings_of_parallel_sgd_are_accepted)
 {
     assert_ok(PARSE("--psgd", "asgd", "--block_assignment", "dpa", "--retrieve_data", "--optimizer",
                     "parallel_sgd"));
@@ -80,34 +80,34 @@ TEST(every_optimizer_has_its_own_defaults)
     }
 }
 
-TEST(momentum_is_for_those_who_use_it)
+TEST(momentum_applies_only_to_optimizers_that_use_it)
 {
     assert_ok(PARSE("--gradient-descent", "nesterov", "--momentum", "0.5"));
     assert_true(o.settings.momentum == 0.5);
     assert_int_equal(PARSE("--gradient-descent", "adam", "--momentum", "0.5"), ERR_USAGE);
-    assert_says("--momentum: adam has none");
+    assert_error_has("--momentum: adam has no momentum");
     assert_int_equal(PARSE("--momentum", "0.9"), ERR_USAGE);
     assert_ok(PARSE("--momentum", "0"));
     assert_int_equal(PARSE("--gradient-descent", "momentum", "--momentum", "1"), ERR_USAGE);
 }
 
-TEST(how_many_must_stay_is_for_jobs_that_go_on_without_the_others)
+TEST(the_minimum_number_of_nodes_needs_a_job_that_continues_after_losses)
 {
     assert_ok(PARSE("--on-node-loss", "continue", "--node-count", "3", "--min-nodes", "2"));
     assert_int_equal(o.settings.min_nodes, 2);
     assert_int_equal(PARSE("--node-count", "3", "--min-nodes", "2"), ERR_USAGE);
-    assert_says("--min-nodes: this job ends when it loses a node; with --on-node-loss continue it goes on");
+    assert_error_has("--min-nodes needs --on-node-loss continue");
 }
 
-TEST(a_schedule_is_understood_before_anything_is_sent)
+TEST(a_schedule_is_validated_before_anything_is_sent)
 {
     assert_ok(PARSE("--schedule", "step:every=5,factor=0.1", "--warmup-steps", "100"));
     assert_string_equal(o.settings.schedule, "step:every=5,factor=0.1");
     assert_int_equal(o.settings.warmup_steps, 100);
     assert_int_equal(PARSE("--schedule", "cosine:5"), ERR_USAGE);
-    assert_says("--schedule: schedule cosine takes nothing");
+    assert_error_has("--schedule: schedule cosine takes no parameters");
     assert_int_equal(PARSE("--on-nonfinite", "ignore"), ERR_USAGE);
-    assert_says("stop|skip");
+    assert_error_has("stop|skip");
 }
 
 TEST(adam_has_its_own_default_learning_rate)
@@ -128,24 +128,24 @@ TEST(long_options_are_not_abbreviated)
     assert_non_null(strstr(e.hint, "--epochs"));
 }
 
-TEST(a_wrong_word_is_refused_with_the_nearest_one)
+TEST(an_unknown_option_is_refused_with_the_nearest_one)
 {
     assert_int_equal(PARSE("--node_cuont", "2"), ERR_USAGE);
     assert_non_null(strstr(e.hint, "--node_count"));
     assert_int_equal(PARSE("--optimizer", "adam"), ERR_USAGE);
     assert_non_null(strstr(e.hint, "--gradient-descent adam"));
     assert_int_equal(PARSE("--psgd", "bsgd"), ERR_USAGE);
-    assert_says("ssgd|asgd");
+    assert_error_has("ssgd|asgd");
 }
 
-TEST(numbers_are_whole_and_in_range)
+TEST(numbers_are_integers_within_their_range)
 {
     static const char *const wrong[] = {"",      "x",   "2x", "1.5", "0",   "-1",
                                         "10001", "1e2", " 2", "nan", "inf", "0x2"};
 
     for (size_t i = 0; i < N_OF(wrong); i++) {
         assert_int_equal(PARSE("--node_count", wrong[i]), ERR_USAGE);
-        assert_says("--node_count");
+        assert_error_has("--node_count");
     }
     assert_int_equal(PARSE("--learn_rate", "0"), ERR_USAGE);
     assert_int_equal(PARSE("--learn_rate", "nan"), ERR_USAGE);
@@ -153,10 +153,10 @@ TEST(numbers_are_whole_and_in_range)
     assert_true(o.settings.seed == UINT64_C(1) << 53);
 }
 
-TEST(a_number_out_of_range_is_told_from_what_is_no_number)
+TEST(a_number_out_of_range_is_distinguished_from_a_non_number)
 {
     static const struct {
-        const char *option, *text, *says;
+        const char *option, *text, *expected;
     } cases[] = {
         {"--epochs", "99999999999999999999", "99999999999999999999 is not between 1 and 1000000"},
         {"--epochs", "1e2", "is not an integer"},
@@ -168,46 +168,46 @@ TEST(a_number_out_of_range_is_told_from_what_is_no_number)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(PARSE(cases[i].option, cases[i].text), ERR_USAGE);
-        assert_says(cases[i].says);
+        assert_error_has(cases[i].expected);
     }
 }
 
-TEST(a_reason_is_as_long_as_an_agent_takes_it)
+TEST(a_reason_is_limited_to_the_length_an_agent_accepts)
 {
     char reason[202];
-    const char *const words[] = {"j-abcdef", "--reason", reason, NULL};
+    const char *const arguments[] = {"j-abcdef", "--reason", reason, NULL};
 
     memset(reason, 'x', 201);
     reason[201] = '\0';
-    assert_int_equal(parse(&o, FOR_CANCEL, &e, words), ERR_USAGE);
+    assert_int_equal(parse(&o, FOR_CANCEL, &e, arguments), ERR_USAGE);
     reason[200] = '\0';
-    assert_ok(parse(&o, FOR_CANCEL, &e, words));
+    assert_ok(parse(&o, FOR_CANCEL, &e, arguments));
     assert_string_equal(o.reason, reason);
 }
 
-TEST(what_is_measured_unless_it_is_given_is_not_given_as_0)
+TEST(an_option_measured_by_default_cannot_be_set_to_0)
 {
     static const char *const names[] = {"--eval-time", "--codec-rate", "--gradients"};
 
     for (size_t i = 0; i < N_OF(names); i++) {
-        const char *const words[] = {names[i], "0", NULL};
+        const char *const arguments[] = {names[i], "0", NULL};
 
-        assert_int_equal(parse(&o, FOR_SIMULATE, &e, words), ERR_USAGE);
-        assert_says("0 is not between 1");
+        assert_int_equal(parse(&o, FOR_SIMULATE, &e, arguments), ERR_USAGE);
+        assert_error_has("0 is not between 1");
     }
 }
 
-TEST(a_value_is_there_when_one_is_needed_and_only_then)
+TEST(a_value_is_required_exactly_where_an_option_takes_one)
 {
     assert_int_equal(PARSE("--epochs"), ERR_USAGE);
-    assert_says("needs a value");
+    assert_error_has("needs a value");
     assert_int_equal(PARSE("-E"), ERR_USAGE);
     assert_int_equal(PARSE("--json=1"), ERR_USAGE);
-    assert_says("takes no value");
+    assert_error_has("takes no value");
     assert_int_equal(PARSE("--codec", ""), ERR_USAGE);
 }
 
-TEST(a_verb_takes_its_own_options_only)
+TEST(a_verb_accepts_its_own_options_only)
 {
     static const char *const follow[] = {"-f", "--node", "-2", "j-abcdef", NULL};
 
@@ -221,7 +221,7 @@ TEST(a_verb_takes_its_own_options_only)
     assert_string_equal(o.args.operands[0], "--codec");
 }
 
-TEST(run_json_gets_every_option_of_a_job)
+TEST(run_json_contains_every_option_of_a_job)
 {
     json_t *all;
 
@@ -233,15 +233,15 @@ TEST(run_json_gets_every_option_of_a_job)
     json_decref(all);
 }
 
-/* A folder with the run.json that a job with these words leaves. */
-static const char *folder_of(const char *const *words)
+/* A folder with the run.json of a job with these arguments. */
+static const char *folder_of(const char *const *arguments)
 {
     const char *dir = unit_folder();
     char path[300];
     json_t *doc;
     char *text;
 
-    assert_ok(parse(&o, FOR_SUBMIT, &e, words));
+    assert_ok(parse(&o, FOR_SUBMIT, &e, arguments));
     doc = json_pack("{s:{s:o}}", "facts", "options", options_json(&o));
     text = json_dumps(doc, 0);
     assert_ok(file_join(path, sizeof path, dir, "run.json", &e));
@@ -251,7 +251,7 @@ static const char *folder_of(const char *const *words)
     return dir;
 }
 
-TEST(a_resumed_job_has_the_options_it_had_but_for_what_may_change)
+TEST(a_resumed_job_keeps_its_options_except_those_that_may_change)
 {
     const char *dir = folder_of(
         (const char *const[]){"--seed", "7", "-b", "16", "--non-iid", "--gradient-descent", "adam", "--psgd",
@@ -272,9 +272,9 @@ TEST(a_resumed_job_has_the_options_it_had_but_for_what_may_change)
     assert_int_equal(o.settings.batch_size, 16);
     assert_true(o.settings.learn_rate == 0.001);
     assert_int_equal(PARSE("--batch-size", "17", "--resume", dir), ERR_USAGE);
-    assert_says("--batch_size cannot be changed by --resume");
+    assert_error_has("--batch_size cannot be changed by --resume");
     assert_int_equal(PARSE("--gradient-descent", "sgd", "--resume", dir), ERR_USAGE);
-    assert_says("--gradient-descent cannot be changed by --resume");
+    assert_error_has("--gradient-descent cannot be changed by --resume");
     assert_int_equal(PARSE("--init-from", "w", "--resume", dir), ERR_USAGE);
     unit_remove(dir);
     assert_int_equal(PARSE("--resume", dir), ERR_NOT_FOUND);
@@ -305,14 +305,14 @@ TEST(a_resumed_job_finds_its_files_from_every_folder)
     unit_remove(dir);
 }
 
-TEST(a_file_of_the_earlier_job_that_is_gone_is_named_with_its_option)
+TEST(a_missing_file_of_the_earlier_job_is_reported_with_its_option)
 {
     const char *dir = folder_of((const char *const[]){"--data", "gone.csv", "--workers", "README.md", NULL});
 
     assert_int_equal(PARSE("--resume", dir), ERR_NOT_FOUND);
-    assert_says("/run.json: --data was /");
-    assert_says("/gone.csv: No such file");
-    assert_string_equal(e.hint, "--data FILE|DIR says where it is now.");
+    assert_error_has("/run.json: --data was /");
+    assert_error_has("/gone.csv: No such file");
+    assert_string_equal(e.hint, "Give its present path with --data FILE|DIR.");
     assert_ok(PARSE("--resume", dir, "--data", "docs"));
     unit_remove(dir);
 }
@@ -320,27 +320,27 @@ TEST(a_file_of_the_earlier_job_that_is_gone_is_named_with_its_option)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(underscore_and_hyphen_are_the_same),
-        cmocka_unit_test(a_list_of_words_is_no_word_of_it),
-        cmocka_unit_test(short_options_take_their_value_attached_or_apart),
-        cmocka_unit_test(the_ancestors_spellings_mean_ours),
+        cmocka_unit_test(underscores_and_hyphens_are_equivalent),
+        cmocka_unit_test(a_list_of_choices_is_no_choice),
+        cmocka_unit_test(short_options_accept_attached_and_separate_values),
+        cmocka_unit_test(spellings_of_parallel_sgd_are_accepted),
         cmocka_unit_test(every_optimizer_has_its_own_defaults),
-        cmocka_unit_test(momentum_is_for_those_who_use_it),
-        cmocka_unit_test(how_many_must_stay_is_for_jobs_that_go_on_without_the_others),
-        cmocka_unit_test(a_schedule_is_understood_before_anything_is_sent),
+        cmocka_unit_test(momentum_applies_only_to_optimizers_that_use_it),
+        cmocka_unit_test(the_minimum_number_of_nodes_needs_a_job_that_continues_after_losses),
+        cmocka_unit_test(a_schedule_is_validated_before_anything_is_sent),
         cmocka_unit_test(adam_has_its_own_default_learning_rate),
         cmocka_unit_test(long_options_are_not_abbreviated),
-        cmocka_unit_test(a_wrong_word_is_refused_with_the_nearest_one),
-        cmocka_unit_test(numbers_are_whole_and_in_range),
-        cmocka_unit_test(a_number_out_of_range_is_told_from_what_is_no_number),
-        cmocka_unit_test(a_reason_is_as_long_as_an_agent_takes_it),
-        cmocka_unit_test(what_is_measured_unless_it_is_given_is_not_given_as_0),
-        cmocka_unit_test(a_value_is_there_when_one_is_needed_and_only_then),
-        cmocka_unit_test(a_verb_takes_its_own_options_only),
-        cmocka_unit_test(run_json_gets_every_option_of_a_job),
-        cmocka_unit_test(a_resumed_job_has_the_options_it_had_but_for_what_may_change),
+        cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest_one),
+        cmocka_unit_test(numbers_are_integers_within_their_range),
+        cmocka_unit_test(a_number_out_of_range_is_distinguished_from_a_non_number),
+        cmocka_unit_test(a_reason_is_limited_to_the_length_an_agent_accepts),
+        cmocka_unit_test(an_option_measured_by_default_cannot_be_set_to_0),
+        cmocka_unit_test(a_value_is_required_exactly_where_an_option_takes_one),
+        cmocka_unit_test(a_verb_accepts_its_own_options_only),
+        cmocka_unit_test(run_json_contains_every_option_of_a_job),
+        cmocka_unit_test(a_resumed_job_keeps_its_options_except_those_that_may_change),
         cmocka_unit_test(a_resumed_job_finds_its_files_from_every_folder),
-        cmocka_unit_test(a_file_of_the_earlier_job_that_is_gone_is_named_with_its_option),
+        cmocka_unit_test(a_missing_file_of_the_earlier_job_is_reported_with_its_option),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

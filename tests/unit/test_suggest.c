@@ -2,55 +2,55 @@
 
 #include "tests/unit/unit.h"
 
-static const char *const words[] = {"epochs", "batch_size", "learn_rate", "codec", NULL};
+static const char *const names[] = {"epochs", "batch_size", "learn_rate", "codec", NULL};
 
-TEST(the_nearest_word_is_meant)
+TEST(the_nearest_name_is_suggested)
 {
-    assert_string_equal(suggest("epoch", words), "epochs");
-    assert_string_equal(suggest("bacth_size", words), "batch_size");
-    assert_string_equal(suggest("learning_rate", words), "learn_rate");
-    assert_string_equal(suggest("codec", words), "codec");
+    assert_string_equal(suggest("epoch", names), "epochs");
+    assert_string_equal(suggest("bacth_size", names), "batch_size");
+    assert_string_equal(suggest("learning_rate", names), "learn_rate");
+    assert_string_equal(suggest("codec", names), "codec");
 }
 
-TEST(a_far_word_means_nothing)
+TEST(a_distant_name_is_not_suggested)
 {
     const char *const none[] = {NULL};
 
-    assert_null(suggest("zzzzzz", words));
-    assert_null(suggest("", words));
+    assert_null(suggest("zzzzzz", names));
+    assert_null(suggest("", names));
     assert_null(suggest("epoch", none));
 }
 
-TEST(long_words_are_left_alone)
+TEST(long_names_get_no_suggestion)
 {
-    char word[201];
-    const char *const known[] = {word, NULL};
+    char name[201];
+    const char *const known[] = {name, NULL};
 
-    memset(word, 'a', 200);
-    word[200] = '\0';
-    assert_null(suggest(word, words));
+    memset(name, 'a', 200);
+    name[200] = '\0';
+    assert_null(suggest(name, names));
     assert_null(suggest("aaaa", known));
 }
 
-TEST(what_is_unknown_is_answered_with_the_nearest_word_or_with_all)
+TEST(an_unknown_name_is_answered_with_the_nearest_one_or_with_all)
 {
     struct err e;
 
     err_set(&e, ERR_CONFIG, "\"epoch\" is unknown");
-    assert_int_equal(suggest_instead("epoch", words, &e), ERR_CONFIG);
+    assert_int_equal(suggest_instead("epoch", names, &e), ERR_CONFIG);
     assert_string_equal(e.text, "\"epoch\" is unknown; did you mean \"epochs\"?");
     err_set(&e, ERR_USAGE, "\"zzzzzz\" is unknown");
-    assert_int_equal(suggest_instead("zzzzzz", words, &e), ERR_USAGE);
+    assert_int_equal(suggest_instead("zzzzzz", names, &e), ERR_USAGE);
     assert_string_equal(e.text, "\"zzzzzz\" is unknown; there are: epochs, batch_size, learn_rate, codec");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_nearest_word_is_meant),
-        cmocka_unit_test(a_far_word_means_nothing),
-        cmocka_unit_test(long_words_are_left_alone),
-        cmocka_unit_test(what_is_unknown_is_answered_with_the_nearest_word_or_with_all),
+        cmocka_unit_test(the_nearest_name_is_suggested),
+        cmocka_unit_test(a_distant_name_is_not_suggested),
+        cmocka_unit_test(long_names_get_no_suggestion),
+        cmocka_unit_test(an_unknown_name_is_answered_with_the_nearest_one_or_with_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

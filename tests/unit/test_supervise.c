@@ -19,7 +19,7 @@ struct scene {
     struct runner runner;
 };
 
-/* A runner that is this shell script, and may take so much memory. */
+/* Starts a runner that is this shell script, with this memory limit. */
 static void scene_open_with(struct scene *s, const char *script, uint64_t max_memory)
 {
     struct err e;
@@ -56,10 +56,10 @@ static void scene_close(struct scene *s)
     unit_remove(s->folder);
 }
 
-TEST(how_a_runner_ended_is_said_in_words)
+TEST(the_end_of_a_runner_is_described)
 {
     static const struct {
-        const char *script, *words;
+        const char *script, *expected;
     } cases[] = {
         {"exit 0", "job_runner exited with status 0"},
         {"exit 7", "job_runner exited with status 7"},
@@ -76,13 +76,13 @@ TEST(how_a_runner_ended_is_said_in_words)
         assert_ok(runner_go(&s.runner, s.exe, &e));
         wait_for_end(&s.runner);
         runner_reap(&s.runner, how, sizeof how);
-        assert_string_equal(how, cases[i].words);
+        assert_string_equal(how, cases[i].expected);
         assert_int_equal(s.runner.pid, 0);
         scene_close(&s);
     }
 }
 
-TEST(a_runner_that_cannot_be_executed_is_an_error_with_the_reason)
+TEST(a_runner_that_cannot_be_executed_is_reported_with_the_reason)
 {
     struct scene s;
     struct err e;
@@ -94,28 +94,28 @@ TEST(a_runner_that_cannot_be_executed_is_an_error_with_the_reason)
     assert_int_equal(unlink(s.exe), 0);
     assert_ok(runner_fork(&s.runner, &s.plan, &e));
     assert_int_equal(runner_go(&s.runner, s.exe, &e), ERR_IO);
-    assert_says("No such file or directory");
+    assert_error_has("No such file or directory");
     s.plan.run_dir = "/nowhere";
     assert_ok(runner_fork(&s.runner, &s.plan, &e));
     assert_int_equal(runner_go(&s.runner, s.exe, &e), ERR_IO);
     scene_close(&s);
 }
 
-TEST(before_the_word_go_a_runner_does_nothing_and_ends_with_its_agent)
+TEST(before_the_go_signal_a_runner_does_nothing_and_ends_with_its_agent)
 {
     struct scene s;
     char how[128], path[128];
 
     scene_open(&s, "touch started");
     assert_int_equal(kill(s.runner.pid, 0), 0);
-    runner_reap(&s.runner, how, sizeof how); /* closes the gate, as the end of the agent does */
+    runner_reap(&s.runner, how, sizeof how); /* closes the gate, as the agent's end does */
     assert_true(strstr(how, "exited with status 0") || strstr(how, "killed by signal 9"));
     snprintf(path, sizeof path, "%s/started", s.folder);
     assert_int_not_equal(access(path, F_OK), 0);
     scene_close(&s);
 }
 
-TEST(the_whole_group_is_signalled_and_what_is_left_of_it_killed)
+TEST(the_whole_process_group_is_signaled_and_the_rest_of_it_killed)
 {
     struct scene s;
     struct err e;
@@ -145,7 +145,7 @@ TEST(the_whole_group_is_signalled_and_what_is_left_of_it_killed)
     scene_close(&s);
 }
 
-TEST(lines_reach_the_runner_up_to_a_mebibyte_without_waiting)
+TEST(lines_of_up_to_1_mib_reach_the_runner_without_blocking)
 {
     static char line[700 << 10];
     struct scene s;
@@ -163,7 +163,7 @@ TEST(lines_reach_the_runner_up_to_a_mebibyte_without_waiting)
     scene_close(&s);
 }
 
-TEST(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own)
+TEST(a_line_written_partially_or_without_a_reader_is_a_separate_error)
 {
     static char line[64 << 10];
     struct scene s;
@@ -174,7 +174,7 @@ TEST(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own)
     assert_ok(runner_go(&s.runner, s.exe, &e));
     assert_true(fcntl(s.runner.control_fd, F_SETPIPE_SZ, 4096) >= 4096);
     assert_int_equal(runner_order(&s.runner, line, sizeof line, &e), ERR_IO);
-    assert_says(" of 65536 bytes");
+    assert_error_has(" of 65536 bytes");
     assert_int_equal(runner_order(&s.runner, line, sizeof line, &e), ERR_IO);
     signal(SIGPIPE, SIG_IGN);
     runner_signal(&s.runner, SIGKILL);
@@ -184,7 +184,7 @@ TEST(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own)
     scene_close(&s);
 }
 
-TEST(a_runner_of_many_nodes_may_have_a_connection_to_each_and_another)
+TEST(a_runner_may_open_one_connection_more_than_it_has_peers)
 {
     struct scene s;
     struct err e;
@@ -203,7 +203,7 @@ TEST(a_runner_of_many_nodes_may_have_a_connection_to_each_and_another)
     scene_close(&s);
 }
 
-TEST(no_file_of_a_runner_grows_beyond_its_limit)
+TEST(files_of_a_runner_have_a_size_limit)
 {
     struct scene s;
     struct err e;
@@ -220,7 +220,7 @@ TEST(no_file_of_a_runner_grows_beyond_its_limit)
 /* Doubles a text until the shell has no memory for it. */
 #define HOARD "x=0123456789abcdef; while :; do x=$x$x; done"
 
-TEST(a_runner_that_takes_all_the_memory_it_may_is_said_to)
+TEST(a_runner_that_exhausts_its_memory_is_reported)
 {
     struct scene s;
     struct err e;
@@ -232,12 +232,12 @@ TEST(a_runner_that_takes_all_the_memory_it_may_is_said_to)
     assert_ok(runner_go(&s.runner, s.exe, &e));
     wait_for_end(&s.runner);
     runner_reap(&s.runner, how, sizeof how);
-    assert_non_null(strstr(how, "; it had 0."));
-    assert_non_null(strstr(how, " GiB of memory, of the 0.1 GiB that a job may take here"));
+    assert_non_null(strstr(how, "; it used 0."));
+    assert_non_null(strstr(how, " GiB of memory, of the 0.1 GiB that a job may use here"));
     scene_close(&s);
 }
 
-TEST(a_runner_that_takes_little_memory_is_not_blamed_for_it)
+TEST(a_runner_below_its_memory_limit_is_not_reported)
 {
     struct scene s;
     struct err e;
@@ -251,7 +251,7 @@ TEST(a_runner_that_takes_little_memory_is_not_blamed_for_it)
     scene_close(&s);
 }
 
-TEST(a_process_is_adopted_by_pid_and_start_time_together)
+TEST(a_process_is_adopted_by_pid_and_start_time)
 {
     struct scene s;
     struct runner other;
@@ -265,7 +265,7 @@ TEST(a_process_is_adopted_by_pid_and_start_time_together)
     runner_signal(&other, SIGKILL);
     wait_for_end(&other);
     runner_reap(&other, how, sizeof how);
-    assert_non_null(strstr(how, "how is not known"));
+    assert_non_null(strstr(how, "its exit status is unknown"));
     assert_int_equal(runner_adopt(&other, s.runner.pid, s.runner.start_ticks, &e),
                      ERR_NOT_FOUND); /* a zombie */
     runner_reap(&s.runner, how, sizeof how);
@@ -275,17 +275,17 @@ TEST(a_process_is_adopted_by_pid_and_start_time_together)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(how_a_runner_ended_is_said_in_words),
-        cmocka_unit_test(a_runner_that_cannot_be_executed_is_an_error_with_the_reason),
-        cmocka_unit_test(before_the_word_go_a_runner_does_nothing_and_ends_with_its_agent),
-        cmocka_unit_test(the_whole_group_is_signalled_and_what_is_left_of_it_killed),
-        cmocka_unit_test(lines_reach_the_runner_up_to_a_mebibyte_without_waiting),
-        cmocka_unit_test(a_line_that_is_taken_by_half_or_by_nobody_is_an_error_of_its_own),
-        cmocka_unit_test(a_runner_of_many_nodes_may_have_a_connection_to_each_and_another),
-        cmocka_unit_test(no_file_of_a_runner_grows_beyond_its_limit),
-        cmocka_unit_test(a_runner_that_takes_all_the_memory_it_may_is_said_to),
-        cmocka_unit_test(a_runner_that_takes_little_memory_is_not_blamed_for_it),
-        cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time_together),
+        cmocka_unit_test(the_end_of_a_runner_is_described),
+        cmocka_unit_test(a_runner_that_cannot_be_executed_is_reported_with_the_reason),
+        cmocka_unit_test(before_the_go_signal_a_runner_does_nothing_and_ends_with_its_agent),
+        cmocka_unit_test(the_whole_process_group_is_signaled_and_the_rest_of_it_killed),
+        cmocka_unit_test(lines_of_up_to_1_mib_reach_the_runner_without_blocking),
+        cmocka_unit_test(a_line_written_partially_or_without_a_reader_is_a_separate_error),
+        cmocka_unit_test(a_runner_may_open_one_connection_more_than_it_has_peers),
+        cmocka_unit_test(files_of_a_runner_have_a_size_limit),
+        cmocka_unit_test(a_runner_that_exhausts_its_memory_is_reported),
+        cmocka_unit_test(a_runner_below_its_memory_limit_is_not_reported),
+        cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time),
     };
 
     return run_on_both_kernels(tests);

@@ -51,12 +51,12 @@ static void scene_close(struct scene *s)
     unit_remove(s->folder);
 }
 
-static void say(struct scene *s, const char *bytes, size_t len)
+static void append(struct scene *s, const char *bytes, size_t len)
 {
     assert_int_equal(write(s->writer, bytes, len), len);
 }
 
-TEST(a_line_is_given_out_when_it_is_complete_however_it_comes)
+TEST(a_line_is_returned_once_complete_however_it_arrives)
 {
     static const char text[] = "one\n\ntwo {\"x\":1}\nthree\n";
     uint64_t want = 0;
@@ -66,7 +66,7 @@ TEST(a_line_is_given_out_when_it_is_complete_however_it_comes)
 
         scene_open(&s);
         for (size_t at = 0; at < sizeof text - 1; at += step) {
-            say(&s, text + at, at + step < sizeof text - 1 ? step : sizeof text - 1 - at);
+            append(&s, text + at, at + step < sizeof text - 1 ? step : sizeof text - 1 - at);
             assert_false(tail_read(&s.tail, receive, &s.received));
         }
         assert_int_equal(s.received.n, 4);
@@ -78,7 +78,7 @@ TEST(a_line_is_given_out_when_it_is_complete_however_it_comes)
     }
 }
 
-TEST(lines_up_to_4_kib_are_taken_and_longer_ones_dropped_whole)
+TEST(lines_of_up_to_4_kib_are_accepted_and_longer_ones_dropped_whole)
 {
     static char line[3 * RUNNER_LINE_MAX];
 
@@ -87,24 +87,24 @@ TEST(lines_up_to_4_kib_are_taken_and_longer_ones_dropped_whole)
         struct scene s;
 
         scene_open(&s);
-        say(&s, line, len);
+        append(&s, line, len);
         tail_read(&s.tail, receive, &s.received);
-        say(&s, "\nshort\n", 7);
+        append(&s, "\nshort\n", 7);
         tail_read(&s.tail, receive, &s.received);
         assert_int_equal(s.received.n, len <= RUNNER_LINE_MAX ? 2 : 1);
         assert_int_equal(s.tail.n_dropped, len <= RUNNER_LINE_MAX ? 0 : 1);
         assert_string_equal(s.received.last, "short");
-        say(&s, line, sizeof line);
+        append(&s, line, sizeof line);
         tail_read(&s.tail, receive, &s.received);
-        say(&s, line, sizeof line);
-        say(&s, "\nend\n", 5);
+        append(&s, line, sizeof line);
+        append(&s, "\nend\n", 5);
         tail_read(&s.tail, receive, &s.received);
         assert_string_equal(s.received.last, "end");
         scene_close(&s);
     }
 }
 
-TEST(one_turn_reads_a_bounded_chunk_and_says_that_there_is_more)
+TEST(one_turn_reads_a_bounded_chunk_and_reports_that_there_is_more)
 {
     static char block[64 << 10];
     struct scene s;
@@ -113,7 +113,7 @@ TEST(one_turn_reads_a_bounded_chunk_and_says_that_there_is_more)
     scene_open(&s);
     memset(block, '\n', sizeof block);
     for (int i = 0; i < 16; i++)
-        say(&s, block, sizeof block);
+        append(&s, block, sizeof block);
     while (tail_read(&s.tail, receive, &s.received))
         turns++;
     assert_int_equal(s.received.n, 16 * sizeof block);
@@ -121,7 +121,7 @@ TEST(one_turn_reads_a_bounded_chunk_and_says_that_there_is_more)
     scene_close(&s);
 }
 
-TEST(growth_wakes_the_loop_and_reading_puts_it_to_sleep)
+TEST(growth_wakes_the_loop_and_reading_suspends_it)
 {
     struct scene s;
     struct pollfd p;
@@ -129,7 +129,7 @@ TEST(growth_wakes_the_loop_and_reading_puts_it_to_sleep)
     scene_open(&s);
     p = (struct pollfd){.fd = s.tail.inotify_fd, .events = POLLIN};
     assert_int_equal(poll(&p, 1, 0), 0);
-    say(&s, "x\n", 2);
+    append(&s, "x\n", 2);
     assert_int_equal(poll(&p, 1, 60000), 1);
     tail_read(&s.tail, receive, &s.received);
     assert_int_equal(poll(&p, 1, 0), 0);
@@ -139,10 +139,10 @@ TEST(growth_wakes_the_loop_and_reading_puts_it_to_sleep)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_given_out_when_it_is_complete_however_it_comes),
-        cmocka_unit_test(lines_up_to_4_kib_are_taken_and_longer_ones_dropped_whole),
-        cmocka_unit_test(one_turn_reads_a_bounded_chunk_and_says_that_there_is_more),
-        cmocka_unit_test(growth_wakes_the_loop_and_reading_puts_it_to_sleep),
+        cmocka_unit_test(a_line_is_returned_once_complete_however_it_arrives),
+        cmocka_unit_test(lines_of_up_to_4_kib_are_accepted_and_longer_ones_dropped_whole),
+        cmocka_unit_test(one_turn_reads_a_bounded_chunk_and_reports_that_there_is_more),
+        cmocka_unit_test(growth_wakes_the_loop_and_reading_suspends_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void write_example(const char *path)
     assert_ok(tensor_file_write(path, t, N_OF(t), meta, &e));
 }
 
-TEST(tensors_and_metadata_read_back_as_written)
+TEST(tensors_and_metadata_survive_serialization)
 {
     const char *dir = unit_folder();
     const struct tensor_view *t;
@@ -68,7 +68,7 @@ TEST(tensors_and_metadata_read_back_as_written)
     unit_remove(dir);
 }
 
-TEST(every_tensor_lies_aligned_whatever_the_order_of_writing)
+TEST(every_tensor_is_aligned_whatever_the_order_of_writing)
 {
     const char *dir = unit_folder();
     struct tensor_file f;
@@ -123,7 +123,7 @@ static char *example_bytes(size_t *len)
     return bytes;
 }
 
-TEST(every_truncation_and_any_byte_more_is_refused)
+TEST(truncated_or_extended_files_are_refused)
 {
     size_t len;
     char *bytes = example_bytes(&len);
@@ -142,14 +142,14 @@ TEST(every_truncation_and_any_byte_more_is_refused)
             tensor_file_close(&f);
         } else {
             assert_int_equal(tensor_file_parse(&f, part, n, "part", &e), ERR_CONFIG);
-            assert_says("part: ");
+            assert_error_has("part: ");
         }
         free(part);
     }
     free(bytes);
 }
 
-TEST(a_damaged_byte_of_the_header_never_leads_outside_the_file)
+TEST(a_corrupt_header_byte_never_leads_outside_the_file)
 {
     size_t len;
     char *bytes = example_bytes(&len);
@@ -174,12 +174,12 @@ TEST(a_damaged_byte_of_the_header_never_leads_outside_the_file)
 #define T(name, dtype, shape, offsets)                                                                       \
     "\"" name "\": {\"dtype\": \"" dtype "\", \"shape\": " shape ", \"data_offsets\": " offsets "}"
 
-TEST(a_header_that_contradicts_itself_or_the_file_is_refused)
+TEST(an_inconsistent_header_is_refused)
 {
     static const struct {
         const char *header;
         size_t data_len;
-        const char *words;
+        const char *expected;
     } cases[] = {
         {"", 0, "does not begin with '{'"},
         {"[]", 0, "does not begin with '{'"},
@@ -201,8 +201,8 @@ TEST(a_header_that_contradicts_itself_or_the_file_is_refused)
         {"{" T("a", "F32", "[4294967296, 4294967296]", "[0, 0]") "}", 0, "more bytes than memory can have"},
         {"{" T("a", "F32", "[4611686018427387904]", "[0, 0]") "}", 0, "more bytes than memory can have"},
         {"{" T("a", "F32", "[1]", "[0, 8]") "}", 8, "its shape needs 4 bytes, its offsets hold 8"},
-        {"{" T("a", "F32", "[1]", "[0, 4]") "}", 3, "do not lie in the file's 3 bytes"},
-        {"{" T("a", "F32", "[1]", "[4, 0]") "}", 8, "do not lie"},
+        {"{" T("a", "F32", "[1]", "[0, 4]") "}", 3, "are not within the file's 3 bytes"},
+        {"{" T("a", "F32", "[1]", "[4, 0]") "}", 8, "are not within"},
         {"{" T("a", "F32", "[1]", "[0]") "}", 4, "not two offsets"},
         {"{" T("a", "F32", "[1]", "[-4, 0]") "}", 4, "not two offsets"},
         {"{" T("a", "U8", "[1]", "[1, 2]") "}", 2, "a hole"},
@@ -210,7 +210,7 @@ TEST(a_header_that_contradicts_itself_or_the_file_is_refused)
         {"{" T("a", "U8", "[1]", "[0, 1]") ", " T("b", "U8", "[1]", "[0, 1]") "}", 1, "an overlap"},
         {"{" T("a", "U8", "[1]", "[0, 1]") ", " T("b", "U8", "[1]", "[2, 3]") "}", 3, "a hole"},
         {"{" T("a", "U8", "[1]", "[0, 1]") "}", 2, "1 bytes of data expected, 2 found"},
-        {"{" T("abc", "F32", "[1]", "[0, 4]") "}", 4, "does not suit F32"},
+        {"{" T("abc", "F32", "[1]", "[0, 4]") "}", 4, "is not aligned for F32"},
         {"{\"a\": 3}", 0, "/a: not an object"},
         {"{\"a\": {\"dtype\": \"U8\", \"shape\": [], \"offsets\": [0, 1]}}", 1, "/a/offsets: unknown key"},
         {"{\"a\": {\"dtype\": \"U8\", \"shape\": []}}", 0, "/a/data_offsets"},
@@ -225,12 +225,12 @@ TEST(a_header_that_contradicts_itself_or_the_file_is_refused)
         struct err e;
 
         assert_int_equal(tensor_file_parse(&f, bytes, len, "f", &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
         free(bytes);
     }
 }
 
-TEST(an_absurd_length_of_the_header_is_refused)
+TEST(an_absurd_header_length_is_refused)
 {
     static const unsigned char top[] = {0, 0, 0, 0x80, 0xff};
 
@@ -246,7 +246,7 @@ TEST(an_absurd_length_of_the_header_is_refused)
     }
 }
 
-TEST(a_file_that_is_missing_empty_or_no_file_is_refused)
+TEST(a_missing_empty_or_special_file_is_refused)
 {
     const char *dir = unit_folder();
     struct tensor_file f;
@@ -258,11 +258,11 @@ TEST(a_file_that_is_missing_empty_or_no_file_is_refused)
     assert_int_equal(tensor_file_open(&f, dir, &e), ERR_IO);
     assert_ok(file_write(path, "", 0, 0600, &e));
     assert_int_equal(tensor_file_open(&f, path, &e), ERR_CONFIG);
-    assert_says("at least 8 bytes expected, 0 found");
+    assert_error_has("at least 8 bytes expected, 0 found");
     unit_remove(dir);
 }
 
-TEST(names_that_could_not_be_read_back_are_not_written)
+TEST(names_that_could_not_be_read_are_not_written)
 {
     static const char *const bad[] = {"", "__metadata__", "twice"};
     const uint8_t byte = 1;
@@ -281,10 +281,10 @@ TEST(names_that_could_not_be_read_back_are_not_written)
     unit_remove(dir);
     assert_int_equal(tensor_file_write(path, NULL, 0, NULL, &e), ERR_IO); /* nor where there is no folder */
     assert_memory_equal(e.text, path, strlen(path));
-    assert_null(strstr(e.text + 1, path)); /* which is said once */
+    assert_null(strstr(e.text + 1, path)); /* which is reported once */
 }
 
-TEST(a_value_of_every_type_reads_as_a_number)
+TEST(a_value_of_every_type_is_read_as_a_number)
 {
     static const uint16_t halves[] = {0x3c00, 0xc000, 0x3555, 0x0001, 0x0400, 0x7bff, 0x7c00, 0xfc00, 0x8000};
     static const double half_values[] = {1,     -2,       0.333251953125, 0x1p-24, 0x1p-14,
@@ -309,7 +309,7 @@ TEST(a_value_of_every_type_reads_as_a_number)
     assert_true(isnan(tensor_value(&n, 0)));
 }
 
-TEST(a_shape_of_the_longest_numbers_still_fits_its_text)
+TEST(a_shape_with_the_longest_numbers_fits_its_text)
 {
     struct tensor_view t = {.n_dims = TENSOR_DIMS};
     char text[TENSOR_SHAPE_TEXT];
@@ -321,7 +321,7 @@ TEST(a_shape_of_the_longest_numbers_still_fits_its_text)
     assert_string_equal(tensor_shape_text(text, &t), "()");
 }
 
-TEST(a_file_of_no_tensors_is_fine)
+TEST(a_file_without_tensors_is_valid)
 {
     const char *dir = unit_folder();
     struct tensor_file f;
@@ -340,18 +340,18 @@ TEST(a_file_of_no_tensors_is_fine)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_and_metadata_read_back_as_written),
-        cmocka_unit_test(every_tensor_lies_aligned_whatever_the_order_of_writing),
+        cmocka_unit_test(tensors_and_metadata_survive_serialization),
+        cmocka_unit_test(every_tensor_is_aligned_whatever_the_order_of_writing),
         cmocka_unit_test(the_bytes_are_those_of_the_format),
-        cmocka_unit_test(every_truncation_and_any_byte_more_is_refused),
-        cmocka_unit_test(a_damaged_byte_of_the_header_never_leads_outside_the_file),
-        cmocka_unit_test(a_header_that_contradicts_itself_or_the_file_is_refused),
-        cmocka_unit_test(an_absurd_length_of_the_header_is_refused),
-        cmocka_unit_test(a_file_that_is_missing_empty_or_no_file_is_refused),
-        cmocka_unit_test(names_that_could_not_be_read_back_are_not_written),
-        cmocka_unit_test(a_value_of_every_type_reads_as_a_number),
-        cmocka_unit_test(a_shape_of_the_longest_numbers_still_fits_its_text),
-        cmocka_unit_test(a_file_of_no_tensors_is_fine),
+        cmocka_unit_test(truncated_or_extended_files_are_refused),
+        cmocka_unit_test(a_corrupt_header_byte_never_leads_outside_the_file),
+        cmocka_unit_test(an_inconsistent_header_is_refused),
+        cmocka_unit_test(an_absurd_header_length_is_refused),
+        cmocka_unit_test(a_missing_empty_or_special_file_is_refused),
+        cmocka_unit_test(names_that_could_not_be_read_are_not_written),
+        cmocka_unit_test(a_value_of_every_type_is_read_as_a_number),
+        cmocka_unit_test(a_shape_with_the_longest_numbers_fits_its_text),
+        cmocka_unit_test(a_file_without_tensors_is_valid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

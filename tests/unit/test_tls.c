@@ -17,11 +17,12 @@ static const uint8_t right_key[TLS_KEY_BYTES] = {1, 2, 3};
 static const uint8_t other_key[TLS_KEY_BYTES] = {1, 2, 4};
 static const char right_name[] = "j-abcdef|1|0|1";
 
-/* Two ends with a wire of one's own between them: what one sends lies at wire[end] until it is passed on. */
+/* Two ends with the test's own wire between them: what one end sends is readable at wire[end] until it is
+ * passed on. */
 struct pair {
     struct tls *tls[ENDS];
     int fd[ENDS];   /* TLS's */
-    int wire[ENDS]; /* the other ends of these sockets; -1: straight to each other */
+    int wire[ENDS]; /* the other ends of these sockets; -1: directly connected */
     struct err e[ENDS];
     int progress[ENDS]; /* of the handshake, or the error */
 };
@@ -83,7 +84,7 @@ static void pair_close(struct pair *p)
     }
 }
 
-/* Passes at most `max` bytes of what `from` has sent on; byte `flip` of them comes with its bit changed. */
+/* Passes on at most `max` bytes sent by `from`; in byte `flip` of them one bit is changed. */
 static size_t pass(struct pair *p, int from, size_t max, size_t flip, int bit)
 {
     uint8_t bytes[65536];
@@ -93,7 +94,7 @@ static size_t pass(struct pair *p, int from, size_t max, size_t flip, int bit)
         return 0;
     if (flip < (size_t)n)
         bytes[flip] ^= (uint8_t)(1 << bit);
-    /* Who has closed hears nothing any more. */
+    /* An end that has closed receives nothing more. */
     if (write(p->wire[!from], bytes, (size_t)n) != n)
         return 0;
     return (size_t)n;
@@ -129,7 +130,7 @@ static ssize_t send_bytes(struct tls *t, const void *bytes, size_t len)
     return tls_send(t, &v, 1);
 }
 
-TEST(two_ends_with_the_same_key_talk)
+TEST(two_ends_with_the_same_key_communicate)
 {
     struct pair p;
     char text[16] = "";
@@ -143,7 +144,7 @@ TEST(two_ends_with_the_same_key_talk)
         assert_int_equal(errno, EAGAIN);
         assert_int_equal(send_bytes(p.tls[i], "hello", 5), 5);
         assert_int_equal(tls_recv(p.tls[!i], text, 2), 2);
-        assert_true(tls_has_input(p.tls[!i])); /* though poll() would wait for ever */
+        assert_true(tls_has_input(p.tls[!i])); /* though poll() would wait forever */
         assert_int_equal(tls_recv(p.tls[!i], text + 2, sizeof text - 2), 3);
         assert_false(tls_has_input(p.tls[!i]));
         assert_string_equal(text, "hello");
@@ -151,7 +152,7 @@ TEST(two_ends_with_the_same_key_talk)
     pair_close(&p);
 }
 
-TEST(a_part_may_be_empty)
+TEST(a_buffer_may_be_empty)
 {
     struct iovec v[3] = {{NULL, 0}, {(char[]){'h', 'e'}, 2}, {NULL, 0}};
     struct pair p;
@@ -167,7 +168,7 @@ TEST(a_part_may_be_empty)
     pair_close(&p);
 }
 
-TEST(nothing_that_was_sent_is_on_the_wire_as_it_is)
+TEST(plaintext_never_appears_on_the_wire)
 {
     struct pair p;
     uint8_t zeros[1000] = {0}, wire[2000];
@@ -186,14 +187,14 @@ TEST(nothing_that_was_sent_is_on_the_wire_as_it_is)
     pair_close(&p);
 }
 
-/* What the bytes at `at` of a stream are. */
+/* The bytes at offset `at` of a stream. */
 static void fill(uint8_t *out, size_t len, size_t at)
 {
     for (size_t i = 0; i < len; i++, at++)
         out[i] = (uint8_t)(at * 2654435761u >> 13);
 }
 
-/* Sends and receives `total` bytes each way in pieces of odd sizes, as a mesh does: a header and a
+/* Sends and receives `total` bytes each way in chunks of odd sizes, as a mesh does: a header and a
  * payload. */
 static void both_ways(struct pair *p, size_t total)
 {
@@ -213,7 +214,7 @@ static void both_ways(struct pair *p, size_t total)
             fill(out, len, sent[i]);
             v[0] = (struct iovec){out, header};
             v[1] = (struct iovec){out + header, len - header};
-            /* Until the kernel takes no more; after EAGAIN the same bytes come again, as they must. */
+            /* Sends until the kernel accepts no more; after EAGAIN the same bytes must be passed again. */
             n = len > 0 ? tls_send(p->tls[i], v, 2) : 0;
             if (n < 0) {
                 assert_int_equal(errno, EAGAIN);
@@ -232,7 +233,7 @@ static void both_ways(struct pair *p, size_t total)
         }
 }
 
-TEST(megabytes_arrive_as_they_were_sent_whatever_the_kernel_takes)
+TEST(megabytes_arrive_unchanged_despite_partial_writes)
 {
     struct pair p;
 
@@ -248,7 +249,7 @@ TEST(megabytes_arrive_as_they_were_sent_whatever_the_kernel_takes)
     pair_close(&p);
 }
 
-TEST(bytes_may_come_in_any_chunks)
+TEST(bytes_may_arrive_in_any_chunks)
 {
     uint8_t text[100], in[100];
 
@@ -290,7 +291,7 @@ static void assert_refused(const char *client_name, const uint8_t *client_key)
     pair_close(&p);
 }
 
-TEST(another_key_and_another_identity_are_refused_and_both_ends_told)
+TEST(another_key_or_identity_is_refused_and_both_ends_report_it)
 {
     assert_refused(right_name, other_key);
     assert_refused("j-abcdef|1|0|2", right_key);
@@ -299,8 +300,8 @@ TEST(another_key_and_another_identity_are_refused_and_both_ends_told)
     assert_refused("x", right_key);
 }
 
-/* A client that holds the key and offers something weaker, or slower, is none of ours. */
-TEST(another_suite_than_ours_is_refused)
+/* A client with the key that offers a weaker or slower suite is not psgd. */
+TEST(other_cipher_suites_are_refused)
 {
     static const struct {
         const char *offers;
@@ -341,7 +342,7 @@ TEST(another_suite_than_ours_is_refused)
     }
 }
 
-TEST(what_is_no_tls_is_refused)
+TEST(bytes_that_are_not_tls_are_refused)
 {
     for (int end = 0; end < ENDS; end++) {
         struct pair p;
@@ -354,7 +355,7 @@ TEST(what_is_no_tls_is_refused)
     }
 }
 
-TEST(who_leaves_in_the_handshake_is_lost)
+TEST(a_peer_that_disconnects_in_the_handshake_is_lost)
 {
     for (int end = 0; end < ENDS; end++) {
         struct pair p;
@@ -368,7 +369,7 @@ TEST(who_leaves_in_the_handshake_is_lost)
     }
 }
 
-TEST(only_an_end_with_a_good_bye_is_an_end)
+TEST(only_a_close_notify_is_a_regular_end)
 {
     uint8_t in[2000], text[1000] = {1};
 
@@ -381,13 +382,13 @@ TEST(only_an_end_with_a_good_bye_is_an_end)
         handshake(&p);
         assert_shaken(&p);
         assert_int_equal(send_bytes(p.tls[CLIENT], text, sizeof text), sizeof text);
-        tls_close(p.tls[CLIENT]); /* says it */
+        tls_close(p.tls[CLIENT]); /* sends close_notify */
         p.tls[CLIENT] = NULL;
         wire = pass(&p, CLIENT, cut, SIZE_MAX, 0);
         shutdown(p.wire[SERVER], SHUT_WR);
         while ((n = tls_recv(p.tls[SERVER], in, sizeof in)) > 0)
             got += (size_t)n;
-        if (wire < cut) { /* nothing was cut off */
+        if (wire < cut) { /* nothing was truncated */
             assert_int_equal(n, 0);
             assert_int_equal(got, sizeof text);
             pair_close(&p);
@@ -401,9 +402,9 @@ TEST(only_an_end_with_a_good_bye_is_an_end)
     }
 }
 
-/* Type and version in the open before each record are constants (RFC 8446, 5.2), which GnuTLS does not look
- * at in every case: a change there changes nothing. */
-TEST(every_flipped_bit_of_a_record_is_noticed)
+/* Type and version in cleartext before each record are constants (RFC 8446, 5.2), which GnuTLS does not
+ * always check: a change there has no effect. */
+TEST(every_flipped_bit_of_a_record_is_detected)
 {
     enum { RECORD = 5 + 20 + 1 + 16 };
     uint8_t in[100], text[20] = "gradients";
@@ -420,7 +421,7 @@ TEST(every_flipped_bit_of_a_record_is_noticed)
         for (int i = 0; i < 2; i++)
             assert_int_equal(send_bytes(p.tls[CLIENT], text, sizeof text), sizeof text);
         assert_int_equal(pass(&p, CLIENT, SIZE_MAX, at, (int)(bit % 8)), 2 * RECORD);
-        shutdown(p.wire[SERVER], SHUT_WR); /* a changed length would leave it waiting for more */
+        shutdown(p.wire[SERVER], SHUT_WR); /* with a changed length it would wait for more */
         for (; (n = tls_recv(p.tls[SERVER], in, sizeof in)) > 0; n_right++) {
             assert_int_equal(n, sizeof text);
             assert_memory_equal(in, text, sizeof text);
@@ -431,9 +432,9 @@ TEST(every_flipped_bit_of_a_record_is_noticed)
     }
 }
 
-/* Some bytes of a handshake mean nothing, the version of its records for one (RFC 8446, 5.1): then it is as
- * if nobody had touched them. */
-TEST(a_flipped_bit_of_a_handshake_ends_it_or_changes_nothing)
+/* Some bytes of a handshake have no meaning, for example the version of its records (RFC 8446, 5.1): a
+ * change there has no effect. */
+TEST(a_flipped_bit_of_a_handshake_ends_it_or_has_no_effect)
 {
     for (int from = 0; from < ENDS; from++) {
         size_t refused = 0, length;
@@ -472,18 +473,18 @@ TEST(a_flipped_bit_of_a_handshake_ends_it_or_changes_nothing)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_ends_with_the_same_key_talk),
-        cmocka_unit_test(a_part_may_be_empty),
-        cmocka_unit_test(nothing_that_was_sent_is_on_the_wire_as_it_is),
-        cmocka_unit_test(megabytes_arrive_as_they_were_sent_whatever_the_kernel_takes),
-        cmocka_unit_test(bytes_may_come_in_any_chunks),
-        cmocka_unit_test(another_key_and_another_identity_are_refused_and_both_ends_told),
-        cmocka_unit_test(another_suite_than_ours_is_refused),
-        cmocka_unit_test(what_is_no_tls_is_refused),
-        cmocka_unit_test(who_leaves_in_the_handshake_is_lost),
-        cmocka_unit_test(only_an_end_with_a_good_bye_is_an_end),
-        cmocka_unit_test(every_flipped_bit_of_a_record_is_noticed),
-        cmocka_unit_test(a_flipped_bit_of_a_handshake_ends_it_or_changes_nothing),
+        cmocka_unit_test(two_ends_with_the_same_key_communicate),
+        cmocka_unit_test(a_buffer_may_be_empty),
+        cmocka_unit_test(plaintext_never_appears_on_the_wire),
+        cmocka_unit_test(megabytes_arrive_unchanged_despite_partial_writes),
+        cmocka_unit_test(bytes_may_arrive_in_any_chunks),
+        cmocka_unit_test(another_key_or_identity_is_refused_and_both_ends_report_it),
+        cmocka_unit_test(other_cipher_suites_are_refused),
+        cmocka_unit_test(bytes_that_are_not_tls_are_refused),
+        cmocka_unit_test(a_peer_that_disconnects_in_the_handshake_is_lost),
+        cmocka_unit_test(only_a_close_notify_is_a_regular_end),
+        cmocka_unit_test(every_flipped_bit_of_a_record_is_detected),
+        cmocka_unit_test(a_flipped_bit_of_a_handshake_ends_it_or_has_no_effect),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

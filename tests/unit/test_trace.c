@@ -9,7 +9,7 @@
 
 static struct err e;
 
-/* What a tracer writes, and what is read back of it. */
+/* Writes a trace with a tracer and reads it back. */
 struct written {
     const char *folder;
     char path[256];
@@ -41,7 +41,7 @@ static void end(struct written *w)
     unit_remove(w->folder);
 }
 
-TEST(what_a_tracer_writes_is_read_back)
+TEST(a_trace_survives_serialization)
 {
     struct written w;
 
@@ -60,7 +60,7 @@ TEST(what_a_tracer_writes_is_read_back)
     end(&w);
 }
 
-TEST(spans_beyond_the_file_s_end_are_counted)
+TEST(spans_beyond_the_end_of_the_file_are_counted)
 {
     struct written w;
 
@@ -73,7 +73,7 @@ TEST(spans_beyond_the_file_s_end_are_counted)
     end(&w);
 }
 
-TEST(a_file_whose_writer_died_is_read_as_far_as_it_goes)
+TEST(the_file_of_a_dead_writer_is_read_as_far_as_it_is_valid)
 {
     struct trace_record file[3] = {{.begin_ns = 0}};
     struct trace_head head, back;
@@ -99,7 +99,7 @@ TEST(a_file_whose_writer_died_is_read_as_far_as_it_goes)
     }
 }
 
-TEST(what_no_tracer_writes_is_refused)
+TEST(a_file_no_tracer_writes_is_refused)
 {
     const struct trace_record good = {.begin_ns = 1, .end_ns = 2, .kind = PHASE_DECODE};
     struct {
@@ -145,7 +145,7 @@ static double number(json_t *o, const char *key)
     return json_number_value(json_object_get(o, key));
 }
 
-TEST(nodes_of_other_clocks_come_onto_one_axis)
+TEST(traces_of_different_clocks_are_put_on_one_time_axis)
 {
     const struct trace_record a[] = {
         {.begin_ns = 5000000000, .end_ns = 5000100000, .step = 1, .kind = PHASE_WAIT},
@@ -172,8 +172,7 @@ TEST(nodes_of_other_clocks_come_onto_one_axis)
     doc = json_loads(text, 0, NULL);
     assert_non_null(doc);
     events = json_object_get(doc, "traceEvents");
-    assert_int_equal(json_array_size(events),
-                     2 * 4 + 4); /* a message to a node that has no trace is left out */
+    assert_int_equal(json_array_size(events), 2 * 4 + 4); /* a message to a node without a trace is omitted */
     assert_true(fabs(number(find(events, "X", 1), "ts")) < 0.01);
     assert_true(fabs(number(find(events, "X", 1), "dur") - 100) < 0.01);
     assert_true(fabs(number(find(events, "X", 2), "ts")) < 0.01);
@@ -189,11 +188,11 @@ TEST(nodes_of_other_clocks_come_onto_one_axis)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_tracer_writes_is_read_back),
-        cmocka_unit_test(spans_beyond_the_file_s_end_are_counted),
-        cmocka_unit_test(a_file_whose_writer_died_is_read_as_far_as_it_goes),
-        cmocka_unit_test(what_no_tracer_writes_is_refused),
-        cmocka_unit_test(nodes_of_other_clocks_come_onto_one_axis),
+        cmocka_unit_test(a_trace_survives_serialization),
+        cmocka_unit_test(spans_beyond_the_end_of_the_file_are_counted),
+        cmocka_unit_test(the_file_of_a_dead_writer_is_read_as_far_as_it_is_valid),
+        cmocka_unit_test(a_file_no_tracer_writes_is_refused),
+        cmocka_unit_test(traces_of_different_clocks_are_put_on_one_time_axis),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

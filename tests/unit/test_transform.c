@@ -6,7 +6,7 @@
 
 static struct err e;
 
-TEST(words_and_options_are_read)
+TEST(transforms_and_options_are_parsed)
 {
     struct transform t;
 
@@ -16,10 +16,10 @@ TEST(words_and_options_are_read)
     assert_true(t.kind == TRANSFORM_STANDARD && t.crop == 4 && t.flip);
 }
 
-TEST(words_that_are_none_are_refused)
+TEST(invalid_transforms_are_refused)
 {
     static const struct {
-        const char *text, *words;
+        const char *text, *expected;
     } cases[] = {
         {"", "none of unit, centre, standard"},
         {"centered", "\"centered\" is none of"},
@@ -27,8 +27,8 @@ TEST(words_that_are_none_are_refused)
         {"unit,", "\"\" is neither crop=N nor flip"},
         {"unit,crop=0", "crop takes 1 to 64"},
         {"unit,crop=", "crop takes 1 to 64"},
-        {"unit,crop=2,crop=3", "\"crop=3\": said twice"},
-        {"unit,flip,flip", "\"flip\": said twice"},
+        {"unit,crop=2,crop=3", "\"crop=3\": given twice"},
+        {"unit,flip,flip", "\"flip\": given twice"},
         {"unit,crop=65", "crop takes 1 to 64"},
         {"unit,crop=-1", "crop takes 1 to 64"},
         {"unit,crop=4294967300", "crop takes 1 to 64"},
@@ -38,7 +38,7 @@ TEST(words_that_are_none_are_refused)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(transform_parse(&t, cases[i].text, &e), ERR_CONFIG);
-        assert_says(cases[i].words);
+        assert_error_has(cases[i].expected);
     }
 }
 
@@ -50,7 +50,7 @@ static int fit(struct transform_scale *s, const char *text, const struct dataset
     return transform_fit(s, &t, d, &e);
 }
 
-TEST(bytes_become_0_to_1_or_centred)
+TEST(bytes_are_scaled_to_0_to_1_or_centered)
 {
     uint8_t x[4] = {0};
     const struct dataset d = {.n_train = 1, .shape = {3, {2, 2, 1}}, .x_type = TENSOR_U8, .train_x = x};
@@ -64,7 +64,7 @@ TEST(bytes_become_0_to_1_or_centred)
     transform_scale_clear(&s);
 }
 
-/* Applies the scale to all samples: mean 0 and deviation 1 must come out, by channel. */
+/* Applies the scale to all samples: by channel, mean 0 and deviation 1 are expected. */
 static void check_standard(const struct dataset *d, const struct transform_scale *s)
 {
     size_t n = d->n_train * (size_t)shape_count(&d->shape) / s->n;
@@ -85,7 +85,7 @@ static void check_standard(const struct dataset *d, const struct transform_scale
     }
 }
 
-TEST(standard_is_by_channel_of_images_and_by_column_of_tables)
+TEST(standardization_is_by_channel_of_images_and_by_column_of_tables)
 {
     uint8_t bytes[50 * 12];
     float floats[50 * 2];
@@ -96,7 +96,7 @@ TEST(standard_is_by_channel_of_images_and_by_column_of_tables)
 
     for (int i = 0; i < 600; i++)
         bytes[i] = (uint8_t)(i % 3 * 60 + i * 7919 % 64);
-    for (int i = 0; i < 100; i++) /* small beside their mean */
+    for (int i = 0; i < 100; i++) /* small compared with their mean */
         floats[i] = (float)(i % 2 ? 1e4 : -3) + (float)(i * 7919 % 100) / 10;
     assert_ok(fit(&s, "standard", &images));
     assert_int_equal(s.n, 3);
@@ -119,7 +119,7 @@ TEST(a_constant_column_becomes_0)
     transform_scale_clear(&s);
 }
 
-TEST(floats_and_tokens_stay_as_they_are)
+TEST(floats_and_tokens_are_unchanged)
 {
     float x[2] = {0};
     struct dataset d = {.n_train = 1, .shape = {1, {2}}, .x_type = TENSOR_F32, .train_x = x};
@@ -128,15 +128,15 @@ TEST(floats_and_tokens_stay_as_they_are)
     assert_ok(fit(&s, "unit", &d));
     assert_int_equal(s.n, 0);
     assert_int_equal(fit(&s, "centre", &d), ERR_CONFIG);
-    assert_says("centre is for bytes");
+    assert_error_has("centre is for bytes");
     d.x_type = TENSOR_I32;
     assert_ok(fit(&s, "unit", &d));
     assert_int_equal(s.n, 0);
     assert_int_equal(fit(&s, "standard", &d), ERR_CONFIG);
-    assert_says("standard is for numbers");
+    assert_error_has("standard is for numbers");
 }
 
-TEST(crop_and_flip_want_images_that_are_large_enough)
+TEST(crop_and_flip_need_images_that_are_large_enough)
 {
     uint8_t x[12] = {0};
     struct dataset d = {.n_train = 1, .shape = {3, {2, 6, 1}}, .x_type = TENSOR_U8, .train_x = x};
@@ -145,22 +145,22 @@ TEST(crop_and_flip_want_images_that_are_large_enough)
     assert_ok(fit(&s, "unit,crop=1,flip", &d));
     transform_scale_clear(&s);
     assert_int_equal(fit(&s, "unit,crop=2", &d), ERR_CONFIG);
-    assert_says("crop=2: images are only 2 x 6");
+    assert_error_has("crop=2: images are only 2 x 6");
     d.shape = (struct shape){1, {12}};
     assert_int_equal(fit(&s, "unit,flip", &d), ERR_CONFIG);
-    assert_says("crop and flip are for images");
+    assert_error_has("crop and flip are for images");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_and_options_are_read),
-        cmocka_unit_test(words_that_are_none_are_refused),
-        cmocka_unit_test(bytes_become_0_to_1_or_centred),
-        cmocka_unit_test(standard_is_by_channel_of_images_and_by_column_of_tables),
+        cmocka_unit_test(transforms_and_options_are_parsed),
+        cmocka_unit_test(invalid_transforms_are_refused),
+        cmocka_unit_test(bytes_are_scaled_to_0_to_1_or_centered),
+        cmocka_unit_test(standardization_is_by_channel_of_images_and_by_column_of_tables),
         cmocka_unit_test(a_constant_column_becomes_0),
-        cmocka_unit_test(floats_and_tokens_stay_as_they_are),
-        cmocka_unit_test(crop_and_flip_want_images_that_are_large_enough),
+        cmocka_unit_test(floats_and_tokens_are_unchanged),
+        cmocka_unit_test(crop_and_flip_need_images_that_are_large_enough),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(a_text_is_cut_between_two_characters)
+TEST(a_text_is_cut_at_a_character_boundary)
 {
     static const struct {
         const char *text;
@@ -17,7 +17,7 @@ TEST(a_text_is_cut_between_two_characters)
         {"ab\360\237\230", 2},
         {"ab\360\237\230\200", 6},
         {"\360\237", 0},
-        {"\200\200\200\200\200", 5}, /* no characters at all: nothing is won by cutting */
+        {"\200\200\200\200\200", 5}, /* no characters at all: cutting gains nothing */
         {"\377", 1},
     };
 
@@ -30,7 +30,7 @@ TEST(a_text_is_cut_between_two_characters)
     }
 }
 
-TEST(a_text_is_utf8_or_is_not)
+TEST(a_text_is_valid_utf8_or_not)
 {
     assert_true(utf8_is_all(""));
     assert_true(utf8_is_all("caf\303\251 \342\202\254"));
@@ -39,7 +39,7 @@ TEST(a_text_is_utf8_or_is_not)
     assert_false(utf8_is_all("\300\200"));
 }
 
-TEST(only_text_reaches_the_terminal)
+TEST(only_printable_text_reaches_the_terminal)
 {
     static const struct {
         const char *in, *out;
@@ -64,7 +64,7 @@ TEST(only_text_reaches_the_terminal)
     }
 }
 
-TEST(a_text_is_clean_when_nothing_in_it_would_be_replaced)
+TEST(a_text_is_clean_if_nothing_in_it_would_be_replaced)
 {
     static const char *const unclean[] = {"a\n", "\033[2J", "\177", "a\302\233m", "caf\351", "cut \342\202"};
 
@@ -77,10 +77,10 @@ TEST(a_text_is_clean_when_nothing_in_it_would_be_replaced)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_is_cut_between_two_characters),
-        cmocka_unit_test(a_text_is_utf8_or_is_not),
-        cmocka_unit_test(only_text_reaches_the_terminal),
-        cmocka_unit_test(a_text_is_clean_when_nothing_in_it_would_be_replaced),
+        cmocka_unit_test(a_text_is_cut_at_a_character_boundary),
+        cmocka_unit_test(a_text_is_valid_utf8_or_not),
+        cmocka_unit_test(only_printable_text_reaches_the_terminal),
+        cmocka_unit_test(a_text_is_clean_if_nothing_in_it_would_be_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 enum { N_MAX = 200, SHIFTS = 17 };
 
-TEST(a_sum_is_that_of_a_plain_loop_for_any_length_and_alignment)
+TEST(a_sum_matches_a_plain_loop_for_any_length_and_alignment)
 {
     static float x[3][N_MAX + SHIFTS], out[N_MAX + SHIFTS + 1];
 
@@ -43,7 +43,7 @@ TEST(a_copy_is_equal_for_any_length_and_alignment)
         }
 }
 
-TEST(parts_add_up_to_what_a_plain_loop_makes_of_them)
+TEST(partial_sums_match_a_plain_loop)
 {
     static float v[N_MAX], sum[N_MAX + SHIFTS + 1];
     const float third = 1.0f / 3.0f;
@@ -68,9 +68,9 @@ TEST(parts_add_up_to_what_a_plain_loop_makes_of_them)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sum_is_that_of_a_plain_loop_for_any_length_and_alignment),
+        cmocka_unit_test(a_sum_matches_a_plain_loop_for_any_length_and_alignment),
         cmocka_unit_test(a_copy_is_equal_for_any_length_and_alignment),
-        cmocka_unit_test(parts_add_up_to_what_a_plain_loop_makes_of_them),
+        cmocka_unit_test(partial_sums_match_a_plain_loop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

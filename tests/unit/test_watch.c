@@ -1,4 +1,4 @@
-/* What stands between a host and a codec that is checked. */
+/* The layer between a host and a codec that is checked. */
 #include "tests/unit/unit.h"
 
 #include <signal.h>
@@ -17,8 +17,8 @@ static int merge(struct codec *c, int from, struct wire_in *in)
     (void)c, (void)from;
     strcpy(seen, page.callback);
     last_byte = (size_t)(uintptr_t)(in->bytes + in->len);
-    watch_allocation(seen); /* of this program's, where the plug-in lies */
-    watch_allocation(&c);   /* of nobody's code */
+    watch_allocation(seen); /* an address in this program, where the plug-in is */
+    watch_allocation(&c);   /* an address outside of all code */
     return wire_get_u32(in) == 7 ? CODEC_GO : ERR_CODEC;
 }
 
@@ -31,20 +31,20 @@ static int encode(struct codec *c, struct wire_out *out)
 static const struct codec_round rule = {.encode = encode, .merge = merge};
 static const struct codec_plugin plugin = {.name = "a", .round = &rule};
 
-static int say(struct codec *c, const void *bytes, size_t len)
+static int call_merge(struct codec *c, const void *bytes, size_t len)
 {
     struct wire_in in = {.bytes = bytes, .len = len};
 
     return watch_plugin()->round->merge(c, 3, &in);
 }
 
-TEST(the_page_tells_where_the_codec_is_and_nothing_when_it_is_back)
+TEST(the_page_shows_the_current_callback_and_nothing_after_its_return)
 {
     struct codec c = {.node = 1, .step = 5};
     uint32_t seven = 7;
 
     assert_ok(watch_open(&plugin, &page, &e));
-    assert_int_equal(say(&c, &seven, sizeof seven), CODEC_GO);
+    assert_int_equal(call_merge(&c, &seven, sizeof seven), CODEC_GO);
     assert_string_equal(seen, "merge");
     assert_true(page.node == 1 && page.from == 3 && page.step == 5 && page.n_turns == 2);
     assert_string_equal(page.callback, "");
@@ -52,7 +52,7 @@ TEST(the_page_tells_where_the_codec_is_and_nothing_when_it_is_back)
     assert_int_equal(page.n_turns, 4);
 }
 
-TEST(what_a_codec_lacks_the_host_does_not_see)
+TEST(optional_callbacks_that_a_codec_lacks_stay_absent)
 {
     assert_ok(watch_open(&plugin, &page, &e));
     assert_null(watch_plugin()->open);
@@ -61,23 +61,23 @@ TEST(what_a_codec_lacks_the_host_does_not_see)
     assert_null(watch_plugin()->events);
 }
 
-TEST(a_message_ends_where_memory_ends)
+TEST(a_message_ends_at_the_end_of_accessible_memory)
 {
     struct codec c = {.node = 1};
-    uint32_t words[3] = {7, 7, 7};
+    uint32_t values[3] = {7, 7, 7};
 
     assert_ok(watch_open(&plugin, &page, &e));
-    for (size_t len = 0; len <= sizeof words; len++) {
+    for (size_t len = 0; len <= sizeof values; len++) {
         unsigned char *at = watch_place(WATCH_MESSAGE, len);
         size_t page_size = (size_t)sysconf(_SC_PAGESIZE), end = (size_t)(uintptr_t)at + (len + 3) / 4 * 4;
 
         assert_int_equal(end % page_size, 0);
-        say(&c, words, len);
+        call_merge(&c, values, len);
         assert_true(last_byte <= end && end - last_byte < 4);
     }
 }
 
-TEST(a_read_behind_a_message_is_told_with_its_distance)
+TEST(a_read_beyond_a_message_is_reported_with_its_distance)
 {
     int status;
     pid_t pid;
@@ -116,7 +116,7 @@ static void count(void *owner, const struct watch_call *call)
     ++*(int *)owner;
 }
 
-TEST(who_hears_is_told_of_a_collective_that_is_done)
+TEST(a_completed_collective_calls_the_receive_hook)
 {
     static const struct codec_events events = {.on_collective = on_collective};
     static const struct codec_plugin collects = {.name = "b", .events = &events};
@@ -130,7 +130,7 @@ TEST(who_hears_is_told_of_a_collective_that_is_done)
     assert_int_equal(n, 1);
 }
 
-TEST(allocations_count_in_the_codec_behind_its_second_round_only)
+TEST(allocations_are_counted_in_the_codec_after_its_second_round_only)
 {
     struct codec c = {.node = 1, .step = 9, .round = 1};
     uint32_t seven = 7;
@@ -138,11 +138,11 @@ TEST(allocations_count_in_the_codec_behind_its_second_round_only)
 
     assert_ok(watch_open(&plugin, &page, &e));
     before = watch_allocations();
-    say(&c, &seven, sizeof seven);
+    call_merge(&c, &seven, sizeof seven);
     watch_allocation(seen);
     assert_int_equal(watch_allocations(), before);
     c.round = 2;
-    say(&c, &seven, sizeof seven);
+    call_merge(&c, &seven, sizeof seven);
     watch_allocation(seen);
     assert_int_equal(watch_allocations(), before + 1);
     assert_true(watch_sees_allocations());
@@ -151,12 +151,12 @@ TEST(allocations_count_in_the_codec_behind_its_second_round_only)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_tells_where_the_codec_is_and_nothing_when_it_is_back),
-        cmocka_unit_test(what_a_codec_lacks_the_host_does_not_see),
-        cmocka_unit_test(a_message_ends_where_memory_ends),
-        cmocka_unit_test(a_read_behind_a_message_is_told_with_its_distance),
-        cmocka_unit_test(who_hears_is_told_of_a_collective_that_is_done),
-        cmocka_unit_test(allocations_count_in_the_codec_behind_its_second_round_only),
+        cmocka_unit_test(the_page_shows_the_current_callback_and_nothing_after_its_return),
+        cmocka_unit_test(optional_callbacks_that_a_codec_lacks_stay_absent),
+        cmocka_unit_test(a_message_ends_at_the_end_of_accessible_memory),
+        cmocka_unit_test(a_read_beyond_a_message_is_reported_with_its_distance),
+        cmocka_unit_test(a_completed_collective_calls_the_receive_hook),
+        cmocka_unit_test(allocations_are_counted_in_the_codec_after_its_second_round_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

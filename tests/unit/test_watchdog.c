@@ -6,7 +6,7 @@
 
 #include "tests/unit/unit.h"
 
-/* What a node wrote in its folder until it ended, in this phase for `seconds`. */
+/* What a node wrote in its folder until it ended, after `seconds` in this phase. */
 struct trial {
     int status;
     char *events, *log;
@@ -21,10 +21,9 @@ static void loop_for(double seconds)
         (void)busy;
 }
 
-/* In a process of its own: a node that enters the phase and stays there, or calls exit at once where
- * `seconds` are less than none. Ends with 7 if it is let, after a call that takes too long behind the
- * watchdog's end. */
-static void be_a_node(const char *folder, const char *log, enum phase phase, double limit_s, double seconds)
+/* Runs in its own process: a node that enters the phase and stays there, or calls exit at once if `seconds`
+ * is negative. Ends with 7 if it is not stopped, after a slow call once the watchdog has been stopped. */
+static void run_node(const char *folder, const char *log, enum phase phase, double limit_s, double seconds)
 {
     static struct stopwatch watch;
     struct report r;
@@ -61,7 +60,7 @@ static void try_phase(struct trial *t, const char *log, enum phase phase, double
     pid_t pid = fork();
 
     if (pid == 0)
-        be_a_node(folder, log, phase, limit_s, seconds);
+        run_node(folder, log, phase, limit_s, seconds);
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &t->status, 0), pid);
     read_text(&t->events, folder, "events.jsonl");
@@ -77,11 +76,11 @@ static void trial_clear(struct trial *t)
     free(t->log);
 }
 
-TEST(a_codec_that_does_not_come_back_ends_its_node_which_says_so)
+TEST(a_codec_that_hangs_ends_its_node_with_a_report)
 {
     static const enum phase of_codec[] = {PHASE_ENCODE, PHASE_DECODE, PHASE_APPLY};
 
-    if (IS_THREAD_SANITIZED) /* it keeps a signal back until the next system call, which a loop never makes */
+    if (IS_THREAD_SANITIZED) /* it delays a signal until the next system call, which a loop never makes */
         skip();
     for (size_t i = 0; i < N_OF(of_codec); i++) {
         struct trial t;
@@ -90,10 +89,10 @@ TEST(a_codec_that_does_not_come_back_ends_its_node_which_says_so)
         assert_true(WIFEXITED(t.status));
         assert_int_equal(WEXITSTATUS(t.status), 1);
         assert_string_equal(
-            t.log, "CodecFailed: codec spin has not come back from a call for 0.2 s: does it loop?\n");
+            t.log, "CodecFailed: codec spin has not returned from a call for 0.2 s: does it loop?\n");
         assert_string_equal(t.events,
                             "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":"
-                            "\"codec spin has not come back from a call for 0.2 s: does it loop?\"}\n");
+                            "\"codec spin has not returned from a call for 0.2 s: does it loop?\"}\n");
         trial_clear(&t);
     }
 }
@@ -108,13 +107,13 @@ TEST(a_codec_that_calls_exit_has_failed)
     assert_string_equal(t.log, "CodecFailed: codec spin has called exit: a node ends when its job does\n");
     assert_non_null(strstr(t.events, "\"state\":\"failed\",\"reason\":\"CodecFailed\""));
     trial_clear(&t);
-    try_phase(&t, "node.log", PHASE_COMPUTE, 60, -1); /* not the codec's doing */
+    try_phase(&t, "node.log", PHASE_COMPUTE, 60, -1); /* not the codec's fault */
     assert_int_equal(WEXITSTATUS(t.status), 0);
     assert_string_equal(t.events, "");
     trial_clear(&t);
 }
 
-TEST(the_agent_is_told_although_the_log_takes_nothing_more)
+TEST(the_agent_is_notified_even_if_the_log_cannot_be_written)
 {
     struct trial t;
 
@@ -126,7 +125,7 @@ TEST(the_agent_is_told_although_the_log_takes_nothing_more)
     trial_clear(&t);
 }
 
-TEST(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take)
+TEST(computing_waiting_and_slow_calls_that_return_are_not_interrupted)
 {
     static const struct {
         enum phase phase;
@@ -150,10 +149,10 @@ TEST(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_codec_that_does_not_come_back_ends_its_node_which_says_so),
+        cmocka_unit_test(a_codec_that_hangs_ends_its_node_with_a_report),
         cmocka_unit_test(a_codec_that_calls_exit_has_failed),
-        cmocka_unit_test(the_agent_is_told_although_the_log_takes_nothing_more),
-        cmocka_unit_test(computing_waiting_and_a_call_that_comes_back_take_as_long_as_they_take),
+        cmocka_unit_test(the_agent_is_notified_even_if_the_log_cannot_be_written),
+        cmocka_unit_test(computing_waiting_and_slow_calls_that_return_are_not_interrupted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

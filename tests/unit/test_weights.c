@@ -6,7 +6,7 @@
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
-/* Writes and checks weights of a small model; value 3 of the tensor whose name ends so is `value`. */
+/* Writes and checks weights of a small model; value 3 of the tensor whose name has this suffix is `value`. */
 static int check_with(const char *tensor, float value, struct err *out)
 {
     static const char text[] =
@@ -42,31 +42,31 @@ static int check_with(const char *tensor, float value, struct err *out)
     return rc;
 }
 
-TEST(a_negative_variance_is_refused_a_negative_mean_is_not)
+TEST(a_negative_variance_is_refused_but_not_a_negative_mean)
 {
     struct err e;
 
     assert_ok(check_with("running_mean", -1, &e));
     assert_ok(check_with("running_var", 0, &e));
     assert_int_equal(check_with("running_var", -0.5f, &e), ERR_CONFIG);
-    assert_says("layer0.batch_norm.running_var\": value 3 is -0.5, a variance is never negative");
+    assert_error_has("layer0.batch_norm.running_var\": value 3 is -0.5, a variance is never negative");
 }
 
-TEST(what_is_no_number_is_named_without_a_sign)
+TEST(nan_is_reported_without_a_sign)
 {
     struct err e;
 
     assert_int_equal(check_with("running_mean", -NAN, &e), ERR_CONFIG);
-    assert_says("value 3 is nan, no finite float");
+    assert_error_has("value 3 is nan, not a finite float");
     assert_int_equal(check_with("running_mean", -INFINITY, &e), ERR_CONFIG);
-    assert_says("value 3 is -inf, no finite float");
+    assert_error_has("value 3 is -inf, not a finite float");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_negative_variance_is_refused_a_negative_mean_is_not),
-        cmocka_unit_test(what_is_no_number_is_named_without_a_sign),
+        cmocka_unit_test(a_negative_variance_is_refused_but_not_a_negative_mean),
+        cmocka_unit_test(nan_is_reported_without_a_sign),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

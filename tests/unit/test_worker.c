@@ -15,7 +15,7 @@ static int parse(struct worker_list *w, const char *text, struct err *e)
     return rc;
 }
 
-TEST(workers_are_numbered_up_and_servers_down)
+TEST(workers_are_numbered_upwards_and_servers_downwards)
 {
     struct worker_list w;
     struct err e;
@@ -32,7 +32,7 @@ TEST(workers_are_numbered_up_and_servers_down)
     worker_list_clear(&w);
 }
 
-TEST(the_older_form_gives_the_same_list)
+TEST(the_old_format_gives_the_same_list)
 {
     struct worker_list w;
     struct err e;
@@ -45,7 +45,7 @@ TEST(the_older_form_gives_the_same_list)
     worker_list_clear(&w);
 }
 
-TEST(addresses_are_read_in_all_their_forms)
+TEST(addresses_are_parsed_in_all_their_forms)
 {
     static const struct {
         const char *text, *host;
@@ -73,19 +73,19 @@ TEST(addresses_are_read_in_all_their_forms)
     assert_int_equal(address_parse(host, 4, &port, "toolong", &e), ERR_CONFIG);
 }
 
-TEST(a_wrong_list_is_refused_with_the_place)
+TEST(an_invalid_list_is_refused_with_the_position)
 {
     static const struct {
-        const char *text, *says;
+        const char *text, *expected;
     } wrong[] = {
         {"{", "worker.json:1:"},
         {"{\"Worker\": []}", "no worker"},
         {"{\"PS\": \"a\"}", "/Worker: missing"},
         {"{\"Wroker\": [\"a\"]}", "did you mean \"Worker\"?"},
         {"{\"Worker\": [1]}", "/Worker/0: not a string"},
-        {"{\"Worker\": [\"a\", \"A:15387\"]}", "/Worker/1: a:15387 is there already, as node 0"},
-        {"{\"Worker\": [\"a\"], \"PS\": \"a\"}", "/PS: a:15387 is there already"},
-        {"{\"Worker\": [\"a:1 \"]}", "/Worker/0: \"a:1 \": there is a blank in this address"},
+        {"{\"Worker\": [\"a\", \"A:15387\"]}", "/Worker/1: a:15387 is a duplicate of node 0"},
+        {"{\"Worker\": [\"a\"], \"PS\": \"a\"}", "/PS: a:15387 is a duplicate"},
+        {"{\"Worker\": [\"a:1 \"]}", "/Worker/0: \"a:1 \": the address contains a space"},
         {"{\"Worker\": \"a:1;b:2\"}", "/Worker: \"a:1;b:2\" is more than one address"},
         {"{\"Worker\": [\"a\\u0000x\"]}", "\\u0000 is not allowed"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"b\": {}}}", "/nodes/b: neither a Worker nor a PS"},
@@ -103,13 +103,13 @@ TEST(a_wrong_list_is_refused_with_the_place)
 
     for (size_t i = 0; i < N_OF(wrong); i++) {
         assert_int_equal(parse(&w, wrong[i].text, &e), ERR_CONFIG);
-        assert_says(wrong[i].says);
-        assert_null(strstr(e.text, "JSON_ALLOW")); /* a word of the library, not of ours */
+        assert_error_has(wrong[i].expected);
+        assert_null(strstr(e.text, "JSON_ALLOW")); /* a name of the library, not of ours */
         assert_null(w.nodes);
     }
 }
 
-TEST(a_node_may_be_reached_elsewhere_by_its_peers)
+TEST(a_node_may_have_another_address_for_its_peers)
 {
     struct worker_list w;
     struct err e;
@@ -125,7 +125,7 @@ TEST(a_node_may_be_reached_elsewhere_by_its_peers)
     worker_list_clear(&w);
 }
 
-TEST(a_token_file_lies_beside_the_list_that_names_it)
+TEST(a_relative_token_file_is_beside_the_list_that_names_it)
 {
     const char *text = "{\"Worker\": [\"a\", \"b\"], \"nodes\": {\"a\": {\"token_file\": \"t\"}, "
                        "\"b:15387\": {\"token_file\": \"/etc/t\"}}}";
@@ -148,12 +148,12 @@ TEST(a_token_file_lies_beside_the_list_that_names_it)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers_are_numbered_up_and_servers_down),
-        cmocka_unit_test(the_older_form_gives_the_same_list),
-        cmocka_unit_test(addresses_are_read_in_all_their_forms),
-        cmocka_unit_test(a_wrong_list_is_refused_with_the_place),
-        cmocka_unit_test(a_node_may_be_reached_elsewhere_by_its_peers),
-        cmocka_unit_test(a_token_file_lies_beside_the_list_that_names_it),
+        cmocka_unit_test(workers_are_numbered_upwards_and_servers_downwards),
+        cmocka_unit_test(the_old_format_gives_the_same_list),
+        cmocka_unit_test(addresses_are_parsed_in_all_their_forms),
+        cmocka_unit_test(an_invalid_list_is_refused_with_the_position),
+        cmocka_unit_test(a_node_may_have_another_address_for_its_peers),
+        cmocka_unit_test(a_relative_token_file_is_beside_the_list_that_names_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

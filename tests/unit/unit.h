@@ -1,4 +1,4 @@
-/* unit -- what every unit test includes: cmocka and a few words. */
+/* unit -- included by every unit test: cmocka, and a few helpers. */
 #ifndef PSGD_UNIT_H
 #define PSGD_UNIT_H
 
@@ -19,9 +19,9 @@
 #include "shared/err.h"
 #include "shared/file.h"
 #include "shared/rng.h"
-#include "shared/sanitized.h" /* tests that one makes too long ask */
+#include "shared/sanitized.h" /* tests too slow under a sanitizer ask it */
 
-/* A test; it may take as long as unit_begin says. */
+/* A test; its time limit is set by unit_begin. */
 #define TEST(name)                                                                                           \
     static void name##_body(void);                                                                           \
     static void name(void **state)                                                                           \
@@ -31,16 +31,16 @@
         name##_body();                                                                                       \
     }                                                                                                        \
     static void name##_body(void)
-#define N_OF(array)        (sizeof(array) / sizeof((array)[0]))
-#define assert_ok(call)    assert_true((call) >= 0 || (print_error("%s\n", e.text), false))
-#define assert_says(words) assert_true(strstr(e.text, words) || (print_error("\"%s\"\n", e.text), false))
+#define N_OF(array)            (sizeof(array) / sizeof((array)[0]))
+#define assert_ok(call)        assert_true((call) >= 0 || (print_error("%s\n", e.text), false))
+#define assert_error_has(args) assert_true(strstr(e.text, args) || (print_error("\"%s\"\n", e.text), false))
 
 static struct {
-    char line[256]; /* what is said if it does not end */
+    char line[256]; /* the message if it does not end */
     pid_t pid;
 } unit_standing;
 
-/* A forked child has no alarm but one that it sets, and ends of that without a word. */
+/* A forked child has no alarm unless it sets one, and then ends without a message. */
 static inline void unit_on_alarm(int sig)
 {
     bool is_test = getpid() == unit_standing.pid;
@@ -49,8 +49,8 @@ static inline void unit_on_alarm(int sig)
     _exit(n < 0 ? EXIT_FAILURE : 128 + sig);
 }
 
-/* Two thirds of what tests/run allows the whole program, TEST_TIMEOUT seconds. A test that takes longer ends
- * the program, with its name. */
+/* Sets the test's time limit: two thirds of that of the whole program in tests/run, TEST_TIMEOUT seconds. A
+ * test that exceeds it ends the program, with its name. */
 static inline void unit_begin(const char *name)
 {
     const struct sigaction act = {.sa_handler = unit_on_alarm};
@@ -64,7 +64,7 @@ static inline void unit_begin(const char *name)
     alarm((unsigned)limit_s);
 }
 
-/* An empty folder for one test; unit_remove() takes it away again. */
+/* An empty folder for one test; unit_remove() removes it. */
 static inline const char *unit_folder(void)
 {
     static char path[] = "/tmp/psgd-unit-XXXXXX";
@@ -81,7 +81,7 @@ static inline void unit_remove(const char *folder)
     assert_ok(file_remove_tree(folder, &e));
 }
 
-/* A copy of exactly `len` bytes, so that AddressSanitizer sees the first byte read behind them. */
+/* A copy of exactly `len` bytes, so that AddressSanitizer detects reads beyond it. */
 static inline void *unit_copy(const void *bytes, size_t len)
 {
     void *p = malloc(len ? len : 1);
@@ -91,19 +91,19 @@ static inline void *unit_copy(const void *bytes, size_t len)
     return p;
 }
 
-/* A command line that may be written to, as main()'s may. */
+/* A writable command line, as main()'s is. */
 struct unit_argv {
-    char words[24][512];
+    char args[24][512];
     char *of[25];
     int n;
 };
 
-static inline void unit_argv(struct unit_argv *a, const char *program, const char *const *words)
+static inline void unit_argv(struct unit_argv *a, const char *program, const char *const *args)
 {
     *a = (struct unit_argv){.n = 0};
-    for (const char *w = program; w; w = *words++) {
-        assert_true(a->n < (int)N_OF(a->words) && strlen(w) < sizeof a->words[0]);
-        a->of[a->n] = strcpy(a->words[a->n], w);
+    for (const char *w = program; w; w = *args++) {
+        assert_true(a->n < (int)N_OF(a->args) && strlen(w) < sizeof a->args[0]);
+        a->of[a->n] = strcpy(a->args[a->n], w);
         a->n++;
     }
 }

@@ -6,15 +6,15 @@
 
 #include "agent/runner/vector.h"
 
-struct prepared { /* a plan, and a buffer for each node whose pieces it adds */
+struct prepared { /* a plan, and a buffer for each node whose chunks it adds */
     struct collective_plan plan;
     float *staging;
-    size_t *stage; /* (n_nodes): where a node's buffer begins in it */
+    size_t *stage; /* (n_nodes): offset of a node's buffer in staging */
 };
 
 struct sender {
-    size_t cursor;     /* index in the plan of its piece that comes next */
-    uint32_t received; /* pieces that have come */
+    size_t cursor;     /* index in the plan of its next chunk */
+    uint32_t received; /* chunks received */
     bool is_staged;    /* its last one is not added yet */
     bool is_paused;
 };
@@ -28,9 +28,9 @@ struct collective {
     struct collective_ask ask;
     uint64_t number; /* of the one under way, or of the last */
     size_t n_sent, n_done;
-    uint64_t summed; /* bytes that were added so far */
-    size_t ready;    /* of ask.in is there from here on */
-    float *kept[2];  /* in turn: what one was sent from is free when the next is done */
+    uint64_t summed; /* bytes added so far */
+    size_t ready;    /* ask.in is computed from this index on */
+    float *kept[2];  /* used in turn: the copy that one collective sends from is free when the next is done */
     size_t kept_room[2];
 };
 
@@ -72,7 +72,7 @@ void collective_attach(struct collective *c, struct mesh *m)
     c->mesh = m;
 }
 
-/* A buffer as long as the longest piece of each node that is to be added. */
+/* A buffer for each node, as long as its longest chunk to add. */
 static int make_staging(struct prepared *r, struct err *e)
 {
     const struct collective_plan *p = &r->plan;
@@ -94,13 +94,13 @@ static int make_staging(struct prepared *r, struct err *e)
     r->staging = aligned_alloc(64, (total ? total : 16) * sizeof *r->staging);
     if (r->stage && r->staging)
         return 0;
-    err_set(e, ERR_NOMEM, "no memory for the pieces of %s over %zu numbers",
+    err_set(e, ERR_NOMEM, "no memory for the chunks of %s over %zu numbers",
             collective_kind_name(p->ask.kind), p->ask.n);
     prepared_clear(r);
     return e->code;
 }
 
-/* The plan for what is asked: the same as the last time, or a new one. */
+/* The plan for `ask`: that of the last collective of its kind, or a new one. */
 static const struct prepared *prepare(struct collective *c, const struct collective_ask *ask, struct err *e)
 {
     struct prepared *r = &c->prepared[ask->kind];
@@ -147,7 +147,7 @@ static int make_kept_room(struct collective *c, size_t n, struct err *e)
     return 0;
 }
 
-/* Of what the plan copies, the part that lies in [first, end). */
+/* Makes the plan's local copies, as far as they lie in [first, end). */
 static int copy_own(struct collective *c, size_t first, size_t end, struct err *e)
 {
     const struct collective_plan *p = &c->now->plan;
@@ -170,7 +170,7 @@ static const float *vector(const struct collective *c, enum plan_vector v)
     return v == PLAN_IN ? c->ask.in : v == PLAN_OUT ? c->ask.out : kept(c);
 }
 
-/* Sends what can be sent by now. */
+/* Sends every chunk that can be sent now. */
 static int push(struct collective *c, struct err *e)
 {
     const struct collective_plan *p = &c->now->plan;
@@ -204,34 +204,34 @@ bool collective_is_under_way(const struct collective *c)
     return c->now;
 }
 
-enum mesh_where collective_sink(struct collective *c, const struct mesh_head *h, size_t len, void **at)
+enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_head *h, size_t len, void **at)
 {
     const struct collective_plan *p = c->now ? &c->now->plan : NULL;
     const struct plan_recv *v;
     struct sender *s;
 
     if (h->peer < 0 || h->peer >= c->cfg.n_nodes || h->peer == c->cfg.me)
-        return MESH_WRONG;
+        return MESH_SINK_REFUSED;
     s = &c->senders[h->peer];
-    if (h->round == c->number + 1) { /* it has done the one that I am in */
+    if (h->round == c->number + 1) { /* it has finished the collective that this node is in */
         s->is_paused = true;
-        return MESH_LATER;
+        return MESH_SINK_LATER;
     }
     if (!p || h->round != c->number || s->cursor == p->n_recvs)
-        return MESH_WRONG;
+        return MESH_SINK_REFUSED;
     v = &p->recvs[s->cursor];
     if (h->index != s->received || len != v->n * sizeof(float))
-        return MESH_WRONG;
+        return MESH_SINK_REFUSED;
     if (v->op == PLAN_COPY) {
         *at = c->ask.out + v->first;
-        return MESH_HERE;
+        return MESH_SINK_READY;
     }
     s->is_paused = s->is_staged;
     *at = c->now->staging + c->now->stage[h->peer];
-    return s->is_staged ? MESH_LATER : MESH_HERE;
+    return s->is_staged ? MESH_SINK_LATER : MESH_SINK_READY;
 }
 
-/* It has come, and what of `in` it is added to is there. */
+/* The chunk has arrived, and the part of `in` that it is added to is computed. */
 static bool can_take(const struct collective *c, size_t recv)
 {
     const struct plan_recv *v = &c->now->plan.recvs[recv];
@@ -253,7 +253,7 @@ static void add_chunk(struct collective *c, const struct plan_recv *v)
                v->is_sum && c->ask.is_mean ? 1.0f / (float)c->cfg.n_nodes : 1.0f);
 }
 
-/* Takes pieces in the order of the plan, as far as they have come. */
+/* Processes chunks in the order of the plan, as far as they have arrived. */
 static void take(struct collective *c)
 {
     const struct collective_plan *p = &c->now->plan;
@@ -331,9 +331,9 @@ void collective_waits_for(const struct collective *c, char *out, size_t size)
     int node = collective_awaits(c);
 
     if (node >= 0)
-        snprintf(out, size, "piece %u of node %d in %s %llu", c->senders[node].received + 1, node, kind,
+        snprintf(out, size, "chunk %u of node %d in %s %llu", c->senders[node].received + 1, node, kind,
                  number);
     else
-        snprintf(out, size, "room for piece %u to node %d in %s %llu",
+        snprintf(out, size, "queue space for chunk %u to node %d in %s %llu",
                  c->now->plan.sends[c->n_sent].index + 1, c->now->plan.sends[c->n_sent].to, kind, number);
 }

@@ -10,7 +10,7 @@ struct range {
 
 struct builder {
     struct collective_plan *p;
-    struct range whole; /* the vector, or the bucket of it that is being planned */
+    struct range whole; /* the vector, or its bucket that is being planned */
     bool no_memory;
 };
 
@@ -21,7 +21,7 @@ size_t collective_slice(size_t n, int k, int n_slices)
     return n / parts * (size_t)k + n % parts * (size_t)k / parts;
 }
 
-/* Slices k up to, without, l. */
+/* Slices k to l - 1. */
 static struct range slices(const struct builder *b, int k, int l, int n_slices)
 {
     size_t first = collective_slice(b->whole.n, k, n_slices);
@@ -37,8 +37,8 @@ static struct range slice_of(const struct builder *b, int node)
     return slices(b, k, k + 1, n_nodes);
 }
 
-/* The pieces of a range, the last one first, as few and as equal as can be: every node cuts a range alike.
- * One without a number is one empty piece. */
+/* The chunks of a range, the last one first, as few and as equal as possible: every node divides a range
+ * alike. An empty range is one empty chunk. */
 struct chunks {
     struct range whole, chunk;
     int n_left, n;
@@ -64,7 +64,7 @@ static bool next_chunk(struct chunks *p)
     return true;
 }
 
-/* `items` with room for one more than n, or NULL. */
+/* `items`, grown if necessary to hold n + 1, or NULL. */
 static void *with_room(struct builder *b, void *items, size_t n, size_t *room, size_t size)
 {
     size_t wanted = *room ? 2 * *room : 16;
@@ -96,8 +96,8 @@ static bool overlaps(const struct plan_recv *v, struct range r)
     return v->first < r.first + r.n && r.first < v->first + v->n;
 }
 
-/* Receipts that make what OUT holds in this range: those up to the last that wrote there. What none has
- * written, and an empty piece, goes when all before it has come. */
+/* Number of receipts that a send of this range of OUT depends on: up to the last that writes there. A range
+ * that no receipt writes, and an empty chunk, depend on all receipts so far. */
 static size_t needed(const struct collective_plan *p, enum plan_vector vector, struct range r)
 {
     size_t n = p->n_recvs;
@@ -144,7 +144,7 @@ static int at_distance(const struct builder *b, int d)
     return (a->me + d + a->n_nodes) % a->n_nodes;
 }
 
-/* Slice k begins at node k+1 and goes round, each node adding its own, until node k has the sum. */
+/* Slice k starts at node k+1 and goes around the ring; each node adds its own, until node k has the sum. */
 static void ring_down(struct builder *b, enum plan_vector begins_in)
 {
     int n_nodes = b->p->ask.n_nodes, me = b->p->ask.me;
@@ -171,7 +171,8 @@ static void ring(struct builder *b)
     ring_up(b);
 }
 
-/* Nobody says that it has my first slice, so it goes from OUT, where nothing else comes to lie. */
+/* The first slice sent is not acknowledged by any later chunk, so it is sent from OUT, where no receipt
+ * overwrites it. */
 static void reduce_scatter(struct builder *b)
 {
     copy(b, PLAN_OUT, slice_of(b, b->p->ask.me - 1));
@@ -193,7 +194,8 @@ static int power_of_two_in(int n)
     return p;
 }
 
-/* One of the power of two: halves what it sums up until a slice is left, then doubles it again. */
+/* For nodes below the power of two: halves the range that it sums until one slice is left, then doubles it
+ * again. */
 static void halve_and_double(struct builder *b, int power, bool has_sum_in_out)
 {
     int me = b->p->ask.me;
@@ -225,51 +227,51 @@ static void halving_doubling(struct builder *b)
 {
     int me = b->p->ask.me;
     int power = power_of_two_in(b->p->ask.n_nodes);
-    bool speaks_for_another = me + power < b->p->ask.n_nodes;
+    bool has_folded_node = me + power < b->p->ask.n_nodes;
 
     if (me >= power) {
         send_all(b, me - power, PLAN_IN, b->whole);
         recv_all(b, me - power, PLAN_COPY, false, b->whole);
         return;
     }
-    if (speaks_for_another)
+    if (has_folded_node)
         recv_all(b, me + power, PLAN_ADD_TO_IN, false, b->whole);
-    halve_and_double(b, power, speaks_for_another);
-    if (speaks_for_another)
+    halve_and_double(b, power, has_folded_node);
+    if (has_folded_node)
         send_all(b, me + power, PLAN_OUT, b->whole);
 }
 
-/* The binomial tree whose root is node `root`: places count from there. */
-static int node_at(const struct builder *b, int root, int place)
+/* The binomial tree whose root is node `root`: ranks are relative to it. */
+static int node_at(const struct builder *b, int root, int rank)
 {
-    return (root + place) % b->p->ask.n_nodes;
+    return (root + rank) % b->p->ask.n_nodes;
 }
 
-static int place_of(const struct builder *b, int root)
+static int rank_of(const struct builder *b, int root)
 {
     return at_distance(b, -root);
 }
 
-/* Distances to my children: 1, 2, 4, ... as long as my place is a multiple of twice as much. */
-static bool has_child(const struct builder *b, int place, int distance)
+/* Distances to a rank's children: 1, 2, 4, ... while the rank is a multiple of twice the distance. */
+static bool has_child(const struct builder *b, int rank, int distance)
 {
-    return place % (2 * distance) == 0 && place + distance < b->p->ask.n_nodes;
+    return rank % (2 * distance) == 0 && rank + distance < b->p->ask.n_nodes;
 }
 
-static int parent_of(const struct builder *b, int root, int place)
+static int parent_of(const struct builder *b, int root, int rank)
 {
-    return node_at(b, root, place & (place - 1));
+    return node_at(b, root, rank & (rank - 1));
 }
 
 static void tree_down(struct builder *b, int root, struct range chunk)
 {
-    int place = place_of(b, root);
+    int rank = rank_of(b, root);
 
-    if (place > 0)
-        recv_chunk(b, parent_of(b, root, place), PLAN_COPY, false, chunk);
+    if (rank > 0)
+        recv_chunk(b, parent_of(b, root, rank), PLAN_COPY, false, chunk);
     for (int d = power_of_two_in(b->p->ask.n_nodes); d > 0; d /= 2)
-        if (has_child(b, place, d))
-            send_chunk(b, node_at(b, root, place + d), PLAN_OUT, chunk);
+        if (has_child(b, rank, d))
+            send_chunk(b, node_at(b, root, rank + d), PLAN_OUT, chunk);
 }
 
 static void tree(struct builder *b)
@@ -286,24 +288,24 @@ static void tree(struct builder *b)
         tree_down(b, 0, i.chunk);
 }
 
-/* First up the tree without a number: when the root sends, all have begun. */
+/* First an empty chunk goes up the tree: when the root sends, all nodes have begun. */
 static void broadcast(struct builder *b)
 {
     int root = b->p->ask.root;
-    int place = place_of(b, root);
+    int rank = rank_of(b, root);
 
-    for (int d = 1; has_child(b, place, d); d *= 2)
-        recv_chunk(b, node_at(b, root, place + d), PLAN_COPY, false, (struct range){0, 0});
-    if (place > 0)
-        send_chunk(b, parent_of(b, root, place), PLAN_OUT, (struct range){0, 0});
+    for (int d = 1; has_child(b, rank, d); d *= 2)
+        recv_chunk(b, node_at(b, root, rank + d), PLAN_COPY, false, (struct range){0, 0});
+    if (rank > 0)
+        send_chunk(b, parent_of(b, root, rank), PLAN_OUT, (struct range){0, 0});
     else
         copy(b, PLAN_OUT, b->whole);
     for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);)
         tree_down(b, root, i.chunk);
 }
 
-/* The sum goes by the order of the nodes, with mine where it stands among them: x + y is y + x, so node 1 may
- * add node 0's to its own. */
+/* The sum is in the order of the nodes, with this node's vector at its position: x + y is y + x, so node 1
+ * may add node 0's to its own. */
 static enum plan_op direct_op(int me, int from)
 {
     if (from == 0)
@@ -351,7 +353,7 @@ static void all_reduce(struct builder *b)
     const struct plan_ask *a = &b->p->ask;
     size_t end = a->n;
 
-    /* One piece deep, so that no piece waits for those before it: nothing is gained by buckets. */
+    /* Direct is one chunk deep: no chunk waits for an earlier one, so buckets gain nothing. */
     if (a->n_buckets == 0 || a->algorithm == COLLECTIVE_DIRECT)
         by[a->algorithm](b);
     else
@@ -361,7 +363,7 @@ static void all_reduce(struct builder *b)
         }
 }
 
-/* Numbers the pieces of each pair, and strings each sender's together. */
+/* Numbers the chunks of each pair of nodes, and links those of each sender in order. */
 static void number_chunks(struct collective_plan *p, uint32_t *sent)
 {
     memset(sent, 0, (size_t)p->ask.n_nodes * sizeof *sent);
@@ -437,7 +439,7 @@ enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_m
         {2, 64 << 10, ALWAYS, COLLECTIVE_DIRECT},
         {2, SIZE_MAX, ALWAYS, COLLECTIVE_RING},
         {4, 16 << 10, BETWEEN_MACHINES, COLLECTIVE_DIRECT},
-        {INT_MAX, 63 << 10, ALWAYS, COLLECTIVE_TREE}, /* and its header: a segment of loopback's TCP */
+        {INT_MAX, 63 << 10, ALWAYS, COLLECTIVE_TREE}, /* with its header: one segment of loopback TCP */
         {INT_MAX, SIZE_MAX, POWER_OF_TWO, COLLECTIVE_HALVING_DOUBLING},
         {INT_MAX, 64 << 10, ALWAYS, COLLECTIVE_TREE},
     };

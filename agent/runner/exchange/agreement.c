@@ -66,7 +66,7 @@ static bool is_in(const unsigned char *list, int worker)
     return list[worker / 8] >> worker % 8 & 1;
 }
 
-/* How many are in the list; -1: it has bits that are nobody's. */
+/* Number of workers in the list; -1: it sets bits of workers that do not exist. */
 static int count(const struct agreement *a, const unsigned char *list)
 {
     int n = 0;
@@ -83,17 +83,17 @@ bool agreement_read(struct agreement_statement *out, const struct agreement *a, 
                     uint64_t round, const unsigned char *bytes, size_t len)
 {
     *out = (struct agreement_statement){.round = round, .lost = bytes, .counted = bytes + len / 2};
-    /* Neither can close its round without the other's word of it. */
+    /* Neither node can close its round without the other's contribution to it. */
     return len == agreement_bytes(a) && round <= own_round + 1 && round + 1 >= own_round &&
            count(a, out->lost) > 0 && count(a, out->counted) >= 0 && !is_in(out->lost, from);
 }
 
-bool agreement_says_lost(const struct agreement_statement *s, int worker)
+bool agreement_names_lost(const struct agreement_statement *s, int worker)
 {
     return is_in(s->lost, worker);
 }
 
-/* Those who are ahead have closed the round before with the same words: any of them tells. */
+/* All workers in the latest round have closed the one before with the same contributions: any list serves. */
 void agreement_take(struct agreement *a, int from, const struct agreement_statement *s)
 {
     if (a->has_stated[from] || count(a, s->lost) != a->n_lost)

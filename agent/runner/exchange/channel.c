@@ -74,7 +74,7 @@ int channel_after_call(struct channel *ch, const char *callback, int rc, bool ma
     if (rc < 0 && failed < 0)
         return failed;
     return rc < 0
-               ? channel_fail(ch, "its %s failed and has not said why (codec_fail says it)", callback)
+               ? channel_fail(ch, "its %s failed without an error message (codec_fail sets it)", callback)
                : channel_fail(ch,
                               "its %s returned %d, which is neither CODEC_GO%s nor what a call of the host "
                               "returned",
@@ -114,7 +114,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
     if (channel_after_call(ch, callback, encode(&ch->codec, &ch->out), false) < 0)
         goto fail;
     if (ch->compressing.lacks_memory) {
-        err_set(ch->x->e, ERR_NOMEM, "no memory for a residual of what compressors leave out");
+        err_set(ch->x->e, ERR_NOMEM, "no memory for a residual of the compressors' error feedback");
         goto fail;
     }
     if (ch->out.bad) {
@@ -130,26 +130,26 @@ fail:
     return NULL;
 }
 
-/* By reference where it is in a buffer, by view where not. */
-static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, const void *bytes,
-                     size_t len)
+/* By reference if it is in a buffer, else by view. */
+static int send_bytes(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, const void *bytes,
+                      size_t len)
 {
     struct exchange *x = ch->x;
-    struct link *l = link_make(&x->peer_stats, exchange_slot(x, h->peer));
+    struct peer_traffic *p = peer_stats_make(&x->peer_stats, exchange_slot(x, h->peer));
     enum phase last = phase_enter(&x->watch, PHASE_SEND);
     double start = stopwatch_since(&x->watch);
 
-    if (!l)
-        return err_set(x->e, ERR_NOMEM, "no memory for the traffic with node %d", h->peer);
+    if (!p)
+        return err_set(x->e, ERR_NOMEM, "no memory for the traffic statistics of node %d", h->peer);
     if ((b ? mesh_send(x->mesh, h, b, x->e) : mesh_send_view(x->mesh, h, bytes, len, x->e)) < 0)
         return x->e->code;
     if (x->watch.tracer)
-        tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++l->n_said, start);
+        tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++p->n_sent, start);
     phase_enter(&x->watch, last);
-    l->sent.messages++;
-    l->sent.raw_bytes += len;
-    l->sent.wire_bytes += len + FRAME_BYTES;
-    l->sent.transfer_s += stopwatch_since(&x->watch) - start;
+    p->sent.messages++;
+    p->sent.raw_bytes += len;
+    p->sent.wire_bytes += len + FRAME_BYTES;
+    p->sent.transfer_s += stopwatch_since(&x->watch) - start;
     x->totals.sent_messages++;
     x->totals.raw_bytes += len;
     x->totals.sent_bytes += len + FRAME_BYTES;
@@ -158,12 +158,12 @@ static int hand_over(struct channel *ch, const struct mesh_head *h, struct mesh_
 
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
 {
-    int rc = hand_over(ch, h, b, b->bytes, b->len);
+    int rc = send_bytes(ch, h, b, b->bytes, b->len);
     struct exchange_traffic *t;
 
     if (rc < 0)
         return rc;
-    t = &link_of(&ch->x->peer_stats, exchange_slot(ch->x, h->peer))->sent;
+    t = &peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, h->peer))->sent;
     t->encode_s += encode_s;
     t->raw_bytes += (uint64_t)ch->compressing.saved_out;
     ch->x->totals.raw_bytes += (uint64_t)ch->compressing.saved_out;
@@ -172,12 +172,12 @@ int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf 
 
 int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len)
 {
-    return hand_over(ch, h, NULL, bytes, len);
+    return send_bytes(ch, h, NULL, bytes, len);
 }
 
 void channel_received(struct channel *ch, int from, size_t len)
 {
-    struct exchange_traffic *t = &link_of(&ch->x->peer_stats, exchange_slot(ch->x, from))->received;
+    struct exchange_traffic *t = &peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, from))->received;
 
     t->messages++;
     t->raw_bytes += len + (uint64_t)ch->compressing.saved_in;
@@ -190,12 +190,12 @@ void channel_received(struct channel *ch, int from, size_t len)
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received)
 {
     struct exchange *x = ch->x;
-    struct link *l = link_of(&x->peer_stats, exchange_slot(x, peer));
+    struct peer_traffic *p = peer_stats_of(&x->peer_stats, exchange_slot(x, peer));
 
-    l->sent.messages++;
-    l->sent.raw_bytes += sent;
-    l->received.messages++;
-    l->received.raw_bytes += received;
+    p->sent.messages++;
+    p->sent.raw_bytes += sent;
+    p->received.messages++;
+    p->received.raw_bytes += received;
     x->totals.sent_messages++;
     x->totals.recv_messages++;
     x->totals.raw_bytes += sent;
@@ -233,9 +233,9 @@ int channel_apply(struct channel *ch)
 
 void channel_waited(struct channel *ch, int peer)
 {
-    struct link *l = link_of(&ch->x->peer_stats, exchange_slot(ch->x, peer));
+    struct peer_traffic *p = peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, peer));
 
-    l->received.transfer_s += stopwatch_now(&ch->x->watch) - ch->round.sent_at;
+    p->received.transfer_s += stopwatch_now(&ch->x->watch) - ch->round.sent_at;
 }
 
 /* The job's round is done when every channel's is. */
@@ -253,7 +253,7 @@ void channel_round_done(struct channel *ch)
     peer_stats_close_round(&x->peer_stats);
 }
 
-/* What of the model's layers lies in [lo, hi). */
+/* The parts of the model's layers that lie in [lo, hi). */
 static int cut_layers(struct channel *ch, size_t lo, size_t hi)
 {
     const struct exchange_config *cfg = &ch->x->cfg;

@@ -1,7 +1,7 @@
-/* channel -- one codec at work: the codec's view, its range of the model, and the round it is in. Shared
- * between exchange.c (all of a node's), channel.c (opens one, carries and counts its messages) and host.c
- * (what the codec may ask). How a round rule runs on it is in round.h, how an event rule's collectives do in
- * collecting.h. */
+/* channel -- one codec at work: the codec's view, its range of the model, and its round. Shared between
+ * exchange.c (all channels of a node), channel.c (opens one, carries and counts its messages) and host.c (the
+ * functions that the codec may call). round.h runs a round rule on it, collecting.h an event rule's
+ * collectives. */
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H
 
@@ -14,7 +14,7 @@
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
 
 struct channel {
-    struct codec codec; /* first: a codec's callbacks find their channel by it */
+    struct codec codec; /* first: the host's functions cast it to its channel */
     struct exchange *x;
     const struct codec_round *rule;
     uint16_t id;
@@ -44,7 +44,7 @@ struct exchange {
     int n_channels;
     struct channel *channels;
     struct peer_stats peer_stats; /* by slot */
-    int n_left, n_lost;           /* of the workers; who is lost has left, too */
+    int n_left, n_lost;           /* of the workers; a lost one counts as left, too */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
     struct stopwatch watch;
@@ -64,57 +64,59 @@ extern const struct codec_host channel_host; /* host.c */
 int channel_open(struct exchange *x, int id);
 void channel_clear(struct channel *ch); /* after round_clear */
 
-/* Sends a message of this channel's to one node and accounts for it: a buffer, which took `encode_s` seconds
- * to write, or bytes that stay the caller's, as mesh_send_view has it. CODEC_GO or a code. */
+/* Sends a message of this channel to one node and accounts for it: a buffer, which took `encode_s` seconds to
+ * write, or bytes that the caller keeps owning, as in mesh_send_view. CODEC_GO or a code. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
 int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
-/* Accounts for what went to and from `peer` through shared memory: no byte of it is on a wire. */
+/* Accounts for bytes that went to and from `peer` through shared memory: none of them count as wire bytes. */
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
-/* Accounts for a message in the round that uses it, not the one it happened to come in: figures must
- * repeat. */
+/* Accounts for a message in the round that uses it, not the one in which it happened to arrive: statistics
+ * must be reproducible. */
 void channel_received(struct channel *ch, int from, size_t len);
-/* Around each call of the codec's `callback`, which returned `rc`. What comes of it: CODEC_GO, CODEC_WAIT if
- * it may wait, or the code of the error that stands in the exchange then: what a call of the host said, or
- * that the callback failed without one or returned what codec.h does not know. */
+/* Around each call of the codec's `callback`, which returned `rc`. Returns CODEC_GO, CODEC_WAIT if it may
+ * wait, or the code of the error that is now set in the exchange: a host function's, or that the callback
+ * failed without an error or returned a value that codec.h does not define. */
 void channel_before_call(struct channel *ch);
 int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait);
-/* Has `encode`, the codec's `callback`, write a message into a fresh buffer. NULL: it failed, and the error
- * stands in the exchange. */
+/* Has `encode`, the codec's `callback`, write a message into a new buffer. NULL: it failed, and the
+ * exchange's error is set. */
 struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
                                 int (*encode)(struct codec *, struct wire_out *), double *seconds);
-/* Hands a message to `read`, timed as `phase`. */
+/* Passes a message to `read`, timed as `phase`. */
 int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
-int channel_apply(struct channel *ch); /* the rule's apply, where it has one */
-/* Puts a sentence about the codec into the exchange's error. ERR_CODEC. */
+int channel_apply(struct channel *ch); /* the rule's apply, if it has one */
+/* Sets the exchange's error, with the codec's name. ERR_CODEC. */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A call that took what worker `from` said has failed, by its fault: where the job goes on without lost
- * workers it is one from now on, and this returns CODEC_GO, or CODEC_WAIT where a round still waits, else the
- * error. */
+/* A call that processed a message of worker `from` has failed because of that message. If the job continues
+ * without lost workers, the worker counts as lost from now on, and this returns CODEC_GO, or CODEC_WAIT while
+ * a round still waits; else the error. */
 int channel_blame(struct channel *ch, int from);
-/* A word of that peer has come, which had been waited for since round.said_at. */
+/* A message of that peer has arrived: accounts for the wait since round.sent_at. */
 void channel_waited(struct channel *ch, int peer);
 const struct exchange_config *channel_config(const struct channel *ch);
 struct stopwatch *channel_watch(const struct channel *ch);
 struct err *channel_err(const struct channel *ch); /* of the call that is under way */
 void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);
-bool channel_has_left(const struct channel *ch, int node);  /* with a good-bye, or lost */
-bool channel_is_behind(const struct channel *ch, int node); /* has many messages to take */
+bool channel_has_left(const struct channel *ch, int node);  /* sent BYE, or is lost */
+bool channel_is_behind(const struct channel *ch, int node); /* many messages to it are queued */
 void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
-void channel_overtaken(struct channel *ch); /* a word was dropped, as there is a newer one or will be */
+void channel_overtaken(struct channel *ch); /* counts a contribution dropped in favor of a newer one */
 
 struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
 void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first */
 
-/* exchange_loss.c: what becomes of all channels when a node goes. Each returns CODEC_GO or a code. */
+/* exchange_loss.c: what happens to all channels when a node leaves or is lost. Each returns CODEC_GO or a
+ * code. */
 int exchange_on_lost(struct exchange *x, const struct mesh_event *ev);
 int exchange_on_left(struct exchange *x, int node);
-/* A worker counts as gone from now on, for this reason, if it does not yet. ERR_LOST: too few are left. */
+/* Marks a worker as lost, for this reason, unless it has left already. ERR_LOST: too few are left. */
 int exchange_lose(struct exchange *x, int node, const char *why);
-/* What a channel's callback, or its round, returned: with CODEC_GO it waits for nothing (any more). */
-int exchange_returned(struct channel *ch, int rc);
+/* `rc` is what a channel's callback, or its round, returned for an event: CODEC_GO ends the channel's wait,
+ * unless its round is still under way. Returns rc. */
+int exchange_end_wait(struct channel *ch, int rc);
 bool exchange_waits(const struct exchange *x);
 
 #endif

@@ -23,7 +23,7 @@ static void received_chunk(void *owner, int from, size_t len)
     channel_received(owner, from, len);
 }
 
-static enum mesh_where sink_of_chunk(void *owner, const struct mesh_head *h, size_t len, void **at)
+static enum mesh_sink_result sink_of_chunk(void *owner, const struct mesh_head *h, size_t len, void **at)
 {
     return collective_sink(((struct channel *)owner)->collecting.collective, h, len, at);
 }
@@ -35,7 +35,7 @@ static int make_buckets(struct channel *ch, struct err *e)
     size_t *starts = malloc((n + 1) * sizeof *starts);
 
     if (!starts)
-        return err_set(e, ERR_NOMEM, "no memory for the places of %zu layers", n);
+        return err_set(e, ERR_NOMEM, "no memory for the offsets of %zu layers", n);
     for (size_t k = 0; k < n; k++)
         starts[k] = c->layers[n - 1 - k].offset;
     ch->collecting.buckets = starts;
@@ -75,7 +75,7 @@ void collecting_attach(struct channel *ch, struct mesh *m)
     m->owner = ch;
 }
 
-/* The codec may ask for the next at once, and with nobody to wait for that one is done too. */
+/* The codec may start the next collective at once; with one worker that one is done at once, too. */
 int collecting_notify(struct channel *ch)
 {
     int rc = CODEC_GO;
@@ -113,7 +113,8 @@ static size_t bytes_of_slice(const struct shm_group *a, size_t n, int i)
     return (to - from) * sizeof(float);
 }
 
-/* Each other worker has read its slice of my `in`, or all of a short one, and my slice of the result. */
+/* Each other worker has read its slice of this node's `in`, or all of a short one, and this node's slice of
+ * the result. */
 static void account(struct channel *ch)
 {
     const struct collecting *s = &ch->collecting;
@@ -134,7 +135,7 @@ static void account(struct channel *ch)
     }
 }
 
-/* Summing is not told apart from waiting there: both go on part by part. */
+/* Summing is timed as waiting here: the two alternate part by part. */
 static int advance_in_shm(struct channel *ch, struct err *e)
 {
     enum phase last = phase_enter(channel_watch(ch), PHASE_WAIT);
@@ -154,8 +155,8 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     int rc = COLLECTIVE_UNDER_WAY;
     struct err later;
 
-    /* A bell that comes late would wake every poll from now on. What is wrong then is told by the next
-     * collective. */
+    /* A late wakeup that is not consumed would end every poll from now on at once. The next collective
+     * reports an error found here. */
     if (s->is_in_shm)
         rc = advance_in_shm(ch, e);
     else if (s->shm_group && ev->kind == MESH_NOTHING)
@@ -191,9 +192,9 @@ static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
     return a_at < b_at + n_b * sizeof *b && b_at < a_at + n_a * sizeof *a;
 }
 
-/* An arena has all-reduce and broadcast alone, as its slices are cut otherwise than codec.h says. A long
- * vector that is not its `in` would have to be copied there, where the next gradient may be computed
- * meanwhile. All workers run the same codec and decide alike. */
+/* A shm group has all-reduce and broadcast only, as its slices differ from those of codec.h. A long vector
+ * other than its `in` would have to be copied there, while the next gradient may be computed in it. All
+ * workers run the same codec and so decide alike. */
 static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
 {
     const struct shm_group *a = ch->collecting.shm_group;
@@ -232,17 +233,17 @@ static int collect(struct codec *c, struct collective_ask *ask)
         return channel_fail(ch, "%s is for event rules between workers; leave the parameter servers out",
                             name);
     if (!channel_config(ch)->plugin->events->on_collective)
-        return channel_fail(ch, "it asks for %s and has no on_collective", name);
+        return channel_fail(ch, "it calls %s and has no on_collective", name);
     if (!s->mesh || is_under_way(ch) || s->is_done)
-        return channel_fail(ch, "it asks for %s in open(), or before the last collective is done", name);
+        return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);
     if (ask->in == ask->out || overlap(ask->in, ask->n, ask->out, ask->n) ||
         overlap(s->last_out, s->n_last_out, ask->out, ask->n))
-        return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the collective before", name);
+        return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the previous collective", name);
     if (ask->root < 0 || ask->root >= c->n_workers)
-        return channel_fail(ch, "%s from node %d, which is no worker", name, ask->root);
+        return channel_fail(ch, "%s with root node %d, which is not a worker", name, ask->root);
     if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
-        return channel_fail(ch, "%s of %zu numbers, which %d workers cannot share equally", name, ask->n,
-                            c->n_workers);
+        return channel_fail(ch, "%s of %zu numbers, which cannot be divided equally among %d workers", name,
+                            ask->n, c->n_workers);
     if (ask->in == c->grads && ask->n == c->n_params) {
         ask->ready = s->ready;
         ask->buckets = s->buckets;

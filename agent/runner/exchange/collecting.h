@@ -1,5 +1,5 @@
-/* collecting -- how an event rule's collectives run on its channel: what codec.h promises is checked, the
- * pieces are accounted for, and the codec is told when one is done. */
+/* collecting -- runs an event rule's collectives on its channel: checks the calls against codec.h, accounts
+ * for the chunks, and calls on_collective when one is done. */
 #ifndef PSGD_COLLECTING_H
 #define PSGD_COLLECTING_H
 
@@ -12,13 +12,13 @@ struct channel;
 struct collecting {
     struct shm_group *shm_group; /* NULL: collectives go over the mesh */
     struct collective_ask in_shm;
-    bool is_in_shm;  /* one is under way there */
-    size_t ready;    /* grads are there from here on; 0: all of them */
+    bool is_in_shm;  /* a collective is under way there */
+    size_t ready;    /* grads are computed from this index on; 0: all of them */
     size_t *buckets; /* (n_buckets), of grads, as in plan_ask */
     size_t n_buckets;
     struct collective *collective; /* NULL: this channel can have none */
     struct mesh *mesh;
-    bool is_done;          /* and the codec has not been told */
+    bool is_done;          /* and on_collective has not been called yet */
     const float *last_out; /* (n_last_out) */
     size_t n_last_out;
 };
@@ -28,13 +28,13 @@ void collecting_clear(struct channel *ch);
 void collecting_attach(struct channel *ch, struct mesh *m);
 /* Any event. CODEC_GO or an error code. */
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
-int collecting_ready(struct channel *ch, size_t ready); /* grads are there from `ready` on */
+int collecting_ready(struct channel *ch, size_t ready); /* grads are computed from `ready` on */
 bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
-int collecting_notify(struct channel *ch);              /* the codec, that its collective is done, if it is */
-bool collecting_is_hopeless(const struct channel *ch);  /* waits for a piece that can no longer come */
+int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is done */
+bool collecting_is_hopeless(const struct channel *ch);  /* waits for a chunk that can no longer arrive */
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);
 
-/* What the host's table has of it. */
+/* For struct codec_host. */
 int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
 int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
                               size_t n);

@@ -5,11 +5,11 @@
 #include "agent/runner/exchange/channel.h"
 
 enum {
-    VECTORS_MAX = 64, /* of a message that chains may make longer */
-    OVERHEAD = 64 /* bytes that a chain adds to a short vector: scales, a seed, tables, what rounding takes */
+    VECTORS_MAX = 64, /* vectors of a message for which the limit is raised */
+    OVERHEAD = 64     /* bytes that a chain adds to a short vector: scales, a seed, tables, rounding up */
 };
 
-/* Floats that a message of the rule would have at most, as the number of vectors of the whole range. */
+/* Floats in the rule's longest message, counted in vectors of the whole range. */
 static size_t vectors_in(const struct channel *ch)
 {
     return ch->codec.n_params > 0 ? ch->limit / (sizeof(float) * ch->codec.n_params) + 1 : 0;
@@ -64,7 +64,7 @@ void compressing_clear(struct compressing *c)
     *c = (struct compressing){0};
 }
 
-/* NULL: vectors this way go as they are. */
+/* NULL: vectors in this direction are sent uncompressed. */
 static struct chain *chain_for(struct compressing *c, bool is_down, size_t n)
 {
     struct chain *chain = is_down ? (c->has_down ? &c->down : NULL) : c->has_up ? &c->up : NULL;
@@ -77,7 +77,7 @@ static struct chain *own_chain(struct channel *ch, size_t n)
     return chain_for(&ch->compressing, ch->codec.node < 0, n);
 }
 
-/* Made with zeros when it is first asked for. NULL: no memory. */
+/* Created as zeros on first use. NULL: no memory. */
 static struct residual *residual_of(struct compressing *c, int block, int vector, size_t n)
 {
     struct residual *more;
@@ -94,7 +94,7 @@ static struct residual *residual_of(struct compressing *c, int block, int vector
     return more[c->n_residuals].v ? &more[c->n_residuals++] : NULL;
 }
 
-/* Its own of a block's word; else the channel's, which a checkpoint keeps. */
+/* A generator of its own for a contribution about a block; else the channel's, which a checkpoint keeps. */
 static struct rng *generator(struct channel *ch, struct rng *of_block)
 {
     const uint64_t not_a_node = 1 << 20;
@@ -144,8 +144,8 @@ void compressing_begin_reading(struct channel *ch, int from)
     ch->compressing.reads_down = from < 0;
 }
 
-/* Where the next vector of the message is read to. NULL: no memory. */
-static float *room_for(struct compressing *c, size_t n)
+/* The buffer for the next vector of the message. NULL: no memory. */
+static float *next_vector(struct compressing *c, size_t n)
 {
     float *v;
     void *more;
@@ -177,7 +177,7 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
 
     if (!chain)
         return wire_get_f32s(in, n);
-    v = room_for(c, n);
+    v = next_vector(c, n);
     if (!v || !chain_decode(chain, in, v, n)) {
         in->bad = true;
         return NULL;
@@ -204,7 +204,7 @@ int compressing_restore(struct channel *ch, int block, int vector, const float *
     struct residual *r;
 
     if (!chain || !chain->spec.ef || block < -1 || block >= ch->codec.n_blocks || vector < 0)
-        return err_set(e, ERR_CONFIG, "residual %d of block %d with %zu values is none of this job's", vector,
+        return err_set(e, ERR_CONFIG, "this job has no residual %d of block %d with %zu values", vector,
                        block, n);
     r = residual_of(&ch->compressing, block, vector, n);
     if (!r)

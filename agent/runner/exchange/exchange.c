@@ -56,7 +56,7 @@ bool exchange_talks_to(const struct exchange *x, int node)
 void exchange_attach(struct exchange *x, struct mesh *m)
 {
     x->mesh = m;
-    m->ends_stuck = x->cfg.plugin->round && !x->cfg.is_sync; /* nobody else would time it */
+    m->drops_stalled = x->cfg.plugin->round && !x->cfg.is_sync; /* asgd: no wait notices it */
     for (int i = 0; i < x->n_channels; i++)
         collecting_attach(&x->channels[i], m);
 }
@@ -95,7 +95,7 @@ bool exchange_wants_blocks(const struct exchange *x)
     return p->round ? p->round->per_block : p->events->on_block != NULL;
 }
 
-/* What the call under way comes to: GO, WAIT, or an error where the wait would never end. */
+/* The result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
 static int outcome(struct exchange *x)
 {
     char what[128];
@@ -106,12 +106,12 @@ static int outcome(struct exchange *x)
         if (!ch->is_waiting || !(ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch)))
             continue;
         exchange_waits_for(x, what, sizeof what);
-        return err_set(x->e, ERR_LOST, "%s cannot come: the node has left", what);
+        return err_set(x->e, ERR_LOST, "%s cannot arrive: the node has left", what);
     }
     return exchange_waits(x) ? CODEC_WAIT : CODEC_GO;
 }
 
-/* An event rule's callback writes what messages it likes: that is encoding. */
+/* An event rule's callback may write messages: it is timed as encoding. */
 static int call_event(struct channel *ch, const char *name, int (*callback)(struct codec *), bool may_wait)
 {
     enum phase last = phase_enter(&ch->x->watch, PHASE_ENCODE);
@@ -123,7 +123,7 @@ static int call_event(struct channel *ch, const char *name, int (*callback)(stru
     return rc;
 }
 
-/* Calls `of_round` or the event rule's callback of this name on each channel. */
+/* Calls `of_round`, or the event rule's callback `of_events`, on each channel. */
 static int on_each(struct exchange *x, int (*of_round)(struct channel *), const char *name,
                    int (*of_events)(struct codec *), struct err *e)
 {
@@ -139,7 +139,8 @@ static int on_each(struct exchange *x, int (*of_round)(struct channel *), const 
     return outcome(x);
 }
 
-/* What is one bucket is there when all is; and shared memory has nothing to wait for that could be hidden. */
+/* A single bucket is complete only when the whole gradient is; and in shared memory there is no transfer to
+ * overlap with computation. */
 int exchange_on_backward(struct exchange *x, struct err *e)
 {
     const struct codec_events *events = x->cfg.plugin->events;
@@ -219,7 +220,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     if (ev->head.channel != ch->id) {
         mesh_buf_put(x->mesh, ev->buf);
         channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
-        return exchange_returned(ch, channel_blame(ch, ev->head.peer));
+        return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
     }
     if (ch->rule) {
         rc = round_on_message(ch, &ev->head, ev->buf);
@@ -233,10 +234,10 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
             channel_round_done(ch);
     }
-    return exchange_returned(ch, rc);
+    return exchange_end_wait(ch, rc);
 }
 
-/* Calls those whose time has come. */
+/* Calls on_wake of each channel whose time has come. */
 static int wake_up(struct exchange *x)
 {
     const struct codec_events *events = x->cfg.plugin->events;
@@ -247,7 +248,7 @@ static int wake_up(struct exchange *x)
         if (ch->wake_at > stopwatch_now(&x->watch))
             continue;
         ch->wake_at = INFINITY;
-        if (exchange_returned(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
+        if (exchange_end_wait(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
             return x->e->code;
     }
     return CODEC_GO;
@@ -260,18 +261,18 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_NOTHING:
         break;
     case MESH_MESSAGE:
-        if (ev->head.kind == FRAME_LOCAL ||                     /* said too late (local_path.h) */
+        if (ev->head.kind == FRAME_LOCAL ||                     /* sent too late (local_path.h) */
             channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
             mesh_buf_put(x->mesh, ev->buf);
             break;
         }
-        if (!link_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
+        if (!peer_stats_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
             mesh_buf_put(x->mesh, ev->buf);
-            return err_set(e, ERR_NOMEM, "no memory for the traffic with node %d", ev->head.peer);
+            return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);
         }
         if (x->watch.tracer)
             tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
-                           ++link_of(&x->peer_stats, exchange_slot(x, ev->head.peer))->n_received,
+                           ++peer_stats_of(&x->peer_stats, exchange_slot(x, ev->head.peer))->n_received,
                            stopwatch_now(&x->watch));
         if (ev->head.kind != FRAME_CHUNK && on_message(x, ev) < 0)
             return e->code;
@@ -388,10 +389,10 @@ bool exchange_round_done(struct exchange *x, uint64_t *round)
 
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
 {
-    return &link_read(&x->peer_stats, exchange_slot(x, peer))->sent_done;
+    return &peer_stats_read(&x->peer_stats, exchange_slot(x, peer))->sent_done;
 }
 
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer)
 {
-    return &link_read(&x->peer_stats, exchange_slot(x, peer))->recv_done;
+    return &peer_stats_read(&x->peer_stats, exchange_slot(x, peer))->recv_done;
 }

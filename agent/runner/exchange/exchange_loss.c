@@ -1,4 +1,5 @@
-/* What becomes of an exchange when a node leaves or is lost: who hears of it, and whether the job goes on. */
+/* What an exchange does when a node leaves or is lost: it notifies rounds and codecs, and decides whether the
+ * job continues. */
 #include <stdio.h>
 
 #include "agent/runner/exchange/channel.h"
@@ -11,16 +12,16 @@ bool exchange_waits(const struct exchange *x)
     return false;
 }
 
-/* A word of the next round that comes early does not end a wait for this one. */
-int exchange_returned(struct channel *ch, int rc)
+/* An early contribution to the next round does not end the wait for this one. */
+int exchange_end_wait(struct channel *ch, int rc)
 {
     if (rc == CODEC_GO && ch->round.stage == ROUND_OPEN)
         ch->is_waiting = false;
     return rc;
 }
 
-/* A node is gone and the job goes on: whoever does not hear of it by itself is told. */
-static int tell_lost(struct exchange *x, int node)
+/* A node has left or is lost and the job continues: calls on_lost of event rules. */
+static int notify_lost(struct exchange *x, int node)
 {
     const struct codec_events *events = x->cfg.plugin->events;
 
@@ -30,7 +31,7 @@ static int tell_lost(struct exchange *x, int node)
         int rc;
 
         channel_before_call(ch);
-        rc = exchange_returned(ch,
+        rc = exchange_end_wait(ch,
                                channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
         phase_enter(&x->watch, last);
         if (rc < 0)
@@ -39,7 +40,7 @@ static int tell_lost(struct exchange *x, int node)
     return CODEC_GO;
 }
 
-static void leaves(struct exchange *x, int node)
+static void mark_left(struct exchange *x, int node)
 {
     x->n_left += node >= 0 && !x->peer_stats.has_left[exchange_slot(x, node)];
     peer_stats_leave(&x->peer_stats, exchange_slot(x, node));
@@ -52,24 +53,24 @@ int exchange_lose(struct exchange *x, int node, const char *why)
     if (x->peer_stats.has_left[exchange_slot(x, node)])
         return CODEC_GO;
     n_left = x->cfg.n_workers - ++x->n_lost;
-    leaves(x, node);
+    mark_left(x, node);
     if (n_left < x->cfg.min_nodes)
-        return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left of at least %d", node, why,
-                       n_left, x->cfg.min_nodes);
-    fprintf(stderr, "node %d is lost: %s; going on without it\n", node, why);
+        return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left, at least %d are needed",
+                       node, why, n_left, x->cfg.min_nodes);
+    fprintf(stderr, "node %d is lost: %s; continuing without it\n", node, why);
     return CODEC_GO;
 }
 
 int exchange_on_left(struct exchange *x, int node)
 {
-    leaves(x, node);
+    mark_left(x, node);
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
-        if (ch->rule && exchange_returned(ch, round_on_leave(ch)) < 0)
+        if (ch->rule && exchange_end_wait(ch, round_on_leave(ch)) < 0)
             return x->e->code;
     }
-    return tell_lost(x, node);
+    return notify_lost(x, node);
 }
 
 int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
@@ -78,7 +79,7 @@ int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
     char what[128];
 
     if (!x->cfg.goes_on || node < 0) {
-        leaves(x, node);
+        mark_left(x, node);
         err_set(x->e, ERR_LOST, "node %d is lost: %s", node, ev->why);
         exchange_waits_for(x, what, sizeof what);
         return exchange_waits(x) ? err_hint(x->e, "This node was waiting for %s.", what) : x->e->code;
@@ -88,8 +89,8 @@ int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
-        if (ch->rule && exchange_returned(ch, round_on_loss(ch, node)) < 0)
+        if (ch->rule && exchange_end_wait(ch, round_on_loss(ch, node)) < 0)
             return x->e->code;
     }
-    return tell_lost(x, node);
+    return notify_lost(x, node);
 }

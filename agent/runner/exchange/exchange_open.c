@@ -1,10 +1,10 @@
-/* The begin and the end of an exchange: what a codec is refused for, and what is made for one that is not. */
+/* Creates and frees an exchange; refuses a codec that does not support the job. */
 #include <stdlib.h>
 
 #include "agent/runner/exchange/channel.h"
 #include "shared/codec_load.h"
 
-enum { LINKS_AT_ONCE = 64 };
+enum { PEER_STATS_AT_ONCE = 64 };
 
 static int check_config(const struct exchange_config *cfg, struct err *e)
 {
@@ -14,7 +14,7 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
         return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
                        cfg->plugin->name);
     if (cfg->plugin->updates_on_server && cfg->n_servers == 0) {
-        err_set(e, ERR_CODEC, "codec %s moves the weights on parameter servers, and the job has none",
+        err_set(e, ERR_CODEC, "codec %s updates the weights on parameter servers, and the job has none",
                 cfg->plugin->name);
         return err_hint(e, "The list of workers names them under \"PS\".");
     }
@@ -28,20 +28,20 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
                               e);
 }
 
-/* All at once, so that no round allocates; but a rule that may say anything to anybody talks to few of very
- * many. */
-static int open_links(struct exchange *x, struct err *e)
+/* Allocates all statistics in advance, so that no round allocates. Not for an event rule in a large job: it
+ * may send to any node, but sends to few. */
+static int open_peer_stats(struct exchange *x, struct err *e)
 {
     const struct exchange_config *cfg = &x->cfg;
     int n = cfg->n_workers + cfg->n_servers;
 
     if (peer_stats_open(&x->peer_stats, n, e) < 0)
         return e->code;
-    if (cfg->plugin->events && n > LINKS_AT_ONCE)
+    if (cfg->plugin->events && n > PEER_STATS_AT_ONCE)
         return 0;
     for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
-        if (exchange_talks_to(x, node) && !link_make(&x->peer_stats, exchange_slot(x, node)))
-            return err_set(e, ERR_NOMEM, "no memory for the figures of %d nodes", n);
+        if (exchange_talks_to(x, node) && !peer_stats_make(&x->peer_stats, exchange_slot(x, node)))
+            return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of %d nodes", n);
     return 0;
 }
 
@@ -61,7 +61,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
         err_set(e, ERR_NOMEM, "no memory for the exchange");
         goto fail;
     }
-    if (check_config(cfg, e) < 0 || open_links(x, e) < 0)
+    if (check_config(cfg, e) < 0 || open_peer_stats(x, e) < 0)
         goto fail;
     for (int i = 0; i < x->n_channels; i++)
         if (channel_open(x, i) < 0)

@@ -2,8 +2,8 @@
 
 #include "agent/runner/exchange/exchange.h"
 
-/* Bytes of a gradient's bucket at least: PyTorch's DistributedDataParallel begins with one as large. Each is
- * an all-reduce of its own, so smaller ones would wait more often. */
+/* Least bytes in a bucket of the gradient, the size of the first one of PyTorch's DistributedDataParallel.
+ * Each bucket is an all-reduce of its own, so smaller ones would wait more often. */
 enum { BUCKET = 1 << 20 };
 
 struct exchange_config exchange_config_of(const struct settings *set, int node)

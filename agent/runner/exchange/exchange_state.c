@@ -20,8 +20,8 @@ static float **field_of(const struct channel *ch, size_t k)
     return (float **)(void *)((char *)ch->codec.state + ch->zeros[k].at);
 }
 
-/* The vector that stands in the field for which vector k was made: vectors may have changed places. NULL: it
- * is none, or one of another length. */
+/* The vector that the field for which vector k was made now points to: a codec may swap vectors. NULL: it
+ * points elsewhere, or to a vector of another length. */
 static const struct codec_vector *vector_in(const struct channel *ch, size_t k)
 {
     for (size_t i = 0; i < ch->n_zeros; i++)
@@ -50,12 +50,13 @@ static int check_rule(struct exchange *x, struct err *e)
     if (!ch->rule &&
         (ch->codec.n_servers > 0 || !channel_config(ch)->plugin->events->is_quiescent_between_steps)) {
         err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
-                ch->codec.n_servers > 0 ? "its servers hear messages, and cannot know which step they are in"
-                                        : "the host cannot know when its state is whole");
+                ch->codec.n_servers > 0 ? "its servers receive messages and cannot know the workers' step"
+                                        : "the host cannot know when its state is complete");
         return err_hint(e, "Leave --checkpoint-every out, or take a codec that runs by rounds.");
     }
     if (!ch->codec.is_sync) {
-        err_set(e, ERR_CODEC, "codec %s: in asgd words are under way at any time, and no state is whole",
+        err_set(e, ERR_CODEC,
+                "codec %s: in asgd contributions may be in transit at any time, so no state is complete",
                 name);
         return err_hint(e, "Leave --checkpoint-every out, or take --parallel_sgd ssgd.");
     }
@@ -83,7 +84,7 @@ static void add(struct exchange_state *s, int channel, const char *name, enum te
     snprintf(t->name, sizeof t->name, "codec/%d/%s", channel, name);
 }
 
-/* What a channel needs of `own`: its cursor, and a copy of its state in whole words. */
+/* Bytes of `own` for one channel: its cursor, and a copy of its state, rounded up to 64-bit words. */
 static size_t own_bytes(struct channel *ch)
 {
     return (CURSOR + state_size(ch) / sizeof(int64_t) + 1) * sizeof(int64_t);
@@ -129,7 +130,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
         return e->code;
     for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
         if (ch->round.stage != ROUND_OPEN || ch->round.next > 0)
-            return err_set(e, ERR_INTERNAL, "codec %s is in the midst of round %" PRIu64,
+            return err_set(e, ERR_INTERNAL, "codec %s is in the middle of round %" PRIu64,
                            channel_config(ch)->plugin->name, ch->codec.round);
         n_tensors += 2 + ch->n_zeros + ch->compressing.n_residuals;
         bytes += own_bytes(ch);
@@ -169,7 +170,8 @@ void exchange_state_clear(struct exchange_state *s)
     *s = (struct exchange_state){0};
 }
 
-/* The tensor codec/i/name of the given type and shape. ERR_CONFIG: it is another, or not there. */
+/* The tensor codec/i/name, a vector of the given type. ERR_CONFIG: it is missing, or of another type or
+ * shape. */
 static int find(const void **data, size_t *n, const struct tensor_file *f, int i, const char *name,
                 enum tensor_type type, struct err *e)
 {
@@ -181,7 +183,7 @@ static int find(const void **data, size_t *n, const struct tensor_file *f, int i
     snprintf(whole, sizeof whole, "codec/%d/%s", i, name);
     t = tensor_file_find(f, whole);
     if (!t || t->type != type || t->n_dims != 1)
-        return err_set(e, ERR_CONFIG, "tensor \"%s\" is missing or of another kind", whole);
+        return err_set(e, ERR_CONFIG, "tensor \"%s\" is missing or of another type", whole);
     *data = t->data;
     *n = t->shape[0];
     return 0;
@@ -205,7 +207,8 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
     }
     snprintf(name, sizeof name, "codec/%d/vector%zu", i, ch->n_zeros);
     if (tensor_file_find(f, name))
-        return err_set(e, ERR_CONFIG, "%s is there, and the codec has %zu vectors", name, ch->n_zeros);
+        return err_set(e, ERR_CONFIG, "there is a tensor %s, but the codec has only %zu vectors", name,
+                       ch->n_zeros);
     return 0;
 }
 
@@ -219,14 +222,14 @@ static int restore_residuals(struct channel *ch, int i, const struct tensor_file
             t->name[len] || channel != i)
             continue;
         if (t->type != TENSOR_F32 || t->n_dims != 1)
-            return err_set(e, ERR_CONFIG, "tensor \"%s\" is no vector of floats", t->name);
+            return err_set(e, ERR_CONFIG, "tensor \"%s\" is not a vector of floats", t->name);
         if (compressing_restore(ch, block, vector, t->data, t->shape[0], e) < 0)
             return err_at(e, "tensor \"%s\"", t->name);
     }
     return 0;
 }
 
-/* The addresses are those that open() has put there. */
+/* The saved state holds no addresses: the fields are set to the vectors that open() has made. */
 static int restore_state(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
 {
     const void *state;
@@ -270,7 +273,7 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
         return e->code;
     cursor = data;
     if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0)
-        return err_set(e, ERR_CONFIG, "codec/%d/cursor: no place in a job", i);
+        return err_set(e, ERR_CONFIG, "codec/%d/cursor is not a valid position in a job", i);
     memcpy(&lr_factor, cursor + 7, sizeof lr_factor);
     if (!isfinite(lr_factor))
         return err_set(e, ERR_CONFIG, "codec/%d/cursor: lr_factor is not finite", i);
@@ -298,7 +301,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
             return e->code;
     snprintf(name, sizeof name, "codec/%d/cursor", i);
     if (tensor_file_find(f, name))
-        return err_set(e, ERR_CONFIG, "%s is there, and this node has %d codecs at work", name, i);
+        return err_set(e, ERR_CONFIG, "there is a tensor %s, but this node has only %d codecs", name, i);
     exchange_set_rounds(x, exchange_channel(x, 0)->codec.round);
     return 0;
 }

@@ -1,5 +1,4 @@
-/* host -- what a codec may ask of its host: the functions behind struct codec_host, but for the
- * collectives. */
+/* host -- the functions of struct codec_host, except the collectives. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@ static struct channel *channel_of(const struct codec *c)
     return (struct channel *)(uintptr_t)c;
 }
 
-/* Where the field stands is kept: its address is nothing that a checkpoint could hold. */
+/* Records the field's offset in the state: a checkpoint cannot hold addresses. */
 static int host_zeros(struct codec *c, float **at, size_t n)
 {
     struct channel *ch = channel_of(c);
@@ -23,14 +22,14 @@ static int host_zeros(struct codec *c, float **at, size_t n)
     float *p;
 
     if (ch->x->mesh)
-        return channel_fail(ch, "it asks for zeros() after open()");
+        return channel_fail(ch, "it calls zeros() after open()");
     if ((uintptr_t)at < (uintptr_t)c->state || offset > size || size - offset < sizeof *at)
-        return channel_fail(ch, "zeros() is to set something that is no field of its state");
+        return channel_fail(ch, "the address passed to zeros() is no field of its state");
     for (size_t k = 0; k < ch->n_zeros; k++)
         if (ch->zeros[k].at == offset)
-            return channel_fail(ch, "zeros() is to set the field at byte %zu of its state twice", offset);
+            return channel_fail(ch, "it calls zeros() twice for the field at byte %zu of its state", offset);
     if (ch->n_zeros == CHANNEL_ZEROS_MAX)
-        return channel_fail(ch, "it asks for more than %d vectors", CHANNEL_ZEROS_MAX);
+        return channel_fail(ch, "it makes more than %d vectors (zeros())", CHANNEL_ZEROS_MAX);
     p = n <= SIZE_MAX / sizeof *p ? calloc(n ? n : 1, sizeof *p) : NULL;
     if (!p)
         return err_set(channel_err(ch), ERR_NOMEM, "codec %s: no memory for a vector of %zu numbers",
@@ -82,7 +81,7 @@ static struct wire_out *host_message(struct codec *c)
 static int host_send(struct codec *c, int to)
 {
     struct channel *ch = channel_of(c);
-    /* A server works on one range: what goes to it is of that range, whoever sends it. */
+    /* A server has one range: every message to it is on that range's channel. */
     struct mesh_head h = {
         .kind = FRAME_EVENT, .peer = to, .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id, .round = c->step};
 
@@ -92,13 +91,13 @@ static int host_send(struct codec *c, int to)
         return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)",
                             ch->limit);
     if (to == c->node)
-        return channel_fail(ch, "node %d sends to itself; only others hear a message", to);
+        return channel_fail(ch, "node %d sends to itself; a message can only go to another node", to);
     if (!exchange_talks_to(ch->x, to))
         return channel_fail(ch, "node %d has no link to node %d", c->node, to);
     if (ch->server && to < 0 && to != ch->server)
         return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
     if (channel_has_left(ch, to))
-        return CODEC_GO; /* the mesh would drop it: it is no traffic */
+        return CODEC_GO; /* the mesh would drop it: it does not count as traffic */
     ch->draft->len = ch->out.len;
     return channel_send(ch, &h, ch->draft, 0);
 }
@@ -125,8 +124,8 @@ static bool host_has_left(const struct codec *c, int node)
            channel_has_left(channel_of(c), node);
 }
 
-/* The step that the workers are in. On a server each word is a round in asgd, and each message in an event
- * rule. */
+/* The step that the workers are in. On a server each contribution is a round in asgd, and so is each message
+ * of an event rule. */
 static uint64_t step_of_workers(const struct channel *ch)
 {
     const struct codec *c = &ch->codec;
@@ -143,7 +142,7 @@ static int host_update(struct codec *c)
     int rc;
 
     if (c->node >= 0 || !cfg->plugin->updates_on_server)
-        return channel_fail(ch, "update() is for the servers of a codec that says updates_on_server");
+        return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
     last = phase_enter(channel_watch(ch), PHASE_APPLY);
     rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), c->n_params, step_of_workers(ch),
                      c->lr_factor, channel_err(ch));

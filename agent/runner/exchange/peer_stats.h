@@ -1,6 +1,6 @@
-/* links -- what an exchange keeps about each other node: whether it has left, and the traffic with it. Of
- * thousands of nodes one talks to few, so figures are kept a page of nodes at a time, from the first that is
- * asked for. */
+/* peer_stats -- what an exchange keeps about each peer: whether it has left, and the traffic with it. Of
+ * thousands of nodes a node exchanges messages with few, so the statistics are allocated in pages of several
+ * nodes, on first use. */
 #ifndef PSGD_PEER_STATS_H
 #define PSGD_PEER_STATS_H
 
@@ -10,40 +10,40 @@
 
 #include "shared/err.h"
 
-/* What went between this node and one peer in a round. */
+/* Traffic between this node and one peer, one way, in one round. */
 struct exchange_traffic {
     uint64_t messages, raw_bytes, wire_bytes;
     double encode_s, transfer_s;
 };
 
-struct link {
-    uint64_t n_said, n_received;                  /* messages so far, for the trace */
-    uint64_t round;                               /* the one under way, of links.n_rounds */
+struct peer_traffic {
+    uint64_t n_sent, n_received;                  /* messages so far, for the trace */
+    uint64_t round;                               /* peer_stats.n_rounds when `sent` and `received` began */
     struct exchange_traffic sent, received;       /* of the round under way */
     struct exchange_traffic sent_done, recv_done; /* of the one before */
 };
 
 struct peer_stats { /* by slot: workers, then servers */
     int n;
-    bool *has_left; /* (n): said good-bye, or is lost */
+    bool *has_left; /* (n): sent BYE, or is lost */
     int n_left;
     uint64_t n_rounds;              /* closed */
-    struct peer_stats_page **pages; /* by slot / page; NULL: not made yet */
-    struct peer_stats_page *made;   /* a list of those that are */
+    struct peer_stats_page **pages; /* by slot / page size; NULL: not allocated yet */
+    struct peer_stats_page *made;   /* list of the allocated pages */
 };
 
-int peer_stats_open(struct peer_stats *l, int n, struct err *e);
-void peer_stats_clear(struct peer_stats *l);
-void peer_stats_leave(struct peer_stats *l, int slot); /* once for each that goes */
+int peer_stats_open(struct peer_stats *s, int n, struct err *e);
+void peer_stats_clear(struct peer_stats *s);
+void peer_stats_leave(struct peer_stats *s, int slot); /* sent BYE, or is lost */
 
-/* Makes its page where there is none. NULL: no memory. */
-struct link *link_make(struct peer_stats *l, int slot);
-/* Of a node whose page is there. */
-struct link *link_of(const struct peer_stats *l, int slot);
-/* All zeros where nothing was said. */
-const struct link *link_read(const struct peer_stats *l, int slot);
-/* The round's traffic becomes that of the round before: for each node when it is next looked at, as most of
- * many nodes are not in every round. */
-void peer_stats_close_round(struct peer_stats *l);
+/* Allocates the peer's page if there is none. NULL: no memory. */
+struct peer_traffic *peer_stats_make(struct peer_stats *s, int slot);
+/* For a peer whose page exists. */
+struct peer_traffic *peer_stats_of(const struct peer_stats *s, int slot);
+/* All zeros for a peer without a page. */
+const struct peer_traffic *peer_stats_read(const struct peer_stats *s, int slot);
+/* The round's traffic becomes that of the previous round: for each peer at its next access, as most peers of
+ * a large job have no traffic in most rounds. */
+void peer_stats_close_round(struct peer_stats *s);
 
 #endif

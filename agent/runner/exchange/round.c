@@ -1,16 +1,16 @@
-/* round -- how a round rule (struct codec_round) runs.
+/* round -- runs a round rule (struct codec_round).
  *
- *   between workers, ssgd   encode, send to the others, merge in order as the words come, apply
- *   between workers, asgd   encode, send to those who take what they are sent, merge what has come, apply:
- *                           nobody is waited for
+ *   between workers, ssgd   encode, send to the others, merge in order as contributions arrive, apply
+ *   between workers, asgd   encode, send to the workers that are not behind, merge what has arrived, apply;
+ *                           no waiting
  *   worker of a server      encode, send to the server, wait for its reply, adopt it
- *   server, ssgd            merge every worker's word in order, apply, reply to all
- *   server, asgd            merge one word as it comes, apply, reply to its sender
+ *   server, ssgd            merge every worker's contribution in order, apply, reply to all
+ *   server, asgd            merge one contribution as it arrives, apply, reply to its sender
  *
- * In ssgd a node can be one round ahead of another, never two: its next round needs my word of this one.
- * Redundant blocks loosen that: those who need nothing from a slow node run ahead of it until its inboxes are
- * nearly full; it then takes nothing more from them, and they wait. Where the job goes on without lost
- * workers, round_loss.c knows when a round is whole. */
+ * In ssgd a node can be one round ahead of another, never two: its next round needs the other's contribution
+ * to this one. With redundant blocks, nodes that need nothing from a slow node run ahead of it until its
+ * inboxes are nearly full; it then pauses them, and they wait. If the job continues without lost workers,
+ * round_loss.c decides when a round is complete. */
 #include <stdio.h>
 
 #include "agent/runner/exchange/channel.h"
@@ -28,8 +28,8 @@ static int merge_one(struct channel *ch, int k)
     return rc;
 }
 
-/* A server's reply to workers first .. last, who are in `round`. */
-static int answer(struct channel *ch, int first, int last, uint64_t round)
+/* A server's reply to workers first .. last, which are in `round`. */
+static int send_reply(struct channel *ch, int first, int last, uint64_t round)
 {
     struct mesh_head h = {.kind = FRAME_REPLY, .channel = ch->id, .round = round};
     double seconds;
@@ -43,8 +43,9 @@ static int answer(struct channel *ch, int first, int last, uint64_t round)
     return rc;
 }
 
-/* Hands a word, of which it takes the reference, to those who lack it, and keeps it. */
-static int spread(struct channel *ch, int k, struct mesh_buf *b, double encode_s)
+/* Sends a contribution to the server, or to the workers that lack it, and then keeps it in the own inbox.
+ * Takes over the reference to b. */
+static int send_contribution(struct channel *ch, int k, struct mesh_buf *b, double encode_s)
 {
     struct mesh_head h = {.kind = FRAME_CONTRIBUTION,
                           .peer = ch->server,
@@ -57,13 +58,13 @@ static int spread(struct channel *ch, int k, struct mesh_buf *b, double encode_s
         if (w == ch->codec.node || channel_has_left(ch, w) ||
             (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, k, w)))
             continue;
-        if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* nobody is waited for */
+        if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* asgd does not wait */
             channel_overtaken(ch);
             continue;
         }
         h.peer = w;
         rc = channel_send(ch, &h, b, encode_s);
-        encode_s = 0; /* one encoding, however many receivers */
+        encode_s = 0; /* counted once, not per receiver */
     }
     if (rc == CODEC_GO && !ch->server)
         round_push(ch, k, b, ch->codec.round, ch->codec.node);
@@ -80,11 +81,11 @@ static int contribute(struct channel *ch, int k)
     ch->codec.block = ch->rule->per_block ? k : -1;
     b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
     ch->codec.block = -1;
-    return b ? spread(ch, k, b, seconds) : -1;
+    return b ? send_contribution(ch, k, b, seconds) : -1;
 }
 
-/* asgd between workers: everything that has come, by worker, then by age. */
-static int merge_what_came(struct channel *ch)
+/* asgd between workers: merges all that has arrived, by worker, then by age. */
+static int merge_received(struct channel *ch)
 {
     struct round *r = &ch->round;
 
@@ -98,7 +99,7 @@ static int merge_what_came(struct channel *ch)
     return round_close(ch, 0, -1, 0);
 }
 
-static void all_are_out(struct channel *ch, enum round_stage next)
+static void mark_sent(struct channel *ch, enum round_stage next)
 {
     ch->round.stage = next;
     ch->round.sent_at = stopwatch_now(channel_watch(ch));
@@ -106,39 +107,39 @@ static void all_are_out(struct channel *ch, enum round_stage next)
 
 static int contributed(struct channel *ch)
 {
-    all_are_out(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SENT);
+    mark_sent(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SENT);
     if (ch->server)
         return CODEC_WAIT;
-    return ch->codec.is_sync ? round_advance(ch) : merge_what_came(ch);
+    return ch->codec.is_sync ? round_advance(ch) : merge_received(ch);
 }
 
-static int encode_nothing(struct codec *c, struct wire_out *out)
+static int encode_empty(struct codec *c, struct wire_out *out)
 {
     (void)c, (void)out;
     return CODEC_GO;
 }
 
-/* After the last round, where workers may need each other until all have closed it: an empty word, and the
- * wait for everybody's. */
-static int end_with_the_others(struct channel *ch)
+/* After the last round, if workers may need each other until all have closed it: sends an empty contribution
+ * and waits for those of all others. */
+static int end_barrier(struct channel *ch)
 {
     struct mesh_buf *b;
     double seconds;
 
     if (!round_agrees(ch) || (ch->codec.step < ch->codec.n_steps && !ch->codec.wants_stop))
         return CODEC_GO;
-    b = channel_encode(ch, "encode", encode_nothing, &seconds);
-    if (!b || spread(ch, ch->codec.node, b, seconds) < 0)
+    b = channel_encode(ch, "encode", encode_empty, &seconds);
+    if (!b || send_contribution(ch, ch->codec.node, b, seconds) < 0)
         return -1;
-    all_are_out(ch, ROUND_ENDS);
+    mark_sent(ch, ROUND_ENDS);
     return round_advance(ch);
 }
 
-int round_close(struct channel *ch, int first, int last, uint64_t their_round)
+int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
 {
     if (channel_apply(ch) < 0)
         return -1;
-    if (is_server(ch) && answer(ch, first, last, their_round) < 0)
+    if (is_server(ch) && send_reply(ch, first, last, worker_round) < 0)
         return -1;
     ch->round.next = 0;
     ch->round.stage = ROUND_OPEN;
@@ -146,7 +147,7 @@ int round_close(struct channel *ch, int first, int last, uint64_t their_round)
     ch->codec.n_merged = 0;
     round_resume_workers(ch);
     channel_round_done(ch);
-    return ch->rule->before_update ? CODEC_GO : end_with_the_others(ch);
+    return ch->rule->before_update ? CODEC_GO : end_barrier(ch);
 }
 
 int round_advance(struct channel *ch)
@@ -165,15 +166,15 @@ int round_advance(struct channel *ch)
     return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
 }
 
-/* asgd on a server: one word is a round. */
-static int merge_and_answer(struct channel *ch, int worker)
+/* asgd on a server: one contribution is a round. */
+static int merge_and_reply(struct channel *ch, int worker)
 {
     const struct inbox *in = &ch->round.inbox[worker];
-    uint64_t their_round = in->contributions[in->first].round;
+    uint64_t worker_round = in->contributions[in->first].round;
 
     ch->codec.n_contributions = 1;
     return merge_one(ch, worker) < 0 ? round_refuse(ch, worker, worker)
-                                     : round_close(ch, worker, worker, their_round);
+                                     : round_close(ch, worker, worker, worker_round);
 }
 
 int round_on_block(struct channel *ch, int block)
@@ -195,7 +196,7 @@ int round_on_step(struct channel *ch)
     uint64_t every = channel_config(ch)->local_steps;
 
     if (ch->rule->before_update)
-        return end_with_the_others(ch);
+        return end_barrier(ch);
     if (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps)
         return CODEC_GO;
     return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
@@ -213,7 +214,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
 
     if (h->peer != ch->server || h->round != ch->codec.round || ch->round.stage != ROUND_AWAITS_REPLY) {
         channel_drop_buf(ch, b);
-        return channel_fail(ch, "node %d sent a reply that nobody waits for", h->peer);
+        return channel_fail(ch, "node %d sent an unexpected reply", h->peer);
     }
     channel_waited(ch, h->peer);
     rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, h->peer, b);
@@ -227,7 +228,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
     return CODEC_GO;
 }
 
-/* May this peer say this word? A worker speaks for itself, a holder for its block. */
+/* May this peer send this contribution? A worker may send its own, a holder that of its block. */
 static bool may_contribute(const struct channel *ch, const struct mesh_head *h)
 {
     if (h->index >= (uint32_t)ch->round.n_contributions || h->peer < 0 || ch->server)
@@ -240,7 +241,7 @@ static bool may_contribute(const struct channel *ch, const struct mesh_head *h)
 static int on_contribution_async(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     round_push(ch, (int)h->index, b, h->round, h->peer);
-    return is_server(ch) ? merge_and_answer(ch, (int)h->index) : CODEC_GO;
+    return is_server(ch) ? merge_and_reply(ch, (int)h->index) : CODEC_GO;
 }
 
 static int on_contribution(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
@@ -252,12 +253,12 @@ static int on_contribution(struct channel *ch, const struct mesh_head *h, struct
                     (in->n > 0 && h->round <= in->contributions[(in->first + in->n - 1) % r->depth].round);
 
     if (is_known && is_redundant) {
-        channel_drop_buf(ch, b); /* another holder was quicker */
+        channel_drop_buf(ch, b); /* another holder was faster */
         return CODEC_GO;
     }
     if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->codec.round + 1)) {
         channel_drop_buf(ch, b);
-        channel_fail(ch, "node %d sent its word for round %llu in round %llu", h->peer,
+        channel_fail(ch, "node %d sent its contribution to round %llu in round %llu", h->peer,
                      (unsigned long long)h->round, (unsigned long long)ch->codec.round);
         return channel_blame(ch, h->peer);
     }
@@ -279,7 +280,7 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
         return round_on_relayed(ch, h, b);
     if (h->kind != FRAME_CONTRIBUTION || !may_contribute(ch, h)) {
         channel_drop_buf(ch, b);
-        channel_fail(ch, "node %d sent a message that is not its to send", h->peer);
+        channel_fail(ch, "node %d sent a message that it may not send", h->peer);
         return channel_blame(ch, h->peer);
     }
     return ch->codec.is_sync ? on_contribution(ch, h, b) : on_contribution_async(ch, h, b);
@@ -291,7 +292,7 @@ bool round_is_hopeless(const struct channel *ch)
 
     if (ch->server)
         return ch->round.stage == ROUND_AWAITS_REPLY && channel_has_left(ch, ch->server);
-    if (round_goes_on(ch)) { /* lost ones aside, a worker does not leave before the end */
+    if (round_goes_on(ch)) { /* a worker that is not lost does not leave before the end */
         missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing(ch) : -1;
         return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
     }
@@ -310,7 +311,7 @@ void round_waits_for(const struct channel *ch, char *out, size_t size)
     else if (round_agrees(ch))
         round_waits_for_agreement(ch, out, size);
     else if (ch->rule->per_block)
-        snprintf(out, size, "the word on block %d in round %llu", ch->round.next, round);
+        snprintf(out, size, "the contribution about block %d in round %llu", ch->round.next, round);
     else
-        snprintf(out, size, "the word of node %d in round %llu", ch->round.next, round);
+        snprintf(out, size, "the contribution of node %d in round %llu", ch->round.next, round);
 }

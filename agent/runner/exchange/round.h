@@ -1,5 +1,5 @@
-/* round -- a round rule (struct codec_round) at work: the round that a channel is in. round.c runs it,
- * round_inbox.c keeps the words that come, round_loss.c goes on without lost workers. */
+/* round -- runs a round rule (struct codec_round): the round that a channel is in. round.c runs it,
+ * round_inbox.c keeps received contributions, round_loss.c continues without lost workers. */
 #ifndef PSGD_ROUND_H
 #define PSGD_ROUND_H
 
@@ -9,77 +9,77 @@
 
 struct channel;
 
-struct contribution { /* a word that has come */
+struct contribution { /* received, or this worker's own */
     struct mesh_buf *buf;
     uint64_t round;
     int from;      /* the node that sent it */
-    int64_t saved; /* bytes by its compression, once it is merged */
+    int64_t saved; /* bytes that compression saved, once it is merged */
 };
 
-/* Words of one worker (or about one block) that have come and are not merged: a ring. */
+/* Contributions of one worker (or about one block) that are not merged yet: a ring buffer. */
 struct inbox {
     struct contribution *contributions; /* (round.depth) */
     int first, n;
 };
 
-/* Where this node is in the round. A server is always in the first: it only hears. */
+/* Where this node is in the round. A server is always in ROUND_OPEN: it sends no contributions. */
 enum round_stage {
-    ROUND_OPEN,         /* my words are not out yet */
-    ROUND_SENT,         /* they are, and those of others are waited for */
-    ROUND_AWAITS_REPLY, /* they are, at the server */
-    ROUND_ENDS          /* what I have said is that I have no more to say */
+    ROUND_OPEN,         /* own contributions are not sent yet */
+    ROUND_SENT,         /* sent; waits for those of others */
+    ROUND_AWAITS_REPLY, /* sent to the server; waits for its reply */
+    ROUND_ENDS          /* after the last round: empty contribution sent; waits for those of others */
 };
 
 struct round {
-    int n_contributions;                /* a full round */
+    int n_contributions;                /* in a full round */
     int depth;                          /* of an inbox */
-    struct inbox *inbox;                /* (n_words) */
-    struct contribution *contributions; /* (n_words, depth) */
+    struct inbox *inbox;                /* (n_contributions) */
+    struct contribution *contributions; /* (n_contributions, depth) */
     enum round_stage stage;
-    double sent_at;   /* stopwatch_now, when the last of my words were out */
-    int next;         /* ssgd: the first word not merged yet */
-    struct undo undo; /* where the job goes on without lost workers */
-    bool can_undo;    /* it is from before this round */
+    double sent_at;   /* stopwatch_now, when the last of the own contributions were sent */
+    int next;         /* ssgd: the first contribution not merged yet */
+    struct undo undo; /* used if the job continues without lost workers */
+    bool can_undo;    /* undo holds the state before this round */
     struct agreement agreement;
-    struct mesh_buf **kept; /* (n_words) of the round closed last; NULL: nobody can be in need of them */
+    struct mesh_buf **kept; /* (n_contributions) of the round closed last; NULL: no peer can need them */
 };
 
-/* What a channel calls, and its exchange. Each returns CODEC_GO, CODEC_WAIT or a code. */
+/* For the channel and its exchange. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
 int round_open(struct channel *ch);
 void round_clear(struct channel *ch);
 int round_on_block(struct channel *ch, int block);
 int round_on_grad(struct channel *ch);
 int round_on_step(struct channel *ch);
 int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
-int round_on_loss(struct channel *ch, int node);  /* somebody who is not indispensable is lost */
-int round_on_leave(struct channel *ch);           /* somebody has said good-bye */
-bool round_is_hopeless(const struct channel *ch); /* waits for a word that can no longer come */
+int round_on_loss(struct channel *ch, int node);  /* a node that the rule can do without is lost */
+int round_on_leave(struct channel *ch);           /* a node has sent BYE */
+bool round_is_hopeless(const struct channel *ch); /* waits for a contribution that can no longer arrive */
 void round_waits_for(const struct channel *ch, char *out, size_t size);
-/* Do workers have to agree on whose words are in a round? */
+/* Do workers have to agree on the contributions in a round? */
 bool round_agrees(const struct channel *ch);
-/* Where they do: worker `from` is lost from now on, as the error says. */
+/* If they do: declares worker `from` lost, for the reason in the exchange's error, which is cleared. */
 int round_accuse(struct channel *ch, int from);
 
-/* round_inbox.c, for the others. */
+/* round_inbox.c */
 void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, int from);
 bool round_has(const struct channel *ch, int k);   /* of this round */
 int round_sender(const struct channel *ch, int k); /* of the first one in its inbox */
 void round_drop(struct channel *ch, int k);
 int round_merge(struct channel *ch, int k); /* it stays in its inbox */
-/* Accounts for it and takes it out. */
+/* Accounts for the merged contribution and removes it from its inbox. */
 void round_finish(struct channel *ch, int k);
 bool round_has_redundancy(const struct channel *ch);
 bool round_is_nearly_full(const struct channel *ch, int k);
 void round_resume_workers(struct channel *ch);
 bool round_can_still_come(const struct channel *ch, int k);
 
-/* round.c: merges as far as the words reach; and what follows when all words of a round are merged. A server
- * answers workers first .. last, who are in `their_round`. */
+/* round.c. round_advance merges the contributions received so far, in order; round_close ends a round when
+ * all are merged. A server replies to workers first .. last, which are in `worker_round`. */
 int round_advance(struct channel *ch);
-int round_close(struct channel *ch, int first, int last, uint64_t their_round);
+int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
 
 /* round_loss.c */
-bool round_goes_on(const struct channel *ch); /* a synchronous round that needs not everybody's word */
+bool round_goes_on(const struct channel *ch); /* a synchronous round that continues without lost workers */
 int round_advance_without_lost(struct channel *ch);
 int round_refuse(struct channel *ch, int k, int from);
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size);

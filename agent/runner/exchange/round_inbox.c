@@ -1,4 +1,4 @@
-/* The words that have come to a round: by worker, or by block, until they are merged. */
+/* The contributions received, by worker or by block, until they are merged. */
 #include <stdlib.h>
 
 #include "agent/runner/exchange/channel.h"
@@ -8,19 +8,19 @@ int round_open(struct channel *ch)
     struct round *r = &ch->round;
     bool is_synchronous_among_workers = ch->codec.is_sync && ch->codec.n_servers == 0;
 
-    if (ch->server) /* it hears replies, not words */
+    if (ch->server) /* a server's worker receives replies, not contributions */
         return CODEC_GO;
     r->n_contributions = ch->rule->per_block ? ch->codec.n_blocks : ch->codec.n_workers;
     r->depth = channel_config(ch)->blocks->redundancy + 3;
     r->inbox = calloc((size_t)r->n_contributions, sizeof *r->inbox);
     r->contributions = calloc((size_t)r->n_contributions * (size_t)r->depth, sizeof *r->contributions);
     if (!r->inbox || !r->contributions)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d words", r->n_contributions);
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d contributions", r->n_contributions);
     for (int w = 0; w < r->n_contributions; w++)
         r->inbox[w].contributions = r->contributions + w * r->depth;
     if (!channel_config(ch)->goes_on || !is_synchronous_among_workers || round_has_redundancy(ch))
         return CODEC_GO;
-    /* Word k is worker k's: without redundancy, block k is. */
+    /* Contribution k is worker k's: without redundancy, so is block k. */
     r->kept = calloc((size_t)r->n_contributions, sizeof(struct mesh_buf *));
     if (!r->kept || !agreement_open(&r->agreement, r->n_contributions, ch->codec.node))
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for the statements of %d workers",
@@ -30,11 +30,11 @@ int round_open(struct channel *ch)
 
 static struct contribution pop(const struct channel *ch, struct inbox *in)
 {
-    struct contribution l = in->contributions[in->first];
+    struct contribution c = in->contributions[in->first];
 
     in->first = (in->first + 1) % ch->round.depth;
     in->n--;
-    return l;
+    return c;
 }
 
 void round_drop(struct channel *ch, int k)
@@ -61,7 +61,7 @@ void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, i
 {
     struct inbox *in = &ch->round.inbox[k];
 
-    if (in->n == ch->round.depth) { /* only in asgd: the oldest word gives way */
+    if (in->n == ch->round.depth) { /* only in asgd: drops the oldest */
         channel_drop_buf(ch, pop(ch, in).buf);
         channel_overtaken(ch);
     }
@@ -74,7 +74,7 @@ bool round_has_redundancy(const struct channel *ch)
     return ch->rule->per_block && channel_config(ch)->blocks->redundancy > 1;
 }
 
-/* Room is kept for one more word of each holder: each is paused only by a word of its own. */
+/* Room remains for one more contribution of each holder: a holder is paused only after one of its own. */
 bool round_is_nearly_full(const struct channel *ch, int k)
 {
     return ch->round.inbox[k].n >= ch->round.depth - channel_config(ch)->blocks->redundancy;
@@ -112,28 +112,28 @@ int round_sender(const struct channel *ch, int k)
 int round_merge(struct channel *ch, int k)
 {
     const struct inbox *in = &ch->round.inbox[k];
-    struct contribution *l = &in->contributions[in->first];
+    struct contribution *c = &in->contributions[in->first];
     int rc;
 
     ch->codec.block = ch->rule->per_block ? k : -1;
-    rc = channel_decode(ch, PHASE_DECODE, "merge", ch->rule->merge, k, l->buf);
+    rc = channel_decode(ch, PHASE_DECODE, "merge", ch->rule->merge, k, c->buf);
     ch->codec.block = -1;
-    l->saved = ch->compressing.saved_in;
+    c->saved = ch->compressing.saved_in;
     ch->codec.n_merged++;
     return rc;
 }
 
 void round_finish(struct channel *ch, int k)
 {
-    struct contribution l = pop(ch, &ch->round.inbox[k]);
+    struct contribution c = pop(ch, &ch->round.inbox[k]);
 
-    ch->compressing.saved_in = l.saved;
-    if (l.from != ch->codec.node)
-        channel_received(ch, l.from, l.buf->len);
+    ch->compressing.saved_in = c.saved;
+    if (c.from != ch->codec.node)
+        channel_received(ch, c.from, c.buf->len);
     if (ch->round.kept)
-        ch->round.kept[k] = l.buf;
+        ch->round.kept[k] = c.buf;
     else
-        channel_drop_buf(ch, l.buf);
+        channel_drop_buf(ch, c.buf);
 }
 
 bool round_can_still_come(const struct channel *ch, int k)

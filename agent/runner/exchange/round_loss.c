@@ -1,6 +1,6 @@
-/* Synchronous rounds that go on without lost workers. A server merges what there is; workers, who have to
- * merge the same, first agree on what that is (agreement.h), and end together, so that nobody is gone whom
- * another needs. */
+/* Synchronous rounds that continue without lost workers. A server merges what it has received. Workers must
+ * all merge the same contributions: they first agree on these (agreement.h), and end together, so that none
+ * leaves while another needs it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ bool round_goes_on(const struct channel *ch)
     return round_agrees(ch) || (ch->codec.node < 0 && ch->codec.is_sync && channel_config(ch)->goes_on);
 }
 
-/* Is the round not whole without this word? */
+/* Is the round incomplete without this contribution, which is missing? */
 static bool is_awaited(const struct channel *ch, int k)
 {
     if (round_has(ch, k))
@@ -33,8 +33,8 @@ int round_missing(const struct channel *ch)
     return -1;
 }
 
-/* How many words the round will have, or 0 while it is open whose. A rule may divide by that number from its
- * first word on, so none is merged before. */
+/* Number of contributions that the round will have, 0 while that is undecided. A rule may divide by it from
+ * its first merge on, so none is merged before. */
 static int count_contributions(const struct channel *ch)
 {
     int n = 0;
@@ -46,11 +46,11 @@ static int count_contributions(const struct channel *ch)
     return n;
 }
 
-/* Before the first word is merged, while others are waited for: there is time to copy what it changes. */
+/* Copies what a merge changes, before the first one: usually while waiting for other contributions. */
 static int begin_merging(struct channel *ch)
 {
     struct round *r = &ch->round;
-    bool ends = r->stage == ROUND_ENDS; /* empty words change nothing */
+    bool ends = r->stage == ROUND_ENDS; /* empty contributions change nothing */
 
     if (!r->can_undo && !ends && undo_keep(&r->undo, ch) < 0)
         return -1;
@@ -58,8 +58,8 @@ static int begin_merging(struct channel *ch)
     return CODEC_GO;
 }
 
-/* Words have been merged as some of so many, and there will not be as many. */
-static void take_back(struct channel *ch)
+/* The round will have fewer contributions than n_contributions was during the merges so far: undoes these. */
+static void undo_merges(struct channel *ch)
 {
     if (ch->codec.n_merged > 0)
         undo_restore(&ch->round.undo, ch);
@@ -67,7 +67,7 @@ static void take_back(struct channel *ch)
     ch->round.next = 0;
 }
 
-/* A word in its inbox is none: the round does without its sender. */
+/* Contribution k is malformed: drops it and declares its sender lost. */
 int round_refuse(struct channel *ch, int k, int from)
 {
     ch->codec.n_merged = 0;
@@ -75,20 +75,21 @@ int round_refuse(struct channel *ch, int k, int from)
     return channel_blame(ch, from);
 }
 
-/* A server goes on when the loss is told, which may have been. */
+/* A server's round advances when the loss is reported, unless that has already happened (had_left). */
 static int merge_again_without(struct channel *ch, int k)
 {
     int from = round_sender(ch, k);
     bool had_left = !round_agrees(ch) && channel_has_left(ch, from);
     int rc;
 
-    take_back(ch);
+    undo_merges(ch);
     rc = round_refuse(ch, k, from);
     return rc == CODEC_GO && had_left ? round_advance_without_lost(ch) : rc;
 }
 
-/* Its words are kept where somebody may need them; those of the round before nobody needs any more. */
-static int close_whole(struct channel *ch)
+/* Closes a complete round. Its contributions are kept if a peer may need them; no peer needs those of the
+ * round before any more. */
+static int close_complete(struct channel *ch)
 {
     struct round *r = &ch->round;
 
@@ -121,7 +122,7 @@ int round_advance_without_lost(struct channel *ch)
             return merge_again_without(ch, r->next);
     }
     if (!ends)
-        return close_whole(ch);
+        return close_complete(ch);
     r->stage = ROUND_OPEN;
     r->next = 0;
     return CODEC_GO;
@@ -129,11 +130,11 @@ int round_advance_without_lost(struct channel *ch)
 
 static int send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
-    compressing_begin_writing(ch); /* the bytes are as long as they are */
+    compressing_begin_writing(ch); /* it compresses nothing: resets saved_out */
     return channel_send(ch, h, b, 0);
 }
 
-/* Says to everybody who is linked what this worker knows, now that it knows of more losses. */
+/* Sends a new statement to all linked workers, after further losses. */
 static int restate(struct channel *ch)
 {
     struct round *r = &ch->round;
@@ -144,10 +145,10 @@ static int restate(struct channel *ch)
 
     if (!b)
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for a statement on lost workers");
-    take_back(ch);
+    undo_merges(ch);
     for (int w = 0; w < a->n; w++) {
         a->counted[w] = r->kept[w];
-        if (a->is_lost[w]) /* who closed the round with it hands it on; else it does not count */
+        if (a->is_lost[w]) /* a worker that closed the round with it relays it; else it does not count */
             round_drop(ch, w);
     }
     agreement_restate(a, ch->codec.round);
@@ -160,8 +161,8 @@ static int restate(struct channel *ch)
     return rc;
 }
 
-/* Those who are a round behind get what they lack of it from one of those who are not. */
-static int hand_on(struct channel *ch)
+/* If this worker is the relayer: sends the lost workers' contributions to the workers a round behind. */
+static int relay_contributions(struct channel *ch)
 {
     const struct agreement *a = &ch->round.agreement;
     struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .channel = ch->id, .round = ch->codec.round - 1};
@@ -177,57 +178,57 @@ static int hand_on(struct channel *ch)
     return CODEC_GO;
 }
 
-/* Something that an agreement may have waited for has happened. */
-static int go_on(struct channel *ch)
+/* Call after any event that may settle the agreement or complete the round. */
+static int continue_round(struct channel *ch)
 {
     struct round *r = &ch->round;
 
-    if (agreement_settles(&r->agreement, ch->x->peer_stats.has_left) && hand_on(ch) < 0)
+    if (agreement_settles(&r->agreement, ch->x->peer_stats.has_left) && relay_contributions(ch) < 0)
         return -1;
     return r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
 }
 
 int round_on_leave(struct channel *ch)
 {
-    return round_agrees(ch) ? go_on(ch) : CODEC_GO;
+    return round_agrees(ch) ? continue_round(ch) : CODEC_GO;
 }
 
 int round_on_loss(struct channel *ch, int node)
 {
     if (!round_agrees(ch))
         return round_goes_on(ch) ? round_advance(ch) : CODEC_GO;
-    if (ch->round.agreement.is_lost[node]) /* another one has said so before */
+    if (ch->round.agreement.is_lost[node]) /* a statement has named it before */
         return CODEC_GO;
     agreement_lose(&ch->round.agreement, node);
-    return restate(ch) < 0 ? -1 : go_on(ch);
+    return restate(ch) < 0 ? -1 : continue_round(ch);
 }
 
-/* It hears of its loss before it counts as gone, so that it ends as well. */
+/* The statement is sent before the worker counts as having left, so that it gets it, too, and ends. */
 int round_accuse(struct channel *ch, int from)
 {
-    char why[MESH_WHY];
+    char why[MESH_REASON_MAX];
 
-    snprintf(why, sizeof why, "%.*s", MESH_WHY - 1, channel_err(ch)->text);
+    snprintf(why, sizeof why, "%.*s", MESH_REASON_MAX - 1, channel_err(ch)->text);
     *channel_err(ch) = (struct err){0};
     agreement_lose(&ch->round.agreement, from);
     if (restate(ch) < 0 || exchange_lose(ch->x, from, why) < 0)
         return -1;
-    return go_on(ch);
+    return continue_round(ch);
 }
 
-/* Others are lost to somebody: then they are to everybody. */
-static int believe(struct channel *ch, int from, const struct agreement_statement *s)
+/* A worker that is lost to one is lost to all. */
+static int adopt_losses(struct channel *ch, int from, const struct agreement_statement *s)
 {
     struct agreement *a = &ch->round.agreement;
     int n_lost = a->n_lost;
     char why[64];
 
-    if (agreement_says_lost(s, a->self))
+    if (agreement_names_lost(s, a->self))
         return err_set(channel_err(ch), ERR_LOST,
-                       "node %d goes on without this node, which was lost to it or to another one", from);
-    snprintf(why, sizeof why, "node %d says so", from);
+                       "node %d continues without this node, which it or another node has lost", from);
+    snprintf(why, sizeof why, "node %d reported it", from);
     for (int w = 0; w < a->n; w++)
-        if (agreement_says_lost(s, w))
+        if (agreement_names_lost(s, w))
             agreement_lose(a, w);
     if (a->n_lost == n_lost)
         return CODEC_GO;
@@ -250,12 +251,12 @@ int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mes
         channel_fail(ch, "node %d sent a malformed statement on lost workers", h->peer);
         return channel_blame(ch, h->peer);
     }
-    rc = believe(ch, h->peer, &s);
+    rc = adopt_losses(ch, h->peer, &s);
     if (rc == CODEC_GO)
         agreement_take(a, h->peer, &s);
     channel_received(ch, h->peer, b->len);
     channel_drop_buf(ch, b);
-    return rc < 0 ? rc : go_on(ch);
+    return rc < 0 ? rc : continue_round(ch);
 }
 
 bool round_is_relayed(const struct channel *ch, const struct mesh_head *h)
@@ -266,8 +267,8 @@ bool round_is_relayed(const struct channel *ch, const struct mesh_head *h)
            h->index != (uint32_t)h->peer && a->is_lost[h->index];
 }
 
-/* What is not known to count, as there are more losses here than its sender knew of, is handed on again if it
- * does. */
+/* A contribution that is not known to count, as more losses are known here than to its sender, is dropped: it
+ * is relayed again if it does count. */
 int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     const struct round *r = &ch->round;
@@ -279,7 +280,7 @@ int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_
         return CODEC_GO;
     }
     round_push(ch, k, b, h->round, h->peer);
-    return go_on(ch);
+    return continue_round(ch);
 }
 
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
@@ -288,10 +289,10 @@ void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
     int node = a->is_settled ? round_missing(ch) : agreement_awaits(a, ch->x->peer_stats.has_left);
 
     if (!a->is_settled)
-        snprintf(out, size, "what node %d says of %d lost ones", node, a->n_lost);
+        snprintf(out, size, "the statement of node %d on %d lost workers", node, a->n_lost);
     else if (ch->round.stage == ROUND_ENDS)
-        snprintf(out, size, "the end of node %d", node);
+        snprintf(out, size, "the final message of node %d", node);
     else
-        snprintf(out, size, "the word of node %d in round %llu", node,
+        snprintf(out, size, "the contribution of node %d in round %llu", node,
                  (unsigned long long)ch->codec.round + 1);
 }

@@ -5,12 +5,12 @@
 
 #include "agent/runner/exchange/channel.h"
 
-enum { OF_THE_MODEL = 2 }; /* vectors before those of zeros() */
+enum { MODEL_VECTORS = 2 }; /* vectors before those of zeros() */
 
 static struct codec_vector vector_of(const struct channel *ch, size_t i)
 {
-    if (i >= OF_THE_MODEL)
-        return ch->zeros[i - OF_THE_MODEL];
+    if (i >= MODEL_VECTORS)
+        return ch->zeros[i - MODEL_VECTORS];
     return (struct codec_vector){.v = i == 0 ? ch->codec.params : ch->codec.grads, .n = ch->codec.n_params};
 }
 
@@ -23,8 +23,8 @@ static int make_room(struct undo *u, struct channel *ch)
 {
     size_t n = 1; /* malloc(0) may be NULL */
 
-    /* All of them are in memory: their sum fits. */
-    for (size_t i = 0; i < OF_THE_MODEL + ch->n_zeros; i++)
+    /* All vectors are in memory, so the sum does not overflow. */
+    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++)
         n += vector_of(ch, i).n;
     u->vectors = malloc(n * sizeof *u->vectors);
     u->state = malloc(state_size(ch) + 1);
@@ -41,7 +41,7 @@ int undo_keep(struct undo *u, struct channel *ch)
     if (!u->vectors && make_room(u, ch) < 0)
         return channel_err(ch)->code;
     to = u->vectors;
-    for (size_t i = 0; i < OF_THE_MODEL + ch->n_zeros; i++) {
+    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
         struct codec_vector v = vector_of(ch, i);
 
         memcpy(to, v.v, v.n * sizeof *to);
@@ -56,7 +56,7 @@ void undo_restore(const struct undo *u, struct channel *ch)
 {
     const float *from = u->vectors;
 
-    for (size_t i = 0; i < OF_THE_MODEL + ch->n_zeros; i++) {
+    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
         struct codec_vector v = vector_of(ch, i);
 
         memcpy(v.v, from, v.n * sizeof *from);

@@ -1,6 +1,6 @@
-/* undo -- a codec as it was before a round, to go back to when a word turns out to be none after others have
- * been merged: its range of the model and of the gradient, its vectors, its state, where its random numbers
- * were. */
+/* undo -- a copy of a codec from before a round, restored when a contribution turns out to be malformed or
+ * missing after others have been merged: its range of the model and of the gradient, its vectors, its state,
+ * its random generator. */
 #ifndef PSGD_UNDO_H
 #define PSGD_UNDO_H
 
@@ -16,7 +16,7 @@ struct undo {
     struct rng rng;
 };
 
-/* The first call makes room for it. ERR_NOMEM, which stands in the exchange's error. */
+/* The first call allocates it. ERR_NOMEM, set in the exchange's error. */
 int undo_keep(struct undo *u, struct channel *ch);
 void undo_restore(const struct undo *u, struct channel *ch);
 void undo_clear(struct undo *u);

@@ -53,14 +53,16 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
     put(out + 60, crc32c(out, 60), 4);
 }
 
-bool frame_is_of_another_version(const uint8_t in[FRAME_BYTES])
+bool frame_has_other_version(const uint8_t in[FRAME_BYTES])
 {
     return memcmp(in, "PSGD", 4) == 0 && get(in + 4, 2) != FRAME_VERSION;
 }
 
 static unsigned flags_of(uint64_t kind)
 {
-    return kind == FRAME_HELLO ? FLAG_TLS : frame_is_of_rule((enum frame_kind)kind) ? FLAG_DESCRIPTOR : 0;
+    return kind == FRAME_HELLO                            ? FLAG_TLS
+           : frame_is_rule_message((enum frame_kind)kind) ? FLAG_DESCRIPTOR
+                                                          : 0;
 }
 
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e)
@@ -69,15 +71,15 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
 
     if (memcmp(in, "PSGD", 4) != 0)
         return err_set(e, ERR_PROTOCOL, "not a psgd frame");
-    if (frame_is_of_another_version(in))
+    if (frame_has_other_version(in))
         return err_set(e, ERR_PROTOCOL,
-                       "the peer speaks version %u of the data plane, this node version %d: install the same "
+                       "the peer uses version %u of the data plane, this node version %d: install the same "
                        "psgd on both",
                        (unsigned)get(in + 4, 2), FRAME_VERSION);
     if (get(in + 60, 4) != crc32c(in, 60))
-        return err_set(e, ERR_PROTOCOL, "a frame's header does not match its checksum");
+        return err_set(e, ERR_PROTOCOL, "the checksum of a frame header is wrong");
     if (kind < FRAME_HELLO || kind >= FRAME_KINDS || (in[7] & ~flags_of(kind)) != 0)
-        return err_set(e, ERR_PROTOCOL, "a frame of kind %u, flags %u that version %d does not know",
+        return err_set(e, ERR_PROTOCOL, "a frame has kind %u and flags %u, unknown in version %d",
                        (unsigned)kind, in[7], FRAME_VERSION);
     *out = (struct frame){
         .kind = (enum frame_kind)kind,

@@ -1,5 +1,5 @@
-/* frame -- the 64 bytes before every message between nodes (docs/protocol.md §3), to and from a struct.
- * No sockets, no memory: bytes in, a checked struct out. */
+/* frame -- packs and unpacks the 64-byte header of every message between nodes (docs/protocol.md §3). Uses
+ * no sockets and allocates nothing. */
 #ifndef PSGD_FRAME_H
 #define PSGD_FRAME_H
 
@@ -14,48 +14,48 @@ enum frame_kind {
     FRAME_HELLO = 1,
     FRAME_CHALLENGE,
     FRAME_PROOF,
-    FRAME_CONTRIBUTION, /* what a worker says in a round */
-    FRAME_REPLY,        /* what a server answers */
+    FRAME_CONTRIBUTION, /* of a worker, in a round */
+    FRAME_REPLY,        /* of a server */
     FRAME_EVENT,        /* a message of an event rule */
     FRAME_BYE,
-    FRAME_CHUNK, /* a part of a collective's vector */
-    FRAME_ACK,   /* nothing but `ack` */
-    FRAME_LOCAL, /* how to come to the memory that nodes of one machine share, or that it is not to be */
-    FRAME_LOSS,  /* which workers are lost to the sender, and what it has had of them */
+    FRAME_CHUNK, /* part of a vector in a collective */
+    FRAME_ACK,   /* no payload; only `ack` counts */
+    FRAME_LOCAL, /* shared memory of the nodes of one machine: how to join it, or whether the sender can */
+    FRAME_LOSS,  /* which workers the sender lost, and which of their contributions it has received */
     FRAME_KINDS
 };
 
 struct frame {
     enum frame_kind kind;
-    bool wants_tls;     /* a hello's */
-    bool is_descriptor; /* the payload is a slip: where the message lies in memory that both ends share */
-    uint64_t job;       /* frame_job() of its id */
+    bool wants_tls;     /* FRAME_HELLO only */
+    bool is_descriptor; /* the payload is offset and length of a message in the sender's shared memory */
+    uint64_t job;       /* frame_job() of the job id */
     uint32_t attempt;
     int32_t from, to; /* nodes */
     uint16_t channel;
     uint32_t index;
     uint64_t round;
-    uint64_t len; /* of the payload; 48 bits of it are carried */
-    uint32_t seq; /* of this message among its sender's to its receiver, from 1, modulo 2^32; an ack's is 0 */
-    uint32_t ack; /* seq of the last message that the sender has heard from the receiver, whole */
-    uint32_t crc; /* of the payload */
+    uint64_t len; /* bytes of the payload; 48 bits on the wire */
+    uint32_t seq; /* sequence number per sender and receiver, from 1, modulo 2^32; FRAME_ACK: 0 */
+    uint32_t ack; /* seq of the last message that `from` has completely received from `to` */
+    uint32_t crc; /* CRC-32C of the payload */
 };
 
-/* Is it what a rule says? Only that may lie in shared memory. */
-static inline bool frame_is_of_rule(enum frame_kind kind)
+/* Whether the frame carries a rule's message. Only these may be sent through shared memory. */
+static inline bool frame_is_rule_message(enum frame_kind kind)
 {
     return kind >= FRAME_CONTRIBUTION && kind <= FRAME_EVENT;
 }
 
 uint64_t frame_job(const char *job_id);
 void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f);
-/* ERR_PROTOCOL: not our magic, another version (both named), a wrong checksum, or a flag that its kind has
- * not. */
+/* ERR_PROTOCOL: wrong magic, another version (the text names both), wrong checksum, unknown kind, or a flag
+ * that this kind does not have. */
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e);
-/* Where in shared memory a message begins, and how long it is. */
+/* A descriptor: offset and length of a message in shared memory, in bytes. */
 void frame_descriptor_pack(uint8_t out[FRAME_DESCRIPTOR_BYTES], uint64_t offset, uint64_t len);
 void frame_descriptor_unpack(const uint8_t in[FRAME_DESCRIPTOR_BYTES], uint64_t *offset, uint64_t *len);
-/* Our magic and another version, of which nothing else is known. */
-bool frame_is_of_another_version(const uint8_t in[FRAME_BYTES]);
+/* Whether the header has our magic and another version, so that no other field can be interpreted. */
+bool frame_has_other_version(const uint8_t in[FRAME_BYTES]);
 
 #endif

@@ -11,7 +11,7 @@ static struct mesh_buf **pool_of(struct mesh *m)
     return m->pool_owner ? &m->pool_owner->pool : &m->pool;
 }
 
-/* The list's first, with one reference. */
+/* Removes the first buffer of the list; returns it with one reference. */
 static struct mesh_buf *pop(struct mesh_buf **list)
 {
     struct mesh_buf *b = *list;
@@ -40,7 +40,7 @@ struct mesh_buf *mesh_buf_take(struct mesh *m)
     return b;
 }
 
-static void part(struct mesh_buf *b)
+static void unlink_copy(struct mesh_buf *b)
 {
     if (b->copy)
         b->copy->copy = NULL;
@@ -53,7 +53,7 @@ void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
 
     if (!b || --b->refs > 0)
         return;
-    part(b);
+    unlink_copy(b);
     if (b->is_withdrawn)
         return;
     list = b->is_slot ? &m->send_pool : pool_of(m);
@@ -61,8 +61,8 @@ void mesh_buf_put(struct mesh *m, struct mesh_buf *b)
     *list = b;
 }
 
-/* Past the caches: those of who reads it next hold the place's last message, and to take each line back from
- * them takes a processor 33 ns (docs/dataplane.md). */
+/* Copies with non-temporal stores, which bypass the caches: the receiver's cache still holds the slot's
+ * previous message, and taking each line back from it costs 33 ns (docs/dataplane.md). */
 static void stream(void *to, const void *from, size_t len)
 {
 #ifdef __SSE2__
@@ -77,21 +77,21 @@ static void stream(void *to, const void *from, size_t len)
 
 struct mesh_buf *mesh_buf_to_slot(struct mesh *m, struct mesh_buf *b)
 {
-    struct mesh_buf *sink;
+    struct mesh_buf *slot;
 
     if (b->copy && b->copy->len == b->len) {
         b->copy->refs++;
         return b->copy;
     }
-    part(b); /* the message was continued */
+    unlink_copy(b); /* the message has grown */
     if (!m->send_pool)
         return NULL;
-    sink = pop(&m->send_pool);
-    sink->len = b->len;
-    stream(sink->bytes, b->bytes, b->len); /* to the end of the last lanes: both have room */
-    sink->copy = b;
-    b->copy = sink;
-    return sink;
+    slot = pop(&m->send_pool);
+    slot->len = b->len;
+    stream(slot->bytes, b->bytes, b->len); /* up to the end of the last vector: both have room */
+    slot->copy = b;
+    b->copy = slot;
+    return slot;
 }
 
 void mesh_pool_clear(struct mesh *m)

@@ -5,19 +5,19 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-static const double TURN_S = 2; /* of a wait for others: only a node that hangs itself takes longer */
+static const double TURN_S = 2; /* of the wait loop: longer only if this process was suspended */
 
-enum index { LOCAL_INVITES, LOCAL_CAN, LOCAL_CANNOT, N_LOCAL };
+enum local_message { LOCAL_INVITES, LOCAL_CAN, LOCAL_CANNOT, N_LOCAL };
 
-static int node_at(const struct local_path *p, int slot)
+static int node_of(const struct local_path *p, int slot)
 {
     return mesh_node_at(p->n_workers, slot);
 }
 
-static int send_answer_to(struct local_path *p, int slot, enum index index, const void *bytes, size_t len,
-                          struct err *e)
+static int send_answer_to(struct local_path *p, int slot, enum local_message message, const void *bytes,
+                          size_t len, struct err *e)
 {
-    const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node_at(p, slot), .index = (uint32_t)index};
+    const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node_of(p, slot), .index = (uint32_t)message};
     struct mesh_buf *b = mesh_buf_take(p->mesh);
     int rc;
 
@@ -31,8 +31,8 @@ static int send_answer_to(struct local_path *p, int slot, enum index index, cons
     return rc;
 }
 
-/* This node cannot, whatever the others say. */
-static void give_up(struct local_path *p, const struct err *why)
+/* This node cannot share memory, whatever the others report. */
+static void stop_sharing(struct local_path *p, const struct err *why)
 {
     struct err ignored = {0};
 
@@ -56,10 +56,10 @@ static int invite(struct local_path *p, int slot, struct err *e)
     return rc;
 }
 
-static bool all_are_near(const struct local_path *p)
+static bool all_are_local(const struct local_path *p)
 {
     for (int slot = 0; slot < p->n; slot++)
-        if (p->includes[slot] && !mesh_is_near(p->mesh, node_at(p, slot)))
+        if (p->includes[slot] && !mesh_is_local(p->mesh, node_of(p, slot)))
             return false;
     return true;
 }
@@ -71,12 +71,12 @@ static int open_memory(struct local_path *p, const struct local_path_config *cfg
                                              .nodes = nodes,
                                              .me = p->me,
                                              .bytes = cfg->bytes,
-                                             .least = cfg->least,
-                                             .most = cfg->most,
+                                             .min_bytes = cfg->min_bytes,
+                                             .max_bytes = cfg->max_bytes,
                                              .includes = p->includes};
 
     for (int slot = 0; slot < p->n; slot++)
-        nodes[slot] = node_at(p, slot);
+        nodes[slot] = node_of(p, slot);
     if (rendezvous_open(&p->rendezvous, &joined, e) < 0)
         return e->code;
     return mesh_watch(p->mesh, rendezvous_fd(p->rendezvous), e);
@@ -94,31 +94,31 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
     if (p->n > RENDEZVOUS_MAX) {
         err_set(&p->why, ERR_CONFIG, "%d nodes are more than the %d that can share memory", p->n,
                 RENDEZVOUS_MAX);
-        p->has_answered = true; /* everybody knows: nobody has to hear it */
+        p->has_answered = true; /* all nodes know: no report needed */
         return 0;
     }
     for (size_t i = 0; i < cfg->n_peers; i++)
         p->includes[mesh_slot(cfg->n_workers, cfg->peers[i])] = true;
     p->n_awaited = (int)cfg->n_peers;
-    if (!all_are_near(p))
+    if (!all_are_local(p))
         err_set(&why, ERR_UNREACHABLE, "not all nodes are on this machine");
     if (why.code || open_memory(p, cfg, &why) < 0)
-        give_up(p, &why);
-    p->asked = clock_now(); /* from here on: gigabytes take a while to be made */
-    p->deadline = p->asked + cfg->join_s;
+        stop_sharing(p, &why);
+    p->polled_at = clock_now(); /* not earlier: allocating gigabytes takes a while */
+    p->deadline = p->polled_at + cfg->join_s;
     for (int slot = p->me + 1; p->rendezvous && slot < p->n; slot++)
         if (p->includes[slot] && invite(p, slot, e) < 0)
             return e->code;
     return local_path_advance(p, e);
 }
 
-static int another_cannot(struct err *e)
+static int set_peer_cannot(struct err *e)
 {
     return err_set(e, ERR_UNREACHABLE, "another node cannot share memory");
 }
 
-/* Is it this peer's to say, and now? */
-static bool is_right(const struct local_path *p, const struct mesh_head *h, size_t len)
+/* Whether this peer may send this message now. */
+static bool is_expected(const struct local_path *p, const struct mesh_head *h, size_t len)
 {
     int slot = mesh_slot(p->n_workers, h->peer);
 
@@ -134,22 +134,21 @@ static void on_answer(struct local_path *p, int slot, bool can)
     p->can[slot] = can;
     p->all_can = p->all_can && can;
     if (!can && !p->why.code)
-        another_cannot(&p->why);
+        set_peer_cannot(&p->why);
 }
 
-static int on_contribution(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b,
-                           struct err *e)
+static int take_message(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b,
+                        struct err *e)
 {
     int slot = mesh_slot(p->n_workers, h->peer);
     struct err why = {0};
 
-    if (!is_right(p, h, b->len))
-        return err_set(e, ERR_PROTOCOL, "node %d sent a word about shared memory that is not its to say",
-                       h->peer);
+    if (!is_expected(p, h, b->len))
+        return err_set(e, ERR_PROTOCOL, "node %d sent an unexpected message about shared memory", h->peer);
     if (h->index == LOCAL_INVITES) {
         if (p->rendezvous &&
             rendezvous_connect(p->rendezvous, slot, b->bytes, b->bytes + RENDEZVOUS_NAME_BYTES, &why) < 0)
-            give_up(p, &why);
+            stop_sharing(p, &why);
         return 0;
     }
     on_answer(p, slot, h->index == LOCAL_CAN);
@@ -158,7 +157,7 @@ static int on_contribution(struct local_path *p, const struct mesh_head *h, cons
 
 int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e)
 {
-    int rc = on_contribution(p, &ev->head, ev->buf, e);
+    int rc = take_message(p, &ev->head, ev->buf, e);
 
     mesh_buf_put(p->mesh, ev->buf);
     return rc < 0 ? rc : local_path_advance(p, e);
@@ -175,10 +174,10 @@ int local_path_on_end(struct local_path *p, int node, struct err *e)
 
 bool local_path_is_late(struct local_path *p, double seconds, double now)
 {
-    if (now - p->asked > TURN_S)
-        p->hung_s += now - p->asked;
-    p->asked = now;
-    return now > p->deadline + p->hung_s + seconds;
+    if (now - p->polled_at > TURN_S)
+        p->suspended_s += now - p->polled_at;
+    p->polled_at = now;
+    return now > p->deadline + p->suspended_s + seconds;
 }
 
 int local_path_late(const struct local_path *p, struct err *e)
@@ -187,11 +186,11 @@ int local_path_late(const struct local_path *p, struct err *e)
 
     while (slot < RENDEZVOUS_MAX - 1 && (!p->includes[slot] || p->answered[slot]))
         slot++;
-    return err_set(e, ERR_TIMEOUT, "node %d has not said in time whether it can share memory",
-                   node_at(p, slot));
+    return err_set(e, ERR_TIMEOUT, "node %d did not report in time whether it can share memory",
+                   node_of(p, slot));
 }
 
-int local_path_go_on(struct local_path *p, struct err *e)
+int local_path_stop_waiting(struct local_path *p, struct err *e)
 {
     if (!p->why.code)
         local_path_late(p, &p->why);
@@ -201,13 +200,13 @@ int local_path_go_on(struct local_path *p, struct err *e)
     return local_path_advance(p, e);
 }
 
-/* 1: everybody's memory is here; 0: not yet; or why it will not be. */
+/* 1: the memory of all nodes is mapped; 0: not yet; < 0: the error why it cannot be. */
 static int join(struct local_path *p, struct err *e)
 {
     int rc = rendezvous_advance(p->rendezvous, e);
 
     if (!p->all_can)
-        return another_cannot(e);
+        return set_peer_cannot(e);
     return rc == 0 && clock_now() >= p->deadline ? rendezvous_late(p->rendezvous, e) : rc;
 }
 
@@ -219,7 +218,7 @@ static int send_answer(struct local_path *p, struct err *e)
     if (joined == 0)
         return 0;
     if (joined < 0)
-        give_up(p, &why);
+        stop_sharing(p, &why);
     p->has_answered = true;
     for (int slot = 0; slot < p->n; slot++)
         if (p->includes[slot] &&
@@ -228,19 +227,19 @@ static int send_answer(struct local_path *p, struct err *e)
     return 0;
 }
 
-/* Behind its word about memory a peer trains, and what it says is heard when this node is as far. */
-static void pause_who_is_ahead(struct local_path *p)
+/* After its report a peer may train; its messages are received once this node has settled. */
+static void pause_answered_peers(struct local_path *p)
 {
     for (int slot = 0; slot < p->n && slot < RENDEZVOUS_MAX; slot++)
         if (p->answered[slot])
-            mesh_pause(p->mesh, node_at(p, slot), !local_path_is_settled(p));
+            mesh_pause(p->mesh, node_of(p, slot), !local_path_is_settled(p));
 }
 
 int local_path_advance(struct local_path *p, struct err *e)
 {
     if (!p->has_answered && send_answer(p, e) < 0)
         return e->code;
-    pause_who_is_ahead(p);
+    pause_answered_peers(p);
     return 0;
 }
 
@@ -256,9 +255,9 @@ bool local_path_has_joined(const struct local_path *p)
 
 struct rendezvous *local_path_take(struct local_path *p)
 {
-    struct rendezvous *m = local_path_has_joined(p) ? p->rendezvous : NULL;
+    struct rendezvous *r = local_path_has_joined(p) ? p->rendezvous : NULL;
 
-    if (m)
+    if (r)
         p->rendezvous = NULL;
-    return m;
+    return r;
 }

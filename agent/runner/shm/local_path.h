@@ -1,12 +1,14 @@
-/* local_path -- nodes that are linked and all run on one machine share memory (rendezvous.h). Each tells
- * those it is linked to whether it can, once, over the mesh.
+/* local_path -- agreement between connected nodes whether they all run on one machine and share memory
+ * (rendezvous.h). Each node reports to each of its peers once, over the mesh, whether it can.
  *
- *   local_path_begin(&p, mesh, &cfg, &e);
- *   until it is settled: local_path_on_message for each FRAME_LOCAL, local_path_on_end for each MESH_LOST and
- *   MESH_LEFT, local_path_advance after each poll
- *   local_path_take
+ *     local_path_begin(&p, mesh, &cfg, &e);
+ *     until local_path_is_settled:
+ *         local_path_on_message for each FRAME_LOCAL
+ *         local_path_on_end for each MESH_LOST and MESH_LEFT
+ *         local_path_advance after each mesh_poll
+ *     local_path_take
  *
- * Until then nothing else is heard of a peer that has told: it may be at its first steps already. */
+ * Until it is settled, peers that have reported are paused: they may already train. */
 #ifndef PSGD_LOCAL_PATH_H
 #define PSGD_LOCAL_PATH_H
 
@@ -17,48 +19,49 @@ enum { LOCAL_PATH_BYTES = RENDEZVOUS_NAME_BYTES + RENDEZVOUS_SECRET_BYTES }; /* 
 
 struct local_path_config {
     int n_workers, n_servers, node;
-    const int *peers; /* (n_peers) that the mesh links this node with */
+    const int *peers; /* (n_peers) nodes that the mesh connects this node to */
     size_t n_peers;
-    size_t bytes, least, most; /* of memory, as in struct rendezvous_config */
-    double join_s;             /* the others are waited for */
+    size_t bytes, min_bytes, max_bytes; /* as in struct rendezvous_config */
+    double join_s;                      /* seconds until `deadline` */
 };
 
 struct local_path {
     struct mesh *mesh;             /* borrowed */
-    int n_workers, n, me;          /* nodes by their slots (mesh.h) */
-    bool includes[RENDEZVOUS_MAX]; /* (n): linked to this one */
-    struct rendezvous *rendezvous; /* NULL: this node cannot */
-    double deadline;               /* clock_now: whoever has not joined by then does not */
-    double asked, hung_s;          /* local_path_is_late: when last, and turns that do not count */
-    bool has_answered;             /* whether it can: all have joined its memory, or some will not */
-    bool all_can;                  /* of those that have said so, this one included */
-    int n_awaited;                 /* others that have not said whether they can */
+    int n_workers, n, me;          /* nodes are indexed by mesh_slot */
+    bool includes[RENDEZVOUS_MAX]; /* (n): connected to this node */
+    struct rendezvous *rendezvous; /* NULL: this node cannot share memory */
+    double deadline;               /* clock_now: if a peer has not joined by then, this node cannot share */
+    double polled_at, suspended_s; /* of local_path_is_late: its last call; seconds that do not count */
+    bool has_answered; /* this node has reported: all peers joined its memory, or it cannot share */
+    bool all_can;      /* all nodes that have reported can, this one included */
+    int n_awaited;     /* peers that have not reported */
     bool answered[RENDEZVOUS_MAX], can[RENDEZVOUS_MAX];
-    struct err why; /* this node cannot, or another */
+    struct err why; /* why this node or another cannot */
 };
 
-/* Tells the others how to come to this node's memory, or that it cannot. In a job of more than RENDEZVOUS_MAX
- * nodes they have nothing to say to each other, and share nothing. */
+/* Invites the peers to this node's memory, or reports that it cannot share. Jobs of more than
+ * RENDEZVOUS_MAX nodes exchange no messages and share no memory. */
 int local_path_begin(struct local_path *p, struct mesh *m, const struct local_path_config *cfg,
                      struct err *e);
-/* Takes its buffer. ERR_PROTOCOL: not what that peer has to say. */
+/* Handles a FRAME_LOCAL; releases its buffer. ERR_PROTOCOL: a message that this peer may not send now. */
 int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e);
-/* That node is lost or has left: nothing more is awaited of it. */
+/* That node is lost or has left: it counts as unable to share. */
 int local_path_on_end(struct local_path *p, int node, struct err *e);
-/* At `now`, has this node waited for so many seconds behind the time to join? Asked in each turn of its wait;
- * one of more than 2 s, in which it hung itself, does not count: what was told meanwhile is still to be
- * heard. */
+/* Whether at `now` this node has waited for `seconds` after the deadline. Call in each turn of the wait
+ * loop. Turns of more than 2 s do not count: this process was suspended, and has yet to read messages sent
+ * meanwhile. */
 bool local_path_is_late(struct local_path *p, double seconds, double now);
-/* Names one who has not told, of those that this node waits for: ERR_TIMEOUT. */
+/* Sets ERR_TIMEOUT with the name of a peer that has not reported. */
 int local_path_late(const struct local_path *p, struct err *e);
-/* Who has not told by now cannot; should it tell later, nobody listens. For words alone, which a pair shares
- * or does not: collectives are everybody's. */
-int local_path_go_on(struct local_path *p, struct err *e);
+/* Stops waiting: peers that have not reported count as unable to share, and later reports are ignored. Only
+ * for send pools, where each pair shares or not; collectives need all nodes. */
+int local_path_stop_waiting(struct local_path *p, struct err *e);
 int local_path_advance(struct local_path *p, struct err *e);
 bool local_path_is_settled(const struct local_path *p);
-/* All have come to this node's memory, it to theirs, and it has said so: whoever has read that may use it. */
+/* All peers have mapped this node's memory, this node theirs, and it has reported so: peers that have read
+ * the report may use it. */
 bool local_path_has_joined(const struct local_path *p);
-/* Once it has joined, the meeting, which is the caller's to close; else NULL. */
+/* Returns the rendezvous, if this node has joined it, else NULL. The caller closes it. */
 struct rendezvous *local_path_take(struct local_path *p);
 
 #endif

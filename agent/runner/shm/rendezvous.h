@@ -1,21 +1,21 @@
-/* meeting -- nodes of one job that run on one machine show each other memory. They are processes, perhaps of
- * different agents and users.
+/* rendezvous -- nodes of one job on one machine exchange file descriptors of shared memory. They are
+ * processes, perhaps of different agents and users.
  *
- * Each owns a piece of memory (sealed.h), which the others can read and nobody else can write. They give it
- * to each other over Unix sockets, after both ends have shown that they know a secret that came over the
- * authenticated link; the sockets then carry a byte to who sleeps, and their end tells at once that a process
- * has died.
+ * Each node owns a memory region (sealed.h) that the others can read and only the owner can write. Nodes
+ * pass the descriptors over Unix sockets, after both ends have proved that they know a secret exchanged
+ * over the authenticated connection. Afterwards the sockets carry wakeup bytes, and their end reports at
+ * once that a process has died.
  *
- * Among nodes in the order that all have been told alike:
- *     rendezvous_open(&m, &cfg, &e);
- *     for each later node: a random secret; rendezvous_expect(m, i, secret); {rendezvous_name(m), secret}
- *     over the
- *     link
- *     for each earlier node, when its {name, secret} is here: rendezvous_connect(m, i, name, secret, &e)
+ * All nodes are configured with the same order of nodes:
+ *     rendezvous_open(&r, &cfg, &e);
+ *     for each later node i, with a random secret:
+ *         rendezvous_expect(r, i, secret), and send it {rendezvous_name(r), secret} over the mesh
+ *     for each earlier node i, once its {name, secret} arrived:
+ *         rendezvous_connect(r, i, name, secret, &e)
  *     rendezvous_advance until it returns 1
  *
- * One thread. What others write in their memory may change at any time, and is theirs to say: it may be
- * wrong, but a read of it cannot fail. */
+ * Not thread-safe. The contents of another node's memory may change at any time and may be wrong, but
+ * reading it cannot fault. */
 #ifndef PSGD_RENDEZVOUS_H
 #define PSGD_RENDEZVOUS_H
 
@@ -29,51 +29,52 @@ enum {
     RENDEZVOUS_MAX = 64,
     RENDEZVOUS_NAME_BYTES = 16,
     RENDEZVOUS_SECRET_BYTES = 32,
-    /* All nodes may come at once, and on a busy machine each waits for a processor to say who it is. */
+    /* All nodes may connect at once, and on a busy machine each waits for a processor before it sends its
+     * JOIN. */
     RENDEZVOUS_UNPROVEN_MAX = RENDEZVOUS_MAX + 16
 };
 
 struct rendezvous_config {
-    int n;                /* at most RENDEZVOUS_MAX */
-    const int *nodes;     /* (n) their numbers in the job, in an order that all know; copied */
-    int me;               /* this node's place among them; places are what the calls below mean by `i` */
-    size_t bytes;         /* of this node's memory */
-    size_t least, most;   /* of another's */
-    const bool *includes; /* (n) those that this node meets; NULL: all */
+    int n;            /* at most RENDEZVOUS_MAX */
+    const int *nodes; /* (n) node ids, in the same order on all nodes; copied */
+    int me;           /* index of this node in `nodes`; such indices are the `i` of the calls below */
+    size_t bytes;     /* size of this node's memory */
+    size_t min_bytes, max_bytes; /* allowed sizes of another node's memory */
+    const bool *includes;        /* (n) nodes that this one exchanges memory with; NULL: all */
 };
 
 struct rendezvous;
 
-/* Memory and a socket of this node's own. ERR_NOMEM, ERR_IO: go on without sharing. */
+/* Makes this node's memory and socket. After ERR_NOMEM or ERR_IO the caller can continue without sharing. */
 int rendezvous_open(struct rendezvous **out, const struct rendezvous_config *cfg, struct err *e);
-void rendezvous_close(struct rendezvous *m); /* at any moment; NULL is fine. The others hear of it at once. */
+void rendezvous_close(struct rendezvous *r); /* allowed in any state; NULL is allowed; notifies the others */
 
-const uint8_t *
-rendezvous_name(const struct rendezvous *m); /* RENDEZVOUS_NAME_BYTES: where later nodes find this one */
+/* (RENDEZVOUS_NAME_BYTES): name of the socket that later nodes connect to. */
+const uint8_t *rendezvous_name(const struct rendezvous *r);
 
-/* Node i comes later and will show this secret. */
-void rendezvous_expect(struct rendezvous *m, int i, const uint8_t secret[RENDEZVOUS_SECRET_BYTES]);
-/* Goes to node i, which comes earlier. ERR_UNREACHABLE: no such name on this machine (or in this network
+/* Expects node i, a later one, to connect with this secret. */
+void rendezvous_expect(struct rendezvous *r, int i, const uint8_t secret[RENDEZVOUS_SECRET_BYTES]);
+/* Connects to node i, an earlier one. ERR_UNREACHABLE: no such name on this machine (or in this network
  * namespace). */
-int rendezvous_connect(struct rendezvous *m, int i, const uint8_t name[RENDEZVOUS_NAME_BYTES],
+int rendezvous_connect(struct rendezvous *r, int i, const uint8_t name[RENDEZVOUS_NAME_BYTES],
                        const uint8_t secret[RENDEZVOUS_SECRET_BYTES], struct err *e);
 
-/* Everything that sockets have to say now. 1: all nodes have come; 0: others have to do something first.
- * ERR_LOST: a node has ended before it was here. ERR_AUTH, ERR_PROTOCOL: it is another one, or shares the
- * wrong thing. After an error the meeting is good for nothing but rendezvous_close, and says the same
- * again. */
-int rendezvous_advance(struct rendezvous *m, struct err *e);
-/* For an epoll of the caller's. Whenever it is readable, call rendezvous_advance. */
-int rendezvous_fd(const struct rendezvous *m);
-/* Says who has not come, and returns ERR_TIMEOUT: for a caller whose own deadline has passed. */
-int rendezvous_late(const struct rendezvous *m, struct err *e);
+/* Handles pending packets without blocking. 1: all nodes have joined; 0: waiting for others. ERR_LOST: a
+ * node ended before it joined. ERR_AUTH, ERR_PROTOCOL: a node failed to prove the secret, or sent no valid
+ * memory. After an error only rendezvous_close is allowed; other calls return the same error. */
+int rendezvous_advance(struct rendezvous *r, struct err *e);
+/* A descriptor to poll: when it is readable, call rendezvous_advance. */
+int rendezvous_fd(const struct rendezvous *r);
+/* Returns ERR_TIMEOUT with the name of a node that has not joined, for a caller whose deadline has passed. */
+int rendezvous_late(const struct rendezvous *r, struct err *e);
 
-int rendezvous_n(const struct rendezvous *m);
-int rendezvous_me(const struct rendezvous *m);
-int rendezvous_node(const struct rendezvous *m, int i);
-/* Of who has come; it stays when its owner has gone. Only one's own may be written. */
-struct sealed rendezvous_memory(const struct rendezvous *m, int i);
-bool rendezvous_is_gone(const struct rendezvous *m, int i); /* it was here */
-void rendezvous_wake(const struct rendezvous *m, int i);    /* makes its rendezvous_fd readable */
+int rendezvous_n(const struct rendezvous *r);
+int rendezvous_me(const struct rendezvous *r);
+int rendezvous_node(const struct rendezvous *r, int i);
+/* The memory of a node that has joined; stays mapped after its owner ended. Only this node's own is
+ * writable. */
+struct sealed rendezvous_memory(const struct rendezvous *r, int i);
+bool rendezvous_has_ended(const struct rendezvous *r, int i); /* after it had joined */
+void rendezvous_wake(const struct rendezvous *r, int i);      /* makes its rendezvous_fd readable */
 
 #endif

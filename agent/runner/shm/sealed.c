@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096, SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE };
 
-/* In whole pages; 0: none, or more than can be counted. */
+/* Rounds up to whole pages. 0: `bytes` is 0, or too large. */
 static size_t size_of(size_t bytes)
 {
     return bytes > SIZE_MAX / 2 ? 0 : (bytes + PAGE - 1) / PAGE * PAGE;
@@ -36,7 +36,8 @@ int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct e
 
     *out = (struct sealed){0};
     *fd = -1;
-    /* Sharing makes a job faster, and must not take what the job needs later: messages, and the test set. */
+    /* Sharing only makes a job faster. It must leave memory that the job needs later: messages, the test
+     * set. */
     if (!size || (double)size * n_nodes > memory_available() / 2)
         return err_set(e, ERR_NOMEM,
                        "%d nodes that share %zu bytes each do not fit into half of the memory that is free",
@@ -44,7 +45,7 @@ int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct e
     *fd = memfd_create("psgd-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
         return err_errno(e, ERR_IO, "memfd_create");
-    /* With every page there, no later store or load can fail for want of memory. */
+    /* With all pages allocated, no later store or load can fail for lack of memory. */
     if (fallocate(*fd, 0, 0, (off_t)size) < 0) {
         err_errno(e, ERR_NOMEM, "%zu bytes of memory shared by the nodes of this machine", size);
         goto fail;
@@ -53,10 +54,9 @@ int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct e
         goto fail;
     if (fcntl(*fd, F_ADD_SEALS, SEALS) < 0) {
         if (errno == EINVAL)
-            err_set(
-                e, ERR_IO,
-                "this kernel has no memory that its owner alone can write: F_SEAL_FUTURE_WRITE, which came "
-                "with Linux 5.1");
+            err_set(e, ERR_IO,
+                    "this kernel cannot make memory that only its owner can write: F_SEAL_FUTURE_WRITE needs "
+                    "Linux 5.1");
         else
             err_errno(e, ERR_IO, "sealing the memory shared by the nodes of this machine");
         goto fail;
@@ -69,24 +69,24 @@ fail:
     return e->code;
 }
 
-int sealed_attach(struct sealed *out, int fd, size_t least, size_t most, struct err *e)
+int sealed_attach(struct sealed *out, int fd, size_t min_bytes, size_t max_bytes, struct err *e)
 {
-    off_t from = (off_t)size_of(least), to = (off_t)size_of(most);
+    off_t from = (off_t)size_of(min_bytes), to = (off_t)size_of(max_bytes);
     struct statfs fs;
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
 
     *out = (struct sealed){0};
     if (seals < 0 || (seals & SEALS) != SEALS)
-        return err_set(e, ERR_PROTOCOL, "what it shares is not sealed memory");
+        return err_set(e, ERR_PROTOCOL, "the descriptor it sent is not sealed memory");
     if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
-        return err_errno(e, ERR_IO, "what it shares");
+        return err_errno(e, ERR_IO, "the memory it shares");
     if (from <= 0 || st.st_size < from || st.st_size > to)
-        return err_set(e, ERR_PROTOCOL, "it shares %lld bytes, where %lld to %lld are right",
-                       (long long)st.st_size, (long long)from, (long long)to);
-    /* A page that is missing is made at the first load, which can fail: on huge pages soon. */
+        return err_set(e, ERR_PROTOCOL, "it shares %lld bytes, expected %lld to %lld", (long long)st.st_size,
+                       (long long)from, (long long)to);
+    /* A missing page is allocated at the first load, which can fail, on huge pages soon. */
     if (fs.f_type != TMPFS_MAGIC || st.st_blocks < st.st_size / 512)
-        return err_set(e, ERR_PROTOCOL, "what it shares has holes, or lies on huge pages");
+        return err_set(e, ERR_PROTOCOL, "the memory it shares has holes or is on huge pages");
     return map(out, fd, (size_t)st.st_size, PROT_READ, e);
 }
 

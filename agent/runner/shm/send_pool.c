@@ -5,7 +5,7 @@
 struct send_pool {
     struct rendezvous *rendezvous;
     struct mesh_buf slots[SEND_POOL_SLOTS];
-    size_t n_places;
+    size_t n_slots;
 };
 
 size_t send_pool_bytes(size_t limit, size_t n_peers)
@@ -15,21 +15,21 @@ size_t send_pool_bytes(size_t limit, size_t n_peers)
     return limit > SIZE_MAX / (4 * SEND_POOL_SLOTS) ? 0 : n * mesh_buf_room(limit);
 }
 
-int send_pool_open(struct send_pool **out, struct rendezvous *m, size_t limit, struct err *e)
+int send_pool_open(struct send_pool **out, struct rendezvous *r, size_t limit, struct err *e)
 {
-    struct sealed mine = rendezvous_memory(m, rendezvous_me(m));
+    struct sealed mine = rendezvous_memory(r, rendezvous_me(r));
     struct send_pool *s = calloc(1, sizeof *s);
 
     *out = NULL;
     if (!s) {
-        rendezvous_close(m);
-        return err_set(e, ERR_NOMEM, "no memory for a shelf");
+        rendezvous_close(r);
+        return err_set(e, ERR_NOMEM, "no memory for a send pool");
     }
-    s->rendezvous = m;
-    s->n_places = mine.size / mesh_buf_room(limit);
-    if (s->n_places > SEND_POOL_SLOTS)
-        s->n_places = SEND_POOL_SLOTS;
-    for (size_t i = 0; i < s->n_places; i++)
+    s->rendezvous = r;
+    s->n_slots = mine.size / mesh_buf_room(limit);
+    if (s->n_slots > SEND_POOL_SLOTS)
+        s->n_slots = SEND_POOL_SLOTS;
+    for (size_t i = 0; i < s->n_slots; i++)
         s->slots[i] = (struct mesh_buf){.is_slot = true,
                                         .bytes = (unsigned char *)mine.start + i * mesh_buf_room(limit)};
     *out = s;
@@ -51,7 +51,7 @@ struct sealed send_pool_memory(const struct send_pool *s, int i)
 
 void send_pool_attach(struct send_pool *s, struct mesh *m)
 {
-    for (size_t i = 0; i < s->n_places; i++) {
+    for (size_t i = 0; i < s->n_slots; i++) {
         s->slots[i].refs = 1;
         mesh_buf_put(m, &s->slots[i]);
     }

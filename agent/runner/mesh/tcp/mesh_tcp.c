@@ -12,22 +12,22 @@
 #include "shared/clock.h"
 
 enum {
-    UNPROVEN_MAX = 64,      /* accepted connections that have not shown the key */
-    SEND_AT_ONCE = 1 << 18, /* bytes before it is somebody else's turn */
-    CARE_MS = 10,           /* the longest sleep while a connection is to be made again */
-    STAGED_AT_ONCE = 16     /* messages before sockets, and so other peers, have a turn */
+    UNPROVEN_MAX = 64,      /* accepted connections that have not proved the key */
+    SEND_AT_ONCE = 1 << 18, /* bytes for one peer per turn */
+    MAINTAIN_MS = 10,       /* longest sleep while a connection is broken */
+    STAGED_AT_ONCE = 16     /* messages before sockets, hence other peers, are polled */
 };
 
-static const double PATIENT_S = 3; /* a good-bye may take so long before anybody is told of it */
+static const double BYE_REPORT_S = 3; /* unacknowledged BYEs are logged after this time */
 
-/* For so long a poll asks again and again before it sleeps. Waking a sleeping process takes the kernel some
- * 50 us on a virtual machine, longer than a small message takes, and a peer is silent for some 150 us while
- * it takes, checks and adds a piece of 256 KiB. In between sched_yield hands the processor on, so this also
- * pays where there are more nodes than processors: one that sleeps lets its processor fall asleep, too. */
+/* mesh_poll spins for this time before it sleeps. Waking a sleeping process takes about 50 us on a virtual
+ * machine, longer than a small message, and a peer is silent for about 150 us while it receives, checks and
+ * adds a chunk of 256 KiB. sched_yield in the loop makes spinning pay also with more nodes than processors:
+ * a sleeping node lets its processor go idle, too. */
 static const double SPIN_S = 250e-6;
 
-/* What has come by the deadline is taken still, but who sends without end keeps nobody for longer than
- * this. */
+/* Bytes that arrived by the deadline are still processed after it, for at most this time, so that a peer that
+ * sends without pause cannot hold up a poll. */
 static const double OVERTIME_S = 2e-3;
 
 static struct tcp_peer *peer_find(const struct tcp *t, int node)
@@ -37,11 +37,12 @@ static struct tcp_peer *peer_find(const struct tcp *t, int node)
     return i < 0 ? NULL : &t->peers[i];
 }
 
-/* To a peer that reads this node's shelf. One that hangs gets no more, and what is short is as quick by the
- * connection. */
+/* Whether to send a descriptor: the peer reads this node's send pool, does not hang (few descriptors are
+ * unacknowledged), and the message is long enough to be faster than over the connection. */
 static bool goes_by_descriptor(const struct tcp_peer *p, const struct mesh_buf *b)
 {
-    return p->mine.start && p->n_descriptors < SEND_POOL_DESCRIPTORS_MAX && b && b->len >= SEND_POOL_LEAST;
+    return p->mine.start && p->n_descriptors < SEND_POOL_DESCRIPTORS_MAX && b &&
+           b->len >= SEND_POOL_MIN_BYTES;
 }
 
 static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
@@ -49,24 +50,24 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
 {
     struct tcp *t = (struct tcp *)m;
     struct tcp_peer *p = peer_find(t, h->peer);
-    struct mesh_buf *sink = NULL;
+    struct mesh_buf *slot = NULL;
 
     if (!p)
-        return err_set(e, ERR_CODEC, "no link from node %d to node %d", t->cfg.node, h->peer);
+        return err_set(e, ERR_CODEC, "node %d has no connection to node %d", t->cfg.node, h->peer);
     if (p->state == PEER_GONE || p->has_left)
         return 0;
     if (p->n_unsent >= MESH_QUEUE_MAX)
-        return err_set(e, ERR_REFUSED, "%d messages wait for node %d, which does not take them",
+        return err_set(e, ERR_REFUSED, "%d messages are queued for node %d, which does not receive them",
                        MESH_QUEUE_MAX, p->node);
     if (goes_by_descriptor(p, b))
-        sink = mesh_buf_to_slot(m, b);
+        slot = mesh_buf_to_slot(m, b);
     tcp_peer_enqueue(t, p,
                      &(struct tcp_message){.head = *h,
-                                           .bytes = sink ? sink->bytes : bytes,
+                                           .bytes = slot ? slot->bytes : bytes,
                                            .len = len,
-                                           .buf = sink ? sink : b,
-                                           .is_descriptor = sink});
-    mesh_buf_put(m, sink);
+                                           .buf = slot ? slot : b,
+                                           .is_descriptor = slot});
+    mesh_buf_put(m, slot);
     return 0;
 }
 
@@ -88,7 +89,7 @@ static size_t tcp_queued_for(const struct mesh *m, int node)
     return p ? p->n_unsent : 0;
 }
 
-/* Something can be done about this peer's socket; true: a message is complete. */
+/* Handles epoll events of this peer's socket. True: *out is a complete message. */
 static bool serve(struct tcp *t, struct tcp_peer *p, uint32_t events, struct mesh_event *out)
 {
     if (events & EPOLLOUT)
@@ -97,13 +98,14 @@ static bool serve(struct tcp *t, struct tcp_peer *p, uint32_t events, struct mes
         return false;
     if (!p->is_paused)
         return events & (EPOLLIN | EPOLLHUP | EPOLLERR) && tcp_peer_receive(t, p, out);
-    /* Reported though nobody asks: a peer that says good-bye does not close before it is heard. */
+    /* epoll reports these even when paused. No normal end: after its BYE a peer closes only once it is
+     * acknowledged. */
     if (events & (EPOLLHUP | EPOLLERR))
-        tcp_peer_break(t, p, TCP_PATIENCE_S, "ended the connection");
+        tcp_peer_break(t, p, TCP_TIMEOUT_S, "ended the connection");
     return false;
 }
 
-/* What was read with an earlier message, of which epoll would not speak. Peers take turns. */
+/* Returns a message that was read together with an earlier one, which epoll does not report. Round robin. */
 static bool serve_staged(struct tcp *t, struct mesh_event *out)
 {
     for (size_t k = 0; k < t->n_peers; k++) {
@@ -118,7 +120,7 @@ static bool serve_staged(struct tcp *t, struct mesh_event *out)
     return false;
 }
 
-/* Something has happened at `ev`. 1: the poll has its answer; 0: it goes on. */
+/* Handles one epoll event. 1: mesh_poll returns; 0: it continues. */
 static int serve_event(struct tcp *t, const struct epoll_event *ev, struct mesh_event *out, struct err *e)
 {
     if (ev->data.ptr == t) /* the caller's descriptor */
@@ -128,10 +130,10 @@ static int serve_event(struct tcp *t, const struct epoll_event *ev, struct mesh_
     return serve(t, ev->data.ptr, ev->events, out);
 }
 
-/* For epoll_wait, when there is no reason to come back at once. */
+/* Timeout for epoll_wait when mesh_poll neither spins nor is past its deadline. */
 static int sleep_ms(const struct tcp *t, double left)
 {
-    int longest = t->n_awaited > 0 ? CARE_MS : 1000;
+    int longest = t->n_awaited > 0 ? MAINTAIN_MS : 1000;
 
     return left > (double)longest / 1e3 ? longest : (int)(left * 1e3) + 1;
 }
@@ -152,17 +154,17 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         struct epoll_event ev;
         int n;
 
-        if (tcp_links_care(t, now, e) < 0)
+        if (tcp_links_maintain(t, now, e) < 0)
             return e->code;
-        if (t->n_news == 0 && !is_sockets_turn && serve_staged(t, out))
+        if (t->n_ended == 0 && !is_sockets_turn && serve_staged(t, out))
             return 0;
-        if (t->n_news > 0) {
-            *out = t->news[--t->n_news];
+        if (t->n_ended > 0) {
+            *out = t->ended[--t->n_ended];
             return 0;
         }
         if (tcp_queued(m) < backlog)
-            return 0; /* who waits for room wants to know */
-        /* One event a time: the kernel keeps the rest, and hands links out in turn. */
+            return 0; /* callers blocked by a full queue can continue */
+        /* One event at a time: the kernel keeps the others and returns descriptors in turn. */
         n = epoll_wait(t->epoll, &ev, 1, left <= 0 || spins || is_sockets_turn ? 0 : sleep_ms(t, left));
         t->n_staged = 0;
         if (n < 0)
@@ -181,12 +183,12 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     }
 }
 
-static bool tcp_is_near(const struct mesh *m, int node)
+static bool tcp_is_local(const struct mesh *m, int node)
 {
     const struct tcp *t = (const struct tcp *)m;
     const struct tcp_peer *p = peer_find(t, node);
 
-    return p && p->is_near;
+    return p && p->is_local;
 }
 
 static int tcp_watch(struct mesh *m, int fd, struct err *e)
@@ -228,11 +230,11 @@ static bool any_link(const struct tcp *t)
     return false;
 }
 
-static void tell_who_is_waited_for(const struct tcp *t, double deadline)
+static void report_unacked_byes(const struct tcp *t, double deadline)
 {
     for (size_t i = 0; i < t->n_peers; i++)
         if (t->peers[i].state != PEER_GONE)
-            fprintf(stderr, "node %d has not heard the good-bye; waiting for it another %.0f s at most\n",
+            fprintf(stderr, "node %d has not acknowledged the BYE; waiting for it another %.0f s at most\n",
                     t->peers[i].node, deadline - clock_now());
 }
 
@@ -253,19 +255,19 @@ static void tcp_free(struct tcp *t)
     free((void *)t->cfg.peers);
     free(t->peers);
     free(t->received);
-    free(t->news);
+    free(t->ended);
     free(t->links);
     free(t);
 }
 
-/* A socket closed with unread bytes resets the connection, and the reset can overtake what is under way to
- * the peer. So after the good-bye this end reads on, and sends nothing, until the peer acknowledges it or
- * says its own: then nothing is under way in either direction that anybody waits for. An end without either
- * is a broken connection as ever, and made again. */
+/* Closing a socket with unread bytes resets the connection, and the reset can discard bytes still in flight
+ * to the peer. So after its BYE this end keeps reading, and sends nothing, until the peer acknowledges it
+ * or sends its own BYE: then no needed message is in flight in either direction. A connection that ends
+ * before is broken and reestablished as usual. */
 static void tcp_close(struct mesh *m, double deadline)
 {
     struct tcp *t = (struct tcp *)m;
-    double tell_at = clock_now() + PATIENT_S;
+    double report_at = clock_now() + BYE_REPORT_S;
     struct mesh_event ev;
     struct err e = {0};
 
@@ -276,23 +278,23 @@ static void tcp_close(struct mesh *m, double deadline)
 
         tcp_pause(m, p->node, false);
         if (!p->buf)
-            p->into = NULL; /* a piece's place may be gone */
+            p->into = NULL; /* a chunk's sink may be freed */
         if (p->state != PEER_GONE && !p->has_left)
             tcp_peer_enqueue(t, p, &(struct tcp_message){.head.kind = FRAME_BYE});
     }
     while (any_link(t) && !flag_is_up(t->cfg.interrupted) && clock_now() < deadline &&
-           tcp_poll(m, &ev, tell_at < deadline ? tell_at : deadline, &e) == 0) {
+           tcp_poll(m, &ev, report_at < deadline ? report_at : deadline, &e) == 0) {
         mesh_buf_put(m, ev.buf);
-        if (clock_now() >= tell_at && any_link(t)) {
-            tell_who_is_waited_for(t, deadline);
-            tell_at = deadline;
+        if (clock_now() >= report_at && any_link(t)) {
+            report_unacked_byes(t, deadline);
+            report_at = deadline;
         }
     }
     tcp_free(t);
 }
 
-static const struct mesh_ops ops = {tcp_send, tcp_poll,  tcp_queued,  tcp_queued_for, tcp_pause,
-                                    tcp_drop, tcp_close, tcp_is_near, tcp_watch};
+static const struct mesh_ops ops = {tcp_send, tcp_poll,  tcp_queued,   tcp_queued_for, tcp_pause,
+                                    tcp_drop, tcp_close, tcp_is_local, tcp_watch};
 
 static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
 {
@@ -314,14 +316,14 @@ static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
     t->epoll = t->links_epoll = -1;
     t->peers = calloc(cfg->n_peers + 1, sizeof *t->peers);
     t->received = calloc(cfg->n_peers + 1, sizeof *t->received);
-    t->news = calloc(cfg->n_peers + 1, sizeof *t->news);
+    t->ended = calloc(cfg->n_peers + 1, sizeof *t->ended);
     t->links = calloc(2 * cfg->n_peers + UNPROVEN_MAX, sizeof *t->links);
-    if (!t->peers || !t->received || !t->news || !t->links) {
+    if (!t->peers || !t->received || !t->ended || !t->links) {
         tcp_free(t);
         return NULL;
     }
     t->n_peers = t->n_awaited = cfg->n_peers;
-    t->n_links = 2 * cfg->n_peers + UNPROVEN_MAX; /* all may dial at once */
+    t->n_links = 2 * cfg->n_peers + UNPROVEN_MAX; /* all peers may connect at once */
     for (size_t i = 0; i < t->n_links; i++)
         t->links[i].fd = -1;
     for (size_t i = 0; i < t->n_peers; i++) {
@@ -336,18 +338,18 @@ int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct e
     struct tcp *t = tcp_new(cfg);
 
     if (!t)
-        return err_set(e, ERR_NOMEM, "no memory for %zu links", cfg->n_peers);
+        return err_set(e, ERR_NOMEM, "no memory for %zu connections", cfg->n_peers);
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (t->epoll >= 0)
         t->links_epoll = epoll_create1(EPOLL_CLOEXEC);
     if (t->links_epoll < 0)
-        err_errno(e, ERR_IO, "no epoll for %zu links", cfg->n_peers);
+        err_errno(e, ERR_IO, "no epoll for %zu connections", cfg->n_peers);
     if (t->links_epoll < 0 || tcp_links_open(t, e) < 0) {
         tcp_free(t);
         return e->code;
     }
     for (size_t i = 0; i < t->n_peers; i++)
-        t->peers[i].is_near = tcp_link_is_near(&t->links[i]);
+        t->peers[i].is_local = tcp_link_is_local(&t->links[i]);
     *out = &t->mesh;
     return 0;
 }

@@ -27,9 +27,9 @@ int tcp_peer_index(const struct mesh_tcp_config *cfg, int node)
     return -1;
 }
 
-/* TCP_NODELAY: no message waits for another. Keep-alive asks an idle peer's machine every second, so that
- * tcp_link_silence knows; the kernel's own verdict (the probes) comes later than the mesh's. SO_SNDBUF and
- * SO_RCVBUF stay alone: naming a size ends the kernel's tuning, which is within 5 % of the best. */
+/* TCP_NODELAY: small messages are sent at once. Keep-alive probes an idle peer's machine every second, for
+ * tcp_link_silence; the kernel's own timeout (KEEPALIVE_PROBES) is later than the mesh's. SO_SNDBUF and
+ * SO_RCVBUF are not set: that would disable the kernel's auto-tuning, which is within 5 % of the best. */
 static void tune(int fd)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
@@ -41,7 +41,7 @@ static void tune(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-/* Which algorithm the system gives a socket that nobody tunes. */
+/* The system's default congestion control. */
 static void system_congestion(char *name, socklen_t *len)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -52,23 +52,22 @@ static void system_congestion(char *name, socklen_t *len)
         close(fd);
 }
 
-/* Between two processes of one machine nothing is lost, and an algorithm that paces (BBR) only slows: cubic
- * is three times as fast there, if it is chosen before the connection is. So the listening socket has it
- * too (see the agent), and a connection accepted from elsewhere is given back what the system prefers. */
-static void choose_congestion(int fd, bool is_near)
+/* Between two processes of one machine no packets are lost, and pacing (BBR) only slows: cubic is three
+ * times as fast there, if it is set before connecting. So the listening socket has it too (see the agent),
+ * and a connection accepted from another machine is reset to the system's default. */
+static void choose_congestion(int fd, bool is_local)
 {
     char name[16] = "cubic"; /* TCP_CA_NAME_MAX */
     socklen_t len = sizeof name;
 
-    if (!is_near)
+    if (!is_local)
         system_congestion(name, &len);
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, is_near ? 5 : len);
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, is_local ? 5 : len);
 }
 
-/* TCP_USER_TIMEOUT and the kernel's probes would end a connection, but the first also ends one whose other
- * end is alive and merely does not read for a while: its window is closed, and the kernel asks more and
- * more rarely. So that state counts as no silence; in every other there is something to answer, or
- * keep-alive asks. */
+/* Replaces TCP_USER_TIMEOUT, which also ends a connection whose peer is alive and only does not read for a
+ * while: its window is closed, and the kernel probes it more and more rarely. That state counts as no
+ * silence here; in every other state unacknowledged data or keep-alive requires an answer. */
 double tcp_link_silence(int fd)
 {
     struct tcp_info info;
@@ -110,8 +109,9 @@ static bool is_loopback(const struct sockaddr_storage *a)
     return address_is_loopback((const struct sockaddr *)a);
 }
 
-/* Are both ends of a connection on this machine? They look at the same two addresses and say the same. */
-static bool stays_here(int fd)
+/* Whether both ends of a connection are on this machine. Both compare the same two addresses, so they
+ * agree. */
+static bool is_local_connection(int fd)
 {
     struct sockaddr_storage own = {0}, other = {0};
     socklen_t own_len = sizeof own, other_len = sizeof other;
@@ -123,7 +123,7 @@ static bool stays_here(int fd)
 
 static bool wants_tls(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
 {
-    return cfg->tls == MESH_TLS_ON || (cfg->tls == MESH_TLS_AUTO && !stays_here(l->fd));
+    return cfg->tls == MESH_TLS_ON || (cfg->tls == MESH_TLS_AUTO && !is_local_connection(l->fd));
 }
 
 static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
@@ -145,19 +145,19 @@ static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enu
     if (kind == FRAME_HELLO && !l->is_accepted)
         memcpy(l->pair, out + 8, sizeof l->pair);
     n = l->tls ? tls_send(l->tls, &v, 1) : send(l->fd, out, v.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    /* A fresh connection's buffer takes these few bytes at once; one that does not is broken. */
+    /* These few bytes fit into the empty buffer of a new connection; otherwise it is broken. */
     return n == (ssize_t)v.iov_len ? 0 : err_errno(e, ERR_LOST, "handshake");
 }
 
-/* Called when l->node is known to be a peer. */
+/* The proof of `role` (docs/protocol.md §3). Requires that l->node is a peer. */
 static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct mesh_tcp_config *cfg,
-                  const char *who, const uint8_t *first, const uint8_t *second)
+                  const char *role, const uint8_t *first, const uint8_t *second)
 {
     const uint32_t acks[2] = {htole32(l->hello_ack), htole32(l->challenge_ack)};
     uint8_t text[16 + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks] = {0};
-    size_t n = strlen(who);
+    size_t n = strlen(role);
 
-    memcpy(text, who, n);
+    memcpy(text, role, n);
     memcpy(text + n, first, HELLO_NONCE);
     memcpy(text + n + HELLO_NONCE, second, HELLO_NONCE);
     memcpy(text + n + 2 * HELLO_NONCE, l->pair, sizeof l->pair);
@@ -184,12 +184,12 @@ int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct er
     return 0;
 }
 
-/* The kernel sends from the address it sends to exactly when that is its own. */
-bool tcp_link_is_near(const struct tcp_link *l)
+/* The kernel chooses the destination as source address exactly when it is an address of this machine. */
+bool tcp_link_is_local(const struct tcp_link *l)
 {
     struct sockaddr_storage from = {0};
     socklen_t len = sizeof from;
-    bool is_near = false;
+    bool is_local = false;
     int fd;
 
     if (is_loopback(&l->at))
@@ -199,9 +199,9 @@ bool tcp_link_is_near(const struct tcp_link *l)
         return false;
     if (connect(fd, (const struct sockaddr *)&l->at, l->at_len) == 0 &&
         getsockname(fd, (struct sockaddr *)&from, &len) == 0)
-        is_near = same_address(&from, &l->at);
+        is_local = same_address(&from, &l->at);
     close(fd);
-    return is_near;
+    return is_local;
 }
 
 static int cannot_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, int why, struct err *e)
@@ -223,7 +223,7 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum
     if (l->fd < 0)
         return err_errno(e, ERR_IO, "socket");
     tune(l->fd);
-    if (tcp_link_is_near(l))
+    if (tcp_link_is_local(l))
         choose_congestion(l->fd, true);
     if (connect(l->fd, (const struct sockaddr *)&l->at, l->at_len) < 0 && errno != EINPROGRESS)
         return cannot_connect(l, cfg, errno, e);
@@ -240,7 +240,7 @@ void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, co
                            .deadline = clock_now() + HANDSHAKE_S,
                            .received = received};
     tune(fd);
-    if (!stays_here(fd))
+    if (!is_local_connection(fd))
         choose_congestion(fd, false);
 }
 
@@ -273,8 +273,8 @@ uint32_t tcp_link_ack(const struct tcp_link *l)
     return l->frame.kind == FRAME_CHALLENGE ? l->challenge_ack : l->hello_ack;
 }
 
-/* What is no frame of ours. A hello of another version is answered by ours, so that both ends can name
- * both. */
+/* Handles a header that frame_unpack rejected. A HELLO of another version is answered by this node's HELLO,
+ * so that both ends can report both versions. */
 static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
 {
     const struct mesh_peer *p = l->is_accepted ? NULL : &cfg->peers[tcp_peer_index(cfg, l->node)];
@@ -285,15 +285,15 @@ static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, s
 
     if (p)
         return err_at(e, "node %d at %s:%d", l->node, p->host, p->port);
-    l->is_of_another_version = l->state == LINK_HELLO && frame_is_of_another_version(l->in);
-    if (l->is_of_another_version)
+    l->has_other_version = l->state == LINK_HELLO && frame_has_other_version(l->in);
+    if (l->has_other_version)
         send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, &ignored);
     if (getpeername(l->fd, (struct sockaddr *)&at, &len) == 0)
         getnameinfo((const struct sockaddr *)&at, len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
-    return err_at(e, "a node that dialled from %s", host);
+    return err_at(e, "a connection from %s", host);
 }
 
-/* Reads at most what the handshake still has to say, so that messages behind it stay in the kernel. */
+/* Reads at most to the end of this handshake frame, so that later messages stay in the kernel. */
 static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
                    size_t payload, bool *complete, struct err *e)
 {
@@ -309,8 +309,8 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
         return err_errno(e, ERR_LOST, "handshake with node %d", l->node);
     l->was_seen = true;
     if (n == 0)
-        return err_set(e, ERR_LOST, "node %d ended the handshake: another key, another job, or it is gone",
-                       l->node);
+        return err_set(e, ERR_LOST,
+                       "node %d ended the handshake: its key or its job differs, or it has ended", l->node);
     l->n_in += (size_t)n;
     if (l->n_in < FRAME_BYTES)
         return 0;
@@ -318,7 +318,8 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
         return refuse_frame(l, cfg, e);
     if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->job) || f->attempt != cfg->attempt ||
         f->to != cfg->node)
-        return err_set(e, ERR_PROTOCOL, "a handshake that is not for attempt %u of this node", cfg->attempt);
+        return err_set(e, ERR_PROTOCOL, "received a handshake that is not for attempt %u of this node",
+                       cfg->attempt);
     if (kind == FRAME_HELLO && l->is_accepted)
         l->node = f->from;
     if (f->from != l->node || tcp_peer_index(cfg, l->node) < 0)
@@ -327,8 +328,8 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
     return 0;
 }
 
-/* Both ends have said hello, and perhaps are inside TLS: now they show their keys, the acceptor first. */
-static int go_on(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+/* After the HELLOs, and the TLS handshake if there is one, both ends prove the key, the acceptor first. */
+static int start_key_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
 {
     uint8_t proof[SHA256_BYTES];
 
@@ -342,40 +343,39 @@ static int go_on(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct e
     return send_frame(l, cfg, FRAME_CHALLENGE, l->challenge_ack, proof, sizeof proof, e);
 }
 
-static int shake_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int advance_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
 {
     int rc = tls_handshake(l->tls, e);
 
     if (rc < 0)
         return err_at(e, "node %d", l->node);
-    if (rc == TLS_WANTS_WRITE) /* few bytes, as in send_frame */
-        return err_set(e, ERR_LOST, "node %d takes no TLS handshake", l->node);
-    return rc == TLS_DONE ? go_on(l, cfg, e) : 0;
+    if (rc == TLS_WANTS_WRITE) /* few bytes: as in send_frame */
+        return err_set(e, ERR_LOST, "node %d does not receive the TLS handshake", l->node);
+    return rc == TLS_DONE ? start_key_proof(l, cfg, e) : 0;
 }
 
 static int start_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
 {
     char identity[TLS_IDENTITY_MAX];
 
-    /* The earlier node of a pair accepts. */
+    /* In the order job, attempt, acceptor, connector; the earlier node of a pair accepts. */
     snprintf(identity, sizeof identity, "%s|%u|%d|%d", cfg->job, cfg->attempt,
              l->is_accepted ? cfg->node : l->node, l->is_accepted ? l->node : cfg->node);
     l->state = LINK_TLS;
     if (tls_new(&l->tls, l->fd, l->is_accepted, identity, cfg->peers[tcp_peer_index(cfg, l->node)].key, e) <
         0)
         return e->code;
-    return shake_tls(l, cfg, e);
+    return advance_tls(l, cfg, e);
 }
 
-/* Nothing is negotiated: what one end wants and the other does not ends here, at both ends. */
-static int disagree(const struct tcp_link *l, struct err *e)
+/* TLS is not negotiated: if the ends' settings differ, both end the connection. */
+static int refuse_tls_mismatch(const struct tcp_link *l, struct err *e)
 {
-    err_set(
-        e, ERR_AUTH,
-        "--data-tls: node %d talks %s TLS, this node %s: only one of them sees the other on its own machine; "
-        "say on or off instead of auto",
-        l->node, l->frame.wants_tls ? "with" : "without", l->frame.wants_tls ? "without" : "with");
-    if (l->is_accepted) /* nobody else tells: it is dropped as any stranger is */
+    err_set(e, ERR_AUTH,
+            "--data-tls: node %d connects %s TLS, this node %s: only one of them finds the other on its own "
+            "machine; set it to on or off instead of auto",
+            l->node, l->frame.wants_tls ? "with" : "without", l->frame.wants_tls ? "without" : "with");
+    if (l->is_accepted) /* the caller drops unauthenticated connections without a message */
         fprintf(stderr, "%s\n", e->text);
     return e->code;
 }
@@ -391,8 +391,8 @@ static int take_hello(struct tcp_link *l, const struct mesh_tcp_config *cfg, str
             return e->code;
     }
     if (l->frame.wants_tls != wants_tls(l, cfg))
-        return disagree(l, e);
-    return l->frame.wants_tls ? start_tls(l, cfg, e) : go_on(l, cfg, e);
+        return refuse_tls_mismatch(l, e);
+    return l->frame.wants_tls ? start_tls(l, cfg, e) : start_key_proof(l, cfg, e);
 }
 
 static int take_challenge(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
@@ -419,7 +419,7 @@ static int take_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg, str
     return 0;
 }
 
-/* What a link waits for in each state, and what it then does. */
+/* The frame expected in each state, and its handler. */
 static const struct {
     enum frame_kind kind;
     size_t payload;
@@ -430,11 +430,11 @@ static const struct {
     [LINK_PROOF] = {FRAME_PROOF, SHA256_BYTES, take_proof},
 };
 
-static void tell(const struct tcp_link *l)
+static void log_link(const struct tcp_link *l)
 {
     if (l->tls)
         fprintf(stderr, "link to node %d: TLS 1.3, %s\n", l->node, tls_cipher(l->tls));
-    else if (!stays_here(l->fd))
+    else if (!is_local_connection(l->fd))
         fprintf(stderr, "link to node %d: not encrypted\n", l->node);
 }
 
@@ -443,7 +443,7 @@ static int step(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct er
     bool complete;
 
     if (l->state == LINK_TLS)
-        return shake_tls(l, cfg, e);
+        return advance_tls(l, cfg, e);
     if (receive(l, cfg, steps[l->state].kind, steps[l->state].payload, &complete, e) < 0)
         return e->code;
     if (!complete)
@@ -452,8 +452,8 @@ static int step(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct er
     return steps[l->state].take(l, cfg, e);
 }
 
-/* Nothing is ever said to a probe. */
-static int listen_on(struct tcp_link *l, struct err *e)
+/* No peer ever sends bytes to a probe. */
+static int advance_probe(struct tcp_link *l, struct err *e)
 {
     uint8_t byte;
     ssize_t n = recv(l->fd, &byte, sizeof byte, MSG_DONTWAIT);
@@ -461,7 +461,7 @@ static int listen_on(struct tcp_link *l, struct err *e)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     l->was_seen = n >= 0;
-    return err_set(e, ERR_LOST, "node %d has hung up", l->node);
+    return err_set(e, ERR_LOST, "node %d closed the connection", l->node);
 }
 
 int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
@@ -469,13 +469,13 @@ int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, stru
     if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
         return connected(l, cfg, e);
     if (l->state == LINK_LISTENS)
-        return listen_on(l, e);
+        return advance_probe(l, e);
     do
         if (step(l, cfg, e) < 0)
             return e->code;
-    while (l->state != LINK_OPEN && l->tls && tls_has_input(l->tls)); /* which no socket shows */
+    while (l->state != LINK_OPEN && l->tls && tls_has_input(l->tls)); /* polls do not see these bytes */
     if (l->state == LINK_OPEN)
-        tell(l);
+        log_link(l);
     return 0;
 }
 

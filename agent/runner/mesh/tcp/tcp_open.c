@@ -9,18 +9,18 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum { OPENING_MS = 20 }; /* between looks at who is to be dialled again */
+enum { OPENING_MS = 20 }; /* between checks for peers to reconnect to */
 
-static const double SUSPECT_S = 3; /* a machine that answers nothing for so long is dialled anew */
-static const double CARE_EVERY_S = 1;
-static const double DIAL_MOST_S = 1; /* an attempt to reach a machine that may be back any moment, at most */
-static const double ROUND_TRIPS = 4; /* for which it may last */
-static const double REDIAL_EVERY_S = 0.01; /* how often an awaited peer is looked after */
+static const double SUSPECT_S = 3; /* silence of a machine after which its connection is replaced */
+static const double MAINTAIN_EVERY_S = 1;
+static const double DIAL_MOST_S = 1; /* longest connection attempt, as the machine may be back any moment */
+static const double ROUND_TRIPS = 4; /* measured round trips added to DIAL_LEAST_S */
+static const double REDIAL_EVERY_S = 0.01; /* interval of tcp_links_maintain while peers are awaited */
 static const double DIAL_LEAST_S = 0.2;
 static const double PAUSE_MAX_S = 0.1;
-static const double REFUSED_S = 0.4; /* nobody listening for so long: the process is gone */
+static const double REFUSED_S = 0.4; /* the port refuses connections for so long: the process has ended */
 
-/* In the order 0, 1, ..., -2, -3, ... */
+/* Whether node a precedes b in the order 0, 1, ..., -2, -3, ... */
 static bool comes_earlier(int a, int b)
 {
     return (a >= 0) == (b >= 0) ? (a >= 0 ? a < b : a > b) : a >= 0;
@@ -33,16 +33,18 @@ static int watch(const struct tcp *t, struct tcp_link *l, int op, uint32_t event
     return epoll_ctl(t->links_epoll, op, l->fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
 }
 
-/* While opening: damage on the way can look like any refusal, and one that is crowded by strangers hangs up.
- * But all nodes listen before any dials, and who refuses twice with the same words means it. */
+/* While opening: whether a failure is permanent. Damaged bytes can look like any refusal, and a node
+ * flooded by unauthenticated connections closes some at random. But all nodes listen before any connects,
+ * so a refused connection is permanent, and so is the same refusal twice. */
 static bool is_final(const struct tcp *t, size_t i, const struct err *why)
 {
     bool is_refusal = why->code == ERR_AUTH || why->code == ERR_PROTOCOL;
 
-    return t->links[i].was_refused || (is_refusal && strncmp(why->text, t->peers[i].why, MESH_WHY - 1) == 0);
+    return t->links[i].was_refused ||
+           (is_refusal && strncmp(why->text, t->peers[i].why, MESH_REASON_MAX - 1) == 0);
 }
 
-/* The peer could not be reached: it is tried again, unless that cannot help. */
+/* Handles a failed connection attempt: schedules the next one, unless the failure is permanent. */
 static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
 {
     struct tcp_peer *p = &t->peers[i];
@@ -56,7 +58,7 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
     p->pause = 2 * p->pause < PAUSE_MAX_S ? 2 * p->pause : PAUSE_MAX_S;
     if (t->is_open && t->links[i].was_refused && now - p->broken_at > REFUSED_S) {
         p->has_ended = true;
-        tcp_peer_drop(t, p, "the connection ended: the process is gone");
+        tcp_peer_drop(t, p, "the connection ended: the process has ended");
     }
     if (t->is_open)
         return 0;
@@ -64,8 +66,8 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
         *e = *why;
         return e->code;
     }
-    snprintf(p->why, sizeof p->why, "%.*s", MESH_WHY - 1, why->text);
-    fprintf(stderr, "%s; trying again\n", why->text);
+    snprintf(p->why, sizeof p->why, "%.*s", MESH_REASON_MAX - 1, why->text);
+    fprintf(stderr, "%s; retrying\n", why->text);
     return 0;
 }
 
@@ -74,8 +76,8 @@ static bool is_mine_to_dial(const struct tcp *t, size_t i)
     return comes_earlier(t->cfg.peers[i].node, t->cfg.node);
 }
 
-/* The kernel asks again after a second at the soonest: where the first SYN is lost, another attempt is
- * sooner. */
+/* Timeout of a connection attempt. The kernel retransmits a lost SYN after 1 s at the earliest; a new
+ * attempt is faster. */
 static double dial_s(const struct tcp_peer *p)
 {
     double s = DIAL_LEAST_S + ROUND_TRIPS * p->round_trip;
@@ -83,8 +85,8 @@ static double dial_s(const struct tcp_peer *p)
     return s < DIAL_MOST_S ? s : DIAL_MOST_S;
 }
 
-/* The later node of a pair dials. The earlier one, once the connection has broken, only looks whether the
- * other still listens: that is how it learns early that nobody will come. */
+/* The later node of a pair connects. The earlier one, once the connection has broken, only probes whether the
+ * peer's port is open, to notice early that its process has ended. */
 static int dial(struct tcp *t, size_t i, struct err *e)
 {
     struct tcp_link *l = &t->links[i];
@@ -98,14 +100,14 @@ static int dial(struct tcp *t, size_t i, struct err *e)
     return 0;
 }
 
-/* With all places taken a stranger goes: one that has not said hello, drawn by lot, as a crowd that comes at
- * once must not push out everybody who needs a moment for it; where all have, the oldest. A peer needs its
- * place for a moment only. */
-static struct tcp_link *make_place(struct tcp *t)
+/* Returns a slot for an accepted connection. If all are taken it evicts a random one of those that have not
+ * sent a HELLO, so that a flood of connections does not evict every peer before its HELLO arrives; if all
+ * have, the oldest. A peer needs its slot for a moment only. */
+static struct tcp_link *find_slot(struct tcp *t)
 {
     struct tcp_link *const first = &t->links[t->n_peers], *const end = &t->links[t->n_links];
     struct tcp_link *oldest = first, *l;
-    uint32_t n_silent = 0, lot;
+    uint32_t n_silent = 0, victim;
 
     for (l = first; l < end; l++) {
         if (l->fd < 0)
@@ -116,9 +118,9 @@ static struct tcp_link *make_place(struct tcp *t)
     }
     if (n_silent == 0)
         return oldest;
-    random_bytes(&lot, sizeof lot);
-    lot %= n_silent;
-    for (l = first; l->state != LINK_HELLO || lot-- > 0; l++)
+    random_bytes(&victim, sizeof victim);
+    victim %= n_silent;
+    for (l = first; l->state != LINK_HELLO || victim-- > 0; l++)
         continue;
     return l;
 }
@@ -126,31 +128,31 @@ static struct tcp_link *make_place(struct tcp *t)
 static void accept_unproven(struct tcp *t)
 {
     int fd = accept4(t->cfg.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct tcp_link *sink;
+    struct tcp_link *slot;
     struct err e = {0};
 
     if (fd < 0)
         return;
-    sink = make_place(t);
-    tcp_link_hang_up(sink);
-    tcp_link_accepted(sink, &t->cfg, t->received, fd);
-    if (watch(t, sink, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
-        tcp_link_hang_up(sink);
+    slot = find_slot(t);
+    tcp_link_hang_up(slot);
+    tcp_link_accepted(slot, &t->cfg, t->received, fd);
+    if (watch(t, slot, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
+        tcp_link_hang_up(slot);
 }
 
-/* One link's socket is ready. A stranger that does not know the handshake is dropped and forgotten. */
+/* Handles a link whose socket is ready. A connection that fails to authenticate is closed silently. */
 static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
 {
-    size_t sink = (size_t)(l - t->links);
+    size_t index = (size_t)(l - t->links);
     enum link_state before = l->state;
     struct err why = {0};
     size_t i;
 
     if (tcp_link_advance(l, &t->cfg, &why) < 0 || ((before == LINK_CONNECTING || before == LINK_PROBING) &&
                                                    watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
-        if (sink < t->n_peers)
-            return failed(t, sink, &why, e);
-        if (l->is_of_another_version && !t->is_open) /* later, it is none of this job's nodes */
+        if (index < t->n_peers)
+            return failed(t, index, &why, e);
+        if (l->has_other_version && !t->is_open) /* once open, it cannot be a node of this job */
             fprintf(stderr, "%s\n", why.text);
         tcp_link_hang_up(l);
         return 0;
@@ -162,7 +164,7 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
     tcp_peer_adopt(t, &t->peers[i], l->fd, l->tls, tcp_link_ack(l));
     l->fd = -1;
     l->tls = NULL;
-    tcp_link_hang_up(&t->links[i]); /* which still looks whether it listens */
+    tcp_link_hang_up(&t->links[i]); /* the probe, if there is one */
     return 0;
 }
 
@@ -182,26 +184,26 @@ int tcp_links_serve(struct tcp *t, struct err *e)
     return 0;
 }
 
-/* Its process listens, and has not looked at a connection since the last good one: it computes, and has yet
- * to notice. Should it end, so does this connection. */
+/* Whether the peer's process listens but has handled no connection since the broken one: it is busy
+ * computing, and has not noticed yet. If it ends, so does this connection. */
 static bool is_late(const struct tcp_peer *p, const struct tcp_link *l)
 {
     return p->state == PEER_AWAITED && !p->was_seen && tcp_link_is_unseen(l);
 }
 
-/* Late is not gone: as long as its machine answers. */
+/* A late peer is not lost as long as its machine answers: extends its deadlines. */
 static void wait_for_late(struct tcp_peer *p, struct tcp_link *l, double now)
 {
     double silence = tcp_link_silence(l->fd);
 
     if (silence < SUSPECT_S)
         l->deadline = now + DIAL_MOST_S;
-    if (p->lost_at < now - silence + TCP_PATIENCE_S)
-        p->lost_at = now - silence + TCP_PATIENCE_S;
+    if (p->lost_at < now - silence + TCP_TIMEOUT_S)
+        p->lost_at = now - silence + TCP_TIMEOUT_S;
 }
 
-/* `away`: seconds since the last time in which this node did not look. */
-static int care_for_links(struct tcp *t, double now, double away, struct err *e)
+/* `away`: seconds since the last call in which this node did not poll. */
+static int maintain_links(struct tcp *t, double now, double away, struct err *e)
 {
     for (size_t i = 0; i < t->n_links; i++) {
         struct tcp_link *l = &t->links[i];
@@ -220,50 +222,50 @@ static int care_for_links(struct tcp *t, double now, double away, struct err *e)
     return 0;
 }
 
-/* Its machine answers, but nobody takes what is sent there: the process hangs, or is stopped. Without a
- * connection, where the kernel takes no words, some may wait. */
-static bool is_stuck(const struct tcp *t, struct tcp_peer *p, double watched)
+/* Whether the peer's machine answers but its process receives nothing: it hangs or is stopped. Without a
+ * connection, where no socket buffer takes them, fewer than MESH_BACKLOG queued messages are normal. */
+static bool is_stalled(const struct tcp *t, struct tcp_peer *p, double watched)
 {
-    bool is_waiting = p->n_unsent >= (p->state == PEER_LINKED ? 1 : MESH_BEHIND);
+    bool is_waiting = p->n_unsent >= (p->state == PEER_LINKED ? 1 : MESH_BACKLOG);
 
-    p->stuck_s = p->has_moved || !is_waiting ? 0 : p->stuck_s + watched;
-    p->has_moved = false;
-    return t->mesh.ends_stuck && p->stuck_s > TCP_PATIENCE_S;
+    p->stalled_s = p->has_progressed || !is_waiting ? 0 : p->stalled_s + watched;
+    p->has_progressed = false;
+    return t->mesh.drops_stalled && p->stalled_s > TCP_TIMEOUT_S;
 }
 
-/* A record's length is believed before the record is whole: where it is damaged, this end waits for bytes
- * that nobody sends. */
-static bool is_half_received(struct tcp_peer *p, double watched)
+/* Whether an incomplete TLS record makes no progress. TLS trusts a record's length before the record is
+ * complete: if the length is damaged, this end waits for bytes that are never sent. */
+static bool is_stuck_in_record(struct tcp_peer *p, double watched)
 {
     size_t n = p->tls && !p->is_paused ? tls_unfinished(p->tls) : 0;
 
-    p->half_s = n == 0 || n != p->n_half ? 0 : p->half_s + watched;
-    p->n_half = n;
-    return p->half_s > SUSPECT_S;
+    p->partial_s = n == 0 || n != p->n_partial ? 0 : p->partial_s + watched;
+    p->n_partial = n;
+    return p->partial_s > SUSPECT_S;
 }
 
-/* `watched` seconds have passed since the last time, without those in which this node did not look: it may
- * have computed for long, and what its peers did meanwhile it has yet to see. */
-static void care_for_peer(struct tcp *t, size_t i, double now, double watched)
+/* `watched`: seconds since the last call, without those in which this node did not poll: it may have
+ * computed for long, and has yet to read what its peers sent meanwhile. */
+static void maintain_peer(struct tcp *t, size_t i, double now, double watched)
 {
     struct tcp_peer *p = &t->peers[i];
-    char why[MESH_WHY + 64];
+    char why[MESH_REASON_MAX + 64];
 
-    p->lost_at += p->state == PEER_AWAITED ? now - t->cared_at - watched : 0;
-    if (p->state != PEER_GONE && is_stuck(t, p, watched)) {
-        snprintf(why, sizeof why, "it has taken nothing for %g s, although messages wait for it",
-                 TCP_PATIENCE_S);
+    p->lost_at += p->state == PEER_AWAITED ? now - t->maintained_at - watched : 0;
+    if (p->state != PEER_GONE && is_stalled(t, p, watched)) {
+        snprintf(why, sizeof why, "it has received nothing for %g s, although messages are queued for it",
+                 TCP_TIMEOUT_S);
         tcp_peer_drop(t, p, why);
     } else if (p->state == PEER_LINKED) {
         double silence = tcp_link_silence(p->fd), most = SUSPECT_S + watched;
 
         snprintf(why, sizeof why, "has not answered for %g s", SUSPECT_S);
         if (silence > SUSPECT_S)
-            tcp_peer_break(t, p, TCP_PATIENCE_S - (silence < most ? silence : most), why);
-        else if (is_half_received(p, watched))
-            tcp_peer_break(t, p, TCP_PATIENCE_S, "has sent half a TLS record");
+            tcp_peer_break(t, p, TCP_TIMEOUT_S - (silence < most ? silence : most), why);
+        else if (is_stuck_in_record(p, watched))
+            tcp_peer_break(t, p, TCP_TIMEOUT_S, "has sent an incomplete TLS record");
     } else if (p->state == PEER_AWAITED && now > p->lost_at) {
-        snprintf(why, sizeof why, "it %s, and could not be reached again for %g s", p->why, TCP_PATIENCE_S);
+        snprintf(why, sizeof why, "it %s, and could not be reached again for %g s", p->why, TCP_TIMEOUT_S);
         tcp_peer_drop(t, p, why);
     }
 }
@@ -275,22 +277,22 @@ static int dial_if_due(struct tcp *t, size_t i, double now, struct err *e)
     return p->state == PEER_AWAITED && now >= p->redial_at && t->links[i].fd < 0 ? dial(t, i, e) : 0;
 }
 
-int tcp_links_care(struct tcp *t, double now, struct err *e)
+int tcp_links_maintain(struct tcp *t, double now, struct err *e)
 {
-    double since = now - t->cared_at, watched = since < SUSPECT_S ? since : SUSPECT_S;
+    double since = now - t->maintained_at, watched = since < SUSPECT_S ? since : SUSPECT_S;
 
-    if (now < t->care_at)
+    if (now < t->maintain_at)
         return 0;
-    if (care_for_links(t, now, since - watched, e) < 0)
+    if (maintain_links(t, now, since - watched, e) < 0)
         return e->code;
     for (size_t i = 0; i < t->n_peers; i++) {
         if (t->is_open)
-            care_for_peer(t, i, now, watched);
+            maintain_peer(t, i, now, watched);
         if ((t->is_open || is_mine_to_dial(t, i)) && dial_if_due(t, i, now, e) < 0)
             return e->code;
     }
-    t->cared_at = now;
-    t->care_at = now + (t->n_awaited > 0 ? REDIAL_EVERY_S : CARE_EVERY_S);
+    t->maintained_at = now;
+    t->maintain_at = now + (t->n_awaited > 0 ? REDIAL_EVERY_S : MAINTAIN_EVERY_S);
     return 0;
 }
 
@@ -307,7 +309,7 @@ int tcp_links_open(struct tcp *t, struct err *e)
         if (tcp_link_resolve(&t->links[i], &cfg->peers[i], e) < 0)
             return e->code;
     }
-    t->cared_at = clock_now();
+    t->maintained_at = clock_now();
     while (t->n_awaited > 0) {
         struct epoll_event ev;
 
@@ -315,7 +317,7 @@ int tcp_links_open(struct tcp *t, struct err *e)
             return err_set(e, ERR_CANCELLED, "asked to stop while nodes were connecting");
         if (clock_now() > cfg->deadline)
             break;
-        if (tcp_links_care(t, clock_now(), e) < 0)
+        if (tcp_links_maintain(t, clock_now(), e) < 0)
             return e->code;
         if (epoll_wait(t->links_epoll, &ev, 1, OPENING_MS) < 0 && errno != EINTR)
             return err_errno(e, ERR_IO, "epoll_wait");

@@ -11,17 +11,17 @@
 #include "shared/crc32c.h"
 
 enum {
-    AT_ONCE = 1 << 18,                /* bytes per call, so that both directions, and all peers, move */
-    TURN = AT_ONCE + TCP_STAGE_BYTES, /* bytes of one peer before another's: a piece and its header */
-    /* What the peer does not know to be heard is told by the next message to it; without one, after so
-     * much: it keeps every message until then. */
-    UNACKED_MAX = 32,
-    UNACKED_BYTES_MAX = 1 << 22,
-    UNACKED_DESCRIPTOR = UNACKED_MAX / SEND_POOL_DESCRIPTORS_MAX +
-                         1 /* as much as so many messages: places are few */
+    AT_ONCE = 1 << 18, /* bytes per system call, so that both directions and all peers progress */
+    TURN = AT_ONCE + TCP_STAGE_BYTES, /* bytes of one peer before the next: a chunk and its header */
+    /* Each message acknowledges those received before. Without one, an ACK frame is sent after so many
+     * messages or bytes: the peer keeps every message until it is acknowledged. */
+    ACK_AFTER_MESSAGES = 32,
+    ACK_AFTER_BYTES = 1 << 22,
+    DESCRIPTOR_ACK_WEIGHT = ACK_AFTER_MESSAGES / SEND_POOL_DESCRIPTORS_MAX +
+                            1 /* counts as so many messages: slots are few */
 };
 
-static const double SOUND_S = 1; /* a connection that held so long was a good one */
+static const double SOUND_S = 1; /* a connection that lasted so long was a working one */
 
 static size_t queue_size(void)
 {
@@ -52,37 +52,38 @@ static void release(struct tcp *t, struct tcp_peer *p, size_t n)
         p->n_descriptors -= p->queue[p->first].is_descriptor;
         p->first = (p->first + 1) % queue_size();
         p->acked++;
-        if (p->n_kept > 0)
-            p->n_kept--;
+        if (p->n_in_flight > 0)
+            p->n_in_flight--;
         else
             p->n_unsent--;
     }
 }
 
-/* The connection's own state: a frame half out and one half in. What is placed stays so: the peer sends the
+/* Resets the connection's own state: the frames partly sent and received. A sink stays: the peer sends the
  * same message again. */
 static void disconnect(struct tcp_peer *p)
 {
     tls_close(p->tls);
     p->tls = NULL;
-    close(p->fd); /* which takes it out of epoll */
+    close(p->fd); /* removes it from epoll, too */
     p->fd = -1;
     p->sends = SENDS_NOTHING;
     p->n_header = p->n_payload = p->n_stage = p->stage_at = 0;
     p->is_writing = false;
 }
 
-/* Who is given up may live, and read later what slips speak of: it must not find other words there. */
+/* A dropped peer may still run and later read slots that its descriptors refer to: they must not be
+ * reused. */
 static void withdraw_slots(struct tcp_peer *p)
 {
-    for (size_t i = 0; i < p->n_kept + p->n_unsent; i++)
+    for (size_t i = 0; i < p->n_in_flight + p->n_unsent; i++)
         if (message_at(p, i)->is_descriptor)
             message_at(p, i)->buf->is_withdrawn = true;
 }
 
 void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
 {
-    struct mesh_event *news = &t->news[t->n_news++];
+    struct mesh_event *ended = &t->ended[t->n_ended++];
 
     if (p->fd >= 0)
         disconnect(p);
@@ -93,13 +94,13 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
     p->buf = NULL;
     if (!p->has_left && !p->has_ended)
         withdraw_slots(p);
-    release(t, p, p->n_kept + p->n_unsent);
-    *news = (struct mesh_event){.kind = p->has_left ? MESH_LEFT : MESH_LOST, .head.peer = p->node};
+    release(t, p, p->n_in_flight + p->n_unsent);
+    *ended = (struct mesh_event){.kind = p->has_left ? MESH_LEFT : MESH_LOST, .head.peer = p->node};
     if (!p->has_left)
-        snprintf(news->why, sizeof news->why, "%s", why);
+        snprintf(ended->why, sizeof ended->why, "%s", why);
 }
 
-void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double patience, const char *why)
+void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double timeout, const char *why)
 {
     double now = clock_now();
 
@@ -110,11 +111,11 @@ void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double patience, const ch
     disconnect(p);
     p->state = PEER_AWAITED;
     t->n_awaited++;
-    t->care_at = 0;
-    /* One that breaks as often as it is made, and carries nothing, does not count as made. */
+    t->maintain_at = 0;
+    /* A connection that breaks at once and carries no message does not restart the timeout. */
     if (now - p->linked_at > SOUND_S || p->lost_at == 0) {
         p->broken_at = now;
-        p->lost_at = now + patience;
+        p->lost_at = now + timeout;
         p->redial_at = now;
         p->pause = TCP_FIRST_PAUSE_S;
         p->was_seen = false;
@@ -125,32 +126,32 @@ void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double patience, const ch
 
 static void broken(struct tcp *t, struct tcp_peer *p, const char *why)
 {
-    tcp_peer_break(t, p, TCP_PATIENCE_S, why);
+    tcp_peer_break(t, p, TCP_TIMEOUT_S, why);
 }
 
 static void broken_by(struct tcp *t, struct tcp_peer *p, int error)
 {
-    char why[MESH_WHY];
+    char why[MESH_REASON_MAX];
 
     snprintf(why, sizeof why, "ended the connection%s%s", error ? ": " : "", error ? strerror(error) : "");
     broken(t, p, why);
 }
 
-/* The peer has heard everything up to `ack`. False: that cannot be. */
+/* The peer has received all messages up to `ack`. False: `ack` is invalid. */
 static bool take_ack(struct tcp *t, struct tcp_peer *p, uint32_t ack)
 {
     uint32_t n = ack - p->acked;
 
     if ((int32_t)n <= 0)
-        return true; /* an old one: written before the handshake said more */
-    if (n > p->n_kept)
+        return true; /* outdated: the handshake acknowledged more */
+    if (n > p->n_in_flight)
         return false;
     release(t, p, n);
     p->lost_at = 0;
     return true;
 }
 
-/* Starts the next frame if none is under way; false: there is nothing to send. */
+/* Starts the next frame unless one is partly sent. False: there is nothing to send. */
 static bool next_frame(struct tcp *t, struct tcp_peer *p)
 {
     struct frame f = {.job = t->job,
@@ -161,29 +162,29 @@ static bool next_frame(struct tcp *t, struct tcp_peer *p)
 
     if (p->sends != SENDS_NOTHING)
         return true;
-    if (p->n_unsent > 0 && p->n_kept < TCP_KEPT_MAX) {
-        struct tcp_message *l = message_at(p, p->n_kept);
+    if (p->n_unsent > 0 && p->n_in_flight < TCP_IN_FLIGHT_MAX) {
+        struct tcp_message *m = message_at(p, p->n_in_flight);
 
-        if (!l->has_crc) {
-            l->crc = crc32c(l->bytes, l->len);
-            l->has_crc = true;
+        if (!m->has_crc) {
+            m->crc = crc32c(m->bytes, m->len);
+            m->has_crc = true;
         }
-        f.kind = l->head.kind;
-        f.channel = l->head.channel;
-        f.index = l->head.index;
-        f.round = l->head.round;
-        f.len = l->len;
-        f.seq = p->acked + (uint32_t)p->n_kept + 1;
-        f.crc = l->crc;
-        f.is_descriptor = l->is_descriptor;
+        f.kind = m->head.kind;
+        f.channel = m->head.channel;
+        f.index = m->head.index;
+        f.round = m->head.round;
+        f.len = m->len;
+        f.seq = p->acked + (uint32_t)p->n_in_flight + 1;
+        f.crc = m->crc;
+        f.is_descriptor = m->is_descriptor;
         p->sends = SENDS_MESSAGE;
-    } else if (p->n_unacked >= UNACKED_MAX || p->unacked_bytes >= UNACKED_BYTES_MAX) {
+    } else if (p->n_to_ack >= ACK_AFTER_MESSAGES || p->bytes_to_ack >= ACK_AFTER_BYTES) {
         f.kind = FRAME_ACK;
         p->sends = SENDS_ACK;
     } else {
         return false;
     }
-    p->n_unacked = p->unacked_bytes = 0;
+    p->n_to_ack = p->bytes_to_ack = 0;
     p->n_out = 0;
     frame_pack(p->out, &f);
     return true;
@@ -197,12 +198,12 @@ static size_t smaller(size_t a, size_t b)
 void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
 {
     while (p->fd >= 0 && budget > 0 && next_frame(t, p)) {
-        const struct tcp_message *l = p->sends == SENDS_MESSAGE ? message_at(p, p->n_kept) : NULL;
-        size_t len = l ? l->len : 0;
+        const struct tcp_message *m = p->sends == SENDS_MESSAGE ? message_at(p, p->n_in_flight) : NULL;
+        size_t len = m ? m->len : 0;
         size_t head_out = smaller(p->n_out, FRAME_BYTES);
         size_t at = p->n_out - head_out;
         struct iovec v[2] = {{p->out + head_out, FRAME_BYTES - head_out},
-                             {at < len ? (void *)(l->bytes + at) : NULL, smaller(len - at, AT_ONCE)}};
+                             {at < len ? (void *)(m->bytes + at) : NULL, smaller(len - at, AT_ONCE)}};
         struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
         ssize_t n = p->tls ? tls_send(p->tls, v, 2) : sendmsg(p->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -214,12 +215,12 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         }
         n = n < 0 ? 0 : n;
         p->n_out += (size_t)n;
-        p->has_moved |= n > 0;
+        p->has_progressed |= n > 0;
         budget -= smaller(budget, (size_t)n);
         if (p->n_out == FRAME_BYTES + len) {
             p->sends = SENDS_NOTHING;
-            p->n_kept += l ? 1 : 0;
-            p->n_unsent -= l ? 1 : 0;
+            p->n_in_flight += m ? 1 : 0;
+            p->n_unsent -= m ? 1 : 0;
         } else if (p->tls ? n == 0 : (size_t)n < v[0].iov_len + v[1].iov_len) {
             tcp_peer_watch(t, p, true, p->is_paused);
             return;
@@ -229,63 +230,64 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         return;
     if (p->has_left && !next_frame(t, p))
         tcp_peer_drop(t, p, "");
-    else /* with its budget used up it has another turn, though nothing may wait yet */
+    else /* with the budget used up, epoll gives it another turn, even if nothing is queued yet */
         tcp_peer_watch(t, p, budget == 0 || next_frame(t, p), p->is_paused);
 }
 
-/* Long messages take turns with what comes: sent as far as the kernel takes them, megabytes would lie there,
- * and have left the caches of both ends when they are received. */
-void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_message *l)
+/* Sends at most AT_ONCE bytes, so that long messages alternate with receiving. Otherwise megabytes would
+ * fill the socket buffers and have left both ends' caches when they are received. */
+void tcp_peer_enqueue(struct tcp *t, struct tcp_peer *p, const struct tcp_message *m)
 {
-    struct tcp_message *mine = message_at(p, p->n_kept + p->n_unsent);
+    struct tcp_message *mine = message_at(p, p->n_in_flight + p->n_unsent);
 
-    *mine = *l;
-    if (l->is_descriptor) {
-        send_pool_describe(mine->descriptor, p->mine, l->bytes, l->len);
+    *mine = *m;
+    if (m->is_descriptor) {
+        send_pool_describe(mine->descriptor, p->mine, m->bytes, m->len);
         mine->bytes = mine->descriptor;
         mine->len = sizeof mine->descriptor;
         p->n_descriptors++;
     }
-    if (l->buf)
-        l->buf->refs++;
+    if (m->buf)
+        m->buf->refs++;
     p->n_unsent++;
     if (!p->is_writing)
         tcp_peer_flush(t, p, AT_ONCE);
 }
 
-/* The peer hears nothing more: what waits for it goes, but for a frame that has begun, and it is told that
- * its good-bye was heard -- unless it has heard ours, or will, which says the same: nothing is sent after
- * that. */
+/* The peer receives nothing more: drops the messages queued for it, except a frame partly sent, and
+ * acknowledges its BYE, unless this node has sent its own, which serves as acknowledgement: nothing is sent
+ * after a BYE. */
 static void take_bye(struct tcp *t, struct tcp_peer *p)
 {
-    bool said_bye = p->n_kept > 0 && message_at(p, p->n_kept - 1)->head.kind == FRAME_BYE;
+    bool sent_bye = p->n_in_flight > 0 && message_at(p, p->n_in_flight - 1)->head.kind == FRAME_BYE;
     size_t begun = p->sends == SENDS_MESSAGE ? 1 : 0;
 
     p->has_left = true;
-    release(t, p, p->n_kept);
+    release(t, p, p->n_in_flight);
     for (; p->n_unsent > begun; p->n_unsent--)
         mesh_buf_put(&t->mesh, message_at(p, p->n_unsent - 1)->buf);
-    p->n_unacked = said_bye ? 0 : UNACKED_MAX;
-    p->unacked_bytes = 0;
+    p->n_to_ack = sent_bye ? 0 : ACK_AFTER_MESSAGES;
+    p->bytes_to_ack = 0;
     tcp_peer_flush(t, p, AT_ONCE);
 }
 
-/* Where the payload goes. The peer is paused when a piece has no place yet. ERR_PROTOCOL, ERR_NOMEM. */
-static int sink(struct tcp *t, struct tcp_peer *p, struct err *e)
+/* Chooses the destination of the payload. Pauses the peer if a chunk has none yet. ERR_PROTOCOL,
+ * ERR_NOMEM. */
+static int find_sink(struct tcp *t, struct tcp_peer *p, struct err *e)
 {
     const struct mesh_head head = {.kind = p->frame.kind,
                                    .peer = p->node,
                                    .channel = p->frame.channel,
                                    .index = p->frame.index,
                                    .round = p->frame.round};
-    enum mesh_where where = MESH_HERE;
+    enum mesh_sink_result where = MESH_SINK_READY;
     void *at = NULL;
 
     if (p->frame.kind == FRAME_CHUNK && !t->is_closing) {
-        where = t->mesh.sink ? t->mesh.sink(t->mesh.owner, &head, p->frame.len, &at) : MESH_WRONG;
-        if (where == MESH_WRONG)
-            return err_set(e, ERR_PROTOCOL, "it sent a piece that nobody expects");
-        if (where == MESH_LATER) {
+        where = t->mesh.sink ? t->mesh.sink(t->mesh.owner, &head, p->frame.len, &at) : MESH_SINK_REFUSED;
+        if (where == MESH_SINK_REFUSED)
+            return err_set(e, ERR_PROTOCOL, "it sent an unexpected chunk");
+        if (where == MESH_SINK_LATER) {
             tcp_peer_watch(t, p, p->is_writing, true);
             return 0;
         }
@@ -297,40 +299,41 @@ static int sink(struct tcp *t, struct tcp_peer *p, struct err *e)
         at = p->frame.is_descriptor ? p->descriptor : p->buf->bytes;
     }
     p->into = at;
-    p->placed = p->frame;
-    p->is_placed = true;
+    p->sink_frame = p->frame;
+    p->has_sink = true;
     return 0;
 }
 
-/* The frame's header is in and sound: is it one this peer may send now? ERR_PROTOCOL: no. */
+/* Checks that this peer may send this frame now; its header is complete and its checksum right.
+ * ERR_PROTOCOL. */
 static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
 {
-    const struct frame *f = &p->frame, *before = &p->placed;
+    const struct frame *f = &p->frame, *before = &p->sink_frame;
     uint32_t received = t->received[p - t->peers];
 
     if (f->job != t->job || f->attempt != t->cfg.attempt || f->from != p->node || f->to != t->cfg.node)
         return err_set(e, ERR_PROTOCOL, "it sent a frame of another job, attempt or node");
     if (f->kind != FRAME_CHUNK && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->mesh.limit))
-        return err_set(e, ERR_PROTOCOL, "it announced %llu bytes where at most %zu are right",
+        return err_set(e, ERR_PROTOCOL, "it announced a message of %llu bytes; at most %zu are allowed",
                        (unsigned long long)f->len, t->mesh.limit);
     if (f->is_descriptor && (!p->theirs.start || f->len != FRAME_DESCRIPTOR_BYTES))
-        return err_set(e, ERR_PROTOCOL, "it speaks of memory that it does not share");
+        return err_set(e, ERR_PROTOCOL, "it sent a descriptor, but shares no memory");
     if (!take_ack(t, p, f->ack))
-        return err_set(e, ERR_PROTOCOL, "it acknowledges what was not sent");
+        return err_set(e, ERR_PROTOCOL, "it acknowledged a message that was not sent");
     if (f->kind == FRAME_ACK)
         return 0;
-    p->is_double = (int32_t)(f->seq - received) <= 0;
-    if (!p->is_double && f->seq != received + 1)
-        return err_set(e, ERR_PROTOCOL, "it left a message out");
-    if (!p->is_double && p->is_placed &&
+    p->is_duplicate = (int32_t)(f->seq - received) <= 0;
+    if (!p->is_duplicate && f->seq != received + 1)
+        return err_set(e, ERR_PROTOCOL, "it skipped a message");
+    if (!p->is_duplicate && p->has_sink &&
         (f->kind != before->kind || f->is_descriptor != before->is_descriptor || f->len != before->len ||
          f->index != before->index || f->round != before->round || f->channel != before->channel))
         return err_set(e, ERR_PROTOCOL, "it sent another message under the same number");
     return 0;
 }
 
-/* Reads towards `want` bytes, of which `*have` are in, by one call; a NULL `into` forgets them. False: they
- * are not all there yet, or the connection is broken. */
+/* Reads with one system call until `*have` is `want` bytes; a NULL `into` discards them. False: bytes are
+ * still missing, or the connection is broken. */
 static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t *have, size_t want)
 {
     unsigned char nowhere[1 << 14];
@@ -361,7 +364,7 @@ static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t 
         broken_by(t, p, n < 0 ? errno : 0);
         return false;
     }
-    /* TLS gives a record at most, and has more where the socket has none. */
+    /* TLS returns at most one record, and may hold more bytes when the socket has none. */
     p->is_drained = n < 0 || (!p->tls && (size_t)n < asked);
     n = n < 0 ? 0 : n;
     p->stage_at = 0;
@@ -371,45 +374,46 @@ static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t 
     return *have == want;
 }
 
-/* The peer has said what it has heard, and perhaps more than it knows to be heard. */
-static void go_on_sending(struct tcp *t, struct tcp_peer *p)
+/* After a frame with an acknowledgement: sends what is queued, and an ACK if one is due. */
+static void continue_sending(struct tcp *t, struct tcp_peer *p)
 {
-    if (t->is_closing && p->n_kept + p->n_unsent == 0)
-        tcp_peer_drop(t, p, ""); /* it has heard the good-bye */
+    if (t->is_closing && p->n_in_flight + p->n_unsent == 0)
+        tcp_peer_drop(t, p, ""); /* it has acknowledged the BYE */
     else if (!p->is_writing)
         tcp_peer_flush(t, p, AT_ONCE);
 }
 
-/* Its sender keeps the message until it knows that it is heard. */
-static void count_unacked(struct tcp_peer *p)
+/* Counts the message of `frame` as received and not yet acknowledged. */
+static void count_to_ack(struct tcp_peer *p)
 {
-    p->n_unacked += p->frame.is_descriptor ? UNACKED_DESCRIPTOR : 1;
-    p->unacked_bytes += p->frame.len;
+    p->n_to_ack += p->frame.is_descriptor ? DESCRIPTOR_ACK_WEIGHT : 1;
+    p->bytes_to_ack += p->frame.len;
 }
 
-/* The message that the slip speaks of. No checksum of it: it is on no way that could damage it, and what is
- * wrong with memory would be wrong with any. ERR_PROTOCOL. */
+/* Copies the message that the descriptor refers to. It has no checksum: no network can damage it, and
+ * faulty memory would affect any data. ERR_PROTOCOL. */
 static int fetch(struct tcp *t, struct tcp_peer *p, struct err *e)
 {
     const void *bytes = send_pool_find(p->descriptor, p->theirs, t->mesh.limit, &p->buf->len);
 
     if (!bytes)
-        return err_set(e, ERR_PROTOCOL, "it speaks of a message where none can be");
+        return err_set(e, ERR_PROTOCOL,
+                       "it sent a descriptor of bytes beyond its memory or longer than a message");
     memcpy(p->buf->bytes, bytes, p->buf->len);
     return 0;
 }
 
-/* The message of `frame` is whole and sound; true: it is for the caller. */
+/* Accepts the complete message of `frame`. True: *out is set for the caller. */
 static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
     t->received[p - t->peers]++;
     p->lost_at = 0;
-    p->is_placed = false;
+    p->has_sink = false;
     if (p->frame.kind == FRAME_BYE) {
         take_bye(t, p);
         return false;
     }
-    if (t->is_closing) { /* nobody hears it any more, and after the good-bye nothing is sent */
+    if (t->is_closing) { /* discarded; after the BYE nothing is sent */
         mesh_buf_put(&t->mesh, p->buf);
         p->buf = NULL;
         return false;
@@ -422,8 +426,8 @@ static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *o
                                         .round = p->frame.round},
                                .buf = p->buf};
     p->buf = NULL;
-    count_unacked(p);
-    go_on_sending(t, p);
+    count_to_ack(p);
+    continue_sending(t, p);
     return true;
 }
 
@@ -431,29 +435,30 @@ bool tcp_peer_has_staged(const struct tcp_peer *p)
 {
     return p->fd >= 0 && !p->is_paused &&
            (p->n_stage > 0 || (p->tls && tls_has_input(p->tls)) ||
-            (p->n_header == FRAME_BYTES && !p->is_placed));
+            (p->n_header == FRAME_BYTES && !p->has_sink));
 }
 
-/* The header is in. False: the connection or the peer is gone, or its message has to wait. */
+/* The header is complete. False: the peer is dropped, or the payload must wait for its sink. */
 static bool begin_message(struct tcp *t, struct tcp_peer *p)
 {
     struct err e = {0};
 
     if (check_frame(t, p, &e) < 0 ||
-        (p->frame.kind != FRAME_ACK && !p->is_double && !p->is_placed && sink(t, p, &e) < 0)) {
+        (p->frame.kind != FRAME_ACK && !p->is_duplicate && !p->has_sink && find_sink(t, p, &e) < 0)) {
         tcp_peer_drop(t, p, e.text);
         return false;
     }
-    return p->frame.kind == FRAME_ACK || p->is_double || p->is_placed;
+    return p->frame.kind == FRAME_ACK || p->is_duplicate || p->has_sink;
 }
 
-/* What TLS has read along no poll speaks of: its peer is read until there is nothing, or its turn is over. */
+/* Polls do not report bytes buffered in TLS: such a peer is read until there are none, or its turn is
+ * over. */
 static bool has_more(const struct tcp_peer *p)
 {
     return p->fd >= 0 && p->tls && !p->is_drained;
 }
 
-/* False: the next frame's header is not all here, or the connection is broken. */
+/* False: the next frame's header is incomplete, or the connection is broken. */
 static bool read_header(struct tcp *t, struct tcp_peer *p)
 {
     struct err e = {0};
@@ -466,18 +471,18 @@ static bool read_header(struct tcp *t, struct tcp_peer *p)
     p->crc = 0;
     if (frame_unpack(&p->frame, p->header, &e) < 0)
         broken(t, p, "sent a damaged frame");
-    else if (p->frame.kind < FRAME_CONTRIBUTION) /* bytes came twice */
-        broken(t, p, "sent a handshake in the middle");
+    else if (p->frame.kind < FRAME_CONTRIBUTION) /* the network duplicated bytes */
+        broken(t, p, "sent a handshake frame in an open connection");
     return p->fd >= 0;
 }
 
-/* Where the frame's payload goes; NULL: nowhere, it has been heard, or nobody hears it any more. */
+/* Destination of the frame's payload; NULL: discard it, as a duplicate or because the mesh is closing. */
 static unsigned char *payload_sink(const struct tcp_peer *p)
 {
-    return p->is_double || p->frame.kind == FRAME_ACK ? NULL : p->into;
+    return p->is_duplicate || p->frame.kind == FRAME_ACK ? NULL : p->into;
 }
 
-/* False: the payload is not all here, or the connection is broken. */
+/* False: the payload is incomplete, or the connection is broken. */
 static bool read_payload(struct tcp *t, struct tcp_peer *p)
 {
     unsigned char *into = payload_sink(p);
@@ -489,29 +494,29 @@ static bool read_payload(struct tcp *t, struct tcp_peer *p)
     return is_whole;
 }
 
-/* The frame is whole; true: its message is for the caller. */
+/* Handles a complete frame. True: *out is its message. */
 static bool end_frame(struct tcp *t, struct tcp_peer *p, struct mesh_event *out)
 {
     struct err e = {0};
 
     p->n_header = 0;
     if (p->frame.kind == FRAME_ACK) {
-        go_on_sending(t, p);
+        continue_sending(t, p);
         return false;
     }
     if (payload_sink(p) && p->crc != p->frame.crc) {
         broken(t, p, "sent a message that does not match its checksum");
         return false;
     }
-    if (!p->is_double && p->buf && p->frame.is_descriptor && fetch(t, p, &e) < 0) {
+    if (!p->is_duplicate && p->buf && p->frame.is_descriptor && fetch(t, p, &e) < 0) {
         tcp_peer_drop(t, p, e.text);
         return false;
     }
-    if (!p->is_double)
+    if (!p->is_duplicate)
         return take_message(t, p, out);
-    if (!t->is_closing) { /* its sender has to be told again */
-        count_unacked(p);
-        go_on_sending(t, p);
+    if (!t->is_closing) { /* a duplicate: acknowledge it again */
+        count_to_ack(p);
+        continue_sending(t, p);
     }
     return false;
 }
@@ -553,19 +558,19 @@ void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, 
     p->tls = tls;
     p->linked_at = clock_now();
     p->round_trip = tcp_link_round_trip(fd);
-    p->has_moved = true;
+    p->has_progressed = true;
     if (epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0) {
         broken(t, p, strerror(errno));
         return;
     }
     if (!take_ack(t, p, ack)) {
-        tcp_peer_drop(t, p, "it does not know what it has heard");
+        tcp_peer_drop(t, p, "it acknowledged messages in the handshake that were not sent");
         return;
     }
-    p->n_unsent += p->n_kept;
-    p->n_kept = 0;
-    p->n_unacked = p->unacked_bytes = 0; /* the handshake has told */
+    p->n_unsent += p->n_in_flight;
+    p->n_in_flight = 0;
+    p->n_to_ack = p->bytes_to_ack = 0; /* the handshake acknowledged them */
     if (t->is_open)
-        fprintf(stderr, "node %d is linked again\n", p->node);
-    go_on_sending(t, p);
+        fprintf(stderr, "node %d is reconnected\n", p->node);
+    continue_sending(t, p);
 }

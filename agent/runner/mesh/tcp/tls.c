@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* GnuTLS asks for each record in two reads and sends each one by itself. With as much as this in between,
- * system calls are as large as without TLS; it lies in the cache while the next records are made. */
+/* GnuTLS reads each record in two calls and sends each one in its own. With buffers of this size in between,
+ * system calls are as large as without TLS; the bytes stay in the cache while the next records are made. */
 enum {
     RECORD = 16384,
     RECORD_OVERHEAD = 256,
@@ -15,23 +15,23 @@ enum {
     STAGE_OUT = 4 * (RECORD + RECORD_OVERHEAD)
 };
 
-/* The one suite that GnuTLS 3.7 has for external keys and that is as fast as the data plane: its PSK binder
- * is tied to SHA-256, and left to itself it takes ChaCha20, at a fifth of the speed. */
+/* The only suite of GnuTLS 3.7 for external keys that is as fast as the data plane: its PSK binder is tied to
+ * SHA-256, and by default it chooses ChaCha20, at a fifth of the speed. */
 static const char priority[] = "NONE:+VERS-TLS1.3:+AES-128-GCM:+AEAD:+DHE-PSK:+GROUP-X25519:+SIGN-ALL";
 
 struct tls {
     gnutls_session_t session;
-    gnutls_psk_server_credentials_t server; /* one of the two */
+    gnutls_psk_server_credentials_t server; /* exactly one of the two is set */
     gnutls_psk_client_credentials_t client;
     int fd;
-    bool is_finished; /* the handshake, but for what still waits in `out` */
-    int broken;       /* errno of what ended the connection; 0: it stands */
+    bool is_finished; /* the handshake, except for bytes still in `out` */
+    int broken;       /* errno that ended the connection; 0: it is usable */
     char identity[TLS_IDENTITY_MAX];
     uint8_t key[TLS_KEY_BYTES];
-    size_t taken; /* bytes of the caller's that are in `out` and of which it has not heard */
+    size_t taken; /* bytes of the caller in `out` that tls_send has not yet returned as sent */
     size_t out_first, out_end, in_first, in_end;
-    size_t unfinished;     /* bytes that GnuTLS has taken since the last whole record */
-    uint8_t first[RECORD]; /* header and start of the payload, so that they share a record */
+    size_t unfinished;     /* bytes that GnuTLS has read since the last complete record */
+    uint8_t first[RECORD]; /* header and start of the payload, joined in one record */
     uint8_t in[STAGE_IN], out[STAGE_OUT];
 };
 
@@ -63,7 +63,7 @@ static ssize_t pull(gnutls_transport_ptr_t p, void *out, size_t len)
             n = recv(t->fd, t->in, sizeof t->in, MSG_DONTWAIT);
         while (n < 0 && errno == EINTR);
         if (n <= 0) {
-            /* After a good-bye nobody asks: an end that is seen here came without one. */
+            /* After close_notify GnuTLS reads no more: an end of file here came without one. */
             if (n == 0 || errno != EAGAIN)
                 t->broken = n == 0 ? ECONNRESET : errno;
             gnutls_transport_set_errno(t->session, errno);
@@ -80,7 +80,7 @@ static ssize_t pull(gnutls_transport_ptr_t p, void *out, size_t len)
     return (ssize_t)len;
 }
 
-/* All of `out` to the kernel: 0, or -1 with errno. */
+/* Sends all of `out`. Returns 0, or -1 with errno. */
 static int flush(struct tls *t)
 {
     while (t->out_first < t->out_end) {
@@ -178,7 +178,7 @@ int tls_new(struct tls **out, int fd, bool is_server, const char *identity, cons
     return 0;
 }
 
-/* The connection is over: for what the socket said, or, where that is fine, for what came. */
+/* Ends the connection with the socket's error, or EBADMSG if the socket has none. Returns -1 with errno. */
 static int break_off(struct tls *t)
 {
     if (!t->broken)
@@ -191,7 +191,9 @@ static int refuse(struct tls *t, int rc, struct err *e)
 {
     break_off(t);
     if (t->broken != EBADMSG)
-        return err_set(e, ERR_LOST, "the connection ended in the TLS handshake: another key, or it is gone");
+        return err_set(
+            e, ERR_LOST,
+            "the connection ended in the TLS handshake: the key differs, or the process has ended");
     gnutls_alert_send_appropriate(t->session, rc);
     flush(t);
     if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED)
@@ -221,8 +223,8 @@ const char *tls_cipher(const struct tls *t)
     return gnutls_cipher_get_name(gnutls_cipher_get(t->session));
 }
 
-/* The next record's bytes, from byte `at` of `v` on: those of one part where it fills a record, else gathered
- * from several. */
+/* Returns the bytes of the next record, from byte `at` of `v` on: of one part if it fills a record, else
+ * gathered from several. */
 static size_t next_record(struct tls *t, const void **bytes, const struct iovec *v, int n, size_t at)
 {
     size_t len = 0;
@@ -237,7 +239,7 @@ static size_t next_record(struct tls *t, const void **bytes, const struct iovec 
     for (; i < n && len < RECORD; i++, at = 0) {
         size_t part = v[i].iov_len - at < RECORD - len ? v[i].iov_len - at : RECORD - len;
 
-        if (part > 0) /* a part of nothing may be NULL */
+        if (part > 0) /* the base of an empty part may be NULL */
             memcpy(t->first + len, (const uint8_t *)v[i].iov_base + at, part);
         len += part;
     }
@@ -245,7 +247,7 @@ static size_t next_record(struct tls *t, const void **bytes, const struct iovec 
     return len;
 }
 
-/* What was staged before the kernel took no more is of the same bytes, with which the caller comes back. */
+/* Bytes in `out` when the socket buffer was full belong to the bytes that the caller passes again. */
 ssize_t tls_send(struct tls *t, const struct iovec *v, int n)
 {
     ssize_t taken, rc = 0;

@@ -1,4 +1,4 @@
-#include "tests/lib/shm_crew.h"
+#include "tests/lib/shm_nodes.h"
 #include "tests/lib/sealed_memory.h"
 
 #include <dirent.h>
@@ -15,11 +15,11 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum { WHOLE_LIFE_S = 300 };
+enum { NODE_TIMEOUT_S = 300 };
 
 static const double RENDEZVOUS_S = 60;
 
-int crew_fds(void)
+int count_open_fds(void)
 {
     DIR *d = opendir("/proc/self/fd");
     int n = 0;
@@ -32,7 +32,7 @@ int crew_fds(void)
     return n;
 }
 
-int crew_mappings(void)
+int count_shared_mappings(void)
 {
     FILE *f = fopen("/proc/self/maps", "r");
     char line[512];
@@ -54,7 +54,7 @@ static void must(int rc, const struct err *e, int me)
     }
 }
 
-/* Until the descriptor is readable. ERR_TIMEOUT: the deadline has passed. */
+/* Waits until the descriptor is readable. ERR_TIMEOUT: the deadline has passed. */
 static int sleep_on(int fd, double deadline, struct err *e)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -67,7 +67,7 @@ static int sleep_on(int fd, double deadline, struct err *e)
     return 0;
 }
 
-int crew_poll(struct shm_group *a, double deadline, struct err *e)
+int shm_nodes_poll(struct shm_group *a, double deadline, struct err *e)
 {
     char what[128];
     int rc = shm_group_poll(a, e);
@@ -80,10 +80,10 @@ int crew_poll(struct shm_group *a, double deadline, struct err *e)
     if (rc != ERR_TIMEOUT)
         return rc;
     shm_group_waits_for(a, what, sizeof what);
-    return err_set(e, ERR_TIMEOUT, "%s is not there in time", what);
+    return err_set(e, ERR_TIMEOUT, "%s is not complete in time", what);
 }
 
-/* As crew_poll, until all have come. */
+/* Waits until all nodes have joined. */
 static int await_all(struct rendezvous *m, double deadline, struct err *e)
 {
     int rc = rendezvous_advance(m, e);
@@ -96,9 +96,9 @@ static int await_all(struct rendezvous *m, double deadline, struct err *e)
     return rc == ERR_TIMEOUT ? rendezvous_late(m, e) : rc;
 }
 
-void crew_join(struct crew *c, struct rendezvous *m, int me)
+void shm_nodes_join(struct shm_nodes *c, struct rendezvous *m, int me)
 {
-    struct crew_board *b = c->board;
+    struct shm_nodes_page *b = c->page;
     struct err e;
 
     memcpy(b->names[me], rendezvous_name(m), sizeof b->names[me]);
@@ -112,44 +112,44 @@ void crew_join(struct crew *c, struct rendezvous *m, int me)
     must(await_all(m, clock_now() + RENDEZVOUS_S, &e), &e, me);
 }
 
-static int live(struct crew *c, int me, size_t n_floats, crew_part *part, void *arg)
+static int run_node(struct shm_nodes *c, int me, size_t n_floats, shm_node_main *node_main, void *arg)
 {
-    int nodes[CREW_MAX], fds = crew_fds(), mappings = crew_mappings(), rc;
+    int nodes[SHM_NODES_MAX], fds = count_open_fds(), mappings = count_shared_mappings(), rc;
     size_t bytes = shm_group_bytes(n_floats);
     struct rendezvous_config cfg = {c->n, nodes, me, bytes, bytes, bytes, NULL};
     struct rendezvous *m;
     struct shm_group *a;
     struct err e;
 
-    alarm(WHOLE_LIFE_S);
+    alarm(NODE_TIMEOUT_S);
     for (int i = 0; i < c->n; i++)
         nodes[i] = i;
     must(rendezvous_open(&m, &cfg, &e), &e, me);
-    crew_join(c, m, me);
+    shm_nodes_join(c, m, me);
     must(shm_group_open(&a, m, n_floats, &e), &e, me);
-    rc = part(c, a, me, arg);
+    rc = node_main(c, a, me, arg);
     shm_group_close(a);
-    if (crew_fds() != fds || crew_mappings() != mappings) {
-        fprintf(stderr, "node %d: %d descriptors and %d mappings are left\n", me, crew_fds() - fds,
-                crew_mappings() - mappings);
+    if (count_open_fds() != fds || count_shared_mappings() != mappings) {
+        fprintf(stderr, "node %d: %d descriptors and %d mappings leaked\n", me, count_open_fds() - fds,
+                count_shared_mappings() - mappings);
         return 1;
     }
     return rc;
 }
 
-void crew_start(struct crew *c, int n, size_t n_floats, crew_part *part, void *arg)
+void shm_nodes_start(struct shm_nodes *c, int n, size_t n_floats, shm_node_main *node_main, void *arg)
 {
     needs_sealed_memory();
-    *c = (struct crew){.n = n};
-    c->board = mmap(NULL, sizeof *c->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (c->board == MAP_FAILED)
+    *c = (struct shm_nodes){.n = n};
+    c->page = mmap(NULL, sizeof *c->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (c->page == MAP_FAILED)
         exit(1);
-    random_bytes(c->board->secrets, sizeof c->board->secrets);
+    random_bytes(c->page->secrets, sizeof c->page->secrets);
     fflush(NULL);
     for (int me = 0; me < n; me++) {
         c->pids[me] = fork();
         if (c->pids[me] == 0) {
-            int rc = live(c, me, n_floats, part, arg);
+            int rc = run_node(c, me, n_floats, node_main, arg);
 
             fflush(NULL);
             _exit(rc);
@@ -157,7 +157,7 @@ void crew_start(struct crew *c, int n, size_t n_floats, crew_part *part, void *a
     }
 }
 
-int crew_wait(struct crew *c)
+int shm_nodes_wait(struct shm_nodes *c)
 {
     int n_bad = 0;
 
@@ -167,6 +167,6 @@ int crew_wait(struct crew *c)
         waitpid(c->pids[i], &status, 0);
         n_bad += status != 0;
     }
-    munmap(c->board, sizeof *c->board);
+    munmap(c->page, sizeof *c->page);
     return n_bad;
 }
