@@ -99,7 +99,7 @@ static size_t network_tensors(struct trainer *t, const float *params, const stru
 
     for (size_t i = 0; i < n; i++) {
         w->views[i] = own[i];
-        w->views[i].data = params ? params + net_tensor_offset(w->net, i) : NULL;
+        w->views[i].data = params ? params + net_tensor_offset(w->net, i) : own[i].data;
     }
     *out = w->views;
     return n;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/layers.h"
 #include "shared/file.h"
 
 atomic_bool sim_interrupted;
@@ -209,16 +210,8 @@ static int open_trainer(struct sim *s, const char *folder, struct err *e)
     if (sim_find_costs(s, e) < 0)
         return e->code;
     n = s->trainer->ops->tensors(s->trainer, NULL, &t);
-    s->layers = calloc(n, sizeof *s->layers);
-    if (!s->layers)
-        return err_set(e, ERR_NOMEM, "no memory for a list of %zu layers", n);
-    for (size_t i = 0, offset = 0; i < n; offset += tensor_count(&t[i++])) {
-        s->layers[i] = (struct codec_layer){
-            .name = t[i].name, .offset = offset, .n = tensor_count(&t[i]), .n_dims = t[i].n_dims};
-        memcpy(s->layers[i].shape, t[i].shape, sizeof s->layers[i].shape);
-    }
     s->n_layers = (int)n;
-    return 0;
+    return layers_list(&s->layers, t, n, e);
 }
 
 static int open_nodes(struct sim *s, struct err *e)

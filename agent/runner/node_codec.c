@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/layers.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
@@ -73,22 +74,9 @@ static int record(void *owner, const struct codec *c, const char *name, double v
 static int list_layers(struct node *n, struct err *e)
 {
     const struct tensor_view *t;
-    size_t n_tensors = net_tensors(n->net, &t);
 
-    n->layers = calloc(n_tensors + 1, sizeof *n->layers);
-    if (!n->layers)
-        return err_set(e, ERR_NOMEM, "no memory for a list of %zu layers", n_tensors);
-    for (size_t i = 0; i < n_tensors; i++) {
-        struct codec_layer *l = &n->layers[i];
-
-        *l = (struct codec_layer){.name = t[i].name,
-                                  .offset = net_tensor_offset(n->net, i),
-                                  .n = tensor_count(&t[i]),
-                                  .n_dims = t[i].n_dims};
-        memcpy(l->shape, t[i].shape, sizeof l->shape);
-    }
-    n->n_layers = (int)n_tensors;
-    return 0;
+    n->n_layers = (int)net_tensors(n->net, &t);
+    return layers_list(&n->layers, t, (size_t)n->n_layers, e);
 }
 
 /* Covers all trained parameters on a worker, those in its range on a server. */

@@ -217,6 +217,8 @@ PY
     same plain 2 0 --codec plain --gradient-descent adam
     same star 2 1 --codec fedavg --local-steps 30 --gradient-descent momentum --learn-rate 0.02
     same blocks 4 0 --codec plain --batch-size 16
+    # Its running statistics lie behind all trained parameters, and so do the last of the layers that are compressed.
+    same norm 2 0 --codec plain --model lenet-bn --compress topk:ratio=0.1,per=layer
 }
 
 @test "steps that are not finite are skipped in a simulation as in the real job, bit for bit" {
