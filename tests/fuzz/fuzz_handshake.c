@@ -138,6 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct mesh_peer peers[2] = {
         [CONNECTOR] = {.node = 0, .key = {1, 2, 3}}, [ACCEPTOR] = {.node = 1, .key = {1, 2, 3}}};
     static const uint32_t received[1] = {7};
+    static const struct sockaddr_storage here = {.ss_family = AF_UNIX};
     struct mesh_tcp_config cfg[2];
     struct tcp_link ends[2];
     struct direction directions[2] = {0};
@@ -154,8 +155,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     take_edits(directions, data + 1, size - 1);
     ends[CONNECTOR] = (struct tcp_link){
-        .fd = fds[CONNECTOR][0], .state = LINK_CONNECTING, .node = 0, .received = received};
-    tcp_link_accepted(&ends[ACCEPTOR], &cfg[ACCEPTOR], received, fds[ACCEPTOR][0]);
+        .fd = fds[CONNECTOR][0], .at = here, .state = LINK_CONNECTING, .node = 0, .received = received};
+    tcp_link_accepted(&ends[ACCEPTOR], &cfg[ACCEPTOR], received, fds[ACCEPTOR][0], &here, sizeof here);
     if (tcp_link_advance(&ends[CONNECTOR], &cfg[CONNECTOR], &e) < 0)
         abort();
     for (int turn = 0; turn < 2; turn++) /* hello, hello and challenge, proof */

@@ -110,20 +110,19 @@ static bool is_loopback(const struct sockaddr_storage *a)
 }
 
 /* Whether both ends of a connection are on this machine. Both compare the same two addresses, so they
- * agree. */
-static bool is_local_connection(int fd)
+ * agree. The peer's is known from connect or accept: getpeername fails once the peer has reset. */
+static bool is_local_connection(const struct tcp_link *l)
 {
-    struct sockaddr_storage own = {0}, other = {0};
-    socklen_t own_len = sizeof own, other_len = sizeof other;
+    struct sockaddr_storage own = {0};
+    socklen_t len = sizeof own;
 
-    return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 &&
-           getpeername(fd, (struct sockaddr *)&other, &other_len) == 0 &&
-           (same_address(&own, &other) || (is_loopback(&own) && is_loopback(&other)));
+    return getsockname(l->fd, (struct sockaddr *)&own, &len) == 0 &&
+           (same_address(&own, &l->at) || (is_loopback(&own) && is_loopback(&l->at)));
 }
 
 static bool wants_tls(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
 {
-    return cfg->tls == MESH_TLS_ON || (cfg->tls == MESH_TLS_AUTO && !is_local_connection(l->fd));
+    return cfg->tls == MESH_TLS_ON || (cfg->tls == MESH_TLS_AUTO && !is_local_connection(l));
 }
 
 static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
@@ -231,16 +230,18 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum
 }
 
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *received,
-                       int fd)
+                       int fd, const struct sockaddr_storage *from, socklen_t from_len)
 {
     *l = (struct tcp_link){.fd = fd,
+                           .at = *from,
+                           .at_len = from_len,
                            .state = LINK_HELLO,
                            .is_accepted = true,
                            .node = cfg->node,
                            .deadline = clock_now() + HANDSHAKE_S,
                            .received = received};
     tune(fd);
-    if (!is_local_connection(fd))
+    if (!is_local_connection(l))
         choose_congestion(fd, false);
 }
 
@@ -279,8 +280,6 @@ static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, s
 {
     const struct mesh_peer *p = l->is_accepted ? NULL : &cfg->peers[tcp_peer_index(cfg, l->node)];
     char host[NI_MAXHOST] = "an unknown address";
-    struct sockaddr_storage at;
-    socklen_t len = sizeof at;
     struct err ignored = {0};
 
     if (p)
@@ -288,8 +287,7 @@ static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, s
     l->has_other_version = l->state == LINK_HELLO && frame_has_other_version(l->in);
     if (l->has_other_version)
         send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, &ignored);
-    if (getpeername(l->fd, (struct sockaddr *)&at, &len) == 0)
-        getnameinfo((const struct sockaddr *)&at, len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    getnameinfo((const struct sockaddr *)&l->at, l->at_len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
     return err_at(e, "a connection from %s", host);
 }
 
@@ -434,7 +432,7 @@ static void log_link(const struct tcp_link *l)
 {
     if (l->tls)
         fprintf(stderr, "link to node %d: TLS 1.3, %s\n", l->node, tls_cipher(l->tls));
-    else if (!is_local_connection(l->fd))
+    else if (!is_local_connection(l))
         fprintf(stderr, "link to node %d: not encrypted\n", l->node);
 }
 

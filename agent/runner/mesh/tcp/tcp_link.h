@@ -28,7 +28,7 @@ struct tcp_link {
     bool is_accepted;
     int node; /* the peer; this node's own id while unknown (accepted, no HELLO yet) */
     double deadline;
-    struct sockaddr_storage at; /* address of a peer to connect to */
+    struct sockaddr_storage at; /* address of the peer: to connect to, or as accept returned it */
     socklen_t at_len;
     bool was_refused;         /* the port refused the connection */
     bool has_other_version;   /* accepted, and its HELLO has another version */
@@ -50,8 +50,9 @@ bool tcp_link_is_local(const struct tcp_link *l); /* whether the resolved addres
  * the peer's address. The caller calls tcp_link_hang_up, also on error. */
 int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum link_state state,
                      struct err *e);
+/* Takes an accepted connection `fd` and its peer's address, as accept(2) returned it. */
 void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *received,
-                       int fd);
+                       int fd, const struct sockaddr_storage *from, socklen_t from_len);
 
 /* Advances the handshake without blocking; call when the socket is ready. Returns 0 also while unfinished:
  * check `state`. `node` of an accepted link is the peer once its HELLO arrived. A probe reaches

@@ -127,7 +127,9 @@ static struct tcp_link *find_slot(struct tcp *t)
 
 static void accept_unproven(struct tcp *t)
 {
-    int fd = accept4(t->cfg.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage from = {0};
+    socklen_t len = sizeof from;
+    int fd = accept4(t->cfg.listen_fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct tcp_link *slot;
     struct err e = {0};
 
@@ -135,7 +137,7 @@ static void accept_unproven(struct tcp *t)
         return;
     slot = find_slot(t);
     tcp_link_hang_up(slot);
-    tcp_link_accepted(slot, &t->cfg, t->received, fd);
+    tcp_link_accepted(slot, &t->cfg, t->received, fd, &from, len);
     if (watch(t, slot, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
         tcp_link_hang_up(slot);
 }
