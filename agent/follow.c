@@ -174,7 +174,8 @@ static int open_events(struct task *t, struct err *e)
 
     if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "events.jsonl", e) < 0)
         return e->code;
-    return tail_open(&t->tail, fd, e);
+    tail_open(&t->tail, fd);
+    return 0;
 }
 
 /* Watches the process first: its end must be noticed even if it has damaged its file. */
@@ -185,6 +186,11 @@ int follow_start(struct task *t, struct err *e)
     t->runner_watch = (struct watch){.fd = t->runner.pidfd, .ready = on_runner_gone, .arg = t};
     if (loop_watch(l, &t->runner_watch, EPOLLIN, e) < 0 || open_events(t, e) < 0)
         return e->code;
+    if (t->tail.inotify_fd < 0) { /* the tick reads once a second */
+        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id,
+                 "no inotify instance is free; the runner's events are read once a second");
+        return 0;
+    }
     t->tail_watch = (struct watch){.fd = t->tail.inotify_fd, .ready = on_tail, .arg = t};
     return loop_watch(l, &t->tail_watch, EPOLLIN, e);
 }

@@ -15,15 +15,15 @@ enum { TAIL_TURN_BYTES = 256 << 10 }; /* of one tail_read */
 struct tail {
     bool is_open;
     int fd;
-    int inotify_fd; /* readable when the file has grown */
+    int inotify_fd; /* readable when the file has grown; -1: none to be had, the file must be polled */
     char line[RUNNER_LINE_MAX];
     size_t n;         /* of the line that is not complete yet */
     bool is_too_long; /* bytes up to the next line feed belong to a dropped line */
     size_t n_dropped;
 };
 
-/* Takes the descriptor, also on failure. */
-int tail_open(struct tail *t, int fd, struct err *e);
+/* Takes the descriptor. */
+void tail_open(struct tail *t, int fd);
 void tail_close(struct tail *t);
 
 /* Calls `line` for each complete line, without its line feed. Returns whether there may be more to read

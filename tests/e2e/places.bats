@@ -32,6 +32,15 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
+@test "a job runs where no inotify instance is free" {
+    ENTER=(unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"' sh)
+    "${ENTER[@]}" true 2>/dev/null || skip "user namespaces are not to be had here"
+    start_agents 2
+    two_node_job
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+    grep -q 'no inotify instance is free' agent0.log
+}
+
 @test "a job runs in a locale with a decimal comma, and its records have points" {
     printf 'LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3;3\nEND LC_NUMERIC\n' >comma
     localedef -c -i comma -f ANSI_X3.4-1968 "$T/xx_XX" 2>/dev/null || true # it prints what is not defined

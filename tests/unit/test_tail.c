@@ -35,12 +35,11 @@ struct scene {
 static void scene_open(struct scene *s)
 {
     char path[128];
-    struct err e;
 
     *s = (struct scene){.folder = unit_folder()};
     snprintf(path, sizeof path, "%s/events.jsonl", s->folder);
     s->writer = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    assert_ok(tail_open(&s->tail, open(path, O_RDONLY), &e));
+    tail_open(&s->tail, open(path, O_RDONLY));
 }
 
 static void scene_close(struct scene *s)
