@@ -138,12 +138,14 @@ void round_finish(struct channel *ch, int k)
 
 bool round_can_still_come(const struct channel *ch, int k)
 {
+    const struct blocks *blocks = channel_config(ch)->blocks;
+
     if (ch->round.inbox[k].n > 0)
         return true;
     if (!ch->rule->per_block)
         return !channel_has_left(ch, k);
-    for (int w = 0; w < ch->codec.n_workers; w++)
-        if (blocks_holds(channel_config(ch)->blocks, k, w) && !channel_has_left(ch, w))
+    for (int i = 0; i < blocks->redundancy; i++)
+        if (!channel_has_left(ch, blocks->holders[k * blocks->redundancy + i]))
             return true;
     return false;
 }
