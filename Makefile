@@ -13,7 +13,7 @@ CC      ?= cc
 CLANG   ?= clang
 V       ?=
 Q       := $(if $(V),,@)
-say      = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2))
+show     = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2))
 # As many jobs as processors, unless the caller gives -j; a recursive make inherits the number.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
@@ -26,9 +26,9 @@ endif
 VERSION  := 0.1.0
 # Constants are unnamed enumerations: clang 19 and later would warn of each one combined with a double.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-enum-float-conversion -Wstrict-prototypes
-# No -Werror: warnings of a newer or older compiler must not end a build. They are kept next to the built file, in *.says,
+# No -Werror: warnings of a newer or older compiler must not end a build. They are kept next to the built file, in *.warnings,
 # and `make check` fails if there are any.
-keep      = 2>$@.says; rc=$$?; cat $@.says >&2; [ -s $@.says ] || rm -f $@.says; exit $$rc
+keep      = 2>$@.warnings; rc=$$?; cat $@.warnings >&2; [ -s $@.warnings ] || rm -f $@.warnings; exit $$rc
 # -ffp-contract=off: no fused operations, which compilers choose differently: results must repeat to the bit.
 CFLAGS   ?= -O2 -g
 # The folder of cblas.h on Fedora and openSUSE; gcc ignores a missing folder.
@@ -90,19 +90,19 @@ PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simu
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
-	$(call say,LINK,$@)
+	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_AGENT)
 
 $(BUILD)/job_runner: $(call objects,agent/runner/runner.c) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
-	$(call say,LINK,$@)
+	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
 
 $(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
-	$(call say,LINK,$@)
+	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_SUBMIT)
 
 $(BUILD)/simulator $(BUILD)/codec_check: $(BUILD)/%: $(BUILD)/obj/sim/%.o $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
-	$(call say,LINK,$@)
+	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
 
 $(LIBSHARED): $(call objects,$(SHARED))
@@ -114,13 +114,13 @@ $(LIBSUBMIT): $(call objects,$(SUBMIT))
 $(LIBSIM): $(call objects,$(SIM))
 $(LIBTEST): $(call objects,$(TESTLIB))
 $(BUILD)/%.a:
-	$(call say,AR,$@)
+	$(call show,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^ # not r, which would treat the node.c of two folders as one
 
 # System headers are not in .d files. The programs depend on $(LIBNN), and so are rebuilt too.
 $(filter $(BUILD)/obj/nn/kernels/onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
 $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))"),,FORCE)
-	$(call say,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
+	$(call show,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
 	$(Q)mkdir -p $(@D) && echo $(call quoted,$(ONEDNN_FOUND)) >$@
 .PHONY: FORCE
 
@@ -130,18 +130,18 @@ $(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-c
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
-	$(call say,CC,$<)
+	$(call show,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $< $(keep)
 
 # A codec includes codec.h and wire.h and no other header of the project.
 $(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h
-	$(call say,CODEC,$@)
+	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(BLAS_H) $(CFLAGS) $(FAST) $(SANITIZE) -o $@ $< $(keep)
 
 $(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h
-	$(call say,CODEC,$@)
+	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $< $(keep)
 
@@ -157,13 +157,13 @@ $(BUILD)/models/%.json: nn/models/%.json
 	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
-	$(call say,TEST,$@)
+	$(call show,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
 
 # The tools that run the tests do not link the tested libraries.
 $(TOOLS): $(BUILD)/%: %.c
-	$(call say,TOOL,$@)
+	$(call show,TOOL,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm $(keep)
 
@@ -209,7 +209,7 @@ FUZZ_REACHES := $(TESTLIB) $(wildcard submit/data/*.c) \
                 $(patsubst %,submit/%.c,http interrupt node reply text results/records results/trace stages/console)
 $(BUILD)/libfuzz.a: $(call objects,$(FUZZ_REACHES))
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzz.a $(LIBAGENT) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
-	$(call say,FUZZ,$@)
+	$(call show,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
 
@@ -220,7 +220,7 @@ bench: all $(BENCHES) ## measures psgd, and other libraries if installed; RUNS=5
 # Built if mpicc is installed.
 MPI_PEER := $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
 $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
-	$(call say,MPICC,$@)
+	$(call show,MPICC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O2 -o $@ $<
 
@@ -259,7 +259,7 @@ clang-check: ## the programs by clang in $(BUILD)/clang, and no file has a warni
 	$(Q)$(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) clang-checked,echo 'skipped: $(CLANG) is not installed')
 clang-checked: all
 	$(Q)printf '%s\n' $(filter tests/%,$(C_SOURCES)) | xargs -P "$$(nproc)" -n 20 $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs \
-	    2>$(BUILD)/tests.says || { cat $(BUILD)/tests.says; exit 1; }
+	    2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 
 # Versions of clang-format break some lines differently: only the version that formatted the tree is used.

@@ -58,7 +58,7 @@ NEW
     env -u MAKEFLAGS -u MAKELEVEL make -s -C "$ROOT" BUILD="$T/tried_cc" -W shared/err.c "$T/tried_cc/obj/shared/err.o"
     "$ROOT/tests/check-warnings" "$T/bin/tried_cc" "$T/tried_cc/obj"
     # So is one about a file that no longer exists.
-    echo 'shared/gone.c:1: warning: a new one' >"$T/tried_cc/obj/shared/gone.o.says"
+    echo 'shared/gone.c:1: warning: a new one' >"$T/tried_cc/obj/shared/gone.o.warnings"
     "$ROOT/tests/check-warnings" "$T/bin/tried_cc" "$T/tried_cc/obj"
 }
 
