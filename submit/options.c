@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/choice.h"
 #include "shared/schedule.h"
 #include "submit/options_table.h"
 #include "submit/stages/console.h"
@@ -32,10 +33,10 @@ static const struct args_option table[] = {
      "compression of workers' vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ..."},
     {"compress-down", "", ARGS_TEXT, SET(compress_down), FOR_JOB, JOB, "CHAIN",
      "compression of servers' vectors"},
-    {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_SUBMIT, JOB,
-     "auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
-     "what is exchanged, gradients or parameters",
-     .hint = "sgd, adam and others are set with --gradient-descent: --gradient-descent adam"},
+    {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_JOB, JOB,
+     OPTIMIZER_CHOICES "|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
+     "same as --gradient-descent; or, as in Parallel-SGD, what the codec must exchange, gradients or "
+     "parameters"},
     {"parallel_sgd|psgd", "", ARGS_CHOICE_TEXT, SET(sync), FOR_JOB, JOB, SYNC_CHOICES,
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", ARGS_NUMBER, SET(learn_rate), FOR_JOB, JOB, "X", "learning rate", .min = 1e-30,
@@ -45,7 +46,7 @@ static const struct args_option table[] = {
     {"block_assignment", "", ARGS_CHOICE_TEXT, AT(block_assignment), FOR_JOB, JOB,
      BLOCK_ASSIGNMENT_CHOICES "|dpa", "which worker holds which block"},
     {"gradient-descent", "", ARGS_CHOICE_TEXT, SET(gradient_descent), FOR_JOB, JOB, OPTIMIZER_CHOICES,
-     "update rule that applies gradients to the parameters"},
+     "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
     {"schedule", "", ARGS_TEXT, SET(schedule), FOR_JOB, JOB, "TEXT",
      "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
     {"warmup-steps", "", ARGS_INT, SET(warmup_steps), FOR_JOB, JOB, "N",
@@ -228,6 +229,13 @@ static int finish_optimizer(struct options *o, struct err *e)
     struct settings *s = &o->settings;
     bool has_momentum = false;
 
+    if (choice_find(OPTIMIZER_CHOICES, o->optimizer) >= 0) {
+        if (o->has_gradient_descent && strcmp(o->optimizer, s->gradient_descent) != 0)
+            return err_set(e, ERR_USAGE, "--optimizer %s and --gradient-descent %s: give one of them",
+                           o->optimizer, s->gradient_descent);
+        memcpy(s->gradient_descent, o->optimizer, sizeof s->gradient_descent);
+        strcpy(o->optimizer, "auto");
+    }
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
         if (strcmp(s->gradient_descent, optimizers[i].kind) == 0) {
             has_momentum = optimizers[i].has_momentum;

@@ -47,7 +47,7 @@ struct options {
     int verbose;
     bool follow;
     int node;
-    bool has_node, has_learn_rate, has_momentum, has_weight_decay, has_partition;
+    bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition;
     char reason[201]; /* an agent's limit */
     char to[PATH_MAX], mirror[512];
     char format[8]; /* target of model convert */

@@ -341,7 +341,7 @@ PY
     refused 2 "epochs" --codec plain --epochs 0
     refused 2 "epochs" --codec plain --epochs many
     refused 2 "--node" --codec plain --node 2
-    refused 2 "gradient-descent" --codec plain --optimizer adam
+    refused 2 "give one of them" --codec plain --optimizer adam --gradient-descent sgd
 }
 
 @test "a model that does not match the data, or is invalid" {

@@ -57,6 +57,19 @@ TEST(spellings_of_parallel_sgd_are_accepted)
     assert_string_equal(o.settings.sync, "ssgd");
 }
 
+TEST(optimizer_also_names_an_update_rule)
+{
+    assert_ok(PARSE("--optimizer", "adam"));
+    assert_string_equal(o.settings.gradient_descent, "adam");
+    assert_true(o.settings.learn_rate == 0.001);
+    assert_string_equal(o.optimizer, "auto");
+    assert_ok(PARSE("--optimizer", "adam", "--gradient-descent", "adam"));
+    assert_int_equal(PARSE("--optimizer", "adam", "--gradient-descent", "sgd"), ERR_USAGE);
+    assert_error_has("give one of them");
+    assert_ok(PARSE("--optimizer", "parameter_averaging", "--gradient-descent", "adam"));
+    assert_string_equal(o.optimizer, "parameter_averaging");
+}
+
 TEST(every_optimizer_has_its_own_defaults)
 {
     static const struct {
@@ -132,8 +145,6 @@ TEST(an_unknown_option_is_refused_with_the_nearest_one)
 {
     assert_int_equal(PARSE("--node_cuont", "2"), ERR_USAGE);
     assert_non_null(strstr(e.hint, "--node_count"));
-    assert_int_equal(PARSE("--optimizer", "adam"), ERR_USAGE);
-    assert_non_null(strstr(e.hint, "--gradient-descent adam"));
     assert_int_equal(PARSE("--psgd", "bsgd"), ERR_USAGE);
     assert_error_has("ssgd|asgd");
 }
@@ -324,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_list_of_choices_is_no_choice),
         cmocka_unit_test(short_options_accept_attached_and_separate_values),
         cmocka_unit_test(spellings_of_parallel_sgd_are_accepted),
+        cmocka_unit_test(optimizer_also_names_an_update_rule),
         cmocka_unit_test(every_optimizer_has_its_own_defaults),
         cmocka_unit_test(momentum_applies_only_to_optimizers_that_use_it),
         cmocka_unit_test(the_minimum_number_of_nodes_needs_a_job_that_continues_after_losses),
