@@ -46,7 +46,7 @@ struct task {
 
     int data_fd; /* the data socket until the runner has it; -1 */
     struct runner runner;
-    struct watch runner_watch, tail_watch;
+    struct watch runner_watch, tail_watch, order_watch;
     struct tail tail;
     uint64_t n_skip;   /* runner lines that are in the journal already */
     struct event *end; /* the runner's end event, kept until the process has ended; owned */

@@ -158,6 +158,7 @@ static void on_runner_gone(void *arg, uint32_t events)
 
     (void)events;
     loop_unwatch(&t->agent->loop, &t->tail_watch);
+    loop_unwatch(&t->agent->loop, &t->order_watch);
     runner_signal(&t->runner, SIGKILL);
     if (++t->n_last_turns < LAST_TURNS_MAX && read_lines(t))
         return;

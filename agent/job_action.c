@@ -41,6 +41,7 @@ void job_release(struct task *t)
     timer_cancel(l, &t->tick);
     loop_unwatch(l, &t->runner_watch);
     loop_unwatch(l, &t->tail_watch);
+    loop_unwatch(l, &t->order_watch);
     tail_close(&t->tail);
     runner_clear(&t->runner);
     if (t->data_fd >= 0)
@@ -129,6 +130,27 @@ static int make_events_file(const struct task *t, struct err *e)
     return 0;
 }
 
+static void on_order_pipe(void *arg, uint32_t events)
+{
+    struct task *t = arg;
+
+    (void)events;
+    if (runner_flush(&t->runner))
+        loop_unwatch(&t->agent->loop, &t->order_watch);
+}
+
+/* A pipe holds 64 KiB, or one page when the user's pipes are many; the start of thousands of nodes takes
+ * 1 MiB. The agent writes the rest as the runner reads. */
+static int order(struct task *t, const char *line, size_t len, struct err *e)
+{
+    if (runner_order(&t->runner, line, len, e) < 0)
+        return e->code;
+    if (t->runner.n_unsent == 0 || t->order_watch.on)
+        return 0;
+    t->order_watch = (struct watch){.fd = t->runner.control_fd, .ready = on_order_pipe, .arg = t};
+    return loop_watch(&t->agent->loop, &t->order_watch, EPOLLOUT, e);
+}
+
 static int send_job(struct task *t, struct err *e)
 {
     const struct job_spec *s = &t->job.spec;
@@ -137,7 +159,7 @@ static int send_job(struct task *t, struct err *e)
                      "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d}\n",
                      s->id, s->attempt, s->node, s->role, s->workers_on_host);
 
-    return runner_order(&t->runner, line, (size_t)n, e);
+    return order(t, line, (size_t)n, e);
 }
 
 static int spawn(struct task *t, struct err *e)
@@ -256,7 +278,7 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
 
     if (t->job.state != JOB_READY)
         return err_set(e, ERR_CONFLICT, "%s is %s, not ready", t->job.spec.id, job_state_name(t->job.state));
-    rc = runner_order(&t->runner, line, strlen(line), e);
+    rc = order(t, line, strlen(line), e);
     if (rc == ERR_NOT_FOUND)
         return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
     if (rc < 0) { /* a part of it may be written: the runner cannot continue */

@@ -18,7 +18,7 @@
 #include "shared/process.h"
 #include "shared/sanitized.h"
 
-enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, CONTROL_PIPE_BYTES = 1 << 20 };
+enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5 };
 
 enum {
     FILES_OF_ITS_OWN = 256, /* records and data files, unauthenticated connections to its data socket,
@@ -194,8 +194,6 @@ static int open_channels(struct channels *l, struct err *e)
         close(l->control[1]);
         return e->code;
     }
-    /* A start document of 4,096 nodes must fit, as the agent never waits for a runner to read. */
-    fcntl(l->control[1], F_SETPIPE_SZ, CONTROL_PIPE_BYTES);
     fcntl(l->control[1], F_SETFL, O_NONBLOCK);
     return 0;
 }
@@ -289,20 +287,64 @@ int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *
     return 0;
 }
 
+/* Orders hold the job's key. */
+static void forget_orders(struct runner *r)
+{
+    if (r->unsent)
+        explicit_bzero(r->unsent, r->n_unsent);
+    free(r->unsent);
+    r->unsent = NULL;
+    r->n_unsent = 0;
+}
+
+static int keep_order(struct runner *r, const char *line, size_t len, struct err *e)
+{
+    char *all = malloc(r->n_unsent + len);
+
+    if (!all)
+        return err_set(e, ERR_NOMEM, "no memory for %zu bytes of orders", len);
+    if (r->unsent)
+        memcpy(all, r->unsent, r->n_unsent);
+    memcpy(all + r->n_unsent, line, len);
+    len += r->n_unsent;
+    forget_orders(r);
+    r->unsent = all;
+    r->n_unsent = len;
+    return 0;
+}
+
 int runner_order(struct runner *r, const char *line, size_t len, struct err *e)
 {
-    ssize_t n;
+    ssize_t n = 0;
 
     if (r->control_fd < 0)
         return err_set(e, ERR_INTERNAL, "the pipe to job_runner is closed");
-    n = write(r->control_fd, line, len);
+    if (r->n_unsent == 0)
+        n = write(r->control_fd, line, len);
     if (n < 0 && errno == EPIPE)
         return err_set(e, ERR_NOT_FOUND, "job_runner has just ended");
-    if (n < 0)
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
         return err_errno(e, ERR_IO, "the pipe to job_runner");
-    if ((size_t)n != len)
-        return err_set(e, ERR_IO, "the pipe to job_runner took %zd of %zu bytes", n, len);
-    return 0;
+    n = n < 0 ? 0 : n;
+    return (size_t)n == len ? 0 : keep_order(r, line + n, len - (size_t)n, e);
+}
+
+bool runner_flush(struct runner *r)
+{
+    ssize_t n = 0;
+
+    if (r->n_unsent > 0)
+        n = write(r->control_fd, r->unsent, r->n_unsent);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n < 0 || (size_t)n == r->n_unsent) {
+        forget_orders(r);
+        return true;
+    }
+    r->n_unsent -= (size_t)n;
+    memmove(r->unsent, r->unsent + n, r->n_unsent);
+    explicit_bzero(r->unsent + r->n_unsent, (size_t)n);
+    return false;
 }
 
 void runner_signal(const struct runner *r, int signal)
@@ -361,5 +403,6 @@ void runner_clear(struct runner *r)
             if (fds[i] >= 0)
                 close(fds[i]);
     }
+    forget_orders(r);
     *r = (struct runner){0};
 }

@@ -16,7 +16,9 @@ struct runner {
     int pidfd;
     int control_fd; /* write end of its control pipe; -1: closed */
     int gate_fd;    /* before runner_go: the forked child waits at the other end */
-    bool is_child;  /* false: adopted after a restart of the agent */
+    char *unsent;   /* (n_unsent) orders that the control pipe had no room for; owned */
+    size_t n_unsent;
+    bool is_child; /* false: adopted after a restart of the agent */
     uint64_t max_memory;
 };
 
@@ -42,9 +44,14 @@ int runner_go(struct runner *r, const char *exe, struct err *e);
 /* Adopts a process of an earlier agent. ERR_NOT_FOUND: it has ended, or its pid is another process's now. */
 int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *e);
 
-/* Writes one line to the control pipe, which takes up to 1 MiB without waiting. ERR_NOT_FOUND: the runner
- * has ended; ERR_IO: only a part was written, which cannot be undone. */
+/* Writes one line to the control pipe. What does not fit is kept: if n_unsent > 0 afterwards, call
+ * runner_flush whenever control_fd is writable. ERR_NOT_FOUND: the runner has ended. ERR_IO, ERR_NOMEM: a
+ * part may be written, which cannot be undone. */
 int runner_order(struct runner *r, const char *line, size_t len, struct err *e);
+
+/* Writes kept orders as far as the pipe takes them. Returns whether nothing is left; orders to a runner that
+ * has ended are dropped. */
+bool runner_flush(struct runner *r);
 
 /* Signals the whole process group; no effect if the group has ended. */
 void runner_signal(const struct runner *r, int signal);
