@@ -167,6 +167,9 @@ $(TOOLS): $(BUILD)/%: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm $(keep)
 
+# A test loads codecs and starts programs.
+$(TESTS): | all $(TEST_CODECS) $(TOOLS)
+
 tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS)
 
 test: all tests ## every test: unit, suites, end to end
