@@ -49,7 +49,7 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e)
             return rc;
     }
     if (stat(path, &st) == 0 && (st.st_mode & 077)) {
-        err_set(e, ERR_CONFIG, "%s can be read by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
+        err_set(e, ERR_AUTH, "%s can be read by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
         return err_hint(e, "Run chmod 600 %s and change the token: other users may have read it.", path);
     }
     if (file_read(&text, &len, path, 4096, e) < 0)

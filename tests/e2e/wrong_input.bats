@@ -383,6 +383,11 @@ PY
     [[ "$output" == *"--port"* ]]
     run limited "$BUILD/agent" --bind 0.0.0.0 --port 0 --dir open
     [ "$status" -eq 7 ]
+    make_token token
+    chmod 644 token
+    run limited "$BUILD/agent" --token-file token --port 0 --dir open
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"can be read by others"*"chmod 600"* ]]
 }
 
 @test "an unknown job" {

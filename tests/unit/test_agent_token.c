@@ -50,7 +50,7 @@ TEST(a_file_without_a_token_is_an_error)
         assert_error_has("holds no token");
     }
     assert_ok(file_write(path, "abcdefghijklmnopqrstuvwxyz", 26, 0644, &e));
-    assert_int_equal(token_load(&t, path, true, &e), ERR_CONFIG);
+    assert_int_equal(token_load(&t, path, true, &e), ERR_AUTH);
     assert_error_has("can be read by others");
     assert_int_equal(chmod(path, 0600), 0);
     assert_ok(token_load(&t, path, true, &e));
