@@ -370,48 +370,12 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
     }
 }
 
-void net_step_state(struct net *net)
-{
-    for (size_t i = net->spec.n_trained; i < net->spec.n_params; i++)
-        net->params[i] -= net->grads[i];
-}
-
 const float *net_forward(struct net *net, const float *x, int n)
 {
     return forward(net, x, &(struct pass){.n = n, .lengths = net->lengths});
 }
 
-/* x * 0 is 0 for a finite x, NaN otherwise. */
-FAST static bool are_finite(const float *v, size_t n)
-{
-    float lane[16] = {0};
-    float sum = 0;
-    size_t i = 0;
-
-    for (; i + 16 <= n; i += 16)
-        for (size_t k = 0; k < 16; k++)
-            lane[k] += v[i + k] * 0;
-    for (; i < n; i++)
-        sum += v[i] * 0;
-    for (size_t k = 0; k < 16; k++)
-        sum += lane[k];
-    return sum == 0;
-}
-
 size_t net_tensor_offset(const struct net *net, size_t i)
 {
     return (size_t)((const float *)net->tensors[i].data - net->params);
-}
-
-const char *net_nonfinite(const struct net *net)
-{
-    if (are_finite(net->grads, net->spec.n_params))
-        return NULL;
-    for (size_t i = net->n_tensors; i-- > 0;) {
-        const struct tensor_view *t = &net->tensors[i];
-
-        if (!are_finite(net->grads + net_tensor_offset(net, i), tensor_count(t)))
-            return t->name;
-    }
-    return NULL;
 }

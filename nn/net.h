@@ -3,7 +3,7 @@
  * net_new() allocates the activations for max_batch samples; nothing is allocated afterwards.
  *
  * The optimizer updates the first n_trained parameters. The running statistics (batch_norm) follow them:
- * their "gradient" is momentum * (running - batch), which a step subtracts, so that an exchange of
+ * their "gradient" is momentum * (running - batch), which statistics_step() subtracts, so that an exchange of
  * gradients keeps them equal on all nodes, like the weights. */
 #ifndef PSGD_NET_H
 #define PSGD_NET_H
@@ -58,14 +58,8 @@ struct net_score {
 
 /* Forward and backward. grads = gradient of the mean loss, overwritten. Adds to *score. */
 void net_train(struct net *net, const struct net_batch *b, struct net_score *score);
-/* params -= grads for the running statistics, in addition to the optimizer's step. */
-void net_step_state(struct net *net);
 
 /* Returns the outputs (n, n_out) for x in evaluation mode, valid until the next call. */
 const float *net_forward(struct net *net, const float *x, int n);
-
-/* Returns the name of a tensor with a non-finite value in its gradient, searching from the last layer;
- * NULL: all are finite. */
-const char *net_nonfinite(const struct net *net);
 
 #endif

@@ -268,6 +268,29 @@ double gradient_norm(const float *grads, size_t n)
     return norm_of(sum, grads, n);
 }
 
+/* x * 0 is 0 for a finite x, NaN otherwise. */
+FAST bool gradient_is_finite(const float *grads, size_t n)
+{
+    float lane[16] = {0};
+    float sum = 0;
+    size_t i = 0;
+
+    for (; i + 16 <= n; i += 16)
+        for (size_t k = 0; k < 16; k++)
+            lane[k] += grads[i + k] * 0;
+    for (; i < n; i++)
+        sum += grads[i] * 0;
+    for (size_t k = 0; k < 16; k++)
+        sum += lane[k];
+    return sum == 0;
+}
+
+void statistics_step(float *params, const float *grads, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        params[i] -= grads[i];
+}
+
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
 {
     struct step s = {.lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};

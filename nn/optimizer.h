@@ -27,6 +27,7 @@
 #ifndef PSGD_OPTIMIZER_H
 #define PSGD_OPTIMIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,5 +66,9 @@ double gradient_norm(const float *grads, size_t n);
 /* The scale that clips a gradient of that norm to at most `limit`, as torch.nn.utils.clip_grad_norm_: limit
  * / (norm + 1e-6), never above 1. limit 0: 1. (Pascanu et al. 2013, Algorithm 1) */
 float gradient_clip(double norm, double limit);
+bool gradient_is_finite(const float *grads, size_t n);
+
+/* The step of n running statistics (net.h), which no optimizer updates: params -= grads. */
+void statistics_step(float *params, const float *grads, size_t n);
 
 #endif

@@ -70,8 +70,8 @@ static void save_node(struct saved *s, const struct sim_node *n)
     if (s->rc < 0)
         return;
     memcpy(to->params, n->params, sizeof to->params);
-    if (n->optimizer)
-        save_optimizer(to, n->optimizer);
+    if (n->step.optimizer)
+        save_optimizer(to, n->step.optimizer);
     s->rc = write_exchange(n, SAVED_AT, &s->e);
 }
 
@@ -104,10 +104,10 @@ static int restore_node(struct sim_node *n, const struct saved *s, struct err *e
     rc = exchange_restore(n->x, &f, SAVED_AT, e);
     tensor_file_close(&f);
     memcpy(n->params, from->params, sizeof from->params);
-    if (n->optimizer)
-        restore_optimizer(n->optimizer, from);
+    if (n->step.optimizer)
+        restore_optimizer(n->step.optimizer, from);
     if (n->node >= 0)
-        n->step = SAVED_AT;
+        n->step.n_done = SAVED_AT;
     return rc;
 }
 

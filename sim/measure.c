@@ -85,8 +85,7 @@ static double do_step(const struct sim *s, const struct sharer *o, int i)
     t->spent_s = 0;
     t->ops->gradient(t, &batch, o->params, o->grads, &score);
     begun = clock_now();
-    /* Otherwise a runner gets the norm from the step (agent/runner/train.c). */
-    if (s->may_skip || s->set.clip_norm > 0)
+    if (step_needs_norm(&s->set))
         norm = gradient_norm(o->grads, t->n_trained);
     optimizer_step(o->optimizer, o->params, o->grads, (float)s->set.learn_rate,
                    gradient_clip(norm, s->set.clip_norm));
@@ -201,7 +200,7 @@ static int measure_all(struct sim *s, struct bench *b, struct err *e)
 
 static int sharer_open(const struct sim *s, struct sharer *o, int n_contributions, struct err *e)
 {
-    const struct optimizer_config cfg = sim_optimizer_of(s);
+    const struct optimizer_config cfg = step_optimizer(&s->set);
     size_t n = s->trainer->n_params;
 
     o->params = calloc((size_t)(3 + n_contributions) * n, sizeof *o->params);

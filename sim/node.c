@@ -1,9 +1,9 @@
-/* node -- one node of a simulation: agent/runner/train.c and serve.c as an event-driven state machine. */
+/* node -- one node of a simulation: the loops of agent/runner/train.c and serve.c as an event-driven state
+ * machine around the same steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/vector.h"
 #include "sim/sim.h"
 
 enum { IDLE = CODEC_WAIT + 1, YIELDS };
@@ -100,12 +100,7 @@ static double draw_step(const struct sim_steps *t, struct rng *rng)
 
 void sim_node_begin(struct sim *s, struct sim_node *n)
 {
-    const struct stopwatch *w = exchange_watch(n->x);
-
-    n->begun = stopwatch_since(w);
-    memcpy(n->spent, w->spent, sizeof n->spent);
-    n->before = *exchange_totals(n->x);
-    n->score = (struct net_score){0};
+    step_begin(&n->step);
     n->step_time = draw_step(&s->steps, &n->rng) / n->speed;
     if (s->straggler.share > 0 && rng_uniform(&n->rng) < (float)s->straggler.share)
         n->step_time *= s->straggler.factor;
@@ -121,118 +116,42 @@ static void enter_phase(struct sim_node *n, enum sim_phase phase, int rc)
     phase_enter(exchange_watch(n->x), PHASE_WAIT);
 }
 
-/* A worker can skip steps only while its weights are finite. */
-static bool can_skip(const struct sim *s, const struct sim_node *n)
-{
-    return s->may_skip && (n->node < 0 || isfinite(gradient_norm(n->params, s->trainer->n_params)));
-}
-
-/* Applies the policy for a non-finite value in the present step, described in *e, as in a runner
- * (agent/runner/train.c). */
-static int leave_out(const struct sim *s, struct sim_node *n, const struct err *e)
-{
-    if (!can_skip(s, n))
-        return e->code;
-    n->n_left_out++;
-    return 0;
-}
-
-/* Computes one block's gradient into grads; zeros if it is skipped. A non-finite value that ends the job is
- * detected in the loss, or at the update. */
-static int gradient(struct sim *s, struct sim_node *n, const struct trainer_batch *b, struct err *e)
-{
-    size_t n_params = s->trainer->n_params;
-    struct net_score score = {0};
-
-    s->trainer->ops->gradient(s->trainer, b, n->params, n->grads, &score);
-    n->score.loss += score.loss;
-    n->score.n += score.n;
-    n->score.n_right += score.n_right;
-    if (isfinite(score.loss) && (!s->may_skip || isfinite(gradient_norm(n->grads, n_params))))
-        return 0;
-    err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss is %g, its gradient not finite", n->node,
-            n->epoch, (unsigned long long)n->step + 1, err_number(score.loss));
-    if (leave_out(s, n, e) < 0)
-        return e->code;
-    memset(n->grads, 0, n_params * sizeof *n->grads);
-    return 0;
-}
-
 /* Ends the computation of one block's gradient. After the last one of the step the codec gets it. */
 static int end_block(struct sim *s, struct sim_node *n, struct err *e)
 {
     struct trainer_batch b = {
-        .node = n->node, .i = n->at_block, .block = n->blocks[n->at_block], .step = n->step};
-    size_t n_params = s->trainer->n_params;
-    float part = 1.0f / (float)n->n_blocks;
+        .node = n->node, .i = n->at_block, .block = n->blocks[n->at_block], .step = n->step.n_done};
+    struct net_score score = {0};
     int rc;
 
-    if (gradient(s, n, &b, e) < 0)
+    s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score);
+    if (step_add_block(&n->step, n->grads, b.block, &score, e) < 0)
         return e->code;
-    if (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b.block, e) < 0)
-        return e->code;
-    if (n->sum)
-        (n->at_block > 0 ? vector_add : vector_scale)(n->sum, n->grads, part, n_params);
     n->phase = SIM_BEGINS;
     if (++n->at_block < n->n_blocks)
         return 0;
     n->at_block = 0;
-    if (n->sum)
-        memcpy(n->grads, n->sum, n_params * sizeof *n->grads);
-    rc = exchange_on_grad(n->x, (size_t)n->n_blocks * (size_t)s->set.batch_size, e);
+    rc = step_exchange(&n->step, e);
     spend_on_reading(s, n);
     enter_phase(n, SIM_IN_GRAD, rc);
     return rc;
 }
 
-/* Updates the parameters [from, from + n_params) of a node by its gradient; subtracts the gradient from
- * running statistics, which follow the trained ones. */
-static int move(struct sim *s, struct sim_node *n, const float *grads, size_t from, size_t n_params,
-                uint64_t step, float lr_factor, struct err *e)
-{
-    const struct schedule_job job = {.learn_rate = s->set.learn_rate,
-                                     .warmup_steps = (uint64_t)s->set.warmup_steps,
-                                     .steps_per_epoch = (uint64_t)s->set.steps_per_epoch,
-                                     .n_steps = s->n_steps};
-    size_t n_trained = sim_trained_of(s, from, n_params);
-
-    n->lr = schedule_rate(&s->schedule, &job, step) * (double)lr_factor;
-    n->grad_norm = gradient_norm(grads, n_trained);
-    if (!isfinite(n->grad_norm) || !isfinite(gradient_norm(grads + n_trained, n_params - n_trained))) {
-        err_set(e, ERR_NUMERIC, "node %d, step %llu: the gradient is not finite", n->node,
-                (unsigned long long)step + 1);
-        return leave_out(s, n, e);
-    }
-    if (!n->optimizer || (s->may_skip && n->grad_norm == 0))
-        return 0;
-    optimizer_step(n->optimizer, n->params + from, grads, (float)n->lr,
-                   gradient_clip(n->grad_norm, s->set.clip_norm));
-    for (size_t i = n_trained; i < n_params; i++)
-        n->params[from + i] -= grads[i];
-    return 0;
-}
-
-int sim_node_update(void *owner, size_t from, size_t n_params, uint64_t step, float lr_factor, struct err *e)
-{
-    struct sim_node *n = owner;
-
-    return move(n->sim, n, n->grads + from, from, n_params, step, lr_factor, e);
-}
-
 static bool is_last(const struct sim *s, const struct sim_node *n)
 {
-    return n->step == s->n_steps || exchange_wants_stop(n->x);
+    return n->step.n_done == s->n_steps || exchange_wants_stop(n->x);
 }
 
 static int end_step(struct sim *s, struct sim_node *n, struct err *e)
 {
-    n->loss = n->score.loss / (double)n->score.n;
-    phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
-    if (s->records && sim_record_step(s->records, s, n, e) < 0)
+    const struct record_train row = step_end(&n->step, 0);
+
+    if (s->records && step_is_recorded(&n->step) && sim_record_step(s->records, &row, e) < 0)
         return e->code;
     sim_node_begin(s, n);
     n->phase = SIM_BEGINS;
-    if (!exchange_take_evaluation(n->x) && !is_last(s, n) && n->step % (uint64_t)s->set.steps_per_epoch != 0)
+    if (!exchange_take_evaluation(n->x) && !is_last(s, n) &&
+        n->step.n_done % (uint64_t)s->set.steps_per_epoch != 0)
         return 0;
     n->phase = SIM_EVALUATES;
     phase_enter(exchange_watch(n->x), PHASE_EVALUATE);
@@ -245,14 +164,13 @@ static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
     s->trainer->ops->evaluate(s->trainer, n->params, &n->eval_loss, &n->eval_accuracy);
     if (s->records && sim_record_evaluation(s->records, n, e) < 0)
         return e->code;
-    if (s->trainer->has_test && !isfinite(n->eval_loss) && (is_last(s, n) || !can_skip(s, n)))
-        return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
-                       n->node, n->epoch, (unsigned long long)n->step, err_number(n->eval_loss));
+    if (s->trainer->has_test && step_check_test(&n->step, n->eval_loss, is_last(s, n), e) < 0)
+        return e->code;
     if (is_last(s, n))
         return finish(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
     sim_node_begin(s, n);
-    n->epoch = (int)(n->step / (uint64_t)s->set.steps_per_epoch) + 1;
+    n->epoch = (int)(n->step.n_done / (uint64_t)s->set.steps_per_epoch) + 1;
     n->phase = SIM_BEGINS;
     return 0;
 }
@@ -265,12 +183,9 @@ static int go_on(struct sim *s, struct sim_node *n, struct err *e)
     if (n->phase == SIM_IN_STEP)
         return end_step(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_APPLY);
-    if (move(s, n, exchange_gradient(n->x), 0, s->trainer->n_params, n->step, exchange_lr_factor(n->x), e) <
-        0)
+    if (step_update(&n->step, e) < 0)
         return e->code;
     phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
-    n->step++;
-    n->samples += (uint64_t)n->n_blocks * (uint64_t)s->set.batch_size;
     rc = exchange_on_step(n->x, e);
     spend_on_reading(s, n);
     enter_phase(n, SIM_IN_STEP, rc);

@@ -92,38 +92,10 @@ int sim_records_close(struct sim_records *r, struct err *e)
     return rc;
 }
 
-int sim_record_step(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e)
+int sim_record_step(struct sim_records *r, const struct record_train *job, struct err *e)
 {
-    const struct exchange_totals *t = exchange_totals(n->x);
-    const double *spent = exchange_watch(n->x)->spent;
-    struct train_row row;
+    const struct train_row row = {.job = *job, .sim_time_s = job->time_s};
 
-    if (n->step % (uint64_t)s->set.record_every != 0)
-        return 0;
-    row = (struct train_row){.job = {.time_s = n->now,
-                                     .node = n->node,
-                                     .role = "worker",
-                                     .epoch = n->epoch,
-                                     .batch = (n->step - 1) % (uint64_t)s->set.steps_per_epoch + 1,
-                                     .batches = (uint64_t)s->set.steps_per_epoch,
-                                     .step = n->step,
-                                     .samples = n->samples,
-                                     .loss = n->loss,
-                                     .accuracy = s->trainer->has_labels
-                                                     ? (double)n->score.n_right / (double)n->score.n
-                                                     : RECORD_MISSING,
-                                     .lr = n->lr,
-                                     .grad_norm = n->grad_norm,
-                                     .compute_s = spent[PHASE_COMPUTE] - n->spent[PHASE_COMPUTE],
-                                     .encode_s = spent[PHASE_ENCODE] - n->spent[PHASE_ENCODE],
-                                     .send_s = spent[PHASE_SEND] - n->spent[PHASE_SEND],
-                                     .wait_s = spent[PHASE_WAIT] - n->spent[PHASE_WAIT],
-                                     .decode_s = spent[PHASE_DECODE] - n->spent[PHASE_DECODE],
-                                     .raw_bytes = t->raw_bytes - n->before.raw_bytes,
-                                     .sent_bytes = t->sent_bytes - n->before.sent_bytes,
-                                     .recv_bytes = t->recv_bytes - n->before.recv_bytes,
-                                     .apply_s = spent[PHASE_APPLY] - n->spent[PHASE_APPLY]},
-                             .sim_time_s = n->now};
     return record_write(&r->of[TRAIN], &row, sizeof row, 1, e);
 }
 
@@ -133,8 +105,8 @@ int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struc
     struct eval_row row = {.job = {.time_s = n->now,
                                    .node = n->node,
                                    .epoch = n->epoch,
-                                   .step = n->step,
-                                   .samples = n->samples,
+                                   .step = n->step.n_done,
+                                   .samples = n->step.n_samples,
                                    .loss = n->eval_loss,
                                    .accuracy = isnan(n->eval_accuracy) ? RECORD_MISSING : n->eval_accuracy,
                                    .sent_bytes_total = t->sent_bytes,

@@ -4,6 +4,7 @@
 #define PSGD_SIM_RECORDS_H
 
 #include "shared/err.h"
+#include "shared/record.h"
 
 struct codec;
 struct sim;
@@ -15,7 +16,7 @@ int sim_records_open(struct sim_records **out, struct err *e);
 /* Writes buffered rows and frees *r, also on failure. */
 int sim_records_close(struct sim_records *r, struct err *e);
 
-int sim_record_step(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e);
+int sim_record_step(struct sim_records *r, const struct record_train *job, struct err *e);
 int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struct err *e);
 /* Records a completed round, if there is one. */
 int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e);

@@ -63,11 +63,12 @@ static double speed_of(const struct sim_speed *speed, int node, struct rng *r)
     return speed->low + (speed->high - speed->low) * rng_uniform(r);
 }
 
-size_t sim_trained_of(const struct sim *s, size_t from, size_t n)
+/* The exchange's `update`: the optimizer on a server. */
+static int update(void *owner, size_t from, size_t n_params, uint64_t step, float lr_factor, struct err *e)
 {
-    size_t n_trained = s->trainer->n_trained;
+    struct sim_node *n = owner;
 
-    return from >= n_trained ? 0 : n_trained - from < n ? n_trained - from : n;
+    return step_apply(&n->step, from, n_params, n->grads + from, step, lr_factor, e);
 }
 
 static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)
@@ -88,31 +89,28 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
     cfg.grads = n->grads;
     cfg.layers = s->layers;
     cfg.n_layers = s->n_layers;
-    cfg.update = sim_node_update;
+    cfg.update = update;
     cfg.record = record;
     cfg.owner = n;
     cfg.time = &n->now;
     return exchange_new(&n->x, &cfg, e);
 }
 
-struct optimizer_config sim_optimizer_of(const struct sim *s)
+static int open_step(struct sim *s, struct sim_node *n, struct err *e)
 {
-    return (struct optimizer_config){.kind = s->set.gradient_descent,
-                                     .momentum = (float)s->set.momentum,
-                                     .weight_decay = (float)s->set.weight_decay};
-}
-
-/* For all trained parameters on a worker; for those in its range on a server. */
-static int open_optimizer(struct sim *s, struct sim_node *n, struct err *e)
-{
-    const struct optimizer_config cfg = sim_optimizer_of(s);
-    size_t from = 0, to = s->trainer->n_params;
-
-    if (n->node < 0) {
-        from = collective_slice(s->trainer->n_params, -2 - n->node, s->set.server_count);
-        to = collective_slice(s->trainer->n_params, -1 - n->node, s->set.server_count);
-    }
-    return optimizer_new(&n->optimizer, &cfg, sim_trained_of(s, from, to - from), e);
+    return step_open(&n->step,
+                     &(struct step_config){.set = &s->set,
+                                           .schedule = &s->schedule,
+                                           .exchange = n->x,
+                                           .layers = s->layers,
+                                           .n_layers = s->n_layers,
+                                           .node = n->node,
+                                           .params = n->params,
+                                           .n_params = s->trainer->n_params,
+                                           .n_trained = s->trainer->n_trained,
+                                           .n_blocks = n->n_blocks,
+                                           .has_labels = s->trainer->has_labels},
+                     e);
 }
 
 static int open_worker(struct sim *s, struct sim_node *n, struct err *e)
@@ -121,9 +119,7 @@ static int open_worker(struct sim *s, struct sim_node *n, struct err *e)
     n->epoch = 1;
     n->n_blocks = blocks_of(&s->blocks, n->node, s->waking); /* has room for all blocks */
     n->blocks = malloc((size_t)n->n_blocks * sizeof *n->blocks);
-    if (n->n_blocks > 1)
-        n->sum = malloc(s->trainer->n_params * sizeof *n->sum);
-    if (!n->blocks || (n->n_blocks > 1 && !n->sum))
+    if (!n->blocks)
         return err_set(e, ERR_NOMEM, "no memory for node %d", n->node);
     memcpy(n->blocks, s->waking, (size_t)n->n_blocks * sizeof *n->blocks);
     return 0;
@@ -138,7 +134,6 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
                            .timer = INFINITY,
                            .node = mesh_node_at(s->set.node_count, slot),
                            .phase = SIM_SERVES,
-                           .loss = NAN,
                            .eval_loss = NAN,
                            .eval_accuracy = NAN};
     rng_init(&n->rng, s->timing, 0x5d, (uint64_t)slot);
@@ -151,7 +146,7 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
     s->trainer->ops->begin(s->trainer, n->params);
     if ((n->node >= 0 && open_worker(s, n, e) < 0) || open_exchange(s, n, e) < 0)
         return e->code;
-    return exchange_updates_here(n->x) ? open_optimizer(s, n, e) : 0;
+    return open_step(s, n, e);
 }
 
 static int open_network(struct sim *s, struct err *e)
@@ -248,8 +243,7 @@ static int open_all(struct sim *s, const char *folder, struct err *e)
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct err *e)
 {
-    *s = (struct sim){
-        .set = *set, .how = *how, .may_skip = strcmp(set->on_nonfinite, "skip") == 0, .timing = set->seed};
+    *s = (struct sim){.set = *set, .how = *how, .timing = set->seed};
     s->n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs;
     sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)
@@ -395,10 +389,9 @@ bool sim_models_are_finite(const struct sim *s)
 static void node_clear(struct sim_node *n)
 {
     exchange_free(n->x);
-    optimizer_free(n->optimizer);
+    step_close(&n->step);
     free(n->params);
     free(n->grads);
-    free(n->sum);
     free(n->blocks);
     free(n->e);
 }

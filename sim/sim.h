@@ -6,7 +6,7 @@
 #define PSGD_SIM_H
 
 #include "agent/runner/exchange/exchange.h"
-#include "nn/optimizer.h"
+#include "agent/runner/step.h"
 #include "shared/codec_load.h"
 #include "shared/flag.h"
 #include "shared/schedule.h"
@@ -42,23 +42,16 @@ struct sim_node {
     struct exchange *x;
     struct mesh *mesh;
     float *params, *grads; /* (n_params) */
-    float *sum;            /* sum over blocks, if there are several */
-    struct optimizer *optimizer;
+    struct step step;
     int *blocks, n_blocks, at_block;
     double speed, step_time; /* of the present step: stragglers */
     struct rng rng;
-    uint64_t step, samples;
-    uint64_t n_left_out; /* gradients and updates that were not finite */
-    int epoch;           /* from 1 */
+    int epoch; /* from 1 */
     double waits_since;
-    const struct mesh_buf *encoded; /* the message whose encoding was last timed ... */
-    uint64_t encoded_round;         /* ... in that round */
-    uint64_t read[N_STEP_PHASES];   /* bytes read by its exchange that were already timed */
-    struct net_score score;
-    double lr, grad_norm;
-    double begun, spent[N_STEP_PHASES]; /* at the beginning of the step */
-    struct exchange_totals before;
-    double loss, eval_loss, eval_accuracy; /* the latest; NAN: none */
+    const struct mesh_buf *encoded;  /* the message whose encoding was last timed ... */
+    uint64_t encoded_round;          /* ... in that round */
+    uint64_t read[N_STEP_PHASES];    /* bytes read by its exchange that were already timed */
+    double eval_loss, eval_accuracy; /* the latest; NAN: none */
     double ended_at;
     struct err *e; /* error; NULL: none */
 };
@@ -72,7 +65,6 @@ static inline bool sim_node_is_over(const struct sim_node *n)
 struct sim {
     struct settings set;
     struct simulation how;
-    bool may_skip;   /* a non-finite step is skipped, else it ends the job */
     uint64_t timing; /* seed of random times; the job's, unless a check tries others */
     struct blocks blocks;
     struct schedule schedule;
@@ -126,10 +118,6 @@ bool sim_models_are_finite(const struct sim *s);
 
 /* The rest is internal to the simulator. */
 
-/* sim.c: the job's optimizer, and the number of parameters in [from, from + n) that it updates. */
-struct optimizer_config sim_optimizer_of(const struct sim *s);
-size_t sim_trained_of(const struct sim *s, size_t from, size_t n);
-
 /* costs.c, measure.c: set steps, eval_time_s, codec_rate and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
 int sim_measure(struct sim *s, struct err *e);
@@ -147,8 +135,6 @@ void sim_node_begin(struct sim *s, struct sim_node *n);
 /* Runs the node as far as possible. A node's failure is stored in the node; an error is one of the
  * simulator. */
 int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e);
-/* The exchange's `update`: the optimizer on a server. */
-int sim_node_update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
 /* Adds the time of sending, or of receiving, a message. */
 void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *l);
 void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *l);

@@ -36,11 +36,11 @@ static json_t *node_json(const struct sim_node *n)
     const char *message = n->phase == SIM_KILLED ? "killed, as --kill asks" : n->e ? n->e->text : "";
     json_t *o = json_pack("{s:i, s:s, s:s?, s:o, s:I, s:f, s:o?}", "node", n->node, "state", state_of(n),
                           "reason", reason, "message", json_text(message, SIZE_MAX), "step",
-                          (json_int_t)n->step, "elapsed_s", n->ended_at, "comm", comm_json(&c));
+                          (json_int_t)n->step.n_done, "elapsed_s", n->ended_at, "comm", comm_json(&c));
 
     if (!o)
         return NULL;
-    json_object_set_new(o, "loss", json_real_or_null(n->loss));
+    json_object_set_new(o, "loss", json_real_or_null(n->step.loss));
     json_object_set_new(o, "eval_loss", json_real_or_null(n->eval_loss));
     json_object_set_new(o, "eval_accuracy", json_real_or_null(n->eval_accuracy));
     return o;
@@ -58,7 +58,7 @@ static uint64_t count_left_out(const struct sim *s)
     uint64_t n = 0;
 
     for (int i = 0; i < s->n_nodes; i++)
-        n += s->nodes[i].n_left_out;
+        n += s->nodes[i].step.n_left_out;
     return n;
 }
 

@@ -17,8 +17,8 @@ static int record_metrics(struct node *n, double time_s, struct err *e)
             continue;
         *r = (struct record_metric){.time_s = time_s,
                                     .node = n->job.node,
-                                    .epoch = n->progress.epoch,
-                                    .step = n->progress.step,
+                                    .epoch = n->epoch,
+                                    .step = n->step.n_done,
                                     .metric = metric_kind_name((enum metric_kind)k)};
         if (!metrics_value(n->metrics, (enum metric_kind)k, &r->value))
             r->value = RECORD_MISSING;
@@ -38,8 +38,8 @@ static int record_confusion(struct node *n, struct err *e)
     for (int cell = 0; counts && cell < k * k; cell++) {
         if (counts[cell] > 0)
             rows[n_rows++] = (struct record_confusion){.node = n->job.node,
-                                                       .epoch = n->progress.epoch,
-                                                       .step = n->progress.step,
+                                                       .epoch = n->epoch,
+                                                       .step = n->step.n_done,
                                                        .label = cell / k,
                                                        .predicted = cell % k,
                                                        .count = counts[cell]};
@@ -56,13 +56,13 @@ int node_record_evaluation(struct node *n, double loss, double accuracy, struct 
 {
     struct record_eval r = {.time_s = clock_now() - n->started,
                             .node = n->job.node,
-                            .epoch = n->progress.epoch,
-                            .step = n->progress.step,
-                            .samples = n->samples,
+                            .epoch = n->epoch,
+                            .step = n->step.n_done,
+                            .samples = n->step.n_samples,
                             .loss = loss,
                             .accuracy = isnan(accuracy) ? RECORD_MISSING : accuracy,
-                            .sent_bytes_total = n->progress.traffic.sent_bytes,
-                            .recv_bytes_total = n->progress.traffic.recv_bytes};
+                            .sent_bytes_total = n->step.before.sent_bytes,
+                            .recv_bytes_total = n->step.before.recv_bytes};
 
     if (record_write(&n->eval, &r, sizeof r, 1, e) < 0 || record_metrics(n, r.time_s, e) < 0)
         return e->code;

@@ -184,7 +184,7 @@ static struct checkpoint checkpoint(struct node *n)
                                .codec_sha256 = n->codec_sha256,
                                .node = n->job.node,
                                .net = n->net,
-                               .optimizer = n->optimizer,
+                               .optimizer = n->step.optimizer,
                                .exchange = n->exchange};
 }
 
@@ -203,9 +203,9 @@ static int load_checkpoint(struct node *n, struct err *e)
         return e->code;
     rc = checkpoint_restore(&c, &f, n->spec, e) < 0 ? err_at(e, "checkpoint") : 0;
     tensor_file_close(&f);
-    n->first_epoch = n->progress.epoch = c.epoch;
-    n->progress.step = c.step;
-    n->samples = c.samples;
+    n->first_epoch = n->epoch = c.epoch;
+    n->step.n_done = c.step;
+    n->step.n_samples = c.samples;
     return rc;
 }
 
@@ -225,7 +225,7 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
 
     c.epoch = epoch;
     c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
-    c.samples = n->samples;
+    c.samples = n->step.n_samples;
     /* Both earlier files stay until the new one is complete: writing takes long, and the disk may be full. */
     if (node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
         return err_at(e, "checkpoint of epoch %d", epoch);
@@ -325,8 +325,8 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
         {0},
     };
 
-    snprintf(epoch, sizeof epoch, "%d", n->progress.epoch);
-    snprintf(step, sizeof step, "%llu", (unsigned long long)n->progress.step);
+    snprintf(epoch, sizeof epoch, "%d", n->epoch);
+    snprintf(step, sizeof step, "%llu", (unsigned long long)n->step.n_done);
     snprintf(loss, sizeof loss, "%.9g", test_loss);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
     return node_enter_folder(n, e) < 0 ? e->code
@@ -379,7 +379,7 @@ void node_clear(struct node *n)
     if (!n->mesh)
         exchange_free(n->exchange);
     loader_close(&n->loader);
-    optimizer_free(n->optimizer);
+    step_close(&n->step);
     metrics_free(n->metrics);
     net_free(n->net);
     shm_group_close(n->shm_group); /* after net_free: gradients are in it */

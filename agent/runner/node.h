@@ -12,9 +12,9 @@
 #include "agent/runner/report.h"
 #include "agent/runner/shm/send_pool.h"
 #include "agent/runner/shm/shm_group.h"
+#include "agent/runner/step.h"
 #include "nn/metrics.h"
 #include "nn/net.h"
-#include "nn/optimizer.h"
 #include "shared/codec_load.h"
 #include "shared/flag.h"
 #include "shared/record.h"
@@ -31,14 +31,14 @@ struct node {
     char *arch; /* the model's document, kept for the model file */
     struct model_spec *spec;
     struct net *net;
-    int max_batch;               /* of the net: the batch size of evaluation, at least a block's */
-    struct optimizer *optimizer; /* where parameters are updated: on workers, or with some rules on servers */
-    struct schedule schedule;    /* workers only, as the next two */
-    struct metrics *metrics;
+    int max_batch; /* of the net: the batch size of evaluation, at least a block's */
+    struct schedule schedule;
+    struct metrics *metrics; /* workers only, as the next one */
     struct loader loader;
     struct codec_layer *layers; /* (n_layers) */
     int n_layers;
     struct exchange *exchange;
+    struct step step;
     struct mesh *mesh;
     struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
     struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
@@ -49,11 +49,10 @@ struct node {
     struct record_file rows_of_codec;                        /* codec.csv, from the first row on */
     struct tracer *tracer;                                   /* NULL: no trace was requested */
     struct report *report;
-    double started; /* clock_now when training began */
-    struct report_progress progress;
-    uint64_t samples; /* seen so far */
-    double best;      /* of the evaluations so far: accuracy, or with targets minus the loss */
-    int first_epoch;  /* from 0; later if resumed from a checkpoint */
+    double started;  /* clock_now when training began */
+    int epoch;       /* the present one, from 1; 0: none yet */
+    double best;     /* of the evaluations so far: accuracy, or with targets minus the loss */
+    int first_epoch; /* from 0; later if resumed from a checkpoint */
 };
 
 /* Set by SIGTERM: stop after the present step. */
@@ -61,11 +60,8 @@ extern atomic_bool node_interrupted;
 
 /* Loads ../packages. On failure *reason is the reason code for the package concerned. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
-/* Part of node_prepare, after settings, codec and model are loaded: opens the exchange, and the optimizer
- * if parameters are updated here. */
+/* Part of node_prepare, after settings, codec, model and data are loaded: opens the exchange and the step. */
 int node_open_exchange(struct node *n, struct err *e);
-/* Returns the learning rate, by the job's schedule, of the step after `step` completed ones. */
-double node_learn_rate(const struct node *n, uint64_t step);
 /* Connects to the peers; takes the listening socket. */
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
 int node_train(struct node *n, struct err *e); /* a worker's part */
@@ -86,7 +82,9 @@ int node_catch_up(struct node *n, struct err *e);
 int node_open_records(struct node *n, struct err *e);
 int node_flush_records(struct node *n, struct err *e);
 int node_sync_records(struct node *n, struct err *e); /* to disk: they survive a power failure */
-/* Reports progress, after all rows about it are in their files. */
+/* The node's progress until now; a server has no steps. */
+struct report_progress node_progress(const struct node *n);
+/* Reports it, after all rows about it are in their files. */
 int node_report_progress(struct node *n, struct err *e);
 void node_close_trace(struct node *n);               /* no effect without a trace */
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each completed round */

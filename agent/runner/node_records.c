@@ -52,15 +52,29 @@ int node_sync_records(struct node *n, struct err *e)
     return on_records(n, record_sync, e);
 }
 
+struct report_progress node_progress(const struct node *n)
+{
+    struct report_progress p = {.epoch = n->epoch,
+                                .step = n->step.n_done,
+                                .loss = n->step.loss,
+                                .accuracy = n->step.accuracy,
+                                .traffic = *exchange_totals(n->exchange)};
+
+    if (n->job.node >= 0) {
+        p.epochs = n->set.epochs;
+        p.steps = (uint64_t)n->set.steps_per_epoch * (uint64_t)n->set.epochs;
+    }
+    memcpy(p.spent, exchange_watch(n->exchange)->spent, sizeof p.spent);
+    return p;
+}
+
 int node_report_progress(struct node *n, struct err *e)
 {
-    const struct exchange_totals *t = exchange_totals(n->exchange);
+    const struct report_progress p = node_progress(n);
 
     if (node_flush_records(n, e) < 0)
         return e->code;
-    n->progress.traffic = *t;
-    memcpy(n->progress.spent, exchange_watch(n->exchange)->spent, sizeof n->progress.spent);
-    report_progress(n->report, &n->progress);
+    report_progress(n->report, &p);
     return 0;
 }
 

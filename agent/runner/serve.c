@@ -1,6 +1,4 @@
 /* serve -- a parameter server's loop: receives from workers until the last one has left. */
-#include <math.h>
-
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
@@ -33,7 +31,6 @@ int node_serve(struct node *n, struct err *e)
     struct stopwatch *watch = exchange_watch(n->exchange);
     int next = n->first_epoch + 1;
 
-    n->progress.loss = n->progress.accuracy = NAN;
     phase_enter(watch, PHASE_WAIT);
     if (keep(n, &next, e) < 0)
         return e->code;

@@ -221,6 +221,50 @@ PY
     same norm 2 0 --codec plain --model lenet-bn --compress topk:ratio=0.1,per=layer
 }
 
+# random_data MODEL FOLDER: .npy files with 64 samples for training and 16 for the test, of the model's shape.
+random_data() {
+    mkdir -p "$2"
+    python3 - "$1" "$2" <<'PY'
+import json, random, struct, sys
+model, folder = json.load(open(sys.argv[1])), sys.argv[2]
+random.seed(5)
+first, last = model["layers"][0], model["layers"][-1]
+def save(name, kind, shape, values):
+    head = "{'descr': '<%s', 'fortran_order': False, 'shape': (%s), }" % (kind, "".join("%d, " % n for n in shape))
+    head += " " * (63 - (len(head) + 10) % 64) + "\n"
+    with open(f"{folder}/{name}.npy", "wb") as f:
+        f.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack("<%d%s" % (len(values), {"f4": "f", "i4": "i"}[kind]), *values))
+size = 1
+for n in model["input"]:
+    size *= n
+for part, n in (("train", 64), ("test", 16)):
+    tokens = first["kind"] == "embedding"
+    x = [random.randrange(first["vocab"]) if tokens else random.gauss(0, 1) for _ in range(n * size)]
+    save(f"x_{part}", "i4" if tokens else "f4", [n] + model["input"], x)
+    if model["loss"] == "mse":
+        save(f"y_{part}", "f4", [n, last["units"]], [random.gauss(0, 1) for _ in range(n * last["units"])])
+    else:
+        save(f"y_{part}", "i4", [n], [i % last["units"] for i in range(n)])
+PY
+}
+
+@test "every model that ships ends with the same weights in a simulation and on agents, bit for bit" {
+    start_agents 2
+    local model job vocab
+    for model in "$ROOT"/nn/models/*.json; do
+        echo "$model"
+        random_data "$model" data
+        vocab=$(jq -r '.layers[0].vocab // empty' "$model")
+        job=(-q --codec plain --node_count 2 --epochs 2 --batch_size 8 --learn_rate 0.001 --model "$model"
+            --dataset "npy${vocab:+:vocab=$vocab}" --data data)
+        "$SUBMIT" "${job[@]}" -o real >/dev/null
+        "$SUBMIT" simulate "${job[@]}" --step-time 0.01 -o simulated >/dev/null
+        same_as_real simulated real
+        rm -r data real simulated
+    done
+}
+
 @test "steps that are not finite are skipped in a simulation as in the real job, bit for bit" {
     start_agents 2
     prepare_overflow

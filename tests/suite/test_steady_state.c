@@ -43,7 +43,7 @@ void *__libc_memalign(size_t alignment, size_t n);
 static void count_allocation(void)
 {
     if (is_counting)
-        steps[node.progress.step].n_allocations++;
+        steps[node.step.n_done].n_allocations++;
 }
 
 void *malloc(size_t n)
@@ -83,7 +83,7 @@ static void *(*volatile move)(void *, const void *, size_t) = memmove;
 void *memcpy(void *restrict to, const void *restrict from, size_t n)
 {
     if (is_counting)
-        steps[node.progress.step].copied += n;
+        steps[node.step.n_done].copied += n;
     return move(to, from, n);
 }
 #endif

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "nn/net.h"
+#include "nn/optimizer.h"
 #include "shared/json.h"
 #include "shared/rng.h"
 #include "tests/unit/unit.h"
@@ -166,6 +167,14 @@ static inline void assert_near(const float *got, const double *expected, size_t 
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - expected[i]) <= tolerance * (1 + fabs(expected[i]))))
             fail_msg("value %zu: %.9g, expected %.9g", i, (double)got[i], expected[i]);
+}
+
+static inline void check_step_statistics(struct check *c)
+{
+    size_t n_trained = net_n_trained(c->net);
+
+    statistics_step(net_params(c->net) + n_trained, net_grads(c->net) + n_trained,
+                    net_n_params(c->net) - n_trained);
 }
 
 #endif

@@ -263,7 +263,7 @@ TEST(the_death_of_a_worker_ends_the_job_or_the_others_continue)
         run();
         assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
         assert_int_equal(s.nodes[0].phase, SIM_DONE);
-        assert_true(s.nodes[0].step == N_STEPS && s.nodes[2].step < N_STEPS);
+        assert_true(s.nodes[0].step.n_done == N_STEPS && s.nodes[2].step.n_done < N_STEPS);
         assert_true(sim_time(&s) > 0.07 + SIM_DEATH_S);
         sim_close(&s);
     }

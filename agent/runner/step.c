@@ -1,0 +1,285 @@
+#include "agent/runner/step.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/vector.h"
+
+struct optimizer_config step_optimizer(const struct settings *set)
+{
+    return (struct optimizer_config){.kind = set->gradient_descent,
+                                     .momentum = (float)set->momentum,
+                                     .weight_decay = (float)set->weight_decay};
+}
+
+static bool may_skip(const struct settings *set)
+{
+    return strcmp(set->on_nonfinite, "skip") == 0;
+}
+
+bool step_needs_norm(const struct settings *set)
+{
+    return may_skip(set) || set->clip_norm > 0;
+}
+
+/* How many of the parameters [from, from + n) the optimizer updates. */
+static size_t trained_of(const struct step_config *cfg, size_t from, size_t n)
+{
+    return from >= cfg->n_trained ? 0 : cfg->n_trained - from < n ? cfg->n_trained - from : n;
+}
+
+/* For all trained parameters on a worker, for those in its range on a server. */
+static int open_optimizer(struct step *s, struct err *e)
+{
+    const struct step_config *cfg = &s->cfg;
+    const struct optimizer_config how = step_optimizer(cfg->set);
+    size_t from = 0, to = cfg->n_params;
+
+    if (cfg->node < 0) {
+        from = collective_slice(cfg->n_params, -2 - cfg->node, cfg->set->server_count);
+        to = collective_slice(cfg->n_params, -1 - cfg->node, cfg->set->server_count);
+    }
+    return optimizer_new(&s->optimizer, &how, trained_of(cfg, from, to - from), e);
+}
+
+int step_open(struct step *s, const struct step_config *cfg, struct err *e)
+{
+    bool sends = exchange_collects(cfg->exchange) || exchange_has_messages(cfg->exchange);
+    bool is_alone = !sends || cfg->set->node_count + cfg->set->server_count == 1;
+
+    *s = (struct step){.cfg = *cfg, .may_skip = may_skip(cfg->set), .loss = NAN, .accuracy = NAN};
+    /* Nobody else gets this node's gradient, or an all-reduce shows it to all, and the job ends anyway. */
+    s->checks_late = is_alone || (!s->may_skip && exchange_collects(cfg->exchange));
+    if (cfg->n_blocks > 1 && !(s->sum = malloc(cfg->n_params * sizeof *s->sum)))
+        return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
+    return exchange_updates_here(cfg->exchange) ? open_optimizer(s, e) : 0;
+}
+
+void step_close(struct step *s)
+{
+    optimizer_free(s->optimizer);
+    free(s->sum);
+    *s = (struct step){0};
+}
+
+void step_begin(struct step *s)
+{
+    const struct stopwatch *watch = exchange_watch(s->cfg.exchange);
+
+    s->begun = stopwatch_since(watch);
+    memcpy(s->spent, watch->spent, sizeof s->spent);
+    s->before = *exchange_totals(s->cfg.exchange);
+    s->score = (struct net_score){0};
+    s->n_added = 0;
+    if (watch->tracer)
+        watch->tracer->step = s->n_done + 1;
+}
+
+static int epoch_of(const struct step *s, uint64_t step)
+{
+    return (int)(step / (uint64_t)s->cfg.set->steps_per_epoch) + 1;
+}
+
+/* A worker can skip steps only while its weights are finite. */
+static bool can_skip(const struct step *s)
+{
+    return s->may_skip && (s->cfg.node < 0 || gradient_is_finite(s->cfg.params, s->cfg.n_params));
+}
+
+/* Applies the policy to a value of this step that is not finite; `then` says what is left out. */
+static int leave_out(struct step *s, uint64_t step, const char *what, const char *then, struct err *e)
+{
+    char text[512];
+
+    err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: %s", s->cfg.node, epoch_of(s, step),
+            (unsigned long long)step + 1, what);
+    if (!can_skip(s))
+        return err_hint(e, s->may_skip
+                               ? "No step can be left out any more: the weights are not finite either."
+                               : "A smaller --learn_rate, --warmup-steps or --clip-norm may help; "
+                                 "--on-nonfinite skip leaves such steps out.");
+    if (s->n_left_out++ == 0 && s->cfg.warn) {
+        snprintf(text, sizeof text, "%.400s; %s (the first time)", e->text, then);
+        s->cfg.warn(s->cfg.owner, text);
+    }
+    return 0;
+}
+
+/* The name of the last tensor in [from, from + n) whose gradient, `grads` (n), is not finite; or NULL. */
+static const char *nonfinite(const struct step *s, size_t from, size_t n, const float *grads)
+{
+    if (gradient_is_finite(grads, n))
+        return NULL;
+    for (int i = s->cfg.n_layers; i-- > 0;) {
+        const struct codec_layer *l = &s->cfg.layers[i];
+        size_t begin = l->offset > from ? l->offset : from;
+        size_t end = l->offset + l->n < from + n ? l->offset + l->n : from + n;
+
+        if (begin < end && !gradient_is_finite(grads + (begin - from), end - begin))
+            return l->name;
+    }
+    return "the model";
+}
+
+static int check_gradient(struct step *s, float *grads, double loss, struct err *e)
+{
+    const char *tensor = isfinite(loss) && s->checks_late ? NULL : nonfinite(s, 0, s->cfg.n_params, grads);
+    char what[256];
+
+    if (isfinite(loss) && !tensor)
+        return 0;
+    if (tensor)
+        snprintf(what, sizeof what, "the loss is %g, and the gradient of %s is not finite", err_number(loss),
+                 tensor);
+    else
+        snprintf(what, sizeof what, "the loss is %g", err_number(loss));
+    if (leave_out(s, s->n_done, what, "its gradient is left out", e) < 0)
+        return e->code;
+    memset(grads, 0, s->cfg.n_params * sizeof *grads);
+    return 0;
+}
+
+int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e)
+{
+    float part = 1.0f / (float)s->cfg.n_blocks;
+
+    s->grads = grads;
+    s->score.loss += score->loss;
+    s->score.n += score->n;
+    s->score.n_right += score->n_right;
+    if (check_gradient(s, grads, score->loss, e) < 0)
+        return e->code;
+    if (exchange_wants_blocks(s->cfg.exchange) && exchange_on_block(s->cfg.exchange, block, e) < 0)
+        return e->code;
+    if (!s->sum)
+        return 0;
+    (s->n_added > 0 ? vector_add : vector_scale)(s->sum, grads, part, s->cfg.n_params);
+    if (++s->n_added == s->cfg.n_blocks)
+        memcpy(grads, s->sum, s->cfg.n_params * sizeof *grads);
+    return 0;
+}
+
+static size_t samples_of(const struct step *s)
+{
+    return (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size;
+}
+
+int step_exchange(struct step *s, struct err *e)
+{
+    return exchange_on_grad(s->cfg.exchange, samples_of(s), e);
+}
+
+static double learn_rate(const struct step *s, uint64_t step)
+{
+    const struct settings *set = s->cfg.set;
+    const struct schedule_job job = {.learn_rate = set->learn_rate,
+                                     .warmup_steps = (uint64_t)set->warmup_steps,
+                                     .steps_per_epoch = (uint64_t)set->steps_per_epoch,
+                                     .n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs};
+
+    return schedule_rate(s->cfg.schedule, &job, step);
+}
+
+static int leave_update_out(struct step *s, size_t from, size_t n, const float *grads, uint64_t step,
+                            struct err *e)
+{
+    const char *own = s->cfg.node < 0 || grads == s->grads ? NULL : nonfinite(s, from, n, s->grads);
+    char what[256];
+
+    snprintf(what, sizeof what, "%sthe gradient of %s is not finite", own ? "" : "after the exchange ",
+             own ? own : nonfinite(s, from, n, grads));
+    return leave_out(s, step, what, "the update is left out", e);
+}
+
+int step_apply(struct step *s, size_t from, size_t n, const float *grads, uint64_t step, float lr_factor,
+               struct err *e)
+{
+    float *params = s->cfg.params + from;
+    size_t n_trained = trained_of(&s->cfg, from, n);
+    double limit = s->cfg.set->clip_norm;
+    double rest = gradient_norm(grads + n_trained, n - n_trained);
+    bool norm_first = !s->optimizer || step_needs_norm(s->cfg.set);
+
+    s->lr = learn_rate(s, step) * (double)lr_factor;
+    s->grad_norm = norm_first ? gradient_norm(grads, n_trained)
+                              : optimizer_step(s->optimizer, params, grads, (float)s->lr, 1);
+    if (!isfinite(s->grad_norm) || !isfinite(rest))
+        return leave_update_out(s, from, n, grads, step, e);
+    /* If every node has left its gradient out, momentum alone would change the parameters. */
+    if (!s->optimizer || (s->may_skip && s->grad_norm == 0))
+        return 0;
+    if (norm_first)
+        optimizer_step(s->optimizer, params, grads, (float)s->lr, gradient_clip(s->grad_norm, limit));
+    statistics_step(params + n_trained, grads + n_trained, n - n_trained);
+    return 0;
+}
+
+int step_update(struct step *s, struct err *e)
+{
+    struct exchange *x = s->cfg.exchange;
+
+    if (step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), s->n_done, exchange_lr_factor(x), e) < 0)
+        return e->code;
+    s->n_done++;
+    s->n_samples += samples_of(s);
+    return 0;
+}
+
+bool step_is_recorded(const struct step *s)
+{
+    return s->n_done % (uint64_t)s->cfg.set->record_every == 0;
+}
+
+static double spent_in(const struct step *s, const struct stopwatch *watch, enum phase p)
+{
+    return watch->spent[p] - s->spent[p];
+}
+
+struct record_train step_end(struct step *s, double started)
+{
+    struct stopwatch *watch = exchange_watch(s->cfg.exchange);
+    const struct exchange_totals *t = exchange_totals(s->cfg.exchange);
+    uint64_t n_batches = (uint64_t)s->cfg.set->steps_per_epoch;
+    struct record_train r;
+
+    phase_enter(watch, PHASE_COMPUTE);
+    if (watch->tracer)
+        tracer_span(watch->tracer, TRACE_STEP, s->begun, stopwatch_since(watch));
+    s->loss = s->score.loss / (double)s->score.n;
+    s->accuracy = s->cfg.has_labels ? (double)s->score.n_right / (double)s->score.n : NAN;
+    r = (struct record_train){
+        .time_s = stopwatch_since(watch) - started,
+        .node = s->cfg.node,
+        .role = "worker",
+        .epoch = epoch_of(s, s->n_done - 1),
+        .batch = (s->n_done - 1) % n_batches + 1,
+        .batches = n_batches,
+        .step = s->n_done,
+        .samples = s->n_samples,
+        .loss = s->loss,
+        .accuracy = s->cfg.has_labels ? s->accuracy : RECORD_MISSING,
+        .lr = s->lr,
+        .grad_norm = s->grad_norm,
+        .compute_s = spent_in(s, watch, PHASE_COMPUTE),
+        .encode_s = spent_in(s, watch, PHASE_ENCODE),
+        .send_s = spent_in(s, watch, PHASE_SEND),
+        .wait_s = spent_in(s, watch, PHASE_WAIT),
+        .decode_s = spent_in(s, watch, PHASE_DECODE),
+        .raw_bytes = t->raw_bytes - s->before.raw_bytes,
+        .sent_bytes = t->sent_bytes - s->before.sent_bytes,
+        .recv_bytes = t->recv_bytes - s->before.recv_bytes,
+        .apply_s = spent_in(s, watch, PHASE_APPLY),
+    };
+    step_begin(s);
+    return r;
+}
+
+int step_check_test(const struct step *s, double loss, bool is_last, struct err *e)
+{
+    if (isfinite(loss) || (!is_last && can_skip(s)))
+        return 0;
+    return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
+                   s->cfg.node, epoch_of(s, s->n_done - 1), (unsigned long long)s->n_done, err_number(loss));
+}
