@@ -28,8 +28,8 @@ struct reason { /* reason of a loss, referenced by messages */
 struct mesh_sim {
     struct mesh_sim_config cfg;
     int n;
-    struct node *nodes;     /* (n) */
-    struct mesh pool_owner; /* of the buffers */
+    struct node *nodes; /* (n) */
+    struct mesh_pool pool;
     struct sim_pairs pairs;
     struct sim_messages messages;
     struct reason *reasons;
@@ -314,11 +314,11 @@ static size_t sim_queued_for(const struct mesh *m, int node)
 static void sim_pause(struct mesh *m, int node, bool on)
 {
     struct node *self = (struct node *)m;
-    struct sim_pair *p = sim_pairs_find(&self->net->pairs, slot_of(self->net, node), self->slot);
+    int from = slot_of(self->net, node);
+    struct err ignored;
+    struct sim_pair *p = on ? get_pair(self->net, from, self->slot, &ignored)
+                            : sim_pairs_find(&self->net->pairs, from, self->slot);
 
-    /* A missing pair has no messages yet, so a resume has no effect; a pause without messages would have no
-     * reason. */
-    assert(p || !on);
     if (p)
         p->is_paused = on;
 }
@@ -394,8 +394,7 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
         return err_set(e, ERR_NOMEM, "no memory for the network");
     net->cfg = *cfg;
     net->n = cfg->n_workers + cfg->n_servers;
-    net->pool_owner.limit = cfg->limit;
-    net->messages.pool_owner = &net->pool_owner;
+    net->pool.limit = cfg->limit;
     net->nodes = calloc((size_t)net->n, sizeof *net->nodes);
     if (!net->nodes)
         err_set(e, ERR_NOMEM, "no memory for %d nodes", net->n);
@@ -406,7 +405,7 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
     for (int i = 0; i < net->n; i++) {
         struct node *n = &net->nodes[i];
 
-        *n = (struct node){.mesh = {.ops = &ops, .limit = cfg->limit, .pool_owner = &net->pool_owner},
+        *n = (struct node){.mesh = {.ops = &ops, .pool = &net->pool},
                            .net = net,
                            .slot = i,
                            .last = &n->first,
@@ -431,7 +430,7 @@ void mesh_sim_free(struct mesh_sim *net)
     if (!net)
         return;
     sim_messages_clear(&net->messages);
-    mesh_pool_clear(&net->pool_owner);
+    mesh_pool_clear(&net->pool);
     for (struct reason *r = net->reasons, *next; r; r = next) {
         next = r->next;
         free(r);

@@ -43,7 +43,7 @@ struct sim_message *sim_message_take(struct sim_messages *l, struct err *e)
 
 void sim_message_put(struct sim_messages *l, struct sim_message *message)
 {
-    mesh_buf_put(l->pool_owner, message->buf);
+    mesh_buf_put(message->buf);
     message->buf = NULL;
     message->next = l->free;
     l->free = message;
@@ -53,7 +53,7 @@ void sim_messages_clear(struct sim_messages *l)
 {
     for (struct sim_messages_block *b = l->blocks, *next; b; b = next) {
         for (int i = 0; i < AT_ONCE; i++)
-            mesh_buf_put(l->pool_owner, b->places[i].message.buf);
+            mesh_buf_put(b->places[i].message.buf);
         next = b->next;
         free(b);
     }

@@ -24,7 +24,6 @@ struct sim_message {
 };
 
 struct sim_messages {
-    struct mesh *pool_owner; /* of their buffers */
     struct sim_message *free;
     struct sim_messages_block *blocks;
 };

@@ -172,7 +172,7 @@ static int open_network(struct sim *s, struct err *e)
         return e->code;
     for (int i = 0; i < s->n_nodes; i++) {
         s->nodes[i].mesh = mesh_sim_node(s->net, i);
-        exchange_attach(s->nodes[i].x, s->nodes[i].mesh);
+        exchange_attach(s->nodes[i].x, s->nodes[i].mesh, false);
     }
     return 0;
 }

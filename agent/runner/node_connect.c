@@ -36,7 +36,7 @@ static int open_send_pool(struct node *n, struct local_path *p, struct err *e)
 {
     if (n->send_pool || !local_path_has_joined(p))
         return 0;
-    if (send_pool_open(&n->send_pool, local_path_take(p), n->mesh->limit, e) < 0)
+    if (send_pool_open(&n->send_pool, local_path_take(p), n->mesh->pool->limit, e) < 0)
         return e->code;
     for (size_t i = 0; i < n->n_peers; i++)
         mesh_tcp_attach(n->mesh, n->peers[i],
@@ -107,7 +107,7 @@ static int share_messages(struct node *n, struct local_path *p, struct err *e)
             n_can++;
         }
     if (n_can > 0)
-        send_pool_attach(n->send_pool, n->mesh);
+        mesh_tcp_use_pool(n->mesh, n->send_pool);
     if (n_can == n->n_peers)
         fprintf(stderr, "messages go through memory shared with all peers\n");
     else
@@ -121,7 +121,7 @@ static int share_memory(struct node *n, struct err *e)
 {
     bool collects = exchange_collects(n->exchange);
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net))
-                            : send_pool_bytes(n->mesh->limit, n->n_peers);
+                            : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
     struct local_path p;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
@@ -159,15 +159,18 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
 {
     struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
     size_t limit = exchange_limit(n->exchange);
-    struct mesh_tcp_config cfg = {.job = n->job.job,
-                                  .attempt = (uint32_t)start->attempt,
-                                  .node = n->job.node,
-                                  .listen_fd = listen_fd,
-                                  .peers = wanted,
-                                  .tls = which_tls(n->set.data_tls),
-                                  .limit = limit < LOCAL_PATH_BYTES ? LOCAL_PATH_BYTES : limit,
-                                  .deadline = clock_now() + CONNECT_S,
-                                  .interrupted = &node_interrupted};
+    struct mesh_tcp_address address = {.job = n->job.job,
+                                       .attempt = (uint32_t)start->attempt,
+                                       .listen_fd = listen_fd,
+                                       .peers = wanted,
+                                       .tls = which_tls(n->set.data_tls)};
+    const struct mesh_spec spec = {.transport = &mesh_tcp,
+                                   .address = &address,
+                                   .node = n->job.node,
+                                   .limit = limit < LOCAL_PATH_BYTES ? LOCAL_PATH_BYTES : limit,
+                                   .deadline = clock_now() + CONNECT_S,
+                                   .drops_stalled = exchange_never_waits(n->exchange),
+                                   .interrupted = &node_interrupted};
     int rc;
 
     n->peers = malloc((start->n_peers + 1) * sizeof *n->peers);
@@ -178,15 +181,14 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     for (size_t i = 0; i < start->n_peers; i++)
         if (exchange_talks_to(n->exchange, start->peers[i].node)) {
             n->peers[n->n_peers++] = start->peers[i].node;
-            wanted[cfg.n_peers++] = start->peers[i];
+            wanted[address.n_peers++] = start->peers[i];
         }
-    rc = mesh_tcp_open(&n->mesh, &cfg, e);
-    explicit_bzero(wanted, cfg.n_peers * sizeof *wanted);
+    rc = mesh_open(&n->mesh, &spec, e);
+    explicit_bzero(wanted, address.n_peers * sizeof *wanted);
     free(wanted);
     if (rc < 0)
         return rc;
-    n->mesh->is_one_machine = has_one_host(start);
-    exchange_attach(n->exchange, n->mesh);
+    exchange_attach(n->exchange, n->mesh, has_one_host(start));
     if (share_memory(n, e) < 0)
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};

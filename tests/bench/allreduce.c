@@ -130,15 +130,17 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
 {
     struct mesh_peer peers[NODES_MAX];
     const char *tls = getenv("TLS");
-    struct mesh_tcp_config cfg = {.job = "j-bench",
-                                  .attempt = 1,
-                                  .node = b->me,
-                                  .listen_fd = fds[b->me],
-                                  .peers = peers,
-                                  .tls = tls && strcmp(tls, "on") == 0 ? MESH_TLS_ON : MESH_TLS_AUTO,
-                                  .limit = 64,
-                                  .deadline = clock_now() + 10,
-                                  .interrupted = &never};
+    struct mesh_tcp_address address = {.job = "j-bench",
+                                       .attempt = 1,
+                                       .listen_fd = fds[b->me],
+                                       .peers = peers,
+                                       .tls = tls && strcmp(tls, "on") == 0 ? MESH_TLS_ON : MESH_TLS_AUTO};
+    const struct mesh_spec spec = {.transport = &mesh_tcp,
+                                   .address = &address,
+                                   .node = b->me,
+                                   .limit = 64,
+                                   .deadline = clock_now() + 10,
+                                   .interrupted = &never};
     struct collective_config config = {.n_nodes = b->n_nodes,
                                        .me = b->me,
                                        .algorithm = algorithm,
@@ -152,13 +154,12 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
         if (k == b->me)
             continue;
         close(fds[k]);
-        peers[cfg.n_peers] = (struct mesh_peer){.node = k, .host = "127.0.0.1", .port = ports[k]};
-        cfg.n_peers++;
+        peers[address.n_peers] = (struct mesh_peer){.node = k, .host = "127.0.0.1", .port = ports[k]};
+        address.n_peers++;
     }
-    must(mesh_tcp_open(&b->mesh, &cfg, &b->e), b, "open");
-    b->mesh->is_one_machine = true;
+    must(mesh_open(&b->mesh, &spec, &b->e), b, "open");
     must(collective_new(&b->collective, &config, &b->e), b, "collective");
-    collective_attach(b->collective, b->mesh);
+    collective_attach(b->collective, b->mesh, true);
     b->mesh->sink = chunk_sink;
     b->mesh->owner = b;
     take_vectors(b, n_wanted, wanted);

@@ -78,7 +78,7 @@ static void edit(struct direction *w)
 }
 
 /* Forwards what has been sent since, in chunks, with the receiver advancing after each. */
-static int forward(struct direction *w, int to, struct tcp_link *receiver, const struct mesh_tcp_config *cfg,
+static int forward(struct direction *w, int to, struct tcp_link *receiver, const struct tcp_config *cfg,
                    size_t chunk)
 {
     size_t from = w->n_forwarded;
@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         [CONNECTOR] = {.node = 0, .key = {1, 2, 3}}, [ACCEPTOR] = {.node = 1, .key = {1, 2, 3}}};
     static const uint32_t received[1] = {7};
     static const struct sockaddr_storage here = {.ss_family = AF_UNIX};
-    struct mesh_tcp_config cfg[2];
+    struct tcp_config cfg[2];
     struct tcp_link ends[2];
     struct direction directions[2] = {0};
     int fds[2][2];
@@ -148,8 +148,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     for (int i = 0; i < 2; i++) {
-        cfg[i] = (struct mesh_tcp_config){
-            .job = "j-fuzzed", .attempt = 1, .node = 1 - peers[i].node, .peers = &peers[i], .n_peers = 1};
+        cfg[i] = (struct tcp_config){
+            .spec.node = 1 - peers[i].node,
+            .address = {.job = "j-fuzzed", .attempt = 1, .peers = &peers[i], .n_peers = 1}};
         open_ends(fds[i]);
         directions[i].fd = fds[i][1];
     }

@@ -43,8 +43,8 @@ static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, 
         ev.head.peer = 1;
     len = data[4] < size - 5 ? data[4] : size - 5;
     ev.buf = mesh_buf_take(n->mesh);
-    if (len > n->mesh->limit)
-        len = n->mesh->limit;
+    if (len > n->mesh->pool->limit)
+        len = n->mesh->pool->limit;
     ev.buf->len = len;
     memcpy(ev.buf->bytes, data + 5, len);
     return exchange_on_event(n->x, &ev, &n->e) < 0 ? 0 : 5 + len;

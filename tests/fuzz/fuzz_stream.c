@@ -95,7 +95,7 @@ static enum mesh_sink_result sink(void *owner, const struct mesh_head *h, size_t
     return MESH_SINK_READY;
 }
 
-static void note(struct tcp *t, struct received *r, const struct mesh_event *ev)
+static void note(struct received *r, const struct mesh_event *ev)
 {
     const struct mesh_head *h = &ev->head;
     const uint64_t fields[] = {ev->kind, h->kind, (uint64_t)h->peer, h->channel, h->index, h->round};
@@ -106,7 +106,7 @@ static void note(struct tcp *t, struct received *r, const struct mesh_event *ev)
     else
         r->crc = crc32c_more(r->crc, r->sinks[r->n_sinks - 1], r->last_len);
     r->n++;
-    mesh_buf_put(&t->mesh, ev->buf);
+    mesh_buf_put(ev->buf);
 }
 
 /* The rest of the socket's input. */
@@ -121,7 +121,7 @@ static void receive(struct tcp *t, struct tcp_peer *p, struct received *r)
             tcp_peer_watch(t, p, p->is_writing, false);
         is_message = tcp_peer_receive(t, p, &ev);
         if (is_message)
-            note(t, r, &ev);
+            note(r, &ev);
         if (p->fd >= 0 && ioctl(p->fd, FIONREAD, &left) < 0)
             abort();
     } while (p->fd >= 0 && (is_message || left > 0 || p->is_paused));
@@ -140,8 +140,9 @@ static struct outcome run(const struct stream *s, const uint8_t *chunks, size_t 
     struct received r = {0};
     struct mesh_event ended[2];
     uint32_t received[1] = {0};
-    struct tcp t = {.mesh = {.limit = LIMIT, .sink = sink, .owner = &r},
-                    .cfg = {.attempt = 1, .peers = &peer, .n_peers = 1},
+    struct tcp t = {.mesh = {.pool = &t.pool, .sink = sink, .owner = &r},
+                    .pool.limit = LIMIT,
+                    .cfg.address = {.attempt = 1, .peers = &peer, .n_peers = 1},
                     .job = 5,
                     .epoll = epoll_create1(0),
                     .n_peers = 1,
@@ -179,7 +180,7 @@ static struct outcome run(const struct stream *s, const uint8_t *chunks, size_t 
                            .has_left = p->has_left};
     if (p->state != PEER_GONE)
         tcp_peer_drop(&t, p, "");
-    mesh_pool_clear(&t.mesh);
+    mesh_pool_clear(&t.pool);
     for (size_t k = 0; k < r.n_sinks; k++)
         free(r.sinks[k]);
     close(fds[1]);

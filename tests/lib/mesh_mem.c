@@ -33,7 +33,7 @@ struct node {
 
 struct mesh_mem {
     int n, n_workers;
-    size_t limit;
+    struct mesh_pool pool;
     struct rng rng;
     struct node *nodes; /* (n) */
     struct box *boxes;  /* (n receivers, n senders) */
@@ -65,11 +65,10 @@ static int mem_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     struct node *self = (struct node *)m;
     struct mesh_mem *net = self->net;
     struct box *box = box_of(net, slot_of(net, h->peer), self->slot);
-    struct mesh *receiver = &net->nodes[slot_of(net, h->peer)].mesh;
     bool is_chunk = h->kind == FRAME_CHUNK;
     struct message *msg;
 
-    assert(is_chunk || len <= net->limit);
+    assert(is_chunk || len <= net->pool.limit);
     if (box_of(net, self->slot, slot_of(net, h->peer))->end != BOX_OPEN)
         return 0;
     if (box->n == MESH_QUEUE_MAX)
@@ -78,7 +77,7 @@ static int mem_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (!msg)
         return err_set(e, ERR_NOMEM, "no memory for a message");
     *msg = (struct message){
-        .head = *h, .buf = is_chunk ? NULL : mesh_buf_take(receiver), .view = b ? NULL : bytes, .len = len};
+        .head = *h, .buf = is_chunk ? NULL : mesh_buf_take(m), .view = b ? NULL : bytes, .len = len};
     if (!is_chunk && !msg->buf) {
         free(msg);
         return err_set(e, ERR_NOMEM, "no memory for a message");
@@ -100,11 +99,11 @@ static bool has_event(const struct box *b)
     return (b->first && !b->is_paused) || (!b->first && b->end != BOX_OPEN && b->end != BOX_REPORTED);
 }
 
-static void box_clear(struct mesh *receiver, struct box *b)
+static void box_clear(struct box *b)
 {
     for (struct message *msg = b->first, *next; msg; msg = next) {
         next = msg->next;
-        mesh_buf_put(receiver, msg->buf);
+        mesh_buf_put(msg->buf);
         free(msg);
     }
     b->first = NULL;
@@ -146,7 +145,7 @@ static bool deliver(struct node *self, struct box *box, struct mesh_event *out)
         *out = (struct mesh_event){
             .kind = MESH_LOST, .head.peer = msg->head.peer, .why = "it sent an unexpected chunk"};
         end_link(box_of(self->net, slot_of(self->net, msg->head.peer), self->slot), BOX_LOST);
-        box_clear(m, box);
+        box_clear(box);
         box->end = BOX_REPORTED;
         return true;
     }
@@ -234,7 +233,7 @@ static void mem_drop(struct mesh *m, int node, const char *why)
 
     if (box->end != BOX_OPEN)
         return;
-    box_clear(m, box);
+    box_clear(box);
     box->end = BOX_LOST;
     snprintf(box->why, sizeof box->why, "%s", why);
     end_link(box_of(self->net, slot_of(self->net, node), self->slot), BOX_LOST);
@@ -265,7 +264,7 @@ struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64
         return NULL;
     net->n = (int)n;
     net->n_workers = n_workers;
-    net->limit = limit;
+    net->pool.limit = limit;
     rng_init(&net->rng, seed, 0, 0);
     net->nodes = calloc(n, sizeof *net->nodes);
     net->boxes = calloc(n * n, sizeof *net->boxes);
@@ -274,7 +273,7 @@ struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64
         return NULL;
     }
     for (int i = 0; i < net->n; i++)
-        net->nodes[i] = (struct node){.mesh = {.ops = &ops, .limit = limit}, .net = net, .slot = i};
+        net->nodes[i] = (struct node){.mesh = {.ops = &ops, .pool = &net->pool}, .net = net, .slot = i};
     return net;
 }
 
@@ -285,11 +284,9 @@ struct mesh *mesh_mem_node(struct mesh_mem *net, int node)
 
 void mesh_mem_free(struct mesh_mem *net)
 {
-    for (int to = 0; net->nodes && net->boxes && to < net->n; to++) {
-        for (int from = 0; from < net->n; from++)
-            box_clear(&net->nodes[to].mesh, box_of(net, to, from));
-        mesh_pool_clear(&net->nodes[to].mesh);
-    }
+    for (int i = 0; net->boxes && i < net->n * net->n; i++)
+        box_clear(&net->boxes[i]);
+    mesh_pool_clear(&net->pool);
     free(net->nodes);
     free(net->boxes);
     free(net);

@@ -45,18 +45,18 @@ void opening_prepare(struct opening o[MESH_NODES], double timeout, enum mesh_tls
     int ports[MESH_NODES];
 
     for (int i = 0; i < MESH_NODES; i++) {
-        o[i] = (struct opening){
-            .cfg = {.job = "j-test01", .attempt = 1, .node = mesh_ids[i], .limit = MESH_LIMIT}};
-        o[i].cfg.listen_fd = listen_anywhere(&ports[i]);
-        o[i].cfg.deadline = clock_now() + timeout;
-        o[i].cfg.interrupted = &never;
-        o[i].cfg.tls = tls;
+        o[i] = (struct opening){.cfg = {.spec = {.node = mesh_ids[i], .limit = MESH_LIMIT},
+                                        .address = {.job = "j-test01", .attempt = 1}}};
+        o[i].cfg.address.listen_fd = listen_anywhere(&ports[i]);
+        o[i].cfg.spec.deadline = clock_now() + timeout;
+        o[i].cfg.spec.interrupted = &never;
+        o[i].cfg.address.tls = tls;
     }
     for (int i = 0; i < MESH_NODES; i++) {
-        o[i].cfg.peers = o[i].peers;
+        o[i].cfg.address.peers = o[i].peers;
         for (int k = 0; k < MESH_NODES; k++)
             if (k != i) {
-                struct mesh_peer *p = &o[i].peers[o[i].cfg.n_peers++];
+                struct mesh_peer *p = &o[i].peers[o[i].cfg.address.n_peers++];
 
                 *p = (struct mesh_peer){.node = mesh_ids[k], .host = "127.0.0.1", .port = ports[k]};
                 memset(p->key, 1 << i | 1 << k, sizeof p->key); /* different for each pair */
@@ -66,17 +66,24 @@ void opening_prepare(struct opening o[MESH_NODES], double timeout, enum mesh_tls
 
 void opening_keep(struct opening *o, int peer)
 {
-    for (size_t i = 0; i < o->cfg.n_peers; i++)
+    for (size_t i = 0; i < o->cfg.address.n_peers; i++)
         if (o->peers[i].node == peer)
             o->peers[0] = o->peers[i];
-    o->cfg.n_peers = 1;
+    o->cfg.address.n_peers = 1;
+}
+
+int opening_open(struct opening *o, struct err *e)
+{
+    o->cfg.spec.transport = &mesh_tcp;
+    o->cfg.spec.address = &o->cfg.address;
+    return mesh_open(&o->mesh, &o->cfg.spec, e);
 }
 
 void *opening_run_one(void *arg)
 {
     struct opening *o = arg;
 
-    mesh_tcp_open(&o->mesh, &o->cfg, &o->e);
+    opening_open(o, &o->e);
     return NULL;
 }
 
@@ -97,7 +104,7 @@ void opening_run_until(struct opening o[MESH_NODES], int one)
 
     is_over = false;
     for (int i = 0; i < MESH_NODES; i++) {
-        o[i].cfg.interrupted = &is_over;
+        o[i].cfg.spec.interrupted = &is_over;
         pthread_create(&t[i], NULL, opening_run_one, &o[i]);
     }
     pthread_join(t[one], NULL);
@@ -120,11 +127,11 @@ void pair_prepare(struct pair *p)
     struct opening o[MESH_NODES];
 
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
-    close(o[2].cfg.listen_fd);
+    close(o[2].cfg.address.listen_fd);
     for (int i = 0; i < 2; i++) {
         p->o[i] = o[i];
-        p->o[i].cfg.peers = p->o[i].peers;
-        p->o[i].cfg.n_peers = 1; /* the first peer is the other worker */
+        p->o[i].cfg.address.peers = p->o[i].peers;
+        p->o[i].cfg.address.n_peers = 1; /* the first peer is the other worker */
     }
     p->port = p->o[1].peers[0].port;
 }
@@ -158,7 +165,7 @@ void send_bytes(struct mesh *m, int to, uint64_t round, size_t len, int fill)
     b->len = len;
     memset(b->bytes, fill, len);
     assert_ok(mesh_send(m, &h, b, &e));
-    mesh_buf_put(m, b);
+    mesh_buf_put(b);
 }
 
 void send_raw_frame(int fd, const struct frame *f)
@@ -205,7 +212,7 @@ int raw_link(const struct opening *o)
     struct tcp_link l = {.fd = -1, .received = received};
     struct err e = {0};
 
-    assert_ok(tcp_link_resolve(&l, &o->cfg.peers[0], &e));
+    assert_ok(tcp_link_resolve(&l, &o->cfg.address.peers[0], &e));
     assert_ok(tcp_link_connect(&l, &o->cfg, LINK_CONNECTING, &e));
     while (l.state != LINK_OPEN) {
         struct pollfd fd = {.fd = l.fd, .events = l.state == LINK_CONNECTING ? POLLOUT : POLLIN};

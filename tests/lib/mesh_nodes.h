@@ -4,7 +4,7 @@
 #define PSGD_TEST_MESH_NODES_H
 
 #include "agent/runner/mesh/mesh.h"
-#include "agent/runner/mesh/tcp/mesh_tcp.h"
+#include "agent/runner/mesh/tcp/tcp_link.h"
 
 /* MESH_TIMEOUT_S: generous, as the machine may be busy. */
 enum { MESH_LIMIT = 1 << 20, MESH_NODES = 3, MESH_TIMEOUT_S = 60 };
@@ -12,7 +12,7 @@ extern const int mesh_ids[MESH_NODES]; /* workers 0 and 1, and server -2 */
 
 /* One node before, while and after it opens its mesh. */
 struct opening {
-    struct mesh_tcp_config cfg;
+    struct tcp_config cfg;
     struct mesh_peer peers[MESH_NODES];
     struct mesh *mesh; /* NULL: opening failed, see e */
     struct err e;
@@ -23,7 +23,8 @@ void opening_prepare(struct opening o[MESH_NODES], double timeout, enum mesh_tls
 void opening_keep(struct opening *o, int peer); /* the node connects to this peer only */
 void opening_run(struct opening o[MESH_NODES]); /* opens all concurrently, one thread each */
 void opening_run_until(struct opening o[MESH_NODES],
-                       int one); /* interrupts the others once this one has finished */
+                       int one);                    /* interrupts the others once this one has finished */
+int opening_open(struct opening *o, struct err *e); /* mesh_open: sets o->mesh */
 /* Thread functions; the argument is a struct opening. */
 void *opening_run_one(void *opening);
 void *opening_close_one(void *opening); /* waits until the peers have acknowledged the BYE */

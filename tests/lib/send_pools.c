@@ -45,7 +45,7 @@ void send_pools_open(struct send_pools *s, struct mesh *const nodes[], int n)
                 mesh_tcp_attach(nodes[me], mesh_ids[peer], send_pool_memory(s->of[me], peer));
                 mesh_tcp_expose(nodes[me], mesh_ids[peer], send_pool_memory(s->of[me], me));
             }
-        send_pool_attach(s->of[me], nodes[me]);
+        mesh_tcp_use_pool(nodes[me], s->of[me]);
     }
 }
 

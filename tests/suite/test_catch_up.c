@@ -60,12 +60,13 @@ static const struct mesh_ops odd_ops = {
 struct bench {
     struct node node;
     struct odd_mesh mesh;
+    struct mesh_pool pool;
     struct cluster c;
 };
 
 static void open_bench(struct bench *b, const char *codec, bool is_asgd)
 {
-    *b = (struct bench){.mesh.mesh = {.ops = &odd_ops, .limit = 1024}};
+    *b = (struct bench){.mesh.mesh = {.ops = &odd_ops, .pool = &b->pool}, .pool.limit = 1024};
     cluster_open(
         &b->c, &(struct cluster_config){
                    .codec = codec, .n_workers = 2, .is_asgd = is_asgd, .n_steps = 10, .n_params = N_PARAMS});
@@ -73,13 +74,13 @@ static void open_bench(struct bench *b, const char *codec, bool is_asgd)
     b->node.mesh = &b->mesh.mesh;
     b->node.n_peers = 1;
     b->node.set.round_timeout_s = 0.1;
-    exchange_attach(b->node.exchange, b->node.mesh);
+    exchange_attach(b->node.exchange, b->node.mesh, false);
 }
 
 static void close_bench(struct bench *b)
 {
     exchange_detach(b->node.exchange);
-    mesh_pool_clear(&b->mesh.mesh);
+    mesh_pool_clear(&b->pool);
     cluster_close(&b->c);
 }
 

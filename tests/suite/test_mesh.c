@@ -1,11 +1,12 @@
-/* Every mesh fulfills the contract of mesh.h: the same cases over mesh_mem, and over mesh_tcp with and
- * without TLS, and with shared memory. */
+/* Every mesh fulfills the contract of mesh.h: the same cases over mesh_mem, over mesh_sim, and over mesh_tcp
+ * with and without TLS, and with shared memory. */
 #include "tests/unit/unit.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "sim/mesh_sim.h"
 #include "tests/lib/mesh_mem.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
@@ -14,6 +15,7 @@
 struct net {
     struct mesh *node[MESH_NODES]; /* workers 0, 1 and server -2 */
     struct mesh_mem *mem;
+    struct mesh_sim *sim;
     struct send_pools send_pools;
 };
 
@@ -22,6 +24,26 @@ static void open_mem(struct net *n)
     n->mem = mesh_mem_new(2, 1, MESH_LIMIT, 1);
     for (int i = 0; i < MESH_NODES; i++)
         n->node[i] = mesh_mem_node(n->mem, mesh_ids[i]);
+}
+
+static int deliver_at_once(void *owner, struct sim_message *l, struct err *e)
+{
+    const struct net *n = owner;
+
+    (void)e;
+    mesh_sim_deliver(n->sim, l);
+    return 0;
+}
+
+static void open_sim(struct net *n)
+{
+    const struct mesh_sim_config cfg = {
+        .n_workers = 2, .n_servers = 1, .limit = MESH_LIMIT, .carry = deliver_at_once, .owner = n};
+    struct err e;
+
+    assert_ok(mesh_sim_new(&n->sim, &cfg, &e));
+    for (int i = 0; i < MESH_NODES; i++)
+        n->node[i] = mesh_sim_node(n->sim, i);
 }
 
 static void open_links(struct net *n, enum mesh_tls tls)
@@ -53,7 +75,7 @@ static void open_send_pools(struct net *n)
 }
 
 /* The last one needs shared memory. */
-static void (*const meshes[])(struct net *) = {open_mem, open_tcp, open_tls, open_send_pools};
+static void (*const meshes[])(struct net *) = {open_mem, open_sim, open_tcp, open_tls, open_send_pools};
 
 /* The next event at `to`, while the other nodes are polled to send what is queued. There is no timeout,
  * because a gibibyte takes minutes under an emulator; the test's own limit ends it. */
@@ -90,6 +112,7 @@ static void finish(struct net *n)
             mesh_close(n->node[i], clock_now() + 0.02);
     if (n->mem)
         mesh_mem_free(n->mem);
+    mesh_sim_free(n->sim);
     send_pools_close(&n->send_pools);
 }
 
@@ -110,7 +133,7 @@ static void messages_arrive_whole_and_in_order(struct net *n)
         assert_int_equal(ev.buf->len, sizes[k]);
         for (size_t i = 0; i < sizes[k]; i++)
             assert_int_equal(ev.buf->bytes[i], (int)k + 1);
-        mesh_buf_put(n->node[1], ev.buf);
+        mesh_buf_put(ev.buf);
     }
 }
 
@@ -126,7 +149,7 @@ static void every_node_reaches_every_other(struct net *n)
             ev = next_event(n, to);
             assert_int_equal(ev.kind, MESH_MESSAGE);
             assert_int_equal(ev.head.peer, mesh_ids[from]);
-            mesh_buf_put(n->node[to], ev.buf);
+            mesh_buf_put(ev.buf);
         }
 }
 
@@ -141,14 +164,14 @@ static void one_buffer_goes_to_many(struct net *n)
     memcpy(b->bytes + b->len - 5, "hello", 5);
     for (h.peer = 0; h.peer < 2; h.peer++)
         assert_ok(mesh_send(n->node[2], &h, b, &e));
-    mesh_buf_put(n->node[2], b);
+    mesh_buf_put(b);
     for (int to = 0; to < 2; to++) {
         struct mesh_event ev = next_event(n, to);
 
         assert_int_equal(ev.head.kind, FRAME_REPLY);
         assert_int_equal(ev.buf->len, 5000);
         assert_memory_equal(ev.buf->bytes + 4995, "hello", 5);
-        mesh_buf_put(n->node[to], ev.buf);
+        mesh_buf_put(ev.buf);
     }
 }
 
@@ -166,7 +189,7 @@ static void other_nodes_exchange_messages(struct net *n, int asleep)
         ev = next_event(n, 2 - from);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.head.round, k);
-        mesh_buf_put(n->node[2 - from], ev.buf);
+        mesh_buf_put(ev.buf);
     }
     n->node[asleep] = m;
 }
@@ -182,7 +205,7 @@ static void sends_to_a_peer_that_does_not_read_are_refused(struct net *n)
     memset(b->bytes, 1, MESH_LIMIT);
     while (sent < 10 * MESH_QUEUE_MAX && mesh_send(n->node[0], &h, b, &e) == 0)
         sent++;
-    mesh_buf_put(n->node[0], b);
+    mesh_buf_put(b);
     assert_int_equal(e.code, ERR_REFUSED);
     assert_in_range(sent, MESH_QUEUE_MAX, 2 * MESH_QUEUE_MAX);
     assert_int_equal(mesh_queued(n->node[0]), MESH_QUEUE_MAX);
@@ -193,7 +216,7 @@ static void sends_to_a_peer_that_does_not_read_are_refused(struct net *n)
         struct mesh_event ev = next_event(n, 1);
 
         assert_int_equal(ev.kind, MESH_MESSAGE);
-        mesh_buf_put(n->node[1], ev.buf);
+        mesh_buf_put(ev.buf);
     }
     assert_int_equal(mesh_queued(n->node[0]), 0);
 }
@@ -207,12 +230,12 @@ static void messages_of_a_paused_peer_are_kept(struct net *n)
     send_bytes(n->node[2], 1, 2, 10, 1);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, -2);
-    mesh_buf_put(n->node[1], ev.buf);
+    mesh_buf_put(ev.buf);
     assert_receives_nothing(n->node[1]);
     mesh_pause(n->node[1], 0, false);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, 0);
-    mesh_buf_put(n->node[1], ev.buf);
+    mesh_buf_put(ev.buf);
 }
 
 static void messages_sent_before_a_good_bye_arrive(struct net *n)
@@ -224,7 +247,7 @@ static void messages_sent_before_a_good_bye_arrive(struct net *n)
     n->node[2] = NULL;
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_MESSAGE);
-    mesh_buf_put(n->node[1], ev.buf);
+    mesh_buf_put(ev.buf);
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_LEFT);
     assert_int_equal(ev.head.peer, -2);
@@ -342,7 +365,7 @@ static void a_chunk_of_a_gibibyte_arrives(struct net *n)
     assert_int_equal(memcmp(map[0], map[1], len), 0); /* cmocka compares byte by byte */
     ev = next_event(n, 1);
     assert_int_equal(ev.head.round, 2);
-    mesh_buf_put(n->node[1], ev.buf);
+    mesh_buf_put(ev.buf);
     for (int i = 0; i < 2; i++)
         munmap(map[i], len);
 }
@@ -367,7 +390,7 @@ static void a_chunk_without_a_sink_waits_with_all_later_messages(struct net *n)
     send_bytes(n->node[2], 1, 2, 10, 1);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.peer, -2);
-    mesh_buf_put(n->node[1], ev.buf);
+    mesh_buf_put(ev.buf);
     assert_receives_nothing(n->node[1]);
     assert_int_equal(p->n_asked, 1);
     mesh_pause(n->node[1], 0, false);
@@ -380,7 +403,7 @@ static void a_chunk_without_a_sink_waits_with_all_later_messages(struct net *n)
     assert_memory_equal(p->bytes, "piece", 5);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.round, 9);
-    mesh_buf_put(n->node[1], ev.buf);
+    mesh_buf_put(ev.buf);
 }
 
 /* An empty chunk is complete with its header: no later byte triggers the mesh. */

@@ -37,7 +37,7 @@ static void open_through(struct pair *p, struct fault_proxy *proxy)
     is_over = false;
     p->o[1].peers[0].port = proxy->port;
     for (int i = 0; i < 2; i++) {
-        p->o[i].cfg.interrupted = &is_over;
+        p->o[i].cfg.spec.interrupted = &is_over;
         pthread_create(&threads[i], NULL, run_opener, &openers[i]);
     }
     while (!openers[0].is_done || !openers[1].is_done)
@@ -77,7 +77,7 @@ static void assert_they_exchange_messages(struct pair *p)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(received[i].kind, MESH_MESSAGE);
         assert_int_equal(received[i].buf->bytes[99], !i + 1);
-        mesh_buf_put(p->o[i].mesh, received[i].buf);
+        mesh_buf_put(received[i].buf);
     }
 }
 
@@ -88,7 +88,7 @@ static void open_with_a_flip(enum mesh_tls tls, int side, int at)
 
     pair_prepare(&p);
     for (int i = 0; i < 2; i++)
-        p.o[i].cfg.tls = tls;
+        p.o[i].cfg.address.tls = tls;
     fault_proxy_open(&proxy, p.port, &(struct fault_plan){0});
     proxy.flip_in[side] = at;
     open_through(&p, &proxy);

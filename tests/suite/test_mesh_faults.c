@@ -70,14 +70,14 @@ static void *exchange_messages(void *arg)
                 b->bytes[i] = (unsigned char)(t->n_sent * 7 + i);
             t->n_sent += !has_ended;
             t->has_failed = mesh_send(t->m, &h, b, &e) < 0;
-            mesh_buf_put(t->m, b);
+            mesh_buf_put(b);
         }
         if (mesh_poll(t->m, &ev, clock_now() + (has_ended || !may_contribute ? 0.01 : 0), &e) < 0 ||
             clock_now() > t->deadline)
             t->has_failed = true;
         if (ev.kind == MESH_MESSAGE) {
             t->has_failed = !receive_one(t, &ev) || t->has_failed;
-            mesh_buf_put(t->m, ev.buf);
+            mesh_buf_put(ev.buf);
         } else if (ev.kind != MESH_NOTHING) {
             t->has_failed = true;
             memcpy(t->why, ev.why, sizeof t->why);
@@ -163,7 +163,7 @@ static void run_traffic(struct traffic k)
     k.plan.seed = fault_seed();
     pair_prepare(&p);
     for (int i = 0; i < 2; i++)
-        p.o[i].cfg.tls = k.tls;
+        p.o[i].cfg.address.tls = k.tls;
     fault_proxy_open(&proxy, p.port, &k.plan);
     p.o[1].peers[0].port = proxy.port;
     pair_run(&p);
@@ -241,7 +241,7 @@ TEST(a_flipped_bit_in_the_length_of_a_record_delays_its_message)
 
     pair_prepare(&p);
     for (int i = 0; i < 2; i++)
-        p.o[i].cfg.tls = MESH_TLS_ON;
+        p.o[i].cfg.address.tls = MESH_TLS_ON;
     fault_proxy_open(&proxy, p.port, &(struct fault_plan){0});
     p.o[1].peers[0].port = proxy.port;
     pair_run(&p);
@@ -255,7 +255,7 @@ TEST(a_flipped_bit_in_the_length_of_a_record_delays_its_message)
     assert_int_equal(proxy.n[FAULT_FLIP], 1);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 7);
-    mesh_buf_put(p.o[0].mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     pair_close(&p);
     fault_proxy_close(&proxy);
 }
@@ -311,7 +311,7 @@ TEST(a_broken_connection_during_a_long_step_loses_no_node)
     }
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 7);
-    mesh_buf_put(p.o[0].mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     pair_close(&p);
     fault_proxy_close(&proxy);
 }

@@ -68,7 +68,7 @@ TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
             }
         assert_int_equal(received.kind, MESH_MESSAGE);
         assert_int_equal(received.head.round, 7);
-        mesh_buf_put(p[k].o[receiver].mesh, received.buf);
+        mesh_buf_put(received.buf);
         pair_close(&p[k]);
     }
 }
@@ -102,7 +102,7 @@ TEST(nodes_that_poll_rarely_reconnect)
     }
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 7);
-    mesh_buf_put(p.o[0].mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     pair_close(&p);
 }
 
@@ -118,7 +118,7 @@ TEST(a_machine_that_returns_is_reached_at_once)
 
     pair_prepare(&p);
     pair_run(&p);
-    listener = (struct pollfd){.fd = p.o[0].cfg.listen_fd, .events = POLLIN};
+    listener = (struct pollfd){.fd = p.o[0].cfg.address.listen_fd, .events = POLLIN};
     assert_int_equal(listen(listener.fd, 0), 0);
     fds[0] = connect_to(p.port);
     cut(p.o[1].mesh);
@@ -149,12 +149,12 @@ static void kill_computing_node(int victim)
     assert_int_equal(pipe(opened), 0);
     child = fork();
     if (child == 0) {
-        close(survivor->cfg.listen_fd);
+        close(survivor->cfg.address.listen_fd);
         opening_run_one(&p.o[victim]);
         while (write(opened[1], &byte, 1) > 0)
             pause();
     }
-    close(p.o[victim].cfg.listen_fd);
+    close(p.o[victim].cfg.address.listen_fd);
     opening_run_one(survivor);
     assert_non_null(survivor->mesh);
     assert_int_equal(read(opened[0], &byte, 1), 1);

@@ -56,7 +56,7 @@ TEST(a_wrong_key_is_refused)
 static void impersonate(struct opening *o, int as, int towards)
 {
     opening_keep(o, towards);
-    o->cfg.node = as;
+    o->cfg.spec.node = as;
 }
 
 static void try_to_impersonate(enum mesh_tls tls)
@@ -76,9 +76,9 @@ static void try_to_impersonate(enum mesh_tls tls)
     opening_prepare(o, MESH_TIMEOUT_S, tls);
     opening_keep(&o[0], 1);
     impersonate(&o[2], 1, 0);
-    close(o[1].cfg.listen_fd);
-    o[1].cfg.listen_fd = -1;
-    o[1].cfg.deadline = 0;
+    close(o[1].cfg.address.listen_fd);
+    o[1].cfg.address.listen_fd = -1;
+    o[1].cfg.spec.deadline = 0;
     opening_run_until(o, 2);
     assert_null(o[0].mesh);
     assert_null(o[2].mesh);
@@ -139,7 +139,7 @@ static void play_again(enum mesh_tls tls)
     tap.listen_fd = listen_anywhere(&tap_port);
     tap.to_port = o[1].peers[0].port;
     o[1].peers[0].port = tap_port;
-    o[2].cfg.n_peers = 0;
+    o[2].cfg.address.n_peers = 0;
     pthread_create(&tapper, NULL, tap_run, &tap);
     opening_run(o);
     for (int i = MESH_NODES - 1; i >= 0; i--) {
@@ -153,7 +153,7 @@ static void play_again(enum mesh_tls tls)
     opening_prepare(o, 1, tls);
     opening_keep(&o[0], 1);
     for (int i = 1; i < MESH_NODES; i++)
-        close(o[i].cfg.listen_fd);
+        close(o[i].cfg.address.listen_fd);
     pthread_create(&opener, NULL, opening_run_one, &o[0]);
     fd = connect_to(o[1].peers[0].port);
     assert_int_equal(write(fd, tap.sent, tap.n_sent), tap.n_sent);
@@ -180,8 +180,8 @@ TEST(ends_that_disagree_on_tls_both_report_it)
         opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_OFF);
         for (int i = 0; i < 2; i++)
             opening_keep(&o[i], !i);
-        o[2].cfg.n_peers = 0;
-        o[with].cfg.tls = MESH_TLS_ON;
+        o[2].cfg.address.n_peers = 0;
+        o[with].cfg.address.tls = MESH_TLS_ON;
         stderr_catch_begin(&log);
         opening_run_until(o, 1);
         stderr_catch_end(&log);
@@ -204,7 +204,7 @@ static void try_another_attempt(enum mesh_tls tls)
     struct opening o[MESH_NODES];
 
     opening_prepare(o, 1, tls);
-    o[1].cfg.attempt = 2;
+    o[1].cfg.address.attempt = 2;
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++)
         assert_null(o[i].mesh);
@@ -221,12 +221,12 @@ TEST(an_unreachable_node_is_named)
     struct opening o[MESH_NODES];
 
     opening_prepare(o, 5, MESH_TLS_AUTO);
-    close(o[0].cfg.listen_fd);
-    o[0].cfg.listen_fd = -1;
+    close(o[0].cfg.address.listen_fd);
+    o[0].cfg.address.listen_fd = -1;
     opening_run_one(&o[2]); /* the server connects to both workers */
     assert_null(o[2].mesh);
     assert_true(strstr(o[2].e.text, "node 0 at 127.0.0.1:") != NULL);
-    close(o[1].cfg.listen_fd);
+    close(o[1].cfg.address.listen_fd);
 }
 
 /* Between two nodes: makes each one's hello look like that of another version. */
@@ -266,7 +266,7 @@ TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
     b.listen_fd = listen_anywhere(&port);
     assert_int_equal(fcntl(b.listen_fd, F_SETFL, 0), 0);
     pair_prepare(&p);
-    p.o[0].cfg.interrupted = &is_over;
+    p.o[0].cfg.spec.interrupted = &is_over;
     b.to_port = p.port;
     p.o[1].peers[0].port = port;
     stderr_catch_begin(&log);
@@ -326,19 +326,19 @@ TEST(seventy_peers_link_at_once)
     int fds[UNPROVEN];
 
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
-    close(o[1].cfg.listen_fd);
-    close(o[2].cfg.listen_fd);
+    close(o[1].cfg.address.listen_fd);
+    close(o[2].cfg.address.listen_fd);
     hub = o[0];
-    hub.cfg.peers = peers;
-    hub.cfg.n_peers = PEERS;
+    hub.cfg.address.peers = peers;
+    hub.cfg.address.n_peers = PEERS;
     for (int i = 0; i < PEERS; i++) {
         spokes[i] = o[1];
-        spokes[i].cfg.node = 1 + i;
-        spokes[i].cfg.peers = spokes[i].peers;
-        spokes[i].cfg.n_peers = 1; /* node 0 comes first */
+        spokes[i].cfg.spec.node = 1 + i;
+        spokes[i].cfg.address.peers = spokes[i].peers;
+        spokes[i].cfg.address.n_peers = 1; /* node 0 comes first */
         peers[i] = (struct mesh_peer){.node = 1 + i, .host = "127.0.0.1"};
         memcpy(peers[i].key, spokes[i].peers[0].key, sizeof peers[i].key);
-        spokes[i].cfg.listen_fd = listen_anywhere(&peers[i].port);
+        spokes[i].cfg.address.listen_fd = listen_anywhere(&peers[i].port);
     }
     for (int i = 0; i < UNPROVEN; i++)
         fds[i] = connect_to(o[1].peers[0].port);
@@ -357,7 +357,7 @@ TEST(seventy_peers_link_at_once)
         seconds_until_event(hub.mesh, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.head.round + 1, ev.head.peer);
-        mesh_buf_put(hub.mesh, ev.buf);
+        mesh_buf_put(ev.buf);
     }
     mesh_close(hub.mesh, clock_now());
     for (int i = 0; i < PEERS; i++)
@@ -404,7 +404,7 @@ TEST(an_unauthenticated_connection_does_not_take_the_place_of_a_peer)
     seconds_until_event(p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 4);
-    mesh_buf_put(p.o[0].mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     close(fd);
     pair_close(&p);
 }
@@ -413,7 +413,6 @@ TEST(running_out_of_descriptors_is_reported)
 {
     struct opening o[MESH_NODES];
     struct rlimit before, none;
-    struct mesh *m;
     struct err e;
     int rc;
 
@@ -422,12 +421,12 @@ TEST(running_out_of_descriptors_is_reported)
     none = before;
     none.rlim_cur = 3;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    rc = mesh_tcp_open(&m, &o[0].cfg, &e);
+    rc = opening_open(&o[0], &e);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rc, ERR_IO);
     assert_error_has("Too many open files");
     for (int i = 1; i < MESH_NODES; i++)
-        close(o[i].cfg.listen_fd);
+        close(o[i].cfg.address.listen_fd);
 }
 
 int main(void)

@@ -28,20 +28,20 @@ TEST(long_messages_are_exchanged_without_a_pause)
 
         pair_prepare(&p);
         for (int i = 0; i < 2; i++)
-            p.o[i].cfg.tls = modes[k];
+            p.o[i].cfg.address.tls = modes[k];
         child = fork();
         if (child == 0) {
-            close(p.o[0].cfg.listen_fd);
+            close(p.o[0].cfg.address.listen_fd);
             opening_run_one(&p.o[1]);
             for (int n = 0; n < 30; n++) {
                 seconds_until_event(p.o[1].mesh, &ev);
                 send_bytes(p.o[1].mesh, 0, 0, MESH_LIMIT, n);
-                mesh_buf_put(p.o[1].mesh, ev.buf);
+                mesh_buf_put(ev.buf);
             }
             opening_close_one(&p.o[1]);
             _exit(0);
         }
-        close(p.o[1].cfg.listen_fd);
+        close(p.o[1].cfg.address.listen_fd);
         opening_run_one(&p.o[0]);
         assert_non_null(p.o[0].mesh);
         for (int n = 0; n < 30; n++) {
@@ -49,7 +49,7 @@ TEST(long_messages_are_exchanged_without_a_pause)
             least = fmin(least, seconds_until_event(p.o[0].mesh, &ev));
             assert_int_equal(ev.kind, MESH_MESSAGE);
             assert_int_equal(ev.buf->bytes[MESH_LIMIT - 1], n);
-            mesh_buf_put(p.o[0].mesh, ev.buf);
+            mesh_buf_put(ev.buf);
         }
         assert_true(least < 0.9);
         opening_close_one(&p.o[0]);
@@ -67,12 +67,12 @@ static void a_killed_node_is_missed(int victim)
     pair_prepare(&p);
     child = fork();
     if (child == 0) {
-        close(p.o[!victim].cfg.listen_fd);
+        close(p.o[!victim].cfg.address.listen_fd);
         opening_run_one(&p.o[victim]);
         for (;;)
             pause();
     }
-    close(p.o[victim].cfg.listen_fd);
+    close(p.o[victim].cfg.address.listen_fd);
     opening_run_one(&p.o[!victim]);
     assert_non_null(p.o[!victim].mesh);
     kill(child, SIGKILL);
@@ -101,7 +101,7 @@ static void raw_open(struct raw_pair *r)
     pthread_t t;
 
     pair_prepare(&r->p);
-    close(r->p.o[1].cfg.listen_fd);
+    close(r->p.o[1].cfg.address.listen_fd);
     pthread_create(&t, NULL, opening_run_one, &r->p.o[0]);
     r->fd = raw_link(&r->p.o[1]);
     pthread_join(t, NULL);
@@ -179,13 +179,13 @@ TEST(a_message_named_by_a_descriptor_is_copied_once)
     assert_int_equal(ev.buf->len, 5000);
     for (size_t i = 0; i < ev.buf->len; i++)
         assert_int_equal(ev.buf->bytes[i], 3);
-    mesh_buf_put(r.p.o[0].mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     send_descriptor(r.fd, 2, sizeof shown, 0, FRAME_DESCRIPTOR_BYTES); /* empty, at the end */
     seconds_until_event(r.p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 2);
     assert_int_equal(ev.buf->len, 0);
-    mesh_buf_put(r.p.o[0].mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     raw_close(&r);
 }
 
@@ -223,11 +223,9 @@ TEST(a_descriptor_out_of_bounds_loses_its_sender)
     }
 }
 
-/* Sends long messages of node 0, number k filled with k; returns whether the last one is in the send pool. */
-static bool send_messages(struct mesh *m, int from, int n)
+/* Sends long messages of node 0, number k filled with k. */
+static void send_messages(struct mesh *m, int from, int n)
 {
-    bool is_in_pool = false;
-
     for (int k = from; k < from + n; k++) {
         struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .peer = 1, .round = (uint64_t)k};
         struct mesh_buf *b = mesh_buf_take(m);
@@ -236,10 +234,8 @@ static bool send_messages(struct mesh *m, int from, int n)
         b->len = 2 * SEND_POOL_MIN_BYTES;
         memset(b->bytes, k, b->len);
         assert_ok(mesh_send(m, &h, b, &e));
-        is_in_pool = b->copy;
-        mesh_buf_put(m, b);
+        mesh_buf_put(b);
     }
-    return is_in_pool;
 }
 
 static void receive_messages(struct mesh *m, int from, int n)
@@ -253,7 +249,7 @@ static void receive_messages(struct mesh *m, int from, int n)
         assert_int_equal(ev.buf->len, 2 * SEND_POOL_MIN_BYTES);
         for (size_t i = 0; i < ev.buf->len; i++)
             assert_int_equal(ev.buf->bytes[i], k);
-        mesh_buf_put(m, ev.buf);
+        mesh_buf_put(ev.buf);
     }
 }
 
@@ -266,13 +262,23 @@ static void open_with_send_pools(struct pair *p, struct send_pools *s, struct me
     send_pools_open(s, m, 2);
 }
 
-static int n_free_slots(const struct mesh *m)
+/* The number of free slots; overwrites them. */
+static size_t n_free_slots(struct send_pool *s, struct mesh *m)
 {
-    int n = 0;
+    struct mesh_buf *b[SEND_POOL_SLOTS + 1], *slots[SEND_POOL_SLOTS + 1];
+    size_t n = 0;
 
-    for (const struct mesh_buf *b = m->send_pool; b; b = b->next)
-        n++;
-    return n;
+    do {
+        b[n] = mesh_buf_take(m);
+        b[n]->len = 2 * SEND_POOL_MIN_BYTES;
+        memset(b[n]->bytes, 99, b[n]->len);
+        slots[n] = send_pool_copy(s, b[n]);
+    } while (slots[n++]);
+    for (size_t k = 0; k < n; k++) {
+        mesh_buf_put(b[k]);
+        mesh_buf_put(slots[k]);
+    }
+    return n - 1;
 }
 
 TEST(a_peer_that_does_not_read_occupies_only_some_slots_of_the_send_pool)
@@ -283,21 +289,21 @@ TEST(a_peer_that_does_not_read_occupies_only_some_slots_of_the_send_pool)
 
     needs_sealed_memory();
     open_with_send_pools(&p, &send_pools, m);
-    assert_false(send_messages(m[0], 1, 4 * SEND_POOL_SLOTS));
-    assert_int_equal(n_free_slots(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
+    send_messages(m[0], 1, 4 * SEND_POOL_SLOTS);
+    assert_int_equal(n_free_slots(send_pools.of[0], m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
     receive_messages(m[1], 1, 4 * SEND_POOL_SLOTS);
     pair_close(&p);
     send_pools_close(&send_pools);
 }
 
-static void poll_until_free(struct mesh *m, int n)
+static void poll_until_free(struct send_pool *s, struct mesh *m, size_t n)
 {
     double end = clock_now() + MESH_TIMEOUT_S;
     struct mesh_event ev;
 
-    while (n_free_slots(m) < n && clock_now() < end)
+    while (n_free_slots(s, m) < n && clock_now() < end)
         poll_shortly(m, &ev);
-    assert_in_range(n_free_slots(m), n, SEND_POOL_SLOTS);
+    assert_in_range(n_free_slots(s, m), n, SEND_POOL_SLOTS);
 }
 
 /* In one direction only, so that no message of the peer acknowledges others. */
@@ -310,39 +316,22 @@ TEST(a_send_pool_slot_is_freed_when_its_message_has_been_received)
 
     needs_sealed_memory();
     open_with_send_pools(&p, &send_pools, m);
-    assert_true(send_messages(m[0], 1, SEND_POOL_DESCRIPTORS_MAX));
+    send_messages(m[0], 1, SEND_POOL_DESCRIPTORS_MAX);
     poll_shortly(m[0], &ev);
-    assert_int_equal(n_free_slots(m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
+    assert_int_equal(n_free_slots(send_pools.of[0], m[0]), SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX);
     receive_messages(m[1], 1, SEND_POOL_DESCRIPTORS_MAX);
-    poll_until_free(m[0], SEND_POOL_SLOTS);
+    poll_until_free(send_pools.of[0], m[0], SEND_POOL_SLOTS);
     for (int k = 0; k < 50; k++) {
-        assert_true(send_messages(m[0], k + 20, 1));
+        size_t n_free = n_free_slots(send_pools.of[0], m[0]);
+
+        send_messages(m[0], k + 20, 1);
+        assert_int_equal(n_free_slots(send_pools.of[0], m[0]), n_free - 1);
         receive_messages(m[1], k + 20, 1);
-        poll_until_free(m[0], SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX +
-                                  1); /* the next one uses the send pool too */
+        /* The next one has a slot, too. */
+        poll_until_free(send_pools.of[0], m[0], SEND_POOL_SLOTS - SEND_POOL_DESCRIPTORS_MAX + 1);
     }
     pair_close(&p);
     send_pools_close(&send_pools);
-}
-
-/* Returns how many there are. */
-static int overwrite_free_slots(struct mesh *m)
-{
-    struct mesh_buf *b[SEND_POOL_SLOTS], *slots[SEND_POOL_SLOTS];
-    int n = n_free_slots(m);
-
-    for (int k = 0; k < n; k++) {
-        b[k] = mesh_buf_take(m);
-        b[k]->len = 2 * SEND_POOL_MIN_BYTES;
-        memset(b[k]->bytes, 99, b[k]->len);
-        slots[k] = mesh_buf_to_slot(m, b[k]);
-        assert_non_null(slots[k]);
-    }
-    for (int k = 0; k < n; k++) {
-        mesh_buf_put(m, b[k]);
-        mesh_buf_put(m, slots[k]);
-    }
-    return n;
 }
 
 TEST(a_dropped_peer_that_lives_still_reads_the_messages_announced_to_it)
@@ -353,9 +342,9 @@ TEST(a_dropped_peer_that_lives_still_reads_the_messages_announced_to_it)
 
     needs_sealed_memory();
     open_with_send_pools(&p, &send_pools, m);
-    assert_true(send_messages(m[0], 1, 2));
+    send_messages(m[0], 1, 2);
     mesh_drop(m[0], 1, "it has taken nothing");
-    assert_int_equal(overwrite_free_slots(m[0]), SEND_POOL_SLOTS - 2);
+    assert_int_equal(n_free_slots(send_pools.of[0], m[0]), SEND_POOL_SLOTS - 2);
     receive_messages(m[1], 1, 2);
     pair_close(&p);
     send_pools_close(&send_pools);
@@ -373,7 +362,7 @@ static void open_lone_send_pool(struct send_pool **s, struct mesh *m)
     assert_ok(rendezvous_open(&joined, &cfg, &e));
     assert_ok(send_pool_open(s, joined, MESH_LIMIT, &e));
     mesh_tcp_expose(m, 1, send_pool_memory(*s, 0));
-    send_pool_attach(*s, m);
+    mesh_tcp_use_pool(m, *s);
 }
 
 TEST(a_dead_process_occupies_no_slot_of_the_send_pool)
@@ -387,21 +376,22 @@ TEST(a_dead_process_occupies_no_slot_of_the_send_pool)
     pair_prepare(&p);
     child = fork();
     if (child == 0) {
-        close(p.o[0].cfg.listen_fd);
+        close(p.o[0].cfg.address.listen_fd);
         opening_run_one(&p.o[1]);
         for (;;)
             pause();
     }
-    close(p.o[1].cfg.listen_fd);
+    close(p.o[1].cfg.address.listen_fd);
     opening_run_one(&p.o[0]);
     assert_non_null(p.o[0].mesh);
     open_lone_send_pool(&send_pool, p.o[0].mesh);
-    assert_true(send_messages(p.o[0].mesh, 1, 2));
+    send_messages(p.o[0].mesh, 1, 2);
+    assert_int_equal(n_free_slots(send_pool, p.o[0].mesh), SEND_POOL_SLOTS - 2);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     seconds_until_event(p.o[0].mesh, &ev);
     assert_int_equal(ev.kind, MESH_LOST);
-    assert_int_equal(n_free_slots(p.o[0].mesh), SEND_POOL_SLOTS);
+    assert_int_equal(n_free_slots(send_pool, p.o[0].mesh), SEND_POOL_SLOTS);
     mesh_close(p.o[0].mesh, clock_now());
     send_pool_close(send_pool);
 }
@@ -425,17 +415,17 @@ TEST(a_message_changed_after_it_was_sent_is_copied_again)
         memset(b->bytes + b->len, (int)k + 1, lengths[k] - b->len);
         b->len = lengths[k];
         assert_ok(mesh_send(m[0], &h, b, &e));
-        assert_int_equal(b->copy->len, lengths[k]);
+        assert_int_equal(n_free_slots(send_pools.of[0], m[0]), SEND_POOL_SLOTS - (k < 2 ? 1 : 2));
     }
-    assert_int_equal(n_free_slots(m[0]), SEND_POOL_SLOTS - 2);
-    mesh_buf_put(m[0], b);
+    assert_int_equal(n_free_slots(send_pools.of[0], m[0]), SEND_POOL_SLOTS - 2);
+    mesh_buf_put(b);
     for (size_t k = 0; k < N_OF(lengths); k++) {
         seconds_until_event(m[1], &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.buf->len, lengths[k]);
         assert_int_equal(ev.buf->bytes[SEND_POOL_MIN_BYTES - 1], 1);
         assert_int_equal(ev.buf->bytes[lengths[k] - 1], k < 2 ? 1 : 3);
-        mesh_buf_put(m[1], ev.buf);
+        mesh_buf_put(ev.buf);
     }
     pair_close(&p);
     send_pools_close(&send_pools);
@@ -454,7 +444,7 @@ TEST(a_retransmitted_message_is_delivered_once)
         seconds_until_event(r.p.o[0].mesh, &ev);
         assert_int_equal(ev.kind, MESH_MESSAGE);
         assert_int_equal(ev.head.round, k);
-        mesh_buf_put(r.p.o[0].mesh, ev.buf);
+        mesh_buf_put(ev.buf);
     }
     raw_close(&r);
 }
@@ -487,7 +477,7 @@ TEST(a_repeated_handshake_frame_costs_the_connection_and_not_the_peer)
         pthread_join(t, NULL);
         assert_int_equal(r.ev.kind, MESH_MESSAGE);
         assert_int_equal(r.ev.head.round, 1);
-        mesh_buf_put(r.p.o[0].mesh, r.ev.buf);
+        mesh_buf_put(r.ev.buf);
         raw_close(&r);
     }
 }
@@ -523,14 +513,14 @@ static void open_to_hanging_peer(struct pair *p, bool drops_stalled)
     struct err e = {0};
 
     pair_prepare(p);
+    p->o[0].cfg.spec.drops_stalled = drops_stalled;
     pair_run(p);
-    p->o[0].mesh->drops_stalled = drops_stalled;
     b = mesh_buf_take(p->o[0].mesh);
     b->len = MESH_LIMIT;
     memset(b->bytes, 1, MESH_LIMIT);
     for (int k = 0; k < 40; k++)
         assert_ok(mesh_send(p->o[0].mesh, &h, b, &e));
-    mesh_buf_put(p->o[0].mesh, b);
+    mesh_buf_put(b);
 }
 
 TEST(a_peer_that_hangs_is_lost_after_ten_seconds_if_all_are_expected_to_read)

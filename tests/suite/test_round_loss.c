@@ -67,7 +67,7 @@ static int carry(void *owner, struct sim_message *l, struct err *e)
         l->buf = mesh_buf_take(world.workers[0].mesh); /* all share one pool */
         l->buf->len = whole->len - 1;
         memcpy(l->buf->bytes, whole->bytes, l->buf->len);
-        mesh_buf_put(world.workers[0].mesh, whole);
+        mesh_buf_put(whole);
     }
     assert_true(q->first + q->n < MESSAGES_MAX);
     q->messages[q->first + q->n++] = l;
@@ -103,7 +103,7 @@ static void world_open(void)
                            &e));
     for (int i = 0; i < job.n_workers; i++) {
         world.workers[i].mesh = mesh_sim_node(world.net, i);
-        exchange_attach(world.workers[i].x, world.workers[i].mesh);
+        exchange_attach(world.workers[i].x, world.workers[i].mesh, false);
     }
 }
 

@@ -51,7 +51,7 @@ static uint64_t sent_for(size_t n)
                                                          .params = params,
                                                          .grads = shm_group_in(p.a[i])},
                                &e));
-        exchange_attach(x[i], mesh_mem_node(net, i));
+        exchange_attach(x[i], mesh_mem_node(net, i), false);
         exchange_share(x[i], p.a[i]);
         rc[i] = exchange_on_grad(x[i], 1, &e);
     }

@@ -36,7 +36,7 @@ static void send_local(struct mesh *m, int to, uint32_t index, const void *bytes
     b->len = len;
     memcpy(b->bytes, bytes, len);
     assert_ok(mesh_send(m, &h, b, &e));
-    mesh_buf_put(m, b);
+    mesh_buf_put(b);
 }
 
 /* Receives the next message; returns the local path's result. */
@@ -69,7 +69,7 @@ static void assert_receives(struct mesh *m, uint32_t index)
     seconds_until_event(m, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.index, index);
-    mesh_buf_put(m, ev.buf);
+    mesh_buf_put(ev.buf);
 }
 
 static void advance(struct local_path *p)
@@ -283,7 +283,7 @@ TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
     seconds_until_event(p.mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 7);
-    mesh_buf_put(p.mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     for (int i = 0; i < MESH_NODES; i++)
         mesh_close(o[i].mesh, clock_now() + 0.02);
 }
@@ -313,7 +313,7 @@ TEST(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues)
     mesh_pause(server->mesh, 1, false);
     seconds_until_event(server->mesh, &ev);
     assert_int_equal(ev.head.kind, FRAME_LOCAL); /* which the exchange ignores */
-    mesh_buf_put(server->mesh, ev.buf);
+    mesh_buf_put(ev.buf);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_ok(mesh_watch(o[i].mesh, -1, &e));
         rendezvous_close(local_path_take(&p[i]));

@@ -56,7 +56,7 @@ static int send(int from, int to, uint64_t round)
     b->len = 8;
     memcpy(b->bytes, &round, sizeof round);
     rc = mesh_send(m, &h, b, &e);
-    mesh_buf_put(m, b);
+    mesh_buf_put(b);
     return rc;
 }
 
@@ -69,7 +69,7 @@ static int64_t receive(int node)
     assert_ok(mesh_poll(m, &ev, 0, &e));
     if (ev.kind != MESH_MESSAGE)
         return -(int64_t)ev.kind;
-    mesh_buf_put(m, ev.buf);
+    mesh_buf_put(ev.buf);
     return (int64_t)ev.head.round;
 }
 
@@ -101,7 +101,7 @@ TEST(one_buffer_is_sent_to_many_without_a_copy_and_returns_to_one_pool)
     b = mesh_buf_take(m);
     for (h.peer = 1; h.peer < N_WORKERS; h.peer++)
         assert_ok(mesh_send(m, &h, b, &e));
-    mesh_buf_put(m, b);
+    mesh_buf_put(b);
     assert_int_equal(b->refs, N_WORKERS - 1);
     deliver_all();
     for (int node = 1; node < N_WORKERS; node++)
@@ -110,7 +110,7 @@ TEST(one_buffer_is_sent_to_many_without_a_copy_and_returns_to_one_pool)
         struct mesh_buf *again = mesh_buf_take(mesh_sim_node(net, node));
 
         assert_ptr_equal(again, b);
-        mesh_buf_put(mesh_sim_node(net, node), again);
+        mesh_buf_put(again);
     }
     mesh_sim_free(net);
 }

@@ -62,7 +62,8 @@ static struct mesh_buf *message(struct mesh *m, int first)
 
 TEST(a_message_has_one_copy_in_the_pool_while_it_is_referenced)
 {
-    struct mesh m = {.limit = LIMIT};
+    struct mesh_pool pool = {.limit = LIMIT};
+    struct mesh m = {.pool = &pool};
     struct mesh_buf *b[SEND_POOL_SLOTS + 1], *copies[SEND_POOL_SLOTS];
     struct rendezvous_pair joined;
     struct send_pool *s;
@@ -73,12 +74,11 @@ TEST(a_message_has_one_copy_in_the_pool_while_it_is_referenced)
     rendezvous_pair_join(&joined);
     assert_ok(send_pool_open(&s, joined.m[0], LIMIT, &e));
     all = send_pool_memory(s, 0);
-    send_pool_attach(s, &m);
     for (int i = 0; i < SEND_POOL_SLOTS; i++) {
         b[i] = message(&m, i);
-        copies[i] = mesh_buf_to_slot(&m, b[i]);
-        assert_ptr_equal(mesh_buf_to_slot(&m, b[i]), copies[i]);
-        mesh_buf_put(&m, copies[i]);
+        copies[i] = send_pool_copy(s, b[i]);
+        assert_ptr_equal(send_pool_copy(s, b[i]), copies[i]);
+        mesh_buf_put(copies[i]);
         assert_in_range((uintptr_t)copies[i]->bytes, (uintptr_t)all.start,
                         (uintptr_t)all.start + all.size - LIMIT);
         assert_int_equal(copies[i]->len, LIMIT);
@@ -86,19 +86,19 @@ TEST(a_message_has_one_copy_in_the_pool_while_it_is_referenced)
     for (int i = 0; i < SEND_POOL_SLOTS; i++)
         assert_memory_equal(copies[i]->bytes, b[i]->bytes, LIMIT);
     b[SEND_POOL_SLOTS] = message(&m, 9);
-    assert_null(mesh_buf_to_slot(&m, b[SEND_POOL_SLOTS]));
-    mesh_buf_put(&m, copies[2]); /* the message is still there, and waits elsewhere */
-    assert_ptr_equal(mesh_buf_to_slot(&m, b[SEND_POOL_SLOTS]), copies[2]);
+    assert_null(send_pool_copy(s, b[SEND_POOL_SLOTS]));
+    mesh_buf_put(copies[2]); /* the message is still there, and waits elsewhere */
+    assert_ptr_equal(send_pool_copy(s, b[SEND_POOL_SLOTS]), copies[2]);
     assert_memory_equal(copies[2]->bytes, b[SEND_POOL_SLOTS]->bytes, LIMIT);
-    assert_null(mesh_buf_to_slot(&m, b[2]));
-    mesh_buf_put(&m, b[3]); /* and vice versa */
+    assert_null(send_pool_copy(s, b[2]));
+    mesh_buf_put(b[3]); /* and vice versa */
     assert_memory_equal(copies[3]->bytes, b[3]->bytes, LIMIT);
     for (int i = 0; i < SEND_POOL_SLOTS; i++)
-        mesh_buf_put(&m, copies[i]);
+        mesh_buf_put(copies[i]);
     for (int i = 0; i <= SEND_POOL_SLOTS; i++)
         if (i != 3)
-            mesh_buf_put(&m, b[i]);
-    mesh_pool_clear(&m);
+            mesh_buf_put(b[i]);
+    mesh_pool_clear(&pool);
     send_pool_close(s);
     rendezvous_close(joined.m[1]);
 }

@@ -22,6 +22,7 @@ struct sender {
 struct collective {
     struct collective_config cfg;
     struct mesh *mesh;
+    bool is_one_machine;
     struct prepared prepared[COLLECTIVE_KINDS]; /* the last of each kind */
     struct sender *senders;                     /* (n_nodes) */
     const struct prepared *now;                 /* under way; NULL: none is */
@@ -67,9 +68,10 @@ void collective_free(struct collective *c)
     free(c);
 }
 
-void collective_attach(struct collective *c, struct mesh *m)
+void collective_attach(struct collective *c, struct mesh *m, bool is_one_machine)
 {
     c->mesh = m;
+    c->is_one_machine = is_one_machine;
 }
 
 /* A buffer for each node, as long as its longest chunk to add. */
@@ -110,7 +112,7 @@ static const struct prepared *prepare(struct collective *c, const struct collect
                               .me = c->cfg.me,
                               .root = ask->root,
                               .n = ask->n,
-                              .is_one_machine = c->mesh->is_one_machine,
+                              .is_one_machine = c->is_one_machine,
                               .chunk = COLLECTIVE_CHUNK / sizeof(float),
                               .buckets = ask->buckets,
                               .n_buckets = ask->n_buckets};

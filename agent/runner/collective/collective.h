@@ -48,7 +48,8 @@ struct collective;
 
 int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e);
 void collective_free(struct collective *c); /* after the mesh is closed: it may still send from it */
-void collective_attach(struct collective *c, struct mesh *m); /* not owned */
+/* The mesh is not owned. is_one_machine: as plan_ask. */
+void collective_attach(struct collective *c, struct mesh *m, bool is_one_machine);
 
 /* Begins a collective; none may be under way. All nodes must ask for the same. COLLECTIVE_DONE if there is
  * nothing to wait for. ERR_NOMEM: only if kind and length differ from the last of this kind. */

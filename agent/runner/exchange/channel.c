@@ -43,12 +43,6 @@ void channel_pause(struct channel *ch, int node, bool on)
     mesh_pause(ch->x->mesh, node, on);
 }
 
-void channel_drop_buf(struct channel *ch, struct mesh_buf *b)
-{
-    if (b)
-        mesh_buf_put(ch->x->mesh, b);
-}
-
 int channel_fail(struct channel *ch, const char *fmt, ...)
 {
     char text[512];
@@ -126,7 +120,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
     *seconds = stopwatch_since(w) - start;
     return b;
 fail:
-    mesh_buf_put(ch->x->mesh, b);
+    mesh_buf_put(b);
     return NULL;
 }
 

@@ -102,7 +102,6 @@ void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);
 bool channel_has_left(const struct channel *ch, int node);  /* sent BYE, or is lost */
 bool channel_is_behind(const struct channel *ch, int node); /* many messages to it are queued */
-void channel_drop_buf(struct channel *ch, struct mesh_buf *b);
 void channel_overtaken(struct channel *ch); /* counts a contribution dropped in favor of a newer one */
 
 struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */

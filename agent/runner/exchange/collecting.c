@@ -65,12 +65,12 @@ void collecting_clear(struct channel *ch)
     free(ch->collecting.buckets);
 }
 
-void collecting_attach(struct channel *ch, struct mesh *m)
+void collecting_attach(struct channel *ch, struct mesh *m, bool is_one_machine)
 {
     if (!ch->collecting.collective)
         return;
     ch->collecting.mesh = m;
-    collective_attach(ch->collecting.collective, m);
+    collective_attach(ch->collecting.collective, m, is_one_machine);
     m->sink = sink_of_chunk;
     m->owner = ch;
 }

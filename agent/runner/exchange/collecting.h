@@ -25,7 +25,7 @@ struct collecting {
 
 int collecting_open(struct channel *ch, struct err *e);
 void collecting_clear(struct channel *ch);
-void collecting_attach(struct channel *ch, struct mesh *m);
+void collecting_attach(struct channel *ch, struct mesh *m, bool is_one_machine);
 /* Any event. CODEC_GO or an error code. */
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
 int collecting_ready(struct channel *ch, size_t ready); /* grads are computed from `ready` on */

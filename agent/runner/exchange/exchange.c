@@ -14,7 +14,7 @@ void exchange_detach(struct exchange *x)
         struct channel *ch = &x->channels[i];
 
         round_clear(ch);
-        channel_drop_buf(ch, ch->draft);
+        mesh_buf_put(ch->draft);
         ch->draft = NULL;
     }
 }
@@ -53,12 +53,16 @@ bool exchange_talks_to(const struct exchange *x, int node)
     return is_star ? (node < 0) != (x->cfg.node < 0) : true;
 }
 
-void exchange_attach(struct exchange *x, struct mesh *m)
+bool exchange_never_waits(const struct exchange *x)
+{
+    return x->cfg.plugin->round && !x->cfg.is_sync;
+}
+
+void exchange_attach(struct exchange *x, struct mesh *m, bool is_one_machine)
 {
     x->mesh = m;
-    m->drops_stalled = x->cfg.plugin->round && !x->cfg.is_sync; /* asgd: no wait notices it */
     for (int i = 0; i < x->n_channels; i++)
-        collecting_attach(&x->channels[i], m);
+        collecting_attach(&x->channels[i], m, is_one_machine);
 }
 
 bool exchange_has_messages(const struct exchange *x)
@@ -218,7 +222,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     int rc = CODEC_GO;
 
     if (ev->head.channel != ch->id) {
-        mesh_buf_put(x->mesh, ev->buf);
+        mesh_buf_put(ev->buf);
         channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
         return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
     }
@@ -230,7 +234,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         else if (events->on_message)
             rc = channel_decode(ch, PHASE_DECODE, "on_message", events->on_message, ev->head.peer, ev->buf);
         channel_received(ch, ev->head.peer, ev->buf->len);
-        mesh_buf_put(x->mesh, ev->buf);
+        mesh_buf_put(ev->buf);
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
             channel_round_done(ch);
     }
@@ -263,11 +267,11 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_MESSAGE:
         if (ev->head.kind == FRAME_LOCAL ||                     /* sent too late (local_path.h) */
             channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
-            mesh_buf_put(x->mesh, ev->buf);
+            mesh_buf_put(ev->buf);
             break;
         }
         if (!peer_stats_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
-            mesh_buf_put(x->mesh, ev->buf);
+            mesh_buf_put(ev->buf);
             return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);
         }
         if (x->watch.tracer)

@@ -75,7 +75,10 @@ void exchange_free(struct exchange *x);
 
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
-void exchange_attach(struct exchange *x, struct mesh *m);   /* not owned */
+bool exchange_never_waits(const struct exchange *x); /* asgd: no wait notices a peer that has stalled */
+/* The mesh is not owned. is_one_machine, equal on all nodes: all of them run on one. There a message costs
+ * processor time, and the nodes may share processors; between machines it costs network time. */
+void exchange_attach(struct exchange *x, struct mesh *m, bool is_one_machine);
 bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? Same on all nodes */
 /* Does the rule use collectives? Then workers may share memory, if all run on one machine: after
  * exchange_share, collectives go through it, and grads are in it. Not owned; it must stay open until the

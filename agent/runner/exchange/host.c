@@ -70,7 +70,7 @@ static struct wire_out *host_message(struct codec *c)
 {
     struct channel *ch = channel_of(c);
 
-    channel_drop_buf(ch, ch->draft);
+    mesh_buf_put(ch->draft);
     ch->draft = mesh_buf_take(ch->x->mesh);
     ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
                                 .limit = ch->draft ? ch->limit : 0};

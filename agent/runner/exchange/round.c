@@ -39,7 +39,7 @@ static int send_reply(struct channel *ch, int first, int last, uint64_t round)
     for (h.peer = first; rc == CODEC_GO && h.peer <= last; h.peer++, seconds = 0)
         if (!channel_has_left(ch, h.peer))
             rc = channel_send(ch, &h, b, seconds);
-    channel_drop_buf(ch, b);
+    mesh_buf_put(b);
     return rc;
 }
 
@@ -69,7 +69,7 @@ static int send_contribution(struct channel *ch, int k, struct mesh_buf *b, doub
     if (rc == CODEC_GO && !ch->server)
         round_push(ch, k, b, ch->codec.round, ch->codec.node);
     else
-        channel_drop_buf(ch, b);
+        mesh_buf_put(b);
     return rc;
 }
 
@@ -213,13 +213,13 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
     int rc;
 
     if (h->peer != ch->server || h->round != ch->codec.round || ch->round.stage != ROUND_AWAITS_REPLY) {
-        channel_drop_buf(ch, b);
+        mesh_buf_put(b);
         return channel_fail(ch, "node %d sent an unexpected reply", h->peer);
     }
     channel_waited(ch, h->peer);
     rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, h->peer, b);
     channel_received(ch, h->peer, b->len);
-    channel_drop_buf(ch, b);
+    mesh_buf_put(b);
     if (rc < 0)
         return rc;
     ch->round.stage = ROUND_OPEN;
@@ -253,11 +253,11 @@ static int on_contribution(struct channel *ch, const struct mesh_head *h, struct
                     (in->n > 0 && h->round <= in->contributions[(in->first + in->n - 1) % r->depth].round);
 
     if (is_known && is_redundant) {
-        channel_drop_buf(ch, b); /* another holder was faster */
+        mesh_buf_put(b); /* another holder was faster */
         return CODEC_GO;
     }
     if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->codec.round + 1)) {
-        channel_drop_buf(ch, b);
+        mesh_buf_put(b);
         channel_fail(ch, "node %d sent its contribution to round %llu in round %llu", h->peer,
                      (unsigned long long)h->round, (unsigned long long)ch->codec.round);
         return channel_blame(ch, h->peer);
@@ -279,7 +279,7 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
     if (round_is_relayed(ch, h))
         return round_on_relayed(ch, h, b);
     if (h->kind != FRAME_CONTRIBUTION || !may_contribute(ch, h)) {
-        channel_drop_buf(ch, b);
+        mesh_buf_put(b);
         channel_fail(ch, "node %d sent a message that it may not send", h->peer);
         return channel_blame(ch, h->peer);
     }

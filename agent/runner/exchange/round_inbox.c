@@ -40,7 +40,7 @@ static struct contribution pop(const struct channel *ch, struct inbox *in)
 void round_drop(struct channel *ch, int k)
 {
     while (ch->round.inbox[k].n > 0)
-        channel_drop_buf(ch, pop(ch, &ch->round.inbox[k]).buf);
+        mesh_buf_put(pop(ch, &ch->round.inbox[k]).buf);
 }
 
 void round_clear(struct channel *ch)
@@ -48,7 +48,7 @@ void round_clear(struct channel *ch)
     for (int w = 0; ch->round.inbox && ch->round.contributions && w < ch->round.n_contributions; w++)
         round_drop(ch, w);
     for (int w = 0; ch->round.kept && w < ch->round.n_contributions; w++)
-        channel_drop_buf(ch, ch->round.kept[w]);
+        mesh_buf_put(ch->round.kept[w]);
     free(ch->round.inbox);
     free(ch->round.contributions);
     free(ch->round.kept);
@@ -62,7 +62,7 @@ void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, i
     struct inbox *in = &ch->round.inbox[k];
 
     if (in->n == ch->round.depth) { /* only in asgd: drops the oldest */
-        channel_drop_buf(ch, pop(ch, in).buf);
+        mesh_buf_put(pop(ch, in).buf);
         channel_overtaken(ch);
     }
     in->contributions[(in->first + in->n++) % ch->round.depth] = (struct contribution){
@@ -133,7 +133,7 @@ void round_finish(struct channel *ch, int k)
     if (ch->round.kept)
         ch->round.kept[k] = c.buf;
     else
-        channel_drop_buf(ch, c.buf);
+        mesh_buf_put(c.buf);
 }
 
 bool round_can_still_come(const struct channel *ch, int k)

@@ -95,7 +95,7 @@ static int close_complete(struct channel *ch)
 
     for (int k = 0; k < r->n_contributions; k++) {
         if (r->kept) {
-            channel_drop_buf(ch, r->kept[k]);
+            mesh_buf_put(r->kept[k]);
             r->kept[k] = NULL;
         }
         if (round_has(ch, k))
@@ -157,7 +157,7 @@ static int restate(struct channel *ch)
     for (h.peer = 0; rc == CODEC_GO && h.peer < a->n; h.peer++)
         if (h.peer != ch->codec.node && !channel_has_left(ch, h.peer))
             rc = send(ch, &h, b);
-    channel_drop_buf(ch, b);
+    mesh_buf_put(b);
     return rc;
 }
 
@@ -247,7 +247,7 @@ int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mes
     int rc = CODEC_GO;
 
     if (!agreement_read(&s, a, h->peer, ch->codec.round, h->round, b->bytes, b->len)) {
-        channel_drop_buf(ch, b);
+        mesh_buf_put(b);
         channel_fail(ch, "node %d sent a malformed statement on lost workers", h->peer);
         return channel_blame(ch, h->peer);
     }
@@ -255,7 +255,7 @@ int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mes
     if (rc == CODEC_GO)
         agreement_take(a, h->peer, &s);
     channel_received(ch, h->peer, b->len);
-    channel_drop_buf(ch, b);
+    mesh_buf_put(b);
     return rc < 0 ? rc : continue_round(ch);
 }
 
@@ -276,7 +276,7 @@ int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_
     int k = (int)h->index;
 
     if (h->round != ch->codec.round || r->inbox[k].n > 0 || !agreement_counts(a, k, h->round)) {
-        channel_drop_buf(ch, b);
+        mesh_buf_put(b);
         return CODEC_GO;
     }
     round_push(ch, k, b, h->round, h->peer);

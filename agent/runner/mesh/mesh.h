@@ -25,6 +25,7 @@
 
 #include "agent/runner/mesh/frame.h"
 #include "shared/err.h"
+#include "shared/flag.h"
 
 enum {
     MESH_QUEUE_MAX = 256,
@@ -36,11 +37,15 @@ enum {
 struct mesh_buf {
     int refs;
     size_t len;
-    struct mesh_buf *next; /* in the pool or the send pool */
-    unsigned char *bytes;  /* (mesh->limit), 64-byte aligned */
-    bool is_slot;          /* bytes is a slot of the send pool: shared memory that peers read (send_pool.h) */
-    bool is_withdrawn;     /* of a slot: a dropped peer may still read it, so it is never reused */
-    struct mesh_buf *copy; /* of a message: its copy in a slot; of a slot: the original; NULL: none */
+    unsigned char *bytes;   /* (the pool's limit), 64-byte aligned */
+    struct mesh_pool *pool; /* to which its last reference returns it; NULL: to none */
+    struct mesh_buf *next;  /* in the pool */
+    uint64_t n_uses;        /* how often it was taken: with the buffer, it identifies a message */
+};
+
+struct mesh_pool {
+    size_t limit; /* bytes of the longest message */
+    struct mesh_buf *free;
 };
 
 /* Size of a buffer for messages of at most `limit` bytes: a multiple of 64, greater than `limit`. */
@@ -88,6 +93,27 @@ static inline int mesh_node_at(int n_workers, int slot)
 }
 
 struct mesh;
+
+/* How a node opens its mesh. */
+struct mesh_spec {
+    const struct mesh_transport *transport;
+    const void *address; /* for this transport only: mesh_tcp has a struct mesh_tcp_address; not copied */
+    int node;
+    size_t limit;    /* bytes of the longest payload except chunks */
+    double deadline; /* clock_now: for all connections to be established */
+    /* A peer that accepts no bytes for 10 s while messages are queued for it is lost. For rules in which all
+     * nodes read continuously; in others a node may compute for long without reading. */
+    bool drops_stalled;
+    /* Set by a signal handler: opening fails with ERR_CANCELLED, closing does not wait for peers. Must
+     * outlive the mesh. */
+    const atomic_bool *interrupted;
+};
+
+struct mesh_transport {
+    const char *name;
+    int (*open)(struct mesh **out, const struct mesh_spec *spec, struct err *e);
+};
+
 struct mesh_ops {
     /* b: the buffer that holds `bytes`; NULL for a view */
     int (*send)(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len, struct mesh_buf *b,
@@ -104,27 +130,21 @@ struct mesh_ops {
 
 struct mesh { /* the first member of each implementation's struct */
     const struct mesh_ops *ops;
-    size_t limit; /* bytes of the longest payload except chunks; a longer one ends the peer */
-    struct mesh_buf *pool;
-    struct mesh_buf *send_pool; /* set after opening: free slots; mesh_close does not free them */
-    struct mesh *pool_owner;    /* the mesh with the pool that nodes of one process share; NULL: own pool */
-    mesh_sink *sink;            /* set after opening; NULL: a chunk ends its peer */
-    void *owner;                /* first argument of `sink` */
-    /* Set after opening: a peer that accepts no bytes for 10 s while messages are queued for it is lost. For
-     * rules in which all nodes read continuously; in others a node may compute for long without reading. */
-    bool drops_stalled;
-    /* Set after opening, equal on all nodes: they run on one machine. There a message costs processor time,
-     * and the nodes may share processors; between machines it costs network time. */
-    bool is_one_machine;
+    struct mesh_pool *pool; /* nodes of one process may share it; a payload beyond its limit, except a chunk,
+                             * ends the peer */
+    mesh_sink *sink;        /* set after opening; NULL: a chunk ends its peer */
+    void *owner;            /* first argument of `sink` */
 };
+
+/* Returns when this node is connected to all its peers. Errors: see the transport. */
+static inline int mesh_open(struct mesh **out, const struct mesh_spec *spec, struct err *e)
+{
+    return spec->transport->open(out, spec, e);
+}
 
 /* Returns an empty buffer with one reference, or NULL if out of memory. */
 struct mesh_buf *mesh_buf_take(struct mesh *m);
-void mesh_buf_put(struct mesh *m, struct mesh_buf *b); /* drops one reference; NULL is allowed */
-/* Returns the copy of message `b` in a send pool slot, with a reference for the caller. Makes the copy if
- * there is none or the message has grown. NULL: no slot is free. The message itself holds no reference to
- * its copy: messages queued for a hung peer occupy no slot. */
-struct mesh_buf *mesh_buf_to_slot(struct mesh *m, struct mesh_buf *b);
+void mesh_buf_put(struct mesh_buf *b); /* drops one reference; NULL is allowed */
 
 /* Queues `b` for h->peer and takes its own reference. ERR_REFUSED: that peer's queue is full. */
 static inline int mesh_send(struct mesh *m, const struct mesh_head *h, struct mesh_buf *b, struct err *e)
@@ -194,6 +214,8 @@ static inline void mesh_close(struct mesh *m, double deadline)
     m->ops->close(m, deadline);
 }
 
-void mesh_pool_clear(struct mesh *m); /* for implementations: frees all buffers in the pool */
+/* For implementations. Removes a free buffer of the pool and returns it with one reference; NULL: none. */
+struct mesh_buf *mesh_pool_pop(struct mesh_pool *pool);
+void mesh_pool_clear(struct mesh_pool *pool); /* frees the buffers that mesh_buf_take has made */
 
 #endif

@@ -27,7 +27,7 @@ static int send_answer_to(struct local_path *p, int slot, enum local_message mes
         memcpy(b->bytes, bytes, len);
     b->len = len;
     rc = mesh_send(p->mesh, &h, b, e);
-    mesh_buf_put(p->mesh, b);
+    mesh_buf_put(b);
     return rc;
 }
 
@@ -159,7 +159,7 @@ int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct er
 {
     int rc = take_message(p, &ev->head, ev->buf, e);
 
-    mesh_buf_put(p->mesh, ev->buf);
+    mesh_buf_put(ev->buf);
     return rc < 0 ? rc : local_path_advance(p, e);
 }
 

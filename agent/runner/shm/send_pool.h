@@ -35,8 +35,12 @@ void send_pool_close(struct send_pool *s);
 
 struct sealed send_pool_memory(const struct send_pool *s, int i); /* of node i of the rendezvous */
 
-/* Makes the slots available to the mesh, as its send_pool. */
-void send_pool_attach(struct send_pool *s, struct mesh *m);
+/* Returns the copy of message `b` in a slot, with a reference for the caller. Makes the copy if there is
+ * none or the message has grown. NULL: no slot is free. The message itself holds no reference to its copy:
+ * messages queued for a hung peer occupy no slot. */
+struct mesh_buf *send_pool_copy(struct send_pool *s, const struct mesh_buf *b);
+/* The slot is never reused: a dropped peer may still read it. */
+void send_pool_withdraw(struct mesh_buf *slot);
 
 /* Makes the descriptor of a message in `mine`. */
 void send_pool_describe(uint8_t out[FRAME_DESCRIPTOR_BYTES], struct sealed mine, const void *bytes,

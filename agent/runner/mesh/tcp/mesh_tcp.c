@@ -39,9 +39,9 @@ static struct tcp_peer *peer_find(const struct tcp *t, int node)
 
 /* Whether to send a descriptor: the peer reads this node's send pool, does not hang (few descriptors are
  * unacknowledged), and the message is long enough to be faster than over the connection. */
-static bool goes_by_descriptor(const struct tcp_peer *p, const struct mesh_buf *b)
+static bool goes_by_descriptor(const struct tcp *t, const struct tcp_peer *p, const struct mesh_buf *b)
 {
-    return p->mine.start && p->n_descriptors < SEND_POOL_DESCRIPTORS_MAX && b &&
+    return t->send_pool && p->mine.start && p->n_descriptors < SEND_POOL_DESCRIPTORS_MAX && b &&
            b->len >= SEND_POOL_MIN_BYTES;
 }
 
@@ -53,21 +53,21 @@ static int tcp_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     struct mesh_buf *slot = NULL;
 
     if (!p)
-        return err_set(e, ERR_CODEC, "node %d has no connection to node %d", t->cfg.node, h->peer);
+        return err_set(e, ERR_CODEC, "node %d has no connection to node %d", t->cfg.spec.node, h->peer);
     if (p->state == PEER_GONE || p->has_left)
         return 0;
     if (p->n_unsent >= MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages are queued for node %d, which does not receive them",
                        MESH_QUEUE_MAX, p->node);
-    if (goes_by_descriptor(p, b))
-        slot = mesh_buf_to_slot(m, b);
+    if (goes_by_descriptor(t, p, b))
+        slot = send_pool_copy(t->send_pool, b);
     tcp_peer_enqueue(t, p,
                      &(struct tcp_message){.head = *h,
                                            .bytes = slot ? slot->bytes : bytes,
                                            .len = len,
                                            .buf = slot ? slot : b,
                                            .is_descriptor = slot});
-    mesh_buf_put(m, slot);
+    mesh_buf_put(slot);
     return 0;
 }
 
@@ -245,14 +245,15 @@ static void tcp_free(struct tcp *t)
             tcp_peer_drop(t, &t->peers[i], "");
     for (size_t i = 0; i < t->n_links; i++)
         tcp_link_hang_up(&t->links[i]);
-    mesh_pool_clear(&t->mesh);
+    mesh_pool_clear(&t->pool);
     if (t->epoll >= 0)
         close(t->epoll);
     if (t->links_epoll >= 0)
         close(t->links_epoll);
-    close(t->cfg.listen_fd);
-    explicit_bzero((void *)t->cfg.peers, t->cfg.n_peers * sizeof *t->cfg.peers); /* keys */
-    free((void *)t->cfg.peers);
+    close(t->cfg.address.listen_fd);
+    explicit_bzero((void *)t->cfg.address.peers,
+                   t->cfg.address.n_peers * sizeof *t->cfg.address.peers); /* keys */
+    free((void *)t->cfg.address.peers);
     free(t->peers);
     free(t->received);
     free(t->ended);
@@ -282,9 +283,9 @@ static void tcp_close(struct mesh *m, double deadline)
         if (p->state != PEER_GONE && !p->has_left)
             tcp_peer_enqueue(t, p, &(struct tcp_message){.head.kind = FRAME_BYE});
     }
-    while (any_link(t) && !flag_is_up(t->cfg.interrupted) && clock_now() < deadline &&
+    while (any_link(t) && !flag_is_up(t->cfg.spec.interrupted) && clock_now() < deadline &&
            tcp_poll(m, &ev, report_at < deadline ? report_at : deadline, &e) == 0) {
-        mesh_buf_put(m, ev.buf);
+        mesh_buf_put(ev.buf);
         if (clock_now() >= report_at && any_link(t)) {
             report_unacked_byes(t, deadline);
             report_at = deadline;
@@ -296,54 +297,58 @@ static void tcp_close(struct mesh *m, double deadline)
 static const struct mesh_ops ops = {tcp_send, tcp_poll,  tcp_queued,   tcp_queued_for, tcp_pause,
                                     tcp_drop, tcp_close, tcp_is_local, tcp_watch};
 
-static struct tcp *tcp_new(const struct mesh_tcp_config *cfg)
+static struct tcp *tcp_new(const struct mesh_spec *spec)
 {
+    const struct mesh_tcp_address *address = spec->address;
+    size_t n = address->n_peers;
     struct tcp *t = calloc(1, sizeof *t);
-    struct mesh_peer *peers = malloc((cfg->n_peers + 1) * sizeof *peers);
+    struct mesh_peer *peers = malloc((n + 1) * sizeof *peers);
 
     if (!t || !peers) {
         free(t);
         free(peers);
-        close(cfg->listen_fd);
+        close(address->listen_fd);
         return NULL;
     }
-    memcpy(peers, cfg->peers, cfg->n_peers * sizeof *peers);
-    t->mesh = (struct mesh){.ops = &ops, .limit = cfg->limit};
-    t->cfg = *cfg;
+    memcpy(peers, address->peers, n * sizeof *peers);
+    t->mesh = (struct mesh){.ops = &ops, .pool = &t->pool};
+    t->pool.limit = spec->limit;
+    t->cfg = (struct tcp_config){.spec = *spec, .address = *address};
+    t->cfg.address.peers = peers;
     t->watched_fd = -1;
-    t->cfg.peers = peers;
-    t->job = frame_job(cfg->job);
+    t->job = frame_job(address->job);
     t->epoll = t->links_epoll = -1;
-    t->peers = calloc(cfg->n_peers + 1, sizeof *t->peers);
-    t->received = calloc(cfg->n_peers + 1, sizeof *t->received);
-    t->ended = calloc(cfg->n_peers + 1, sizeof *t->ended);
-    t->links = calloc(2 * cfg->n_peers + UNPROVEN_MAX, sizeof *t->links);
+    t->peers = calloc(n + 1, sizeof *t->peers);
+    t->received = calloc(n + 1, sizeof *t->received);
+    t->ended = calloc(n + 1, sizeof *t->ended);
+    t->links = calloc(2 * n + UNPROVEN_MAX, sizeof *t->links);
     if (!t->peers || !t->received || !t->ended || !t->links) {
         tcp_free(t);
         return NULL;
     }
-    t->n_peers = t->n_awaited = cfg->n_peers;
-    t->n_links = 2 * cfg->n_peers + UNPROVEN_MAX; /* all peers may connect at once */
+    t->n_peers = t->n_awaited = n;
+    t->n_links = 2 * n + UNPROVEN_MAX; /* all peers may connect at once */
     for (size_t i = 0; i < t->n_links; i++)
         t->links[i].fd = -1;
-    for (size_t i = 0; i < t->n_peers; i++) {
-        t->peers[i].node = cfg->peers[i].node;
+    for (size_t i = 0; i < n; i++) {
+        t->peers[i].node = peers[i].node;
         t->peers[i].fd = -1;
     }
     return t;
 }
 
-int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e)
+static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err *e)
 {
-    struct tcp *t = tcp_new(cfg);
+    size_t n_peers = ((const struct mesh_tcp_address *)spec->address)->n_peers;
+    struct tcp *t = tcp_new(spec);
 
     if (!t)
-        return err_set(e, ERR_NOMEM, "no memory for %zu connections", cfg->n_peers);
+        return err_set(e, ERR_NOMEM, "no memory for %zu connections", n_peers);
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (t->epoll >= 0)
         t->links_epoll = epoll_create1(EPOLL_CLOEXEC);
     if (t->links_epoll < 0)
-        err_errno(e, ERR_IO, "no epoll for %zu connections", cfg->n_peers);
+        err_errno(e, ERR_IO, "no epoll for %zu connections", n_peers);
     if (t->links_epoll < 0 || tcp_links_open(t, e) < 0) {
         tcp_free(t);
         return e->code;
@@ -353,6 +358,8 @@ int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct e
     *out = &t->mesh;
     return 0;
 }
+
+const struct mesh_transport mesh_tcp = {"tcp", tcp_open};
 
 void mesh_tcp_attach(struct mesh *m, int node, struct sealed theirs)
 {
@@ -368,4 +375,9 @@ void mesh_tcp_expose(struct mesh *m, int node, struct sealed mine)
 
     if (p)
         p->mine = mine;
+}
+
+void mesh_tcp_use_pool(struct mesh *m, struct send_pool *s)
+{
+    ((struct tcp *)m)->send_pool = s;
 }

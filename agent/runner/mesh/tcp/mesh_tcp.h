@@ -8,7 +8,7 @@
 
 #include "agent/runner/mesh/mesh.h"
 #include "agent/runner/shm/sealed.h"
-#include "shared/flag.h"
+#include "agent/runner/shm/send_pool.h"
 
 enum { MESH_KEY_BYTES = 32 };
 /* Which connections are encrypted. MESH_TLS_AUTO: those between machines. */
@@ -21,30 +21,27 @@ struct mesh_peer {
     uint8_t key[MESH_KEY_BYTES]; /* known to this node and the peer only */
 };
 
-struct mesh_tcp_config {
+struct mesh_tcp_address {
     const char *job; /* job id; must outlive the mesh, which sends it again in each reconnection */
     uint32_t attempt;
-    int node;
-    int listen_fd; /* bound and listening; owned by the mesh from mesh_tcp_open on, also on failure */
+    int listen_fd; /* bound and listening; owned by the mesh from mesh_open on, also on failure */
     const struct mesh_peer *peers; /* (n_peers) all nodes that this one connects to */
     size_t n_peers;
     enum mesh_tls tls;
-    size_t limit;    /* bytes of the longest payload */
-    double deadline; /* clock_now: for all connections to be established */
-    /* Set by a signal handler: opening fails with ERR_CANCELLED, closing does not wait for peers. Must
-     * outlive the mesh. */
-    const atomic_bool *interrupted;
 };
 
 /* Connects to the peers that precede this node in the order 0, 1, ..., -2, -3, ..., and accepts the others.
- * Returns when every connection is established and both of its ends have proved that they hold the key.
- * ERR_LOST, ERR_AUTH, ERR_PROTOCOL and ERR_TIMEOUT name the peer. */
-int mesh_tcp_open(struct mesh **out, const struct mesh_tcp_config *cfg, struct err *e);
+ * mesh_open returns when every connection is established and both of its ends have proved that they hold the
+ * key. ERR_LOST, ERR_AUTH, ERR_PROTOCOL and ERR_TIMEOUT name the peer. */
+extern const struct mesh_transport mesh_tcp;
 
 /* Accepts descriptors of messages in that peer's memory `theirs` from now on (send_pool.h). The memory must
  * stay mapped until the mesh is closed. */
 void mesh_tcp_attach(struct mesh *m, int node, struct sealed theirs);
-/* That peer has mapped `mine`, the memory of m->send_pool: messages in it are sent to it as descriptors. */
+/* That peer has mapped `mine`, the memory of the mesh's send pool: messages in it are sent to it as
+ * descriptors. */
 void mesh_tcp_expose(struct mesh *m, int node, struct sealed mine);
+/* Long messages are copied to its slots. The pool must be closed after the mesh. */
+void mesh_tcp_use_pool(struct mesh *m, struct send_pool *s);
 
 #endif

@@ -79,13 +79,15 @@ struct tcp_peer {
 
 struct tcp {
     struct mesh mesh;
-    struct mesh_tcp_config cfg; /* a copy; listen_fd stays open */
+    struct mesh_pool pool;
+    struct send_pool *send_pool; /* NULL: none; not owned */
+    struct tcp_config cfg;       /* a copy; listen_fd stays open */
     uint64_t job;
     /* Watches the peers' sockets (data.ptr: the peer), links_epoll (NULL) and watched_fd (this struct). */
     int epoll;
     int watched_fd; /* set by mesh_watch; -1: none */
     size_t n_peers, n_awaited;
-    struct tcp_peer *peers; /* (n_peers), in cfg.peers' order */
+    struct tcp_peer *peers; /* (n_peers), in cfg.address.peers' order */
     uint32_t *received;     /* (n_peers) seq of the last message received from each */
     size_t n_ended;         /* MESH_LOST and MESH_LEFT events to return */
     struct mesh_event *ended;
@@ -122,7 +124,7 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
 
 /* tcp_open.c */
 
-/* Connects to every peer until cfg.deadline. Errors as mesh_tcp_open. */
+/* Connects to every peer until cfg.spec.deadline. Errors as mesh_tcp_open. */
 int tcp_links_open(struct tcp *t, struct err *e);
 /* Handles one ready link. Errors: only while opening, when a peer cannot be reached for good. */
 int tcp_links_serve(struct tcp *t, struct err *e);

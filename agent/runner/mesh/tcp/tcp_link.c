@@ -19,10 +19,10 @@ enum { KEEPALIVE_IDLE_S = 1, KEEPALIVE_EVERY_S = 1, KEEPALIVE_PROBES = 12 };
 
 static const double HANDSHAKE_S = 5;
 
-int tcp_peer_index(const struct mesh_tcp_config *cfg, int node)
+int tcp_peer_index(const struct tcp_config *cfg, int node)
 {
-    for (size_t i = 0; i < cfg->n_peers; i++)
-        if (cfg->peers[i].node == node)
+    for (size_t i = 0; i < cfg->address.n_peers; i++)
+        if (cfg->address.peers[i].node == node)
             return (int)i;
     return -1;
 }
@@ -120,13 +120,13 @@ static bool is_local_connection(const struct tcp_link *l)
            (same_address(&own, &l->at) || (is_loopback(&own) && is_loopback(&l->at)));
 }
 
-static bool wants_tls(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
+static bool wants_tls(const struct tcp_link *l, const struct tcp_config *cfg)
 {
-    return cfg->tls == MESH_TLS_ON || (cfg->tls == MESH_TLS_AUTO && !is_local_connection(l));
+    return cfg->address.tls == MESH_TLS_ON || (cfg->address.tls == MESH_TLS_AUTO && !is_local_connection(l));
 }
 
-static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
-                      uint32_t ack, const uint8_t *payload, size_t len, struct err *e)
+static int send_frame(struct tcp_link *l, const struct tcp_config *cfg, enum frame_kind kind, uint32_t ack,
+                      const uint8_t *payload, size_t len, struct err *e)
 {
     uint8_t out[FRAME_BYTES + 64];
     struct iovec v = {out, FRAME_BYTES + len};
@@ -134,9 +134,9 @@ static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enu
 
     frame_pack(out, &(struct frame){.kind = kind,
                                     .wants_tls = kind == FRAME_HELLO && wants_tls(l, cfg),
-                                    .job = frame_job(cfg->job),
-                                    .attempt = cfg->attempt,
-                                    .from = cfg->node,
+                                    .job = frame_job(cfg->address.job),
+                                    .attempt = cfg->address.attempt,
+                                    .from = cfg->spec.node,
                                     .to = l->node,
                                     .ack = ack,
                                     .len = len});
@@ -149,7 +149,7 @@ static int send_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, enu
 }
 
 /* The proof of `role` (docs/protocol.md §3). Requires that l->node is a peer. */
-static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct mesh_tcp_config *cfg,
+static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct tcp_config *cfg,
                   const char *role, const uint8_t *first, const uint8_t *second)
 {
     const uint32_t acks[2] = {htole32(l->hello_ack), htole32(l->challenge_ack)};
@@ -161,7 +161,7 @@ static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const str
     memcpy(text + n + HELLO_NONCE, second, HELLO_NONCE);
     memcpy(text + n + 2 * HELLO_NONCE, l->pair, sizeof l->pair);
     memcpy(text + n + 2 * HELLO_NONCE + sizeof l->pair, acks, sizeof acks);
-    hmac_sha256(out, cfg->peers[tcp_peer_index(cfg, l->node)].key, MESH_KEY_BYTES, text,
+    hmac_sha256(out, cfg->address.peers[tcp_peer_index(cfg, l->node)].key, MESH_KEY_BYTES, text,
                 n + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks);
 }
 
@@ -203,17 +203,16 @@ bool tcp_link_is_local(const struct tcp_link *l)
     return is_local;
 }
 
-static int cannot_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, int why, struct err *e)
+static int cannot_connect(struct tcp_link *l, const struct tcp_config *cfg, int why, struct err *e)
 {
-    const struct mesh_peer *p = &cfg->peers[tcp_peer_index(cfg, l->node)];
+    const struct mesh_peer *p = &cfg->address.peers[tcp_peer_index(cfg, l->node)];
 
     l->was_refused = why == ECONNREFUSED;
     errno = why;
     return err_errno(e, ERR_LOST, "node %d at %s:%d", l->node, p->host, p->port);
 }
 
-int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum link_state state,
-                     struct err *e)
+int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e)
 {
     l->state = state;
     l->n_in = 0;
@@ -229,15 +228,15 @@ int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum
     return 0;
 }
 
-void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *received,
-                       int fd, const struct sockaddr_storage *from, socklen_t from_len)
+void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const uint32_t *received, int fd,
+                       const struct sockaddr_storage *from, socklen_t from_len)
 {
     *l = (struct tcp_link){.fd = fd,
                            .at = *from,
                            .at_len = from_len,
                            .state = LINK_HELLO,
                            .is_accepted = true,
-                           .node = cfg->node,
+                           .node = cfg->spec.node,
                            .deadline = clock_now() + HANDSHAKE_S,
                            .received = received};
     tune(fd);
@@ -245,12 +244,12 @@ void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, co
         choose_congestion(fd, false);
 }
 
-static uint32_t received_of(const struct tcp_link *l, const struct mesh_tcp_config *cfg)
+static uint32_t received_of(const struct tcp_link *l, const struct tcp_config *cfg)
 {
     return l->received[tcp_peer_index(cfg, l->node)];
 }
 
-static int connected(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int connected(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     int so_error = 0;
     socklen_t size = sizeof so_error;
@@ -276,9 +275,9 @@ uint32_t tcp_link_ack(const struct tcp_link *l)
 
 /* Handles a header that frame_unpack rejected. A HELLO of another version is answered by this node's HELLO,
  * so that both ends can report both versions. */
-static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int refuse_frame(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
-    const struct mesh_peer *p = l->is_accepted ? NULL : &cfg->peers[tcp_peer_index(cfg, l->node)];
+    const struct mesh_peer *p = l->is_accepted ? NULL : &cfg->address.peers[tcp_peer_index(cfg, l->node)];
     char host[NI_MAXHOST] = "an unknown address";
     struct err ignored = {0};
 
@@ -292,8 +291,8 @@ static int refuse_frame(struct tcp_link *l, const struct mesh_tcp_config *cfg, s
 }
 
 /* Reads at most to the end of this handshake frame, so that later messages stay in the kernel. */
-static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum frame_kind kind,
-                   size_t payload, bool *complete, struct err *e)
+static int receive(struct tcp_link *l, const struct tcp_config *cfg, enum frame_kind kind, size_t payload,
+                   bool *complete, struct err *e)
 {
     size_t want = FRAME_BYTES + payload;
     struct frame *f = &l->frame;
@@ -314,10 +313,10 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
         return 0;
     if (frame_unpack(f, l->in, e) < 0)
         return refuse_frame(l, cfg, e);
-    if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->job) || f->attempt != cfg->attempt ||
-        f->to != cfg->node)
+    if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->address.job) ||
+        f->attempt != cfg->address.attempt || f->to != cfg->spec.node)
         return err_set(e, ERR_PROTOCOL, "received a handshake that is not for attempt %u of this node",
-                       cfg->attempt);
+                       cfg->address.attempt);
     if (kind == FRAME_HELLO && l->is_accepted)
         l->node = f->from;
     if (f->from != l->node || tcp_peer_index(cfg, l->node) < 0)
@@ -327,7 +326,7 @@ static int receive(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum f
 }
 
 /* After the HELLOs, and the TLS handshake if there is one, both ends prove the key, the acceptor first. */
-static int start_key_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int start_key_proof(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     uint8_t proof[SHA256_BYTES];
 
@@ -341,7 +340,7 @@ static int start_key_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg
     return send_frame(l, cfg, FRAME_CHALLENGE, l->challenge_ack, proof, sizeof proof, e);
 }
 
-static int advance_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int advance_tls(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     int rc = tls_handshake(l->tls, e);
 
@@ -352,16 +351,16 @@ static int advance_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, st
     return rc == TLS_DONE ? start_key_proof(l, cfg, e) : 0;
 }
 
-static int start_tls(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int start_tls(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     char identity[TLS_IDENTITY_MAX];
 
     /* In the order job, attempt, acceptor, connector; the earlier node of a pair accepts. */
-    snprintf(identity, sizeof identity, "%s|%u|%d|%d", cfg->job, cfg->attempt,
-             l->is_accepted ? cfg->node : l->node, l->is_accepted ? l->node : cfg->node);
+    snprintf(identity, sizeof identity, "%s|%u|%d|%d", cfg->address.job, cfg->address.attempt,
+             l->is_accepted ? cfg->spec.node : l->node, l->is_accepted ? l->node : cfg->spec.node);
     l->state = LINK_TLS;
-    if (tls_new(&l->tls, l->fd, l->is_accepted, identity, cfg->peers[tcp_peer_index(cfg, l->node)].key, e) <
-        0)
+    if (tls_new(&l->tls, l->fd, l->is_accepted, identity,
+                cfg->address.peers[tcp_peer_index(cfg, l->node)].key, e) < 0)
         return e->code;
     return advance_tls(l, cfg, e);
 }
@@ -378,7 +377,7 @@ static int refuse_tls_mismatch(const struct tcp_link *l, struct err *e)
     return e->code;
 }
 
-static int take_hello(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int take_hello(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     memcpy(l->theirs, l->in + FRAME_BYTES, HELLO_NONCE);
     if (l->is_accepted) {
@@ -393,7 +392,7 @@ static int take_hello(struct tcp_link *l, const struct mesh_tcp_config *cfg, str
     return l->frame.wants_tls ? start_tls(l, cfg, e) : start_key_proof(l, cfg, e);
 }
 
-static int take_challenge(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int take_challenge(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     uint8_t expected[SHA256_BYTES];
 
@@ -406,7 +405,7 @@ static int take_challenge(struct tcp_link *l, const struct mesh_tcp_config *cfg,
     return send_frame(l, cfg, FRAME_PROOF, 0, expected, sizeof expected, e);
 }
 
-static int take_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int take_proof(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     uint8_t expected[SHA256_BYTES];
 
@@ -421,7 +420,7 @@ static int take_proof(struct tcp_link *l, const struct mesh_tcp_config *cfg, str
 static const struct {
     enum frame_kind kind;
     size_t payload;
-    int (*take)(struct tcp_link *, const struct mesh_tcp_config *, struct err *);
+    int (*take)(struct tcp_link *, const struct tcp_config *, struct err *);
 } steps[] = {
     [LINK_HELLO] = {FRAME_HELLO, HELLO_NONCE, take_hello},
     [LINK_CHALLENGE] = {FRAME_CHALLENGE, SHA256_BYTES, take_challenge},
@@ -436,7 +435,7 @@ static void log_link(const struct tcp_link *l)
         fprintf(stderr, "link to node %d: not encrypted\n", l->node);
 }
 
-static int step(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+static int step(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     bool complete;
 
@@ -462,7 +461,7 @@ static int advance_probe(struct tcp_link *l, struct err *e)
     return err_set(e, ERR_LOST, "node %d closed the connection", l->node);
 }
 
-int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e)
+int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
         return connected(l, cfg, e);

@@ -10,6 +10,11 @@
 
 enum { HELLO_NONCE = 16 };
 
+struct tcp_config { /* how mesh_open was called */
+    struct mesh_spec spec;
+    struct mesh_tcp_address address;
+};
+
 enum link_state {
     LINK_CONNECTING, /* connect() in progress */
     LINK_PROBING,    /* the same, only to test whether the peer's port is open */
@@ -33,7 +38,7 @@ struct tcp_link {
     bool was_refused;         /* the port refused the connection */
     bool has_other_version;   /* accepted, and its HELLO has another version */
     bool was_seen;            /* the peer's process has sent bytes or closed: it handles its connections */
-    const uint32_t *received; /* (cfg->n_peers) seq of the last message received from each */
+    const uint32_t *received; /* (cfg->address.n_peers) seq of the last message received from each */
     uint8_t in[FRAME_BYTES + 64];
     size_t n_in;
     struct frame frame; /* the last one received */
@@ -48,16 +53,15 @@ bool tcp_link_is_local(const struct tcp_link *l); /* whether the resolved addres
 
 /* Starts to connect, in state LINK_CONNECTING or LINK_PROBING. ERR_LOST: refused or no route; the text has
  * the peer's address. The caller calls tcp_link_hang_up, also on error. */
-int tcp_link_connect(struct tcp_link *l, const struct mesh_tcp_config *cfg, enum link_state state,
-                     struct err *e);
+int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e);
 /* Takes an accepted connection `fd` and its peer's address, as accept(2) returned it. */
-void tcp_link_accepted(struct tcp_link *l, const struct mesh_tcp_config *cfg, const uint32_t *received,
-                       int fd, const struct sockaddr_storage *from, socklen_t from_len);
+void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const uint32_t *received, int fd,
+                       const struct sockaddr_storage *from, socklen_t from_len);
 
 /* Advances the handshake without blocking; call when the socket is ready. Returns 0 also while unfinished:
  * check `state`. `node` of an accepted link is the peer once its HELLO arrived. A probe reaches
  * LINK_LISTENS, and then fails with ERR_LOST when the peer closes it. */
-int tcp_link_advance(struct tcp_link *l, const struct mesh_tcp_config *cfg, struct err *e);
+int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
 
 /* Whether the link is connected but the peer's process has not handled it yet. */
 bool tcp_link_is_unseen(const struct tcp_link *l);
@@ -70,7 +74,7 @@ tcp_link_ack(const struct tcp_link *l); /* of an open link: seq of the peer's la
 double tcp_link_silence(int fd);
 double tcp_link_round_trip(int fd); /* seconds, the kernel's estimate; 0: unknown */
 
-/* Index of `node` in cfg->peers, or -1 if it is not a peer. */
-int tcp_peer_index(const struct mesh_tcp_config *cfg, int node);
+/* Index of `node` in cfg->address.peers, or -1 if it is not a peer. */
+int tcp_peer_index(const struct tcp_config *cfg, int node);
 
 #endif

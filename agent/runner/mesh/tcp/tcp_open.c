@@ -73,7 +73,7 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
 
 static bool is_mine_to_dial(const struct tcp *t, size_t i)
 {
-    return comes_earlier(t->cfg.peers[i].node, t->cfg.node);
+    return comes_earlier(t->cfg.address.peers[i].node, t->cfg.spec.node);
 }
 
 /* Timeout of a connection attempt. The kernel retransmits a lost SYN after 1 s at the earliest; a new
@@ -94,7 +94,7 @@ static int dial(struct tcp *t, size_t i, struct err *e)
     struct err why = {0};
 
     l->received = t->received;
-    l->deadline = t->is_open ? clock_now() + dial_s(&t->peers[i]) : t->cfg.deadline;
+    l->deadline = t->is_open ? clock_now() + dial_s(&t->peers[i]) : t->cfg.spec.deadline;
     if (tcp_link_connect(l, &t->cfg, state, &why) < 0 || watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
         return failed(t, i, &why, e);
     return 0;
@@ -129,7 +129,7 @@ static void accept_unproven(struct tcp *t)
 {
     struct sockaddr_storage from = {0};
     socklen_t len = sizeof from;
-    int fd = accept4(t->cfg.listen_fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept4(t->cfg.address.listen_fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct tcp_link *slot;
     struct err e = {0};
 
@@ -232,7 +232,7 @@ static bool is_stalled(const struct tcp *t, struct tcp_peer *p, double watched)
 
     p->stalled_s = p->has_progressed || !is_waiting ? 0 : p->stalled_s + watched;
     p->has_progressed = false;
-    return t->mesh.drops_stalled && p->stalled_s > TCP_TIMEOUT_S;
+    return t->cfg.spec.drops_stalled && p->stalled_s > TCP_TIMEOUT_S;
 }
 
 /* Whether an incomplete TLS record makes no progress. TLS trusts a record's length before the record is
@@ -300,24 +300,24 @@ int tcp_links_maintain(struct tcp *t, double now, struct err *e)
 
 int tcp_links_open(struct tcp *t, struct err *e)
 {
-    const struct mesh_tcp_config *cfg = &t->cfg;
+    const struct tcp_config *cfg = &t->cfg;
     struct epoll_event listener = {.events = EPOLLIN}, links = {.events = EPOLLIN};
 
-    if (epoll_ctl(t->links_epoll, EPOLL_CTL_ADD, cfg->listen_fd, &listener) < 0 ||
+    if (epoll_ctl(t->links_epoll, EPOLL_CTL_ADD, cfg->address.listen_fd, &listener) < 0 ||
         epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->links_epoll, &links) < 0)
         return err_errno(e, ERR_IO, "epoll_ctl");
     for (size_t i = 0; i < t->n_peers; i++) {
         t->peers[i].pause = TCP_FIRST_PAUSE_S;
-        if (tcp_link_resolve(&t->links[i], &cfg->peers[i], e) < 0)
+        if (tcp_link_resolve(&t->links[i], &cfg->address.peers[i], e) < 0)
             return e->code;
     }
     t->maintained_at = clock_now();
     while (t->n_awaited > 0) {
         struct epoll_event ev;
 
-        if (flag_is_up(cfg->interrupted))
+        if (flag_is_up(cfg->spec.interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop while nodes were connecting");
-        if (clock_now() > cfg->deadline)
+        if (clock_now() > cfg->spec.deadline)
             break;
         if (tcp_links_maintain(t, clock_now(), e) < 0)
             return e->code;

@@ -45,10 +45,10 @@ void tcp_peer_watch(struct tcp *t, struct tcp_peer *p, bool writing, bool paused
         epoll_ctl(t->epoll, EPOLL_CTL_MOD, p->fd, &ev);
 }
 
-static void release(struct tcp *t, struct tcp_peer *p, size_t n)
+static void release(struct tcp_peer *p, size_t n)
 {
     for (; n > 0; n--) {
-        mesh_buf_put(&t->mesh, p->queue[p->first].buf);
+        mesh_buf_put(p->queue[p->first].buf);
         p->n_descriptors -= p->queue[p->first].is_descriptor;
         p->first = (p->first + 1) % queue_size();
         p->acked++;
@@ -78,7 +78,7 @@ static void withdraw_slots(struct tcp_peer *p)
 {
     for (size_t i = 0; i < p->n_in_flight + p->n_unsent; i++)
         if (message_at(p, i)->is_descriptor)
-            message_at(p, i)->buf->is_withdrawn = true;
+            send_pool_withdraw(message_at(p, i)->buf);
 }
 
 void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
@@ -90,11 +90,11 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why)
     if (p->state == PEER_AWAITED)
         t->n_awaited--;
     p->state = PEER_GONE;
-    mesh_buf_put(&t->mesh, p->buf);
+    mesh_buf_put(p->buf);
     p->buf = NULL;
     if (!p->has_left && !p->has_ended)
         withdraw_slots(p);
-    release(t, p, p->n_in_flight + p->n_unsent);
+    release(p, p->n_in_flight + p->n_unsent);
     *ended = (struct mesh_event){.kind = p->has_left ? MESH_LEFT : MESH_LOST, .head.peer = p->node};
     if (!p->has_left)
         snprintf(ended->why, sizeof ended->why, "%s", why);
@@ -138,7 +138,7 @@ static void broken_by(struct tcp *t, struct tcp_peer *p, int error)
 }
 
 /* The peer has received all messages up to `ack`. False: `ack` is invalid. */
-static bool take_ack(struct tcp *t, struct tcp_peer *p, uint32_t ack)
+static bool take_ack(struct tcp_peer *p, uint32_t ack)
 {
     uint32_t n = ack - p->acked;
 
@@ -146,7 +146,7 @@ static bool take_ack(struct tcp *t, struct tcp_peer *p, uint32_t ack)
         return true; /* outdated: the handshake acknowledged more */
     if (n > p->n_in_flight)
         return false;
-    release(t, p, n);
+    release(p, n);
     p->lost_at = 0;
     return true;
 }
@@ -155,8 +155,8 @@ static bool take_ack(struct tcp *t, struct tcp_peer *p, uint32_t ack)
 static bool next_frame(struct tcp *t, struct tcp_peer *p)
 {
     struct frame f = {.job = t->job,
-                      .attempt = t->cfg.attempt,
-                      .from = t->cfg.node,
+                      .attempt = t->cfg.address.attempt,
+                      .from = t->cfg.spec.node,
                       .to = p->node,
                       .ack = t->received[p - t->peers]};
 
@@ -263,9 +263,9 @@ static void take_bye(struct tcp *t, struct tcp_peer *p)
     size_t begun = p->sends == SENDS_MESSAGE ? 1 : 0;
 
     p->has_left = true;
-    release(t, p, p->n_in_flight);
+    release(p, p->n_in_flight);
     for (; p->n_unsent > begun; p->n_unsent--)
-        mesh_buf_put(&t->mesh, message_at(p, p->n_unsent - 1)->buf);
+        mesh_buf_put(message_at(p, p->n_unsent - 1)->buf);
     p->n_to_ack = sent_bye ? 0 : ACK_AFTER_MESSAGES;
     p->bytes_to_ack = 0;
     tcp_peer_flush(t, p, AT_ONCE);
@@ -311,14 +311,15 @@ static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
     const struct frame *f = &p->frame, *before = &p->sink_frame;
     uint32_t received = t->received[p - t->peers];
 
-    if (f->job != t->job || f->attempt != t->cfg.attempt || f->from != p->node || f->to != t->cfg.node)
+    if (f->job != t->job || f->attempt != t->cfg.address.attempt || f->from != p->node ||
+        f->to != t->cfg.spec.node)
         return err_set(e, ERR_PROTOCOL, "it sent a frame of another job, attempt or node");
-    if (f->kind != FRAME_CHUNK && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->mesh.limit))
+    if (f->kind != FRAME_CHUNK && f->len > (f->kind == FRAME_BYE || f->kind == FRAME_ACK ? 0 : t->pool.limit))
         return err_set(e, ERR_PROTOCOL, "it announced a message of %llu bytes; at most %zu are allowed",
-                       (unsigned long long)f->len, t->mesh.limit);
+                       (unsigned long long)f->len, t->pool.limit);
     if (f->is_descriptor && (!p->theirs.start || f->len != FRAME_DESCRIPTOR_BYTES))
         return err_set(e, ERR_PROTOCOL, "it sent a descriptor, but shares no memory");
-    if (!take_ack(t, p, f->ack))
+    if (!take_ack(p, f->ack))
         return err_set(e, ERR_PROTOCOL, "it acknowledged a message that was not sent");
     if (f->kind == FRAME_ACK)
         return 0;
@@ -394,7 +395,7 @@ static void count_to_ack(struct tcp_peer *p)
  * faulty memory would affect any data. ERR_PROTOCOL. */
 static int fetch(struct tcp *t, struct tcp_peer *p, struct err *e)
 {
-    const void *bytes = send_pool_find(p->descriptor, p->theirs, t->mesh.limit, &p->buf->len);
+    const void *bytes = send_pool_find(p->descriptor, p->theirs, t->pool.limit, &p->buf->len);
 
     if (!bytes)
         return err_set(e, ERR_PROTOCOL,
@@ -414,7 +415,7 @@ static bool take_message(struct tcp *t, struct tcp_peer *p, struct mesh_event *o
         return false;
     }
     if (t->is_closing) { /* discarded; after the BYE nothing is sent */
-        mesh_buf_put(&t->mesh, p->buf);
+        mesh_buf_put(p->buf);
         p->buf = NULL;
         return false;
     }
@@ -563,7 +564,7 @@ void tcp_peer_adopt(struct tcp *t, struct tcp_peer *p, int fd, struct tls *tls, 
         broken(t, p, strerror(errno));
         return;
     }
-    if (!take_ack(t, p, ack)) {
+    if (!take_ack(p, ack)) {
         tcp_peer_drop(t, p, "it acknowledged messages in the handshake that were not sent");
         return;
     }
