@@ -287,6 +287,9 @@ struct codec_plugin {
     /* Returns what this node, worker or server, sends in a synchronous round, or in a step of an event rule.
      * NULL: not declared. */
     struct codec_cost (*sends)(const struct codec *c);
+    /* Returns the model that the rule trains on a worker (n_params), for evaluations and the model files.
+     * NULL: it is params. */
+    const float *(*model)(const struct codec *c);
 };
 
 #define CODEC_SYMBOL "codec_plugin"

@@ -9,6 +9,8 @@
  * Algorithm 1 (asgd, on servers: the sum is over the one contribution that arrived). The default of alpha
  * is 0.9 / n_workers, the paper's beta = 0.9. Deviation: in the paper the gradient step and the elastic
  * force act on the same w_i; here the force acts on the result of the local steps.
+ * The result is the center, as in the paper; with servers that of their last reply, before the contributions
+ * of that round.
  * Cost per round: 4 n_params bytes to each other worker, or to all servers together, and as many back. */
 #include <math.h>
 
@@ -17,7 +19,7 @@
 struct easgd {
     float alpha;
     float *center; /* on a worker: its copy; on a server the center is params */
-    float *was;    /* the center before this round, which contributions are compared with */
+    float *was;    /* the center before this round, or as the server sent it last */
 };
 
 static const struct codec_option options[] = {
@@ -43,6 +45,7 @@ static int easgd_open(struct codec *c)
     if (rc < 0)
         return rc;
     memcpy(e->center, c->params, n_copy * sizeof *e->center);
+    memcpy(e->was, c->params, c->n_params * sizeof *e->was);
     return CODEC_GO;
 }
 
@@ -90,6 +93,13 @@ static int easgd_adopt(struct codec *c, struct wire_in *in)
     return easgd_apply(c);
 }
 
+static const float *easgd_model(const struct codec *c)
+{
+    const struct easgd *e = c->state;
+
+    return c->server ? e->was : e->center;
+}
+
 static struct codec_cost easgd_sends(const struct codec *c)
 {
     uint64_t to = codec_receivers(c);
@@ -106,4 +116,4 @@ static const struct codec_round easgd = {.encode = easgd_encode,
 CODEC_PLUGIN(.name = "easgd", .source = "Zhang, Choromanska and LeCun, NIPS 2015, eq. 5 and 6, Algorithm 1",
              .cost = "each round 4 n_params bytes to each other worker, or to the servers, and as many back",
              .state_size = sizeof(struct easgd), .options = options, .open = easgd_open, .round = &easgd,
-             .sends = easgd_sends, .limits = CODEC_ASGD_NEEDS_SERVERS)
+             .sends = easgd_sends, .model = easgd_model, .limits = CODEC_ASGD_NEEDS_SERVERS)

@@ -161,7 +161,7 @@ static int end_step(struct sim *s, struct sim_node *n, struct err *e)
 
 static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
 {
-    s->trainer->ops->evaluate(s->trainer, n->params, &n->eval_loss, &n->eval_accuracy);
+    s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
     if (s->records && sim_record_evaluation(s->records, n, e) < 0)
         return e->code;
     if (s->trainer->has_test && step_check_test(&n->step, n->eval_loss, is_last(s, n), e) < 0)

@@ -235,7 +235,8 @@ static int open_all(struct sim *s, const char *folder, struct err *e)
         return e->code;
     s->n_nodes = s->set.node_count + s->set.server_count;
     s->waking = malloc((size_t)(s->n_nodes + s->blocks.n_blocks) * sizeof *s->waking);
-    if (!s->waking)
+    s->model = malloc(s->trainer->n_params * sizeof *s->model);
+    if (!s->waking || !s->model)
         return err_set(e, ERR_NOMEM, "no memory for %d nodes", s->n_nodes);
     return open_nodes(s, e);
 }
@@ -352,6 +353,11 @@ bool sim_has_succeeded(const struct sim *s)
     return s->cause < 0;
 }
 
+const float *sim_model_of(const struct sim *s, const struct sim_node *n)
+{
+    return exchange_model(n->x, s->model) ? s->model : n->params;
+}
+
 double sim_time(const struct sim *s)
 {
     double last = 0;
@@ -426,6 +432,7 @@ void sim_close(struct sim *s)
     if (s->trainer)
         s->trainer->ops->free(s->trainer);
     free(s->waking);
+    free(s->model);
     free(s->layers);
     blocks_clear(&s->blocks);
     codec_library_close(&s->codec);

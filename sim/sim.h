@@ -83,6 +83,7 @@ struct sim {
     struct mesh_sim *net;
     struct sim_cuts cuts;
     struct sim_straggler straggler;
+    float *model;                  /* (n_params): for sim_model_of */
     struct sim_records *records;   /* NULL: none are kept */
     struct sim_explorer *explorer; /* NULL: events are ordered by time */
     int n_nodes;
@@ -112,6 +113,8 @@ extern atomic_bool sim_interrupted; /* set by a signal */
 /* Whether every node succeeded, except killed ones if the job may continue without them. */
 bool sim_has_succeeded(const struct sim *s);
 double sim_time(const struct sim *s); /* end of the last node */
+/* The model that a worker's rule trains (n_params), valid until the next call. */
+const float *sim_model_of(const struct sim *s, const struct sim_node *n);
 /* Whether all workers that are done have the same weights; and whether all weights are finite. */
 bool sim_models_agree(const struct sim *s);
 bool sim_models_are_finite(const struct sim *s);

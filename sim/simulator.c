@@ -68,7 +68,7 @@ static int write_model(const struct sim *s, struct err *e)
             continue;
         snprintf(step, sizeof step, "%llu", (unsigned long long)n->step.n_done);
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->set.seed);
-        n_tensors = s->trainer->ops->tensors(s->trainer, n->params, &tensors);
+        n_tensors = s->trainer->ops->tensors(s->trainer, sim_model_of(s, n), &tensors);
         return tensor_file_write("model/final.safetensors", tensors, n_tensors, meta, e);
     }
     return 0;

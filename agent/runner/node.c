@@ -324,13 +324,18 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
         {isfinite(test_loss) ? "test_loss" : NULL, loss},
         {0},
     };
+    int rc;
 
     snprintf(epoch, sizeof epoch, "%d", n->epoch);
     snprintf(step, sizeof step, "%llu", (unsigned long long)n->step.n_done);
     snprintf(loss, sizeof loss, "%.9g", test_loss);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
-    return node_enter_folder(n, e) < 0 ? e->code
-                                       : tensor_file_write_unsynced(name, tensors, n_tensors, meta, e);
+    if (node_enter_folder(n, e) < 0)
+        return e->code;
+    node_swap_model(n);
+    rc = tensor_file_write_unsynced(name, tensors, n_tensors, meta, e);
+    node_swap_model(n);
+    return rc;
 }
 
 static int finish_models(struct node *n, struct err *e)
@@ -338,6 +343,7 @@ static int finish_models(struct node *n, struct err *e)
     struct err why = {0};
     int rc;
 
+    node_take_model(n);
     /* Without a loss: nodes with the same weights write the same bytes, whatever each has computed with. */
     if (node_write_model(n, "final.safetensors", NAN, e) < 0 || file_sync("final.safetensors", e) < 0)
         return e->code;
@@ -387,6 +393,7 @@ void node_clear(struct node *n)
     free(n->arch);
     free(n->spec);
     free(n->layers);
+    free(n->model);
     free(n->peers);
     blocks_clear(&n->blocks);
 }

@@ -42,6 +42,7 @@ struct node {
     struct mesh *mesh;
     struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
     struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
+    float *model;                /* (n_params): of a rule whose model is not params, as last taken; or NULL */
     int *peers;                  /* (n_peers): the nodes that this one is connected to */
     size_t n_peers;
     struct record_file train, eval, comm, metric, confusion; /* the last two: only if the model requests
@@ -91,7 +92,11 @@ int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for eac
 /* Writes rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy NAN: there
  * is none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
-/* `test_loss` NAN: the file has none. The file is not synced until the job's end. */
+/* A rule's model may be another vector than params: node_take_model keeps it as it is now, node_swap_model
+ * exchanges it with params, and the next call exchanges them back. No event may be passed in between. */
+void node_take_model(struct node *n);
+void node_swap_model(struct node *n);
+/* Writes the model last taken. `test_loss` NAN: the file has none. It is synced at the job's end. */
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
 /* Changes to the node's folder, which file names are relative to: a codec runs in this process, and may
  * have called chdir. */

@@ -66,6 +66,32 @@ static int open_step(struct node *n, struct err *e)
                      e);
 }
 
+void node_take_model(struct node *n)
+{
+    if (n->model)
+        exchange_model(n->exchange, n->model);
+}
+
+void node_swap_model(struct node *n)
+{
+    float *params = net_params(n->net);
+
+    for (size_t i = 0; n->model && i < net_n_params(n->net); i++) {
+        float own = params[i];
+
+        params[i] = n->model[i];
+        n->model[i] = own;
+    }
+}
+
+static int open_model(struct node *n, struct err *e)
+{
+    if (n->job.node < 0 || !n->codec.plugin->model)
+        return 0;
+    n->model = malloc(net_n_params(n->net) * sizeof *n->model);
+    return n->model ? 0 : err_set(e, ERR_NOMEM, "no memory for the rule's model");
+}
+
 int node_open_exchange(struct node *n, struct err *e)
 {
     struct exchange_config cfg = exchange_config_of(&n->set, n->job.node);
@@ -84,5 +110,5 @@ int node_open_exchange(struct node *n, struct err *e)
     cfg.owner = n;
     if (exchange_new(&n->exchange, &cfg, e) < 0)
         return e->code;
-    return open_step(n, e);
+    return open_model(n, e) < 0 ? e->code : open_step(n, e);
 }

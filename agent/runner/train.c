@@ -140,6 +140,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
     double quality;
 
     metrics_begin(n->metrics);
+    node_take_model(n);
     for (size_t i = 0; i < n->loader.n_test; i += batch) {
         size_t k = n->loader.n_test - i < batch ? n->loader.n_test - i : batch;
         struct truth truth = loader_truth(&w->batch);
@@ -147,7 +148,9 @@ static int evaluate(struct worker_loop *w, struct err *e)
         if (node_catch_up(n, e) < 0)
             return e->code;
         loader_test(&n->loader, i, k, &w->batch);
+        node_swap_model(n);
         metrics_add(n->metrics, net_forward(n->net, w->batch.x, (int)k), &truth, (int)k);
+        node_swap_model(n);
     }
     p = node_progress(n);
     p.loss = metrics_loss(n->metrics);

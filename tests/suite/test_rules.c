@@ -204,15 +204,22 @@ TEST(easgd_matches_its_formula_with_and_without_servers)
                                  .local_steps = 2,
                                  .n_steps = 8,
                                  .n_params = N_PARAMS};
-    float expected[WORKERS_MAX + 1][N_PARAMS];
+    float expected[WORKERS_MAX + 1][N_PARAMS], last_reply[N_PARAMS], model[N_PARAMS];
 
+    cfg.n_steps -= cfg.local_steps;
+    easgd_reference(expected, &cfg, 0.25);
+    memcpy(last_reply, expected[cfg.n_workers], sizeof last_reply);
+    cfg.n_steps += cfg.local_steps;
     easgd_reference(expected, &cfg, 0.25);
     for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++) {
         struct cluster c;
 
         run_well(&c, &cfg);
-        for (int i = 0; i < cfg.n_workers; i++)
+        for (int i = 0; i < cfg.n_workers; i++) {
             assert_near(expected[i], c.nodes[i].params, 1e-5f);
+            assert_true(exchange_model(c.nodes[i].x, model));
+            assert_near(cfg.n_servers > 0 ? last_reply : expected[cfg.n_workers], model, 1e-5f);
+        }
         if (cfg.n_servers == 1)
             assert_near(expected[cfg.n_workers], c.nodes[cfg.n_workers].params, 1e-5f);
         cluster_close(&c);

@@ -328,6 +328,18 @@ bool exchange_wants_stop(const struct exchange *x)
     return x->channels[0].codec.wants_stop;
 }
 
+bool exchange_model(const struct exchange *x, float *out)
+{
+    if (!x->cfg.plugin->model)
+        return false;
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct codec *c = &x->channels[i].codec;
+
+        memcpy(out + (c->params - x->cfg.params), x->cfg.plugin->model(c), c->n_params * sizeof *out);
+    }
+    return true;
+}
+
 bool exchange_must_wait(const struct exchange *x)
 {
     size_t chunks = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;

@@ -124,6 +124,8 @@ bool exchange_updates_here(const struct exchange *x);
 float exchange_lr_factor(const struct exchange *x);
 bool exchange_take_evaluation(struct exchange *x);
 bool exchange_wants_stop(const struct exchange *x);
+/* Copies the model that the rule trains to `out` (n_params). False: it is params. */
+bool exchange_model(const struct exchange *x, float *out);
 
 /* Back-pressure: are so many messages queued for a peer that this node must not continue to compute? Chunks
  * of a collective do not count: they are few at a time, and the worker may compute meanwhile. */
