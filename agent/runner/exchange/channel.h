@@ -64,15 +64,13 @@ extern const struct codec_host channel_host; /* host.c */
 int channel_open(struct exchange *x, int id);
 void channel_clear(struct channel *ch); /* after round_clear */
 
-/* Sends a message of this channel to one node and accounts for it: a buffer, which took `encode_s` seconds to
- * write, or bytes that the caller keeps owning, as in mesh_send_view. CODEC_GO or a code. */
-int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
-int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
-/* Accounts for bytes that went to and from `peer` through shared memory: none of them count as wire bytes. */
-void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
-/* Accounts for a message in the round that uses it, not the one in which it happened to arrive: statistics
- * must be reproducible. */
-void channel_received(struct channel *ch, int from, size_t len);
+const struct exchange_config *channel_config(const struct channel *ch);
+struct stopwatch *channel_watch(const struct channel *ch);
+struct err *channel_err(const struct channel *ch); /* of the call that is under way */
+void channel_round_done(struct channel *ch);
+
+/* channel_call.c */
+
 /* Around each call of the codec's `callback`, which returned `rc`. Returns CODEC_GO, CODEC_WAIT if it may
  * wait, or the code of the error that is now set in the exchange: a host function's, or that the callback
  * failed without an error or returned a value that codec.h does not define. */
@@ -93,16 +91,26 @@ int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format
  * without lost workers, the worker counts as lost from now on, and this returns CODEC_GO, or CODEC_WAIT while
  * a round still waits; else the error. */
 int channel_blame(struct channel *ch, int from);
+
+/* channel_send.c */
+
+/* Sends a message of this channel to one node and accounts for it: a buffer, which took `encode_s` seconds to
+ * write, or bytes that the caller keeps owning, as in mesh_send_view. CODEC_GO or a code. */
+int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
+/* Accounts for bytes that went to and from `peer` through shared memory: none of them count as wire bytes. */
+void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
+/* Accounts for a message in the round that uses it, not the one in which it happened to arrive: statistics
+ * must be reproducible. */
+void channel_received(struct channel *ch, int from, size_t len);
 /* A message of that peer has arrived: accounts for the wait since round.sent_at. */
 void channel_waited(struct channel *ch, int peer);
-const struct exchange_config *channel_config(const struct channel *ch);
-struct stopwatch *channel_watch(const struct channel *ch);
-struct err *channel_err(const struct channel *ch); /* of the call that is under way */
-void channel_round_done(struct channel *ch);
 void channel_pause(struct channel *ch, int node, bool on);
 bool channel_has_left(const struct channel *ch, int node);  /* sent BYE, or is lost */
 bool channel_is_behind(const struct channel *ch, int node); /* many messages to it are queued */
 void channel_overtaken(struct channel *ch); /* counts a contribution dropped in favor of a newer one */
+
+/* exchange.c */
 
 struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
 void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first */
