@@ -15,26 +15,9 @@
 #include "shared/weights.h"
 
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
-    [LAYER_DENSE] = &layer_dense,
-    [LAYER_CONV2D] = &layer_conv2d,
-    [LAYER_MAX_POOL] = &layer_max_pool,
-    [LAYER_AVG_POOL] = &layer_avg_pool,
-    [LAYER_BATCH_NORM] = &layer_batch_norm,
-    [LAYER_LAYER_NORM] = &layer_layer_norm,
-    [LAYER_DROPOUT] = &layer_dropout,
-    [LAYER_FLATTEN] = &layer_linear,
-    [LAYER_RESHAPE] = &layer_linear,
-    [LAYER_EMBEDDING] = &layer_embedding,
-    [LAYER_LSTM] = &layer_lstm,
-    [LAYER_GRU] = &layer_gru,
-    [LAYER_MEAN_OVER_TIME] = &layer_mean_over_time,
-    [LAYER_LINEAR] = &layer_linear,
-    [LAYER_RELU] = &layer_relu,
-    [LAYER_LEAKY_RELU] = &layer_leaky_relu,
-    [LAYER_TANH] = &layer_tanh,
-    [LAYER_SIGMOID] = &layer_sigmoid,
-    [LAYER_GELU] = &layer_gelu,
-    [LAYER_SOFTMAX] = &layer_softmax,
+#define LAYER(kind, NAME, parser, ops, convert, keys) &layer_##ops,
+    LAYER_KINDS(LAYER)
+#undef LAYER
 };
 
 /* "init": separates the weights' random streams from others with the same seed. */

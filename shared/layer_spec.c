@@ -358,28 +358,10 @@ static const struct {
     const char *keys[8]; /* ends with NULL */
     int (*parse)(struct layer_spec *l, const json_t *doc, const char *at, struct err *e);
 } kinds[N_LAYER_KINDS] = {
-    [LAYER_DENSE] = {"dense", {"kind", "units", "init", "init_scale"}, parse_dense},
-    [LAYER_CONV2D] = {"conv2d",
-                      {"kind", "filters", "kernel", "stride", "padding", "init", "init_scale"},
-                      parse_conv2d},
-    [LAYER_MAX_POOL] = {"max_pool", {"kind", "size", "stride", "padding"}, parse_pool},
-    [LAYER_AVG_POOL] = {"avg_pool", {"kind", "size", "stride", "padding"}, parse_pool},
-    [LAYER_BATCH_NORM] = {"batch_norm", {"kind", "momentum", "epsilon"}, parse_norm},
-    [LAYER_LAYER_NORM] = {"layer_norm", {"kind", "epsilon"}, parse_norm},
-    [LAYER_DROPOUT] = {"dropout", {"kind", "rate"}, parse_dropout},
-    [LAYER_FLATTEN] = {"flatten", {"kind"}, parse_flatten},
-    [LAYER_RESHAPE] = {"reshape", {"kind", "shape"}, parse_reshape},
-    [LAYER_EMBEDDING] = {"embedding", {"kind", "vocab", "units", "init", "init_scale"}, parse_embedding},
-    [LAYER_LSTM] = {"lstm", {"kind", "units", "sequences", "init", "init_scale"}, parse_recurrent},
-    [LAYER_GRU] = {"gru", {"kind", "units", "sequences", "init", "init_scale"}, parse_recurrent},
-    [LAYER_MEAN_OVER_TIME] = {"mean_over_time", {"kind"}, parse_mean_over_time},
-    [LAYER_LINEAR] = {"linear", {"kind"}, parse_activation},
-    [LAYER_RELU] = {"relu", {"kind"}, parse_activation},
-    [LAYER_LEAKY_RELU] = {"leaky_relu", {"kind", "slope"}, parse_activation},
-    [LAYER_TANH] = {"tanh", {"kind"}, parse_activation},
-    [LAYER_SIGMOID] = {"sigmoid", {"kind"}, parse_activation},
-    [LAYER_GELU] = {"gelu", {"kind"}, parse_activation},
-    [LAYER_SOFTMAX] = {"softmax", {"kind"}, parse_activation},
+#define KEYS(...)                                     __VA_ARGS__
+#define LAYER(kind, NAME, parser, ops, convert, keys) {#kind, {"kind", KEYS keys}, parse_##parser},
+    LAYER_KINDS(LAYER)
+#undef LAYER
 };
 
 const char *layer_kind_name(enum layer_kind kind)

@@ -31,30 +31,11 @@
 #include <stddef.h>
 
 #include "shared/err.h"
+#include "shared/layer_kinds.h"
 
-enum layer_kind {
-    LAYER_DENSE,
-    LAYER_CONV2D,
-    LAYER_MAX_POOL,
-    LAYER_AVG_POOL,
-    LAYER_BATCH_NORM,
-    LAYER_LAYER_NORM,
-    LAYER_DROPOUT,
-    LAYER_FLATTEN,
-    LAYER_RESHAPE,
-    LAYER_EMBEDDING,
-    LAYER_LSTM,
-    LAYER_GRU,
-    LAYER_MEAN_OVER_TIME,
-    LAYER_LINEAR,
-    LAYER_RELU,
-    LAYER_LEAKY_RELU,
-    LAYER_TANH,
-    LAYER_SIGMOID,
-    LAYER_GELU,
-    LAYER_SOFTMAX,
-    N_LAYER_KINDS
-};
+#define LAYER(kind, NAME, parser, ops, convert, keys) LAYER_##NAME,
+enum layer_kind { LAYER_KINDS(LAYER) N_LAYER_KINDS };
+#undef LAYER
 
 enum init_kind {
     INIT_ZEROS,

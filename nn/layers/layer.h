@@ -59,8 +59,8 @@ struct layer_ops {
     void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
 };
 
-extern const struct layer_ops layer_dense, layer_conv2d, layer_max_pool, layer_avg_pool, layer_batch_norm,
-    layer_layer_norm, layer_dropout, layer_embedding, layer_lstm, layer_gru, layer_mean_over_time,
-    layer_linear, layer_relu, layer_leaky_relu, layer_tanh, layer_sigmoid, layer_gelu, layer_softmax;
+#define LAYER(kind, NAME, parser, ops, convert, keys) extern const struct layer_ops layer_##ops;
+LAYER_KINDS(LAYER)
+#undef LAYER
 
 #endif

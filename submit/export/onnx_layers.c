@@ -454,24 +454,7 @@ static void to_softmax(struct onnx_graph *g, int layer)
 }
 
 void (*const onnx_convert[N_LAYER_KINDS])(struct onnx_graph *g, int layer) = {
-    [LAYER_DENSE] = to_dense,
-    [LAYER_CONV2D] = to_conv2d,
-    [LAYER_MAX_POOL] = to_max_pool,
-    [LAYER_AVG_POOL] = to_avg_pool,
-    [LAYER_BATCH_NORM] = to_batch_norm,
-    [LAYER_LAYER_NORM] = to_layer_norm,
-    [LAYER_DROPOUT] = to_nothing,
-    [LAYER_FLATTEN] = to_reshape,
-    [LAYER_RESHAPE] = to_reshape,
-    [LAYER_EMBEDDING] = to_embedding,
-    [LAYER_LSTM] = to_lstm,
-    [LAYER_GRU] = to_gru,
-    [LAYER_LINEAR] = to_nothing,
-    [LAYER_MEAN_OVER_TIME] = to_mean_over_time,
-    [LAYER_RELU] = to_relu,
-    [LAYER_LEAKY_RELU] = to_leaky_relu,
-    [LAYER_TANH] = to_tanh,
-    [LAYER_SIGMOID] = to_sigmoid,
-    [LAYER_GELU] = to_gelu,
-    [LAYER_SOFTMAX] = to_softmax,
+#define LAYER(kind, NAME, parser, ops, convert, keys) to_##convert,
+    LAYER_KINDS(LAYER)
+#undef LAYER
 };
