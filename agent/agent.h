@@ -14,6 +14,7 @@
 #include "agent/journal.h"
 #include "agent/listen.h"
 #include "agent/loop.h"
+#include "agent/notify.h"
 #include "agent/options.h"
 #include "agent/supervise.h"
 #include "agent/tail.h"
@@ -46,10 +47,11 @@ struct task {
 
     int data_fd; /* the data socket until the runner has it; -1 */
     struct runner runner;
-    struct watch runner_watch, tail_watch, order_watch;
+    struct watch runner_watch, order_watch;
     struct tail tail;
-    uint64_t n_skip;   /* runner lines that are in the journal already */
-    struct event *end; /* the runner's end event, kept until the process has ended; owned */
+    struct notify_file events_file; /* the file that `tail` reads */
+    uint64_t n_skip;                /* runner lines that are in the journal already */
+    struct event *end;              /* the runner's end event, kept until the process has ended; owned */
     unsigned n_bad_lines;
     int n_last_turns; /* loop turns spent on reading the lines of a runner that has ended */
     bool is_cut; /* a line could not be written to the journal: later ones are dropped, so n_skip counts a
@@ -64,6 +66,7 @@ struct task {
 struct agent {
     struct agent_options opt;
     struct loop loop;
+    struct notify notify;
     struct token token;
     struct blob_store blobs;
     struct data_address data;

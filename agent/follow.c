@@ -69,9 +69,8 @@ void follow_read(struct task *t)
         timer_set(&t->agent->loop, &t->tick, clock_now());
 }
 
-static void on_tail(void *arg, uint32_t events)
+static void on_events_written(void *arg)
 {
-    (void)events;
     follow_read(arg);
 }
 
@@ -157,7 +156,7 @@ static void on_runner_gone(void *arg, uint32_t events)
     char how[MESSAGE_MAX];
 
     (void)events;
-    loop_unwatch(&t->agent->loop, &t->tail_watch);
+    notify_remove(&t->agent->notify, &t->events_file);
     loop_unwatch(&t->agent->loop, &t->order_watch);
     runner_signal(&t->runner, SIGKILL);
     if (++t->n_last_turns < LAST_TURNS_MAX && read_lines(t))
@@ -182,18 +181,17 @@ static int open_events(struct task *t, struct err *e)
 /* Watches the process first: its end must be noticed even if it has damaged its file. */
 int follow_start(struct task *t, struct err *e)
 {
-    struct loop *l = &t->agent->loop;
+    struct agent *a = t->agent;
+    struct err why;
 
     t->runner_watch = (struct watch){.fd = t->runner.pidfd, .ready = on_runner_gone, .arg = t};
-    if (loop_watch(l, &t->runner_watch, EPOLLIN, e) < 0 || open_events(t, e) < 0)
+    if (loop_watch(&a->loop, &t->runner_watch, EPOLLIN, e) < 0 || open_events(t, e) < 0)
         return e->code;
-    if (t->tail.inotify_fd < 0) { /* the tick reads once a second */
-        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id,
-                 "no inotify instance is free; the runner's events are read once a second");
-        return 0;
-    }
-    t->tail_watch = (struct watch){.fd = t->tail.inotify_fd, .ready = on_tail, .arg = t};
-    return loop_watch(l, &t->tail_watch, EPOLLIN, e);
+    t->events_file = (struct notify_file){.written = on_events_written, .arg = t};
+    if (notify_add(&a->notify, &t->events_file, t->tail.fd, &why) < 0) /* the tick reads once a second */
+        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "%s; the runner's events are read once a second",
+                 why.text);
+    return 0;
 }
 
 void follow_past(struct task *t)

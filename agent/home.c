@@ -107,7 +107,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
     char path[PATH_MAX];
 
-    *a = (struct agent){.opt = *opt, .dir_fd = -1, .lock_fd = -1};
+    *a = (struct agent){.opt = *opt, .notify.loop = &a->loop, .dir_fd = -1, .lock_fd = -1};
     a->since_wall = clock_wall();
     a->since = clock_now();
     a->job_memory = job_memory(opt);

@@ -40,8 +40,8 @@ void job_release(struct task *t)
 
     timer_cancel(l, &t->tick);
     loop_unwatch(l, &t->runner_watch);
-    loop_unwatch(l, &t->tail_watch);
     loop_unwatch(l, &t->order_watch);
+    notify_remove(&t->agent->notify, &t->events_file);
     tail_close(&t->tail);
     runner_clear(&t->runner);
     if (t->data_fd >= 0)

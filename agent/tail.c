@@ -1,32 +1,18 @@
 #include "agent/tail.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 void tail_open(struct tail *t, int fd)
 {
-    char path[64];
-
-    *t = (struct tail){.is_open = true, .fd = fd, .inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
-    /* By descriptor: watches the file that was opened and checked, whatever its name is now. */
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    /* A user has 128 instances, of all programs together. */
-    if (t->inotify_fd >= 0 && inotify_add_watch(t->inotify_fd, path, IN_MODIFY) < 0) {
-        close(t->inotify_fd);
-        t->inotify_fd = -1;
-    }
+    *t = (struct tail){.is_open = true, .fd = fd};
 }
 
 void tail_close(struct tail *t)
 {
-    if (t->is_open) {
+    if (t->is_open)
         close(t->fd);
-        if (t->inotify_fd >= 0)
-            close(t->inotify_fd);
-    }
     *t = (struct tail){0};
 }
 
@@ -56,21 +42,12 @@ static void take(struct tail *t, const char *bytes, size_t len, void (*line)(voi
     }
 }
 
-static void clear_wakeups(const struct tail *t)
-{
-    char events[4096];
-
-    while (read(t->inotify_fd, events, sizeof events) > 0)
-        continue;
-}
-
 bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t len), void *arg)
 {
     size_t left = TAIL_TURN_BYTES;
     char buf[16384];
     ssize_t n;
 
-    clear_wakeups(t); /* before reading: later writes notify again */
     while (left > 0 && ((n = read(t->fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))) {
         if (n < 0)
             continue;

@@ -1,4 +1,4 @@
-/* tail -- follows the file that a runner appends to and passes on its lines. The runner is not trusted:
+/* tail -- reads what a runner has appended to a file and passes on its lines. The runner is not trusted:
  * lines over 4 KiB are dropped, and each turn reads a bounded amount, so that other work is not delayed. */
 #ifndef PSGD_TAIL_H
 #define PSGD_TAIL_H
@@ -15,7 +15,6 @@ enum { TAIL_TURN_BYTES = 256 << 10 }; /* of one tail_read */
 struct tail {
     bool is_open;
     int fd;
-    int inotify_fd; /* readable when the file has grown; -1: none to be had, the file must be polled */
     char line[RUNNER_LINE_MAX];
     size_t n;         /* of the line that is not complete yet */
     bool is_too_long; /* bytes up to the next line feed belong to a dropped line */

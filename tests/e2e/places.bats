@@ -32,13 +32,21 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
-@test "a job runs where no inotify instance is free" {
-    ENTER=(unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"' sh)
+runs_without_inotify() { # runs_without_inotify WHAT LIMIT
+    ENTER=(unshare -Ur sh -c "echo 0 >/proc/sys/user/max_inotify_$2 && exec \"\$@\"" sh)
     "${ENTER[@]}" true 2>/dev/null || skip "user namespaces are not to be had here"
     start_agents 2
     two_node_job
     [ "$(jq -r .state out/run.json)" = succeeded ]
-    grep -q 'no inotify instance is free' agent0.log
+    grep -q "no inotify $1 is free: .*; the runner's events are read once a second" agent0.log
+}
+
+@test "a job runs where no inotify instance is free" {
+    runs_without_inotify instance instances
+}
+
+@test "a job runs where no inotify watch is free" {
+    runs_without_inotify watch watches
 }
 
 @test "a job runs in a locale with a decimal comma, and its records have points" {

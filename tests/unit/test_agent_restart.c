@@ -8,6 +8,7 @@
 #include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/both_kernels.h"
+#include "tests/unit/inotify_count.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;
@@ -70,6 +71,44 @@ TEST(a_running_runner_is_adopted_without_lost_or_duplicate_events)
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL), 202);
     job_until(&f, "j-abcdef", "cancelled");
     check_events(&f, "j-abcdef");
+    fixture_close(&f);
+}
+
+/* An agent that cannot open a job's journal starts without the job, while the runner goes on. */
+TEST(runners_adopted_together_are_followed_by_one_inotify_instance)
+{
+    struct fixture f = {0};
+    char path[256], away[256];
+
+    fixture_open(&f);
+    assert_int_equal(inotify_count(), 0);
+    job_run(&f, "j-first1", "forever");
+    wait_for_progress(&f, "j-first1", 1);
+    assert_int_equal(inotify_count(), 1);
+    fixture_crash(&f);
+    assert_int_equal(inotify_count(), 0);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-first1/journal.jsonl", f.folder);
+    snprintf(away, sizeof away, "%s/journal.jsonl", f.folder);
+    assert_int_equal(rename(path, away), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    fixture_reopen(&f);
+    job_run(&f, "j-second", "forever");
+    fixture_crash(&f);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rename(away, path), 0);
+    fixture_reopen(&f);
+    assert_int_equal(inotify_count(), 1);
+    wait_for_progress(&f, "j-first1", 4);
+    wait_for_progress(&f, "j-second", 4);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL), 202);
+    job_until(&f, "j-first1", "cancelled");
+    assert_int_equal(inotify_count(), 1);
+    wait_for_progress(&f, "j-second", task_find(&f.agent, "j-second")->job.step + 4);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-second/cancel", NULL), 202);
+    job_until(&f, "j-second", "cancelled");
+    assert_int_equal(inotify_count(), 0);
+    check_events(&f, "j-first1");
+    check_events(&f, "j-second");
     fixture_close(&f);
 }
 
@@ -353,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_running_runner_is_adopted_without_lost_or_duplicate_events),
+        cmocka_unit_test(runners_adopted_together_are_followed_by_one_inotify_instance),
         cmocka_unit_test(a_runner_that_finished_during_the_restart_keeps_its_outcome),
         cmocka_unit_test(a_runner_that_died_during_the_restart_is_reported),
         cmocka_unit_test(a_process_that_reuses_the_pid_is_not_adopted),

@@ -1,7 +1,6 @@
 #include "agent/tail.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include "tests/unit/unit.h"
@@ -120,28 +119,12 @@ TEST(one_turn_reads_a_bounded_chunk_and_reports_that_there_is_more)
     scene_close(&s);
 }
 
-TEST(growth_wakes_the_loop_and_reading_suspends_it)
-{
-    struct scene s;
-    struct pollfd p;
-
-    scene_open(&s);
-    p = (struct pollfd){.fd = s.tail.inotify_fd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 0), 0);
-    append(&s, "x\n", 2);
-    assert_int_equal(poll(&p, 1, 60000), 1);
-    tail_read(&s.tail, receive, &s.received);
-    assert_int_equal(poll(&p, 1, 0), 0);
-    scene_close(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_returned_once_complete_however_it_arrives),
         cmocka_unit_test(lines_of_up_to_4_kib_are_accepted_and_longer_ones_dropped_whole),
         cmocka_unit_test(one_turn_reads_a_bounded_chunk_and_reports_that_there_is_more),
-        cmocka_unit_test(growth_wakes_the_loop_and_reading_suspends_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
