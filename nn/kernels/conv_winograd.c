@@ -47,7 +47,7 @@ static size_t tiles_of(const struct layer_spec *s)
 }
 
 /* With fewer channels or filters, or with more than a third of the tiles' values outside of the image, the
- * other paths are as fast (docs/engine.md has the figures). */
+ * other paths are as fast (docs/notes/engine.md has the figures). */
 bool conv_winograd_takes(const struct layer_spec *s)
 {
     const struct window_spec *w = &s->window;

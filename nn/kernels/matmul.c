@@ -29,7 +29,7 @@ static bool is_narrow_on_avx512(bool a_t, int m, int n, int k)
 }
 
 /* From these k on the loops of narrow.h are faster than OpenBLAS, or than both libraries; a single column
- * is faster with oneDNN (docs/engine.md has the figures). */
+ * is faster with oneDNN (docs/notes/engine.md has the figures). */
 static bool is_narrow(bool a_t, int m, int n, int k)
 {
     if (blas_threads() > 1 || m < NARROW_ROWS || n > NARROW_COLS)
@@ -61,7 +61,7 @@ static bool is_transposed_first(bool a_t, bool b_t, int m, int n, int k)
 /* OpenBLAS, which packs, is up to 1.6 times as fast if rows collide, or if many long columns are summed.
  * Otherwise oneDNN is 1.1 to 1.3 times as fast, and 2 times for k = 10. On AVX-512 OpenBLAS is the faster
  * one for small products, unless b is transposed and has many rows or short ones, and for large ones of two
- * to twelve columns (docs/engine.md has the figures). */
+ * to twelve columns (docs/notes/engine.md has the figures). */
 static bool is_onednns(bool a_t, bool b_t, int m, int n, int k)
 {
     if (cpu_has_avx512())

@@ -108,11 +108,19 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     done
 }
 
-@test "files that README and the docs link to exist" {
+# The names that GitHub gives the headings of a document, for links to them.
+anchors() { sed -n 's/^##* //p' "$1" | sed -E 's/`//g; s/\[([^]]*)\]\([^)]*\)/\1/g; s/.*/\L&/; s/[^[:alnum:]_ -]//g; s/ /-/g'; }
+
+@test "files and headings that README and the docs link to exist" {
+    local doc link file
     # shellcheck disable=SC2016
-    for doc in README.md CONTRIBUTING.md codecs/README.md $(cd "$ROOT" && ls docs/*.md); do
-        for link in $(grep -o '](\([^)#]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
-            [ -e "$ROOT/$(dirname "$doc")/$link" ]
+    for doc in README.md CONTRIBUTING.md codecs/README.md $(cd "$ROOT" && find docs -name '*.md'); do
+        for link in $(grep -o '](\([^)]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
+            echo "$doc: $link"
+            file=$ROOT/$(dirname "$doc")/${link%%#*}
+            [ "${link#\#}" = "$link" ] || file=$ROOT/$doc
+            [ -e "$file" ]
+            [ "${link#*#}" = "$link" ] || grep -qxF -e "${link#*#}" <(anchors "$file")
         done
         # shellcheck disable=SC2013 # words, not lines
         for f in $(grep -o '`[a-z]*/[a-z_/]*\.[a-z]*`' "$ROOT/$doc" | tr -d '\140'); do
