@@ -67,6 +67,7 @@ TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c t
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/tool/*.c))
+REFERENCE := $(BUILD)/docs/reference
 BENCHES := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/bench/mpi_peer.c,$(wildcard tests/bench/*.c)))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -86,7 +87,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts install clean help demo
+.PHONY: all test test-systems test-processors soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference check-reference install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -170,7 +171,19 @@ $(TOOLS): $(BUILD)/%: %.c
 # A test loads codecs and starts programs.
 $(TESTS): | all $(TEST_CODECS) $(TOOLS)
 
-tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS)
+tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS) $(REFERENCE)
+
+# It reads the tables of all programs, and loads the codecs.
+$(REFERENCE): docs/tool/reference.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
+	$(call show,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_AGENT) $(keep)
+
+reference: all $(REFERENCE) ## writes docs/reference/ from the tables of the programs
+	$(Q)BUILD=$(BUILD) docs/tool/generate docs/reference
+
+check-reference: all $(REFERENCE) ## docs/reference/ is what `make reference` writes
+	$(Q)BUILD=$(BUILD) docs/tool/generate --check docs/reference
 
 test: all tests ## every test: unit, suites, end to end
 	$(Q)BUILD=$(BUILD) tests/check-layers
@@ -245,23 +258,23 @@ bench-accuracy: all ## seconds to 97 % on MNIST, compared with PyTorch; MNIST=DI
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh
 
-C_FILES = $(shell find agent codecs nn shared sim submit tests -name '*.[ch]')
+C_FILES = $(shell find agent codecs docs nn shared sim submit tests -name '*.[ch]')
 # mpi_peer.c needs MPI's header.
 C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
 tidy: ## clang-tidy over everything
 	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""'
 
 # A check whose tool is not installed prints "skipped: ..." and succeeds.
-check: warnings clang-check format-check check-layers check-scripts ## warnings of both compilers, source format, includes, scripts
+check: warnings clang-check format-check check-layers check-scripts check-reference ## warnings of both compilers, source format, includes, scripts, docs/reference
 warnings: all tests
-	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/tests
+	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/tests
 
 # Links the programs; tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
 clang-check: ## the programs by clang in $(BUILD)/clang, and no file has a warning with it
 	$(Q)$(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) clang-checked,echo 'skipped: $(CLANG) is not installed')
 clang-checked: all
-	$(Q)printf '%s\n' $(filter tests/%,$(C_SOURCES)) | xargs -P "$$(nproc)" -n 20 $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs \
+	$(Q)printf '%s\n' $(filter docs/% tests/%,$(C_SOURCES)) | xargs -P "$$(nproc)" -n 20 $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs \
 	    2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 
@@ -275,7 +288,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := setup.sh .ci/run nn/kernels/onednn_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
+SCRIPTS := setup.sh .ci/run docs/tool/generate nn/kernels/onednn_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
@@ -297,4 +310,4 @@ help: ## this list
 	$(Q)echo 'make: the programs, codecs and models'
 	$(Q)sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
 
--include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/fuzz -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/docs $(BUILD)/tests $(BUILD)/fuzz -name '*.d' 2>/dev/null)

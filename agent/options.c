@@ -52,18 +52,18 @@ static const struct args_option table[] = {
 
 static const char *const groups[] = {"Network", "Security", "State and limits", "Messages", NULL};
 
-static const struct args args = {"agent --help lists the options.", table, sizeof table / sizeof *table,
-                                 groups};
+const struct args agent_options_table = {"agent --help lists the options.", table,
+                                         sizeof table / sizeof *table, groups};
+const char agent_exit_help[] =
+    "\nExit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 insecure options (as with a token\n"
+    "file that others can read), 71 a port, an address or the folder is not available.\n";
 
 void agent_usage(FILE *f)
 {
     fprintf(f, "usage: agent [--port N] [--bind ADDRESS] [--dir DIR] [options]\n\n"
                "Waits for jobs and runs their nodes on this machine.\n");
-    args_help(f, &args, ALWAYS);
-    fprintf(
-        f,
-        "\nExit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 insecure options (as with a token\n"
-        "file that others can read), 71 a port, an address or the folder is not available.\n");
+    args_help(f, &agent_options_table, ALWAYS);
+    fputs(agent_exit_help, f);
 }
 
 int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e)
@@ -77,7 +77,7 @@ int agent_options_parse(struct agent_options *out, int argc, char **argv, struct
                                   .blob_limit_gib = 16,
                                   .codecs = -1,
                                   .job_memory_gib = -1};
-    if (args_parse(&args, ALWAYS, argc, argv, out, &found, e) < 0)
+    if (args_parse(&agent_options_table, ALWAYS, argc, argv, out, &found, e) < 0)
         return e->code;
     if (found.n_operands > 0)
         return err_set(e, ERR_USAGE, "\"%s\" is not an option; agent --help lists them", found.operands[0]);

@@ -8,6 +8,8 @@
 
 #include "shared/err.h"
 
+struct args;
+
 enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the folder fit PATH_MAX */
 
 struct agent_options {
@@ -27,6 +29,10 @@ struct agent_options {
 
 /* Parses as shared/args.h describes. ERR_USAGE. */
 int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e);
+
+/* For docs/reference/. */
+extern const struct args agent_options_table;
+extern const char agent_exit_help[];
 
 /* Prints the text of --help. */
 void agent_usage(FILE *f);

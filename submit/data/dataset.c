@@ -29,6 +29,11 @@ static int no_such_set(const char *name, struct err *e)
     return suggest_instead(name, names, e);
 }
 
+const char *dataset_name(size_t i)
+{
+    return i < N_SETS ? sets[i].name : NULL;
+}
+
 static const struct set *find(const char *name)
 {
     size_t len = strcspn(name, ":");

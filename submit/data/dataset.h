@@ -35,6 +35,7 @@ struct dataset {
  * found). ERR_NOT_FOUND: a file is missing; the message names it and how to get it. */
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
 int dataset_check_name(const char *name, struct err *e); /* opens no file. ERR_CONFIG: no such set */
+const char *dataset_name(size_t i);                      /* the name of set i; NULL: there are fewer */
 void dataset_clear(struct dataset *d);
 /* Is this the name of a set that needs no file, because it is drawn from a seed? */
 bool dataset_is_drawn(const char *name);

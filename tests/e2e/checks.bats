@@ -20,7 +20,7 @@ judge() {
 }
 
 @test "the compiler of this build printed no warnings" {
-    run "$ROOT/tests/check-warnings" "$COMPILER" "$BUILD/obj" "$BUILD/codecs" "$BUILD/tests"
+    run "$ROOT/tests/check-warnings" "$COMPILER" "$BUILD/obj" "$BUILD/codecs" "$BUILD/docs" "$BUILD/tests"
     judge
 }
 
@@ -82,6 +82,21 @@ NEW
 
 @test "no file includes what docs/architecture.md forbids" {
     check check-layers
+}
+
+@test "docs/reference is what the programs say" {
+    check check-reference
+}
+
+@test "a page of docs/reference that differs from the programs is reported with what to do" {
+    cp -r "$ROOT/docs/reference" pages
+    LC_ALL=C.UTF-8 COLUMNS=40 PSGD_CODEC_PATH=/ PSGD_WORKERS=w limited "$ROOT/docs/tool/generate" --check pages
+    sed -i 's/^| `--port` /| `--ports` /' pages/agent.md
+    run limited "$ROOT/docs/tool/generate" --check pages
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'run "make reference"'* ]]
+    grep -q -e --ports pages/agent.md # it was only compared
 }
 
 @test "every script passes shellcheck" {

@@ -1,0 +1,603 @@
+/* reference -- prints one page of docs/reference/ as Markdown, from the tables that the programs use
+ * themselves. docs/tool/generate calls it for every page, in a folder without codecs and with
+ * PSGD_CODEC_PATH set to the built-in ones.
+ *
+ * A table of a page has one row for each entry of a table in the source, so nothing here is to be changed
+ * when an option, a column or a codec is added. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/options.h"
+#include "agent/problem.h"
+#include "shared/choice.h"
+#include "shared/job_state.h"
+#include "shared/model_spec.h"
+#include "shared/record.h"
+#include "submit/codecs/codec_look.h"
+#include "submit/codecs/compressor_look.h"
+#include "submit/data/dataset.h"
+#include "submit/options_table.h"
+
+/* Its verbs and exit statuses are known only to the file with its main(). */
+#define main job_submit_main
+#include "submit/job_submit.c"
+#undef main
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Text in a cell of a table, where a '<' in front of a letter would begin a tag, and a '*' in front of a word
+ * an emphasis. */
+static void print_cell(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|' || (*text == '*' && text[1] != ' ') || (*text == '<' && is_letter(text[1])))
+            putchar('\\');
+        putchar(*text);
+    }
+}
+
+/* The same in the font of code, where only the end of a cell has a meaning. */
+static void print_code(const char *text)
+{
+    putchar('`');
+    for (; *text; text++) {
+        if (*text == '|')
+            putchar('\\');
+        putchar(*text);
+    }
+    putchar('`');
+}
+
+/* Each item of a list that `separator` divides, in code. */
+static void print_list(const char *list, char separator)
+{
+    for (const char *p = list; *p;) {
+        size_t n = strcspn(p, (char[]){separator, '\0'});
+        char item[256];
+
+        snprintf(item, sizeof item, "%.*s", (int)n, p);
+        print_code(item);
+        p += n + (p[n] != '\0');
+        if (*p)
+            fputs(", ", stdout);
+    }
+}
+
+static void print_number(double v)
+{
+    if (v > -1e16 && v < 1e16 && v == (double)(long long)v)
+        printf("%lld", (long long)v);
+    else
+        printf("%g", v);
+}
+
+static void print_range(double min, double max)
+{
+    print_number(min);
+    fputs(" to ", stdout);
+    print_number(max);
+}
+
+static void print_head(const char *title, const char *sources)
+{
+    printf("# %s\n\nMade by `make reference` from %s; do not edit.\n", title, sources);
+}
+
+/* ---- options ---- */
+
+static bool is_choice(const struct args_option *t)
+{
+    return t->kind == ARGS_CHOICE || t->kind == ARGS_CHOICE_TEXT;
+}
+
+static void print_names(const struct args_option *t)
+{
+    const char *p = t->names;
+
+    for (const char *s = t->shorts; *s; s++)
+        printf("`-%c`, ", *s);
+    while (*p) {
+        size_t n = strcspn(p, "|");
+
+        printf("`--%.*s`%s", (int)n, p, p[n] ? ", " : "");
+        p += n + (p[n] != '\0');
+    }
+}
+
+static void print_value(const struct args_option *t)
+{
+    if (!t->value)
+        return;
+    if (is_choice(t)) {
+        print_list(t->value, '|');
+        return;
+    }
+    print_code(t->value);
+    if (t->min != 0 || t->max != 0) {
+        fputs(", ", stdout);
+        print_range(t->min, t->max);
+    }
+}
+
+/* A number that an option could not be set to means that it is not set; so does 0, where it is known
+ * whether the option was given. */
+static bool has_default(const struct args_option *t, const char *text)
+{
+    double v = strtod(text, NULL);
+
+    if (t->kind == ARGS_FLAG || t->kind == ARGS_COUNT || t->kind == ARGS_LIST || !text[0])
+        return false;
+    if (t->kind != ARGS_INT && t->kind != ARGS_U64 && t->kind != ARGS_NUMBER)
+        return true;
+    return !(t->given && v == 0) && ((t->min == 0 && t->max == 0) || (v >= t->min && v <= t->max));
+}
+
+static void print_default(const struct args_option *t, const void *defaults)
+{
+    char text[4096];
+
+    args_text(text, sizeof text, t, defaults);
+    if (has_default(t, text))
+        print_code(text);
+}
+
+static bool has_own_options(const struct verb *v)
+{
+    return v->options != FOR_ALL;
+}
+
+static void print_verbs_of(const struct args_option *t)
+{
+    bool is_first = true;
+
+    if (t->verbs == FOR_ALL) {
+        fputs("all", stdout);
+        return;
+    }
+    for (int i = 0; i < N_VERBS; i++)
+        if (has_own_options(&verbs[i]) && (t->verbs & verbs[i].options)) {
+            printf("%s%s", is_first ? "" : ", ", verbs[i].name);
+            is_first = false;
+        }
+}
+
+/* The options of group g. `defaults` is NULL where --help states them. */
+static void print_options(const struct args *a, int g, const void *defaults)
+{
+    printf("\n## %s\n\n", a->groups[g]);
+    puts(defaults ? "| option | value | default | verbs | is |\n|---|---|---|---|---|"
+                  : "| option | value | is |\n|---|---|---|");
+    for (int i = 0; i < a->n; i++) {
+        const struct args_option *t = &a->options[i];
+
+        if (t->group != g)
+            continue;
+        fputs("| ", stdout);
+        print_names(t);
+        fputs(" | ", stdout);
+        print_value(t);
+        if (defaults) {
+            fputs(" | ", stdout);
+            print_default(t, defaults);
+            fputs(" | ", stdout);
+            print_verbs_of(t);
+        }
+        fputs(" | ", stdout);
+        print_cell(t->help);
+        puts(" |");
+    }
+}
+
+static int page_job_submit(struct err *e)
+{
+    static struct options o;
+    char *argv[] = {(char[]){"job_submit"}, NULL};
+
+    if (options_parse(&o, FOR_SUBMIT, 1, argv, e) < 0)
+        return e->code;
+    settings_default(&o.settings); /* before it is fitted to the optimizer */
+    o.settings.name[0] = '\0';
+    print_head("job_submit", "the tables of `submit/job_submit.c` and `submit/options.c`");
+    puts("\n`job_submit VERB ...`; the verb `submit` may be left out. `job_submit help VERB` prints the "
+         "options of one "
+         "verb. In\noptions `_` and `-` are the same, and their names are not abbreviated. Exit statuses: "
+         "[status.md](status.md).\n\n## Verbs\n\n| verb | arguments | does |\n|---|---|---|");
+    for (int i = 0; i < N_VERBS; i++) {
+        printf("| `%s` | ", verbs[i].name);
+        if (verbs[i].operands[0])
+            print_code(verbs[i].operands);
+        fputs(" | ", stdout);
+        print_cell(verbs[i].help);
+        puts(" |");
+    }
+    for (int g = 0; options_table.groups[g]; g++)
+        print_options(&options_table, g, &o);
+    return 0;
+}
+
+static int page_agent(struct err *e)
+{
+    (void)e;
+    print_head("agent", "the table of `agent/options.c`");
+    puts("\n`agent [OPTIONS]` waits for jobs and runs their nodes on its machine. Defaults are in "
+         "parentheses. Exit "
+         "statuses:\n[status.md](status.md). An agent starts `job_runner`, and job_submit starts `simulator` "
+         "and "
+         "`codec_check`; these have no\noptions for users.");
+    for (int g = 0; agent_options_table.groups[g]; g++)
+        print_options(&agent_options_table, g, NULL);
+    return 0;
+}
+
+/* ---- records ---- */
+
+static int page_records(struct err *e)
+{
+    static const struct {
+        const char *name, *when;
+        const struct record_column *columns;
+    } files[] = {
+        {"train.csv", "One row per recorded step (`--record-every`).", record_train_columns},
+        {"eval.csv", "One row per evaluation on the test set.", record_eval_columns},
+        {"comm.csv", "One row per round, peer and direction.", record_comm_columns},
+        {"metrics.csv", "One row per evaluation and metric of the model.", record_metric_columns},
+        {"confusion.csv", "One row per evaluation and occurring pair of label and predicted class.",
+         record_confusion_columns},
+        {"codec.csv", "One row per value that a codec records.", record_codec_columns},
+    };
+    static const char *const types[] = {
+        [RECORD_TEXT] = "text",    [RECORD_INT] = "integer",     [RECORD_U64] = "integer",
+        [RECORD_FLOAT] = "number", [RECORD_SECONDS] = "seconds", [RECORD_SPAN] = "seconds"};
+
+    (void)e;
+    print_head("Records", "the tables of `shared/record.c`");
+    puts("\nThe files in `records/` of a job's results. A missing value is empty, a number that is not "
+         "finite is "
+         "`nan` or `inf`. Later\nversions only append columns. A simulation appends `sim_time_s`, the "
+         "simulated "
+         "time since it began, to `train.csv`,\n`eval.csv`, `comm.csv` and `codec.csv`.");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        printf("\n## %s\n\n%s\n\n| column | type | is |\n|---|---|---|\n", files[i].name, files[i].when);
+        for (const struct record_column *c = files[i].columns; c->name; c++) {
+            printf("| `%s` | %s | ", c->name, types[c->type]);
+            print_cell(c->help);
+            puts(" |");
+        }
+    }
+    return 0;
+}
+
+/* ---- codecs and compressors ---- */
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *t = json_string_value(json_object_get(o, key));
+
+    return t ? t : "";
+}
+
+static bool is_set(const json_t *o, const char *key)
+{
+    return json_is_true(json_object_get(o, key));
+}
+
+static void print_cells(size_t n, const char *const *cells)
+{
+    fputs("|", stdout);
+    for (size_t i = 0; i < n; i++) {
+        putchar(' ');
+        print_cell(cells[i]);
+        fputs(" |", stdout);
+    }
+}
+
+static void print_parameters_of(const char *name, const json_t *list)
+{
+    const json_t *p, *v;
+    size_t i;
+
+    json_array_foreach(list, i, p)
+    {
+        fputs("| ", stdout);
+        if (name[0])
+            printf("`%s` | ", name);
+        printf("`%s` | %s | ", text_of(p, "name"), text_of(p, "type"));
+        v = json_object_get(p, "default");
+        if (json_is_string(v))
+            print_code(json_string_value(v));
+        else if (json_is_boolean(v))
+            print_code(json_is_true(v) ? "true" : "false");
+        else if (json_is_number(v))
+            print_number(json_number_value(v));
+        fputs(" | ", stdout);
+        if (json_is_boolean(v))
+            print_list("true|false", '|');
+        else if (json_object_get(p, "choices"))
+            print_list(text_of(p, "choices"), '|');
+        else if (json_object_get(p, "max"))
+            print_range(json_number_value(json_object_get(p, "min")),
+                        json_number_value(json_object_get(p, "max")));
+        fputs(" | ", stdout);
+        print_cell(text_of(p, "help"));
+        puts(" |");
+    }
+}
+
+static const char *modes_of(const json_t *o)
+{
+    if (!is_set(o, "has_ssgd"))
+        return "asgd";
+    return is_set(o, "has_asgd") ? "ssgd, asgd" : "ssgd";
+}
+
+static const char *servers_of(const json_t *o)
+{
+    if (is_set(o, "updates_on_server"))
+        return "required; they run the optimizer";
+    return is_set(o, "has_server_side") ? "with or without" : "without";
+}
+
+static void print_codecs_of(const json_t *all)
+{
+    const json_t *o;
+    size_t i;
+
+    puts("\n## Codecs\n\n`--codec NAME` or `NAME:KEY=VALUE,...`. A rule that runs by rounds exchanges "
+         "gradients in each "
+         "step, and parameters after each\n`every` local steps. `--compress` may be lossy both ways, lossy "
+         "up (from workers), or lossless only.\n\n"
+         "| codec | exchanges | runs by | servers | modes | `--compress` | checkpoints | continues without a "
+         "lost node | source |\n|---|---|---|---|---|---|---|---|---|");
+    json_array_foreach(all, i, o)
+    {
+        const char *cells[] = {text_of(o, "exchanges"),
+                               text_of(o, "runs_by"),
+                               servers_of(o),
+                               modes_of(o),
+                               text_of(o, "compression"),
+                               is_set(o, "can_be_kept") ? "in ssgd" : "no",
+                               is_set(o, "handles_node_loss") ? "if its exchange allows it" : "no",
+                               text_of(o, "source")};
+
+        printf("| `%s` ", text_of(o, "name"));
+        print_cells(sizeof cells / sizeof *cells, cells);
+        putchar('\n');
+    }
+    puts("\n| codec | costs |\n|---|---|");
+    json_array_foreach(all, i, o)
+    {
+        printf("| `%s` | ", text_of(o, "name"));
+        print_cell(text_of(o, "cost"));
+        puts(" |");
+    }
+    puts("\nParameters; where there is no default, the codec chooses:\n\n"
+         "| codec | parameter | type | default | range | is |\n|---|---|---|---|---|---|");
+    json_array_foreach(all, i, o) print_parameters_of(text_of(o, "name"), json_object_get(o, "parameters"));
+}
+
+static void print_compressors_of(const json_t *all)
+{
+    const json_t *o;
+    size_t i;
+
+    puts("\n## Compressors\n\n`--compress` and `--compress-down` take a chain of up to three, one of each "
+         "kind in this "
+         "order: `selects`, `values`,\n`symbols`. [compression.md](../compression.md) explains them.\n\n"
+         "| compressor | kind | sends | error | bound of the error | source |\n|---|---|---|---|---|---|");
+    json_array_foreach(all, i, o)
+    {
+        const char *cells[] = {text_of(o, "kind"), text_of(o, "help"), text_of(o, "error"),
+                               text_of(o, "bound"), text_of(o, "source")};
+
+        printf("| `%s` ", text_of(o, "name"));
+        print_cells(sizeof cells / sizeof *cells, cells);
+        putchar('\n');
+    }
+    puts("\nParameters:\n\n| compressor | parameter | type | default | range | is "
+         "|\n|---|---|---|---|---|---|");
+    json_array_foreach(all, i, o) print_parameters_of(text_of(o, "name"), json_object_get(o, "parameters"));
+    puts("\nParameters of a chain, given with its first compressor:\n\n"
+         "| parameter | type | default | range | is |\n|---|---|---|---|---|");
+    print_parameters_of("", json_object_get(json_array_get(all, 0), "chain_parameters"));
+}
+
+static int add_codec(json_t *all, const char *name, struct err *e)
+{
+    struct codec_look l;
+    int rc;
+
+    if (codec_look_open(&l, name, e) < 0)
+        return e->code;
+    rc = json_array_append_new(all, codec_look_json(&l));
+    codec_look_close(&l);
+    return rc < 0 ? err_set(e, ERR_NOMEM, "no memory for a list of codecs") : 0;
+}
+
+static int page_codecs(struct err *e)
+{
+    char names[FIND_NAMES_MAX][FIND_NAME_LEN];
+    json_t *codecs = json_array(), *compressors = compressor_list_json(e);
+    int rc = compressors ? 0 : e->code;
+
+    for (int i = 0, n = find_codecs(names, "."); rc == 0 && i < n; i++)
+        rc = add_codec(codecs, names[i], e);
+    if (rc == 0) {
+        print_head("Codecs and compressors", "what `job_submit codecs show` reads from them");
+        print_codecs_of(codecs);
+        print_compressors_of(compressors);
+    }
+    json_decref(codecs);
+    json_decref(compressors);
+    return rc;
+}
+
+/* ---- models and data ---- */
+
+static int print_optimizer(const char *kind, struct err *e)
+{
+    static struct options o;
+    char name[32];
+    char *argv[] = {(char[]){"job_submit"}, (char[]){"--gradient-descent"}, name, NULL};
+
+    snprintf(name, sizeof name, "%s", kind);
+    if (options_parse(&o, FOR_SUBMIT, 3, argv, e) < 0)
+        return e->code;
+    printf("| `%s` | %g | ", kind, o.settings.learn_rate);
+    if (o.settings.momentum > 0)
+        printf("%g", o.settings.momentum);
+    printf(" | %g |\n", o.settings.weight_decay);
+    return 0;
+}
+
+/* Prints `choices` one a line. */
+static void print_lines(const char *choices)
+{
+    for (; *choices; choices++)
+        putchar(*choices == '|' ? '\n' : *choices);
+    putchar('\n');
+}
+
+/* The names that the manuals of the headers must describe. */
+static int page_names_of_optimizers(struct err *e)
+{
+    (void)e;
+    print_lines(OPTIMIZER_CHOICES);
+    return 0;
+}
+
+static int page_names_of_layers(struct err *e)
+{
+    (void)e;
+    for (int i = 0; i < N_LAYER_KINDS; i++)
+        puts(layer_kind_name((enum layer_kind)i));
+    return 0;
+}
+
+static int page_names_of_losses(struct err *e)
+{
+    (void)e;
+    for (int i = 0; i < N_LOSS_KINDS; i++)
+        puts(loss_kind_name((enum loss_kind)i));
+    return 0;
+}
+
+static int page_names_of_data_sets(struct err *e)
+{
+    (void)e;
+    for (size_t i = 0; dataset_name(i); i++)
+        puts(dataset_name(i));
+    return 0;
+}
+
+static int page_optimizers(struct err *e)
+{
+    puts("| `--gradient-descent` | `--learn_rate` | `--momentum` | `--weight-decay` |\n|---|---|---|---|");
+    for (const char *p = OPTIMIZER_CHOICES; *p;) {
+        int n = (int)strcspn(p, "|");
+        char kind[32];
+
+        snprintf(kind, sizeof kind, "%.*s", n, p);
+        if (print_optimizer(kind, e) < 0)
+            return e->code;
+        p += n + (p[n] != '\0');
+    }
+    return 0;
+}
+
+static int page_data_sets(struct err *e)
+{
+    (void)e;
+    puts("| data set | needs files |\n|---|---|");
+    for (size_t i = 0; dataset_name(i); i++)
+        printf("| `%s` | %s |\n", dataset_name(i), dataset_is_drawn(dataset_name(i)) ? "no" : "yes");
+    return 0;
+}
+
+/* ---- states and failures ---- */
+
+static void print_states(void)
+{
+    puts("| state | the next one is |\n|---|---|");
+    for (int s = 0; s < N_JOB_STATES; s++) {
+        bool is_first = true;
+
+        printf("| `%s` | ", job_state_name((enum job_state)s));
+        for (int to = 0; to < N_JOB_STATES; to++)
+            if (job_state_may_follow((enum job_state)s, (enum job_state)to)) {
+                printf("%s`%s`", is_first ? "" : ", ", job_state_name((enum job_state)to));
+                is_first = false;
+            }
+        puts(" |");
+    }
+}
+
+static int print_problems(struct err *e)
+{
+    puts("| code | HTTP status | title |\n|---|---|---|");
+    for (int p = PROBLEM_NONE + 1; p < N_PROBLEMS; p++) {
+        char *text = problem_document((enum problem)p, "", NULL, "");
+        json_t *o = text ? json_loads(text, 0, NULL) : NULL;
+
+        free(text);
+        if (!o)
+            return err_set(e, ERR_NOMEM, "no memory for a problem");
+        printf("| `%s` | %d | %s |\n", problem_code((enum problem)p), problem_status((enum problem)p),
+               text_of(o, "title"));
+        json_decref(o);
+    }
+    return 0;
+}
+
+static int page_status(struct err *e)
+{
+    print_head("Exit statuses, error codes, states and reasons",
+               "`submit/job_submit.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
+    printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
+           "| code | exit status |\n|---|---|\n",
+           exit_help);
+    for (int i = 0; i < N_FAILURES; i++)
+        printf("| `%s` | %d |\n", failures[i].name, failures[i].status);
+    printf("\n## agent\n%s\n## Problems that an agent answers with\n\n", agent_exit_help);
+    if (print_problems(e) < 0)
+        return e->code;
+    puts("\n## States of a job\n");
+    print_states();
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*print)(struct err *e);
+} pages[] = {
+    {"job_submit", page_job_submit},
+    {"agent", page_agent},
+    {"records", page_records},
+    {"codecs", page_codecs},
+    {"optimizers", page_optimizers},
+    {"data_sets", page_data_sets},
+    {"status", page_status},
+    {"names-of-optimizers", page_names_of_optimizers},
+    {"names-of-layers", page_names_of_layers},
+    {"names-of-losses", page_names_of_losses},
+    {"names-of-data_sets", page_names_of_data_sets},
+};
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+
+    unsetenv("PSGD_WORKERS"); /* a default of --workers */
+    for (size_t i = 0; argc == 2 && i < sizeof pages / sizeof *pages; i++)
+        if (strcmp(argv[1], pages[i].name) == 0) {
+            if (pages[i].print(&e) == 0 && fflush(stdout) == 0)
+                return 0;
+            fprintf(stderr, "reference: page %s: %s\n", argv[1], e.text);
+            return 1;
+        }
+    fprintf(stderr, "usage: reference PAGE\n");
+    return 2;
+}
