@@ -17,12 +17,9 @@
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/data/dataset.h"
+#include "submit/failure.h"
 #include "submit/options_table.h"
-
-/* Its verbs and exit statuses are known only to the file with its main(). */
-#define main job_submit_main
-#include "submit/job_submit.c"
-#undef main
+#include "submit/verbs/verb_table.h"
 
 static bool is_letter(char c)
 {
@@ -158,7 +155,7 @@ static void print_verbs_of(const struct args_option *t)
         fputs("all", stdout);
         return;
     }
-    for (int i = 0; i < N_VERBS; i++)
+    for (int i = 0; i < n_verbs; i++)
         if (has_own_options(&verbs[i]) && (t->verbs & verbs[i].options)) {
             printf("%s%s", is_first ? "" : ", ", verbs[i].name);
             is_first = false;
@@ -206,7 +203,7 @@ static int page_job_submit(struct err *e)
          "options of one "
          "verb. In\noptions `_` and `-` are the same, and their names are not abbreviated. Exit statuses: "
          "[status.md](status.md).\n\n## Verbs\n\n| verb | arguments | does |\n|---|---|---|");
-    for (int i = 0; i < N_VERBS; i++) {
+    for (int i = 0; i < n_verbs; i++) {
         printf("| `%s` | ", verbs[i].name);
         if (verbs[i].operands[0])
             print_code(verbs[i].operands);
@@ -558,8 +555,8 @@ static int page_status(struct err *e)
                "`submit/job_submit.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
     printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
            "| code | exit status |\n|---|---|\n",
-           exit_help);
-    for (int i = 0; i < N_FAILURES; i++)
+           failure_exit_help);
+    for (int i = 0; i < n_failures; i++)
         printf("| `%s` | %d |\n", failures[i].name, failures[i].status);
     printf("\n## agent\n%s\n## Problems that an agent answers with\n\n", agent_exit_help);
     if (print_problems(e) < 0)

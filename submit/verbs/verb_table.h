@@ -1,0 +1,32 @@
+/* verb_table -- all verbs of job_submit, a line each, and their help. */
+#ifndef PSGD_SUBMIT_VERB_TABLE_H
+#define PSGD_SUBMIT_VERB_TABLE_H
+
+#include <stdio.h>
+
+#include "submit/options.h"
+
+struct verb {
+    const char *name;
+    int (*run)(const struct options *o, struct err *e);
+    enum {
+        SHOWS,
+        WORKS
+    } purpose; /* SHOWS: the verb only prints; WORKS: it does more, and the output only reports it */
+    unsigned options;
+    int max_operands; /* ARGS_OPERANDS: any number, or the verb checks them itself */
+    const char *operands, *help;
+};
+
+extern const struct verb verbs[];
+extern const int n_verbs;
+
+/* NULL: there is none. ERR_USAGE: the message suggests one. */
+const struct verb *verb_find(const char *name, struct err *e);
+void verb_print_help(FILE *f, const struct verb *v);
+void verb_print_all(FILE *f);
+
+int verb_help(const struct options *o, struct err *e);
+int verb_version(const struct options *o, struct err *e);
+
+#endif
