@@ -3,10 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-const struct compressor *const compressors[] = {
-    &compress_none, &compress_fp16, &compress_bf16, &compress_int8,   &compress_topk,    &compress_randomk,
-    &compress_qsgd, &compress_tern, &compress_sgq,  &compress_onebit, &compress_huffman, NULL,
-};
+#define COMPRESSOR(name) &compress_##name,
+const struct compressor *const compressors[] = {COMPRESSORS(COMPRESSOR) NULL};
+#undef COMPRESSOR
 
 const struct compressor *compressor_find(const char *name)
 {

@@ -85,12 +85,26 @@ struct compressor {
     bool (*get)(struct compress_work *w, struct wire_in *in, uint8_t *q, size_t n, int alphabet);
 };
 
-/* All compressors; ends with NULL. */
-extern const struct compressor *const compressors[];
-const struct compressor *compressor_find(const char *name); /* NULL: no such compressor */
+/* All compressors: compress_NAME, in NAME.c. */
+#define COMPRESSORS(COMPRESSOR)                                                                              \
+    COMPRESSOR(none)                                                                                         \
+    COMPRESSOR(fp16)                                                                                         \
+    COMPRESSOR(bf16)                                                                                         \
+    COMPRESSOR(int8)                                                                                         \
+    COMPRESSOR(topk)                                                                                         \
+    COMPRESSOR(randomk)                                                                                      \
+    COMPRESSOR(qsgd)                                                                                         \
+    COMPRESSOR(tern)                                                                                         \
+    COMPRESSOR(sgq)                                                                                          \
+    COMPRESSOR(onebit)                                                                                       \
+    COMPRESSOR(huffman)
 
-extern const struct compressor compress_none, compress_fp16, compress_bf16, compress_int8, compress_topk,
-    compress_randomk, compress_qsgd, compress_tern, compress_sgq, compress_onebit, compress_huffman;
+#define COMPRESSOR(name) extern const struct compressor compress_##name;
+COMPRESSORS(COMPRESSOR)
+#undef COMPRESSOR
+
+extern const struct compressor *const compressors[];        /* ends with NULL */
+const struct compressor *compressor_find(const char *name); /* NULL: no such compressor */
 
 /* Returns the scale to send for a group whose largest magnitude is `most`: 0 or NaN where the whole group
  * is received as that (see above), else `scale`. */

@@ -1,5 +1,5 @@
 /* data_sets -- the functions behind dataset_open(), one file each: data_NAME.c. A new data set is such a
- * file, a line here and one in the table of dataset.c. The reader of a format takes bytes in memory, so
+ * file and a line in DATA_SETS. The reader of a format takes bytes in memory, so
  * that tests and fuzzers can call it; it checks every number of a file against the file's length before
  * use. */
 #ifndef PSGD_DATA_SETS_H
@@ -11,18 +11,25 @@
 #include "shared/json.h"
 #include "submit/data/dataset.h"
 
+/* SET(NAME, is_drawn): NAME_open() opens it; is_drawn: it is computed, and needs no file. */
+#define DATA_SETS(SET)                                                                                       \
+    SET(digits, true)                                                                                        \
+    SET(mnist, false)                                                                                        \
+    SET(idx, false)                                                                                          \
+    SET(cifar10, false)                                                                                      \
+    SET(cifar100, false)                                                                                     \
+    SET(csv, false)                                                                                          \
+    SET(npz, false)                                                                                          \
+    SET(npy, false)                                                                                          \
+    SET(text, false)                                                                                         \
+    SET(simlin, true)
+
 /* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set. On
  * failure *d is empty. */
-int digits_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int mnist_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int idx_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int cifar10_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int cifar100_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int csv_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int npz_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int npy_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int text_open(struct dataset *d, const char *arg, const char *path, struct err *e);
-int simlin_open(struct dataset *d, const char *arg, const char *path, struct err *e);
+#define SET(name, is_drawn)                                                                                  \
+    int name##_open(struct dataset *d, const char *arg, const char *path, struct err *e);
+DATA_SETS(SET)
+#undef SET
 
 /* Parses "KEY=VALUE,..." into a struct, by a table as for a JSON object; a VALUE without KEY= is that of
  * key `bare`, if not NULL. ERR_CONFIG. */

@@ -11,10 +11,9 @@ static const struct set {
     int (*open)(struct dataset *d, const char *arg, const char *path, struct err *e);
     bool is_drawn;
 } sets[] = {
-    {"digits", digits_open, true},    {"mnist", mnist_open, false},       {"idx", idx_open, false},
-    {"cifar10", cifar10_open, false}, {"cifar100", cifar100_open, false}, {"csv", csv_open, false},
-    {"npz", npz_open, false},         {"npy", npy_open, false},           {"text", text_open, false},
-    {"simlin", simlin_open, true},
+#define SET(name, is_drawn) {#name, name##_open, is_drawn},
+    DATA_SETS(SET)
+#undef SET
 };
 
 enum { N_SETS = sizeof sets / sizeof sets[0] };
