@@ -16,6 +16,7 @@
 #include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/reason.h"
 
 enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
 
@@ -94,7 +95,7 @@ static void shut_down(struct agent *a, struct http_server *h)
     http_server_quiesce(h);
     for (struct task *t = a->first; t; t = t->next)
         if (!may_keep_running(a, t))
-            job_stop(t, "AgentStopped", "the agent was stopped", END_GRACE_S);
+            job_stop(t, REASON_AGENT_STOPPED, "the agent was stopped", END_GRACE_S);
     while (n_to_stop(a) > 0)
         turn(a, h, 1);
     for (until = clock_now() + FLUSH_S; http_server_is_busy(h) && clock_now() < until;)

@@ -10,6 +10,7 @@
 #include "agent/peers.h"
 #include "shared/clock.h"
 #include "shared/json.h"
+#include "shared/reason.h"
 
 enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
 
@@ -309,7 +310,7 @@ void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
         respond_job(rs, 200, t);
         return;
     }
-    job_stop(t, "UserCancelled", c.reason[0] ? c.reason : "cancelled", c.grace_s);
+    job_stop(t, REASON_USER_CANCELLED, c.reason[0] ? c.reason : "cancelled", c.grace_s);
     respond_job(rs, 202, t);
 }
 

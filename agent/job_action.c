@@ -14,12 +14,14 @@
 #include "agent/follow.h"
 #include "agent/log.h"
 #include "shared/clock.h"
+#include "shared/reason.h"
 
 static const double TICK_S = 1;
 static const double RETURN_S = 30; /* lease after a restart of the agent, for the submitter to reconnect */
 
 /* Jobs stopped for one of these reasons are cancelled; for any other reason they have failed. */
-static const char *const reasons_to_cancel[] = {"UserCancelled", "LeaseExpired", "AgentStopped"};
+static const char *const reasons_to_cancel[] = {REASON_USER_CANCELLED, REASON_LEASE_EXPIRED,
+                                                REASON_AGENT_STOPPED};
 
 enum job_state job_end_for(const char *reason)
 {
@@ -27,6 +29,11 @@ enum job_state job_end_for(const char *reason)
         if (strcmp(reasons_to_cancel[i], reason) == 0)
             return JOB_CANCELLED;
     return JOB_FAILED;
+}
+
+static const char *reason_of(const struct err *e)
+{
+    return e->code == ERR_NOSPACE ? REASON_DISK_FULL : REASON_INTERNAL;
 }
 
 static void warn(const struct task *t, const char *area, const struct err *e)
@@ -78,7 +85,7 @@ void job_enter(struct task *t, enum job_state s, const char *reason, const char 
     struct err e;
 
     if (enter(t, s, reason, message, &e) < 0)
-        job_stop(t, e.code == ERR_NOSPACE ? "DiskFull" : "Internal", e.text, 0);
+        job_stop(t, reason_of(&e), e.text, 0);
 }
 
 static void check_limits(struct task *t, double now)
@@ -91,9 +98,9 @@ static void check_limits(struct task *t, double now)
         char message[64];
 
         snprintf(message, sizeof message, "no request of the submitter for %d s", LEASE_S);
-        job_stop(t, "LeaseExpired", message, STOP_GRACE_S);
+        job_stop(t, REASON_LEASE_EXPIRED, message, STOP_GRACE_S);
     } else if (is_started && now > t->limit_at) {
-        job_stop(t, "TimeLimit", "the job's time limit is over", LIMIT_GRACE_S);
+        job_stop(t, REASON_TIME_LIMIT, "the job's time limit is over", LIMIT_GRACE_S);
     }
 }
 
@@ -194,7 +201,7 @@ void job_advance(struct task *t)
 
     if (t->job.state != JOB_PREPARING || t->runner.pid || !job_is_complete(&t->job))
         return;
-    job_enter(t, JOB_PREPARING, "LoadingPackages", "job_runner loads the packages");
+    job_enter(t, JOB_PREPARING, REASON_LOADING_PACKAGES, "job_runner loads the packages");
     if (t->job.state == JOB_PREPARING && spawn(t, &e) < 0) {
         loop_unwatch(&t->agent->loop, &t->runner_watch);
         if (t->runner.pid) {
@@ -203,7 +210,7 @@ void job_advance(struct task *t)
             runner_reap(&t->runner, how, sizeof how);
         }
         err_at(&e, "job_runner cannot be started");
-        job_finish(t, JOB_FAILED, "Internal", e.text);
+        job_finish(t, JOB_FAILED, REASON_INTERNAL, e.text);
     }
 }
 
@@ -235,8 +242,8 @@ static void promote(struct task *t)
     if (!t->tick.on)
         start_ticking(t, clock_now() + TICK_S);
     if (bind_data_socket(t, &e) < 0 ||
-        enter(t, JOB_PREPARING, "WaitingForPackages", "waits for its packages", &e) < 0)
-        job_finish(t, JOB_FAILED, e.code == ERR_NOSPACE ? "DiskFull" : "Internal", e.text);
+        enter(t, JOB_PREPARING, REASON_WAITING_FOR_PACKAGES, "waits for its packages", &e) < 0)
+        job_finish(t, JOB_FAILED, reason_of(&e), e.text);
     else
         job_advance(t);
 }
@@ -245,7 +252,7 @@ static void promote(struct task *t)
 static void enter_queue(struct task *t)
 {
     start_ticking(t, clock_now() + TICK_S);
-    job_enter(t, JOB_PENDING, "AgentBusy", "waits in the queue for the agent's slot");
+    job_enter(t, JOB_PENDING, REASON_AGENT_BUSY, "waits in the queue for the agent's slot");
 }
 
 static struct task *first_pending(const struct agent *a)
@@ -283,14 +290,14 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
         return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
     if (rc < 0) { /* a part of it may be written: the runner cannot continue */
         err_at(e, "start");
-        job_stop(t, "Internal", e->text, 0);
+        job_stop(t, REASON_INTERNAL, e->text, 0);
         return e->code;
     }
     event_init(&ev, NOTE_START);
     snprintf(ev.digest, sizeof ev.digest, "%s", digest);
     ev.nodes = nodes;
     if (task_record(t, &ev, e) < 0 || enter(t, JOB_RUNNING, "", "started", e) < 0) {
-        job_stop(t, e->code == ERR_NOSPACE ? "DiskFull" : "Internal", e->text, STOP_GRACE_S);
+        job_stop(t, reason_of(e), e->text, STOP_GRACE_S);
         return e->code;
     }
     t->limit_at = clock_now() + t->job.spec.time_limit_s;
@@ -337,7 +344,7 @@ void job_stream_closed(struct task *t)
         t->n_streams--;
     if (t->n_streams > 0 || t->job.digest[0])
         return;
-    job_stop(t, "LeaseExpired", "the submitter disconnected before the start", STOP_GRACE_S);
+    job_stop(t, REASON_LEASE_EXPIRED, "the submitter disconnected before the start", STOP_GRACE_S);
 }
 
 /* Adopts a runner that kept running without an agent. */
@@ -357,7 +364,7 @@ static void adopt(struct task *t)
     t->limit_at = clock_now() + left;
     start_ticking(t, clock_now());
     if (follow_start(t, &e) < 0)
-        job_stop(t, "Internal", e.text, STOP_GRACE_S);
+        job_stop(t, REASON_INTERNAL, e.text, STOP_GRACE_S);
     else if (j->state == JOB_STOPPING)
         job_stop(t, j->reason, j->message, STOP_GRACE_S);
 }
@@ -386,5 +393,5 @@ void job_restore(struct task *t)
         runner_signal(&t->runner, SIGKILL);
         poll(&gone, 1, 2000);
     }
-    job_finish(t, JOB_FAILED, "AgentRestarted", "the agent was restarted before the job was started");
+    job_finish(t, JOB_FAILED, REASON_AGENT_RESTARTED, "the agent was restarted before the job was started");
 }

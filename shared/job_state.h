@@ -1,4 +1,4 @@
-/* job_state -- states of a job and reasons for its end, as listed in docs/protocol.md. */
+/* job_state -- states of a job. */
 #ifndef PSGD_JOB_STATE_H
 #define PSGD_JOB_STATE_H
 

@@ -8,6 +8,7 @@
 #include "shared/comm.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/reason.h"
 
 static struct comm comm_of(const struct sim_node *n)
 {
@@ -30,7 +31,7 @@ static const char *state_of(const struct sim_node *n)
 static json_t *node_json(const struct sim_node *n)
 {
     const struct comm c = comm_of(n);
-    const char *reason = n->phase == SIM_KILLED ? "NodeLost"
+    const char *reason = n->phase == SIM_KILLED ? REASON_NODE_LOST
                          : n->e                 ? report_ending(n->e->code)->reason
                                                 : NULL;
     const char *message = n->phase == SIM_KILLED ? "killed, as --kill asks" : n->e ? n->e->text : "";

@@ -19,6 +19,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/model_spec.h"
+#include "shared/reason.h"
 #include "shared/weights.h"
 
 enum {
@@ -241,11 +242,11 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         const char *reason;
         bool workers_only;
     } steps[] = {
-        {load_settings, "SettingsInvalid", false},  {load_codec, "CodecLoadFailed", false},
-        {load_model, "ModelInvalid", false},        {check_result, "ModelInvalid", true},
-        {load_weights, "ModelInvalid", false},      {load_data, "DataInvalid", true},
-        {node_open_exchange, "CodecFailed", false}, {load_checkpoint, "CheckpointInvalid", false},
-        {node_open_records, "Internal", false},
+        {load_settings, REASON_SETTINGS_INVALID, false},  {load_codec, REASON_CODEC_LOAD_FAILED, false},
+        {load_model, REASON_MODEL_INVALID, false},        {check_result, REASON_MODEL_INVALID, true},
+        {load_weights, REASON_MODEL_INVALID, false},      {load_data, REASON_DATA_INVALID, true},
+        {node_open_exchange, REASON_CODEC_FAILED, false}, {load_checkpoint, REASON_CHECKPOINT_INVALID, false},
+        {node_open_records, REASON_INTERNAL, false},
     };
 
     n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
@@ -255,8 +256,8 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if ((is_worker(n) || !steps[i].workers_only) &&
             (node_enter_folder(n, e) < 0 || steps[i].load(n, e) < 0)) {
-            *reason = e->code == ERR_NOMEM     ? "OutOfMemory"
-                      : e->code == ERR_NOSPACE ? "DiskFull"
+            *reason = e->code == ERR_NOMEM     ? REASON_OUT_OF_MEMORY
+                      : e->code == ERR_NOSPACE ? REASON_DISK_FULL
                                                : steps[i].reason;
             return e->code;
         }

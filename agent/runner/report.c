@@ -10,6 +10,7 @@
 
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/reason.h"
 
 static const double EVERY_S = 0.2;
 enum { LAST_LINE = 4096 /* bytes at most */ };
@@ -96,16 +97,16 @@ void report_warn(struct report *r, const char *text)
 }
 
 static const struct report_ending endings[] = {
-    {ERR_CODEC, "failed", "CodecFailed"},
-    {ERR_LOST, "failed", "NodeLost"},
-    {ERR_AUTH, "failed", "NodeLost"},
-    {ERR_PROTOCOL, "failed", "NodeLost"},
-    {ERR_TIMEOUT, "failed", "RoundTimeout"},
-    {ERR_NUMERIC, "failed", "NumericDivergence"},
-    {ERR_NOSPACE, "failed", "DiskFull"},
-    {ERR_NOMEM, "failed", "OutOfMemory"},
-    {ERR_CANCELLED, "cancelled", "UserCancelled"},
-    {ERR_INTERNAL, "failed", "Internal"}, /* and any other */
+    {ERR_CODEC, "failed", REASON_CODEC_FAILED},
+    {ERR_LOST, "failed", REASON_NODE_LOST},
+    {ERR_AUTH, "failed", REASON_NODE_LOST},
+    {ERR_PROTOCOL, "failed", REASON_NODE_LOST},
+    {ERR_TIMEOUT, "failed", REASON_ROUND_TIMEOUT},
+    {ERR_NUMERIC, "failed", REASON_NUMERIC_DIVERGENCE},
+    {ERR_NOSPACE, "failed", REASON_DISK_FULL},
+    {ERR_NOMEM, "failed", REASON_OUT_OF_MEMORY},
+    {ERR_CANCELLED, "cancelled", REASON_USER_CANCELLED},
+    {ERR_INTERNAL, "failed", REASON_INTERNAL}, /* and any other */
 };
 enum { N_ENDINGS = sizeof endings / sizeof *endings };
 

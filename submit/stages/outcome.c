@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "shared/reason.h"
+
 /* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
  * node dies or is cancelled. */
 static int blame(const struct node *n)
@@ -10,7 +12,9 @@ static int blame(const struct node *n)
         return 2;
     if (n->is_lost)
         return 1;
-    return strcmp(n->view.reason, "NodeLost") == 0 || strcmp(n->view.reason, "RoundTimeout") == 0 ? 3 : 0;
+    return strcmp(n->view.reason, REASON_NODE_LOST) == 0 || strcmp(n->view.reason, REASON_ROUND_TIMEOUT) == 0
+               ? 3
+               : 0;
 }
 
 static bool has_not_failed(const struct node *n)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "shared/reason.h"
 #include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
 #include "submit/stages/progress.h"
@@ -36,7 +37,7 @@ static void lose(struct submission *s, struct node *n, const char *text)
 {
     http_clear(s->http, &n->stream);
     n->is_lost = true;
-    node_end(n, JOB_FAILED, "NodeLost", text);
+    node_end(n, JOB_FAILED, REASON_NODE_LOST, text);
 }
 
 static void report_change(struct node *n)
