@@ -56,7 +56,7 @@ void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 
     if (!api_task(a, rq, rs) || !query_number(&after, rq, rs, "after", 0, 0))
         return;
-    respond_file(a, rq->arg[0], "node.log", false, true, rs);
+    respond_file(a, rq->arg[0], artifact_name(ARTIFACT_LOG), false, true, rs);
     if (rs->kind != RESPONSE_FILE || !query_get(rq, "after"))
         return;
     rs->after = after < rs->bytes ? after : rs->bytes;
@@ -65,20 +65,31 @@ void api_logs(struct agent *a, const struct request *rq, struct response *rs)
         rs->bytes = LOG_PART_BYTES;
 }
 
+/* "train, eval, ..." */
+static void list_kinds(char *out, size_t size)
+{
+    int n = 0;
+
+    for (int i = 0; i < N_RECORD_FILES; i++)
+        n += snprintf(out + n, size - (size_t)n, "%s%.*s", i > 0 ? ", " : "",
+                      (int)strcspn(artifacts[i].name, "."), artifacts[i].name);
+}
+
 void api_records(struct agent *a, const struct request *rq, struct response *rs)
 {
     const char *kind = query_get(rq, "kind"), *name;
-    char wanted[QUERY_VALUE_MAX + 8];
+    char wanted[QUERY_VALUE_MAX + 8], kinds[128];
 
     if (!api_task(a, rq, rs))
         return;
     snprintf(wanted, sizeof wanted, "%s.csv", kind ? kind : "train");
     name = artifact_find(wanted);
-    if (name)
+    if (name) {
         respond_file(a, rq->arg[0], name, true, true, rs);
-    else
-        respond_problem(rs, BAD_REQUEST, NULL,
-                        "kind=%s: not one of train, eval, comm, metrics, confusion, codec", kind);
+        return;
+    }
+    list_kinds(kinds, sizeof kinds);
+    respond_problem(rs, BAD_REQUEST, NULL, "kind=%s: not one of %s", kind, kinds);
 }
 
 /* Hashing blocks the agent's one thread, so each file is hashed once, not once per request. */
@@ -118,9 +129,9 @@ void api_artifacts(struct agent *a, const struct request *rq, struct response *r
         struct err e;
         int fd;
 
-        if (artifact_open(&fd, &bytes, a->dir_fd, t->job.spec.id, artifact_names[i], &e) < 0)
+        if (artifact_open(&fd, &bytes, a->dir_fd, t->job.spec.id, artifacts[i].name, &e) < 0)
             continue;
-        json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artifact_names[i], "bytes",
+        json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artifacts[i].name, "bytes",
                                               (json_int_t)bytes, "sha256",
                                               complete ? digest_json(&t->digests[i], fd) : json_null(),
                                               "complete", (int)complete));

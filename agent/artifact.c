@@ -7,30 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/codec_manifest.h"
 #include "shared/compat.h"
-
-const char *const artifact_names[N_ARTIFACTS] = {"train.csv",
-                                                 "eval.csv",
-                                                 "comm.csv",
-                                                 "metrics.csv",
-                                                 "confusion.csv",
-                                                 "codec.csv",
-                                                 "node.log",
-                                                 "events.jsonl",
-                                                 "final.safetensors",
-                                                 "best.safetensors",
-                                                 "checkpoint.safetensors",
-                                                 "checkpoint-previous.safetensors",
-                                                 "trace.bin",
-                                                 CODEC_SOURCE_NAME,
-                                                 CODEC_MANIFEST_NAME};
 
 const char *artifact_find(const char *name)
 {
     for (int i = 0; i < N_ARTIFACTS; i++)
-        if (strcmp(artifact_names[i], name) == 0)
-            return artifact_names[i];
+        if (strcmp(artifacts[i].name, name) == 0)
+            return artifacts[i].name;
     return NULL;
 }
 
@@ -49,7 +32,8 @@ const char *artifact_type(const char *name)
 
 static bool is_of_package(const char *name)
 {
-    return strcmp(name, CODEC_SOURCE_NAME) == 0 || strcmp(name, CODEC_MANIFEST_NAME) == 0;
+    return strcmp(name, artifact_name(ARTIFACT_CODEC_SOURCE)) == 0 ||
+           strcmp(name, artifact_name(ARTIFACT_CODEC_MANIFEST)) == 0;
 }
 
 int artifact_open(int *out, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e)

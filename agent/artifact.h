@@ -1,18 +1,18 @@
-/* artifact -- opens the files that a runner leaves so that it cannot redirect them: names from a fixed list
- * only, resolved beneath the agent's folder without links, regular files with one name. The codec's source
- * and manifest, from the job's packages, are artifacts too, so that a job can be repeated. */
+/* artifact -- opens the files that a runner leaves so that it cannot redirect them: names in
+ * shared/artifacts.c only, resolved beneath the agent's folder without links, regular files with one name.
+ * The codec's source and manifest, from the job's packages, are artifacts too: the job can be repeated. */
 #ifndef PSGD_ARTIFACT_H
 #define PSGD_ARTIFACT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shared/artifacts.h"
 #include "shared/err.h"
 
-enum { N_ARTIFACTS = 15, ARTIFACT_LINE_MAX = 65536 };
-extern const char *const artifact_names[N_ARTIFACTS];
+enum { ARTIFACT_LINE_MAX = 65536 };
 
-/* Returns the name in the list that equals `name`, or NULL. */
+/* Returns the artifact's name if there is one of this name, or NULL. */
 const char *artifact_find(const char *name);
 const char *artifact_type(const char *name); /* its media type */
 

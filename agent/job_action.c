@@ -13,6 +13,7 @@
 
 #include "agent/follow.h"
 #include "agent/log.h"
+#include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/reason.h"
 
@@ -129,7 +130,7 @@ static int make_events_file(const struct task *t, struct err *e)
     char path[PATH_MAX];
     int fd;
 
-    snprintf(path, sizeof path, "%s/run/events.jsonl", t->dir);
+    snprintf(path, sizeof path, "%s/run/%s", t->dir, artifact_name(ARTIFACT_EVENTS));
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_errno(e, ERR_IO, "%s", path);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shared/artifacts.h"
 #include "shared/compat.h"
 #include "shared/file.h"
 #include "shared/process.h"
@@ -92,7 +93,7 @@ static bool open_standard_files(const char *run_dir)
 
     if (chdir(run_dir) < 0 || in < 0)
         return false;
-    log = open("node.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+    log = open(artifact_name(ARTIFACT_LOG), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     return log >= 0 && move_fd(in, STDIN_FILENO) && move_fd(log, STDOUT_FILENO) &&
            move_fd(log, STDERR_FILENO);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/runner/comm_rows.h"
-#include "shared/record.h"
+#include "shared/artifacts.h"
 #include "sim/sim.h"
 
 enum { COLUMNS_MAX = 32 };
@@ -32,14 +32,13 @@ struct codec_row {
 enum file { TRAIN, EVAL, COMM, CODEC, N_FILES };
 
 static const struct {
-    const char *path;
-    const struct record_column *columns;
-    size_t sim_time; /* its offset in the row */
+    const struct artifact *job; /* the file of a job that it extends */
+    size_t sim_time;            /* its offset in the row */
 } files[N_FILES] = {
-    [TRAIN] = {"records/train.csv", record_train_columns, offsetof(struct train_row, sim_time_s)},
-    [EVAL] = {"records/eval.csv", record_eval_columns, offsetof(struct eval_row, sim_time_s)},
-    [COMM] = {"records/comm.csv", record_comm_columns, offsetof(struct comm_row, sim_time_s)},
-    [CODEC] = {"records/codec.csv", record_codec_columns, offsetof(struct codec_row, sim_time_s)},
+    [TRAIN] = {&artifacts[ARTIFACT_TRAIN], offsetof(struct train_row, sim_time_s)},
+    [EVAL] = {&artifacts[ARTIFACT_EVAL], offsetof(struct eval_row, sim_time_s)},
+    [COMM] = {&artifacts[ARTIFACT_COMM], offsetof(struct comm_row, sim_time_s)},
+    [CODEC] = {&artifacts[ARTIFACT_CODEC_RECORDS], offsetof(struct codec_row, sim_time_s)},
 };
 
 struct sim_records {
@@ -50,10 +49,11 @@ struct sim_records {
 /* Copies a job's columns and appends one. */
 static void extend(struct record_column *out, int file)
 {
+    const struct record_column *columns = files[file].job->columns;
     size_t n = 0;
 
-    for (; files[file].columns[n].name && n + 2 < COLUMNS_MAX; n++)
-        out[n] = files[file].columns[n];
+    for (; columns[n].name && n + 2 < COLUMNS_MAX; n++)
+        out[n] = columns[n];
     out[n] = (struct record_column){"sim_time_s", RECORD_SECONDS, files[file].sim_time,
                                     "simulated time since the simulation began"};
 }
@@ -70,7 +70,7 @@ int sim_records_open(struct sim_records **out, struct err *e)
     for (int i = 0; i < N_FILES; i++)
         extend(r->columns[i], i);
     for (int i = 0; i < N_FILES; i++) {
-        if (i != CODEC && record_open(&r->of[i], files[i].path, r->columns[i], e) < 0) {
+        if (i != CODEC && record_open(&r->of[i], files[i].job->path, r->columns[i], e) < 0) {
             sim_records_close(r, &ignored);
             return e->code;
         }
@@ -150,7 +150,7 @@ int sim_record_codec(struct sim_records *r, const struct sim_node *n, const stru
                                           .value = value},
                                   .sim_time_s = n->now};
 
-    if (r->of[CODEC].fd < 0 && record_open(&r->of[CODEC], files[CODEC].path, r->columns[CODEC], e) < 0)
+    if (r->of[CODEC].fd < 0 && record_open(&r->of[CODEC], files[CODEC].job->path, r->columns[CODEC], e) < 0)
         return e->code;
     return record_write(&r->of[CODEC], &row, sizeof row, 1, e);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nn/kernels/blas.h"
+#include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
@@ -69,7 +70,7 @@ static int write_model(const struct sim *s, struct err *e)
         snprintf(step, sizeof step, "%llu", (unsigned long long)n->step.n_done);
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->set.seed);
         n_tensors = s->trainer->ops->tensors(s->trainer, sim_model_of(s, n), &tensors);
-        return tensor_file_write("model/final.safetensors", tensors, n_tensors, meta, e);
+        return tensor_file_write(artifacts[ARTIFACT_FINAL_MODEL].path, tensors, n_tensors, meta, e);
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/artifacts.h"
 #include "shared/comm.h"
 #include "shared/crypto.h"
 #include "shared/err.h"
@@ -47,7 +48,7 @@ struct event {
     char reason[40], message[1024]; /* both; EVENT_LOG: message is the text, reason the level */
 };
 
-enum { ARTIFACTS_MAX = 16 };
+enum { ARTIFACTS_MAX = 2 * N_ARTIFACTS }; /* a newer agent may have more */
 struct artifact_view {
     char name[64], sha256[SHA256_HEX];
     uint64_t bytes;

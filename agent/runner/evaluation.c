@@ -10,7 +10,7 @@ static int record_metrics(struct node *n, double time_s, struct err *e)
     struct record_metric rows[N_METRIC_KINDS];
     size_t n_rows = 0;
 
-    for (int k = 0; n->metric.fd >= 0 && k < N_METRIC_KINDS; k++) {
+    for (int k = 0; n->records[ARTIFACT_METRICS].fd >= 0 && k < N_METRIC_KINDS; k++) {
         struct record_metric *r = &rows[n_rows];
 
         if (k == METRIC_CONFUSION || !metrics_asked(n->metrics, (enum metric_kind)k))
@@ -24,7 +24,7 @@ static int record_metrics(struct node *n, double time_s, struct err *e)
             r->value = RECORD_MISSING;
         n_rows++;
     }
-    return n_rows > 0 ? record_write(&n->metric, rows, sizeof *rows, n_rows, e) : 0;
+    return n_rows > 0 ? record_write(&n->records[ARTIFACT_METRICS], rows, sizeof *rows, n_rows, e) : 0;
 }
 
 /* confusion.csv: one row per pair of label and predicted class that occurred. */
@@ -44,7 +44,7 @@ static int record_confusion(struct node *n, struct err *e)
                                                        .predicted = cell % k,
                                                        .count = counts[cell]};
         if (n_rows == sizeof rows / sizeof *rows || (n_rows > 0 && cell + 1 == k * k)) {
-            if (record_write(&n->confusion, rows, sizeof *rows, n_rows, e) < 0)
+            if (record_write(&n->records[ARTIFACT_CONFUSION], rows, sizeof *rows, n_rows, e) < 0)
                 return e->code;
             n_rows = 0;
         }
@@ -64,7 +64,8 @@ int node_record_evaluation(struct node *n, double loss, double accuracy, struct 
                             .sent_bytes_total = n->step.before.sent_bytes,
                             .recv_bytes_total = n->step.before.recv_bytes};
 
-    if (record_write(&n->eval, &r, sizeof r, 1, e) < 0 || record_metrics(n, r.time_s, e) < 0)
+    if (record_write(&n->records[ARTIFACT_EVAL], &r, sizeof r, 1, e) < 0 ||
+        record_metrics(n, r.time_s, e) < 0)
         return e->code;
     return record_confusion(n, e);
 }

@@ -29,9 +29,7 @@ enum {
     RECEIVED_MAX = 32     /* messages of each peer before computing continues: only a flood sends more */
 };
 
-static const char checkpoint_name[] = "checkpoint.safetensors";
 static const char next_name[] = "checkpoint-next.safetensors";
-static const char previous_name[] = "checkpoint-previous.safetensors";
 static const char start_path[] = "../packages/weights.safetensors";
 
 atomic_bool node_interrupted;
@@ -222,6 +220,8 @@ bool node_keeps_epoch(const struct node *n, int epoch)
 
 int node_write_checkpoint(struct node *n, int epoch, struct err *e)
 {
+    const char *name = artifact_name(ARTIFACT_CHECKPOINT);
+    const char *previous = artifact_name(ARTIFACT_PREVIOUS_CHECKPOINT);
     struct checkpoint c = checkpoint(n);
 
     c.epoch = epoch;
@@ -230,9 +230,9 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     /* Both earlier files stay until the new one is complete: writing takes long, and the disk may be full. */
     if (node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
         return err_at(e, "checkpoint of epoch %d", epoch);
-    if (rename(checkpoint_name, previous_name) < 0 && errno != ENOENT)
-        return err_errno(e, ERR_IO, "%s", previous_name);
-    return rename(next_name, checkpoint_name) < 0 ? err_errno(e, ERR_IO, "%s", checkpoint_name) : 0;
+    if (rename(name, previous) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", previous);
+    return rename(next_name, name) < 0 ? err_errno(e, ERR_IO, "%s", name) : 0;
 }
 
 int node_prepare(struct node *n, const char **reason, struct err *e)
@@ -249,8 +249,8 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         {node_open_records, REASON_INTERNAL, false},
     };
 
-    n->train.fd = n->eval.fd = n->comm.fd = n->metric.fd = n->confusion.fd = -1;
-    n->rows_of_codec.fd = -1;
+    for (int i = 0; i < N_RECORD_FILES; i++)
+        n->records[i].fd = -1;
     n->best = -INFINITY;
     n->folder_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
@@ -341,14 +341,15 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
 
 static int finish_models(struct node *n, struct err *e)
 {
+    const char *final = artifact_name(ARTIFACT_FINAL_MODEL);
     struct err why = {0};
     int rc;
 
     node_take_model(n);
     /* Without a loss: nodes with the same weights write the same bytes, whatever each has computed with. */
-    if (node_write_model(n, "final.safetensors", NAN, e) < 0 || file_sync("final.safetensors", e) < 0)
+    if (node_write_model(n, final, NAN, e) < 0 || file_sync(final, e) < 0)
         return e->code;
-    rc = file_sync("best.safetensors", &why);
+    rc = file_sync(artifact_name(ARTIFACT_BEST_MODEL), &why);
     if (rc == 0 || rc == ERR_NOT_FOUND) /* a job that was resumed may have found no better one */
         return 0;
     *e = why;
@@ -375,12 +376,8 @@ int node_finish(struct node *n, struct err *e)
  * signal success to the peers. */
 void node_clear(struct node *n)
 {
-    record_close(&n->train);
-    record_close(&n->eval);
-    record_close(&n->comm);
-    record_close(&n->metric);
-    record_close(&n->confusion);
-    record_close(&n->rows_of_codec);
+    for (int i = 0; i < N_RECORD_FILES; i++)
+        record_close(&n->records[i]);
     if (n->folder_fd >= 0)
         close(n->folder_fd);
     if (!n->mesh)

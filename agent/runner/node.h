@@ -15,9 +15,9 @@
 #include "agent/runner/step.h"
 #include "nn/metrics.h"
 #include "nn/net.h"
+#include "shared/artifacts.h"
 #include "shared/codec_load.h"
 #include "shared/flag.h"
-#include "shared/record.h"
 #include "shared/schedule.h"
 #include "shared/settings.h"
 
@@ -45,10 +45,8 @@ struct node {
     float *model;                /* (n_params): of a rule whose model is not params, as last taken; or NULL */
     int *peers;                  /* (n_peers): the nodes that this one is connected to */
     size_t n_peers;
-    struct record_file train, eval, comm, metric, confusion; /* the last two: only if the model requests
-                                                              * them */
-    struct record_file rows_of_codec;                        /* codec.csv, from the first row on */
-    struct tracer *tracer;                                   /* NULL: no trace was requested */
+    struct record_file records[N_RECORD_FILES]; /* by artifact_id; fd -1: not written, or not yet */
+    struct tracer *tracer;                      /* NULL: no trace was requested */
     struct report *report;
     double started;  /* clock_now when training began */
     int epoch;       /* the present one, from 1; 0: none yet */
@@ -81,6 +79,8 @@ int node_receive(struct node *n, struct err *e);
 int node_catch_up(struct node *n, struct err *e);
 /* Opens the records that the job requests, and its trace. Part of node_prepare. */
 int node_open_records(struct node *n, struct err *e);
+/* Creates one of the files, for rows of its own. */
+int node_open_rows(struct node *n, enum artifact_id a, struct err *e);
 int node_flush_records(struct node *n, struct err *e);
 int node_sync_records(struct node *n, struct err *e); /* to disk: they survive a power failure */
 /* The node's progress until now; a server has no steps. */

@@ -26,10 +26,10 @@ static int record(void *owner, const struct codec *c, const char *name, double v
                                      .name = name,
                                      .value = value};
 
-    if (n->rows_of_codec.fd < 0 && (node_enter_folder(n, e) < 0 ||
-                                    record_open(&n->rows_of_codec, "codec.csv", record_codec_columns, e) < 0))
+    if (n->records[ARTIFACT_CODEC_RECORDS].fd < 0 &&
+        (node_enter_folder(n, e) < 0 || node_open_rows(n, ARTIFACT_CODEC_RECORDS, e) < 0))
         return e->code;
-    return record_write(&n->rows_of_codec, &row, sizeof row, 1, e);
+    return record_write(&n->records[ARTIFACT_CODEC_RECORDS], &row, sizeof row, 1, e);
 }
 
 static int list_layers(struct node *n, struct err *e)

@@ -14,30 +14,31 @@ static bool asks_for_rows(const struct metrics *m)
     return false;
 }
 
+int node_open_rows(struct node *n, enum artifact_id a, struct err *e)
+{
+    return record_open(&n->records[a], artifacts[a].name, artifacts[a].columns, e);
+}
+
 int node_open_records(struct node *n, struct err *e)
 {
     bool confusion = n->metrics && metrics_asked(n->metrics, METRIC_CONFUSION);
 
-    if (record_open(&n->train, "train.csv", record_train_columns, e) < 0 ||
-        record_open(&n->eval, "eval.csv", record_eval_columns, e) < 0 ||
-        record_open(&n->comm, "comm.csv", record_comm_columns, e) < 0)
+    if (node_open_rows(n, ARTIFACT_TRAIN, e) < 0 || node_open_rows(n, ARTIFACT_EVAL, e) < 0 ||
+        node_open_rows(n, ARTIFACT_COMM, e) < 0)
         return e->code;
-    if (asks_for_rows(n->metrics) && record_open(&n->metric, "metrics.csv", record_metric_columns, e) < 0)
+    if (asks_for_rows(n->metrics) && node_open_rows(n, ARTIFACT_METRICS, e) < 0)
         return e->code;
-    if (n->set.trace && tracer_new(&n->tracer, "trace.bin", n->job.node, e) < 0)
+    if (n->set.trace && tracer_new(&n->tracer, artifact_name(ARTIFACT_TRACE), n->job.node, e) < 0)
         return e->code;
-    if (confusion && record_open(&n->confusion, "confusion.csv", record_confusion_columns, e) < 0)
+    if (confusion && node_open_rows(n, ARTIFACT_CONFUSION, e) < 0)
         return e->code;
     return 0;
 }
 
 static int on_records(struct node *n, int (*what)(struct record_file *, struct err *), struct err *e)
 {
-    struct record_file *const files[] = {&n->train,  &n->eval,      &n->comm,
-                                         &n->metric, &n->confusion, &n->rows_of_codec};
-
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i]->fd >= 0 && what(files[i], e) < 0)
+    for (int i = 0; i < N_RECORD_FILES; i++)
+        if (n->records[i].fd >= 0 && what(&n->records[i], e) < 0)
             return e->code;
     return 0;
 }
@@ -108,7 +109,7 @@ int node_record_comm(struct node *n, struct err *e)
 
         row.peer = n->peers[i];
         n_rows = comm_rows(rows, n->exchange, row);
-        if (n_rows > 0 && record_write(&n->comm, rows, sizeof *rows, n_rows, e) < 0)
+        if (n_rows > 0 && record_write(&n->records[ARTIFACT_COMM], rows, sizeof *rows, n_rows, e) < 0)
             return e->code;
     }
     return 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/artifacts.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/reason.h"
@@ -17,8 +18,9 @@ enum { LAST_LINE = 4096 /* bytes at most */ };
 
 int report_open(struct report *r, struct err *e)
 {
-    *r = (struct report){.fd = open("events.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
-    return r->fd < 0 ? err_errno(e, ERR_IO, "events.jsonl") : 0;
+    *r = (struct report){
+        .fd = open(artifact_name(ARTIFACT_EVENTS), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
+    return r->fd < 0 ? err_errno(e, ERR_IO, artifact_name(ARTIFACT_EVENTS)) : 0;
 }
 
 void report_close(struct report *r)
@@ -34,7 +36,7 @@ static void put(struct report *r, json_t *line, size_t room)
     struct err e = {0};
 
     if (text && file_keep_room(r->fd, strlen(text) + room))
-        file_write_all(r->fd, text, strlen(text), "events.jsonl", &e);
+        file_write_all(r->fd, text, strlen(text), artifact_name(ARTIFACT_EVENTS), &e);
     free(text);
     json_decref(line);
 }

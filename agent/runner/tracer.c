@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/artifacts.h"
 #include "shared/file.h"
 
 static void flush(struct tracer *t)
@@ -12,7 +13,7 @@ static void flush(struct tracer *t)
     struct err e = {0};
 
     if (t->fd >= 0 && t->n_held > 0 &&
-        file_write_all(t->fd, t->held, t->n_held * sizeof *t->held, "trace.bin", &e) == 0) {
+        file_write_all(t->fd, t->held, t->n_held * sizeof *t->held, artifact_name(ARTIFACT_TRACE), &e) == 0) {
         t->n_written += t->n_held;
     } else {
         t->head.n_dropped += t->n_held;

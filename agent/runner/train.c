@@ -166,7 +166,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
     if (!isfinite(p.loss) || !(quality > n->best))
         return 0;
     n->best = quality;
-    return node_write_model(n, "best.safetensors", p.loss, e);
+    return node_write_model(n, artifact_name(ARTIFACT_BEST_MODEL), p.loss, e);
 }
 
 /* Evaluates within an epoch, at the codec's request. The time it takes belongs to no step. */
@@ -200,7 +200,7 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     if (wait_for_go(w, exchange_on_step(n->exchange, e), e) < 0)
         return e->code;
     r = step_end(s, n->started);
-    if (step_is_recorded(s) && record_write(&n->train, &r, sizeof r, 1, e) < 0)
+    if (step_is_recorded(s) && record_write(&n->records[ARTIFACT_TRAIN], &r, sizeof r, 1, e) < 0)
         return e->code;
     if (node_record_comm(n, e) < 0)
         return e->code;

@@ -1,8 +1,9 @@
-/* collect -- turns the nodes' artifacts into the files of the result folder. stage_collect.c has the table
- * of artifacts and downloads them; the functions below process each kind. */
+/* collect -- turns the nodes' artifacts into the files of the result folder. stage_collect.c
+ * downloads what the table in shared/artifacts.c lists; the functions below process each kind. */
 #ifndef PSGD_SUBMIT_COLLECT_H
 #define PSGD_SUBMIT_COLLECT_H
 
+#include "shared/artifacts.h"
 #include "submit/results/records.h"
 #include "submit/stages/submission.h"
 
@@ -20,36 +21,14 @@ struct collection {
     struct submission *s;
     struct yield *yields; /* (s->n_nodes) */
     bool is_missing;      /* a required artifact is missing */
-};
-
-enum artifact_flags {
-    OF_SERVERS = 1,      /* servers have it too */
-    NEEDED = 2,          /* missing after a success, it makes the results incomplete */
-    ONE_IS_ENOUGH = 4,   /* the same on all workers; their SHA-256 are in their lists */
-    ONLY_IF_ASKED = 8,   /* with --trace */
-    ONLY_IF_FAILED = 16, /* useless after a success */
-    OF_THEIR_CODEC = 32, /* from one server instead of a worker, if servers use another codec */
-    END_IS_ENOUGH = 64   /* fetch only the end of one longer than `max`; `live` takes ?after=BYTES */
-};
-
-/* A file that a node may have written. */
-struct artifact {
-    const char *name;
-    const char *live; /* its path while the job still runs; NULL: none */
-    const char *from; /* its path instead of artifacts/NAME; NULL: artifacts/NAME */
-    uint64_t max;     /* limit in bytes; 0: the size of a model */
-    unsigned flags;
-    /* Writes the downloaded artifacts (yields with bytes) into the folder. */
-    int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
-    int (*check)(const struct yield *y, struct err *e); /* checks one download; NULL: no check */
-    enum record_kind kind;                              /* for collect_records */
-    const char *ending; /* for collect_checkpoints, as in start_checkpoint_name; for collect_codec */
+    bool is_of_servers;   /* the codec of the servers is collected now, if it is another one */
 };
 
 /* Prints what is missing and why; the results are then incomplete, unless the job tolerates the node's
  * failure. */
 void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why);
 
+/* Each writes the downloaded artifacts (yields with bytes) into the folder. */
 int collect_records(struct collection *c, const struct artifact *a, struct err *e);
 int collect_events(struct collection *c, const struct artifact *a, struct err *e);
 int collect_logs(struct collection *c, const struct artifact *a, struct err *e);

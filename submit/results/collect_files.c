@@ -83,14 +83,13 @@ static void keep_last_lines(struct submission *s, const char *p, size_t len)
 
 int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
 {
-    (void)a; /* each log has a name of its own */
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         const struct yield *y = &c->yields[i];
         char node[NODE_LOG_NAME], name[64];
 
         if (!y->bytes)
             continue;
-        snprintf(name, sizeof name, "logs/%s.log", node_log_name(node, y->node));
+        snprintf(name, sizeof name, "%s%s.log", a->path, node_log_name(node, y->node));
         if (keep_file(c, name, y, e) < 0)
             return e->code;
         if ((int)i == c->s->cause)
@@ -102,11 +101,13 @@ int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
 /* Every node's own checkpoint: each resumes from its own. */
 int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e)
 {
+    const char *ending = a == &artifacts[ARTIFACT_PREVIOUS_CHECKPOINT] ? START_PREVIOUS : "";
+
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         const struct yield *y = &c->yields[i];
         char name[64];
 
-        start_checkpoint_name(name, y->node->at.node, a->ending);
+        start_checkpoint_name(name, y->node->at.node, ending);
         if (y->bytes && keep_file(c, name, y, e) < 0)
             return e->code;
     }
@@ -115,13 +116,12 @@ int collect_checkpoints(struct collection *c, const struct artifact *a, struct e
 
 int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
 {
-    bool is_servers = (a->flags & OF_THEIR_CODEC) != 0;
     const struct settings *set = &c->s->settings;
     const struct yield *y = find_downloaded(c);
     char name[160];
 
-    snprintf(name, sizeof name, "codec/%s%s%s", is_servers ? "server-" : "",
-             is_servers ? set->server_codec : set->codec, a->ending);
+    snprintf(name, sizeof name, "%s%s%s%s", a->path, c->is_of_servers ? "server-" : "",
+             c->is_of_servers ? set->server_codec : set->codec, strrchr(a->name, '.'));
     return y ? keep_file(c, name, y, e) : 0;
 }
 
@@ -141,8 +141,6 @@ int collect_check_model(const struct yield *y, struct err *e)
 int collect_model(struct collection *c, const struct artifact *a, struct err *e)
 {
     const struct yield *y = find_downloaded(c);
-    char name[64];
 
-    snprintf(name, sizeof name, "model/%s", a->name);
-    return y ? keep_file(c, name, y, e) : 0;
+    return y ? keep_file(c, a->path, y, e) : 0;
 }

@@ -10,7 +10,7 @@
 #include "submit/results/results.h"
 #include "submit/stages/console.h"
 
-static int write_classic(struct collection *c, enum record_kind kind, const struct yield *y, struct err *e)
+static int write_classic(struct collection *c, const struct artifact *a, const struct yield *y, struct err *e)
 {
     const struct settings *set = &c->s->settings;
     char name[160];
@@ -19,25 +19,26 @@ static int write_classic(struct collection *c, enum record_kind kind, const stru
     FILE *f;
     int rc;
 
-    if (strcmp(c->s->csv_style, "classic") != 0 || kind > RECORD_EVAL || node_is_server(y->node))
+    if (strcmp(c->s->csv_style, "classic") != 0 || node_is_server(y->node) ||
+        (a != &artifacts[ARTIFACT_TRAIN] && a != &artifacts[ARTIFACT_EVAL]))
         return 0;
     f = open_memstream(&text, &size);
     if (!f)
         return err_set(e, ERR_NOMEM, "no memory");
-    rc = records_classic(f, kind, y->bytes, y->len);
+    rc = records_classic(f, a, y->bytes, y->len);
     if (fclose(f) != 0 || rc < 0) {
         free(text);
         return err_set(e, ERR_NOMEM, "no memory");
     }
-    records_classic_name(name, sizeof name, kind, set->node_count, set->redundancy, y->node->at.node,
-                         set->codec, c->s->n_dense);
+    records_classic_name(name, sizeof name, a, set->node_count, set->redundancy, y->node->at.node, set->codec,
+                         c->s->n_dense);
     console_info("Restoring data (%s) from %d.", name, y->node->at.node);
     rc = results_write(c->s, name, text, size, e);
     free(text);
     return rc;
 }
 
-static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, struct err *e)
+static int merge_rows(struct collection *c, const struct artifact *a, FILE *out, struct err *e)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         const struct yield *y = &c->yields[i];
@@ -46,18 +47,18 @@ static int merge_rows(struct collection *c, enum record_kind kind, FILE *out, st
 
         if (!y->bytes)
             continue;
-        console_info("Restoring data (%s.csv) from %d.", record_names[kind], y->node->at.node);
-        if (records_append(out, kind, y->node->at.node, y->bytes, y->len, &bad, &why) < 0)
+        console_info("Restoring data (%s) from %d.", a->name, y->node->at.node);
+        if (records_append(out, a, y->node->at.node, y->bytes, y->len, &bad, &why) < 0)
             collect_miss(c, y->node, "its part of the records", why.text);
-        else if (write_classic(c, kind, y, e) < 0)
+        else if (write_classic(c, a, y, e) < 0)
             return e->code;
-        if (kind == RECORD_COMM && y->len > 0) {
+        if (a == &artifacts[ARTIFACT_COMM] && y->len > 0) {
             json_decref(y->node->traffic);
             y->node->traffic = records_peers(y->bytes, y->len);
         }
         if (bad > 0)
-            console_info("node(%d): left out %zu malformed line%s of %s.csv.", y->node->at.node, bad,
-                         bad == 1 ? "" : "s", record_names[kind]);
+            console_info("node(%d): left out %zu malformed line%s of %s.", y->node->at.node, bad,
+                         bad == 1 ? "" : "s", a->name);
     }
     return 0;
 }
@@ -72,16 +73,15 @@ static bool some_node_has_it(const struct collection *c)
 
 int collect_records(struct collection *c, const struct artifact *a, struct err *e)
 {
-    enum record_kind kind = a->kind;
-    char name[32], path[PATH_MAX];
+    char path[PATH_MAX];
     bool is_whole;
     FILE *out;
     int fd, copy;
 
     if (!(a->flags & NEEDED) && !some_node_has_it(c))
         return 0; /* written only if a node has it */
-    snprintf(name, sizeof name, "records/%s", a->name);
-    if (file_join(path, sizeof path, c->s->folder, name, e) < 0 || results_create(c->s, name, &fd, e) < 0)
+    if (file_join(path, sizeof path, c->s->folder, a->path, e) < 0 ||
+        results_create(c->s, a->path, &fd, e) < 0)
         return e->code;
     copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     out = copy < 0 ? NULL : fdopen(copy, "w");
@@ -90,8 +90,8 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
         close(fd);
         return e->code;
     }
-    records_header(out, kind);
-    if (merge_rows(c, kind, out, e) < 0) {
+    records_header(out, a);
+    if (merge_rows(c, a, out, e) < 0) {
         fclose(out);
         close(fd);
         return e->code;
@@ -102,5 +102,5 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
         close(fd);
         return e->code;
     }
-    return results_seal(c->s, name, fd, e);
+    return results_seal(c->s, a->path, fd, e);
 }

@@ -4,14 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/record.h"
-
-const char *const record_names[N_RECORD_KINDS] = {"train", "eval", "comm", "metrics", "confusion", "codec"};
-
-static const struct record_column *const columns_of[N_RECORD_KINDS] = {
-    record_train_columns,  record_eval_columns,      record_comm_columns,
-    record_metric_columns, record_confusion_columns, record_codec_columns};
-
 enum { CELLS_MAX = 32 };
 
 struct cell {
@@ -45,66 +37,66 @@ static size_t row_length(const char *text, size_t len)
     return end ? (size_t)(end - text) : len;
 }
 
-static size_t count_columns(enum record_kind kind)
+static size_t count_columns(const struct artifact *a)
 {
     size_t n = 0;
 
-    while (columns_of[kind][n].name)
+    while (a->columns[n].name)
         n++;
     return n;
 }
 
-static bool is_header(enum record_kind kind, const char *row, size_t len)
+static bool is_header(const struct artifact *a, const char *row, size_t len)
 {
     struct cell cells[CELLS_MAX];
     size_t n = split(cells, row, len);
 
     for (size_t i = 0; i < n; i++) {
-        const char *name = i < count_columns(kind) ? columns_of[kind][i].name : "";
+        const char *name = i < count_columns(a) ? a->columns[i].name : "";
 
         if (cells[i].len != strlen(name) || memcmp(cells[i].text, name, cells[i].len) != 0)
             return false;
     }
-    return n == count_columns(kind);
+    return n == count_columns(a);
 }
 
-static size_t find_column(enum record_kind kind, const char *name)
+static size_t find_column(const struct artifact *a, const char *name)
 {
     size_t i = 0;
 
-    while (strcmp(columns_of[kind][i].name, name) != 0)
+    while (strcmp(a->columns[i].name, name) != 0)
         i++;
     return i;
 }
 
-void records_header(FILE *out, enum record_kind kind)
+void records_header(FILE *out, const struct artifact *a)
 {
-    for (const struct record_column *c = columns_of[kind]; c->name; c++)
-        fprintf(out, "%s%s", c == columns_of[kind] ? "" : ",", c->name);
+    for (const struct record_column *c = a->columns; c->name; c++)
+        fprintf(out, "%s%s", c == a->columns ? "" : ",", c->name);
     fputc('\n', out);
 }
 
 /* A node may only record rows of its own. */
-static int check_node(enum record_kind kind, int node, const char *text, size_t len, struct err *e)
+static int check_node(const struct artifact *a, int node, const char *text, size_t len, struct err *e)
 {
     struct cell cells[CELLS_MAX];
-    const struct cell *c = &cells[find_column(kind, "node")];
+    const struct cell *c = &cells[find_column(a, "node")];
     char own[16];
     size_t n;
 
     snprintf(own, sizeof own, "%d", node);
     for (size_t at = row_length(text, len) + 1; at < len; at += n + 1) {
         n = row_length(text + at, len - at);
-        if (at + n == len || split(cells, text + at, n) != count_columns(kind))
+        if (at + n == len || split(cells, text + at, n) != count_columns(a))
             continue;
         if (c->len != strlen(own) || memcmp(c->text, own, c->len) != 0)
-            return err_set(e, ERR_PROTOCOL, "%s.csv: a row names node %.*s", record_names[kind],
+            return err_set(e, ERR_PROTOCOL, "%s: a row names node %.*s", a->name,
                            c->len < 16 ? (int)c->len : 16, c->text);
     }
     return 0;
 }
 
-int records_append(FILE *out, enum record_kind kind, int node, const char *text, size_t len, size_t *bad,
+int records_append(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                    struct err *e)
 {
     struct cell cells[CELLS_MAX];
@@ -113,22 +105,21 @@ int records_append(FILE *out, enum record_kind kind, int node, const char *text,
     *bad = 0;
     if (len == 0)
         return 0;
-    if (!is_header(kind, text, n))
-        return err_set(e, ERR_PROTOCOL, "%s.csv: the columns differ from those of this job_submit",
-                       record_names[kind]);
-    if (check_node(kind, node, text, len, e) < 0)
+    if (!is_header(a, text, n))
+        return err_set(e, ERR_PROTOCOL, "%s: the columns differ from those of this job_submit", a->name);
+    if (check_node(a, node, text, len, e) < 0)
         return e->code;
     /* A node that died may have written part of a row; complete rows end with a line feed. */
     for (size_t at = n + 1; at < len; at += n + 1) {
         n = row_length(text + at, len - at);
         if (at + n == len)
             break;
-        if (split(cells, text + at, n) == count_columns(kind))
+        if (split(cells, text + at, n) == count_columns(a))
             fwrite(text + at, 1, n + 1, out);
         else
             ++*bad;
     }
-    return ferror(out) ? err_errno(e, ERR_IO, "%s.csv", record_names[kind]) : 0;
+    return ferror(out) ? err_errno(e, ERR_IO, "%s", a->name) : 0;
 }
 
 struct traffic { /* messages, raw bytes, bytes on the wire */
@@ -178,7 +169,8 @@ static json_t *traffic_json(const struct traffic *list, size_t n)
 json_t *records_peers(const char *text, size_t len)
 {
     static const char *const sums[3] = {"messages", "raw_bytes", "wire_bytes"};
-    size_t peer = find_column(RECORD_COMM, "peer"), direction = find_column(RECORD_COMM, "direction");
+    const struct artifact *a = &artifacts[ARTIFACT_COMM];
+    size_t peer = find_column(a, "peer"), direction = find_column(a, "direction");
     size_t n = row_length(text, len), n_list = 0, found = 0;
     struct traffic *list = NULL;
     struct cell cells[CELLS_MAX];
@@ -189,7 +181,7 @@ json_t *records_peers(const char *text, size_t len)
         uint64_t *to;
 
         n = row_length(text + at, len - at);
-        if (at + n == len || split(cells, text + at, n) != count_columns(RECORD_COMM))
+        if (at + n == len || split(cells, text + at, n) != count_columns(a))
             continue;
         /* A cell ends with a comma or the line: strtol stops there. */
         t = find_traffic(&list, &n_list, &found, (int)strtol(cells[peer].text, NULL, 10));
@@ -199,28 +191,29 @@ json_t *records_peers(const char *text, size_t len)
         }
         to = cells[direction].text[0] == 's' ? t->sent : t->received;
         for (int k = 0; k < 3; k++)
-            to[k] += strtoull(cells[find_column(RECORD_COMM, sums[k])].text, NULL, 10);
+            to[k] += strtoull(cells[find_column(a, sums[k])].text, NULL, 10);
     }
     peers = traffic_json(list, n_list);
     free(list);
     return peers;
 }
 
-int records_classic(FILE *out, enum record_kind kind, const char *text, size_t len)
+int records_classic(FILE *out, const struct artifact *a, const char *text, size_t len)
 {
     static const char *const train[] = {"time_s", "epoch", "batch", "step", "loss", "accuracy", NULL};
     static const char *const eval[] = {"loss", "accuracy", NULL};
-    const char *const *names = kind == RECORD_TRAIN ? train : eval;
+    bool is_train = a == &artifacts[ARTIFACT_TRAIN];
+    const char *const *names = is_train ? train : eval;
     struct cell cells[CELLS_MAX];
     size_t n = row_length(text, len);
 
-    fputs(kind == RECORD_TRAIN ? "Time,Epoch,Batch,Total Batch,loss,accuracy\n" : "loss,accuracy\n", out);
+    fputs(is_train ? "Time,Epoch,Batch,Total Batch,loss,accuracy\n" : "loss,accuracy\n", out);
     for (size_t at = n + 1; at < len; at += n + 1) {
         n = row_length(text + at, len - at);
-        if (at + n == len || split(cells, text + at, n) != count_columns(kind))
+        if (at + n == len || split(cells, text + at, n) != count_columns(a))
             continue;
         for (int k = 0; names[k]; k++) {
-            const struct cell *c = &cells[find_column(kind, names[k])];
+            const struct cell *c = &cells[find_column(a, names[k])];
 
             fprintf(out, "%s%.*s", k ? "," : "", (int)c->len, c->text);
         }
@@ -229,13 +222,13 @@ int records_classic(FILE *out, enum record_kind kind, const char *text, size_t l
     return ferror(out) ? -1 : 0;
 }
 
-void records_classic_name(char *out, size_t size, enum record_kind kind, int node_count, int redundancy,
+void records_classic_name(char *out, size_t size, const struct artifact *a, int node_count, int redundancy,
                           int node, const char *codec, int n_dense)
 {
     char letters[64];
 
     memset(letters, codec[0], sizeof letters);
     letters[n_dense < (int)sizeof letters ? n_dense : (int)sizeof letters - 1] = '\0';
-    snprintf(out, size, "%c-N(%d)-R(%d)-ID(%d)-CODEC(%s).csv", kind == RECORD_TRAIN ? 'T' : 'E', node_count,
-             redundancy, node, letters);
+    snprintf(out, size, "%c-N(%d)-R(%d)-ID(%d)-CODEC(%s).csv", a == &artifacts[ARTIFACT_TRAIN] ? 'T' : 'E',
+             node_count, redundancy, node, letters);
 }

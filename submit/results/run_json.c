@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codecs/codec.h"
+#include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
@@ -14,30 +15,23 @@
 
 enum { ROWS_MAX = 64, ROWS_SHOWN = 12 };
 
-static const char read_me[] =
+static const char about[] =
     "Results of one psgd job. run.json describes the job, its nodes and how it ended, and lists every "
-    "file.\n"
-    "\n"
-    "records/train.csv  one row per recorded step and worker     records/eval.csv  one row per test\n"
-    "records/comm.csv   messages and bytes between nodes         events.jsonl      events with their times\n"
-    "records/metrics.csv, records/confusion.csv: measurements on the test set that the model requests\n"
-    "records/codec.csv: records written by the codec\n"
-    "logs/              logs of the nodes and of job_submit      model/            weights (safetensors)\n"
-    "codec/             the codec's source as submitted, and its compiler and flags\n"
-    "checkpoints/       where job_submit --resume starts, if the job wrote any\n"
-    "\n"
-    "A few lines of Python with numpy read the records and the weights:\n"
-    "\n"
-    "import json, struct\n"
-    "import numpy as np\n"
-    "rows = np.genfromtxt('records/eval.csv', delimiter=',', names=True)\n"
-    "raw = open('model/final.safetensors', 'rb').read()\n"
-    "n = struct.unpack('<Q', raw[:8])[0]\n"
-    "head = json.loads(raw[8:8 + n])\n"
-    "w = {k: np.frombuffer(raw, '<f4', int(np.prod(t['shape'])), 8 + n + "
-    "t['data_offsets'][0]).reshape(t['shape'])\n"
-    "     for k, t in head.items() if k != '__metadata__'}\n"
-    "print(rows['accuracy'], {k: v.shape for k, v in w.items()})\n";
+    "file.\n\n";
+
+static const char program[] = "\n"
+                              "A few lines of Python with numpy read the records and the weights:\n"
+                              "\n"
+                              "import json, struct\n"
+                              "import numpy as np\n"
+                              "rows = np.genfromtxt('records/eval.csv', delimiter=',', names=True)\n"
+                              "raw = open('model/final.safetensors', 'rb').read()\n"
+                              "n = struct.unpack('<Q', raw[:8])[0]\n"
+                              "head = json.loads(raw[8:8 + n])\n"
+                              "w = {k: np.frombuffer(raw, '<f4', int(np.prod(t['shape'])), 8 + n + "
+                              "t['data_offsets'][0]).reshape(t['shape'])\n"
+                              "     for k, t in head.items() if k != '__metadata__'}\n"
+                              "print(rows['accuracy'], {k: v.shape for k, v in w.items()})\n";
 
 static json_t *node_json(const struct node *n)
 {
@@ -180,11 +174,28 @@ int run_json_save(const struct submission *s, struct err *e)
     return rc;
 }
 
+static int write_read_me(struct submission *s, struct err *e)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    int rc;
+
+    if (!f)
+        return err_set(e, ERR_NOMEM, "no memory");
+    fputs(about, f);
+    for (int i = 0; i < N_ARTIFACTS; i++)
+        if (artifacts[i].help)
+            fprintf(f, "%-24s %s\n", artifacts[i].path, artifacts[i].help);
+    fputs(program, f);
+    rc = fclose(f) == 0 ? results_write(s, "README.txt", text, size, e) : err_set(e, ERR_NOMEM, "no memory");
+    free(text);
+    return rc;
+}
+
 int run_json_write(struct submission *s, struct err *e)
 {
-    if (results_write(s, "README.txt", read_me, strlen(read_me), e) < 0)
-        return e->code;
-    return run_json_save(s, e);
+    return write_read_me(s, e) < 0 ? e->code : run_json_save(s, e);
 }
 
 static const char *number(char *out, size_t size, double v)

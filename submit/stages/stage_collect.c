@@ -7,55 +7,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/codec_manifest.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
-#include "submit/results/trace.h"
 #include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
-#include "submit/stages/start_from.h"
 #include "submit/temp.h"
 #include "submit/text.h"
 
 enum {
-    GIB = 1 << 30,
     END_BYTES = 4 << 20, /* largest part of a log that an agent sends for one ?after=BYTES */
     PATH_LEN = 160
 };
 
-static const char final_model[] = "final.safetensors";
-
-/* The records come from the agent's journal of events, which has times; the runner's files have none. */
-static const struct artifact artifacts[] = {
-    {"train.csv", "records.csv?kind=train", NULL, 2 * (uint64_t)GIB, NEEDED, .keep = collect_records,
-     .kind = RECORD_TRAIN},
-    {"eval.csv", "records.csv?kind=eval", NULL, GIB, NEEDED, .keep = collect_records, .kind = RECORD_EVAL},
-    {"comm.csv", "records.csv?kind=comm", NULL, 2 * (uint64_t)GIB, OF_SERVERS | NEEDED,
-     .keep = collect_records, .kind = RECORD_COMM},
-    {"metrics.csv", "records.csv?kind=metrics", NULL, GIB, 0, .keep = collect_records,
-     .kind = RECORD_METRICS},
-    {"confusion.csv", "records.csv?kind=confusion", NULL, GIB, 0, .keep = collect_records,
-     .kind = RECORD_CONFUSION},
-    {"codec.csv", "records.csv?kind=codec", NULL, GIB, OF_SERVERS, .keep = collect_records,
-     .kind = RECORD_CODEC},
-    {"node.log", "logs", NULL, GIB / 4, OF_SERVERS | NEEDED | END_IS_ENOUGH, .keep = collect_logs},
-    {"events.jsonl", NULL, "events?after=0", GIB / 4, OF_SERVERS, .keep = collect_events},
-    {final_model, NULL, NULL, 0, NEEDED | ONE_IS_ENOUGH, .keep = collect_model, .check = collect_check_model},
-    {"best.safetensors", NULL, NULL, 0, ONE_IS_ENOUGH, .keep = collect_model, .check = collect_check_model},
-    {"checkpoint.safetensors", NULL, NULL, 16 * (uint64_t)GIB, OF_SERVERS, .keep = collect_checkpoints,
-     .ending = ""},
-    /* After a success the last checkpoints of all nodes are of the same epoch. */
-    {"checkpoint-previous.safetensors", NULL, NULL, 16 * (uint64_t)GIB, OF_SERVERS | ONLY_IF_FAILED,
-     .keep = collect_checkpoints, .ending = START_PREVIOUS},
-    {"trace.bin", NULL, NULL, TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX *TRACE_RECORD_BYTES,
-     OF_SERVERS | ONLY_IF_ASKED, .keep = collect_trace},
-    {CODEC_SOURCE_NAME, NULL, NULL, CODEC_SOURCE_MAX, ONE_IS_ENOUGH, .keep = collect_codec, .ending = ".c"},
-    {CODEC_SOURCE_NAME, NULL, NULL, CODEC_SOURCE_MAX, ONE_IS_ENOUGH | OF_THEIR_CODEC, .keep = collect_codec,
-     .ending = ".c"},
-    {CODEC_MANIFEST_NAME, NULL, NULL, CODEC_MANIFEST_MAX, ONE_IS_ENOUGH, .keep = collect_codec,
-     .ending = ".json"},
-    {CODEC_MANIFEST_NAME, NULL, NULL, CODEC_MANIFEST_MAX, ONE_IS_ENOUGH | OF_THEIR_CODEC,
-     .keep = collect_codec, .ending = ".json"},
+/* Of each kind of artifact. */
+static const struct {
+    int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
+    int (*check)(const struct yield *y, struct err *e); /* checks one download; NULL: no check */
+    const char *live;                                   /* its path while the job still runs; NULL: none */
+    const char *from; /* its path instead of artifacts/NAME; NULL: artifacts/NAME */
+} kinds[N_ARTIFACT_KINDS] = {
+    [ARTIFACT_IS_RECORDS] = {.keep = collect_records, .live = "records.csv?kind="},
+    [ARTIFACT_IS_LOG] = {.keep = collect_logs, .live = "logs"},
+    [ARTIFACT_IS_EVENTS] = {.keep = collect_events, .from = "events?after=0"},
+    [ARTIFACT_IS_MODEL] = {.keep = collect_model, .check = collect_check_model},
+    [ARTIFACT_IS_CHECKPOINT] = {.keep = collect_checkpoints},
+    [ARTIFACT_IS_TRACE] = {.keep = collect_trace},
+    [ARTIFACT_IS_OF_CODEC] = {.keep = collect_codec},
 };
 
 static const struct artifact_view *find_listed(const struct yield *y, const char *name)
@@ -114,7 +91,7 @@ static void take_list(struct collection *c, struct yield *y)
 
 static uint64_t limit(const struct submission *s, const struct artifact *a)
 {
-    return a->max ? a->max : s->model_bytes ? s->model_bytes : 4 * (uint64_t)GIB;
+    return a->max ? a->max : s->model_bytes ? s->model_bytes : (uint64_t)4 << 30;
 }
 
 static int map(struct yield *y, struct err *e)
@@ -151,7 +128,9 @@ static void drop(struct yield *y)
 static void choose_path(char path[PATH_LEN], const struct collection *c, const struct yield *y,
                         const struct artifact *a, const struct artifact_view *listed)
 {
-    bool live = !y->node->is_ended && a->live;
+    const char *live = y->node->is_ended ? NULL : kinds[a->kind].live;
+    const char *from = live ? live : kinds[a->kind].from;
+    int of_records = a->kind == ARTIFACT_IS_RECORDS ? (int)strcspn(a->name, ".") : 0; /* the kind's letters */
     int node = y->node->at.node;
 
     if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > limit(c->s, a)) {
@@ -159,10 +138,10 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
             "node(%d): %s has %llu bytes, of which the last %d are fetched; job_submit logs %s --node "
             "%d shows all.",
             node, a->name, (unsigned long long)listed->bytes, END_BYTES, c->s->id, node);
-        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s?after=%llu", c->s->id, a->live,
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s?after=%llu", c->s->id, kinds[a->kind].live,
                  (unsigned long long)listed->bytes - END_BYTES);
-    } else if (live || a->from) {
-        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s", c->s->id, live ? a->live : a->from);
+    } else if (from) {
+        snprintf(path, PATH_LEN, "/v1/jobs/%s/%s%.*s", c->s->id, from, of_records, a->name);
     } else {
         snprintf(path, PATH_LEN, "/v1/jobs/%s/artifacts/%s", c->s->id, a->name);
     }
@@ -172,13 +151,13 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
 static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
 {
     const struct artifact_view *listed = find_listed(y, a->name);
-    bool live = !y->node->is_ended && a->live;
+    bool live = !y->node->is_ended && kinds[a->kind].live;
     bool expected = (a->flags & NEEDED) && y->node->view.state == JOB_SUCCEEDED &&
                     ((a->flags & OF_SERVERS) || !node_is_server(y->node));
     char path[PATH_LEN];
     struct err e;
 
-    if (!y->is_received || (!listed && !live) || (a->from && !y->node->is_ended)) {
+    if (!y->is_received || (!listed && !live) || (kinds[a->kind].from && !y->node->is_ended)) {
         if (expected)
             collect_miss(c, y->node, a->name, "");
         return;
@@ -199,7 +178,7 @@ static int check_sum(const struct yield *y, const struct artifact *a, struct err
     char hex[SHA256_HEX];
     uint64_t bytes;
 
-    if (!y->node->is_ended || a->from || !listed || !listed->complete || !listed->sha256[0])
+    if (!y->node->is_ended || kinds[a->kind].from || !listed || !listed->complete || !listed->sha256[0])
         return 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
     if (sha256_file(sum, &bytes, path, e) < 0)
@@ -217,8 +196,8 @@ static void take_download(struct collection *c, struct yield *y, const struct ar
 
     if (y->fd <= 0)
         return;
-    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 && (!a->check || a->check(y, &e) == 0) &&
-        map(y, &e) == 0)
+    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 &&
+        (!kinds[a->kind].check || kinds[a->kind].check(y, &e) == 0) && map(y, &e) == 0)
         return;
     collect_miss(c, y->node, a->name, e.text);
     drop(y);
@@ -243,7 +222,7 @@ static void download_one(struct collection *c, const struct artifact *a)
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         struct yield *y = &c->yields[i];
 
-        if (node_is_server(y->node) != ((a->flags & OF_THEIR_CODEC) != 0))
+        if (node_is_server(y->node) != c->is_of_servers)
             continue;
         fetch(c, y, a);
         submission_finish_calls(c->s);
@@ -258,8 +237,7 @@ static void download_one(struct collection *c, const struct artifact *a)
 static bool is_wanted(const struct submission *s, const struct artifact *a)
 {
     return !((a->flags & ONLY_IF_FAILED) && s->state == JOB_SUCCEEDED) &&
-           !((a->flags & ONLY_IF_ASKED) && !s->opt->trace[0]) &&
-           !((a->flags & OF_THEIR_CODEC) && !json_object_get(s->facts, "server_codec"));
+           !((a->flags & ONLY_IF_ASKED) && !s->opt->trace[0]);
 }
 
 /* Collects one kind of artifact: downloads it and writes the merged result. */
@@ -273,16 +251,29 @@ static int collect(struct collection *c, const struct artifact *a, struct err *e
         download_one(c, a);
     else
         download_all(c, a);
-    rc = a->keep(c, a, e);
+    rc = kinds[a->kind].keep(c, a, e);
     for (size_t i = 0; i < c->s->n_nodes; i++)
         drop(&c->yields[i]);
+    return rc;
+}
+
+/* Collects an artifact; of a codec, that of the servers too if it is another one. */
+static int collect_of_all(struct collection *c, const struct artifact *a, struct err *e)
+{
+    int rc = collect(c, a, e);
+
+    if (rc < 0 || a->kind != ARTIFACT_IS_OF_CODEC || !json_object_get(c->s->facts, "server_codec"))
+        return rc;
+    c->is_of_servers = true;
+    rc = collect(c, a, e);
+    c->is_of_servers = false;
     return rc;
 }
 
 static void note_sums(struct collection *c)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++) {
-        const struct artifact_view *m = find_listed(&c->yields[i], final_model);
+        const struct artifact_view *m = find_listed(&c->yields[i], artifact_name(ARTIFACT_FINAL_MODEL));
 
         snprintf(c->yields[i].node->model_sha256, sizeof c->yields[i].node->model_sha256, "%s",
                  m ? m->sha256 : "");
@@ -306,8 +297,8 @@ int stage_collect(struct submission *s, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         take_list(&c, &c.yields[i]);
     note_sums(&c);
-    for (size_t k = 0; k < sizeof artifacts / sizeof *artifacts && rc == 0; k++)
-        rc = collect(&c, &artifacts[k], e);
+    for (int k = 0; k < N_ARTIFACTS && rc == 0; k++)
+        rc = collect_of_all(&c, &artifacts[k], e);
     s->is_complete = rc == 0 && !c.is_missing;
     if (rc == 0)
         rc = run_json_write(s, e);

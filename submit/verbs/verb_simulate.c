@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shared/artifacts.h"
 #include "shared/child.h"
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -297,12 +298,11 @@ static int list_file(struct submission *s, const char *name, struct err *e)
 
 static int keep_results(struct run *r, struct err *e)
 {
-    static const char *const names[] = {"records/train.csv", "records/eval.csv", "records/comm.csv",
-                                        "records/codec.csv", "model/final.safetensors"};
     struct submission *s = &r->s;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (list_file(s, names[i], e) < 0)
+    for (int i = 0; i < N_ARTIFACTS; i++)
+        if ((artifacts[i].kind == ARTIFACT_IS_RECORDS || artifacts[i].kind == ARTIFACT_IS_MODEL) &&
+            list_file(s, artifacts[i].path, e) < 0)
             return e->code;
     json_object_del(r->summary, "nodes"); /* run.json lists them like those of a job */
     json_object_set_new(

@@ -82,14 +82,14 @@ static void as_records(const char *text, size_t len)
     size_t size, bad;
     struct err e;
 
-    for (enum record_kind k = RECORD_TRAIN; k < N_RECORD_KINDS; k++) {
+    for (int k = 0; k < N_RECORD_FILES; k++) {
         FILE *f = open_memstream(&out, &size);
 
         if (!f)
             abort();
-        records_append(f, k, 0, text, len, &bad, &e);
-        if (k <= RECORD_EVAL)
-            records_classic(f, k, text, len);
+        records_append(f, &artifacts[k], 0, text, len, &bad, &e);
+        if (k <= ARTIFACT_EVAL)
+            records_classic(f, &artifacts[k], text, len);
         fclose(f);
         if (memchr(out, '\033', size))
             abort();

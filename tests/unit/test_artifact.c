@@ -45,7 +45,7 @@ TEST(only_listed_names_are_artifacts)
     assert_null(artifact_find("train.csv.tmp"));
     assert_null(artifact_find(""));
     for (int i = 0; i < N_ARTIFACTS; i++)
-        assert_non_null(artifact_type(artifact_names[i]));
+        assert_non_null(artifact_type(artifacts[i].name));
 }
 
 TEST(a_regular_file_is_opened_with_its_size)

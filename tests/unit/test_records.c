@@ -14,7 +14,7 @@ static char *append(const char *text, size_t *bad, int *rc)
     FILE *f = open_memstream(&out, &size);
 
     assert_non_null(f);
-    *rc = records_append(f, RECORD_EVAL, 0, text, strlen(text), bad, &e);
+    *rc = records_append(f, &artifacts[ARTIFACT_EVAL], 0, text, strlen(text), bad, &e);
     fclose(f);
     return out;
 }
@@ -75,7 +75,7 @@ TEST(the_header_matches_the_record_table)
     size_t size;
     FILE *f = open_memstream(&out, &size);
 
-    records_header(f, RECORD_EVAL);
+    records_header(f, &artifacts[ARTIFACT_EVAL]);
     fclose(f);
     assert_string_equal(out, EVAL);
     free(out);
@@ -89,13 +89,13 @@ TEST(classic_files_have_the_columns_and_names_of_parallel_sgd)
     size_t size;
     FILE *f = open_memstream(&out, &size);
 
-    assert_int_equal(records_classic(f, RECORD_EVAL, text, strlen(text)), 0);
+    assert_int_equal(records_classic(f, &artifacts[ARTIFACT_EVAL], text, strlen(text)), 0);
     fclose(f);
     assert_string_equal(out, "loss,accuracy\n0.5,0.25\n0.125,0.75\n");
     free(out);
-    records_classic_name(name, sizeof name, RECORD_TRAIN, 2, 1, 0, "myComCtrl", 6);
+    records_classic_name(name, sizeof name, &artifacts[ARTIFACT_TRAIN], 2, 1, 0, "myComCtrl", 6);
     assert_string_equal(name, "T-N(2)-R(1)-ID(0)-CODEC(mmmmmm).csv");
-    records_classic_name(name, sizeof name, RECORD_EVAL, 4, 2, 3, "plain", 1);
+    records_classic_name(name, sizeof name, &artifacts[ARTIFACT_EVAL], 4, 2, 3, "plain", 1);
     assert_string_equal(name, "E-N(4)-R(2)-ID(3)-CODEC(p).csv");
 }
 

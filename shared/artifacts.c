@@ -1,0 +1,49 @@
+#include "shared/artifacts.h"
+
+#include "shared/codec_manifest.h"
+#include "shared/trace_file.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+#define RECORDS(n)    n ".csv", "records/" n ".csv", ARTIFACT_IS_RECORDS
+#define MODEL(n)      n ".safetensors", "model/" n ".safetensors", ARTIFACT_IS_MODEL
+#define CHECKPOINT(n) n ".safetensors", "checkpoints/", ARTIFACT_IS_CHECKPOINT
+#define OF_CODEC(n)   n, "codec/", ARTIFACT_IS_OF_CODEC
+#define TRACE_MAX     (TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX * TRACE_RECORD_BYTES)
+
+const struct artifact artifacts[N_ARTIFACTS] = {
+    [ARTIFACT_TRAIN] = {RECORDS("train"), NEEDED, 2 * GIB, record_train_columns,
+                        "one row per recorded step and worker"},
+    [ARTIFACT_EVAL] = {RECORDS("eval"), NEEDED, GIB, record_eval_columns, "one row per test"},
+    [ARTIFACT_COMM] = {RECORDS("comm"), OF_SERVERS | NEEDED, 2 * GIB, record_comm_columns,
+                       "messages and bytes between nodes"},
+    [ARTIFACT_METRICS] = {RECORDS("metrics"), 0, GIB, record_metric_columns,
+                          "measurements on the test set that the model requests"},
+    [ARTIFACT_CONFUSION] = {RECORDS("confusion"), 0, GIB, record_confusion_columns,
+                            "predicted classes of the test set by label, if the model requests it"},
+    [ARTIFACT_CODEC_RECORDS] = {RECORDS("codec"), OF_SERVERS, GIB, record_codec_columns,
+                                "records written by the codec"},
+    [ARTIFACT_LOG] = {"node.log", "logs/", ARTIFACT_IS_LOG, OF_SERVERS | NEEDED | END_IS_ENOUGH, GIB / 4,
+                      NULL, "logs of the nodes and of job_submit"},
+    [ARTIFACT_EVENTS] = {"events.jsonl", "events.jsonl", ARTIFACT_IS_EVENTS, OF_SERVERS, GIB / 4, NULL,
+                         "events with their times"},
+    [ARTIFACT_FINAL_MODEL] = {MODEL("final"), NEEDED | ONE_IS_ENOUGH, 0, NULL,
+                              "weights after the last step (safetensors)"},
+    [ARTIFACT_BEST_MODEL] = {MODEL("best"), ONE_IS_ENOUGH, 0, NULL, "weights of the best test"},
+    [ARTIFACT_CHECKPOINT] = {CHECKPOINT("checkpoint"), OF_SERVERS, 16 * GIB, NULL,
+                             "where job_submit --resume starts, if the job wrote any"},
+    /* After a success the last checkpoints of all nodes are of the same epoch. */
+    [ARTIFACT_PREVIOUS_CHECKPOINT] = {CHECKPOINT("checkpoint-previous"), OF_SERVERS | ONLY_IF_FAILED,
+                                      16 * GIB, NULL, NULL},
+    [ARTIFACT_TRACE] = {"trace.bin", "", ARTIFACT_IS_TRACE, OF_SERVERS | ONLY_IF_ASKED, TRACE_MAX, NULL,
+                        NULL},
+    [ARTIFACT_CODEC_SOURCE] = {OF_CODEC(CODEC_SOURCE_NAME), ONE_IS_ENOUGH, CODEC_SOURCE_MAX, NULL,
+                               "the codec's source as submitted, and its compiler and flags"},
+    [ARTIFACT_CODEC_MANIFEST] = {OF_CODEC(CODEC_MANIFEST_NAME), ONE_IS_ENOUGH, CODEC_MANIFEST_MAX, NULL,
+                                 NULL},
+};
+
+const char *artifact_name(enum artifact_id a)
+{
+    return artifacts[a].name;
+}
