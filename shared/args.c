@@ -285,6 +285,8 @@ int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void 
 void args_text(char *text, size_t size, const struct args_option *t, const void *from)
 {
     const void *at = (const char *)from + t->offset;
+    const char *choice;
+    int n;
 
     switch (t->kind) {
     case ARGS_FLAG:
@@ -292,8 +294,11 @@ void args_text(char *text, size_t size, const struct args_option *t, const void 
         break;
     case ARGS_COUNT:
     case ARGS_INT:
-    case ARGS_CHOICE:
         snprintf(text, size, "%d", *(const int *)at);
+        break;
+    case ARGS_CHOICE:
+        choice = choice_at(t->value, *(const int *)at, &n);
+        snprintf(text, size, "%.*s", n, choice);
         break;
     case ARGS_U64:
         snprintf(text, size, "%llu", (unsigned long long)*(const uint64_t *)at);

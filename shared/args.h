@@ -25,7 +25,7 @@ enum args_kind {                    /* and the type of the member at the option'
                  ARGS_PATH,         /* the same, a file's path */
                  ARGS_NAME_OR_PATH, /* the same, a path if it looks like one */
                  ARGS_CHOICE_TEXT,  /* char[size]: one of the choices listed in `value` */
-                 ARGS_CHOICE,       /* int: the index of the choice */
+                 ARGS_CHOICE,       /* an enum, or int: the index of the choice */
                  ARGS_LIST          /* const char *[], each use appends one; ends with NULL */
 };
 

@@ -36,9 +36,10 @@ static void fill_subsets(struct blocks *b)
     }
 }
 
-int blocks_init(struct blocks *b, const char *assignment, int n_nodes, int redundancy, struct err *e)
+int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes, int redundancy,
+                struct err *e)
 {
-    bool dup = strcmp(assignment, "dup") == 0;
+    bool dup = assignment == BLOCKS_DUP;
     int n = n_nodes;
     int r = redundancy;
 

@@ -10,6 +10,9 @@
 
 #include "shared/err.h"
 
+#define BLOCK_ASSIGNMENT_CHOICES "iid|dup"
+enum block_assignment { BLOCKS_IID, BLOCKS_DUP };
+
 enum { BLOCKS_MAX = 65536 };
 
 struct blocks {
@@ -18,7 +21,8 @@ struct blocks {
 };
 
 /* ERR_CONFIG: n and r do not fit the assignment, or there would be more than BLOCKS_MAX blocks. */
-int blocks_init(struct blocks *b, const char *assignment, int n_nodes, int redundancy, struct err *e);
+int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes, int redundancy,
+                struct err *e);
 void blocks_clear(struct blocks *b);
 
 bool blocks_holds(const struct blocks *b, int block, int node);

@@ -92,17 +92,21 @@ int json_only_keys(const json_t *object, const char *const *keys, const char *at
     return 0;
 }
 
-static int fill_text(char *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
+static int fill_text(void *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
 {
     const char *s = json_string_value(v);
 
     if (!s)
         return err_set(e, ERR_CONFIG, "%s/%s: not a string", at, f->key);
-    if (json_string_length(v) >= f->size || strlen(s) != json_string_length(v))
+    if ((f->kind == JSON_FIELD_TEXT && json_string_length(v) >= f->size) ||
+        strlen(s) != json_string_length(v))
         return err_set(e, ERR_CONFIG, "%s/%s: longer than %zu characters", at, f->key, f->size - 1);
     if (f->choices && choice_find(f->choices, s) < 0)
         return err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is not one of %s", at, f->key, s, f->choices);
-    memcpy(out, s, strlen(s) + 1);
+    if (f->kind == JSON_FIELD_CHOICE)
+        *(int *)out = choice_find(f->choices, s);
+    else
+        memcpy(out, s, strlen(s) + 1);
     return 0;
 }
 
@@ -135,6 +139,7 @@ static int fill(void *out, const json_t *v, const struct json_field *f, const ch
 {
     switch (f->kind) {
     case JSON_FIELD_TEXT:
+    case JSON_FIELD_CHOICE:
         return fill_text(out, v, f, at, e);
     case JSON_FIELD_BOOL:
         if (!json_is_boolean(v))
@@ -171,9 +176,15 @@ int json_to_struct(void *out, const json_t *object, const struct json_field *fie
 
 static json_t *value_of(const void *in, const struct json_field *f)
 {
+    const char *choice;
+    int n;
+
     switch (f->kind) {
     case JSON_FIELD_TEXT:
         return json_text(in, f->size);
+    case JSON_FIELD_CHOICE:
+        choice = choice_at(f->choices, *(const int *)in, &n);
+        return json_stringn(choice, (size_t)n);
     case JSON_FIELD_INT:
         return json_integer(*(const int *)in);
     case JSON_FIELD_U64:

@@ -13,6 +13,7 @@
 
 enum json_kind {
     JSON_FIELD_TEXT,   /* char[size]; `choices` may list the allowed values, separated by '|' */
+    JSON_FIELD_CHOICE, /* an enum: the index in `choices`; in the document its text */
     JSON_FIELD_INT,    /* int */
     JSON_FIELD_U64,    /* uint64_t, at most 2^53 so that every JSON reader keeps it */
     JSON_FIELD_DOUBLE, /* double */
@@ -26,7 +27,7 @@ struct json_field {
     size_t offset, size; /* in the struct */
     bool required;
     double min, max;     /* both 0: any */
-    const char *choices; /* JSON_FIELD_TEXT: "ssgd|asgd" */
+    const char *choices; /* "ssgd|asgd" */
 };
 
 /* A table ends with {0}. JSON_AT(struct settings, seed) gives .offset and .size. */

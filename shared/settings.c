@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/blocks.h"
 #include "shared/json.h"
 #include "shared/schedule.h"
 
@@ -24,13 +23,13 @@ static const struct json_field fields[] = {
     F(server_codec_options, JSON_FIELD_TEXT, .required = false),
     F(compress, JSON_FIELD_TEXT, .required = false),
     F(compress_down, JSON_FIELD_TEXT, .required = false),
-    F(sync, JSON_FIELD_TEXT, .choices = SYNC_CHOICES),
+    F(sync, JSON_FIELD_CHOICE, .choices = SYNC_CHOICES),
     F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
     F(steps_per_epoch, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
-    F(block_assignment, JSON_FIELD_TEXT, .choices = BLOCK_ASSIGNMENT_CHOICES),
+    F(block_assignment, JSON_FIELD_CHOICE, .choices = BLOCK_ASSIGNMENT_CHOICES),
     F(gradient_descent, JSON_FIELD_TEXT, .choices = OPTIMIZER_CHOICES),
     F(learn_rate, JSON_FIELD_DOUBLE, .min = 1e-30, .max = 1e30),
     F(schedule, JSON_FIELD_TEXT, .required = false),
@@ -38,61 +37,54 @@ static const struct json_field fields[] = {
     F(momentum, JSON_FIELD_DOUBLE, .min = 0, .max = 0.9999),
     F(weight_decay, JSON_FIELD_DOUBLE, .min = 0, .max = 1e3),
     F(clip_norm, JSON_FIELD_DOUBLE, .min = 0, .max = 1e30),
-    F(on_nonfinite, JSON_FIELD_TEXT, .choices = ON_NONFINITE_CHOICES),
+    F(on_nonfinite, JSON_FIELD_CHOICE, .choices = ON_NONFINITE_CHOICES),
     F(non_iid, JSON_FIELD_BOOL, .required = false),
     F(partition, JSON_FIELD_TEXT, .required = false),
     F(transform, JSON_FIELD_TEXT, .required = false),
     F(dataset, JSON_FIELD_TEXT, .required = true),
     F(model, JSON_FIELD_TEXT, .required = true),
-    F(math, JSON_FIELD_TEXT, .choices = MATH_CHOICES),
+    F(math, JSON_FIELD_CHOICE, .choices = MATH_CHOICES),
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
-    F(allreduce, JSON_FIELD_TEXT, .choices = ALLREDUCE_CHOICES),
+    F(allreduce, JSON_FIELD_CHOICE, .choices = ALLREDUCE_CHOICES),
     F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9),
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6),
-    F(on_node_loss, JSON_FIELD_TEXT, .choices = ON_NODE_LOSS_CHOICES),
+    F(on_node_loss, JSON_FIELD_CHOICE, .choices = ON_NODE_LOSS_CHOICES),
     F(min_nodes, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
-    F(local_path, JSON_FIELD_TEXT, .choices = LOCAL_PATH_CHOICES),
-    F(data_tls, JSON_FIELD_TEXT, .choices = DATA_TLS_CHOICES),
+    F(local_path, JSON_FIELD_CHOICE, .choices = LOCAL_PATH_CHOICES),
+    F(data_tls, JSON_FIELD_CHOICE, .choices = DATA_TLS_CHOICES),
     F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S),
     F(trace, JSON_FIELD_BOOL, .required = false),
     F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6),
-    F(starts_from, JSON_FIELD_TEXT, .choices = "seed|weights|checkpoint"),
+    F(starts_from, JSON_FIELD_CHOICE, .choices = STARTS_FROM_CHOICES),
     {0},
 };
 
 void settings_default(struct settings *s)
 {
+    /* Choices: the first of each list, except for data_tls. */
     *s = (struct settings){
         .version = 1,
         .name = "psgd",
         .seed = 1,
         .node_count = 1,
         .codec = "plain",
-        .sync = "ssgd",
         .epochs = 2,
         .batch_size = 64,
         .redundancy = 1,
-        .block_assignment = "iid",
         .gradient_descent = "sgd",
         .learn_rate = 0.05,
         .schedule = "constant",
         .momentum = 0.9,
-        .on_nonfinite = "stop",
-        .on_node_loss = "abort",
         .min_nodes = 1,
         .partition = "iid",
         .transform = "unit",
         .dataset = "digits",
         .model = "mlp-tutorial",
-        .math = "auto",
         .threads = 1,
-        .allreduce = "auto",
         .record_every = 1,
         .round_timeout_s = 60,
-        .local_path = "auto",
-        .data_tls = "auto",
+        .data_tls = DATA_TLS_AUTO,
         .time_limit_s = 86400,
-        .starts_from = "seed",
     };
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shared/blocks.h"
 #include "shared/err.h"
 
 enum {
@@ -16,16 +17,40 @@ enum {
     TIME_LIMIT_MAX_S = 31 * 86400
 };
 
-/* The choices of a field, for the document (settings.c) and for job_submit's options. */
-#define SYNC_CHOICES             "ssgd|asgd"
-#define BLOCK_ASSIGNMENT_CHOICES "iid|dup"
-#define OPTIMIZER_CHOICES        "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"
-#define ON_NONFINITE_CHOICES     "stop|skip"
-#define MATH_CHOICES             "auto|openblas"
-#define ALLREDUCE_CHOICES        "auto|ring|halving-doubling|tree|direct"
-#define ON_NODE_LOSS_CHOICES     "abort|continue"
-#define LOCAL_PATH_CHOICES       "auto|off"
-#define DATA_TLS_CHOICES         "on|off|auto"
+/* Settings with choices, for the document (settings.c) and for job_submit's options: each list is in the
+ * order of its enum. */
+#define SYNC_CHOICES "ssgd|asgd"
+enum sync { SYNC_SSGD, SYNC_ASGD };
+
+#define OPTIMIZER_CHOICES "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"
+
+#define ON_NONFINITE_CHOICES "stop|skip"
+enum on_nonfinite { NONFINITE_STOPS, NONFINITE_SKIPS };
+
+#define MATH_CHOICES "auto|openblas"
+enum math { MATH_AUTO, MATH_OPENBLAS };
+
+#define ALLREDUCE_CHOICES "auto|ring|halving-doubling|tree|direct"
+enum collective_algorithm {
+    COLLECTIVE_AUTO,
+    COLLECTIVE_RING,
+    COLLECTIVE_HALVING_DOUBLING,
+    COLLECTIVE_TREE,
+    COLLECTIVE_DIRECT,
+    COLLECTIVE_ALGORITHMS
+};
+
+#define ON_NODE_LOSS_CHOICES "abort|continue"
+enum on_node_loss { NODE_LOSS_ABORTS, NODE_LOSS_CONTINUES };
+
+#define LOCAL_PATH_CHOICES "auto|off"
+enum use_local_path { LOCAL_PATH_AUTO, LOCAL_PATH_OFF };
+
+#define DATA_TLS_CHOICES "on|off|auto"
+enum data_tls { DATA_TLS_ON, DATA_TLS_OFF, DATA_TLS_AUTO };
+
+#define STARTS_FROM_CHOICES "seed|weights|checkpoint"
+enum starts_from { STARTS_FROM_SEED, STARTS_FROM_WEIGHTS, STARTS_FROM_CHECKPOINT };
 
 struct settings {
     int version;           /* of this document: 1 */
@@ -38,40 +63,40 @@ struct settings {
     char codec_options[512], server_codec_options[512]; /* their parameters: shared/codec_options.h */
     char compress[256],
         compress_down[256]; /* of workers' and of servers' messages: codecs/compress/chain.h */
-    char sync[8];    /* "ssgd": wait for every contribution of a round, "asgd": use those that have arrived */
+    enum sync sync;  /* ssgd: wait for every contribution of a round, asgd: use those that have arrived */
     int local_steps; /* steps between exchanges, for rules with local steps; 0: once per epoch */
     int epochs;
-    int steps_per_epoch;       /* rows of the partition (partition.h); the same for all nodes, servers too */
-    int batch_size;            /* of one block; the global batch is batch_size x number of blocks */
-    int redundancy;            /* number of workers that hold each block */
-    char block_assignment[8];  /* "iid": all r-subsets of the workers, "dup": n/r blocks of r holders each */
+    int steps_per_epoch; /* rows of the partition (partition.h); the same for all nodes, servers too */
+    int batch_size;      /* of one block; the global batch is batch_size x number of blocks */
+    int redundancy;      /* number of workers that hold each block */
+    enum block_assignment block_assignment;
     char gradient_descent[16]; /* "sgd", "adam", ...: nn/optimizer.h */
     double learn_rate;
     char schedule[64]; /* of the learning rate: shared/schedule.h */
     int warmup_steps;
     double momentum, weight_decay;
-    double clip_norm; /* maximum norm of the gradient of an update; 0: no limit */
-    char on_nonfinite
-        [8];      /* "stop": a loss or gradient that is not finite ends the job; "skip": skips the update */
-    bool non_iid; /* short for partition "label_sorted" */
-    char partition[32]; /* rule that assigns samples to blocks: shared/partition.h */
-    char transform[32]; /* of samples: submit/data/transform.h */
-    char dataset[256];  /* "NAME:KEY=VALUE,..." */
+    double clip_norm;               /* maximum norm of the gradient of an update; 0: no limit */
+    enum on_nonfinite on_nonfinite; /* what a loss or gradient that is not finite does: it ends the job, or
+                                     * skips the update */
+    bool non_iid;                   /* short for partition "label_sorted" */
+    char partition[32];             /* rule that assigns samples to blocks: shared/partition.h */
+    char transform[32];             /* of samples: submit/data/transform.h */
+    char dataset[256];              /* "NAME:KEY=VALUE,..." */
     char model[64];
-    char math[9];           /* "auto": the best library for each shape; "openblas": no oneDNN */
-    int threads;            /* inside a product; at most the node's processors */
-    char allreduce[20];     /* algorithm of codecs that sum over all workers: "auto", "ring", ... */
-    int record_every;       /* steps per row of train.csv */
+    enum math math;                      /* auto: the best library for each shape; openblas: no oneDNN */
+    int threads;                         /* inside a product; at most the node's processors */
+    enum collective_algorithm allreduce; /* of codecs that sum over all workers */
+    int record_every;                    /* steps per row of train.csv */
     double round_timeout_s; /* longest wait for one contribution of a round before the job fails */
-    char data_tls[5];       /* encryption of links between nodes; "auto": of those that leave a machine */
+    enum data_tls data_tls; /* encryption of links between nodes; auto: of those that leave a machine */
     double time_limit_s;    /* longest duration of the job */
-    char on_node_loss[9];   /* "abort": a lost worker ends the job; "continue": the others go on without it */
-    char local_path[5];     /* "auto": nodes of one machine use shared memory; "off": never */
-    int min_nodes;          /* with continue: the job ends with fewer workers */
-    bool trace;             /* each node records a trace of its time: shared/trace_file.h */
-    int checkpoint_every;   /* epochs from one checkpoint to the next; 0: none */
-    char starts_from[12];   /* "seed": weights drawn from the seed, "weights": those of package weights,
-                               "checkpoint": the state of a node of another job */
+    enum on_node_loss on_node_loss; /* abort: a lost worker ends the job; continue: without it */
+    enum use_local_path local_path; /* auto: nodes of one machine use shared memory; off: never */
+    int min_nodes;                  /* with continue: the job ends with fewer workers */
+    bool trace;                     /* each node records a trace of its time: shared/trace_file.h */
+    int checkpoint_every;           /* epochs from one checkpoint to the next; 0: none */
+    enum starts_from starts_from;   /* seed: weights drawn from it; weights: those of package weights;
+                                   * checkpoint: the state of a node of another job */
 };
 
 void settings_default(struct settings *s);

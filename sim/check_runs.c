@@ -122,6 +122,11 @@ int check_memory(struct check *k, struct err *e)
     return check_jobs(k, 2 * CHECK_STEPS, CHECK_EITHER, nothing_is_allocated, e);
 }
 
+static const char *on_node_loss(const struct check *k)
+{
+    return k->set.on_node_loss == NODE_LOSS_CONTINUES ? "continue" : "abort";
+}
+
 static int no_node_hangs(const struct check *k, int lost, double at, struct err *e)
 {
     for (int i = 0; i < k->sim.n_nodes; i++) {
@@ -129,7 +134,7 @@ static int no_node_hangs(const struct check *k, int lost, double at, struct err 
 
         if (n->phase == SIM_FAILED && n->e && n->e->code == ERR_TIMEOUT)
             return err_set(e, ERR_CODEC, "node %d dies at %.3g s (on-node-loss %s), and node %d hangs: %s",
-                           lost, at, k->set.on_node_loss, n->node, n->e->text);
+                           lost, at, on_node_loss(k), n->node, n->e->text);
     }
     return 0;
 }
@@ -141,13 +146,13 @@ static int remaining_are_equal(struct check *k, int lost, double at, struct err 
 
     for (int i = 0; i < k->set.node_count; i++)
         n_done += k->sim.nodes[i].phase == SIM_DONE;
-    if (n_done == 0 || k->plugin->result == CODEC_OWN_RESULT || strcmp(k->set.sync, "ssgd") != 0 ||
+    if (n_done == 0 || k->plugin->result == CODEC_OWN_RESULT || k->set.sync != SYNC_SSGD ||
         sim_models_agree(&k->sim))
         return 0;
     return err_set(e, ERR_CODEC,
                    "node %d dies at %.3g s (on-node-loss %s), and the remaining workers end with different "
                    "weights",
-                   lost, at, k->set.on_node_loss);
+                   lost, at, on_node_loss(k));
 }
 
 /* Kills one node at one point of a job of `whole` seconds; --seed with a part's number repeats it. */
@@ -191,7 +196,7 @@ static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 
     if (rc < 0 || !may_go_on)
         return rc;
-    strcpy(k->set.on_node_loss, "continue");
+    k->set.on_node_loss = NODE_LOSS_CONTINUES;
     return lose_nodes(k, e);
 }
 

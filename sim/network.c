@@ -193,7 +193,7 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
     w->set = set;
     w->blocks = b;
     blas_set_threads(set->threads, 1);
-    blas_allow_onednn(strcmp(set->math, "auto") == 0);
+    blas_allow_onednn(set->math == MATH_AUTO);
     if (load_model(w, folder, e) < 0 || load_shards(w, folder, e) < 0 || make_room(w, e) < 0) {
         network_free(&w->t);
         return e->code;

@@ -274,7 +274,7 @@ static int kill_node(struct sim *s, struct sim_node *n, struct err *e)
         return 0;
     n->phase = SIM_KILLED;
     n->ended_at = s->queue.now;
-    if (strcmp(s->set.on_node_loss, "abort") == 0 && s->cause < 0)
+    if (s->set.on_node_loss == NODE_LOSS_ABORTS && s->cause < 0)
         s->cause = n->slot;
     return mesh_sim_kill(s->net, n->slot, e);
 }

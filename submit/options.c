@@ -37,14 +37,14 @@ static const struct args_option table[] = {
      OPTIMIZER_CHOICES "|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
      "same as --gradient-descent; or, as in Parallel-SGD, what the codec must exchange, gradients or "
      "parameters"},
-    {"parallel_sgd|psgd", "", ARGS_CHOICE_TEXT, SET(sync), FOR_JOB, JOB, SYNC_CHOICES,
+    {"parallel_sgd|psgd", "", ARGS_CHOICE, SET(sync), FOR_JOB, JOB, SYNC_CHOICES,
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", ARGS_NUMBER, SET(learn_rate), FOR_JOB, JOB, "X", "learning rate", .min = 1e-30,
      .max = 1e30, GIVEN(has_learn_rate)},
     {"epochs", "E", ARGS_INT, SET(epochs), FOR_JOB, JOB, "N", "passes over the training set", .min = 1,
      .max = 1e6, .may_change = true},
-    {"block_assignment", "", ARGS_CHOICE_TEXT, AT(block_assignment), FOR_JOB, JOB,
-     BLOCK_ASSIGNMENT_CHOICES "|dpa", "which worker holds which block"},
+    {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
+     "which worker holds which block"},
     {"gradient-descent", "", ARGS_CHOICE_TEXT, SET(gradient_descent), FOR_JOB, JOB, OPTIMIZER_CHOICES,
      "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
     {"schedule", "", ARGS_TEXT, SET(schedule), FOR_JOB, JOB, "TEXT",
@@ -59,7 +59,7 @@ static const struct args_option table[] = {
     {"clip-norm", "", ARGS_NUMBER, SET(clip_norm), FOR_JOB, JOB, "X",
      "largest gradient norm of an update; longer gradients are scaled down; 0: no limit", .min = 0,
      .max = 1e30},
-    {"on-nonfinite", "", ARGS_CHOICE_TEXT, SET(on_nonfinite), FOR_JOB, JOB, ON_NONFINITE_CHOICES,
+    {"on-nonfinite", "", ARGS_CHOICE, SET(on_nonfinite), FOR_JOB, JOB, ON_NONFINITE_CHOICES,
      "a non-finite loss or gradient ends the job or is skipped"},
     {"dataset", "D", ARGS_TEXT, SET(dataset), FOR_JOB, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
@@ -79,23 +79,23 @@ static const struct args_option table[] = {
     {"seed", "", ARGS_U64, SET(seed), FOR_JOB, JOB, "N",
      "seed of the initial weights, the partition and the sample order", .min = 0, .max = 0x1p53},
     {"name", "", ARGS_TEXT, SET(name), FOR_JOB, JOB, "NAME", "display name of the job", .may_change = true},
-    {"math", "", ARGS_CHOICE_TEXT, SET(math), FOR_JOB, JOB, MATH_CHOICES,
+    {"math", "", ARGS_CHOICE, SET(math), FOR_JOB, JOB, MATH_CHOICES,
      "library for matrix products: the faster of OpenBLAS and oneDNN per shape, or OpenBLAS only; narrow "
      "products use built-in loops"},
     {"threads", "", ARGS_INT, SET(threads), FOR_JOB, JOB, "N",
      "threads of a node in a matrix product, at most its number of processors", .min = 1, .max = 1024},
-    {"allreduce", "", ARGS_CHOICE_TEXT, SET(allreduce), FOR_JOB, JOB, ALLREDUCE_CHOICES,
+    {"allreduce", "", ARGS_CHOICE, SET(allreduce), FOR_JOB, JOB, ALLREDUCE_CHOICES,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", ARGS_INT, SET(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv",
      .min = 1, .max = 1e9, .may_change = true},
     {"round-timeout", "", ARGS_NUMBER, SET(round_timeout_s), FOR_JOB, JOB, "S",
      "seconds a node waits for a contribution to a round; a codec call may take three quarters of it",
      .min = 0.1, .max = 1e6, .may_change = true},
-    {"local-path", "", ARGS_CHOICE_TEXT, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_CHOICES,
+    {"local-path", "", ARGS_CHOICE, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_CHOICES,
      "shared memory between nodes of one machine; off: TCP"},
-    {"data-tls", "", ARGS_CHOICE_TEXT, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_CHOICES,
+    {"data-tls", "", ARGS_CHOICE, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_CHOICES,
      "encryption between nodes; auto: only between machines", .may_change = true},
-    {"on-node-loss", "", ARGS_CHOICE_TEXT, SET(on_node_loss), FOR_JOB, JOB, ON_NODE_LOSS_CHOICES,
+    {"on-node-loss", "", ARGS_CHOICE, SET(on_node_loss), FOR_JOB, JOB, ON_NODE_LOSS_CHOICES,
      "when a worker is lost: end the job, or continue without it", .may_change = true},
     {"min-nodes", "", ARGS_INT, SET(min_nodes), FOR_JOB, JOB, "N",
      "with --on-node-loss continue: minimum number of workers; with fewer the job ends", .min = 1,
@@ -205,7 +205,6 @@ static void set_defaults(struct options *o)
     o->settings.name[0] = '\0';
     snprintf(o->codec, sizeof o->codec, "%s", o->settings.codec);
     snprintf(o->model, sizeof o->model, "%s", o->settings.model);
-    snprintf(o->block_assignment, sizeof o->block_assignment, "%s", o->settings.block_assignment);
     snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : "worker.json");
     strcpy(o->optimizer, "auto");
     strcpy(o->csv_style, "tidy");
@@ -254,13 +253,12 @@ static int finish(struct options *o, struct err *e)
 {
     struct schedule schedule;
 
-    snprintf(o->settings.block_assignment, sizeof o->settings.block_assignment, "%s",
-             strcmp(o->block_assignment, "dpa") == 0 ? "dup" : o->block_assignment);
+    o->settings.block_assignment = o->block_assignment == BLOCKS_IID ? BLOCKS_IID : BLOCKS_DUP;
     if (schedule_parse(&schedule, o->settings.schedule, e) < 0) {
         err_at(e, "--schedule");
         return e->code = ERR_USAGE;
     }
-    if (o->settings.min_nodes > 1 && strcmp(o->settings.on_node_loss, "continue") != 0)
+    if (o->settings.min_nodes > 1 && o->settings.on_node_loss != NODE_LOSS_CONTINUES)
         return err_set(e, ERR_USAGE,
                        "--min-nodes needs --on-node-loss continue; this job ends when it "
                        "loses a node");

@@ -37,7 +37,7 @@ struct options {
     char optimizer[24];
     char model[PATH_MAX];
     char data[PATH_MAX];
-    char block_assignment[8];
+    int block_assignment; /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
     char workers[PATH_MAX], token_file[PATH_MAX];
     bool no_queue, insecure_no_tls, detach, retrieve, image_classification;
     int input;

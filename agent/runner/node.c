@@ -70,7 +70,7 @@ static int load_settings(struct node *n, struct err *e)
     if (n->job.node >= n->set.node_count || n->job.node < -1 - n->set.server_count || n->job.node == -1)
         return err_set(e, ERR_CONFIG, "settings: no node %d among %d workers and %d servers", n->job.node,
                        n->set.node_count, n->set.server_count);
-    blas_allow_onednn(strcmp(n->set.math, "auto") == 0);
+    blas_allow_onednn(n->set.math == MATH_AUTO);
     set_threads(n);
     if (schedule_parse(&n->schedule, n->set.schedule, e) < 0)
         return err_at(e, "settings");
@@ -113,9 +113,9 @@ static int load_weights(struct node *n, struct err *e)
     struct tensor_file f;
     int rc;
 
-    if (strcmp(n->set.starts_from, "seed") == 0)
+    if (n->set.starts_from == STARTS_FROM_SEED)
         net_init(n->net, n->set.seed);
-    if (strcmp(n->set.starts_from, "weights") != 0)
+    if (n->set.starts_from != STARTS_FROM_WEIGHTS)
         return 0;
     if (tensor_file_open(&f, start_path, e) < 0)
         return e->code;
@@ -196,7 +196,7 @@ static int load_checkpoint(struct node *n, struct err *e)
 
     if (n->set.checkpoint_every > 0 && checkpoint_can_write(&c, e) < 0)
         return e->code;
-    if (strcmp(n->set.starts_from, "checkpoint") != 0)
+    if (n->set.starts_from != STARTS_FROM_CHECKPOINT)
         return 0;
     if (tensor_file_open(&f, start_path, e) < 0)
         return e->code;

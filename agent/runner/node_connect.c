@@ -23,12 +23,8 @@ static double join_timeout(const struct node *n)
     return fmin(enough_s, n->set.round_timeout_s / 4);
 }
 
-static enum mesh_tls which_tls(const char *choice)
-{
-    return strcmp(choice, "on") == 0    ? MESH_TLS_ON
-           : strcmp(choice, "off") == 0 ? MESH_TLS_OFF
-                                        : MESH_TLS_AUTO;
-}
+static const enum mesh_tls tls_of[] = {
+    [DATA_TLS_ON] = MESH_TLS_ON, [DATA_TLS_OFF] = MESH_TLS_OFF, [DATA_TLS_AUTO] = MESH_TLS_AUTO};
 
 /* This node has mapped its peers' memory: peers are notified at the next mesh poll, and messages in their
  * send pools are read from then on. */
@@ -125,7 +121,7 @@ static int share_memory(struct node *n, struct err *e)
     struct local_path p;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
-        strcmp(n->set.local_path, "off") == 0)
+        n->set.local_path == LOCAL_PATH_OFF)
         return 0;
     /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
      * a node with one peer has half as many slots. */
@@ -163,7 +159,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
                                        .attempt = (uint32_t)start->attempt,
                                        .listen_fd = listen_fd,
                                        .peers = wanted,
-                                       .tls = which_tls(n->set.data_tls)};
+                                       .tls = tls_of[n->set.data_tls]};
     const struct mesh_spec spec = {.transport = &mesh_tcp,
                                    .address = &address,
                                    .node = n->job.node,

@@ -16,7 +16,7 @@ struct optimizer_config step_optimizer(const struct settings *set)
 
 static bool may_skip(const struct settings *set)
 {
-    return strcmp(set->on_nonfinite, "skip") == 0;
+    return set->on_nonfinite == NONFINITE_SKIPS;
 }
 
 bool step_needs_norm(const struct settings *set)

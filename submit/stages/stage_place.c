@@ -122,7 +122,7 @@ static char *reservation(const struct submission *s, const struct node *n)
                   s->settings.time_limit_s);
     if (s->settings.threads > 1)
         json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
-    if (strcmp(s->settings.starts_from, "seed") != 0) /* an agent that does not support it refuses */
+    if (s->settings.starts_from != STARTS_FROM_SEED) /* an agent that does not support it refuses */
         json_object_set_new(o, "weights", json_true());
     line = o ? json_line(o) : NULL;
     json_decref(o);

@@ -221,8 +221,8 @@ static int check_limits(const struct settings *set, const struct codec_facts *f,
     struct codec_job job = {.n_workers = set->node_count,
                             .n_servers = set->server_count,
                             .redundancy = set->redundancy,
-                            .is_sync = strcmp(set->sync, "ssgd") == 0,
-                            .goes_on = strcmp(set->on_node_loss, "continue") == 0};
+                            .is_sync = set->sync == SYNC_SSGD,
+                            .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES};
     struct blocks b;
 
     if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)

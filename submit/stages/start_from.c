@@ -25,16 +25,16 @@ int start_choose(struct submission *s, bool is_quiescent, struct err *e)
 {
     bool keeps = s->settings.checkpoint_every > 0 || s->opt->resume[0];
 
-    strcpy(s->settings.starts_from, s->opt->resume[0]      ? "checkpoint"
-                                    : s->opt->init_from[0] ? "weights"
-                                                           : "seed");
+    s->settings.starts_from = s->opt->resume[0]      ? STARTS_FROM_CHECKPOINT
+                              : s->opt->init_from[0] ? STARTS_FROM_WEIGHTS
+                                                     : STARTS_FROM_SEED;
     if (keeps && !is_quiescent)
         return err_set(e, ERR_CONFIG,
                        "codec %s runs by events and is not quiescent between steps: its state is never known "
                        "to be complete, "
                        "so it cannot be checkpointed",
                        s->settings.codec);
-    if (keeps && strcmp(s->settings.sync, "asgd") == 0)
+    if (keeps && s->settings.sync == SYNC_ASGD)
         return err_set(e, ERR_CONFIG,
                        "asgd: messages are in flight at any time, so it cannot be checkpointed");
     return 0;

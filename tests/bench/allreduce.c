@@ -14,11 +14,12 @@
 
 #include "agent/runner/collective/collective.h"
 #include "agent/runner/mesh/tcp/mesh_tcp.h"
+#include "shared/choice.h"
 #include "shared/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/lib/mesh_nodes.h"
 
-enum { NODES_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
+enum { RANKS_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
 
 static const atomic_bool never = false;
 
@@ -128,7 +129,7 @@ static void take_vectors(struct bench *b, int n, const size_t *bytes)
 static int run_node(struct bench *b, enum collective_algorithm algorithm, const int *ports, const int *fds,
                     int n_wanted, const size_t *wanted)
 {
-    struct mesh_peer peers[NODES_MAX];
+    struct mesh_peer peers[RANKS_MAX];
     const char *tls = getenv("TLS");
     struct mesh_tcp_address address = {.job = "j-bench",
                                        .attempt = 1,
@@ -173,12 +174,12 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
 int main(int argc, char **argv)
 {
     struct bench b = {.n_nodes = argc > 1 ? atoi(argv[1]) : 0};
-    int algorithm = collective_algorithm_find(argc > 2 ? argv[2] : "auto");
-    int ports[NODES_MAX], fds[NODES_MAX], status, bad = 0;
+    int algorithm = choice_find(ALLREDUCE_CHOICES, argc > 2 ? argv[2] : "auto");
+    int ports[RANKS_MAX], fds[RANKS_MAX], status, bad = 0;
     size_t wanted[64] = {4096, 31400, 65536, 473128, 1 << 20, 2679848, 4800000, 16 << 20, 100 << 20};
     int n_wanted = 9;
 
-    if (b.n_nodes < 1 || b.n_nodes > NODES_MAX || algorithm < 0) {
+    if (b.n_nodes < 1 || b.n_nodes > RANKS_MAX || algorithm < 0) {
         fprintf(stderr, "allreduce NODES [auto|ring|halving-doubling|tree|direct [BYTES...]]\n");
         return 2;
     }

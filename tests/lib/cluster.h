@@ -11,7 +11,7 @@ struct cluster_config {
     const char *codec; /* name in build/codecs, or in build/tests/codecs as "tests/NAME" */
     const char *options, *compress, *compress_down;
     int n_workers, n_servers, redundancy;
-    const char *assignment;
+    enum block_assignment assignment;
     bool is_asgd;
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
     enum collective_algorithm allreduce;

@@ -143,7 +143,7 @@ static int open_node(struct fixture *f, const struct codec_plugin *plugin, int n
                                       .update = update,
                                       .record = record,
                                       .owner = f};
-    assert_ok(blocks_init(&f->blocks, "iid", 2, 1, &e));
+    assert_ok(blocks_init(&f->blocks, BLOCKS_IID, 2, 1, &e));
     if (exchange_new(&f->x, &f->cfg, &e) < 0) {
         blocks_clear(&f->blocks);
         return e.code;

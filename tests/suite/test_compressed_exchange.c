@@ -157,7 +157,7 @@ static int open_alone(const char *codec, const char *compress, const char *down,
 
     snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), codec);
     assert_int_equal(codec_library_open(&lib, path, e), 0);
-    assert_int_equal(blocks_init(&blocks, "iid", 2, 1, e), 0);
+    assert_int_equal(blocks_init(&blocks, BLOCKS_IID, 2, 1, e), 0);
     rc = exchange_new(&x,
                       &(struct exchange_config){.plugin = lib.plugin,
                                                 .compress = compress,

@@ -52,9 +52,9 @@ TEST(plain_is_the_mean_over_all_blocks)
 {
     static const struct {
         int n, r;
-        const char *assignment;
-    } cases[] = {{1, 1, "iid"}, {2, 1, "iid"}, {4, 1, "iid"}, {4, 2, "iid"},
-                 {4, 2, "dup"}, {5, 3, "iid"}, {6, 3, "dup"}};
+        enum block_assignment assignment;
+    } cases[] = {{1, 1, BLOCKS_IID}, {2, 1, BLOCKS_IID}, {4, 1, BLOCKS_IID}, {4, 2, BLOCKS_IID},
+                 {4, 2, BLOCKS_DUP}, {5, 3, BLOCKS_IID}, {6, 3, BLOCKS_DUP}};
 
     for (size_t k = 0; k < N_OF(cases); k++) {
         struct cluster_config cfg = plain4;
@@ -268,7 +268,7 @@ TEST(allreduce_refuses_unsupported_jobs)
         struct blocks blocks;
         struct exchange *x;
 
-        assert_int_equal(blocks_init(&blocks, "iid", cfg.n_workers, cases[k].redundancy, &e), 0);
+        assert_int_equal(blocks_init(&blocks, BLOCKS_IID, cfg.n_workers, cases[k].redundancy, &e), 0);
         cfg.plugin = lib.plugin;
         cfg.blocks = &blocks;
         cfg.n_params = N_PARAMS;
@@ -327,7 +327,7 @@ TEST(invalid_collective_requests_are_refused_with_a_message)
     struct err e = {0};
     struct blocks blocks;
 
-    assert_int_equal(blocks_init(&blocks, "iid", 1, 1, &e), 0);
+    assert_int_equal(blocks_init(&blocks, BLOCKS_IID, 1, 1, &e), 0);
     for (size_t k = 0; k < N_OF(cases); k++) {
         struct codec_events events = {.on_grad = cases[k].ask, .on_collective = ask_on_collective};
         struct codec_plugin plugin = {.name = "broken", .events = &events};

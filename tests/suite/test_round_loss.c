@@ -269,7 +269,7 @@ static void job_open(void)
 
     snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), job.codec);
     assert_ok(codec_library_open(&lib, path, &e));
-    assert_ok(blocks_init(&blocks, "iid", job.n_workers, 1, &e));
+    assert_ok(blocks_init(&blocks, BLOCKS_IID, job.n_workers, 1, &e));
 }
 
 static void job_close(void)

@@ -89,7 +89,8 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
 #endif
 
 struct job {
-    const char *codec, *local_path;
+    const char *codec;
+    enum use_local_path local_path;
     unsigned long n_allocations; /* allowed in all steps together, after the first ones */
     double n_vectors;            /* copied in a step, give or take headers and similar */
 };
@@ -116,8 +117,8 @@ static void make_packages(const struct job *j)
     settings_default(&s);
     snprintf(s.codec, sizeof s.codec, "%s", j->codec);
     snprintf(s.server_codec, sizeof s.server_codec, "%s", j->codec);
-    snprintf(s.local_path, sizeof s.local_path, "%s", j->local_path);
-    snprintf(s.math, sizeof s.math, "openblas");
+    s.local_path = j->local_path;
+    s.math = MATH_OPENBLAS;
     s.node_count = WORKERS;
     s.epochs = 1;
     s.steps_per_epoch = STEPS;
@@ -187,7 +188,7 @@ static int live(const struct job *j, int me, int listen_fd, struct mesh_peer *pe
     report.last_progress = INFINITY;
     must(node_prepare(&node, &reason, &e));
     must(node_connect(&node, &start, listen_fd, &e));
-    if (strcmp(j->local_path, "auto") == 0 && !node.shm_group && !node.send_pool)
+    if (j->local_path == LOCAL_PATH_AUTO && !node.shm_group && !node.send_pool)
         _exit(1);
     is_counting = true;
     must(node_train(&node, &e));
@@ -238,7 +239,7 @@ TEST(reducing_over_connections_allocates_nothing_and_copies_no_vector)
 {
     if (IS_SANITIZED)
         skip();
-    train(&(struct job){.codec = "allreduce", .local_path = "off"});
+    train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_OFF});
 }
 
 TEST(reducing_in_shared_memory_allocates_nothing_and_copies_no_extra_vector)
@@ -246,7 +247,7 @@ TEST(reducing_in_shared_memory_allocates_nothing_and_copies_no_extra_vector)
     if (IS_SANITIZED)
         skip();
     needs_sealed_memory();
-    train(&(struct job){.codec = "allreduce", .local_path = "auto"});
+    train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_AUTO});
 }
 
 /* Its contribution is a copy of the gradient, which changes while the contribution is in flight. The pool
@@ -255,7 +256,7 @@ TEST(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages)
 {
     if (IS_SANITIZED)
         skip();
-    train(&(struct job){.codec = "plain", .local_path = "off", .n_allocations = 20, .n_vectors = 1});
+    train(&(struct job){.codec = "plain", .local_path = LOCAL_PATH_OFF, .n_allocations = 20, .n_vectors = 1});
 }
 
 /* A contribution is written into a buffer, copied into the sender's shared memory, and from there by the
@@ -271,7 +272,7 @@ TEST(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_m
         skip();
     needs_sealed_memory();
     train(&(struct job){
-        .codec = "plain", .local_path = "auto", .n_allocations = 20, .n_vectors = 3 - N_STREAMED});
+        .codec = "plain", .local_path = LOCAL_PATH_AUTO, .n_allocations = 20, .n_vectors = 3 - N_STREAMED});
 }
 
 int main(void)

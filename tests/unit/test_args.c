@@ -154,8 +154,8 @@ TEST(parsed_options_can_be_written_again)
 {
     static const char *const given[] = {
         "-hvv", "-n", "7", "--seed", "9007199254740991", "-p0.1", "--name", "Ada", "--guest", "Bob", NULL};
-    static const char *const texts[] = {"yes", "2", "7",  "9007199254740991", "0.1", "Ada", "",
-                                        "",    "0", "Bob"};
+    static const char *const texts[] = {"yes", "2", "7", "9007199254740991", "0.1",
+                                        "Ada", "",  "",  "antipasto",        "Bob"};
     char text[32];
 
     assert_ok(parse(EAT, given));

@@ -8,7 +8,7 @@ TEST(iid_lists_all_subsets_in_lexicographic_order)
     struct blocks b;
     struct err e;
 
-    assert_ok(blocks_init(&b, "iid", 4, 2, &e));
+    assert_ok(blocks_init(&b, BLOCKS_IID, 4, 2, &e));
     assert_int_equal(b.n_blocks, 6);
     assert_memory_equal(b.holders, expected, sizeof expected);
     blocks_clear(&b);
@@ -20,7 +20,7 @@ TEST(dup_assigns_one_block_to_each_group_of_workers)
     struct blocks b;
     struct err e;
 
-    assert_ok(blocks_init(&b, "dup", 6, 2, &e));
+    assert_ok(blocks_init(&b, BLOCKS_DUP, 6, 2, &e));
     assert_int_equal(b.n_blocks, 3);
     assert_memory_equal(b.holders, expected, sizeof expected);
     blocks_clear(&b);
@@ -34,7 +34,7 @@ TEST(every_worker_holds_the_same_number_of_blocks)
             struct err e;
             int out[126];
 
-            assert_ok(blocks_init(&b, "iid", n, r, &e));
+            assert_ok(blocks_init(&b, BLOCKS_IID, n, r, &e));
             for (int node = 0; node < n; node++) {
                 int k = blocks_of(&b, node, out);
 
@@ -56,7 +56,7 @@ TEST(each_block_has_its_own_random_stream_in_each_step)
     struct blocks b;
     struct err e;
 
-    assert_ok(blocks_init(&b, "iid", 4, 2, &e));
+    assert_ok(blocks_init(&b, BLOCKS_IID, 4, 2, &e));
     assert_int_equal(b.n_blocks, BLOCKS);
     for (int i = 0; i < STEPS * BLOCKS; i++) {
         seen[i] = blocks_stream(&b, (uint64_t)(i / BLOCKS), i % BLOCKS);
@@ -69,10 +69,10 @@ TEST(each_block_has_its_own_random_stream_in_each_step)
 TEST(invalid_block_assignments_are_refused)
 {
     static const struct {
-        const char *assignment;
+        enum block_assignment assignment;
         int n, r;
-    } cases[] = {{"iid", 3, 4}, {"iid", 3, 0},   {"iid", 0, 1},
-                 {"dup", 5, 2}, {"iid", 64, 32}, {"iid", 4096, 2}};
+    } cases[] = {{BLOCKS_IID, 3, 4}, {BLOCKS_IID, 3, 0},   {BLOCKS_IID, 0, 1},
+                 {BLOCKS_DUP, 5, 2}, {BLOCKS_IID, 64, 32}, {BLOCKS_IID, 4096, 2}};
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct blocks b;

@@ -75,7 +75,7 @@ static void open_exchange(struct fixture *f, const struct codec_plugin *p)
                                                      .n_workers = 2,
                                                      .n_servers = f->set.server_count,
                                                      .blocks = &f->blocks,
-                                                     .is_sync = strcmp(f->set.sync, "ssgd") == 0,
+                                                     .is_sync = f->set.sync == SYNC_SSGD,
                                                      .local_steps = 4,
                                                      .n_steps = 30,
                                                      .seed = f->set.seed,
@@ -96,7 +96,7 @@ static void open_node(struct fixture *f, const char *arch)
     f->set.node_count = 2;
     f->set.epochs = 3;
     f->set.steps_per_epoch = 10;
-    assert_ok(blocks_init(&f->blocks, "iid", 2, 1, &e));
+    assert_ok(blocks_init(&f->blocks, BLOCKS_IID, 2, 1, &e));
     assert_ok(json_parse(&doc, arch, strlen(arch), "arch", &e));
     assert_ok(model_spec_parse(f->spec, doc, &e));
     json_decref(doc);
@@ -422,9 +422,9 @@ TEST(only_the_length_and_the_limits_of_a_job_may_differ)
     t.time_limit_s = 100;
     t.round_timeout_s = 9;
     t.checkpoint_every = 4;
-    strcpy(t.data_tls, "off");
+    t.data_tls = DATA_TLS_OFF;
     strcpy(t.name, "another");
-    strcpy(t.starts_from, "checkpoint");
+    t.starts_from = STARTS_FROM_CHECKPOINT;
     assert_ok(settings_check_resume(&t, doc, &e));
     t.learn_rate = 0.5;
     assert_int_equal(settings_check_resume(&t, doc, &e), ERR_CONFIG);
@@ -479,7 +479,7 @@ TEST(a_rule_that_may_have_messages_in_flight_is_refused)
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
     assert_error_has("its servers receive messages and cannot know the workers' step");
     f.set.server_count = 0;
-    strcpy(f.set.sync, "asgd");
+    f.set.sync = SYNC_ASGD;
     open_exchange(&f, &keeper);
     assert_int_equal(exchange_can_save(f.c.exchange, &e), ERR_CODEC);
     assert_error_has("in asgd contributions may be in transit");

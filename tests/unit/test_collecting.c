@@ -37,7 +37,7 @@ static uint64_t sent_for(size_t n)
 
     n_asked = n;
     shm_pair_open(&p, N_PARAMS);
-    assert_ok(blocks_init(&blocks, "iid", N_NODES, 1, &e));
+    assert_ok(blocks_init(&blocks, BLOCKS_IID, N_NODES, 1, &e));
     for (int i = 0; i < N_NODES; i++) {
         for (size_t k = 0; k < LONGEST; k++)
             in[i][k] = (float)(1 + i + (int)k);

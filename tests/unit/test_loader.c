@@ -85,7 +85,7 @@ static void partition_of(struct partition *p, struct blocks *b, int redundancy)
 
     for (int s = 0; s < SAMPLES; s++)
         labels[s] = s % 10;
-    assert_ok(blocks_init(b, "iid", NODES, redundancy, &e));
+    assert_ok(blocks_init(b, BLOCKS_IID, NODES, redundancy, &e));
     assert_ok(partition_init(p, &(struct partition_set){.n = SAMPLES, .labels = labels, .n_classes = 10},
                              &(struct partition_rule){PARTITION_IID, 0}, (size_t)b->n_blocks, BATCH, SEED,
                              &e));
@@ -116,7 +116,7 @@ TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
         .name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {1, WIDE}, .data = bytes};
     t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {1}, .data = labels};
     assert_ok(tensor_file_write(test, t, 2, NULL, &e));
-    assert_ok(blocks_init(&b, "iid", 1, 1, &e));
+    assert_ok(blocks_init(&b, BLOCKS_IID, 1, 1, &e));
     assert_ok(loader_open(&f, train, test, &b, 0, 1, m, SEED, &e));
     assert_ok(loader_batch_init(&batch, &f, 1, &e));
     assert_non_null(f.copy);
@@ -232,7 +232,7 @@ static int open_one(struct loader *f, enum tensor_type type, const void *values,
     write_one(train, 2, &x, more, n_more);
     x = (struct tensor_view){.name = "x", .type = type, .n_dims = 2, .shape = {BATCH, n_in}, .data = values};
     write_one(test, 1, &x, NULL, 0);
-    assert_int_equal(blocks_init(&b, "iid", 1, 1, e), 0);
+    assert_int_equal(blocks_init(&b, BLOCKS_IID, 1, 1, e), 0);
     rc = loader_open(f, train, test, &b, 0, BATCH, m, SEED, e);
     blocks_clear(&b);
     free(m);

@@ -76,7 +76,7 @@ TEST(a_lost_worker_is_tolerated_while_enough_workers_remain)
 {
     PUT({JOB_FAILED, "RunnerDied", 1}, {JOB_SUCCEEDED, "", 2}, {JOB_RUNNING, "", 0}, {JOB_SUCCEEDED, "", 3});
     nodes[3].at.node = -2;
-    strcpy(s.settings.on_node_loss, "continue");
+    s.settings.on_node_loss = NODE_LOSS_CONTINUES;
     s.settings.min_nodes = 2;
     assert_int_equal(outcome_cause(&s), -1);
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_RUNNING);
@@ -87,13 +87,13 @@ TEST(a_lost_worker_is_tolerated_while_enough_workers_remain)
 TEST(a_lost_server_or_a_canceled_worker_is_not_tolerated)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
-    strcpy(s.settings.on_node_loss, "continue");
+    s.settings.on_node_loss = NODE_LOSS_CONTINUES;
     s.settings.min_nodes = 1;
     assert_int_equal(outcome_cause(&s), -1);
     nodes[1].at.node = -2;
     assert_int_equal(outcome_cause(&s), 1);
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_CANCELLED, "UserCancelled", 2});
-    strcpy(s.settings.on_node_loss, "continue");
+    s.settings.on_node_loss = NODE_LOSS_CONTINUES;
     s.settings.min_nodes = 1;
     assert_int_equal(outcome_cause(&s), 1);
 }

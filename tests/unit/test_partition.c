@@ -143,7 +143,7 @@ TEST(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes)
                 struct partition p;
                 struct blocks b;
 
-                assert_ok(blocks_init(&b, "iid", jobs[j].nodes, 1, &e));
+                assert_ok(blocks_init(&b, BLOCKS_IID, jobs[j].nodes, 1, &e));
                 assert_ok(divide(&p, "iid", (size_t)b.n_blocks, jobs[j].batch, 7));
                 global_batch(batches[j], &p, &b, jobs[j].batch, epoch, step);
                 assert_memory_equal(batches[j], batches[0], sizeof batches[0]);

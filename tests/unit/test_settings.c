@@ -29,7 +29,7 @@ TEST(omitted_settings_have_their_defaults)
     assert_ok(parse(&s, "{" REQUIRED "}", &e));
     assert_int_equal(s.node_count, 4);
     assert_int_equal(s.redundancy, d.redundancy);
-    assert_string_equal(s.sync, d.sync);
+    assert_int_equal(s.sync, d.sync);
     assert_true(s.learn_rate == d.learn_rate);
 }
 
@@ -64,8 +64,10 @@ TEST(settings_survive_serialization)
     json_t *doc, *again;
     struct err e;
 
-    assert_ok(parse(&s, "{" REQUIRED ", \"non_iid\": true, \"learn_rate\": 0.001, \"redundancy\": 2}", &e));
+    assert_ok(parse(&s, "{" REQUIRED ", \"non_iid\": true, \"learn_rate\": 0.001, \"sync\": \"asgd\"}", &e));
+    assert_int_equal(s.sync, SYNC_ASGD);
     doc = settings_json(&s);
+    assert_string_equal(json_string_value(json_object_get(doc, "sync")), "asgd");
     assert_ok(settings_parse(&t, doc, &e));
     again = settings_json(&t);
     assert_true(json_equal(doc, again));

@@ -37,7 +37,8 @@ static void open_shard(struct tensor_file *f, const struct blob *b)
     assert_ok(tensor_file_open(f, path, &e));
 }
 
-static void begin(struct submission *s, struct options *o, int nodes, int redundancy, const char *assignment)
+static void begin(struct submission *s, struct options *o, int nodes, int redundancy,
+                  enum block_assignment assignment)
 {
     memset(s, 0, sizeof *s);
     s->opt = o;
@@ -45,7 +46,7 @@ static void begin(struct submission *s, struct options *o, int nodes, int redund
     s->settings.node_count = nodes;
     s->settings.redundancy = redundancy;
     s->settings.batch_size = BATCH;
-    strcpy(s->settings.block_assignment, assignment);
+    s->settings.block_assignment = assignment;
     s->facts = json_object();
 }
 
@@ -80,7 +81,7 @@ TEST(a_shard_has_the_columns_of_its_worker)
     struct dataset d;
 
     fill(&d, x, y);
-    begin(&s, &o, 3, 2, "iid"); /* blocks {0,1} {0,2} {1,2}: worker 1 holds blocks 0 and 2 */
+    begin(&s, &o, 3, 2, BLOCKS_IID); /* blocks {0,1} {0,2} {1,2}: worker 1 holds blocks 0 and 2 */
     assert_ok(shard_make(&s, &d, &e));
     assert_ok(partition_init(&p, &(struct partition_set){.n = N, .labels = y, .n_classes = 10},
                              &(struct partition_rule){PARTITION_IID, 0}, 3, BATCH, s.settings.seed, &e));
@@ -120,7 +121,7 @@ TEST(holders_of_the_same_blocks_get_the_same_blob)
     struct dataset d;
 
     fill(&d, x, y);
-    begin(&s, &o, 4, 2, "dup");
+    begin(&s, &o, 4, 2, BLOCKS_DUP);
     assert_ok(shard_make(&s, &d, &e));
     assert_string_equal(s.shards[0].hex, s.shards[1].hex);
     assert_string_not_equal(s.shards[1].hex, s.shards[2].hex);
@@ -139,7 +140,7 @@ TEST(a_shard_states_the_transforms_of_its_samples)
     struct dataset d;
 
     fill(&d, x, y);
-    begin(&s, &o, 1, 1, "iid");
+    begin(&s, &o, 1, 1, BLOCKS_IID);
     strcpy(s.settings.transform, "standard,crop=1,flip");
     assert_ok(shard_make(&s, &d, &e));
     open_shard(&f, &s.shards[0]);
@@ -153,7 +154,7 @@ TEST(a_shard_states_the_transforms_of_its_samples)
     assert_memory_equal(augment->data, ((int32_t[]){2, 3, 1, 1, 1}), 5 * sizeof(int32_t));
     tensor_file_close(&f);
     end(&s);
-    begin(&s, &o, 1, 1, "iid");
+    begin(&s, &o, 1, 1, BLOCKS_IID);
     strcpy(s.settings.transform, "unit,crop=2");
     assert_int_equal(shard_make(&s, &d, &e), ERR_CONFIG);
     assert_error_has("transform: crop=2: images are only 2 x 3");
@@ -169,7 +170,7 @@ TEST(too_few_samples_are_refused)
     struct dataset d;
 
     fill(&d, x, y);
-    begin(&s, &o, 30, 1, "iid");
+    begin(&s, &o, 30, 1, BLOCKS_IID);
     assert_true(shard_make(&s, &d, &e) < 0);
     json_decref(s.facts);
 }

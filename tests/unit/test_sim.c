@@ -133,7 +133,7 @@ TEST(the_reduction_of_a_collective_takes_time_before_sending)
 
     /* In each step half of the vector is received, added and sent on: 2 ms at a megabyte a second. */
     job("allreduce", 2, 0);
-    strcpy(set.allreduce, "ring");
+    set.allreduce = COLLECTIVE_RING;
     run();
     end = sim_time(&s);
     sim_close(&s);
@@ -172,7 +172,7 @@ TEST(a_node_that_dies_frees_its_processor)
 {
     job("fedavg", 5, 1);
     how.processors = 2;
-    strcpy(set.on_node_loss, "continue");
+    set.on_node_loss = NODE_LOSS_CONTINUES;
     strcpy(how.kill, "0@1ms,1@2ms,2@27ms");
     run();
     assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
@@ -218,7 +218,7 @@ TEST(a_simulation_is_reproducible_and_depends_on_the_seed)
 
     assert_non_null(first);
     job("plain", 4, 0);
-    strcpy(set.sync, "asgd");
+    set.sync = SYNC_ASGD;
     strcpy(how.link, "1Mbit,10ms,30ms");
     strcpy(how.straggler, "0.3:4");
     run();
@@ -259,7 +259,7 @@ TEST(the_death_of_a_worker_ends_the_job_or_the_others_continue)
         assert_int_equal(s.nodes[2].phase, SIM_KILLED);
         assert_int_equal(s.nodes[0].phase, SIM_FAILED);
         sim_close(&s);
-        strcpy(set.on_node_loss, "continue");
+        set.on_node_loss = NODE_LOSS_CONTINUES;
         run();
         assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
         assert_int_equal(s.nodes[0].phase, SIM_DONE);
@@ -274,7 +274,7 @@ TEST(of_two_workers_cut_off_from_each_other_one_continues_with_the_others)
     int n_done = 0;
 
     job("plain", 4, 0);
-    strcpy(set.on_node_loss, "continue");
+    set.on_node_loss = NODE_LOSS_CONTINUES;
     set.min_nodes = 3;
     strcpy(how.cut, "0|3@20ms-30s");
     run();

@@ -56,7 +56,7 @@ TEST(synchronous_rules_succeed_with_the_same_result_in_every_order)
 TEST(an_asynchronous_rule_has_different_results_in_different_orders)
 {
     job("plain", 2, 0, 2);
-    strcpy(s.set.sync, "asgd");
+    s.set.sync = SYNC_ASGD;
     assert_ok(sim_explore(&s, "", &found, &e));
     assert_true(found.is_complete && !found.failure[0] && found.n_different > 0);
     sim_close(&s);

@@ -50,11 +50,11 @@ TEST(spellings_of_parallel_sgd_are_accepted)
 {
     assert_ok(PARSE("--psgd", "asgd", "--block_assignment", "dpa", "--retrieve_data", "--optimizer",
                     "parallel_sgd"));
-    assert_string_equal(o.settings.sync, "asgd");
-    assert_string_equal(o.settings.block_assignment, "dup");
+    assert_int_equal(o.settings.sync, SYNC_ASGD);
+    assert_int_equal(o.settings.block_assignment, BLOCKS_DUP);
     assert_true(o.retrieve);
     assert_ok(PARSE("--parallel_sgd", "ssgd"));
-    assert_string_equal(o.settings.sync, "ssgd");
+    assert_int_equal(o.settings.sync, SYNC_SSGD);
 }
 
 TEST(optimizer_also_names_an_update_rule)
@@ -273,7 +273,7 @@ TEST(a_resumed_job_keeps_its_options_except_those_that_may_change)
     assert_int_equal(o.settings.batch_size, 16);
     assert_true(o.settings.non_iid && o.quiet);
     assert_true(o.settings.learn_rate == 0.001);
-    assert_string_equal(o.settings.sync, "asgd");
+    assert_int_equal(o.settings.sync, SYNC_ASGD);
     assert_string_equal(o.init_from, "");
     assert_string_equal(o.resume, dir);
     assert_int_equal(o.settings.epochs, 9);

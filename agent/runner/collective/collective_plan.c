@@ -455,16 +455,6 @@ enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_m
     return COLLECTIVE_RING;
 }
 
-int collective_algorithm_find(const char *name)
-{
-    static const char *const names[] = {"auto", "ring", "halving-doubling", "tree", "direct"};
-
-    for (int k = 0; k < COLLECTIVE_ALGORITHMS; k++)
-        if (strcmp(name, names[k]) == 0)
-            return k;
-    return -1;
-}
-
 const char *collective_kind_name(enum collective_kind kind)
 {
     static const char *const names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast",

@@ -44,6 +44,7 @@
 #include <stdint.h>
 
 #include "shared/err.h"
+#include "shared/settings.h"
 
 enum collective_kind {
     COLLECTIVE_ALL_REDUCE,
@@ -54,19 +55,9 @@ enum collective_kind {
     COLLECTIVE_KINDS
 };
 
-/* Algorithms of all-reduce; the other operations have one each. */
-enum collective_algorithm {
-    COLLECTIVE_AUTO,
-    COLLECTIVE_RING,
-    COLLECTIVE_HALVING_DOUBLING,
-    COLLECTIVE_TREE,
-    COLLECTIVE_DIRECT,
-    COLLECTIVE_ALGORITHMS
-};
-
 struct plan_ask {
     enum collective_kind kind;
-    enum collective_algorithm algorithm;
+    enum collective_algorithm algorithm; /* of an all-reduce; the other operations have one each */
     int n_nodes, me;
     int root;            /* of a broadcast */
     size_t n;            /* floats in `in` and in `out` */
@@ -134,8 +125,6 @@ size_t collective_slice(size_t n, int k, int n_slices);
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
 /* The algorithm that COLLECTIVE_AUTO stands for: measurements in docs/dataplane.md. */
 enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_machine);
-/* "ring" -> COLLECTIVE_RING; -1: no such algorithm. */
-int collective_algorithm_find(const char *name);
 const char *collective_kind_name(enum collective_kind kind);
 
 #endif

@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "agent/runner/exchange/exchange.h"
 
 /* Least bytes in a bucket of the gradient, the size of the first one of PyTorch's DistributedDataParallel.
@@ -17,10 +15,10 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .node = node,
         .n_workers = set->node_count,
         .n_servers = set->server_count,
-        .is_sync = strcmp(set->sync, "ssgd") == 0,
-        .goes_on = strcmp(set->on_node_loss, "continue") == 0,
+        .is_sync = set->sync == SYNC_SSGD,
+        .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
         .min_nodes = set->min_nodes,
-        .allreduce = (enum collective_algorithm)collective_algorithm_find(set->allreduce),
+        .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
         .n_steps = rows * (uint64_t)set->epochs,
         .seed = set->seed,
