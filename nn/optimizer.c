@@ -9,7 +9,6 @@
 #include "nn/kernels/fast.h"
 #include "nn/kernels/zeros.h"
 #include "shared/same_bits.h"
-#include "shared/suggest.h"
 
 /* Vectors are processed in chunks that stay in the first-level cache, so that the gradient is read from
  * memory once for its norm and the step. */
@@ -23,13 +22,13 @@ struct step { /* values common to all parameters */
 };
 
 struct kind {
-    const char *name;
     const char *vectors[OPTIMIZER_TENSORS];
     void (*step)(const struct step *s, float *params, const float *grads, float *a, float *b);
 };
 
 struct optimizer {
     const struct kind *kind;
+    const char *name;
     size_t n_params;
     float momentum, weight_decay;
     uint64_t t; /* steps taken */
@@ -165,42 +164,26 @@ FAST static void adadelta(const struct step *s, float *restrict w, const float *
     }
 }
 
-static const struct kind kinds[] = {
-    {"sgd", {NULL}, sgd},
-    {"momentum", {"m"}, momentum},
-    {"nesterov", {"m"}, nesterov},
-    {"adam", {"m", "v"}, adam},
-    {"adamw", {"m", "v"}, adamw},
-    {"adagrad", {"v"}, adagrad},
-    {"adadelta", {"v", "u"}, adadelta},
-    {"rmsprop", {"v"}, rmsprop},
-    {"gradient_decay", {NULL}, gradient_decay},
+static const struct kind kinds[N_OPTIMIZERS] = {
+    [OPTIMIZER_SGD] = {{NULL}, sgd},
+    [OPTIMIZER_MOMENTUM] = {{"m"}, momentum},
+    [OPTIMIZER_NESTEROV] = {{"m"}, nesterov},
+    [OPTIMIZER_ADAM] = {{"m", "v"}, adam},
+    [OPTIMIZER_ADAMW] = {{"m", "v"}, adamw},
+    [OPTIMIZER_ADAGRAD] = {{"v"}, adagrad},
+    [OPTIMIZER_ADADELTA] = {{"v", "u"}, adadelta},
+    [OPTIMIZER_RMSPROP] = {{"v"}, rmsprop},
+    [OPTIMIZER_GRADIENT_DECAY] = {{NULL}, gradient_decay},
 };
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
-
-static int no_such_kind(const char *name, struct err *e)
-{
-    const char *names[N_KINDS + 1] = {0};
-
-    for (int k = 0; k < N_KINDS; k++)
-        names[k] = kinds[k].name;
-    err_set(e, ERR_CONFIG, "no optimizer is called \"%s\"", name);
-    return suggest_instead(name, names, e);
-}
 
 int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e)
 {
-    struct optimizer *o;
-    int k = 0;
+    struct optimizer *o = calloc(1, sizeof *o);
 
-    while (k < N_KINDS && strcmp(kinds[k].name, cfg->kind) != 0)
-        k++;
-    if (k == N_KINDS)
-        return no_such_kind(cfg->kind, e);
-    o = calloc(1, sizeof *o);
     if (!o)
         goto no_memory;
-    *o = (struct optimizer){.kind = &kinds[k],
+    *o = (struct optimizer){.kind = &kinds[cfg->kind],
+                            .name = optimizer_kinds[cfg->kind].name,
                             .n_params = n_params,
                             .momentum = cfg->momentum,
                             .weight_decay = cfg->weight_decay};
@@ -213,7 +196,8 @@ int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, si
     return 0;
 no_memory:
     optimizer_free(o);
-    return err_set(e, ERR_NOMEM, "no memory for %s's state of %zu parameters", cfg->kind, n_params);
+    return err_set(e, ERR_NOMEM, "no memory for %s's state of %zu parameters",
+                   optimizer_kinds[cfg->kind].name, n_params);
 }
 
 void optimizer_free(struct optimizer *o)
@@ -314,7 +298,7 @@ size_t optimizer_tensors(const struct optimizer *o, struct tensor_view out[OPTIM
     for (; n < OPTIMIZER_TENSORS && o->vectors[n]; n++) {
         out[n] = (struct tensor_view){
             .type = TENSOR_F32, .n_dims = 1, .shape = {o->n_params}, .data = o->vectors[n]};
-        snprintf(out[n].name, sizeof out[n].name, "%s.%s", o->kind->name, o->kind->vectors[n]);
+        snprintf(out[n].name, sizeof out[n].name, "%s.%s", o->name, o->kind->vectors[n]);
     }
     return n;
 }

@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 #include "shared/err.h"
+#include "shared/optimizer_kind.h"
 #include "shared/tensor_file.h"
 
 enum { OPTIMIZER_TENSORS = 2 };
@@ -39,12 +40,12 @@ enum { OPTIMIZER_TENSORS = 2 };
 struct optimizer;
 
 struct optimizer_config {
-    const char *kind; /* of the table above */
-    float momentum;   /* of momentum and nesterov only */
+    enum optimizer_kind kind; /* of the table above */
+    float momentum;           /* of momentum and nesterov only */
     float weight_decay;
 };
 
-/* ERR_CONFIG: no such kind; the message suggests one or lists them. */
+/* ERR_NOMEM. */
 int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e);
 void optimizer_free(struct optimizer *o);
 

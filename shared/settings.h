@@ -10,6 +10,7 @@
 
 #include "shared/blocks.h"
 #include "shared/err.h"
+#include "shared/optimizer_kind.h"
 
 enum {
     NODES_MAX = 4096, /* workers, and servers: the list of them, sent to start a node, must fit 1 MiB */
@@ -21,8 +22,6 @@ enum {
  * order of its enum. */
 #define SYNC_CHOICES "ssgd|asgd"
 enum sync { SYNC_SSGD, SYNC_ASGD };
-
-#define OPTIMIZER_CHOICES "sgd|momentum|nesterov|adam|adamw|adagrad|adadelta|rmsprop|gradient_decay"
 
 #define ON_NONFINITE_CHOICES "stop|skip"
 enum on_nonfinite { NONFINITE_STOPS, NONFINITE_SKIPS };
@@ -70,7 +69,7 @@ struct settings {
     int batch_size;      /* of one block; the global batch is batch_size x number of blocks */
     int redundancy;      /* number of workers that hold each block */
     enum block_assignment block_assignment;
-    char gradient_descent[16]; /* "sgd", "adam", ...: nn/optimizer.h */
+    enum optimizer_kind optimizer; /* gradient_descent in the document */
     double learn_rate;
     char schedule[64]; /* of the learning rate: shared/schedule.h */
     int warmup_steps;

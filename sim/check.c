@@ -60,7 +60,7 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
     snprintf(k->set.codec_options, sizeof k->set.codec_options, "%s", k->options);
     memcpy(k->set.server_codec_options, k->set.codec_options, sizeof k->set.codec_options);
     k->set.sync = is_asgd ? SYNC_ASGD : SYNC_SSGD;
-    strcpy(k->set.gradient_descent, "sgd");
+    k->set.optimizer = OPTIMIZER_SGD;
     k->set.node_count = s->n_workers;
     k->set.server_count = s->n_servers;
     k->set.redundancy = s->redundancy;

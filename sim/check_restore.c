@@ -165,7 +165,7 @@ static int restored_is_the_same(struct check *k, struct err *e)
     if (!s)
         return err_set(e, ERR_NOMEM, "no memory to save a job");
     s->check = k;
-    strcpy(k->set.gradient_descent, "adam");
+    k->set.optimizer = OPTIMIZER_ADAM;
     rc = follow(k, s, e);
     free(s);
     return rc;

@@ -34,7 +34,7 @@ static const struct args_option table[] = {
     {"compress-down", "", ARGS_TEXT, SET(compress_down), FOR_JOB, JOB, "CHAIN",
      "compression of servers' vectors"},
     {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_JOB, JOB,
-     OPTIMIZER_CHOICES "|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging",
+     OPTIMIZER_CHOICES_AND("|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging"),
      "same as --gradient-descent; or, as in Parallel-SGD, what the codec must exchange, gradients or "
      "parameters"},
     {"parallel_sgd|psgd", "", ARGS_CHOICE, SET(sync), FOR_JOB, JOB, SYNC_CHOICES,
@@ -45,7 +45,7 @@ static const struct args_option table[] = {
      .max = 1e6, .may_change = true},
     {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
      "which worker holds which block"},
-    {"gradient-descent", "", ARGS_CHOICE_TEXT, SET(gradient_descent), FOR_JOB, JOB, OPTIMIZER_CHOICES,
+    {"gradient-descent", "", ARGS_CHOICE, SET(optimizer), FOR_JOB, JOB, OPTIMIZER_CHOICES,
      "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
     {"schedule", "", ARGS_TEXT, SET(schedule), FOR_JOB, JOB, "TEXT",
      "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
@@ -211,41 +211,27 @@ static void set_defaults(struct options *o)
     strcpy(o->reason, "cancelled by the submitter");
 }
 
-/* Defaults of each optimizer: learning rates of Parallel-SGD (adadelta: of its paper, sgd: of the option),
- * the weight decay of adamw as in PyTorch. */
-static const struct {
-    const char *kind;
-    double learn_rate, weight_decay;
-    bool has_momentum;
-} optimizers[] = {
-    {"momentum", 0.01, 0, true},   {"nesterov", 0.01, 0, true},        {"adam", 0.001, 0, false},
-    {"adamw", 0.001, 0.01, false}, {"adagrad", 0.01, 0, false},        {"adadelta", 1, 0, false},
-    {"rmsprop", 0.01, 0, false},   {"gradient_decay", 0.03, 0, false},
-};
-
 static int finish_optimizer(struct options *o, struct err *e)
 {
+    int named = choice_find(OPTIMIZER_CHOICES, o->optimizer);
     struct settings *s = &o->settings;
-    bool has_momentum = false;
+    const struct optimizer_defaults *kind;
 
-    if (choice_find(OPTIMIZER_CHOICES, o->optimizer) >= 0) {
-        if (o->has_gradient_descent && strcmp(o->optimizer, s->gradient_descent) != 0)
+    if (named >= 0) {
+        if (o->has_gradient_descent && named != (int)s->optimizer)
             return err_set(e, ERR_USAGE, "--optimizer %s and --gradient-descent %s: give one of them",
-                           o->optimizer, s->gradient_descent);
-        memcpy(s->gradient_descent, o->optimizer, sizeof s->gradient_descent);
+                           o->optimizer, optimizer_kinds[s->optimizer].name);
+        s->optimizer = (enum optimizer_kind)named;
         strcpy(o->optimizer, "auto");
     }
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
-        if (strcmp(s->gradient_descent, optimizers[i].kind) == 0) {
-            has_momentum = optimizers[i].has_momentum;
-            s->learn_rate = o->has_learn_rate ? s->learn_rate : optimizers[i].learn_rate;
-            s->weight_decay = o->has_weight_decay ? s->weight_decay : optimizers[i].weight_decay;
-        }
-    if (o->has_momentum && s->momentum > 0 && !has_momentum)
+    kind = &optimizer_kinds[s->optimizer];
+    s->learn_rate = o->has_learn_rate ? s->learn_rate : kind->learn_rate;
+    s->weight_decay = o->has_weight_decay ? s->weight_decay : kind->weight_decay;
+    if (o->has_momentum && s->momentum > 0 && !kind->has_momentum)
         return err_set(e, ERR_USAGE,
                        "--momentum: %s has no momentum; use --gradient-descent momentum or nesterov",
-                       s->gradient_descent);
-    s->momentum = has_momentum ? s->momentum : 0;
+                       kind->name);
+    s->momentum = kind->has_momentum ? s->momentum : 0;
     return 0;
 }
 

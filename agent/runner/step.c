@@ -9,9 +9,8 @@
 
 struct optimizer_config step_optimizer(const struct settings *set)
 {
-    return (struct optimizer_config){.kind = set->gradient_descent,
-                                     .momentum = (float)set->momentum,
-                                     .weight_decay = (float)set->weight_decay};
+    return (struct optimizer_config){
+        .kind = set->optimizer, .momentum = (float)set->momentum, .weight_decay = (float)set->weight_decay};
 }
 
 static bool may_skip(const struct settings *set)

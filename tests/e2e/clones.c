@@ -53,7 +53,7 @@ static void put_loss(enum loss_kind kind)
     put(dx, sizeof dx);
 }
 
-static int put_optimizer(const char *kind)
+static int put_optimizer(enum optimizer_kind kind)
 {
     const struct optimizer_config cfg = {.kind = kind, .momentum = 0.9f, .weight_decay = 0.01f};
     struct optimizer *o;
@@ -152,8 +152,6 @@ int main(void)
 {
     static const struct layer_ops *const layers[] = {&layer_tanh, &layer_relu,    &layer_sigmoid,
                                                      &layer_gelu, &layer_softmax, &layer_layer_norm};
-    static const char *const optimizers[] = {"sgd",   "momentum", "nesterov", "adam",
-                                             "adamw", "adagrad",  "rmsprop",  "adadelta"};
     static float q[WIDTH * WIDTH];
     struct tensor_spec matrix = {.n_dims = 2, .init = INIT_ORTHOGONAL};
     struct rng r;
@@ -174,8 +172,8 @@ int main(void)
     put_vectors(&r);
     for (int kind = 0; kind < N_LOSS_KINDS; kind++)
         put_loss((enum loss_kind)kind);
-    for (size_t k = 0; k < sizeof optimizers / sizeof *optimizers; k++)
-        if (put_optimizer(optimizers[k]) < 0)
+    for (enum optimizer_kind k = 0; k < N_OPTIMIZERS; k++)
+        if (put_optimizer(k) < 0)
             return 1;
     for (size_t cols = WIDTH; cols > 0; cols /= 4) {
         matrix.shape[0] = WIDTH;

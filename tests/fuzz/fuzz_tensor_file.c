@@ -69,8 +69,8 @@ static struct checkpoint *node(struct model_spec *spec)
     c = (struct checkpoint){.set = &set, .job = "j-abcdef", .arch = arch};
     if (json_parse(&doc, arch, strlen(arch), "arch", &e) < 0 || model_spec_parse(spec, doc, &e) < 0 ||
         blocks_init(&blocks, BLOCKS_IID, 1, 1, &e) < 0 || net_new(&c.net, spec, 1, &e) < 0 ||
-        optimizer_new(&c.optimizer, &(struct optimizer_config){.kind = "adam"}, net_n_trained(c.net), &e) <
-            0 ||
+        optimizer_new(&c.optimizer, &(struct optimizer_config){.kind = OPTIMIZER_ADAM}, net_n_trained(c.net),
+                      &e) < 0 ||
         exchange_new(&c.exchange,
                      &(struct exchange_config){.plugin = &keeper,
                                                .n_workers = 1,
@@ -83,7 +83,7 @@ static struct checkpoint *node(struct model_spec *spec)
                                                .grads = net_grads(c.net)},
                      &e) < 0)
         abort();
-    strcpy(set.gradient_descent, "adam");
+    set.optimizer = OPTIMIZER_ADAM;
     json_decref(doc);
     return &c;
 }

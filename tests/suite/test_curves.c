@@ -15,6 +15,7 @@
 
 #include "nn/net.h"
 #include "nn/optimizer.h"
+#include "shared/choice.h"
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
@@ -99,6 +100,7 @@ static void follow(const char *name)
     float *x = malloc(sizeof *x * N_SAMPLES * N_IN);
     int32_t labels[N_SAMPLES];
     float lr;
+    int kind;
     struct err e;
 
     snprintf(path, sizeof path, "tests/reference/curves/%s.safetensors", name);
@@ -109,7 +111,9 @@ static void follow(const char *name)
     net = net_of(&f);
     assert_int_equal(tensor_count(weights), (net_n_params(net) + PROBE - 1) / PROBE);
     lr = (float)atof(tensor_file_meta(&f, "learn_rate"));
-    assert_ok(optimizer_new(&o, &(struct optimizer_config){.kind = tensor_file_meta(&f, "gradient_descent")},
+    kind = choice_find(OPTIMIZER_CHOICES, tensor_file_meta(&f, "gradient_descent"));
+    assert_true(kind >= 0);
+    assert_ok(optimizer_new(&o, &(struct optimizer_config){.kind = (enum optimizer_kind)kind},
                             net_n_trained(net), &e));
     make_samples(x, labels);
     make_weights(net);

@@ -103,7 +103,7 @@ static void open_node(struct fixture *f, const char *arch)
     f->c = (struct checkpoint){.set = &f->set, .job = "j-abcdef", .arch = arch, .codec_sha256 = "00c0dec1"};
     assert_ok(net_new(&f->c.net, f->spec, 2, &e));
     net_init(f->c.net, 3);
-    assert_ok(optimizer_new(&f->c.optimizer, &(struct optimizer_config){.kind = "adam"},
+    assert_ok(optimizer_new(&f->c.optimizer, &(struct optimizer_config){.kind = OPTIMIZER_ADAM},
                             net_n_trained(f->c.net), &e));
     open_exchange(f, &keeper);
 }

@@ -274,7 +274,7 @@ static double train(const struct dataset *d, const char *path, int epochs)
     assert_ok(json_read(&doc, path, 1 << 16, &e));
     assert_ok(model_spec_parse(&spec, doc, &e));
     assert_ok(net_new(&net, &spec, BATCH, &e));
-    assert_ok(optimizer_new(&o, &(struct optimizer_config){.kind = "adam"}, net_n_params(net), &e));
+    assert_ok(optimizer_new(&o, &(struct optimizer_config){.kind = OPTIMIZER_ADAM}, net_n_params(net), &e));
     assert_ok(partition_init(&p,
                              &(struct partition_set){.n = d->n_train, .labels = d->train_y, .n_classes = 10},
                              &(struct partition_rule){PARTITION_IID, 0}, 1, BATCH, 1, &e));

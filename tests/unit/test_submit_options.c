@@ -60,7 +60,7 @@ TEST(spellings_of_parallel_sgd_are_accepted)
 TEST(optimizer_also_names_an_update_rule)
 {
     assert_ok(PARSE("--optimizer", "adam"));
-    assert_string_equal(o.settings.gradient_descent, "adam");
+    assert_int_equal(o.settings.optimizer, OPTIMIZER_ADAM);
     assert_true(o.settings.learn_rate == 0.001);
     assert_string_equal(o.optimizer, "auto");
     assert_ok(PARSE("--optimizer", "adam", "--gradient-descent", "adam"));
