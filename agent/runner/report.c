@@ -20,7 +20,7 @@ int report_open(struct report *r, struct err *e)
 {
     *r = (struct report){
         .fd = open(artifact_name(ARTIFACT_EVENTS), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
-    return r->fd < 0 ? err_errno(e, ERR_IO, artifact_name(ARTIFACT_EVENTS)) : 0;
+    return r->fd < 0 ? err_errno(e, ERR_IO, "%s", artifact_name(ARTIFACT_EVENTS)) : 0;
 }
 
 void report_close(struct report *r)
