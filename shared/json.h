@@ -28,6 +28,7 @@ struct json_field {
     bool required;
     double min, max;     /* both 0: any */
     const char *choices; /* "ssgd|asgd" */
+    bool may_change;     /* for the caller's use */
 };
 
 /* A table ends with {0}. JSON_AT(struct settings, seed) gives .offset and .size. */

@@ -11,10 +11,11 @@
         .key = #name, .kind = json_type, JSON_AT(struct settings, name), __VA_ARGS__                         \
     }
 
+/* may_change: in a job that resumes another one. */
 static const struct json_field fields[] = {
     F(version, JSON_FIELD_INT, .required = true, .min = 1, .max = 1),
-    F(name, JSON_FIELD_TEXT, .required = true),
-    F(seed, JSON_FIELD_U64, .required = true),
+    F(name, JSON_FIELD_TEXT, .required = true, .may_change = true),
+    F(seed, JSON_FIELD_U64, .required = true, .min = 0, .max = 0x1p53),
     F(node_count, JSON_FIELD_INT, .required = true, .min = 1, .max = SIMULATED_NODES_MAX),
     F(server_count, JSON_FIELD_INT, .min = 0, .max = SIMULATED_NODES_MAX),
     F(codec, JSON_FIELD_TEXT, .required = true),
@@ -25,7 +26,7 @@ static const struct json_field fields[] = {
     F(compress_down, JSON_FIELD_TEXT, .required = false),
     F(sync, JSON_FIELD_CHOICE, .choices = SYNC_CHOICES),
     F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
-    F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
+    F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6, .may_change = true),
     F(steps_per_epoch, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
@@ -49,16 +50,16 @@ static const struct json_field fields[] = {
     F(math, JSON_FIELD_CHOICE, .choices = MATH_CHOICES),
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
     F(allreduce, JSON_FIELD_CHOICE, .choices = ALLREDUCE_CHOICES),
-    F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9),
-    F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6),
-    F(on_node_loss, JSON_FIELD_CHOICE, .choices = ON_NODE_LOSS_CHOICES),
-    F(min_nodes, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
+    F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9, .may_change = true),
+    F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6, .may_change = true),
+    F(on_node_loss, JSON_FIELD_CHOICE, .choices = ON_NODE_LOSS_CHOICES, .may_change = true),
+    F(min_nodes, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX, .may_change = true),
     F(local_path, JSON_FIELD_CHOICE, .choices = LOCAL_PATH_CHOICES),
-    F(data_tls, JSON_FIELD_CHOICE, .choices = DATA_TLS_CHOICES),
-    F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S),
-    F(trace, JSON_FIELD_BOOL, .required = false),
-    F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6),
-    F(starts_from, JSON_FIELD_CHOICE, .choices = STARTS_FROM_CHOICES),
+    F(data_tls, JSON_FIELD_CHOICE, .choices = DATA_TLS_CHOICES, .may_change = true),
+    F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S, .may_change = true),
+    F(trace, JSON_FIELD_BOOL, .required = false, .may_change = true),
+    F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6, .may_change = true),
+    F(starts_from, JSON_FIELD_CHOICE, .choices = STARTS_FROM_CHOICES, .may_change = true),
     {0},
 };
 
@@ -88,6 +89,15 @@ void settings_default(struct settings *s)
         .data_tls = DATA_TLS_AUTO,
         .time_limit_s = 86400,
     };
+}
+
+const struct json_field *settings_field(size_t offset)
+{
+    const struct json_field *f = fields;
+
+    while (f->key && f->offset != offset)
+        f++;
+    return f->key ? f : NULL;
 }
 
 int settings_check(const struct settings *s, struct err *e)
@@ -134,9 +144,6 @@ json_t *settings_json(const struct settings *s)
 
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e)
 {
-    static const char *const may_differ[] = {
-        "name",     "epochs",       "record_every", "round_timeout_s",  "on_node_loss", "min_nodes",
-        "data_tls", "time_limit_s", "trace",        "checkpoint_every", "starts_from"};
     struct settings t;
     json_t *a, *b, *v;
     const char *key;
@@ -146,8 +153,9 @@ int settings_check_resume(const struct settings *s, const json_t *then, struct e
         return err_at(e, "the earlier job's settings");
     a = settings_json(s);
     b = settings_json(&t);
-    for (size_t i = 0; i < sizeof may_differ / sizeof *may_differ; i++)
-        json_object_del(a, may_differ[i]);
+    for (const struct json_field *f = fields; f->key; f++)
+        if (f->may_change)
+            json_object_del(a, f->key);
     json_object_foreach(a, key, v)
     {
         const json_t *w = json_object_get(b, key);

@@ -1,6 +1,7 @@
 /* settings -- the settings of a job: one document, written by job_submit, stored by the agent, read by the
- * runner. One table (settings.c) defines reading, writing, limits and the list in run.json. All nodes of a
- * job read the same bytes, so that they agree on seed, blocks and rounds without further messages. */
+ * runner. One table (settings.c) defines type, range and choices of each, and whether a job that resumes
+ * another may change it: for reading, writing, run.json and job_submit's options. All nodes of a job read
+ * the same bytes, so that they agree on seed, blocks and rounds without further messages. */
 #ifndef PSGD_SETTINGS_H
 #define PSGD_SETTINGS_H
 
@@ -51,6 +52,8 @@ enum data_tls { DATA_TLS_ON, DATA_TLS_OFF, DATA_TLS_AUTO };
 #define STARTS_FROM_CHOICES "seed|weights|checkpoint"
 enum starts_from { STARTS_FROM_SEED, STARTS_FROM_WEIGHTS, STARTS_FROM_CHECKPOINT };
 
+struct json_field;
+
 struct settings {
     int version;           /* of this document: 1 */
     char name[64];         /* for people: letters, digits, '-', '_', '.' */
@@ -98,13 +101,15 @@ struct settings {
                                    * checkpoint: the state of a node of another job */
 };
 
+/* The field at this offset in struct settings; NULL: none. */
+const struct json_field *settings_field(size_t offset);
 void settings_default(struct settings *s);
 /* ERR_CONFIG with the path of the invalid field, also if fields are inconsistent. */
 int settings_parse(struct settings *s, const json_t *doc, struct err *e);
 json_t *settings_json(const struct settings *s); /* NULL: no memory */
 int settings_check(const struct settings *s, struct err *e);
-/* Checks that a job with these settings can resume one with the settings `then`. Length, name, limits and
- * records may differ. ERR_CONFIG: the message has the field that differs, and both values. */
+/* Checks that a job with these settings can resume one with the settings `then`. ERR_CONFIG: the message has
+ * the field that differs, and both values. */
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shared/choice.h"
+#include "shared/json.h"
 #include "shared/schedule.h"
 #include "submit/options_table.h"
 #include "submit/stages/console.h"
@@ -12,98 +13,88 @@ enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* options of a job that a simulat
 
 #define AT(m)    ARGS_AT(struct options, m)
 #define GIVEN(m) .given = offsetof(struct options, m)
-#define SET(m)   AT(settings.m)
-#define SIM(m)   AT(simulation.m)
+/* An option of a setting, whose type, range, choices and may_change are in shared/settings.c: complete(). */
+#define SETTING(m) ARGS_FLAG, AT(settings.m)
+#define SIM(m)     AT(simulation.m)
 
 /* Parallel-SGD's option names stay valid; newer names are spelled with '-'. On the command line '-' and '_'
  * are the same. */
-static const struct args_option table[] = {
-    {"node_count", "n", ARGS_INT, SET(node_count), FOR_JOB, JOB, "N", "workers of the job", .min = 1,
-     .max = SIMULATED_NODES_MAX},
-    {"batch_size", "b", ARGS_INT, SET(batch_size), FOR_JOB, JOB, "N", "samples of one block", .min = 1,
-     .max = 1e6},
-    {"redundancy", "r", ARGS_INT, SET(redundancy), FOR_JOB, JOB, "N", "workers that hold each block",
-     .min = 1, .max = SIMULATED_NODES_MAX},
+static struct args_option table[] = {
+    {"node_count", "n", SETTING(node_count), FOR_JOB, JOB, "N", "workers of the job"},
+    {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N", "samples of one block"},
+    {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
      "exchange protocol of the nodes: a name, a .c or a .so file, and :KEY=VALUE,... for its parameters",
      .may_change = true},
     {"server_codec", "", ARGS_NAME_OR_PATH, AT(server_codec), FOR_JOB, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
-    {"compress", "", ARGS_TEXT, SET(compress), FOR_JOB, JOB, "CHAIN",
+    {"compress", "", SETTING(compress), FOR_JOB, JOB, "CHAIN",
      "compression of workers' vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ..."},
-    {"compress-down", "", ARGS_TEXT, SET(compress_down), FOR_JOB, JOB, "CHAIN",
-     "compression of servers' vectors"},
+    {"compress-down", "", SETTING(compress_down), FOR_JOB, JOB, "CHAIN", "compression of servers' vectors"},
     {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_JOB, JOB,
      OPTIMIZER_CHOICES_AND("|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging"),
      "same as --gradient-descent; or, as in Parallel-SGD, what the codec must exchange, gradients or "
      "parameters"},
-    {"parallel_sgd|psgd", "", ARGS_CHOICE, SET(sync), FOR_JOB, JOB, SYNC_CHOICES,
+    {"parallel_sgd|psgd", "", SETTING(sync), FOR_JOB, JOB, NULL,
      "parallel stochastic gradient descent, synchronous or not"},
-    {"learn_rate", "", ARGS_NUMBER, SET(learn_rate), FOR_JOB, JOB, "X", "learning rate", .min = 1e-30,
-     .max = 1e30, GIVEN(has_learn_rate)},
-    {"epochs", "E", ARGS_INT, SET(epochs), FOR_JOB, JOB, "N", "passes over the training set", .min = 1,
-     .max = 1e6, .may_change = true},
+    {"learn_rate", "", SETTING(learn_rate), FOR_JOB, JOB, "X", "learning rate", GIVEN(has_learn_rate)},
+    {"epochs", "E", SETTING(epochs), FOR_JOB, JOB, "N", "passes over the training set"},
     {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
      "which worker holds which block"},
-    {"gradient-descent", "", ARGS_CHOICE, SET(optimizer), FOR_JOB, JOB, OPTIMIZER_CHOICES,
+    {"gradient-descent", "", SETTING(optimizer), FOR_JOB, JOB, NULL,
      "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
-    {"schedule", "", ARGS_TEXT, SET(schedule), FOR_JOB, JOB, "TEXT",
+    {"schedule", "", SETTING(schedule), FOR_JOB, JOB, "TEXT",
      "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
-    {"warmup-steps", "", ARGS_INT, SET(warmup_steps), FOR_JOB, JOB, "N",
-     "steps over which the learning rate rises to its initial value", .min = 0, .max = 1e9},
-    {"momentum", "", ARGS_NUMBER, SET(momentum), FOR_JOB, JOB, "X", "coefficient of momentum and nesterov",
-     .min = 0, .max = 0.9999, GIVEN(has_momentum)},
-    {"weight-decay", "", ARGS_NUMBER, SET(weight_decay), FOR_JOB, JOB, "X",
-     "fraction of the weights added to the gradient; adamw: subtracted from the weights", .min = 0,
-     .max = 1e3, GIVEN(has_weight_decay)},
-    {"clip-norm", "", ARGS_NUMBER, SET(clip_norm), FOR_JOB, JOB, "X",
-     "largest gradient norm of an update; longer gradients are scaled down; 0: no limit", .min = 0,
-     .max = 1e30},
-    {"on-nonfinite", "", ARGS_CHOICE, SET(on_nonfinite), FOR_JOB, JOB, ON_NONFINITE_CHOICES,
+    {"warmup-steps", "", SETTING(warmup_steps), FOR_JOB, JOB, "N",
+     "steps over which the learning rate rises to its initial value"},
+    {"momentum", "", SETTING(momentum), FOR_JOB, JOB, "X", "coefficient of momentum and nesterov",
+     GIVEN(has_momentum)},
+    {"weight-decay", "", SETTING(weight_decay), FOR_JOB, JOB, "X",
+     "fraction of the weights added to the gradient; adamw: subtracted from the weights",
+     GIVEN(has_weight_decay)},
+    {"clip-norm", "", SETTING(clip_norm), FOR_JOB, JOB, "X",
+     "largest gradient norm of an update; longer gradients are scaled down; 0: no limit"},
+    {"on-nonfinite", "", SETTING(on_nonfinite), FOR_JOB, JOB, NULL,
      "a non-finite loss or gradient ends the job or is skipped"},
-    {"dataset", "D", ARGS_TEXT, SET(dataset), FOR_JOB, JOB, "NAME",
+    {"dataset", "D", SETTING(dataset), FOR_JOB, JOB, "NAME",
      "data set, NAME or NAME:KEY=VALUE,...: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, "
      "simlin"},
     {"data", "", ARGS_PATH, AT(data), FOR_JOB, JOB, "FILE|DIR",
      "the data set's file, or the folder with its files", .may_change = true},
-    {"transform", "", ARGS_TEXT, SET(transform), FOR_JOB, JOB, "LIST",
+    {"transform", "", SETTING(transform), FOR_JOB, JOB, "LIST",
      "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
-    {"partition", "", ARGS_TEXT, SET(partition), FOR_JOB, JOB, "RULE",
+    {"partition", "", SETTING(partition), FOR_JOB, JOB, "RULE",
      "how samples are divided among blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
      GIVEN(has_partition)},
     {"model", "m", ARGS_NAME_OR_PATH, AT(model), FOR_JOB, JOB, "NAME|FILE", "network; a name or a .json file",
      .may_change = true},
-    {"non-iid", "", ARGS_FLAG, SET(non_iid), FOR_JOB, JOB, NULL, "the same as --partition label_sorted"},
-    {"local-steps", "", ARGS_INT, SET(local_steps), FOR_JOB, JOB, "N",
-     "steps between exchanges of parameters; 0: once per epoch", .min = 0, .max = 1e9},
-    {"seed", "", ARGS_U64, SET(seed), FOR_JOB, JOB, "N",
-     "seed of the initial weights, the partition and the sample order", .min = 0, .max = 0x1p53},
-    {"name", "", ARGS_TEXT, SET(name), FOR_JOB, JOB, "NAME", "display name of the job", .may_change = true},
-    {"math", "", ARGS_CHOICE, SET(math), FOR_JOB, JOB, MATH_CHOICES,
+    {"non-iid", "", SETTING(non_iid), FOR_JOB, JOB, NULL, "the same as --partition label_sorted"},
+    {"local-steps", "", SETTING(local_steps), FOR_JOB, JOB, "N",
+     "steps between exchanges of parameters; 0: once per epoch"},
+    {"seed", "", SETTING(seed), FOR_JOB, JOB, "N",
+     "seed of the initial weights, the partition and the sample order"},
+    {"name", "", SETTING(name), FOR_JOB, JOB, "NAME", "display name of the job"},
+    {"math", "", SETTING(math), FOR_JOB, JOB, NULL,
      "library for matrix products: the faster of OpenBLAS and oneDNN per shape, or OpenBLAS only; narrow "
      "products use built-in loops"},
-    {"threads", "", ARGS_INT, SET(threads), FOR_JOB, JOB, "N",
-     "threads of a node in a matrix product, at most its number of processors", .min = 1, .max = 1024},
-    {"allreduce", "", ARGS_CHOICE, SET(allreduce), FOR_JOB, JOB, ALLREDUCE_CHOICES,
+    {"threads", "", SETTING(threads), FOR_JOB, JOB, "N",
+     "threads of a node in a matrix product, at most its number of processors"},
+    {"allreduce", "", SETTING(allreduce), FOR_JOB, JOB, NULL,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
-    {"record-every", "", ARGS_INT, SET(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv",
-     .min = 1, .max = 1e9, .may_change = true},
-    {"round-timeout", "", ARGS_NUMBER, SET(round_timeout_s), FOR_JOB, JOB, "S",
-     "seconds a node waits for a contribution to a round; a codec call may take three quarters of it",
-     .min = 0.1, .max = 1e6, .may_change = true},
-    {"local-path", "", ARGS_CHOICE, SET(local_path), FOR_SUBMIT, JOB, LOCAL_PATH_CHOICES,
+    {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
+    {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB, JOB, "S",
+     "seconds a node waits for a contribution to a round; a codec call may take three quarters of it"},
+    {"local-path", "", SETTING(local_path), FOR_SUBMIT, JOB, NULL,
      "shared memory between nodes of one machine; off: TCP"},
-    {"data-tls", "", ARGS_CHOICE, SET(data_tls), FOR_SUBMIT, JOB, DATA_TLS_CHOICES,
-     "encryption between nodes; auto: only between machines", .may_change = true},
-    {"on-node-loss", "", ARGS_CHOICE, SET(on_node_loss), FOR_JOB, JOB, ON_NODE_LOSS_CHOICES,
-     "when a worker is lost: end the job, or continue without it", .may_change = true},
-    {"min-nodes", "", ARGS_INT, SET(min_nodes), FOR_JOB, JOB, "N",
-     "with --on-node-loss continue: minimum number of workers; with fewer the job ends", .min = 1,
-     .max = SIMULATED_NODES_MAX, .may_change = true},
-    {"time-limit", "", ARGS_NUMBER, SET(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run",
-     .min = 1, .max = TIME_LIMIT_MAX_S, .may_change = true},
-    {"checkpoint-every", "", ARGS_INT, SET(checkpoint_every), FOR_SUBMIT, JOB, "N",
-     "epochs between checkpoints; 0: none", .min = 0, .max = 1e6, .may_change = true},
+    {"data-tls", "", SETTING(data_tls), FOR_SUBMIT, JOB, NULL,
+     "encryption between nodes; auto: only between machines"},
+    {"on-node-loss", "", SETTING(on_node_loss), FOR_JOB, JOB, NULL,
+     "when a worker is lost: end the job, or continue without it"},
+    {"min-nodes", "", SETTING(min_nodes), FOR_JOB, JOB, "N",
+     "with --on-node-loss continue: minimum number of workers; with fewer the job ends"},
+    {"time-limit", "", SETTING(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run"},
+    {"checkpoint-every", "", SETTING(checkpoint_every), FOR_SUBMIT, JOB, "N",
+     "epochs between checkpoints; 0: none"},
     {"init-from", "", ARGS_PATH, AT(init_from), FOR_SUBMIT, JOB, "FILE",
      "initial weights, a .safetensors file; else drawn from the seed"},
     {"resume", "", ARGS_PATH, AT(resume), FOR_SUBMIT, JOB, "DIR",
@@ -195,6 +186,26 @@ const struct args options_table = {"job_submit help VERB lists the options of a 
                                    sizeof table / sizeof *table, groups};
 _Static_assert(sizeof table / sizeof *table <= ARGS_MAX, "ARGS_MAX holds every option");
 
+static void complete(void)
+{
+    static const enum args_kind kinds[] = {
+        [JSON_FIELD_TEXT] = ARGS_TEXT, [JSON_FIELD_CHOICE] = ARGS_CHOICE, [JSON_FIELD_INT] = ARGS_INT,
+        [JSON_FIELD_U64] = ARGS_U64,   [JSON_FIELD_DOUBLE] = ARGS_NUMBER, [JSON_FIELD_BOOL] = ARGS_FLAG};
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct args_option *t = &table[i];
+        const struct json_field *f = settings_field(t->offset - offsetof(struct options, settings));
+
+        if (!f)
+            continue;
+        t->kind = kinds[f->kind];
+        t->min = f->min;
+        t->max = f->max;
+        t->value = f->choices ? f->choices : t->value;
+        t->may_change = f->may_change;
+    }
+}
+
 static void set_defaults(struct options *o)
 {
     const char *workers = getenv("PSGD_WORKERS");
@@ -273,6 +284,7 @@ static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv
 
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
+    complete();
     set_defaults(o);
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
         (o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0))
@@ -282,6 +294,7 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
 
 void options_help(FILE *f, unsigned verb)
 {
+    complete();
     args_help(f, &options_table, verb);
 }
 
