@@ -107,7 +107,7 @@ BATS
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c '^ok .*# skip a disk of one.s own is not to be had here' <<<"$output")" -eq 3 ]
-    run without_namespaces env CMOCKA_MESSAGE_OUTPUT=TAP "$BUILD/tests/unit/test_report"
+    run without_namespaces env CMOCKA_MESSAGE_OUTPUT=TAP "$BUILD/tests/unit/runner/test_report"
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *"# SKIP"* ]]

@@ -7,7 +7,7 @@
 #include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/emulated.h"
-#include "tests/unit/both_kernels.h"
+#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;

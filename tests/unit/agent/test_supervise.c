@@ -9,7 +9,7 @@
 
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/emulated.h"
-#include "tests/unit/both_kernels.h"
+#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 struct scene {

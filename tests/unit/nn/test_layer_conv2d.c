@@ -5,7 +5,7 @@
 #include "nn/kernels/cpu.h"
 #include "shared/json.h"
 #include "shared/rng.h"
-#include "tests/unit/layer_check.h"
+#include "tests/unit/nn/layer_check.h"
 #include "tests/unit/unit.h"
 
 struct shape_case {

@@ -3,7 +3,7 @@
 #include "nn/layers/layer.h"
 #include "shared/json.h"
 #include "shared/rng.h"
-#include "tests/unit/layer_check.h"
+#include "tests/unit/nn/layer_check.h"
 
 struct shape_case {
     int h, w, c, rows, cols, row_stride, col_stride;

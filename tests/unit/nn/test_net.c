@@ -7,7 +7,7 @@
 #include "nn/metrics.h"
 #include "shared/json.h"
 #include "shared/rng.h"
-#include "tests/unit/layer_check.h"
+#include "tests/unit/nn/layer_check.h"
 #include "tests/unit/unit.h"
 
 #define DENSE(n) "{\"kind\": \"dense\", \"units\": " #n "}"

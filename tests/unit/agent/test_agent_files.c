@@ -5,7 +5,7 @@
 
 #include "codecs/codec.h"
 #include "tests/lib/agent_fixture.h"
-#include "tests/unit/both_kernels.h"
+#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;

@@ -17,7 +17,7 @@
 
 #include "shared/clock.h"
 #include "tests/lib/old_kernel.h"
-#include "tests/unit/both_kernels.h"
+#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 enum { PATIENCE_MS = 60000 };
