@@ -10,11 +10,11 @@
 #define REASON_WAITING_FOR_NODES    "WaitingForNodes"    /* other nodes are not ready */
 
 /* what cannot be used */
-#define REASON_SETTINGS_INVALID   "SettingsInvalid"
-#define REASON_CODEC_LOAD_FAILED  "CodecLoadFailed" /* the codec does not compile or load here */
-#define REASON_MODEL_INVALID      "ModelInvalid"    /* the model, or the weights to start from */
-#define REASON_DATA_INVALID       "DataInvalid"
-#define REASON_CHECKPOINT_INVALID "CheckpointInvalid"
+#define REASON_SETTINGS_INVALID   "SettingsInvalid"   /* the job's settings */
+#define REASON_CODEC_LOAD_FAILED  "CodecLoadFailed"   /* the codec does not compile or load here */
+#define REASON_MODEL_INVALID      "ModelInvalid"      /* the model, or the weights to start from */
+#define REASON_DATA_INVALID       "DataInvalid"       /* the node's part of the data set */
+#define REASON_CHECKPOINT_INVALID "CheckpointInvalid" /* the checkpoint to resume from */
 
 /* what went wrong while it trained */
 #define REASON_CODEC_FAILED       "CodecFailed"       /* the codec reported an error, or took too long */
@@ -22,15 +22,15 @@
 #define REASON_ROUND_TIMEOUT      "RoundTimeout"      /* a node did not contribute within --round-timeout */
 #define REASON_NUMERIC_DIVERGENCE "NumericDivergence" /* a loss or gradient is not finite */
 #define REASON_OUT_OF_MEMORY      "OutOfMemory" /* beyond `agent --job-memory`, or the machine's memory */
-#define REASON_DISK_FULL          "DiskFull"
-#define REASON_RUNNER_DIED        "RunnerDied" /* the runner ended without a reason: a crash, or killed */
-#define REASON_INTERNAL           "Internal"   /* an error inside psgd */
+#define REASON_DISK_FULL          "DiskFull"    /* no space is left for what the job writes */
+#define REASON_RUNNER_DIED        "RunnerDied"  /* the runner ended without a reason: a crash, or killed */
+#define REASON_INTERNAL           "Internal"    /* an error inside psgd */
 
 /* who stopped it */
 #define REASON_TIME_LIMIT      "TimeLimit"      /* it ran longer than --time-limit */
 #define REASON_USER_CANCELLED  "UserCancelled"  /* Ctrl-C, or `job_submit cancel` */
 #define REASON_LEASE_EXPIRED   "LeaseExpired"   /* job_submit was gone before the start */
 #define REASON_AGENT_RESTARTED "AgentRestarted" /* the agent was restarted before the start */
-#define REASON_AGENT_STOPPED   "AgentStopped"
+#define REASON_AGENT_STOPPED   "AgentStopped"   /* the agent was stopped */
 
 #endif
