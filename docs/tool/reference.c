@@ -4,16 +4,16 @@
  *
  * A table of a page has one row for each entry of a table in the source, so nothing here is to be changed
  * when an option, a column or a codec is added. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/options.h"
 #include "agent/problem.h"
-#include "shared/choice.h"
+#include "shared/artifacts.h"
 #include "shared/job_state.h"
 #include "shared/model_spec.h"
-#include "shared/record.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/data/dataset.h"
@@ -234,32 +234,21 @@ static int page_agent(struct err *e)
 
 static int page_records(struct err *e)
 {
-    static const struct {
-        const char *name, *when;
-        const struct record_column *columns;
-    } files[] = {
-        {"train.csv", "One row per recorded step (`--record-every`).", record_train_columns},
-        {"eval.csv", "One row per evaluation on the test set.", record_eval_columns},
-        {"comm.csv", "One row per round, peer and direction.", record_comm_columns},
-        {"metrics.csv", "One row per evaluation and metric of the model.", record_metric_columns},
-        {"confusion.csv", "One row per evaluation and occurring pair of label and predicted class.",
-         record_confusion_columns},
-        {"codec.csv", "One row per value that a codec records.", record_codec_columns},
-    };
     static const char *const types[] = {
         [RECORD_TEXT] = "text",    [RECORD_INT] = "integer",     [RECORD_U64] = "integer",
         [RECORD_FLOAT] = "number", [RECORD_SECONDS] = "seconds", [RECORD_SPAN] = "seconds"};
 
     (void)e;
-    print_head("Records", "the tables of `shared/record.c`");
+    print_head("Records", "the tables of `shared/artifacts.c` and `shared/record.c`");
     puts("\nThe files in `records/` of a job's results. A missing value is empty, a number that is not "
          "finite is "
          "`nan` or `inf`. Later\nversions only append columns. A simulation appends `sim_time_s`, the "
          "simulated "
          "time since it began, to `train.csv`,\n`eval.csv`, `comm.csv` and `codec.csv`.");
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        printf("\n## %s\n\n%s\n\n| column | type | is |\n|---|---|---|\n", files[i].name, files[i].when);
-        for (const struct record_column *c = files[i].columns; c->name; c++) {
+    for (size_t i = 0; i < N_RECORD_FILES; i++) {
+        printf("\n## %s\n\n%c%s.\n\n| column | type | is |\n|---|---|---|\n", artifacts[i].name,
+               toupper(artifacts[i].help[0]), artifacts[i].help + 1);
+        for (const struct record_column *c = artifacts[i].columns; c->name; c++) {
             printf("| `%s` | %s | ", c->name, types[c->type]);
             print_cell(c->help);
             puts(" |");
@@ -450,19 +439,12 @@ static int print_optimizer(const char *kind, struct err *e)
     return 0;
 }
 
-/* Prints `choices` one a line. */
-static void print_lines(const char *choices)
-{
-    for (; *choices; choices++)
-        putchar(*choices == '|' ? '\n' : *choices);
-    putchar('\n');
-}
-
 /* The names that the manuals of the headers must describe. */
 static int page_names_of_optimizers(struct err *e)
 {
     (void)e;
-    print_lines(OPTIMIZER_CHOICES);
+    for (int k = 0; k < N_OPTIMIZERS; k++)
+        puts(optimizer_kinds[k].name);
     return 0;
 }
 
@@ -493,15 +475,9 @@ static int page_names_of_data_sets(struct err *e)
 static int page_optimizers(struct err *e)
 {
     puts("| `--gradient-descent` | `--learn_rate` | `--momentum` | `--weight-decay` |\n|---|---|---|---|");
-    for (const char *p = OPTIMIZER_CHOICES; *p;) {
-        int n = (int)strcspn(p, "|");
-        char kind[32];
-
-        snprintf(kind, sizeof kind, "%.*s", n, p);
-        if (print_optimizer(kind, e) < 0)
+    for (int k = 0; k < N_OPTIMIZERS; k++)
+        if (print_optimizer(optimizer_kinds[k].name, e) < 0)
             return e->code;
-        p += n + (p[n] != '\0');
-    }
     return 0;
 }
 
