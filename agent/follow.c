@@ -9,7 +9,9 @@
 #include "agent/artifact.h"
 #include "agent/job_action.h"
 #include "agent/log.h"
+#include "shared/artifacts.h"
 #include "shared/clock.h"
+#include "shared/reason.h"
 
 enum { LOG_TAIL_BYTES = 16384, WARNED_LINES = 5, LAST_TURNS_MAX = JOURNAL_MAX_BYTES / TAIL_TURN_BYTES };
 
@@ -32,7 +34,7 @@ static void on_runner_line(void *arg, const char *text, size_t len)
     } else if (ev->kind == EVENT_READY) {
         /* A `ready` of a runner that has ended is ignored. */
         if (t->job.state == JOB_PREPARING && t->runner.pid && t->n_last_turns == 0)
-            job_enter(t, JOB_READY, "WaitingForNodes", "ready, waits for the other nodes");
+            job_enter(t, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
     } else if (ev->kind == EVENT_END) {
         if (!t->end) {
             t->end = ev;
@@ -85,7 +87,7 @@ static void record_last_log_lines(struct task *t)
     ssize_t got;
     int fd;
 
-    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "node.log", &e) < 0)
+    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, artifact_name(ARTIFACT_LOG), &e) < 0)
         return;
     n = bytes < LOG_TAIL_BYTES ? (size_t)bytes : LOG_TAIL_BYTES;
     got = pread(fd, buf, n, (off_t)(bytes - n));
@@ -140,10 +142,10 @@ void follow_conclude(struct task *t, const char *how)
         memcpy(message, was_stopped ? t->job.message : end->message, sizeof message);
         job_finish(t, was_stopped ? job_end_for(reason) : end->state, reason, message);
     } else if (end) {
-        job_finish(t, JOB_FAILED, "RunnerDied", "job_runner reported success before it was started");
+        job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, "job_runner reported success before it was started");
     } else {
         record_last_log_lines(t);
-        job_finish(t, JOB_FAILED, "RunnerDied", how);
+        job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, how);
     }
 }
 
@@ -172,7 +174,7 @@ static int open_events(struct task *t, struct err *e)
     uint64_t bytes;
     int fd;
 
-    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, "events.jsonl", e) < 0)
+    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, artifact_name(ARTIFACT_EVENTS), e) < 0)
         return e->code;
     tail_open(&t->tail, fd);
     return 0;
