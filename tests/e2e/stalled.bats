@@ -3,15 +3,17 @@
 # `make bench-stalled`.
 load lib
 
-# sent_since_silence PEER: messages that node 0 has sent to PEER after the last round in which it received one of node 1.
-sent_since_silence() {
-    awk -F, -v peer="$1" '
-        NR == FNR { if ($4 == 1 && $5 == "received") last = $2; next }
-        $4 == peer && $5 == "sent" && $2 > last { n += $6 }
-        END { print n + 0 }' agent0/jobs/*/run/comm.csv agent0/jobs/*/run/comm.csv
+# The last round in node 0's record; a round after the one given is in the record.
+last_round() { tail -n 1 agent0/jobs/*/run/comm.csv | cut -d , -f 2; }
+is_past_round() { [ "$(last_round)" -gt "$1" ]; }
+
+# sent_after ROUND PEER: messages that node 0 has sent to PEER in the rounds after ROUND.
+sent_after() {
+    awk -F, -v round="$1" -v peer="$2" '$4 == peer && $5 == "sent" && $2 > round { n += $6 } END { print n + 0 }' \
+        agent0/jobs/*/run/comm.csv
 }
 
-has_sent() { [ "$(sent_since_silence "$1")" -ge "$2" ]; }
+has_sent_after() { [ "$(sent_after "$1" "$2")" -ge "$3" ]; }
 
 is_lost() { grep -q 'node 1 is lost: it has received nothing for 9.5 s' agent0/jobs/*/run/node.log; }
 
@@ -29,14 +31,24 @@ most_under_way() {
     start_agents 3
     "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 100000 --record-every 1 --on-node-loss continue --min-nodes 2 \
         -o out 2>log 3>&- &
-    local pid=$! hung
+    local pid=$! hung stopped
     within 60 is_at_step 0 100
     hung=$(api 1 GET /v1/jobs | jq '.jobs[0].pid')
     kill -STOP "$hung"
+    # Twice, because rows from before the stop may still be on their way to the file.
+    stopped=$(last_round)
+    within 60 is_past_round "$stopped"
+    stopped=$(last_round)
+    within 60 is_past_round "$stopped"
+    stopped=$(last_round)
+    # A node that waited for the stopped one would send the other as many as are in flight, and no more until it is lost.
+    within 60 has_sent_after "$stopped" 2 $((2 * $(most_under_way)))
+    run is_lost
+    [ "$status" -eq 1 ]
+    within 60 has_sent_after "$stopped" 2 $((10 * $(most_under_way)))
+    echo "# sent since it is stopped: $(sent_after "$stopped" 1) to it, $(sent_after "$stopped" 2) to the other" >&3
+    [ "$(sent_after "$stopped" 1)" -le "$(most_under_way)" ]
     within 60 is_lost
-    within 60 has_sent 2 $((10 * $(most_under_way)))
-    echo "# sent since it is silent: $(sent_since_silence 1) to it, $(sent_since_silence 2) to the other" >&3
-    [ "$(sent_since_silence 1)" -le "$(most_under_way)" ]
     "$SUBMIT" cancel -q "$(only_job 0)" # returns when all have ended: the agent has killed the one that hangs
     wait $pid || true
     [ "$(jq -r .state out/run.json)" = cancelled ]
