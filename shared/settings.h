@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shared/allreduce_kinds.h"
 #include "shared/blocks.h"
 #include "shared/err.h"
 #include "shared/optimizer_kind.h"
@@ -29,16 +30,6 @@ enum on_nonfinite { NONFINITE_STOPS, NONFINITE_SKIPS };
 
 #define MATH_CHOICES "auto|openblas"
 enum math { MATH_AUTO, MATH_OPENBLAS };
-
-#define ALLREDUCE_CHOICES "auto|ring|halving-doubling|tree|direct"
-enum collective_algorithm {
-    COLLECTIVE_AUTO,
-    COLLECTIVE_RING,
-    COLLECTIVE_HALVING_DOUBLING,
-    COLLECTIVE_TREE,
-    COLLECTIVE_DIRECT,
-    COLLECTIVE_ALGORITHMS
-};
 
 #define ON_NODE_LOSS_CHOICES "abort|continue"
 enum on_node_loss { NODE_LOSS_ABORTS, NODE_LOSS_CONTINUES };

@@ -344,12 +344,7 @@ static void all_to_all(struct builder *b)
 
 static void all_reduce(struct builder *b)
 {
-    static void (*const by[])(struct builder *) = {
-        [COLLECTIVE_RING] = ring,
-        [COLLECTIVE_HALVING_DOUBLING] = halving_doubling,
-        [COLLECTIVE_TREE] = tree,
-        [COLLECTIVE_DIRECT] = direct,
-    };
+    static void (*const by[])(struct builder *) = {ALLREDUCE_ALGORITHMS(ALLREDUCE_FUNCTION)};
     const struct plan_ask *a = &b->p->ask;
     size_t end = a->n;
 
