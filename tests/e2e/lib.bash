@@ -197,10 +197,13 @@ status_of() { # status_of N METHOD PATH [curl options]: the HTTP status only
 # within SECONDS COMMAND...: repeats it until it succeeds. Never less than a minute, because the machine may be busy: durations
 # are measured by the programs' records, not by this.
 within() {
-    local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+    local up end
+    read -r up _ </proc/uptime # no clock that may be set
+    end=$((${up/./} + $1 * 100))
     shift
     until "$@"; do
-        [ "${EPOCHREALTIME/[.,]/}" -lt $end ] || return 1
+        read -r up _ </proc/uptime
+        [ "${up/./}" -lt $end ] || return 1
         sleep 0.05
     done
 }
