@@ -1,7 +1,7 @@
 /* event -- what happens to a job: the lines of its journal, of its runner and of the event streams.
  *
- * An event has a number and is public. A note is private to the agent: what it must know again after a
- * restart. Both are one JSON object a line; an event begins {"seq":, a note {"note":. */
+ * An event has a number and is public. A note is private to the agent, which reads it after a restart. Both
+ * are one JSON object per line; an event begins with `{"seq":`, a note with `{"note":`. */
 #ifndef PSGD_EVENT_H
 #define PSGD_EVENT_H
 

@@ -30,8 +30,8 @@ static const struct args_option table[] = {
      "codecs that may run here (any if the agent listens on loopback addresses only, else allowlist); "
      "allowlist: built-in codecs and those of --codec-list"},
     {"codec-list", "", ARGS_PATH, AT(codec_list), ALWAYS, TRUST, "FILE",
-     "SHA-256 digests of codecs, objects or sources, one a line (DIR/codecs.allow); a source that is "
-     "listed is compiled here: sha256sum my.c >>DIR/codecs.allow"},
+     "allowed codecs, one SHA-256 of a .so or .c file per line (DIR/codecs.allow); a listed .c file is "
+     "compiled here. To add one: sha256sum my.c >>DIR/codecs.allow"},
     {"dir", "", ARGS_PATH, AT(dir), ALWAYS, KEEPING, "DIR",
      "state, packages, results and the token ($XDG_STATE_HOME/psgd/agent-PORT, else "
      "~/.local/state/psgd/agent-PORT)"},

@@ -243,7 +243,7 @@ enum codec_limits {
     CODEC_NO_SERVERS = 1,
     CODEC_NO_ASGD = 2,
     CODEC_NO_REDUNDANCY = 4,
-    CODEC_ASGD_NEEDS_SERVERS = 8, /* then only servers can hold what workers have in common */
+    CODEC_ASGD_NEEDS_SERVERS = 8, /* without rounds only servers can hold a state common to all workers */
     CODEC_NO_SSGD = 16            /* asynchronous by nature: the result depends on the order of arrival */
 };
 

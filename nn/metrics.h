@@ -10,9 +10,9 @@
  *   auc        area under the ROC curve of class 1: the fraction of pairs of a sample of class 1 and one of
  *              class 0 in which the first has the higher score, ties half (Hanley and McNeil 1982); exact.
  *              The score is z, of two outputs z_1 - z_0
- *   eer        equal error rate: as the threshold on the score of class 1 rises, where false accepts (of
- *              all of class 0) and false rejects (of all of class 1) become equal, interpolated
- *              linearly between the two neighboring scores
+ *   eer        equal error rate: the error at the threshold on the score of class 1 at which the share of
+ *              class 0 that is accepted equals the share of class 1 that is rejected, interpolated linearly
+ *              between the two neighboring scores
  *   confusion  how often each label was predicted as each class
  *
  * Accuracy, top-k, auc, eer and confusion need labels, and do not exist with targets. */

@@ -37,7 +37,8 @@ struct codec_check_page {
     _Atomic uint64_t n_turns;
     uint64_t seed;  /* --seed that repeats the running part of the check; 0: it has no parts */
     char what[128]; /* description of this part */
-    /* Reading beyond the end of this ended the program, at this number of bytes beyond it. */
+    /* If a read past the end of a message or vector ended the program: of which of the two, and how many
+     * bytes past the end. */
     enum codec_check_beyond { CHECK_BEYOND_NOTHING, CHECK_BEYOND_MESSAGE, CHECK_BEYOND_VECTOR } beyond_what;
     uint64_t beyond;
     enum codec_check_outcome { CHECK_RUNS, CHECK_HOLDS, CHECK_FAILED, CHECK_NOT_FOR_IT, CHECK_ERROR } outcome;

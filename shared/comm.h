@@ -20,8 +20,8 @@ double comm_share(const struct comm *c);
 /* sent_messages, ..., compression_ratio (raw to sent; null if nothing was sent), compute_s, ..., share.
  * NULL: no memory. */
 json_t *comm_json(const struct comm *c);
-/* Updates the counts and seconds from `o` (NULL: nothing). Keeps the values of members that are missing,
- * negative or not numbers. */
+/* Updates the counts and seconds from the JSON object `o` (NULL: changes nothing). Keeps the values of
+ * members that are missing, negative or not numbers. */
 void comm_update(struct comm *c, const json_t *o);
 
 #endif

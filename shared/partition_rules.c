@@ -294,7 +294,7 @@ int deal_labels(struct deal *d, size_t n_labels, struct err *e)
     int rc;
 
     if (n_labels > n_classes)
-        return err_set(e, ERR_CONFIG, "%zu labels a block, there are %zu", n_labels, n_classes);
+        return err_set(e, ERR_CONFIG, "%zu labels per block, but the data set has %zu", n_labels, n_classes);
     numbers = malloc((3 * n_classes + 1) * sizeof *numbers); /* start, owners, at */
     sorted = malloc(2 * d->set->n * sizeof *sorted);         /* sorted, and one block's samples */
     h.order = malloc(n_classes * sizeof *h.order);

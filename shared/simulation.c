@@ -254,9 +254,9 @@ int sim_straggler_parse(struct sim_straggler *out, const char *text, struct err 
 
 static int bad_kill(const char *text, struct err *e)
 {
-    err_set(e, ERR_CONFIG, "\"%s\" is not a list of losses", text);
+    err_set(e, ERR_CONFIG, "\"%s\" is not a list of node losses", text);
     return err_hint(
-        e, "A loss is NODE@TIME, several are separated by commas: 3@1.5s,-2@900ms. A time has its unit: us, "
+        e, "It is NODE@TIME, several are separated by commas: 3@1.5s,-2@900ms. A time has its unit: us, "
            "ms or s.");
 }
 

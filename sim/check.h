@@ -23,7 +23,7 @@ struct check {
     const char *folder;  /* of codec.so */
     const char *options; /* the codec's parameters */
     int every;           /* local steps; 0: the check's choice */
-    uint64_t seed;       /* number of the only part of a check to run, as in the page; 0: all */
+    uint64_t seed;       /* runs only this part of the check, codec_check_page.seed; 0: all parts */
     uint64_t n_parts;    /* of a check with numbered parts: their number in the largest job */
     uint64_t n_mutations;
     struct codec_check_page *page;

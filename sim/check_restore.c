@@ -130,12 +130,13 @@ static int compare(const struct check *k, const struct saved *s, struct err *e)
     for (int i = 0; i < k->set.node_count; i++)
         for (size_t p = 0; p < CHECK_PARAMS; p++)
             if (memcmp(&s->last[i][p], &k->sim.nodes[i].params[p], sizeof(float)) != 0)
-                return err_set(
-                    e, ERR_CODEC,
-                    "restored after %d steps worker %d ends with parameter %zu at %.9g, not restored at "
-                    "%.9g: %s not contain all of the rule's state",
-                    SAVED_AT, i, p, (double)k->sim.nodes[i].params[p], (double)s->last[i][p],
-                    k->set.server_count > 0 ? "the states of workers and servers do" : "its state does");
+                return err_set(e, ERR_CODEC,
+                               "worker %d, parameter %zu: in the end %.9g after a restore at step %d, %.9g "
+                               "without one: %s "
+                               "not contain all of the rule's state",
+                               i, p, (double)k->sim.nodes[i].params[p], SAVED_AT, (double)s->last[i][p],
+                               k->set.server_count > 0 ? "the states of workers and servers do"
+                                                       : "its state does");
     return 0;
 }
 

@@ -131,12 +131,12 @@ static int cost_is_right(struct check *k, struct err *e)
         if (n->node < 0 && k->plugin->events)
             continue; /* a server takes no steps */
         if (t->sent_messages != cost.messages || bytes != cost.bytes)
-            return err_set(
-                e, ERR_CODEC,
-                "node %d has sent %llu messages of %llu bytes together in %d steps, and declares %llu of "
-                "%llu",
-                n->node, (unsigned long long)t->sent_messages, (unsigned long long)bytes, CHECK_STEPS,
-                (unsigned long long)cost.messages, (unsigned long long)cost.bytes);
+            return err_set(e, ERR_CODEC,
+                           "node %d sent %llu messages (%llu bytes) in %d steps; its .sends declares %llu "
+                           "messages (%llu "
+                           "bytes)",
+                           n->node, (unsigned long long)t->sent_messages, (unsigned long long)bytes,
+                           CHECK_STEPS, (unsigned long long)cost.messages, (unsigned long long)cost.bytes);
     }
     return 0;
 }

@@ -48,8 +48,8 @@ struct sim_node {
     struct rng rng;
     int epoch; /* from 1 */
     double waits_since;
-    const struct mesh_buf *encoded;  /* the message whose encoding was last timed ... */
-    uint64_t encoded_round;          /* ... in that round */
+    const struct mesh_buf *encoded;  /* the message whose encoding was charged last, */
+    uint64_t encoded_round;          /* and its round: it is charged once */
     uint64_t read[N_STEP_PHASES];    /* bytes read by its exchange that were already timed */
     double eval_loss, eval_accuracy; /* the latest; NAN: none */
     double ended_at;

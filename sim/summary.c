@@ -63,7 +63,7 @@ static uint64_t count_left_out(const struct sim *s)
     return n;
 }
 
-/* Writes them in the form of --step-time. Returns their mean. */
+/* Writes the simulated times of steps in the syntax of --step-time. Returns their mean. */
 static double write_steps(char *out, size_t size, const struct sim_steps *t)
 {
     double sum = 0;

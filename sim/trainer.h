@@ -28,8 +28,8 @@ struct trainer_ops {
     void (*gradient)(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
                      struct net_score *score);
     void (*evaluate)(struct trainer *t, const float *params, double *loss, double *accuracy); /* NAN: none */
-    /* *out: the tensors of a model file as views of `params`, or with NULL of a vector of the trainer's,
-     * valid until the next call. Returns their number. */
+    /* *out: the tensors of a model file, as views of `params`; if that is NULL, of a vector that the trainer
+     * owns. Valid until the next call. Returns their number. */
     size_t (*tensors)(struct trainer *t, const float *params, const struct tensor_view **out);
     void (*free)(struct trainer *t);
 };

@@ -19,7 +19,7 @@ struct victim {
     const struct codec_plugin *plugin;
     struct victim_part parts[3 + CHANNEL_ZEROS_MAX];
     int n_parts;
-    unsigned char *bytes, *image; /* (n) of all parts: used by the codec, and their initial values */
+    unsigned char *bytes, *image; /* (n): the memory of all parts, and its initial content for the reset */
     size_t n;
     unsigned char *answer; /* its output */
     struct wire_out out;
@@ -36,8 +36,9 @@ void victim_clear(struct victim *v);
 /* Returns the address in the copy of `bytes` bytes `at` in the codec's memory; NULL: not in it. */
 unsigned char *victim_twin(const struct victim *v, const void *at, size_t bytes);
 
-/* Makes the call on the copy, with a message of `len` bytes instead (NULL: none). Returns the codec's
- * result; *is_touched: the copy was changed, by the codec or before by the caller in a twin. */
+/* Repeats the call on the copy, with the `len` bytes instead of the original message (NULL: without one).
+ * Returns the codec's result; *is_touched: whether the copy has changed, by this call or by an earlier write
+ * of the caller through victim_twin(). */
 int victim_call(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
                 bool *is_touched);
 

@@ -29,8 +29,8 @@ int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page,
 const struct codec_plugin *watch_plugin(void);            /* for the host */
 void watch_receives(watch_receive *receive, void *owner); /* NULL: none */
 
-/* Places before inaccessible memory: one for a message, aligned to 4 bytes, and one for each of the first
- * vectors read from it. */
+/* Buffers that end at an inaccessible page, so that a read past the end is a fault: one for a message,
+ * aligned to 4 bytes, and one for each of the first WATCH_VECTORS vectors read from it. */
 enum { WATCH_MESSAGE, WATCH_VECTOR, WATCH_VECTORS = 3, WATCH_PLACES = WATCH_VECTOR + WATCH_VECTORS };
 /* Returns `len` bytes at the end of a place, overwriting its previous content. */
 unsigned char *watch_place(int place, size_t len);

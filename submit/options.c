@@ -21,10 +21,12 @@ enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* options of a job that a simulat
  * are the same. */
 static struct args_option table[] = {
     {"node_count", "n", SETTING(node_count), FOR_JOB, JOB, "N", "workers of the job"},
-    {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N", "samples of one block"},
+    {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
+     "samples per step and block; a worker has one block unless --redundancy is above 1"},
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
-     "exchange protocol of the nodes: a name, a .c or a .so file, and :KEY=VALUE,... for its parameters",
+     "rule by which nodes exchange updates: a name, a .c or a .so file, then :KEY=VALUE,... for its "
+     "parameters",
      .may_change = true},
     {"server_codec", "", ARGS_NAME_OR_PATH, AT(server_codec), FOR_JOB, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
@@ -150,7 +152,7 @@ static struct args_option table[] = {
      "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
     {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT, WHERE, NULL, "return once the job has started"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
-     "fetch the results of the latest job, or the job named"},
+     "submit nothing: fetch the results of the latest job, or of the one named"},
     {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "reason that the agents record"},
     {"follow", "f", ARGS_FLAG, AT(follow), FOR_LOGS, WHERE, NULL, "keep printing as the logs grow"},
     {"node", "", ARGS_INT, AT(node), FOR_LOGS, WHERE, "N", "print the log of this node only",

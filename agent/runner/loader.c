@@ -21,8 +21,8 @@ static int check_labels(const int32_t *labels, size_t n, int n_classes, struct e
 {
     for (size_t i = 0; i < n; i++)
         if (labels[i] < 0 || labels[i] >= n_classes)
-            return err_set(e, ERR_CONFIG, "label %d of sample %zu, the model knows 0 to %d", labels[i], i,
-                           n_classes - 1);
+            return err_set(e, ERR_CONFIG, "sample %zu has label %d, but the model has classes 0 to %d", i,
+                           labels[i], n_classes - 1);
     return 0;
 }
 
@@ -35,7 +35,8 @@ static int check_tokens(const struct tensor_view *x, int vocab, struct err *e)
         return err_set(e, ERR_CONFIG, "the model reads %s", vocab > 0 ? "tokens" : "no tokens");
     for (size_t i = 0; vocab > 0 && i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= vocab)
-            return err_set(e, ERR_CONFIG, "token %d, the model knows 0 to %d", tokens[i], vocab - 1);
+            return err_set(e, ERR_CONFIG, "token %d is outside the model's vocabulary, 0 to %d", tokens[i],
+                           vocab - 1);
     return 0;
 }
 
@@ -182,7 +183,8 @@ int loader_open(struct loader *f, const char *train, const char *test, const str
     f->n_rows = f->train.x.shape[0];
     f->n_test = f->test.x.shape[0];
     if (f->train.x.shape[1] != f->n_cols || f->n_rows == 0) {
-        err_set(e, ERR_CONFIG, "%s: not the shard of node %d: %zu columns expected", train, node, f->n_cols);
+        err_set(e, ERR_CONFIG, "%s: not the shard of node %d: it has %zu blocks, the node %zu", train, node,
+                f->train.x.shape[1], f->n_cols);
         goto fail;
     }
     f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);

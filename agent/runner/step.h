@@ -47,7 +47,7 @@ struct step {
     double lr, grad_norm;        /* of the last update */
 
     /* Internal: the present step. */
-    bool checks_late; /* the update's check of the gradient is early enough */
+    bool checks_late; /* gradients are checked at the update, not when they are added */
     float *sum;       /* (n_params): the mean of the blocks' gradients; NULL: one block */
     float *grads;     /* the last one added */
     int n_added;

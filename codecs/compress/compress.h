@@ -1,7 +1,7 @@
 /* compress -- compressors: a vector of floats to fewer bytes, and back to a vector. The vectors of any
  * codec may pass through a chain of compressors, "topk:ratio=0.01,ef=true|qsgd:bits=4|huffman" (chain.h).
  *
- * A compressor is arithmetic: one file, and a line in the table of compress.c. It has no access to the
+ * A compressor is arithmetic: one file, and a line in COMPRESSORS below. It has no access to the
  * message: it reports how many numbers it makes of n values and makes them; the chain writes them to the
  * message, and checks what it reads. Kinds, in the order of a chain:
  *   COMPRESS_SELECT   selects the elements that are sent; the others are received as 0

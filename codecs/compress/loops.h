@@ -59,8 +59,7 @@ struct loops {
     void (*unsign)(float *out, const uint8_t *q, size_t n, float positive, float negative);
 
     /* A key is the magnitude of a value as an integer: 31 bits, in the same order. counts[b] is the number
-     * of values whose key has `prefix` before its last shift + bits bits, and b in the next `bits`, at most
-     * 11. */
+     * of keys with key >> (shift + bits) == prefix of which the next `bits` bits, at most 11, are b. */
     void (*count_keys)(uint32_t *counts, const float *v, size_t n, uint32_t prefix, int shift, int bits);
     /* Writes the indices of all values with a key above `least`, and of the first n_ties with that key;
      * returns their number. `at` has room for one more. */

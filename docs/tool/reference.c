@@ -198,7 +198,7 @@ static int page_job_submit(struct err *e)
         return e->code;
     settings_default(&o.settings); /* before it is fitted to the optimizer */
     o.settings.name[0] = '\0';
-    print_head("job_submit", "the tables of `submit/job_submit.c` and `submit/options.c`");
+    print_head("job_submit", "the tables of `submit/verbs/verb_table.c` and `submit/options.c`");
     puts("\n`job_submit VERB ...`; the verb `submit` may be left out. `job_submit help VERB` prints the "
          "options of one "
          "verb. In\noptions `_` and `-` are the same, and their names are not abbreviated. Exit statuses: "
@@ -528,7 +528,7 @@ static int print_problems(struct err *e)
 static int page_status(struct err *e)
 {
     print_head("Exit statuses, error codes, states and reasons",
-               "`submit/job_submit.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
+               "`submit/failure.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
     printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
            "| code | exit status |\n|---|---|\n",
            failure_exit_help);

@@ -1,5 +1,5 @@
 /* layer -- interface of a kind of layer. Forward and backward are in layer_KIND.c. A new kind needs such a
- * file, a line below, one in net.c's table, and its fields and shapes in shared/layer_spec.c.
+ * file and a line in shared/layer_kinds.h; new keys or shapes also need a parser in shared/layer_spec.c.
  *
  * Images are stored channels last: (n, rows, columns, channels). */
 #ifndef PSGD_LAYER_H
@@ -32,7 +32,7 @@ struct layer {
     const struct layer_ops *ops;
     const struct layer_spec *spec;
     int index;                    /* in the model's JSON document */
-    float *params[LAYER_TENSORS]; /* by number of the tensor in spec->tensors, trained ones without gaps */
+    float *params[LAYER_TENSORS]; /* of spec->tensors; trained tensors are contiguous in memory */
     float *grads[LAYER_TENSORS];
     float *y;    /* (max_batch, n_out): output of the last forward pass */
     float *work; /* ops->work floats, kept from forward to backward */

@@ -141,7 +141,8 @@ static int check(struct report *r, const char *path, struct err *e)
     }
     if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
         (unsigned)f->compression > CODEC_COMPRESSION_MAX || (f->limits & ~(unsigned)CODEC_LIMITS_KNOWN))
-        return err_set(e, ERR_CODEC, "%s: the report of loading it is not valid: its own code has written it",
+        return err_set(e, ERR_CODEC,
+                       "%s: loading it gave an invalid report: its own code has written to the report's pipe",
                        path);
     return 0;
 }

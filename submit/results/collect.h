@@ -21,7 +21,7 @@ struct collection {
     struct submission *s;
     struct yield *yields; /* (s->n_nodes) */
     bool is_missing;      /* a required artifact is missing */
-    bool is_of_servers;   /* the codec of the servers is collected now, if it is another one */
+    bool is_of_servers;   /* collecting the servers' codec, where it differs from the workers' */
 };
 
 /* Prints what is missing and why; the results are then incomplete, unless the job tolerates the node's

@@ -15,7 +15,7 @@
 
 enum { REASON_MAX = 200 /* an agent's limit in bytes */ };
 
-static const double LEASE_S = 30, RELEASE_S = 5;
+static const double RENEW_S = 30, RELEASE_S = 5;
 
 void blob_set(struct blob *b, void *take_bytes, size_t len)
 {
@@ -191,7 +191,7 @@ void submission_keep_lease(struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
 
-        if (n->is_reserved && !n->is_ended && !n->call.busy && clock_now() - n->contact_at > LEASE_S)
+        if (n->is_reserved && !n->is_ended && !n->call.busy && clock_now() - n->contact_at > RENEW_S)
             node_ask(s->http, n, "GET", NULL, 0, &ignored, "/v1/jobs/%s", s->id);
     }
 }

@@ -12,14 +12,14 @@
  * front, the order in which a gradient is computed.
  *
  * A receiver gets the chunks of one sender in the order sent. Chunks are processed in the order of `recvs`,
- * whatever order they arrive in, so the order of summation does not depend on timing. A send waits until the
- * first `after` receipts are done; there are no other dependencies. A range without numbers is sent as one
- * empty chunk, so the following two statements hold for every plan and every n.
+ * whatever order they arrive in, so the order of summation does not depend on timing. A send begins when the
+ * first plan_send.after chunks of `recvs` have been processed; there are no other dependencies. A range
+ * without numbers is sent as one empty chunk, so these two statements hold for every plan and n.
  *
  *   1. A node that has finished has received, directly or through others, from every node: all have begun
  *   this collective and finished the one before, and every chunk of the one before has been received.
- *   2. What was sent from IN has been received when its sender has finished. Where the chunks that come back
- *   do not imply that, a copy (KEPT) is sent instead.
+ *   2. When a node has finished, every chunk that it sent from IN has been received, so IN may be
+ *   overwritten. Where the chunks that it receives do not prove that, it sends from a copy, PLAN_KEPT.
  *
  * Hence the contract of codec.h: `in` is free when a collective is done, `out` when the next one is done.
  *
@@ -29,9 +29,10 @@
  *                        all-reduce algorithms for clusters of workstations", JPDC 2009.
  *   halving-doubling     the same bytes in 2 log2 N exchanges with partners at halving, then doubling
  *                        distance: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
- *                        operations in MPICH", IJHPCA 2005, section 4.5. If N is no power of two, each node
- *                        beyond the largest one in N first sends its whole vector to a node below it and gets
- *                        the result from it in the end: 2 n more bytes on that link, two chunks deeper.
+ *                        operations in MPICH", IJHPCA 2005, section 4.5. If N is no power of two, and P is
+ *                        the largest one below N, each node from P on first sends its whole vector to a node
+ *                        below P and gets the result from it in the end: 2 n more bytes on that link, two
+ *                        messages more one after the other.
  *   tree                 sums up a binomial tree to node 0 and sends the result down: 2 log2 N deep, log2 N
  *                        times n through node 0.
  *   direct               every node sends its vector to every other and sums in the order of the nodes: one

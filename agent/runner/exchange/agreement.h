@@ -38,8 +38,9 @@ bool agreement_open(struct agreement *a, int n, int self);
 void agreement_clear(struct agreement *a);
 
 void agreement_lose(struct agreement *a, int worker); /* has an effect once */
-/* After further losses: discards the others' statements, which name fewer. This worker is in `round` and has
- * closed the one before with the contributions of the workers that the caller has written to a->counted. */
+/* After further losses: discards the statements received so far, which do not name the newly lost workers.
+ * This worker is in `round` and has closed the one before with the contributions of the workers that the
+ * caller has written to a->counted. */
 void agreement_restate(struct agreement *a, uint64_t round);
 
 size_t agreement_bytes(const struct agreement *a); /* of a statement */

@@ -18,7 +18,7 @@ struct collecting {
     size_t n_buckets;
     struct collective *collective; /* NULL: this channel can have none */
     struct mesh *mesh;
-    bool is_done;          /* and on_collective has not been called yet */
+    bool is_done;          /* the collective is, but on_collective has not been called for it yet */
     const float *last_out; /* (n_last_out) */
     size_t n_last_out;
 };

@@ -204,8 +204,11 @@ int compressing_restore(struct channel *ch, int block, int vector, const float *
     struct residual *r;
 
     if (!chain || !chain->spec.ef || block < -1 || block >= ch->codec.n_blocks || vector < 0)
-        return err_set(e, ERR_CONFIG, "this job has no residual %d of block %d with %zu values", vector,
-                       block, n);
+        return err_set(
+            e, ERR_CONFIG,
+            "the checkpoint has an error-feedback residual (vector %d, block %d, %zu values) that this job's "
+            "--compress does not use",
+            vector, block, n);
     r = residual_of(&ch->compressing, block, vector, n);
     if (!r)
         return err_set(e, ERR_NOMEM, "no memory for a residual of %zu values", n);

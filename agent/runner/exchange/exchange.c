@@ -110,7 +110,7 @@ static int outcome(struct exchange *x)
         if (!ch->is_waiting || !(ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch)))
             continue;
         exchange_waits_for(x, what, sizeof what);
-        return err_set(x->e, ERR_LOST, "%s cannot arrive: the node has left", what);
+        return err_set(x->e, ERR_LOST, "%s cannot arrive: its sender has ended", what);
     }
     return exchange_waits(x) ? CODEC_WAIT : CODEC_GO;
 }

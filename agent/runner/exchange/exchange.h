@@ -24,8 +24,8 @@
 
 struct exchange;
 
-/* Messages queued for one peer: above this, the node pauses for the peer; in asgd between workers the peer is
- * sent no more. */
+/* Messages queued for one peer: above this, the node stops computing until the queue is shorter; in asgd
+ * between workers, new contributions for this peer are dropped instead. */
 enum { EXCHANGE_BACKLOG_MAX = MESH_BACKLOG };
 
 struct exchange_config {
@@ -76,8 +76,8 @@ void exchange_free(struct exchange *x);
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
 bool exchange_never_waits(const struct exchange *x); /* asgd: no wait notices a peer that has stalled */
-/* The mesh is not owned. is_one_machine, equal on all nodes: all of them run on one. There a message costs
- * processor time, and the nodes may share processors; between machines it costs network time. */
+/* The mesh is not owned. is_one_machine: whether all nodes run on one machine; all must pass the same value.
+ * The all-reduce algorithm depends on it: there messages cost processor time rather than network time. */
 void exchange_attach(struct exchange *x, struct mesh *m, bool is_one_machine);
 bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? Same on all nodes */
 /* Does the rule use collectives? Then workers may share memory, if all run on one machine: after
@@ -91,7 +91,8 @@ void exchange_detach(struct exchange *x);
 
 /* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
  *   on_backward  the gradient of this worker's only block is about to be computed; optional
- *   on_ready  after on_backward: grads are computed from `ready` on, but not all of them: that is on_grad
+ *   on_ready  between on_backward and on_grad: grads[ready ..] are final, the part before them is still being
+ *             computed
  *   on_block  the gradient of one of this worker's blocks is in grads (only called if wants_blocks is true)
  *   on_grad   the mean gradient over this worker's blocks is in grads
  *   on_step   the optimizer has updated params. After the last step, workers of a job that continues without

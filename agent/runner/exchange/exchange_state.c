@@ -200,8 +200,8 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
         if (find(&data, &n, f, i, name, TENSOR_F32, e) < 0)
             return e->code;
         if (n != ch->zeros[k].n)
-            return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, the codec's vector %zu", i, name, n,
-                           ch->zeros[k].n);
+            return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, but the codec's vector has %zu", i,
+                           name, n, ch->zeros[k].n);
         if (n > 0)
             memcpy(ch->zeros[k].v, data, n * sizeof(float));
     }

@@ -36,8 +36,9 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
 /* Bytes that exchange_save would return. */
 uint64_t exchange_saved_bytes(struct exchange *x);
 
-/* A rule that exchanges parameters every local_steps steps has an extra round after the job's last step. A
- * longer job would not have that round there: is this step such a last one? */
+/* A rule that exchanges parameters every local_steps steps has an extra round after the job's last step.
+ * Returns whether `step` is that last one and ends with an extra round: a job with more epochs would have no
+ * round at this step. */
 bool exchange_closes_early(struct exchange *x, uint64_t step);
 /* Rounds that are closed after so many steps, without such an extra round. */
 uint64_t exchange_rounds_after(struct exchange *x, uint64_t step);

@@ -64,8 +64,8 @@ struct mesh_head {
 
 struct mesh_event {
     enum mesh_event_kind { MESH_NOTHING, MESH_MESSAGE, MESH_LOST, MESH_LEFT } kind;
-    struct mesh_head head;     /* MESH_LOST, MESH_LEFT: only `peer` is set */
-    struct mesh_buf *buf;      /* MESH_MESSAGE: release with mesh_buf_put; NULL: a FRAME_CHUNK, in its sink */
+    struct mesh_head head; /* MESH_LOST, MESH_LEFT: only `peer` is set */
+    struct mesh_buf *buf;  /* MESH_MESSAGE: release with mesh_buf_put; NULL: a FRAME_CHUNK, see mesh_sink */
     char why[MESH_REASON_MAX]; /* MESH_LOST: the reason, as text */
 };
 

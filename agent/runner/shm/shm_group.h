@@ -12,11 +12,12 @@
  * loop over the nodes.
  *
  * Vectors of up to SHM_GROUP_SMALL floats are copied into one of two slots of the node's memory, and every
- * node reads all of them itself: one synchronization. Slot k % 2 is written in collective k, after k-1 is
- * complete here. For that all nodes had to be ready for k-1, hence complete with k-2, so no node reads the
- * slot any more. Longer vectors are in `in`. Node r reads its slice of every node's `in` and writes the sum
- * into its own shared `out`; the others copy it from there while node r continues with the next part. A
- * collective is complete here when all nodes have done their slices and this node has copied them, so:
+ * node reads all of them itself: one synchronization. Collective k uses slot k % 2, last used by k-2. A node
+ * begins k only after it has completed k-1; for that all nodes had started k-1, and so had completed k-2: no
+ * node still reads the slot. Longer vectors are in `in`. Node r reads its slice of every node's `in` and
+ * writes the sum into its own shared `out`; the others copy it from there while node r continues with the
+ * next part. A collective is complete here when all nodes have done their slices and this node has copied
+ * them, so:
  *   - `in` can be written again as soon as a collective is complete: no node reads it any more;
  *   - the shared `out` is written in collective k+1 once all nodes are ready for k+1, hence complete with
  *     k, which includes their copying. */

@@ -193,7 +193,7 @@ TEST(a_shard_of_another_node_is_refused)
     assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, wide, SEED, &e), ERR_CONFIG);
     assert_error_has("the model takes 4");
     assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, few, SEED, &e), ERR_CONFIG);
-    assert_error_has("the model knows 0 to 8");
+    assert_error_has("the model has classes 0 to 8");
     free(m);
     free(wide);
     free(few);
@@ -389,10 +389,10 @@ TEST(a_token_outside_the_vocabulary_of_the_model_is_refused)
     loader_close(&f);
     tokens[7] = 10;
     assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
-    assert_error_has("token 10, the model knows 0 to 9");
+    assert_error_has("token 10 is outside the model's vocabulary, 0 to 9");
     tokens[7] = -1;
     assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
-    assert_error_has("token -1, the model knows 0 to 9");
+    assert_error_has("token -1 is outside the model's vocabulary, 0 to 9");
 }
 
 TEST(transforms_must_suit_the_samples)

@@ -340,7 +340,7 @@ TEST(an_impossible_partition_is_refused_with_the_reason)
     assert_error_has("1 sample is fewer than one global batch of 2");
     assert_int_equal(divide(&p, "iid", 0, 0, 7), ERR_CONFIG);
     assert_int_equal(divide(&p, "labels:11", 2, 5, 7), ERR_CONFIG);
-    assert_error_has("partition labels: 11 labels a block, there are 10");
+    assert_error_has("partition labels: 11 labels per block, but the data set has 10");
     assert_int_equal(divide(&p, "labels:1", 10, 100, 7), 0);
     partition_clear(&p);
     assert_int_equal(divide(&p, "labels:1", 3, 101, 7), ERR_CONFIG);

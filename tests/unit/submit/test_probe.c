@@ -79,7 +79,7 @@ TEST(values_unknown_to_job_submit_are_refused)
 
     r.facts.compression = (enum codec_compression)(CODEC_COMPRESSION_MAX + 1);
     assert_int_equal(probe_forged(&f, &r), ERR_CODEC);
-    assert_error_has("its own code has written it");
+    assert_error_has("its own code has written to");
     r = good;
     r.facts.limits = CODEC_LIMITS_MAX + 1;
     assert_int_equal(probe_forged(&f, &r), ERR_CODEC);
@@ -92,7 +92,7 @@ TEST(values_unknown_to_job_submit_are_refused)
     r = good;
     r.e.code = 1; /* neither a failure nor none */
     assert_int_equal(probe_forged(&f, &r), ERR_CODEC);
-    assert_error_has("its own code has written it");
+    assert_error_has("its own code has written to");
 }
 
 int main(void)

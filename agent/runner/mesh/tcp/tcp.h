@@ -124,7 +124,7 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
 
 /* tcp_open.c */
 
-/* Connects to every peer until cfg.spec.deadline. Errors as mesh_tcp_open. */
+/* Connects to every peer until cfg.spec.deadline. Errors as mesh_open. */
 int tcp_links_open(struct tcp *t, struct err *e);
 /* Handles one ready link. Errors: only while opening, when a peer cannot be reached for good. */
 int tcp_links_serve(struct tcp *t, struct err *e);

@@ -369,8 +369,8 @@ static int start_tls(struct tcp_link *l, const struct tcp_config *cfg, struct er
 static int refuse_tls_mismatch(const struct tcp_link *l, struct err *e)
 {
     err_set(e, ERR_AUTH,
-            "--data-tls: node %d connects %s TLS, this node %s: only one of them finds the other on its own "
-            "machine; set it to on or off instead of auto",
+            "--data-tls: node %d connects %s TLS, this node %s: they disagree on whether they are on one "
+            "machine (is there address translation between them?); set it to on or off instead of auto",
             l->node, l->frame.wants_tls ? "with" : "without", l->frame.wants_tls ? "without" : "with");
     if (l->is_accepted) /* the caller drops unauthenticated connections without a message */
         fprintf(stderr, "%s\n", e->text);
