@@ -8,10 +8,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
 LIMIT_S=${LIMIT_S:-900} # of each program
-PROGRAMS='unit/test_matmul unit/test_layer_conv2d unit/test_layer_pool unit/test_layer_norm unit/test_layer_recurrent
-    unit/test_layer_dropout unit/test_layer_embedding unit/test_loss unit/test_optimizer unit/test_init unit/test_metrics
-    unit/test_vector unit/test_loader unit/test_crc32c unit/test_compress_loops unit/test_compress_values
-    unit/test_compress_indices unit/test_compress_chain unit/test_tls suite/test_layers suite/test_compress'
+PROGRAMS='matmul layer_conv2d layer_pool layer_norm layer_recurrent layer_dropout layer_embedding loss optimizer init metrics
+    vector loader crc32c compress_loops compress_values compress_indices compress_chain tls layers compress'
 qemu=$(command -v qemu-x86_64-static || command -v qemu-x86_64)
 if [ "$(uname -m)" != x86_64 ]; then
     echo 'old processors: skipped, as the build is not for x86-64'
@@ -70,7 +68,7 @@ for processor in "$@"; do
     *) kernels=$processor ;;
     esac
     for program in $PROGRAMS; do
-        check "$processor: $program" emulate "$BUILD/tests/$program"
+        check "$processor: test_$program" emulate "$(find "$BUILD/tests/unit" "$BUILD/tests/suite" -name "test_$program")"
     done
     lay_out
     check "$processor: simulated job of two nodes" timeout "$LIMIT_S" "$T/build/job_submit" simulate --node_count 2 --codec allreduce \
