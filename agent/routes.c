@@ -9,30 +9,12 @@
 #include "agent/api.h"
 #include "agent/log.h"
 
-enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20, DIGITS_MAX = 15 };
-#define BLOB_BODY (64ull << 30)
+enum { DIGITS_MAX = 15 };
 
-const struct route routes[] = {
-    {METHOD_GET, "/healthz", api_healthz, 0, ROUTE_PUBLIC, {0}},
-    {METHOD_GET, "/readyz", api_readyz, 0, ROUTE_PUBLIC, {0}},
-    {METHOD_GET, "/v1/status", api_status, 0, ROUTE_LOCAL_PUBLIC, {0}},
-    {METHOD_GET, "/v1/agent", api_agent, 0, 0, {0}},
-    {METHOD_GET, "/v1/jobs", api_jobs, 0, 0, {"state", "limit"}},
-    {METHOD_POST, "/v1/jobs", api_reserve, JSON_BODY, 0, {0}},
-    {METHOD_GET, "/v1/jobs/{id}", api_job, 0, ROUTE_JOB, {0}},
-    {METHOD_DELETE, "/v1/jobs/{id}", api_forget, 0, ROUTE_JOB, {0}},
-    {METHOD_PUT, "/v1/jobs/{id}/packages/{name}", api_package, JSON_BODY, ROUTE_JOB, {0}},
-    {METHOD_POST, "/v1/jobs/{id}/start", api_start, PEERS_BODY, ROUTE_JOB, {0}},
-    {METHOD_POST, "/v1/jobs/{id}/cancel", api_cancel, JSON_BODY, ROUTE_JOB | ROUTE_BODY_OPTIONAL, {0}},
-    {METHOD_GET, "/v1/jobs/{id}/wait", api_wait, 0, ROUTE_JOB, {"timeout_s"}},
-    {METHOD_GET, "/v1/jobs/{id}/events", api_events, 0, ROUTE_JOB, {"after"}},
-    {METHOD_GET, "/v1/jobs/{id}/logs", api_logs, 0, ROUTE_JOB, {"after"}},
-    {METHOD_GET, "/v1/jobs/{id}/records.csv", api_records, 0, ROUTE_JOB, {"kind"}},
-    {METHOD_GET, "/v1/jobs/{id}/artifacts", api_artifacts, 0, ROUTE_JOB, {0}},
-    {METHOD_GET, "/v1/jobs/{id}/artifacts/{name}", api_artifact, 0, ROUTE_JOB, {0}},
-    {METHOD_HEAD, "/v1/blobs/sha256/{hex}", api_blob_head, 0, 0, {0}},
-    {METHOD_PUT, "/v1/blobs/sha256/{hex}", api_blob_put, BLOB_BODY, ROUTE_UPLOAD, {0}},
-};
+#define ROUTE(method, pattern, handler, max_body, flags, ...)                                                \
+    {METHOD_##method, pattern, handler, max_body, flags, {__VA_ARGS__}},
+const struct route routes[] = {ROUTES(ROUTE)};
+#undef ROUTE
 const size_t n_routes = sizeof routes / sizeof routes[0];
 
 static bool argument_fits(const char *kind, size_t kind_len, const char *value)
