@@ -24,6 +24,10 @@
     SET(text, false)                                                                                         \
     SET(simlin, true)
 
+/* " digits mnist ...", for a help text. */
+#define DATA_SET_NAME(name, is_drawn) " " #name
+#define DATA_SET_NAMES                DATA_SETS(DATA_SET_NAME)
+
 /* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set. On
  * failure *d is empty. */
 #define SET(name, is_drawn)                                                                                  \

@@ -183,8 +183,9 @@ TEST(an_unknown_data_set_is_reported_with_the_known_ones)
     struct err e;
 
     assert_int_equal(dataset_open(&d, "imagenet", ".", &e), ERR_CONFIG);
-    assert_error_has(
-        "\"imagenet\"; there are: digits, mnist, idx, cifar10, cifar100, csv, npz, npy, text, simlin");
+    assert_error_has("no data set is called \"imagenet\"; there are: digits, mnist, ");
+    for (size_t i = 0; dataset_name(i); i++)
+        assert_error_has(dataset_name(i));
     assert_int_equal(dataset_open(&d, "digit", ".", &e), ERR_CONFIG);
     assert_error_has("no data set is called \"digit\"; did you mean \"digits\"?");
     assert_int_equal(dataset_open(&d, "digits:x", ".", &e), ERR_CONFIG);
