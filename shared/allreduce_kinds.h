@@ -1,5 +1,19 @@
 /* allreduce_kinds -- the all-reduce algorithms that a job can choose: each is a line here, and a function of
- * that name in agent/runner/collective/collective_plan.c; which one `auto` is, that file's table says. */
+ * that name in agent/runner/collective/collective_plan.c; which one `auto` is, that file's table says.
+ *
+ *   ring                 reduce-scatter, then all-gather, always to the next node: 2 (N-1) chunks deep, the
+ *                        fewest bytes: 2 (N-1)/N n each way. Patarasuk and Yuan, "Bandwidth optimal
+ *                        all-reduce algorithms for clusters of workstations", JPDC 2009.
+ *   halving-doubling     the same bytes in 2 log2 N exchanges with partners at halving, then doubling
+ *                        distance: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+ *                        operations in MPICH", IJHPCA 2005, section 4.5. If N is no power of two, and P is
+ *                        the largest one below N, each node from P on first sends its whole vector to a node
+ *                        below P and gets the result from it in the end: 2 n more bytes on that link, two
+ *                        messages more one after the other.
+ *   tree                 sums up a binomial tree to node 0 and sends the result down: 2 log2 N deep, log2 N
+ *                        times n through node 0.
+ *   direct               every node sends its vector to every other and sums in the order of the nodes: one
+ *                        chunk deep, (N-1) n each way. */
 #ifndef PSGD_ALLREDUCE_KINDS_H
 #define PSGD_ALLREDUCE_KINDS_H
 

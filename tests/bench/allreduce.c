@@ -180,7 +180,7 @@ int main(int argc, char **argv)
     int n_wanted = 9;
 
     if (b.n_nodes < 1 || b.n_nodes > RANKS_MAX || algorithm < 0) {
-        fprintf(stderr, "allreduce NODES [auto|ring|halving-doubling|tree|direct [BYTES...]]\n");
+        fprintf(stderr, "allreduce NODES [" ALLREDUCE_CHOICES " [BYTES...]]\n");
         return 2;
     }
     for (int i = 3; i < argc && i < 64; i++, n_wanted = i - 3)

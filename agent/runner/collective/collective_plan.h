@@ -23,20 +23,8 @@
  *
  * Hence the contract of codec.h: `in` is free when a collective is done, `out` when the next one is done.
  *
- * All-reduce, of the vector or of one bucket after the other (both statements hold for each):
- *   ring                 reduce-scatter, then all-gather, always to the next node: 2 (N-1) chunks deep, the
- *                        fewest bytes: 2 (N-1)/N n each way. Patarasuk and Yuan, "Bandwidth optimal
- *                        all-reduce algorithms for clusters of workstations", JPDC 2009.
- *   halving-doubling     the same bytes in 2 log2 N exchanges with partners at halving, then doubling
- *                        distance: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
- *                        operations in MPICH", IJHPCA 2005, section 4.5. If N is no power of two, and P is
- *                        the largest one below N, each node from P on first sends its whole vector to a node
- *                        below P and gets the result from it in the end: 2 n more bytes on that link, two
- *                        messages more one after the other.
- *   tree                 sums up a binomial tree to node 0 and sends the result down: 2 log2 N deep, log2 N
- *                        times n through node 0.
- *   direct               every node sends its vector to every other and sums in the order of the nodes: one
- *                        chunk deep, (N-1) n each way. */
+ * The algorithms of an all-reduce, of the vector or of one bucket after the other (both statements hold for
+ * each), are in shared/allreduce_kinds.h. */
 #ifndef PSGD_COLLECTIVE_PLAN_H
 #define PSGD_COLLECTIVE_PLAN_H
 
