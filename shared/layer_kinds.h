@@ -1,9 +1,34 @@
-/* layer_kinds -- all layers, a line each. LAYER(kind, NAME, parser, ops, convert, keys): `kind` in a model's
- * document, LAYER_NAME in code, parse_`parser` reads it (layer_spec.c), layer_`ops` computes it (nn/layers/),
- * to_`convert` writes it as ONNX (submit/export/onnx_layers.c), and `keys` it takes besides "kind". */
+/* layer_kinds -- all layers.
+ *
+ *   kind          keys (default)                                      in -> out
+ *   dense         units, init (glorot_uniform)                        any -> (units)
+ *   conv2d        filters, kernel, stride (1), padding (valid), init  (h, w, c) -> (h', w', filters)
+ *   max_pool      size, stride (size), padding (valid)                (h, w, c) -> (h', w', c)
+ *   avg_pool      the same; padding does not count                    (h, w, c) -> (h', w', c)
+ *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last
+ *                                                                     dimension
+ *   layer_norm    epsilon (1e-5)                                      the same; over the last dimension
+ *   dropout       rate (0.5)                                          the same
+ *   flatten       -                                                   any -> (n)
+ *   reshape       shape                                               any -> shape
+ *   embedding     vocab, units, init (normal, 0.01)                   (time) tokens -> (time, units)
+ *   lstm, gru     units, sequences (false), init (glorot_uniform)     (time, n) -> (units) or (time, units)
+ *   mean_over_time  -                                                 (time, n) -> (n)
+ *   linear, relu, leaky_relu (slope 0.01), tanh, sigmoid, gelu, softmax   the same
+ *
+ * kernel, size and stride are a number or [rows, columns]. "valid": windows are inside the image. "same":
+ * one output per stride, ceil(h / stride), with zero padding, half before, the odd one after. momentum is
+ * the weight of the new batch in the running statistics. init: zeros, ones, glorot_uniform, glorot_normal,
+ * he_uniform, he_normal, fan_in_uniform (PyTorch's default), normal, uniform (these two with init_scale:
+ * standard deviation, bound), orthogonal. It applies to the input weights; recurrent weights start
+ * orthogonal, biases as zeros, gains as ones. */
 #ifndef PSGD_LAYER_KINDS_H
 #define PSGD_LAYER_KINDS_H
 
+/* A line each: LAYER(kind, NAME, parser, ops, convert, keys): `kind` in a model's document, LAYER_NAME in
+ * code, parse_`parser` reads it (layer_spec.c), layer_`ops` computes it (nn/layers/), to_`convert` writes it
+ * as ONNX (submit/export/onnx_layers.c; same_name: an operator called as the kind), and `keys` it takes
+ * besides "kind". */
 /* clang-format off */
 #define LAYER_KINDS(LAYER) \
     LAYER(dense, DENSE, dense, dense, dense, ("units", "init", "init_scale")) \
@@ -22,10 +47,10 @@
     LAYER(gru, GRU, recurrent, gru, gru, ("units", "sequences", "init", "init_scale")) \
     LAYER(mean_over_time, MEAN_OVER_TIME, mean_over_time, mean_over_time, mean_over_time, ()) \
     LAYER(linear, LINEAR, activation, linear, nothing, ()) \
-    LAYER(relu, RELU, activation, relu, relu, ()) \
+    LAYER(relu, RELU, activation, relu, same_name, ()) \
     LAYER(leaky_relu, LEAKY_RELU, activation, leaky_relu, leaky_relu, ("slope")) \
-    LAYER(tanh, TANH, activation, tanh, tanh, ()) \
-    LAYER(sigmoid, SIGMOID, activation, sigmoid, sigmoid, ()) \
+    LAYER(tanh, TANH, activation, tanh, same_name, ()) \
+    LAYER(sigmoid, SIGMOID, activation, sigmoid, same_name, ()) \
     LAYER(gelu, GELU, activation, gelu, gelu, ()) \
     LAYER(softmax, SOFTMAX, activation, softmax, softmax, ())
 /* clang-format on */

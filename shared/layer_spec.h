@@ -1,28 +1,6 @@
 /* layer_spec -- one layer of the model's document: its keys, shapes and tensors. Code that runs, lists or
- * converts a model uses this table; the arithmetic of a kind is in nn/layers/layer_KIND.c.
- *
- *   kind          keys (default)                                      in -> out
- *   dense         units, init (glorot_uniform)                        any -> (units)
- *   conv2d        filters, kernel, stride (1), padding (valid), init  (h, w, c) -> (h', w', filters)
- *   max_pool      size, stride (size), padding (valid)                (h, w, c) -> (h', w', c)
- *   avg_pool      the same; padding does not count          (h, w, c) -> (h', w', c)
- *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last
- *                                                                     dimension
- *   layer_norm    epsilon (1e-5)                                      the same; over the last dimension
- *   dropout       rate (0.5)                                          the same
- *   flatten       -                                                   any -> (n)
- *   reshape       shape                                               any -> shape
- *   embedding     vocab, units, init (normal, 0.01)                   (time) tokens -> (time, units)
- *   lstm, gru     units, sequences (false), init (glorot_uniform)     (time, n) -> (units) or (time, units)
- *   mean_over_time  -                                                 (time, n) -> (n)
- *   linear, relu, leaky_relu (slope 0.01), tanh, sigmoid, gelu, softmax   the same
- *
- * kernel, size and stride are a number or [rows, columns]. "valid": windows are inside the image. "same":
- * one output per stride, ceil(h / stride), with zero padding, half before, the odd one after. momentum is
- * the weight of the new batch in the running statistics. init: zeros, ones, glorot_uniform, glorot_normal,
- * he_uniform, he_normal, fan_in_uniform (PyTorch's default), normal, uniform (these two with init_scale:
- * standard deviation, bound), orthogonal. It applies to the input weights; recurrent weights start
- * orthogonal, biases as zeros, gains as ones. */
+ * converts a model uses it. The kinds and their keys: shared/layer_kinds.h; the arithmetic of a kind:
+ * nn/layers/layer_KIND.c. */
 #ifndef PSGD_LAYER_SPEC_H
 #define PSGD_LAYER_SPEC_H
 

@@ -1,5 +1,6 @@
 #include "submit/export/onnx_layers.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,10 +395,20 @@ static void to_mean_over_time(struct onnx_graph *g, int layer)
     ONNX_OP(g, "Div", NULL, g->at, length);
 }
 
-static void to_relu(struct onnx_graph *g, int layer)
+/* The operator is called as the kind, and takes no attributes: relu is Relu, hard_swish HardSwish. */
+static void to_same_name(struct onnx_graph *g, int layer)
 {
-    (void)layer;
-    ONNX_OP(g, "Relu", NULL, g->at);
+    char op[64];
+    size_t n = 0;
+    bool begins = true;
+
+    for (const char *k = layer_kind_name(g->m->layers[layer].kind); *k && n + 1 < sizeof op; k++) {
+        if (*k != '_')
+            op[n++] = begins ? (char)toupper(*k) : *k;
+        begins = *k == '_';
+    }
+    op[n] = '\0';
+    ONNX_OP(g, op, NULL, g->at);
 }
 
 static void to_leaky_relu(struct onnx_graph *g, int layer)
@@ -406,18 +417,6 @@ static void to_leaky_relu(struct onnx_graph *g, int layer)
 
     onnx_attr_float(&a, "alpha", g->m->layers[layer].leaky_relu.slope);
     ONNX_OP(g, "LeakyRelu", &a, g->at);
-}
-
-static void to_tanh(struct onnx_graph *g, int layer)
-{
-    (void)layer;
-    ONNX_OP(g, "Tanh", NULL, g->at);
-}
-
-static void to_sigmoid(struct onnx_graph *g, int layer)
-{
-    (void)layer;
-    ONNX_OP(g, "Sigmoid", NULL, g->at);
 }
 
 /* Hendrycks and Gimpel 2016: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */

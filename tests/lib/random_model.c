@@ -137,21 +137,7 @@ static void any_leaky_relu(struct config *c, struct rng *r)
     snprintf(c->layer, sizeof c->layer, "{\"kind\":\"leaky_relu\",\"slope\":0.%d}", from_to(r, 0, 9));
 }
 
-/* The kinds without keys. */
-#define PLAIN(kind)                                                                                          \
-    static void any_##kind(struct config *c, struct rng *r)                                                  \
-    {                                                                                                        \
-        c->in = any(r);                                                                                      \
-        snprintf(c->layer, sizeof c->layer, "{\"kind\":\"" #kind "\"}");                                     \
-    }
-PLAIN(flatten)
-PLAIN(linear)
-PLAIN(relu)
-PLAIN(tanh)
-PLAIN(sigmoid)
-PLAIN(gelu)
-PLAIN(softmax)
-
+/* Kinds without keys that take any shape need no line. */
 static void (*const any_layer[N_LAYER_KINDS])(struct config *c, struct rng *r) = {
     [LAYER_DENSE] = any_dense,
     [LAYER_CONV2D] = any_conv2d,
@@ -160,24 +146,31 @@ static void (*const any_layer[N_LAYER_KINDS])(struct config *c, struct rng *r) =
     [LAYER_BATCH_NORM] = any_batch_norm,
     [LAYER_LAYER_NORM] = any_layer_norm,
     [LAYER_DROPOUT] = any_dropout,
-    [LAYER_FLATTEN] = any_flatten,
     [LAYER_RESHAPE] = any_reshape,
     [LAYER_EMBEDDING] = any_embedding,
     [LAYER_LSTM] = any_lstm,
     [LAYER_GRU] = any_gru,
     [LAYER_MEAN_OVER_TIME] = any_mean_over_time,
-    [LAYER_LINEAR] = any_linear,
-    [LAYER_RELU] = any_relu,
     [LAYER_LEAKY_RELU] = any_leaky_relu,
-    [LAYER_TANH] = any_tanh,
-    [LAYER_SIGMOID] = any_sigmoid,
-    [LAYER_GELU] = any_gelu,
-    [LAYER_SOFTMAX] = any_softmax,
+};
+
+/* Of each kind, as text: "" for none. */
+static const char *const keys_of[N_LAYER_KINDS] = {
+#define KEYS(...)                                     #__VA_ARGS__
+#define LAYER(kind, NAME, parser, ops, convert, keys) KEYS keys,
+    LAYER_KINDS(LAYER)
+#undef LAYER
 };
 
 bool random_model_knows(enum layer_kind kind)
 {
-    return any_layer[kind];
+    return any_layer[kind] || !keys_of[kind][0];
+}
+
+static void any_without_keys(struct config *c, enum layer_kind kind, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"%s\"}", layer_kind_name(kind));
 }
 
 void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
@@ -187,7 +180,10 @@ void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
     enum loss_kind loss;
     bool reads_tokens, has_head;
 
-    any_layer[kind](&c, r);
+    if (any_layer[kind])
+        any_layer[kind](&c, r);
+    else
+        any_without_keys(&c, kind, r);
     snprintf(shape, sizeof shape,
              c.in.n_dims == 1   ? "[%d]"
              : c.in.n_dims == 2 ? "[%d,%d]"
