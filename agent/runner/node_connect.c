@@ -113,7 +113,7 @@ static int share_messages(struct node *n, struct local_path *p, struct err *e)
 }
 
 /* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
-static int share_memory(struct node *n, struct err *e)
+static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
 {
     bool collects = exchange_collects(n->exchange);
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net))
@@ -121,7 +121,7 @@ static int share_memory(struct node *n, struct err *e)
     struct local_path p;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
-        n->set.local_path == LOCAL_PATH_OFF)
+        n->set.local_path == LOCAL_PATH_OFF || !transport->shares_memory)
         return 0;
     /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
      * a node with one peer has half as many slots. */
@@ -185,7 +185,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     if (rc < 0)
         return rc;
     exchange_attach(n->exchange, n->mesh, has_one_host(start));
-    if (share_memory(n, e) < 0)
+    if (share_memory(n, spec.transport, e) < 0)
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
     if (n->tracer)

@@ -74,7 +74,8 @@ void opening_keep(struct opening *o, int peer)
 
 int opening_open(struct opening *o, struct err *e)
 {
-    o->cfg.spec.transport = &mesh_tcp;
+    if (!o->cfg.spec.transport)
+        o->cfg.spec.transport = &mesh_tcp;
     o->cfg.spec.address = &o->cfg.address;
     return mesh_open(&o->mesh, &o->cfg.spec, e);
 }

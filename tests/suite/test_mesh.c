@@ -1,5 +1,5 @@
-/* Every mesh fulfills the contract of mesh.h: the same cases over mesh_mem, over mesh_sim, and over mesh_tcp
- * with and without TLS, and with shared memory. */
+/* Every mesh fulfills the contract of mesh.h: the same cases over mesh_mem, over mesh_sim, and over each
+ * transport between processes, with and without TLS, and with shared memory. */
 #include "tests/unit/unit.h"
 
 #include <sys/mman.h>
@@ -19,8 +19,9 @@ struct net {
     struct send_pools send_pools;
 };
 
-static void open_mem(struct net *n)
+static void open_mem(struct net *n, const struct mesh_transport *none)
 {
+    (void)none;
     n->mem = mesh_mem_new(2, 1, MESH_LIMIT, 1);
     for (int i = 0; i < MESH_NODES; i++)
         n->node[i] = mesh_mem_node(n->mem, mesh_ids[i]);
@@ -35,22 +36,25 @@ static int deliver_at_once(void *owner, struct sim_message *l, struct err *e)
     return 0;
 }
 
-static void open_sim(struct net *n)
+static void open_sim(struct net *n, const struct mesh_transport *none)
 {
     const struct mesh_sim_config cfg = {
         .n_workers = 2, .n_servers = 1, .limit = MESH_LIMIT, .carry = deliver_at_once, .owner = n};
     struct err e;
 
+    (void)none;
     assert_ok(mesh_sim_new(&n->sim, &cfg, &e));
     for (int i = 0; i < MESH_NODES; i++)
         n->node[i] = mesh_sim_node(n->sim, i);
 }
 
-static void open_links(struct net *n, enum mesh_tls tls)
+static void open_links(struct net *n, const struct mesh_transport *transport, enum mesh_tls tls)
 {
     struct opening o[MESH_NODES];
 
     opening_prepare(o, 10, tls);
+    for (int i = 0; i < MESH_NODES; i++)
+        o[i].cfg.spec.transport = transport;
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_non_null(o[i].mesh);
@@ -58,24 +62,29 @@ static void open_links(struct net *n, enum mesh_tls tls)
     }
 }
 
-static void open_tcp(struct net *n)
+static void open_plain(struct net *n, const struct mesh_transport *transport)
 {
-    open_links(n, MESH_TLS_AUTO);
+    open_links(n, transport, MESH_TLS_AUTO);
 }
 
-static void open_tls(struct net *n)
+static void open_tls(struct net *n, const struct mesh_transport *transport)
 {
-    open_links(n, MESH_TLS_ON);
+    open_links(n, transport, MESH_TLS_ON);
 }
 
-static void open_send_pools(struct net *n)
+static void open_send_pools(struct net *n, const struct mesh_transport *transport)
 {
-    open_tcp(n);
+    open_plain(n, transport);
     send_pools_open(&n->send_pools, n->node, MESH_NODES);
 }
 
 /* The last one needs shared memory. */
-static void (*const meshes[])(struct net *) = {open_mem, open_sim, open_tcp, open_tls, open_send_pools};
+#define TRANSPORT(transport) {open_plain, &transport}, {open_tls, &transport},
+static const struct {
+    void (*open)(struct net *, const struct mesh_transport *);
+    const struct mesh_transport *transport;
+} meshes[] = {{open_mem, NULL}, {open_sim, NULL}, MESH_TRANSPORTS(TRANSPORT){open_send_pools, &mesh_tcp}};
+#undef TRANSPORT
 
 /* The next event at `to`, while the other nodes are polled to send what is queued. There is no timeout,
  * because a gibibyte takes minutes under an emulator; the test's own limit ends it. */
@@ -467,7 +476,7 @@ TEST(every_mesh_fulfills_its_contract)
         for (size_t k = 0; k < N_OF(cases); k++) {
             struct net n = {0};
 
-            meshes[m](&n);
+            meshes[m].open(&n, meshes[m].transport);
             cases[k](&n);
             finish(&n);
         }

@@ -109,10 +109,19 @@ struct mesh_spec {
     const atomic_bool *interrupted;
 };
 
+/* The transports between processes. A new one is a file and a line here: tests/suite/test_mesh.c then runs
+ * it, and node_connect.c chooses one for a job. Their addresses are struct mesh_tcp_address (mesh_tcp.h). */
+#define MESH_TRANSPORTS(TRANSPORT) TRANSPORT(mesh_tcp)
+
 struct mesh_transport {
     const char *name;
+    bool shares_memory; /* the functions of mesh_tcp.h for shared memory work on its meshes */
     int (*open)(struct mesh **out, const struct mesh_spec *spec, struct err *e);
 };
+
+#define TRANSPORT(transport) extern const struct mesh_transport transport;
+MESH_TRANSPORTS(TRANSPORT)
+#undef TRANSPORT
 
 struct mesh_ops {
     /* b: the buffer that holds `bytes`; NULL for a view */
