@@ -5,27 +5,18 @@
 
 #define GIB ((uint64_t)1 << 30)
 
-#define RECORDS(n)    n ".csv", "records/" n ".csv", ARTIFACT_IS_RECORDS
+#define RECORD_FILE(ID, file, row, columns, flags, max, help)                                                \
+    [ARTIFACT_##                                                                                             \
+        ID] = {file ".csv", "records/" file ".csv", ARTIFACT_IS_RECORDS, flags, max, row##_columns, help},
 #define MODEL(n)      n ".safetensors", "model/" n ".safetensors", ARTIFACT_IS_MODEL
 #define CHECKPOINT(n) n ".safetensors", "checkpoints/", ARTIFACT_IS_CHECKPOINT
 #define OF_CODEC(n)   n, "codec/", ARTIFACT_IS_OF_CODEC
 #define TRACE_MAX     (TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX * TRACE_RECORD_BYTES)
 
 const struct artifact artifacts[N_ARTIFACTS] = {
-    [ARTIFACT_TRAIN] = {RECORDS("train"), NEEDED, 2 * GIB, record_train_columns,
-                        "one row per recorded step and worker"},
-    [ARTIFACT_EVAL] = {RECORDS("eval"), NEEDED, GIB, record_eval_columns,
-                       "one row per evaluation on the test set"},
-    [ARTIFACT_COMM] = {RECORDS("comm"), OF_SERVERS | NEEDED, 2 * GIB, record_comm_columns,
-                       "one row per round, peer and direction: messages and bytes"},
-    [ARTIFACT_METRICS] = {RECORDS("metrics"), 0, GIB, record_metric_columns,
-                          "one row per evaluation and metric that the model requests"},
-    [ARTIFACT_CONFUSION] = {RECORDS("confusion"), 0, GIB, record_confusion_columns,
-                            "one row per evaluation and occurring pair of label and predicted class"},
-    [ARTIFACT_CODEC_RECORDS] = {RECORDS("codec"), OF_SERVERS, GIB, record_codec_columns,
-                                "one row per value that the codec records"},
-    [ARTIFACT_LOG] = {"node.log", "logs/", ARTIFACT_IS_LOG, OF_SERVERS | NEEDED | END_IS_ENOUGH, GIB / 4,
-                      NULL, "logs of the nodes and of job_submit"},
+    RECORD_FILES(RECORD_FILE)[ARTIFACT_LOG] = {"node.log", "logs/", ARTIFACT_IS_LOG,
+                                               OF_SERVERS | NEEDED | END_IS_ENOUGH, GIB / 4, NULL,
+                                               "logs of the nodes and of job_submit"},
     [ARTIFACT_EVENTS] = {"events.jsonl", "events.jsonl", ARTIFACT_IS_EVENTS, OF_SERVERS, GIB / 4, NULL,
                          "events with their times"},
     [ARTIFACT_FINAL_MODEL] = {MODEL("final"), NEEDED | ONE_IS_ENOUGH, 0, NULL,

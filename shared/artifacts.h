@@ -8,14 +8,9 @@
 
 #include "shared/record.h"
 
+#define RECORD_FILE(ID, ...) ARTIFACT_##ID,
 enum artifact_id {
-    ARTIFACT_TRAIN,
-    ARTIFACT_EVAL,
-    ARTIFACT_COMM,
-    ARTIFACT_METRICS,
-    ARTIFACT_CONFUSION,
-    ARTIFACT_CODEC_RECORDS,
-    N_RECORD_FILES, /* those above are CSV files */
+    RECORD_FILES(RECORD_FILE) N_RECORD_FILES, /* those above are CSV files */
     ARTIFACT_LOG = N_RECORD_FILES,
     ARTIFACT_EVENTS,
     ARTIFACT_FINAL_MODEL,
@@ -27,6 +22,7 @@ enum artifact_id {
     ARTIFACT_CODEC_MANIFEST,
     N_ARTIFACTS
 };
+#undef RECORD_FILE
 
 /* How job_submit makes results of it. */
 enum artifact_kind {

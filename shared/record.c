@@ -13,111 +13,12 @@
 
 enum { CELL_MAX = 64 }; /* the longest number has 25 characters; psgd's texts are short */
 
-#define TRAIN(n, t, h)                                                                                       \
-    {                                                                                                        \
-#n, t, offsetof(struct record_train, n), h                                                           \
-    }
-const struct record_column record_train_columns[] = {
-    TRAIN(time_s, RECORD_SECONDS, "since training began on this node"),
-    TRAIN(node, RECORD_INT, "0, 1, ... a worker; -2, -3, ... a server"),
-    TRAIN(role, RECORD_TEXT, "worker or server"),
-    TRAIN(epoch, RECORD_INT, "from 1"),
-    TRAIN(batch, RECORD_U64, "from 1 in the epoch"),
-    TRAIN(batches, RECORD_U64, "in an epoch"),
-    TRAIN(step, RECORD_U64, "from 1 in the job"),
-    TRAIN(samples, RECORD_U64, "seen by this node so far"),
-    TRAIN(loss, RECORD_FLOAT, "mean over the batch, before the update"),
-    TRAIN(accuracy, RECORD_FLOAT, "over the batch, before the update, 0 to 1; empty as in eval.csv"),
-    TRAIN(lr, RECORD_FLOAT, "learning rate of this step"),
-    TRAIN(grad_norm, RECORD_FLOAT, "Euclidean norm of the gradient for the update, before it was clipped"),
-    TRAIN(compute_s, RECORD_SPAN, "local work: batch, forward, backward, checks, this file"),
-    TRAIN(encode_s, RECORD_SPAN, "the codec writing its messages"),
-    TRAIN(send_s, RECORD_SPAN, "passing them to the network"),
-    TRAIN(wait_s, RECORD_SPAN, "waiting for other nodes, the network at work meanwhile"),
-    TRAIN(decode_s, RECORD_SPAN, "the codec reading received messages"),
-    TRAIN(raw_bytes, RECORD_U64, "sent in this step, before compression and headers"),
-    TRAIN(sent_bytes, RECORD_U64, "on the wire"),
-    TRAIN(recv_bytes, RECORD_U64, "on the wire, of the messages used in this step"),
-    TRAIN(apply_s, RECORD_SPAN, "updating the model: the codec's apply and adopt, the optimizer"),
-    {0},
-};
-
-#define EVAL(n, t, h)                                                                                        \
-    {                                                                                                        \
-#n, t, offsetof(struct record_eval, n), h                                                            \
-    }
-const struct record_column record_eval_columns[] = {
-    EVAL(time_s, RECORD_SECONDS, "since training began on this node"),
-    EVAL(node, RECORD_INT, "which one evaluated"),
-    EVAL(epoch, RECORD_INT, "after it, or where a codec wished it within it; from 1"),
-    EVAL(step, RECORD_U64, "after it"),
-    EVAL(samples, RECORD_U64, "of training, seen by this node so far"),
-    EVAL(loss, RECORD_FLOAT, "mean over the test set"),
-    EVAL(accuracy, RECORD_FLOAT, "over the test set, 0 to 1; empty where there are targets, not labels"),
-    EVAL(sent_bytes_total, RECORD_U64, "on the wire so far"),
-    EVAL(recv_bytes_total, RECORD_U64, "on the wire so far"),
-    {0},
-};
-
-#define COMM(n, t, h)                                                                                        \
-    {                                                                                                        \
-#n, t, offsetof(struct record_comm, n), h                                                            \
-    }
-const struct record_column record_comm_columns[] = {
-    COMM(time_s, RECORD_SECONDS, "since training began on this node, at the end of the round"),
-    COMM(round, RECORD_U64, "from 1"),
-    COMM(node, RECORD_INT, "that recorded it"),
-    COMM(peer, RECORD_INT, "the other node"),
-    COMM(direction, RECORD_TEXT, "sent or received"),
-    COMM(messages, RECORD_U64, ""),
-    COMM(raw_bytes, RECORD_U64, "before compression and headers"),
-    COMM(wire_bytes, RECORD_U64, "with them"),
-    COMM(encode_s, RECORD_SECONDS, "sent: the codec writing them"),
-    COMM(transfer_s, RECORD_SECONDS, "sent: passing them to the network; received: waiting for them"),
-    {0},
-};
-
-#define METRIC(n, t, h)                                                                                      \
-    {                                                                                                        \
-#n, t, offsetof(struct record_metric, n), h                                                          \
-    }
-const struct record_column record_metric_columns[] = {
-    METRIC(time_s, RECORD_SECONDS, "since training began on this node"),
-    METRIC(node, RECORD_INT, "which one evaluated"),
-    METRIC(epoch, RECORD_INT, "after it, from 1"),
-    METRIC(step, RECORD_U64, "after it"),
-    METRIC(metric, RECORD_TEXT, "as the model's document names it"),
-    METRIC(value, RECORD_FLOAT, "over the test set; empty if the test set does not define it"),
-    {0},
-};
-
-#define CONFUSION(n, t, h)                                                                                   \
-    {                                                                                                        \
-#n, t, offsetof(struct record_confusion, n), h                                                       \
-    }
-const struct record_column record_confusion_columns[] = {
-    CONFUSION(node, RECORD_INT, "which one evaluated"),
-    CONFUSION(epoch, RECORD_INT, "after it, from 1"),
-    CONFUSION(step, RECORD_U64, "after it"),
-    CONFUSION(label, RECORD_INT, "of the test samples counted"),
-    CONFUSION(predicted, RECORD_INT, "the class that the model predicts"),
-    CONFUSION(count, RECORD_U64, "of such samples; pairs without samples have no row"),
-    {0},
-};
-
-#define CODEC(n, t, h)                                                                                       \
-    {                                                                                                        \
-#n, t, offsetof(struct record_codec, n), h                                                           \
-    }
-const struct record_column record_codec_columns[] = {
-    CODEC(time_s, RECORD_SECONDS, "since training began on this node"),
-    CODEC(node, RECORD_INT, "of the codec"),
-    CODEC(step, RECORD_U64, "done by this node; a server takes none"),
-    CODEC(round, RECORD_U64, "closed so far"),
-    CODEC(name, RECORD_TEXT, "of the value, chosen by the codec"),
-    CODEC(value, RECORD_FLOAT, ""),
-    {0},
-};
+#define COLUMN(row, name, type, help) {#name, RECORD_##type, offsetof(struct row, name), help},
+#define RECORD_FILE(ID, file, row, columns, ...)                                                             \
+    const struct record_column row##_columns[] = {columns(COLUMN, row){0}};
+RECORD_FILES(RECORD_FILE)
+#undef RECORD_FILE
+#undef COLUMN
 
 static size_t n_columns(const struct record_column *c)
 {

@@ -1,5 +1,6 @@
-/* record -- the CSV files of a job. One table per file has each column's name, unit, type and offset in the
- * row's struct; header, writer and docs are generated from it. Later versions only append columns.
+/* record -- the CSV files of a job. One list per file has each column's name, type and meaning; the row's
+ * struct, header, writer and docs are generated from it. A new column is a line there and its value where the
+ * row is made, a new file is a list and a line in RECORD_FILES. Later versions only append columns.
  *
  * Rows are buffered until record_flush(), or until RECORD_HELD bytes, and then appended to the file
  * (O_APPEND) with one write(2): flushed rows survive the end of the process. RFC 4180, LF, '.' in numbers,
@@ -22,64 +23,114 @@ struct record_column {
     const char *help; /* meaning and unit */
 };
 
-struct record_train { /* one row per recorded step */
-    double time_s;
-    int node;
-    const char *role;
-    int epoch;
-    uint64_t batch, batches, step, samples;
-    double loss, accuracy, lr, grad_norm;
-    double compute_s, encode_s, send_s, wait_s, decode_s;
-    uint64_t raw_bytes, sent_bytes, recv_bytes;
-    double apply_s;
-};
+/* The columns of each file: C(row, name, type, help), and the type of a column in the row's struct. */
+/* clang-format off */
+#define RECORD_TRAIN_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "0, 1, ... a worker; -2, -3, ... a server") \
+    C(row, role, TEXT, "worker or server") \
+    C(row, epoch, INT, "from 1") \
+    C(row, batch, U64, "from 1 in the epoch") \
+    C(row, batches, U64, "in an epoch") \
+    C(row, step, U64, "from 1 in the job") \
+    C(row, samples, U64, "seen by this node so far") \
+    C(row, loss, FLOAT, "mean over the batch, before the update") \
+    C(row, accuracy, FLOAT, "over the batch, before the update, 0 to 1; empty as in eval.csv") \
+    C(row, lr, FLOAT, "learning rate of this step") \
+    C(row, grad_norm, FLOAT, "Euclidean norm of the gradient for the update, before it was clipped") \
+    C(row, compute_s, SPAN, "local work: batch, forward, backward, checks, this file") \
+    C(row, encode_s, SPAN, "the codec writing its messages") \
+    C(row, send_s, SPAN, "passing them to the network") \
+    C(row, wait_s, SPAN, "waiting for other nodes, the network at work meanwhile") \
+    C(row, decode_s, SPAN, "the codec reading received messages") \
+    C(row, raw_bytes, U64, "sent in this step, before compression and headers") \
+    C(row, sent_bytes, U64, "on the wire") \
+    C(row, recv_bytes, U64, "on the wire, of the messages used in this step") \
+    C(row, apply_s, SPAN, "updating the model: the codec's apply and adopt, the optimizer")
 
-struct record_eval { /* one row per evaluation on the test set */
-    double time_s;
-    int node, epoch;
-    uint64_t step, samples;
-    double loss, accuracy;
-    uint64_t sent_bytes_total, recv_bytes_total;
-};
+#define RECORD_EVAL_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "which one evaluated") \
+    C(row, epoch, INT, "after it, or where a codec wished it within it; from 1") \
+    C(row, step, U64, "after it") \
+    C(row, samples, U64, "of training, seen by this node so far") \
+    C(row, loss, FLOAT, "mean over the test set") \
+    C(row, accuracy, FLOAT, "over the test set, 0 to 1; empty where there are targets, not labels") \
+    C(row, sent_bytes_total, U64, "on the wire so far") \
+    C(row, recv_bytes_total, U64, "on the wire so far")
 
-struct record_comm { /* one row per round, peer and direction */
-    double time_s;
-    uint64_t round;
-    int node, peer;
-    const char *direction; /* "sent", "received" */
-    uint64_t messages, raw_bytes, wire_bytes;
-    double encode_s, transfer_s;
-};
+#define RECORD_COMM_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node, at the end of the round") \
+    C(row, round, U64, "from 1") \
+    C(row, node, INT, "that recorded it") \
+    C(row, peer, INT, "the other node") \
+    C(row, direction, TEXT, "sent or received") \
+    C(row, messages, U64, "") \
+    C(row, raw_bytes, U64, "before compression and headers") \
+    C(row, wire_bytes, U64, "with them") \
+    C(row, encode_s, SECONDS, "sent: the codec writing them") \
+    C(row, transfer_s, SECONDS, "sent: passing them to the network; received: waiting for them")
 
-struct record_metric { /* one row per evaluation and metric of the model */
-    double time_s;
-    int node, epoch;
-    uint64_t step;
-    const char *metric;
-    double value;
-};
+#define RECORD_METRIC_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "which one evaluated") \
+    C(row, epoch, INT, "after it, from 1") \
+    C(row, step, U64, "after it") \
+    C(row, metric, TEXT, "as the model's document names it") \
+    C(row, value, FLOAT, "over the test set; empty if the test set does not define it")
 
-struct record_confusion { /* one row per evaluation and occurring pair of label and predicted class */
-    int node, epoch;
-    uint64_t step;
-    int label, predicted;
-    uint64_t count;
-};
+#define RECORD_CONFUSION_COLUMNS(C, row) \
+    C(row, node, INT, "which one evaluated") \
+    C(row, epoch, INT, "after it, from 1") \
+    C(row, step, U64, "after it") \
+    C(row, label, INT, "of the test samples counted") \
+    C(row, predicted, INT, "the class that the model predicts") \
+    C(row, count, U64, "of such samples; pairs without samples have no row")
 
-struct record_codec { /* one row per value recorded by a codec */
-    double time_s;
-    int node;
-    uint64_t step, round;
-    const char *name;
-    double value;
-};
+#define RECORD_CODEC_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "of the codec") \
+    C(row, step, U64, "done by this node; a server takes none") \
+    C(row, round, U64, "closed so far") \
+    C(row, name, TEXT, "of the value, chosen by the codec") \
+    C(row, value, FLOAT, "")
+
+/* All files: FILE(ID, name, struct, columns, flags, max, help): ARTIFACT_ID, and the fields of struct
+ * artifact (artifacts.h). */
+#define RECORD_FILES(FILE) \
+    FILE(TRAIN, "train", record_train, RECORD_TRAIN_COLUMNS, NEEDED, 2 * GIB, \
+         "one row per recorded step and worker") \
+    FILE(EVAL, "eval", record_eval, RECORD_EVAL_COLUMNS, NEEDED, GIB, \
+         "one row per evaluation on the test set") \
+    FILE(COMM, "comm", record_comm, RECORD_COMM_COLUMNS, OF_SERVERS | NEEDED, 2 * GIB, \
+         "one row per round, peer and direction: messages and bytes") \
+    FILE(METRICS, "metrics", record_metric, RECORD_METRIC_COLUMNS, 0, GIB, \
+         "one row per evaluation and metric that the model requests") \
+    FILE(CONFUSION, "confusion", record_confusion, RECORD_CONFUSION_COLUMNS, 0, GIB, \
+         "one row per evaluation and occurring pair of label and predicted class") \
+    FILE(CODEC_RECORDS, "codec", record_codec, RECORD_CODEC_COLUMNS, OF_SERVERS, GIB, \
+         "one row per value that the codec records")
+
+#define RECORD_IN_TEXT    const char *
+#define RECORD_IN_INT     int
+#define RECORD_IN_U64     uint64_t
+#define RECORD_IN_FLOAT   double
+#define RECORD_IN_SECONDS double
+#define RECORD_IN_SPAN    double
+/* clang-format on */
+
+#define FIELD(row, name, type, help) RECORD_IN_##type name;
+#define RECORD_FILE(ID, file, row, columns, ...)                                                             \
+    struct row {                                                                                             \
+        columns(FIELD, row)                                                                                  \
+    };                                                                                                       \
+    extern const struct record_column row##_columns[]; /* ends with {0} */
+RECORD_FILES(RECORD_FILE)
+#undef RECORD_FILE
+#undef FIELD
 
 #define RECORD_MISSING (-1e300) /* an empty float or seconds cell */
 enum { RECORD_HELD = 1 << 16 };
-
-/* Each ends with {0}. */
-extern const struct record_column record_train_columns[], record_eval_columns[], record_comm_columns[],
-    record_metric_columns[], record_confusion_columns[], record_codec_columns[];
 
 struct record_file {
     const struct record_column *columns;

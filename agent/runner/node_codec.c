@@ -26,10 +26,7 @@ static int record(void *owner, const struct codec *c, const char *name, double v
                                      .name = name,
                                      .value = value};
 
-    if (n->records[ARTIFACT_CODEC_RECORDS].fd < 0 &&
-        (node_enter_folder(n, e) < 0 || node_open_rows(n, ARTIFACT_CODEC_RECORDS, e) < 0))
-        return e->code;
-    return record_write(&n->records[ARTIFACT_CODEC_RECORDS], &row, sizeof row, 1, e);
+    return node_record(n, ARTIFACT_CODEC_RECORDS, &row, sizeof row, 1, e);
 }
 
 static int list_layers(struct node *n, struct err *e)

@@ -14,23 +14,31 @@ static bool asks_for_rows(const struct metrics *m)
     return false;
 }
 
-int node_open_rows(struct node *n, enum artifact_id a, struct err *e)
+static int open_rows(struct node *n, enum artifact_id a, struct err *e)
 {
     return record_open(&n->records[a], artifacts[a].name, artifacts[a].columns, e);
+}
+
+int node_record(struct node *n, enum artifact_id a, const void *rows, size_t size, size_t n_rows,
+                struct err *e)
+{
+    if (n->records[a].fd < 0 && (node_enter_folder(n, e) < 0 || open_rows(n, a, e) < 0))
+        return e->code;
+    return record_write(&n->records[a], rows, size, n_rows, e);
 }
 
 int node_open_records(struct node *n, struct err *e)
 {
     bool confusion = n->metrics && metrics_asked(n->metrics, METRIC_CONFUSION);
 
-    if (node_open_rows(n, ARTIFACT_TRAIN, e) < 0 || node_open_rows(n, ARTIFACT_EVAL, e) < 0 ||
-        node_open_rows(n, ARTIFACT_COMM, e) < 0)
+    if (open_rows(n, ARTIFACT_TRAIN, e) < 0 || open_rows(n, ARTIFACT_EVAL, e) < 0 ||
+        open_rows(n, ARTIFACT_COMM, e) < 0)
         return e->code;
-    if (asks_for_rows(n->metrics) && node_open_rows(n, ARTIFACT_METRICS, e) < 0)
+    if (asks_for_rows(n->metrics) && open_rows(n, ARTIFACT_METRICS, e) < 0)
         return e->code;
     if (n->set.trace && tracer_new(&n->tracer, artifact_name(ARTIFACT_TRACE), n->job.node, e) < 0)
         return e->code;
-    if (confusion && node_open_rows(n, ARTIFACT_CONFUSION, e) < 0)
+    if (confusion && open_rows(n, ARTIFACT_CONFUSION, e) < 0)
         return e->code;
     return 0;
 }
