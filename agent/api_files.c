@@ -68,11 +68,11 @@ void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 /* "train, eval, ..." */
 static void list_kinds(char *out, size_t size)
 {
-    int n = 0;
+    size_t n = 0;
 
-    for (int i = 0; i < N_RECORD_FILES; i++)
-        n += snprintf(out + n, size - (size_t)n, "%s%.*s", i > 0 ? ", " : "",
-                      (int)strcspn(artifacts[i].name, "."), artifacts[i].name);
+    for (int i = 0; i < N_RECORD_FILES && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%.*s", i > 0 ? ", " : "",
+                              (int)strcspn(artifacts[i].name, "."), artifacts[i].name);
 }
 
 void api_records(struct agent *a, const struct request *rq, struct response *rs)

@@ -15,7 +15,8 @@ enum { CELL_MAX = 64 }; /* the longest number has 25 characters; psgd's texts ar
 
 #define COLUMN(row, name, type, help) {#name, RECORD_##type, offsetof(struct row, name), help},
 #define RECORD_FILE(ID, file, row, columns, ...)                                                             \
-    const struct record_column row##_columns[] = {columns(COLUMN, row){0}};
+    const struct record_column row##_columns[] = {columns(COLUMN, row){0}};                                  \
+    _Static_assert(sizeof row##_columns / sizeof *row##_columns < RECORD_COLUMNS_MAX, "too many columns");
 RECORD_FILES(RECORD_FILE)
 #undef RECORD_FILE
 #undef COLUMN

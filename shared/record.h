@@ -130,7 +130,7 @@ RECORD_FILES(RECORD_FILE)
 #undef FIELD
 
 #define RECORD_MISSING (-1e300) /* an empty float or seconds cell */
-enum { RECORD_HELD = 1 << 16 };
+enum { RECORD_HELD = 1 << 16, RECORD_COLUMNS_MAX = 32 /* of a file, with those that a simulation adds */ };
 
 struct record_file {
     const struct record_column *columns;

@@ -9,8 +9,6 @@
 #include "shared/artifacts.h"
 #include "sim/sim.h"
 
-enum { COLUMNS_MAX = 32 };
-
 struct train_row {
     struct record_train job;
     double sim_time_s;
@@ -43,7 +41,7 @@ static const struct {
 
 struct sim_records {
     struct record_file of[N_FILES];
-    struct record_column columns[N_FILES][COLUMNS_MAX];
+    struct record_column columns[N_FILES][RECORD_COLUMNS_MAX];
 };
 
 /* Copies a job's columns and appends one. */
@@ -52,7 +50,7 @@ static void extend(struct record_column *out, int file)
     const struct record_column *columns = files[file].job->columns;
     size_t n = 0;
 
-    for (; columns[n].name && n + 2 < COLUMNS_MAX; n++)
+    for (; columns[n].name; n++)
         out[n] = columns[n];
     out[n] = (struct record_column){"sim_time_s", RECORD_SECONDS, files[file].sim_time,
                                     "simulated time since the simulation began"};

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/reason.h"
 
 struct verdict {
     char end[512], log[256];
@@ -73,9 +74,10 @@ static void check_exit(void)
 /* A codec's name has no characters that JSON must escape. */
 static void compose(struct verdict *v, const char *text)
 {
-    snprintf(v->log, sizeof v->log, "CodecFailed: %s\n", text);
+    snprintf(v->log, sizeof v->log, REASON_CODEC_FAILED ": %s\n", text);
     snprintf(v->end, sizeof v->end,
-             "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"%s\"}\n",
+             "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"" REASON_CODEC_FAILED
+             "\",\"message\":\"%s\"}\n",
              text);
 }
 

@@ -4,15 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELLS_MAX = 32 };
-
 struct cell {
     const char *text;
     size_t len;
 };
 
 /* Splits one row into cells; returns 0 if it has a character that valid rows never contain. */
-static size_t split(struct cell cells[CELLS_MAX], const char *row, size_t len)
+static size_t split(struct cell cells[RECORD_COLUMNS_MAX], const char *row, size_t len)
 {
     size_t n = 0;
     size_t start = 0;
@@ -22,7 +20,7 @@ static size_t split(struct cell cells[CELLS_MAX], const char *row, size_t len)
             return 0;
         if (i < len && row[i] != ',')
             continue;
-        if (n == CELLS_MAX)
+        if (n == RECORD_COLUMNS_MAX)
             return 0;
         cells[n++] = (struct cell){row + start, i - start};
         start = i + 1;
@@ -48,7 +46,7 @@ static size_t count_columns(const struct artifact *a)
 
 static bool is_header(const struct artifact *a, const char *row, size_t len)
 {
-    struct cell cells[CELLS_MAX];
+    struct cell cells[RECORD_COLUMNS_MAX];
     size_t n = split(cells, row, len);
 
     for (size_t i = 0; i < n; i++) {
@@ -79,7 +77,7 @@ void records_header(FILE *out, const struct artifact *a)
 /* A node may only record rows of its own. */
 static int check_node(const struct artifact *a, int node, const char *text, size_t len, struct err *e)
 {
-    struct cell cells[CELLS_MAX];
+    struct cell cells[RECORD_COLUMNS_MAX];
     const struct cell *c = &cells[find_column(a, "node")];
     char own[16];
     size_t n;
@@ -99,7 +97,7 @@ static int check_node(const struct artifact *a, int node, const char *text, size
 int records_append(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                    struct err *e)
 {
-    struct cell cells[CELLS_MAX];
+    struct cell cells[RECORD_COLUMNS_MAX];
     size_t n = row_length(text, len);
 
     *bad = 0;
@@ -173,7 +171,7 @@ json_t *records_peers(const char *text, size_t len)
     size_t peer = find_column(a, "peer"), direction = find_column(a, "direction");
     size_t n = row_length(text, len), n_list = 0, found = 0;
     struct traffic *list = NULL;
-    struct cell cells[CELLS_MAX];
+    struct cell cells[RECORD_COLUMNS_MAX];
     json_t *peers;
 
     for (size_t at = n + 1; at < len; at += n + 1) {
@@ -204,7 +202,7 @@ int records_classic(FILE *out, const struct artifact *a, const char *text, size_
     static const char *const eval[] = {"loss", "accuracy", NULL};
     bool is_train = a == &artifacts[ARTIFACT_TRAIN];
     const char *const *names = is_train ? train : eval;
-    struct cell cells[CELLS_MAX];
+    struct cell cells[RECORD_COLUMNS_MAX];
     size_t n = row_length(text, len);
 
     fputs(is_train ? "Time,Epoch,Batch,Total Batch,loss,accuracy\n" : "loss,accuracy\n", out);
