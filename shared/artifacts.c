@@ -6,17 +6,16 @@
 #define GIB ((uint64_t)1 << 30)
 
 #define RECORD_FILE(ID, file, row, columns, flags, max, help)                                                \
-    [ARTIFACT_##                                                                                             \
-        ID] = {file ".csv", "records/" file ".csv", ARTIFACT_IS_RECORDS, flags, max, row##_columns, help},
+    {file ".csv", "records/" file ".csv", ARTIFACT_IS_RECORDS, flags, max, row##_columns, help},
 #define MODEL(n)      n ".safetensors", "model/" n ".safetensors", ARTIFACT_IS_MODEL
 #define CHECKPOINT(n) n ".safetensors", "checkpoints/", ARTIFACT_IS_CHECKPOINT
 #define OF_CODEC(n)   n, "codec/", ARTIFACT_IS_OF_CODEC
 #define TRACE_MAX     (TRACE_HEAD_BYTES + (uint64_t)TRACE_RECORDS_MAX * TRACE_RECORD_BYTES)
 
 const struct artifact artifacts[N_ARTIFACTS] = {
-    RECORD_FILES(RECORD_FILE)[ARTIFACT_LOG] = {"node.log", "logs/", ARTIFACT_IS_LOG,
-                                               OF_SERVERS | NEEDED | END_IS_ENOUGH, GIB / 4, NULL,
-                                               "logs of the nodes and of job_submit"},
+    RECORD_FILES(RECORD_FILE) /* as in enum artifact_id, which begins with them */
+        [ARTIFACT_LOG] = {"node.log", "logs/", ARTIFACT_IS_LOG, OF_SERVERS | NEEDED | END_IS_ENOUGH, GIB / 4,
+                          NULL, "logs of the nodes and of job_submit"},
     [ARTIFACT_EVENTS] = {"events.jsonl", "events.jsonl", ARTIFACT_IS_EVENTS, OF_SERVERS, GIB / 4, NULL,
                          "events with their times"},
     [ARTIFACT_FINAL_MODEL] = {MODEL("final"), NEEDED | ONE_IS_ENOUGH, 0, NULL,

@@ -27,8 +27,8 @@
 
 /* A line each: LAYER(kind, NAME, parser, ops, convert, keys): `kind` in a model's document, LAYER_NAME in
  * code, parse_`parser` reads it (layer_spec.c), layer_`ops` computes it (nn/layers/), to_`convert` writes it
- * as ONNX (submit/export/onnx_layers.c; same_name: an operator called as the kind), and `keys` it takes
- * besides "kind". */
+ * as ONNX (submit/export/onnx_layers.c; same_name: an operator called as the kind; nothing: in inference the
+ * layer is the identity), and `keys` it takes besides "kind". */
 /* clang-format off */
 #define LAYER_KINDS(LAYER) \
     LAYER(dense, DENSE, dense, dense, dense, ("units", "init", "init_scale")) \
