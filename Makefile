@@ -128,7 +128,7 @@ $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))")
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Run only on processors with fused operations, which are faster; they have no clones whose bits could differ.
 $(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-contract=fast
-$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,standin node) submit/data/data_digits): CFLAGS += $(FAST)
+$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,trainer_standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/%.o: %.c
 	$(call show,CC,$<)

@@ -95,7 +95,7 @@ struct sim {
 };
 
 /* `set` and `how` are copied. Opens codec.so, and server_codec.so if the settings name another codec, in
- * `folder`; for a network also the model and data there (network.c). */
+ * `folder`; for a network also the model and data there (trainer_net.c). */
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct err *e);
 /* Runs until every node has ended. Returns 0 even if nodes failed; an error is one of the simulator,

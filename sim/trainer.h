@@ -1,5 +1,5 @@
-/* trainer -- source of a simulation's gradients: stand-ins of any size (standin.c), or a network on the
- * job's data (network.c). All nodes share one trainer; each has its own vectors. */
+/* trainer -- source of a simulation's gradients: stand-ins of any size (trainer_standin.c), or a network on
+ * the job's data (trainer_net.c). All nodes share one trainer; each has its own vectors. */
 #ifndef PSGD_SIM_TRAINER_H
 #define PSGD_SIM_TRAINER_H
 

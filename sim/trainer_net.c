@@ -1,4 +1,4 @@
-/* network -- the trainer with the job's own network and data, each node with its shard, as in a runner
+/* trainer_net -- the trainer with the job's own network and data, each node with its shard, as in a runner
  * (agent/runner/train.c). All nodes share one network, into which each batch loads its node's weights. */
 #include <limits.h>
 #include <math.h>
