@@ -1,5 +1,5 @@
-/* routes -- the table of all endpoints, and request and response as plain structs: a handler maps one to
- * the other and knows no socket. */
+/* routes -- what a route is (the table of all is in api.h), and request and response as plain structs: a
+ * handler maps one to the other and knows no socket. */
 #ifndef PSGD_ROUTES_H
 #define PSGD_ROUTES_H
 

@@ -1,4 +1,4 @@
-/* init -- initial values of a tensor, by the names of shared/layer_spec.h, from its own random generator.
+/* init -- initial values of a tensor, by the names of shared/layer_kinds.h, from its own random generator.
  *
  *   glorot_uniform  U(-a, a), a = sqrt(6 / (fan_in + fan_out))     Glorot and Bengio 2010, eq. 16
  *   glorot_normal   N(0, 2 / (fan_in + fan_out))                    ibid., section 4.2.1

@@ -1,5 +1,5 @@
 /* allreduce_kinds -- the all-reduce algorithms that a job can choose: each is a line here, and a function of
- * that name in agent/runner/collective/collective_plan.c; which one `auto` is, that file's table says.
+ * that name in agent/runner/collective/collective_plan.c; collective_choose() there selects one for `auto`.
  *
  *   ring                 reduce-scatter, then all-gather, always to the next node: 2 (N-1) chunks deep, the
  *                        fewest bytes: 2 (N-1)/N n each way. Patarasuk and Yuan, "Bandwidth optimal
@@ -7,9 +7,9 @@
  *   halving-doubling     the same bytes in 2 log2 N exchanges with partners at halving, then doubling
  *                        distance: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
  *                        operations in MPICH", IJHPCA 2005, section 4.5. If N is no power of two, and P is
- *                        the largest one below N, each node from P on first sends its whole vector to a node
- *                        below P and gets the result from it in the end: 2 n more bytes on that link, two
- *                        messages more one after the other.
+ *                        the largest power of two below N, each node from P on first sends its whole vector
+ *                        to a node below P and gets the result from it in the end: 2 n more bytes on that
+ *                        link, two more sequential messages.
  *   tree                 sums up a binomial tree to node 0 and sends the result down: 2 log2 N deep, log2 N
  *                        times n through node 0.
  *   direct               every node sends its vector to every other and sums in the order of the nodes: one

@@ -6,7 +6,7 @@
  *      "loss": "softmax_cross_entropy", "metrics": ["top5"]}
  *
  * Input: [values], [time, values], [time] tokens if an embedding is the first layer, or [rows, columns,
- * channels]. Layers: shared/layer_spec.h. Losses, on the last layer's outputs z (n, k):
+ * channels]. Layers: shared/layer_kinds.h. Losses, on the last layer's outputs z (n, k):
  *   softmax_cross_entropy   -log softmax(z)[label]
  *   sigmoid_cross_entropy   of each output separately; k = 1: the label is 0 or 1, else one-hot of the label
  *   mse                     mean over the k outputs of (z - target)^2; a label's target is its one-hot

@@ -16,7 +16,8 @@ enum { CELL_MAX = 64 }; /* the longest number has 25 characters; psgd's texts ar
 #define COLUMN(row, name, type, help) {#name, RECORD_##type, offsetof(struct row, name), help},
 #define RECORD_FILE(ID, file, row, columns, ...)                                                             \
     const struct record_column row##_columns[] = {columns(COLUMN, row){0}};                                  \
-    _Static_assert(sizeof row##_columns / sizeof *row##_columns < RECORD_COLUMNS_MAX, "too many columns");
+    _Static_assert(sizeof row##_columns / sizeof *row##_columns < RECORD_COLUMNS_MAX,                        \
+                   "at most 30 columns: raise RECORD_COLUMNS_MAX");
 RECORD_FILES(RECORD_FILE)
 #undef RECORD_FILE
 #undef COLUMN
@@ -170,14 +171,14 @@ static int write_rows(struct record_file *f, const char *rows, size_t len, struc
 
 int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e)
 {
-    char header[1024];
+    char header[RECORD_COLUMNS_MAX * CELL_MAX];
     size_t n = 0;
 
     *f = (struct record_file){.columns = columns, .path = path};
     f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (f->fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
-    for (const struct record_column *c = columns; c->name; c++)
+    for (const struct record_column *c = columns; c->name && n < sizeof header; c++)
         n += (size_t)snprintf(header + n, sizeof header - n, "%s%c", c->name, c[1].name ? ',' : '\n');
     if (write_rows(f, header, n, e) < 0) {
         record_close(f);

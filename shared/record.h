@@ -23,7 +23,7 @@ struct record_column {
     const char *help; /* meaning and unit */
 };
 
-/* The columns of each file: C(row, name, type, help), and the type of a column in the row's struct. */
+/* The columns of each file: C(row, name, type, help). */
 /* clang-format off */
 #define RECORD_TRAIN_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node") \
@@ -111,6 +111,7 @@ struct record_column {
     FILE(CODEC_RECORDS, "codec", record_codec, RECORD_CODEC_COLUMNS, OF_SERVERS, GIB, \
          "one row per value that the codec records")
 
+/* The type of a column in the row's struct. */
 #define RECORD_IN_TEXT    const char *
 #define RECORD_IN_INT     int
 #define RECORD_IN_U64     uint64_t
@@ -130,7 +131,7 @@ RECORD_FILES(RECORD_FILE)
 #undef FIELD
 
 #define RECORD_MISSING (-1e300) /* an empty float or seconds cell */
-enum { RECORD_HELD = 1 << 16, RECORD_COLUMNS_MAX = 32 /* of a file, with those that a simulation adds */ };
+enum { RECORD_HELD = 1 << 16, RECORD_COLUMNS_MAX = 32 /* 30 of a job, one of a simulation, {0} */ };
 
 struct record_file {
     const struct record_column *columns;

@@ -132,8 +132,7 @@ static int compare(const struct check *k, const struct saved *s, struct err *e)
             if (memcmp(&s->last[i][p], &k->sim.nodes[i].params[p], sizeof(float)) != 0)
                 return err_set(e, ERR_CODEC,
                                "worker %d, parameter %zu: in the end %.9g after a restore at step %d, %.9g "
-                               "without one: %s "
-                               "not contain all of the rule's state",
+                               "without one: %s not contain all of the rule's state",
                                i, p, (double)k->sim.nodes[i].params[p], SAVED_AT, (double)s->last[i][p],
                                k->set.server_count > 0 ? "the states of workers and servers do"
                                                        : "its state does");

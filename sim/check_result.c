@@ -133,8 +133,7 @@ static int cost_is_right(struct check *k, struct err *e)
         if (t->sent_messages != cost.messages || bytes != cost.bytes)
             return err_set(e, ERR_CODEC,
                            "node %d sent %llu messages (%llu bytes) in %d steps; its .sends declares %llu "
-                           "messages (%llu "
-                           "bytes)",
+                           "messages (%llu bytes)",
                            n->node, (unsigned long long)t->sent_messages, (unsigned long long)bytes,
                            CHECK_STEPS, (unsigned long long)cost.messages, (unsigned long long)cost.bytes);
     }

@@ -5,12 +5,12 @@
 
 enum { AT_ONCE = 256, CACHE_LINE = 64 };
 
-struct place {
+struct slot {
     alignas(CACHE_LINE) struct sim_message message;
 };
 
 struct sim_messages_block {
-    struct place places[AT_ONCE];
+    struct slot slots[AT_ONCE];
     struct sim_messages_block *next;
 };
 
@@ -23,8 +23,8 @@ static int make_block(struct sim_messages *l, struct err *e)
     b->next = l->blocks;
     l->blocks = b;
     for (int i = AT_ONCE - 1; i >= 0; i--) {
-        b->places[i].message = (struct sim_message){.next = l->free};
-        l->free = &b->places[i].message;
+        b->slots[i].message = (struct sim_message){.next = l->free};
+        l->free = &b->slots[i].message;
     }
     return 0;
 }
@@ -53,7 +53,7 @@ void sim_messages_clear(struct sim_messages *l)
 {
     for (struct sim_messages_block *b = l->blocks, *next; b; b = next) {
         for (int i = 0; i < AT_ONCE; i++)
-            mesh_buf_put(b->places[i].message.buf);
+            mesh_buf_put(b->slots[i].message.buf);
         next = b->next;
         free(b);
     }

@@ -90,7 +90,7 @@ static const float *yes_get_vector(struct codec *c, struct wire_in *in, size_t n
 
     if (!got || is_of_message || v->n_vectors == WATCH_VECTORS)
         return got;
-    return memcpy(watch_place(WATCH_VECTOR + v->n_vectors++, n * sizeof *got), got, n * sizeof *got);
+    return memcpy(watch_buffer(WATCH_VECTOR + v->n_vectors++, n * sizeof *got), got, n * sizeof *got);
 }
 
 static bool yes_holds(const struct codec *c, int block, int worker)
@@ -220,7 +220,7 @@ int victim_call(struct victim *v, const struct watch_call *call, const unsigned 
     int rc;
 
     if (bytes)
-        in.bytes = memcpy(watch_place(WATCH_MESSAGE, len), bytes, len);
+        in.bytes = memcpy(watch_buffer(WATCH_MESSAGE, len), bytes, len);
     v->n_vectors = 0;
     v->n_calls++;
     watch_enter(call->name, &v->c, call->from);

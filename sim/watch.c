@@ -16,7 +16,7 @@ static struct {
     struct {
         unsigned char *end;               /* of ROOM bytes, followed by inaccessible memory */
         const unsigned char *content_end; /* end of its content */
-    } places[WATCH_PLACES];
+    } buffers[WATCH_BUFFERS];
     watch_receive *receive;
     void *owner;
     uintptr_t code, code_end; /* address range of the codec's object */
@@ -68,11 +68,11 @@ uint64_t watch_allocations(void)
     return w.n_allocations;
 }
 
-unsigned char *watch_place(int place, size_t len)
+unsigned char *watch_buffer(int buffer, size_t len)
 {
-    unsigned char *at = w.places[place].end - (len + 3) / 4 * 4;
+    unsigned char *at = w.buffers[buffer].end - (len + 3) / 4 * 4;
 
-    w.places[place].content_end = at + len;
+    w.buffers[buffer].content_end = at + len;
     return at;
 }
 
@@ -80,11 +80,11 @@ void watch_fault(const void *address)
 {
     const unsigned char *at = address;
 
-    for (int i = 0; i < WATCH_PLACES; i++) {
-        if (at < w.places[i].end || at >= w.places[i].end + sysconf(_SC_PAGESIZE))
+    for (int i = 0; i < WATCH_BUFFERS; i++) {
+        if (at < w.buffers[i].end || at >= w.buffers[i].end + sysconf(_SC_PAGESIZE))
             continue;
         w.page->beyond_what = i == WATCH_MESSAGE ? CHECK_BEYOND_MESSAGE : CHECK_BEYOND_VECTOR;
-        w.page->beyond = (uint64_t)(at - w.places[i].content_end) + 1;
+        w.page->beyond = (uint64_t)(at - w.buffers[i].content_end) + 1;
     }
 }
 
@@ -97,7 +97,7 @@ static int receive(watch_read *read, const char *name, struct codec *c, int from
     if (w.receive)
         w.receive(w.owner, &(struct watch_call){.read = read, .name = name, .c = c, .from = from, .in = in});
     if (in->len <= ROOM) {
-        at = watch_place(WATCH_MESSAGE, in->len);
+        at = watch_buffer(WATCH_MESSAGE, in->len);
         memcpy(at, in->bytes, in->len);
         placed.bytes = at;
     }
@@ -265,7 +265,7 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *plugin)
     return 1;
 }
 
-static int open_place(int place, struct err *e)
+static int open_buffer(int buffer, struct err *e)
 {
     size_t behind = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *at = mmap(NULL, ROOM + behind, PROT_READ | PROT_WRITE,
@@ -273,15 +273,15 @@ static int open_place(int place, struct err *e)
 
     if (at == MAP_FAILED || mprotect(at + ROOM, behind, PROT_NONE) < 0)
         return err_errno(e, ERR_NOMEM, "no memory for messages");
-    w.places[place].end = at + ROOM;
-    w.places[place].content_end = at + ROOM;
+    w.buffers[buffer].end = at + ROOM;
+    w.buffers[buffer].content_end = at + ROOM;
     return 0;
 }
 
 int watch_open(const struct codec_plugin *plugin, struct codec_check_page *page, struct err *e)
 {
-    for (int i = 0; i < WATCH_PLACES; i++)
-        if (open_place(i, e) < 0)
+    for (int i = 0; i < WATCH_BUFFERS; i++)
+        if (open_buffer(i, e) < 0)
             return e->code;
     w.codec = plugin;
     w.page = page;

@@ -31,10 +31,10 @@ void watch_receives(watch_receive *receive, void *owner); /* NULL: none */
 
 /* Buffers that end at an inaccessible page, so that a read past the end is a fault: one for a message,
  * aligned to 4 bytes, and one for each of the first WATCH_VECTORS vectors read from it. */
-enum { WATCH_MESSAGE, WATCH_VECTOR, WATCH_VECTORS = 3, WATCH_PLACES = WATCH_VECTOR + WATCH_VECTORS };
-/* Returns `len` bytes at the end of a place, overwriting its previous content. */
-unsigned char *watch_place(int place, size_t len);
-/* Records in the page if `address` is beyond the content of a place. For a handler of SIGSEGV. */
+enum { WATCH_MESSAGE, WATCH_VECTOR, WATCH_VECTORS = 3, WATCH_BUFFERS = WATCH_VECTOR + WATCH_VECTORS };
+/* Returns `len` bytes at the end of a buffer, overwriting its previous content. */
+unsigned char *watch_buffer(int buffer, size_t len);
+/* Records in the page if `address` is beyond the content of a buffer. For a handler of SIGSEGV. */
 void watch_fault(const void *address);
 
 /* Record that the codec runs callback `name` on c's node, reading a message of `from`, and its end.

@@ -60,7 +60,7 @@ static struct args_option table[] = {
     {"on-nonfinite", "", SETTING(on_nonfinite), FOR_JOB, JOB, NULL,
      "a non-finite loss or gradient ends the job or is skipped"},
     {"dataset", "D", SETTING(dataset), FOR_JOB, JOB, "NAME",
-     "data set, NAME or NAME:KEY=VALUE,...:" DATA_SET_NAMES},
+     "data set, then :KEY=VALUE,... for its options; one of" DATA_SET_NAMES},
     {"data", "", ARGS_PATH, AT(data), FOR_JOB, JOB, "FILE|DIR",
      "the data set's file, or the folder with its files", .may_change = true},
     {"transform", "", SETTING(transform), FOR_JOB, JOB, "LIST",

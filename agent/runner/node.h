@@ -79,7 +79,7 @@ int node_receive(struct node *n, struct err *e);
 int node_catch_up(struct node *n, struct err *e);
 /* Opens the records that the job requests, and its trace. Part of node_prepare. */
 int node_open_records(struct node *n, struct err *e);
-/* Adds rows to one of the files, as record_write(), which is created at the first of them. */
+/* Adds rows to one of the files as record_write() does; the first call creates it, if it is not open. */
 int node_record(struct node *n, enum artifact_id a, const void *rows, size_t size, size_t n_rows,
                 struct err *e);
 int node_flush_records(struct node *n, struct err *e);

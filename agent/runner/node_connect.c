@@ -175,7 +175,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
     }
     for (size_t i = 0; i < start->n_peers; i++)
-        if (exchange_talks_to(n->exchange, start->peers[i].node)) {
+        if (exchange_needs_link(n->exchange, start->peers[i].node)) {
             n->peers[n->n_peers++] = start->peers[i].node;
             wanted[address.n_peers++] = start->peers[i];
         }

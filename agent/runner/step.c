@@ -87,7 +87,7 @@ static bool can_skip(const struct step *s)
     return s->may_skip && (s->cfg.node < 0 || gradient_is_finite(s->cfg.params, s->cfg.n_params));
 }
 
-/* Applies the policy to a value of this step that is not finite; `then` says what is left out. */
+/* Applies the policy to a value of this step that is not finite; `then`: what is left out. */
 static int leave_out(struct step *s, uint64_t step, const char *what, const char *then, struct err *e)
 {
     char text[512];

@@ -239,7 +239,7 @@ static int page_records(struct err *e)
         [RECORD_FLOAT] = "number", [RECORD_SECONDS] = "seconds", [RECORD_SPAN] = "seconds"};
 
     (void)e;
-    print_head("Records", "the tables of `shared/artifacts.c` and `shared/record.c`");
+    print_head("Records", "the tables of `shared/artifacts.c` and `shared/record.h`");
     puts("\nThe files in `records/` of a job's results. A missing value is empty, a number that is not "
          "finite is "
          "`nan` or `inf`. Later\nversions only append columns. A simulation appends `sim_time_s`, the "

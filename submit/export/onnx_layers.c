@@ -404,7 +404,7 @@ static void to_same_name(struct onnx_graph *g, int layer)
 
     for (const char *k = layer_kind_name(g->m->layers[layer].kind); *k && n + 1 < sizeof op; k++) {
         if (*k != '_')
-            op[n++] = begins ? (char)toupper(*k) : *k;
+            op[n++] = begins ? (char)toupper((unsigned char)*k) : *k;
         begins = *k == '_';
     }
     op[n] = '\0';

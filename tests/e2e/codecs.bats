@@ -239,9 +239,9 @@ fails() {
 }
 
 @test "each broken promise of a codec fails its check" {
-    fails broken_promise.so:what=cost cost 'together in 12 steps, and declares'
+    fails broken_promise.so:what=cost cost 'in 12 steps; its .sends declares'
     fails broken_promise.so:what=global restore "its state does not contain all of the rule's state"
-    fails broken_server.so restore '3 workers, 1 server: restored after 7 steps worker 0 ends with parameter 0 at'
+    fails broken_server.so restore '3 workers, 1 server: worker 0, parameter 0: in the end'
     fails broken_blocks.so:what=noise timing 'redundancy 2: worker 0 ends with other weights under seed 2'
     fails broken_blocks.so:what=holder malformed '4 workers, redundancy 2: node 1: codec broken_blocks: a malformed gradient'
     fails broken_promise.so:what=trace malformed 'but has already changed parameters, gradients or state'

@@ -198,12 +198,12 @@ status_of() { # status_of N METHOD PATH [curl options]: the HTTP status only
 # are measured by the programs' records, not by this.
 within() {
     local up end
-    read -r up _ </proc/uptime # no clock that may be set
-    end=$((${up/./} + $1 * 100))
+    read -r up _ </proc/uptime # a clock that nobody sets
+    end=$((10#${up/./} + $1 * 100))
     shift
     until "$@"; do
         read -r up _ </proc/uptime
-        [ "${up/./}" -lt $end ] || return 1
+        [ "$((10#${up/./}))" -lt $end ] || return 1
         sleep 0.05
     done
 }

@@ -316,7 +316,7 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
     grep -q "job_submit wait $id" log
     is_in_state 0 running
     "$SUBMIT" cancel "$id"
-    # One node may have noticed the other's end before it was told to stop; the job is canceled all the same.
+    # One node may have noticed the other's end before the order to stop arrived; the job is canceled all the same.
     [[ "$("$SUBMIT" status "$id")" == *cancelled* ]]
     run "$SUBMIT" wait "$id"
     [ "$status" -eq 8 ]

@@ -160,6 +160,7 @@ static const char *const keys_of[N_LAYER_KINDS] = {
 #define LAYER(kind, NAME, parser, ops, convert, keys) KEYS keys,
     LAYER_KINDS(LAYER)
 #undef LAYER
+#undef KEYS
 };
 
 bool random_model_knows(enum layer_kind kind)

@@ -115,7 +115,7 @@ static void assert_receives_nothing(struct mesh *m)
 
 static void finish(struct net *n)
 {
-    /* Nodes in one thread cannot wait for each other's good-bye: a short time must do. */
+    /* Nodes in one thread cannot wait for each other's BYE frame: a short time must do. */
     for (int i = MESH_NODES - 1; i >= 0; i--)
         if (n->node[i])
             mesh_close(n->node[i], clock_now() + 0.02);
@@ -392,7 +392,7 @@ static struct sinks *send_early_chunk(struct net *n, const char *bytes)
 
 static void a_chunk_without_a_sink_waits_with_all_later_messages(struct net *n)
 {
-    struct sinks *p = send_early_chunk(n, "piece");
+    struct sinks *p = send_early_chunk(n, "chunk");
     struct mesh_event ev;
 
     send_bytes(n->node[0], 1, 9, 10, 1);
@@ -409,7 +409,7 @@ static void a_chunk_without_a_sink_waits_with_all_later_messages(struct net *n)
     mesh_pause(n->node[1], 0, false);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.round, 8);
-    assert_memory_equal(p->bytes, "piece", 5);
+    assert_memory_equal(p->bytes, "chunk", 5);
     ev = next_event(n, 1);
     assert_int_equal(ev.head.round, 9);
     mesh_buf_put(ev.buf);
@@ -433,11 +433,11 @@ static void a_wrong_chunk_loses_its_sender(struct net *n)
     struct mesh_event ev;
 
     sinks_with(n->node[1], MESH_SINK_REFUSED);
-    send_chunk(n->node[0], 1, 1, "piece", 5);
+    send_chunk(n->node[0], 1, 1, "chunk", 5);
     ev = next_event(n, 1);
     assert_int_equal(ev.kind, MESH_LOST);
     assert_int_equal(ev.head.peer, 0);
-    send_chunk(n->node[0], -2, 1, "piece", 5); /* where no sink can be provided */
+    send_chunk(n->node[0], -2, 1, "chunk", 5); /* where no sink can be provided */
     ev = next_event(n, 2);
     assert_int_equal(ev.kind, MESH_LOST);
     assert_int_equal(ev.head.peer, 0);
@@ -445,7 +445,7 @@ static void a_wrong_chunk_loses_its_sender(struct net *n)
 
 static void a_closing_mesh_asks_for_no_sink(struct net *n)
 {
-    struct sinks *p = send_early_chunk(n, "piece");
+    struct sinks *p = send_early_chunk(n, "chunk");
     struct mesh_event ev;
 
     mesh_close(n->node[1], clock_now() + 0.02);

@@ -44,7 +44,7 @@ size_t exchange_limit(const struct exchange *x)
     return limit;
 }
 
-bool exchange_talks_to(const struct exchange *x, int node)
+bool exchange_needs_link(const struct exchange *x, int node)
 {
     bool is_star = x->cfg.plugin->round && x->cfg.n_servers > 0;
 

@@ -74,7 +74,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
 void exchange_free(struct exchange *x);
 
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
-bool exchange_talks_to(const struct exchange *x, int node); /* does the rule need a link to that node? */
+bool exchange_needs_link(const struct exchange *x, int node); /* does the rule need a link to that node? */
 bool exchange_never_waits(const struct exchange *x); /* asgd: no wait notices a peer that has stalled */
 /* The mesh is not owned. is_one_machine: whether all nodes run on one machine; all must pass the same value.
  * The all-reduce algorithm depends on it: there messages cost processor time rather than network time. */

@@ -40,7 +40,7 @@ static int open_peer_stats(struct exchange *x, struct err *e)
     if (cfg->plugin->events && n > PEER_STATS_AT_ONCE)
         return 0;
     for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
-        if (exchange_talks_to(x, node) && !peer_stats_make(&x->peer_stats, exchange_slot(x, node)))
+        if (exchange_needs_link(x, node) && !peer_stats_make(&x->peer_stats, exchange_slot(x, node)))
             return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of %d nodes", n);
     return 0;
 }

@@ -92,7 +92,7 @@ static int host_send(struct codec *c, int to)
                             ch->limit);
     if (to == c->node)
         return channel_fail(ch, "node %d sends to itself; a message can only go to another node", to);
-    if (!exchange_talks_to(ch->x, to))
+    if (!exchange_needs_link(ch->x, to))
         return channel_fail(ch, "node %d has no link to node %d", c->node, to);
     if (ch->server && to < 0 && to != ch->server)
         return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);

@@ -109,13 +109,13 @@ struct mesh_spec {
     const atomic_bool *interrupted;
 };
 
-/* The transports between processes. A new one is a file and a line here: tests/suite/test_mesh.c then runs
- * it, and node_connect.c chooses one for a job. Their addresses are struct mesh_tcp_address (mesh_tcp.h). */
+/* The transports between processes. tests/suite/test_mesh.c runs each with a struct mesh_tcp_address; one
+ * with other addresses makes its own in tests/lib/mesh_nodes.c. node_connect.c has the one that jobs use. */
 #define MESH_TRANSPORTS(TRANSPORT) TRANSPORT(mesh_tcp)
 
 struct mesh_transport {
     const char *name;
-    bool shares_memory; /* the functions of mesh_tcp.h for shared memory work on its meshes */
+    bool shares_memory; /* nodes of one machine may pass messages in memory (mesh_tcp_attach and the like) */
     int (*open)(struct mesh **out, const struct mesh_spec *spec, struct err *e);
 };
 

@@ -42,7 +42,7 @@ TEST(agreement_is_reached_once_all_remaining_workers_state_the_same)
     for (int w = 1; w < 8; w++)
         state_of(w, 5, 9);
     assert_int_equal(agreement_awaits(&a, has_left), 8);
-    has_left[8] = true; /* said good-bye: it has closed all rounds */
+    has_left[8] = true; /* sent its BYE frame: it has closed all rounds */
     assert_true(agreement_settles(&a, has_left));
     assert_false(agreement_settles(&a, has_left)); /* already settled */
     agreement_clear(&a);

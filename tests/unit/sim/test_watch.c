@@ -68,7 +68,7 @@ TEST(a_message_ends_at_the_end_of_accessible_memory)
 
     assert_ok(watch_open(&plugin, &page, &e));
     for (size_t len = 0; len <= sizeof values; len++) {
-        unsigned char *at = watch_place(WATCH_MESSAGE, len);
+        unsigned char *at = watch_buffer(WATCH_MESSAGE, len);
         size_t page_size = (size_t)sysconf(_SC_PAGESIZE), end = (size_t)(uintptr_t)at + (len + 3) / 4 * 4;
 
         assert_int_equal(end % page_size, 0);
@@ -84,10 +84,10 @@ TEST(a_read_beyond_a_message_is_reported_with_its_distance)
 
     assert_ok(watch_open(&plugin, &page, &e));
     page.beyond_what = CHECK_BEYOND_NOTHING;
-    watch_fault(watch_place(WATCH_MESSAGE, 8) + 8 + 4);
+    watch_fault(watch_buffer(WATCH_MESSAGE, 8) + 8 + 4);
     assert_int_equal(page.beyond_what, CHECK_BEYOND_MESSAGE);
     assert_int_equal(page.beyond, 5);
-    watch_fault(watch_place(WATCH_VECTOR, 8) + 8);
+    watch_fault(watch_buffer(WATCH_VECTOR, 8) + 8);
     assert_int_equal(page.beyond_what, CHECK_BEYOND_VECTOR);
     assert_int_equal(page.beyond, 1);
     page.beyond_what = CHECK_BEYOND_NOTHING;
@@ -97,7 +97,7 @@ TEST(a_read_beyond_a_message_is_reported_with_its_distance)
     assert_true(pid >= 0);
     if (pid == 0) {
         signal(SIGSEGV, SIG_DFL); /* cmocka has its own */
-        _exit(*(volatile unsigned char *)(watch_place(WATCH_MESSAGE, 8) + 8));
+        _exit(*(volatile unsigned char *)(watch_buffer(WATCH_MESSAGE, 8) + 8));
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
