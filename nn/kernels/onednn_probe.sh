@@ -5,6 +5,10 @@
 #   none: SENTENCE   headers, which psgd cannot use for the reason in SENTENCE
 # The program it compiles must not be a string in the Makefile: make 4.4 keeps the backslash of "\#", make 4.3 drops it.
 set -u
+out=
+trap 'rm -f ${out:+"$out"}' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 compile() {
     # shellcheck disable=SC2086 # each is a list of arguments
     ${CC:-cc} ${CFLAGS:-} -x c "$@" 2>/dev/null
@@ -21,9 +25,6 @@ links() {
     # shellcheck disable=SC2086 # a list of arguments
     printf 'int dnnl_sgemm(void), %s(void);\nint main(void) { return dnnl_sgemm() + %s(); }\n' "$1" "$1" |
         compile - -o "$out" ${LDFLAGS:-} -ldnnl
-    linked=$?
-    rm -f "$out"
-    return $linked
 }
 
 seen=$(
