@@ -174,12 +174,14 @@ int record_open(struct record_file *f, const char *path, const struct record_col
     char header[RECORD_COLUMNS_MAX * CELL_MAX];
     size_t n = 0;
 
-    *f = (struct record_file){.columns = columns, .path = path};
+    *f = (struct record_file){.columns = columns, .path = path, .fd = -1};
+    for (const struct record_column *c = columns; c->name && n < sizeof header; c++)
+        n += (size_t)snprintf(header + n, sizeof header - n, "%s%c", c->name, c[1].name ? ',' : '\n');
+    if (n >= sizeof header)
+        return err_set(e, ERR_INTERNAL, "%s: the header is longer than %zu bytes", path, sizeof header);
     f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (f->fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
-    for (const struct record_column *c = columns; c->name && n < sizeof header; c++)
-        n += (size_t)snprintf(header + n, sizeof header - n, "%s%c", c->name, c[1].name ? ',' : '\n');
     if (write_rows(f, header, n, e) < 0) {
         record_close(f);
         return e->code;

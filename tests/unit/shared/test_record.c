@@ -132,6 +132,23 @@ TEST(missing_values_are_empty_and_infinite_ones_named)
     unit_remove(folder);
 }
 
+TEST(a_header_that_is_too_long_is_refused)
+{
+    const char *folder = unit_folder();
+    struct record_column columns[RECORD_COLUMNS_MAX] = {{0}};
+    struct record_file f;
+    char name[100];
+    struct err e = {0};
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (size_t i = 0; i + 1 < RECORD_COLUMNS_MAX; i++)
+        columns[i] = (struct record_column){name, RECORD_INT, 0, ""};
+    assert_int_equal(record_open(&f, path_in(folder), columns, &e), ERR_INTERNAL);
+    assert_int_equal(access(path_in(folder), F_OK), -1);
+    unit_remove(folder);
+}
+
 TEST(an_existing_file_is_never_overwritten)
 {
     const char *folder = unit_folder();
@@ -201,6 +218,7 @@ int main(void)
         cmocka_unit_test(numbers_are_formatted_as_by_printf),
         cmocka_unit_test(a_printed_float_is_restored_to_the_same_bits),
         cmocka_unit_test(missing_values_are_empty_and_infinite_ones_named),
+        cmocka_unit_test(a_header_that_is_too_long_is_refused),
         cmocka_unit_test(an_existing_file_is_never_overwritten),
         cmocka_unit_test(rows_that_do_not_fit_on_the_disk_leave_whole_rows),
         cmocka_unit_test(buffered_rows_are_written_in_bounded_time),
