@@ -38,7 +38,7 @@ struct args_option {
     size_t offset, size;
     unsigned verbs;    /* that accept it, as bits defined by the caller */
     int group;         /* index of its heading in --help */
-    const char *value; /* placeholder in --help; ARGS_CHOICE_TEXT and ARGS_CHOICE: the choices */
+    const char *value; /* the value's name in --help; ARGS_CHOICE_TEXT and ARGS_CHOICE: the choices */
     const char *help;
     const char *hint; /* after an invalid choice; NULL: suggests the nearest, if any */
     double min, max;  /* of a number; both 0: any */

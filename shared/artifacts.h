@@ -1,6 +1,6 @@
-/* artifacts -- the files that a node of a job leaves. One table (artifacts.c) has their names on the node and
- * in the results, who has them and what they contain: the runner writes no others, the agent serves no
- * others, and job_submit collects these in this order. */
+/* artifacts -- the files that a node of a job leaves. One table (artifacts.c) has the name of each on the
+ * node and in the results, whether workers, servers or both write it, and its content. The runner writes and
+ * the agent serves no other files; job_submit collects them in the order of the table. */
 #ifndef PSGD_ARTIFACTS_H
 #define PSGD_ARTIFACTS_H
 

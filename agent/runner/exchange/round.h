@@ -41,8 +41,7 @@ struct round {
     struct undo undo; /* used if the job continues without lost workers */
     bool can_undo;    /* undo holds the state before this round */
     struct agreement agreement;
-    struct mesh_buf *
-        *kept; /* (n_contributions) of the round closed last, for peers a round behind; or NULL */
+    struct mesh_buf **kept; /* (n_contributions) of the last closed round, for peers behind; or NULL */
 };
 
 /* For the channel and its exchange. Each int function returns CODEC_GO, CODEC_WAIT or a code. */

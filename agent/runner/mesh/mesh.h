@@ -109,8 +109,9 @@ struct mesh_spec {
     const atomic_bool *interrupted;
 };
 
-/* The transports between processes. tests/suite/test_mesh.c runs each with a struct mesh_tcp_address; one
- * with other addresses makes its own in tests/lib/mesh_nodes.c. node_connect.c has the one that jobs use. */
+/* The transports between processes. tests/suite/test_mesh.c runs each of them, and passes a struct
+ * mesh_tcp_address; a transport with other addresses needs a function in tests/lib/mesh_nodes.c that makes
+ * them. Jobs use the transport that node_connect.c names. */
 #define MESH_TRANSPORTS(TRANSPORT) TRANSPORT(mesh_tcp)
 
 struct mesh_transport {
