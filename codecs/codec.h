@@ -6,9 +6,11 @@
  * never calls it again before the previous call has returned. A callback must not block, do I/O or keep
  * global variables.
  *
- * A plug-in implements exactly one of two kinds of rule:
+ * A plug-in implements exactly one of three kinds of rule:
+ *   combine Every worker contributes vectors, and all workers get their mean. The rule says what is combined
+ *           and what is done with the result, the host decides how. FedAvg takes one line: begin here.
  *   round   In each round each worker sends one contribution, and all contributions are merged in the same
- *           order on every node. The host sends, waits and orders. FedAvg takes forty lines.
+ *           order on every node. The rule writes and reads the messages; the host sends, waits and orders.
  *   events  Any other rule. The host reports what happened; the codec sends messages and decides when the
  *           node continues.
  *
@@ -31,17 +33,64 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 5 /* incremented when a change of this file breaks compiled codecs */
-/* The names that ABI 5 changed, for the message that refuses an older codec. */
+#define CODEC_ABI 6 /* incremented when a change of this file breaks compiled codecs */
+/* What changed, for the message that refuses an older codec. */
 #define CODEC_ABI_RENAMES                                                                                    \
-    "ABI 5 renamed n_words to n_contributions, rests_between_steps to is_quiescent_between_steps, "          \
+    "ABI 6 added struct codec_combine and renamed nothing; ABI 5 renamed n_words to n_contributions, "       \
+    "rests_between_steps to is_quiescent_between_steps, "                                                    \
     "CODEC_WORD to CODEC_CHOICE, CODEC_OPTION_WORD to CODEC_OPTION_CHOICE and its field words to choices"
 
 enum { CODEC_GO = 0, CODEC_WAIT = 1 };
 
-enum codec_reduction { CODEC_SUM, CODEC_MEAN }; /* over the workers */
+enum codec_reduction { CODEC_MEAN, CODEC_SUM }; /* over the workers */
 
+struct codec;
 struct codec_host;
+
+/* A rule that combines vectors of all workers. In every exchange
+ *
+ *     v = sum_k weight_k v_k / sum_k weight_k     (CODEC_SUM: sum_k weight_k v_k)
+ *
+ * where worker k contributes v_k and weight_k, and every worker gets the same v, equal to the bit. The host
+ * chooses the path: shared memory, an all-reduce, every worker to every other, or parameter servers, which
+ * hold a range of the vectors each. A rule needs no code for any of them. All of FedAvg is
+ *
+ *     static const struct codec_combine fedavg = {.when = CODEC_EACH_ROUND};
+ *
+ * Synchronous jobs: on each worker alike, with the combination of all workers, `apply` runs and then `adopt`.
+ * Every worker calls `apply` with the same vectors, and so keeps the same `global` and the same state.
+ *
+ * Asynchronous jobs: there is no common exchange. A server calls `apply` for each contribution as it arrives
+ * (v is that one, c->n_contributions is 1) and answers with `global`. Without servers, a worker calls `apply`
+ * with the combination of what has arrived. Without `apply`, a worker that is not among the contributions
+ * counts with the parameters that the node has. */
+enum codec_when {
+    CODEC_EACH_STEP, /* gradients, before the optimizer's update */
+    CODEC_EACH_ROUND /* parameters, after `every` local steps (an option of every such rule) and after the
+                        last step of the job */
+};
+struct codec_combine {
+    enum codec_when when;
+    enum codec_reduction reduction;
+    int n_vectors; /* in a contribution, each of n_params floats; 0: one */
+    int n_numbers; /* floats that are combined in the same way: at most CODEC_NUMBERS_MAX */
+    /* The host keeps c->global: the parameters that all workers had after the last exchange. */
+    bool keeps_global;
+    /* Writes this worker's v[0] .. v[n_vectors - 1] and its numbers; nothing else may change, but the state.
+     * Returns its weight: 0 contributes nothing this time, a negative or infinite weight ends the job.
+     * NULL: v[0] is c->grads (CODEC_EACH_STEP) or c->params, its weight the samples it was computed from. */
+    float (*contribute)(struct codec *c, float *const *v, float *numbers);
+    /* Uses the combination: CODEC_EACH_STEP sets c->grads, CODEC_EACH_ROUND moves c->global, or c->params
+     * where keeps_global is false. NULL: v[0] replaces them. */
+    int (*apply)(struct codec *c, const float *const *v, const float *numbers);
+    /* CODEC_EACH_ROUND with keeps_global, on each worker after `apply`: sets c->params. global_before is what
+     * c->global was before. In asynchronous jobs c->global, too, is what the server had before this
+     * contribution. NULL: c->params become c->global. */
+    int (*adopt)(struct codec *c, const float *global_before);
+    /* CODEC_EACH_ROUND, before each local update: may change c->grads. */
+    int (*on_gradient)(struct codec *c);
+};
+enum { CODEC_VECTORS_MAX = 8, CODEC_NUMBERS_MAX = 64 }; /* in a contribution */
 
 /* A named tensor of the model, such as "layer0.dense.weight": its part in the range of this codec. */
 struct codec_layer {
@@ -63,12 +112,19 @@ struct codec {
     bool is_sync;             /* true: ssgd, false: asgd */
     uint64_t step, n_steps;   /* steps completed by this node; steps of the whole job */
     uint64_t round;           /* rounds completed so far */
-    float samples;            /* samples since the last exchange: the weight of this worker's contribution */
+    /* Since the last exchange: samples, which are the weight of this worker's contribution, updates of
+     * params, and the sum of their learning rates. */
+    float samples;
+    uint64_t n_local;
+    float lr_sum;
     /* Contributions in the round being merged, and how many of them are merged already. ssgd: one of every
      * worker that is not lost; asgd: those that have arrived, at least one. */
     int n_contributions, n_merged;
-    int block;                        /* the block of the current encode, merge or on_block; -1: none */
-    size_t n_params;                  /* parameters in the range of this codec */
+    float *global; /* (n_params), of a rule that combines and keeps_global; else NULL */
+    int block;     /* the block of the current encode, merge or on_block; -1: none */
+    /* Parameters in the range of this codec. Running statistics (batch_norm) are the last of them, or, for a
+     * rule that combines, follow them: the host takes their mean. */
+    size_t n_params;
     float *params;                    /* (n_params); the initial weights when open() is called */
     float *grads;                     /* (n_params), the mean over the samples that it was computed from */
     const struct codec_layer *layers; /* (n_layers), in the order of params */
@@ -273,13 +329,19 @@ static inline uint64_t codec_receivers(const struct codec *c)
  * address. Vectors of equal length may be swapped. */
 struct codec_plugin {
     uint32_t abi, plugin_size, codec_size, host_size; /* set by CODEC_PLUGIN, checked on loading */
-    const char *name, *source, *cost;   /* for users: source the paper, cost messages and bytes */
+    /* For users: the paper, its equation in one line, and messages and bytes (not of a rule that combines:
+     * the host knows them). */
+    const char *name, *source, *equation, *cost;
     size_t state_size;                  /* at most 1 GiB: what grows with the model is allocated by zeros() */
     const struct codec_option *options; /* NULL: none */
     size_t (*message_bytes)(const struct codec *c); /* of the longest message; NULL: 64 + 4 n_params */
     int (*open)(struct codec *c);                   /* prepares the state; may be NULL */
+    const struct codec_combine *combine;            /* exactly one of combine, round and events */
     const struct codec_round *round;
     const struct codec_events *events;
+    /* Of a rule that combines: the path that it takes where neither user nor job choose another, as "gather".
+     * NULL: the quickest. */
+    const char *path;
     bool updates_on_server; /* the job's optimizer runs there (update()), not on the workers */
     enum codec_compression compression;
     unsigned limits; /* enum codec_limits, or-ed */

@@ -64,6 +64,7 @@ static const struct codec_events doublebuffer = {.on_grad = doublebuffer_on_grad
                                                  .on_collective = doublebuffer_on_collective};
 
 CODEC_PLUGIN(.name = "doublebuffer", .source = "Akiba, Fukuda and Suzuki 2017",
+             .equation = "w_{t+1} <- w_t - eta (1 / n) sum_k g_k(w_{t-1})",
              .cost = "an all-reduce of n_params each step, and a copy of the gradient",
              .state_size = sizeof(struct doublebuffer), .open = doublebuffer_open, .events = &doublebuffer,
              .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY, .result = CODEC_EQUAL_RESULT,

@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/choice.h"
 #include "shared/codec_options.h"
 #include "shared/elf.h"
 #include "shared/memory_file.h"
+#include "shared/path_kinds.h"
 
 static int check_options(const struct codec_plugin *p, struct err *e)
 {
@@ -35,6 +37,36 @@ static int check_lists(const struct codec_plugin *p, struct err *e)
     return 0;
 }
 
+static int check_combine(const struct codec_plugin *p, struct err *e)
+{
+    const struct codec_combine *r = p->combine;
+    bool is_each_step = r->when == CODEC_EACH_STEP;
+    const struct {
+        bool is_wrong;
+        const char *why;
+    } rules[] = {
+        {r->when > CODEC_EACH_ROUND, ".when is neither CODEC_EACH_STEP nor CODEC_EACH_ROUND"},
+        {r->reduction > CODEC_SUM, ".reduction is neither CODEC_MEAN nor CODEC_SUM"},
+        {r->n_vectors < 0 || r->n_vectors > CODEC_VECTORS_MAX, ".n_vectors is not 0 to 8"},
+        {r->n_numbers < 0 || r->n_numbers > CODEC_NUMBERS_MAX, ".n_numbers is not 0 to 64"},
+        {!r->contribute && (r->n_vectors > 1 || r->n_numbers > 0),
+         "it has several vectors, or numbers, and no contribute()"},
+        {!r->contribute && r->reduction == CODEC_SUM && !is_each_step,
+         "it sums parameters, and has no contribute()"},
+        {is_each_step && (r->keeps_global || r->adopt || r->on_gradient),
+         "keeps_global, adopt() and on_gradient() are for CODEC_EACH_ROUND"},
+        {r->adopt && !r->keeps_global, "it has adopt() without keeps_global"},
+        {p->updates_on_server && (!is_each_step || r->apply),
+         "updates_on_server needs CODEC_EACH_STEP without apply()"},
+        {p->path && choice_find(PATH_CHOICES, p->path) <= PATH_AUTO, ".path is none of " PATH_CHOICES},
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].is_wrong)
+            return err_set(e, ERR_CODEC, "%s", rules[i].why);
+    return 0;
+}
+
 static int check(const struct codec_plugin *p, const char *path, struct err *e)
 {
     const struct codec_round *r = p->round;
@@ -50,8 +82,11 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     }
     if (!p->name || !codec_is_name(p->name))
         return err_set(e, ERR_CODEC, "%s: the codec's name is not 1 to 32 of a-z, 0-9 and _", path);
-    if (!r == !p->events)
-        return err_set(e, ERR_CODEC, "%s: codec %s needs a round or events, exactly one", path, p->name);
+    if (!p->combine + !r + !p->events != 2)
+        return err_set(e, ERR_CODEC, "%s: codec %s needs combine, round or events, exactly one", path,
+                       p->name);
+    if (p->combine && check_combine(p, e) < 0)
+        return err_at(e, "%s: codec %s", path, p->name);
     if (r && (!r->encode || !r->merge))
         return err_set(e, ERR_CODEC, "%s: the round of codec %s has no encode or no merge", path, p->name);
     if (r && !r->reply != !r->adopt)
@@ -78,11 +113,33 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
     return check_lists(p, e) < 0 || check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 
+bool codec_is_star(const struct codec_plugin *p, int n_servers)
+{
+    return n_servers > 0 && !p->events;
+}
+
+enum codec_result codec_result(const struct codec_plugin *p)
+{
+    const struct codec_combine *r = p->combine;
+
+    if (!r || p->result != CODEC_OWN_RESULT)
+        return p->result;
+    if (r->contribute || r->apply || r->adopt || r->on_gradient)
+        return CODEC_EQUAL_RESULT;
+    return r->when == CODEC_EACH_ROUND ? CODEC_MEAN_OF_PARAMETERS
+           : r->reduction == CODEC_SUM ? CODEC_SUM_OF_GRADIENTS
+                                       : CODEC_MEAN_OF_GRADIENTS;
+}
+
 unsigned codec_limits(const struct codec_plugin *p)
 {
     const struct codec_round *r = p->round;
+    bool is_whole = r            ? r->before_update && !r->per_block
+                    : p->combine ? p->combine->contribute != NULL && p->combine->when == CODEC_EACH_STEP
+                                 : false;
+    bool has_global = p->combine && p->combine->keeps_global;
 
-    return p->limits | (r && r->before_update && !r->per_block ? CODEC_WHOLE_GRADIENTS : 0) |
+    return p->limits | (is_whole ? CODEC_WHOLE_GRADIENTS : 0) | (has_global ? CODEC_ASGD_NEEDS_SERVERS : 0) |
            (p->events && !p->events->on_lost ? CODEC_NO_ON_LOST : 0);
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "codecs/codec.h"
+#include "shared/aggregate.h"
 #include "shared/crypto.h"
 #include "shared/err.h"
 
@@ -33,6 +34,12 @@ enum {
     CODEC_LIMITS_KNOWN = CODEC_LIMITS_MAX | CODEC_WHOLE_GRADIENTS | CODEC_NO_ON_LOST
 };
 
+/* Are workers linked to servers only, and these to workers? An event rule may send to any node. */
+bool codec_is_star(const struct codec_plugin *p, int n_servers);
+
+/* What workers have after a synchronous exchange: declared, or derived from a rule that combines. */
+enum codec_result codec_result(const struct codec_plugin *p);
+
 /* All limits of a plug-in, CODEC_LIMITS_KNOWN. */
 unsigned codec_limits(const struct codec_plugin *p);
 
@@ -40,6 +47,8 @@ unsigned codec_limits(const struct codec_plugin *p);
 struct codec_job {
     int n_workers, n_servers, n_blocks, redundancy;
     bool is_sync, goes_on; /* goes_on: continues without lost workers */
+    bool is_compressed;
+    struct aggregate aggregate;
 };
 
 /* Checks a job against a codec's limits. ERR_CODEC. */

@@ -18,7 +18,10 @@ const struct codec_option codec_common_options[] = {
 
 const struct codec_option *codec_common_of(const struct codec_plugin *p)
 {
-    return p->round && !p->round->before_update ? codec_common_options : NULL;
+    bool has_local_steps = p->combine ? p->combine->when == CODEC_EACH_ROUND
+                                      : p->round && !p->round->before_update;
+
+    return has_local_steps ? codec_common_options : NULL;
 }
 
 /* Returns the ':' of the last `ending` after which there is no '/', or NULL. */

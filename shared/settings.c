@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/aggregate.h"
 #include "shared/json.h"
 #include "shared/schedule.h"
 
@@ -49,6 +50,8 @@ static const struct json_field fields[] = {
     F(model, JSON_FIELD_TEXT, .required = true),
     F(math, JSON_FIELD_CHOICE, .choices = MATH_CHOICES),
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
+    F(path, JSON_FIELD_CHOICE, .choices = PATH_CHOICES, .may_change = true),
+    F(aggregate, JSON_FIELD_TEXT, .required = false),
     F(allreduce, JSON_FIELD_CHOICE, .choices = ALLREDUCE_CHOICES),
     F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9, .may_change = true),
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6, .may_change = true),
@@ -79,6 +82,7 @@ void settings_default(struct settings *s)
         .schedule = "constant",
         .momentum = 0.9,
         .min_nodes = 1,
+        .aggregate = "mean",
         .partition = "iid",
         .transform = "unit",
         .dataset = "digits",
@@ -103,6 +107,7 @@ const struct json_field *settings_field(size_t offset)
 int settings_check(const struct settings *s, struct err *e)
 {
     struct schedule schedule;
+    struct aggregate aggregate;
     struct blocks b;
 
     if (!s->name[0] || strspn(s->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
@@ -117,6 +122,8 @@ int settings_check(const struct settings *s, struct err *e)
                        s->node_count);
     if (schedule_parse(&schedule, s->schedule, e) < 0)
         return err_at(e, "/schedule");
+    if (aggregate_parse(&aggregate, s->aggregate, e) < 0)
+        return err_at(e, "/aggregate");
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "shared/blocks.h"
 #include "shared/err.h"
 #include "shared/optimizer_kind.h"
+#include "shared/path_kinds.h"
 
 enum {
     NODES_MAX = 4096, /* workers, and servers: the list of them, sent to start a node, must fit 1 MiB */
@@ -78,6 +79,8 @@ struct settings {
     char model[64];
     enum math math;                      /* auto: the best library for each shape; openblas: no oneDNN */
     int threads;                         /* inside a product; at most the node's processors */
+    enum path_kind path;                 /* of the contributions of rules that combine */
+    char aggregate[24];                  /* in place of their mean: shared/aggregate.h */
     enum collective_algorithm allreduce; /* of codecs that sum over all workers */
     int record_every;                    /* steps per row of train.csv */
     double round_timeout_s; /* longest wait for one contribution of a round before the job fails */

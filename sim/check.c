@@ -41,7 +41,7 @@ static bool can_have(const struct codec_plugin *p, int n_servers)
 {
     if (n_servers == 0)
         return !p->updates_on_server;
-    return p->round ? p->round->reply != NULL : !(p->limits & CODEC_NO_SERVERS);
+    return p->round && !p->round->reply ? false : !(p->limits & CODEC_NO_SERVERS);
 }
 
 static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_asgd)

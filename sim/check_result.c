@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/mesh/frame.h"
+#include "shared/codec_options.h"
 #include "sim/check.h"
 
 struct course { /* of a job: gradients given to the codec, and its results */
@@ -26,7 +28,7 @@ static void keep(void *owner, const struct trainer_batch *b, const float *params
 /* Returns the steps from one exchange to the next. */
 static uint64_t interval(const struct check *k)
 {
-    return k->plugin->round && !k->plugin->round->before_update ? (uint64_t)k->set.local_steps : 1;
+    return codec_common_of(k->plugin) ? (uint64_t)k->set.local_steps : 1;
 }
 
 static const char *name_of(enum codec_result r)
@@ -44,7 +46,7 @@ static const char *name_of(enum codec_result r)
 static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *e)
 {
     const struct check *k = c->check;
-    double n = k->plugin->result == CODEC_SUM_OF_GRADIENTS ? 1 : k->sim.blocks.n_blocks;
+    double n = codec_result(k->plugin) == CODEC_SUM_OF_GRADIENTS ? 1 : k->sim.blocks.n_blocks;
     double part = 1 / (n * k->sim.blocks.redundancy);
 
     for (size_t i = 0; i < CHECK_PARAMS; i++) {
@@ -58,7 +60,7 @@ static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *
             if (!(fabs(is - right) <= 1e-5 * (1 + fabs(right))))
                 return err_set(e, ERR_CODEC,
                                "worker %d after %llu steps: parameter %zu is %.7g, with %s it would be %.7g",
-                               w, (unsigned long long)to, i, is, name_of(k->plugin->result), right);
+                               w, (unsigned long long)to, i, is, name_of(codec_result(k->plugin)), right);
         }
     }
     return 0;
@@ -95,7 +97,9 @@ static int result_is_right(struct check *k, struct err *e)
 
 int check_result(struct check *k, struct err *e)
 {
-    if (k->plugin->result == CODEC_OWN_RESULT || k->plugin->result == CODEC_EQUAL_RESULT) {
+    enum codec_result result = codec_result(k->plugin);
+
+    if (result == CODEC_OWN_RESULT || result == CODEC_EQUAL_RESULT) {
         err_set(e, ERR_CODEC, "it declares no formula (.result in CODEC_PLUGIN)");
         return CHECK_IS_NOT_FOR_IT;
     }
@@ -106,11 +110,11 @@ int check_result(struct check *k, struct err *e)
 static struct codec_cost declared(const struct check *k, struct sim_node *n)
 {
     struct codec_cost sum = {0, 0};
-    uint64_t times = k->plugin->round ? exchange_rounds(n->x) : CHECK_STEPS;
+    uint64_t times = k->plugin->events ? CHECK_STEPS : exchange_rounds(n->x);
     struct channel *ch;
 
     for (int i = 0; (ch = exchange_channel(n->x, i)) != NULL; i++) {
-        struct codec_cost one = k->plugin->sends(&ch->codec);
+        struct codec_cost one = n->x->path ? n->x->path->cost(ch) : k->plugin->sends(&ch->codec);
 
         sum.messages += times * one.messages;
         sum.bytes += times * one.bytes;
@@ -120,6 +124,10 @@ static struct codec_cost declared(const struct check *k, struct sim_node *n)
 
 static int cost_is_right(struct check *k, struct err *e)
 {
+    const struct path *path = k->sim.nodes[0].x->path;
+
+    if (path && !path->cost)
+        return CHECK_IS_NOT_FOR_IT;
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
     for (int i = 0; i < k->sim.n_nodes; i++) {
@@ -142,11 +150,11 @@ static int cost_is_right(struct check *k, struct err *e)
 
 int check_cost(struct check *k, struct err *e)
 {
-    if (!k->plugin->sends) {
+    if (!k->plugin->combine && !k->plugin->sends) {
         err_set(e, ERR_CODEC, "it declares no number of bytes (.sends in CODEC_PLUGIN)");
         return CHECK_IS_NOT_FOR_IT;
     }
     /* In asgd the number of contributions in a round, and so of a server's answers, is not known
      * beforehand. */
-    return check_jobs(k, CHECK_STEPS, k->plugin->round ? CHECK_SSGD : CHECK_EITHER, cost_is_right, e);
+    return check_jobs(k, CHECK_STEPS, k->plugin->events ? CHECK_EITHER : CHECK_SSGD, cost_is_right, e);
 }

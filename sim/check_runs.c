@@ -191,7 +191,7 @@ static int lose_nodes(struct check *k, struct err *e)
 static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
-    bool may_go_on = p->round || p->events->on_lost;
+    bool may_go_on = !p->events || p->events->on_lost;
     int rc = lose_nodes(k, e);
 
     if (rc < 0 || !may_go_on)

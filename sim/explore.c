@@ -147,7 +147,7 @@ static void judge(struct sim_explorer *x, struct explore_result *out)
         copy_outcome(s, x->outcome);
     else
         out->n_different += has_other_outcome(x);
-    if (out->n_different > 0 && s->set.sync == SYNC_SSGD && s->codec.plugin->round)
+    if (out->n_different > 0 && s->set.sync == SYNC_SSGD && !s->codec.plugin->events)
         snprintf(out->failure, sizeof out->failure,
                  "the weights are not those of the first order: the rule depends on timing");
     out->n_orders++;

@@ -221,7 +221,7 @@ static int at_most(int n, int most)
 static int bench_open(const struct sim *s, struct bench *b, struct err *e)
 {
     int n = s->set.node_count, processors = s->how.processors;
-    bool is_star = s->set.server_count > 0 && s->codec.plugin->round;
+    bool is_star = codec_is_star(s->codec.plugin, s->set.server_count);
 
     b->n_sharers = processors > 0 ? at_most((n + processors - 1) / processors, SHARERS_MOST) : 1;
     b->n_contributions = is_star || n == 1 ? 1 : at_most(n - 1, CONTRIBUTIONS_MOST);

@@ -85,6 +85,7 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
     cfg.plugin = plugin_of(s, n->node);
     cfg.blocks = &s->blocks;
     cfg.n_params = s->trainer->n_params;
+    cfg.n_statistics = s->trainer->n_params - s->trainer->n_trained;
     cfg.params = n->params;
     cfg.grads = n->grads;
     cfg.layers = s->layers;
@@ -154,7 +155,7 @@ static int open_network(struct sim *s, struct err *e)
     struct sim_link worker, server;
     struct mesh_sim_config cfg = {.n_workers = s->set.node_count,
                                   .n_servers = s->set.server_count,
-                                  .is_star = s->set.server_count > 0 && s->codec.plugin->round,
+                                  .is_star = codec_is_star(s->codec.plugin, s->set.server_count),
                                   .carry = carry,
                                   .on_room = on_room,
                                   .on_taken = on_taken,

@@ -10,6 +10,7 @@ enum { ROOM = 16 << 20, CALM_AFTER = 2 };
 static struct {
     const struct codec_plugin *codec;
     struct codec_plugin plugin;
+    struct codec_combine combine;
     struct codec_round round;
     struct codec_events events;
     struct codec_check_page *page;
@@ -39,7 +40,7 @@ void watch_enter(const char *name, const struct codec *c, int from)
     turn(p);
     memccpy(p->callback, name, '\0', sizeof p->callback - 1);
     w.counts = (c->node < 0 ? c->round : c->step) >= CALM_AFTER &&
-               (!w.codec->round || c->round >= CALM_AFTER);
+               (w.codec->events || c->round >= CALM_AFTER);
 }
 
 int watch_leave(int rc)
@@ -204,6 +205,34 @@ static int on_collective(struct codec *c)
     return watch_leave(w.codec->events->on_collective(c));
 }
 
+static float contribute(struct codec *c, float *const *v, float *numbers)
+{
+    float weight;
+
+    watch_enter("contribute", c, c->node);
+    weight = w.codec->combine->contribute(c, v, numbers);
+    watch_leave(CODEC_GO);
+    return weight;
+}
+
+static int apply_combination(struct codec *c, const float *const *v, const float *numbers)
+{
+    watch_enter("apply", c, c->node);
+    return watch_leave(w.codec->combine->apply(c, v, numbers));
+}
+
+static int adopt_global(struct codec *c, const float *global_before)
+{
+    watch_enter("adopt", c, c->node);
+    return watch_leave(w.codec->combine->adopt(c, global_before));
+}
+
+static int on_gradient(struct codec *c)
+{
+    watch_enter("on_gradient", c, c->node);
+    return watch_leave(w.codec->combine->on_gradient(c));
+}
+
 static int on_lost(struct codec *c, int node)
 {
     watch_enter("on_lost", c, node);
@@ -221,7 +250,14 @@ static void wrap(const struct codec_plugin *p)
 {
     w.plugin = *p;
     w.plugin.open = p->open ? open_codec : NULL;
-    if (p->round) {
+    if (p->combine) {
+        w.combine = *p->combine;
+        w.combine.contribute = p->combine->contribute ? contribute : NULL;
+        w.combine.apply = p->combine->apply ? apply_combination : NULL;
+        w.combine.adopt = p->combine->adopt ? adopt_global : NULL;
+        w.combine.on_gradient = p->combine->on_gradient ? on_gradient : NULL;
+        w.plugin.combine = &w.combine;
+    } else if (p->round) {
         w.round = *p->round;
         w.round.encode = encode;
         w.round.merge = merge;

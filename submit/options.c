@@ -81,6 +81,11 @@ static struct args_option table[] = {
      "products use built-in loops"},
     {"threads", "", SETTING(threads), FOR_JOB, JOB, "N",
      "threads of a node in a matrix product, at most its number of processors"},
+    {"path", "", SETTING(path), FOR_JOB, JOB, NULL,
+     "how contributions of a rule that combines reach each other; auto: the quickest that the job allows"},
+    {"aggregate", "", SETTING(aggregate), FOR_JOB, JOB, "HOW",
+     "what a rule that combines takes of all contributions: mean|median|trimmed:F|krum:F|geomedian; all but "
+     "the mean withstand faulty workers (F of them)"},
     {"allreduce", "", SETTING(allreduce), FOR_JOB, JOB, NULL,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},

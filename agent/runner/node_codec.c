@@ -83,7 +83,7 @@ void node_swap_model(struct node *n)
 
 static int open_model(struct node *n, struct err *e)
 {
-    if (n->job.node < 0 || !n->codec.plugin->model)
+    if (n->job.node < 0 || !exchange_has_model(n->exchange))
         return 0;
     n->model = malloc(net_n_params(n->net) * sizeof *n->model);
     return n->model ? 0 : err_set(e, ERR_NOMEM, "no memory for the rule's model");
@@ -98,6 +98,7 @@ int node_open_exchange(struct node *n, struct err *e)
     cfg.plugin = n->codec.plugin;
     cfg.blocks = &n->blocks;
     cfg.n_params = net_n_params(n->net);
+    cfg.n_statistics = net_n_params(n->net) - net_n_trained(n->net);
     cfg.params = net_params(n->net);
     cfg.grads = net_grads(n->net);
     cfg.layers = n->layers;

@@ -221,6 +221,7 @@ int step_update(struct step *s, struct err *e)
 
     if (step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), s->n_done, exchange_lr_factor(x), e) < 0)
         return e->code;
+    exchange_updated(x, s->lr);
     s->n_done++;
     s->n_samples += samples_of(s);
     return 0;

@@ -55,6 +55,14 @@ FAST void vector_add(float *restrict sum, const float *restrict v, float part, s
         sum[i] += part * v[i];
 }
 
+FAST void vector_mix(float *restrict mean, const float *restrict v, float part, size_t n)
+{
+    float rest = 1 - part;
+
+    for (size_t i = 0; i < n; i++)
+        mean[i] = rest * mean[i] + part * v[i];
+}
+
 static FAST void copy_lanes(float *out, const float *in, size_t n)
 {
     size_t i = 0;

@@ -12,6 +12,8 @@ void vector_sum(float *out, const float *const *in, int n_in, size_t n, float sc
 /* sum[i] = part * v[i], or += that, for i < n. They do not overlap. */
 void vector_scale(float *sum, const float *v, float part, size_t n);
 void vector_add(float *sum, const float *v, float part, size_t n);
+/* mean[i] = (1 - part) * mean[i] + part * v[i], for i < n. They do not overlap. */
+void vector_mix(float *mean, const float *v, float part, size_t n);
 
 /* out[i] = in[i], for i < n. They do not overlap. */
 void vector_copy(float *out, const float *in, size_t n);

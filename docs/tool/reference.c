@@ -327,12 +327,28 @@ static const char *servers_of(const json_t *o)
     return is_set(o, "has_server_side") ? "with or without" : "without";
 }
 
+/* Of a rule that combines, by path. */
+static void print_costs(const json_t *o)
+{
+    const char *path, *before = "";
+    json_t *cost;
+
+    print_cell(text_of(o, "cost"));
+    json_object_foreach(json_object_get(o, "paths"), path, cost)
+    {
+        printf("%s`%s`: ", before, path);
+        print_cell(json_string_value(cost));
+        before = "<br>";
+    }
+}
+
 static void print_codecs_of(const json_t *all)
 {
     const json_t *o;
     size_t i;
 
-    puts("\n## Codecs\n\n`--codec NAME` or `NAME:KEY=VALUE,...`. A rule that runs by rounds exchanges "
+    puts("\n## Codecs\n\n`--codec NAME` or `NAME:KEY=VALUE,...`. A rule that combines, or runs by rounds, "
+         "exchanges "
          "gradients in each "
          "step, and parameters after each\n`every` local steps. `--compress` may be lossy both ways, lossy "
          "up (from workers), or lossless only.\n\n"
@@ -353,11 +369,13 @@ static void print_codecs_of(const json_t *all)
         print_cells(sizeof cells / sizeof *cells, cells);
         putchar('\n');
     }
-    puts("\n| codec | costs |\n|---|---|");
+    puts("\n| codec | equation | costs in one exchange |\n|---|---|---|");
     json_array_foreach(all, i, o)
     {
         printf("| `%s` | ", text_of(o, "name"));
-        print_cell(text_of(o, "cost"));
+        print_cell(text_of(o, "equation"));
+        fputs(" | ", stdout);
+        print_costs(o);
         puts(" |");
     }
     puts("\nParameters; where there is no default, the codec chooses:\n\n"

@@ -9,6 +9,7 @@
 #include "shared/compile.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/path.h"
 
 /* Removes a leading "PATH: " that the message repeats, or that names a temporary file. */
 static void drop_path(struct err *e, const char *path)
@@ -73,6 +74,46 @@ bool codec_has_server_side(const struct codec_facts *f)
     return f->has_events ? !(f->limits & CODEC_NO_SERVERS) : f->has_adopt;
 }
 
+const char *codec_runs_by(const struct codec_facts *f)
+{
+    return f->combines ? "combination" : f->has_events ? "events" : "rounds";
+}
+
+/* "2 x 4 n_params", or "12 + 4 n_params". */
+static void bytes_of(char *out, size_t size, const struct codec_facts *f, int n_alone)
+{
+    char alone[16] = "", times[16] = "";
+
+    if (n_alone > 0)
+        snprintf(alone, sizeof alone, "%d + ", 4 * n_alone);
+    if (f->n_vectors > 1)
+        snprintf(times, sizeof times, "%d x ", f->n_vectors);
+    snprintf(out, size, "%s%s4 n_params bytes", alone, times);
+}
+
+/* What a rule that combines sends in one exchange: {"gather": "...", ...}. */
+static json_t *costs_of_paths(const struct codec_facts *f)
+{
+    char up[64], down[64], numbers[64];
+    json_t *costs = json_object();
+
+    bytes_of(up, sizeof up, f, f->has_weights + f->n_numbers);
+    bytes_of(down, sizeof down, f, f->n_numbers);
+    bytes_of(numbers, sizeof numbers, f, 0);
+    if (!f->updates_on_server) {
+        json_object_set_new(costs, path_name(PATH_ALLREDUCE),
+                            json_sprintf("2 (n - 1) / n x %s each way, by ring", numbers));
+        json_object_set_new(
+            costs, path_name(PATH_GATHER),
+            f->per_block ? json_sprintf("%s for each own block to each worker that does not hold it", up)
+                         : json_sprintf("%s to each other worker", up));
+    }
+    if (codec_has_server_side(f))
+        json_object_set_new(costs, path_name(PATH_SERVERS),
+                            json_sprintf("%s to the servers together, and %s back", up, down));
+    return costs;
+}
+
 static json_t *parsed(const char *text)
 {
     return json_loads(text, 0, NULL);
@@ -96,12 +137,13 @@ json_t *codec_look_json(const struct codec_look *l)
     bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
 
     return json_pack(
-        "{s:o, s:s, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}", "file",
-        json_text(l->file.path, SIZE_MAX), "name", f->name, "source",
-        f->source[0] ? json_text(f->source, SIZE_MAX) : NULL, "cost",
-        f->cost[0] ? json_text(f->cost, SIZE_MAX) : NULL, "runs_by", f->has_events ? "events" : "rounds",
-        "exchanges", exchanges(f), "per_block", (int)f->per_block, "has_server_side",
-        (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
+        "{s:o, s:s, s:o?, s:o?, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}",
+        "file", json_text(l->file.path, SIZE_MAX), "name", f->name, "source",
+        f->source[0] ? json_text(f->source, SIZE_MAX) : NULL, "equation",
+        f->equation[0] ? json_text(f->equation, SIZE_MAX) : NULL, "cost",
+        f->cost[0] ? json_text(f->cost, SIZE_MAX) : NULL, "paths", f->combines ? costs_of_paths(f) : NULL,
+        "runs_by", codec_runs_by(f), "exchanges", exchanges(f), "per_block", (int)f->per_block,
+        "has_server_side", (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
         (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
         compressions[f->compression], "can_be_kept",
         (int)(has_ssgd && (!f->has_events || f->is_quiescent_between_steps)), "handles_node_loss",

@@ -22,6 +22,7 @@ int codec_look_open(struct codec_look *l, const char *text, struct err *e);
 void codec_look_close(struct codec_look *l); /* removes the compiled object */
 
 /* Can the codec be used with parameter servers? */
+const char *codec_runs_by(const struct codec_facts *f); /* "combination", "rounds" or "events" */
 bool codec_has_server_side(const struct codec_facts *f);
 /* Returns the description of the codec in run.json and `codecs show`. NULL: out of memory. */
 json_t *codec_look_json(const struct codec_look *l);

@@ -15,6 +15,7 @@
 #include "shared/codec_load.h"
 #include "shared/codec_options.h"
 #include "shared/file.h"
+#include "shared/path.h"
 
 static const double LOAD_MAX_S = 10;
 
@@ -79,12 +80,24 @@ static void look(struct report *r, const char *path, const char *options)
     f->has_events = p->events != NULL;
     snprintf(f->name, sizeof f->name, "%s", p->name);
     snprintf(f->source, sizeof f->source, "%s", p->source ? p->source : "");
+    snprintf(f->equation, sizeof f->equation, "%s", p->equation ? p->equation : "");
     snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
     f->updates_on_server = p->updates_on_server;
     f->compression = p->compression;
     f->limits = codec_limits(p);
     f->state_size = p->state_size;
-    if (p->round) {
+    f->combines = p->combine != NULL;
+    if (p->combine) {
+        f->path = path_rule_of(p).preferred;
+        f->sums = p->combine->reduction == CODEC_SUM;
+        f->n_vectors = p->combine->n_vectors > 0 ? p->combine->n_vectors : 1;
+        f->n_numbers = p->combine->n_numbers;
+        f->has_weights = p->combine->contribute || p->combine->when == CODEC_EACH_ROUND;
+        f->has_reply = f->has_adopt = !(p->limits & CODEC_NO_SERVERS);
+        f->sends_grads = p->combine->when == CODEC_EACH_STEP;
+        f->sends_params = !f->sends_grads;
+        f->per_block = f->sends_grads && !p->combine->contribute;
+    } else if (p->round) {
         f->has_reply = p->round->reply != NULL;
         f->has_adopt = p->round->adopt != NULL;
         f->per_block = p->round->per_block;
@@ -111,9 +124,17 @@ static void be_the_probe(int fd, const char *path, const char *options)
 /* Reading a bool with another value than 0 and 1 as a bool is undefined. */
 static bool are_flags(const struct codec_facts *f)
 {
-    const bool *const flags[] = {
-        &f->has_events,  &f->has_reply,    &f->has_adopt,         &f->per_block,
-        &f->sends_grads, &f->sends_params, &f->updates_on_server, &f->is_quiescent_between_steps};
+    const bool *const flags[] = {&f->combines,
+                                 &f->has_weights,
+                                 &f->sums,
+                                 &f->has_events,
+                                 &f->has_reply,
+                                 &f->has_adopt,
+                                 &f->per_block,
+                                 &f->sends_grads,
+                                 &f->sends_params,
+                                 &f->updates_on_server,
+                                 &f->is_quiescent_between_steps};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)
@@ -129,9 +150,10 @@ static int check(struct report *r, const char *path, struct err *e)
     const struct {
         char *text;
         size_t size;
-    } texts[] = {{f->name, sizeof f->name},       {f->source, sizeof f->source}, {f->cost, sizeof f->cost},
-                 {f->options, sizeof f->options}, {f->values, sizeof f->values}, {f->list, sizeof f->list},
-                 {r->e.text, sizeof r->e.text},   {r->e.hint, sizeof r->e.hint}};
+    } texts[] = {
+        {f->name, sizeof f->name},         {f->source, sizeof f->source},   {f->cost, sizeof f->cost},
+        {f->equation, sizeof f->equation}, {f->options, sizeof f->options}, {f->values, sizeof f->values},
+        {f->list, sizeof f->list},         {r->e.text, sizeof r->e.text},   {r->e.hint, sizeof r->e.hint}};
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         texts[i].text[texts[i].size - 1] = '\0';
@@ -139,7 +161,7 @@ static int check(struct report *r, const char *path, struct err *e)
         *e = r->e;
         return e->code = r->e.code == ERR_CONFIG || r->e.code == ERR_NOMEM ? r->e.code : ERR_CODEC;
     }
-    if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
+    if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) || (unsigned)f->path >= PATH_KINDS ||
         (unsigned)f->compression > CODEC_COMPRESSION_MAX || (f->limits & ~(unsigned)CODEC_LIMITS_KNOWN))
         return err_set(e, ERR_CODEC,
                        "%s: loading it gave an invalid report: its own code has written to the report's pipe",

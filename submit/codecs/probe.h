@@ -8,12 +8,17 @@
 #include "codecs/codec.h"
 #include "shared/codec_options.h"
 #include "shared/err.h"
+#include "shared/path_kinds.h"
 
 struct codec_facts {
-    char name[64], source[256], cost[256];
-    bool has_events, has_reply, has_adopt, per_block;
-    bool sends_grads, sends_params; /* neither: it sends nothing */
+    char name[64], source[256], equation[256], cost[256];
+    bool combines, has_events, has_reply, has_adopt, per_block; /* neither combines nor has_events: rounds */
+    bool sends_grads, sends_params;                             /* neither: it sends nothing */
     bool updates_on_server, is_quiescent_between_steps;
+    /* Of a rule that combines. */
+    enum path_kind path; /* the one that it prefers */
+    int n_vectors, n_numbers;
+    bool has_weights, sums;
     enum codec_compression compression;
     unsigned limits; /* enum codec_limits, and those of codec_load.h */
     size_t state_size;

@@ -15,6 +15,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/partition.h"
+#include "shared/path.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/find.h"
 #include "submit/data/dataset.h"
@@ -154,8 +155,12 @@ static int want_servers(bool *out, const struct submission *s, const struct code
         print_no_servers(s, "--server_codec null");
         return 0;
     }
-    *out = codec_has_server_side(worker);
-    snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
+    if (s->settings.path == PATH_ALLREDUCE || s->settings.path == PATH_GATHER)
+        snprintf(why, sizeof why, "--path %s", path_name(s->settings.path));
+    else if (!codec_has_server_side(worker))
+        snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
+    else
+        *out = true;
     if (!*out)
         print_no_servers(s, why);
     return 0;
@@ -164,10 +169,9 @@ static int want_servers(bool *out, const struct submission *s, const struct code
 /* Checks that workers with one codec and servers with the other can work together. */
 static int check_pair(const struct codec_facts *worker, const struct codec_facts *server, struct err *e)
 {
-    if (server->has_events != worker->has_events)
+    if (strcmp(codec_runs_by(server), codec_runs_by(worker)) != 0)
         return err_set(e, ERR_CODEC, "codec %s runs by %s and codec %s by %s: they are not compatible",
-                       worker->name, worker->has_events ? "events" : "rounds", server->name,
-                       server->has_events ? "events" : "rounds");
+                       worker->name, codec_runs_by(worker), server->name, codec_runs_by(server));
     if (server->updates_on_server != worker->updates_on_server)
         return err_set(e, ERR_CODEC, "only one of the codecs %s and %s runs the optimizer on the servers",
                        worker->name, server->name);
@@ -214,22 +218,54 @@ static int choose_local_steps(struct settings *set, const struct codec_facts *f,
     return 0;
 }
 
+static int codec_job_of(struct codec_job *job, const struct settings *set, struct err *e)
+{
+    struct blocks b;
+
+    *job = (struct codec_job){.n_workers = set->node_count,
+                              .n_servers = set->server_count,
+                              .redundancy = set->redundancy,
+                              .is_sync = set->sync == SYNC_SSGD,
+                              .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
+                              .is_compressed = set->compress[0] || set->compress_down[0]};
+
+    if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
+        return err_at(e, "settings: /block_assignment");
+    job->n_blocks = b.n_blocks;
+    blocks_clear(&b);
+    return aggregate_parse(&job->aggregate, set->aggregate, e) < 0 ? err_at(e, "--aggregate") : 0;
+}
+
 /* Checks, before anything is shipped, that the job is within the limits of the codec. */
 static int check_limits(const struct settings *set, const struct codec_facts *f, unsigned limits,
                         struct err *e)
 {
-    struct codec_job job = {.n_workers = set->node_count,
-                            .n_servers = set->server_count,
-                            .redundancy = set->redundancy,
-                            .is_sync = set->sync == SYNC_SSGD,
-                            .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES};
-    struct blocks b;
+    struct codec_job job;
 
-    if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
-        return err_at(e, "settings: /block_assignment");
-    job.n_blocks = b.n_blocks;
-    blocks_clear(&b);
-    return codec_check_limits(f->name, limits, &job, e);
+    return codec_job_of(&job, set, e) < 0 ? e->code : codec_check_limits(f->name, limits, &job, e);
+}
+
+/* Sets the path of a rule that combines, so that all nodes take the same one. */
+static int choose_path(struct settings *set, const struct codec_facts *f, struct err *e)
+{
+    const struct path_rule rule = {.name = f->name,
+                                   .is_each_step = f->sends_grads,
+                                   .updates_on_server = f->updates_on_server,
+                                   .sums = f->sums,
+                                   .preferred = f->path};
+    struct codec_job job;
+    int kind;
+
+    if (!f->combines)
+        return codec_job_of(&job, set, e) < 0 ? e->code
+                                              : path_check_unused(f->name, set->path, &job.aggregate, e);
+    if (codec_job_of(&job, set, e) < 0)
+        return e->code;
+    kind = path_choose(&rule, set->path, &job, e);
+    if (kind < 0)
+        return kind;
+    set->path = (enum path_kind)kind;
+    return 0;
 }
 
 /* Checks, before anything is shipped, that the chains are valid and the codec supports them. */
@@ -329,7 +365,9 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     if (s->settings.compress_down[0] && !wants)
         return err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
                        s->settings.compress_down);
-    return check_limits(&s->settings, worker, worker->limits, e) < 0 ? hint_servers(s, "", e) : 0;
+    if (check_limits(&s->settings, worker, worker->limits, e) < 0)
+        return hint_servers(s, "", e);
+    return choose_path(&s->settings, worker, e);
 }
 
 int stage_read(struct submission *s, struct err *e)

@@ -65,10 +65,10 @@ static void print_codecs(const json_t *all)
     const json_t *one;
     size_t i;
 
-    text_print("%-16s  %-7s  %-13s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
+    text_print("%-16s  %-11s  %-13s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
     json_array_foreach(all, i, one)
     {
-        text_print("%-16s  %-7s  %-13s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
+        text_print("%-16s  %-11s  %-13s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
                    text(one, "exchanges"), text(one, "compression"),
                    text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
     }
@@ -177,12 +177,19 @@ static void print_own_parameters(const json_t *o)
 
 static void print_codec(const json_t *o)
 {
+    const char *path;
+    json_t *cost;
+
     text_print("%s: %s\n\n", text(o, "name"), text(o, "source"));
+    text_print("  equation     %s\n", text(o, "equation"));
     text_print("  file         %s\n", text(o, "file"));
     text_print("  exchanges    %s%s%s\n", text(o, "exchanges"), is(o, "per_block") ? " of blocks" : "",
                when(o));
     text_print("  roles        %s%s\n", roles(o), modes(o));
-    text_print("  cost         %s\n", text(o, "cost"));
+    json_object_foreach(json_object_get(o, "paths"), path, cost)
+        text_print("  %-9s    %s\n", path, json_string_value(cost));
+    if (!json_is_object(json_object_get(o, "paths")))
+        text_print("  cost         %s\n", text(o, "cost"));
     text_print("  compression  %s\n", text(o, "compression"));
     text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
     text_print("  lost nodes   %s\n", is(o, "handles_node_loss")
@@ -240,13 +247,15 @@ int verb_codecs(const struct options *o, struct err *e)
 {
     static const struct {
         const char *text;
-        int n_operands;
+        int least, most; /* operands */
         int (*run)(const struct options *o, const char *operand, struct err *e);
-    } actions[] = {{"list", 1, list}, {"show", 2, show}, {"new", 2, codec_new}, {"test", 2, codec_test}};
+    } actions[] = {
+        {"list", 1, 1, list}, {"show", 2, 2, show}, {"new", 2, 3, codec_new}, {"test", 2, 2, codec_test}};
 
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].text) == 0)
+        if (o->args.n_operands >= actions[i].least && o->args.n_operands <= actions[i].most &&
+            strcmp(o->args.operands[0], actions[i].text) == 0)
             return actions[i].run(o, o->args.operands[1], e);
     return err_set(e, ERR_USAGE,
-                   "codecs takes \"list\", \"show NAME|FILE\", \"new NAME\" or \"test NAME|FILE\"");
+                   "codecs takes \"list\", \"show NAME|FILE\", \"new NAME [KIND]\" or \"test NAME|FILE\"");
 }

@@ -23,7 +23,8 @@ const struct verb verbs[] = {
      "fetch records, logs and model, as far as they exist"},
     {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it"},
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
-     "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME: a template"},
+     "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "
+     "template"},
     {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
      "contents of a model file, or layers of a model NAME; model convert FILE --to npz|onnx"},
     {"help", verb_help, SHOWS, FOR_ALL, 1, "[VERB]", "this text, or the options of a verb"},

@@ -10,7 +10,7 @@ load lib
     echo "$output"
     [ "$status" -eq 0 ]
     for c in "$ROOT"/codecs/*.c; do [[ "$output" == *"$(basename "$c" .c) "* ]]; done
-    [[ "$output" == *"fedavg "*"rounds"*"parameters"*"McMahan"* ]]
+    [[ "$output" == *"fedavg "*"combination"*"parameters"*"McMahan"* ]]
     [[ "$output" == *"other "*"source"*"mine/other.c"* ]]
     [[ "$output" == *"torn "*"broken"* ]]
     "$SUBMIT" codecs list --json | jq -e '.ok and ([.data.codecs[].name] | . == sort and index("gossip") and index("torn"))'
@@ -19,10 +19,10 @@ load lib
 @test "compressors are listed with their parameters, and each codec with those that it accepts" {
     run "$SUBMIT" codecs list
     echo "$output"
-    grep -qE '^plain +rounds +gradients +lossy up +Chen' <<<"$output"
-    grep -qE '^fedavg +rounds +parameters +lossless +McMahan' <<<"$output"
-    grep -qE '^doublesqueeze +rounds +gradients +lossy +Tang' <<<"$output"
-    grep -qE '^allreduce +events +rule-defined +no +Patarasuk' <<<"$output"
+    grep -qE '^plain +combination +gradients +lossy up +Chen' <<<"$output"
+    grep -qE '^fedavg +combination +parameters +lossless +McMahan' <<<"$output"
+    grep -qE '^doublesqueeze +combination +gradients +lossy +Tang' <<<"$output"
+    grep -qE '^doublebuffer +events +rule-defined +no +Akiba' <<<"$output"
     grep -qE '^topk +selects +ratio=0.01 +biased +Aji and Heafield, EMNLP 2017$' <<<"$output"
     grep -qE '^qsgd +values +bits=4,bucket=512,norm=l2 +unbiased +Alistarh' <<<"$output"
     grep -qE '^huffman +symbols +none +Huffman 1952' <<<"$output"
@@ -192,7 +192,7 @@ load lib
     run "$SUBMIT" codecs test limitless.c --check timing
     [ "$status" -eq 1 ]
     [[ "$output" == *"the result depends on the order of messages"* ]]
-    sed 's/\.round = &ps,/& .limits = CODEC_NO_SSGD,/' "$ROOT/codecs/ps.c" >round.c
+    sed 's/\.combine = &ps,/& .limits = CODEC_NO_SSGD,/' "$ROOT/codecs/ps.c" >round.c
     for check in cost result; do
         [[ "$("$SUBMIT" codecs test round.c --check $check)" == "- "*"this check is for ssgd only" ]]
     done
@@ -210,7 +210,7 @@ load lib
     "$SUBMIT" codecs test fedavg:every=4 --json >outcome
     jq -e '.ok and .data.codec == "fedavg" and (.data.checks | length) == 9' outcome
     [ "$(jq -r '[.data.checks[] | select(.outcome == "ok") | .check] | join(" ")' outcome | sed 's/ memory//')" \
-        = "ends timing result cost converges malformed restore loss" ]
+        = "ends timing result cost converges restore loss" ]
     [ "$("$SUBMIT" codecs test dummy --check malformed)" = "-       malformed  it receives no messages" ]
 }
 
@@ -317,7 +317,7 @@ C
 signalled() {
     local signals=$1 pid s
     shift
-    "$@" codecs test fedavg --check malformed --mutations 1000000000 ${JSON:+"$JSON"} >printed 2>&1 3>&- &
+    "$@" codecs test gossip --check malformed --mutations 1000000000 ${JSON:+"$JSON"} >printed 2>&1 3>&- &
     pid=$!
     within 60 pgrep -x codec_check -P $pid
     for s in $signals; do kill -s "$s" $pid; done
@@ -345,17 +345,29 @@ signalled() {
     [[ "$output" == *"asked to end by a signal"* ]]
 }
 
-@test "a new codec compiles without a warning, passes the suite and is not overwritten" {
-    "$SUBMIT" codecs new mine >printed
-    [ "$(wc -l <mine.c)" -le 60 ]
-    cc -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Werror -fsyntax-only -I"$BUILD/include" mine.c
-    grep -q 'job_submit codecs test mine.c' printed
-    run "$SUBMIT" codecs test mine.c
-    echo "$output"
-    [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok ' <<<"$output")" -ge 8 ]
-    run "$SUBMIT" codecs test mine.c:factor=0.5 --check result
-    [ "$status" -eq 1 ]
+@test "a new codec of each kind compiles without a warning, passes the suite and is not overwritten" {
+    local kind
+    for kind in "" combination rounds events; do
+        # shellcheck disable=SC2086 # no third word where it is empty
+        "$SUBMIT" codecs new mine $kind >printed
+        [ "$(wc -l <mine.c)" -le 60 ]
+        cc -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Werror -fsyntax-only -I"$BUILD/include" mine.c
+        grep -q "a rule by ${kind:-combination}" printed
+        grep -q 'job_submit codecs test mine.c' printed
+        run "$SUBMIT" codecs test mine.c
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [ "$(grep -c "^ok " <<<"$output")" -ge 5 ]
+        if [ "$kind" != events ]; then
+            run "$SUBMIT" codecs test mine.c:factor=0.5 --check result
+            [ "$status" -eq 1 ]
+        fi
+        rm mine.c
+    done
+    run "$SUBMIT" codecs new mine ring
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"\"ring\": a codec's kind is combination, rounds or events"* ]]
+    [ ! -e mine.c ]
     echo mine >mine.c
     run "$SUBMIT" codecs new mine
     [ "$status" -eq 6 ]

@@ -71,7 +71,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [[ "$output" == *"codec dummy has no on_lost(): it cannot continue without lost nodes"* ]]
     run validate --node_count 2 --codec fedavg --on-node-loss continue
     [ "$status" -eq 0 ]
-    "$SUBMIT" codecs new mine
+    "$SUBMIT" codecs new mine rounds
     local codec
     for codec in easgd fedpaq; do
         run validate --node_count 2 --codec $codec --psgd asgd

@@ -193,7 +193,7 @@ ready_by_hand() {
 @test "a lost worker can be tolerated: the others finish without it while there are enough" {
     start_agents 4
     write_workers 3 1
-    gated fedavg fedavg_encode 'c->node == 1'
+    gated fedavg 'c->node == 1'
     "$SUBMIT" --codec gated.c --node_count 3 --local-steps 5 --epochs 1 --record-every 100 --on-node-loss continue \
         --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
@@ -210,7 +210,7 @@ ready_by_hand() {
 # A job of three workers and no server, of which node 1 is killed while it trains.
 continues_without_one() { # continues_without_one CODEC OPTION...
     start_agents 3
-    gated "$1" "$1_encode" 'c->node == 1'
+    gated "$1" 'c->node == 1'
     shift
     "$SUBMIT" --codec gated.c "$@" --node_count 3 --epochs 1 --record-every 100 --on-node-loss continue --min-nodes 2 \
         --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
@@ -237,8 +237,18 @@ continues_without_one() { # continues_without_one CODEC OPTION...
 # plain at a fixed pace of 10 ms per step: its progress then depends on its waiting, not on the load of the machine.
 paced_plain() {
     printf '#define _GNU_SOURCE\n#include <time.h>\n'
-    sed -e 's/"plain"/"paced"/' -e '/^static int plain_encode/,/^{/s/^{/{\n    nanosleep(\&(struct timespec){.tv_nsec = 10000000}, NULL);/' \
-        "$ROOT/codecs/plain.c"
+    sed '/^static const struct codec_combine/,$d' "$ROOT/codecs/plain.c"
+    cat <<'EOF'
+static int apply(struct codec *c, const float *const *v, const float *numbers)
+{
+    (void)numbers;
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    memcpy(c->grads, v[0], c->n_params * sizeof *v[0]);
+    return CODEC_GO;
+}
+
+EOF
+    sed -n '/^static const struct codec_combine/,$p' "$ROOT/codecs/plain.c" | sed 's/"plain"/"paced"/; s/\(= {\.when = CODEC_EACH_STEP\)}/\1, .apply = apply}/'
 }
 
 is_lost() { grep -q "node $1 is lost: it has received nothing for 9.5 s" agent0/jobs/*/run/node.log; } # is_lost N
@@ -282,9 +292,12 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     kill -9 "$(runner_of 1)"
     ends_failed $pid
     grep -q 'node(1)' log
-    run "$SUBMIT" --codec allreduce --node_count 3 --on-node-loss continue -o no
+    run "$SUBMIT" --codec doublebuffer --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
     [[ "$output" == *"cannot continue without lost nodes"*"hint: Leave --on-node-loss continue out"* ]]
+    run "$SUBMIT" --codec allreduce --path allreduce --node_count 3 --on-node-loss continue -o no
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"path allreduce waits for every worker, and --on-node-loss is continue"*"hint: Take --path gather, or servers."* ]]
     [ ! -e no ]
 }
 
@@ -439,7 +452,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 @test "kill -9 of the submitter while nodes train: the job continues, and its results are fetched later" {
     start_agents 2
-    gated plain plain_encode
+    gated plain
     "$SUBMIT" --codec gated.c --node_count 2 --epochs 1 -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_gate 0

@@ -226,16 +226,37 @@ long_job() {
     "$SUBMIT" --workers worker.json --node_count 2 --epochs 100000 --record-every 1000 "$@"
 }
 
-# gated CODEC FUNCTION [CONDITION]: gated.c, which is CODEC with a gate in that function: from step 60 on, nodes (if CONDITION
-# holds) wait there until open_gate. So events happen at the right time on fast and slow machines.
+# gated CODEC [CONDITION]: gated.c, which is CODEC, a rule that combines without callbacks, with a gate where the combination
+# replaces gradients or weights: from step 60 on, nodes (if CONDITION holds) wait there until open_gate. So events happen at the
+# right time on fast and slow machines.
 gated() {
+    local codec=$ROOT/codecs/$1.c to=params
     mkdir -p "$T/gate"
-    printf '#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n' >gated.c
-    sed -e "s/\"$1\"/\"gated\"/" -e "/^static int $2(/,/^{/s|^{|{\n    static const char open[] = \"$T/gate/open\";\n\
-    char at_gate[64];\n\n    if (c->step >= 60 \&\& (${3:-1}) \&\& access(open, F_OK) < 0) {\n\
-        snprintf(at_gate, sizeof at_gate, \"$T/gate/%d\", c->node);\n        close(creat(at_gate, 0600));\n\
-        while (access(open, F_OK) < 0)\n\
-            nanosleep(\&(struct timespec){.tv_nsec = 10000000}, NULL);\n    }|" "$ROOT/codecs/$1.c" >>gated.c
+    if grep -q CODEC_EACH_STEP "$codec"; then to=grads; fi
+    {
+        printf '#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n'
+        sed '/^static const struct codec_combine/,$d' "$codec"
+        cat <<EOF
+static int apply(struct codec *c, const float *const *v, const float *numbers)
+{
+    static const char open[] = "$T/gate/open";
+    char at_gate[64];
+
+    (void)numbers;
+    if (c->step + ($([ $to = grads ] && echo 1 || echo 0)) > 60 && (${2:-1}) && access(open, F_OK) < 0) {
+        snprintf(at_gate, sizeof at_gate, "$T/gate/%d", c->node);
+        close(creat(at_gate, 0600));
+        while (access(open, F_OK) < 0)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    memcpy(c->$to, v[0], c->n_params * sizeof *v[0]);
+    return CODEC_GO;
+}
+
+EOF
+        sed -n '/^static const struct codec_combine/,$p' "$codec" | sed -e "s/\"$1\"/\"gated\"/" -e 's/\(= {\.when = CODEC_EACH_[A-Z]*\)}/\1, .apply = apply}/'
+    } >gated.c
+    grep -q 'apply = apply' gated.c
 }
 
 open_gate() { touch "$T/gate/open"; }

@@ -79,7 +79,7 @@ start_gated() {
     run "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 -o no
     [ "$status" -eq 7 ]
     net_submit --codec plain --epochs 1 -o one
-    gated plain plain_encode
+    gated plain
     start_gated --epochs 100000 -o two
     "${NODE1[@]}" ip link set cable down
     open_gate
@@ -138,10 +138,10 @@ continues_after() {
     is_logged 'is reconnected' "$linked"
 }
 
-# gated_job CODEC FUNCTION OPTION...: JOB, which has also run undisturbed into the folder `whole`.
+# gated_job CODEC OPTION...: JOB, which has also run undisturbed into the folder `whole`.
 gated_job() {
-    gated "$1" "$2"
-    JOB=("${@:3}")
+    gated "$1"
+    JOB=("${@:2}")
     open_gate
     net_submit --codec gated.c "${JOB[@]}" -o whole
 }
@@ -151,7 +151,7 @@ gated_job() {
     start_agents_in_network
     unplug() { "${NODE1[@]}" ip link set cable down; }
     plug() { "${NODE1[@]}" ip link set cable up; }
-    gated_job plain plain_encode --epochs 2
+    gated_job plain --epochs 2
     continues_after unplug plug
 }
 
@@ -160,7 +160,7 @@ gated_job() {
     needs_partitions
     start_agents_in_network
     local ways
-    gated_job allreduce allreduce_on_grad --epochs 2
+    gated_job allreduce --epochs 2
     # shellcheck disable=SC2086,SC2317 # split into words, and continues_after calls it
     part() { partition $ways; }
     for ways in "input output" input output; do continues_after part heal; done
@@ -171,7 +171,7 @@ gated_job() {
     needs_partitions
     start_agents_in_network
     start_server_in_network
-    gated_job fedavg fedavg_encode --local-steps 5 --epochs 2
+    gated_job fedavg --local-steps 5 --epochs 2
     part() { partition input output; }
     continues_after part heal
 }
@@ -181,7 +181,7 @@ gated_job() {
     needs_partitions
     start_agents_in_network
     local ways s lost
-    gated allreduce allreduce_on_grad
+    gated allreduce
     for ways in "input output" output; do
         start_gated --epochs 100000 -o "ends-${ways:0:1}"
         # shellcheck disable=SC2086
@@ -195,7 +195,7 @@ gated_job() {
         grep -q 'could not be reached again for 9.5 s' log
     done
     start_server_in_network
-    gated fedavg fedavg_encode
+    gated fedavg
     start_gated --local-steps 5 --epochs 2 --on-node-loss continue --min-nodes 1 -o on
     lost=$(n_logged 'node 1 is lost: ')
     partition input output

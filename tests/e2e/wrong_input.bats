@@ -280,7 +280,7 @@ while True:
 
 @test "a server codec that is incompatible with the workers'" {
     echo '{"PS":"127.0.0.1:3","Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
-    refused 6 "rounds" --codec fedavg --server_codec dummy --node_count 2
+    refused 6 "combination" --codec fedavg --server_codec dummy --node_count 2
     refused 6 "no server side" --codec fedavg --server_codec plain --node_count 2
     refused 6 "codec plain has no server side" --codec plain --server_codec fedavg --node_count 2
 }

@@ -99,6 +99,7 @@ static void node_open(struct cluster *c, int slot)
                                                 .local_steps = cfg->local_steps,
                                                 .n_steps = cfg->n_steps,
                                                 .seed = cfg->seed,
+                                                .path = cfg->path,
                                                 .allreduce = cfg->allreduce,
                                                 .n_params = cfg->n_params,
                                                 .params = n->params,

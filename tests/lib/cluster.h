@@ -14,6 +14,7 @@ struct cluster_config {
     enum block_assignment assignment;
     bool is_asgd;
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
+    enum path_kind path;
     enum collective_algorithm allreduce;
     uint64_t local_steps, n_steps;
     size_t n_params;

@@ -7,5 +7,8 @@
 /* As sim_open, in a folder that holds only the codec, named as in cluster_config. Aborts with a message on
  * failure. */
 void sim_job_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *codec);
+/* The same, but returns false where sim_open fails. */
+bool sim_job_try(struct sim *s, const struct settings *set, const struct simulation *how, const char *codec,
+                 struct err *e);
 
 #endif

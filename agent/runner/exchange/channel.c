@@ -21,6 +21,13 @@ struct err *channel_err(const struct channel *ch)
     return ch->x->e;
 }
 
+void channel_begin_local(struct channel *ch)
+{
+    ch->codec.samples = 0;
+    ch->codec.n_local = 0;
+    ch->codec.lr_sum = 0;
+}
+
 /* The job's round is done when every channel's is. */
 void channel_round_done(struct channel *ch)
 {
@@ -62,9 +69,20 @@ static int cut_layers(struct channel *ch, size_t lo, size_t hi)
         }
         n++;
     }
+    ch->n_layers = n;
     ch->codec.layers = ch->layers;
+    while (n > 0 && ch->layers[n - 1].offset >= ch->codec.n_params && ch->codec.n_params < ch->n_params)
+        n--;
     ch->codec.n_layers = n;
     return 0;
+}
+
+/* A rule that combines does not see running statistics. */
+static size_t trained_of(const struct exchange_config *cfg, size_t lo, size_t hi)
+{
+    size_t n_trained = cfg->n_params - cfg->n_statistics, end = n_trained < hi ? n_trained : hi;
+
+    return end > lo ? end - lo : 0;
 }
 
 int channel_open(struct exchange *x, int id)
@@ -78,7 +96,8 @@ int channel_open(struct exchange *x, int id)
                                    : cfg->n_params;
 
     ch->x = x;
-    ch->rule = p->round;
+    ch->n_params = hi - lo;
+    ch->rule = x->rule;
     ch->id = (uint16_t)range;
     ch->server = cfg->node >= 0 && cfg->n_servers > 0 ? -2 - id : 0;
     ch->wake_at = INFINITY;
@@ -91,7 +110,7 @@ int channel_open(struct exchange *x, int id)
                                .is_sync = cfg->is_sync,
                                .n_steps = cfg->n_steps,
                                .block = -1,
-                               .n_params = hi - lo,
+                               .n_params = p->combine ? trained_of(cfg, lo, hi) : hi - lo,
                                .params = cfg->params + lo,
                                .grads = cfg->grads + lo,
                                .host = &channel_host,
@@ -103,10 +122,14 @@ int channel_open(struct exchange *x, int id)
         return err_set(x->e, ERR_NOMEM, "no memory for codec %s", p->name);
     if (codec_options_set(&(struct codec_options){p->options, ch->codec.state}, 1, cfg->options, x->e) < 0)
         return err_at(x->e, "codec %s", p->name);
-    ch->limit = p->message_bytes ? p->message_bytes(&ch->codec) : 64 + 4 * ch->codec.n_params;
+    ch->limit = p->combine         ? combining_limit(p->combine, ch->n_params)
+                : p->message_bytes ? p->message_bytes(&ch->codec)
+                                   : 64 + 4 * ch->codec.n_params;
     if (compressing_open(ch, x->e) < 0)
         return x->e->code;
     if (ch->rule ? round_open(ch) < 0 : collecting_open(ch, x->e) < 0)
+        return x->e->code;
+    if (combining_open(ch, x->e) < 0)
         return x->e->code;
     if (!p->open)
         return CODEC_GO;
@@ -121,6 +144,7 @@ void channel_clear(struct channel *ch)
     free(ch->zeros);
     free(ch->layers);
     compressing_clear(&ch->compressing);
+    combining_clear(&ch->combining);
     collecting_clear(ch);
     free(ch->codec.state);
 }

@@ -6,6 +6,7 @@
 #define PSGD_CHANNEL_H
 
 #include "agent/runner/exchange/collecting.h"
+#include "agent/runner/exchange/combining.h"
 #include "agent/runner/exchange/compressing.h"
 #include "agent/runner/exchange/exchange.h"
 #include "agent/runner/exchange/round.h"
@@ -18,17 +19,20 @@ struct channel {
     struct exchange *x;
     const struct codec_round *rule;
     uint16_t id;
-    int server; /* the node that serves this range; 0 between workers */
+    int server;      /* the node that serves this range; 0 between workers */
+    size_t n_params; /* in the range, with running statistics */
     size_t limit;
     bool is_waiting;
     struct round round;
     struct collecting collecting;
+    struct combining combining;
     struct compressing compressing;
     struct rng rng;
     struct wire_out out;
-    struct mesh_buf *draft; /* an event rule's message being written */
-    double wake_at;         /* stopwatch_now; INFINITY: never */
-    struct codec_layer *layers;
+    struct mesh_buf *draft;     /* an event rule's message being written */
+    double wake_at;             /* stopwatch_now; INFINITY: never */
+    struct codec_layer *layers; /* (n_layers), running statistics among them */
+    int n_layers;
     struct codec_vector {
         float *v;
         size_t n;
@@ -39,6 +43,11 @@ struct channel {
 
 struct exchange {
     struct exchange_config cfg;
+    /* One of the two, the other is NULL: the callbacks of the job's rule, or those of a path for a rule that
+     * combines. */
+    const struct codec_round *rule;
+    const struct codec_events *events;
+    const struct path *path; /* NULL: another kind of rule */
     struct mesh *mesh;
     struct err *e; /* of the call that is under way */
     int n_channels;
@@ -57,6 +66,9 @@ static inline int exchange_slot(const struct exchange *x, int node)
     return mesh_slot(x->cfg.n_workers, node);
 }
 
+/* Is the exchange after local steps, of parameters? Else there is one in each step. */
+bool exchange_has_local_steps(const struct exchange *x);
+
 extern const struct codec_host channel_host; /* host.c */
 
 /* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a
@@ -68,6 +80,7 @@ const struct exchange_config *channel_config(const struct channel *ch);
 struct stopwatch *channel_watch(const struct channel *ch);
 struct err *channel_err(const struct channel *ch); /* of the call that is under way */
 void channel_round_done(struct channel *ch);
+void channel_begin_local(struct channel *ch); /* the next local steps: none are done yet */
 
 /* channel_call.c */
 

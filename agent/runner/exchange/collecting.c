@@ -30,16 +30,15 @@ static enum mesh_sink_result sink_of_chunk(void *owner, const struct mesh_head *
 
 static int make_buckets(struct channel *ch, struct err *e)
 {
-    const struct codec *c = &ch->codec;
-    size_t n = (size_t)c->n_layers;
+    size_t n = (size_t)ch->n_layers;
     size_t *starts = malloc((n + 1) * sizeof *starts);
 
     if (!starts)
         return err_set(e, ERR_NOMEM, "no memory for the offsets of %zu layers", n);
     for (size_t k = 0; k < n; k++)
-        starts[k] = c->layers[n - 1 - k].offset;
+        starts[k] = ch->layers[n - 1 - k].offset;
     ch->collecting.buckets = starts;
-    ch->collecting.n_buckets = collective_buckets(starts, n, c->n_params, channel_config(ch)->bucket);
+    ch->collecting.n_buckets = collective_buckets(starts, n, ch->n_params, channel_config(ch)->bucket);
     return 0;
 }
 
@@ -83,8 +82,7 @@ int collecting_notify(struct channel *ch)
     while (rc >= 0 && ch->collecting.is_done) {
         ch->collecting.is_done = false;
         channel_before_call(ch);
-        rc = channel_after_call(ch, "on_collective",
-                                channel_config(ch)->plugin->events->on_collective(&ch->codec), true);
+        rc = channel_after_call(ch, "on_collective", ch->x->events->on_collective(&ch->codec), true);
         ch->is_waiting = rc == CODEC_WAIT;
     }
     return rc < 0 ? rc : CODEC_GO;
@@ -200,7 +198,7 @@ static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
     const struct shm_group *a = ch->collecting.shm_group;
 
     return a && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
-           ask->n <= ch->codec.n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
+           ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
 }
 
 static int start_in_shm(struct channel *ch, const struct collective_ask *ask)
@@ -232,7 +230,7 @@ static int collect(struct codec *c, struct collective_ask *ask)
     if (!s->collective)
         return channel_fail(ch, "%s is for event rules between workers; leave the parameter servers out",
                             name);
-    if (!channel_config(ch)->plugin->events->on_collective)
+    if (!ch->x->events->on_collective)
         return channel_fail(ch, "it calls %s and has no on_collective", name);
     if (!s->mesh || is_under_way(ch) || s->is_done)
         return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);
@@ -244,7 +242,7 @@ static int collect(struct codec *c, struct collective_ask *ask)
     if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
         return channel_fail(ch, "%s of %zu numbers, which cannot be divided equally among %d workers", name,
                             ask->n, c->n_workers);
-    if (ask->in == c->grads && ask->n == c->n_params) {
+    if (ask->in == c->grads && ask->n == ch->n_params) {
         ask->ready = s->ready;
         ask->buckets = s->buckets;
         ask->n_buckets = s->n_buckets;

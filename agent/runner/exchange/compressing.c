@@ -12,15 +12,15 @@ enum {
 /* Floats in the rule's longest message, counted in vectors of the whole range. */
 static size_t vectors_in(const struct channel *ch)
 {
-    return ch->codec.n_params > 0 ? ch->limit / (sizeof(float) * ch->codec.n_params) + 1 : 0;
+    return ch->n_params > 0 ? ch->limit / (sizeof(float) * ch->n_params) + 1 : 0;
 }
 
 static int open_chain(struct channel *ch, struct chain *c, bool *has, const struct chain_spec *s,
                       struct err *e)
 {
-    size_t n = ch->codec.n_params, plain = n * sizeof(float);
+    size_t n = ch->n_params, plain = n * sizeof(float);
 
-    if (chain_open(c, s, n, ch->compressing.starts, ch->codec.n_layers, e) < 0)
+    if (chain_open(c, s, n, ch->compressing.starts, ch->n_layers, e) < 0)
         return e->code;
     *has = true;
     if (chain_most_bytes(c, n) > plain)
@@ -38,11 +38,11 @@ int compressing_open(struct channel *ch, struct err *e)
     if (chain_pair_parse(&pair, cfg->compress, cfg->compress_down, cfg->plugin->name,
                          cfg->plugin->compression, e) < 0)
         return e->code;
-    c->starts = calloc((size_t)ch->codec.n_layers + 1, sizeof *c->starts);
+    c->starts = calloc((size_t)ch->n_layers + 1, sizeof *c->starts);
     if (!c->starts)
-        return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->codec.n_layers);
-    for (int i = 1; i < ch->codec.n_layers; i++)
-        c->starts[i] = ch->codec.layers[i].offset;
+        return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->n_layers);
+    for (int i = 1; i < ch->n_layers; i++)
+        c->starts[i] = ch->layers[i].offset;
     if (pair.has_up && open_chain(ch, &c->up, &c->has_up, &pair.up, e) < 0)
         return e->code;
     return pair.has_down ? open_chain(ch, &c->down, &c->has_down, &pair.down, e) : 0;
@@ -195,7 +195,7 @@ uint64_t compressing_saved_bytes(const struct channel *ch)
 
     for (size_t i = 0; i < c->n_residuals; i++)
         bytes += c->residuals[i].n * sizeof(float);
-    return bytes > 0 || !out->spec.ef ? bytes : n_contributions * ch->codec.n_params * sizeof(float);
+    return bytes > 0 || !out->spec.ef ? bytes : n_contributions * ch->n_params * sizeof(float);
 }
 
 int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)

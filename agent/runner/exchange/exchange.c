@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/runner/exchange/channel.h"
+#include "shared/codec_load.h"
 
 void exchange_detach(struct exchange *x)
 {
@@ -46,7 +47,7 @@ size_t exchange_limit(const struct exchange *x)
 
 bool exchange_needs_link(const struct exchange *x, int node)
 {
-    bool is_star = x->cfg.plugin->round && x->cfg.n_servers > 0;
+    bool is_star = codec_is_star(x->cfg.plugin, x->cfg.n_servers);
 
     if (node == x->cfg.node || node >= x->cfg.n_workers || node == -1 || node < -1 - x->cfg.n_servers)
         return false;
@@ -55,7 +56,7 @@ bool exchange_needs_link(const struct exchange *x, int node)
 
 bool exchange_never_waits(const struct exchange *x)
 {
-    return x->cfg.plugin->round && !x->cfg.is_sync;
+    return x->rule && !x->cfg.is_sync;
 }
 
 void exchange_attach(struct exchange *x, struct mesh *m, bool is_one_machine)
@@ -68,13 +69,12 @@ void exchange_attach(struct exchange *x, struct mesh *m, bool is_one_machine)
 bool exchange_has_messages(const struct exchange *x)
 {
     /* Servers may have another codec. */
-    return x->cfg.n_servers > 0 || x->cfg.plugin->round || x->cfg.plugin->events->on_message;
+    return x->cfg.n_servers > 0 || x->rule || x->events->on_message;
 }
 
 bool exchange_collects(const struct exchange *x)
 {
-    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->cfg.plugin->events &&
-           x->cfg.plugin->events->on_collective;
+    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->events && x->events->on_collective;
 }
 
 void exchange_share(struct exchange *x, struct shm_group *a)
@@ -94,9 +94,7 @@ const float *exchange_gradient(const struct exchange *x)
 
 bool exchange_wants_blocks(const struct exchange *x)
 {
-    const struct codec_plugin *p = x->cfg.plugin;
-
-    return p->round ? p->round->per_block : p->events->on_block != NULL;
+    return x->rule ? x->rule->per_block : x->events->on_block != NULL;
 }
 
 /* The result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
@@ -147,7 +145,7 @@ static int on_each(struct exchange *x, int (*of_round)(struct channel *), const 
  * overlap with computation. */
 int exchange_on_backward(struct exchange *x, struct err *e)
 {
-    const struct codec_events *events = x->cfg.plugin->events;
+    const struct codec_events *events = x->events;
     struct channel *ch = &x->channels[0]; /* there are no servers */
 
     if (!exchange_collects(x) || !events->on_backward || ch->collecting.n_buckets < 2 ||
@@ -178,8 +176,7 @@ int exchange_on_block(struct exchange *x, int block, struct err *e)
         int rc;
 
         ch->codec.block = block;
-        rc = ch->rule ? round_on_block(ch, block)
-                      : call_event(ch, "on_block", x->cfg.plugin->events->on_block, false);
+        rc = ch->rule ? round_on_block(ch, block) : call_event(ch, "on_block", x->events->on_block, false);
         ch->codec.block = -1;
         if (rc < 0)
             return e->code;
@@ -194,10 +191,20 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
         x->channels[i].codec.gradient = NULL;
     }
     x->e = e;
+    for (int i = 0; i < x->n_channels; i++)
+        if (combining_on_gradient(&x->channels[i]) < 0)
+            return e->code;
     if (collecting_ready(&x->channels[0], 0) < 0)
         return e->code;
-    return on_each(x, round_on_grad, "on_grad", x->cfg.plugin->events ? x->cfg.plugin->events->on_grad : NULL,
-                   e);
+    return on_each(x, round_on_grad, "on_grad", x->events ? x->events->on_grad : NULL, e);
+}
+
+void exchange_updated(struct exchange *x, double lr)
+{
+    for (int i = 0; i < x->n_channels; i++) {
+        x->channels[i].codec.n_local++;
+        x->channels[i].codec.lr_sum += (float)lr;
+    }
 }
 
 int exchange_on_step(struct exchange *x, struct err *e)
@@ -206,9 +213,8 @@ int exchange_on_step(struct exchange *x, struct err *e)
 
     for (int i = 0; i < x->n_channels; i++)
         x->channels[i].codec.step++;
-    rc = on_each(x, round_on_step, "on_step", x->cfg.plugin->events ? x->cfg.plugin->events->on_step : NULL,
-                 e);
-    if (x->cfg.plugin->events) /* an event rule has no rounds of its own: its traffic is counted by step */
+    rc = on_each(x, round_on_step, "on_step", x->events ? x->events->on_step : NULL, e);
+    if (x->events && !x->path) /* an event rule has no rounds of its own: its traffic is counted by step */
         for (int i = 0; i < x->n_channels; i++)
             channel_round_done(&x->channels[i]);
     return rc;
@@ -218,7 +224,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
 {
     int index = x->cfg.node < 0 ? 0 : ev->head.channel;
     struct channel *ch = &x->channels[index < x->n_channels ? index : 0];
-    const struct codec_events *events = x->cfg.plugin->events;
+    const struct codec_events *events = x->events;
     int rc = CODEC_GO;
 
     if (ev->head.channel != ch->id) {
@@ -244,7 +250,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
 /* Calls on_wake of each channel whose time has come. */
 static int wake_up(struct exchange *x)
 {
-    const struct codec_events *events = x->cfg.plugin->events;
+    const struct codec_events *events = x->events;
 
     for (int i = 0; events && events->on_wake && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
@@ -328,14 +334,27 @@ bool exchange_wants_stop(const struct exchange *x)
     return x->channels[0].codec.wants_stop;
 }
 
+/* The model that this codec trains, where it is not params. */
+static const float *model_of(const struct exchange *x, const struct codec *c)
+{
+    const struct codec_plugin *p = x->cfg.plugin;
+
+    return p->model ? p->model(c) : p->combine && p->combine->adopt ? c->global : NULL;
+}
+
+bool exchange_has_model(const struct exchange *x)
+{
+    return model_of(x, &x->channels[0].codec);
+}
+
 bool exchange_model(const struct exchange *x, float *out)
 {
-    if (!x->cfg.plugin->model)
+    if (!exchange_has_model(x))
         return false;
     for (int i = 0; i < x->n_channels; i++) {
         const struct codec *c = &x->channels[i].codec;
 
-        memcpy(out + (c->params - x->cfg.params), x->cfg.plugin->model(c), c->n_params * sizeof *out);
+        memcpy(out + (c->params - x->cfg.params), model_of(x, c), x->channels[i].n_params * sizeof *out);
     }
     return true;
 }

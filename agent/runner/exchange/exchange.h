@@ -18,6 +18,7 @@
 #include "agent/runner/stopwatch.h"
 #include "codecs/codec.h"
 #include "codecs/compress/compress.h"
+#include "shared/aggregate.h"
 #include "shared/blocks.h"
 #include "shared/err.h"
 #include "shared/settings.h"
@@ -39,8 +40,11 @@ struct exchange_config {
     bool goes_on; /* without lost workers, while at least min_nodes are left */
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
+    enum path_kind path; /* of a rule that combines */
+    struct aggregate aggregate;
     enum collective_algorithm allreduce;
     size_t n_params;                  /* of the whole model */
+    size_t n_statistics;              /* the last of these are running statistics: nn/net.h */
     float *params;                    /* (n_params); on a server too, which works on its range of it */
     float *grads;                     /* (n_params); on a server too, which merges gradients in it */
     const struct codec_layer *layers; /* (n_layers), of the whole model; not owned */
@@ -104,6 +108,7 @@ bool exchange_is_collecting(const struct exchange *x);
 bool exchange_wants_blocks(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
+void exchange_updated(struct exchange *x, double lr); /* before it: the learning rate of the update */
 int exchange_on_step(struct exchange *x, struct err *e);
 /* Between on_grad's CODEC_GO and on_step: the gradient (n_params) for the update: grads, or a vector of the
  * codec, so that a collective's result need not be copied. */
@@ -125,6 +130,7 @@ bool exchange_updates_here(const struct exchange *x);
 float exchange_lr_factor(const struct exchange *x);
 bool exchange_take_evaluation(struct exchange *x);
 bool exchange_wants_stop(const struct exchange *x);
+bool exchange_has_model(const struct exchange *x); /* does the rule train another model than params? */
 /* Copies the model that the rule trains to `out` (n_params). False: it is params. */
 bool exchange_model(const struct exchange *x, float *out);
 

@@ -23,7 +23,7 @@ int exchange_end_wait(struct channel *ch, int rc)
 /* A node has left or is lost and the job continues: calls on_lost of event rules. */
 static int notify_lost(struct exchange *x, int node)
 {
-    const struct codec_events *events = x->cfg.plugin->events;
+    const struct codec_events *events = x->events;
 
     for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];

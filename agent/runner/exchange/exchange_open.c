@@ -2,11 +2,14 @@
 #include <stdlib.h>
 
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/paths/path.h"
 #include "shared/codec_load.h"
+#include "shared/codec_options.h"
+#include "shared/path.h"
 
 enum { PEER_STATS_AT_ONCE = 64 };
 
-static int check_config(const struct exchange_config *cfg, struct err *e)
+static int check_config(const struct exchange_config *cfg, const struct codec_job *job, struct err *e)
 {
     const struct codec_round *r = cfg->plugin->round;
 
@@ -18,14 +21,34 @@ static int check_config(const struct exchange_config *cfg, struct err *e)
                 cfg->plugin->name);
         return err_hint(e, "The list of workers names them under \"PS\".");
     }
-    return codec_check_limits(cfg->plugin->name, codec_limits(cfg->plugin),
-                              &(struct codec_job){.n_workers = cfg->n_workers,
-                                                  .n_servers = cfg->n_servers,
-                                                  .n_blocks = cfg->blocks->n_blocks,
-                                                  .redundancy = cfg->blocks->redundancy,
-                                                  .is_sync = cfg->is_sync,
-                                                  .goes_on = cfg->goes_on},
-                              e);
+    return codec_check_limits(cfg->plugin->name, codec_limits(cfg->plugin), job, e);
+}
+
+bool exchange_has_local_steps(const struct exchange *x)
+{
+    return codec_common_of(x->cfg.plugin);
+}
+
+/* The callbacks of the rule, or of the path of one that combines. */
+static int open_rule(struct exchange *x, const struct codec_job *job, struct err *e)
+{
+    static const struct path *const paths[PATH_KINDS] = {PATHS(PATH_OBJECT)};
+    const struct codec_plugin *p = x->cfg.plugin;
+    struct path_rule rule;
+    int kind;
+
+    x->rule = p->round;
+    x->events = p->events;
+    if (!p->combine)
+        return path_check_unused(p->name, x->cfg.path, &x->cfg.aggregate, e);
+    rule = path_rule_of(p);
+    kind = path_choose(&rule, x->cfg.path, job, e);
+    if (kind < 0)
+        return kind;
+    x->path = paths[kind];
+    x->rule = x->path->round ? x->path->round(p->combine) : NULL;
+    x->events = x->path->events ? x->path->events(p->combine) : NULL;
+    return 0;
 }
 
 /* Allocates all statistics in advance, so that no round allocates. Not for an event rule in a large job: it
@@ -37,7 +60,7 @@ static int open_peer_stats(struct exchange *x, struct err *e)
 
     if (peer_stats_open(&x->peer_stats, n, e) < 0)
         return e->code;
-    if (cfg->plugin->events && n > PEER_STATS_AT_ONCE)
+    if (x->events && n > PEER_STATS_AT_ONCE)
         return 0;
     for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
         if (exchange_needs_link(x, node) && !peer_stats_make(&x->peer_stats, exchange_slot(x, node)))
@@ -48,6 +71,15 @@ static int open_peer_stats(struct exchange *x, struct err *e)
 int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e)
 {
     struct exchange *x = calloc(1, sizeof *x);
+    const struct codec_job job = {.n_workers = cfg->n_workers,
+                                  .n_servers = cfg->n_servers,
+                                  .n_blocks = cfg->blocks->n_blocks,
+                                  .redundancy = cfg->blocks->redundancy,
+                                  .is_sync = cfg->is_sync,
+                                  .goes_on = cfg->goes_on,
+                                  .aggregate = cfg->aggregate,
+                                  .is_compressed = (cfg->compress && cfg->compress[0]) ||
+                                                   (cfg->compress_down && cfg->compress_down[0])};
 
     if (!x)
         return err_set(e, ERR_NOMEM, "no memory for the exchange");
@@ -61,7 +93,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
         err_set(e, ERR_NOMEM, "no memory for the exchange");
         goto fail;
     }
-    if (check_config(cfg, e) < 0 || open_peer_stats(x, e) < 0)
+    if (check_config(cfg, &job, e) < 0 || open_rule(x, &job, e) < 0 || open_peer_stats(x, e) < 0)
         goto fail;
     for (int i = 0; i < x->n_channels; i++)
         if (channel_open(x, i) < 0)

@@ -7,7 +7,10 @@ enum { BUCKET = 1 << 20 };
 struct exchange_config exchange_config_of(const struct settings *set, int node)
 {
     uint64_t rows = (uint64_t)set->steps_per_epoch;
+    struct aggregate aggregate = {0};
+    struct err e;
 
+    aggregate_parse(&aggregate, set->aggregate, &e); /* settings_check has passed it */
     return (struct exchange_config){
         .options = node < 0 ? set->server_codec_options : set->codec_options,
         .compress = set->compress,
@@ -18,6 +21,8 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .is_sync = set->sync == SYNC_SSGD,
         .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
         .min_nodes = set->min_nodes,
+        .path = set->path,
+        .aggregate = aggregate,
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
         .n_steps = rows * (uint64_t)set->epochs,

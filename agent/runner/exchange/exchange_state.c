@@ -8,7 +8,7 @@
 
 #include "agent/runner/exchange/channel.h"
 
-enum { CURSOR = 8 };
+enum { CURSOR = 10 };
 
 static size_t state_size(struct channel *ch)
 {
@@ -47,8 +47,7 @@ static int check_rule(struct exchange *x, struct err *e)
     const struct channel *ch = exchange_channel(x, 0);
     const char *name = channel_config(ch)->plugin->name;
 
-    if (!ch->rule &&
-        (ch->codec.n_servers > 0 || !channel_config(ch)->plugin->events->is_quiescent_between_steps)) {
+    if (!ch->rule && (ch->codec.n_servers > 0 || !ch->x->events->is_quiescent_between_steps)) {
         err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
                 ch->codec.n_servers > 0 ? "its servers receive messages and cannot know the workers' step"
                                         : "the host cannot know when its state is complete");
@@ -102,6 +101,8 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
     cursor[2] = (int64_t)ch->codec.samples;
     memcpy(cursor + 3, ch->rng.s, sizeof ch->rng.s);
     memcpy(cursor + 7, &ch->codec.lr_factor, sizeof ch->codec.lr_factor);
+    cursor[8] = (int64_t)ch->codec.n_local;
+    memcpy(cursor + 9, &ch->codec.lr_sum, sizeof ch->codec.lr_sum);
     add(s, i, "cursor", TENSOR_I64, CURSOR, cursor);
     memcpy(state, ch->codec.state, state_size(ch));
     for (size_t k = 0; k < ch->n_zeros; k++)
@@ -111,6 +112,8 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
         snprintf(name, sizeof name, "vector%zu", k);
         add(s, i, name, TENSOR_F32, ch->zeros[k].n, vector_in(ch, k)->v);
     }
+    if (ch->codec.global)
+        add(s, i, "global", TENSOR_F32, ch->n_params, ch->codec.global);
     for (size_t k = 0; k < ch->compressing.n_residuals; k++) {
         const struct residual *r = &ch->compressing.residuals[k];
 
@@ -132,7 +135,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
         if (ch->round.stage != ROUND_OPEN || ch->round.next > 0)
             return err_set(e, ERR_INTERNAL, "codec %s is in the middle of round %" PRIu64,
                            channel_config(ch)->plugin->name, ch->codec.round);
-        n_tensors += 2 + ch->n_zeros + ch->compressing.n_residuals;
+        n_tensors += 3 + ch->n_zeros + ch->compressing.n_residuals;
         bytes += own_bytes(ch);
     }
     s.tensors = calloc(n_tensors, sizeof *s.tensors);
@@ -158,7 +161,7 @@ uint64_t exchange_saved_bytes(struct exchange *x)
         bytes += own_bytes(ch);
         for (size_t k = 0; k < ch->n_zeros; k++)
             bytes += ch->zeros[k].n * sizeof(float);
-        bytes += compressing_saved_bytes(ch);
+        bytes += compressing_saved_bytes(ch) + (ch->codec.global ? ch->n_params * sizeof(float) : 0);
     }
     return bytes;
 }
@@ -189,6 +192,20 @@ static int find(const void **data, size_t *n, const struct tensor_file *f, int i
     return 0;
 }
 
+static int restore_global(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
+{
+    const void *data;
+    size_t n;
+
+    if (find(&data, &n, f, i, "global", TENSOR_F32, e) < 0)
+        return e->code;
+    if (n != ch->n_params)
+        return err_set(e, ERR_CONFIG, "codec/%d/global has %zu values, the model has %zu there", i, n,
+                       ch->n_params);
+    memcpy(ch->codec.global, data, n * sizeof(float));
+    return 0;
+}
+
 static int restore_vectors(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
 {
     const void *data;
@@ -205,6 +222,8 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
         if (n > 0)
             memcpy(ch->zeros[k].v, data, n * sizeof(float));
     }
+    if (ch->codec.global && restore_global(ch, i, f, e) < 0)
+        return e->code;
     snprintf(name, sizeof name, "codec/%d/vector%zu", i, ch->n_zeros);
     if (tensor_file_find(f, name))
         return err_set(e, ERR_CONFIG, "there is a tensor %s, but the codec has only %zu vectors", name,
@@ -266,17 +285,18 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
 {
     const void *data;
     const int64_t *cursor;
-    float lr_factor;
+    float lr_factor, lr_sum;
     size_t n;
 
     if (find(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
         return e->code;
     cursor = data;
-    if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0)
+    if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0 || cursor[8] < 0)
         return err_set(e, ERR_CONFIG, "codec/%d/cursor is not a valid position in a job", i);
     memcpy(&lr_factor, cursor + 7, sizeof lr_factor);
-    if (!isfinite(lr_factor))
-        return err_set(e, ERR_CONFIG, "codec/%d/cursor: lr_factor is not finite", i);
+    memcpy(&lr_sum, cursor + 9, sizeof lr_sum);
+    if (!isfinite(lr_factor) || !isfinite(lr_sum))
+        return err_set(e, ERR_CONFIG, "codec/%d/cursor: a learning rate is not finite", i);
     if (check_cursor(ch, i, cursor, step, e) < 0 || restore_vectors(ch, i, f, e) < 0 ||
         restore_residuals(ch, i, f, e) < 0 || restore_state(ch, i, f, e) < 0)
         return e->code;
@@ -285,6 +305,8 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     ch->codec.samples = (float)cursor[2];
     memcpy(ch->rng.s, cursor + 3, sizeof ch->rng.s);
     ch->codec.lr_factor = lr_factor;
+    ch->codec.n_local = (uint64_t)cursor[8];
+    ch->codec.lr_sum = lr_sum;
     return 0;
 }
 
@@ -311,12 +333,12 @@ bool exchange_closes_early(struct exchange *x, uint64_t step)
     struct channel *ch = exchange_channel(x, 0);
     const struct exchange_config *cfg = channel_config(ch);
 
-    return ch->rule && !ch->rule->before_update && step == cfg->n_steps && step % cfg->local_steps != 0;
+    return exchange_has_local_steps(x) && step == cfg->n_steps && step % cfg->local_steps != 0;
 }
 
 uint64_t exchange_rounds_after(struct exchange *x, uint64_t step)
 {
     struct channel *ch = exchange_channel(x, 0);
 
-    return !ch->rule || ch->rule->before_update ? step : step / channel_config(ch)->local_steps;
+    return exchange_has_local_steps(x) ? step / channel_config(ch)->local_steps : step;
 }

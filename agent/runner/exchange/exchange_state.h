@@ -1,10 +1,12 @@
 /* exchange_state -- saves the codecs' state of one node, between rounds, as tensors of a checkpoint, and
  * restores it.
  *
- *   codec/K/cursor    I64 (8): step, round, samples since the last exchange, the four 64-bit words of
- *                     uniform()'s generator, the bits of lr_factor; K counts a worker's servers, else it is 0
+ *   codec/K/cursor    I64 (10): step, round, samples since the last exchange, the four 64-bit words of
+ *                     uniform()'s generator, the bits of lr_factor, n_local, the bits of lr_sum; K counts a
+ *                     worker's servers, else it is 0
  *   codec/K/state     U8: the codec's state; a field set by zeros() is saved as 0
  *   codec/K/vectorI   F32: the vector in the field that the codec's I-th zeros() set
+ *   codec/K/global   F32: the parameters that all workers have in common, of a rule that keeps them
  *   codec/K/residual/B/I   F32: the residual that error feedback keeps of the I-th vector of a message, about
  *                          block B, or -1
  *

@@ -144,7 +144,7 @@ static int host_update(struct codec *c)
     if (c->node >= 0 || !cfg->plugin->updates_on_server)
         return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
     last = phase_enter(channel_watch(ch), PHASE_APPLY);
-    rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), c->n_params, step_of_workers(ch),
+    rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), ch->n_params, step_of_workers(ch),
                      c->lr_factor, channel_err(ch));
     phase_enter(channel_watch(ch), last);
     return rc;

@@ -143,7 +143,7 @@ int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
         return -1;
     ch->round.next = 0;
     ch->round.stage = ROUND_OPEN;
-    ch->codec.samples = 0;
+    channel_begin_local(ch);
     ch->codec.n_merged = 0;
     round_resume_workers(ch);
     channel_round_done(ch);
@@ -223,7 +223,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
     if (rc < 0)
         return rc;
     ch->round.stage = ROUND_OPEN;
-    ch->codec.samples = 0;
+    channel_begin_local(ch);
     channel_round_done(ch);
     return CODEC_GO;
 }

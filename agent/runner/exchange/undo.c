@@ -5,13 +5,17 @@
 
 #include "agent/runner/exchange/channel.h"
 
-enum { MODEL_VECTORS = 2 }; /* vectors before those of zeros() */
+enum { MODEL_VECTORS = 3 }; /* vectors before those of zeros() */
 
 static struct codec_vector vector_of(const struct channel *ch, size_t i)
 {
+    const struct codec *c = &ch->codec;
+    float *const vectors[MODEL_VECTORS] = {c->params, c->grads, c->global == c->params ? NULL : c->global};
+
     if (i >= MODEL_VECTORS)
         return ch->zeros[i - MODEL_VECTORS];
-    return (struct codec_vector){.v = i == 0 ? ch->codec.params : ch->codec.grads, .n = ch->codec.n_params};
+    return vectors[i] ? (struct codec_vector){.v = vectors[i], .n = ch->n_params}
+                      : (struct codec_vector){.v = c->params, .n = 0};
 }
 
 static size_t state_size(const struct channel *ch)

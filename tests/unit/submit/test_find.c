@@ -90,7 +90,7 @@ TEST(an_unknown_codec_is_reported_with_the_nearest_and_the_list)
     assert_error_has("did you mean \"fedavg\"?");
     assert_non_null(strstr(e.hint, " fedavg ")); /* the codecs of ./codecs are included too */
     assert_non_null(strstr(e.hint, " plain "));
-    assert_non_null(strstr(e.hint, " ring."));
+    assert_non_null(strstr(e.hint, " ring "));
     assert_true(find_codecs(names, folder) >= 3);
     assert_true(strcmp(names[0], names[1]) < 0); /* sorted, without duplicates */
     assert_int_equal(find_codec(&f, "something_else", folder, &e), ERR_CODEC);

@@ -1,0 +1,30 @@
+/* aggregators -- robust means (shared/aggregate.h): each a pure function, in a file of its own.
+ *
+ * A new one is a line in shared/aggregate.h and a file here. */
+#ifndef PSGD_AGGREGATORS_H
+#define PSGD_AGGREGATORS_H
+
+#include <stddef.h>
+
+#include "shared/aggregate.h"
+
+struct aggregate_input {
+    int n, f;
+    size_t n_params;
+    const float *const *v; /* (n, n_params) */
+    const float *weights;  /* (n), positive */
+    double *work;          /* (n, n): room for the function */
+};
+
+/* Writes the aggregate to `out` (n_params), which overlaps no input. aggregate_check has passed n and f. The
+ * same bits for the same input, on every machine. */
+typedef void aggregate_function(float *out, const struct aggregate_input *in);
+
+#define AGGREGATE_FUNCTION(constant, name, a, b, function) aggregate_function function;
+AGGREGATORS(AGGREGATE_FUNCTION)
+#undef AGGREGATE_FUNCTION
+
+/* Returns the function of a kind other than the mean. */
+aggregate_function *aggregate_of(enum aggregate_kind kind);
+
+#endif

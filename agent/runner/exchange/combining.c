@@ -1,0 +1,336 @@
+#include "agent/runner/exchange/combining.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "agent/runner/exchange/aggregators/aggregators.h"
+#include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/paths/path.h"
+#include "agent/runner/vector.h"
+
+static bool is_server(const struct channel *ch)
+{
+    return ch->codec.node < 0;
+}
+
+size_t combining_limit(const struct codec_combine *r, size_t n_params)
+{
+    size_t n = r->n_vectors > 0 ? (size_t)r->n_vectors : 1;
+
+    return 64 + sizeof(float) * ((size_t)r->n_numbers + n * n_params);
+}
+
+int combining_room(struct channel *ch, float **at)
+{
+    struct combining *b = &ch->combining;
+    size_t n = ch->n_params;
+
+    *at = calloc(n ? n : 1, sizeof **at);
+    if (!*at)
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a vector of %zu numbers", n);
+    b->rooms[b->n_rooms++] = *at;
+    return CODEC_GO;
+}
+
+/* A server of an asynchronous job has the global parameters in params; one of a synchronous job has none. */
+static int open_global(struct channel *ch)
+{
+    struct codec *c = &ch->codec;
+
+    c->global = c->params;
+    if (is_server(ch))
+        return CODEC_GO;
+    if (combining_room(ch, &c->global) < 0)
+        return channel_err(ch)->code;
+    vector_copy(c->global, c->params, ch->n_params);
+    return CODEC_GO;
+}
+
+int combining_open(struct channel *ch, struct err *e)
+{
+    struct combining *b = &ch->combining;
+
+    b->rule = channel_config(ch)->plugin->combine;
+    b->path = ch->x->path;
+    if (!b->rule)
+        return CODEC_GO;
+    b->n_vectors = b->rule->n_vectors > 0 ? b->rule->n_vectors : 1;
+    if (b->rule->keeps_global && open_global(ch) < 0)
+        return e->code;
+    if (b->rule->adopt && combining_room(ch, &b->before) < 0)
+        return e->code;
+    for (int k = 0; b->rule->contribute && !is_server(ch) && k < b->n_vectors; k++)
+        if (combining_room(ch, &b->own[k]) < 0)
+            return e->code;
+    return b->path->open(ch);
+}
+
+void combining_clear(struct combining *b)
+{
+    while (b->n_rooms > 0)
+        free(b->rooms[--b->n_rooms]);
+    free(b->all);
+    free(b->all_numbers);
+    free(b->weights);
+    free(b->work);
+    free(b->inputs);
+    *b = (struct combining){0};
+}
+
+bool combining_is_weighted(const struct channel *ch)
+{
+    return ch->combining.rule->contribute || ch->combining.rule->when == CODEC_EACH_ROUND;
+}
+
+/* Running statistics follow the parameters that the rule sees: the host takes their mean. */
+static size_t n_statistics(const struct channel *ch)
+{
+    return ch->n_params - ch->codec.n_params;
+}
+
+/* What a worker contributes if the rule does not say. */
+static const float *present(const struct channel *ch)
+{
+    return ch->combining.rule->when == CODEC_EACH_STEP ? ch->codec.grads : ch->codec.params;
+}
+
+int combining_contribute(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (!b->rule->contribute) {
+        b->vectors[0] = present(ch);
+        b->weight = combining_is_weighted(ch) ? c->samples : 1;
+        return CODEC_GO;
+    }
+    b->weight = b->rule->contribute(c, b->own, b->numbers);
+    if (channel_err(ch)->code < 0)
+        return channel_err(ch)->code;
+    if (!(b->weight >= 0) || !isfinite(b->weight))
+        return channel_fail(ch, "its contribute returned the weight %g; a weight is finite and not negative",
+                            (double)b->weight);
+    for (int k = 0; k < b->n_vectors; k++)
+        b->vectors[k] = b->own[k];
+    vector_copy(b->own[0] + c->n_params, present(ch) + c->n_params, n_statistics(ch));
+    return CODEC_GO;
+}
+
+size_t combining_bytes(const struct channel *ch, bool is_weighted)
+{
+    const struct combining *b = &ch->combining;
+
+    return sizeof(float) * (is_weighted + (size_t)b->rule->n_numbers + (size_t)b->n_vectors * ch->n_params);
+}
+
+void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted)
+{
+    const struct combining *b = &ch->combining;
+
+    if (is_weighted)
+        wire_put_f32(out, b->weight);
+    if (b->weight == 0)
+        return;
+    wire_put_f32s(out, b->numbers, (size_t)b->rule->n_numbers);
+    for (int k = 0; k < b->n_vectors; k++)
+        compressing_put(ch, out, b->vectors[k], ch->n_params);
+}
+
+bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
+                   bool is_weighted)
+{
+    const struct combining *b = &ch->combining;
+
+    to->weight = is_weighted ? wire_get_f32(in) : 1;
+    if (to->weight == 0)
+        return wire_ok(in) && b->rule->contribute;
+    to->numbers = wire_get_f32s(in, (size_t)b->rule->n_numbers);
+    for (int k = 0; k < b->n_vectors; k++)
+        to->vectors[k] = compressing_get(ch, in, ch->n_params);
+    return wire_ok(in) && to->weight > 0 && isfinite(to->weight);
+}
+
+float *combining_target(const struct channel *ch)
+{
+    const struct codec *c = &ch->codec;
+
+    return ch->combining.rule->when == CODEC_EACH_STEP ? c->grads : c->global ? c->global : c->params;
+}
+
+/* In asgd, without apply(): the number of workers that count with the parameters that this node has. */
+static int n_absent(const struct channel *ch)
+{
+    const struct codec_combine *r = ch->combining.rule;
+    const struct codec *c = &ch->codec;
+
+    if (c->is_sync || r->apply || r->when == CODEC_EACH_STEP || r->reduction == CODEC_SUM)
+        return 0;
+    return c->n_workers > c->n_contributions ? c->n_workers - c->n_contributions : 0;
+}
+
+/* Merges a contribution's vector, or numbers: into the sum, into the mean of so many of the same weight, or
+ * into a running mean. */
+static void merge(const struct channel *ch, float *to, const float *v, size_t n, float weight, bool is_first)
+{
+    bool is_sum = ch->combining.rule->reduction == CODEC_SUM;
+
+    if (is_sum || !combining_is_weighted(ch))
+        (is_first ? vector_scale : vector_add)(to, v, is_sum ? weight : 1 / (float)ch->codec.n_contributions,
+                                               n);
+    else if (is_first)
+        vector_scale(to, v, 1, n);
+    else
+        vector_mix(to, v, weight / ch->combining.merged_weight, n);
+}
+
+int combining_open_aggregate(struct channel *ch, int n_most)
+{
+    struct combining *b = &ch->combining;
+    size_t n = (size_t)n_most;
+
+    b->aggregate = channel_config(ch)->aggregate;
+    if (b->aggregate.kind == AGGREGATE_MEAN)
+        return CODEC_GO;
+    b->n_most = n_most;
+    b->all = calloc(n * (size_t)b->n_vectors, (ch->n_params + 1) * sizeof *b->all);
+    b->all_numbers = calloc(n + 1, ((size_t)b->rule->n_numbers + 1) * sizeof *b->all_numbers);
+    b->weights = calloc(n, sizeof *b->weights);
+    b->work = calloc(n * n, sizeof *b->work);
+    b->inputs = calloc(n, sizeof *b->inputs);
+    if (b->all && b->inputs && b->all_numbers && b->weights && b->work)
+        return CODEC_GO;
+    return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d contributions of %zu numbers at once",
+                   n_most, (size_t)b->n_vectors * ch->n_params);
+}
+
+/* The vectors number `vector` of all contributions; the one after the last is that of their numbers. */
+static float *kept(const struct channel *ch, int contribution, int vector)
+{
+    const struct combining *b = &ch->combining;
+
+    if (vector == b->n_vectors)
+        return b->all_numbers + contribution * b->rule->n_numbers;
+    return b->all + (size_t)(contribution * b->n_vectors + vector) * ch->n_params;
+}
+
+static void keep(struct channel *ch, const struct combining_contribution *from)
+{
+    struct combining *b = &ch->combining;
+
+    if (from->weight == 0)
+        return;
+    b->weights[b->n_all] = from->weight;
+    for (int k = 0; k < b->n_vectors; k++)
+        vector_copy(kept(ch, b->n_all, k), from->vectors[k], ch->n_params);
+    vector_copy(kept(ch, b->n_all, b->n_vectors), from->numbers, (size_t)b->rule->n_numbers);
+    b->n_all++;
+}
+
+static int aggregate(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct err *e = channel_err(ch);
+
+    if (b->n_all == 0)
+        return CODEC_WAIT;
+    if (aggregate_check(&b->aggregate, b->n_all, e) < 0)
+        return e->code = ERR_CODEC;
+    for (int k = 0; k <= b->n_vectors; k++) {
+        bool is_vector = k < b->n_vectors;
+
+        for (int i = 0; i < b->n_all; i++)
+            b->inputs[i] = kept(ch, i, k);
+        aggregate_of(b->aggregate.kind)(
+            is_vector ? b->merged[k] : b->merged_numbers,
+            &(struct aggregate_input){.n = b->n_all,
+                                      .f = b->aggregate.f,
+                                      .n_params = is_vector ? ch->n_params : (size_t)b->rule->n_numbers,
+                                      .v = b->inputs,
+                                      .weights = b->weights,
+                                      .work = b->work});
+    }
+    return CODEC_GO;
+}
+
+int combining_finish_merging(struct channel *ch)
+{
+    if (ch->combining.aggregate.kind != AGGREGATE_MEAN)
+        return aggregate(ch);
+    return ch->combining.merged_weight > 0 ? CODEC_GO : CODEC_WAIT;
+}
+
+void combining_merge(struct channel *ch, const struct combining_contribution *from)
+{
+    struct combining *b = &ch->combining;
+    const struct codec *c = &ch->codec;
+    int absent = c->n_merged == 0 ? n_absent(ch) : 0;
+    bool is_first;
+
+    if (b->aggregate.kind != AGGREGATE_MEAN) {
+        b->n_all = c->n_merged == 0 ? 0 : b->n_all;
+        keep(ch, from);
+        return;
+    }
+    if (c->n_merged == 0)
+        b->merged_weight = (float)absent * from->weight;
+    if (absent > 0 && b->merged[0] != combining_target(ch))
+        vector_copy(b->merged[0], combining_target(ch), ch->n_params);
+    if (from->weight == 0)
+        return;
+    is_first = b->merged_weight == 0;
+    b->merged_weight += from->weight;
+    for (int k = 0; k < b->n_vectors; k++)
+        merge(ch, b->merged[k], from->vectors[k], ch->n_params, from->weight, is_first);
+    merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers, from->weight, is_first);
+}
+
+/* A server of an asynchronous job has one worker's: the others count with those that it has. */
+static void move_statistics(const struct channel *ch, float *to, const float *v)
+{
+    const struct codec *c = &ch->codec;
+    float part = c->is_sync || c->node >= 0 ? 1 : 1 / (float)c->n_workers;
+
+    if (ch->combining.rule->reduction == CODEC_SUM)
+        vector_scale(to, v, 1 / (float)c->n_contributions, n_statistics(ch));
+    else
+        vector_mix(to, v, part, n_statistics(ch));
+}
+
+int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    float *target = combining_target(ch);
+
+    if (b->before)
+        vector_copy(b->before, c->global, ch->n_params);
+    if (b->rule->apply) {
+        move_statistics(ch, target + c->n_params, vectors[0] + c->n_params);
+        return channel_after_call(ch, "apply", b->rule->apply(c, vectors, numbers), false);
+    }
+    if (vectors[0] != target)
+        vector_copy(target, vectors[0], ch->n_params);
+    return CODEC_GO;
+}
+
+int combining_adopt(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (b->rule->adopt) {
+        vector_copy(c->params + c->n_params, c->global + c->n_params, n_statistics(ch));
+        return channel_after_call(ch, "adopt", b->rule->adopt(c, b->before), false);
+    }
+    if (c->global)
+        vector_copy(c->params, c->global, ch->n_params);
+    return CODEC_GO;
+}
+
+int combining_on_gradient(struct channel *ch)
+{
+    const struct codec_combine *r = ch->combining.rule;
+
+    return r && r->on_gradient ? channel_after_call(ch, "on_gradient", r->on_gradient(&ch->codec), false)
+                               : CODEC_GO;
+}

@@ -1,0 +1,98 @@
+/* combining -- runs a rule that combines vectors of all workers (struct codec_combine): calls its callbacks,
+ * checks what they return, and keeps c->global. A path (paths/path.h) takes a worker's contribution from
+ * here, carries and combines those of all workers, and passes the combination back. */
+#ifndef PSGD_COMBINING_H
+#define PSGD_COMBINING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codecs/codec.h"
+#include "shared/aggregate.h"
+#include "shared/err.h"
+
+enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 2 }; /* vectors that a rule and its path need at most */
+
+struct channel;
+struct path;
+
+struct combining {
+    const struct codec_combine *rule; /* NULL: a rule of another kind */
+    const struct path *path;
+    int n_vectors;
+
+    /* This worker's contribution. */
+    float *own[CODEC_VECTORS_MAX];           /* written by contribute(); NULL: the rule has none */
+    const float *vectors[CODEC_VECTORS_MAX]; /* own, or grads or params */
+    float numbers[CODEC_NUMBERS_MAX];
+    float weight;
+
+    /* A path that merges contributions one by one (gather, servers): those merged so far. */
+    float *merged[CODEC_VECTORS_MAX];
+    float merged_numbers[CODEC_NUMBERS_MAX];
+    float merged_weight;
+    bool is_empty; /* on a server: nothing was contributed to the last round */
+    /* Instead, if they are aggregated otherwise than by a mean (shared/aggregate.h): all of them. */
+    struct aggregate aggregate;
+    float *all;           /* (n_most, n_vectors, n_params) */
+    float *all_numbers;   /* (n_most, n_numbers) */
+    float *weights;       /* (n_most) */
+    double *work;         /* (n_most, n_most) */
+    const float **inputs; /* (n_most) */
+    int n_most, n_all;
+
+    /* A path of collectives (allreduce). */
+    bool is_under_way;
+    int at;                                /* the vector that is being combined; -1: the numbers */
+    float tail[CODEC_NUMBERS_MAX + 1];     /* weight times the numbers, and the weight */
+    float tails[2][CODEC_NUMBERS_MAX + 1]; /* their sums, of two exchanges in turn */
+    float *results[2][CODEC_VECTORS_MAX];  /* combinations, of two exchanges in turn */
+
+    float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
+    uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */
+    float *rooms[COMBINING_ROOMS]; /* (n_params) each: every vector above that was allocated */
+    int n_rooms;
+};
+
+size_t combining_limit(const struct codec_combine *r, size_t n_params); /* bytes of the longest message */
+/* Before the codec's open(). ERR_NOMEM. */
+int combining_open(struct channel *ch, struct err *e);
+void combining_clear(struct combining *b);
+/* Sets *at to a vector (n_params) that lives as long as the channel; for a path's open(). CODEC_GO or
+ * ERR_NOMEM. */
+int combining_room(struct channel *ch, float **at);
+
+/* The calls of a path. Each int function returns CODEC_GO or the code of the error that is now set. */
+
+/* Asks the rule for this worker's contribution: vectors, numbers, weight. */
+int combining_contribute(struct channel *ch);
+/* Writes that contribution into a message, and reads another worker's: false if it is malformed. A message
+ * that is not weighted has weight 1. */
+void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted);
+struct combining_contribution {
+    const float *vectors[CODEC_VECTORS_MAX], *numbers;
+    float weight; /* 0: without vectors and numbers */
+};
+bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
+                   bool is_weighted);
+/* Merges a contribution, the n_merged-th of n_contributions: after the last, `merged` is the combination. */
+void combining_merge(struct channel *ch, const struct combining_contribution *from);
+/* For a path that merges: room for as many contributions as a round may have, if their aggregate needs all at
+ * once. CODEC_GO or a code. */
+int combining_open_aggregate(struct channel *ch, int n_most);
+/* After the last merge. Returns a code, CODEC_GO, or CODEC_WAIT: nothing was contributed. */
+int combining_finish_merging(struct channel *ch);
+/* Passes the combination to the rule: on a worker, or on a server in asgd. */
+int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);
+int combining_adopt(struct channel *ch); /* on a worker: c->global has changed */
+
+int combining_on_gradient(struct channel *ch); /* before a local update */
+
+/* What the combination replaces if the rule has no apply(): grads, global or params. */
+float *combining_target(const struct channel *ch);
+/* Do contributions carry a weight? Else all weigh the same. */
+bool combining_is_weighted(const struct channel *ch);
+size_t combining_bytes(const struct channel *ch, bool is_weighted); /* of a message, uncompressed */
+
+#endif

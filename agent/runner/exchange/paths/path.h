@@ -1,0 +1,25 @@
+/* path -- how the contributions of a rule that combines (struct codec_combine) reach each other. A path is a
+ * host's own rule of rounds or of events around the calls of combining.h, so that waiting, lost workers,
+ * compression, records and checkpoints are those of every other rule.
+ *
+ * A new path is a line in shared/path_kinds.h and a file here. */
+#ifndef PSGD_PATH_H
+#define PSGD_PATH_H
+
+#include "codecs/codec.h"
+#include "shared/err.h"
+
+struct channel;
+
+struct path {
+    /* Exactly one of the two, for the rule of a job. */
+    const struct codec_round *(*round)(const struct codec_combine *rule);
+    const struct codec_events *(*events)(const struct codec_combine *rule);
+    int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
+    /* What this node sends in one exchange of a synchronous job, as codec_plugin.sends. NULL: unknown. */
+    struct codec_cost (*cost)(const struct channel *ch);
+};
+
+extern const struct path path_gather, path_servers, path_allreduce;
+
+#endif

@@ -1,0 +1,157 @@
+/* An all-reduce of all workers for each vector of the contribution. Where rule and job leave the weights
+ * open, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once. */
+#include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/paths/path.h"
+#include "agent/runner/vector.h"
+
+static struct channel *channel_of(const struct codec *c)
+{
+    return (struct channel *)(uintptr_t)c;
+}
+
+static int allreduce_open(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+
+    for (int k = 0; k < b->n_vectors; k++)
+        if (combining_room(ch, &b->results[0][k]) < 0 || combining_room(ch, &b->results[1][k]) < 0)
+            return channel_err(ch)->code;
+    return CODEC_GO;
+}
+
+/* Every worker holds the same number of blocks (shared/blocks.h), and so computes as many samples. */
+static bool weights_are_equal(const struct channel *ch)
+{
+    return !ch->combining.rule->contribute;
+}
+
+/* Vector k of the contribution times `part`, where a collective reads it: in shared memory, where the
+ * gradients are, which the step does not need any more. */
+static const float *scaled(struct channel *ch, int k, float part)
+{
+    const struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    bool is_shared = ch->collecting.shm_group;
+    float *to = is_shared ? c->grads : b->own[k];
+
+    if (b->vectors[k] == c->grads || (part == 1 && !is_shared))
+        return b->vectors[k];
+    vector_sum(to, &b->vectors[k], 1, ch->n_params, part);
+    return to;
+}
+
+static int finish(struct channel *ch, const float *const *vectors, const float *numbers)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    int rc = CODEC_GO;
+
+    b->is_under_way = false;
+    c->n_contributions = c->n_workers;
+    if (vectors && b->rule->when == CODEC_EACH_STEP && !b->rule->apply)
+        c->gradient = vectors[0];
+    else if (vectors && (rc = combining_apply(ch, vectors, numbers)) == CODEC_GO)
+        rc = combining_adopt(ch);
+    channel_begin_local(ch);
+    channel_round_done(ch);
+    return rc;
+}
+
+static int reduce_next(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    size_t turn = c->round % 2;
+    float total = weights_are_equal(ch) ? 0 : b->tails[turn][b->rule->n_numbers];
+    float part = total > 0 ? b->weight : 1;
+
+    if (++b->at == b->n_vectors)
+        return finish(ch, (const float *const *)b->results[turn], b->merged_numbers);
+    if (total > 0 && b->rule->reduction == CODEC_MEAN)
+        part = b->weight * (float)c->n_workers / total;
+    return c->host->all_reduce(c, b->rule->reduction, scaled(ch, b->at, part), b->results[turn][b->at],
+                               ch->n_params);
+}
+
+static int reduce_tail(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    int n = b->rule->n_numbers;
+
+    for (int k = 0; k < n; k++)
+        b->tail[k] = b->weight * b->numbers[k];
+    b->tail[n] = b->weight;
+    return c->host->all_reduce(c, CODEC_SUM, b->tail, b->tails[c->round % 2], (size_t)n + 1);
+}
+
+static int take_tail(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    const float *tail = b->tails[ch->codec.round % 2];
+    int n = b->rule->n_numbers;
+
+    if (tail[n] == 0)
+        return finish(ch, NULL, NULL);
+    for (int k = 0; k < n; k++)
+        b->merged_numbers[k] = b->rule->reduction == CODEC_MEAN ? tail[k] / tail[n] : tail[k];
+    return reduce_next(ch);
+}
+
+static int start(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+    struct combining *b = &ch->combining;
+    int rc = combining_contribute(ch);
+
+    if (rc < 0)
+        return rc;
+    if (c->n_workers == 1 && b->rule->reduction == CODEC_MEAN)
+        return finish(ch, b->weight > 0 ? b->vectors : NULL, b->numbers);
+    b->is_under_way = true;
+    b->at = -1;
+    return weights_are_equal(ch) ? reduce_next(ch) : reduce_tail(ch);
+}
+
+static int on_backward(struct codec *c)
+{
+    int rc = start(c);
+
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+static int on_grad(struct codec *c)
+{
+    return channel_of(c)->combining.is_under_way ? CODEC_WAIT : start(c);
+}
+
+static int on_step(struct codec *c)
+{
+    uint64_t every = channel_config(channel_of(c))->local_steps;
+
+    return c->step % every == 0 || c->step == c->n_steps ? start(c) : CODEC_GO;
+}
+
+static int on_collective(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+
+    return ch->combining.at < 0 ? take_tail(ch) : reduce_next(ch);
+}
+
+/* The collective of a gradient as it is may begin while the gradient is computed. */
+static const struct codec_events *allreduce_events(const struct codec_combine *r)
+{
+    static const struct codec_events of_params = {
+        .on_step = on_step, .on_collective = on_collective, .is_quiescent_between_steps = true};
+    static const struct codec_events of_grads = {
+        .on_grad = on_grad, .on_collective = on_collective, .is_quiescent_between_steps = true};
+    static const struct codec_events of_own_grads = {.on_backward = on_backward,
+                                                     .on_grad = on_grad,
+                                                     .on_collective = on_collective,
+                                                     .is_quiescent_between_steps = true};
+
+    return r->when == CODEC_EACH_ROUND ? &of_params : r->contribute ? &of_grads : &of_own_grads;
+}
+
+const struct path path_allreduce = {.events = allreduce_events, .open = allreduce_open};

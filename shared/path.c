@@ -1,0 +1,163 @@
+#include "shared/path.h"
+
+#include "shared/choice.h"
+
+/* Why a job cannot use a path. */
+struct refusal {
+    bool (*applies)(const struct path_rule *p, const struct codec_job *job);
+    const char *why, *hint;
+};
+
+static bool has_servers(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return job->n_servers > 0;
+}
+
+static bool has_no_servers(const struct path_rule *p, const struct codec_job *job)
+{
+    return !has_servers(p, job);
+}
+
+static bool is_asgd(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return !job->is_sync;
+}
+
+static bool goes_on(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return job->goes_on;
+}
+
+static bool is_redundant(const struct path_rule *p, const struct codec_job *job)
+{
+    return p->is_each_step && job->n_blocks != job->n_workers;
+}
+
+static bool is_compressed(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return job->is_compressed;
+}
+
+static bool aggregates(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return job->aggregate.kind != AGGREGATE_MEAN;
+}
+
+static bool aggregates_in_asgd(const struct path_rule *p, const struct codec_job *job)
+{
+    return aggregates(p, job) && !job->is_sync;
+}
+
+static bool aggregates_a_sum(const struct path_rule *p, const struct codec_job *job)
+{
+    return aggregates(p, job) && p->sums;
+}
+
+static bool never_meets(const struct path_rule *p, const struct codec_job *job)
+{
+    return !job->is_sync && p->is_each_step && !p->updates_on_server;
+}
+
+#define NO_SERVERS                                                                                           \
+    {                                                                                                        \
+        has_servers, "is for workers only, and the job has parameter servers",                               \
+            "With parameter servers, contributions go to them: --path servers, or no --path."                \
+    }
+
+/* Every path refuses these. */
+static const struct refusal of_all[] = {
+    {aggregates_in_asgd,
+     "has no round whose contributions --aggregate could compare: the job is asynchronous",
+     "Take --parallel_sgd ssgd, or leave --aggregate out."},
+    {aggregates_a_sum, "sums, and --aggregate is for rules that take a mean", "Leave --aggregate out."},
+    {0}};
+
+static const struct refusal of_allreduce[] = {
+    NO_SERVERS,
+    {aggregates, "sums vectors on their way, and --aggregate compares them",
+     "Take --path gather, or servers."},
+    {is_asgd, "waits for every worker, and the job is asynchronous", "Take --path gather, or servers."},
+    {goes_on, "waits for every worker, and --on-node-loss is continue", "Take --path gather, or servers."},
+    {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
+     "Take --path gather."},
+    {is_compressed, "sums vectors on their way, and --compress makes each a message of its own",
+     "Take --path gather, or servers."},
+    {0}};
+static const struct refusal of_gather[] = {NO_SERVERS, {0}};
+static const struct refusal of_servers[] = {
+    {has_no_servers, "needs parameter servers, and the job has none",
+     "The list of workers names them under \"PS\"."},
+    {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
+     "Leave the parameter servers out."},
+    {never_meets,
+     "would give each worker its own gradient back in asgd: the rule has no state on the servers",
+     "Take --parallel_sgd ssgd, or a rule that updates on the servers, as ps."},
+    {0}};
+
+static const struct refusal *const refusals[PATH_KINDS] = {
+    [PATH_ALLREDUCE] = of_allreduce, [PATH_GATHER] = of_gather, [PATH_SERVERS] = of_servers};
+
+static const struct refusal *refusal_of(const struct path_rule *p, enum path_kind kind,
+                                        const struct codec_job *job)
+{
+    const struct refusal *const lists[] = {of_all, refusals[kind]};
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const struct refusal *r = lists[i]; r->applies; r++)
+            if (r->applies(p, job))
+                return r;
+    return NULL;
+}
+
+const char *path_name(enum path_kind kind)
+{
+    static const char *const names[PATH_KINDS] = {[PATH_AUTO] = "auto", PATHS(PATH_NAME)};
+
+    return names[kind];
+}
+
+/* The rule's own, or the quickest, of those that the job allows. */
+static enum path_kind choose(const struct path_rule *p, const struct codec_job *job)
+{
+    if (job->n_servers > 0)
+        return PATH_SERVERS;
+    if (p->preferred != PATH_AUTO && !refusal_of(p, p->preferred, job))
+        return p->preferred;
+    return refusal_of(p, PATH_ALLREDUCE, job) ? PATH_GATHER : PATH_ALLREDUCE;
+}
+
+struct path_rule path_rule_of(const struct codec_plugin *p)
+{
+    return (struct path_rule){.name = p->name,
+                              .is_each_step = p->combine->when == CODEC_EACH_STEP,
+                              .updates_on_server = p->updates_on_server,
+                              .sums = p->combine->reduction == CODEC_SUM,
+                              .preferred = p->path ? (enum path_kind)choice_find(PATH_CHOICES, p->path)
+                                                   : PATH_AUTO};
+}
+
+int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e)
+{
+    enum path_kind kind = wanted == PATH_AUTO ? choose(p, job) : wanted;
+    const struct refusal *r = refusal_of(p, kind, job);
+
+    if (!r && aggregate_check(&job->aggregate, p->is_each_step ? job->n_blocks : job->n_workers, e) < 0)
+        return err_at(e, "--aggregate");
+    if (!r)
+        return (int)kind;
+    err_set(e, ERR_CODEC, "codec %s: path %s %s", p->name, path_name(kind), r->why);
+    return err_hint(e, "%s", r->hint);
+}
+
+int path_check_unused(const char *name, enum path_kind wanted, const struct aggregate *a, struct err *e)
+{
+    if (wanted == PATH_AUTO && a->kind == AGGREGATE_MEAN)
+        return 0;
+    err_set(e, ERR_CODEC, "codec %s sends its own messages: --path and --aggregate do not apply to it", name);
+    return err_hint(e, "`codecs show NAME` lists the paths of a codec that has some.");
+}

@@ -1,0 +1,26 @@
+/* path -- which path the contributions of a rule that combines take in a job: the one that the user names,
+ * or the best of those that the job allows. */
+#ifndef PSGD_SHARED_PATH_H
+#define PSGD_SHARED_PATH_H
+
+#include "shared/codec_load.h"
+#include "shared/path_kinds.h"
+
+const char *path_name(enum path_kind kind);
+
+/* What the choice depends on, of a rule that combines. */
+struct path_rule {
+    const char *name;
+    bool is_each_step, updates_on_server, sums;
+    enum path_kind preferred; /* PATH_AUTO: none */
+};
+struct path_rule path_rule_of(const struct codec_plugin *p);
+
+/* Returns the path of such a rule in such a job; `wanted` may be PATH_AUTO. ERR_CODEC: the job cannot use the
+ * wanted one; the message says why. */
+int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e);
+
+/* ERR_CODEC if a path, or an aggregate, is wanted for a rule that does not combine. */
+int path_check_unused(const char *name, enum path_kind wanted, const struct aggregate *a, struct err *e);
+
+#endif

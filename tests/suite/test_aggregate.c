@@ -1,0 +1,296 @@
+/* Robust aggregates: against formulas written again in the test's own words, and in jobs where f workers send
+ * what draws the mean away. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "agent/runner/exchange/aggregators/aggregators.h"
+#include "shared/path.h"
+#include "shared/rng.h"
+#include "tests/lib/sim_job.h"
+
+enum { N_MAX = 11, P = 29 };
+
+static float vectors[N_MAX][P];
+static const float *rows[N_MAX];
+static float weights[N_MAX];
+static double work[N_MAX * N_MAX];
+
+static struct aggregate_input draw(int n, int f, uint64_t seed)
+{
+    struct rng r;
+
+    rng_init(&r, seed, 0, 0);
+    for (int k = 0; k < n; k++) {
+        for (size_t i = 0; i < P; i++)
+            vectors[k][i] = rng_normal(&r);
+        rows[k] = vectors[k];
+        weights[k] = 1 + rng_uniform(&r);
+    }
+    return (struct aggregate_input){
+        .n = n, .f = f, .n_params = P, .v = rows, .weights = weights, .work = work};
+}
+
+/* How many values of a component are less than x, and how many are greater. */
+static void count(int *less, int *greater, const struct aggregate_input *in, size_t i, double x)
+{
+    *less = *greater = 0;
+    for (int k = 0; k < in->n; k++) {
+        *less += (double)in->v[k][i] < x;
+        *greater += (double)in->v[k][i] > x;
+    }
+}
+
+TEST(a_median_has_as_many_values_below_as_above)
+{
+    float out[P];
+
+    for (int n = 1; n <= N_MAX; n++) {
+        struct aggregate_input in = draw(n, 0, (uint64_t)n);
+
+        aggregate_median(out, &in);
+        for (size_t i = 0; i < P; i++) {
+            int less, greater;
+
+            count(&less, &greater, &in, i, (double)out[i]);
+            assert_int_equal(less, greater);
+            assert_int_equal(less, n % 2 == 0 ? n / 2 : (n - 1) / 2);
+        }
+    }
+}
+
+TEST(a_trimmed_mean_is_that_of_the_values_between)
+{
+    float out[P];
+
+    for (int n = 3; n <= N_MAX; n++)
+        for (int f = 1; 2 * f < n; f++) {
+            struct aggregate_input in = draw(n, f, (uint64_t)n);
+
+            aggregate_trimmed(out, &in);
+            for (size_t i = 0; i < P; i++) {
+                double sum = 0;
+
+                for (int k = 0; k < n; k++) {
+                    int less, greater;
+
+                    count(&less, &greater, &in, i, (double)in.v[k][i]);
+                    if (less >= f && greater >= f)
+                        sum += (double)in.v[k][i];
+                }
+                assert_true(fabs((double)out[i] - sum / (n - 2 * f)) < 1e-6);
+            }
+        }
+}
+
+static double square_distance(const float *a, const float *b)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < P; i++)
+        sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    return sum;
+}
+
+/* The least sum over all subsets of n - f - 2 other vectors is that of the nearest ones. */
+static double krum_score(const struct aggregate_input *in, int k)
+{
+    double least = INFINITY;
+
+    for (unsigned subset = 0; subset < 1U << in->n; subset++) {
+        double sum = 0;
+
+        if (__builtin_popcount(subset) != in->n - in->f - 2 || (subset >> k & 1))
+            continue;
+        for (int j = 0; j < in->n; j++)
+            sum += subset >> j & 1 ? square_distance(in->v[k], in->v[j]) : 0;
+        least = fmin(least, sum);
+    }
+    return least;
+}
+
+TEST(krum_is_the_vector_nearest_to_its_neighbors)
+{
+    float out[P];
+
+    for (int n = 5; n <= N_MAX; n++) {
+        struct aggregate_input in = draw(n, (n - 3) / 2, (uint64_t)n);
+        int best = 0;
+
+        for (int k = 1; k < n; k++)
+            if (krum_score(&in, k) < krum_score(&in, best))
+                best = k;
+        aggregate_krum(out, &in);
+        assert_memory_equal(out, in.v[best], sizeof out);
+    }
+}
+
+static double sum_of_distances(const struct aggregate_input *in, const float *z)
+{
+    double sum = 0;
+
+    for (int k = 0; k < in->n; k++)
+        sum += (double)in->weights[k] * sqrt(square_distance(z, in->v[k]));
+    return sum;
+}
+
+TEST(no_step_from_a_geometric_median_lessens_the_sum_of_distances)
+{
+    float out[P];
+
+    for (int n = 1; n <= N_MAX; n++) {
+        struct aggregate_input in = draw(n, 0, (uint64_t)n);
+        double least;
+
+        aggregate_geomedian(out, &in);
+        least = sum_of_distances(&in, out);
+        for (size_t i = 0; i < P; i++)
+            for (int sign = -1; sign <= 1; sign += 2) {
+                float kept = out[i];
+
+                out[i] += 0.01F * (float)sign;
+                assert_true(sum_of_distances(&in, out) > least - 1e-6);
+                out[i] = kept;
+            }
+    }
+}
+
+TEST(values_that_are_no_numbers_are_outliers)
+{
+    float out[P];
+
+    for (int kind = AGGREGATE_MEAN + 1; kind < AGGREGATE_KINDS; kind++)
+        for (int bad = 0; bad < 3; bad++) {
+            static const float values[] = {NAN, INFINITY, -INFINITY};
+            struct aggregate_input in = draw(9, 2, 1);
+
+            for (size_t i = 0; i < P; i++)
+                vectors[3][i] = vectors[4][i] = values[bad];
+            aggregate_of((enum aggregate_kind)kind)(out, &in);
+            for (size_t i = 0; i < P; i++)
+                assert_true(isfinite(out[i]));
+        }
+}
+
+TEST(unknown_aggregates_and_too_few_contributions_are_refused)
+{
+    static const char *const bad[] = {
+        "", "middle", "median:1", "trimmed", "trimmed:", "krum:0", "krum:x", "krum:1.5", "krum:-1", "mean:2"};
+    static const struct {
+        const char *text;
+        int least;
+    } good[] = {{"mean", 1}, {"median", 1}, {"trimmed:2", 5}, {"krum:2", 7}, {"geomedian", 1}};
+    struct aggregate a;
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(bad); i++)
+        assert_int_equal(aggregate_parse(&a, bad[i], &e), ERR_CONFIG);
+    for (size_t i = 0; i < N_OF(good); i++) {
+        assert_int_equal(aggregate_parse(&a, good[i].text, &e), 0);
+        assert_int_equal(aggregate_check(&a, good[i].least, &e), 0);
+        assert_int_equal(aggregate_check(&a, good[i].least - 1, &e), ERR_CONFIG);
+    }
+}
+
+/* ---- jobs with attackers ---- */
+
+enum { WORKERS = 9, ATTACKERS = 2, STEPS = 200 };
+
+enum attack { SIGN_FLIP, NOISE, ATTACKS };
+
+static struct sim s;
+static enum attack attack;
+
+static float target(size_t i)
+{
+    return 1 + (float)(i % 5);
+}
+
+/* Honest workers differ little; the first ones attack. */
+static void gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+                     struct net_score *score)
+{
+    struct rng r;
+
+    rng_init(&r, b->step, (uint64_t)b->node, 0);
+    for (size_t i = 0; i < t->n_params; i++) {
+        grads[i] = params[i] - target(i) + 0.05F * rng_normal(&r);
+        if (b->node < ATTACKERS)
+            grads[i] = attack == SIGN_FLIP ? -5 * grads[i] : 100 * rng_normal(&r);
+    }
+    score->n++;
+}
+
+/* The largest distance of a weight from its target after a job. */
+static double miss(const char *codec, const char *aggregate, int n_servers)
+{
+    static struct trainer_ops ops;
+    struct settings set;
+    struct simulation how;
+    struct err e = {0};
+    double most = 0;
+
+    settings_default(&set);
+    simulation_default(&how);
+    snprintf(set.codec, sizeof set.codec, "%s", codec);
+    memcpy(set.server_codec, set.codec, sizeof set.codec);
+    snprintf(set.aggregate, sizeof set.aggregate, "%s", aggregate);
+    set.node_count = WORKERS;
+    set.server_count = n_servers;
+    set.epochs = 1;
+    set.steps_per_epoch = STEPS;
+    set.local_steps = 2;
+    set.learn_rate = 0.05;
+    set.optimizer = OPTIMIZER_SGD;
+    set.on_nonfinite = NONFINITE_SKIPS;
+    how.gradients = P;
+    strcpy(how.step_time, "0.01");
+    strcpy(how.link, "100Mbit,1ms");
+    sim_job_open(&s, &set, &how, codec);
+    ops = *s.trainer->ops;
+    ops.gradient = gradient;
+    s.trainer->ops = &ops;
+    assert_int_equal(sim_restart(&s, &e), 0);
+    assert_int_equal(sim_run(&s, &e), 0);
+    assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));
+    for (size_t i = 0; i < P; i++)
+        most = fmax(most, fabs((double)(s.nodes[0].params[i] - target(i))));
+    sim_close(&s);
+    return most;
+}
+
+TEST(jobs_with_attackers_find_the_target_by_every_robust_aggregate_and_not_by_the_mean)
+{
+    static const char *const robust[] = {"median", "trimmed:2", "krum:2", "geomedian"};
+
+    for (attack = SIGN_FLIP; attack < ATTACKS; attack++)
+        for (int n_servers = 0; n_servers <= 2; n_servers++) {
+            const char *codecs[] = {n_servers > 0 ? "doublesqueeze" : "plain", "fedavg", "diloco"};
+
+            for (size_t c = 0; c < N_OF(codecs); c++) {
+                assert_true(!(miss(codecs[c], "mean", n_servers) < 0.5));
+                for (size_t k = 0; k < N_OF(robust); k++) {
+                    double d = miss(codecs[c], robust[k], n_servers);
+
+                    if (!(d < 0.25))
+                        fail_msg("%s by %s, %d servers, attack %d: %g away", codecs[c], robust[k], n_servers,
+                                 (int)attack, d);
+                }
+            }
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_median_has_as_many_values_below_as_above),
+        cmocka_unit_test(a_trimmed_mean_is_that_of_the_values_between),
+        cmocka_unit_test(krum_is_the_vector_nearest_to_its_neighbors),
+        cmocka_unit_test(no_step_from_a_geometric_median_lessens_the_sum_of_distances),
+        cmocka_unit_test(values_that_are_no_numbers_are_outliers),
+        cmocka_unit_test(unknown_aggregates_and_too_few_contributions_are_refused),
+        cmocka_unit_test(jobs_with_attackers_find_the_target_by_every_robust_aggregate_and_not_by_the_mean),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
