@@ -1,0 +1,67 @@
+/* fedyogi -- fedavg whose global step is one of Yogi:
+ *     D = sum_k (n_k / n) (x_k - x)
+ *     m <- beta1 m + (1 - beta1) D;      v <- v - (1 - beta2) D^2 sign(v - D^2)
+ *     x <- x + lr m / (sqrt(v) + tau)
+ *
+ * Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar and McMahan, "Adaptive Federated Optimization", ICLR
+ * 2021, Algorithm 2 (FEDYOGI): v begins as tau^2, and m is not corrected for its begin. Deviation: weighted
+ * by samples, as in the paper's appendix, not equally. */
+#include <math.h>
+
+#include "codec.h"
+
+struct fedyogi {
+    float lr, beta1, beta2, tau;
+    float *m, *v;
+};
+
+static const struct codec_option options[] = {
+    CODEC_OPTION(struct fedyogi, lr, 0.1, 0, 1e3, "learning rate of the global step"),
+    CODEC_OPTION(struct fedyogi, beta1, 0.9, 0, 0.9999, "decay of the mean of changes"),
+    CODEC_OPTION(struct fedyogi, beta2, 0.99, 0, 0.99999, "decay of the mean of their squares"),
+    CODEC_OPTION(struct fedyogi, tau, 1e-3, 1e-12, 1, "adaptivity: the least divisor of a change"),
+    {0},
+};
+
+static int fedyogi_open(struct codec *c)
+{
+    struct fedyogi *f = c->state;
+    int rc = c->host->zeros(c, &f->m, c->n_params);
+
+    rc = rc < 0 ? rc : c->host->zeros(c, &f->v, c->n_params);
+    for (size_t i = 0; rc >= 0 && i < c->n_params; i++)
+        f->v[i] = f->tau * f->tau;
+    return rc;
+}
+
+static float fedyogi_contribute(struct codec *c, float *const *v, float *numbers)
+{
+    (void)numbers;
+    for (size_t i = 0; i < c->n_params; i++)
+        v[0][i] = c->params[i] - c->global[i];
+    return c->samples;
+}
+
+static int fedyogi_apply(struct codec *c, const float *const *mean, const float *numbers)
+{
+    const struct fedyogi *f = c->state;
+
+    (void)numbers;
+    for (size_t i = 0; i < c->n_params; i++) {
+        float d = mean[0][i];
+
+        f->m[i] = f->beta1 * f->m[i] + (1 - f->beta1) * d;
+        f->v[i] -= (1 - f->beta2) * copysignf(d * d, f->v[i] - d * d);
+        c->global[i] += f->lr * f->m[i] / (sqrtf(f->v[i]) + f->tau);
+    }
+    return CODEC_GO;
+}
+
+static const struct codec_combine fedyogi = {
+    .when = CODEC_EACH_ROUND, .keeps_global = true, .contribute = fedyogi_contribute, .apply = fedyogi_apply};
+
+CODEC_PLUGIN(.name = "fedyogi", .source = "Reddi et al., ICLR 2021, Algorithm 2",
+             .equation = "m <- beta1 m + (1 - beta1) D; v <- v - (1 - beta2) D^2 sign(v - D^2); x <- x + lr "
+                         "m / (sqrt(v) + tau)",
+             .state_size = sizeof(struct fedyogi), .options = options, .open = fedyogi_open,
+             .combine = &fedyogi, .limits = CODEC_NO_ASGD)

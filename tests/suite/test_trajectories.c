@@ -1,0 +1,354 @@
+/* Trajectories of the rules that combine: simulated jobs by every path, compared with the formulas of the
+ * papers in double, which share no code with psgd. The paths must agree, too: to the bit between workers, and
+ * with the formulas within fp32's rounding. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "shared/path.h"
+#include "tests/lib/sim_job.h"
+
+enum { P = 37, N_MAX = 8, STEPS = 22, EVERY = 4 };
+
+static const double lr = 0.02, decay = 0.01;
+
+/* ---- the same gradients, in float and in double ---- */
+
+static double target(int k, size_t i)
+{
+    return (i % 2 == 0 ? 1 : -1) * (8 + sin(7.0 * k + 3.0 * (double)i)); /* no sign changes on the way */
+}
+
+static double steepness(int k, size_t i)
+{
+    return 1 + 0.5 * cos(5.0 * k + 2.0 * (double)i);
+}
+
+static void begin(struct trainer *t, float *params)
+{
+    (void)t;
+    for (size_t i = 0; i < P; i++)
+        params[i] = (float)i / 1024;
+}
+
+static void gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+                     struct net_score *score)
+{
+    (void)t;
+    for (size_t i = 0; i < P; i++)
+        grads[i] = (float)(steepness(b->node, i) * ((double)params[i] - target(b->node, i)));
+    score->n++;
+}
+
+/* ---- the optimizers, in double ---- */
+
+struct worker {
+    double w[P], g[P], m[P], v[P];
+    int t;
+};
+
+static void update(struct worker *k, enum optimizer_kind kind)
+{
+    double rate = lr;
+
+    k->t++;
+    if (kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW)
+        rate = lr * sqrt(1 - pow(0.999, k->t)) / (1 - pow(0.9, k->t));
+    for (size_t i = 0; i < P; i++) {
+        double g = k->g[i] + (kind == OPTIMIZER_ADAMW ? 0 : decay * k->w[i]);
+
+        if (kind == OPTIMIZER_SGD) {
+            k->w[i] -= lr * g;
+        } else if (kind == OPTIMIZER_MOMENTUM) {
+            k->m[i] = 0.9 * k->m[i] + g;
+            k->w[i] -= lr * k->m[i];
+        } else {
+            k->m[i] = 0.9 * k->m[i] + 0.1 * g;
+            k->v[i] = 0.999 * k->v[i] + 0.001 * g * g;
+            if (kind == OPTIMIZER_ADAMW)
+                k->w[i] *= 1 - lr * decay;
+            k->w[i] -= rate * k->m[i] / (sqrt(k->v[i]) + 1e-8 * sqrt(1 - pow(0.999, k->t)));
+        }
+    }
+}
+
+/* ---- the rules, in double ---- */
+
+struct job {
+    int n;
+    struct worker k[N_MAX];
+    double x[P], a[P], b[P]; /* the global parameters, and vectors that the rule keeps */
+    double own[N_MAX][P];    /* and those of each worker */
+    int n_local;
+};
+
+static double mean_of_weights(const struct job *j, size_t i)
+{
+    double sum = 0;
+
+    for (int k = 0; k < j->n; k++)
+        sum += j->k[k].w[i];
+    return sum / j->n;
+}
+
+static void mean_gradient(struct job *j, size_t i)
+{
+    double sum = 0;
+
+    for (int k = 0; k < j->n; k++)
+        sum += j->k[k].g[i];
+    for (int k = 0; k < j->n; k++)
+        j->k[k].g[i] = sum / j->n;
+}
+
+static void vote(struct job *j, size_t i)
+{
+    int sum = 0;
+
+    for (int k = 0; k < j->n; k++)
+        sum += (j->k[k].g[i] > 0) - (j->k[k].g[i] < 0);
+    for (int k = 0; k < j->n; k++)
+        j->k[k].g[i] = (sum > 0) - (sum < 0);
+}
+
+static void fedprox_gradient(struct job *j, size_t i)
+{
+    for (int k = 0; k < j->n; k++)
+        j->k[k].g[i] += 0.3 * (j->k[k].w[i] - j->x[i]);
+}
+
+static void scaffold_gradient(struct job *j, size_t i)
+{
+    for (int k = 0; k < j->n; k++)
+        j->k[k].g[i] += j->a[i] - j->own[k][i];
+}
+
+static void average(struct job *j, size_t i)
+{
+    j->x[i] = mean_of_weights(j, i);
+}
+
+static void scaffold(struct job *j, size_t i)
+{
+    double sum = 0, before = j->a[i];
+
+    for (int k = 0; k < j->n; k++) {
+        double next = j->own[k][i] - before + (j->x[i] - j->k[k].w[i]) / (j->n_local * lr);
+
+        sum += next - j->own[k][i];
+        j->own[k][i] = next;
+    }
+    j->a[i] += sum / j->n;
+    j->x[i] += 0.9 * (mean_of_weights(j, i) - j->x[i]);
+}
+
+static void fedavgm(struct job *j, size_t i)
+{
+    j->a[i] = 0.6 * j->a[i] + j->x[i] - mean_of_weights(j, i);
+    j->x[i] -= 0.8 * j->a[i];
+}
+
+static void adaptive(struct job *j, size_t i, bool is_yogi)
+{
+    double d = mean_of_weights(j, i) - j->x[i], d2 = d * d;
+
+    if (j->k[0].t <= EVERY)
+        j->b[i] = 1e-2 * 1e-2;
+    j->a[i] = 0.9 * j->a[i] + 0.1 * d;
+    j->b[i] = is_yogi ? j->b[i] - 0.01 * d2 * ((j->b[i] > d2) - (j->b[i] < d2)) : 0.99 * j->b[i] + 0.01 * d2;
+    j->x[i] += 0.1 * j->a[i] / (sqrt(j->b[i]) + 1e-2);
+}
+
+static void fedadam(struct job *j, size_t i)
+{
+    adaptive(j, i, false);
+}
+
+static void fedyogi(struct job *j, size_t i)
+{
+    adaptive(j, i, true);
+}
+
+static void diloco(struct job *j, size_t i)
+{
+    double d = j->x[i] - mean_of_weights(j, i);
+
+    j->a[i] = 0.9 * j->a[i] + d;
+    j->x[i] -= 0.7 * (d + 0.9 * j->a[i]);
+}
+
+static void slowmo(struct job *j, size_t i)
+{
+    j->a[i] = 0.7 * j->a[i] + (j->x[i] - mean_of_weights(j, i)) / lr;
+    j->x[i] -= 0.9 * lr * j->a[i];
+}
+
+static void easgd(struct job *j, size_t i)
+{
+    double x = j->x[i];
+
+    for (int k = 0; k < j->n; k++) {
+        j->x[i] += 0.1 * (j->k[k].w[i] - x);
+        j->k[k].w[i] -= 0.1 * (j->k[k].w[i] - x);
+    }
+}
+
+static const struct rule {
+    const char *codec, *options;
+    void (*each_step)(struct job *j, size_t i);   /* moves g */
+    void (*on_gradient)(struct job *j, size_t i); /* before a local step */
+    void (*each_round)(struct job *j, size_t i);  /* moves x */
+    bool keeps_own;                               /* workers do not take x over */
+} rules[] = {
+    {.codec = "allreduce", .each_step = mean_gradient},
+    {.codec = "plain", .each_step = mean_gradient},
+    {.codec = "doublesqueeze", .each_step = mean_gradient},
+    {.codec = "ps", .each_step = mean_gradient},
+    {.codec = "signsgd", .each_step = vote},
+    {.codec = "fedavg", .each_round = average},
+    {.codec = "localsgd", .each_round = average},
+    {.codec = "fedpaq", .each_round = average},
+    {.codec = "fednova", .each_round = average},
+    {"fedprox", "mu=0.3", NULL, fedprox_gradient, average, false},
+    {"scaffold", "lr=0.9", NULL, scaffold_gradient, scaffold, false},
+    {"fedavgm", "beta=0.6,lr=0.8", NULL, NULL, fedavgm, false},
+    {"fedadam", "lr=0.1,tau=0.01", NULL, NULL, fedadam, false},
+    {"fedyogi", "lr=0.1,tau=0.01", NULL, NULL, fedyogi, false},
+    {"diloco", "lr=0.7,mu=0.9", NULL, NULL, diloco, false},
+    {"slowmo", "alpha=0.9,beta=0.7", NULL, NULL, slowmo, false},
+    {"easgd", "alpha=0.1", NULL, NULL, easgd, true},
+};
+
+static void on_each(struct job *j, void (*what)(struct job *j, size_t i))
+{
+    for (size_t i = 0; what && i < P; i++)
+        what(j, i);
+}
+
+static void reference(struct job *j, const struct rule *r, enum optimizer_kind kind)
+{
+    for (size_t i = 0; i < P; i++) {
+        j->x[i] = (double)i / 1024;
+        for (int k = 0; k < j->n; k++)
+            j->k[k].w[i] = j->x[i];
+    }
+    for (int step = 1; step <= STEPS; step++) {
+        for (int k = 0; k < j->n; k++)
+            for (size_t i = 0; i < P; i++)
+                j->k[k].g[i] = steepness(k, i) * (j->k[k].w[i] - target(k, i));
+        on_each(j, r->each_step);
+        on_each(j, r->on_gradient);
+        for (int k = 0; k < j->n; k++)
+            update(&j->k[k], kind);
+        j->n_local++;
+        if (step % EVERY != 0 && step != STEPS)
+            continue;
+        on_each(j, r->each_round);
+        j->n_local = 0;
+        for (int k = 0; r->each_round && !r->keeps_own && k < j->n; k++)
+            memcpy(j->k[k].w, j->x, sizeof j->x);
+    }
+}
+
+/* ---- the comparison ---- */
+
+static struct sim s;
+
+/* False: the rule refuses such a job. */
+static bool simulate(const struct rule *r, enum path_kind path, int n, enum optimizer_kind kind)
+{
+    static struct trainer_ops ops;
+    struct settings set;
+    struct simulation how;
+    struct err e = {0};
+
+    settings_default(&set);
+    simulation_default(&how);
+    snprintf(set.codec, sizeof set.codec, "%s", r->codec);
+    memcpy(set.server_codec, set.codec, sizeof set.codec);
+    snprintf(set.codec_options, sizeof set.codec_options, "%s", r->options ? r->options : "");
+    memcpy(set.server_codec_options, set.codec_options, sizeof set.codec_options);
+    set.node_count = n;
+    set.server_count = path == PATH_SERVERS ? 2 : 0;
+    set.path = path;
+    set.epochs = 1;
+    set.steps_per_epoch = STEPS;
+    set.local_steps = EVERY;
+    set.optimizer = kind;
+    set.learn_rate = lr;
+    set.weight_decay = decay;
+    how.gradients = P;
+    strcpy(how.step_time, "0.01");
+    strcpy(how.link, "100Mbit,1ms");
+    if (!sim_job_try(&s, &set, &how, set.codec, &e)) {
+        assert_int_equal(e.code, ERR_CODEC);
+        return false;
+    }
+    ops = *s.trainer->ops;
+    ops.begin = begin;
+    ops.gradient = gradient;
+    s.trainer->ops = &ops;
+    assert_int_equal(sim_restart(&s, &e), 0);
+    assert_int_equal(sim_run(&s, &e), 0);
+    if (!sim_has_succeeded(&s))
+        fail_msg("%s by %s: %s", r->codec, path_name(path), s.nodes[s.cause].e->text);
+    return true;
+}
+
+/* The largest difference, relative to the largest weight. */
+static double difference(const struct job *j)
+{
+    double most = 0, largest = 0;
+
+    for (int k = 0; k < j->n; k++)
+        for (size_t i = 0; i < P; i++) {
+            most = fmax(most, fabs((double)s.nodes[k].params[i] - j->k[k].w[i]));
+            largest = fmax(largest, fabs(j->k[k].w[i]));
+        }
+    return most / largest;
+}
+
+TEST(every_rule_follows_its_formula_by_every_path)
+{
+    static const enum optimizer_kind kinds[] = {OPTIMIZER_SGD, OPTIMIZER_MOMENTUM, OPTIMIZER_ADAM,
+                                                OPTIMIZER_ADAMW};
+    static const int sizes[] = {2, 3, 8};
+    double worst = 0;
+    int n_runs = 0;
+
+    for (size_t r = 0; r < N_OF(rules); r++)
+        for (size_t o = 0; o < N_OF(kinds); o++)
+            for (size_t z = 0; z < N_OF(sizes); z++) {
+                struct job *j = calloc(1, sizeof *j);
+
+                assert_non_null(j);
+                j->n = sizes[z];
+                reference(j, &rules[r], kinds[o]);
+                for (int path = PATH_AUTO + 1; path < PATH_KINDS; path++) {
+                    double d;
+
+                    if (!simulate(&rules[r], (enum path_kind)path, j->n, kinds[o]))
+                        continue;
+                    d = difference(j);
+                    if (!(d <= 1e-6))
+                        fail_msg("%s by %s, %d workers, optimizer %d: %g", rules[r].codec,
+                                 path_name((enum path_kind)path), j->n, (int)kinds[o], d);
+                    assert_true(rules[r].keeps_own || sim_models_agree(&s));
+                    worst = fmax(worst, d);
+                    n_runs++;
+                    sim_close(&s);
+                }
+                free(j);
+            }
+    printf("%d jobs; largest relative difference from float64: %.2g\n", n_runs, worst);
+    assert_true(n_runs > 400);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_follows_its_formula_by_every_path),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
