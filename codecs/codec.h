@@ -73,16 +73,18 @@ struct codec_combine {
     enum codec_when when;
     enum codec_reduction reduction;
     int n_vectors; /* in a contribution, each of n_params floats; 0: one */
-    int n_numbers; /* floats that are combined in the same way: at most CODEC_NUMBERS_MAX */
+    int n_numbers; /* in c->numbers: floats that are combined in the same way; at most CODEC_NUMBERS_MAX */
     /* The host keeps c->global: the parameters that all workers had after the last exchange. */
     bool keeps_global;
-    /* Writes this worker's v[0] .. v[n_vectors - 1] and its numbers; nothing else may change, but the state.
+    /* Writes this worker's v[0] .. v[n_vectors - 1] and c->numbers; nothing else may change, but the state.
      * Returns its weight: 0 contributes nothing this time, a negative or infinite weight ends the job.
-     * NULL: v[0] is c->grads (CODEC_EACH_STEP) or c->params, its weight the samples it was computed from. */
-    float (*contribute)(struct codec *c, float *const *v, float *numbers);
-    /* Uses the combination: CODEC_EACH_STEP sets c->grads, CODEC_EACH_ROUND moves c->global, or c->params
-     * where keeps_global is false. NULL: v[0] replaces them. */
-    int (*apply)(struct codec *c, const float *const *v, const float *numbers);
+     * NULL: v[0] is c->grads (CODEC_EACH_STEP), c->params, or, if contributes_change, c->params - c->global;
+     * its weight the samples that it was computed from. */
+    float (*contribute)(struct codec *c, float *const *v);
+    bool contributes_change; /* needs keeps_global */
+    /* Uses the combination, v and c->numbers: CODEC_EACH_STEP sets c->grads, CODEC_EACH_ROUND moves
+     * c->global, or c->params where keeps_global is false. NULL: v[0] replaces them. */
+    int (*apply)(struct codec *c, const float *const *v);
     /* CODEC_EACH_ROUND with keeps_global, on each worker after `apply`: sets c->params. global_before is what
      * c->global was before. In asynchronous jobs c->global, too, is what the server had before this
      * contribution. NULL: c->params become c->global. */
@@ -120,8 +122,10 @@ struct codec {
     /* Contributions in the round being merged, and how many of them are merged already. ssgd: one of every
      * worker that is not lost; asgd: those that have arrived, at least one. */
     int n_contributions, n_merged;
-    float *global; /* (n_params), of a rule that combines and keeps_global; else NULL */
-    int block;     /* the block of the current encode, merge or on_block; -1: none */
+    /* Of a rule that combines, else NULL. */
+    float *global;  /* (n_params), if it keeps_global */
+    float *numbers; /* (n_numbers) */
+    int block;      /* the block of the current encode, merge or on_block; -1: none */
     /* Parameters in the range of this codec. Running statistics (batch_norm) are the last of them, or, for a
      * rule that combines, follow them: the host takes their mean. */
     size_t n_params;
@@ -334,6 +338,8 @@ struct codec_plugin {
     const char *name, *source, *equation, *cost;
     size_t state_size;                  /* at most 1 GiB: what grows with the model is allocated by zeros() */
     const struct codec_option *options; /* NULL: none */
+    const size_t
+        *vectors; /* CODEC_VECTORS: fields of the state, each set to a vector of n_params zeros; NULL: none */
     size_t (*message_bytes)(const struct codec *c); /* of the longest message; NULL: 64 + 4 n_params */
     int (*open)(struct codec *c);                   /* prepares the state; may be NULL */
     const struct codec_combine *combine;            /* exactly one of combine, round and events */
@@ -353,6 +359,9 @@ struct codec_plugin {
      * NULL: it is params. */
     const float *(*model)(const struct codec *c);
 };
+
+/* .vectors = CODEC_VECTORS(offsetof(struct easgd, center)) */
+#define CODEC_VECTORS(...) ((const size_t[]){__VA_ARGS__, SIZE_MAX})
 
 #define CODEC_SYMBOL "codec_plugin"
 #define CODEC_PLUGIN(...)                                                                                    \

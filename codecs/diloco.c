@@ -1,5 +1,5 @@
 /* diloco -- few exchanges, each a step of Nesterov's momentum by the average change of the workers:
- *     D = (1 / n) sum_k (x - x_k);      u <- mu u + D;      x <- x - lr (D + mu u)
+ *     D = (1 / n) sum_k (x_k - x);      u <- mu u + D;      x <- x + lr (D + mu u)
  *
  * Douillard, Feng, Rusu, Chhaparia, Donchev, Kuncoro, Ranzato, Szlam and Shen, "DiLoCo: Distributed
  * Low-Communication Training of Language Models", 2023, Algorithm 1, with its outer optimizer and values; its
@@ -17,37 +17,22 @@ static const struct codec_option options[] = {
     {0},
 };
 
-static int diloco_open(struct codec *c)
-{
-    struct diloco *d = c->state;
-
-    return c->host->zeros(c, &d->u, c->n_params);
-}
-
-static float diloco_contribute(struct codec *c, float *const *v, float *numbers)
-{
-    (void)numbers;
-    for (size_t i = 0; i < c->n_params; i++)
-        v[0][i] = c->global[i] - c->params[i];
-    return 1;
-}
-
-static int diloco_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int diloco_apply(struct codec *c, const float *const *change)
 {
     const struct diloco *d = c->state;
 
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++) {
-        d->u[i] = d->mu * d->u[i] + mean[0][i];
-        c->global[i] -= d->lr * (mean[0][i] + d->mu * d->u[i]);
+        d->u[i] = d->mu * d->u[i] + change[0][i];
+        c->global[i] += d->lr * (change[0][i] + d->mu * d->u[i]);
     }
     return CODEC_GO;
 }
 
 static const struct codec_combine diloco = {
-    .when = CODEC_EACH_ROUND, .keeps_global = true, .contribute = diloco_contribute, .apply = diloco_apply};
+    .when = CODEC_EACH_ROUND, .keeps_global = true, .contributes_change = true, .apply = diloco_apply};
 
 CODEC_PLUGIN(.name = "diloco", .source = "Douillard et al. 2023, Algorithm 1",
-             .equation = "D = mean_k(x - x_k); u <- mu u + D; x <- x - lr (D + mu u)",
-             .state_size = sizeof(struct diloco), .options = options, .open = diloco_open, .combine = &diloco,
+             .equation = "D = mean_k(x_k - x); u <- mu u + D; x <- x + lr (D + mu u)",
+             .state_size = sizeof(struct diloco), .options = options,
+             .vectors = CODEC_VECTORS(offsetof(struct diloco, u)), .combine = &diloco,
              .limits = CODEC_NO_ASGD)

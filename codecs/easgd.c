@@ -35,12 +35,11 @@ static int easgd_open(struct codec *c)
 }
 
 /* sum_i (w_i - x) = n (mean - x) */
-static int easgd_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int easgd_apply(struct codec *c, const float *const *mean)
 {
     const struct easgd *e = c->state;
     float part = e->alpha * (float)c->n_contributions;
 
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++)
         c->global[i] += part * (mean[0][i] - c->global[i]);
     return CODEC_GO;

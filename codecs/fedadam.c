@@ -25,28 +25,17 @@ static const struct codec_option options[] = {
 
 static int fedadam_open(struct codec *c)
 {
-    struct fedadam *f = c->state;
-    int rc = c->host->zeros(c, &f->m, c->n_params);
+    const struct fedadam *f = c->state;
 
-    rc = rc < 0 ? rc : c->host->zeros(c, &f->v, c->n_params);
-    for (size_t i = 0; rc >= 0 && i < c->n_params; i++)
-        f->v[i] = f->tau * f->tau;
-    return rc;
-}
-
-static float fedadam_contribute(struct codec *c, float *const *v, float *numbers)
-{
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++)
-        v[0][i] = c->params[i] - c->global[i];
-    return c->samples;
+        f->v[i] = f->tau * f->tau;
+    return CODEC_GO;
 }
 
-static int fedadam_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int fedadam_apply(struct codec *c, const float *const *mean)
 {
     const struct fedadam *f = c->state;
 
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++) {
         float d = mean[0][i];
 
@@ -58,11 +47,12 @@ static int fedadam_apply(struct codec *c, const float *const *mean, const float 
 }
 
 static const struct codec_combine fedadam = {
-    .when = CODEC_EACH_ROUND, .keeps_global = true, .contribute = fedadam_contribute, .apply = fedadam_apply};
+    .when = CODEC_EACH_ROUND, .keeps_global = true, .contributes_change = true, .apply = fedadam_apply};
 
 CODEC_PLUGIN(
         .name = "fedadam", .source = "Reddi et al., ICLR 2021, Algorithm 2",
         .equation =
             "m <- beta1 m + (1 - beta1) D; v <- beta2 v + (1 - beta2) D^2; x <- x + lr m / (sqrt(v) + tau)",
-        .state_size = sizeof(struct fedadam), .options = options, .open = fedadam_open, .combine = &fedadam,
-        .limits = CODEC_NO_ASGD)
+        .state_size = sizeof(struct fedadam), .options = options,
+        .vectors = CODEC_VECTORS(offsetof(struct fedadam, m), offsetof(struct fedadam, v)),
+        .open = fedadam_open, .combine = &fedadam, .limits = CODEC_NO_ASGD)

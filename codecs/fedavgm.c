@@ -16,37 +16,22 @@ static const struct codec_option options[] = {
     {0},
 };
 
-static int fedavgm_open(struct codec *c)
-{
-    struct fedavgm *f = c->state;
-
-    return c->host->zeros(c, &f->v, c->n_params);
-}
-
-static float fedavgm_contribute(struct codec *c, float *const *v, float *numbers)
-{
-    (void)numbers;
-    for (size_t i = 0; i < c->n_params; i++)
-        v[0][i] = c->global[i] - c->params[i];
-    return c->samples;
-}
-
-static int fedavgm_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int fedavgm_apply(struct codec *c, const float *const *mean)
 {
     const struct fedavgm *f = c->state;
 
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++) {
-        f->v[i] = f->beta * f->v[i] + mean[0][i];
+        f->v[i] = f->beta * f->v[i] - mean[0][i];
         c->global[i] -= f->lr * f->v[i];
     }
     return CODEC_GO;
 }
 
 static const struct codec_combine fedavgm = {
-    .when = CODEC_EACH_ROUND, .keeps_global = true, .contribute = fedavgm_contribute, .apply = fedavgm_apply};
+    .when = CODEC_EACH_ROUND, .keeps_global = true, .contributes_change = true, .apply = fedavgm_apply};
 
 CODEC_PLUGIN(.name = "fedavgm", .source = "Hsu, Qi and Brown 2019, section 4.3",
              .equation = "v <- beta v + sum_k (n_k / n) (w - w_k); w <- w - lr v",
-             .state_size = sizeof(struct fedavgm), .options = options, .open = fedavgm_open,
-             .combine = &fedavgm, .limits = CODEC_NO_ASGD)
+             .state_size = sizeof(struct fedavgm), .options = options,
+             .vectors = CODEC_VECTORS(offsetof(struct fedavgm, v)), .combine = &fedavgm,
+             .limits = CODEC_NO_ASGD)

@@ -7,20 +7,20 @@
  * jobs psgd's workers take the same number of steps, and fednova is fedavg. */
 #include "codec.h"
 
-static float fednova_contribute(struct codec *c, float *const *v, float *numbers)
+static float fednova_contribute(struct codec *c, float *const *v)
 {
     float part = 1 / (float)c->n_local;
 
     for (size_t i = 0; i < c->n_params; i++)
         v[0][i] = part * (c->global[i] - c->params[i]);
-    numbers[0] = (float)c->n_local;
+    c->numbers[0] = (float)c->n_local;
     return c->samples;
 }
 
-static int fednova_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int fednova_apply(struct codec *c, const float *const *mean)
 {
     for (size_t i = 0; i < c->n_params; i++)
-        c->global[i] -= numbers[0] * mean[0][i];
+        c->global[i] -= c->numbers[0] * mean[0][i];
     return CODEC_GO;
 }
 

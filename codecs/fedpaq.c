@@ -9,26 +9,17 @@
  * difference as it arrives. */
 #include "codec.h"
 
-static float fedpaq_contribute(struct codec *c, float *const *v, float *numbers)
-{
-    (void)numbers;
-    for (size_t i = 0; i < c->n_params; i++)
-        v[0][i] = c->params[i] - c->global[i];
-    return c->samples;
-}
-
-static int fedpaq_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int fedpaq_apply(struct codec *c, const float *const *mean)
 {
     float part = c->is_sync ? 1 : 1 / (float)c->n_workers;
 
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++)
         c->global[i] += part * mean[0][i];
     return CODEC_GO;
 }
 
 static const struct codec_combine fedpaq = {
-    .when = CODEC_EACH_ROUND, .keeps_global = true, .contribute = fedpaq_contribute, .apply = fedpaq_apply};
+    .when = CODEC_EACH_ROUND, .keeps_global = true, .contributes_change = true, .apply = fedpaq_apply};
 
 CODEC_PLUGIN(.name = "fedpaq", .source = "Reisizadeh et al., AISTATS 2020, Algorithm 1",
              .equation = "w <- w_0 + sum_k (n_k / n) Q(w_k - w_0)", .combine = &fedpaq,

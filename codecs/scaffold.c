@@ -21,14 +21,6 @@ static const struct codec_option options[] = {
     {0},
 };
 
-static int scaffold_open(struct codec *c)
-{
-    struct scaffold *s = c->state;
-    int rc = c->host->zeros(c, &s->all, c->n_params);
-
-    return rc < 0 ? rc : c->host->zeros(c, &s->own, c->n_params);
-}
-
 static int scaffold_on_gradient(struct codec *c)
 {
     const struct scaffold *s = c->state;
@@ -38,11 +30,10 @@ static int scaffold_on_gradient(struct codec *c)
     return CODEC_GO;
 }
 
-static float scaffold_contribute(struct codec *c, float *const *v, float *numbers)
+static float scaffold_contribute(struct codec *c, float *const *v)
 {
     const struct scaffold *s = c->state;
 
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++) {
         v[0][i] = c->params[i] - c->global[i];
         v[1][i] = -v[0][i] / c->lr_sum - s->all[i];
@@ -51,12 +42,11 @@ static float scaffold_contribute(struct codec *c, float *const *v, float *number
     return 1;
 }
 
-static int scaffold_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int scaffold_apply(struct codec *c, const float *const *mean)
 {
     const struct scaffold *s = c->state;
     float share = (float)c->n_contributions / (float)c->n_workers;
 
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++) {
         c->global[i] += s->lr * mean[0][i];
         s->all[i] += share * mean[1][i];
@@ -73,5 +63,6 @@ static const struct codec_combine scaffold = {.when = CODEC_EACH_ROUND,
 
 CODEC_PLUGIN(.name = "scaffold", .source = "Karimireddy et al., ICML 2020, Algorithm 1, option II",
              .equation = "g <- g - c_k + c; x <- x + lr mean_k(y_k - x); c <- c + (s / n) mean_k(c_k+ - c_k)",
-             .state_size = sizeof(struct scaffold), .options = options, .open = scaffold_open,
+             .state_size = sizeof(struct scaffold), .options = options,
+             .vectors = CODEC_VECTORS(offsetof(struct scaffold, all), offsetof(struct scaffold, own)),
              .combine = &scaffold, .limits = CODEC_NO_ASGD)

@@ -12,17 +12,15 @@ static float sign(float x)
     return (float)((x > 0) - (x < 0));
 }
 
-static float signsgd_contribute(struct codec *c, float *const *v, float *numbers)
+static float signsgd_contribute(struct codec *c, float *const *v)
 {
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++)
         v[0][i] = sign(c->grads[i]);
     return 1;
 }
 
-static int signsgd_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int signsgd_apply(struct codec *c, const float *const *mean)
 {
-    (void)numbers;
     for (size_t i = 0; i < c->n_params; i++)
         c->grads[i] = sign(mean[0][i]);
     return CODEC_GO;

@@ -18,25 +18,10 @@ static const struct codec_option options[] = {
     {0},
 };
 
-static int slowmo_open(struct codec *c)
-{
-    struct slowmo *s = c->state;
-
-    return c->host->zeros(c, &s->u, c->n_params);
-}
-
-/* gamma differs between workers only if a rule's lr_factor does: all use the mean. */
-static float slowmo_contribute(struct codec *c, float *const *v, float *numbers)
-{
-    memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
-    numbers[0] = c->lr_sum / (float)c->n_local;
-    return 1;
-}
-
-static int slowmo_apply(struct codec *c, const float *const *mean, const float *numbers)
+static int slowmo_apply(struct codec *c, const float *const *mean)
 {
     const struct slowmo *s = c->state;
-    float gamma = numbers[0];
+    float gamma = c->lr_sum / (float)c->n_local; /* the same on all workers */
 
     for (size_t i = 0; gamma > 0 && i < c->n_params; i++) {
         s->u[i] = s->beta * s->u[i] + (c->global[i] - mean[0][i]) / gamma;
@@ -45,13 +30,11 @@ static int slowmo_apply(struct codec *c, const float *const *mean, const float *
     return CODEC_GO;
 }
 
-static const struct codec_combine slowmo = {.when = CODEC_EACH_ROUND,
-                                            .n_numbers = 1,
-                                            .keeps_global = true,
-                                            .contribute = slowmo_contribute,
-                                            .apply = slowmo_apply};
+static const struct codec_combine slowmo = {
+    .when = CODEC_EACH_ROUND, .keeps_global = true, .apply = slowmo_apply};
 
 CODEC_PLUGIN(.name = "slowmo", .source = "Wang et al., ICLR 2020, Algorithm 1",
              .equation = "y = mean_k x_k; u <- beta u + (x - y) / gamma; x <- x - alpha gamma u",
-             .state_size = sizeof(struct slowmo), .options = options, .open = slowmo_open, .combine = &slowmo,
+             .state_size = sizeof(struct slowmo), .options = options,
+             .vectors = CODEC_VECTORS(offsetof(struct slowmo, u)), .combine = &slowmo,
              .limits = CODEC_NO_ASGD)

@@ -55,6 +55,8 @@ static int check_combine(const struct codec_plugin *p, struct err *e)
          "it sums parameters, and has no contribute()"},
         {is_each_step && (r->keeps_global || r->adopt || r->on_gradient),
          "keeps_global, adopt() and on_gradient() are for CODEC_EACH_ROUND"},
+        {r->contributes_change && (!r->keeps_global || r->contribute || !r->apply),
+         "contributes_change needs keeps_global and apply(), and no contribute()"},
         {r->adopt && !r->keeps_global, "it has adopt() without keeps_global"},
         {p->updates_on_server && (!is_each_step || r->apply),
          "updates_on_server needs CODEC_EACH_STEP without apply()"},
@@ -110,6 +112,10 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
             "%s: codec %s: .state_size is %zu bytes, expected at most %zu (1 GiB); what grows with "
             "the model comes from zeros()",
             path, p->name, p->state_size, CODEC_STATE_MAX);
+    for (const size_t *at = p->vectors; at && *at != SIZE_MAX; at++)
+        if (*at > p->state_size || p->state_size - *at < sizeof(float *))
+            return err_set(e, ERR_CODEC, "%s: codec %s: .vectors names byte %zu of a state of %zu bytes",
+                           path, p->name, *at, p->state_size);
     return check_lists(p, e) < 0 || check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 

@@ -205,20 +205,20 @@ static int on_collective(struct codec *c)
     return watch_leave(w.codec->events->on_collective(c));
 }
 
-static float contribute(struct codec *c, float *const *v, float *numbers)
+static float contribute(struct codec *c, float *const *v)
 {
     float weight;
 
     watch_enter("contribute", c, c->node);
-    weight = w.codec->combine->contribute(c, v, numbers);
+    weight = w.codec->combine->contribute(c, v);
     watch_leave(CODEC_GO);
     return weight;
 }
 
-static int apply_combination(struct codec *c, const float *const *v, const float *numbers)
+static int apply_combination(struct codec *c, const float *const *v)
 {
     watch_enter("apply", c, c->node);
-    return watch_leave(w.codec->combine->apply(c, v, numbers));
+    return watch_leave(w.codec->combine->apply(c, v));
 }
 
 static int adopt_global(struct codec *c, const float *global_before)

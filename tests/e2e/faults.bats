@@ -239,9 +239,8 @@ paced_plain() {
     printf '#define _GNU_SOURCE\n#include <time.h>\n'
     sed '/^static const struct codec_combine/,$d' "$ROOT/codecs/plain.c"
     cat <<'EOF'
-static int apply(struct codec *c, const float *const *v, const float *numbers)
+static int apply(struct codec *c, const float *const *v)
 {
-    (void)numbers;
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     memcpy(c->grads, v[0], c->n_params * sizeof *v[0]);
     return CODEC_GO;

@@ -237,12 +237,11 @@ gated() {
         printf '#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n'
         sed '/^static const struct codec_combine/,$d' "$codec"
         cat <<EOF
-static int apply(struct codec *c, const float *const *v, const float *numbers)
+static int apply(struct codec *c, const float *const *v)
 {
     static const char open[] = "$T/gate/open";
     char at_gate[64];
 
-    (void)numbers;
     if (c->step + ($([ $to = grads ] && echo 1 || echo 0)) > 60 && (${2:-1}) && access(open, F_OK) < 0) {
         snprintf(at_gate, sizeof at_gate, "$T/gate/%d", c->node);
         close(creat(at_gate, 0600));

@@ -131,9 +131,13 @@ int channel_open(struct exchange *x, int id)
         return x->e->code;
     if (combining_open(ch, x->e) < 0)
         return x->e->code;
+    channel_before_call(ch);
+    for (const size_t *at = p->vectors; at && *at != SIZE_MAX; at++)
+        if (channel_host.zeros(&ch->codec, (float **)(void *)((char *)ch->codec.state + *at),
+                               ch->codec.n_params) < 0)
+            return x->e->code;
     if (!p->open)
         return CODEC_GO;
-    channel_before_call(ch);
     return channel_after_call(ch, "open", p->open(&ch->codec), false);
 }
 

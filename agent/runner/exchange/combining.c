@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/runner/exchange/aggregators/aggregators.h"
 #include "agent/runner/exchange/channel.h"
@@ -46,6 +47,12 @@ static int open_global(struct channel *ch)
     return CODEC_GO;
 }
 
+/* Are contributions vectors of their own, not grads or params as they are? */
+static bool has_own(const struct channel *ch)
+{
+    return ch->combining.rule->contribute || ch->combining.rule->contributes_change;
+}
+
 int combining_open(struct channel *ch, struct err *e)
 {
     struct combining *b = &ch->combining;
@@ -54,12 +61,13 @@ int combining_open(struct channel *ch, struct err *e)
     b->path = ch->x->path;
     if (!b->rule)
         return CODEC_GO;
+    ch->codec.numbers = b->numbers;
     b->n_vectors = b->rule->n_vectors > 0 ? b->rule->n_vectors : 1;
     if (b->rule->keeps_global && open_global(ch) < 0)
         return e->code;
     if (b->rule->adopt && combining_room(ch, &b->before) < 0)
         return e->code;
-    for (int k = 0; b->rule->contribute && !is_server(ch) && k < b->n_vectors; k++)
+    for (int k = 0; has_own(ch) && !is_server(ch) && k < b->n_vectors; k++)
         if (combining_room(ch, &b->own[k]) < 0)
             return e->code;
     return b->path->open(ch);
@@ -94,25 +102,36 @@ static const float *present(const struct channel *ch)
     return ch->combining.rule->when == CODEC_EACH_STEP ? ch->codec.grads : ch->codec.params;
 }
 
+static float write_own(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (b->rule->contribute)
+        return b->rule->contribute(c, b->own);
+    for (size_t i = 0; i < c->n_params; i++)
+        b->own[0][i] = c->params[i] - c->global[i];
+    return c->samples;
+}
+
 int combining_contribute(struct channel *ch)
 {
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
 
-    if (!b->rule->contribute) {
-        b->vectors[0] = present(ch);
-        b->weight = combining_is_weighted(ch) ? c->samples : 1;
+    b->vectors[0] = present(ch);
+    b->weight = combining_is_weighted(ch) ? c->samples : 1;
+    if (!has_own(ch))
         return CODEC_GO;
-    }
-    b->weight = b->rule->contribute(c, b->own, b->numbers);
+    b->weight = write_own(ch);
     if (channel_err(ch)->code < 0)
         return channel_err(ch)->code;
     if (!(b->weight >= 0) || !isfinite(b->weight))
         return channel_fail(ch, "its contribute returned the weight %g; a weight is finite and not negative",
                             (double)b->weight);
+    vector_copy(b->own[0] + c->n_params, present(ch) + c->n_params, n_statistics(ch));
     for (int k = 0; k < b->n_vectors; k++)
         b->vectors[k] = b->own[k];
-    vector_copy(b->own[0] + c->n_params, present(ch) + c->n_params, n_statistics(ch));
     return CODEC_GO;
 }
 
@@ -302,11 +321,13 @@ int combining_apply(struct channel *ch, const float *const *vectors, const float
     struct codec *c = &ch->codec;
     float *target = combining_target(ch);
 
+    if (numbers && numbers != b->numbers)
+        memcpy(b->numbers, numbers, (size_t)b->rule->n_numbers * sizeof *numbers);
     if (b->before)
         vector_copy(b->before, c->global, ch->n_params);
     if (b->rule->apply) {
         move_statistics(ch, target + c->n_params, vectors[0] + c->n_params);
-        return channel_after_call(ch, "apply", b->rule->apply(c, vectors, numbers), false);
+        return channel_after_call(ch, "apply", b->rule->apply(c, vectors), false);
     }
     if (vectors[0] != target)
         vector_copy(target, vectors[0], ch->n_params);
