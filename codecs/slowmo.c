@@ -18,10 +18,18 @@ static const struct codec_option options[] = {
     {0},
 };
 
+/* Who sits out takes no steps of its own: all take gamma from those that do. */
+static float slowmo_contribute(struct codec *c, float *const *v)
+{
+    memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
+    c->numbers[0] = c->lr_sum / (float)c->n_local;
+    return 1;
+}
+
 static int slowmo_apply(struct codec *c, const float *const *mean)
 {
     const struct slowmo *s = c->state;
-    float gamma = c->lr_sum / (float)c->n_local; /* the same on all workers */
+    float gamma = c->numbers[0];
 
     for (size_t i = 0; gamma > 0 && i < c->n_params; i++) {
         s->u[i] = s->beta * s->u[i] + (c->global[i] - mean[0][i]) / gamma;
@@ -30,8 +38,11 @@ static int slowmo_apply(struct codec *c, const float *const *mean)
     return CODEC_GO;
 }
 
-static const struct codec_combine slowmo = {
-    .when = CODEC_EACH_ROUND, .keeps_global = true, .apply = slowmo_apply};
+static const struct codec_combine slowmo = {.when = CODEC_EACH_ROUND,
+                                            .n_numbers = 1,
+                                            .keeps_global = true,
+                                            .contribute = slowmo_contribute,
+                                            .apply = slowmo_apply};
 
 CODEC_PLUGIN(.name = "slowmo", .source = "Wang et al., ICLR 2020, Algorithm 1",
              .equation = "y = mean_k x_k; u <- beta u + (x - y) / gamma; x <- x - alpha gamma u",

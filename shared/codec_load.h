@@ -49,6 +49,7 @@ struct codec_job {
     bool is_sync, goes_on; /* goes_on: continues without lost workers */
     bool is_compressed;
     struct aggregate aggregate;
+    int n_drawn; /* workers that take part in a round: n_workers, or fewer */
 };
 
 /* Checks a job against a codec's limits. ERR_CODEC. */

@@ -1,5 +1,7 @@
 #include "shared/path.h"
 
+#include <math.h>
+
 #include "shared/choice.h"
 
 /* Why a job cannot use a path. */
@@ -58,6 +60,27 @@ static bool aggregates_a_sum(const struct path_rule *p, const struct codec_job *
     return aggregates(p, job) && p->sums;
 }
 
+static bool draws(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return job->n_drawn < job->n_workers;
+}
+
+static bool draws_in_asgd(const struct path_rule *p, const struct codec_job *job)
+{
+    return draws(p, job) && !job->is_sync;
+}
+
+static bool draws_redundant(const struct path_rule *p, const struct codec_job *job)
+{
+    return draws(p, job) && is_redundant(p, job);
+}
+
+static bool draws_and_goes_on(const struct path_rule *p, const struct codec_job *job)
+{
+    return draws(p, job) && job->goes_on;
+}
+
 static bool never_meets(const struct path_rule *p, const struct codec_job *job)
 {
     return !job->is_sync && p->is_each_step && !p->updates_on_server;
@@ -74,6 +97,10 @@ static const struct refusal of_all[] = {
     {aggregates_in_asgd,
      "has no round whose contributions --aggregate could compare: the job is asynchronous",
      "Take --parallel_sgd ssgd, or leave --aggregate out."},
+    {draws_in_asgd, "has no round that --participate could draw workers for: the job is asynchronous",
+     "Take --parallel_sgd ssgd, or leave --participate out."},
+    {draws_redundant, "awaits any holder of a block, and --participate draws workers",
+     "Leave --redundancy out, or --participate."},
     {aggregates_a_sum, "sums, and --aggregate is for rules that take a mean", "Leave --aggregate out."},
     {0}};
 
@@ -81,6 +108,7 @@ static const struct refusal of_allreduce[] = {
     NO_SERVERS,
     {aggregates, "sums vectors on their way, and --aggregate compares them",
      "Take --path gather, or servers."},
+    {draws, "sums over all workers, and --participate draws some", "Take --path gather, or servers."},
     {is_asgd, "waits for every worker, and the job is asynchronous", "Take --path gather, or servers."},
     {goes_on, "waits for every worker, and --on-node-loss is continue", "Take --path gather, or servers."},
     {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
@@ -88,7 +116,11 @@ static const struct refusal of_allreduce[] = {
     {is_compressed, "sums vectors on their way, and --compress makes each a message of its own",
      "Take --path gather, or servers."},
     {0}};
-static const struct refusal of_gather[] = {NO_SERVERS, {0}};
+static const struct refusal of_gather[] = {
+    NO_SERVERS,
+    {draws_and_goes_on, "has all workers agree on a lost one, and with --participate some are not awaited",
+     "Take parameter servers, or leave --participate or --on-node-loss out."},
+    {0}};
 static const struct refusal of_servers[] = {
     {has_no_servers, "needs parameter servers, and the job has none",
      "The list of workers names them under \"PS\"."},
@@ -121,6 +153,14 @@ const char *path_name(enum path_kind kind)
     return names[kind];
 }
 
+/* A share such as 0.3 is less or more than its decimal: 0.3 x 10 workers are 3. */
+int path_drawn(double share, int n)
+{
+    int m = (int)ceil(share * n - 1e-9);
+
+    return m < 1 ? 1 : m > n ? n : m;
+}
+
 /* The rule's own, or the quickest, of those that the job allows. */
 static enum path_kind choose(const struct path_rule *p, const struct codec_job *job)
 {
@@ -146,7 +186,11 @@ int path_choose(const struct path_rule *p, enum path_kind wanted, const struct c
     enum path_kind kind = wanted == PATH_AUTO ? choose(p, job) : wanted;
     const struct refusal *r = refusal_of(p, kind, job);
 
-    if (!r && aggregate_check(&job->aggregate, p->is_each_step ? job->n_blocks : job->n_workers, e) < 0)
+    if (!r && aggregate_check(&job->aggregate,
+                              draws(p, job)     ? job->n_drawn
+                              : p->is_each_step ? job->n_blocks
+                                                : job->n_workers,
+                              e) < 0)
         return err_at(e, "--aggregate");
     if (!r)
         return (int)kind;
@@ -154,10 +198,13 @@ int path_choose(const struct path_rule *p, enum path_kind wanted, const struct c
     return err_hint(e, "%s", r->hint);
 }
 
-int path_check_unused(const char *name, enum path_kind wanted, const struct aggregate *a, struct err *e)
+int path_check_unused(const char *name, enum path_kind wanted, const struct codec_job *job, struct err *e)
 {
-    if (wanted == PATH_AUTO && a->kind == AGGREGATE_MEAN)
+    if (wanted == PATH_AUTO && job->aggregate.kind == AGGREGATE_MEAN && job->n_drawn == job->n_workers)
         return 0;
-    err_set(e, ERR_CODEC, "codec %s sends its own messages: --path and --aggregate do not apply to it", name);
+    err_set(e, ERR_CODEC,
+            "codec %s sends its own messages: --path, --aggregate and --participate do not apply "
+            "to it",
+            name);
     return err_hint(e, "`codecs show NAME` lists the paths of a codec that has some.");
 }

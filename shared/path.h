@@ -16,11 +16,14 @@ struct path_rule {
 };
 struct path_rule path_rule_of(const struct codec_plugin *p);
 
+/* Workers that take part in a round: max(1, ceil(share n)). */
+int path_drawn(double share, int n);
+
 /* Returns the path of such a rule in such a job; `wanted` may be PATH_AUTO. ERR_CODEC: the job cannot use the
  * wanted one; the message says why. */
 int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e);
 
-/* ERR_CODEC if a path, or an aggregate, is wanted for a rule that does not combine. */
-int path_check_unused(const char *name, enum path_kind wanted, const struct aggregate *a, struct err *e);
+/* ERR_CODEC if a path, an aggregate or a draw is wanted for a rule that does not combine. */
+int path_check_unused(const char *name, enum path_kind wanted, const struct codec_job *job, struct err *e);
 
 #endif

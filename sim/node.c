@@ -124,10 +124,15 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     struct net_score score = {0};
     int rc;
 
-    s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score);
-    if (step_add_block(&n->step, n->grads, b.block, &score, e) < 0)
-        return e->code;
     n->phase = SIM_BEGINS;
+    if (!exchange_takes_part(n->x)) {
+        step_sit_out(&n->step);
+        n->at_block = n->n_blocks - 1;
+    } else {
+        s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score);
+        if (step_add_block(&n->step, n->grads, b.block, &score, e) < 0)
+            return e->code;
+    }
     if (++n->at_block < n->n_blocks)
         return 0;
     n->at_block = 0;
@@ -252,7 +257,8 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
     n->has_computed = true;
     n->may_step = false;
     n->phase = SIM_COMPUTES;
-    n->now += n->step_time / n->n_blocks;
+    if (exchange_takes_part(n->x))
+        n->now += n->step_time / n->n_blocks;
     return 0;
 }
 

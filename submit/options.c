@@ -86,6 +86,9 @@ static struct args_option table[] = {
     {"aggregate", "", SETTING(aggregate), FOR_JOB, JOB, "HOW",
      "what a rule that combines takes of all contributions: mean|median|trimmed:F|krum:F|geomedian; all but "
      "the mean withstand faulty workers (F of them)"},
+    {"participate", "", SETTING(participate), FOR_JOB, JOB, "SHARE",
+     "share of the workers, drawn for each round, that compute and contribute; the others wait for the "
+     "result"},
     {"allreduce", "", SETTING(allreduce), FOR_JOB, JOB, NULL,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},

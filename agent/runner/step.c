@@ -72,6 +72,7 @@ void step_begin(struct step *s)
     s->before = *exchange_totals(s->cfg.exchange);
     s->score = (struct net_score){0};
     s->n_added = 0;
+    s->sits_out = false;
     if (watch->tracer)
         watch->tracer->step = s->n_done + 1;
 }
@@ -160,9 +161,14 @@ int step_add_block(struct step *s, float *grads, int block, const struct net_sco
     return 0;
 }
 
+void step_sit_out(struct step *s)
+{
+    s->sits_out = true;
+}
+
 static size_t samples_of(const struct step *s)
 {
-    return (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size;
+    return s->sits_out ? 0 : (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size;
 }
 
 int step_exchange(struct step *s, struct err *e)
@@ -184,7 +190,8 @@ static double learn_rate(const struct step *s, uint64_t step)
 static int leave_update_out(struct step *s, size_t from, size_t n, const float *grads, uint64_t step,
                             struct err *e)
 {
-    const char *own = s->cfg.node < 0 || grads == s->grads ? NULL : nonfinite(s, from, n, s->grads);
+    const char *own = s->cfg.node < 0 || s->sits_out || grads == s->grads ? NULL
+                                                                          : nonfinite(s, from, n, s->grads);
     char what[256];
 
     snprintf(what, sizeof what, "%sthe gradient of %s is not finite", own ? "" : "after the exchange ",
@@ -219,9 +226,13 @@ int step_update(struct step *s, struct err *e)
 {
     struct exchange *x = s->cfg.exchange;
 
-    if (step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), s->n_done, exchange_lr_factor(x), e) < 0)
+    bool updates = !s->sits_out || exchange_gives_gradient(x);
+
+    if (updates &&
+        step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), s->n_done, exchange_lr_factor(x), e) < 0)
         return e->code;
-    exchange_updated(x, s->lr);
+    if (updates)
+        exchange_updated(x, s->lr);
     s->n_done++;
     s->n_samples += samples_of(s);
     return 0;
@@ -247,8 +258,8 @@ struct record_train step_end(struct step *s, double started)
     phase_enter(watch, PHASE_COMPUTE);
     if (watch->tracer)
         tracer_span(watch->tracer, TRACE_STEP, s->begun, stopwatch_since(watch));
-    s->loss = s->score.loss / (double)s->score.n;
-    s->accuracy = s->cfg.has_labels ? (double)s->score.n_right / (double)s->score.n : NAN;
+    s->loss = s->sits_out ? NAN : s->score.loss / (double)s->score.n;
+    s->accuracy = s->cfg.has_labels && !s->sits_out ? (double)s->score.n_right / (double)s->score.n : NAN;
     r = (struct record_train){
         .time_s = stopwatch_since(watch) - started,
         .node = s->cfg.node,
@@ -258,8 +269,8 @@ struct record_train step_end(struct step *s, double started)
         .batches = n_batches,
         .step = s->n_done,
         .samples = s->n_samples,
-        .loss = s->loss,
-        .accuracy = s->cfg.has_labels ? s->accuracy : RECORD_MISSING,
+        .loss = s->sits_out ? RECORD_MISSING : s->loss,
+        .accuracy = s->cfg.has_labels && !s->sits_out ? s->accuracy : RECORD_MISSING,
         .lr = s->lr,
         .grad_norm = s->grad_norm,
         .compute_s = spent_in(s, watch, PHASE_COMPUTE),

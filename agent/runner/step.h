@@ -4,7 +4,7 @@
  * same steps:
  *
  *   step_begin       time and bytes from now on are this step's
- *   step_add_block   for each of the worker's blocks, after its gradient was computed
+ *   step_add_block   (or step_sit_out) for each of the worker's blocks, after its gradient was computed
  *   step_exchange    the codec gets the mean gradient; if it waits, the caller passes events to the exchange
  *   step_update      params <- the optimizer's step with the exchanged gradient
  *   exchange_on_step the codec's exchange of the parameters, which may wait, too
@@ -51,6 +51,7 @@ struct step {
     float *sum;       /* (n_params): the mean of the blocks' gradients; NULL: one block */
     float *grads;     /* the last one added */
     int n_added;
+    bool sits_out;
     struct net_score score;
     double begun, spent[N_STEP_PHASES];
     struct exchange_totals before;
@@ -70,6 +71,8 @@ void step_begin(struct step *s);
  * job ends (ERR_NUMERIC), or zeros take its place: then every rule continues, no node waits, and all nodes
  * still use the same gradient. After the last block `grads` is the mean of all. */
 int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e);
+/* Instead of all blocks, on a worker that does not take part in this round: it has computed no gradient. */
+void step_sit_out(struct step *s);
 int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
 /* Counts the step as done. ERR_NUMERIC: the exchanged gradient is not finite: a peer may have sent such
  * values, or sums may overflow float. Where steps may be skipped, it is left out instead: under a rule that

@@ -187,7 +187,9 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     struct record_train r;
     enum phase last;
 
-    if (gradient(w, row, e) < 0)
+    if (!exchange_takes_part(n->exchange))
+        step_sit_out(s);
+    else if (gradient(w, row, e) < 0)
         return e->code;
     if (wait_for_go(w, step_exchange(s, e), e) < 0)
         return e->code;

@@ -225,6 +225,7 @@ static int codec_job_of(struct codec_job *job, const struct settings *set, struc
     *job = (struct codec_job){.n_workers = set->node_count,
                               .n_servers = set->server_count,
                               .redundancy = set->redundancy,
+                              .n_drawn = path_drawn(set->participate, set->node_count),
                               .is_sync = set->sync == SYNC_SSGD,
                               .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
                               .is_compressed = set->compress[0] || set->compress_down[0]};
@@ -257,8 +258,7 @@ static int choose_path(struct settings *set, const struct codec_facts *f, struct
     int kind;
 
     if (!f->combines)
-        return codec_job_of(&job, set, e) < 0 ? e->code
-                                              : path_check_unused(f->name, set->path, &job.aggregate, e);
+        return codec_job_of(&job, set, e) < 0 ? e->code : path_check_unused(f->name, set->path, &job, e);
     if (codec_job_of(&job, set, e) < 0)
         return e->code;
     kind = path_choose(&rule, set->path, &job, e);

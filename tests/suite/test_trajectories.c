@@ -24,6 +24,8 @@ static double steepness(int k, size_t i)
     return 1 + 0.5 * cos(5.0 * k + 2.0 * (double)i);
 }
 
+static bool has_computed[STEPS][N_MAX]; /* in the last simulation */
+
 static void begin(struct trainer *t, float *params)
 {
     (void)t;
@@ -37,6 +39,7 @@ static void gradient(struct trainer *t, const struct trainer_batch *b, const flo
     (void)t;
     for (size_t i = 0; i < P; i++)
         grads[i] = (float)(steepness(b->node, i) * ((double)params[i] - target(b->node, i)));
+    has_computed[b->step][b->node] = true;
     score->n++;
 }
 
@@ -75,7 +78,8 @@ static void update(struct worker *k, enum optimizer_kind kind)
 /* ---- the rules, in double ---- */
 
 struct job {
-    int n;
+    int n, m; /* workers, and those that take part in this round */
+    bool is_in[N_MAX];
     struct worker k[N_MAX];
     double x[P], a[P], b[P]; /* the global parameters, and vectors that the rule keeps */
     double own[N_MAX][P];    /* and those of each worker */
@@ -87,8 +91,8 @@ static double mean_of_weights(const struct job *j, size_t i)
     double sum = 0;
 
     for (int k = 0; k < j->n; k++)
-        sum += j->k[k].w[i];
-    return sum / j->n;
+        sum += j->is_in[k] ? j->k[k].w[i] : 0;
+    return sum / j->m;
 }
 
 static void mean_gradient(struct job *j, size_t i)
@@ -96,9 +100,9 @@ static void mean_gradient(struct job *j, size_t i)
     double sum = 0;
 
     for (int k = 0; k < j->n; k++)
-        sum += j->k[k].g[i];
+        sum += j->is_in[k] ? j->k[k].g[i] : 0;
     for (int k = 0; k < j->n; k++)
-        j->k[k].g[i] = sum / j->n;
+        j->k[k].g[i] = sum / j->m;
 }
 
 static void vote(struct job *j, size_t i)
@@ -106,7 +110,7 @@ static void vote(struct job *j, size_t i)
     int sum = 0;
 
     for (int k = 0; k < j->n; k++)
-        sum += (j->k[k].g[i] > 0) - (j->k[k].g[i] < 0);
+        sum += j->is_in[k] ? (j->k[k].g[i] > 0) - (j->k[k].g[i] < 0) : 0;
     for (int k = 0; k < j->n; k++)
         j->k[k].g[i] = (sum > 0) - (sum < 0);
 }
@@ -133,6 +137,8 @@ static void scaffold(struct job *j, size_t i)
     double sum = 0, before = j->a[i];
 
     for (int k = 0; k < j->n; k++) {
+        if (!j->is_in[k])
+            continue;
         double next = j->own[k][i] - before + (j->x[i] - j->k[k].w[i]) / (j->n_local * lr);
 
         sum += next - j->own[k][i];
@@ -152,8 +158,6 @@ static void adaptive(struct job *j, size_t i, bool is_yogi)
 {
     double d = mean_of_weights(j, i) - j->x[i], d2 = d * d;
 
-    if (j->k[0].t <= EVERY)
-        j->b[i] = 1e-2 * 1e-2;
     j->a[i] = 0.9 * j->a[i] + 0.1 * d;
     j->b[i] = is_yogi ? j->b[i] - 0.01 * d2 * ((j->b[i] > d2) - (j->b[i] < d2)) : 0.99 * j->b[i] + 0.01 * d2;
     j->x[i] += 0.1 * j->a[i] / (sqrt(j->b[i]) + 1e-2);
@@ -188,7 +192,7 @@ static void easgd(struct job *j, size_t i)
     double x = j->x[i];
 
     for (int k = 0; k < j->n; k++) {
-        j->x[i] += 0.1 * (j->k[k].w[i] - x);
+        j->x[i] += !j->is_in[k] ? 0 : 0.1 * (j->k[k].w[i] - x);
         j->k[k].w[i] -= 0.1 * (j->k[k].w[i] - x);
     }
 }
@@ -225,21 +229,34 @@ static void on_each(struct job *j, void (*what)(struct job *j, size_t i))
         what(j, i);
 }
 
+/* Who takes part is what the last simulation has shown. */
+static void draw(struct job *j, int step)
+{
+    j->m = 0;
+    for (int k = 0; k < j->n; k++) {
+        j->is_in[k] = has_computed[step - 1][k];
+        j->m += j->is_in[k];
+    }
+}
+
 static void reference(struct job *j, const struct rule *r, enum optimizer_kind kind)
 {
     for (size_t i = 0; i < P; i++) {
         j->x[i] = (double)i / 1024;
+        j->b[i] = 1e-2 * 1e-2; /* tau^2, of fedadam and fedyogi */
         for (int k = 0; k < j->n; k++)
             j->k[k].w[i] = j->x[i];
     }
     for (int step = 1; step <= STEPS; step++) {
+        draw(j, step);
         for (int k = 0; k < j->n; k++)
             for (size_t i = 0; i < P; i++)
                 j->k[k].g[i] = steepness(k, i) * (j->k[k].w[i] - target(k, i));
         on_each(j, r->each_step);
         on_each(j, r->on_gradient);
         for (int k = 0; k < j->n; k++)
-            update(&j->k[k], kind);
+            if (j->is_in[k] || r->each_step)
+                update(&j->k[k], kind);
         j->n_local++;
         if (step % EVERY != 0 && step != STEPS)
             continue;
@@ -255,7 +272,7 @@ static void reference(struct job *j, const struct rule *r, enum optimizer_kind k
 static struct sim s;
 
 /* False: the rule refuses such a job. */
-static bool simulate(const struct rule *r, enum path_kind path, int n, enum optimizer_kind kind)
+static bool simulate(const struct rule *r, enum path_kind path, int n, enum optimizer_kind kind, double share)
 {
     static struct trainer_ops ops;
     struct settings set;
@@ -271,6 +288,7 @@ static bool simulate(const struct rule *r, enum path_kind path, int n, enum opti
     set.node_count = n;
     set.server_count = path == PATH_SERVERS ? 2 : 0;
     set.path = path;
+    set.participate = share;
     set.epochs = 1;
     set.steps_per_epoch = STEPS;
     set.local_steps = EVERY;
@@ -288,6 +306,7 @@ static bool simulate(const struct rule *r, enum path_kind path, int n, enum opti
     ops.begin = begin;
     ops.gradient = gradient;
     s.trainer->ops = &ops;
+    memset(has_computed, 0, sizeof has_computed);
     assert_int_equal(sim_restart(&s, &e), 0);
     assert_int_equal(sim_run(&s, &e), 0);
     if (!sim_has_succeeded(&s))
@@ -308,6 +327,33 @@ static double difference(const struct job *j)
     return most / largest;
 }
 
+/* The largest difference over the paths that the rule has; *n_runs: their number. */
+static double compare(const struct rule *r, int n, enum optimizer_kind kind, double share, int *n_runs)
+{
+    struct job *j = calloc(1, sizeof *j);
+    double worst = 0;
+
+    assert_non_null(j);
+    for (int path = PATH_AUTO + 1; path < PATH_KINDS; path++) {
+        double d;
+
+        if (!simulate(r, (enum path_kind)path, n, kind, share))
+            continue;
+        *j = (struct job){.n = n};
+        reference(j, r, kind);
+        d = difference(j);
+        if (!(d <= 1e-6))
+            fail_msg("%s by %s, %d workers, optimizer %d: %g", r->codec, path_name((enum path_kind)path), n,
+                     (int)kind, d);
+        assert_true(r->keeps_own || sim_models_agree(&s));
+        worst = fmax(worst, d);
+        ++*n_runs;
+        sim_close(&s);
+    }
+    free(j);
+    return worst;
+}
+
 TEST(every_rule_follows_its_formula_by_every_path)
 {
     static const enum optimizer_kind kinds[] = {OPTIMIZER_SGD, OPTIMIZER_MOMENTUM, OPTIMIZER_ADAM,
@@ -318,36 +364,44 @@ TEST(every_rule_follows_its_formula_by_every_path)
 
     for (size_t r = 0; r < N_OF(rules); r++)
         for (size_t o = 0; o < N_OF(kinds); o++)
-            for (size_t z = 0; z < N_OF(sizes); z++) {
-                struct job *j = calloc(1, sizeof *j);
-
-                assert_non_null(j);
-                j->n = sizes[z];
-                reference(j, &rules[r], kinds[o]);
-                for (int path = PATH_AUTO + 1; path < PATH_KINDS; path++) {
-                    double d;
-
-                    if (!simulate(&rules[r], (enum path_kind)path, j->n, kinds[o]))
-                        continue;
-                    d = difference(j);
-                    if (!(d <= 1e-6))
-                        fail_msg("%s by %s, %d workers, optimizer %d: %g", rules[r].codec,
-                                 path_name((enum path_kind)path), j->n, (int)kinds[o], d);
-                    assert_true(rules[r].keeps_own || sim_models_agree(&s));
-                    worst = fmax(worst, d);
-                    n_runs++;
-                    sim_close(&s);
-                }
-                free(j);
-            }
+            for (size_t z = 0; z < N_OF(sizes); z++)
+                worst = fmax(worst, compare(&rules[r], sizes[z], kinds[o], 1, &n_runs));
     printf("%d jobs; largest relative difference from float64: %.2g\n", n_runs, worst);
     assert_true(n_runs > 400);
+}
+
+/* In each round other workers, of which the others take the result. */
+TEST(with_a_draw_of_workers_every_rule_follows_its_formula)
+{
+    int n_runs = 0;
+
+    for (size_t r = 0; r < N_OF(rules); r++) {
+        int first[N_MAX] = {0}, n_computed[N_MAX] = {0};
+
+        compare(&rules[r], 8, OPTIMIZER_MOMENTUM, 0.4, &n_runs);
+        for (int step = 0; step < STEPS; step++) {
+            int m = 0;
+
+            for (int k = 0; k < 8; k++) {
+                m += has_computed[step][k];
+                n_computed[k] += has_computed[step][k];
+                first[k] += step < EVERY && has_computed[step][k];
+            }
+            assert_int_equal(m, 4); /* 0.4 of 8, rounded up */
+        }
+        for (int k = 0; k < 8; k++) {
+            assert_true(n_computed[k] < STEPS);                       /* no one always, */
+            assert_true(rules[r].each_step || first[k] % EVERY == 0); /* and for whole rounds */
+        }
+    }
+    assert_true(n_runs > 25);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_follows_its_formula_by_every_path),
+        cmocka_unit_test(with_a_draw_of_workers_every_rule_follows_its_formula),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "agent/runner/exchange/collecting.h"
 #include "agent/runner/exchange/combining.h"
 #include "agent/runner/exchange/compressing.h"
+#include "agent/runner/exchange/draw.h"
 #include "agent/runner/exchange/exchange.h"
 #include "agent/runner/exchange/round.h"
 #include "shared/rng.h"
@@ -26,6 +27,7 @@ struct channel {
     struct round round;
     struct collecting collecting;
     struct combining combining;
+    struct draw *draw; /* NULL: every worker takes part in every round */
     struct compressing compressing;
     struct rng rng;
     struct wire_out out;
@@ -80,6 +82,7 @@ const struct exchange_config *channel_config(const struct channel *ch);
 struct stopwatch *channel_watch(const struct channel *ch);
 struct err *channel_err(const struct channel *ch); /* of the call that is under way */
 void channel_round_done(struct channel *ch);
+bool channel_takes_part(const struct channel *ch, uint64_t round, int worker);
 void channel_begin_local(struct channel *ch); /* the next local steps: none are done yet */
 
 /* channel_call.c */

@@ -85,6 +85,11 @@ void exchange_share(struct exchange *x, struct shm_group *a)
     x->cfg.grads = ch->codec.grads = shm_group_in(a);
 }
 
+bool exchange_gives_gradient(const struct exchange *x)
+{
+    return !exchange_has_local_steps(x);
+}
+
 const float *exchange_gradient(const struct exchange *x)
 {
     const float *own = x->n_channels == 1 ? x->channels[0].codec.gradient : NULL;
@@ -166,6 +171,13 @@ int exchange_on_ready(struct exchange *x, size_t ready, struct err *e)
 bool exchange_is_collecting(const struct exchange *x)
 {
     return collecting_is_on_mesh(&x->channels[0]);
+}
+
+bool exchange_takes_part(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+
+    return channel_takes_part(ch, ch->codec.round, ch->codec.node);
 }
 
 int exchange_on_block(struct exchange *x, int block, struct err *e)

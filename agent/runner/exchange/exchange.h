@@ -42,6 +42,7 @@ struct exchange_config {
     uint64_t local_steps, n_steps, seed;
     enum path_kind path; /* of a rule that combines */
     struct aggregate aggregate;
+    int n_drawn; /* workers that take part in a round; 0: all */
     enum collective_algorithm allreduce;
     size_t n_params;                  /* of the whole model */
     size_t n_statistics;              /* the last of these are running statistics: nn/net.h */
@@ -106,10 +107,15 @@ int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
 /* Is a collective under way over the mesh? It advances with each event passed in. */
 bool exchange_is_collecting(const struct exchange *x);
 bool exchange_wants_blocks(const struct exchange *x);
+/* Does this worker take part in the round under way? If not, it computes and contributes nothing: the caller
+ * passes on_grad no samples, and updates params only by an exchanged gradient. */
+bool exchange_takes_part(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
 void exchange_updated(struct exchange *x, double lr); /* before it: the learning rate of the update */
 int exchange_on_step(struct exchange *x, struct err *e);
+bool exchange_gives_gradient(
+    const struct exchange *x); /* does the rule exchange gradients, to update with? */
 /* Between on_grad's CODEC_GO and on_step: the gradient (n_params) for the update: grads, or a vector of the
  * codec, so that a collective's result need not be copied. */
 const float *exchange_gradient(const struct exchange *x);

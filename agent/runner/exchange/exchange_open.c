@@ -40,7 +40,7 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     x->rule = p->round;
     x->events = p->events;
     if (!p->combine)
-        return path_check_unused(p->name, x->cfg.path, &x->cfg.aggregate, e);
+        return path_check_unused(p->name, x->cfg.path, job, e);
     rule = path_rule_of(p);
     kind = path_choose(&rule, x->cfg.path, job, e);
     if (kind < 0)
@@ -78,6 +78,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
                                   .is_sync = cfg->is_sync,
                                   .goes_on = cfg->goes_on,
                                   .aggregate = cfg->aggregate,
+                                  .n_drawn = cfg->n_drawn > 0 ? cfg->n_drawn : cfg->n_workers,
                                   .is_compressed = (cfg->compress && cfg->compress[0]) ||
                                                    (cfg->compress_down && cfg->compress_down[0])};
 

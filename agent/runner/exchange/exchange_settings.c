@@ -1,4 +1,5 @@
 #include "agent/runner/exchange/exchange.h"
+#include "shared/path.h"
 
 /* Least bytes in a bucket of the gradient, the size of the first one of PyTorch's DistributedDataParallel.
  * Each bucket is an all-reduce of its own, so smaller ones would wait more often. */
@@ -23,6 +24,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .min_nodes = set->min_nodes,
         .path = set->path,
         .aggregate = aggregate,
+        .n_drawn = path_drawn(set->participate, set->node_count),
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
         .n_steps = rows * (uint64_t)set->epochs,

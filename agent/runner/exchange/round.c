@@ -20,6 +20,12 @@ static bool is_server(const struct channel *ch)
     return ch->codec.node < 0;
 }
 
+/* Contributions in the round: a draw is of workers, who then hold a block each. */
+static int round_size(const struct channel *ch)
+{
+    return ch->draw ? ch->draw->m : ch->round.n_contributions;
+}
+
 static int merge_one(struct channel *ch, int k)
 {
     int rc = round_merge(ch, k);
@@ -78,6 +84,9 @@ static int contribute(struct channel *ch, int k)
     double seconds;
     struct mesh_buf *b;
 
+    if (!channel_takes_part(ch, ch->codec.round, ch->codec.node))
+        return CODEC_GO;
+
     ch->codec.block = ch->rule->per_block ? k : -1;
     b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
     ch->codec.block = -1;
@@ -99,6 +108,37 @@ static int merge_received(struct channel *ch)
     return round_close(ch, 0, -1, 0);
 }
 
+static int adopt(struct codec *c, int from, struct wire_in *in)
+{
+    (void)from;
+    return ((struct channel *)c)->rule->adopt(c, in);
+}
+
+static int adopt_reply(struct channel *ch, struct mesh_buf *b)
+{
+    int rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, ch->server, b);
+
+    channel_received(ch, ch->server, b->len);
+    mesh_buf_put(b);
+    if (rc < 0)
+        return rc;
+    ch->round.stage = ROUND_OPEN;
+    channel_begin_local(ch);
+    channel_round_done(ch);
+    return CODEC_GO;
+}
+
+static int await_reply(struct channel *ch)
+{
+    struct mesh_buf *b = ch->round.early;
+
+    if (!b)
+        return CODEC_WAIT;
+    ch->round.early = NULL;
+    channel_pause(ch, ch->server, false);
+    return adopt_reply(ch, b);
+}
+
 static void mark_sent(struct channel *ch, enum round_stage next)
 {
     ch->round.stage = next;
@@ -109,7 +149,7 @@ static int contributed(struct channel *ch)
 {
     mark_sent(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SENT);
     if (ch->server)
-        return CODEC_WAIT;
+        return await_reply(ch);
     return ch->codec.is_sync ? round_advance(ch) : merge_received(ch);
 }
 
@@ -156,8 +196,10 @@ int round_advance(struct channel *ch)
 
     if (round_goes_on(ch))
         return round_advance_without_lost(ch);
-    ch->codec.n_contributions = r->n_contributions;
+    ch->codec.n_contributions = round_size(ch);
     for (; r->next < r->n_contributions; r->next++) {
+        if (!channel_takes_part(ch, ch->codec.round, r->next))
+            continue;
         if (!round_has(ch, r->next))
             return CODEC_WAIT;
         if (merge_one(ch, r->next) < 0)
@@ -202,36 +244,33 @@ int round_on_step(struct channel *ch)
     return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
 }
 
-static int adopt(struct codec *c, int from, struct wire_in *in)
+/* The server awaits no contribution of a worker that does not take part: its reply may be early. */
+static bool is_early(const struct channel *ch, const struct mesh_head *h)
 {
-    (void)from;
-    return ((struct channel *)c)->rule->adopt(c, in);
+    return ch->draw && ch->round.stage == ROUND_OPEN && h->round == ch->codec.round && !ch->round.early;
 }
 
 static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
-    int rc;
-
+    if (h->peer == ch->server && is_early(ch, h)) {
+        channel_pause(ch, h->peer, true);
+        ch->round.early = b;
+        return CODEC_WAIT;
+    }
     if (h->peer != ch->server || h->round != ch->codec.round || ch->round.stage != ROUND_AWAITS_REPLY) {
         mesh_buf_put(b);
         return channel_fail(ch, "node %d sent an unexpected reply", h->peer);
     }
     channel_waited(ch, h->peer);
-    rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, h->peer, b);
-    channel_received(ch, h->peer, b->len);
-    mesh_buf_put(b);
-    if (rc < 0)
-        return rc;
-    ch->round.stage = ROUND_OPEN;
-    channel_begin_local(ch);
-    channel_round_done(ch);
-    return CODEC_GO;
+    return adopt_reply(ch, b);
 }
 
 /* May this peer send this contribution? A worker may send its own, a holder that of its block. */
 static bool may_contribute(const struct channel *ch, const struct mesh_head *h)
 {
     if (h->index >= (uint32_t)ch->round.n_contributions || h->peer < 0 || ch->server)
+        return false;
+    if (!channel_takes_part(ch, h->round, h->peer))
         return false;
     if (ch->rule->per_block)
         return blocks_holds(channel_config(ch)->blocks, (int)h->index, h->peer);
@@ -297,7 +336,7 @@ bool round_is_hopeless(const struct channel *ch)
         return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
     }
     for (int k = ch->round.next; ch->codec.is_sync && k < ch->round.n_contributions; k++)
-        if (!round_can_still_come(ch, k))
+        if (channel_takes_part(ch, ch->codec.round, k) && !round_can_still_come(ch, k))
             return true;
     return false;
 }

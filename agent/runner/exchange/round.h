@@ -41,6 +41,8 @@ struct round {
     struct undo undo; /* used if the job continues without lost workers */
     bool can_undo;    /* undo holds the state before this round */
     struct agreement agreement;
+    /* A server's reply to a round that this worker, which does not take part, has not come to yet. */
+    struct mesh_buf *early;
     struct mesh_buf **kept; /* (n_contributions) of the last closed round, for peers behind; or NULL */
 };
 

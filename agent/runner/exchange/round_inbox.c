@@ -49,6 +49,7 @@ void round_clear(struct channel *ch)
         round_drop(ch, w);
     for (int w = 0; ch->round.kept && w < ch->round.n_contributions; w++)
         mesh_buf_put(ch->round.kept[w]);
+    mesh_buf_put(ch->round.early);
     free(ch->round.inbox);
     free(ch->round.contributions);
     free(ch->round.kept);
@@ -71,7 +72,7 @@ void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, i
 
 bool round_has_redundancy(const struct channel *ch)
 {
-    return ch->rule->per_block && channel_config(ch)->blocks->redundancy > 1;
+    return ch->draw || (ch->rule->per_block && channel_config(ch)->blocks->redundancy > 1);
 }
 
 /* Room remains for one more contribution of each holder: a holder is paused only after one of its own. */

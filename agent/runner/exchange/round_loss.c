@@ -19,7 +19,7 @@ bool round_goes_on(const struct channel *ch)
 /* Is the round incomplete without this contribution, which is missing? */
 static bool is_awaited(const struct channel *ch, int k)
 {
-    if (round_has(ch, k))
+    if (round_has(ch, k) || !channel_takes_part(ch, ch->codec.round, k))
         return false;
     return round_agrees(ch) ? agreement_counts(&ch->round.agreement, k, ch->codec.round)
                             : round_can_still_come(ch, k);

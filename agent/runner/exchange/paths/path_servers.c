@@ -124,7 +124,7 @@ static int servers_adopt(struct codec *c, struct wire_in *in)
 
     if (replies_with_parameters(ch))
         return adopt_parameters(ch, in);
-    n = channel_config(ch)->goes_on ? wire_get_u32(in) : (uint32_t)c->n_workers;
+    n = channel_config(ch)->goes_on ? wire_get_u32(in) : (uint32_t)(ch->draw ? ch->draw->m : c->n_workers);
     if (!combining_get(&mean, ch, in, may_be_empty(ch)) || n > (uint32_t)c->n_workers)
         return channel_fail(ch, "the server sent a malformed combination");
     c->n_contributions = (int)n;

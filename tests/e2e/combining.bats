@@ -1,0 +1,128 @@
+#!/usr/bin/env bats
+# Rules that combine, on agents: their paths, draws of workers, aggregates, and what is refused.
+load lib
+
+# close_to A B: the weights of two result folders differ by rounding at most.
+close_to() {
+    python3 - "$1" "$2" <<'PY'
+import array, json, struct, sys
+def weights(folder):
+    raw = open(f"{folder}/model/final.safetensors", "rb").read()
+    n = struct.unpack("<Q", raw[:8])[0]
+    return {k: array.array("f", raw[8 + n + t["data_offsets"][0] : 8 + n + t["data_offsets"][1]])
+            for k, t in json.loads(raw[8 : 8 + n]).items() if k != "__metadata__"}
+a, b = weights(sys.argv[1]), weights(sys.argv[2])
+assert a.keys() == b.keys()
+assert max(abs(x - y) for k in a for x, y in zip(a[k], b[k])) < 1e-5
+PY
+}
+
+train() { "$SUBMIT" -q --node_count 3 --epochs 1 --model softmax "$@"; }
+
+@test "a rule ends with the same weights by each path, but for rounding, and run.json names the path" {
+    start_agents 4
+    write_workers 3 1
+    local codec path
+    for codec in fedavg:every=10 diloco:every=10 signsgd; do
+        for path in allreduce gather servers; do
+            echo "$codec by $path"
+            train --codec "$codec" --path $path -o "$path"
+            [ "$(jq .models_agree $path/run.json)" = true ]
+            [ "$(jq -r .settings.path $path/run.json)" = $path ]
+        done
+        close_to gather allreduce
+        close_to gather servers
+        rm -r allreduce gather servers
+    done
+}
+
+@test "with --participate other workers take part in each round, and the others neither compute nor send" {
+    start_agents 4
+    write_workers 3 1
+    local path
+    for path in gather servers; do
+        train --codec fedavg:every=10 --path $path --participate 0.6 -o $path
+        [ "$(jq .models_agree $path/run.json)" = true ]
+    done
+    close_to gather servers
+    python3 - <<'PY'
+import csv
+for folder in "gather", "servers":
+    rows = list(csv.DictReader(open(f"{folder}/records/train.csv")))
+    steps = max(int(r["step"]) for r in rows)
+    for step in range(1, steps + 1):
+        at = [r for r in rows if int(r["step"]) == step]
+        assert len(at) == 3 and sum(r["loss"] != "" for r in at) == 2
+    idle = [r for r in rows if r["loss"] == ""]
+    assert {r["node"] for r in idle} == {"0", "1", "2"} # each sits out at some time
+    assert all(r["accuracy"] == "" and int(r["sent_bytes"]) == 0 for r in idle)
+    for node in "012":
+        mine = [r for r in rows if r["node"] == node]
+        assert int(mine[-1]["samples"]) == 64 * sum(r["loss"] != "" for r in mine)
+PY
+    # The gradients of some workers are an update of all.
+    train --codec plain --participate 0.6 -o plain
+    [ "$(jq .models_agree plain/run.json)" = true ]
+    [ "$(jq -n "$(tail -1 plain/records/eval.csv | cut -d, -f7) > 0.4")" = true ]
+}
+
+@test "a robust aggregate withstands a worker whose gradients have the wrong sign" {
+    start_agents 3
+    {
+        sed '/^static const struct codec_combine/,$d' "$ROOT/codecs/plain.c"
+        cat <<'EOF'
+static float contribute(struct codec *c, float *const *v)
+{
+    for (size_t i = 0; i < c->n_params; i++)
+        v[0][i] = c->node == 1 ? -10 * c->grads[i] : c->grads[i];
+    return 1;
+}
+
+static const struct codec_combine faulty = {.when = CODEC_EACH_STEP, .contribute = contribute};
+
+CODEC_PLUGIN(.name = "faulty", .source = "a test", .combine = &faulty)
+EOF
+    } >faulty.c
+    train --codec faulty.c --on-nonfinite skip -o mean
+    [ "$(jq -n "$(tail -1 mean/records/eval.csv | cut -d, -f7) < 0.3")" = true ]
+    local aggregate
+    for aggregate in median trimmed:1 geomedian; do
+        train --codec faulty.c --aggregate $aggregate -o robust
+        [ "$(jq .models_agree robust/run.json)" = true ]
+        [ "$(jq -n "$(tail -1 robust/records/eval.csv | cut -d, -f7) > 0.5")" = true ]
+        rm -r robust
+    done
+}
+
+@test "what a path, a draw or an aggregate cannot do is refused when the job is checked, with a sentence" {
+    start_agents 5
+    no() { # no SENTENCE OPTION...
+        run "$SUBMIT" validate --node_count 4 "${@:2}"
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"$1"* ]]
+    }
+    write_workers 5 0
+    no "path servers needs parameter servers, and the job has none" --codec fedavg --path servers
+    no "path allreduce waits for every worker, and the job is asynchronous" --codec fedavg --path allreduce --psgd asgd
+    no "path allreduce waits for every worker, and --on-node-loss is continue" --codec plain --path allreduce --on-node-loss continue
+    no "path allreduce takes one gradient of each worker, and the job has redundant blocks" --codec plain --path allreduce --redundancy 2
+    no "path allreduce sums vectors on their way, and --compress makes each a message" --codec fedpaq --path allreduce --compress qsgd
+    no "path allreduce sums vectors on their way, and --aggregate compares them" --codec fedavg --path allreduce --aggregate median
+    no "path allreduce sums over all workers, and --participate draws some" --codec fedavg --path allreduce --participate 0.5
+    no "has no round whose contributions --aggregate could compare" --codec fedavg --psgd asgd --aggregate median
+    no "has no round that --participate could draw workers for" --codec fedavg --psgd asgd --participate 0.5
+    no "awaits any holder of a block, and --participate draws workers" --codec plain --redundancy 2 --participate 0.5
+    no "some are not awaited" --codec fedavg --on-node-loss continue --participate 0.5
+    no "krum:1 needs at least 5 contributions, and there are 4" --codec fedavg --aggregate krum:1
+    no "trimmed:1 needs at least 3 contributions, and there are 2" --codec fedavg --aggregate trimmed:1 --participate 0.5
+    no "expected krum:F" --codec fedavg --aggregate krum
+    no "expected mean, median, trimmed:F, krum:F or geomedian" --codec fedavg --aggregate middle
+    no "codec gossip sends its own messages: --path, --aggregate and --participate do not apply to it" --codec gossip --path gather
+    no "codec gossip sends its own messages" --codec gossip --aggregate median
+    no "codec gossip sends its own messages" --codec gossip --participate 0.5
+    write_workers 4 1
+    run "$SUBMIT" validate --node_count 4 --codec fedavg --path allreduce
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"--path allreduce: the parameter server of worker.json takes no part in this job."* ]]
+}
