@@ -44,8 +44,8 @@ struct record_column {
     C(row, wait_s, SPAN, "waiting for other nodes, the network at work meanwhile") \
     C(row, decode_s, SPAN, "the codec reading received messages") \
     C(row, raw_bytes, U64, "sent in this step, before compression and headers") \
-    C(row, sent_bytes, U64, "on the wire") \
-    C(row, recv_bytes, U64, "on the wire, of the messages used in this step") \
+    C(row, sent_bytes, U64, "passed to other nodes, by connections or through shared memory") \
+    C(row, recv_bytes, U64, "of the messages used in this step") \
     C(row, apply_s, SPAN, "updating the model: the codec's apply and adopt, the optimizer")
 
 #define RECORD_EVAL_COLUMNS(C, row) \
@@ -56,8 +56,8 @@ struct record_column {
     C(row, samples, U64, "of training, seen by this node so far") \
     C(row, loss, FLOAT, "mean over the test set") \
     C(row, accuracy, FLOAT, "over the test set, 0 to 1; empty where there are targets, not labels") \
-    C(row, sent_bytes_total, U64, "on the wire so far") \
-    C(row, recv_bytes_total, U64, "on the wire so far")
+    C(row, sent_bytes_total, U64, "so far") \
+    C(row, recv_bytes_total, U64, "so far")
 
 #define RECORD_COMM_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node, at the end of the round") \

@@ -51,7 +51,23 @@ static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_a
     return is_asgd ? has_asgd && (in == CHECK_BOTH || (in == CHECK_EITHER && !has_ssgd)) : has_ssgd;
 }
 
-static void describe(struct check *k, const struct job_shape *s, uint64_t n_steps, bool is_asgd)
+/* How contributions of a rule that combines meet; another rule has only the first way. */
+static const struct way {
+    enum path_kind path;
+    const char *aggregate;
+} ways[] = {{PATH_AUTO, "mean"},     {PATH_ALLREDUCE, "mean"}, {PATH_GATHER, "mean"},
+            {PATH_GATHER, "median"}, {PATH_SERVERS, "mean"},   {PATH_SERVERS, "median"}};
+enum { N_WAYS = sizeof ways / sizeof *ways };
+
+static bool has_way(const struct codec_plugin *p, const struct way *w, const struct job_shape *s)
+{
+    if (!p->combine)
+        return w->path == PATH_AUTO;
+    return w->path != PATH_AUTO && (w->path == PATH_SERVERS) == (s->n_servers > 0);
+}
+
+static void describe(struct check *k, const struct job_shape *s, const struct way *w, uint64_t n_steps,
+                     bool is_asgd)
 {
     settings_default(&k->set);
     simulation_default(&k->how);
@@ -64,6 +80,8 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
     k->set.node_count = s->n_workers;
     k->set.server_count = s->n_servers;
     k->set.redundancy = s->redundancy;
+    k->set.path = w->path;
+    snprintf(k->set.aggregate, sizeof k->set.aggregate, "%s", w->aggregate);
     k->set.epochs = 1;
     k->set.steps_per_epoch = (int)n_steps;
     k->set.local_steps = k->every > 0 ? k->every : 5; /* not a divisor of 12, so that there is a closing
@@ -76,11 +94,13 @@ static void describe(struct check *k, const struct job_shape *s, uint64_t n_step
     strcpy(k->how.link, "100Mbit,10ms,30ms");
     strcpy(k->how.speed, "0.5-2");
     strcpy(k->how.straggler, "0.3:4");
-    snprintf(k->page->what, sizeof k->page->what, "%d workers%s%s%s", s->n_workers,
+    snprintf(k->page->what, sizeof k->page->what, "%d workers%s%s%s%s%s%s", s->n_workers,
              s->n_servers == 1  ? ", 1 server"
              : s->n_servers > 1 ? ", 2 servers"
                                 : "",
-             s->redundancy > 1 ? ", redundancy 2" : "", is_asgd ? ", asgd" : "");
+             s->redundancy > 1 ? ", redundancy 2" : "", w->path == PATH_GATHER ? ", path gather" : "",
+             check_is_of_mean(k) ? "" : ", aggregate ", check_is_of_mean(k) ? "" : w->aggregate,
+             is_asgd ? ", asgd" : "");
 }
 
 /* Returns CHECK_IS_NOT_FOR_IT if the codec refuses such a job. */
@@ -107,15 +127,17 @@ int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body
         err_set(e, ERR_CODEC, "it does not support ssgd (CODEC_NO_SSGD), and this check is for ssgd only");
         return CHECK_IS_NOT_FOR_IT;
     }
-    for (int i = 0; i < 2 * N_SHAPES; i++) {
-        const struct job_shape *s = &shapes[i % N_SHAPES];
-        bool is_asgd = i >= N_SHAPES;
+    for (int i = 0; i < 2 * N_SHAPES * N_WAYS; i++) {
+        const struct way *w = &ways[i % N_WAYS];
+        const struct job_shape *s = &shapes[i / N_WAYS % N_SHAPES];
+        bool is_asgd = i >= N_SHAPES * N_WAYS;
         int rc;
 
-        if (!looks_at(k->plugin, in, is_asgd) || !can_have(k->plugin, s->n_servers))
+        if (!looks_at(k->plugin, in, is_asgd) || !can_have(k->plugin, s->n_servers) ||
+            !has_way(k->plugin, w, s))
             continue;
         is_tried = true;
-        describe(k, s, n_steps, is_asgd);
+        describe(k, s, w, n_steps, is_asgd);
         rc = run_job(k, body, e);
         if (rc < 0)
             return rc;
@@ -128,6 +150,11 @@ int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body
                 "no job can use it: it updates on servers (updates_on_server), but does not support servers");
     *e = why;
     return is_for_it ? 0 : CHECK_IS_NOT_FOR_IT;
+}
+
+bool check_is_of_mean(const struct check *k)
+{
+    return strcmp(k->set.aggregate, "mean") == 0;
 }
 
 int check_run(struct check *k, uint64_t timing, struct err *e)

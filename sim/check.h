@@ -45,6 +45,9 @@ enum check_sync {
 /* Runs `body` in each such job that the codec supports, without and with servers; k->sim is open. */
 int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body *body, struct err *e);
 
+/* Does the open job take the mean of contributions? A rule's formula and its convergence are about that. */
+bool check_is_of_mean(const struct check *k);
+
 /* Runs the open job from its beginning, with messages and steps timed by this seed. ERR_CODEC: the codec
  * refuses the present `set` or `how`. */
 int check_run(struct check *k, uint64_t timing, struct err *e);

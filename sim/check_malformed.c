@@ -197,6 +197,10 @@ int check_malformed(struct check *k, struct err *e)
     uint64_t before;
     int rc;
 
+    if (k->plugin->combine) {
+        err_set(e, ERR_CODEC, "it receives no messages");
+        return CHECK_IS_NOT_FOR_IT;
+    }
     hunt = (struct campaign){.check = k, .seed = k->seed > 0 ? k->seed : 1};
     do {
         before = hunt.n_changed;

@@ -84,9 +84,12 @@ static int follow(struct check *k, struct course *c, struct err *e)
 
 static int result_is_right(struct check *k, struct err *e)
 {
-    struct course *c = malloc(sizeof *c);
+    struct course *c;
     int rc;
 
+    if (!check_is_of_mean(k))
+        return CHECK_IS_NOT_FOR_IT;
+    c = malloc(sizeof *c);
     if (!c)
         return err_set(e, ERR_NOMEM, "no memory for the course of a job");
     c->check = k;

@@ -79,6 +79,8 @@ static int solve(struct check *k, struct err *e)
 {
     double first, loss, none;
 
+    if (!check_is_of_mean(k))
+        return CHECK_IS_NOT_FOR_IT;
     k->set.learn_rate = CHECK_LEARN_RATE / 4;
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
@@ -191,7 +193,7 @@ static int lose_nodes(struct check *k, struct err *e)
 static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
-    bool may_go_on = !p->events || p->events->on_lost;
+    bool may_go_on = p->events ? p->events->on_lost != NULL : k->set.path != PATH_ALLREDUCE;
     int rc = lose_nodes(k, e);
 
     if (rc < 0 || !may_go_on)

@@ -226,36 +226,36 @@ long_job() {
     "$SUBMIT" --workers worker.json --node_count 2 --epochs 100000 --record-every 1000 "$@"
 }
 
-# gated CODEC [CONDITION]: gated.c, which is CODEC, a rule that combines without callbacks, with a gate where the combination
-# replaces gradients or weights: from step 60 on, nodes (if CONDITION holds) wait there until open_gate. So events happen at the
-# right time on fast and slow machines.
+# gated CODEC [CONDITION]: gated.c, which is CODEC, a rule that combines without callbacks, with a gate before each contribution:
+# from step 60 on, nodes (if CONDITION holds) wait there until open_gate. So events happen at the right time on fast and slow
+# machines. (After the combination a node would wait with its own contribution half sent, for which another one waits.)
 gated() {
-    local codec=$ROOT/codecs/$1.c to=params
+    local codec=$ROOT/codecs/$1.c what=params
     mkdir -p "$T/gate"
-    if grep -q CODEC_EACH_STEP "$codec"; then to=grads; fi
+    if grep -q CODEC_EACH_STEP "$codec"; then what=grads; fi
     {
         printf '#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n'
         sed '/^static const struct codec_combine/,$d' "$codec"
         cat <<EOF
-static int apply(struct codec *c, const float *const *v)
+static float contribute(struct codec *c, float *const *v)
 {
     static const char open[] = "$T/gate/open";
     char at_gate[64];
 
-    if (c->step + ($([ $to = grads ] && echo 1 || echo 0)) > 60 && (${2:-1}) && access(open, F_OK) < 0) {
+    if (c->step >= 60 && (${2:-1}) && access(open, F_OK) < 0) {
         snprintf(at_gate, sizeof at_gate, "$T/gate/%d", c->node);
         close(creat(at_gate, 0600));
         while (access(open, F_OK) < 0)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    memcpy(c->$to, v[0], c->n_params * sizeof *v[0]);
-    return CODEC_GO;
+    memcpy(v[0], c->$what, c->n_params * sizeof *v[0]);
+    return 1;
 }
 
 EOF
-        sed -n '/^static const struct codec_combine/,$p' "$codec" | sed -e "s/\"$1\"/\"gated\"/" -e 's/\(= {\.when = CODEC_EACH_[A-Z]*\)}/\1, .apply = apply}/'
+        sed -n '/^static const struct codec_combine/,$p' "$codec" | sed -e "s/\"$1\"/\"gated\"/" -e 's/\(= {\.when = CODEC_EACH_[A-Z]*\)}/\1, .contribute = contribute}/'
     } >gated.c
-    grep -q 'apply = apply' gated.c
+    grep -q 'contribute = contribute' gated.c
 }
 
 open_gate() { touch "$T/gate/open"; }

@@ -14,12 +14,28 @@ enum { N_PARAMS = 5 };
 static const struct cluster_config rules[] = {
     {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
-    {.codec = "fedavg", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "fedavg", .path = PATH_GATHER, .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "fedavg", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "ps", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
     {.codec = "easgd", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "gossip", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "plain", .n_workers = 3, .n_steps = 2, .n_params = N_PARAMS, .goes_on = 1},
+    {.codec = "scaffold", .path = PATH_GATHER, .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "scaffold", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS, .goes_on = 1},
+    {.codec = "fednova", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "fedavg",
+     .path = PATH_GATHER,
+     .n_workers = 3,
+     .n_steps = 2,
+     .n_params = N_PARAMS,
+     .n_drawn = 2},
+    {.codec = "fedavg", .n_workers = 3, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS, .n_drawn = 1},
+    {.codec = "fednova",
+     .path = PATH_GATHER,
+     .aggregate = {AGGREGATE_KRUM, 1},
+     .n_workers = 5,
+     .n_steps = 2,
+     .n_params = N_PARAMS},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
@@ -59,7 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     cluster_open(&c, &rules[data[0] % N_RULES]);
-    n = &c.nodes[data[0] / N_RULES % 2 && c.n_nodes == 3 ? 2 : 0]; /* the worker, or the server */
+    n = &c.nodes[data[0] / N_RULES % 2 && c.cfg.n_servers > 0 ? c.n_nodes - 1
+                                                              : 0]; /* the worker, or the server */
     if (n->node >= 0) {
         if (exchange_wants_blocks(n->x))
             exchange_on_block(n->x, 0, &n->e);

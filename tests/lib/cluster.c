@@ -100,6 +100,8 @@ static void node_open(struct cluster *c, int slot)
                                                 .n_steps = cfg->n_steps,
                                                 .seed = cfg->seed,
                                                 .path = cfg->path,
+                                                .aggregate = cfg->aggregate,
+                                                .n_drawn = cfg->n_drawn,
                                                 .allreduce = cfg->allreduce,
                                                 .n_params = cfg->n_params,
                                                 .params = n->params,

@@ -15,6 +15,8 @@ struct cluster_config {
     bool is_asgd;
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
     enum path_kind path;
+    struct aggregate aggregate;
+    int n_drawn; /* workers that take part in a round; 0: all. cluster_run() does not know it */
     enum collective_algorithm allreduce;
     uint64_t local_steps, n_steps;
     size_t n_params;

@@ -114,7 +114,7 @@ int channel_blame(struct channel *ch, int from);
  * write, or bytes that the caller keeps owning, as in mesh_send_view. CODEC_GO or a code. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
 int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
-/* Accounts for bytes that went to and from `peer` through shared memory: none of them count as wire bytes. */
+/* Accounts for bytes that went to and from `peer` in a collective through shared memory, without frames. */
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
 /* Accounts for a message in the round that uses it, not the one in which it happened to arrive: statistics
  * must be reproducible. */

@@ -85,11 +85,15 @@ void channel_shared(struct channel *ch, int peer, size_t sent, size_t received)
 
     p->sent.messages++;
     p->sent.raw_bytes += sent;
+    p->sent.wire_bytes += sent;
     p->received.messages++;
     p->received.raw_bytes += received;
+    p->received.wire_bytes += received;
     x->totals.sent_messages++;
     x->totals.recv_messages++;
     x->totals.raw_bytes += sent;
+    x->totals.sent_bytes += sent;
+    x->totals.recv_bytes += received;
 }
 
 void channel_waited(struct channel *ch, int peer)

@@ -201,6 +201,12 @@ static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
            ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
 }
 
+/* The path of a combination knows that in shared memory no other worker receives from `out`. */
+static bool is_private(const struct channel *ch, const struct collective_ask *ask)
+{
+    return ch->combining.rule && fits_shm(ch, ask);
+}
+
 static int start_in_shm(struct channel *ch, const struct collective_ask *ask)
 {
     struct err *e = channel_err(ch);
@@ -235,7 +241,7 @@ static int collect(struct codec *c, struct collective_ask *ask)
     if (!s->mesh || is_under_way(ch) || s->is_done)
         return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);
     if (ask->in == ask->out || overlap(ask->in, ask->n, ask->out, ask->n) ||
-        overlap(s->last_out, s->n_last_out, ask->out, ask->n))
+        (!is_private(ch, ask) && overlap(s->last_out, s->n_last_out, ask->out, ask->n)))
         return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the previous collective", name);
     if (ask->root < 0 || ask->root >= c->n_workers)
         return channel_fail(ch, "%s with root node %d, which is not a worker", name, ask->root);

@@ -57,6 +57,28 @@ static int finish(struct channel *ch, const float *const *vectors, const float *
     return rc;
 }
 
+/* Where the combination of vector k goes. Over connections other workers may still receive from the last
+ * result; in shared memory each worker has its own, which may be what it replaces. */
+static float *result_of(const struct channel *ch, int k)
+{
+    const struct combining *b = &ch->combining;
+    bool replaces = k == 0 && b->rule->when == CODEC_EACH_ROUND && !b->rule->apply && !ch->codec.global;
+
+    if (!ch->collecting.shm_group)
+        return b->results[ch->codec.round % 2][k];
+    return replaces ? ch->codec.params : b->results[0][k];
+}
+
+static int finish_reduced(struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    const float *v[CODEC_VECTORS_MAX];
+
+    for (int k = 0; k < b->n_vectors; k++)
+        v[k] = result_of(ch, k);
+    return finish(ch, v, b->merged_numbers);
+}
+
 static int reduce_next(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -66,10 +88,10 @@ static int reduce_next(struct channel *ch)
     float part = total > 0 ? b->weight : 1;
 
     if (++b->at == b->n_vectors)
-        return finish(ch, (const float *const *)b->results[turn], b->merged_numbers);
+        return finish_reduced(ch);
     if (total > 0 && b->rule->reduction == CODEC_MEAN)
         part = b->weight * (float)c->n_workers / total;
-    return c->host->all_reduce(c, b->rule->reduction, scaled(ch, b->at, part), b->results[turn][b->at],
+    return c->host->all_reduce(c, b->rule->reduction, scaled(ch, b->at, part), result_of(ch, b->at),
                                ch->n_params);
 }
 
