@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ROOM = 16 << 20, CALM_AFTER = 2 };
+enum { ROOM = 16 << 20, CALM_AFTER = 2, GUARDED = 1024 };
 
 static struct {
     const struct codec_plugin *codec;
@@ -205,32 +205,69 @@ static int on_collective(struct codec *c)
     return watch_leave(w.codec->events->on_collective(c));
 }
 
+/* Vectors that a callback may not write: what they were before it. */
+static struct {
+    const char *name;
+    const float *v;
+    size_t n;
+    float kept[GUARDED];
+} guarded[2];
+
+static void guard(int k, const char *name, const float *v, size_t n)
+{
+    guarded[k].name = name;
+    guarded[k].v = v;
+    guarded[k].n = !v ? 0 : n < GUARDED ? n : GUARDED;
+    if (guarded[k].n > 0)
+        memcpy(guarded[k].kept, v, guarded[k].n * sizeof *v);
+}
+
+/* Returns rc, or the code of an error: the callback has written to a guarded vector. */
+static int check_guarded(struct codec *c, const char *callback, int rc)
+{
+    for (int k = 0; k < 2; k++)
+        if (guarded[k].n > 0 && memcmp(guarded[k].kept, guarded[k].v, guarded[k].n * sizeof(float)) != 0)
+            return c->host->fail(c, "its %s writes to %s, which codec.h does not allow there", callback,
+                                 guarded[k].name);
+    return rc;
+}
+
 static float contribute(struct codec *c, float *const *v)
 {
     float weight;
 
+    guard(0, "params", c->params, c->n_params);
+    guard(1, "global", c->global, c->n_params);
     watch_enter("contribute", c, c->node);
     weight = w.codec->combine->contribute(c, v);
     watch_leave(CODEC_GO);
+    check_guarded(c, "contribute", CODEC_GO);
     return weight;
 }
 
+/* On a server global is params. */
 static int apply_combination(struct codec *c, const float *const *v)
 {
+    guard(0, "params", c->global && c->global != c->params ? c->params : NULL, c->n_params);
+    guard(1, NULL, NULL, 0);
     watch_enter("apply", c, c->node);
-    return watch_leave(w.codec->combine->apply(c, v));
+    return check_guarded(c, "apply", watch_leave(w.codec->combine->apply(c, v)));
 }
 
 static int adopt_global(struct codec *c, const float *global_before)
 {
+    guard(0, "global", c->global, c->n_params);
+    guard(1, NULL, NULL, 0);
     watch_enter("adopt", c, c->node);
-    return watch_leave(w.codec->combine->adopt(c, global_before));
+    return check_guarded(c, "adopt", watch_leave(w.codec->combine->adopt(c, global_before)));
 }
 
 static int on_gradient(struct codec *c)
 {
+    guard(0, "params", c->params, c->n_params);
+    guard(1, "global", c->global, c->n_params);
     watch_enter("on_gradient", c, c->node);
-    return watch_leave(w.codec->combine->on_gradient(c));
+    return check_guarded(c, "on_gradient", watch_leave(w.codec->combine->on_gradient(c)));
 }
 
 static int on_lost(struct codec *c, int node)

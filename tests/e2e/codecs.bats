@@ -242,6 +242,11 @@ fails() {
     fails broken_promise.so:what=cost cost 'in 12 steps; its .sends declares'
     fails broken_promise.so:what=global restore "its state does not contain all of the rule's state"
     fails broken_server.so restore '3 workers, 1 server: worker 0, parameter 0: in the end'
+    fails broken_combine.so:what=params ends 'its contribute writes to params, which codec.h does not allow there'
+    fails broken_combine.so:what=global ends 'its apply writes to params'
+    fails broken_combine.so:what=pull ends 'its on_gradient writes to params'
+    fails broken_combine.so:what=weight ends 'its contribute returned the weight nan; a weight is finite and not negative'
+    fails broken_combine.so:what=negative ends 'its contribute returned the weight -1'
     fails broken_blocks.so:what=noise timing 'redundancy 2: worker 0 ends with other weights under seed 2'
     fails broken_blocks.so:what=holder malformed '4 workers, redundancy 2: node 1: codec broken_blocks: a malformed gradient'
     fails broken_promise.so:what=trace malformed 'but has already changed parameters, gradients or state'
