@@ -126,3 +126,8 @@ EOF
     [ "$status" -eq 0 ]
     [[ "$output" == *"--path allreduce: the parameter server of worker.json takes no part in this job."* ]]
 }
+
+@test "the matrix of rules, paths, aggregates and compressors is that of docs/combinations.md" {
+    "$ROOT/docs/tool/combinations" >now
+    diff now "$ROOT/docs/combinations.md" || { echo "make combinations writes it anew"; false; }
+}
