@@ -77,9 +77,10 @@ struct codec_combine {
     /* The host keeps c->global: the parameters that all workers had after the last exchange. */
     bool keeps_global;
     /* Writes this worker's v[0] .. v[n_vectors - 1] and c->numbers; nothing else may change, but the state.
-     * Returns its weight: 0 contributes nothing this time, a negative or infinite weight ends the job.
-     * NULL: v[0] is c->grads (CODEC_EACH_STEP), c->params, or, if contributes_change, c->params - c->global;
-     * its weight the samples that it was computed from. */
+     * Called once in each exchange in which this worker takes part. Returns its weight: 0 contributes
+     * nothing, a negative or infinite weight ends the job. NULL: v[0] is c->grads (CODEC_EACH_STEP),
+     * c->params, or, if contributes_change, c->params - c->global; its weight the samples that it was
+     * computed from. */
     float (*contribute)(struct codec *c, float *const *v);
     bool contributes_change; /* needs keeps_global */
     /* Uses the combination, v and c->numbers: CODEC_EACH_STEP sets c->grads, CODEC_EACH_ROUND moves
@@ -89,7 +90,8 @@ struct codec_combine {
      * c->global was before. In asynchronous jobs c->global, too, is what the server had before this
      * contribution. NULL: c->params become c->global. */
     int (*adopt)(struct codec *c, const float *global_before);
-    /* CODEC_EACH_ROUND, before each local update: may change c->grads. */
+    /* CODEC_EACH_ROUND, before each local update, and before its weight decay and --clip-norm: may change
+     * c->grads. */
     int (*on_gradient)(struct codec *c);
 };
 enum { CODEC_VECTORS_MAX = 8, CODEC_NUMBERS_MAX = 64 }; /* in a contribution */
@@ -119,7 +121,8 @@ struct codec {
     float samples;
     uint64_t n_local;
     float lr_sum;
-    /* Contributions in the round being merged, and how many of them are merged already. ssgd: one of every
+    /* Contributions in the round being merged, and how many of them are merged already (a rule that combines
+     * may use n_contributions, in apply() and adopt()). ssgd: one of every
      * worker that is not lost; asgd: those that have arrived, at least one. */
     int n_contributions, n_merged;
     /* Of a rule that combines, else NULL. */

@@ -26,7 +26,7 @@ static const char *const combination[] = {
     "{",
     "    for (size_t i = 0; i < c->n_params; i++)",
     "        v[0][i] = c->params[i] - c->global[i];",
-    "    return 1;",
+    "    return c->samples;",
     "}",
     "",
     "/* Every worker gets the mean of all contributions, the same on each. */",

@@ -18,7 +18,7 @@ static float contribute(struct codec *c, float *const *v)
     const struct broken *b = c->state;
 
     for (size_t i = 0; i < c->n_params; i++)
-        v[0][i] = c->params[i] - c->global[i];
+        v[0][i] = v[1][i] = c->params[i] - c->global[i];
     if (b->what == PARAMS)
         c->params[0] += 1;
     return b->what == WEIGHT ? NAN : b->what == NEGATIVE ? -1 : 1;
@@ -45,6 +45,7 @@ static int on_gradient(struct codec *c)
 }
 
 static const struct codec_combine broken = {.when = CODEC_EACH_ROUND,
+                                            .n_vectors = 2,
                                             .keeps_global = true,
                                             .contribute = contribute,
                                             .apply = apply,

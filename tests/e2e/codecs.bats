@@ -243,6 +243,7 @@ fails() {
     fails broken_promise.so:what=global restore "its state does not contain all of the rule's state"
     fails broken_server.so restore '3 workers, 1 server: worker 0, parameter 0: in the end'
     fails broken_combine.so:what=params ends 'its contribute writes to params, which codec.h does not allow there'
+    "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_combine.so:what=params" --check loss # every node ends with the error
     fails broken_combine.so:what=global ends 'its apply writes to params'
     fails broken_combine.so:what=pull ends 'its on_gradient writes to params'
     fails broken_combine.so:what=weight ends 'its contribute returned the weight nan; a weight is finite and not negative'

@@ -46,10 +46,12 @@ static int servers_encode(struct codec *c, struct wire_out *out)
     struct channel *ch = channel_of(c);
     int rc = combining_contribute(ch);
 
+    if (rc < 0)
+        return rc;
     if (!c->is_sync)
         wire_put_u32(out, ch->combining.version);
     combining_put(ch, out, combining_is_weighted(ch));
-    return rc;
+    return CODEC_GO;
 }
 
 static int servers_merge(struct codec *c, int from, struct wire_in *in)
