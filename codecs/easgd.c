@@ -7,7 +7,8 @@
  * Algorithm 1 (asgd, on servers: the sum is over the one contribution that arrived). The default of alpha
  * is 0.9 / n_workers, the paper's beta = 0.9. Deviation: in the paper the gradient step and the elastic
  * force act on the same w_i; here the force acts on the result of the local steps.
- * The result is the center, as in the paper; in asgd the one that the servers sent last. */
+ * The result is the center, as in the paper. In asgd a worker's result is the last center that the servers
+ * sent to it. */
 #include <math.h>
 
 #include "codec.h"

@@ -11,7 +11,7 @@
  *   krum:f      the contribution with the least sum of squared distances to its n - f - 2 nearest: Blanchard,
  *               El Mhamdi, Guerraoui and Stainer, "Machine Learning with Adversaries: Byzantine Tolerant
  *               Gradient Descent", NIPS 2017, section 4
- *   geomedian   the vector with the least weighted sum of distances to all, by the smoothed Weiszfeld
+ *   geomedian   the vector with the least sum of distances to all, by the smoothed Weiszfeld
  *               algorithm: Pillutla, Kakade and Harchaoui, "Robust Aggregation for Federated Learning", IEEE
  *               TSP 2022, Algorithm 2 */
 #ifndef PSGD_AGGREGATE_H

@@ -1,5 +1,5 @@
-/* path -- which path the contributions of a rule that combines take in a job: the one that the user names,
- * or the best of those that the job allows. */
+/* path -- chooses the path on which a job's contributions meet, for a rule that combines: the user's choice,
+ * or the best path that the job allows. */
 #ifndef PSGD_SHARED_PATH_H
 #define PSGD_SHARED_PATH_H
 

@@ -10,11 +10,6 @@ static struct victim *victim_of(const struct codec *c)
     return (struct victim *)(uintptr_t)c;
 }
 
-static struct channel *channel_of(const struct victim *v)
-{
-    return (struct channel *)(void *)v->real;
-}
-
 static int yes_zeros(struct codec *c, float **at, size_t n)
 {
     (void)c, (void)at, (void)n;
@@ -84,7 +79,7 @@ static void yes_put_vector(struct codec *c, struct wire_out *out, const float *v
 static const float *yes_get_vector(struct codec *c, struct wire_in *in, size_t n)
 {
     struct victim *v = victim_of(c);
-    const float *got = compressing_get(channel_of(v), in, n);
+    const float *got = compressing_get(channel_of(v->real), in, n);
     bool is_of_message = (const unsigned char *)got >= in->bytes &&
                          (const unsigned char *)got < in->bytes + in->len;
 
@@ -225,7 +220,7 @@ int victim_call(struct victim *v, const struct watch_call *call, const unsigned 
     v->n_calls++;
     watch_enter(call->name, &v->c, call->from);
     rc = watch_leave(call->read(v->plugin, &v->c, call->from, bytes ? &in : NULL));
-    compressing_begin_reading(channel_of(v), call->from);
+    compressing_begin_reading(channel_of(v->real), call->from);
     *is_touched = memcmp(v->bytes, v->image, v->n) != 0;
     if (*is_touched)
         memcpy(v->bytes, v->image, v->n);

@@ -205,7 +205,7 @@ static int on_collective(struct codec *c)
     return watch_leave(w.codec->events->on_collective(c));
 }
 
-/* Vectors that a callback may not write: what they were before it. */
+/* Copies, made before a call, of the vectors that the callback may not write. */
 static struct {
     const char *name;
     const float *v;

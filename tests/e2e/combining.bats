@@ -66,7 +66,7 @@ PY
     [ "$(jq -n "$(tail -1 plain/records/eval.csv | cut -d, -f7) > 0.4")" = true ]
 }
 
-@test "a robust aggregate withstands a worker whose gradients have the wrong sign" {
+@test "a robust aggregate withstands a worker whose gradients have the wrong sign and a great weight" {
     start_agents 3
     {
         sed '/^static const struct codec_combine/,$d' "$ROOT/codecs/plain.c"
@@ -75,7 +75,7 @@ static float contribute(struct codec *c, float *const *v)
 {
     for (size_t i = 0; i < c->n_params; i++)
         v[0][i] = c->node == 1 ? -10 * c->grads[i] : c->grads[i];
-    return 1;
+    return c->node == 1 ? 1e30f : 1;
 }
 
 static const struct codec_combine faulty = {.when = CODEC_EACH_STEP, .contribute = contribute};

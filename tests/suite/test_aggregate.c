@@ -13,7 +13,6 @@ enum { N_MAX = 11, P = 29 };
 
 static float vectors[N_MAX][P];
 static const float *rows[N_MAX];
-static float weights[N_MAX];
 static double work[N_MAX * N_MAX];
 
 static struct aggregate_input draw(int n, int f, uint64_t seed)
@@ -25,10 +24,8 @@ static struct aggregate_input draw(int n, int f, uint64_t seed)
         for (size_t i = 0; i < P; i++)
             vectors[k][i] = rng_normal(&r);
         rows[k] = vectors[k];
-        weights[k] = 1 + rng_uniform(&r);
     }
-    return (struct aggregate_input){
-        .n = n, .f = f, .n_params = P, .v = rows, .weights = weights, .work = work};
+    return (struct aggregate_input){.n = n, .f = f, .n_params = P, .v = rows, .work = work};
 }
 
 /* How many values of a component are less than x, and how many are greater. */
@@ -130,7 +127,7 @@ static double sum_of_distances(const struct aggregate_input *in, const float *z)
     double sum = 0;
 
     for (int k = 0; k < in->n; k++)
-        sum += (double)in->weights[k] * sqrt(square_distance(z, in->v[k]));
+        sum += sqrt(square_distance(z, in->v[k]));
     return sum;
 }
 

@@ -71,6 +71,12 @@ static inline int exchange_slot(const struct exchange *x, int node)
 /* Is the exchange after local steps, of parameters? Else there is one in each step. */
 bool exchange_has_local_steps(const struct exchange *x);
 
+/* Of a codec that a callback or a function of the host got. */
+static inline struct channel *channel_of(const struct codec *c)
+{
+    return (struct channel *)(uintptr_t)c;
+}
+
 extern const struct codec_host channel_host; /* host.c */
 
 /* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a

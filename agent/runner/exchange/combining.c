@@ -79,7 +79,6 @@ void combining_clear(struct combining *b)
         free(b->rooms[--b->n_rooms]);
     free(b->all);
     free(b->all_numbers);
-    free(b->weights);
     free(b->work);
     free(b->inputs);
     *b = (struct combining){0};
@@ -213,10 +212,9 @@ int combining_open_aggregate(struct channel *ch, int n_most)
     b->n_most = n_most;
     b->all = calloc(n * (size_t)b->n_vectors, (ch->n_params + 1) * sizeof *b->all);
     b->all_numbers = calloc(n + 1, ((size_t)b->rule->n_numbers + 1) * sizeof *b->all_numbers);
-    b->weights = calloc(n, sizeof *b->weights);
     b->work = calloc(n * n, sizeof *b->work);
     b->inputs = calloc(n, sizeof *b->inputs);
-    if (b->all && b->inputs && b->all_numbers && b->weights && b->work)
+    if (b->all && b->inputs && b->all_numbers && b->work)
         return CODEC_GO;
     return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d contributions of %zu numbers at once",
                    n_most, (size_t)b->n_vectors * ch->n_params);
@@ -238,7 +236,6 @@ static void keep(struct channel *ch, const struct combining_contribution *from)
 
     if (from->weight == 0)
         return;
-    b->weights[b->n_all] = from->weight;
     for (int k = 0; k < b->n_vectors; k++)
         vector_copy(kept(ch, b->n_all, k), from->vectors[k], ch->n_params);
     vector_copy(kept(ch, b->n_all, b->n_vectors), from->numbers, (size_t)b->rule->n_numbers);
@@ -265,7 +262,6 @@ static int aggregate(struct channel *ch)
                                       .f = b->aggregate.f,
                                       .n_params = is_vector ? ch->n_params : (size_t)b->rule->n_numbers,
                                       .v = b->inputs,
-                                      .weights = b->weights,
                                       .work = b->work});
     }
     return CODEC_GO;

@@ -1,6 +1,6 @@
 /* combining -- runs a rule that combines vectors of all workers (struct codec_combine): calls its callbacks,
- * checks what they return, and keeps c->global. A path (paths/path.h) takes a worker's contribution from
- * here, carries and combines those of all workers, and passes the combination back. */
+ * checks their results, and keeps c->global. A path (paths/path.h) asks for this worker's contribution,
+ * carries the contributions of all workers, combines them, and passes the combination to the rule. */
 #ifndef PSGD_COMBINING_H
 #define PSGD_COMBINING_H
 
@@ -33,11 +33,10 @@ struct combining {
     float merged_numbers[CODEC_NUMBERS_MAX];
     float merged_weight;
     bool is_empty; /* on a server: nothing was contributed to the last round */
-    /* Instead, if they are aggregated otherwise than by a mean (shared/aggregate.h): all of them. */
+    /* For an aggregate other than the mean (shared/aggregate.h): all contributions, unmerged. */
     struct aggregate aggregate;
     float *all;           /* (n_most, n_vectors, n_params) */
     float *all_numbers;   /* (n_most, n_numbers) */
-    float *weights;       /* (n_most) */
     double *work;         /* (n_most, n_most) */
     const float **inputs; /* (n_most) */
     int n_most, n_all;

@@ -8,11 +8,6 @@
 #include "agent/runner/exchange/channel.h"
 #include "shared/codec_options.h"
 
-static struct channel *channel_of(const struct codec *c)
-{
-    return (struct channel *)(uintptr_t)c;
-}
-
 /* Records the field's offset in the state: a checkpoint cannot hold addresses. */
 static int host_zeros(struct codec *c, float **at, size_t n)
 {

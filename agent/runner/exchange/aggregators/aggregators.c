@@ -1,5 +1,19 @@
 #include "agent/runner/exchange/aggregators/aggregators.h"
 
+#include <stdlib.h>
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+void aggregate_sort(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, compare);
+}
+
 aggregate_function *aggregate_of(enum aggregate_kind kind)
 {
 #define ROW(constant, name, a, b, function) [constant] = function,

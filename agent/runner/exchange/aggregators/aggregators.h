@@ -1,6 +1,7 @@
-/* aggregators -- robust means (shared/aggregate.h): each a pure function, in a file of its own.
+/* aggregators -- robust means (shared/aggregate.h): each a pure function. All contributions weigh the same: a
+ * faulty worker could send any weight.
  *
- * A new one is a line in shared/aggregate.h and a file here. */
+ * A new one is a line in shared/aggregate.h and a function here. */
 #ifndef PSGD_AGGREGATORS_H
 #define PSGD_AGGREGATORS_H
 
@@ -12,7 +13,6 @@ struct aggregate_input {
     int n, f;
     size_t n_params;
     const float *const *v; /* (n, n_params) */
-    const float *weights;  /* (n), positive */
     double *work;          /* (n, n): room for the function */
 };
 
@@ -23,6 +23,9 @@ typedef void aggregate_function(float *out, const struct aggregate_input *in);
 #define AGGREGATE_FUNCTION(constant, name, a, b, function) aggregate_function function;
 AGGREGATORS(AGGREGATE_FUNCTION)
 #undef AGGREGATE_FUNCTION
+
+/* Sorts n numbers, none of them NaN, from the least. */
+void aggregate_sort(double *v, int n);
 
 /* Returns the function of a kind other than the mean. */
 aggregate_function *aggregate_of(enum aggregate_kind kind);

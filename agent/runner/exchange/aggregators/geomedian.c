@@ -1,10 +1,9 @@
 /* The geometric median by the smoothed Weiszfeld algorithm: z becomes the mean of the v_k with the weights
- * w_k / max(nu, |z - v_k|), again and again. Deviations from the paper: z begins as the median of each
- * component, which no outlier moves, instead of the mean; nu is relative to the mean distance, as gradients
- * are of any scale, not 1e-6; and the iteration ends when z rests, not after three steps. A contribution with
- * a value that is not finite is left out. */
+ * 1 / max(nu, |z - v_k|), again and again. Deviations from the paper: no weights w_k; z begins as the median
+ * of each component, which no outlier moves, instead of the mean; nu is relative to the mean distance, as
+ * gradients are of any scale, not 1e-6; and the iteration ends when z rests, not after three steps. A
+ * contribution with a value that is not finite is left out. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "agent/runner/exchange/aggregators/aggregators.h"
 
@@ -23,24 +22,23 @@ static double distance(const float *z, const float *v, size_t n)
     return sqrt(sum);
 }
 
-/* part[k] = w_k / max(nu, |z - v_k|), of sum 1. Returns the weighted mean distance; 0: all finite ones are z,
- * or there is none. */
+/* part[k] = 1 / max(nu, |z - v_k|), scaled to the sum 1. Returns the mean distance; 0: all finite
+ * contributions are z, or there is none. */
 static double weigh(double *part, const struct aggregate_input *in, const float *z)
 {
-    double mean = 0, weight = 0, total = 0;
+    double mean = 0, total = 0;
+    int n_finite = 0;
 
     for (int k = 0; k < in->n; k++) {
         part[k] = distance(z, in->v[k], in->n_params);
-        if (!isfinite(part[k]))
-            continue;
-        mean += (double)in->weights[k] * part[k];
-        weight += (double)in->weights[k];
+        mean += isfinite(part[k]) ? part[k] : 0;
+        n_finite += isfinite(part[k]) != 0;
     }
     if (mean == 0)
         return 0;
-    mean /= weight;
+    mean /= n_finite;
     for (int k = 0; k < in->n; k++) {
-        part[k] = isfinite(part[k]) ? (double)in->weights[k] / fmax(nu * mean, part[k]) : 0;
+        part[k] = isfinite(part[k]) ? 1 / fmax(nu * mean, part[k]) : 0;
         total += part[k];
     }
     for (int k = 0; k < in->n; k++)

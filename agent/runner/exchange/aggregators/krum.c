@@ -1,6 +1,5 @@
 /* Krum: the contribution that is nearest to its n - f - 2 nearest neighbors. Of equal ones the first. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/runner/exchange/aggregators/aggregators.h"
@@ -17,19 +16,12 @@ static double distance(const struct aggregate_input *in, int a, int b)
     return isnan(sum) ? INFINITY : sum;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Sorts row k of the distances: the first is 0, that to itself. */
 static double score(const struct aggregate_input *in, int k)
 {
     double *row = in->work + (size_t)k * (size_t)in->n, sum = 0;
 
-    qsort(row, (size_t)in->n, sizeof *row, compare);
+    aggregate_sort(row, in->n);
     for (int j = 1; j <= in->n - in->f - 2; j++)
         sum += row[j];
     return sum;

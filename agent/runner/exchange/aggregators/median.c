@@ -1,16 +1,8 @@
 /* Aggregates of each component by itself: its values are sorted. A value that is not a number counts as
  * infinite, so that it is trimmed like any other outlier. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "agent/runner/exchange/aggregators/aggregators.h"
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* Returns the mean of the sorted values from `first` on, n - 2 first of them. */
 static float mean_of_middle(const struct aggregate_input *in, size_t i, int first)
@@ -19,7 +11,7 @@ static float mean_of_middle(const struct aggregate_input *in, size_t i, int firs
 
     for (int k = 0; k < in->n; k++)
         in->work[k] = isnan(in->v[k][i]) ? INFINITY : (double)in->v[k][i];
-    qsort(in->work, (size_t)in->n, sizeof *in->work, compare);
+    aggregate_sort(in->work, in->n);
     for (int k = first; k < in->n - first; k++)
         sum += in->work[k];
     return (float)(sum / (in->n - 2 * first));

@@ -4,11 +4,6 @@
 #include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/vector.h"
 
-static struct channel *channel_of(const struct codec *c)
-{
-    return (struct channel *)(uintptr_t)c;
-}
-
 static int allreduce_open(struct channel *ch)
 {
     struct combining *b = &ch->combining;

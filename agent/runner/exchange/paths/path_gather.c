@@ -4,11 +4,6 @@
 #include "agent/runner/exchange/channel.h"
 #include "agent/runner/exchange/paths/path.h"
 
-static struct channel *channel_of(const struct codec *c)
-{
-    return (struct channel *)(uintptr_t)c;
-}
-
 static bool is_per_block(const struct codec_combine *r)
 {
     return r->when == CODEC_EACH_STEP && !r->contribute;

@@ -5,11 +5,6 @@
 #include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/vector.h"
 
-static struct channel *channel_of(const struct codec *c)
-{
-    return (struct channel *)(uintptr_t)c;
-}
-
 static bool replies_with_parameters(const struct channel *ch)
 {
     return !ch->codec.is_sync || channel_config(ch)->plugin->updates_on_server;
