@@ -117,7 +117,9 @@ struct codec {
     uint64_t step, n_steps;   /* steps completed by this node; steps of the whole job */
     uint64_t round;           /* rounds completed so far */
     /* Since the last exchange: samples, which are the weight of this worker's contribution, updates of
-     * params, and the sum of their learning rates. */
+     * params, and the sum of their learning rates, with schedule and lr_factor. All are 0 on a worker that
+     * does not take part (--participate): it contributes nothing, and calls apply() and adopt() like the
+     * others. */
     float samples;
     uint64_t n_local;
     float lr_sum;

@@ -39,7 +39,12 @@ struct codec_check_page {
     char what[128]; /* description of this part */
     /* If a read past the end of a message or vector ended the program: of which of the two, and how many
      * bytes past the end. */
-    enum codec_check_beyond { CHECK_BEYOND_NOTHING, CHECK_BEYOND_MESSAGE, CHECK_BEYOND_VECTOR } beyond_what;
+    enum codec_check_beyond {
+        CHECK_BEYOND_NOTHING,
+        CHECK_BEYOND_MESSAGE,
+        CHECK_BEYOND_VECTOR,
+        CHECK_NULL_VECTOR /* no bytes beyond: the address is in the first page */
+    } beyond_what;
     uint64_t beyond;
     enum codec_check_outcome { CHECK_RUNS, CHECK_HOLDS, CHECK_FAILED, CHECK_NOT_FOR_IT, CHECK_ERROR } outcome;
     char text[1024]; /* why it failed, or does not apply to this codec */

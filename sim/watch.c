@@ -81,6 +81,8 @@ void watch_fault(const void *address)
 {
     const unsigned char *at = address;
 
+    if ((uintptr_t)at < (uintptr_t)sysconf(_SC_PAGESIZE))
+        w.page->beyond_what = CHECK_NULL_VECTOR;
     for (int i = 0; i < WATCH_BUFFERS; i++) {
         if (at < w.buffers[i].end || at >= w.buffers[i].end + sysconf(_SC_PAGESIZE))
             continue;

@@ -136,6 +136,13 @@ static void explain(struct codec_check_page *p, const struct ending *end)
                  "%s reads beyond the end of a vector, %llu bytes past it: get_vector returns only as many "
                  "numbers as requested",
                  where, (unsigned long long)p->beyond);
+    else if (WIFSIGNALED(end->status) && p->beyond_what == CHECK_NULL_VECTOR)
+        snprintf(
+            p->text, sizeof p->text,
+            "%s uses a pointer that is NULL. Of the vectors, c->global needs .keeps_global, those of the "
+            "state .vectors or zeros(), v[1] and further ones .n_vectors, and get_vector() a look at "
+            "wire_ok()",
+            where);
     else if (WIFSIGNALED(end->status))
         snprintf(p->text, sizeof p->text, "%s has crashed (signal %d, %s)", where, WTERMSIG(end->status),
                  strsignal(WTERMSIG(end->status)));

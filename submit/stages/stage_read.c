@@ -257,10 +257,10 @@ static int choose_path(struct settings *set, const struct codec_facts *f, struct
     struct codec_job job;
     int kind;
 
-    if (!f->combines)
-        return codec_job_of(&job, set, e) < 0 ? e->code : path_check_unused(f->name, set->path, &job, e);
     if (codec_job_of(&job, set, e) < 0)
         return e->code;
+    if (!f->combines)
+        return path_check_unused(f->name, set->path, &job, e);
     kind = path_choose(&rule, set->path, &job, e);
     if (kind < 0)
         return kind;
