@@ -47,7 +47,8 @@ unsigned codec_limits(const struct codec_plugin *p);
 struct codec_job {
     int n_workers, n_servers, n_blocks, redundancy;
     bool is_sync, goes_on; /* goes_on: continues without lost workers */
-    bool is_compressed;
+    bool is_compressed;    /* --compress or --compress-down */
+    bool compresses_items; /* to items that can be added on their way (codecs/compress/chain.h, chain_sums) */
     struct aggregate aggregate;
     int n_drawn; /* workers that take part in a round: n_workers, or fewer */
 };

@@ -38,10 +38,10 @@ static bool is_redundant(const struct path_rule *p, const struct codec_job *job)
     return p->is_each_step && job->n_blocks != job->n_workers;
 }
 
-static bool is_compressed(const struct path_rule *p, const struct codec_job *job)
+static bool compresses_messages(const struct path_rule *p, const struct codec_job *job)
 {
     (void)p;
-    return job->is_compressed;
+    return job->is_compressed && !job->compresses_items;
 }
 
 static bool aggregates(const struct path_rule *p, const struct codec_job *job)
@@ -113,8 +113,8 @@ static const struct refusal of_allreduce[] = {
     {goes_on, "waits for every worker, and --on-node-loss is continue", "Take --path gather, or servers."},
     {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
      "Take --path gather."},
-    {is_compressed, "sums vectors on their way, and --compress makes each a message of its own",
-     "Take --path gather, or servers."},
+    {compresses_messages, "sums vectors on their way, and this --compress makes each a message of its own",
+     "fp16 and bf16 can be summed; for others take --path gather, or servers."},
     {0}};
 static const struct refusal of_gather[] = {
     NO_SERVERS,

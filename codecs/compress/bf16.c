@@ -1,6 +1,7 @@
 /* bf16 -- the upper half of a float: 8 bits of exponent, 8 of precision.
  * A value that rounding would make infinite becomes the largest finite number. */
 #include "codecs/compress/compress.h"
+#include "codecs/compress/halves.h"
 
 static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
                    void *items)
@@ -18,6 +19,12 @@ static void decode(const void *o, struct compress_work *w, const float *scales, 
     w->loops->from_bf16(out, items, n);
 }
 
+static void sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
+                float scale)
+{
+    halves_sum(out, in, n_in, n, scale, w->loops->from_bf16, w->loops->to_bf16);
+}
+
 const struct compressor compress_bf16 = {
     .name = "bf16",
     .help = "a float's upper half, 16 bits each",
@@ -27,4 +34,5 @@ const struct compressor compress_bf16 = {
     .item_bytes = sizeof(uint16_t),
     .encode = encode,
     .decode = decode,
+    .sum = sum,
 };

@@ -47,6 +47,9 @@ extern const struct codec_option chain_options[];
 /* Parses `text`. ERR_CONFIG, with the known names and ranges; `s` is then undefined. */
 int chain_parse(struct chain_spec *s, const char *text, struct err *e);
 bool chain_is_lossy(const struct chain_spec *s);
+/* The compressor of a chain whose message of a vector is one item a value, which can be added on its way
+ * (compressor.sum). NULL: it is not. */
+const struct compressor *chain_sums(const struct chain_spec *s);
 
 /* The values of --compress and --compress-down of a job. */
 struct chain_pair {
@@ -58,6 +61,8 @@ struct chain_pair {
  * compression, or no lossy compression, in that direction. */
 int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
                      enum codec_compression takes, struct err *e);
+/* Does a job with these options compress only to items that can be added on their way (chain_sums)? */
+bool chain_pair_sums(const char *up, const char *down);
 
 /* The state of a chain for vectors of up to n values. */
 struct chain {

@@ -72,6 +72,14 @@ bool chain_is_lossy(const struct chain_spec *s)
     return false;
 }
 
+const struct compressor *chain_sums(const struct chain_spec *s)
+{
+    const struct compressor *values = s->is[COMPRESS_VALUES];
+    bool is_alone = !s->is[COMPRESS_SELECT] && !s->is[COMPRESS_SYMBOLS] && s->per == CHAIN_PER_VECTOR;
+
+    return is_alone && values && values->sum ? values : NULL;
+}
+
 static int parse_way(struct chain_spec *s, bool *has, const char *text, const char *option, struct err *e)
 {
     *has = text && text[0];
@@ -101,4 +109,12 @@ int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, con
         return err_hint(e, "none|huffman is lossless.");
     }
     return 0;
+}
+
+bool chain_pair_sums(const char *up, const char *down)
+{
+    struct chain_spec s;
+    struct err e = {0};
+
+    return up && up[0] && !(down && down[0]) && chain_parse(&s, up, &e) == 0 && chain_sums(&s);
 }

@@ -77,6 +77,11 @@ struct compressor {
                    void *items);
     void (*decode)(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
                    size_t n);
+    /* Items that are numbers can be added inside an all-reduce, and each partial sum is rounded to an item:
+     * out[i] = (in[0][i] + ... + in[n_in - 1][i]) scale, with n_in 2 or 3; `out` may be in[0]. NULL: they
+     * cannot. */
+    void (*sum)(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
+                float scale);
 
     /* COMPRESS_SYMBOLS. get() is safe for any bytes: it returns false, or true and n symbols below
      * `alphabet`. */

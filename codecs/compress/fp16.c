@@ -1,6 +1,7 @@
 /* fp16 -- IEEE 754 half precision: 5 bits of exponent, 11 of precision.
  * Larger values become 65504 and not infinity, which would end a job. */
 #include "codecs/compress/compress.h"
+#include "codecs/compress/halves.h"
 
 static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
                    void *items)
@@ -18,6 +19,12 @@ static void decode(const void *o, struct compress_work *w, const float *scales, 
     w->loops->from_fp16(out, items, n);
 }
 
+static void sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
+                float scale)
+{
+    halves_sum(out, in, n_in, n, scale, w->loops->from_fp16, w->loops->to_fp16);
+}
+
 const struct compressor compress_fp16 = {
     .name = "fp16",
     .help = "half precision, 16 bits each: 2^-24 to 65504",
@@ -28,4 +35,5 @@ const struct compressor compress_fp16 = {
     .item_bytes = sizeof(uint16_t),
     .encode = encode,
     .decode = decode,
+    .sum = sum,
 };

@@ -228,7 +228,8 @@ static int codec_job_of(struct codec_job *job, const struct settings *set, struc
                               .n_drawn = path_drawn(set->participate, set->node_count),
                               .is_sync = set->sync == SYNC_SSGD,
                               .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
-                              .is_compressed = set->compress[0] || set->compress_down[0]};
+                              .is_compressed = set->compress[0] || set->compress_down[0],
+                              .compresses_items = chain_pair_sums(set->compress, set->compress_down)};
 
     if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
         return err_at(e, "settings: /block_assignment");

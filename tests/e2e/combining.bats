@@ -94,6 +94,21 @@ EOF
     done
 }
 
+@test "an all-reduce of fp16 or bf16 sends half the bytes, over connections and with processes on one machine" {
+    local bytes raw chain
+    start_agents 2
+    for chain in fp16 bf16:ef=true; do
+        train --codec allreduce --compress "$chain" --local-path off --node_count 2 -o half
+        [ "$(jq -r .settings.path half/run.json)" = allreduce ]
+        [ "$(jq .models_agree half/run.json)" = true ]
+        [ "$(jq '.nodes[0].comm.compression_ratio > 1.95 and .nodes[0].comm.compression_ratio < 2' half/run.json)" = true ]
+        train --codec fedpaq --compress "$chain" --node_count 2 -o shared
+        [ "$(jq -r .settings.path shared/run.json)" = allreduce ]
+        [ "$(jq .models_agree shared/run.json)" = true ]
+        rm -r half shared
+    done
+}
+
 @test "what a path, a draw or an aggregate cannot do is refused when the job is checked, with a sentence" {
     start_agents 5
     no() { # no SENTENCE OPTION...
@@ -107,7 +122,7 @@ EOF
     no "path allreduce waits for every worker, and the job is asynchronous" --codec fedavg --path allreduce --psgd asgd
     no "path allreduce waits for every worker, and --on-node-loss is continue" --codec plain --path allreduce --on-node-loss continue
     no "path allreduce takes one gradient of each worker, and the job has redundant blocks" --codec plain --path allreduce --redundancy 2
-    no "path allreduce sums vectors on their way, and --compress makes each a message" --codec fedpaq --path allreduce --compress qsgd
+    no "path allreduce sums vectors on their way, and this --compress makes each a message" --codec fedpaq --path allreduce --compress qsgd
     no "path allreduce sums vectors on their way, and --aggregate compares them" --codec fedavg --path allreduce --aggregate median
     no "path allreduce sums over all workers, and --participate draws some" --codec fedavg --path allreduce --participate 0.5
     no "has no round whose contributions --aggregate could compare" --codec fedavg --psgd asgd --aggregate median

@@ -538,9 +538,51 @@ TEST(each_compressor_names_its_source_and_has_valid_options)
     }
 }
 
+/* Of the items of two or three vectors: the sum of what they stand for, rounded after each addition. */
+static void assert_sum(const struct compressor *is, int n_in, float scale)
+{
+    enum { N = 2500 };
+    struct compress_work w = {.loops = loops_best()};
+    uint16_t items[3][N], rounded[N];
+    const void *const in[] = {items[0], items[1], items[2]};
+    float v[N], sum[N], got[N];
+    struct rng r;
+
+    rng_init(&r, 5, 1, 1);
+    for (int k = 0; k < n_in; k++) {
+        for (size_t i = 0; i < N; i++)
+            v[i] = ldexpf(rng_normal(&r), (int)(i % 20) - 10);
+        is->encode(NULL, &w, v, N, NULL, items[k]);
+        is->decode(NULL, &w, NULL, items[k], v, N);
+        for (size_t i = 0; i < N; i++)
+            sum[i] = k == 0 ? v[i] : sum[i] + v[i];
+        for (size_t i = 0; k == n_in - 1 && i < N; i++)
+            sum[i] *= scale;
+        is->encode(NULL, &w, sum, N, NULL, rounded);
+        is->decode(NULL, &w, NULL, rounded, sum, N);
+    }
+    is->sum(&w, items[0], in, n_in, N, scale);
+    is->decode(NULL, &w, NULL, items[0], got, N);
+    assert_memory_equal(got, sum, sizeof got);
+}
+
+TEST(items_that_can_be_added_are_rounded_after_each_addition)
+{
+    int n = 0;
+
+    for (size_t k = 0; compressors[k]; k++)
+        for (int n_in = 2; compressors[k]->sum && n_in <= 3; n_in++, n++) {
+            assert_int_equal(compressors[k]->item_bytes, sizeof(uint16_t));
+            assert_sum(compressors[k], n_in, 1);
+            assert_sum(compressors[k], n_in, 1 / 3.0f);
+        }
+    assert_int_equal(n, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_that_can_be_added_are_rounded_after_each_addition),
         cmocka_unit_test(a_message_has_exactly_the_stated_length),
         cmocka_unit_test(no_values_take_no_bytes),
         cmocka_unit_test(errors_stay_below_the_stated_bound),

@@ -3,12 +3,13 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/runner/vector.h"
 
 struct prepared { /* a plan, and a buffer for each node whose chunks it adds */
     struct collective_plan plan;
-    float *staging;
+    char *staging;
     size_t *stage; /* (n_nodes): offset of a node's buffer in staging */
 };
 
@@ -31,9 +32,24 @@ struct collective {
     size_t n_sent, n_done;
     uint64_t summed; /* bytes added so far */
     size_t ready;    /* ask.in is computed from this index on */
-    float *kept[2];  /* used in turn: the copy that one collective sends from is free when the next is done */
-    size_t kept_room[2];
+    void *kept[2];   /* used in turn: the copy that one collective sends from is free when the next is done */
+    size_t kept_room[2]; /* bytes */
 };
+
+static void sum_floats(const void *with, void *out, const void *const *in, int n_in, size_t n, float scale)
+{
+    const float *const v[] = {in[0], in[1], n_in > 2 ? in[2] : NULL};
+
+    (void)with;
+    vector_sum(out, v, n_in, n, scale);
+}
+
+static const struct collective_item floats = {.bytes = sizeof(float), .sum = sum_floats};
+
+static size_t bytes(const struct collective *c, size_t n)
+{
+    return n * c->ask.item->bytes;
+}
 
 int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e)
 {
@@ -88,12 +104,12 @@ static int make_staging(struct prepared *r, struct err *e)
             r->stage[v->from] = v->n;
     }
     for (int k = 0; r->stage && k < p->ask.n_nodes; k++) {
-        size_t room = (r->stage[k] + 15) / 16 * 16; /* whole cache lines */
+        size_t room = (r->stage[k] * p->ask.item_bytes + 63) / 64 * 64; /* whole cache lines */
 
         r->stage[k] = total;
         total += room;
     }
-    r->staging = aligned_alloc(64, (total ? total : 16) * sizeof *r->staging);
+    r->staging = aligned_alloc(64, total ? total : 64);
     if (r->stage && r->staging)
         return 0;
     err_set(e, ERR_NOMEM, "no memory for the chunks of %s over %zu numbers",
@@ -112,13 +128,14 @@ static const struct prepared *prepare(struct collective *c, const struct collect
                               .me = c->cfg.me,
                               .root = ask->root,
                               .n = ask->n,
+                              .item_bytes = ask->item->bytes,
                               .is_one_machine = c->is_one_machine,
-                              .chunk = COLLECTIVE_CHUNK / sizeof(float),
+                              .chunk = COLLECTIVE_CHUNK / ask->item->bytes,
                               .buckets = ask->buckets,
                               .n_buckets = ask->n_buckets};
 
     if (r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root &&
-        r->plan.ask.buckets == ask->buckets)
+        r->plan.ask.buckets == ask->buckets && r->plan.ask.item_bytes == ask->item->bytes)
         return r;
     free(r->staging);
     free(r->stage);
@@ -129,24 +146,40 @@ static const struct prepared *prepare(struct collective *c, const struct collect
     return r;
 }
 
-static float *kept(const struct collective *c)
+static char *kept(const struct collective *c)
 {
     return c->kept[c->number % 2];
 }
 
-static int make_kept_room(struct collective *c, size_t n, struct err *e)
+static int make_kept_room(struct collective *c, size_t n_bytes, struct err *e)
 {
     int turn = (int)(c->number % 2);
 
-    if (c->kept_room[turn] >= n)
+    if (c->kept_room[turn] >= n_bytes)
         return 0;
     free(c->kept[turn]);
     c->kept_room[turn] = 0;
-    c->kept[turn] = malloc(n * sizeof(float));
+    c->kept[turn] = malloc(n_bytes);
     if (!c->kept[turn])
-        return err_set(e, ERR_NOMEM, "no memory for a copy of %zu numbers", n);
-    c->kept_room[turn] = n;
+        return err_set(e, ERR_NOMEM, "no memory for a copy of %zu bytes", n_bytes);
+    c->kept_room[turn] = n_bytes;
     return 0;
+}
+
+/* From its number `first` on. */
+static const char *vector(const struct collective *c, enum plan_vector v, size_t first)
+{
+    const char *base = v == PLAN_IN ? c->ask.in : v == PLAN_OUT ? c->ask.out : kept(c);
+
+    return base + bytes(c, first);
+}
+
+static void copy_bytes(char *to, const char *from, size_t n)
+{
+    size_t n_floats = n / sizeof(float);
+
+    vector_copy((float *)(void *)to, (const float *)(const void *)from, n_floats);
+    memcpy(to + n_floats * sizeof(float), from + n_floats * sizeof(float), n % sizeof(float));
 }
 
 /* Makes the plan's local copies, as far as they lie in [first, end). */
@@ -159,17 +192,13 @@ static int copy_own(struct collective *c, size_t first, size_t end, struct err *
         size_t from = v->first > first ? v->first : first;
         size_t to = v->first + v->n < end ? v->first + v->n : end;
 
-        if (v->to == PLAN_KEPT && make_kept_room(c, c->ask.n, e) < 0)
+        if (v->to == PLAN_KEPT && make_kept_room(c, bytes(c, c->ask.n), e) < 0)
             return e->code;
         if (from < to)
-            vector_copy((v->to == PLAN_KEPT ? kept(c) : c->ask.out) + from, c->ask.in + from, to - from);
+            copy_bytes((v->to == PLAN_KEPT ? kept(c) : (char *)c->ask.out) + bytes(c, from),
+                       vector(c, PLAN_IN, from), bytes(c, to - from));
     }
     return 0;
-}
-
-static const float *vector(const struct collective *c, enum plan_vector v)
-{
-    return v == PLAN_IN ? c->ask.in : v == PLAN_OUT ? c->ask.out : kept(c);
 }
 
 /* Sends every chunk that can be sent now. */
@@ -184,7 +213,7 @@ static int push(struct collective *c, struct err *e)
         if (s->after > c->n_done || (s->vector != PLAN_OUT && s->first < c->ready) ||
             mesh_queued(c->mesh) >= COLLECTIVE_QUEUE)
             break;
-        if (c->cfg.send(c->cfg.owner, &h, vector(c, s->vector) + s->first, s->n * sizeof(float)) < 0)
+        if (c->cfg.send(c->cfg.owner, &h, vector(c, s->vector, s->first), bytes(c, s->n)) < 0)
             return e->code;
     }
     if (c->n_sent < p->n_sends || c->n_done < p->n_recvs)
@@ -222,10 +251,10 @@ enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_he
     if (!p || h->round != c->number || s->cursor == p->n_recvs)
         return MESH_SINK_REFUSED;
     v = &p->recvs[s->cursor];
-    if (h->index != s->received || len != v->n * sizeof(float))
+    if (h->index != s->received || len != bytes(c, v->n))
         return MESH_SINK_REFUSED;
     if (v->op == PLAN_COPY) {
-        *at = c->ask.out + v->first;
+        *at = (char *)c->ask.out + bytes(c, v->first);
         return MESH_SINK_READY;
     }
     s->is_paused = s->is_staged;
@@ -244,15 +273,15 @@ static bool can_take(const struct collective *c, size_t recv)
 
 static void add_chunk(struct collective *c, const struct plan_recv *v)
 {
-    float *out = c->ask.out + v->first;
-    const float *in = c->ask.in + v->first;
-    const float *x = c->now->staging + c->now->stage[v->from];
-    const float *const of[PLAN_OPS][3] = {
+    char *out = (char *)c->ask.out + bytes(c, v->first);
+    const char *in = vector(c, PLAN_IN, v->first);
+    const char *x = c->now->staging + c->now->stage[v->from];
+    const void *const of[PLAN_OPS][3] = {
         [PLAN_ADD] = {out, x}, [PLAN_ADD_TO_IN] = {in, x}, [PLAN_ADD_AND_IN] = {out, x, in}};
 
-    c->summed += v->n * sizeof(float);
-    vector_sum(out, of[v->op], v->op == PLAN_ADD_AND_IN ? 3 : 2, v->n,
-               v->is_sum && c->ask.is_mean ? 1.0f / (float)c->cfg.n_nodes : 1.0f);
+    c->summed += bytes(c, v->n);
+    c->ask.item->sum(c->ask.item->with, out, of[v->op], v->op == PLAN_ADD_AND_IN ? 3 : 2, v->n,
+                     v->is_sum && c->ask.is_mean ? 1.0f / (float)c->cfg.n_nodes : 1.0f);
 }
 
 /* Processes chunks in the order of the plan, as far as they have arrived. */
@@ -264,7 +293,7 @@ static void take(struct collective *c)
         const struct plan_recv *v = &p->recvs[c->n_done];
         enum phase last;
 
-        c->cfg.received(c->cfg.owner, v->from, v->n * sizeof(float));
+        c->cfg.received(c->cfg.owner, v->from, bytes(c, v->n));
         if (v->op == PLAN_COPY)
             continue;
         last = phase_enter(c->cfg.watch, PHASE_DECODE);
@@ -288,7 +317,8 @@ int collective_start(struct collective *c, const struct collective_ask *ask, str
 {
     assert(!c->now && ask->in != ask->out);
     c->ask = *ask;
-    c->now = prepare(c, ask, e);
+    c->ask.item = ask->item ? ask->item : &floats;
+    c->now = prepare(c, &c->ask, e);
     if (!c->now)
         return e->code;
     c->number++;

@@ -3,11 +3,11 @@
  * whether the collective is done.
  *
  * A chunk is a message FRAME_CHUNK: its round is the number of the collective in this job, from 1, its index
- * counts the chunks from its sender to its receiver in that collective, its payload is raw floats. It is sent
- * by view, without a copy. A chunk to copy is read straight into `out`, a chunk to add into a staging buffer
- * of one chunk per sender. A chunk of the next collective, or one whose staging buffer is in use, is left in
- * the connection. A chunk that the plan does not expect (its number, index or length) is refused before its
- * payload is read. */
+ * counts the chunks from its sender to its receiver in that collective, its payload is raw items: floats, or
+ * shorter numbers. It is sent by view, without a copy. A chunk to copy is read straight into `out`, a chunk
+ * to add into a staging buffer of one chunk per sender. A chunk of the next collective, or one whose staging
+ * buffer is in use, is left in the connection. A chunk that the plan does not expect (its number, index or
+ * length) is refused before its payload is read. */
 #ifndef PSGD_COLLECTIVE_H
 #define PSGD_COLLECTIVE_H
 
@@ -32,12 +32,22 @@ struct collective_config {
     void *owner;
 };
 
+/* The numbers of a vector, where they are not floats. */
+struct collective_item {
+    size_t bytes;
+    /* out[i] = (in[0][i] + ... + in[n_in - 1][i]) * scale for i < n, added from the left, with n_in 2 or 3;
+     * where items are rounded, each partial sum is. `out` may be in[0]. */
+    void (*sum)(const void *with, void *out, const void *const *in, int n_in, size_t n, float scale);
+    const void *with; /* not owned */
+};
+
 struct collective_ask {
     enum collective_kind kind;
     bool is_mean; /* divide sums by the number of nodes */
     int root;
-    const float *in; /* (n): must not change until this collective is done */
-    float *out;      /* (n): must not change until the next one is done, so it cannot be that one's `out` */
+    const struct collective_item *item; /* of `in` and `out`, not owned. NULL: floats */
+    const void *in;                     /* (n): must not change until this collective is done */
+    void *out; /* (n): must not change until the next one is done, so it cannot be that one's `out` */
     size_t n;
     size_t ready; /* `in` is computed from this index on; the rest follows, from its end to its front */
     const size_t *buckets; /* (n_buckets), as in plan_ask; not owned, used until the next ask of this kind */
@@ -52,7 +62,8 @@ void collective_free(struct collective *c); /* after the mesh is closed: it may 
 void collective_attach(struct collective *c, struct mesh *m, bool is_one_machine);
 
 /* Begins a collective; none may be under way. All nodes must ask for the same. COLLECTIVE_DONE if there is
- * nothing to wait for. ERR_NOMEM: only if kind and length differ from the last of this kind. */
+ * nothing to wait for. ERR_NOMEM: only if kind, length or items differ from the last of this
+ * kind. */
 int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e);
 bool collective_is_under_way(const struct collective *c);
 /* `in` of the collective under way is now computed from `ready` on: advances as far as possible. */

@@ -389,7 +389,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
     p->ask = *ask;
     p->n_copies = p->n_sends = p->n_recvs = 0;
     if (p->ask.algorithm == COLLECTIVE_AUTO)
-        p->ask.algorithm = collective_choose(ask->n_nodes, ask->n, ask->is_one_machine);
+        p->ask.algorithm = collective_choose(ask->n_nodes, ask->n * ask->item_bytes, ask->is_one_machine);
     if (ask->n_nodes == 1)
         copy(&b, PLAN_OUT, b.whole);
     else
@@ -423,7 +423,7 @@ size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t leas
     return n_buckets;
 }
 
-enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_machine)
+enum collective_algorithm collective_choose(int n_nodes, size_t n_bytes, bool is_one_machine)
 {
     static const struct { /* the first row that fits */
         int nodes_max;
@@ -445,7 +445,7 @@ enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_m
     };
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        if (n_nodes <= rows[k].nodes_max && n <= rows[k].bytes_max / sizeof(float) && holds[rows[k].when])
+        if (n_nodes <= rows[k].nodes_max && n_bytes <= rows[k].bytes_max && holds[rows[k].when])
             return rows[k].algorithm;
     return COLLECTIVE_RING;
 }

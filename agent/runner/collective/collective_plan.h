@@ -49,9 +49,10 @@ struct plan_ask {
     enum collective_algorithm algorithm; /* of an all-reduce; the other operations have one each */
     int n_nodes, me;
     int root;            /* of a broadcast */
-    size_t n;            /* floats in `in` and in `out` */
+    size_t n;            /* numbers in `in` and in `out` */
+    size_t item_bytes;   /* of a number; COLLECTIVE_AUTO depends on it */
     bool is_one_machine; /* all nodes run on one machine: COLLECTIVE_AUTO depends on it */
-    size_t chunk;        /* floats in the longest chunk, at least n / INT_MAX + 1 */
+    size_t chunk;        /* numbers in the longest chunk, at least n / INT_MAX + 1 */
     /* All-reduce: starts of the buckets, which are summed one after another, from the vector's end to its
      * front; the last is 0. Not owned. None: the whole vector is one bucket. */
     const size_t *buckets;
@@ -113,7 +114,7 @@ size_t collective_slice(size_t n, int k, int n_slices);
  * of buckets, 0 if there is no layer. */
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
 /* The algorithm that COLLECTIVE_AUTO stands for: measurements in docs/dataplane.md. */
-enum collective_algorithm collective_choose(int n_nodes, size_t n, bool is_one_machine);
+enum collective_algorithm collective_choose(int n_nodes, size_t n_bytes, bool is_one_machine);
 const char *collective_kind_name(enum collective_kind kind);
 
 #endif

@@ -154,6 +154,7 @@ void channel_clear(struct channel *ch)
         free(ch->zeros[z].v);
     free(ch->zeros);
     free(ch->layers);
+    reducing_clear(&ch->reducing);
     compressing_clear(&ch->compressing);
     combining_clear(&ch->combining);
     draw_free(ch->draw);

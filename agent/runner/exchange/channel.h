@@ -10,6 +10,7 @@
 #include "agent/runner/exchange/compressing.h"
 #include "agent/runner/exchange/draw.h"
 #include "agent/runner/exchange/exchange.h"
+#include "agent/runner/exchange/reducing.h"
 #include "agent/runner/exchange/round.h"
 #include "shared/rng.h"
 
@@ -29,6 +30,7 @@ struct channel {
     struct combining combining;
     struct draw *draw; /* NULL: every worker takes part in every round */
     struct compressing compressing;
+    struct reducing reducing;
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft;     /* an event rule's message being written */
@@ -117,9 +119,11 @@ int channel_blame(struct channel *ch, int from);
 /* channel_send.c */
 
 /* Sends a message of this channel to one node and accounts for it: a buffer, which took `encode_s` seconds to
- * write, or bytes that the caller keeps owning, as in mesh_send_view. CODEC_GO or a code. */
+ * write, or bytes that the caller keeps owning, as in mesh_send_view, of which compression saved so many.
+ * CODEC_GO or a code. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
-int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len);
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len,
+                      size_t saved);
 /* Accounts for bytes that went to and from `peer` in a collective through shared memory, without frames. */
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
 /* Accounts for a message in the round that uses it, not the one in which it happened to arrive: statistics

@@ -47,23 +47,30 @@ static int send_bytes(struct channel *ch, const struct mesh_head *h, struct mesh
     return CODEC_GO;
 }
 
-int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
+/* Accounts for bytes that compression saved in the message sent. */
+static int add_saved(struct channel *ch, int peer, int64_t saved)
 {
-    int rc = send_bytes(ch, h, b, b->bytes, b->len);
-    struct exchange_traffic *t;
-
-    if (rc < 0)
-        return rc;
-    t = &peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, h->peer))->sent;
-    t->encode_s += encode_s;
-    t->raw_bytes += (uint64_t)ch->compressing.saved_out;
-    ch->x->totals.raw_bytes += (uint64_t)ch->compressing.saved_out;
+    peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, peer))->sent.raw_bytes += (uint64_t)saved;
+    ch->x->totals.raw_bytes += (uint64_t)saved;
     return CODEC_GO;
 }
 
-int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len)
+int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
 {
-    return send_bytes(ch, h, NULL, bytes, len);
+    int rc = send_bytes(ch, h, b, b->bytes, b->len);
+
+    if (rc < 0)
+        return rc;
+    peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, h->peer))->sent.encode_s += encode_s;
+    return add_saved(ch, h->peer, ch->compressing.saved_out);
+}
+
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len,
+                      size_t saved)
+{
+    int rc = send_bytes(ch, h, NULL, bytes, len);
+
+    return rc < 0 ? rc : add_saved(ch, h->peer, (int64_t)saved);
 }
 
 void channel_received(struct channel *ch, int from, size_t len)

@@ -13,14 +13,25 @@ static bool is_under_way(const struct channel *ch)
     return ch->collecting.is_in_shm || collecting_is_on_mesh(ch);
 }
 
+/* What compression saves in a chunk of `len` bytes. */
+static size_t saved(const struct channel *ch, size_t len)
+{
+    return ch->collecting.item_bytes < sizeof(float)
+               ? len / ch->collecting.item_bytes * (sizeof(float) - ch->collecting.item_bytes)
+               : 0;
+}
+
 static int send_chunk(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
 {
-    return channel_send_view(owner, h, bytes, len);
+    return channel_send_view(owner, h, bytes, len, saved(owner, len));
 }
 
 static void received_chunk(void *owner, int from, size_t len)
 {
-    channel_received(owner, from, len);
+    struct channel *ch = owner;
+
+    ch->compressing.saved_in = (int64_t)saved(ch, len);
+    channel_received(ch, from, len);
 }
 
 static enum mesh_sink_result sink_of_chunk(void *owner, const struct mesh_head *h, size_t len, void **at)
@@ -183,11 +194,16 @@ void collecting_waits_for(const struct channel *ch, char *out, size_t size)
         collective_waits_for(ch->collecting.collective, out, size);
 }
 
-static bool overlap(const float *a, size_t n_a, const float *b, size_t n_b)
+static size_t bytes_of(const struct collective_ask *ask)
+{
+    return ask->n * (ask->item ? ask->item->bytes : sizeof(float));
+}
+
+static bool overlap(const void *a, size_t n_a, const void *b, size_t n_b)
 {
     uintptr_t a_at = (uintptr_t)a, b_at = (uintptr_t)b;
 
-    return a_at < b_at + n_b * sizeof *b && b_at < a_at + n_a * sizeof *a;
+    return a_at < b_at + n_b && b_at < a_at + n_a;
 }
 
 /* A shm group has all-reduce and broadcast only, as its slices differ from those of codec.h. A long vector
@@ -197,7 +213,7 @@ static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
 {
     const struct shm_group *a = ch->collecting.shm_group;
 
-    return a && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
+    return a && !ask->item && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
            ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
 }
 
@@ -226,9 +242,9 @@ static int start_in_shm(struct channel *ch, const struct collective_ask *ask)
     return advance_in_shm(ch, e);
 }
 
-static int collect(struct codec *c, struct collective_ask *ask)
+int collecting_start(struct channel *ch, struct collective_ask *ask)
 {
-    struct channel *ch = (struct channel *)c;
+    struct codec *c = &ch->codec;
     struct collecting *s = &ch->collecting;
     const char *name = collective_kind_name(ask->kind);
     int rc;
@@ -240,8 +256,8 @@ static int collect(struct codec *c, struct collective_ask *ask)
         return channel_fail(ch, "it calls %s and has no on_collective", name);
     if (!s->mesh || is_under_way(ch) || s->is_done)
         return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);
-    if (ask->in == ask->out || overlap(ask->in, ask->n, ask->out, ask->n) ||
-        (!is_private(ch, ask) && overlap(s->last_out, s->n_last_out, ask->out, ask->n)))
+    if (ask->in == ask->out || overlap(ask->in, bytes_of(ask), ask->out, bytes_of(ask)) ||
+        (!is_private(ch, ask) && overlap(s->last_out, s->n_last_out, ask->out, bytes_of(ask))))
         return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the previous collective", name);
     if (ask->root < 0 || ask->root >= c->n_workers)
         return channel_fail(ch, "%s with root node %d, which is not a worker", name, ask->root);
@@ -253,19 +269,25 @@ static int collect(struct codec *c, struct collective_ask *ask)
         ask->buckets = s->buckets;
         ask->n_buckets = s->n_buckets;
     }
+    s->item_bytes = ask->item ? ask->item->bytes : sizeof(float);
     rc = fits_shm(ch, ask) ? start_in_shm(ch, ask) : collective_start(s->collective, ask, channel_err(ch));
     if (rc < 0)
         return rc;
     s->last_out = ask->out;
-    s->n_last_out = ask->n;
+    s->n_last_out = bytes_of(ask);
     s->is_done = rc == COLLECTIVE_DONE;
     return CODEC_WAIT;
+}
+
+static int collect(struct codec *c, struct collective_ask ask)
+{
+    return collecting_start(channel_of(c), &ask);
 }
 
 int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
 {
     return collect(
-        c, &(struct collective_ask){
+        c, (struct collective_ask){
                .kind = COLLECTIVE_ALL_REDUCE, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
 }
 
@@ -274,24 +296,24 @@ int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const 
 {
     return collect(
         c,
-        &(struct collective_ask){
+        (struct collective_ask){
             .kind = COLLECTIVE_REDUCE_SCATTER, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
 }
 
 int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n)
 {
-    return collect(c, &(struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
+    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
 }
 
 int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
 {
-    return collect(c, &(struct collective_ask){
-                          .kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
+    return collect(
+        c, (struct collective_ask){.kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
 }
 
 int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n)
 {
-    return collect(c, &(struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
+    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
 }
 
 size_t collecting_slice(const struct codec *c, size_t n, int k)

@@ -18,8 +18,9 @@ struct collecting {
     size_t n_buckets;
     struct collective *collective; /* NULL: this channel can have none */
     struct mesh *mesh;
-    bool is_done;          /* the collective is, but on_collective has not been called for it yet */
-    const float *last_out; /* (n_last_out) */
+    bool is_done;         /* the collective is, but on_collective has not been called for it yet */
+    size_t item_bytes;    /* of the numbers of the last collective */
+    const char *last_out; /* (n_last_out) bytes */
     size_t n_last_out;
 };
 
@@ -32,6 +33,8 @@ int collecting_ready(struct channel *ch, size_t ready); /* grads are computed fr
 bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
 int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is done */
 bool collecting_is_hopeless(const struct channel *ch);  /* waits for a chunk that can no longer arrive */
+/* Begins a collective of a path: CODEC_WAIT or a code. */
+int collecting_start(struct channel *ch, struct collective_ask *ask);
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);
 
 /* For struct codec_host. */

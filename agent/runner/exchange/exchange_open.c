@@ -80,7 +80,8 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
                                   .aggregate = cfg->aggregate,
                                   .n_drawn = cfg->n_drawn > 0 ? cfg->n_drawn : cfg->n_workers,
                                   .is_compressed = (cfg->compress && cfg->compress[0]) ||
-                                                   (cfg->compress_down && cfg->compress_down[0])};
+                                                   (cfg->compress_down && cfg->compress_down[0]),
+                                  .compresses_items = chain_pair_sums(cfg->compress, cfg->compress_down)};
 
     if (!x)
         return err_set(e, ERR_NOMEM, "no memory for the exchange");

@@ -327,7 +327,7 @@ TEST(chunks_of_one_vector_are_sent_from_end_to_front_bucket_by_bucket)
     struct collective_plan p = {0};
     struct err e = {0};
     size_t starts[8];
-    struct plan_ask ask = {.n_nodes = 4, .n = 1000, .chunk = 16, .buckets = starts};
+    struct plan_ask ask = {.n_nodes = 4, .n = 1000, .item_bytes = 4, .chunk = 16, .buckets = starts};
 
     ask.n_buckets = cut(starts, ask.n);
     assert_true(ask.n_buckets > 2);
@@ -496,16 +496,16 @@ TEST(the_chosen_algorithm_always_exists)
 TEST(short_vectors_take_one_step_between_machines_and_few_messages_on_one_machine)
 {
     for (int n_nodes = 3; n_nodes <= 4; n_nodes++) {
-        assert_int_equal(collective_choose(n_nodes, 1024, false), COLLECTIVE_DIRECT);
-        assert_int_equal(collective_choose(n_nodes, 1024, true), COLLECTIVE_TREE);
+        assert_int_equal(collective_choose(n_nodes, 4 << 10, false), COLLECTIVE_DIRECT);
+        assert_int_equal(collective_choose(n_nodes, 4 << 10, true), COLLECTIVE_TREE);
     }
-    assert_int_equal(collective_choose(2, 1024, true),
+    assert_int_equal(collective_choose(2, 4 << 10, true),
                      COLLECTIVE_DIRECT); /* no algorithm sends fewer messages */
 }
 
 TEST(powers_of_two_halve_vectors_longer_than_a_segment)
 {
-    const size_t in_a_segment = (63 << 10) / sizeof(float), in_two = (64 << 10) / sizeof(float);
+    const size_t in_a_segment = 63 << 10, in_two = 64 << 10;
 
     assert_int_equal(collective_choose(8, in_a_segment, true), COLLECTIVE_TREE);
     assert_int_equal(collective_choose(8, in_two, true), COLLECTIVE_HALVING_DOUBLING);

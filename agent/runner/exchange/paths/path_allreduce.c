@@ -8,8 +8,11 @@ static int allreduce_open(struct channel *ch)
 {
     struct combining *b = &ch->combining;
 
+    if (reducing_open(ch) < 0)
+        return channel_err(ch)->code;
     for (int k = 0; k < b->n_vectors; k++)
-        if (combining_room(ch, &b->results[0][k]) < 0 || combining_room(ch, &b->results[1][k]) < 0)
+        if (combining_room(ch, &b->results[0][k]) < 0 ||
+            (!ch->reducing.is_on && combining_room(ch, &b->results[1][k]) < 0))
             return channel_err(ch)->code;
     return CODEC_GO;
 }
@@ -26,7 +29,7 @@ static const float *scaled(struct channel *ch, int k, float part)
 {
     const struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
-    bool is_shared = ch->collecting.shm_group;
+    bool is_shared = ch->collecting.shm_group && !ch->reducing.is_on;
     float *to = is_shared ? c->grads : b->own[k];
 
     if (b->vectors[k] == c->grads || (part == 1 && !is_shared))
@@ -52,16 +55,33 @@ static int finish(struct channel *ch, const float *const *vectors, const float *
     return rc;
 }
 
-/* Where the combination of vector k goes. Over connections other workers may still receive from the last
- * result; in shared memory each worker has its own, which may be what it replaces. */
+/* Where the combination of vector k goes. Other workers may still receive floats of the last result over
+ * connections; else each worker has its own, which may be what it replaces. */
 static float *result_of(const struct channel *ch, int k)
 {
     const struct combining *b = &ch->combining;
     bool replaces = k == 0 && b->rule->when == CODEC_EACH_ROUND && !b->rule->apply && !ch->codec.global;
 
-    if (!ch->collecting.shm_group)
+    if (!ch->collecting.shm_group && !ch->reducing.is_on)
         return b->results[ch->codec.round % 2][k];
     return replaces ? ch->codec.params : b->results[0][k];
+}
+
+/* Begins the all-reduce of v, the vector number b->at. */
+static int reduce(struct channel *ch, const float *v)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (ch->reducing.is_on) {
+        if (reducing_put(ch, b->at, v) < 0)
+            return channel_err(ch)->code;
+        if (!ch->collecting.shm_group)
+            return reducing_start(ch, b->rule->reduction);
+        reducing_get(ch, ch->reducing.in, c->grads);
+        v = c->grads;
+    }
+    return c->host->all_reduce(c, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
 }
 
 static int finish_reduced(struct channel *ch)
@@ -77,17 +97,15 @@ static int finish_reduced(struct channel *ch)
 static int reduce_next(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    struct codec *c = &ch->codec;
-    size_t turn = c->round % 2;
-    float total = weights_are_equal(ch) ? 0 : b->tails[turn][b->rule->n_numbers];
+    const struct codec *c = &ch->codec;
+    float total = weights_are_equal(ch) ? 0 : b->tails[c->round % 2][b->rule->n_numbers];
     float part = total > 0 ? b->weight : 1;
 
     if (++b->at == b->n_vectors)
         return finish_reduced(ch);
     if (total > 0 && b->rule->reduction == CODEC_MEAN)
         part = b->weight * (float)c->n_workers / total;
-    return c->host->all_reduce(c, b->rule->reduction, scaled(ch, b->at, part), result_of(ch, b->at),
-                               ch->n_params);
+    return reduce(ch, scaled(ch, b->at, part));
 }
 
 static int reduce_tail(struct channel *ch)
@@ -132,7 +150,7 @@ static int start(struct codec *c)
 
 static int on_backward(struct codec *c)
 {
-    int rc = start(c);
+    int rc = channel_of(c)->reducing.is_on ? CODEC_GO : start(c);
 
     return rc < 0 ? rc : CODEC_GO;
 }
@@ -153,10 +171,14 @@ static int on_collective(struct codec *c)
 {
     struct channel *ch = channel_of(c);
 
-    return ch->combining.at < 0 ? take_tail(ch) : reduce_next(ch);
+    if (ch->combining.at < 0)
+        return take_tail(ch);
+    if (ch->reducing.is_on && !ch->collecting.shm_group)
+        reducing_get(ch, ch->reducing.out[ch->reducing.turn], result_of(ch, ch->combining.at));
+    return reduce_next(ch);
 }
 
-/* The collective of a gradient as it is may begin while the gradient is computed. */
+/* The collective of a gradient as it is may begin while the gradient is computed, uncompressed. */
 static const struct codec_events *allreduce_events(const struct codec_combine *r)
 {
     static const struct codec_events of_params = {
