@@ -109,6 +109,15 @@ EOF
     done
 }
 
+@test "running statistics of batch normalization are not compressed" {
+    local codec
+    for codec in fedpaq:every=2 plain; do
+        "$SUBMIT" simulate -q --codec $codec --node_count 2 --dataset digits --model lenet-bn --steps 40 --compress qsgd:bits=4 -o out
+        [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f7) > 0.85")" = true ]
+        rm -r out
+    done
+}
+
 @test "what a path, a draw or an aggregate cannot do is refused when the job is checked, with a sentence" {
     start_agents 5
     no() { # no SENTENCE OPTION...

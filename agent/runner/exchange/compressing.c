@@ -18,9 +18,9 @@ static size_t vectors_in(const struct channel *ch)
 static int open_chain(struct channel *ch, struct chain *c, bool *has, const struct chain_spec *s,
                       struct err *e)
 {
-    size_t n = ch->n_params, plain = n * sizeof(float);
+    size_t n = chain_sums(s) ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float);
 
-    if (chain_open(c, s, n, ch->compressing.starts, ch->n_layers, e) < 0)
+    if (chain_open(c, s, n, ch->compressing.starts, ch->codec.n_layers, e) < 0)
         return e->code;
     *has = true;
     if (chain_most_bytes(c, n) > plain)
@@ -64,17 +64,21 @@ void compressing_clear(struct compressing *c)
     *c = (struct compressing){0};
 }
 
-/* NULL: vectors in this direction are sent uncompressed. */
-static struct chain *chain_for(struct compressing *c, bool is_down, size_t n)
+/* NULL: vectors in this direction are sent uncompressed. Of a vector of the whole range *n becomes the number
+ * that are compressed: its running statistics, which follow them, are not. */
+static struct chain *chain_for(struct channel *ch, bool is_down, size_t *n)
 {
+    struct compressing *c = &ch->compressing;
     struct chain *chain = is_down ? (c->has_down ? &c->down : NULL) : c->has_up ? &c->up : NULL;
 
-    return chain && n <= chain->n ? chain : NULL;
+    if (chain && *n == ch->n_params)
+        *n = chain->n;
+    return chain && *n <= chain->n ? chain : NULL;
 }
 
-static struct chain *own_chain(struct channel *ch, size_t n)
+static struct chain *own_chain(struct channel *ch, size_t *n)
 {
-    return chain_for(&ch->compressing, ch->codec.node < 0, n);
+    return chain_for(ch, ch->codec.node < 0, n);
 }
 
 /* Created as zeros on first use. NULL: no memory. */
@@ -116,9 +120,9 @@ void compressing_begin_writing(struct channel *ch)
 void compressing_put(struct channel *ch, struct wire_out *out, const float *v, size_t n)
 {
     struct compressing *c = &ch->compressing;
-    struct chain *chain = own_chain(ch, n);
+    size_t whole = n, start = out->len;
+    struct chain *chain = own_chain(ch, &n);
     struct residual *r = NULL;
-    size_t start = out->len;
     struct rng of_block;
 
     if (!chain) {
@@ -134,7 +138,8 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
     }
     chain_encode(chain, generator(ch, &of_block), r ? r->v : NULL, v, n, out);
     c->n_put++;
-    c->saved_out += (int64_t)(n * sizeof *v) - (int64_t)(out->len - start);
+    wire_put_f32s(out, v + n, whole - n);
+    c->saved_out += (int64_t)(whole * sizeof *v) - (int64_t)(out->len - start);
 }
 
 void compressing_begin_reading(struct channel *ch, int from)
@@ -171,18 +176,20 @@ static float *next_vector(struct compressing *c, size_t n)
 const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
 {
     struct compressing *c = &ch->compressing;
-    struct chain *chain = chain_for(c, c->reads_down, n);
-    size_t start = in->at;
+    size_t whole = n, start = in->at;
+    struct chain *chain = chain_for(ch, c->reads_down, &n);
+    const float *rest;
     float *v;
 
     if (!chain)
         return wire_get_f32s(in, n);
-    v = next_vector(c, n);
-    if (!v || !chain_decode(chain, in, v, n)) {
+    v = next_vector(c, whole);
+    if (!v || !chain_decode(chain, in, v, n) || !(rest = wire_get_f32s(in, whole - n))) {
         in->bad = true;
         return NULL;
     }
-    c->saved_in += (int64_t)(n * sizeof *v) - (int64_t)(in->at - start);
+    memcpy(v + n, rest, (whole - n) * sizeof *v);
+    c->saved_in += (int64_t)(whole * sizeof *v) - (int64_t)(in->at - start);
     return v;
 }
 
@@ -200,10 +207,12 @@ uint64_t compressing_saved_bytes(const struct channel *ch)
 
 int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)
 {
-    const struct chain *chain = own_chain(ch, n);
+    size_t n_compressed = n;
+    const struct chain *chain = own_chain(ch, &n_compressed);
     struct residual *r;
 
-    if (!chain || !chain->spec.ef || block < -1 || block >= ch->codec.n_blocks || vector < 0)
+    if (!chain || n_compressed != n || !chain->spec.ef || block < -1 || block >= ch->codec.n_blocks ||
+        vector < 0)
         return err_set(
             e, ERR_CONFIG,
             "the checkpoint has an error-feedback residual (vector %d, block %d, %zu values) that this job's "
