@@ -164,7 +164,19 @@ static void convolve(void)
     free(x);
 }
 
-/* Threads that existed before are OpenBLAS's, which have stacks of their own. */
+TEST(threads_of_openblas_block_signals_and_the_caller_keeps_its_mask)
+{
+    pid_t threads[64];
+    size_t n;
+
+    if (blas_set_threads(2, 1) < 2)
+        skip();
+    n = list_threads(threads, N_OF(threads));
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(takes(threads[i], SIGALRM), threads[i] == getpid());
+    blas_set_threads(1, 1);
+}
+
 TEST(threads_of_onednn_block_signals_and_the_caller_keeps_its_mask)
 {
     static const int signals[] = {SIGALRM, SIGTERM, SIGINT, SIGPROF};
@@ -218,13 +230,25 @@ TEST(a_blocked_signal_is_delivered_when_unblocked)
     assert_true(has_come);
 }
 
-int main(void)
+/* OpenBLAS starts threads when it is loaded, unless it is told not to, as agents tell their nodes. */
+static void start_with_one_thread(char **argv)
+{
+    const char *n = getenv("OPENBLAS_NUM_THREADS");
+
+    if ((!n || strcmp(n, "1") != 0) && setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0)
+        execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_blocked_signal_is_delivered_when_unblocked),
         cmocka_unit_test(threads_of_onednn_block_signals_and_the_caller_keeps_its_mask),
+        cmocka_unit_test(threads_of_openblas_block_signals_and_the_caller_keeps_its_mask),
         cmocka_unit_test(a_signal_interrupts_a_computing_thread_on_its_own_stack),
     };
 
+    (void)argc;
+    start_with_one_thread(argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
