@@ -117,7 +117,7 @@ static int change_often(struct victim *v, const struct watch_call *call, struct 
 static void change_result(struct victim *v, const struct watch_call *call)
 {
     const struct collecting *of = &((const struct channel *)(const void *)call->c)->collecting;
-    size_t len = of->n_last_out * sizeof(float);
+    size_t len = of->n_last_out;
     unsigned char *out = victim_twin(v, of->last_out, len);
     bool ignored;
 

@@ -138,7 +138,8 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
     }
     chain_encode(chain, generator(ch, &of_block), r ? r->v : NULL, v, n, out);
     c->n_put++;
-    wire_put_f32s(out, v + n, whole - n);
+    if (whole > n)
+        wire_put_f32s(out, v + n, whole - n);
     c->saved_out += (int64_t)(whole * sizeof *v) - (int64_t)(out->len - start);
 }
 
@@ -178,17 +179,18 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
     struct compressing *c = &ch->compressing;
     size_t whole = n, start = in->at;
     struct chain *chain = chain_for(ch, c->reads_down, &n);
-    const float *rest;
+    const float *rest = NULL;
     float *v;
 
     if (!chain)
         return wire_get_f32s(in, n);
     v = next_vector(c, whole);
-    if (!v || !chain_decode(chain, in, v, n) || !(rest = wire_get_f32s(in, whole - n))) {
+    if (!v || !chain_decode(chain, in, v, n) || (whole > n && !(rest = wire_get_f32s(in, whole - n)))) {
         in->bad = true;
         return NULL;
     }
-    memcpy(v + n, rest, (whole - n) * sizeof *v);
+    if (rest)
+        memcpy(v + n, rest, (whole - n) * sizeof *v);
     c->saved_in += (int64_t)(whole * sizeof *v) - (int64_t)(in->at - start);
     return v;
 }
