@@ -309,7 +309,9 @@ enum codec_limits {
     CODEC_NO_ASGD = 2,
     CODEC_NO_REDUNDANCY = 4,
     CODEC_ASGD_NEEDS_SERVERS = 8, /* without rounds only servers can hold a state common to all workers */
-    CODEC_NO_SSGD = 16            /* asynchronous by nature: the result depends on the order of arrival */
+    CODEC_NO_SSGD = 16,           /* asynchronous by nature: the result depends on the order of arrival */
+    CODEC_NO_OVERLAP = 32         /* contribute() assumes that the last combination was applied before the
+                                   * local steps */
 };
 
 /* What workers have after a synchronous exchange. `job_submit codecs test` computes it again and compares. */
@@ -353,6 +355,12 @@ struct codec_plugin {
     /* Of a rule that combines: the path that it takes where neither user nor job choose another, as "gather".
      * NULL: the quickest. */
     const char *path;
+    /* Of a rule that combines: a combination is one exchange late, unless the user says otherwise. The host
+     * contributes, goes on with the next local steps, and only then has the rule apply the combination:
+     * CODEC_EACH_STEP updates by the combined gradients of the step before, and not at all by the last;
+     * CODEC_EACH_ROUND applies it to the parameters as they were when contributed, and adds the local steps
+     * made since; at the end of the job nothing is late. */
+    bool overlaps;
     bool updates_on_server; /* the job's optimizer runs there (update()), not on the workers */
     enum codec_compression compression;
     unsigned limits; /* enum codec_limits, or-ed */

@@ -65,4 +65,4 @@ CODEC_PLUGIN(.name = "scaffold", .source = "Karimireddy et al., ICML 2020, Algor
              .equation = "g <- g - c_k + c; x <- x + lr mean_k(y_k - x); c <- c + (s / n) mean_k(c_k+ - c_k)",
              .state_size = sizeof(struct scaffold), .options = options,
              .vectors = CODEC_VECTORS(offsetof(struct scaffold, all), offsetof(struct scaffold, own)),
-             .combine = &scaffold, .limits = CODEC_NO_ASGD)
+             .combine = &scaffold, .limits = CODEC_NO_ASGD | CODEC_NO_OVERLAP)

@@ -130,7 +130,7 @@ enum codec_result codec_result(const struct codec_plugin *p)
 
     if (!r || p->result != CODEC_OWN_RESULT)
         return p->result;
-    if (r->contribute || r->apply || r->adopt || r->on_gradient)
+    if (p->overlaps || r->contribute || r->apply || r->adopt || r->on_gradient)
         return CODEC_EQUAL_RESULT;
     return r->when == CODEC_EACH_ROUND ? CODEC_MEAN_OF_PARAMETERS
            : r->reduction == CODEC_SUM ? CODEC_SUM_OF_GRADIENTS
@@ -173,6 +173,13 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
         return err_set(e, ERR_CODEC,
                        "codec %s needs parameter servers in asgd: they hold the state that workers share",
                        name);
+    if ((limits & CODEC_NO_OVERLAP) && job->overlap == OVERLAP_ONE) {
+        err_set(
+            e, ERR_CODEC,
+            "codec %s needs each combination before its next local steps; it does not support --overlap 1",
+            name);
+        return err_hint(e, "Leave --overlap out.");
+    }
     if ((limits & CODEC_NO_REDUNDANCY) && job->redundancy > 1)
         return err_set(e, ERR_CODEC, "codec %s waits for every worker: it cannot use redundant blocks", name);
     return 0;

@@ -8,6 +8,7 @@
 #include "shared/aggregate.h"
 #include "shared/crypto.h"
 #include "shared/err.h"
+#include "shared/path_kinds.h"
 
 struct codec_library {
     void *handle;
@@ -20,7 +21,7 @@ struct codec_library {
 enum {
     CODEC_COMPRESSION_MAX = CODEC_UNCOMPRESSED,
     CODEC_LIMITS_MAX = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY | CODEC_ASGD_NEEDS_SERVERS |
-                       CODEC_NO_SSGD,
+                       CODEC_NO_SSGD | CODEC_NO_OVERLAP,
     CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
 };
 
@@ -50,6 +51,7 @@ struct codec_job {
     bool is_compressed;    /* --compress or --compress-down */
     bool compresses_items; /* to items that can be added on their way (codecs/compress/chain.h, chain_sums) */
     struct aggregate aggregate;
+    enum overlap overlap;
     int n_drawn; /* workers that take part in a round: n_workers, or fewer */
 };
 

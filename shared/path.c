@@ -86,10 +86,26 @@ static bool never_meets(const struct path_rule *p, const struct codec_job *job)
     return !job->is_sync && p->is_each_step && !p->updates_on_server;
 }
 
+bool path_overlaps(const struct path_rule *p, enum overlap wanted)
+{
+    return wanted == OVERLAP_AUTO ? p->overlaps : wanted == OVERLAP_ONE;
+}
+
+static bool overlaps(const struct path_rule *p, const struct codec_job *job)
+{
+    return path_overlaps(p, job->overlap);
+}
+
 #define NO_SERVERS                                                                                           \
     {                                                                                                        \
         has_servers, "is for workers only, and the job has parameter servers",                               \
             "With parameter servers, contributions go to them: --path servers, or no --path."                \
+    }
+
+#define NOT_LATE                                                                                             \
+    {                                                                                                        \
+        overlaps, "combines what its own round contributed, and --overlap 1 is for path allreduce",          \
+            "Take --overlap 0, or a job that path allreduce allows."                                         \
     }
 
 /* Every path refuses these. */
@@ -118,12 +134,14 @@ static const struct refusal of_allreduce[] = {
     {0}};
 static const struct refusal of_gather[] = {
     NO_SERVERS,
+    NOT_LATE,
     {draws_and_goes_on, "has all workers agree on a lost one, and with --participate some are not awaited",
      "Take parameter servers, or leave --participate or --on-node-loss out."},
     {0}};
 static const struct refusal of_servers[] = {
     {has_no_servers, "needs parameter servers, and the job has none",
      "The list of workers names them under \"PS\"."},
+    NOT_LATE,
     {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
      "Leave the parameter servers out."},
     {never_meets,
@@ -177,6 +195,7 @@ struct path_rule path_rule_of(const struct codec_plugin *p)
                               .is_each_step = p->combine->when == CODEC_EACH_STEP,
                               .updates_on_server = p->updates_on_server,
                               .sums = p->combine->reduction == CODEC_SUM,
+                              .overlaps = p->overlaps,
                               .preferred = p->path ? (enum path_kind)choice_find(PATH_CHOICES, p->path)
                                                    : PATH_AUTO};
 }
@@ -200,10 +219,11 @@ int path_choose(const struct path_rule *p, enum path_kind wanted, const struct c
 
 int path_check_unused(const char *name, enum path_kind wanted, const struct codec_job *job, struct err *e)
 {
-    if (wanted == PATH_AUTO && job->aggregate.kind == AGGREGATE_MEAN && job->n_drawn == job->n_workers)
+    if (wanted == PATH_AUTO && job->aggregate.kind == AGGREGATE_MEAN && job->n_drawn == job->n_workers &&
+        job->overlap != OVERLAP_ONE)
         return 0;
     err_set(e, ERR_CODEC,
-            "codec %s sends its own messages: --path, --aggregate and --participate do not apply "
+            "codec %s sends its own messages: --path, --aggregate, --participate and --overlap do not apply "
             "to it",
             name);
     return err_hint(e, "`codecs show NAME` lists the paths of a codec that has some.");

@@ -11,10 +11,13 @@ const char *path_name(enum path_kind kind);
 /* What the choice depends on, of a rule that combines. */
 struct path_rule {
     const char *name;
-    bool is_each_step, updates_on_server, sums;
+    bool is_each_step, updates_on_server, sums, overlaps;
     enum path_kind preferred; /* PATH_AUTO: none */
 };
 struct path_rule path_rule_of(const struct codec_plugin *p);
+
+/* Is a combination one exchange late: does the rule, or the job's --overlap, say so? */
+bool path_overlaps(const struct path_rule *p, enum overlap wanted);
 
 /* Workers that take part in a round: max(1, ceil(share n)). */
 int path_drawn(double share, int n);

@@ -23,4 +23,8 @@ enum path_kind { PATH_AUTO, PATHS(PATH_CONSTANT) PATH_KINDS };
 /* The names, in the order of the enum, as in shared/choice.h. */
 #define PATH_CHOICES "auto" PATHS(PATH_CHOICE)
 
+/* Exchanges by which a combination is late (--overlap): as the rule says, none, or one. */
+enum overlap { OVERLAP_AUTO, OVERLAP_NONE, OVERLAP_ONE };
+#define OVERLAP_CHOICES "auto|0|1"
+
 #endif

@@ -52,6 +52,7 @@ static const struct json_field fields[] = {
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
     F(path, JSON_FIELD_CHOICE, .choices = PATH_CHOICES, .may_change = true),
     F(aggregate, JSON_FIELD_TEXT, .required = false),
+    F(overlap, JSON_FIELD_CHOICE, .choices = OVERLAP_CHOICES),
     F(participate, JSON_FIELD_DOUBLE, .min = 1e-6, .max = 1),
     F(allreduce, JSON_FIELD_CHOICE, .choices = ALLREDUCE_CHOICES),
     F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9, .may_change = true),

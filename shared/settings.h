@@ -81,6 +81,7 @@ struct settings {
     int threads;                         /* inside a product; at most the node's processors */
     enum path_kind path;                 /* of the contributions of rules that combine */
     char aggregate[24];                  /* in place of their mean: shared/aggregate.h */
+    enum overlap overlap;                /* exchanges by which a combination of such a rule is late */
     double participate;                  /* share of the workers that take part in a round of such a rule */
     enum collective_algorithm allreduce; /* of codecs that sum over all workers */
     int record_every;                    /* steps per row of train.csv */

@@ -86,6 +86,9 @@ static struct args_option table[] = {
     {"aggregate", "", SETTING(aggregate), FOR_JOB, JOB, "HOW",
      "what a rule that combines takes of all contributions: mean|median|trimmed:F|krum:F|geomedian; all but "
      "the mean withstand faulty workers (F of them)"},
+    {"overlap", "", SETTING(overlap), FOR_JOB, JOB, "N",
+     "exchanges by which the combination of a rule that combines may be late, 0 or 1: with 1 workers compute "
+     "while vectors are summed; auto: as the rule says, 0 except for doublebuffer"},
     {"participate", "", SETTING(participate), FOR_JOB, JOB, "SHARE",
      "share of the workers, drawn for each round, that compute and contribute; the others wait for the "
      "result"},

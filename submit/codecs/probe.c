@@ -89,6 +89,7 @@ static void look(struct report *r, const char *path, const char *options)
     f->combines = p->combine != NULL;
     if (p->combine) {
         f->path = path_rule_of(p).preferred;
+        f->overlaps = p->overlaps;
         f->sums = p->combine->reduction == CODEC_SUM;
         f->n_vectors = p->combine->n_vectors > 0 ? p->combine->n_vectors : 1;
         f->n_numbers = p->combine->n_numbers;
@@ -124,17 +125,10 @@ static void be_the_probe(int fd, const char *path, const char *options)
 /* Reading a bool with another value than 0 and 1 as a bool is undefined. */
 static bool are_flags(const struct codec_facts *f)
 {
-    const bool *const flags[] = {&f->combines,
-                                 &f->has_weights,
-                                 &f->sums,
-                                 &f->has_events,
-                                 &f->has_reply,
-                                 &f->has_adopt,
-                                 &f->per_block,
-                                 &f->sends_grads,
-                                 &f->sends_params,
-                                 &f->updates_on_server,
-                                 &f->is_quiescent_between_steps};
+    const bool *const flags[] = {&f->combines,     &f->has_weights,       &f->sums,
+                                 &f->overlaps,     &f->has_events,        &f->has_reply,
+                                 &f->has_adopt,    &f->per_block,         &f->sends_grads,
+                                 &f->sends_params, &f->updates_on_server, &f->is_quiescent_between_steps};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)

@@ -14,7 +14,7 @@ struct codec_facts {
     char name[64], source[256], equation[256], cost[256];
     bool combines, has_events, has_reply, has_adopt, per_block; /* neither combines nor has_events: rounds */
     bool sends_grads, sends_params;                             /* neither: it sends nothing */
-    bool updates_on_server, is_quiescent_between_steps;
+    bool overlaps, updates_on_server, is_quiescent_between_steps;
     /* Of a rule that combines. */
     enum path_kind path; /* preferred by the rule; PATH_AUTO: none */
     int n_vectors, n_numbers;

@@ -225,6 +225,7 @@ static int codec_job_of(struct codec_job *job, const struct settings *set, struc
     *job = (struct codec_job){.n_workers = set->node_count,
                               .n_servers = set->server_count,
                               .redundancy = set->redundancy,
+                              .overlap = set->overlap,
                               .n_drawn = path_drawn(set->participate, set->node_count),
                               .is_sync = set->sync == SYNC_SSGD,
                               .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
@@ -254,6 +255,7 @@ static int choose_path(struct settings *set, const struct codec_facts *f, struct
                                    .is_each_step = f->sends_grads,
                                    .updates_on_server = f->updates_on_server,
                                    .sums = f->sums,
+                                   .overlaps = f->overlaps,
                                    .preferred = f->path};
     struct codec_job job;
     int kind;
@@ -266,7 +268,18 @@ static int choose_path(struct settings *set, const struct codec_facts *f, struct
     if (kind < 0)
         return kind;
     set->path = (enum path_kind)kind;
+    set->overlap = path_overlaps(&rule, set->overlap) ? OVERLAP_ONE : OVERLAP_NONE;
     return 0;
+}
+
+/* Is no exchange under way between steps? */
+static bool is_quiescent(const struct codec_facts *f, const struct settings *set)
+{
+    const struct path_rule rule = {.overlaps = f->overlaps};
+
+    if (f->combines)
+        return !path_overlaps(&rule, set->overlap);
+    return !f->has_events || f->is_quiescent_between_steps;
 }
 
 /* Checks, before anything is shipped, that the chains are valid and the codec supports them. */
@@ -349,8 +362,8 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     if (check_optimizer(s->opt->optimizer, worker, e) < 0 ||
         choose_local_steps(&s->settings, worker, e) < 0 ||
         check_limits(&s->settings, worker, limits, e) < 0 ||
-        start_choose(s, !worker->has_events || worker->is_quiescent_between_steps, e) < 0 ||
-        read_server_codec(s, worker, e) < 0 || check_compression(&s->settings, worker, e) < 0)
+        start_choose(s, is_quiescent(worker, &s->settings), e) < 0 || read_server_codec(s, worker, e) < 0 ||
+        check_compression(&s->settings, worker, e) < 0)
         return e->code;
     return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
 }

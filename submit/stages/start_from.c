@@ -30,9 +30,8 @@ int start_choose(struct submission *s, bool is_quiescent, struct err *e)
                                                      : STARTS_FROM_SEED;
     if (keeps && !is_quiescent)
         return err_set(e, ERR_CONFIG,
-                       "codec %s runs by events and is not quiescent between steps: its state is never known "
-                       "to be complete, "
-                       "so it cannot be checkpointed",
+                       "codec %s: an exchange may be under way between steps, so its state is never known to "
+                       "be complete, and it cannot be checkpointed",
                        s->settings.codec);
     if (keeps && s->settings.sync == SYNC_ASGD)
         return err_set(e, ERR_CONFIG,

@@ -22,7 +22,7 @@ load lib
     grep -qE '^plain +combination +gradients +lossy up +Chen' <<<"$output"
     grep -qE '^fedavg +combination +parameters +lossless +McMahan' <<<"$output"
     grep -qE '^doublesqueeze +combination +gradients +lossy +Tang' <<<"$output"
-    grep -qE '^doublebuffer +events +rule-defined +no +Akiba' <<<"$output"
+    grep -qE '^doublebuffer +combination +gradients +lossy up +Akiba' <<<"$output"
     grep -qE '^topk +selects +ratio=0.01 +biased +Aji and Heafield, EMNLP 2017$' <<<"$output"
     grep -qE '^qsgd +values +bits=4,bucket=512,norm=l2 +unbiased +Alistarh' <<<"$output"
     grep -qE '^huffman +symbols +none +Huffman 1952' <<<"$output"

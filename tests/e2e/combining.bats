@@ -109,6 +109,22 @@ EOF
     done
 }
 
+@test "with --overlap 1 the weights are one exchange late, on agents as in a simulation, and equal at the end" {
+    start_agents 2
+    local codec
+    for codec in allreduce diloco:every=10; do
+        train --codec $codec --node_count 2 --overlap 1 -o agents
+        "$SUBMIT" simulate -q --codec $codec --node_count 2 --overlap 1 --epochs 1 --model softmax -o simulated
+        [ "$(jq .models_agree agents/run.json)" = true ]
+        [ "$(jq -r .settings.overlap agents/run.json)" = 1 ]
+        close_to agents simulated
+        rm -r agents simulated
+    done
+    train --codec allreduce --node_count 2 --overlap 1 -o option
+    train --codec doublebuffer --node_count 2 -o rule
+    cmp <(cut -d, -f2- option/records/eval.csv) <(cut -d, -f2- rule/records/eval.csv)
+}
+
 @test "running statistics of batch normalization are not compressed" {
     local codec
     for codec in fedpaq:every=2 plain; do
@@ -142,7 +158,11 @@ EOF
     no "trimmed:1 needs at least 3 contributions, and there are 2" --codec fedavg --aggregate trimmed:1 --participate 0.5
     no "expected krum:F" --codec fedavg --aggregate krum
     no "expected mean, median, trimmed:F, krum:F or geomedian" --codec fedavg --aggregate middle
-    no "codec gossip sends its own messages: --path, --aggregate and --participate do not apply to it" --codec gossip --path gather
+    no "codec gossip sends its own messages: --path, --aggregate, --participate and --overlap do not apply to it" --codec gossip --path gather
+    no "codec gossip sends its own messages" --codec gossip --overlap 1
+    no "path gather combines what its own round contributed, and --overlap 1 is for path allreduce" --codec fedavg --overlap 1 --path gather
+    no "an exchange may be under way between steps" --codec fedavg --overlap 1 --checkpoint-every 1
+    no "codec scaffold needs each combination before its next local steps" --codec scaffold --overlap 1
     no "codec gossip sends its own messages" --codec gossip --aggregate median
     no "codec gossip sends its own messages" --codec gossip --participate 0.5
     write_workers 4 1

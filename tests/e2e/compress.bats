@@ -101,11 +101,9 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
         [[ "$output" == *"$1 none|huffman: codec "*" sends no vectors that a chain could compress"* ]]
         [[ "$output" == *"plain, ps, fedpaq and doublesqueeze do"* ]]
     }
-    for codec in doublebuffer dummy; do
-        refused --compress --codec $codec -o x
-    done
+    refused --compress --codec dummy -o x
     refused --compress-down --codec dummy -o x
-    refused --compress validate --codec doublebuffer
-    refused --compress simulate -q --codec doublebuffer -o x
+    refused --compress validate --codec dummy
+    refused --compress simulate -q --codec dummy -o x
     [ ! -e x ]
 }

@@ -84,6 +84,9 @@ struct job {
     double x[P], a[P], b[P]; /* the global parameters, and vectors that the rule keeps */
     double own[N_MAX][P];    /* and those of each worker */
     int n_local;
+    /* --overlap 1: gradients of the step before, or weights when they were last contributed */
+    bool is_late, has_late;
+    double late[N_MAX][P];
 };
 
 static double mean_of_weights(const struct job *j, size_t i)
@@ -239,6 +242,46 @@ static void draw(struct job *j, int step)
     }
 }
 
+/* The gradients of the step before, of which each_step makes the update; first zeros. */
+static void delay_gradients(struct job *j)
+{
+    for (int k = 0; j->is_late && k < j->n; k++)
+        for (size_t i = 0; i < P; i++) {
+            double g = j->k[k].g[i];
+
+            j->k[k].g[i] = j->late[k][i];
+            j->late[k][i] = g;
+        }
+}
+
+static void take_over(struct job *j, const struct rule *r)
+{
+    for (int k = 0; r->each_round && !r->keeps_own && k < j->n; k++)
+        memcpy(j->k[k].w, j->x, sizeof j->x);
+}
+
+/* The rule acts on the weights when they were contributed; what has been added since then stays added. */
+static void late_round(struct job *j, const struct rule *r, bool is_last)
+{
+    for (int turn = 0; turn <= is_last; turn++) {
+        double since[N_MAX][P] = {{0}};
+
+        for (int k = 0; j->has_late && k < j->n; k++)
+            for (size_t i = 0; i < P; i++) {
+                since[k][i] = j->k[k].w[i] - j->late[k][i];
+                j->k[k].w[i] = j->late[k][i];
+            }
+        if (j->has_late) {
+            on_each(j, r->each_round);
+            take_over(j, r);
+        }
+        for (int k = 0; k < j->n; k++)
+            for (size_t i = 0; i < P; i++)
+                j->late[k][i] = j->k[k].w[i] += since[k][i];
+        j->has_late = true;
+    }
+}
+
 static void reference(struct job *j, const struct rule *r, enum optimizer_kind kind)
 {
     for (size_t i = 0; i < P; i++) {
@@ -252,6 +295,8 @@ static void reference(struct job *j, const struct rule *r, enum optimizer_kind k
         for (int k = 0; k < j->n; k++)
             for (size_t i = 0; i < P; i++)
                 j->k[k].g[i] = steepness(k, i) * (j->k[k].w[i] - target(k, i));
+        if (r->each_step)
+            delay_gradients(j);
         on_each(j, r->each_step);
         on_each(j, r->on_gradient);
         for (int k = 0; k < j->n; k++)
@@ -260,10 +305,13 @@ static void reference(struct job *j, const struct rule *r, enum optimizer_kind k
         j->n_local++;
         if (step % EVERY != 0 && step != STEPS)
             continue;
-        on_each(j, r->each_round);
+        if (j->is_late && r->each_round)
+            late_round(j, r, step == STEPS);
+        else
+            on_each(j, r->each_round);
         j->n_local = 0;
-        for (int k = 0; r->each_round && !r->keeps_own && k < j->n; k++)
-            memcpy(j->k[k].w, j->x, sizeof j->x);
+        if (!j->is_late)
+            take_over(j, r);
     }
 }
 
@@ -272,7 +320,8 @@ static void reference(struct job *j, const struct rule *r, enum optimizer_kind k
 static struct sim s;
 
 /* False: the rule refuses such a job. */
-static bool simulate(const struct rule *r, enum path_kind path, int n, enum optimizer_kind kind, double share)
+static bool simulate(const struct rule *r, enum path_kind path, int n, enum optimizer_kind kind, double share,
+                     enum overlap overlap)
 {
     static struct trainer_ops ops;
     struct settings set;
@@ -289,6 +338,7 @@ static bool simulate(const struct rule *r, enum path_kind path, int n, enum opti
     set.server_count = path == PATH_SERVERS ? 2 : 0;
     set.path = path;
     set.participate = share;
+    set.overlap = overlap;
     set.epochs = 1;
     set.steps_per_epoch = STEPS;
     set.local_steps = EVERY;
@@ -328,7 +378,8 @@ static double difference(const struct job *j)
 }
 
 /* The largest difference over the paths that the rule has; *n_runs: their number. */
-static double compare(const struct rule *r, int n, enum optimizer_kind kind, double share, int *n_runs)
+static double compare(const struct rule *r, int n, enum optimizer_kind kind, double share,
+                      enum overlap overlap, int *n_runs)
 {
     struct job *j = calloc(1, sizeof *j);
     double worst = 0;
@@ -337,9 +388,9 @@ static double compare(const struct rule *r, int n, enum optimizer_kind kind, dou
     for (int path = PATH_AUTO + 1; path < PATH_KINDS; path++) {
         double d;
 
-        if (!simulate(r, (enum path_kind)path, n, kind, share))
+        if (!simulate(r, (enum path_kind)path, n, kind, share, overlap))
             continue;
-        *j = (struct job){.n = n};
+        *j = (struct job){.n = n, .is_late = overlap == OVERLAP_ONE};
         reference(j, r, kind);
         d = difference(j);
         if (!(d <= 1e-6))
@@ -365,7 +416,7 @@ TEST(every_rule_follows_its_formula_by_every_path)
     for (size_t r = 0; r < N_OF(rules); r++)
         for (size_t o = 0; o < N_OF(kinds); o++)
             for (size_t z = 0; z < N_OF(sizes); z++)
-                worst = fmax(worst, compare(&rules[r], sizes[z], kinds[o], 1, &n_runs));
+                worst = fmax(worst, compare(&rules[r], sizes[z], kinds[o], 1, OVERLAP_NONE, &n_runs));
     printf("%d jobs; largest relative difference from float64: %.2g\n", n_runs, worst);
     assert_true(n_runs > 400);
 }
@@ -378,7 +429,7 @@ TEST(with_a_draw_of_workers_every_rule_follows_its_formula)
     for (size_t r = 0; r < N_OF(rules); r++) {
         int first[N_MAX] = {0}, n_computed[N_MAX] = {0};
 
-        compare(&rules[r], 8, OPTIMIZER_MOMENTUM, 0.4, &n_runs);
+        compare(&rules[r], 8, OPTIMIZER_MOMENTUM, 0.4, OVERLAP_NONE, &n_runs);
         for (int step = 0; step < STEPS; step++) {
             int m = 0;
 
@@ -397,10 +448,27 @@ TEST(with_a_draw_of_workers_every_rule_follows_its_formula)
     assert_true(n_runs > 25);
 }
 
+TEST(with_overlap_every_rule_that_allows_it_follows_its_formula_one_exchange_late)
+{
+    static const enum optimizer_kind kinds[] = {OPTIMIZER_SGD, OPTIMIZER_MOMENTUM, OPTIMIZER_ADAM,
+                                                OPTIMIZER_ADAMW};
+    static const int sizes[] = {1, 2, 3, 8};
+    double worst = 0;
+    int n_runs = 0;
+
+    for (size_t r = 0; r < N_OF(rules); r++)
+        for (size_t o = 0; o < N_OF(kinds); o++)
+            for (size_t z = 0; z < N_OF(sizes); z++)
+                worst = fmax(worst, compare(&rules[r], sizes[z], kinds[o], 1, OVERLAP_ONE, &n_runs));
+    printf("%d jobs; largest relative difference from float64: %.2g\n", n_runs, worst);
+    assert_int_equal(n_runs, (N_OF(rules) - 2) * N_OF(kinds) * N_OF(sizes)); /* without ps and scaffold */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_follows_its_formula_by_every_path),
+        cmocka_unit_test(with_overlap_every_rule_that_allows_it_follows_its_formula_one_exchange_late),
         cmocka_unit_test(with_a_draw_of_workers_every_rule_follows_its_formula),
     };
 

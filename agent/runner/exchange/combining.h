@@ -12,10 +12,16 @@
 #include "shared/aggregate.h"
 #include "shared/err.h"
 
-enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 2 }; /* vectors that a rule and its path need at most */
+enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 4 }; /* vectors that a rule and its path need at most */
 
 struct channel;
 struct path;
+
+/* What a worker has done since the last exchange, of struct codec. */
+struct combining_local {
+    float samples, lr_sum;
+    uint64_t n_local;
+};
 
 struct combining {
     const struct codec_combine *rule; /* NULL: a rule of another kind */
@@ -43,10 +49,20 @@ struct combining {
 
     /* A path of collectives (allreduce). */
     bool is_under_way;
+    int turn;                              /* 0 or 1, of the last exchange that began */
     int at;                                /* the vector that is being combined; -1: the numbers */
     float tail[CODEC_NUMBERS_MAX + 1];     /* weight times the numbers, and the weight */
     float tails[2][CODEC_NUMBERS_MAX + 1]; /* their sums, of two exchanges in turn */
     float *results[2][CODEC_VECTORS_MAX];  /* combinations, of two exchanges in turn */
+    /* Combinations that are one exchange late (paths/allreduce_late.c). */
+    struct {
+        bool is_due;                  /* the worker waits for the exchange under way */
+        bool is_last;                 /* it is the job's last one */
+        bool has_result, is_empty;    /* an exchange is complete, and not applied yet; nothing contributed */
+        struct combining_local local; /* of that exchange, or the one under way */
+        float *at;                    /* params when contributed, of a rule of rounds */
+        float *now;                   /* params when that exchange is applied */
+    } late;
 
     float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
     uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */

@@ -42,6 +42,7 @@ struct exchange_config {
     uint64_t local_steps, n_steps, seed;
     enum path_kind path; /* of a rule that combines */
     struct aggregate aggregate;
+    enum overlap overlap;
     int n_drawn; /* workers that take part in a round; 0: all */
     enum collective_algorithm allreduce;
     size_t n_params;                  /* of the whole model */

@@ -47,7 +47,8 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
         return kind;
     x->path = paths[kind];
     x->rule = x->path->round ? x->path->round(p->combine) : NULL;
-    x->events = x->path->events ? x->path->events(p->combine) : NULL;
+    x->is_late = path_overlaps(&rule, x->cfg.overlap);
+    x->events = x->path->events ? x->path->events(p->combine, x->is_late) : NULL;
     return 0;
 }
 
@@ -78,6 +79,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
                                   .is_sync = cfg->is_sync,
                                   .goes_on = cfg->goes_on,
                                   .aggregate = cfg->aggregate,
+                                  .overlap = cfg->overlap,
                                   .n_drawn = cfg->n_drawn > 0 ? cfg->n_drawn : cfg->n_workers,
                                   .is_compressed = (cfg->compress && cfg->compress[0]) ||
                                                    (cfg->compress_down && cfg->compress_down[0]),

@@ -24,6 +24,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .min_nodes = set->min_nodes,
         .path = set->path,
         .aggregate = aggregate,
+        .overlap = set->overlap,
         .n_drawn = path_drawn(set->participate, set->node_count),
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,

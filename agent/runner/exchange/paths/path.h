@@ -12,9 +12,9 @@
 struct channel;
 
 struct path {
-    /* Exactly one of the two, for the rule of a job. */
+    /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
     const struct codec_round *(*round)(const struct codec_combine *rule);
-    const struct codec_events *(*events)(const struct codec_combine *rule);
+    const struct codec_events *(*events)(const struct codec_combine *rule, bool is_late);
     int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
     /* What this node sends in one exchange of a synchronous job, as codec_plugin.sends. NULL: unknown. */
     struct codec_cost (*cost)(const struct channel *ch);

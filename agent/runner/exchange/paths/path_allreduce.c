@@ -1,6 +1,7 @@
 /* An all-reduce of all workers for each vector of the contribution. Where rule and job leave the weights
  * open, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once. */
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/paths/allreduce.h"
 #include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/vector.h"
 
@@ -12,9 +13,9 @@ static int allreduce_open(struct channel *ch)
         return channel_err(ch)->code;
     for (int k = 0; k < b->n_vectors; k++)
         if (combining_room(ch, &b->results[0][k]) < 0 ||
-            (!ch->reducing.is_on && combining_room(ch, &b->results[1][k]) < 0))
+            ((!ch->reducing.is_on || ch->x->is_late) && combining_room(ch, &b->results[1][k]) < 0))
             return channel_err(ch)->code;
-    return CODEC_GO;
+    return ch->x->is_late ? allreduce_late_open(ch) : CODEC_GO;
 }
 
 /* Every worker holds the same number of blocks (shared/blocks.h), and so computes as many samples. */
@@ -23,13 +24,20 @@ static bool weights_are_equal(const struct channel *ch)
     return !ch->combining.rule->contribute;
 }
 
+/* Do collectives go through shared memory? They read what is where the gradients are, which are computed
+ * there anew while a late exchange is under way. */
+static bool is_in_shm(const struct channel *ch)
+{
+    return ch->collecting.shm_group && !ch->x->is_late;
+}
+
 /* Vector k of the contribution times `part`, where a collective reads it: in shared memory, where the
  * gradients are, which the step does not need any more. */
 static const float *scaled(struct channel *ch, int k, float part)
 {
     const struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
-    bool is_shared = ch->collecting.shm_group && !ch->reducing.is_on;
+    bool is_shared = is_in_shm(ch) && !ch->reducing.is_on;
     float *to = is_shared ? c->grads : b->own[k];
 
     if (b->vectors[k] == c->grads || (part == 1 && !is_shared))
@@ -38,13 +46,12 @@ static const float *scaled(struct channel *ch, int k, float part)
     return to;
 }
 
-static int finish(struct channel *ch, const float *const *vectors, const float *numbers)
+int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers)
 {
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
     int rc = CODEC_GO;
 
-    b->is_under_way = false;
     c->n_contributions = c->n_workers;
     if (vectors && b->rule->when == CODEC_EACH_STEP && !b->rule->apply)
         c->gradient = vectors[0];
@@ -55,16 +62,19 @@ static int finish(struct channel *ch, const float *const *vectors, const float *
     return rc;
 }
 
-/* Where the combination of vector k goes. Other workers may still receive floats of the last result over
- * connections; else each worker has its own, which may be what it replaces. */
-static float *result_of(const struct channel *ch, int k)
+float *allreduce_result(const struct channel *ch, int turn, int k)
 {
     const struct combining *b = &ch->combining;
     bool replaces = k == 0 && b->rule->when == CODEC_EACH_ROUND && !b->rule->apply && !ch->codec.global;
 
-    if (!ch->collecting.shm_group && !ch->reducing.is_on)
-        return b->results[ch->codec.round % 2][k];
+    if (ch->x->is_late || (!is_in_shm(ch) && !ch->reducing.is_on))
+        return b->results[turn][k];
     return replaces ? ch->codec.params : b->results[0][k];
+}
+
+static float *result_of(const struct channel *ch, int k)
+{
+    return allreduce_result(ch, ch->combining.turn, k);
 }
 
 /* Begins the all-reduce of v, the vector number b->at. */
@@ -76,7 +86,7 @@ static int reduce(struct channel *ch, const float *v)
     if (ch->reducing.is_on) {
         if (reducing_put(ch, b->at, v) < 0)
             return channel_err(ch)->code;
-        if (!ch->collecting.shm_group)
+        if (!is_in_shm(ch))
             return reducing_start(ch, b->rule->reduction);
         reducing_get(ch, ch->reducing.in, c->grads);
         v = c->grads;
@@ -84,25 +94,28 @@ static int reduce(struct channel *ch, const float *v)
     return c->host->all_reduce(c, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
 }
 
-static int finish_reduced(struct channel *ch)
+static int complete(struct channel *ch, bool is_empty)
 {
-    const struct combining *b = &ch->combining;
+    struct combining *b = &ch->combining;
     const float *v[CODEC_VECTORS_MAX];
 
+    b->is_under_way = false;
+    if (ch->x->is_late)
+        return allreduce_late_complete(ch, is_empty);
     for (int k = 0; k < b->n_vectors; k++)
         v[k] = result_of(ch, k);
-    return finish(ch, v, b->merged_numbers);
+    return allreduce_finish(ch, is_empty ? NULL : v, b->merged_numbers);
 }
 
 static int reduce_next(struct channel *ch)
 {
     struct combining *b = &ch->combining;
     const struct codec *c = &ch->codec;
-    float total = weights_are_equal(ch) ? 0 : b->tails[c->round % 2][b->rule->n_numbers];
+    float total = weights_are_equal(ch) ? 0 : b->tails[b->turn][b->rule->n_numbers];
     float part = total > 0 ? b->weight : 1;
 
     if (++b->at == b->n_vectors)
-        return finish_reduced(ch);
+        return complete(ch, false);
     if (total > 0 && b->rule->reduction == CODEC_MEAN)
         part = b->weight * (float)c->n_workers / total;
     return reduce(ch, scaled(ch, b->at, part));
@@ -117,20 +130,30 @@ static int reduce_tail(struct channel *ch)
     for (int k = 0; k < n; k++)
         b->tail[k] = b->weight * b->numbers[k];
     b->tail[n] = b->weight;
-    return c->host->all_reduce(c, CODEC_SUM, b->tail, b->tails[c->round % 2], (size_t)n + 1);
+    return c->host->all_reduce(c, CODEC_SUM, b->tail, b->tails[b->turn], (size_t)n + 1);
 }
 
 static int take_tail(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    const float *tail = b->tails[ch->codec.round % 2];
+    const float *tail = b->tails[b->turn];
     int n = b->rule->n_numbers;
 
     if (tail[n] == 0)
-        return finish(ch, NULL, NULL);
+        return complete(ch, true);
     for (int k = 0; k < n; k++)
         b->merged_numbers[k] = b->rule->reduction == CODEC_MEAN ? tail[k] / tail[n] : tail[k];
     return reduce_next(ch);
+}
+
+int allreduce_begin(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+
+    b->is_under_way = true;
+    b->turn = !b->turn;
+    b->at = -1;
+    return weights_are_equal(ch) ? reduce_next(ch) : reduce_tail(ch);
 }
 
 static int start(struct codec *c)
@@ -142,10 +165,8 @@ static int start(struct codec *c)
     if (rc < 0)
         return rc;
     if (c->n_workers == 1 && b->rule->reduction == CODEC_MEAN)
-        return finish(ch, b->weight > 0 ? b->vectors : NULL, b->numbers);
-    b->is_under_way = true;
-    b->at = -1;
-    return weights_are_equal(ch) ? reduce_next(ch) : reduce_tail(ch);
+        return allreduce_finish(ch, b->weight > 0 ? b->vectors : NULL, b->numbers);
+    return allreduce_begin(ch);
 }
 
 static int on_backward(struct codec *c)
@@ -160,36 +181,41 @@ static int on_grad(struct codec *c)
     return channel_of(c)->combining.is_under_way ? CODEC_WAIT : start(c);
 }
 
-static int on_step(struct codec *c)
+bool allreduce_is_due(const struct codec *c)
 {
-    uint64_t every = channel_config(channel_of(c))->local_steps;
-
-    return c->step % every == 0 || c->step == c->n_steps ? start(c) : CODEC_GO;
+    return c->step % channel_config(channel_of(c))->local_steps == 0 || c->step == c->n_steps;
 }
 
-static int on_collective(struct codec *c)
+static int on_step(struct codec *c)
+{
+    return allreduce_is_due(c) ? start(c) : CODEC_GO;
+}
+
+int allreduce_on_collective(struct codec *c)
 {
     struct channel *ch = channel_of(c);
 
     if (ch->combining.at < 0)
         return take_tail(ch);
-    if (ch->reducing.is_on && !ch->collecting.shm_group)
+    if (ch->reducing.is_on && !is_in_shm(ch))
         reducing_get(ch, ch->reducing.out[ch->reducing.turn], result_of(ch, ch->combining.at));
     return reduce_next(ch);
 }
 
 /* The collective of a gradient as it is may begin while the gradient is computed, uncompressed. */
-static const struct codec_events *allreduce_events(const struct codec_combine *r)
+static const struct codec_events *allreduce_events(const struct codec_combine *r, bool is_late)
 {
     static const struct codec_events of_params = {
-        .on_step = on_step, .on_collective = on_collective, .is_quiescent_between_steps = true};
+        .on_step = on_step, .on_collective = allreduce_on_collective, .is_quiescent_between_steps = true};
     static const struct codec_events of_grads = {
-        .on_grad = on_grad, .on_collective = on_collective, .is_quiescent_between_steps = true};
+        .on_grad = on_grad, .on_collective = allreduce_on_collective, .is_quiescent_between_steps = true};
     static const struct codec_events of_own_grads = {.on_backward = on_backward,
                                                      .on_grad = on_grad,
-                                                     .on_collective = on_collective,
+                                                     .on_collective = allreduce_on_collective,
                                                      .is_quiescent_between_steps = true};
 
+    if (is_late)
+        return allreduce_late_events(r);
     return r->when == CODEC_EACH_ROUND ? &of_params : r->contribute ? &of_grads : &of_own_grads;
 }
 
