@@ -10,6 +10,9 @@
  *                        the largest power of two below N, each node from P on first sends its whole vector
  *                        to a node below P and gets the result from it in the end: 2 n more bytes on that
  *                        link, two more sequential messages.
+ *   circulant            the same bytes in 2 log2 (2 N / 3) exchanges, rounded up, for any N: Traeff,
+ *                        "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024, on the
+ *                        circulant graphs of Bruck et al., IEEE TPDS 1997.
  *   tree                 sums up a binomial tree to node 0 and sends the result down: 2 log2 N deep, log2 N
  *                        times n through node 0.
  *   direct               every node sends its vector to every other and sums in the order of the nodes: one
@@ -21,6 +24,7 @@
 #define ALLREDUCE_ALGORITHMS(A)                                                                              \
     A(COLLECTIVE_RING, "ring", ring)                                                                         \
     A(COLLECTIVE_HALVING_DOUBLING, "halving-doubling", halving_doubling)                                     \
+    A(COLLECTIVE_CIRCULANT, "circulant", circulant)                                                          \
     A(COLLECTIVE_TREE, "tree", tree)                                                                         \
     A(COLLECTIVE_DIRECT, "direct", direct)
 

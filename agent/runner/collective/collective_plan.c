@@ -241,6 +241,59 @@ static void halving_doubling(struct builder *b)
         send_all(b, me + power, PLAN_OUT, b->whole);
 }
 
+/* Applies `what` to slices k .. k + n - 1 of the circle of all slices: one range, or two. */
+static void each_range(struct builder *b, int k, int n,
+                       void (*what)(struct builder *b, int node, int as, bool is_sum, struct range r),
+                       int node, int as, bool is_sum)
+{
+    int n_nodes = b->p->ask.n_nodes, first = k % n_nodes;
+    int n_before_end = first + n > n_nodes ? n_nodes - first : n;
+
+    if (n_before_end > 0)
+        what(b, node, as, is_sum, slices(b, first, first + n_before_end, n_nodes));
+    if (n > n_before_end)
+        what(b, node, as, is_sum, slices(b, 0, n - n_before_end, n_nodes));
+}
+
+static void send_range(struct builder *b, int to, int vector, bool is_sum, struct range r)
+{
+    (void)is_sum;
+    send_all(b, to, (enum plan_vector)vector, r);
+}
+
+static void recv_range(struct builder *b, int from, int op, bool is_sum, struct range r)
+{
+    recv_all(b, from, (enum plan_op)op, is_sum, r);
+}
+
+/* Each node sums its own slice: of the slices me .. me + size - 1 that it still sums, it sends the second
+ * half to the node where that is the first, until one is left; then they come back in the reverse order. Of
+ * an odd number of slices the middle one is sent before anything was added to it. */
+static void circulant(struct builder *b)
+{
+    int n_nodes = b->p->ask.n_nodes, me = b->p->ask.me, sizes[32], n_sizes = 0;
+
+    for (int size = n_nodes; size > 1; size = (size + 1) / 2)
+        sizes[n_sizes++] = size;
+    for (int k = 0; k < n_sizes; k++) {
+        int size = sizes[k], half = (size + 1) / 2;
+        int n_summed = k == 0 ? 0 : n_nodes / 2 < size ? n_nodes / 2 - half : size - half;
+        int to = at_distance(b, half), from = at_distance(b, -half);
+        enum plan_op op = k == 0 ? PLAN_ADD_TO_IN : PLAN_ADD;
+
+        each_range(b, me + half, n_summed, send_range, to, PLAN_OUT, false);
+        each_range(b, me + half + n_summed, size - half - n_summed, send_range, to, PLAN_IN, false);
+        each_range(b, me, n_summed, recv_range, from, op, half == 1);
+        each_range(b, me + n_summed, size - half - n_summed, recv_range, from, op, half == 1);
+    }
+    for (int k = n_sizes - 1; k >= 0; k--) {
+        int size = sizes[k], half = (size + 1) / 2;
+
+        each_range(b, me, size - half, send_range, at_distance(b, -half), PLAN_OUT, false);
+        each_range(b, me + half, size - half, recv_range, at_distance(b, half), PLAN_COPY, false);
+    }
+}
+
 /* The binomial tree whose root is node `root`: ranks are relative to it. */
 static int node_at(const struct builder *b, int root, int rank)
 {
@@ -423,31 +476,49 @@ size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t leas
     return n_buckets;
 }
 
-enum collective_algorithm collective_choose(int n_nodes, size_t n_bytes, bool is_one_machine)
+/* Between processes of one machine, where a message costs processor time: the first row that fits. */
+static enum collective_algorithm choose_on_one_machine(int n_nodes, size_t n_bytes)
 {
-    static const struct { /* the first row that fits */
+    static const struct {
         int nodes_max;
         size_t bytes_max;
-        enum { ALWAYS, BETWEEN_MACHINES, POWER_OF_TWO } when;
+        bool is_power_of_two;
         enum collective_algorithm algorithm;
     } rows[] = {
-        {2, 64 << 10, ALWAYS, COLLECTIVE_DIRECT},
-        {2, SIZE_MAX, ALWAYS, COLLECTIVE_RING},
-        {4, 16 << 10, BETWEEN_MACHINES, COLLECTIVE_DIRECT},
-        {INT_MAX, 63 << 10, ALWAYS, COLLECTIVE_TREE}, /* with its header: one segment of loopback TCP */
-        {INT_MAX, SIZE_MAX, POWER_OF_TWO, COLLECTIVE_HALVING_DOUBLING},
-        {INT_MAX, 64 << 10, ALWAYS, COLLECTIVE_TREE},
-    };
-    const bool holds[] = {
-        [ALWAYS] = true,
-        [BETWEEN_MACHINES] = !is_one_machine,
-        [POWER_OF_TWO] = power_of_two_in(n_nodes) == n_nodes,
+        {2, 64 << 10, true, COLLECTIVE_DIRECT},
+        {2, SIZE_MAX, true, COLLECTIVE_RING},
+        {INT_MAX, 63 << 10, false, COLLECTIVE_TREE}, /* with its header: one segment of loopback TCP */
+        {INT_MAX, SIZE_MAX, true, COLLECTIVE_HALVING_DOUBLING},
+        {INT_MAX, 64 << 10, false, COLLECTIVE_TREE},
     };
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        if (n_nodes <= rows[k].nodes_max && n_bytes <= rows[k].bytes_max && holds[rows[k].when])
+        if (n_nodes <= rows[k].nodes_max && n_bytes <= rows[k].bytes_max &&
+            (!rows[k].is_power_of_two || power_of_two_in(n_nodes) == n_nodes))
             return rows[k].algorithm;
     return COLLECTIVE_RING;
+}
+
+/* Between machines: the algorithm of the least time, (messages one after the other) x latency + (bytes
+ * through the busiest link) / bandwidth, as in Thakur et al. 2005, section 3. Only the product of latency and
+ * bandwidth matters: 12 to 25 kB from 10 Mbit/s and 20 ms to 10 Gbit/s and 20 us. Of the others none takes
+ * less time than circulant: ring and tree take more messages or bytes, and halving-doubling as many. */
+static enum collective_algorithm choose_between_machines(int n_nodes, double n_bytes)
+{
+    const double latency = 16 << 10; /* in bytes that a link transfers meanwhile */
+    double others = n_nodes - 1, depth = 2;
+
+    for (int reached = 3; reached < n_nodes; reached *= 2) /* not 2: of three slices none waits for another */
+        depth += 2;
+    return latency + others * n_bytes <= depth * latency + 2 * others / n_nodes * n_bytes
+               ? COLLECTIVE_DIRECT
+               : COLLECTIVE_CIRCULANT;
+}
+
+enum collective_algorithm collective_choose(int n_nodes, size_t n_bytes, bool is_one_machine)
+{
+    return is_one_machine || n_nodes <= 2 ? choose_on_one_machine(n_nodes, n_bytes)
+                                          : choose_between_machines(n_nodes, (double)n_bytes);
 }
 
 const char *collective_kind_name(enum collective_kind kind)

@@ -479,6 +479,8 @@ TEST(each_algorithm_sends_as_many_numbers_as_its_paper_states)
     assert_int_equal(longest_way(COLLECTIVE_RING, 8, N), 2 * N / 8 * 7);
     assert_int_equal(longest_way(COLLECTIVE_HALVING_DOUBLING, 8, N), 2 * N / 8 * 7);
     assert_int_equal(longest_way(COLLECTIVE_HALVING_DOUBLING, 5, N), 2 * N / 4 * 3 + N);
+    assert_int_equal(longest_way(COLLECTIVE_CIRCULANT, 5, N), 2 * N / 5 * 4);
+    assert_int_equal(longest_way(COLLECTIVE_CIRCULANT, 8, N), 2 * N / 8 * 7);
     assert_int_equal(longest_way(COLLECTIVE_TREE, 8, N), 3 * N); /* the root: log2 8 times down */
     assert_int_equal(longest_way(COLLECTIVE_DIRECT, 5, N), 4 * N);
 }
@@ -501,6 +503,15 @@ TEST(short_vectors_take_one_step_between_machines_and_few_messages_on_one_machin
     }
     assert_int_equal(collective_choose(2, 4 << 10, true),
                      COLLECTIVE_DIRECT); /* no algorithm sends fewer messages */
+}
+
+TEST(between_machines_vectors_are_sent_whole_while_that_takes_less_time)
+{
+    assert_int_equal(collective_choose(3, 16 << 10, false), COLLECTIVE_DIRECT);
+    assert_int_equal(collective_choose(3, 64 << 10, false), COLLECTIVE_CIRCULANT);
+    assert_int_equal(collective_choose(8, 4 << 10, false), COLLECTIVE_DIRECT);
+    assert_int_equal(collective_choose(8, 32 << 10, false), COLLECTIVE_CIRCULANT);
+    assert_int_equal(collective_choose(1000, 4 << 10, false), COLLECTIVE_CIRCULANT);
 }
 
 TEST(powers_of_two_halve_vectors_longer_than_a_segment)
@@ -547,6 +558,7 @@ int main(void)
         cmocka_unit_test(each_algorithm_sends_as_many_numbers_as_its_paper_states),
         cmocka_unit_test(the_chosen_algorithm_always_exists),
         cmocka_unit_test(short_vectors_take_one_step_between_machines_and_few_messages_on_one_machine),
+        cmocka_unit_test(between_machines_vectors_are_sent_whole_while_that_takes_less_time),
         cmocka_unit_test(powers_of_two_halve_vectors_longer_than_a_segment),
         cmocka_unit_test(a_plan_rebuilt_in_the_same_memory_is_identical),
     };
