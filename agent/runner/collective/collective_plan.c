@@ -241,29 +241,35 @@ static void halving_doubling(struct builder *b)
         send_all(b, me + power, PLAN_OUT, b->whole);
 }
 
-/* Applies `what` to slices k .. k + n - 1 of the circle of all slices: one range, or two. */
-static void each_range(struct builder *b, int k, int n,
-                       void (*what)(struct builder *b, int node, int as, bool is_sum, struct range r),
-                       int node, int as, bool is_sum)
+/* Slices k .. k + n - 1 of the circle of all slices: one range, two, or none. Returns how many. */
+static int circle(const struct builder *b, int k, int n, struct range out[2])
 {
     int n_nodes = b->p->ask.n_nodes, first = k % n_nodes;
-    int n_before_end = first + n > n_nodes ? n_nodes - first : n;
+    int n_first = first + n > n_nodes ? n_nodes - first : n;
 
-    if (n_before_end > 0)
-        what(b, node, as, is_sum, slices(b, first, first + n_before_end, n_nodes));
-    if (n > n_before_end)
-        what(b, node, as, is_sum, slices(b, 0, n - n_before_end, n_nodes));
+    if (n == 0)
+        return 0;
+    out[0] = slices(b, first, first + n_first, n_nodes);
+    out[1] = slices(b, 0, n - n_first, n_nodes);
+    return n > n_first ? 2 : 1;
 }
 
-static void send_range(struct builder *b, int to, int vector, bool is_sum, struct range r)
+static void send_circle(struct builder *b, int to, enum plan_vector vector, int k, int n)
 {
-    (void)is_sum;
-    send_all(b, to, (enum plan_vector)vector, r);
+    struct range r[2];
+    int n_ranges = circle(b, k, n, r);
+
+    for (int i = 0; i < n_ranges; i++)
+        send_all(b, to, vector, r[i]);
 }
 
-static void recv_range(struct builder *b, int from, int op, bool is_sum, struct range r)
+static void recv_circle(struct builder *b, int from, enum plan_op op, bool is_sum, int k, int n)
 {
-    recv_all(b, from, (enum plan_op)op, is_sum, r);
+    struct range r[2];
+    int n_ranges = circle(b, k, n, r);
+
+    for (int i = 0; i < n_ranges; i++)
+        recv_all(b, from, op, is_sum, r[i]);
 }
 
 /* Each node sums its own slice: of the slices me .. me + size - 1 that it still sums, it sends the second
@@ -281,16 +287,16 @@ static void circulant(struct builder *b)
         int to = at_distance(b, half), from = at_distance(b, -half);
         enum plan_op op = k == 0 ? PLAN_ADD_TO_IN : PLAN_ADD;
 
-        each_range(b, me + half, n_summed, send_range, to, PLAN_OUT, false);
-        each_range(b, me + half + n_summed, size - half - n_summed, send_range, to, PLAN_IN, false);
-        each_range(b, me, n_summed, recv_range, from, op, half == 1);
-        each_range(b, me + n_summed, size - half - n_summed, recv_range, from, op, half == 1);
+        send_circle(b, to, PLAN_OUT, me + half, n_summed);
+        send_circle(b, to, PLAN_IN, me + half + n_summed, size - half - n_summed);
+        recv_circle(b, from, op, half == 1, me, n_summed);
+        recv_circle(b, from, op, half == 1, me + n_summed, size - half - n_summed);
     }
     for (int k = n_sizes - 1; k >= 0; k--) {
         int size = sizes[k], half = (size + 1) / 2;
 
-        each_range(b, me, size - half, send_range, at_distance(b, -half), PLAN_OUT, false);
-        each_range(b, me + half, size - half, recv_range, at_distance(b, half), PLAN_COPY, false);
+        send_circle(b, at_distance(b, -half), PLAN_OUT, me, size - half);
+        recv_circle(b, at_distance(b, half), PLAN_COPY, false, me + half, size - half);
     }
 }
 
