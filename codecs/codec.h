@@ -33,10 +33,11 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 6 /* incremented when a change of this file breaks compiled codecs */
+#define CODEC_ABI 7 /* incremented when a change of this file breaks compiled codecs */
 /* What changed, for the message that refuses an older codec. */
 #define CODEC_ABI_RENAMES                                                                                    \
-    "ABI 6 added struct codec_combine and renamed nothing; ABI 5 renamed n_words to n_contributions, "       \
+    "ABI 7 added codec_plugin.overlaps and renamed nothing; ABI 6 added struct codec_combine and renamed "   \
+    "nothing; ABI 5 renamed n_words to n_contributions, "                                                    \
     "rests_between_steps to is_quiescent_between_steps, "                                                    \
     "CODEC_WORD to CODEC_CHOICE, CODEC_OPTION_WORD to CODEC_OPTION_CHOICE and its field words to choices"
 
@@ -357,7 +358,8 @@ struct codec_plugin {
     const char *path;
     /* Of a rule that combines: a combination is one exchange late, unless the user says otherwise. The host
      * contributes, goes on with the next local steps, and only then has the rule apply the combination:
-     * CODEC_EACH_STEP updates by the combined gradients of the step before, and not at all by the last;
+     * CODEC_EACH_STEP updates by the combined gradients of the step before, first by zeros, and not at all by
+     * the last: contribute() of a step comes before apply() for the step before;
      * CODEC_EACH_ROUND applies it to the parameters as they were when contributed, and adds the local steps
      * made since; at the end of the job nothing is late. */
     bool overlaps;

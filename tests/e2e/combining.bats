@@ -134,6 +134,33 @@ EOF
     done
 }
 
+@test "with --overlap 1 running statistics are a worker's own or a mean, and a rule that stops ends with equal weights" {
+    cat >bn.json <<'J'
+{"version": 1, "name": "bn", "input": [784], "layers": [{"kind": "batch_norm"}, {"kind": "dense", "units": 32}, {"kind": "batch_norm"}, {"kind": "relu"}, {"kind": "dense", "units": 10}], "loss": "softmax_cross_entropy"}
+J
+    "$SUBMIT" simulate -q --codec localsgd:every=30 --overlap 1 --node_count 4 --model bn.json --epochs 4 --batch_size 16 -o out
+    [ "$(jq -r .facts.simulation.result.models_agree out/run.json)" = true ]
+    [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f7) > 0.8")" = true ]
+    cat >stop.c <<'C'
+#include "codec.h"
+
+static int stop_apply(struct codec *c, const float *const *v)
+{
+    memcpy(c->params, v[0], c->n_params * sizeof **v);
+    c->wants_stop = c->round == 3;
+    return CODEC_GO;
+}
+
+static const struct codec_combine stop = {.when = CODEC_EACH_ROUND, .apply = stop_apply};
+
+CODEC_PLUGIN(.name = "stop", .source = "a test", .combine = &stop)
+C
+    "$SUBMIT" simulate -q --codec stop.c:every=5 --overlap 1 --node_count 3 -o stopped
+    [ "$(jq -r .state stopped/run.json)" = succeeded ]
+    [ "$(jq -r .facts.simulation.result.models_agree stopped/run.json)" = true ]
+    [ "$(tail -1 stopped/records/train.csv | cut -d, -f7)" -lt 100 ]
+}
+
 @test "what a path, a draw or an aggregate cannot do is refused when the job is checked, with a sentence" {
     start_agents 5
     no() { # no SENTENCE OPTION...

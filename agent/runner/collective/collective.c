@@ -174,12 +174,12 @@ static const char *vector(const struct collective *c, enum plan_vector v, size_t
     return base + bytes(c, first);
 }
 
-static void copy_bytes(char *to, const char *from, size_t n)
+static void copy_items(const struct collective *c, char *to, const char *from, size_t n)
 {
-    size_t n_floats = n / sizeof(float);
-
-    vector_copy((float *)(void *)to, (const float *)(const void *)from, n_floats);
-    memcpy(to + n_floats * sizeof(float), from + n_floats * sizeof(float), n % sizeof(float));
+    if (c->ask.item == &floats)
+        vector_copy((float *)(void *)to, (const float *)(const void *)from, n);
+    else
+        memcpy(to, from, bytes(c, n));
 }
 
 /* Makes the plan's local copies, as far as they lie in [first, end). */
@@ -195,8 +195,8 @@ static int copy_own(struct collective *c, size_t first, size_t end, struct err *
         if (v->to == PLAN_KEPT && make_kept_room(c, bytes(c, c->ask.n), e) < 0)
             return e->code;
         if (from < to)
-            copy_bytes((v->to == PLAN_KEPT ? kept(c) : (char *)c->ask.out) + bytes(c, from),
-                       vector(c, PLAN_IN, from), bytes(c, to - from));
+            copy_items(c, (v->to == PLAN_KEPT ? kept(c) : (char *)c->ask.out) + bytes(c, from),
+                       vector(c, PLAN_IN, from), to - from);
     }
     return 0;
 }

@@ -52,7 +52,7 @@ struct exchange {
     const struct codec_round *rule;
     const struct codec_events *events;
     const struct path *path; /* NULL: another kind of rule */
-    bool is_late;            /* combinations are: codec_plugin.overlaps */
+    bool is_late;            /* combinations are: path_overlaps() */
     struct mesh *mesh;
     struct err *e; /* of the call that is under way */
     int n_channels;

@@ -18,7 +18,8 @@ static size_t vectors_in(const struct channel *ch)
 static int open_chain(struct channel *ch, struct chain *c, bool *has, const struct chain_spec *s,
                       struct err *e)
 {
-    size_t n = chain_sums(s) ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float);
+    bool is_reduced = !ch->rule && chain_sums(s); /* inside an all-reduce: all numbers are items */
+    size_t n = is_reduced ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float);
 
     if (chain_open(c, s, n, ch->compressing.starts, ch->codec.n_layers, e) < 0)
         return e->code;

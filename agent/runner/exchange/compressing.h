@@ -1,6 +1,7 @@
 /* compressing -- a codec's put_vector and get_vector: they pass the vectors of its messages through the job's
  * chains of compressors, one for workers' messages (up), one for servers' (down). Running
- * statistics at the end of a vector, and a vector longer than the codec's range, are sent uncompressed.
+ * statistics at the end of a vector, except inside an all-reduce, and a vector longer than the codec's range
+ * are sent uncompressed.
  *
  * With error feedback each vector has a residual of its own: the first of every message, the second, ...,
  * and for per-block rules those of each block. All holders of a block must send equal contributions about it:

@@ -1,7 +1,7 @@
 /* Exchanges whose combination is applied one exchange late, so that workers compute while vectors are summed.
  * Worker k, whose params are x_k(r) when it contributes for the r-th time:
  *
- *   gradients    w(t+1) = w(t) - lr (the combination of g(w(t-1))), and w(1) = w(0)
+ *   gradients    w(t+1) = w(t) - lr (the combination of g(w(t-1))), first of zeros
  *                Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep Learning Framework", 2017
  *   parameters   x_k(r+1) = R(x_k(r)) + (y_k - x_k(r)), where y_k are its params after the local steps from
  *                x_k(r), and R is what the rule makes of x_k(r) and the combination of all x(r)
@@ -25,7 +25,7 @@ int allreduce_late_open(struct channel *ch)
     return CODEC_GO;
 }
 
-static struct combining_local exchange_local(struct channel *ch, struct combining_local to)
+static struct combining_local swap_local(struct channel *ch, struct combining_local to)
 {
     struct codec *c = &ch->codec;
     struct combining_local from = {.samples = c->samples, .lr_sum = c->lr_sum, .n_local = c->n_local};
@@ -40,7 +40,7 @@ static struct combining_local exchange_local(struct channel *ch, struct combinin
 static int apply(struct channel *ch, int turn, struct combining_local local)
 {
     struct combining *b = &ch->combining;
-    struct combining_local now = exchange_local(ch, local);
+    struct combining_local now = swap_local(ch, local);
     const float *v[CODEC_VECTORS_MAX];
     int rc;
 
@@ -48,7 +48,7 @@ static int apply(struct channel *ch, int turn, struct combining_local local)
         v[k] = allreduce_result(ch, turn, k);
     b->late.has_result = false;
     rc = allreduce_finish(ch, b->late.is_empty ? NULL : v, b->merged_numbers);
-    exchange_local(ch, now);
+    swap_local(ch, now);
     return rc;
 }
 
@@ -66,7 +66,7 @@ static int begin(struct channel *ch, float *copy)
         vector_copy(copy, present, ch->n_params);
         b->vectors[0] = copy;
     }
-    b->late.local = exchange_local(ch, (struct combining_local){0});
+    b->late.local = swap_local(ch, (struct combining_local){0});
     rc = allreduce_begin(ch);
     return rc < 0 ? rc : CODEC_GO;
 }
@@ -88,6 +88,17 @@ static int exchange_gradients(struct channel *ch)
     return CODEC_GO;
 }
 
+/* A variance moved by a difference of variances could be negative: between exchanges a worker has the running
+ * statistics of its own steps, at the end of the job those of the last exchange. */
+static void keep_statistics(struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (!b->late.is_last)
+        vector_copy(c->params + c->n_params, b->late.now + c->n_params, ch->n_params - c->n_params);
+}
+
 static int exchange_parameters(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -98,14 +109,17 @@ static int exchange_parameters(struct channel *ch)
         vector_copy(b->late.now, c->params, ch->n_params);
         vector_copy(c->params, b->late.at, ch->n_params);
         rc = apply(ch, b->turn, b->late.local);
-        for (size_t i = 0; i < ch->n_params; i++)
+        for (size_t i = 0; i < c->n_params; i++)
             c->params[i] += b->late.now[i] - b->late.at[i];
+        keep_statistics(ch);
     }
+    if (b->late.is_last) /* whatever the last combination makes of the rule's wish */
+        c->wants_stop = c->step < c->n_steps;
     if (rc < 0 || b->late.is_last)
         return rc;
     vector_copy(b->late.at, c->params, ch->n_params);
     rc = begin(ch, b->late.at);
-    b->late.is_due = b->late.is_last = c->step == c->n_steps;
+    b->late.is_due = b->late.is_last = c->step == c->n_steps || c->wants_stop;
     return rc == CODEC_GO && b->late.is_last ? CODEC_WAIT : rc;
 }
 
@@ -132,6 +146,14 @@ static int on_grad(struct codec *c)
     return ch->combining.is_under_way ? CODEC_WAIT : exchange(ch);
 }
 
+/* The worker waits only for what is due: the next collective of an exchange under way is not. */
+static int on_collective(struct codec *c)
+{
+    int rc = allreduce_on_collective(c);
+
+    return rc == CODEC_WAIT && !channel_of(c)->combining.late.is_due ? CODEC_GO : rc;
+}
+
 static int on_step(struct codec *c)
 {
     return allreduce_is_due(c) ? on_grad(c) : CODEC_GO;
@@ -139,10 +161,8 @@ static int on_step(struct codec *c)
 
 const struct codec_events *allreduce_late_events(const struct codec_combine *r)
 {
-    static const struct codec_events of_params = {.on_step = on_step,
-                                                  .on_collective = allreduce_on_collective},
-                                     of_grads = {.on_grad = on_grad,
-                                                 .on_collective = allreduce_on_collective};
+    static const struct codec_events of_params = {.on_step = on_step, .on_collective = on_collective},
+                                     of_grads = {.on_grad = on_grad, .on_collective = on_collective};
 
     return r->when == CODEC_EACH_ROUND ? &of_params : &of_grads;
 }
