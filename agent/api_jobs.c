@@ -269,11 +269,13 @@ void api_start(struct agent *a, const struct request *rq, struct response *rs)
 
 struct cancel {
     char reason[MAX_CANCEL_TEXT + 1];
+    bool has_failed; /* the job, by another node */
     double grace_s;
 };
 
 static const struct json_field cancel_fields[] = {
     {.key = "reason", .kind = JSON_FIELD_TEXT, JSON_AT(struct cancel, reason)},
+    {.key = "has_failed", .kind = JSON_FIELD_BOOL, JSON_AT(struct cancel, has_failed)},
     {.key = "grace_s",
      .kind = JSON_FIELD_DOUBLE,
      JSON_AT(struct cancel, grace_s),
@@ -310,7 +312,8 @@ void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
         respond_job(rs, 200, t);
         return;
     }
-    job_stop(t, REASON_USER_CANCELLED, c.reason[0] ? c.reason : "cancelled", c.grace_s);
+    job_stop(t, c.has_failed ? REASON_JOB_FAILED : REASON_USER_CANCELLED,
+             c.reason[0] ? c.reason : "cancelled", c.grace_s);
     respond_job(rs, 202, t);
 }
 

@@ -29,6 +29,7 @@
 /* who stopped it */
 #define REASON_TIME_LIMIT      "TimeLimit"      /* it ran longer than --time-limit */
 #define REASON_USER_CANCELLED  "UserCancelled"  /* Ctrl-C, or `job_submit cancel` */
+#define REASON_JOB_FAILED      "JobFailed"      /* another node's failure ended the job */
 #define REASON_LEASE_EXPIRED   "LeaseExpired"   /* job_submit was gone before the start */
 #define REASON_AGENT_RESTARTED "AgentRestarted" /* the agent was restarted before the start */
 #define REASON_AGENT_STOPPED   "AgentStopped"   /* the agent was stopped */

@@ -4,10 +4,18 @@
 
 #include "shared/reason.h"
 
+/* Was the node cancelled because another had failed? */
+static bool was_stopped(const struct node *n)
+{
+    return strcmp(n->view.reason, REASON_JOB_FAILED) == 0;
+}
+
 /* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
  * node dies or is cancelled. */
 static int blame(const struct node *n)
 {
+    if (was_stopped(n))
+        return 4;
     if (n->view.state == JOB_CANCELLED)
         return 2;
     if (n->is_lost)
@@ -56,7 +64,7 @@ enum job_state outcome_state(const struct submission *s, enum job_state silent_s
     enum job_state least = JOB_SUCCEEDED;
 
     if (cause >= 0)
-        return s->nodes[cause].view.state;
+        return was_stopped(&s->nodes[cause]) ? JOB_FAILED : s->nodes[cause].view.state;
     for (size_t i = 0; i < s->n_nodes; i++) {
         enum job_state state = s->nodes[i].silent_since > 0 ? silent_state : s->nodes[i].view.state;
 

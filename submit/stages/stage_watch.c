@@ -69,7 +69,7 @@ static void stop_others(struct submission *s, struct watch *w)
     s->cause = outcome_cause(s);
     n = &s->nodes[s->cause];
     snprintf(reason, sizeof reason, "node(%d): %.100s", n->at.node, n->view.reason);
-    submission_cancel(s, reason);
+    submission_cancel(s, reason, n->view.state == JOB_FAILED);
     for (size_t i = 0; i < s->n_nodes; i++)
         s->nodes[i].is_probed = false;
     w->stopped_at = clock_now();

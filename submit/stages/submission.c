@@ -196,9 +196,10 @@ void submission_keep_lease(struct submission *s)
     }
 }
 
-static char *cancel_body(const char *reason)
+static char *cancel_body(const char *reason, bool has_failed)
 {
-    json_t *o = json_pack("{s:o, s:i}", "reason", json_text(reason, REASON_MAX), "grace_s", 5);
+    json_t *o = json_pack("{s:o, s:b, s:i}", "reason", json_text(reason, REASON_MAX), "has_failed",
+                          (int)has_failed, "grace_s", 5);
     char *line = o ? json_line(o) : NULL;
 
     json_decref(o);
@@ -227,9 +228,9 @@ static bool is_calling(const struct submission *s)
     return false;
 }
 
-void submission_cancel(struct submission *s, const char *reason)
+void submission_cancel(struct submission *s, const char *reason, bool has_failed)
 {
-    char *body = cancel_body(reason);
+    char *body = cancel_body(reason, has_failed);
     double until = clock_now() + RELEASE_S;
 
     send_cancel(s, body);
@@ -242,7 +243,7 @@ void submission_cancel(struct submission *s, const char *reason)
 
 void submission_release(struct submission *s, const char *reason)
 {
-    submission_cancel(s, reason);
+    submission_cancel(s, reason, false);
     for (size_t i = 0; i < s->n_nodes; i++) {
         s->nodes[i].is_reserved = false;
         http_clear(s->http, &s->nodes[i].stream);

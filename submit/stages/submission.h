@@ -96,7 +96,7 @@ void submission_keep_lease(struct submission *s);
 /* Releases every reservation; the agents record `reason` with the job. */
 void submission_release(struct submission *s, const char *reason);
 /* Cancels the nodes that have not ended, without waiting for their end. */
-void submission_cancel(struct submission *s, const char *reason);
+void submission_cancel(struct submission *s, const char *reason, bool has_failed);
 /* ERR_CANCELLED: a signal was received. ERR_TIMEOUT: --timeout is over. */
 int submission_check_time(struct submission *s, struct err *e);
 

@@ -269,7 +269,7 @@ int verb_wait(const struct options *o, struct err *e)
 /* A node with a silent agent keeps its reservation and is cancelled once the agent answers. */
 static void cancel_nodes(struct submission *s, const char *reason)
 {
-    submission_cancel(s, reason);
+    submission_cancel(s, reason, false);
     for (size_t i = 0; i < s->n_nodes; i++)
         s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
 }

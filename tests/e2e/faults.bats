@@ -562,6 +562,23 @@ C
     [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = succeeded ]
 }
 
+@test "a job that failed because of an unreachable agent stays failed when the agent reports that its node lost the others" {
+    start_agents 2
+    long_job --codec plain --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
+    local pid=$!
+    within 60 is_at_step 0 50
+    kill -STOP "${AGENTS[1]}"
+    ends_failed $pid
+    id=$(only_job 0)
+    within 60 is_in_state 0 cancelled
+    [ "$(api 0 GET "/v1/jobs/$id" | jq -r .reason)" = JobFailed ]
+    kill -CONT "${AGENTS[1]}"
+    within 60 is_idle 1
+    "$SUBMIT" fetch -q "$id" -o again || true
+    [ "$(jq -r .state again/run.json)" = failed ]
+    [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = failed ]
+}
+
 @test "an agent that is stopped ends its runner and leaves nothing behind" {
     start_agents 2
     long_job --codec plain -o out 2>/dev/null 3>&- &

@@ -66,6 +66,16 @@ TEST(a_canceled_node_explains_nodes_that_lost_it)
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_CANCELLED);
 }
 
+TEST(a_node_stopped_because_another_failed_is_no_cause_and_its_job_has_failed)
+{
+    PUT({JOB_CANCELLED, "JobFailed", 1}, {JOB_FAILED, "NodeLost", 2});
+    assert_int_equal(outcome_cause(&s), 1);
+    assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_FAILED);
+    PUT({JOB_CANCELLED, "JobFailed", 1}, {JOB_RUNNING, "", 0}); /* the other has not answered */
+    assert_int_equal(outcome_cause(&s), 0);
+    assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_FAILED);
+}
+
 TEST(of_equal_causes_the_first_counts)
 {
     PUT({JOB_FAILED, "NodeLost", 3}, {JOB_FAILED, "NodeLost", 1}, {JOB_FAILED, "NodeLost", 2});
@@ -155,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_node_with_its_own_reason_is_the_cause),
         cmocka_unit_test(a_lost_agent_explains_nodes_that_lost_its_node),
         cmocka_unit_test(a_canceled_node_explains_nodes_that_lost_it),
+        cmocka_unit_test(a_node_stopped_because_another_failed_is_no_cause_and_its_job_has_failed),
         cmocka_unit_test(of_equal_causes_the_first_counts),
         cmocka_unit_test(a_lost_worker_is_tolerated_while_enough_workers_remain),
         cmocka_unit_test(a_lost_server_or_a_canceled_worker_is_not_tolerated),

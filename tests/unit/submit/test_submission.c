@@ -59,7 +59,7 @@ static void assert_reported(const char *reason, const char *expected)
     pid = agent_that_keeps(path, node.at.address, sizeof node.at.address);
     s.http = http_new(&e);
     assert_non_null(s.http);
-    submission_cancel(&s, reason);
+    submission_cancel(&s, reason, false);
     http_free(s.http);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
