@@ -103,6 +103,8 @@ static json_t *costs_of_paths(const struct codec_facts *f)
     if (!f->updates_on_server) {
         json_object_set_new(costs, path_name(PATH_ALLREDUCE),
                             json_sprintf("2 (n - 1) / n x %s each way, by ring", numbers));
+    }
+    if (!f->updates_on_server && !f->overlaps) {
         json_object_set_new(
             costs, path_name(PATH_GATHER),
             f->per_block ? json_sprintf("%s for each own block to each worker that does not hold it", up)
@@ -147,6 +149,6 @@ json_t *codec_look_json(const struct codec_look *l)
         (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
         compressions[f->compression], "can_be_kept",
         (int)(has_ssgd && !f->overlaps && (!f->has_events || f->is_quiescent_between_steps)),
-        "handles_node_loss", (int)!(f->limits & CODEC_NO_ON_LOST), "state_bytes", (json_int_t)f->state_size,
-        "options", parsed(f->values), "parameters", parsed(f->list));
+        "handles_node_loss", (int)(!(f->limits & CODEC_NO_ON_LOST) && !f->overlaps), "state_bytes",
+        (json_int_t)f->state_size, "options", parsed(f->values), "parameters", parsed(f->list));
 }

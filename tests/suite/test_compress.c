@@ -538,7 +538,7 @@ TEST(each_compressor_names_its_source_and_has_valid_options)
     }
 }
 
-/* Of the items of two or three vectors: the sum of what they stand for, rounded after each addition. */
+/* Compares compressor.sum of two or three vectors with their decoded sum, rounded after each addition. */
 static void assert_sum(const struct compressor *is, int n_in, float scale)
 {
     enum { N = 2500 };

@@ -230,7 +230,8 @@ TEST(a_blocked_signal_is_delivered_when_unblocked)
     assert_true(has_come);
 }
 
-/* OpenBLAS starts threads when it is loaded, unless it is told not to, as agents tell their nodes. */
+/* With OPENBLAS_NUM_THREADS=1, which agents set for their nodes, OpenBLAS starts no threads when it is
+ * loaded, but later, in blas_set_threads(). */
 static void start_with_one_thread(char **argv)
 {
     const char *n = getenv("OPENBLAS_NUM_THREADS");
