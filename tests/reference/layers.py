@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import torch
 
-from reference import STATE, Net, generator, named_shapes, write_file
+from reference import ACTIVATIONS, STATE, Net, generator, named_shapes, write_file
 
 CASES = {}
 
@@ -128,7 +128,7 @@ for kind in ("lstm", "gru"):
          loss="softmax_cross_entropy", lengths=[2, 4, 1])
 
 # activations: near and far from 0, on the input itself, and after each other (which forbids working in place)
-for kind in ("linear", "relu", "leaky_relu", "tanh", "sigmoid", "gelu", "softmax"):
+for kind in ACTIVATIONS:
     short = kind.replace("_", "-")
     behind(short, [19], [L(kind)], scale=2.0)
     behind(f"{short}-chain", [5], [L(kind), L(kind), dense(4), L(kind), L("tanh"), L(kind)])

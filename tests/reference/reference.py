@@ -120,6 +120,18 @@ def channels_last(x):
     return x.permute(0, 2, 3, 1)
 
 
+# Layers of no parameters that keep the shape: layers.py makes the cases of each.
+ACTIVATIONS = {
+    "linear": lambda x, layer: x,
+    "relu": lambda x, layer: F.relu(x),
+    "leaky_relu": lambda x, layer: F.leaky_relu(x, layer.get("slope", 0.01)),
+    "tanh": lambda x, layer: torch.tanh(x),
+    "sigmoid": lambda x, layer: torch.sigmoid(x),
+    "gelu": lambda x, layer: F.gelu(x, approximate="tanh"),
+    "softmax": lambda x, layer: F.softmax(x, -1),
+}
+
+
 class Net:
     """A model document in PyTorch. tensors: {name: float64 tensor}; the running statistics are updated in place."""
 
@@ -136,7 +148,8 @@ class Net:
         for i, layer in enumerate(self.doc["layers"]):
             prefix = f"layer{i}.{layer['kind']}."
             t = {n[len(prefix):]: v for n, v in self.tensors.items() if n.startswith(prefix)}
-            x = getattr(self, layer["kind"])(x, layer, t)
+            activation = ACTIVATIONS.get(layer["kind"])
+            x = activation(x, layer) if activation else getattr(self, layer["kind"])(x, layer, t)
             shape = shape_after(layer, shape)
             assert tuple(x.shape[1:]) == tuple(shape), (layer, x.shape, shape)
         return x.reshape(len(x), -1)
@@ -208,27 +221,6 @@ class Net:
         steps = self.steps(x)
         inside = torch.arange(x.shape[1])[None, :] < steps[:, None]
         return (x * inside[:, :, None]).sum(1) / steps[:, None]
-
-    def linear(self, x, layer, t):
-        return x
-
-    def relu(self, x, layer, t):
-        return F.relu(x)
-
-    def leaky_relu(self, x, layer, t):
-        return F.leaky_relu(x, layer.get("slope", 0.01))
-
-    def tanh(self, x, layer, t):
-        return torch.tanh(x)
-
-    def sigmoid(self, x, layer, t):
-        return torch.sigmoid(x)
-
-    def gelu(self, x, layer, t):
-        return F.gelu(x, approximate="tanh")
-
-    def softmax(self, x, layer, t):
-        return F.softmax(x, -1)
 
     def loss(self, z, truth):
         """The mean over the samples; truth: labels (n) or targets (n, k)."""
