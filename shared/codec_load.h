@@ -8,6 +8,7 @@
 #include "shared/aggregate.h"
 #include "shared/crypto.h"
 #include "shared/err.h"
+#include "shared/path_cost.h"
 #include "shared/path_kinds.h"
 
 struct codec_library {
@@ -52,7 +53,8 @@ struct codec_job {
     bool compresses_items; /* to items that can be added on their way (codecs/compress/chain.h, chain_sums) */
     struct aggregate aggregate;
     enum overlap overlap;
-    int n_drawn; /* workers that take part in a round: n_workers, or fewer */
+    int n_drawn;               /* workers that take part in a round: n_workers, or fewer */
+    struct path_layout layout; /* n_machines 0: not known; each worker then has its own */
 };
 
 /* Checks a job against a codec's limits. ERR_CODEC. */

@@ -104,7 +104,8 @@ static bool overlaps(const struct path_rule *p, const struct codec_job *job)
 
 #define NOT_LATE                                                                                             \
     {                                                                                                        \
-        overlaps, "combines what its own round contributed, and --overlap 1 is for path allreduce",          \
+        overlaps,                                                                                            \
+            "combines what its own round contributed, and --overlap 1 is for paths allreduce and tree",      \
             "Take --overlap 0, or a job that path allreduce allows."                                         \
     }
 
@@ -149,8 +150,10 @@ static const struct refusal of_servers[] = {
      "Take --parallel_sgd ssgd, or a rule that updates on the servers, as ps."},
     {0}};
 
-static const struct refusal *const refusals[PATH_KINDS] = {
-    [PATH_ALLREDUCE] = of_allreduce, [PATH_GATHER] = of_gather, [PATH_SERVERS] = of_servers};
+static const struct refusal *const refusals[PATH_KINDS] = {[PATH_ALLREDUCE] = of_allreduce,
+                                                           [PATH_TREE] = of_allreduce,
+                                                           [PATH_GATHER] = of_gather,
+                                                           [PATH_SERVERS] = of_servers};
 
 static const struct refusal *refusal_of(const struct path_rule *p, enum path_kind kind,
                                         const struct codec_job *job)
@@ -186,7 +189,12 @@ static enum path_kind choose(const struct path_rule *p, const struct codec_job *
         return PATH_SERVERS;
     if (p->preferred != PATH_AUTO && !refusal_of(p, p->preferred, job))
         return p->preferred;
-    return refusal_of(p, PATH_ALLREDUCE, job) ? PATH_GATHER : PATH_ALLREDUCE;
+    if (refusal_of(p, PATH_ALLREDUCE, job))
+        return PATH_GATHER;
+    return job->layout.n_machines > 1 && path_cost_time(path_cost(PATH_TREE, &job->layout)) <
+                                             path_cost_time(path_cost(PATH_ALLREDUCE, &job->layout))
+               ? PATH_TREE
+               : PATH_ALLREDUCE;
 }
 
 struct path_rule path_rule_of(const struct codec_plugin *p)

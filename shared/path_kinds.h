@@ -2,6 +2,7 @@
  * a line here, and a file in agent/runner/exchange/paths/. Its limits are those of codec_load.h.
  *
  *   allreduce   a collective of all workers (shared/allreduce_kinds.h), or shared memory
+ *   tree        the same inside each machine, then between one worker of each
  *   gather      every worker sends its contribution to every other and combines them itself
  *   servers     parameter servers combine, each a range of the vectors */
 #ifndef PSGD_PATH_KINDS_H
@@ -10,6 +11,7 @@
 /* Constant, name, object. */
 #define PATHS(P)                                                                                             \
     P(PATH_ALLREDUCE, "allreduce", path_allreduce)                                                           \
+    P(PATH_TREE, "tree", path_tree)                                                                          \
     P(PATH_GATHER, "gather", path_gather)                                                                    \
     P(PATH_SERVERS, "servers", path_servers)
 

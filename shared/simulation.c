@@ -20,6 +20,7 @@ static const struct json_field fields[] = {
     F(eval_time_s, JSON_FIELD_DOUBLE, .min = 0, .max = 1e6),
     F(codec_rate_mbps, JSON_FIELD_DOUBLE, .min = 0, .max = 1e9),
     F(overhead, JSON_FIELD_TEXT, .required = false),
+    F(workers_per_machine, JSON_FIELD_INT, .min = 1, .max = 1e6),
     F(processors, JSON_FIELD_INT, .min = 0, .max = 1e6),
     F(speed, JSON_FIELD_TEXT, .required = false),
     F(straggler, JSON_FIELD_TEXT, .required = false),
@@ -41,7 +42,8 @@ static const struct json_field fields[] = {
 
 void simulation_default(struct simulation *s)
 {
-    *s = (struct simulation){.link = "10Gbit,0.1ms", .speed = "1", .straggler = "0:1"};
+    *s = (struct simulation){
+        .link = "10Gbit,0.1ms", .workers_per_machine = 1, .speed = "1", .straggler = "0:1"};
 }
 
 json_t *simulation_json(const struct simulation *s)

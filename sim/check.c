@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/path.h"
+
 /* Four workers with redundancy 2 have six blocks, one per pair. */
 static const struct job_shape {
     int n_workers, n_servers, redundancy;
@@ -55,7 +57,7 @@ static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_a
 static const struct way {
     enum path_kind path;
     const char *aggregate;
-} ways[] = {{PATH_AUTO, "mean"},     {PATH_ALLREDUCE, "mean"}, {PATH_GATHER, "mean"},
+} ways[] = {{PATH_AUTO, "mean"},     {PATH_ALLREDUCE, "mean"}, {PATH_TREE, "mean"},     {PATH_GATHER, "mean"},
             {PATH_GATHER, "median"}, {PATH_SERVERS, "mean"},   {PATH_SERVERS, "median"}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
@@ -89,16 +91,19 @@ static void describe(struct check *k, const struct job_shape *s, const struct wa
     k->set.learn_rate = CHECK_LEARN_RATE;
     k->set.momentum = 0;
     k->how.gradients = CHECK_PARAMS;
+    k->how.workers_per_machine = w->path == PATH_TREE ? 2 : 1;
     strcpy(k->how.step_time, "0.01");
     /* Nodes differ by more than a step, and messages of one overtake those of another. */
     strcpy(k->how.link, "100Mbit,10ms,30ms");
     strcpy(k->how.speed, "0.5-2");
     strcpy(k->how.straggler, "0.3:4");
-    snprintf(k->page->what, sizeof k->page->what, "%d workers%s%s%s%s%s%s", s->n_workers,
+    snprintf(k->page->what, sizeof k->page->what, "%d workers%s%s%s%s%s%s%s", s->n_workers,
              s->n_servers == 1  ? ", 1 server"
              : s->n_servers > 1 ? ", 2 servers"
                                 : "",
-             s->redundancy > 1 ? ", redundancy 2" : "", w->path == PATH_GATHER ? ", path gather" : "",
+             s->redundancy > 1 ? ", redundancy 2" : "",
+             w->path == PATH_TREE || w->path == PATH_GATHER ? ", path " : "",
+             w->path == PATH_TREE || w->path == PATH_GATHER ? path_name(w->path) : "",
              check_is_of_mean(k) ? "" : ", aggregate ", check_is_of_mean(k) ? "" : w->aggregate,
              is_asgd ? ", asgd" : "");
 }

@@ -193,7 +193,8 @@ static int lose_nodes(struct check *k, struct err *e)
 static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
-    bool may_go_on = p->events ? p->events->on_lost != NULL : k->set.path != PATH_ALLREDUCE;
+    bool may_go_on = p->events ? p->events->on_lost != NULL
+                               : k->set.path != PATH_ALLREDUCE && k->set.path != PATH_TREE;
     int rc = lose_nodes(k, e);
 
     if (rc < 0 || !may_go_on)

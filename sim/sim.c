@@ -150,6 +150,16 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
     return open_step(s, n, e);
 }
 
+static int find_machines(struct sim *s, struct err *e)
+{
+    s->machines = malloc((size_t)s->set.node_count * sizeof *s->machines);
+    if (!s->machines)
+        return err_set(e, ERR_NOMEM, "no memory for the machines of %d workers", s->set.node_count);
+    for (int k = 0; k < s->set.node_count; k++)
+        s->machines[k] = k / s->how.workers_per_machine * s->how.workers_per_machine;
+    return 0;
+}
+
 static int open_network(struct sim *s, struct err *e)
 {
     struct sim_link worker, server;
@@ -166,14 +176,14 @@ static int open_network(struct sim *s, struct err *e)
             cfg.limit = exchange_limit(s->nodes[i].x);
     if (sim_link_parse(&worker, s->how.link, e) < 0 ||
         sim_link_parse(&server, s->how.server_link[0] ? s->how.server_link : s->how.link, e) < 0 ||
-        sim_cuts_parse(&s->cuts, s->how.cut, e) < 0 ||
-        sim_wires_new(&s->wires, s->set.node_count, s->set.server_count, &worker, &server, &s->cuts,
-                      &s->queue, s->timing, e) < 0 ||
+        sim_cuts_parse(&s->cuts, s->how.cut, e) < 0 || find_machines(s, e) < 0 ||
+        sim_wires_new(&s->wires, s->set.node_count, s->set.server_count, s->machines, &worker, &server,
+                      &s->cuts, &s->queue, s->timing, e) < 0 ||
         mesh_sim_new(&s->net, &cfg, e) < 0)
         return e->code;
     for (int i = 0; i < s->n_nodes; i++) {
         s->nodes[i].mesh = mesh_sim_node(s->net, i);
-        exchange_attach(s->nodes[i].x, s->nodes[i].mesh, false);
+        exchange_attach(s->nodes[i].x, s->nodes[i].mesh, s->machines);
     }
     return 0;
 }
@@ -414,6 +424,8 @@ static void close_nodes(struct sim *s)
     s->net = NULL;
     sim_wires_free(s->wires);
     s->wires = NULL;
+    free(s->machines);
+    s->machines = NULL;
 }
 
 int sim_restart(struct sim *s, struct err *e)

@@ -79,6 +79,7 @@ struct sim {
     struct codec_layer *layers;      /* (n_layers) */
     int n_layers;
     struct sim_queue queue;
+    int *machines; /* (node_count): for each worker the first one on its machine */
     struct sim_wires *wires;
     struct mesh_sim *net;
     struct sim_cuts cuts;

@@ -10,7 +10,7 @@ struct lane {
     struct sim_message *first, *last;
 };
 
-struct end { /* of the network: one node's link */
+struct end { /* of the network: the link of one node, or of one machine */
     struct sim_link link;
     double out_free, in_free; /* when it has sent, and received, all messages so far */
     struct lane out, in;
@@ -19,11 +19,27 @@ struct end { /* of the network: one node's link */
 
 struct sim_wires {
     int n, n_workers;
-    struct end *ends; /* (n) */
+    struct end *ends; /* (n); of the workers of a machine only the first one's is used */
+    const int *machines;
     const struct sim_cuts *cuts;
     struct sim_queue *queue;
     struct rng rng;
 };
+
+static int machine_of(const struct sim_wires *w, int slot)
+{
+    return slot < w->n_workers ? w->machines[slot] : slot;
+}
+
+static struct end *end_of(const struct sim_wires *w, int slot)
+{
+    return &w->ends[machine_of(w, slot)];
+}
+
+static bool is_inside(const struct sim_wires *w, const struct sim_message *l)
+{
+    return machine_of(w, l->from) == machine_of(w, l->to);
+}
 
 static bool is_cut(const struct sim_wires *w, const struct sim_cut *c, int a, int b)
 {
@@ -46,9 +62,9 @@ static int push_parts(struct sim_wires *w, const struct sim_cut *c, struct err *
     return 0;
 }
 
-int sim_wires_new(struct sim_wires **out, int n_workers, int n_servers, const struct sim_link *worker,
-                  const struct sim_link *server, const struct sim_cuts *cuts, struct sim_queue *queue,
-                  uint64_t seed, struct err *e)
+int sim_wires_new(struct sim_wires **out, int n_workers, int n_servers, const int *machines,
+                  const struct sim_link *worker, const struct sim_link *server, const struct sim_cuts *cuts,
+                  struct sim_queue *queue, uint64_t seed, struct err *e)
 {
     struct sim_wires *w = calloc(1, sizeof *w);
     int n = n_workers + n_servers;
@@ -59,6 +75,7 @@ int sim_wires_new(struct sim_wires **out, int n_workers, int n_servers, const st
     }
     w->n = n;
     w->n_workers = n_workers;
+    w->machines = machines;
     w->cuts = cuts;
     w->queue = queue;
     rng_init(&w->rng, seed, 0x11, 0);
@@ -98,10 +115,10 @@ static double through_cuts(const struct sim_wires *w, const struct sim_message *
  * time. */
 static int keep_order(struct sim_wires *w, const struct sim_message *l, double *first, struct err *e)
 {
-    struct end *from = &w->ends[l->from];
+    struct end *from = end_of(w, l->from);
 
-    if (from->link.jitter_s == 0 && w->ends[l->to].link.jitter_s == 0 && from->link.bytes_per_s > 0 &&
-        w->cuts->n == 0)
+    if (from->link.jitter_s == 0 && end_of(w, l->to)->link.jitter_s == 0 && from->link.bytes_per_s > 0 &&
+        w->cuts->n == 0 && !is_inside(w, l))
         return 0;
     if (!from->latest) {
         from->latest = calloc((size_t)w->n, sizeof *from->latest);
@@ -150,13 +167,29 @@ static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
     return push(w, lane->first, e);
 }
 
+static int carry_inside(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
+{
+    double at = now + (l->kind == MESH_LOST ? SIM_DEATH_S : 0);
+
+    l->tail = 0;
+    l->next = NULL;
+    l->lane = NULL;
+    l->due = SIM_DELIVER;
+    if (keep_order(w, l, &at, e) < 0)
+        return e->code;
+    l->at = at;
+    return push(w, l, e);
+}
+
 int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
 {
-    struct end *from = &w->ends[l->from];
-    const struct sim_link *a = &from->link, *b = &w->ends[l->to].link;
+    struct end *from = end_of(w, l->from);
+    const struct sim_link *a = &from->link, *b = &end_of(w, l->to)->link;
     double jitter = (a->jitter_s + b->jitter_s) / 2;
     double start = fmax(now, from->out_free), first;
 
+    if (is_inside(w, l))
+        return carry_inside(w, l, now, e);
     l->tail = a->bytes_per_s > 0 ? (double)(l->len + FRAME_BYTES) / a->bytes_per_s : 0;
     from->out_free = start + l->tail;
     first = start + (a->latency_s + b->latency_s) / 2 + (jitter > 0 ? jitter * rng_uniform(&w->rng) : 0) +
@@ -171,7 +204,7 @@ int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, stru
 
 int sim_wires_arrive(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
-    struct end *to = &w->ends[l->to];
+    struct end *to = end_of(w, l->to);
     double now = w->queue->now;
     double size = (double)(l->len + FRAME_BYTES) / to->link.bytes_per_s;
 

@@ -392,6 +392,7 @@ void node_clear(struct node *n)
     free(n->spec);
     free(n->layers);
     free(n->model);
+    free(n->machines);
     free(n->peers);
     blocks_clear(&n->blocks);
 }

@@ -43,6 +43,7 @@ struct node {
     struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
     struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
     float *model;                /* (n_params): of a rule whose model is not params, as last taken; or NULL */
+    int *machines;               /* (node_count): for each worker the first one on its machine */
     int *peers;                  /* (n_peers): the nodes that this one is connected to */
     size_t n_peers;
     struct record_file records[N_RECORD_FILES]; /* by artifact_id; fd -1: not written, or not yet */

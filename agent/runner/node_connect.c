@@ -72,17 +72,34 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
     return collects ? 0 : open_send_pool(n, p, e);
 }
 
-/* Collectives use shared memory on all nodes or on none; gradients are then in it. */
+/* Says which collectives use the memory that p->n_places workers share. */
+static void report_shared(const struct node *n, const struct local_path *p)
+{
+    if (p->n_places == n->set.node_count)
+        fprintf(stderr, "collectives use memory shared by all %d workers\n", p->n_places);
+    else if (p->n_places > 1)
+        fprintf(stderr,
+                "collectives use memory shared by the %d workers on this machine, and connections "
+                "between machines\n",
+                p->n_places);
+    else
+        fprintf(stderr, "collectives use connections: this worker is alone on its machine\n");
+}
+
+/* Collectives use shared memory on all machines or on none; gradients are then in it. */
 static int share_vectors(struct node *n, struct local_path *p, struct err *e)
 {
     struct rendezvous *joined = local_path_take(p);
 
-    if (joined && p->all_can) {
-        if (shm_group_open(&n->shm_group, joined, net_n_params(n->net), e) < 0)
+    if (p->all_can) {
+        if (joined && shm_group_open(&n->shm_group, joined, net_n_params(n->net), e) < 0)
             return e->code;
-        exchange_share(n->exchange, n->shm_group);
+        if (exchange_share(n->exchange, n->shm_group, e) < 0)
+            return e->code;
+        report_shared(n, p);
+        if (!joined)
+            return 0;
         net_use_grads(n->net, shm_group_in(n->shm_group));
-        fprintf(stderr, "collectives use memory shared by all %d workers\n", n->set.node_count);
         return mesh_watch(n->mesh, shm_group_fd(n->shm_group), e);
     }
     fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
@@ -125,30 +142,41 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
         return 0;
     /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
      * a node with one peer has half as many slots. */
-    if (local_path_begin(&p, n->mesh,
-                         &(struct local_path_config){.n_workers = n->set.node_count,
-                                                     .n_servers = n->set.server_count,
-                                                     .node = n->job.node,
-                                                     .peers = n->peers,
-                                                     .n_peers = n->n_peers,
-                                                     .bytes = bytes,
-                                                     .min_bytes = collects ? bytes : bytes / 4,
-                                                     .max_bytes = collects ? bytes : 4 * bytes,
-                                                     .join_s = join_timeout(n)},
-                         e) < 0 ||
+    if (local_path_begin(
+            &p, n->mesh,
+            &(struct local_path_config){.n_workers = n->set.node_count,
+                                        .n_servers = n->set.server_count,
+                                        .node = n->job.node,
+                                        .peers = n->peers,
+                                        .n_peers = n->n_peers,
+                                        .bytes = bytes,
+                                        .min_bytes = collects ? bytes : bytes / 4,
+                                        .max_bytes = collects ? bytes : 4 * bytes,
+                                        .join_s = join_timeout(n),
+                                        .machines = exchange_has_levels(n->exchange) ? n->machines : NULL},
+            e) < 0 ||
         settle(n, &p, collects, e) < 0)
         return e->code;
     return collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
 }
 
-/* Returns whether every node of the job has the same host name. All nodes have the same list, and so the
- * same result. */
-static bool has_one_host(const struct orders_start *start)
+/* Workers with one host name run on one machine. All nodes have the same list, and so the same result. */
+static int find_machines(struct node *n, const struct orders_start *start, struct err *e)
 {
-    for (size_t i = 1; i < start->n_peers; i++)
-        if (strcmp(start->peers[i].host, start->peers[0].host) != 0)
-            return false;
-    return true;
+    n->machines = malloc((size_t)n->set.node_count * sizeof *n->machines);
+    if (!n->machines)
+        return err_set(e, ERR_NOMEM, "no memory for the machines of %d workers", n->set.node_count);
+    for (int k = 0; k < n->set.node_count; k++)
+        n->machines[k] = k;
+    for (size_t i = 0; i < start->n_peers; i++)
+        for (size_t j = 0; j < start->n_peers; j++) {
+            int k = start->peers[i].node, other = start->peers[j].node;
+
+            if (k >= 0 && k < n->set.node_count && other >= 0 && other < n->machines[k] &&
+                strcmp(start->peers[i].host, start->peers[j].host) == 0)
+                n->machines[k] = other;
+        }
+    return 0;
 }
 
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
@@ -174,6 +202,10 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         free(wanted);
         return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
     }
+    if (find_machines(n, start, e) < 0) {
+        free(wanted);
+        return e->code;
+    }
     for (size_t i = 0; i < start->n_peers; i++)
         if (exchange_needs_link(n->exchange, start->peers[i].node)) {
             n->peers[n->n_peers++] = start->peers[i].node;
@@ -184,7 +216,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     free(wanted);
     if (rc < 0)
         return rc;
-    exchange_attach(n->exchange, n->mesh, has_one_host(start));
+    exchange_attach(n->exchange, n->mesh, n->machines);
     if (share_memory(n, spec.transport, e) < 0)
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "codecs/compress/chain.h"
-#include "shared/blocks.h"
 #include "shared/codec_load.h"
 #include "shared/codec_manifest.h"
 #include "shared/compile.h"
@@ -21,6 +20,7 @@
 #include "submit/data/dataset.h"
 #include "submit/data/transform.h"
 #include "submit/stages/console.h"
+#include "submit/stages/path_choice.h"
 #include "submit/stages/start_from.h"
 #include "submit/stages/submission.h"
 
@@ -155,7 +155,7 @@ static int want_servers(bool *out, const struct submission *s, const struct code
         print_no_servers(s, "--server_codec null");
         return 0;
     }
-    if (s->settings.path == PATH_ALLREDUCE || s->settings.path == PATH_GATHER)
+    if (s->settings.path != PATH_AUTO && s->settings.path != PATH_SERVERS)
         snprintf(why, sizeof why, "--path %s", path_name(s->settings.path));
     else if (!codec_has_server_side(worker))
         snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
@@ -218,58 +218,13 @@ static int choose_local_steps(struct settings *set, const struct codec_facts *f,
     return 0;
 }
 
-static int codec_job_of(struct codec_job *job, const struct settings *set, struct err *e)
-{
-    struct blocks b;
-
-    *job = (struct codec_job){.n_workers = set->node_count,
-                              .n_servers = set->server_count,
-                              .redundancy = set->redundancy,
-                              .overlap = set->overlap,
-                              .n_drawn = path_drawn(set->participate, set->node_count),
-                              .is_sync = set->sync == SYNC_SSGD,
-                              .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
-                              .is_compressed = set->compress[0] || set->compress_down[0],
-                              .compresses_items = chain_pair_sums(set->compress, set->compress_down)};
-
-    if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
-        return err_at(e, "settings: /block_assignment");
-    job->n_blocks = b.n_blocks;
-    blocks_clear(&b);
-    return aggregate_parse(&job->aggregate, set->aggregate, e) < 0 ? err_at(e, "--aggregate") : 0;
-}
-
 /* Checks, before anything is shipped, that the job is within the limits of the codec. */
 static int check_limits(const struct settings *set, const struct codec_facts *f, unsigned limits,
                         struct err *e)
 {
     struct codec_job job;
 
-    return codec_job_of(&job, set, e) < 0 ? e->code : codec_check_limits(f->name, limits, &job, e);
-}
-
-/* Sets the path of a rule that combines, so that all nodes take the same one. */
-static int choose_path(struct settings *set, const struct codec_facts *f, struct err *e)
-{
-    const struct path_rule rule = {.name = f->name,
-                                   .is_each_step = f->sends_grads,
-                                   .updates_on_server = f->updates_on_server,
-                                   .sums = f->sums,
-                                   .overlaps = f->overlaps,
-                                   .preferred = f->path};
-    struct codec_job job;
-    int kind;
-
-    if (codec_job_of(&job, set, e) < 0)
-        return e->code;
-    if (!f->combines)
-        return path_check_unused(f->name, set->path, &job, e);
-    kind = path_choose(&rule, set->path, &job, e);
-    if (kind < 0)
-        return kind;
-    set->path = (enum path_kind)kind;
-    set->overlap = path_overlaps(&rule, set->overlap) ? OVERLAP_ONE : OVERLAP_NONE;
-    return 0;
+    return path_choice_job(&job, set, e) < 0 ? e->code : codec_check_limits(f->name, limits, &job, e);
 }
 
 /* Is no exchange under way between steps? */
@@ -381,7 +336,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
                        s->settings.compress_down);
     if (check_limits(&s->settings, worker, worker->limits, e) < 0)
         return hint_servers(s, "", e);
-    return choose_path(&s->settings, worker, e);
+    return path_choice(s, worker, e);
 }
 
 int stage_read(struct submission *s, struct err *e)

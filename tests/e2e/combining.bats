@@ -161,6 +161,38 @@ C
     [ "$(tail -1 stopped/records/train.csv | cut -d, -f7)" -lt 100 ]
 }
 
+@test "workers of several machines take path tree: shared memory inside a machine, connections of one worker between" {
+    start_three_machines
+    local codec n
+    for codec in allreduce scaffold:every=10 fedavg:every=10; do
+        train --codec $codec --node_count 5 -o tree 2>&1
+        train --codec $codec --node_count 5 --path allreduce --local-path off -o flat
+        jq -e '.models_agree and .settings.path == "tree" and .facts.path.wanted == "auto" and .facts.path.machines == 3
+            and .facts.path.estimates.tree.bytes < .facts.path.estimates.allreduce.bytes' tree/run.json
+        grep -q "Path tree: an exchange takes 2 messages one after the other and .* through a machine's link" tree/logs/submit.log
+        for n in 0 1 2 3; do grep -q 'collectives use memory shared by the 2 workers on this machine' tree/logs/worker-$n.log; done
+        grep -q 'this worker is alone on its machine' tree/logs/worker-4.log
+        close_to flat tree
+        # Workers 1 and 3 exchange with their neighbour only.
+        jq -e '[.nodes[1, 3].comm.peers[] | select(.sent_bytes > 0) | .peer] == [0, 2]' tree/run.json
+        rm -r tree flat
+    done
+}
+
+@test "path tree without shared memory, with items of fp16, and one exchange late" {
+    start_three_machines
+    local options
+    for options in "--codec allreduce --local-path off" "--codec allreduce --compress fp16" "--codec diloco:every=10 --overlap 1"; do
+        # shellcheck disable=SC2086
+        train $options --node_count 5 -o tree
+        # shellcheck disable=SC2086
+        train $options --node_count 5 --path allreduce -o flat
+        jq -e '.models_agree and .settings.path == "tree"' tree/run.json
+        [[ $options == *fp16* ]] || close_to flat tree
+        rm -r tree flat
+    done
+}
+
 @test "what a path, a draw or an aggregate cannot do is refused when the job is checked, with a sentence" {
     start_agents 5
     no() { # no SENTENCE OPTION...
@@ -187,7 +219,7 @@ C
     no "expected mean, median, trimmed:F, krum:F or geomedian" --codec fedavg --aggregate middle
     no "codec gossip sends its own messages: --path, --aggregate, --participate and --overlap do not apply to it" --codec gossip --path gather
     no "codec gossip sends its own messages" --codec gossip --overlap 1
-    no "path gather combines what its own round contributed, and --overlap 1 is for path allreduce" --codec fedavg --overlap 1 --path gather
+    no "path gather combines what its own round contributed, and --overlap 1 is for paths allreduce and tree" --codec fedavg --overlap 1 --path gather
     no "an exchange may be under way between steps" --codec fedavg --overlap 1 --checkpoint-every 1
     no "codec scaffold needs each combination before its next local steps" --codec scaffold --overlap 1
     no "codec gossip sends its own messages" --codec gossip --aggregate median

@@ -155,6 +155,21 @@ kill_one_of_a_long_job() { # kill_one_of_a_long_job CODEC
     kill -9 "$(runner_of 1)"
 }
 
+kill_one_of_three_machines() { # kill_one_of_three_machines VICTIM
+    start_three_machines
+    long_job --codec allreduce --node_count 5 --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
+    JOB=$!
+    within 60 is_at_step 0 50
+    kill -9 "$(runner_of "$1")"
+    within 60 grep -q 'RunnerDied' log
+    ends_failed "$JOB"
+    grep -q "node($1)" log
+}
+
+@test "kill -9 of the worker that connects its machine with the others" { kill_one_of_three_machines 2; }
+
+@test "kill -9 of a worker that shares memory with the one that connects its machine" { kill_one_of_three_machines 1; }
+
 @test "kill -9 of a runner while it trains" {
     kill_one_of_a_long_job plain
     within 60 grep -q 'RunnerDied' log
@@ -293,7 +308,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     grep -q 'node(1)' log
     run "$SUBMIT" --codec doublebuffer --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
-    [[ "$output" == *"--overlap 1 is for path allreduce"*"hint: Take --overlap 0"* ]]
+    [[ "$output" == *"--overlap 1 is for paths allreduce and tree"*"hint: Take --overlap 0"* ]]
     run "$SUBMIT" --codec "$BUILD/tests/codecs/ping.so" --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
     [[ "$output" == *"cannot continue without lost nodes"*"hint: Leave --on-node-loss continue out"* ]]

@@ -106,23 +106,26 @@ afresh() {
         TEST_TIMEOUT="$TEST_TIMEOUT" "$@"
 }
 
-# start_agent N [OPTION...]: agent number N, on its port if it has one already, else on one that it logs. It is started by the
-# command ENTER, if set, which enters namespaces.
+# start_agent N [OPTION...]: agent number N, on its port if it has one already, else on one that it logs, and at HOSTS[N] if that
+# is set. It is started by the command ENTER, if set, which enters namespaces.
 start_agent() {
     local n=$1
     shift
     : >>"$T/agent$n.log" # now, because the shell behind & may be late
-    "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --port "${PORTS[n]:-0}" --dir "$T/agent$n" "$@" \
+    "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$(host_of "$n")" --port "${PORTS[n]:-0}" --dir "$T/agent$n" \
+        "$@" \
         2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
-    within 60 answers_or_ended "$n" && curl -sf -o /dev/null "http://127.0.0.1:${PORTS[n]}/healthz" && return 0
+    within 60 answers_or_ended "$n" && curl -sf -o /dev/null "http://$(host_of "$n"):${PORTS[n]}/healthz" && return 0
     cat "$T/agent$n.log" >&2
     return 1
 }
 
+host_of() { echo "${HOSTS[$1]:-127.0.0.1}"; } # host_of N: the address of agent number N
+
 answers_or_ended() { # answers_or_ended N: the wait is over
     [ -n "${PORTS[$1]:-}" ] || PORTS[$1]=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent$1.log")
-    { [ -n "${PORTS[$1]}" ] && curl -sf -o /dev/null "http://127.0.0.1:${PORTS[$1]}/healthz"; } ||
+    { [ -n "${PORTS[$1]}" ] && curl -sf -o /dev/null "http://$(host_of "$1"):${PORTS[$1]}/healthz"; } ||
         has_ended "${AGENTS[$1]}"
 }
 
@@ -133,11 +136,17 @@ start_agents() {
     write_workers "$1"
 }
 
+# Five agents, which stand for two machines of two workers and one of one: each has an address of its own.
+start_three_machines() {
+    HOSTS=(127.0.0.1 127.0.0.1 127.0.0.2 127.0.0.2 127.0.0.3)
+    start_agents 5
+}
+
 # write_workers N [SERVERS]: the first N agents as workers, the next SERVERS as parameter servers.
 write_workers() {
     local n w='' p=''
-    for n in $(seq 0 $(($1 - 1))); do w="$w,\"127.0.0.1:${PORTS[n]}\""; done
-    for n in $(seq "$1" $(($1 + ${2:-0} - 1))); do p="$p,\"127.0.0.1:${PORTS[n]}\""; done
+    for n in $(seq 0 $(($1 - 1))); do w="$w,\"$(host_of "$n"):${PORTS[n]}\""; done
+    for n in $(seq "$1" $(($1 + ${2:-0} - 1))); do p="$p,\"$(host_of "$n"):${PORTS[n]}\""; done
     if [ -n "$p" ]; then
         echo "{\"PS\":[${p#,}],\"Worker\":[${w#,}]}" >worker.json
     else
@@ -185,7 +194,7 @@ api() {
     local n=$1 method=$2 path=$3
     shift 3
     curl -s -X "$method" -H "Authorization: Bearer $(<"${TOKENS[n]:-$T/agent$n/token}")" "$@" \
-        "http://127.0.0.1:${PORTS[n]}$path"
+        "http://$(host_of "$n"):${PORTS[n]}$path"
 }
 
 status_of() { # status_of N METHOD PATH [curl options]: the HTTP status only
@@ -208,7 +217,7 @@ within() {
     done
 }
 
-status_page() { curl -s "http://127.0.0.1:${PORTS[$1]}/v1/status"; } # status_page N
+status_page() { curl -s "http://$(host_of "$1"):${PORTS[$1]}/v1/status"; } # status_page N
 is_idle() { [ "$(status_page "$1" | jq '(.running + .queued) | length')" -eq 0 ]; }
 
 only_job() { api "$1" GET /v1/jobs | jq -r '.jobs[0].id'; }

@@ -157,7 +157,7 @@ void cluster_open(struct cluster *c, const struct cluster_config *cfg)
         struct cluster_node *n = &c->nodes[i];
 
         n->mesh = mesh_mem_node(c->net, n->node);
-        exchange_attach(n->x, n->mesh, false);
+        exchange_attach(n->x, n->mesh, NULL);
     }
 }
 

@@ -8,15 +8,19 @@ const uint8_t rendezvous_pair_secret[RENDEZVOUS_SECRET_BYTES] = {1, 2, 3};
 
 void rendezvous_pair_open(struct rendezvous_pair *p, size_t bytes_0, size_t bytes_1)
 {
+    rendezvous_pair_open_as(p, rendezvous_pair_nodes, bytes_0, bytes_1);
+}
+
+void rendezvous_pair_open_as(struct rendezvous_pair *p, const int nodes[2], size_t bytes_0, size_t bytes_1)
+{
     struct err e;
 
     needs_sealed_memory();
     for (int i = 0; i < 2; i++) {
         size_t bytes = i == 0 ? bytes_0 : bytes_1;
 
-        assert_ok(rendezvous_open(
-            &p->m[i], &(struct rendezvous_config){2, rendezvous_pair_nodes, i, bytes, bytes, bytes, NULL},
-            &e));
+        assert_ok(rendezvous_open(&p->m[i],
+                                  &(struct rendezvous_config){2, nodes, i, bytes, bytes, bytes, NULL}, &e));
     }
     rendezvous_expect(p->m[0], 1, rendezvous_pair_secret);
 }

@@ -9,6 +9,7 @@ struct shm_pair { /* nodes 4 and 7 */
 };
 
 void shm_pair_open(struct shm_pair *p, size_t n_floats);
+void shm_pair_open_as(struct shm_pair *p, const int nodes[2], size_t n_floats);
 void shm_pair_close(struct shm_pair *p);
 
 #endif

@@ -74,7 +74,7 @@ static void open_bench(struct bench *b, const char *codec, bool is_asgd)
     b->node.mesh = &b->mesh.mesh;
     b->node.n_peers = 1;
     b->node.set.round_timeout_s = 0.1;
-    exchange_attach(b->node.exchange, b->node.mesh, false);
+    exchange_attach(b->node.exchange, b->node.mesh, NULL);
 }
 
 static void close_bench(struct bench *b)

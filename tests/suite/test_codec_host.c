@@ -149,7 +149,7 @@ static int open_node(struct fixture *f, const struct codec_plugin *plugin, int n
         return e.code;
     }
     f->net = mesh_mem_new(2, n_servers, exchange_limit(f->x), 1);
-    exchange_attach(f->x, mesh_mem_node(f->net, node), false);
+    exchange_attach(f->x, mesh_mem_node(f->net, node), NULL);
     return 0;
 }
 
@@ -490,7 +490,7 @@ TEST(messages_to_a_node_that_has_left_are_not_counted_as_traffic)
     struct exchange *x;
 
     x = open_that_goes_on(&f);
-    exchange_attach(x, mesh_mem_node(f.net, 0), false);
+    exchange_attach(x, mesh_mem_node(f.net, 0), NULL);
     ask = send_to_the_other;
     assert_int_equal(exchange_on_grad(x, 1, &e), CODEC_GO);
     assert_int_equal(exchange_totals(x)->sent_messages, 1);

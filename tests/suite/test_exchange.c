@@ -348,7 +348,7 @@ TEST(invalid_collective_requests_are_refused_with_a_message)
                                                                 .grads = grads},
                                       &e),
                          0);
-        exchange_attach(x, mesh_mem_node(net, 0), false);
+        exchange_attach(x, mesh_mem_node(net, 0), NULL);
         assert_int_equal(exchange_on_grad(x, 1, &e), ERR_CODEC);
         assert_error_has(cases[k].error_text);
         exchange_free(x);

@@ -103,7 +103,7 @@ static void world_open(void)
                            &e));
     for (int i = 0; i < job.n_workers; i++) {
         world.workers[i].mesh = mesh_sim_node(world.net, i);
-        exchange_attach(world.workers[i].x, world.workers[i].mesh, false);
+        exchange_attach(world.workers[i].x, world.workers[i].mesh, NULL);
     }
 }
 

@@ -346,6 +346,7 @@ static bool simulate(const struct rule *r, enum path_kind path, int n, enum opti
     set.learn_rate = lr;
     set.weight_decay = decay;
     how.gradients = P;
+    how.workers_per_machine = path == PATH_TREE ? 3 : 1;
     strcpy(how.step_time, "0.01");
     strcpy(how.link, "100Mbit,1ms");
     if (!sim_job_try(&s, &set, &how, set.codec, &e)) {
@@ -456,7 +457,8 @@ TEST(with_a_draw_of_workers_every_rule_follows_its_formula)
 
 TEST(with_overlap_every_rule_that_allows_it_follows_its_formula_one_exchange_late)
 {
-    assert_int_equal(compare_all(OVERLAP_ONE), (N_OF(rules) - 2) * 4 * 4); /* without ps and scaffold */
+    assert_int_equal(compare_all(OVERLAP_ONE),
+                     (N_OF(rules) - 2) * 4 * 4 * 2); /* two paths; without ps and scaffold */
 }
 
 int main(void)

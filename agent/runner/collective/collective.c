@@ -9,6 +9,7 @@
 
 struct prepared { /* a plan, and a buffer for each node whose chunks it adds */
     struct collective_plan plan;
+    enum plan_levels levels; /* asked for */
     char *staging;
     size_t *stage; /* (n_nodes): offset of a node's buffer in staging */
 };
@@ -23,7 +24,7 @@ struct sender {
 struct collective {
     struct collective_config cfg;
     struct mesh *mesh;
-    bool is_one_machine;
+    const int *machines;
     struct prepared prepared[COLLECTIVE_KINDS]; /* the last of each kind */
     struct sender *senders;                     /* (n_nodes) */
     const struct prepared *now;                 /* under way; NULL: none is */
@@ -84,10 +85,10 @@ void collective_free(struct collective *c)
     free(c);
 }
 
-void collective_attach(struct collective *c, struct mesh *m, bool is_one_machine)
+void collective_attach(struct collective *c, struct mesh *m, const int *machines)
 {
     c->mesh = m;
-    c->is_one_machine = is_one_machine;
+    c->machines = machines;
 }
 
 /* A buffer for each node, as long as its longest chunk to add. */
@@ -124,23 +125,25 @@ static const struct prepared *prepare(struct collective *c, const struct collect
     struct prepared *r = &c->prepared[ask->kind];
     struct plan_ask wanted = {.kind = ask->kind,
                               .algorithm = c->cfg.algorithm,
+                              .levels = ask->levels,
                               .n_nodes = c->cfg.n_nodes,
                               .me = c->cfg.me,
                               .root = ask->root,
                               .n = ask->n,
                               .item_bytes = ask->item->bytes,
-                              .is_one_machine = c->is_one_machine,
+                              .machines = c->machines,
                               .chunk = COLLECTIVE_CHUNK / ask->item->bytes,
                               .buckets = ask->buckets,
                               .n_buckets = ask->n_buckets};
 
-    if (r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root &&
+    if (r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root && r->levels == ask->levels &&
         r->plan.ask.buckets == ask->buckets && r->plan.ask.item_bytes == ask->item->bytes)
         return r;
     free(r->staging);
     free(r->stage);
     r->staging = NULL;
     r->stage = NULL;
+    r->levels = ask->levels;
     if (collective_plan_make(&r->plan, &wanted, e) < 0 || make_staging(r, e) < 0)
         return NULL;
     return r;

@@ -43,7 +43,8 @@ struct collective_item {
 
 struct collective_ask {
     enum collective_kind kind;
-    bool is_mean; /* divide sums by the number of nodes */
+    enum plan_levels levels; /* of an all-reduce */
+    bool is_mean;            /* divide sums by the number of nodes */
     int root;
     const struct collective_item *item; /* of `in` and `out`, not owned. NULL: floats */
     const void *in;                     /* (n): must not change until this collective is done */
@@ -58,8 +59,8 @@ struct collective;
 
 int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e);
 void collective_free(struct collective *c); /* after the mesh is closed: it may still send from it */
-/* The mesh is not owned. is_one_machine: as plan_ask. */
-void collective_attach(struct collective *c, struct mesh *m, bool is_one_machine);
+/* The mesh is not owned, nor are the `machines` of plan_ask. */
+void collective_attach(struct collective *c, struct mesh *m, const int *machines);
 
 /* Begins a collective; none may be under way. All nodes must ask for the same. COLLECTIVE_DONE if there is
  * nothing to wait for. ERR_NOMEM: only if kind, length or items differ from the last of this

@@ -4,13 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/path_cost.h"
+
 struct range {
     size_t first, n;
 };
 
+/* The algorithms below know a group of nodes by their places in it, 0 to n_nodes - 1. */
 struct builder {
     struct collective_plan *p;
-    struct range whole; /* the vector, or its bucket that is being planned */
+    const int *nodes; /* (n_nodes) those of the group; NULL: all of the job */
+    int n_nodes, me;
+    enum plan_vector own; /* which vector is this node's: PLAN_IN, or PLAN_OUT, where it is a sum already */
+    struct range whole;   /* the vector, or its bucket that is being planned */
     bool no_memory;
 };
 
@@ -31,10 +37,9 @@ static struct range slices(const struct builder *b, int k, int l, int n_slices)
 
 static struct range slice_of(const struct builder *b, int node)
 {
-    int n_nodes = b->p->ask.n_nodes;
-    int k = (node % n_nodes + n_nodes) % n_nodes;
+    int k = (node % b->n_nodes + b->n_nodes) % b->n_nodes;
 
-    return slices(b, k, k + 1, n_nodes);
+    return slices(b, k, k + 1, b->n_nodes);
 }
 
 /* The chunks of a range, the last one first, as few and as equal as possible: every node divides a range
@@ -80,6 +85,11 @@ static void *with_room(struct builder *b, void *items, size_t n, size_t *room, s
     return more;
 }
 
+static int id_of(const struct builder *b, int place)
+{
+    return b->nodes ? b->nodes[place] : place;
+}
+
 static void recv_chunk(struct builder *b, int from, enum plan_op op, bool is_sum, struct range r)
 {
     struct collective_plan *p = b->p;
@@ -88,7 +98,7 @@ static void recv_chunk(struct builder *b, int from, enum plan_op op, bool is_sum
     if (!recvs)
         return;
     p->recvs = recvs;
-    recvs[p->n_recvs++] = (struct plan_recv){from, op, is_sum, r.first, r.n, 0};
+    recvs[p->n_recvs++] = (struct plan_recv){id_of(b, from), op, is_sum, r.first, r.n, 0};
 }
 
 static bool overlaps(const struct plan_recv *v, struct range r)
@@ -117,7 +127,7 @@ static void send_chunk(struct builder *b, int to, enum plan_vector vector, struc
     if (!sends)
         return;
     p->sends = sends;
-    sends[p->n_sends++] = (struct plan_send){to, 0, vector, r.first, r.n, needed(p, vector, r)};
+    sends[p->n_sends++] = (struct plan_send){id_of(b, to), 0, vector, r.first, r.n, needed(p, vector, r)};
 }
 
 static void send_all(struct builder *b, int to, enum plan_vector vector, struct range r)
@@ -139,35 +149,35 @@ static void copy(struct builder *b, enum plan_vector to, struct range r)
 
 static int at_distance(const struct builder *b, int d)
 {
-    const struct plan_ask *a = &b->p->ask;
+    return (b->me + d + b->n_nodes) % b->n_nodes;
+}
 
-    return (a->me + d + a->n_nodes) % a->n_nodes;
+/* Adds the first chunk to this node's vector. */
+static enum plan_op add_to_own(const struct builder *b)
+{
+    return b->own == PLAN_IN ? PLAN_ADD_TO_IN : PLAN_ADD;
 }
 
 /* Slice k starts at node k+1 and goes around the ring; each node adds its own, until node k has the sum. */
 static void ring_down(struct builder *b, enum plan_vector begins_in)
 {
-    int n_nodes = b->p->ask.n_nodes, me = b->p->ask.me;
-
-    for (int s = 0; s < n_nodes - 1; s++) {
-        send_all(b, at_distance(b, 1), s == 0 ? begins_in : PLAN_OUT, slice_of(b, me - 1 - s));
-        recv_all(b, at_distance(b, -1), PLAN_ADD_TO_IN, s == n_nodes - 2, slice_of(b, me - 2 - s));
+    for (int s = 0; s < b->n_nodes - 1; s++) {
+        send_all(b, at_distance(b, 1), s == 0 ? begins_in : PLAN_OUT, slice_of(b, b->me - 1 - s));
+        recv_all(b, at_distance(b, -1), add_to_own(b), s == b->n_nodes - 2, slice_of(b, b->me - 2 - s));
     }
 }
 
 static void ring_up(struct builder *b)
 {
-    int me = b->p->ask.me;
-
-    for (int s = 0; s < b->p->ask.n_nodes - 1; s++) {
-        send_all(b, at_distance(b, 1), PLAN_OUT, slice_of(b, me - s));
-        recv_all(b, at_distance(b, -1), PLAN_COPY, false, slice_of(b, me - 1 - s));
+    for (int s = 0; s < b->n_nodes - 1; s++) {
+        send_all(b, at_distance(b, 1), PLAN_OUT, slice_of(b, b->me - s));
+        recv_all(b, at_distance(b, -1), PLAN_COPY, false, slice_of(b, b->me - 1 - s));
     }
 }
 
 static void ring(struct builder *b)
 {
-    ring_down(b, PLAN_IN);
+    ring_down(b, b->own);
     ring_up(b);
 }
 
@@ -175,13 +185,13 @@ static void ring(struct builder *b)
  * overwrites it. */
 static void reduce_scatter(struct builder *b)
 {
-    copy(b, PLAN_OUT, slice_of(b, b->p->ask.me - 1));
+    copy(b, PLAN_OUT, slice_of(b, b->me - 1));
     ring_down(b, PLAN_OUT);
 }
 
 static void all_gather(struct builder *b)
 {
-    copy(b, PLAN_OUT, slice_of(b, b->p->ask.me));
+    copy(b, PLAN_OUT, slice_of(b, b->me));
     ring_up(b);
 }
 
@@ -198,7 +208,7 @@ static int power_of_two_in(int n)
  * again. */
 static void halve_and_double(struct builder *b, int power, bool has_sum_in_out)
 {
-    int me = b->p->ask.me;
+    int me = b->me;
     int lo = 0, hi = power;
 
     for (int mask = power / 2; mask > 0; mask /= 2) {
@@ -225,18 +235,18 @@ static void halve_and_double(struct builder *b, int power, bool has_sum_in_out)
 
 static void halving_doubling(struct builder *b)
 {
-    int me = b->p->ask.me;
-    int power = power_of_two_in(b->p->ask.n_nodes);
-    bool has_folded_node = me + power < b->p->ask.n_nodes;
+    int me = b->me;
+    int power = power_of_two_in(b->n_nodes);
+    bool has_folded_node = me + power < b->n_nodes;
 
     if (me >= power) {
-        send_all(b, me - power, PLAN_IN, b->whole);
+        send_all(b, me - power, b->own, b->whole);
         recv_all(b, me - power, PLAN_COPY, false, b->whole);
         return;
     }
     if (has_folded_node)
-        recv_all(b, me + power, PLAN_ADD_TO_IN, false, b->whole);
-    halve_and_double(b, power, has_folded_node);
+        recv_all(b, me + power, add_to_own(b), false, b->whole);
+    halve_and_double(b, power, has_folded_node || b->own == PLAN_OUT);
     if (has_folded_node)
         send_all(b, me + power, PLAN_OUT, b->whole);
 }
@@ -244,7 +254,7 @@ static void halving_doubling(struct builder *b)
 /* Slices k .. k + n - 1 of the circle of all slices: one range, two, or none. Returns how many. */
 static int circle(const struct builder *b, int k, int n, struct range out[2])
 {
-    int n_nodes = b->p->ask.n_nodes, first = k % n_nodes;
+    int n_nodes = b->n_nodes, first = k % n_nodes;
     int n_first = first + n > n_nodes ? n_nodes - first : n;
 
     if (n == 0)
@@ -277,7 +287,7 @@ static void recv_circle(struct builder *b, int from, enum plan_op op, bool is_su
  * an odd number of slices the middle one is sent before anything was added to it. */
 static void circulant(struct builder *b)
 {
-    int n_nodes = b->p->ask.n_nodes, me = b->p->ask.me, sizes[32], n_sizes = 0;
+    int n_nodes = b->n_nodes, me = b->me, sizes[32], n_sizes = 0;
 
     for (int size = n_nodes; size > 1; size = (size + 1) / 2)
         sizes[n_sizes++] = size;
@@ -285,10 +295,10 @@ static void circulant(struct builder *b)
         int size = sizes[k], half = (size + 1) / 2;
         int n_summed = k == 0 ? 0 : n_nodes / 2 < size ? n_nodes / 2 - half : size - half;
         int to = at_distance(b, half), from = at_distance(b, -half);
-        enum plan_op op = k == 0 ? PLAN_ADD_TO_IN : PLAN_ADD;
+        enum plan_op op = k == 0 ? add_to_own(b) : PLAN_ADD;
 
         send_circle(b, to, PLAN_OUT, me + half, n_summed);
-        send_circle(b, to, PLAN_IN, me + half + n_summed, size - half - n_summed);
+        send_circle(b, to, b->own, me + half + n_summed, size - half - n_summed);
         recv_circle(b, from, op, half == 1, me, n_summed);
         recv_circle(b, from, op, half == 1, me + n_summed, size - half - n_summed);
     }
@@ -303,7 +313,7 @@ static void circulant(struct builder *b)
 /* The binomial tree whose root is node `root`: ranks are relative to it. */
 static int node_at(const struct builder *b, int root, int rank)
 {
-    return (root + rank) % b->p->ask.n_nodes;
+    return (root + rank) % b->n_nodes;
 }
 
 static int rank_of(const struct builder *b, int root)
@@ -314,7 +324,7 @@ static int rank_of(const struct builder *b, int root)
 /* Distances to a rank's children: 1, 2, 4, ... while the rank is a multiple of twice the distance. */
 static bool has_child(const struct builder *b, int rank, int distance)
 {
-    return rank % (2 * distance) == 0 && rank + distance < b->p->ask.n_nodes;
+    return rank % (2 * distance) == 0 && rank + distance < b->n_nodes;
 }
 
 static int parent_of(const struct builder *b, int root, int rank)
@@ -328,20 +338,20 @@ static void tree_down(struct builder *b, int root, struct range chunk)
 
     if (rank > 0)
         recv_chunk(b, parent_of(b, root, rank), PLAN_COPY, false, chunk);
-    for (int d = power_of_two_in(b->p->ask.n_nodes); d > 0; d /= 2)
+    for (int d = power_of_two_in(b->n_nodes); d > 0; d /= 2)
         if (has_child(b, rank, d))
             send_chunk(b, node_at(b, root, rank + d), PLAN_OUT, chunk);
 }
 
 static void tree(struct builder *b)
 {
-    int me = b->p->ask.me, n_nodes = b->p->ask.n_nodes;
+    int me = b->me, n_nodes = b->n_nodes;
 
     for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);) {
         for (int d = 1; has_child(b, me, d); d *= 2)
-            recv_chunk(b, me + d, d == 1 ? PLAN_ADD_TO_IN : PLAN_ADD, me == 0 && 2 * d >= n_nodes, i.chunk);
+            recv_chunk(b, me + d, d == 1 ? add_to_own(b) : PLAN_ADD, me == 0 && 2 * d >= n_nodes, i.chunk);
         if (me > 0)
-            send_chunk(b, parent_of(b, 0, me), has_child(b, me, 1) ? PLAN_OUT : PLAN_IN, i.chunk);
+            send_chunk(b, parent_of(b, 0, me), has_child(b, me, 1) ? PLAN_OUT : b->own, i.chunk);
     }
     for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);)
         tree_down(b, 0, i.chunk);
@@ -376,7 +386,7 @@ static enum plan_op direct_op(int me, int from)
 
 static void direct(struct builder *b)
 {
-    int me = b->p->ask.me, n_nodes = b->p->ask.n_nodes;
+    int me = b->me, n_nodes = b->n_nodes;
     int last = me == n_nodes - 1 ? me - 1 : n_nodes - 1;
 
     copy(b, PLAN_KEPT, b->whole);
@@ -391,30 +401,88 @@ static void direct(struct builder *b)
 
 static void all_to_all(struct builder *b)
 {
-    int me = b->p->ask.me;
+    int me = b->me;
 
     copy(b, PLAN_KEPT, b->whole);
     copy(b, PLAN_OUT, slice_of(b, me));
-    for (int d = 1; d < b->p->ask.n_nodes; d++) {
+    for (int d = 1; d < b->n_nodes; d++) {
         send_all(b, at_distance(b, d), PLAN_KEPT, slice_of(b, me + d));
         recv_all(b, at_distance(b, -d), PLAN_COPY, false, slice_of(b, me - d));
     }
 }
 
-static void all_reduce(struct builder *b)
+/* An all-reduce between b's group. */
+static void run_algorithm(struct builder *b)
 {
     static void (*const by[])(struct builder *) = {ALLREDUCE_ALGORITHMS(ALLREDUCE_FUNCTION)};
-    const struct plan_ask *a = &b->p->ask;
-    size_t end = a->n;
 
+    if (b->n_nodes > 1)
+        by[b->p->ask.algorithm](b);
+}
+
+/* `all` is the first node of a machine, and `own` has that machine's sum. */
+static void between_machines(struct builder *all, const int *firsts, enum plan_vector own)
+{
+    struct builder b = {.p = all->p, .nodes = firsts, .own = own, .whole = all->whole};
+
+    b.n_nodes = collective_machines(all->p->ask.machines, all->n_nodes);
+    while (firsts[b.me] != all->me)
+        b.me++;
+    run_algorithm(&b);
+    all->no_memory |= b.no_memory;
+}
+
+/* The first node of a machine adds its neighbours' vectors in their order, as shared memory does. */
+static void on_levels(struct builder *b, const int *firsts)
+{
+    const struct plan_ask *a = &b->p->ask;
+    const int *machines = a->machines;
+    int first = machines[b->me], last = first;
+
+    for (int k = first; k < b->n_nodes; k++)
+        last = machines[k] == first ? k : last;
+    if (a->levels == PLAN_BETWEEN) {
+        if (b->me == first)
+            between_machines(b, firsts, PLAN_IN);
+        return;
+    }
+    if (b->me != first) {
+        send_all(b, first, PLAN_IN, b->whole);
+        recv_all(b, first, PLAN_COPY, false, b->whole);
+        return;
+    }
+    for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);)
+        for (int k = first + 1, n = 0; k <= last; k++)
+            if (machines[k] == first)
+                recv_chunk(b, k, n++ == 0 ? PLAN_ADD_TO_IN : PLAN_ADD, false, i.chunk);
+    between_machines(b, firsts, last > first ? PLAN_OUT : PLAN_IN);
+    for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);)
+        for (int k = first + 1; k <= last; k++)
+            if (machines[k] == first)
+                send_chunk(b, k, PLAN_OUT, i.chunk);
+}
+
+static void all_reduce(struct builder *b)
+{
+    const struct plan_ask *a = &b->p->ask;
     /* Direct is one chunk deep: no chunk waits for an earlier one, so buckets gain nothing. */
-    if (a->n_buckets == 0 || a->algorithm == COLLECTIVE_DIRECT)
-        by[a->algorithm](b);
-    else
-        for (size_t k = 0; k < a->n_buckets; end = a->buckets[k++]) {
+    size_t n_buckets = a->algorithm == COLLECTIVE_DIRECT ? 0 : a->n_buckets, end = a->n;
+    int *firsts = malloc((size_t)a->n_nodes * sizeof *firsts), n = 0;
+
+    b->no_memory = !firsts;
+    for (int k = 0; firsts && a->machines && k < a->n_nodes; k++)
+        if (a->machines[k] == k)
+            firsts[n++] = k;
+    for (size_t k = 0; firsts && (k < n_buckets || (k == 0 && n_buckets == 0)); k++) {
+        if (n_buckets > 0)
             b->whole = (struct range){a->buckets[k], end - a->buckets[k]};
-            by[a->algorithm](b);
-        }
+        end = b->whole.first;
+        if (a->levels == PLAN_FLAT)
+            run_algorithm(b);
+        else
+            on_levels(b, firsts);
+    }
+    free(firsts);
 }
 
 /* Numbers the chunks of each pair of nodes, and links those of each sender in order. */
@@ -431,6 +499,28 @@ static void number_chunks(struct collective_plan *p, uint32_t *sent)
     }
 }
 
+int collective_machines(const int *machines, int n_nodes)
+{
+    int n = 0;
+
+    for (int k = 0; k < n_nodes; k++)
+        n += !machines || machines[k] == k;
+    return n;
+}
+
+/* One machine, or one for each node, is one level. */
+static void choose(struct plan_ask *a)
+{
+    int n = collective_machines(a->machines, a->n_nodes);
+
+    if (a->levels == PLAN_TWO_LEVELS && (n == 1 || n == a->n_nodes))
+        a->levels = PLAN_FLAT;
+    if (a->levels != PLAN_FLAT && (a->algorithm == COLLECTIVE_AUTO || a->algorithm == COLLECTIVE_DIRECT))
+        a->algorithm = COLLECTIVE_CIRCULANT;
+    if (a->algorithm == COLLECTIVE_AUTO)
+        a->algorithm = collective_choose(a->n_nodes, a->n * a->item_bytes, n == 1);
+}
+
 int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, struct err *e)
 {
     static void (*const by[])(struct builder *) = {
@@ -438,7 +528,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_BROADCAST] = broadcast,
         [COLLECTIVE_ALL_TO_ALL] = all_to_all,
     };
-    struct builder b = {.p = p, .whole = {0, ask->n}};
+    struct builder b = {.p = p, .n_nodes = ask->n_nodes, .me = ask->me, .whole = {0, ask->n}};
     uint32_t *sent = malloc((size_t)ask->n_nodes * sizeof *sent);
 
     if (!p->first || p->ask.n_nodes != ask->n_nodes) {
@@ -447,8 +537,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
     }
     p->ask = *ask;
     p->n_copies = p->n_sends = p->n_recvs = 0;
-    if (p->ask.algorithm == COLLECTIVE_AUTO)
-        p->ask.algorithm = collective_choose(ask->n_nodes, ask->n * ask->item_bytes, ask->is_one_machine);
+    choose(&p->ask);
     if (ask->n_nodes == 1)
         copy(&b, PLAN_OUT, b.whole);
     else
@@ -505,18 +594,12 @@ static enum collective_algorithm choose_on_one_machine(int n_nodes, size_t n_byt
     return COLLECTIVE_RING;
 }
 
-/* Between machines: the algorithm of the least time, (messages one after the other) x latency + (bytes
- * through the busiest link) / bandwidth, as in Thakur et al. 2005, section 3. Only the product of latency and
- * bandwidth matters: 12 to 25 kB from 10 Mbit/s and 20 ms to 10 Gbit/s and 20 us. Of the others none takes
- * less time than circulant: ring and tree take more messages or bytes, and halving-doubling as many. */
+/* Between machines: the algorithm of the least time. Of the others none takes less than circulant: ring and
+ * tree take more messages or bytes, and halving-doubling as many. */
 static enum collective_algorithm choose_between_machines(int n_nodes, double n_bytes)
 {
-    const double latency = 16 << 10; /* in bytes that a link transfers meanwhile */
-    double others = n_nodes - 1, depth = 2;
-
-    for (int reached = 3; reached < n_nodes; reached *= 2) /* not 2: of three slices none waits for another */
-        depth += 2;
-    return latency + others * n_bytes <= depth * latency + 2 * others / n_nodes * n_bytes
+    return path_cost_time(path_cost_direct(n_nodes, n_bytes)) <=
+                   path_cost_time(path_cost_circulant(n_nodes, n_bytes))
                ? COLLECTIVE_DIRECT
                : COLLECTIVE_CIRCULANT;
 }

@@ -24,7 +24,9 @@
  * Hence the contract of codec.h: `in` is free when a collective is done, `out` when the next one is done.
  *
  * The algorithms of an all-reduce, of the vector or of one bucket after the other (both statements hold for
- * each), are in shared/allreduce_kinds.h. */
+ * each), are in shared/allreduce_kinds.h. They run between all nodes, or on two levels: the nodes of each
+ * machine send their vectors to the machine's first node, an algorithm runs between these, and each sends the
+ * result back. */
 #ifndef PSGD_COLLECTIVE_PLAN_H
 #define PSGD_COLLECTIVE_PLAN_H
 
@@ -44,15 +46,24 @@ enum collective_kind {
     COLLECTIVE_KINDS
 };
 
+enum plan_levels {
+    PLAN_FLAT,       /* all nodes are alike */
+    PLAN_TWO_LEVELS, /* inside each machine, and between the first nodes of the machines */
+    PLAN_BETWEEN,    /* between the first nodes only; the others do nothing, and neither statement holds */
+};
+
 struct plan_ask {
     enum collective_kind kind;
     enum collective_algorithm algorithm; /* of an all-reduce; the other operations have one each */
+    enum plan_levels levels;             /* of an all-reduce; on two, `direct` is `circulant` */
     int n_nodes, me;
-    int root;            /* of a broadcast */
-    size_t n;            /* numbers in `in` and in `out` */
-    size_t item_bytes;   /* of a number; COLLECTIVE_AUTO depends on it */
-    bool is_one_machine; /* all nodes run on one machine: COLLECTIVE_AUTO depends on it */
-    size_t chunk;        /* numbers in the longest chunk, at least n / INT_MAX + 1 */
+    int root;          /* of a broadcast */
+    size_t n;          /* numbers in `in` and in `out` */
+    size_t item_bytes; /* of a number; COLLECTIVE_AUTO depends on it */
+    /* (n_nodes): for each node the first one on its machine; NULL: each node has its own. COLLECTIVE_AUTO
+     * depends on it. Not owned. */
+    const int *machines;
+    size_t chunk; /* numbers in the longest chunk, at least n / INT_MAX + 1 */
     /* All-reduce: starts of the buckets, which are summed one after another, from the vector's end to its
      * front; the last is 0. Not owned. None: the whole vector is one bucket. */
     const size_t *buckets;
@@ -113,6 +124,8 @@ size_t collective_slice(size_t n, int k, int n_slices);
  * buckets. Offsets out of order (running statistics, which follow all layers) are skipped. Returns the number
  * of buckets, 0 if there is no layer. */
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
+/* How many machines there are: `machines` as in plan_ask. */
+int collective_machines(const int *machines, int n_nodes);
 /* The algorithm that COLLECTIVE_AUTO stands for: measurements in docs/dataplane.md. */
 enum collective_algorithm collective_choose(int n_nodes, size_t n_bytes, bool is_one_machine);
 const char *collective_kind_name(enum collective_kind kind);

@@ -10,7 +10,12 @@ bool collecting_is_on_mesh(const struct channel *ch)
 
 static bool is_under_way(const struct channel *ch)
 {
-    return ch->collecting.is_in_shm || collecting_is_on_mesh(ch);
+    return ch->collecting.step != COLLECTING_NOTHING || collecting_is_on_mesh(ch);
+}
+
+static bool is_in_shm(const struct channel *ch)
+{
+    return ch->collecting.step != COLLECTING_NOTHING && ch->collecting.step != COLLECTING_BETWEEN;
 }
 
 /* What compression saves in a chunk of `len` bytes. */
@@ -73,14 +78,40 @@ void collecting_clear(struct channel *ch)
 {
     collective_free(ch->collecting.collective);
     free(ch->collecting.buckets);
+    free(ch->collecting.sum);
 }
 
-void collecting_attach(struct channel *ch, struct mesh *m, bool is_one_machine)
+int collecting_share(struct channel *ch, struct shm_group *group, struct err *e)
+{
+    struct collecting *s = &ch->collecting;
+    size_t n = ch->n_params < SHM_GROUP_SMALL ? SHM_GROUP_SMALL : ch->n_params;
+
+    s->shm_group = group;
+    s->is_whole = group && shm_group_n(group) == ch->codec.n_workers;
+    s->is_inside = !s->is_whole;
+    if (!group || s->is_whole || shm_group_me(group) > 0)
+        return 0;
+    s->sum = malloc(n * sizeof *s->sum);
+    return s->sum ? 0 : err_set(e, ERR_NOMEM, "no memory for the sum of %zu numbers of a machine", n);
+}
+
+/* Vectors of late exchanges are not where the gradients are, which are computed meanwhile. */
+bool collecting_reads_grads(const struct channel *ch)
+{
+    return ch->collecting.shm_group && !ch->x->is_late;
+}
+
+bool collecting_is_in_memory(const struct channel *ch)
+{
+    return collecting_reads_grads(ch) && ch->collecting.is_whole;
+}
+
+void collecting_attach(struct channel *ch, struct mesh *m, const int *machines)
 {
     if (!ch->collecting.collective)
         return;
     ch->collecting.mesh = m;
-    collective_attach(ch->collecting.collective, m, is_one_machine);
+    collective_attach(ch->collecting.collective, m, machines);
     m->sink = sink_of_chunk;
     m->owner = ch;
 }
@@ -127,22 +158,25 @@ static size_t bytes_of_slice(const struct shm_group *a, size_t n, int i)
 static void account(struct channel *ch)
 {
     const struct collecting *s = &ch->collecting;
-    int me = ch->codec.node;
+    const struct shm_group *g = s->shm_group;
+    int me = shm_group_me(g);
 
-    for (int k = 0; k < ch->codec.n_workers; k++) {
+    for (int k = 0; k < shm_group_n(g); k++) {
         bool is_short = s->in_shm.n <= SHM_GROUP_SMALL;
         size_t whole = s->in_shm.n * sizeof(float);
-        size_t parts = bytes_of_slice(s->shm_group, s->in_shm.n, k) +
-                       bytes_of_slice(s->shm_group, s->in_shm.n, me);
+        size_t parts = bytes_of_slice(g, s->in_shm.n, k) + bytes_of_slice(g, s->in_shm.n, me);
+        int node = shm_group_node(g, k);
 
         if (k == me)
             continue;
         if (s->in_shm.kind == COLLECTIVE_BROADCAST)
-            channel_shared(ch, k, s->in_shm.root == me ? whole : 0, s->in_shm.root == k ? whole : 0);
+            channel_shared(ch, node, s->in_shm.root == me ? whole : 0, s->in_shm.root == k ? whole : 0);
         else
-            channel_shared(ch, k, is_short ? whole : parts, is_short ? whole : parts);
+            channel_shared(ch, node, is_short ? whole : parts, is_short ? whole : parts);
     }
 }
+
+static int next_step(struct channel *ch);
 
 /* Summing is timed as waiting here: the two alternate part by part. */
 static int advance_in_shm(struct channel *ch, struct err *e)
@@ -153,9 +187,15 @@ static int advance_in_shm(struct channel *ch, struct err *e)
     phase_enter(channel_watch(ch), last);
     if (rc <= 0)
         return rc < 0 ? rc : COLLECTIVE_UNDER_WAY;
-    ch->collecting.is_in_shm = false;
     account(ch);
-    return COLLECTIVE_DONE;
+    return next_step(ch);
+}
+
+static int on_mesh_event(struct channel *ch, const struct mesh_event *ev)
+{
+    int rc = collective_on_event(ch->collecting.collective, ev, channel_err(ch));
+
+    return rc == COLLECTIVE_DONE && ch->collecting.step == COLLECTING_BETWEEN ? next_step(ch) : rc;
 }
 
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
@@ -166,12 +206,12 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
 
     /* A late wakeup that is not consumed would end every poll from now on at once. The next collective
      * reports an error found here. */
-    if (s->is_in_shm)
+    if (is_in_shm(ch))
         rc = advance_in_shm(ch, e);
     else if (s->shm_group && ev->kind == MESH_NOTHING)
         shm_group_poll(s->shm_group, &later);
-    if (rc == COLLECTIVE_UNDER_WAY && !s->is_in_shm && is_under_way(ch))
-        rc = collective_on_event(s->collective, ev, e);
+    if (rc == COLLECTIVE_UNDER_WAY && collecting_is_on_mesh(ch))
+        rc = on_mesh_event(ch, ev);
     if (rc < 0)
         return rc;
     s->is_done |= rc == COLLECTIVE_DONE;
@@ -180,17 +220,16 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
 
 bool collecting_is_hopeless(const struct channel *ch)
 {
-    int node = is_under_way(ch) && !ch->collecting.is_in_shm ? collective_awaits(ch->collecting.collective)
-                                                             : -1;
+    int node = collecting_is_on_mesh(ch) ? collective_awaits(ch->collecting.collective) : -1;
 
     return node >= 0 && channel_has_left(ch, node);
 }
 
 void collecting_waits_for(const struct channel *ch, char *out, size_t size)
 {
-    if (ch->collecting.is_in_shm)
+    if (is_in_shm(ch))
         shm_group_waits_for(ch->collecting.shm_group, out, size);
-    else if (is_under_way(ch))
+    else if (collecting_is_on_mesh(ch))
         collective_waits_for(ch->collecting.collective, out, size);
 }
 
@@ -213,7 +252,8 @@ static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
 {
     const struct shm_group *a = ch->collecting.shm_group;
 
-    return a && !ask->item && (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
+    return ch->collecting.is_whole && !ask->item &&
+           (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
            ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
 }
 
@@ -223,7 +263,7 @@ static bool is_private(const struct channel *ch, const struct collective_ask *as
     return ch->combining.rule && fits_shm(ch, ask);
 }
 
-static int start_in_shm(struct channel *ch, const struct collective_ask *ask)
+static int start_in_shm(struct channel *ch, const struct collective_ask *ask, enum collecting_step step)
 {
     struct err *e = channel_err(ch);
     const struct shm_collective c = {
@@ -238,8 +278,79 @@ static int start_in_shm(struct channel *ch, const struct collective_ask *ask)
     if (shm_group_start(ch->collecting.shm_group, &c, e) < 0)
         return e->code;
     ch->collecting.in_shm = *ask;
-    ch->collecting.is_in_shm = true;
+    ch->collecting.step = step;
     return advance_in_shm(ch, e);
+}
+
+/* Vectors that all workers either have where the gradients are, or can copy to a slot of the shm group. */
+static bool fits_inside(const struct channel *ch, const struct collective_ask *ask)
+{
+    return ch->collecting.is_inside && ask->levels == PLAN_TWO_LEVELS && !ask->item &&
+           (ask->n <= SHM_GROUP_SMALL || !ch->x->is_late);
+}
+
+/* The whole vector at once, between the first workers; the others have no part in it. */
+static int start_between(struct channel *ch)
+{
+    struct collecting *s = &ch->collecting;
+    struct collective_ask ask = s->levels;
+    int rc;
+
+    ask.levels = PLAN_BETWEEN;
+    ask.in = s->sum ? s->sum : ask.in;
+    ask.buckets = NULL;
+    ask.n_buckets = 0;
+    s->step = COLLECTING_BETWEEN;
+    rc = collective_start(s->collective, &ask, channel_err(ch));
+    return rc == COLLECTIVE_DONE ? next_step(ch) : rc;
+}
+
+/* The sum of a machine stays in `sum`, as other machines may read `out` until the next collective is done. */
+static int start_inside(struct channel *ch, const struct collective_ask *ask)
+{
+    struct collecting *s = &ch->collecting;
+    struct collective_ask inside = *ask;
+
+    s->levels = *ask;
+    if (!s->shm_group)
+        return start_between(ch);
+    inside.is_mean = false;
+    inside.out = s->sum ? s->sum : ask->out;
+    return start_in_shm(ch, &inside, COLLECTING_INSIDE);
+}
+
+/* Broadcasting overwrites the gradients, which the path has summed. */
+static int start_back(struct channel *ch)
+{
+    struct collecting *s = &ch->collecting;
+    struct collective_ask back = s->levels;
+
+    back.kind = COLLECTIVE_BROADCAST;
+    back.root = 0;
+    back.in = s->levels.out;
+    return start_in_shm(ch, &back, COLLECTING_BACK);
+}
+
+/* After a step is done. COLLECTIVE_DONE, COLLECTIVE_UNDER_WAY or a code. */
+static int next_step(struct channel *ch)
+{
+    struct collecting *s = &ch->collecting;
+
+    if (s->step == COLLECTING_INSIDE)
+        return start_between(ch);
+    if (s->step == COLLECTING_BETWEEN && s->shm_group)
+        return start_back(ch);
+    s->step = COLLECTING_NOTHING;
+    return COLLECTIVE_DONE;
+}
+
+static int start(struct channel *ch, const struct collective_ask *ask)
+{
+    if (fits_inside(ch, ask))
+        return start_inside(ch, ask);
+    if (fits_shm(ch, ask))
+        return start_in_shm(ch, ask, COLLECTING_IN_SHM);
+    return collective_start(ch->collecting.collective, ask, channel_err(ch));
 }
 
 int collecting_start(struct channel *ch, struct collective_ask *ask)
@@ -269,8 +380,10 @@ int collecting_start(struct channel *ch, struct collective_ask *ask)
         ask->buckets = s->buckets;
         ask->n_buckets = s->n_buckets;
     }
+    if (ask->kind == COLLECTIVE_ALL_REDUCE && exchange_has_levels(ch->x))
+        ask->levels = PLAN_TWO_LEVELS;
     s->item_bytes = ask->item ? ask->item->bytes : sizeof(float);
-    rc = fits_shm(ch, ask) ? start_in_shm(ch, ask) : collective_start(s->collective, ask, channel_err(ch));
+    rc = start(ch, ask);
     if (rc < 0)
         return rc;
     s->last_out = ask->out;

@@ -9,10 +9,24 @@
 struct shm_group;
 struct channel;
 
+/* What is under way. An all-reduce of levels whose lower one is shared memory takes three steps: the sum of
+ * the machine's workers, at their first one; the sum of these, between the first ones; and back. */
+enum collecting_step {
+    COLLECTING_NOTHING, /* or a collective on the mesh, as one */
+    COLLECTING_IN_SHM,  /* as one */
+    COLLECTING_INSIDE,
+    COLLECTING_BETWEEN,
+    COLLECTING_BACK,
+};
+
 struct collecting {
     struct shm_group *shm_group; /* NULL: collectives go over the mesh */
-    struct collective_ask in_shm;
-    bool is_in_shm;  /* a collective is under way there */
+    bool is_whole;               /* it has all workers */
+    bool is_inside;              /* all-reduces of levels use shared memory inside machines */
+    enum collecting_step step;
+    struct collective_ask in_shm; /* of a step in shared memory, under way or the last */
+    struct collective_ask levels; /* of an all-reduce in three steps */
+    float *sum;      /* (n_params) of this machine; NULL: this is not the first of several workers here */
     size_t ready;    /* grads are computed from this index on; 0: all of them */
     size_t *buckets; /* (n_buckets), of grads, as in plan_ask */
     size_t n_buckets;
@@ -26,7 +40,13 @@ struct collecting {
 
 int collecting_open(struct channel *ch, struct err *e);
 void collecting_clear(struct channel *ch);
-void collecting_attach(struct channel *ch, struct mesh *m, bool is_one_machine);
+/* As exchange_share(). */
+int collecting_share(struct channel *ch, struct shm_group *group, struct err *e);
+/* Do all-reduces read their vectors where the gradients are, in shared memory? */
+bool collecting_reads_grads(const struct channel *ch);
+/* Do they, and send nothing over connections? */
+bool collecting_is_in_memory(const struct channel *ch);
+void collecting_attach(struct channel *ch, struct mesh *m, const int *machines); /* as exchange_attach */
 /* Any event. CODEC_GO or an error code. */
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
 int collecting_ready(struct channel *ch, size_t ready); /* grads are computed from `ready` on */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/paths/path.h"
 #include "shared/codec_load.h"
 
 void exchange_detach(struct exchange *x)
@@ -59,11 +60,11 @@ bool exchange_never_waits(const struct exchange *x)
     return x->rule && !x->cfg.is_sync;
 }
 
-void exchange_attach(struct exchange *x, struct mesh *m, bool is_one_machine)
+void exchange_attach(struct exchange *x, struct mesh *m, const int *machines)
 {
     x->mesh = m;
     for (int i = 0; i < x->n_channels; i++)
-        collecting_attach(&x->channels[i], m, is_one_machine);
+        collecting_attach(&x->channels[i], m, machines);
 }
 
 bool exchange_has_messages(const struct exchange *x)
@@ -77,12 +78,18 @@ bool exchange_collects(const struct exchange *x)
     return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->events && x->events->on_collective;
 }
 
-void exchange_share(struct exchange *x, struct shm_group *a)
+bool exchange_has_levels(const struct exchange *x)
+{
+    return x->path && x->path->has_levels;
+}
+
+int exchange_share(struct exchange *x, struct shm_group *a, struct err *e)
 {
     struct channel *ch = &x->channels[0]; /* there are no servers */
 
-    ch->collecting.shm_group = a;
-    x->cfg.grads = ch->codec.grads = shm_group_in(a);
+    if (a)
+        x->cfg.grads = ch->codec.grads = shm_group_in(a);
+    return collecting_share(ch, a, e);
 }
 
 bool exchange_gives_gradient(const struct exchange *x)

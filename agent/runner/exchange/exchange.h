@@ -82,15 +82,18 @@ void exchange_free(struct exchange *x);
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_needs_link(const struct exchange *x, int node); /* does the rule need a link to that node? */
 bool exchange_never_waits(const struct exchange *x); /* asgd: no wait notices a peer that has stalled */
-/* The mesh is not owned. is_one_machine: whether all nodes run on one machine; all must pass the same value.
- * The all-reduce algorithm depends on it: there messages cost processor time rather than network time. */
-void exchange_attach(struct exchange *x, struct mesh *m, bool is_one_machine);
+/* The mesh is not owned, nor is `machines` (n_workers): for each worker the first one on its machine, the
+ * same on all nodes; NULL: each worker has a machine of its own. All-reduces depend on it: inside a machine
+ * messages cost processor time, between machines network time. */
+void exchange_attach(struct exchange *x, struct mesh *m, const int *machines);
 bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? Same on all nodes */
-/* Does the rule use collectives? Then workers may share memory, if all run on one machine: after
- * exchange_share, collectives go through it, and grads are in it. Not owned; it must stay open until the
- * exchange is freed. */
+/* Does the rule use collectives? Then workers may share memory: if all run on one machine, or, where its path
+ * has levels, those of each machine. After exchange_share, collectives go through it, and grads are in it.
+ * Not owned; it must stay open until the exchange is freed. NULL: this worker is alone on its machine, and on
+ * the other machines all workers share memory. ERR_NOMEM. */
 bool exchange_collects(const struct exchange *x);
-void exchange_share(struct exchange *x, struct shm_group *a);
+bool exchange_has_levels(const struct exchange *x);
+int exchange_share(struct exchange *x, struct shm_group *a, struct err *e);
 /* Returns the mesh's buffers, so that it may be closed. While it closes, it may still send vectors of
  * collectives: the exchange and grads must exist until it is closed. */
 void exchange_detach(struct exchange *x);

@@ -39,6 +39,7 @@ static void stop_sharing(struct local_path *p, const struct err *why)
     mesh_watch(p->mesh, -1, &ignored);
     rendezvous_close(p->rendezvous);
     p->rendezvous = NULL;
+    p->cannot = true;
     p->all_can = false;
     p->why = *why;
 }
@@ -50,16 +51,22 @@ static int invite(struct local_path *p, int slot, struct err *e)
 
     memcpy(bytes, rendezvous_name(p->rendezvous), RENDEZVOUS_NAME_BYTES);
     random_bytes(bytes + RENDEZVOUS_NAME_BYTES, RENDEZVOUS_SECRET_BYTES);
-    rendezvous_expect(p->rendezvous, slot, bytes + RENDEZVOUS_NAME_BYTES);
+    rendezvous_expect(p->rendezvous, p->place[slot], bytes + RENDEZVOUS_NAME_BYTES);
     rc = send_answer_to(p, slot, LOCAL_INVITES, bytes, sizeof bytes, e);
     explicit_bzero(bytes, sizeof bytes);
     return rc;
 }
 
+/* Does this node share memory with that one, if it can? */
+static bool shares(const struct local_path *p, int slot)
+{
+    return p->includes[slot] && p->place[slot] >= 0;
+}
+
 static bool all_are_local(const struct local_path *p)
 {
     for (int slot = 0; slot < p->n; slot++)
-        if (p->includes[slot] && !mesh_is_local(p->mesh, node_of(p, slot)))
+        if (shares(p, slot) && !mesh_is_local(p->mesh, node_of(p, slot)))
             return false;
     return true;
 }
@@ -67,19 +74,34 @@ static bool all_are_local(const struct local_path *p)
 static int open_memory(struct local_path *p, const struct local_path_config *cfg, struct err *e)
 {
     int nodes[RENDEZVOUS_MAX];
-    const struct rendezvous_config joined = {.n = p->n,
+    bool includes[RENDEZVOUS_MAX];
+    const struct rendezvous_config joined = {.n = p->n_places,
                                              .nodes = nodes,
-                                             .me = p->me,
+                                             .me = p->place[p->me],
                                              .bytes = cfg->bytes,
                                              .min_bytes = cfg->min_bytes,
                                              .max_bytes = cfg->max_bytes,
-                                             .includes = p->includes};
+                                             .includes = includes};
 
     for (int slot = 0; slot < p->n; slot++)
-        nodes[slot] = node_of(p, slot);
+        if (p->place[slot] >= 0) {
+            nodes[p->place[slot]] = node_of(p, slot);
+            includes[p->place[slot]] = p->includes[slot];
+        }
     if (rendezvous_open(&p->rendezvous, &joined, e) < 0)
         return e->code;
     return mesh_watch(p->mesh, rendezvous_fd(p->rendezvous), e);
+}
+
+/* Places in the order of the slots. */
+static void find_places(struct local_path *p, const int *machines)
+{
+    for (int slot = 0; slot < p->n; slot++) {
+        bool is_here = !machines ||
+                       (slot < p->n_workers && p->me < p->n_workers && machines[slot] == machines[p->me]);
+
+        p->place[slot] = is_here ? p->n_places++ : -1;
+    }
 }
 
 int local_path_begin(struct local_path *p, struct mesh *m, const struct local_path_config *cfg, struct err *e)
@@ -94,20 +116,22 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
     if (p->n > RENDEZVOUS_MAX) {
         err_set(&p->why, ERR_CONFIG, "%d nodes are more than the %d that can share memory", p->n,
                 RENDEZVOUS_MAX);
+        p->all_can = false;
         p->has_answered = true; /* all nodes know: no report needed */
         return 0;
     }
     for (size_t i = 0; i < cfg->n_peers; i++)
         p->includes[mesh_slot(cfg->n_workers, cfg->peers[i])] = true;
     p->n_awaited = (int)cfg->n_peers;
+    find_places(p, cfg->machines);
     if (!all_are_local(p))
         err_set(&why, ERR_UNREACHABLE, "not all nodes are on this machine");
-    if (why.code || open_memory(p, cfg, &why) < 0)
+    if (why.code || (p->n_places > 1 && open_memory(p, cfg, &why) < 0))
         stop_sharing(p, &why);
     p->polled_at = clock_now(); /* not earlier: allocating gigabytes takes a while */
     p->deadline = p->polled_at + cfg->join_s;
     for (int slot = p->me + 1; p->rendezvous && slot < p->n; slot++)
-        if (p->includes[slot] && invite(p, slot, e) < 0)
+        if (shares(p, slot) && invite(p, slot, e) < 0)
             return e->code;
     return local_path_advance(p, e);
 }
@@ -124,7 +148,7 @@ static bool is_expected(const struct local_path *p, const struct mesh_head *h, s
 
     return slot >= 0 && slot < p->n && p->includes[slot] && !p->answered[slot] && h->index < N_LOCAL &&
            len == (h->index == LOCAL_INVITES ? LOCAL_PATH_BYTES : 0) &&
-           (h->index != LOCAL_INVITES || (slot < p->me && !local_path_has_joined(p)));
+           (h->index != LOCAL_INVITES || (slot < p->me && shares(p, slot) && !local_path_has_joined(p)));
 }
 
 static void on_answer(struct local_path *p, int slot, bool can)
@@ -146,8 +170,8 @@ static int take_message(struct local_path *p, const struct mesh_head *h, const s
     if (!is_expected(p, h, b->len))
         return err_set(e, ERR_PROTOCOL, "node %d sent an unexpected message about shared memory", h->peer);
     if (h->index == LOCAL_INVITES) {
-        if (p->rendezvous &&
-            rendezvous_connect(p->rendezvous, slot, b->bytes, b->bytes + RENDEZVOUS_NAME_BYTES, &why) < 0)
+        if (p->rendezvous && rendezvous_connect(p->rendezvous, p->place[slot], b->bytes,
+                                                b->bytes + RENDEZVOUS_NAME_BYTES, &why) < 0)
             stop_sharing(p, &why);
         return 0;
     }
@@ -222,7 +246,7 @@ static int send_answer(struct local_path *p, struct err *e)
     p->has_answered = true;
     for (int slot = 0; slot < p->n; slot++)
         if (p->includes[slot] &&
-            send_answer_to(p, slot, p->rendezvous ? LOCAL_CAN : LOCAL_CANNOT, NULL, 0, e) < 0)
+            send_answer_to(p, slot, p->cannot ? LOCAL_CANNOT : LOCAL_CAN, NULL, 0, e) < 0)
             return e->code;
     return 0;
 }

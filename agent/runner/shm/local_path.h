@@ -1,5 +1,6 @@
 /* local_path -- agreement between connected nodes whether they all run on one machine and share memory
- * (rendezvous.h). Each node reports to each of its peers once, over the mesh, whether it can.
+ * (rendezvous.h), or those of each machine do. Each node reports to each of its peers once, over the mesh,
+ * whether it can.
  *
  *     local_path_begin(&p, mesh, &cfg, &e);
  *     until local_path_is_settled:
@@ -23,13 +24,19 @@ struct local_path_config {
     size_t n_peers;
     size_t bytes, min_bytes, max_bytes; /* as in struct rendezvous_config */
     double join_s;                      /* seconds until `deadline` */
+    /* (n_workers): for each worker the first one on its machine; only those of one machine share. NULL: all
+     * nodes do. */
+    const int *machines;
 };
 
 struct local_path {
     struct mesh *mesh;             /* borrowed */
     int n_workers, n, me;          /* nodes are indexed by mesh_slot */
     bool includes[RENDEZVOUS_MAX]; /* (n): connected to this node */
-    struct rendezvous *rendezvous; /* NULL: this node cannot share memory */
+    int place[RENDEZVOUS_MAX];     /* (n): its index in the rendezvous; -1: it is not in this node's */
+    int n_places;                  /* 1: this node is alone on its machine, and needs no rendezvous */
+    struct rendezvous *rendezvous; /* NULL: this node cannot share memory, or is alone */
+    bool cannot;
     double deadline;               /* clock_now: if a peer has not joined by then, this node cannot share */
     double polled_at, suspended_s; /* of local_path_is_late: its last call; seconds that do not count */
     bool has_answered; /* this node has reported: all peers joined its memory, or it cannot share */

@@ -84,6 +84,21 @@ void shm_group_close(struct shm_group *g)
     free(g);
 }
 
+int shm_group_n(const struct shm_group *g)
+{
+    return g->n;
+}
+
+int shm_group_me(const struct shm_group *g)
+{
+    return g->me;
+}
+
+int shm_group_node(const struct shm_group *g, int i)
+{
+    return rendezvous_node(g->rendezvous, i);
+}
+
 float *shm_group_in(const struct shm_group *g)
 {
     return g->views[g->me].in;
@@ -160,7 +175,7 @@ static void read_all(const struct shm_group *g)
     const struct shm_collective *c = &g->now;
 
     if (c->kind == SHM_BROADCAST)
-        copy_range(c->out, in_of(g, c->root), 0, c->n);
+        copy_range(c->out, c->root == g->me ? c->in : in_of(g, c->root), 0, c->n);
     else
         sum_range(g, c->out, 0, c->n);
 }

@@ -33,7 +33,8 @@ enum shm_collective_kind {
     SHM_BROADCAST,  /* out = root's in */
 };
 
-/* in (n) and out (n) must not overlap. They may be anywhere; in == shm_group_in saves a copy. */
+/* in (n) and out (n) must not overlap, but the root of a broadcast may have in == out. They may be anywhere;
+ * in == shm_group_in saves a copy. */
 struct shm_collective {
     enum shm_collective_kind kind;
     const float *in;
@@ -52,6 +53,10 @@ size_t shm_group_bytes(size_t n_floats);
  * order of summation. ERR_NOMEM. */
 int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats, struct err *e);
 void shm_group_close(struct shm_group *g); /* allowed in any state; NULL is allowed; notifies the others */
+
+int shm_group_n(const struct shm_group *g);
+int shm_group_me(const struct shm_group *g);
+int shm_group_node(const struct shm_group *g, int i); /* its node id */
 
 /* (n_floats), 64-byte aligned, initially zero; may be written between collectives. */
 float *shm_group_in(const struct shm_group *g);

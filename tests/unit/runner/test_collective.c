@@ -64,7 +64,7 @@ static void open_all(enum collective_algorithm algorithm, uint64_t seed)
                                                              .watch = &n->watch,
                                                              .owner = n},
                                  &e));
-        collective_attach(n->c, n->mesh, false);
+        collective_attach(n->c, n->mesh, NULL);
         n->mesh->sink = chunk_sink;
         n->mesh->owner = n;
         n->in = calloc(3 * N, sizeof *n->in);

@@ -43,6 +43,7 @@ struct scenario {
     bool whole;           /* small integers: sums are exact */
     bool has_empty_turns; /* each odd one is empty */
     uint64_t seed;
+    uint64_t n_orders; /* of arrival; 0: INTERLEAVINGS */
 };
 
 static float input(const struct scenario *g, int node, int turn, size_t i)
@@ -275,9 +276,14 @@ static void for_lengths(struct scenario g, void (*check)(struct scenario *))
     }
 }
 
+static uint64_t orders_of(const struct scenario *g)
+{
+    return g->n_orders > 0 ? g->n_orders : INTERLEAVINGS;
+}
+
 static void check_numbers(struct scenario *g)
 {
-    for (g->seed = 1; g->seed <= INTERLEAVINGS; g->seed++) {
+    for (g->seed = 1; g->seed <= orders_of(g); g->seed++) {
         play(g);
         assert_right(g);
     }
@@ -320,6 +326,86 @@ TEST(all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order)
 TEST(bucketed_all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order)
 {
     for_algorithms(whole, check_buckets);
+}
+
+/* For each node the first one on its machine: all on one machine but the last two, pairs of neighbours, every
+ * third on one machine, one machine with a hole in the middle. */
+static const int groupings[][N_MAX] = {{0, 0, 0, 0, 0, 0, 0, 7, 8},
+                                       {0, 0, 2, 2, 4, 4, 6, 6, 8},
+                                       {0, 1, 2, 0, 1, 2, 0, 1, 2},
+                                       {0, 1, 1, 3, 1, 1, 1, 1, 0}};
+
+static void for_groupings(struct scenario g, void (*check)(struct scenario *))
+{
+    g.ask.levels = PLAN_TWO_LEVELS;
+    g.n_orders = 3;
+    for (size_t k = 0; k < N_OF(groupings); k++) {
+        g.ask.machines = groupings[k];
+        for_algorithms(g, check);
+    }
+}
+
+TEST(all_reduce_on_two_levels_gives_the_sum_in_any_arrival_order)
+{
+    for_groupings(whole, check_numbers);
+    for_groupings(whole, check_buckets);
+}
+
+/* The first nodes of the machines run the plan of a job of as many nodes, under their own names. */
+static void check_between(const struct plan_ask *ask, const int *firsts, int n_firsts)
+{
+    struct collective_plan p = {0}, alone = {0};
+    struct plan_ask flat = *ask;
+    struct err e = {0};
+
+    assert_ok(collective_plan_make(&p, ask, &e));
+    flat.levels = PLAN_FLAT;
+    flat.machines = NULL;
+    flat.n_nodes = n_firsts;
+    for (flat.me = 0; flat.me < n_firsts && firsts[flat.me] != ask->me;)
+        flat.me++;
+    if (flat.me == n_firsts) {
+        assert_int_equal(p.n_sends + p.n_recvs + p.n_copies, 0);
+        collective_plan_clear(&p);
+        return;
+    }
+    assert_ok(collective_plan_make(&alone, &flat, &e));
+    assert_int_equal(p.n_sends, alone.n_sends);
+    assert_int_equal(p.n_recvs, alone.n_recvs);
+    for (size_t i = 0; i < p.n_sends; i++) {
+        assert_int_equal(p.sends[i].to, firsts[alone.sends[i].to]);
+        assert_int_equal(p.sends[i].first, alone.sends[i].first);
+        assert_int_equal(p.sends[i].vector, alone.sends[i].vector);
+        assert_int_equal(p.sends[i].after, alone.sends[i].after);
+    }
+    for (size_t i = 0; i < p.n_recvs; i++) {
+        assert_int_equal(p.recvs[i].from, firsts[alone.recvs[i].from]);
+        assert_int_equal(p.recvs[i].op, alone.recvs[i].op);
+        assert_int_equal(p.recvs[i].is_sum, alone.recvs[i].is_sum);
+    }
+    collective_plan_clear(&p);
+    collective_plan_clear(&alone);
+}
+
+TEST(between_machines_only_the_first_node_of_each_takes_part)
+{
+    struct plan_ask ask = {.levels = PLAN_BETWEEN, .n_nodes = N_MAX, .n = 61, .chunk = CHUNK};
+
+    for (size_t g = 0; g < N_OF(groupings); g++) {
+        int firsts[N_MAX], n_firsts = 0;
+
+        ask.machines = groupings[g];
+        for (int k = 0; k < N_MAX; k++)
+            if (groupings[g][k] == k)
+                firsts[n_firsts++] = k;
+        assert_int_equal(collective_machines(ask.machines, N_MAX), n_firsts);
+        for (ask.me = 0; ask.me < N_MAX; ask.me++) {
+            ask.algorithm = COLLECTIVE_RING;
+            check_between(&ask, firsts, n_firsts);
+            ask.algorithm = COLLECTIVE_CIRCULANT;
+            check_between(&ask, firsts, n_firsts);
+        }
+    }
 }
 
 TEST(chunks_of_one_vector_are_sent_from_end_to_front_bucket_by_bucket)
@@ -388,6 +474,7 @@ TEST(an_empty_collective_frees_the_sent_data_of_the_previous_one)
 
     g.has_empty_turns = true;
     for_algorithms(g, check_numbers);
+    for_groupings(g, check_numbers);
     for (int k = COLLECTIVE_REDUCE_SCATTER; k < COLLECTIVE_KINDS; k++) {
         g.ask.kind = (enum collective_kind)k;
         for_lengths(g, check_numbers);
@@ -409,7 +496,7 @@ static void check_bits(struct scenario *g)
 {
     static float first[IN_TURN][LEN_MAX];
 
-    for (g->seed = 1; g->seed <= INTERLEAVINGS; g->seed++) {
+    for (g->seed = 1; g->seed <= orders_of(g); g->seed++) {
         play(g);
         for (int turn = 0; turn < IN_TURN; turn++) {
             if (g->seed == 1)
@@ -426,6 +513,7 @@ TEST(the_sum_has_the_same_bits_on_all_nodes_in_any_arrival_order)
 
     g.whole = false;
     for_algorithms(g, check_bits);
+    for_groupings(g, check_bits);
 }
 
 static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
@@ -548,6 +636,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order),
         cmocka_unit_test(bucketed_all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order),
+        cmocka_unit_test(all_reduce_on_two_levels_gives_the_sum_in_any_arrival_order),
+        cmocka_unit_test(between_machines_only_the_first_node_of_each_takes_part),
         cmocka_unit_test(chunks_of_one_vector_are_sent_from_end_to_front_bucket_by_bucket),
         cmocka_unit_test(layers_are_merged_into_buckets_of_a_minimum_length),
         cmocka_unit_test(the_other_collectives_give_their_results_in_any_arrival_order),

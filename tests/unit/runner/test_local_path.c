@@ -24,7 +24,8 @@ static void begin(struct local_path *p, struct mesh *m, int me)
     size_t bytes = shm_group_bytes(N);
 
     assert_ok(local_path_begin(
-        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S}, &e));
+        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S, NULL},
+        &e));
 }
 
 /* Sends a message that a local path would not send by itself. */
@@ -129,6 +130,60 @@ TEST(workers_on_one_machine_share_memory)
     assert_int_equal(count_open_fds(), fds);
 }
 
+/* Each reports that it can, as nobody has to share its memory. */
+TEST(a_worker_alone_on_its_machine_needs_no_shared_memory)
+{
+    static const int machines[] = {0, 1};
+    struct local_path p[2];
+    struct pair nodes;
+
+    pair_prepare(&nodes);
+    pair_run(&nodes);
+    for (int i = 0; i < 2; i++)
+        assert_ok(local_path_begin(&p[i], nodes.o[i].mesh,
+                                   &(struct local_path_config){.n_workers = 2,
+                                                               .node = i,
+                                                               .peers = (int[]){!i},
+                                                               .n_peers = 1,
+                                                               .bytes = N,
+                                                               .min_bytes = N,
+                                                               .max_bytes = N,
+                                                               .join_s = MESH_TIMEOUT_S,
+                                                               .machines = machines},
+                                   &e));
+    settle((struct local_path *[]){&p[0], &p[1]}, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_true(p[i].all_can);
+        assert_int_equal(p[i].n_places, 1);
+        assert_null(local_path_take(&p[i]));
+    }
+    pair_close(&nodes);
+}
+
+TEST(a_worker_of_another_machine_may_not_invite)
+{
+    static const int machines[] = {0, 1};
+    uint8_t invitation[LOCAL_PATH_BYTES] = {0};
+    struct local_path p;
+    struct pair nodes;
+
+    pair_prepare(&nodes);
+    pair_run(&nodes);
+    assert_ok(local_path_begin(&p, nodes.o[1].mesh,
+                               &(struct local_path_config){.n_workers = 2,
+                                                           .node = 1,
+                                                           .peers = (int[]){0},
+                                                           .n_peers = 1,
+                                                           .bytes = N,
+                                                           .min_bytes = N,
+                                                           .max_bytes = N,
+                                                           .join_s = MESH_TIMEOUT_S,
+                                                           .machines = machines},
+                               &e));
+    assert_int_equal(receive_from(&p, 0, LOCAL_INVITES, invitation, sizeof invitation), ERR_PROTOCOL);
+    pair_close(&nodes);
+}
+
 /* Workers 0 and 1, and a server with slightly less memory. */
 static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NODES])
 {
@@ -140,11 +195,11 @@ static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NO
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++)
-        assert_ok(
-            local_path_begin(&p[i], o[i].mesh,
-                             &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers, links[i].n_peers,
-                                                         i < 2 ? 9000 : 8000, 4000, 10000, MESH_TIMEOUT_S},
-                             &e));
+        assert_ok(local_path_begin(&p[i], o[i].mesh,
+                                   &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers,
+                                                               links[i].n_peers, i < 2 ? 9000 : 8000, 4000,
+                                                               10000, MESH_TIMEOUT_S, NULL},
+                                   &e));
 }
 
 TEST(in_a_star_each_worker_shares_memory_with_the_server_only)
@@ -269,8 +324,8 @@ TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
     assert_ok(local_path_begin(
-        &p, o[2].mesh, &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S},
-        &e));
+        &p, o[2].mesh,
+        &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S, NULL}, &e));
     send_local(o[0].mesh, -2, LOCAL_CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
     assert_ok(receive(&p));
@@ -398,7 +453,8 @@ TEST(more_nodes_than_can_share_memory_send_no_offers_and_share_none)
     struct local_path p;
 
     assert_ok(local_path_begin(
-        &p, NULL, &(struct local_path_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5}, &e));
+        &p, NULL, &(struct local_path_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5, NULL},
+        &e));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));
     assert_string_equal(p.why.text, "65 nodes are more than the 64 that can share memory");
@@ -408,6 +464,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_on_one_machine_share_memory),
+        cmocka_unit_test(a_worker_alone_on_its_machine_needs_no_shared_memory),
+        cmocka_unit_test(a_worker_of_another_machine_may_not_invite),
         cmocka_unit_test(in_a_star_each_worker_shares_memory_with_the_server_only),
         cmocka_unit_test(a_joined_node_refuses_further_invitations),
         cmocka_unit_test(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason),

@@ -9,6 +9,10 @@ struct channel;
 
 /* path_allreduce.c. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
 
+/* For struct path. */
+int allreduce_open(struct channel *ch);
+const struct codec_events *allreduce_events(const struct codec_combine *rule, bool is_late);
+
 int allreduce_begin(struct channel *ch);      /* the collectives of what combining_contribute() has written */
 int allreduce_on_collective(struct codec *c); /* in struct codec_events */
 bool allreduce_is_due(const struct codec *c); /* in on_step of a rule of rounds: has it an exchange now? */

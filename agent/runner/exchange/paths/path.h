@@ -12,6 +12,7 @@
 struct channel;
 
 struct path {
+    bool has_levels; /* its all-reduces run inside each machine, and between machines */
     /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
     const struct codec_round *(*round)(const struct codec_combine *rule);
     const struct codec_events *(*events)(const struct codec_combine *rule, bool is_late);
@@ -20,6 +21,6 @@ struct path {
     struct codec_cost (*cost)(const struct channel *ch);
 };
 
-extern const struct path path_gather, path_servers, path_allreduce;
+extern const struct path path_gather, path_servers, path_allreduce, path_tree;
 
 #endif

@@ -5,7 +5,7 @@
 #include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/vector.h"
 
-static int allreduce_open(struct channel *ch)
+int allreduce_open(struct channel *ch)
 {
     struct combining *b = &ch->combining;
 
@@ -24,20 +24,13 @@ static bool weights_are_equal(const struct channel *ch)
     return !ch->combining.rule->contribute;
 }
 
-/* Do collectives go through shared memory? They read what is where the gradients are, which are computed
- * there anew while a late exchange is under way. */
-static bool is_in_shm(const struct channel *ch)
-{
-    return ch->collecting.shm_group && !ch->x->is_late;
-}
-
 /* Vector k of the contribution times `part`, where a collective reads it: in shared memory, where the
  * gradients are, which the step does not need any more. */
 static const float *scaled(struct channel *ch, int k, float part)
 {
     const struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
-    bool is_shared = is_in_shm(ch) && !ch->reducing.is_on;
+    bool is_shared = collecting_reads_grads(ch) && !ch->reducing.is_on;
     float *to = is_shared ? c->grads : b->own[k];
 
     if (b->vectors[k] == c->grads || (part == 1 && !is_shared))
@@ -67,7 +60,7 @@ float *allreduce_result(const struct channel *ch, int turn, int k)
     const struct combining *b = &ch->combining;
     bool replaces = k == 0 && b->rule->when == CODEC_EACH_ROUND && !b->rule->apply && !ch->codec.global;
 
-    if (ch->x->is_late || (!is_in_shm(ch) && !ch->reducing.is_on))
+    if (ch->x->is_late || (!collecting_is_in_memory(ch) && !ch->reducing.is_on))
         return b->results[turn][k];
     return replaces ? ch->codec.params : b->results[0][k];
 }
@@ -86,7 +79,7 @@ static int reduce(struct channel *ch, const float *v)
     if (ch->reducing.is_on) {
         if (reducing_put(ch, b->at, v) < 0)
             return channel_err(ch)->code;
-        if (!is_in_shm(ch))
+        if (!collecting_is_in_memory(ch))
             return reducing_start(ch, b->rule->reduction);
         reducing_get(ch, ch->reducing.in, c->grads);
         v = c->grads;
@@ -197,13 +190,13 @@ int allreduce_on_collective(struct codec *c)
 
     if (ch->combining.at < 0)
         return take_tail(ch);
-    if (ch->reducing.is_on && !is_in_shm(ch))
+    if (ch->reducing.is_on && !collecting_is_in_memory(ch))
         reducing_get(ch, ch->reducing.out[ch->reducing.turn], result_of(ch, ch->combining.at));
     return reduce_next(ch);
 }
 
 /* The collective of a gradient as it is may begin while the gradient is computed, uncompressed. */
-static const struct codec_events *allreduce_events(const struct codec_combine *r, bool is_late)
+const struct codec_events *allreduce_events(const struct codec_combine *r, bool is_late)
 {
     static const struct codec_events of_params = {
         .on_step = on_step, .on_collective = allreduce_on_collective, .is_quiescent_between_steps = true};
