@@ -129,11 +129,22 @@ static int share_messages(struct node *n, struct local_path *p, struct err *e)
     return mesh_watch(n->mesh, -1, e);
 }
 
+/* The workers that collectives share memory with, this one included. */
+static int n_sharing(const struct node *n, const int *machines)
+{
+    int count = 0;
+
+    for (int k = 0; k < n->set.node_count; k++)
+        count += !machines || machines[k] == machines[n->job.node];
+    return count;
+}
+
 /* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
 static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
 {
     bool collects = exchange_collects(n->exchange);
-    size_t bytes = collects ? shm_group_bytes(net_n_params(n->net))
+    const int *machines = exchange_has_levels(n->exchange) ? n->machines : NULL;
+    size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
                             : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
     struct local_path p;
 
@@ -142,19 +153,18 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
         return 0;
     /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
      * a node with one peer has half as many slots. */
-    if (local_path_begin(
-            &p, n->mesh,
-            &(struct local_path_config){.n_workers = n->set.node_count,
-                                        .n_servers = n->set.server_count,
-                                        .node = n->job.node,
-                                        .peers = n->peers,
-                                        .n_peers = n->n_peers,
-                                        .bytes = bytes,
-                                        .min_bytes = collects ? bytes : bytes / 4,
-                                        .max_bytes = collects ? bytes : 4 * bytes,
-                                        .join_s = join_timeout(n),
-                                        .machines = exchange_has_levels(n->exchange) ? n->machines : NULL},
-            e) < 0 ||
+    if (local_path_begin(&p, n->mesh,
+                         &(struct local_path_config){.n_workers = n->set.node_count,
+                                                     .n_servers = n->set.server_count,
+                                                     .node = n->job.node,
+                                                     .peers = n->peers,
+                                                     .n_peers = n->n_peers,
+                                                     .bytes = bytes,
+                                                     .min_bytes = collects ? bytes : bytes / 4,
+                                                     .max_bytes = collects ? bytes : 4 * bytes,
+                                                     .join_s = join_timeout(n),
+                                                     .machines = machines},
+                         e) < 0 ||
         settle(n, &p, collects, e) < 0)
         return e->code;
     return collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);

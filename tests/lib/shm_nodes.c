@@ -115,7 +115,7 @@ void shm_nodes_join(struct shm_nodes *c, struct rendezvous *m, int me)
 static int run_node(struct shm_nodes *c, int me, size_t n_floats, shm_node_main *node_main, void *arg)
 {
     int nodes[SHM_NODES_MAX], fds = count_open_fds(), mappings = count_shared_mappings(), rc;
-    size_t bytes = shm_group_bytes(n_floats);
+    size_t bytes = shm_group_bytes(n_floats, c->n);
     struct rendezvous_config cfg = {c->n, nodes, me, bytes, bytes, bytes, NULL};
     struct rendezvous *m;
     struct shm_group *a;

@@ -242,12 +242,13 @@ TEST(reducing_over_connections_allocates_nothing_and_copies_no_vector)
     train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_OFF});
 }
 
-TEST(reducing_in_shared_memory_allocates_nothing_and_copies_no_extra_vector)
+/* The sums of all slices are copied to where the gradients are. */
+TEST(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector)
 {
     if (IS_SANITIZED)
         skip();
     needs_sealed_memory();
-    train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_AUTO});
+    train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_AUTO, .n_vectors = 1});
 }
 
 /* Its contribution is a copy of the gradient, which changes while the contribution is in flight. The pool
@@ -279,7 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reducing_over_connections_allocates_nothing_and_copies_no_vector),
-        cmocka_unit_test(reducing_in_shared_memory_allocates_nothing_and_copies_no_extra_vector),
+        cmocka_unit_test(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector),
         cmocka_unit_test(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages),
         cmocka_unit_test(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages),
     };

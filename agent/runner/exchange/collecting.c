@@ -257,7 +257,8 @@ static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
            ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
 }
 
-/* The path of a combination knows that in shared memory no other worker receives from `out`. */
+/* The path of a combination knows that in shared memory no other worker receives from `out`, and that `out`
+ * may be `in` there. */
 static bool is_private(const struct channel *ch, const struct collective_ask *ask)
 {
     return ch->combining.rule && fits_shm(ch, ask);
@@ -367,8 +368,9 @@ int collecting_start(struct channel *ch, struct collective_ask *ask)
         return channel_fail(ch, "it calls %s and has no on_collective", name);
     if (!s->mesh || is_under_way(ch) || s->is_done)
         return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);
-    if (ask->in == ask->out || overlap(ask->in, bytes_of(ask), ask->out, bytes_of(ask)) ||
-        (!is_private(ch, ask) && overlap(s->last_out, s->n_last_out, ask->out, bytes_of(ask))))
+    if (!is_private(ch, ask) &&
+        (ask->in == ask->out || overlap(ask->in, bytes_of(ask), ask->out, bytes_of(ask)) ||
+         overlap(s->last_out, s->n_last_out, ask->out, bytes_of(ask))))
         return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the previous collective", name);
     if (ask->root < 0 || ask->root >= c->n_workers)
         return channel_fail(ch, "%s with root node %d, which is not a worker", name, ask->root);

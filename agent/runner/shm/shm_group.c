@@ -34,9 +34,19 @@ static size_t vector_bytes(size_t n_floats)
     return (n_floats + LINE_FLOATS - 1) / LINE_FLOATS * SHM_GROUP_LINE;
 }
 
-size_t shm_group_bytes(size_t n_floats)
+/* Floats per slice: whole cache lines, so that no line is written by two nodes. */
+static size_t slice_floats(size_t n, int n_nodes)
 {
-    return n_floats > SIZE_MAX / 64 ? 0 : IN_AT + 2 * vector_bytes(n_floats);
+    size_t each = n / (size_t)n_nodes + (n % (size_t)n_nodes > 0);
+
+    return (each + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+}
+
+size_t shm_group_bytes(size_t n_floats, int n_nodes)
+{
+    return n_floats > SIZE_MAX / 64
+               ? 0
+               : IN_AT + vector_bytes(n_floats) + vector_bytes(slice_floats(n_floats, n_nodes));
 }
 
 static struct shm_group_view view_of(struct sealed s, size_t n_floats)
@@ -47,7 +57,7 @@ static struct shm_group_view view_of(struct sealed s, size_t n_floats)
         .counters = (struct shm_group_counters *)(void *)p,
         .slots = {(float *)(void *)(p + SLOTS_AT), (float *)(void *)(p + SLOTS_AT) + SHM_GROUP_SMALL},
         .in = (float *)(void *)(p + IN_AT),
-        .out = (float *)(void *)(p + IN_AT + vector_bytes(n_floats)),
+        .sums = (float *)(void *)(p + IN_AT + vector_bytes(n_floats)),
     };
 }
 
@@ -69,7 +79,7 @@ int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats
     for (int i = 0; i < g->n; i++) {
         struct sealed s = rendezvous_memory(m, i);
 
-        assert(s.start && s.size >= shm_group_bytes(n_floats));
+        assert(s.start && s.size >= shm_group_bytes(n_floats, g->n));
         g->views[i] = view_of(s, n_floats);
     }
     *out = g;
@@ -109,14 +119,6 @@ int shm_group_fd(const struct shm_group *g)
     return rendezvous_fd(g->rendezvous);
 }
 
-/* Floats per slice: whole cache lines, so that no line is written by two nodes. */
-static size_t slice_floats(const struct shm_group *g, size_t n)
-{
-    size_t each = n / (size_t)g->n + (n % (size_t)g->n > 0);
-
-    return (each + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
-}
-
 static size_t smaller(size_t x, size_t y)
 {
     return x < y ? x : y;
@@ -124,7 +126,7 @@ static size_t smaller(size_t x, size_t y)
 
 void shm_group_slice(const struct shm_group *g, size_t n, int i, size_t *from, size_t *to)
 {
-    size_t each = slice_floats(g, n);
+    size_t each = slice_floats(n, g->n);
 
     *from = smaller(n, (size_t)i * each);
     *to = smaller(n, *from + each);
@@ -153,6 +155,7 @@ static const float *in_of(const struct shm_group *g, int i)
     return is_small(g) ? v->slots[g->number % 2] : v->in;
 }
 
+/* out[0] is number `from` of the sum. */
 static void sum_range(const struct shm_group *g, float *out, size_t from, size_t to)
 {
     const float *in[RENDEZVOUS_MAX];
@@ -160,13 +163,22 @@ static void sum_range(const struct shm_group *g, float *out, size_t from, size_t
     for (int i = 0; i < g->n; i++)
         in[i] = in_of(g, i) + from;
     if (to > from)
-        vector_sum(out + from, in, g->n, to - from, g->now.is_mean ? 1.0f / (float)g->n : 1.0f);
+        vector_sum(out, in, g->n, to - from, g->now.is_mean ? 1.0f / (float)g->n : 1.0f);
 }
 
-static void copy_range(float *out, const float *in, size_t from, size_t to)
+static void copy(float *out, const float *in, size_t n)
 {
-    if (out != in && to > from)
-        vector_copy(out + from, in + from, to - from);
+    if (out != in && n > 0)
+        vector_copy(out, in, n);
+}
+
+/* Where node i keeps number `at` of the sum, which is in its slice. */
+static float *sum_of(const struct shm_group *g, int i, size_t at)
+{
+    size_t from, to;
+
+    shm_group_slice(g, g->now.n, i, &from, &to);
+    return g->views[i].sums + (at - from);
 }
 
 /* Computes the whole result on this node from the nodes' vectors. */
@@ -175,7 +187,7 @@ static void read_all(const struct shm_group *g)
     const struct shm_collective *c = &g->now;
 
     if (c->kind == SHM_BROADCAST)
-        copy_range(c->out, c->root == g->me ? c->in : in_of(g, c->root), 0, c->n);
+        copy(c->out, c->root == g->me ? c->in : in_of(g, c->root), c->n);
     else
         sum_range(g, c->out, 0, c->n);
 }
@@ -232,11 +244,11 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
     g->stage = STAGE_READY;
     g->part = 0;
     g->waits_for = 0;
-    g->n_parts = c->kind == SHM_ALL_REDUCE ? (slice_floats(g, c->n) + PART_FLOATS - 1) / PART_FLOATS : 1;
+    g->n_parts = c->kind == SHM_ALL_REDUCE ? (slice_floats(c->n, g->n) + PART_FLOATS - 1) / PART_FLOATS : 1;
     for (int i = 0; i < g->n; i++)
         g->n_taken[i] = 0;
     if (is_read(g))
-        copy_range(is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, 0, c->n);
+        copy(is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, c->n);
     /* Relaxed: `ready` releases both. */
     atomic_store_explicit(&mine->counters->signature[g->number % 2], signature_of(c), memory_order_relaxed);
     atomic_store_explicit(&mine->counters->floats[g->number % 2], c->n, memory_order_relaxed);
@@ -301,7 +313,7 @@ static void take_parts(struct shm_group *g, int i)
     for (; g->n_taken[i] < n_done; g->n_taken[i]++)
         if (g->now.kind == SHM_ALL_REDUCE && i != g->me) {
             part_of(g, i, g->n_taken[i], &from, &to);
-            copy_range(g->now.out, g->views[i].out, from, to);
+            copy(g->now.out + from, sum_of(g, i, from), to - from);
         }
 }
 
@@ -312,9 +324,9 @@ static void sum_part(struct shm_group *g)
     size_t from, to;
 
     part_of(g, g->me, g->part, &from, &to);
-    sum_range(g, mine->out, from, to);
+    sum_range(g, sum_of(g, g->me, from), from, to);
     publish(g, &mine->counters->parts, ++g->part);
-    copy_range(g->now.out, mine->out, from, to);
+    copy(g->now.out + from, sum_of(g, g->me, from), to - from);
     for (int i = 0; i < g->n; i++)
         take_parts(g, i);
 }

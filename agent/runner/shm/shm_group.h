@@ -2,7 +2,7 @@
  * (rendezvous.h) instead of sockets. A faulty or malicious node can make results wrong, but cannot make
  * another node crash or wait beyond its deadline.
  *
- * Opening: a rendezvous of shm_group_bytes(n_floats) bytes per node that all have joined; then
+ * Opening: a rendezvous of shm_group_bytes(n_floats, n_nodes) bytes per node that all have joined; then
  * shm_group_open. A collective:
  *     shm_group_start(g, &(struct shm_collective){SHM_ALL_REDUCE, in, out, n}, &e);
  *     shm_group_poll until it returns 1
@@ -15,11 +15,12 @@
  * node reads all of them itself: one synchronization. Collective k uses slot k % 2, last used by k-2. A node
  * begins k only after it has completed k-1; for that all nodes had started k-1, and so had completed k-2: no
  * node still reads the slot. Longer vectors are in `in`. Node r reads its slice of every node's `in` and
- * writes the sum into its own shared `out`; the others copy it from there while node r continues with the
+ * writes the sum into its own shared `sums`; the others copy it from there while node r continues with the
  * next part. A collective is complete here when all nodes have done their slices and this node has copied
  * them, so:
- *   - `in` can be written again as soon as a collective is complete: no node reads it any more;
- *   - the shared `out` is written in collective k+1 once all nodes are ready for k+1, hence complete with
+ *   - `in` can be written again as soon as a collective is complete: no node reads it any more, and a part of
+ *     it as soon as the node whose slice it is has published that part's sum: `out` may be `in`;
+ *   - the shared `sums` are written in collective k+1 once all nodes are ready for k+1, hence complete with
  *     k, which includes their copying. */
 #ifndef PSGD_SHM_GROUP_H
 #define PSGD_SHM_GROUP_H
@@ -33,8 +34,8 @@ enum shm_collective_kind {
     SHM_BROADCAST,  /* out = root's in */
 };
 
-/* in (n) and out (n) must not overlap, but the root of a broadcast may have in == out. They may be anywhere;
- * in == shm_group_in saves a copy. */
+/* in (n) and out (n) may be anywhere; in == shm_group_in saves a copy. They must not overlap, but for
+ * in == out at the root of a broadcast, and in an all-reduce where they are shm_group_in. */
 struct shm_collective {
     enum shm_collective_kind kind;
     const float *in;
@@ -46,8 +47,8 @@ struct shm_collective {
 
 struct shm_group;
 
-/* Size in bytes of each node's memory for vectors of up to n_floats; 0: overflow. */
-size_t shm_group_bytes(size_t n_floats);
+/* Size in bytes of the memory of each of n_nodes for vectors of up to n_floats; 0: overflow. */
+size_t shm_group_bytes(size_t n_floats, int n_nodes);
 
 /* Takes ownership of the rendezvous, also on failure. Its indices are the `i` of the calls below, and the
  * order of summation. ERR_NOMEM. */

@@ -3,7 +3,7 @@
  * Layout of each node's memory (byte offsets), in host byte order:
  *      0  struct shm_group_counters, written by the owner, one cache line for each purpose
  *   4096  slots[2][SHM_GROUP_SMALL]: short vectors
- *     ..  in[n_floats], then out[n_floats], each 64-byte aligned */
+ *     ..  in[n_floats], then sums[of the longest slice], each 64-byte aligned */
 #ifndef PSGD_SHM_GROUP_STATE_H
 #define PSGD_SHM_GROUP_STATE_H
 
@@ -28,7 +28,7 @@ struct shm_group_counters { /* collectives are numbered from 1 */
 struct shm_group_view { /* one node's memory, as its owner or as another node sees it */
     struct shm_group_counters *counters;
     float *slots[2];
-    float *in, *out;
+    float *in, *sums; /* sums: of the owner's slice */
 };
 
 struct shm_group {

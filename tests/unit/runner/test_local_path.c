@@ -21,7 +21,7 @@ static struct err e;
 static void begin(struct local_path *p, struct mesh *m, int me)
 {
     const int peers[] = {!me};
-    size_t bytes = shm_group_bytes(N);
+    size_t bytes = shm_group_bytes(N, 2);
 
     assert_ok(local_path_begin(
         p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S, NULL},
@@ -263,7 +263,7 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
 {
     static const int both[] = {0, 1};
     static const uint8_t secret[RENDEZVOUS_SECRET_BYTES] = {5};
-    size_t bytes = shm_group_bytes(N);
+    size_t bytes = shm_group_bytes(N, 2);
     uint8_t invitation[LOCAL_PATH_BYTES];
     int fds = count_open_fds(), mappings = count_shared_mappings();
     struct rendezvous *m; /* node 0's */

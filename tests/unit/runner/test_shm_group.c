@@ -46,9 +46,9 @@ static int check(struct shm_nodes *c, struct shm_group *a, int me, struct shm_co
     struct err e;
 
     for (size_t i = 0; i < j.n; i++)
-        in[i] = value(round, me, i);
-    for (size_t i = 0; i < j.n; i++)
         j.out[i] = -1;
+    for (size_t i = 0; i < j.n; i++)
+        in[i] = value(round, me, i);
     j.in = j.kind == SHM_BROADCAST && j.root != me ? NULL : in;
     if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) < 0) {
         fprintf(stderr, "node %d: %s\n", me, e.text);
@@ -74,9 +74,11 @@ static int every_length(struct shm_nodes *c, struct shm_group *a, int me, void *
 
     (void)arg;
     for (size_t k = 0; k < N_OF(lengths); k++)
-        for (int way = 0; way < 4; way++) {
-            struct shm_collective j = {
-                .kind = SHM_ALL_REDUCE, .out = out, .n = lengths[k], .is_mean = way & 1};
+        for (int way = 0; way < 6; way++) {
+            struct shm_collective j = {.kind = SHM_ALL_REDUCE,
+                                       .out = way & 4 ? shm_group_in(a) : out,
+                                       .n = lengths[k],
+                                       .is_mean = way & 1};
 
             if (check(c, a, me, j, way & 2 ? own_in : shm_group_in(a), round++))
                 return 1;
@@ -130,6 +132,8 @@ static int many_rounds(struct shm_nodes *c, struct shm_group *a, int me, void *a
         j.n = rng_below(&same, rng_below(&same, 4) ? 2000 : 40000);
         j.is_mean = rng_below(&same, 2) > 0;
         j.root = (int)rng_below(&same, (uint32_t)c->n);
+        if (rng_below(&mine, 2) && (j.kind == SHM_ALL_REDUCE || j.root == me))
+            j.out = shm_group_in(a);
         if (rng_below(&mine, 8) == 0)
             usleep((useconds_t)rng_below(&mine, 2000));
         if (check(c, a, me, j, shm_group_in(a), round))

@@ -16,9 +16,8 @@ const struct codec_events *allreduce_events(const struct codec_combine *rule, bo
 int allreduce_begin(struct channel *ch);      /* the collectives of what combining_contribute() has written */
 int allreduce_on_collective(struct codec *c); /* in struct codec_events */
 bool allreduce_is_due(const struct codec *c); /* in on_step of a rule of rounds: has it an exchange now? */
-/* Where the combination of vector k goes, in exchanges of that turn. Other workers may still receive floats
- * of the last result over connections; else each worker has its own, which may be what it replaces. */
-float *allreduce_result(const struct channel *ch, int turn, int k);
+/* Where the combination of vector k goes, in exchanges of that turn. */
+float *allreduce_result(struct channel *ch, int turn, int k);
 /* Applies a combination; vectors NULL: nothing was contributed. */
 int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers);
 

@@ -7,14 +7,8 @@
 
 int allreduce_open(struct channel *ch)
 {
-    struct combining *b = &ch->combining;
-
     if (reducing_open(ch) < 0)
         return channel_err(ch)->code;
-    for (int k = 0; k < b->n_vectors; k++)
-        if (combining_room(ch, &b->results[0][k]) < 0 ||
-            ((!ch->reducing.is_on || ch->x->is_late) && combining_room(ch, &b->results[1][k]) < 0))
-            return channel_err(ch)->code;
     return ch->x->is_late ? allreduce_late_open(ch) : CODEC_GO;
 }
 
@@ -55,17 +49,48 @@ int allreduce_finish(struct channel *ch, const float *const *vectors, const floa
     return rc;
 }
 
-float *allreduce_result(const struct channel *ch, int turn, int k)
+/* Where the last vector's combination replaces what was contributed: in shared memory nobody else reads it
+ * then. */
+static float *in_place(const struct channel *ch, int k)
 {
     const struct combining *b = &ch->combining;
-    bool replaces = k == 0 && b->rule->when == CODEC_EACH_ROUND && !b->rule->apply && !ch->codec.global;
+    const struct codec *c = &ch->codec;
+    bool is_of_rounds = b->rule->when == CODEC_EACH_ROUND;
 
-    if (ch->x->is_late || (!collecting_is_in_memory(ch) && !ch->reducing.is_on))
-        return b->results[turn][k];
-    return replaces ? ch->codec.params : b->results[0][k];
+    if (ch->x->is_late || !collecting_is_in_memory(ch) || k < b->n_vectors - 1)
+        return NULL;
+    if (is_of_rounds && !b->rule->apply && !c->global)
+        return c->params;
+    return is_of_rounds || !b->rule->apply ? c->grads : NULL;
 }
 
-static float *result_of(const struct channel *ch, int k)
+/* Other workers may still receive a result over connections while the next one is made. */
+static float **result_room(struct channel *ch, int turn, int k)
+{
+    bool is_sent = ch->x->is_late || (!collecting_is_in_memory(ch) && !ch->reducing.is_on);
+
+    return &ch->combining.results[is_sent ? turn : 0][k];
+}
+
+float *allreduce_result(struct channel *ch, int turn, int k)
+{
+    float *at = in_place(ch, k);
+
+    return at ? at : *result_room(ch, turn, k);
+}
+
+/* The vectors that no result goes into are not allocated. */
+static int make_results(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+
+    for (int k = 0; k < b->n_vectors; k++)
+        if (!allreduce_result(ch, b->turn, k) && combining_room(ch, result_room(ch, b->turn, k)) < 0)
+            return channel_err(ch)->code;
+    return CODEC_GO;
+}
+
+static float *result_of(struct channel *ch, int k)
 {
     return allreduce_result(ch, ch->combining.turn, k);
 }
@@ -146,6 +171,8 @@ int allreduce_begin(struct channel *ch)
     b->is_under_way = true;
     b->turn = !b->turn;
     b->at = -1;
+    if (make_results(ch) < 0)
+        return channel_err(ch)->code;
     return weights_are_equal(ch) ? reduce_next(ch) : reduce_tail(ch);
 }
 
