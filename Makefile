@@ -87,7 +87,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations check-reference install clean help demo
+.PHONY: all test test-systems test-processors soak sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -181,6 +181,9 @@ $(REFERENCE): docs/tool/reference.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LI
 
 reference: all $(REFERENCE) ## writes docs/reference/ from the tables of the programs
 	$(Q)BUILD=$(BUILD) docs/tool/generate docs/reference
+
+combinations-agents: all ## runs each job of docs/combinations.md on agents of this machine; takes minutes
+	$(Q)BUILD=$(BUILD) docs/tool/combinations agents | diff docs/combinations.md -
 
 combinations: all ## rewrites docs/combinations.md: which rule goes with which path, aggregate and compressor
 	$(Q)BUILD=$(BUILD) docs/tool/combinations >$(BUILD)/combinations.md && mv $(BUILD)/combinations.md docs/combinations.md

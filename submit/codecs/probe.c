@@ -193,9 +193,11 @@ static int failed(struct child *c, const char *path, struct err *e)
     if (blocks)
         return err_set(e, ERR_CODEC, "%s: loading it takes more than %g s: something in it blocks", path,
                        LOAD_MAX_S);
-    if (WIFSIGNALED(status))
-        return err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path,
-                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status)) {
+        err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path, WTERMSIG(status),
+                strsignal(WTERMSIG(status)));
+        return err_hint(e, "Constructors run then, and its lists are read: does `options` end with {0}?");
+    }
     return err_set(e, ERR_CODEC, "%s: loading it ended the process (status %d)", path, WEXITSTATUS(status));
 }
 
