@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/collective/collective_plan.h"
 #include "agent/runner/mesh/tcp/mesh_tcp.h"
 #include "agent/runner/node.h"
 #include "agent/runner/shm/local_path.h"
@@ -143,7 +144,8 @@ static int n_sharing(const struct node *n, const int *machines)
 static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
 {
     bool collects = exchange_collects(n->exchange);
-    const int *machines = exchange_has_levels(n->exchange) ? n->machines : NULL;
+    bool has_neighbours = collective_machines(n->machines, n->set.node_count) < n->set.node_count;
+    const int *machines = exchange_has_levels(n->exchange) && has_neighbours ? n->machines : NULL;
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
                             : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
     struct local_path p;

@@ -130,6 +130,14 @@ int collecting_notify(struct channel *ch)
     return rc < 0 ? rc : CODEC_GO;
 }
 
+static int next_step(struct channel *ch);
+
+/* After a call that returned rc and may have ended a collective on the mesh. */
+static int after_mesh(struct channel *ch, int rc)
+{
+    return rc == COLLECTIVE_DONE && ch->collecting.step == COLLECTING_BETWEEN ? next_step(ch) : rc;
+}
+
 int collecting_ready(struct channel *ch, size_t ready)
 {
     struct collecting *s = &ch->collecting;
@@ -140,7 +148,7 @@ int collecting_ready(struct channel *ch, size_t ready)
     s->ready = ready;
     if (!collecting_is_on_mesh(ch))
         return CODEC_GO;
-    rc = collective_ready(s->collective, ready, channel_err(ch));
+    rc = after_mesh(ch, collective_ready(s->collective, ready, channel_err(ch)));
     s->is_done |= rc == COLLECTIVE_DONE;
     return rc < 0 ? rc : CODEC_GO;
 }
@@ -176,8 +184,6 @@ static void account(struct channel *ch)
     }
 }
 
-static int next_step(struct channel *ch);
-
 /* Summing is timed as waiting here: the two alternate part by part. */
 static int advance_in_shm(struct channel *ch, struct err *e)
 {
@@ -189,13 +195,6 @@ static int advance_in_shm(struct channel *ch, struct err *e)
         return rc < 0 ? rc : COLLECTIVE_UNDER_WAY;
     account(ch);
     return next_step(ch);
-}
-
-static int on_mesh_event(struct channel *ch, const struct mesh_event *ev)
-{
-    int rc = collective_on_event(ch->collecting.collective, ev, channel_err(ch));
-
-    return rc == COLLECTIVE_DONE && ch->collecting.step == COLLECTING_BETWEEN ? next_step(ch) : rc;
 }
 
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
@@ -211,7 +210,7 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     else if (s->shm_group && ev->kind == MESH_NOTHING)
         shm_group_poll(s->shm_group, &later);
     if (rc == COLLECTIVE_UNDER_WAY && collecting_is_on_mesh(ch))
-        rc = on_mesh_event(ch, ev);
+        rc = after_mesh(ch, collective_on_event(s->collective, ev, channel_err(ch)));
     if (rc < 0)
         return rc;
     s->is_done |= rc == COLLECTIVE_DONE;
@@ -295,15 +294,13 @@ static int start_between(struct channel *ch)
 {
     struct collecting *s = &ch->collecting;
     struct collective_ask ask = s->levels;
-    int rc;
 
     ask.levels = PLAN_BETWEEN;
     ask.in = s->sum ? s->sum : ask.in;
     ask.buckets = NULL;
     ask.n_buckets = 0;
     s->step = COLLECTING_BETWEEN;
-    rc = collective_start(s->collective, &ask, channel_err(ch));
-    return rc == COLLECTIVE_DONE ? next_step(ch) : rc;
+    return after_mesh(ch, collective_start(s->collective, &ask, channel_err(ch)));
 }
 
 /* The sum of a machine stays in `sum`, as other machines may read `out` until the next collective is done. */
