@@ -105,7 +105,8 @@ static bool overlaps(const struct path_rule *p, const struct codec_job *job)
 #define NOT_LATE                                                                                             \
     {                                                                                                        \
         overlaps,                                                                                            \
-            "combines what its own round contributed, and --overlap 1 is for paths allreduce and tree",      \
+            "combines what its own round contributed, and combinations one exchange late "                   \
+            "(--overlap 1) need path allreduce or tree",                                                     \
             "Take --overlap 0, or a job that path allreduce allows."                                         \
     }
 

@@ -219,7 +219,7 @@ C
     no "expected mean, median, trimmed:F, krum:F or geomedian" --codec fedavg --aggregate middle
     no "codec gossip sends its own messages: --path, --aggregate, --participate and --overlap do not apply to it" --codec gossip --path gather
     no "codec gossip sends its own messages" --codec gossip --overlap 1
-    no "path gather combines what its own round contributed, and --overlap 1 is for paths allreduce and tree" --codec fedavg --overlap 1 --path gather
+    no "path gather combines what its own round contributed, and combinations one exchange late (--overlap 1) need path allreduce or tree" --codec fedavg --overlap 1 --path gather
     no "an exchange may be under way between steps" --codec fedavg --overlap 1 --checkpoint-every 1
     no "codec scaffold needs each combination before its next local steps" --codec scaffold --overlap 1
     no "codec gossip sends its own messages" --codec gossip --aggregate median

@@ -308,7 +308,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     grep -q 'node(1)' log
     run "$SUBMIT" --codec doublebuffer --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
-    [[ "$output" == *"--overlap 1 is for paths allreduce and tree"*"hint: Take --overlap 0"* ]]
+    [[ "$output" == *"(--overlap 1) need path allreduce or tree"*"hint: Take --overlap 0"* ]]
     run "$SUBMIT" --codec "$BUILD/tests/codecs/ping.so" --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
     [[ "$output" == *"cannot continue without lost nodes"*"hint: Leave --on-node-loss continue out"* ]]
