@@ -84,9 +84,9 @@ struct codec_combine {
      * computed from. */
     float (*contribute)(struct codec *c, float *const *v);
     bool contributes_change; /* needs keeps_global */
-    /* Uses the combination, v and c->numbers: CODEC_EACH_STEP sets c->grads, whose contents are undefined
-     * until then, CODEC_EACH_ROUND moves c->global, or c->params where keeps_global is false. NULL: v[0]
-     * replaces them. */
+    /* Uses the combination, v and c->numbers: CODEC_EACH_STEP sets c->grads, CODEC_EACH_ROUND moves
+     * c->global, or c->params where keeps_global is false. c->grads is undefined before; in CODEC_EACH_ROUND
+     * v may lie there. NULL: v[0] replaces them. */
     int (*apply)(struct codec *c, const float *const *v);
     /* CODEC_EACH_ROUND with keeps_global, on each worker after `apply`: sets c->params. global_before is what
      * c->global was before. In asynchronous jobs c->global, too, is what the server had before this

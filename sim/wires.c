@@ -169,7 +169,7 @@ static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
 
 static int carry_inside(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
 {
-    double at = now + (l->kind == MESH_LOST ? SIM_DEATH_S : 0);
+    double at = through_cuts(w, l, now + (l->kind == MESH_LOST ? SIM_DEATH_S : 0));
 
     l->tail = 0;
     l->next = NULL;

@@ -282,11 +282,12 @@ static int start_in_shm(struct channel *ch, const struct collective_ask *ask, en
     return advance_in_shm(ch, e);
 }
 
-/* Vectors that all workers either have where the gradients are, or can copy to a slot of the shm group. */
+/* Vectors that all workers either have where the gradients are, or can copy to a slot of the shm group. Those
+ * of a late exchange are not there, and shared memory is not polled while a gradient is computed. */
 static bool fits_inside(const struct channel *ch, const struct collective_ask *ask)
 {
     return ch->collecting.is_inside && ask->levels == PLAN_TWO_LEVELS && !ask->item &&
-           (ask->n <= SHM_GROUP_SMALL || !ch->x->is_late);
+           ask->n <= ch->n_params && !ch->x->is_late;
 }
 
 /* The whole vector at once, between the first workers; the others have no part in it. */

@@ -228,6 +228,7 @@ static void run_on_levels(const struct codec_combine *rule, size_t n)
 TEST(on_levels_all_workers_get_the_mean_with_the_same_bits)
 {
     for (size_t r = 0; r < N_OF(means); r++) {
+        run_on_levels(&means[r], 1); /* shorter than the numbers and the weight */
         run_on_levels(&means[r], 10);
         run_on_levels(&means[r], SHM_GROUP_SMALL);
         run_on_levels(&means[r], SHM_GROUP_SMALL + 1);
