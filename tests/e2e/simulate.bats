@@ -28,6 +28,30 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     while read -r time; do [[ "$output" == *" $time "* ]] || { echo "no $time" && false; }; done <shown
 }
 
+# simulated OPTION...: seconds of a job of five exchanges, in which steps and the test set take no time
+simulated() {
+    rm -rf out
+    "$SUBMIT" simulate -q --codec allreduce --gradients 1000 --epochs 1 --steps 5 --step-time 1e-6 --eval-time 1e-6 "$@" -o out >/dev/null
+    jq .facts.simulation.result.sim_time_s out/run.json
+}
+
+@test "workers of a simulated machine share its link, and only a cut holds up messages between them" {
+    local far="--node_count 2 --link any,1s" four="--node_count 4 --link 1Mbit,0s --path allreduce --allreduce ring" apart shared
+    # shellcheck disable=SC2086
+    {
+        simulated $far | jq -e '. >= 5'
+        simulated $far --workers-per-machine 2 | jq -e '. < 0.1'
+        simulated $far --workers-per-machine 2 --cut '0|1@0s-3s' | jq -e '. >= 3 and . < 3.1'
+        apart=$(simulated $four)
+        shared=$(simulated $four --workers-per-machine 2 --allreduce direct)
+    }
+    # Ring, apart: 2 x 3/4 of a vector through each link. Direct, two on a machine: 2 x 2 vectors through each.
+    jq -n -e "$shared / $apart | . > 2.4 and . < 2.7"
+    run "$SUBMIT" simulate --codec fedavg --node_count 2 --servers 1 --path tree --gradients 10 -o no
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--servers 1: path tree is between workers only"*"hint: Leave --servers out, or take --path servers."* ]]
+}
+
 @test "a simulation leaves the files of a job, with simulated times" {
     run "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --epochs 2 --steps 4 -o out
     echo "$output"
