@@ -168,6 +168,11 @@ static const struct refusal *refusal_of(const struct path_rule *p, enum path_kin
     return NULL;
 }
 
+bool path_waits_for_all(enum path_kind kind)
+{
+    return refusals[kind] == of_allreduce;
+}
+
 const char *path_name(enum path_kind kind)
 {
     static const char *const names[PATH_KINDS] = {[PATH_AUTO] = "auto", PATHS(PATH_NAME)};

@@ -19,6 +19,9 @@ struct path_rule path_rule_of(const struct codec_plugin *p);
 /* Is a combination one exchange late: does the rule, or the job's --overlap, say so? */
 bool path_overlaps(const struct path_rule *p, enum overlap wanted);
 
+/* Does an exchange on that path wait for every worker? Then a job cannot go on without a lost one. */
+bool path_waits_for_all(enum path_kind kind);
+
 /* Workers that take part in a round: max(1, ceil(share n)). */
 int path_drawn(double share, int n);
 

@@ -14,8 +14,8 @@ struct path_cost path_cost_circulant(int n_workers, double bytes)
 {
     struct path_cost c = {2, 2.0 * (n_workers - 1) / n_workers * bytes};
 
-    for (int reached = 3; reached < n_workers;
-         reached *= 2) /* not 2: of three slices none waits for another */
+    /* From 3: of three slices none waits for another. */
+    for (int reached = 3; reached < n_workers; reached *= 2)
         c.messages += 2;
     return c;
 }

@@ -71,6 +71,8 @@ static bool has_way(const struct codec_plugin *p, const struct way *w, const str
 static void describe(struct check *k, const struct job_shape *s, const struct way *w, uint64_t n_steps,
                      bool is_asgd)
 {
+    const char *path = w->path == PATH_TREE || w->path == PATH_GATHER ? path_name(w->path) : "";
+
     settings_default(&k->set);
     simulation_default(&k->how);
     snprintf(k->set.codec, sizeof k->set.codec, "%s", k->plugin->name);
@@ -101,9 +103,7 @@ static void describe(struct check *k, const struct job_shape *s, const struct wa
              s->n_servers == 1  ? ", 1 server"
              : s->n_servers > 1 ? ", 2 servers"
                                 : "",
-             s->redundancy > 1 ? ", redundancy 2" : "",
-             w->path == PATH_TREE || w->path == PATH_GATHER ? ", path " : "",
-             w->path == PATH_TREE || w->path == PATH_GATHER ? path_name(w->path) : "",
+             s->redundancy > 1 ? ", redundancy 2" : "", path[0] ? ", path " : "", path,
              check_is_of_mean(k) ? "" : ", aggregate ", check_is_of_mean(k) ? "" : w->aggregate,
              is_asgd ? ", asgd" : "");
 }

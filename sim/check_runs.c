@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/path.h"
 #include "sim/check.h"
 
 enum { SOME_TIMINGS = 10, TIMINGS = 100, LOSS_POINTS = 40 };
@@ -193,8 +194,7 @@ static int lose_nodes(struct check *k, struct err *e)
 static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
-    bool may_go_on = p->events ? p->events->on_lost != NULL
-                               : k->set.path != PATH_ALLREDUCE && k->set.path != PATH_TREE;
+    bool may_go_on = p->events ? p->events->on_lost != NULL : !path_waits_for_all(k->set.path);
     int rc = lose_nodes(k, e);
 
     if (rc < 0 || !may_go_on)

@@ -103,11 +103,10 @@ static json_t *costs_of_paths(const struct codec_facts *f)
     if (!f->updates_on_server) {
         json_object_set_new(costs, path_name(PATH_ALLREDUCE),
                             json_sprintf("2 (n - 1) / n x %s each way, by ring", numbers));
-    }
-    if (!f->updates_on_server)
         json_object_set_new(
             costs, path_name(PATH_TREE),
             json_sprintf("2 (m - 1) / m x %s each way, by one worker of each of m machines", numbers));
+    }
     if (!f->updates_on_server && !f->overlaps) {
         json_object_set_new(
             costs, path_name(PATH_GATHER),

@@ -462,26 +462,42 @@ static void on_levels(struct builder *b, const int *firsts)
                 send_chunk(b, k, PLAN_OUT, i.chunk);
 }
 
+/* The first node of each machine, in order; the caller frees it. */
+static int *firsts_of(struct builder *b)
+{
+    const struct plan_ask *a = &b->p->ask;
+    int *firsts = malloc((size_t)a->n_nodes * sizeof *firsts), n = 0;
+
+    for (int k = 0; firsts && k < a->n_nodes; k++)
+        if (a->machines[k] == k)
+            firsts[n++] = k;
+    b->no_memory = !firsts;
+    return firsts;
+}
+
+/* firsts NULL: on one level. */
+static void reduce_whole(struct builder *b, const int *firsts)
+{
+    if (firsts)
+        on_levels(b, firsts);
+    else
+        run_algorithm(b);
+}
+
 static void all_reduce(struct builder *b)
 {
     const struct plan_ask *a = &b->p->ask;
-    /* Direct is one chunk deep: no chunk waits for an earlier one, so buckets gain nothing. */
-    size_t n_buckets = a->algorithm == COLLECTIVE_DIRECT ? 0 : a->n_buckets, end = a->n;
-    int *firsts = malloc((size_t)a->n_nodes * sizeof *firsts), n = 0;
+    int *firsts = a->levels == PLAN_FLAT ? NULL : firsts_of(b);
+    size_t end = a->n;
 
-    b->no_memory = !firsts;
-    for (int k = 0; firsts && a->machines && k < a->n_nodes; k++)
-        if (a->machines[k] == k)
-            firsts[n++] = k;
-    for (size_t k = 0; firsts && (k < n_buckets || (k == 0 && n_buckets == 0)); k++) {
-        if (n_buckets > 0)
+    /* Direct is one chunk deep: no chunk waits for an earlier one, so buckets gain nothing. */
+    if (!b->no_memory && (a->n_buckets == 0 || a->algorithm == COLLECTIVE_DIRECT))
+        reduce_whole(b, firsts);
+    else
+        for (size_t k = 0; !b->no_memory && k < a->n_buckets; end = a->buckets[k++]) {
             b->whole = (struct range){a->buckets[k], end - a->buckets[k]};
-        end = b->whole.first;
-        if (a->levels == PLAN_FLAT)
-            run_algorithm(b);
-        else
-            on_levels(b, firsts);
-    }
+            reduce_whole(b, firsts);
+        }
     free(firsts);
 }
 

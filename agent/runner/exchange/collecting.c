@@ -84,15 +84,14 @@ void collecting_clear(struct channel *ch)
 int collecting_share(struct channel *ch, struct shm_group *group, struct err *e)
 {
     struct collecting *s = &ch->collecting;
-    size_t n = ch->n_params < SHM_GROUP_SMALL ? SHM_GROUP_SMALL : ch->n_params;
 
     s->shm_group = group;
     s->is_whole = group && shm_group_n(group) == ch->codec.n_workers;
     s->is_inside = !s->is_whole;
     if (!group || s->is_whole || shm_group_me(group) > 0)
         return 0;
-    s->sum = malloc(n * sizeof *s->sum);
-    return s->sum ? 0 : err_set(e, ERR_NOMEM, "no memory for the sum of %zu numbers of a machine", n);
+    s->sum = malloc((ch->n_params + 1) * sizeof *s->sum);
+    return s->sum ? 0 : err_set(e, ERR_NOMEM, "no memory for a machine's sum of %zu numbers", ch->n_params);
 }
 
 /* Vectors of late exchanges are not where the gradients are, which are computed meanwhile. */

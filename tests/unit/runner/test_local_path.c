@@ -18,14 +18,19 @@ enum {
 static struct err e;
 
 /* Opens the local path of node `me` of workers 0 and 1. */
-static void begin(struct local_path *p, struct mesh *m, int me)
+static void begin_on(struct local_path *p, struct mesh *m, int me, const int *machines)
 {
     const int peers[] = {!me};
     size_t bytes = shm_group_bytes(N, 2);
 
     assert_ok(local_path_begin(
-        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S, NULL},
+        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S, machines},
         &e));
+}
+
+static void begin(struct local_path *p, struct mesh *m, int me)
+{
+    begin_on(p, m, me, NULL);
 }
 
 /* Sends a message that a local path would not send by itself. */
@@ -130,27 +135,18 @@ TEST(workers_on_one_machine_share_memory)
     assert_int_equal(count_open_fds(), fds);
 }
 
+static const int apart[] = {0, 1}; /* machines of two workers */
+
 /* Each reports that it can, as nobody has to share its memory. */
 TEST(a_worker_alone_on_its_machine_needs_no_shared_memory)
 {
-    static const int machines[] = {0, 1};
     struct local_path p[2];
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
-        assert_ok(local_path_begin(&p[i], nodes.o[i].mesh,
-                                   &(struct local_path_config){.n_workers = 2,
-                                                               .node = i,
-                                                               .peers = (int[]){!i},
-                                                               .n_peers = 1,
-                                                               .bytes = N,
-                                                               .min_bytes = N,
-                                                               .max_bytes = N,
-                                                               .join_s = MESH_TIMEOUT_S,
-                                                               .machines = machines},
-                                   &e));
+        begin_on(&p[i], nodes.o[i].mesh, i, apart);
     settle((struct local_path *[]){&p[0], &p[1]}, 2);
     for (int i = 0; i < 2; i++) {
         assert_true(p[i].all_can);
@@ -162,24 +158,13 @@ TEST(a_worker_alone_on_its_machine_needs_no_shared_memory)
 
 TEST(a_worker_of_another_machine_may_not_invite)
 {
-    static const int machines[] = {0, 1};
     uint8_t invitation[LOCAL_PATH_BYTES] = {0};
     struct local_path p;
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
-    assert_ok(local_path_begin(&p, nodes.o[1].mesh,
-                               &(struct local_path_config){.n_workers = 2,
-                                                           .node = 1,
-                                                           .peers = (int[]){0},
-                                                           .n_peers = 1,
-                                                           .bytes = N,
-                                                           .min_bytes = N,
-                                                           .max_bytes = N,
-                                                           .join_s = MESH_TIMEOUT_S,
-                                                           .machines = machines},
-                               &e));
+    begin_on(&p, nodes.o[1].mesh, 1, apart);
     assert_int_equal(receive_from(&p, 0, LOCAL_INVITES, invitation, sizeof invitation), ERR_PROTOCOL);
     pair_close(&nodes);
 }
